@@ -17,7 +17,7 @@ async function main(directory: string): Promise<void> {
     return;
   }
   const pages = (await readSavedPages(directory)).filter(({ kind }) => videoKinds.has(kind));
-  const infos = await Promise.all(pages.map(resolveSavedPage));
+  const infos = await Promise.all(pages.map((page) => resolveSavedPage(page)));
   const embeds = infos.map((info) => info?.embed?.url ?? null);
   const known = await askYtDlp([...pages.map(({ url }) => url), ...embeds.map((url) => url ?? "")]);
   const rows = pages.map(({ file, kind, url }, i) => ({

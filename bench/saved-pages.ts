@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { ServiceError } from "../src/model/errors.ts";
 import type { HttpResponse, HttpClient } from "../src/net/client.ts";
 import type { PageInfo } from "../src/model/page-info.ts";
+import type { Reader } from "../src/resolvers/page/reader/reader.ts";
 import { createPageResolver } from "../src/resolvers/page/page-resolver.ts";
 
 interface Listed {
@@ -24,10 +25,10 @@ export async function readSavedPages(directory: string): Promise<SavedPage[]> {
   return Promise.all(list.map(async (page) => ({ ...page, bytes: await readFile(join(directory, page.file)) })));
 }
 
-/** Returns what the page resolver reads from the saved bytes, without a network; null if it fails. */
-export async function resolveSavedPage(page: SavedPage): Promise<PageInfo | null> {
+/** Returns what the page resolver reads from the saved bytes, without a network; null if it fails. `reader`: as the resolver's. */
+export async function resolveSavedPage(page: SavedPage, reader?: Reader): Promise<PageInfo | null> {
   const client = createSavedClient(page);
-  const resolver = createPageResolver({ client, pageMaxBytes: page.bytes.length });
+  const resolver = createPageResolver({ client, reader, pageMaxBytes: page.bytes.length });
   try {
     return await resolver.resolve(new URL(page.url), { signal: new AbortController().signal });
   } catch (error) {

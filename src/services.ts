@@ -12,6 +12,7 @@ import { openKeySocket } from "./keys/key-socket.ts";
 import { createMetrics } from "./metrics/metrics.ts";
 import { createHttpClient } from "./net/http/http-client.ts";
 import { createPostClient, everyNetwork } from "./net/http/post-client.ts";
+import { openReader } from "./resolvers/page/reader/reader-pool.ts";
 import { openResolver } from "./resolvers/registry.ts";
 import { createRunner } from "./runner/runner.ts";
 import { measureStore } from "./stores/measured.ts";
@@ -66,10 +67,13 @@ async function openParts(config: SettingsByPart, logger: Logger, opened: AsyncDi
   const { onBlocked, onResolved } = metrics;
   const client = createHttpClient({ ...config.client, readBytes: 16 * 1024, onBlocked });
   opened.defer(() => client.close());
+  const reader = openReader();
+  opened.defer(() => reader.close());
   const { name, ytDlp, ...resolverSettings } = config.resolver;
   const resolver = await openResolver(name, {
     ...resolverSettings,
     client,
+    reader,
     ytDlp: { ...ytDlp, logger },
     onBlocked,
     onResolved,

@@ -68,7 +68,11 @@ describe("the image", () => {
       expect(stderr).toContain(text);
       return program;
     });
-    expect(await Promise.all(checks)).toEqual(["src/start.js", "src/engines/native/worker/start-worker.js"]);
+    expect(await Promise.all(checks)).toEqual([
+      "src/start.js",
+      "src/engines/native/worker/start-worker.js",
+      "src/resolvers/page/reader/start-reader.js",
+    ]);
   });
 
   it("is healthy while the service responds", async () => {

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import type { Task } from "../../src/model/task.ts";
+import { childrenOf } from "../../test/process/child-processes.ts";
 import { openTaskClient, type TaskClient } from "../../test/process/download-client.ts";
 import { type ServiceProcess, startService } from "../../test/process/service.ts";
 
@@ -80,10 +81,10 @@ export async function openBenchService(env: Record<string, string> = {}): Promis
       await client.request("DELETE", id);
       return { fetched, kept };
     },
-    peakMiB: () => memory(pid, "VmHWM") + memoryOfAll(workersOf(pid), "VmHWM"),
-    residentMiB: () => memory(pid, "VmRSS") + memoryOfAll(workersOf(pid), "VmRSS"),
+    peakMiB: () => memory(pid, "VmHWM") + memoryOfAll(childrenOf(pid), "VmHWM"),
+    residentMiB: () => memory(pid, "VmRSS") + memoryOfAll(childrenOf(pid), "VmRSS"),
     usage() {
-      const workers = workersOf(pid);
+      const workers = childrenOf(pid);
       return {
         residentMiB: memory(pid, "VmRSS"),
         files: count(`/proc/${pid}/fd`),
@@ -104,12 +105,6 @@ export async function openBenchService(env: Record<string, string> = {}): Promis
       rmSync(dataDir, { recursive: true });
     },
   };
-}
-
-/** Process ids of the children; none without /proc. */
-function workersOf(pid: number): number[] {
-  const file = `/proc/${pid}/task/${pid}/children`;
-  return existsSync(file) ? (readFileSync(file, "utf8").match(/\d+/g) ?? []).map(Number) : [];
 }
 
 /** A process that has ended since counts nothing. */

@@ -10,6 +10,19 @@ export function childrenOf(pid: number): number[] {
   }
 }
 
+/** Returns the process ids of the downloads of a service. */
+export function downloadsOf(pid: number): number[] {
+  return childrenOf(pid).filter((child) => commandOf(child).includes("worker/start-worker.js"));
+}
+
+function commandOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8");
+  } catch {
+    return "";
+  }
+}
+
 /** Whether a process runs; a zombie does not. */
 export function isRunning(pid: number): boolean {
   const file = `/proc/${pid}/stat`;

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { countSeries, parseExposition, valueOf } from "../metrics/exposition.ts";
 import { openDatabase } from "../postgres/database.ts";
-import { childrenOf } from "./child-processes.ts";
+import { downloadsOf } from "./child-processes.ts";
 import { openTaskClient } from "./download-client.ts";
 import { film, openSite } from "./film-site.ts";
 import { findFreePort } from "./free-port.ts";
@@ -89,7 +89,7 @@ it("counts an engine's process that is killed", async () => {
   onTestFinished(() => client.close());
   const { id } = await client.post(site.url("film.mp4"));
   await client.until(id, ({ progress }) => (progress?.downloaded_bytes ?? 0) > 0);
-  for (const pid of childrenOf(service.process.pid!)) process.kill(pid, "SIGKILL");
+  for (const pid of downloadsOf(service.process.pid!)) process.kill(pid, "SIGKILL");
   expect((await client.ended(id)).error?.code).toBe("internal");
   const families = await scrape();
   expect(valueOf(families, "unreel_engine_deaths_total", { cause: "crash" })).toBe(1);

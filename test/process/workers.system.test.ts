@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { buildNestedMkv } from "../media/hostile-mkv.ts";
 import { resource } from "../media/resources.ts";
-import { childrenOf, isRunning } from "./child-processes.ts";
+import { downloadsOf, isRunning } from "./child-processes.ts";
 import { openTaskClient } from "./download-client.ts";
 import { film, openSite } from "./film-site.ts";
 import { startService } from "./service.ts";
@@ -32,7 +32,7 @@ async function openScene(path: string, env: Record<string, string> = {}) {
   await client.until(id, ({ progress }) => {
     return progress?.stage === stage && (progress.downloaded_bytes ?? 0) > 0;
   });
-  const workers = childrenOf(service.process.pid ?? 0);
+  const workers = downloadsOf(service.process.pid ?? 0);
   return { service, site, client, id, workers };
 }
 

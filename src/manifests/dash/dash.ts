@@ -1,11 +1,10 @@
 import { ServiceError } from "../../model/errors.ts";
 import type { Format } from "../../model/page-info.ts";
 import { shorten, urlForMessage } from "../../net/http-url.ts";
-import { finish } from "../../parsers/steps.ts";
+import { finish, type Steps } from "../../parsers/steps.ts";
 import { availabilityOf, refreshOf } from "./availability.ts";
 import { mostSimilar } from "./counterparts.ts";
 import { listDashFormats } from "./formats.ts";
-import { type LinkedText, type LinkReader, resolveLinks } from "./links.ts";
 import { presentationDuration, timePeriods } from "./periods.ts";
 import { segmentsOf } from "./segments.ts";
 import { type Mpd, parseMpd } from "./xml.ts";
@@ -30,10 +29,9 @@ export function openMpd(text: string, url: URL, base = 0) {
   return finish(openMpdInSteps(text, url, base));
 }
 
-/** Returns what `openMpd` lists, after the links to remote elements are resolved. */
-export async function readMpd(mpd: LinkedText, reader: LinkReader): Promise<Manifest> {
-  const text = await resolveLinks(mpd, reader);
-  return (await reader.run(openMpdInSteps(text, mpd.url, 0))).listing;
+/** Returns what `openMpd` lists; `text` has no links to remote elements left (`resolveLinks`). */
+export function* listMpd(text: string, url: URL): Steps<Manifest> {
+  return (yield* openMpdInSteps(text, url, 0)).listing;
 }
 
 function* openMpdInSteps(text: string, url: URL, base: number) {

@@ -1,34 +1,39 @@
 import { ServiceError } from "../../model/errors.ts";
-import { readManifestText } from "../../manifests/text.ts";
 import { parseContentRange } from "../../net/byte-range.ts";
 import type { HttpResponse } from "../../net/client.ts";
 import { isMediaKind, isVagueType, type MediaType, mediaTypeOf } from "../../parsers/media-type.ts";
-import type { TimeSlices } from "../../parsers/steps.ts";
 import { parseLine } from "../../parsers/text.ts";
 import { nameInPath } from "../../parsers/url.ts";
 import { readFileHeader } from "../../remux/file-header.ts";
 import type { FileHeader } from "../../remux/media-summary.ts";
-import { PageText } from "./markup/charset.ts";
-import type { Markup } from "./markup/markup.ts";
-import { readMarkup } from "./markup/read-markup.ts";
 import { createResource, type Metadata } from "./metadata.ts";
+import { readBlocks } from "./reader/read-blocks.ts";
+import type { PageDraft, ReadContext, Reader } from "./reader/reader.ts";
 import { sniff, sniffBytes } from "./sniff.ts";
 
 /** What a response is, read as far as needed. */
 export type Content =
-  | { kind: "page"; markup: Markup }
-  | { kind: "manifest"; protocol: "m3u8" | "dash"; text: string }
+  | { kind: "page"; draft: PageDraft }
+  | { kind: "manifest"; protocol: "m3u8" | "dash"; body: Uint8Array[] }
   | { kind: "media"; metadata: Metadata };
+
+export interface ContentContext extends ReadContext {
+  reader: Reader;
+  /** When the page was asked for. */
+  now: Date;
+  /** Whether a page led to it. */
+  isPlayer: boolean;
+}
 
 /**
  * Reads a response: a page or a manifest to its end; of a media file it uses the response's header only. Its kind is
  * that of `Content-Type`, else of the URL's extension, else of the first 1,024 bytes. These count before a type that servers
  * send for files that they do not know (octet-stream, plain text, HTML).
  *
- * @throws ServiceError `upstream_invalid` if it is none of these, and the errors of the body;
- * `signal.reason`
+ * @throws ServiceError `upstream_invalid` if it is none of these, and the errors of the body and the
+ * reader; `signal.reason`
  */
-export async function readContent(response: HttpResponse, slices: TimeSlices, signal: AbortSignal): Promise<Content> {
+export async function readContent(response: HttpResponse, context: ContentContext): Promise<Content> {
   const contentType = response.headers.get("content-type") ?? null;
   const body = response.body[Symbol.asyncIterator]();
   try {
@@ -36,7 +41,7 @@ export async function readContent(response: HttpResponse, slices: TimeSlices, si
     const head = isVagueType(contentType) ? await readHead(body) : [];
     const type = typeByBytes(stated, Buffer.concat(head));
     const resource = { url: response.url, type, contentType, headers: response.headers };
-    return await readAs(resource, concat(head, body), slices, signal);
+    return await readAs(resource, concat(head, body), context);
   } finally {
     await body.return?.();
   }
@@ -59,15 +64,16 @@ interface TypedResponse extends Pick<HttpResponse, "url" | "headers"> {
 async function readAs(
   { url, headers, type, contentType }: TypedResponse,
   body: AsyncIterable<Uint8Array>,
-  slices: TimeSlices,
-  signal: AbortSignal,
+  context: ContentContext,
 ): Promise<Content> {
+  const { reader, now, isPlayer } = context;
   const { kind } = type;
   if (kind === "page") {
-    return { kind, markup: await readMarkup(new PageText(body, contentType), slices, signal) };
+    const job = { kind, url, contentType, now, isPlayer } as const;
+    return { kind, draft: await reader.read(job, await readBlocks(body), context) };
   }
   if (kind === "hls" || kind === "dash") {
-    return { kind: "manifest", protocol: kind === "hls" ? "m3u8" : "dash", text: await readManifestText(body) };
+    return { kind: "manifest", protocol: kind === "hls" ? "m3u8" : "dash", body: await readBlocks(body) };
   }
   if (kind === "video" || kind === "audio") {
     return { kind: "media", metadata: extractFile(url, kind, type.mime_type, headers) };

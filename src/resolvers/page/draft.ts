@@ -1,7 +1,6 @@
 import type { Steps } from "../../parsers/steps.ts";
 import { isFrontPage, parseUrls, tryParseUrl } from "../../parsers/url.ts";
 import type { PageIdentity } from "./choice/choose-medium.ts";
-import type { Content } from "./content.ts";
 import { indexMetas, type Markup } from "./markup/markup.ts";
 import type { Thing } from "./markup/thing.ts";
 import { type Merged, mergeMetadata, type MetadataSource, metaVocabularies, type PageMetadata } from "./merge.ts";
@@ -11,19 +10,17 @@ import { extractHtml } from "./vocabularies/html-metadata.ts";
 import { parseJsonLd } from "./vocabularies/json-ld.ts";
 import { extractMedium, extractPage } from "./vocabularies/schema-org.ts";
 
-/** What a response itself states, merged and by source. */
+/** What a page itself states, merged and by source. */
 export interface Draft {
   metadata: PageMetadata;
   merged: Merged;
 }
 
 /**
- * Extracts and merges what the response itself states. Players' data is read only if no vocabulary
+ * Extracts and merges what a page itself states. Players' data is read only if no vocabulary
  * states a medium: it may name many, and it takes as long to read as all else.
  */
-export function* createDraft(content: Exclude<Content, { kind: "manifest" }>, url: URL, now: Date): Steps<Draft> {
-  if (content.kind === "media") return merge({ media: content.metadata }, url);
-  const { markup } = content;
+export function* createDraft(markup: Markup, url: URL, now: Date): Steps<Draft> {
   const metadata = yield* extractMetadata(markup, url, now);
   yield;
   const draft = merge(metadata, url);

@@ -4,7 +4,6 @@ import { isFrontPage, pageKey, parseUrls, tryParseUrl } from "../../parsers/url.
 import type { PageInfo } from "../../model/page-info.ts";
 import type { Attributes } from "./markup/attributes.ts";
 import { names } from "./lexicon/words.ts";
-import type { Markup } from "./markup/markup.ts";
 
 const maxPlayers = 2;
 
@@ -13,17 +12,17 @@ export const frameUrlAttributes: readonly string[] = ["src", "data-src", "data-l
 
 /**
  * Returns the URLs of the players' pages to look for the page's medium in, at most two: the player to embed,
- * then the frames that may be players. The page itself and Flash are none. `isPlayer`: the page is a player's.
+ * then `frames`, as `findPlayerFrames` returns them. The page itself and Flash are none. `isPlayer`: the page is a player's.
  */
 export function findPlayers(
   page: Pick<PageInfo, "webpage_url" | "embed" | "media_type">,
-  { markup, url, isPlayer }: { markup: Markup; url: URL; isPlayer: boolean },
+  { frames, url, isPlayer }: { frames: readonly URL[]; url: URL; isPlayer: boolean },
 ): URL[] {
-  const base = tryParseUrl(markup.base, url) ?? url;
   const isFront = !isPlayer && page.media_type === "none" && isFrontPage(url);
-  const frames = isFront ? [] : findPlayerFrames(markup.frames, base, isPlayer);
   const pageKeys = new Set([url, ...parseUrls([page.webpage_url], url)].map(pageKey));
-  const players = new Map([...parseUrls([page.embed?.url], url), ...frames].map((each) => [pageKey(each), each]));
+  const players = new Map(
+    [...parseUrls([page.embed?.url], url), ...(isFront ? [] : frames)].map((each) => [pageKey(each), each]),
+  );
   return [...players]
     .filter(([key, each]) => !pageKeys.has(key) && mediaTypeOf(null, each).kind !== "flash")
     .map(([, each]) => each)
@@ -35,7 +34,7 @@ export function findPlayers(
  * shown full screen, then those that are named as a player, then those of a video's size, and in a player's page
  * the others too. Hidden and tiny ones are none.
  */
-function findPlayerFrames(frames: readonly Attributes[], base: URL, isInPlayer: boolean): URL[] {
+export function findPlayerFrames(frames: readonly Attributes[], base: URL, isInPlayer: boolean): URL[] {
   const found = frames.flatMap((frame) => {
     const url = frameUrlAttributes.map((name) => tryParseUrl(frame.get(name), base)).find((each) => each !== null);
     const points = url === undefined || !mayBePlayer(frame, url.href) ? 0 : pointsOf(frame, url, isInPlayer);

@@ -1,21 +1,21 @@
 import { ServiceError } from "../../model/errors.ts";
-import { readMpd } from "../../manifests/dash/dash.ts";
 import { maxLinkedBytes } from "../../manifests/dash/links.ts";
 import { createFormatIds } from "../../manifests/format-ids.ts";
-import { readHlsInSteps } from "../../manifests/hls/hls.ts";
 import type { Manifest } from "../../manifests/manifest.ts";
-import { readManifestText } from "../../manifests/text.ts";
+import { decodeManifest } from "../../manifests/text.ts";
 import type { GetOptions, HttpClient } from "../../net/client.ts";
 import type { CookieJar } from "../../net/cookies.ts";
 import { createPageHeaders } from "../../net/http/site-headers.ts";
 import type { Format } from "../../model/page-info.ts";
-import type { Steps, TimeSlices } from "../../parsers/steps.ts";
+import type { TimeSlices } from "../../parsers/steps.ts";
 import { pageKey } from "../../parsers/url.ts";
 import { type Content, type FileInfo, firstBytes, readContent, readFileInfo } from "./content.ts";
 import { bestFormats } from "../../model/format-ranking.ts";
 import { createFormat, type Medium } from "./formats.ts";
 import type { Metadata } from "./metadata.ts";
-import { extractOembed } from "./vocabularies/oembed.ts";
+import { readBlocks } from "./reader/read-blocks.ts";
+import { readMpd } from "./reader/read-mpd.ts";
+import type { Reader } from "./reader/reader.ts";
 
 /** `hasManifest`: at least one manifest was read. */
 export interface FormatListing extends Manifest {
@@ -25,7 +25,7 @@ export interface FormatListing extends Manifest {
 /** A manifest, its URL after redirects. */
 export interface FetchedManifest {
   protocol: Medium["protocol"];
-  text: string;
+  body: Uint8Array[];
   url: URL;
 }
 
@@ -38,6 +38,8 @@ const maxOembedBytes = 512 * 1024;
 
 export interface LinkFetcherOptions {
   client: HttpClient;
+  reader: Reader;
+  /** Find the links of an MPD. */
   slices: TimeSlices;
   signal: AbortSignal;
   owner: string | undefined;
@@ -48,6 +50,8 @@ export interface LinkFetcherOptions {
   timeoutMs: number;
   /** Limit of a player's page, decoded bytes. */
   pageMaxBytes: number;
+  /** When the page was asked for. */
+  now: Date;
 }
 
 /**
@@ -68,8 +72,9 @@ export class LinkFetcher {
   /** Returns what the oEmbed response at `url` states; {} if it cannot be fetched or parsed. */
   async fetchOembed(url: URL, from: URL): Promise<Metadata> {
     const metadata = await this.#try(async (signal) => {
-      const fetched = await this.#fetchText(url, from, { signal, maxBytes: maxOembedBytes });
-      return extractOembed(fetched.text, fetched.type, fetched.url);
+      const { owner, reader } = this.#options;
+      const { body, ...fetched } = await this.#fetchBody(url, from, { signal, maxBytes: maxOembedBytes });
+      return reader.read({ kind: "oembed", ...fetched }, body, { owner, signal });
     });
     return metadata instanceof ServiceError ? {} : metadata;
   }
@@ -86,7 +91,7 @@ export class LinkFetcher {
       return [medium, await this.#try(read)] as const;
     });
     const byMedium = new Map(await Promise.all(results));
-    return this.#options.slices.run(createListing(media, byMedium), this.#options.signal);
+    return createListing(media, byMedium);
   }
 
   /**
@@ -94,26 +99,27 @@ export class LinkFetcher {
    * or a player's page that was fetched before.
    */
   async fetchPlayer(url: URL, from: URL): Promise<{ content: Content; url: URL } | null> {
-    const { slices, pageMaxBytes } = this.#options;
+    const { pageMaxBytes } = this.#options;
     const key = pageKey(url);
     if (this.#readPages.has(key)) return null;
     this.#readPages.add(key);
     return this.#tryOrNull(async (signal) => {
       const limits = { signal, maxBytes: pageMaxBytes };
       const response = await this.#get(url, from, { ...limits, accept: acceptPage });
-      return { content: await readContent(response, slices, signal), url: response.url };
+      const content = await readContent(response, { ...this.#options, signal, isPlayer: true });
+      return { content, url: response.url };
     });
   }
 
   /**
-   * Returns what a manifest lists, with the remote elements of an MPD.
+   * Returns what a manifest lists, with the remote elements of an MPD. If no page leads to it (`from` is null), only
+   * requests are limited in time.
    *
    * Rejects with the errors of the parsers and the requests.
    */
-  async readManifest(manifest: FetchedManifest, from: URL): Promise<Manifest> {
-    const result = await this.#try((signal) => this.#parseManifest(manifest, from, signal));
-    if (result instanceof ServiceError) throw result;
-    return result;
+  async readManifest(manifest: FetchedManifest, from: URL | null): Promise<Manifest> {
+    if (from === null) return this.#parseManifest(manifest, manifest.url, this.#options.signal);
+    return this.#tryOrThrow((signal) => this.#parseManifest(manifest, from, signal));
   }
 
   /** Returns what the HLS playlist at `url` lists; null if it cannot be fetched or parsed. */
@@ -138,22 +144,35 @@ export class LinkFetcher {
     from: URL,
     signal: AbortSignal,
   ): Promise<Manifest> {
-    const fetched = await this.#fetchText(url, from, { signal, maxBytes: maxManifestBytes });
+    const fetched = await this.#fetchBody(url, from, { signal, maxBytes: maxManifestBytes });
     return this.#parseManifest({ ...fetched, protocol }, from, signal);
   }
 
-  #parseManifest({ protocol, text, url }: FetchedManifest, from: URL, signal: AbortSignal): Promise<Manifest> {
-    const run = <T>(steps: Steps<T>) => this.#options.slices.run(steps, this.#options.signal);
-    if (protocol === "m3u8") return run(readHlsInSteps(text, url));
-    const fetchText = (link: URL) => this.#fetchText(link, from, { signal, maxBytes: maxLinkedBytes });
-    return readMpd({ text, url }, { run, fetchText });
+  async #parseManifest({ protocol, body, url }: FetchedManifest, from: URL, signal: AbortSignal): Promise<Manifest> {
+    const { owner, reader, slices } = this.#options;
+    if (protocol === "m3u8") return reader.read({ kind: protocol, url }, body, { owner, signal });
+    return readMpd(
+      { text: decodeManifest(Buffer.concat(body)), url },
+      {
+        reader,
+        owner,
+        signal,
+        run: (steps) => slices.run(steps, signal),
+        fetchText: async (link) => {
+          const fetched = await this.#tryOrThrow((limited) =>
+            this.#fetchBody(link, from, { signal: limited, maxBytes: maxLinkedBytes }),
+          );
+          return { text: decodeManifest(Buffer.concat(fetched.body)), url: fetched.url };
+        },
+      },
+    );
   }
 
-  async #fetchText(url: URL, from: URL, request: GetOptions) {
+  async #fetchBody(url: URL, from: URL, request: GetOptions) {
     const response = await this.#get(url, from, request);
     return {
-      text: await readManifestText(response.body),
-      type: response.headers.get("content-type") ?? null,
+      body: await readBlocks(response.body),
+      contentType: response.headers.get("content-type") ?? null,
       url: response.url,
     };
   }
@@ -166,6 +185,12 @@ export class LinkFetcher {
   async #tryOrNull<T>(request: (signal: AbortSignal) => Promise<T>): Promise<T | null> {
     const result = await this.#try(request);
     return result instanceof ServiceError ? null : result;
+  }
+
+  async #tryOrThrow<T>(request: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const result = await this.#try(request);
+    if (result instanceof ServiceError) throw result;
+    return result;
   }
 
   /** Returns the request's result or its error; rejects only when the signal is aborted. */
@@ -185,10 +210,7 @@ export class LinkFetcher {
   }
 }
 
-function* createListing(
-  media: readonly Medium[],
-  results: ReadonlyMap<Medium, Manifest | ServiceError>,
-): Steps<FormatListing> {
+function createListing(media: readonly Medium[], results: ReadonlyMap<Medium, Manifest | ServiceError>): FormatListing {
   const manifests = [...results.values()].filter((result): result is Manifest => !(result instanceof ServiceError));
   const formats = media.flatMap((medium): Format[] => {
     const result = results.get(medium);
@@ -196,7 +218,6 @@ function* createListing(
     if (!(result instanceof ServiceError)) return result.formats;
     return result.code === "upstream_invalid" ? [] : [createFormat(medium)];
   });
-  yield;
   const uniqueId = createFormatIds();
   return {
     formats: bestFormats(formats).map((format) => ({

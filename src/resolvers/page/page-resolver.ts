@@ -1,24 +1,23 @@
 import type { HttpClient } from "../../net/client.ts";
-import { createCookieJar } from "../../net/cookies.ts";
 import { ServiceError } from "../../model/errors.ts";
+import { createCookieJar } from "../../net/cookies.ts";
 import { PageInfo } from "../../model/page-info.ts";
-import { createTimeSlices, type TimeSlices } from "../../parsers/steps.ts";
-import { tryParseUrl } from "../../parsers/url.ts";
+import { createTimeSlices } from "../../parsers/steps.ts";
 import { type Content, readContent } from "./content.ts";
-import { createDraft } from "./draft.ts";
-import { bestFormats } from "../../model/format-ranking.ts";
 import { addCookies, addReferer } from "./formats.ts";
 import { addSizes } from "./add-sizes.ts";
 import { acceptPage, type FormatListing, LinkFetcher } from "./link-fetcher.ts";
 import { findPlayers } from "./frames.ts";
-import type { Markup } from "./markup/markup.ts";
 import { type Fields, mergeMetadata } from "./merge.ts";
-import type { Metadata } from "./metadata.ts";
+import { createLocalReader } from "./reader/local-reader.ts";
+import type { PageDraft, Reader } from "./reader/reader.ts";
 import type { Resolver } from "../resolver.ts";
 
 export interface PageResolverOptions {
   /** The resolver closes it. */
   client: HttpClient;
+  /** Reads what sites send. The resolver does not close it. Default: one that reads in this process. */
+  reader?: Reader | undefined;
   /** Limit of a page or manifest that is resolved, decoded bytes. */
   pageMaxBytes: number;
   /** Default: the system's clock. */
@@ -44,10 +43,9 @@ const linkShare = 0.9;
  * `resolve` rejects with the client's errors, and with `upstream_invalid` for a response that is neither
  * page nor medium. If a request that the page leads to fails or the time for it is over, the fields stay as the page
  * states them. For a download, the formats have the cookies that the page and its players have set.
- * All calls together take the event loop for a few milliseconds at a time, whatever the pages are.
  */
 export function createPageResolver(options: PageResolverOptions): Resolver<typeof PageInfo> {
-  const { client, pageMaxBytes, now = () => new Date(), linkTimeoutMs = 5_000 } = options;
+  const { client, reader = createLocalReader(), pageMaxBytes, now = () => new Date(), linkTimeoutMs = 5_000 } = options;
   const slices = createTimeSlices();
   return {
     name,
@@ -56,6 +54,7 @@ export function createPageResolver(options: PageResolverOptions): Resolver<typeo
       const { signal, owner, forDownload = false, needsHeights = false, deadlineMs = Infinity } = context;
       const fetchedAt = now();
       const cookies = createCookieJar();
+      reader.prepare();
       const response = await client.get(url, {
         signal,
         owner,
@@ -63,31 +62,25 @@ export function createPageResolver(options: PageResolverOptions): Resolver<typeo
         accept: acceptPage,
         cookies,
       });
-      const content = await readContent(response, slices, signal);
+      const reading = { reader, signal, owner, now: fetchedAt };
+      const content = await readContent(response, { ...reading, isPlayer: false });
       const remainingMs = Math.max(0, deadlineMs - performance.now());
       const linkFetcher = new LinkFetcher({
+        ...reading,
         client,
         slices,
-        signal,
-        owner,
         cookies,
         pageUrl: response.url,
         pageMaxBytes,
         timeoutMs: Math.min(linkTimeoutMs, Math.floor(linkShare * remainingMs)),
       });
-      const deps = { linkFetcher, slices, signal, now: fetchedAt, requestedUrl: url };
-      const described = await describe({ content, url: response.url, from: null }, deps);
+      const document = { content, url: response.url, from: null };
+      const described = await describe(document, { linkFetcher, signal, requestedUrl: url });
       const description = await addSizes(described, response.url, linkFetcher, {
         forDownload,
         needsHeights,
       });
-      // Copied: substrings would keep the whole page in memory as long as the record.
-      const info = structuredClone({
-        url: url.href,
-        ...description,
-        resolver: name,
-        fetched_at: fetchedAt.toISOString(),
-      });
+      const info = { url: url.href, ...description, resolver: name, fetched_at: fetchedAt.toISOString() };
       return forDownload ? { ...info, formats: addCookies(info.formats, cookies.toText()) } : info;
     },
     close: () => client.close(),
@@ -106,9 +99,7 @@ interface Document {
 
 interface DescribeDeps {
   linkFetcher: LinkFetcher;
-  slices: TimeSlices;
   signal: AbortSignal;
-  now: Date;
   /** Before redirects. */
   requestedUrl: URL;
 }
@@ -122,8 +113,8 @@ async function describe(document: Document, deps: DescribeDeps, depth = 0): Prom
   const page = await describeDocument(document, deps);
   const hasEnded = page.formats.length > 0 || depth === maxPlayerDepth;
   if (content.kind !== "page" || hasEnded) return page;
-  const { markup } = content;
-  for (const playerUrl of findPlayers(page, { markup, url, isPlayer: depth > 0 })) {
+  const { frames } = content.draft;
+  for (const playerUrl of findPlayers(page, { frames, url, isPlayer: depth > 0 })) {
     const fetched = await deps.linkFetcher.fetchPlayer(playerUrl, url);
     if (fetched === null) continue;
     const player = await describePlayer({ ...fetched, from: url }, deps, depth + 1);
@@ -145,41 +136,35 @@ async function describePlayer(player: Document, deps: DescribeDeps, depth: numbe
 
 async function describeDocument(document: Document, deps: DescribeDeps): Promise<Description> {
   const { content, url, from } = document;
-  const { linkFetcher, slices, signal, now, requestedUrl } = deps;
+  const { linkFetcher, requestedUrl } = deps;
   const referrer = content.kind === "page" ? url : from;
   // A download sends the requested page as `Referer` anyway.
   const stated = referrer?.href === requestedUrl.href ? null : referrer;
   if (content.kind === "manifest") {
-    const manifest = await linkFetcher.readManifest({ ...content, url }, from ?? url);
-    const formats = bestFormats(manifest.formats);
+    const manifest = await linkFetcher.readManifest({ ...content, url }, from);
+    const { formats } = manifest;
     const media_type = formats[0]?.vcodec === "none" ? "audio" : "video";
     const { fields } = mergeMetadata({}, url);
-    const listing = { ...manifest, formats, hasManifest: true };
+    const listing = { ...manifest, hasManifest: true };
     return addListing({ ...fields, media_type }, listing, stated);
   }
-  const { metadata, merged } = await slices.run(createDraft(content, url, now), signal);
-  const hasOembed = content.kind === "page" && from === null;
-  const [oembed, listing] = await Promise.all([
-    hasOembed ? fetchOembed(content.markup, merged.fields, url, linkFetcher) : null,
+  const { merged, oembed } =
+    content.kind === "page" ? content.draft : { merged: mergeMetadata({ media: content.metadata }, url), oembed: null };
+  const [fields, listing] = await Promise.all([
+    oembed === null ? merged.fields : fetchFields(oembed, url, linkFetcher),
     linkFetcher.listFormats(merged.media, referrer ?? url),
   ]);
-  const { fields } = oembed === null ? merged : mergeMetadata({ ...metadata, oembed }, url);
   return addListing(fields, listing, stated);
 }
 
-/** Fetches the page's oEmbed response; returns null if there is none or the page states all its fields. */
-async function fetchOembed(
-  markup: Markup,
-  { title, uploader, duration, embed, thumbnails }: Fields,
+/** Returns the page's fields with those of its oEmbed response. */
+async function fetchFields(
+  { url: oembedUrl, metadata }: NonNullable<PageDraft["oembed"]>,
   url: URL,
   linkFetcher: LinkFetcher,
-): Promise<Metadata | null> {
-  const isComplete = [title, uploader, duration, embed, thumbnails[0] ?? null].every((value) => value !== null);
-  const link = markup.links
-    .get("alternate")
-    ?.find((each) => /^(?:application\/json|text\/xml)\+oembed\b/i.test(each.get("type")?.trim() ?? ""));
-  const oembedUrl = tryParseUrl(link?.get("href"), tryParseUrl(markup.base, url) ?? url);
-  return isComplete || oembedUrl === null ? null : linkFetcher.fetchOembed(oembedUrl, url);
+): Promise<Fields> {
+  const oembed = await linkFetcher.fetchOembed(oembedUrl, url);
+  return mergeMetadata({ ...metadata, oembed }, url).fields;
 }
 
 /** Adds to what a page states what its player states of the medium; the page takes precedence. */

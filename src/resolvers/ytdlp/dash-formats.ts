@@ -1,15 +1,17 @@
 import { ServiceError } from "../../model/errors.ts";
-import { readMpd } from "../../manifests/dash/dash.ts";
 import { maxLinkedBytes } from "../../manifests/dash/links.ts";
 import { createFormatIds } from "../../manifests/format-ids.ts";
 import { readManifestText } from "../../manifests/text.ts";
 import type { HttpClient } from "../../net/client.ts";
 import { createSiteHeaders } from "../../net/http/site-headers.ts";
+import { readMpd } from "../page/reader/read-mpd.ts";
+import type { Reader } from "../page/reader/reader.ts";
 import type { TimeSlices } from "../../parsers/steps.ts";
 import type { ListedFormat } from "./formats.ts";
 
 export interface DashFormatsDeps {
   client: HttpClient;
+  reader: Reader;
   slices: TimeSlices;
   /** URL of the page, for `Referer`. */
   pageUrl: string;
@@ -52,7 +54,7 @@ export async function listDashFormats(
 async function readFormatsAt(
   url: string,
   [first]: readonly ListedFormat[],
-  { client, slices, pageUrl, signal, owner, deadlineMs }: DashFormatsDeps,
+  { client, reader, slices, pageUrl, signal, owner, deadlineMs }: DashFormatsDeps,
 ): Promise<ListedFormat[]> {
   const { http_headers, cookies } = first ?? {};
   const demands = {
@@ -69,6 +71,9 @@ async function readFormatsAt(
       return { text: await readManifestText(response.body), url: response.url };
     };
     const manifest = await readMpd(await fetchText(new URL(url), maxManifestBytes), {
+      reader,
+      owner,
+      signal: requestSignal,
       fetchText: (link) => fetchText(link),
       run: (steps) => slices.run(steps, requestSignal),
     });

@@ -5,6 +5,8 @@ import { openGuardedProxy } from "../../net/proxy/guarded-proxy.ts";
 import { urlForMessage } from "../../net/http-url.ts";
 import { type DownloadFormat, PageInfo } from "../../model/page-info.ts";
 import { createTimeSlices } from "../../parsers/steps.ts";
+import { createLocalReader } from "../page/reader/local-reader.ts";
+import type { Reader } from "../page/reader/reader.ts";
 import type { ResolveContext, Resolver } from "../resolver.ts";
 import { listDashFormats } from "./dash-formats.ts";
 import { findMissingFormatsError } from "./failures.ts";
@@ -18,6 +20,8 @@ export interface YtDlpResolverOptions {
   ytDlp: YtDlp;
   /** Fetches DASH manifests. The resolver does not close it. */
   client: HttpClient;
+  /** Reads DASH manifests. The resolver does not close it. Default: one that reads in this process. */
+  reader?: Reader | undefined;
   /** Default: the system's clock. */
   now?: () => Date;
 }
@@ -31,7 +35,7 @@ export interface YtDlpResolver extends Resolver<typeof PageInfo> {
   findExtractor(url: URL, signal: AbortSignal): Promise<string | null>;
 }
 
-export type YtDlpResolverDeps = Pick<YtDlpResolverOptions, "client"> & {
+export type YtDlpResolverDeps = Pick<YtDlpResolverOptions, "client" | "reader"> & {
   /** Private networks that may be fetched: comma-separated CIDR blocks. */
   allowNetworks: string;
   ytDlp: Omit<YtDlpOptions, "proxy">;
@@ -67,7 +71,8 @@ const name = "yt-dlp";
  * `resolve` rejects with the errors of `YtDlp.extract`, except `no_media`. For a download, it also rejects if
  * yt-dlp knows why there are no formats: `drm_protected`, `live_stream`, `login_required` and the like.
  */
-export function createYtDlpResolver({ ytDlp, client, now = () => new Date() }: YtDlpResolverOptions): YtDlpResolver {
+export function createYtDlpResolver(options: YtDlpResolverOptions): YtDlpResolver {
+  const { ytDlp, client, reader = createLocalReader(), now = () => new Date() } = options;
   const slices = createTimeSlices();
 
   async function readFacts(info: unknown, url: URL, context: ResolveContext): Promise<Facts> {
@@ -83,6 +88,7 @@ export function createYtDlpResolver({ ytDlp, client, now = () => new Date() }: Y
     const listed = await slices.run(steps, signal);
     const formats = await listDashFormats(listed, {
       client,
+      reader,
       slices,
       pageUrl: url.href,
       signal,

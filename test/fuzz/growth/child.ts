@@ -23,7 +23,7 @@ async function readPage({ bytes, url }: PageBytes): Promise<Cost> {
   };
   const before = cpuMs();
   const markup = await readMarkup(new PageText(chunksOf(bytes), "text/html"), slices, never);
-  await slices.run(createDraft({ kind: "page", markup }, new URL(url), now));
+  await slices.run(createDraft(markup, new URL(url), now));
   return { cpuMs: cpuMs() - before, stepMs };
 }
 

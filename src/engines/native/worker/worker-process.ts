@@ -1,8 +1,9 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { ServiceError } from "../../../model/errors.ts";
+import { deserializeError } from "../../../model/serialized-error.ts";
 import type { Download, DownloadContext, DownloadJob, EngineDeps, EngineObserver } from "../../engine.ts";
-import { deserializeError, type WorkerRequest, type WorkerMessage } from "./messages.ts";
+import type { WorkerRequest, WorkerMessage } from "./messages.ts";
 import { memoryError, watchLimits, type WorkerLimits } from "./worker-limits.ts";
 
 const abortGraceMs = 700;
@@ -103,7 +104,7 @@ export class WorkerProcess {
     try {
       const result = await Promise.race([promise, this.ended]);
       if (result?.type === "done") return result.download;
-      if (result?.type === "failed") throw deserializeError(result.failure);
+      if (result?.type === "failed") throw deserializeError(result.failure, "the download");
       if (!signal.aborted) observer?.onDeath(exceeded === undefined ? "crash" : "limit");
       throw exceeded ?? crashError(child, this.#failure, this.#errorOutput, limits);
     } finally {

@@ -1,13 +1,13 @@
-import { writeFileSync } from "node:fs";
 import { setPriority } from "node:os";
-import { Worker } from "node:worker_threads";
+import { endWithParent, yieldMemory } from "../../../system/child-process.ts";
+import { serializeError } from "../../../model/serialized-error.ts";
 import { createHttpClient } from "../../../net/http/http-client.ts";
 import type { DownloadJob, DownloadProgress, EngineDeps } from "../../engine.ts";
 import { download } from "../download.ts";
-import { serializeError, type WorkerRequest, type WorkerMessage } from "./messages.ts";
+import type { WorkerRequest, WorkerMessage } from "./messages.ts";
 
 /** Program of a worker process: runs one requested download at a time. */
-const { argv, ppid } = process;
+const { argv } = process;
 if (!process.connected) throw new Error("worker.ts is the program of a worker process");
 const data = JSON.parse(argv[2] ?? "") as EngineDeps;
 const niceness = 10;
@@ -23,7 +23,9 @@ const client = createHttpClient({
 let running = new AbortController();
 let finish = new AbortController();
 yieldToService();
-endWithService();
+endWithParent();
+// The service ends its workers itself, and not before they have stopped.
+process.once("disconnect", () => process.exit());
 
 process.on("message", (request: WorkerRequest) => {
   if (request.type === "abort") return running.abort();
@@ -56,23 +58,12 @@ async function run(job: DownloadJob, signal: AbortSignal): Promise<WorkerMessage
 
 /** Makes the system prefer the service when processor time or memory is short. */
 function yieldToService(): void {
+  yieldMemory();
   try {
     setPriority(niceness);
-    writeFileSync("/proc/self/oom_score_adj", "500");
   } catch {
-    // Not Linux, or not permitted.
+    // Not permitted.
   }
-}
-
-/** The service ends its workers itself; they end with it if it is killed, but not before it. */
-function endWithService(): void {
-  process.once("disconnect", () => process.exit());
-  new Worker(new URL("./watch-parent.js", import.meta.url), {
-    workerData: { parentPid: ppid },
-    execArgv: [],
-  }).unref();
-  // A terminal or a service manager may send these to all processes of the service.
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => {});
 }
 
 function send(message: WorkerMessage): void {

@@ -1,0 +1,84 @@
+import { text as readText } from "node:stream/consumers";
+import { listMpd } from "../../../manifests/dash/dash.ts";
+import { readHlsInSteps } from "../../../manifests/hls/hls.ts";
+import type { Manifest } from "../../../manifests/manifest.ts";
+import { readManifestText } from "../../../manifests/text.ts";
+import { bestFormats } from "../../../model/format-ranking.ts";
+import type { TimeSlices } from "../../../parsers/steps.ts";
+import { tryParseUrl } from "../../../parsers/url.ts";
+import { createDraft } from "../draft.ts";
+import { findPlayerFrames } from "../frames.ts";
+import { PageText } from "../markup/charset.ts";
+import type { Markup } from "../markup/markup.ts";
+import { readMarkup } from "../markup/read-markup.ts";
+import type { Fields } from "../merge.ts";
+import { extractOembed } from "../vocabularies/oembed.ts";
+import type { PageDraft, ReadJob, ReadJobs, ReadKind, ReadResults } from "./reader.ts";
+
+/**
+ * Reads a body, as `Reader.read` does, without limits of time and memory.
+ *
+ * @throws ServiceError `upstream_invalid`; `signal.reason`
+ */
+export function readBody<K extends ReadKind>(
+  job: ReadJob<K>,
+  body: readonly Uint8Array[],
+  slices: TimeSlices,
+  signal: AbortSignal,
+): Promise<ReadResults[K]> {
+  const chunks = (async function* () {
+    yield* body;
+  })();
+  return readers[job.kind](job, chunks, slices, signal);
+}
+
+type ReadOf<K extends ReadKind> = (
+  job: ReadJobs[K],
+  body: AsyncIterable<Uint8Array>,
+  slices: TimeSlices,
+  signal: AbortSignal,
+) => Promise<ReadResults[K]>;
+
+const readers: { [K in ReadKind]: ReadOf<K> } = {
+  page: readPage,
+  oembed: async ({ url, contentType }, body) => extractOembed(await readManifestText(body), contentType, url),
+  m3u8: async ({ url }, body, slices, signal) =>
+    withBestFormats(await slices.run(readHlsInSteps(await readManifestText(body), url), signal)),
+  dash: async ({ url }, body, slices, signal) =>
+    withBestFormats(await slices.run(listMpd(await readText(body), url), signal)),
+};
+
+/** Leaves out the formats that no record would have: each may repeat a long URL. */
+function withBestFormats(manifest: Manifest): Manifest {
+  return { ...manifest, formats: bestFormats(manifest.formats) };
+}
+
+async function readPage(
+  { url, contentType, now, isPlayer }: ReadJobs["page"],
+  body: AsyncIterable<Uint8Array>,
+  slices: TimeSlices,
+  signal: AbortSignal,
+): Promise<PageDraft> {
+  const markup = await readMarkup(new PageText(body, contentType), slices, signal);
+  const { metadata, merged } = await slices.run(createDraft(markup, url, now), signal);
+  const base = tryParseUrl(markup.base, url) ?? url;
+  const oembedUrl = isPlayer ? null : findOembed(markup, merged.fields, base);
+  return {
+    merged,
+    oembed: oembedUrl === null ? null : { url: oembedUrl, metadata },
+    frames: findPlayerFrames(markup.frames, base, isPlayer),
+  };
+}
+
+/** Returns the URL of the page's oEmbed response; null if there is none or the page states all its fields. */
+function findOembed(
+  { links }: Markup,
+  { title, uploader, duration, embed, thumbnails }: Fields,
+  base: URL,
+): URL | null {
+  const isComplete = [title, uploader, duration, embed, thumbnails[0] ?? null].every((value) => value !== null);
+  const link = links
+    .get("alternate")
+    ?.find((each) => /^(?:application\/json|text\/xml)\+oembed\b/i.test(each.get("type")?.trim() ?? ""));
+  return isComplete ? null : tryParseUrl(link?.get("href"), base);
+}

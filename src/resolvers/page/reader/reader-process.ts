@@ -1,0 +1,161 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { ServiceError } from "../../../model/errors.ts";
+import type { ReadJob, ReadKind, ReadResults } from "./reader.ts";
+import { MessageParts, packJob, tooComplexError, unpackOutcome } from "./wire.ts";
+
+/** What reading one body may take. */
+export interface ReaderLimits {
+  /** Processor time, milliseconds; where the system does not tell it, time. */
+  readMs: number;
+  /** JavaScript heap of a process, MiB. */
+  heapMiB: number;
+}
+
+/** Longest time for a start: a machine may be busy. */
+const startMs = 20_000;
+
+/** As much of the process's error output as is kept: V8's reason is at its start. */
+const maxErrorLength = 4_000;
+
+/** A process that reads one body at a time, without this process's environment, which may contain secrets. */
+export class ReaderProcess {
+  /** Resolves once the process has ended. */
+  readonly ended: Promise<void>;
+  readonly #limits: ReaderLimits;
+  readonly #child: ChildProcess;
+  /** Resolves once the process has started or ended. */
+  readonly #ready: Promise<void>;
+  #errorOutput = "";
+  #failure: Error | undefined;
+
+  /** Starts the process. */
+  constructor(limits: ReaderLimits) {
+    const program = fileURLToPath(new URL("./start-reader.js", import.meta.url));
+    const flags = [...process.execArgv, `--max-old-space-size=${limits.heapMiB}`];
+    const child: ChildProcess = spawn(process.execPath, [...flags, program, "read"], {
+      env: {},
+      stdio: ["pipe", "pipe", "pipe"],
+    });
+    const { promise: ended, resolve: onEnded } = Promise.withResolvers<void>();
+    const { promise: started, resolve: onStarted } = Promise.withResolvers<void>();
+    const timer = setTimeout(() => void this.end(), startMs);
+    // Without free file descriptors there are no streams.
+    child.stdout?.once("data", onStarted);
+    child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+      this.#errorOutput = (this.#errorOutput + text).slice(0, maxErrorLength);
+    });
+    // Writing fails if the process has ended.
+    child.stdin?.on("error", () => {});
+    child.on("error", (error) => {
+      this.#failure = error;
+      if (child.pid === undefined) onEnded();
+    });
+    child.once("close", () => onEnded());
+    this.ended = ended;
+    this.#ready = Promise.race([started, ended]).finally(() => clearTimeout(timer));
+    this.#limits = limits;
+    this.#child = child;
+  }
+
+  /** It has ended or is ending: it cannot read another body. */
+  get isEnding(): boolean {
+    const { killed, exitCode, signalCode } = this.#child;
+    return killed || exitCode !== null || signalCode !== null || this.#failure !== undefined;
+  }
+
+  /** Kills the process; resolves once it has ended. */
+  end(): Promise<void> {
+    this.#child.kill("SIGKILL");
+    return this.ended;
+  }
+
+  /**
+   * Reads a body.
+   *
+   * @throws ServiceError of the body; `upstream_invalid` if it exceeds a limit; `unavailable` if the process could not be
+   * started or somebody else has ended it. In the last two cases it has ended.
+   */
+  async read<K extends ReadKind>(job: ReadJob<K>, body: readonly Uint8Array[]): Promise<ReadResults[K]> {
+    await this.#ready;
+    const { readMs } = this.#limits;
+    const { stdout } = this.#child;
+    const { promise, resolve } = Promise.withResolvers<Buffer>();
+    const parts = new MessageParts();
+    const onData = (chunk: Buffer) => {
+      const message = parts.add(chunk);
+      if (message !== null) resolve(message);
+    };
+    let isLate = false;
+    const clock = watchProcessorTime(this.#child.pid, readMs, () => {
+      isLate = true;
+      void this.end();
+    });
+    stdout?.on("data", onData);
+    this.#send(job, body);
+    try {
+      const outcome = await Promise.race([promise, this.ended]);
+      if (outcome !== undefined) return unpackOutcome(job, outcome);
+      throw isLate ? tooComplexError(job, `reading it takes more than ${readMs} ms, the limit`) : this.#deathError(job);
+    } finally {
+      clock.stop();
+      stdout?.off("data", onData);
+    }
+  }
+
+  #send(job: ReadJob, body: readonly Uint8Array[]): void {
+    const { stdin } = this.#child;
+    stdin?.cork();
+    stdin?.write(
+      packJob(
+        job,
+        body.reduce((sum, { length }) => sum + length, 0),
+      ),
+    );
+    for (const block of body) stdin?.write(block);
+    stdin?.uncork();
+  }
+
+  #deathError(job: ReadJob): ServiceError {
+    const { pid, exitCode, signalCode } = this.#child;
+    const cause = this.#failure ?? new Error(this.#errorOutput || "it wrote no reason");
+    if (this.#errorOutput.includes("heap out of memory")) {
+      return tooComplexError(job, `reading it takes more than ${this.#limits.heapMiB} MiB of memory, the limit`, cause);
+    }
+    const how = signalCode === null ? `exit code ${exitCode}` : `signal ${signalCode}`;
+    const what = pid === undefined ? `cannot be started: ${cause.message}` : `ended with ${how}`;
+    return new ServiceError("unavailable", `the process that reads pages ${what}`, { cause });
+  }
+}
+
+/** A process that gets no processor time for so long has exceeded its own as well: this many times as long. */
+const maxWaitFactor = 6;
+
+/** Calls `onExceeded` once the process has used `limitMs` of processor time. */
+function watchProcessorTime(pid: number | undefined, limitMs: number, onExceeded: () => void) {
+  const startedMs = performance.now();
+  const usedBeforeMs = processorMsOf(pid);
+  let timer = setTimeout(check, limitMs);
+
+  function check(): void {
+    const isOver = performance.now() - startedMs >= maxWaitFactor * limitMs;
+    const usedMs = processorMsOf(pid) - usedBeforeMs;
+    if (isOver || !(usedMs < limitMs)) onExceeded();
+    else timer = setTimeout(check, Math.max(limitMs - usedMs, 10));
+  }
+
+  return { stop: () => clearTimeout(timer) };
+}
+
+/** Returns the processor time that a process has used, milliseconds; NaN if the system does not tell it. */
+function processorMsOf(pid: number | undefined): number {
+  try {
+    const [, fields = ""] = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ");
+    const [utime, stime] = fields.split(" ").slice(11, 13);
+    // In ticks of 10 ms (proc_pid_stat(5)).
+    return 10 * (Number(utime) + Number(stime));
+  } catch {
+    return Number.NaN;
+  }
+}

@@ -1,0 +1,52 @@
+import type { Manifest } from "../../../manifests/manifest.ts";
+import type { Merged, PageMetadata } from "../merge.ts";
+import type { Metadata } from "../metadata.ts";
+
+/** What to read, by its kind; `url` is that of the response, after redirects. */
+export interface ReadJobs {
+  page: { kind: "page"; url: URL; contentType: string | null; now: Date; isPlayer: boolean };
+  oembed: { kind: "oembed"; url: URL; contentType: string | null };
+  m3u8: { kind: "m3u8"; url: URL };
+  dash: { kind: "dash"; url: URL };
+}
+
+/** What is read of each kind; the formats of a manifest as `bestFormats` sorts and limits them. */
+export interface ReadResults {
+  page: PageDraft;
+  oembed: Metadata;
+  m3u8: Manifest;
+  dash: Manifest;
+}
+
+export type ReadKind = keyof ReadJobs;
+export type ReadJob<K extends ReadKind = ReadKind> = ReadJobs[K] & { kind: K };
+
+/** What a page itself states, and what it leads to. */
+export interface PageDraft {
+  merged: Merged;
+  /** Its oEmbed response, and what to merge that with; null: it names none, or states all that one could. */
+  oembed: { url: URL; metadata: PageMetadata } | null;
+  /** URLs of the frames that may be players, the likeliest first. */
+  frames: readonly URL[];
+}
+
+export interface ReadContext {
+  signal: AbortSignal;
+  /** For whom; default one for all. */
+  owner: string | undefined;
+}
+
+/** Reads what sites send: bytes in, a value out, no requests. */
+export interface Reader {
+  /** Makes it likely that the next `read` need not wait for a start. */
+  prepare(): void;
+  /**
+   * Reads `body`, all bytes of a response.
+   *
+   * @throws ServiceError `upstream_invalid` if it is not what `job` says, or reading it takes more time or memory than
+   * one body may; `unavailable` if the reader is closed or cannot read now; `signal.reason` when `signal` is aborted.
+   */
+  read<K extends ReadKind>(job: ReadJob<K>, body: readonly Uint8Array[], context: ReadContext): Promise<ReadResults[K]>;
+  /** Safe to call twice. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,136 @@
+import { deserialize, serialize } from "node:v8";
+import { ServiceError } from "../../../model/errors.ts";
+import { deserializeError, type SerializedError, serializeError } from "../../../model/serialized-error.ts";
+import { urlForMessage } from "../../../net/http-url.ts";
+import type { Metadata } from "../metadata.ts";
+import type { MetadataSource } from "../merge.ts";
+import type { PageDraft, ReadJob, ReadKind, ReadResults } from "./reader.ts";
+
+/** Restoring a larger result would take the service's process too long. */
+const maxResultBytes = 16 * 1024 * 1024;
+
+/** Bytes of the length that precedes a message. */
+export const lengthBytes = 4;
+
+/** Returns the message for a job: its length, and the job with the length of its body. */
+export function packJob({ url, ...job }: ReadJob, bodyBytes: number): Buffer {
+  return withLength(serialize({ job: { ...job, url: url.href }, bodyBytes }));
+}
+
+/** Returns what `packJob` was called with; `bytes` are those after the length. */
+export function unpackJob(bytes: Uint8Array): { job: ReadJob; bodyBytes: number } {
+  const { job, bodyBytes } = deserialize(bytes);
+  return { job: { ...job, url: new URL(job.url) }, bodyBytes };
+}
+
+/** Returns the message for what `read` resolves or rejects with; instead of a result of more than 16 MiB, an error. */
+export async function packOutcome<K extends ReadKind>(
+  job: ReadJob<K>,
+  read: () => Promise<ReadResults[K]>,
+): Promise<Buffer> {
+  try {
+    const bytes = serialize({ result: toPlain[job.kind](await read()) });
+    if (bytes.length <= maxResultBytes) return withLength(bytes);
+    throw tooComplexError(job, `what is read from it takes ${bytes.length} bytes, the limit is ${maxResultBytes}`);
+  } catch (error) {
+    return withLength(serialize({ failure: serializeError(error) }));
+  }
+}
+
+/** Returns or throws what `packOutcome` was called with; `bytes` are those after the length. */
+export function unpackOutcome<K extends ReadKind>(job: ReadJob<K>, bytes: Uint8Array): ReadResults[K] {
+  const outcome = deserialize(bytes) as { result: Plain<ReadResults[K]> } | { failure: SerializedError };
+  if ("failure" in outcome) throw deserializeError(outcome.failure, `reading ${nameOf(job)}`);
+  return fromPlain[job.kind](outcome.result);
+}
+
+function withLength(message: Buffer): Buffer {
+  const length = Buffer.alloc(lengthBytes);
+  length.writeUInt32LE(message.length);
+  return Buffer.concat([length, message]);
+}
+
+/** Puts a message together as it arrives. */
+export class MessageParts {
+  #chunks: Buffer[] = [];
+  #bytes = 0;
+  /** Of the message with its length. */
+  #total = Infinity;
+
+  /** Returns the message, without its length, once it is complete; until then null. */
+  add(chunk: Buffer): Buffer | null {
+    this.#chunks.push(chunk);
+    this.#bytes += chunk.length;
+    if (this.#total === Infinity && this.#bytes >= lengthBytes) {
+      this.#chunks = [Buffer.concat(this.#chunks)];
+      this.#total = lengthBytes + (this.#chunks[0]?.readUInt32LE() ?? 0);
+    }
+    return this.#bytes < this.#total ? null : Buffer.concat(this.#chunks).subarray(lengthBytes);
+  }
+}
+
+/** The error for what needs more than one body may; `rule` has the limit. */
+export function tooComplexError(job: ReadJob, rule: string, cause?: Error): ServiceError {
+  return new ServiceError("upstream_invalid", `${nameOf(job)} is too complex: ${rule}`, { cause });
+}
+
+const names: Readonly<Record<ReadKind, string>> = {
+  page: "page",
+  oembed: "oEmbed response",
+  m3u8: "HLS playlist",
+  dash: "MPD",
+};
+
+function nameOf({ kind, url }: ReadJob): string {
+  return `the ${names[kind]} at ${urlForMessage(url)}`;
+}
+
+/** A value with the text of each URL in its place: a URL cannot be serialized. */
+type Plain<T> = T extends URL
+  ? string
+  : T extends readonly (infer Item)[]
+    ? Plain<Item>[]
+    : T extends object
+      ? { [Key in keyof T]: Plain<T[Key]> }
+      : T;
+
+const toPlain: { [K in ReadKind]: (result: ReadResults[K]) => Plain<ReadResults[K]> } = {
+  page: ({ merged: { fields, media }, oembed, frames }) => ({
+    merged: { fields, media: media.map((each) => ({ ...each, url: each.url.href })) },
+    oembed: oembed && { url: oembed.url.href, metadata: mapMetadata(oembed.metadata, metadataToPlain) },
+    frames: frames.map(({ href }) => href),
+  }),
+  oembed: metadataToPlain,
+  m3u8: (manifest) => manifest,
+  dash: (manifest) => manifest,
+};
+
+const fromPlain: { [K in ReadKind]: (plain: Plain<ReadResults[K]>) => ReadResults[K] } = {
+  page: ({ merged: { fields, media }, oembed, frames }): PageDraft => ({
+    merged: { fields, media: media.map((each) => ({ ...each, url: new URL(each.url) })) },
+    oembed: oembed && { url: new URL(oembed.url), metadata: mapMetadata(oembed.metadata, metadataFromPlain) },
+    frames: frames.map((url) => new URL(url)),
+  }),
+  oembed: metadataFromPlain,
+  m3u8: (manifest) => manifest,
+  dash: (manifest) => manifest,
+};
+
+function metadataToPlain({ resources, ...fields }: Metadata): Plain<Metadata> {
+  return resources === undefined
+    ? fields
+    : { ...fields, resources: resources.map((each) => ({ ...each, url: each.url.href })) };
+}
+
+function metadataFromPlain({ resources, ...fields }: Plain<Metadata>): Metadata {
+  return resources === undefined
+    ? fields
+    : { ...fields, resources: resources.map((each) => ({ ...each, url: new URL(each.url) })) };
+}
+
+function mapMetadata<From, To>(
+  metadata: Partial<Record<MetadataSource, From>>,
+  convert: (from: From) => To,
+): Partial<Record<MetadataSource, To>> {
+  return Object.fromEntries(Object.entries(metadata).map(([source, each]) => [source, convert(each)]));
+}
