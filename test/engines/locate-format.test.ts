@@ -64,6 +64,22 @@ it("chooses the best variant, and the best audio-only format as its audio", asyn
   });
 });
 
+it("fetches the variables that a media playlist imports from its multivariant playlist, once", async () => {
+  const variant = mediaPlaylist(['#EXT-X-DEFINE:IMPORT="dir"', "#EXTINF:6,", "{$dir}/1.ts"], false);
+  const site = await startSite(
+    new Map([
+      ["index.m3u8", hls('#EXTM3U\n#EXT-X-DEFINE:NAME="dir",VALUE="a/b"\n#EXT-X-STREAM-INF:BANDWIDTH=9000\nv.m3u8\n')],
+      ["v.m3u8", hls(variant)],
+    ]),
+  );
+  const format = { ...formatAt(site.url("v.m3u8")), manifest_url: site.url("index.m3u8"), protocol: "m3u8" as const };
+  const { media } = await locator()(format);
+  const lists = media.kind === "segments" ? [media.list, await media.reload()] : [];
+  expect(lists.map(({ segments }) => segments[0]?.url)).toEqual([site.url("a/b/1.ts"), site.url("a/b/1.ts")]);
+  expect(site.asked.map(({ path }) => path)).toEqual(["v.m3u8", "index.m3u8", "v.m3u8"]);
+  await site.close();
+});
+
 it("refuses a media playlist that has become a multivariant one", async () => {
   const live = hls(mediaPlaylist(["#EXTINF:6,", "1.ts"], false));
   const site = await startSite(new Map([["index.m3u8", live]]));

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { readVariables } from "../../src/manifests/hls/lines.ts";
 import { readHlsSegments } from "../../src/manifests/hls/segments.ts";
 
 const url = new URL("https://media.example.com/films/42/main.m3u8?token=t1");
@@ -141,6 +142,10 @@ test("variables are put in; one that is not defined is an error, not a part of t
     key: { url: "https://cdn.example.com/k" },
     init: { url: "https://cdn.example.com/init.mp4" },
   });
+  const multivariant = '#EXTM3U\n#EXT-X-DEFINE:NAME="a",VALUE="x"\n#EXT-X-DEFINE:NAME="b",VALUE="{$a}y"\n';
+  const importing = '#EXTM3U\n#EXT-X-DEFINE:IMPORT="b"\n#EXT-X-ENDLIST\n{$b}.ts';
+  const imported = readHlsSegments(importing, url, readVariables(multivariant, url));
+  expect(imported.segments.map((segment) => segment.url.slice(-5))).toEqual(["xy.ts"]);
   expect(() => read('#EXT-X-DEFINE:IMPORT="a"', "{$a}.ts")).toThrow(
     failure("upstream_invalid", /the variable \{\$a\} must be defined/),
   );

@@ -97,11 +97,12 @@ const maxSubstituted = 1_048_576;
 const costPerSubstitution = 100;
 
 /**
- * Creates the variables of the playlist at `url` (RFC 8216bis §4.4.2.3); QUERYPARAM reads the URL's query.
+ * Creates the variables of the playlist at `url` (RFC 8216bis §4.4.2.3); QUERYPARAM reads the URL's query, IMPORT takes
+ * those of the multivariant playlist.
  * Substitutes at most about 1 MiB in at most 10,000 places, so that nested variables stay bounded; an
  * undefined reference, or one beyond the limit, stays as written.
  */
-export function createVariables(url: URL) {
+export function createVariables(url: URL, imported: Variables = new Map()) {
   const values = new Map<string, string>();
   let budget = maxSubstituted;
 
@@ -119,13 +120,31 @@ export function createVariables(url: URL) {
   /** Applies the attribute list of an EXT-X-DEFINE; the first definition of a name counts. */
   function define(list: string): void {
     const attributes = readAttributes(list);
-    const parameter = attributes.get("QUERYPARAM");
-    const name = attributes.get("NAME") ?? parameter;
-    const value = parameter === undefined ? attributes.get("VALUE") : url.searchParams.get(parameter);
+    const [parameter, source] = [attributes.get("QUERYPARAM"), attributes.get("IMPORT")];
+    const name = attributes.get("NAME") ?? parameter ?? source;
+    const given = parameter === undefined ? attributes.get("VALUE") : url.searchParams.get(parameter);
+    const value = source === undefined ? given : imported.get(source);
     if (name === undefined || value === undefined || value === null) return;
     if (values.has(name) || values.size >= maxVariables) return;
-    values.set(name, substitute(value).slice(0, maxValueLength));
+    values.set(name, source === undefined ? substitute(value).slice(0, maxValueLength) : value);
   }
 
-  return { define, substitute };
+  return { define, substitute, values };
+}
+
+/** The values of variables by name. */
+export type Variables = ReadonlyMap<string, string>;
+
+/** Whether a playlist uses variables of its multivariant playlist. */
+export function importsVariables(text: string): boolean {
+  return /^[ \t]*#EXT-X-DEFINE:.*\bIMPORT\s*=/im.test(text);
+}
+
+/** Returns the variables that the multivariant playlist `text` from `url` defines. */
+export function readVariables(text: string, url: URL): Variables {
+  const { define, values } = createVariables(url);
+  for (const lines of splitLines(text)) {
+    for (const { tag, value } of readLines(lines)) if (tag === "#EXT-X-DEFINE") define(value);
+  }
+  return values;
 }

@@ -11,6 +11,7 @@ import {
   readAttributes,
   readLines,
   splitLines,
+  type Variables,
 } from "./lines.ts";
 
 /**
@@ -19,14 +20,15 @@ import {
  * Leaves out segments marked EXT-X-GAP, whose sequence numbers stay free and whose durations are in `gapsS`, and partial
  * segments. `timeline` is the discontinuity sequence number. Segments of one EXT-X-MAP share one `init`.
  *
+ * @param imported Variables of its multivariant playlist; default none.
  * @throws ServiceError `upstream_invalid` for any other text, a multivariant playlist, a delta update, an undefined
  * variable, an ended list without segments, more than 4 Mi characters or 200,000 segments; `drm_protected` for keys
  * from a licence server and methods other than AES-128; `address_blocked` for a URL that is not http(s).
  */
-export function readHlsSegments(text: string, url: URL): SegmentList {
+export function readHlsSegments(text: string, url: URL, imported?: Variables): SegmentList {
   checkPlaylist(text, url);
   if (isMultivariant(text)) throw invalidManifestError(url, "it must be a media playlist, but is a multivariant one");
-  const playlist = new MediaPlaylist(url);
+  const playlist = new MediaPlaylist(url, imported);
   for (const lines of splitLines(text)) {
     for (const line of readLines(lines)) playlist.read(line);
   }
@@ -65,10 +67,10 @@ class MediaPlaylist {
   /** When the last segment ended, and its timeline; `null`: not known. */
   #dated: { endMs: number; timeline: number } | null = null;
 
-  constructor(url: URL) {
+  constructor(url: URL, imported?: Variables) {
     this.#url = url;
     this.#collector = createSegmentCollector(url);
-    this.#variables = createVariables(url);
+    this.#variables = createVariables(url, imported);
     this.#keys = createPlaylistKeys(url);
     this.#readRange = createByteRangeReader(url);
   }

@@ -2,7 +2,7 @@ import { type OpenMpd, openMpd } from "../../../manifests/dash/dash.ts";
 import { maxLinkedBytes, resolveLinks } from "../../../manifests/dash/links.ts";
 import { findFormat } from "../../../manifests/format-ids.ts";
 import { readHls } from "../../../manifests/hls/hls.ts";
-import { isMultivariant } from "../../../manifests/hls/lines.ts";
+import { importsVariables, isMultivariant, readVariables, type Variables } from "../../../manifests/hls/lines.ts";
 import { findRedundant } from "../../../manifests/hls/redundant.ts";
 import { readHlsSegments } from "../../../manifests/hls/segments.ts";
 import type { SegmentList } from "../../../manifests/segments.ts";
@@ -37,6 +37,8 @@ export class ManifestReader {
   readonly #client: HttpClient;
   readonly #signal: AbortSignal;
   readonly #mpds = new Map<string, OpenMpd>();
+  /** Of multivariant playlists, by URL. */
+  readonly #variables = new Map<string, Variables>();
   /** By how much the site's clock is ahead of ours, by its MPD; `null`: that does not say. */
   #aheadMs: number | null | undefined;
   /** The same, by the first response. */
@@ -77,7 +79,8 @@ export class ManifestReader {
     if (format.protocol === "m3u8") {
       const { text, finalUrl } = await this.#fetch(url, headers);
       const formats = isUnread && isMultivariant(text) ? readHls(text, finalUrl).formats : null;
-      return { formats, segments: () => readHlsSegments(text, finalUrl) };
+      const variables = importsVariables(text) ? await this.#variablesFor(format, headers) : undefined;
+      return { formats, segments: () => readHlsSegments(text, finalUrl, variables) };
     }
     const { listing, segments, isLive, clocks } = await this.#openMpd(url, headers);
     const isListed = findFormat(listing.formats, format.format_id) !== undefined;
@@ -156,6 +159,17 @@ export class ManifestReader {
     const mpd = openMpd(linked, finalUrl, base);
     this.#mpds.set(key, mpd).set(`${base} ${finalUrl.href}`, mpd);
     return mpd;
+  }
+
+  /** Returns the variables of the multivariant playlist that lists a format; it is fetched once. */
+  async #variablesFor({ url, manifest_url }: Format, headers: HeadersFor): Promise<Variables | undefined> {
+    if (manifest_url === null || manifest_url === url) return undefined;
+    const known = this.#variables.get(manifest_url);
+    if (known !== undefined) return known;
+    const { text, finalUrl } = await this.#fetch(new URL(manifest_url), headers);
+    const variables = readVariables(text, finalUrl);
+    this.#variables.set(manifest_url, variables);
+    return variables;
   }
 
   async #fetch(url: URL, headers: HeadersFor): Promise<{ text: string; finalUrl: URL }> {
