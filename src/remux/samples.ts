@@ -26,6 +26,8 @@ export interface TrackFormat {
   edits?: readonly Edit[];
   /** BCP 47; `null`: unknown. */
   language: string | null;
+  /** For people; default: none. */
+  name?: string;
 }
 
 /** A part of the media that is presented (§8.6.6). All in ticks of the track. */

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
 import { assemble } from "../../src/engines/native/output/assemble.ts";
 import type { DownloadFormat } from "../../src/model/page-info.ts";
@@ -56,4 +57,34 @@ describe.skipIf(!hasFfmpeg)("an MP4 that is made of a Matroska file", () => {
       expect(heard(path)).toBe(heard(media.path(`${codec}.mkv`)));
     });
   }
+
+  for (const [written, stated] of [
+    ["ger", "deu"],
+    ["de", "deu"],
+    ["pt-BR", "por"],
+    ["und", "und"],
+  ] as const) {
+    it(`has the language and the name of a track, such as ${written}`, async () => {
+      const tags = ["-metadata:s:a", `language=${written}`, "-metadata:s:a", "title=Ton, 2. Fassung"];
+      media.make("tags.mkv", ...videoInput(1), ...audioInput(1), ...x264, "-c:a", "aac", ...tags);
+      const path = await convert("tags.mkv");
+      const tagsOf = (file: string) => probeStreams(file, "codec_name:stream_tags=language,handler_name").slice(-5);
+      expect(tagsOf(path).join(" ")).toContain(`${stated} Ton, 2. Fassung`);
+      expect(readFileSync(path).includes("elng")).toBe(written.includes("-"));
+    });
+  }
+
+  it("leaves out the delay of its audio codec, in sync with the video", async () => {
+    const opus = ["-c:a", "libopus", "-frame_duration", "60"];
+    media.make("opus.mkv", ...videoInput(2), ...audioInput(2, 48_000), ...x264, ...opus);
+    const source = media.path("opus.mkv");
+    const path = await convert("opus.mkv");
+    const first = (file: string) =>
+      run("ffmpeg", "-v", "error", "-i", file, "-map", "0:a", "-af", "atrim=end_sample=48000", "-f", "md5", "-");
+    expect(first(path)).toBe(first(source));
+    const starts = (file: string) => probeStreams(file, "start_time").map(Number) as [number, number];
+    const distance = (file: string) => starts(file)[0] - starts(file)[1];
+    // Of the source, the start of what is left out.
+    expect(distance(path)).toBeCloseTo(distance(source) - 0.0065, 2);
+  });
 });

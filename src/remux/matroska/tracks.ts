@@ -1,10 +1,14 @@
 import { type Element, ebmlId, readElement } from "../ebml.ts";
 import type { NumberSource } from "../mp4/read/number-source.ts";
+import { iso639ToBcp47 } from "../language.ts";
+import type { TrackKind } from "../samples.ts";
 import { damagedMatroskaError, elementsIn, ids, textIn, unsignedIn } from "./elements.ts";
 
 /** A track as its TrackEntry describes it (RFC 9559 §5.1.4.1). */
 export interface MatroskaTrack {
   number: number;
+  /** `null`: subtitles and the like. */
+  kind: TrackKind | null;
   codecId: string;
   /** The element, with all that this program does not know. */
   entry: Element;
@@ -12,7 +16,7 @@ export interface MatroskaTrack {
   codecDelayNs: number;
   /** Of a frame, nanoseconds; 0: not stated. */
   defaultDurationNs: number;
-  /** BCP 47, or three letters of ISO 639-2; `null`: unknown. */
+  /** BCP 47; `null`: unknown. */
   language: string | null;
   name: string;
   /** Its frames are compressed or encrypted. */
@@ -27,6 +31,13 @@ export interface MatroskaHeader {
   tracks: MatroskaTrack[];
 }
 
+/** By TrackType (§5.1.4.1.3). */
+const kinds: ReadonlyMap<number, TrackKind> = new Map([
+  [1, "video"],
+  [2, "audio"],
+]);
+/** Of a track without a language (§5.1.4.1.20). */
+const defaultLanguage = "eng";
 const defaultScale = 1_000_000;
 const maxTracks = 100;
 
@@ -69,14 +80,16 @@ function readTrack(source: NumberSource, entry: Element): MatroskaTrack {
     const child = children.get(id);
     return child === undefined ? "" : textIn(source, child);
   };
-  const language = text(ids.languageBcp47) || text(ids.language);
+  const language = text(ids.languageBcp47) || text(ids.language) || defaultLanguage;
+  const isCode = /^[a-z]{3}$/i.test(language);
   return {
     number: unsigned(ids.trackNumber),
+    kind: kinds.get(unsigned(ids.trackType)) ?? null,
     codecId: text(ids.codecId),
     entry,
     codecDelayNs: unsigned(ids.codecDelay),
     defaultDurationNs: unsigned(ids.defaultDuration),
-    language: language === "" || language === "und" ? null : language,
+    language: isCode ? iso639ToBcp47(language) : language,
     name: text(ids.name),
     isEncoded: children.has(ids.encodings),
   };

@@ -5,8 +5,6 @@ import { pipeline } from "node:stream/promises";
 import type { FileWarning } from "../../../model/file-warnings.ts";
 import { ServiceError } from "../../../model/errors.ts";
 import type { DownloadJob, MediaInfo } from "../../engine.ts";
-import { toQuickTimePcm } from "../../../remux/mp4/pcm-entry.ts";
-import type { TrackFormat } from "../../../remux/samples.ts";
 import type { SourceFetcher } from "../sources/fetch-sources.ts";
 import { mergeFiles } from "./merge.ts";
 import { sourceDuration, type Plan } from "../sources/plan.ts";
@@ -71,14 +69,13 @@ export async function assemble(plan: Plan, options: AssembleOptions): Promise<As
   const merged = join(folder, "merged");
   const inputs = [mainPath, audioPath].filter((path) => path !== null);
   const paths = { main: mainPath, audio: audioPath, target: merged };
-  const { isMp4, warnings } = await withTimeLimit("merge", inputs, () =>
+  const { isMp4, details, warnings } = await withTimeLimit("merge", inputs, () =>
     mergeFiles({ ...paths, isAudioOptional, audioOnly, signal }),
   );
   if (!isMp4) return { path: merged, written: null, warnings };
   // Remuxing puts the index of an MP4 in front.
   const stream = openFileStream("main", merged);
-  const describe = (format: TrackFormat) => ({ ...format, sampleEntry: toQuickTimePcm(format.sampleEntry) });
-  const written = await remux({ ...common, main: stream, audio: null, openAudio: null, expectedS: null, describe });
+  const written = await remux({ ...common, main: stream, audio: null, openAudio: null, expectedS: null, details });
   return { path: target, written, warnings };
 }
 

@@ -1,6 +1,4 @@
-import { ftruncateSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
-import { setImmediate as nextTurn } from "node:timers/promises";
 import {
   Conversion,
   type Input,
@@ -14,11 +12,11 @@ import {
 } from "mediabunny";
 import type { FileWarning } from "../../../model/file-warnings.ts";
 import { diskError } from "../../../files/disk-error.ts";
-import { isUpstreamError, ServiceError } from "../../../model/errors.ts";
-import { copyMatroska, hasPadding, isCopiable, selectTracks } from "../../../remux/matroska/copy.ts";
+import { ServiceError } from "../../../model/errors.ts";
 import { describeMedia } from "../inspect/describe.ts";
 import { type LocalInput, openLocalInput } from "../inspect/local-input.ts";
 import { writeAll } from "../parts/disk-writes.ts";
+import { copyElements, detailsOf, matroskaSources } from "./copy-matroska.ts";
 import { shortestGapS } from "./track-stats.ts";
 
 export interface MergeOptions {
@@ -34,8 +32,8 @@ export interface MergeOptions {
 
 /**
  * Merges the tracks of complete files into one without re-encoding: as WebM if it allows all codecs, as Matroska if it is
- * audio whose end is padded, which no MP4 can say to all players, else as fragmented MP4. Returns whether it is an MP4, and
- * what differs from the tracks of these files.
+ * audio whose end is padded, which no MP4 can say to all players, else as fragmented MP4. Returns whether it is an MP4, what it lacks of
+ * what these files say of the tracks, and what differs from them.
  *
  * @throws ServiceError `format_unavailable` if there is no track, or neither container allows one of them.
  */
@@ -50,14 +48,15 @@ export async function mergeFiles(options: MergeOptions) {
     const codecs = await Promise.all(chosen.map((track) => track.getCodec()));
     const isWebm = codecs.every((codec) => webmCodecs.has(codec));
     await using file = await open(options.target, "w");
-    const isCopied = await copyElements(files, chosen, { isWebm, fd: file.fd, signal: options.signal });
+    const sources = matroskaSources(files, chosen);
+    const isCopied = await copyElements(sources, chosen, { isWebm, fd: file.fd, signal: options.signal });
     if (!isCopied) {
       const format = isWebm ? new WebMOutputFormat() : new Mp4OutputFormat({ fastStart: "fragmented" });
       const output = new Output({ format, target: createFileTarget(file) });
       await write(files, chosen, output, options.signal);
     }
     const warnings = await checkMerged(chosen, options.target);
-    return { isMp4: !isWebm && !isCopied, warnings };
+    return { isMp4: !isWebm && !isCopied, details: sources.flatMap(detailsOf), warnings };
   } catch (error) {
     options.signal.throwIfAborted();
     const cause = diskError(`write ${options.target}`, error);
@@ -85,36 +84,6 @@ async function chooseTracks(
 const webmCodecs: ReadonlySet<string | null> = new Set(["vp8", "vp9", "av1", "opus", "vorbis"]);
 
 /**
- * Copies the tracks into a WebM or Matroska file if they are in such files and the copy says more than an MP4. Returns
- * whether it has done so: of a damaged file mediabunny finds more.
- */
-async function copyElements(
-  files: readonly LocalInput[],
-  chosen: readonly InputTrack[],
-  { isWebm, fd, signal }: { isWebm: boolean; fd: number; signal: AbortSignal },
-): Promise<boolean> {
-  try {
-    const sources = files.flatMap((file) => {
-      const numbers = chosen.filter(({ input }) => input === file.input).map(({ id }) => id);
-      return numbers.length === 0 ? [] : [selectTracks(file.fd, numbers)];
-    });
-    const known = sources.filter((source) => source !== undefined);
-    if (known.length < sources.length || !isCopiable(known)) return false;
-    const isPadded = () => chosen.every((track) => track.isAudioTrack()) && known.some(hasPadding);
-    if (!isWebm && !isPadded()) return false;
-    for (const _ of copyMatroska(known, fd, isWebm ? "webm" : "matroska")) {
-      signal.throwIfAborted();
-      await nextTurn();
-    }
-    return true;
-  } catch (error) {
-    if (!isUpstreamError(error)) throw error;
-    ftruncateSync(fd);
-    return false;
-  }
-}
-
-/**
  * Lets mediabunny write into `file`; the caller closes it. mediabunny's FilePathTarget leaves the file open
  * after a failure, and treats a short write as a complete one.
  */
@@ -131,7 +100,7 @@ async function write(
   output: Output,
   signal: AbortSignal,
 ): Promise<void> {
-  const trims = await trimStarts(files, chosen);
+  const trims = await trimStarts(files, chosen, output.format instanceof WebMOutputFormat);
   const conversions = await Promise.all(
     files.map(({ input }, index) => {
       const choose = async (track: InputTrack) => ({ discard: !chosen.includes(track) });
@@ -171,12 +140,16 @@ async function write(
 
 /**
  * Returns the time stamp in each file that becomes 0: one for all, each would be moved to its own start
- * otherwise. The delay of a codec gets lost: what has none of it is moved by as much.
+ * otherwise. In WebM the delay of a codec gets lost: what has none of it is moved by as much.
  */
-async function trimStarts(files: readonly LocalInput[], chosen: readonly InputTrack[]): Promise<number[]> {
+async function trimStarts(
+  files: readonly LocalInput[],
+  chosen: readonly InputTrack[],
+  isWebm: boolean,
+): Promise<number[]> {
   const starts = await Promise.all(chosen.map((track) => track.getFirstTimestamp()));
   const audio = chosen.find((track) => track.isAudioTrack())?.input;
-  const delayS = files.find(({ input }) => input === audio)?.codecDelayS ?? 0;
+  const delayS = isWebm ? (files.find(({ input }) => input === audio)?.codecDelayS ?? 0) : 0;
   const start = Math.min(...starts);
   return files.map(({ input }) => (input === audio ? start : start - delayS));
 }

@@ -7,8 +7,9 @@ import { createMp4Demuxer } from "../../../remux/mp4/read/demuxer.ts";
 import { openMp4Writer } from "../../../remux/mp4/write/writer.ts";
 import { createMpegTsDemuxer } from "../../../remux/mpeg-ts/demuxer.ts";
 import { createPackedAudioDemuxer } from "../../../remux/packed-audio/demuxer.ts";
-import type { Demuxer, DemuxerOptions, SampleSink, TrackFormat, TrackKind } from "../../../remux/samples.ts";
+import type { Demuxer, DemuxerOptions, TrackKind } from "../../../remux/samples.ts";
 import type { Container } from "../../../remux/sniff.ts";
+import { type TrackDetails, withDetails } from "../../../remux/track-details.ts";
 import { createTimelines } from "../../../remux/timelines.ts";
 
 export interface RemuxOptions {
@@ -26,8 +27,8 @@ export interface RemuxOptions {
   expectedS: number | null;
   /** Limit of the file, bytes. */
   maxBytes: number;
-  /** Returns what the file says of a track; default: what its source says. */
-  describe?: (format: TrackFormat) => TrackFormat;
+  /** What else is known of the tracks of `main`, which is an MP4 of this program. */
+  details?: readonly TrackDetails[];
   signal: AbortSignal;
 }
 
@@ -62,11 +63,7 @@ export async function remux(options: RemuxOptions): Promise<Written> {
   const { main, audio, openAudio, audioOnly, target, expectedS, maxBytes, onWritten, signal } = options;
   const writer = openMp4Writer({ path: target, expectedS, maxBytes });
   const timelines = createTimelines();
-  const { describe = (format) => format } = options;
-  const sink: SampleSink = {
-    setFormat: (format, track) => writer.setFormat(describe(format), track),
-    write: writer.write,
-  };
+  const sink = options.details === undefined ? writer : withDetails(writer, options.details);
   const start = (stream: SourceStream, kinds: readonly TrackKind[]) =>
     new DemuxSession(stream, { sink, timelines, kinds });
   const first = start(main, audioOnly ? ["audio"] : audio === null ? ["video", "audio"] : ["video"]);

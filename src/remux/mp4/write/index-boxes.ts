@@ -107,12 +107,13 @@ function editList({ track, parts }: MovieTrack): Uint8Array[] {
 
 /** Returns a `mdia` box: the track's format and its sample tables (ISO/IEC 14496-12 §8.4 to §8.7). */
 function mediaBox(track: TrackIndex, data: MediaDataRange): Uint8Array {
-  const { kind, timescale, language } = track.format;
+  const { kind, timescale, language, name = "" } = track.format;
   const isVideo = kind === "video";
   return box(
     "mdia",
     headerBox("mdhd", 0, u32(timescale), track.mediaTicks, u16(bcp47ToMp4(language), 0)),
-    fullBox("hdlr", 0, 0, u32(0), ascii(isVideo ? "vide" : "soun"), u32(0, 0, 0), ascii("\0")),
+    fullBox("hdlr", 0, 0, u32(0), ascii(isVideo ? "vide" : "soun"), u32(0, 0, 0), utf8(name)),
+    ...extendedLanguage(language),
     box(
       "minf",
       isVideo ? fullBox("vmhd", 0, 1, u32(0, 0)) : fullBox("smhd", 0, 0, u32(0)),
@@ -120,6 +121,14 @@ function mediaBox(track: TrackIndex, data: MediaDataRange): Uint8Array {
       sampleTable(track, data),
     ),
   );
+}
+
+/** Returns the text as a file has it, ended by a zero. */
+const utf8 = (text: string): Uint8Array => Buffer.from(`${text.replaceAll("\0", "")}\0`);
+
+/** Returns an `elng` box (§8.4.6) for what three letters cannot say: a region, a script. */
+function extendedLanguage(language: string | null): Uint8Array[] {
+  return language?.includes("-") === true ? [fullBox("elng", 0, 0, utf8(language))] : [];
 }
 
 /**
