@@ -19,7 +19,7 @@ const unprintable = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
 export function formatLogLine(json: string): string {
   const { level, time, msg = "", pid: _pid, hostname: _host, ...members } = JSON.parse(json) as Line;
   const name = levels.get(level) ?? String(level);
-  const sorted = Object.entries(members).toSorted(([, a], [, b]) => Number(hasStack(a)) - Number(hasStack(b)));
+  const sorted = Object.entries(members).toSorted((a, b) => rankOf(a) - rankOf(b));
   const pairs = sorted.map(([key, value]) => ` ${escape(key)}=${formatValue(value)}`);
   return `${formatTime(new Date(time))} ${name.padEnd(5)} ${escape(msg)}${pairs.join("")}\n`;
 }
@@ -29,6 +29,11 @@ interface Line {
   time: number;
   msg?: string;
   [member: string]: unknown;
+}
+
+/** What belongs together comes before the id of the request, and what takes several lines last. */
+function rankOf([name, value]: [string, unknown]): number {
+  return hasStack(value) ? 2 : name === "reqId" ? 1 : 0;
 }
 
 function formatValue(value: unknown): string {

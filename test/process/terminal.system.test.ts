@@ -150,7 +150,7 @@ describe.skipIf(!hasPython)("the log on a terminal (needs python3)", () => {
     await fetch(`${url}/tasks/?limit=0`);
     await expect
       .poll(shown)
-      .toMatch(/ info  request reqId=\S+ method=GET path=\/tasks\/ status=400 code=invalid_request ms=/);
+      .toMatch(/ info  request method=GET path=\/tasks\/ status=400 code=invalid_request ms=\S+ reqId=/);
     expect(shown().replaceAll(/[\r\n]/g, "")).not.toMatch(/[\p{Cc}\p{Cf}]/u);
   });
 

@@ -24,13 +24,16 @@ export function refuseMistakenParameters(app: FastifyInstance): void {
   });
 }
 
+/** Names that are compared: a body may have thousands. */
+const maxNames = 100;
+
 /**
  * Returns ServiceError `invalid_request` if a member or parameter that is not among `own` is nearly one of them, or an
- * option of a task; all others have no meaning and do no harm.
+ * option of a task; all others have no meaning and do no harm. Looks at the first 100 names.
  */
 export function findMistakes(values: object, own: readonly string[], part: "body" | "query"): ServiceError | undefined {
   const faults: InputFault[] = [];
-  for (const name of Object.keys(values)) {
+  for (const name of Object.keys(values).slice(0, maxNames)) {
     if (own.includes(name) || faults.length === 20) continue;
     const likely = likelyPointer(name, own, part);
     if (likely !== undefined) {
