@@ -178,6 +178,14 @@ test("without a stated duration the Periods' durations count if all have one", (
   expect(read(timed, 'type="dynamic"').duration).toBeNull();
 });
 
+test("a dynamic MPD whose end is over was live", () => {
+  const status = (attributes: string) => read(period(""), `type="dynamic" ${attributes}`).live_status;
+  const [past, future] = ["2020-01-01T00:00:00Z", "9999-01-01T00:00:00Z"];
+  expect(status(`availabilityStartTime="${past}" mediaPresentationDuration="PT8S"`)).toBe("was_live");
+  expect(status(`availabilityStartTime="${future}" mediaPresentationDuration="PT8S"`)).toBe("is_live");
+  expect(status(`availabilityStartTime="${past}" minimumUpdatePeriod="PT2S"`)).toBe("is_live");
+});
+
 test("a dynamic MPD is live", () => {
   expect(read("", 'type="dynamic"').live_status).toBe("is_live");
   expect(read("").live_status).toBe("not_live");

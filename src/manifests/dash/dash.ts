@@ -40,8 +40,10 @@ function* openMpdInSteps(text: string, url: URL, base: number) {
   const { listed, subtitles } = yield* listDashFormats(root, url);
   const formats = listed.map(({ format }) => format);
   const isLive = root.attributes.get("type") === "dynamic";
-  const duration = presentationDuration(root, isLive);
-  const listing: Manifest = { formats, subtitles, duration, live_status: isLive ? "is_live" : "not_live" };
+  const isOver = availabilityOf(root, timePeriods(root), Date.now())?.endS === Infinity;
+  const duration = presentationDuration(root, isLive && !isOver);
+  const live_status = isLive ? (isOver ? "was_live" : "is_live") : "not_live";
+  const listing: Manifest = { formats, subtitles, duration, live_status };
   return {
     listing,
     /** How many values of `base` make a difference. */
