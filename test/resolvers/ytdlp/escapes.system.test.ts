@@ -50,6 +50,8 @@ const runNode = (script: string) =>
   `import subprocess; r = subprocess.run([NODE, '--version'], capture_output=True); assert r.stdout.startswith(b'v'), r; r = subprocess.run([NODE, '--permission', '-'], input=b'${script}', capture_output=True); raise Exception((r.returncode, r.stdout, r.stderr))`;
 const scripts: Readonly<Record<string, string>> = {
   script_result: runNode("console.log(6 * 7)"),
+  thread:
+    "import threading; found = []; t = threading.Thread(target=lambda: found.append('done')); t.start(); t.join(); raise Exception(found)",
   script_failure: runNode("console.error(`no`); process.exitCode = 7"),
 };
 /** What code can do only past Python's own checks; the kernel stops it. */
@@ -182,6 +184,11 @@ describe.skipIf(installed === undefined || process.platform !== "linux").each(ke
       expect(title).toBe("Exception: (0, b'42\\n', b'')");
       const { title: failed } = await extract("http://escape.example/script_failure");
       expect(failed).toMatch(/^Exception: \(7, b'', b'no\\n'\)$/);
+    });
+
+    it("lets libraries start threads, as that for browsers' TLS does", async () => {
+      const { title } = await extract("http://escape.example/thread");
+      expect(title).toBe("Exception: ['done']");
     });
 
     it.each(Object.keys(nativeWays))("nor past Python by %s", async (way) => {

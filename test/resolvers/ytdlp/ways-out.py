@@ -134,7 +134,7 @@ def read_memory(name):
 def many_threads():
     import _thread
     try:
-        for _ in range(100):
+        for _ in range(1_000):
             _thread.start_new_thread(time.sleep, (2,))
     except RuntimeError as error:
         raise Denied from error
@@ -299,7 +299,7 @@ WAYS = {
     # Programs and processes
     'clone3': lambda: call('clone3', struct.pack('=QQQQQ', 0, 0, 0, 0, 17) + bytes(48), 88) or SYSCALL(NUMBERS['exit'], 0),
     'process in a namespace': lambda: call('clone', 0x10000000 | 17, 0, 0, 0, 0) or SYSCALL(NUMBERS['exit'], 0),
-    'thread': many_threads,
+    'threads': many_threads,
     'fork': fork,
     'fork bomb': fork_many,
     'fork_exec': fork_exec,

@@ -132,7 +132,7 @@ class _Child:
         self.pipe = pipe
         self.starter = starter
         self.script_pipe = None
-        self.connector = None
+        self.asked = None
 
     def kill(self):
         for kill in (os.killpg, os.kill):
@@ -218,8 +218,8 @@ class _Server:
         descriptors = []
         try:
             message, descriptors, _, _ = socket.recv_fds(child.starter.socket, _MAX_REQUEST, 3)
-            if message == _LISTENER and child.connector is None:
-                self._start_connector(child, descriptors.pop())
+            if message == _LISTENER and child.asked is None:
+                self._start_answering(child, descriptors.pop())
             else:
                 self._start_script(child, message, descriptors)
         except Exception:
@@ -230,14 +230,15 @@ class _Server:
             for descriptor in descriptors:
                 os.close(descriptor)
 
-    def _start_connector(self, child, listener):
-        from connections import Connector
-        child.connector = Connector(listener, self._settings['proxyPort'])
-        self._selector.register(listener, selectors.EVENT_READ, lambda: self._connect(child))
+    def _start_answering(self, child, listener):
+        import seccomp
+        from asked_calls import AskedCalls
+        child.asked = AskedCalls(listener, seccomp.number_of('connect'), self._settings['proxyPort'])
+        self._selector.register(listener, selectors.EVENT_READ, lambda: self._answer(child))
 
-    def _connect(self, child):
-        if not child.connector.connect():
-            self._selector.unregister(child.connector.listener)
+    def _answer(self, child):
+        if not child.asked.answer():
+            self._selector.unregister(child.asked.listener)
 
     def _start_script(self, child, message, descriptors):
         child.script_pipe = child.starter.receive(message, descriptors) or child.script_pipe
@@ -263,10 +264,10 @@ class _Server:
         if child.starter.socket in self._selector.get_map():
             self._selector.unregister(child.starter.socket)
         child.starter.socket.close()
-        if child.connector is not None:
-            if child.connector.listener in self._selector.get_map():
-                self._selector.unregister(child.connector.listener)
-            child.connector.close()
+        if child.asked is not None:
+            if child.asked.listener in self._selector.get_map():
+                self._selector.unregister(child.asked.listener)
+            child.asked.close()
         self._selector.unregister(child.pipe)
         os.close(child.pipe)
         del self._children[child.number]

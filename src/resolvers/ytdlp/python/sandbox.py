@@ -11,7 +11,7 @@ import signal
 import ssl
 import sys
 
-import connections
+import asked_calls
 import landlock
 import linux
 import seccomp
@@ -56,19 +56,17 @@ class Sandbox:
             landlock.restrict(self._readable, self._executable, port)
         self.seccomp = linux.is_linux() and seccomp.restrict_server()
         # Whether each connection of an extraction is one to the proxy, whatever its address.
-        self.proxied = self.seccomp and connections.can_be_replaced()
+        self.proxied = self.seccomp and asked_calls.can_be_asked()
 
     def confine_extraction(self, parent, limits):
         """
         Confines this process, a child of that one: it starts neither processes nor programs, and has limits. Returns the
-        descriptor for a `Connector`; -1 if this process connects itself.
+        descriptor for `AskedCalls`; -1 if nobody is asked.
         """
         linux.die_with(parent, signal.SIGKILL)
         _limit_use(limits)
         if linux.is_linux():
             _limit(resource.RLIMIT_AS, (limits['memoryMiB'] + _PYTHON_MiB) * _MiB)
-            # For root this is no limit; the filter of system calls is.
-            _limit(resource.RLIMIT_NPROC, 0)
         if self.landlock:
             landlock.restrict(self._readable, port=None if self.proxied else self._port)
         listener = seccomp.restrict_extraction() if self.seccomp else -1

@@ -6,7 +6,7 @@ import os
 import struct
 import sys
 
-import connections
+import asked_calls
 import linux
 
 _SET_MODE_FILTER, _NEW_LISTENER = 1, 1 << 3
@@ -73,7 +73,7 @@ _CONDITIONS = {
 }
 _SERVER_CONDITIONS = {
     'clone': [[(0, _CLONE_THREAD | _CLONE_NEW, value)] for value in (0, _CLONE_THREAD)],
-    'ioctl': [[(1, _ALL, request)] for request in (*_IOCTL_REQUESTS, *connections.REQUESTS)],
+    'ioctl': [[(1, _ALL, request)] for request in (*_IOCTL_REQUESTS, *asked_calls.REQUESTS)],
 }
 
 
@@ -93,14 +93,19 @@ def restrict_server():
 
 def restrict_extraction():
     """
-    As `restrict_server`, for a process that starts no other and no thread, and sends no signal. Returns the descriptor for
-    a `Connector`, which answers its calls of connect(2), if the kernel can; else -1, and it connects itself.
+    As `restrict_server`, for a process that starts no other, only threads, and sends no signal. Returns the descriptor for
+    `AskedCalls`, which connects and counts threads, if the kernel can ask; else -1.
     """
-    names = _numbers().keys() - {*_OF_A_SERVER} | {'prctl', 'prlimit64'}
-    if not connections.can_be_replaced():
+    names = _numbers().keys() - {*_OF_A_SERVER} | {'prctl', 'prlimit64', 'clone'}
+    if not asked_calls.can_be_asked():
         _install(names, _CONDITIONS)
         return -1
-    return _install(names, _CONDITIONS, asked='connect')
+    return _install(names, _CONDITIONS, asked=('connect', 'clone'))
+
+
+def number_of(name):
+    """Returns the number of a call on this machine."""
+    return _numbers()[name]
 
 
 def restrict_script():
@@ -125,8 +130,8 @@ _ALLOW, _FAIL, _ASK = 0x7FFF0000, 0x00050000, 0x7FC00000
 _NUMBER_OFFSET, _ARCHITECTURE_OFFSET, _ARGUMENTS_OFFSET = 0, 4, 16
 
 
-def _install(names, conditions, asked=None):
-    """Returns the descriptor of who is asked about the call `asked`; 0 without, None if there are no numbers."""
+def _install(names, conditions, asked=()):
+    """Returns the descriptor of who is asked about the calls `asked`; 0 without, None if there are no numbers."""
     numbers = _numbers()
     if not numbers:
         return None
@@ -137,7 +142,8 @@ def _install(names, conditions, asked=None):
         (_LOAD, 0, 0, _NUMBER_OFFSET),
     ]
     for name in sorted(names, key=numbers.get):
-        block = _check(conditions[name]) if name in conditions else [(_RETURN, 0, 0, _ASK if name == asked else _ALLOW)]
+        verdict = (_RETURN, 0, 0, _ASK if name in asked else _ALLOW)
+        block = _check(conditions[name], verdict) if name in conditions else [verdict]
         program += [(_JUMP_IF_EQUAL, 0, len(block), numbers[name]), *block]
     # As if the kernel were older: libraries then use the calls that they used before.
     program.append((_RETURN, 0, 0, _FAIL | errno.ENOSYS))
@@ -146,8 +152,8 @@ def _install(names, conditions, asked=None):
     return linux.call(numbers['seccomp'], _SET_MODE_FILTER, _NEW_LISTENER if asked else 0, header)
 
 
-def _check(alternatives):
-    """Returns statements that allow a call if all conditions of one alternative hold."""
+def _check(alternatives, verdict):
+    """Returns statements that lead to `verdict` if all conditions of one alternative hold, else to a failure."""
     block = []
     for conditions in alternatives:
         rest = 3 * len(conditions)
@@ -155,5 +161,5 @@ def _check(alternatives):
             rest -= 3
             offset = _ARGUMENTS_OFFSET + 8 * (argument % _POINTER) + (4 if argument >= _POINTER else 0)
             block += [(_LOAD, 0, 0, offset), (_AND, 0, 0, mask), (_JUMP_IF_EQUAL, 0, rest + 1, value)]
-        block.append((_RETURN, 0, 0, _ALLOW))
+        block.append(verdict)
     return [*block, (_RETURN, 0, 0, _FAIL | errno.EPERM)]

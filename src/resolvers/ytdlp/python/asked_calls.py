@@ -1,6 +1,7 @@
 """
-TCP connections of an extraction. Where the kernel can, it asks the server about each connect(2) of an extraction
-(seccomp_unotify(2)); the server ignores the address, connects to the proxy itself, and puts that connection in its place.
+System calls of an extraction about which the kernel asks the server, where it can (seccomp_unotify(2)). Whatever address
+an extraction connects to, the server ignores it, connects to the proxy itself, and puts that connection in the place of
+the other. Of threads it allows a number.
 """
 
 import errno
@@ -12,27 +13,31 @@ import struct
 
 _RECEIVE, _SEND, _ADD_DESCRIPTOR = 0xC0502100, 0xC0182101, 0x40182103
 REQUESTS = (_RECEIVE, _SEND, _ADD_DESCRIPTOR)
-_NOTIFICATION = struct.Struct('=Q24xQ40x')  # Its id, and the first argument of the call: a descriptor.
+_NOTIFICATION = struct.Struct('=Q8xi12xQ40x')  # Its id, the number of the call, and its first argument.
 _RESPONSE = struct.Struct('=QqiI')
+_CONTINUE = 1
 _ADDED = struct.Struct('=QIIII')
 _REPLACE = 1
 _FIRST_KERNEL = (5, 9)
+_MAX_THREADS = 256
 
 
-def can_be_replaced():
-    """Returns whether this kernel can put one connection in the place of another."""
+def can_be_asked():
+    """Returns whether this kernel can ask, and put one connection in the place of another."""
     release = os.uname().release.split('.')
     return tuple(int(''.join(filter(str.isdigit, part)) or 0) for part in release[:2]) >= _FIRST_KERNEL
 
 
-class Connector:
-    """The server's end: `listener` is readable when the extraction connects."""
+class AskedCalls:
+    """The server's end: `listener` is readable when it is asked. `connect` is the number of that call."""
 
-    def __init__(self, listener, port):
+    def __init__(self, listener, connect, port):
         self.listener = listener
+        self._connect = connect
         self._port = port
+        self._threads = 0
 
-    def connect(self):
+    def answer(self):
         """Answers one call. Returns False if there will be no more."""
         poll = select.poll()
         poll.register(self.listener, select.POLLIN)
@@ -41,23 +46,28 @@ class Connector:
         notification = bytearray(_NOTIFICATION.size)
         try:
             fcntl.ioctl(self.listener, _RECEIVE, notification)
-            number, descriptor = _NOTIFICATION.unpack(notification)
-            fcntl.ioctl(self.listener, _SEND, _RESPONSE.pack(number, 0, -self._replace(number, descriptor), 0))
+            number, call, argument = _NOTIFICATION.unpack(notification)
+            error, flags = self._replace(number, argument) if call == self._connect else self._count_thread()
+            fcntl.ioctl(self.listener, _SEND, _RESPONSE.pack(number, 0, -error, flags))
         except FileNotFoundError:
             pass  # The process has ended meanwhile.
         return True
 
+    def _count_thread(self):
+        self._threads += 1
+        return (0, _CONTINUE) if self._threads <= _MAX_THREADS else (errno.EAGAIN, 0)
+
     def _replace(self, number, descriptor):
-        """Returns the number of the error, or 0."""
+        """Puts a connection to the proxy in the place of the socket `descriptor`."""
         try:
             with socket.create_connection(('127.0.0.1', self._port)) as connection:
                 # As all are that have a time limit, which yt-dlp sets for each.
                 connection.setblocking(False)
                 added = _ADDED.pack(number, _REPLACE, connection.fileno(), descriptor & 0xFFFFFFFF, os.O_CLOEXEC)
                 fcntl.ioctl(self.listener, _ADD_DESCRIPTOR, added)
-                return 0
+                return 0, 0
         except OSError as error:
-            return error.errno or errno.ECONNREFUSED
+            return error.errno or errno.ECONNREFUSED, 0
 
     def close(self):
         os.close(self.listener)
