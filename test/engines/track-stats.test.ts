@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { CountingSink, type TrackStats } from "../../src/engines/native/output/track-stats.ts";
-import type { SampleSink, TrackKind } from "../../src/remux/samples.ts";
+import type { Edit, SampleSink, TrackKind } from "../../src/remux/samples.ts";
 
 const ignore: SampleSink = { setFormat: (_format, track) => track ?? 0, write: () => {} };
 
@@ -12,10 +12,14 @@ interface Times {
 }
 
 /** Returns the stats of a track with these times, in ticks of 1/100 s. */
-function statsOf(samples: readonly Times[], kind: TrackKind = "video"): TrackStats | undefined {
+function statsOf(
+  samples: readonly Times[],
+  kind: TrackKind = "video",
+  edits?: readonly Edit[],
+): TrackStats | undefined {
   const sink = new CountingSink(ignore);
   const shape = { sampleEntry: new Uint8Array(), width: 0, height: 0, language: null };
-  const track = sink.setFormat({ kind, timescale: 100, ...shape });
+  const track = sink.setFormat({ kind, timescale: 100, ...shape, ...(edits && { edits }) });
   for (const { dts, pts = dts, duration = 0, ...more } of samples) {
     sink.write(track, { data: new Uint8Array(), dts, pts, duration, isSync: true, ...more });
   }
@@ -82,5 +86,21 @@ describe("a time that another sample has", () => {
     expect(statsOf([...every(10, 10), { dts: 70 }], "audio")).toMatchObject({ outOfOrder: 1 });
     const short = [...every(10, 10), { dts: 100, duration: 3 }];
     expect(statsOf([...short, ...every(10, 10, 85)], "audio")).toMatchObject({ outOfOrder: 0 });
+  });
+});
+
+describe("the start and the end of a track", () => {
+  const edit = (mediaTicks: number, durationTicks: number, emptyTicks = 0): Edit => ({
+    mediaTicks,
+    durationTicks,
+    emptyTicks,
+  });
+
+  it("are those of its samples, or of what its edits present of them", () => {
+    const samples = every(4, 100);
+    expect(statsOf(samples)).toMatchObject({ startS: 0, endS: 4 });
+    expect(statsOf(samples, "video", [edit(100, 250)])).toMatchObject({ startS: 1, endS: 3.5 });
+    expect(statsOf(samples, "video", [edit(100, Infinity)])).toMatchObject({ startS: 1, endS: 4 });
+    expect(statsOf(samples, "video", [edit(0, 100), edit(0, 300, 50)])).toMatchObject({ startS: 0, endS: 4.5 });
   });
 });

@@ -233,3 +233,12 @@ test.each([
 test("more than 4 Mi characters are refused", () => {
   expect(() => openMpd(`<MPD>${" ".repeat(4_194_304)}</MPD>`, url)).toThrow(/the limit is 4194304/);
 });
+
+test.each([
+  ['mediaPresentationDuration="PT108S"', 'start="PT100S"', 8],
+  ['mediaPresentationDuration="PT8S"', 'start="PT100S"', 8],
+  ['mediaPresentationDuration="PT8S"', "", 8],
+  ["", 'start="PT100S" duration="PT8S"', 8],
+])("the time before the first Period does not count: %s, %s", (total, times, duration) => {
+  expect(read(period("", times), `type="static" ${total}`).duration).toBe(duration);
+});

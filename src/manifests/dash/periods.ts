@@ -30,15 +30,19 @@ export function timePeriods(mpd: MpdElement): PeriodTimes[] {
 }
 
 /**
- * Returns the duration attribute in seconds, else the end of the last Period; `null` if unknown. A live
- * stream has only the attribute.
+ * Returns the seconds from the start of the first Period to the end that the duration attribute states, else that of the last
+ * Period; `null` if unknown. A live stream has only the attribute.
  */
 export function presentationDuration(mpd: MpdElement, isLive: boolean): number | null {
   const totalS = parseXsDuration(mpd.attributes.get("mediaPresentationDuration")) || null;
-  if (totalS !== null || isLive) return totalS;
-  const last = timePeriods(mpd).at(-1);
+  if (isLive) return totalS;
+  const periods = timePeriods(mpd);
+  const firstS = periods[0]?.startS ?? 0;
+  // Some attributes leave out the time before the first Period.
+  if (totalS !== null) return totalS > firstS ? totalS - firstS : totalS;
+  const last = periods.at(-1);
   if (last === undefined || last.startS === null || last.durationS === null) return null;
-  return last.startS + last.durationS || null;
+  return last.startS + last.durationS - firstS || null;
 }
 
 const xsDuration =

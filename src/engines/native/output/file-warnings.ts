@@ -131,8 +131,12 @@ function differentTrackDurations(
     const startS = Math.max(Math.min(...own.map((track) => track.startS)), originOf(tracks));
     const endS = Math.max(...own.map((track) => track.endS));
     const gapsS = Math.min(...own.map(({ gaps }) => gaps.totalS));
-    const playedS = endS - startS - (stats.unlisted.count > 0 ? gapsS : 0);
-    return differentSource(stats, { playedS, endS }, what);
+    const playedS = endS - startS;
+    // A manifest may list what is before and after a gap, and the gap has a warning of its own.
+    const withoutGaps = differentSource(stats, { playedS: playedS - gapsS, endS }, what);
+    return withoutGaps.length === 0 || stats.unlisted.count > 0
+      ? withoutGaps
+      : differentSource(stats, { playedS, endS }, what);
   });
   const endS = Math.max(...tracks.map((track) => track.endS));
   const writtenS = endS - originOf(tracks);

@@ -1,10 +1,10 @@
-import type { Sample, SampleSink, TrackFormat, TrackKind } from "../../../remux/samples.ts";
+import type { Edit, Sample, SampleSink, TrackFormat, TrackKind } from "../../../remux/samples.ts";
 
 /** What the samples of a track were, as the demuxer wrote them. */
 export interface TrackStats {
   kind: TrackKind;
   samples: number;
-  /** Start of the first sample and end of the last in presentation order, seconds. */
+  /** Start of the first sample and end of the last in presentation order, or what edits make of them, seconds. */
   startS: number;
   endS: number;
   /** Samples that should be decoded no later than the one before; of audio, over two samples earlier. */
@@ -47,7 +47,9 @@ export class CountingSink implements SampleSink {
 
   setFormat(format: TrackFormat, track?: number): number {
     const number = this.#sink.setFormat(format, track);
-    if (!this.#tracks.has(number)) this.#tracks.set(number, new TrackCounter(format));
+    const counter = this.#tracks.get(number);
+    if (counter === undefined) this.#tracks.set(number, new TrackCounter(format));
+    else if (counter.edits !== format.edits) counter.edits = undefined;
     return number;
   }
 
@@ -76,9 +78,12 @@ const neighbours = 16;
 class TrackCounter {
   readonly kind: TrackKind;
   readonly timescale: number;
+  /** What of the samples is presented; default: all. */
+  edits: TrackFormat["edits"];
   readonly #recent = new Float64Array(neighbours).fill(Number.NaN);
   readonly #gaps: TrackGaps = { count: 0, totalS: 0, first: [] };
   #samples = 0;
+  #firstDts = 0;
   #outOfOrder = 0;
   #sameTime = 0;
   #start = Infinity;
@@ -89,9 +94,10 @@ class TrackCounter {
   /** The latest distance of two samples that is no gap; 0: not known yet. */
   #step = 0;
 
-  constructor({ kind, timescale }: TrackFormat) {
+  constructor({ kind, timescale, edits }: TrackFormat) {
     this.kind = kind;
     this.timescale = timescale;
+    this.edits = edits;
   }
 
   add(sample: Sample): void {
@@ -101,6 +107,7 @@ class TrackCounter {
       this.#isAfterHidden = true;
       return;
     }
+    if (this.#samples === 0) this.#firstDts = dts;
     const isJoined = this.#isAfterHidden || isJump;
     const isNext = this.#samples > 0 && !isJoined;
     const last = this.#last;
@@ -145,14 +152,26 @@ class TrackCounter {
   /** Returns undefined if no sample is shown. */
   stats(): TrackStats | undefined {
     if (this.#end === -Infinity) return undefined;
+    const { start, end } = this.#presented();
     return {
       kind: this.kind,
       samples: this.#samples,
-      startS: this.#start / this.timescale,
-      endS: this.#end / this.timescale,
+      startS: start / this.timescale,
+      endS: end / this.timescale,
       outOfOrder: this.#outOfOrder,
       sameTime: this.#sameTime,
       gaps: this.#gaps,
     };
+  }
+
+  /** Returns where the presentation starts and ends, ticks. */
+  #presented(): { start: number; end: number } {
+    const [first, ...others] = this.edits ?? [];
+    if (first === undefined) return { start: this.#start, end: this.#end };
+    const mediaTicks = this.#end - this.#firstDts;
+    const lasts = (edit: Edit) => Math.max(0, Math.min(edit.durationTicks, mediaTicks - edit.mediaTicks));
+    const start = this.#firstDts + first.mediaTicks;
+    const after = others.reduce((sum, edit) => sum + edit.emptyTicks + lasts(edit), 0);
+    return { start, end: start + lasts(first) + after };
   }
 }

@@ -1,0 +1,42 @@
+import { join } from "node:path";
+import { afterAll, expect, it } from "vitest";
+import { findFileWarnings } from "../../src/engines/native/output/file-warnings.ts";
+import { CountingSink } from "../../src/engines/native/output/track-stats.ts";
+import { FetchStats } from "../../src/engines/native/sources/fetch-stats.ts";
+import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
+import { openFolder } from "../remux/mp4-media.ts";
+import { fillPattern, videoFormat } from "../remux/mp4-samples.ts";
+
+const folder = openFolder();
+afterAll(folder.remove);
+
+/** Returns the codes of the warnings of a file with 4 s of video, a gap of 3 s, and 4 s more. */
+function warningsOf(listedS: readonly number[]): string[] {
+  const path = join(folder.path("."), "gap.mp4");
+  const writer = openMp4Writer({ path, expectedS: 11 });
+  const sink = new CountingSink(writer);
+  const track = sink.setFormat(videoFormat);
+  for (let i = 0; i < 200; i++) {
+    const dts = (i < 100 ? i : i + 75) * 1000;
+    sink.write(track, { data: fillPattern(20, i), dts, pts: dts, duration: 1000, isSync: true });
+  }
+  const { durationS } = writer.finish();
+  const stats = new FetchStats();
+  for (const seconds of listedS) stats.addSegment(seconds);
+  const tracks = sink.tracks().map((stat) => ({ ...stat, source: "main" as const }));
+  const written = { tracks, drops: { video: 0, audio: 0 } };
+  const file = { path, durationS, written, listedKinds: ["video" as const] };
+  return findFileWarnings(new Map([["main", stats]]), file).map(({ code }) => code);
+}
+
+it("a gap between the segments that a manifest lists has a warning, and the sum of what they last has none", () => {
+  expect(warningsOf([2, 2, 2, 2])).toEqual(["gap"]);
+});
+
+it("a gap that the manifest lists as media has a warning, but the duration has none", () => {
+  expect(warningsOf([2, 2, 3, 2, 2])).toEqual(["gap"]);
+});
+
+it("media that last otherwise have both", () => {
+  expect(warningsOf([2, 2, 2, 2, 2, 2, 2, 2])).toEqual(["gap", "duration_differs"]);
+});
