@@ -75,6 +75,8 @@ export interface DemuxerOptions {
   kinds: readonly TrackKind[];
   /** Called when media of a track are left out: damaged, or impossible to decode. */
   onDrop?: (kind: TrackKind) => void;
+  /** Called with the number of audio tracks that are left out because another one is read. */
+  onLeft?: (tracks: number) => void;
 }
 
 /** Reads one stream, segment by segment in order, and writes its samples into a sink. */

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
 import { assemble } from "../../src/engines/native/output/assemble.ts";
+import { findFileWarnings } from "../../src/engines/native/output/file-warnings.ts";
 import type { DownloadFormat } from "../../src/model/page-info.ts";
 import type { Plan } from "../../src/engines/native/sources/plan.ts";
 import { openFileStream } from "../../src/engines/native/sources/source-stream.ts";
@@ -9,8 +10,13 @@ import { audioInput, createMediaFolder, hasFfmpeg, probeStreams, run, videoInput
 const media = createMediaFolder();
 afterAll(media.remove);
 
-/** Returns the path of the MP4 that is made of a Matroska file. */
+/** Returns the path of the MP4 that is made of a file. */
 async function convert(name: string): Promise<string> {
+  return (await assembleFile(name)).path;
+}
+
+/** Makes an MP4 of a file. */
+function assembleFile(name: string): ReturnType<typeof assemble> {
   const path = media.path(name);
   const source = {
     kind: "file",
@@ -30,7 +36,7 @@ async function convert(name: string): Promise<string> {
     openStream: () => Promise.resolve(openFileStream("main", path)),
     fetchFile: () => Promise.resolve({ path, size: 0 }),
   };
-  const result = await assemble(plan, {
+  return assemble(plan, {
     fetcher: fetcher as never,
     folder: media.path("."),
     audioOnly: false,
@@ -40,7 +46,6 @@ async function convert(name: string): Promise<string> {
     onWritten: () => {},
     signal: new AbortController().signal,
   });
-  return result.path;
 }
 
 /** Returns the samples that a player hears. */
@@ -87,4 +92,17 @@ describe.skipIf(!hasFfmpeg)("an MP4 that is made of a Matroska file", () => {
     // Of the source, the start of what is left out.
     expect(distance(path)).toBeCloseTo(distance(source) - 0.0065, 2);
   });
+
+  const two = ["-map", "0:v", "-map", "1:a", "-map", "2:a", "-c:a", "aac"];
+  for (const name of ["two.ts", "two.mkv", "two.mp4"]) {
+    it(`has the first of two audio tracks, and a warning tells of the other: ${name}`, async () => {
+      media.make(name, ...videoInput(1), ...audioInput(1), ...audioInput(1), ...x264, ...two);
+      const { path, written, warnings } = await assembleFile(name);
+      const stats = { path, written, durationS: 1, listedKinds: [] };
+      const all = [...warnings, ...(written === null ? [] : findFileWarnings(new Map(), stats))];
+      const message = "1 further audio track of the source is left out";
+      expect(all).toEqual([{ code: "tracks_left", message }]);
+      expect(probeStreams(path, "codec_name")).toEqual(["h264", "aac"]);
+    });
+  }
 });

@@ -13,12 +13,16 @@ import { createStreamReaders } from "./stream-readers.ts";
  * counters may restart with a segment.
  * @throws also, from `flush`, `format_unavailable` if the program has no stream of the wanted kinds.
  */
-export function createMpegTsDemuxer({ sink, timelines, kinds, onDrop = () => {} }: DemuxerOptions): Demuxer {
+export function createMpegTsDemuxer(options: DemuxerOptions): Demuxer {
+  const { sink, timelines, kinds, onDrop = () => {}, onLeft } = options;
   const bases = new TimeBases(timelines);
   const outputs = { video: createTrackOutput(sink), audio: createTrackOutput(sink) };
   const pids = createPidTable();
   const streams = createStreamReaders({ pids, bases, outputs, onDrop });
-  const program = createProgramReader(pids, kinds, streams.set);
+  const program = createProgramReader(pids, kinds, (chosen, leftAudio) => {
+    streams.set(chosen);
+    if (leftAudio > 0) onLeft?.(leftAudio);
+  });
   const packets = createPacketReader(createPacketRouter(pids, program));
   let current: SegmentTiming | null = null;
   return {

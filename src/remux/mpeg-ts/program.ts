@@ -1,7 +1,7 @@
 import type { TrackKind } from "../samples.ts";
 import type { PidTable } from "./pids.ts";
 import { createSectionReader, readAssociations, readProgramMap } from "./tables.ts";
-import { type ChosenStream, chooseStreams } from "./streams.ts";
+import { type ChosenStream, chooseStreams, countLeft } from "./streams.ts";
 
 export type ProgramReader = ReturnType<typeof createProgramReader>;
 
@@ -10,12 +10,13 @@ const maxPrograms = 64;
 
 /**
  * Creates a reader of program association and program map (ISO/IEC 13818-1 §2.4.4).
- * @param onProgram Gets the streams to read, first and whenever the program map changes.
+ * @param onProgram Gets the streams to read and how many audio streams are left out, first and whenever the program map
+ * changes.
  */
 export function createProgramReader(
   pids: PidTable,
   kinds: readonly TrackKind[],
-  onProgram: (streams: readonly ChosenStream[]) => void,
+  onProgram: (streams: readonly ChosenStream[], leftAudio: number) => void,
 ) {
   let mapPids = new Set<number>();
   /** PID of the chosen program's map. */
@@ -35,7 +36,7 @@ export function createProgramReader(
     if (streams.length === 0) return;
     chosenPid = pid;
     latest = content;
-    onProgram(streams);
+    onProgram(streams, countLeft(program, streams));
   };
   const onAssociations = (section: Buffer): void => {
     const associated = readAssociations(section);

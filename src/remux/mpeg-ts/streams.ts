@@ -84,6 +84,13 @@ export function chooseStreams(program: readonly ProgramStream[], kinds: readonly
   });
 }
 
+/** Returns how many audio streams of a program are not among the chosen ones. */
+export function countLeft(program: readonly ProgramStream[], chosen: readonly ChosenStream[]): number {
+  const isAudio = ({ kind }: { kind: TrackKind }) => kind === "audio";
+  const types = program.map((stream) => typeOf(stream)).filter((type) => type !== null);
+  return chosen.some(isAudio) ? types.filter(isAudio).length - 1 : 0;
+}
+
 function typeOf({ streamType, descriptors }: ProgramStream): StreamType | null {
   const known = byType.get(streamType);
   if (known) return known;

@@ -42,6 +42,7 @@ export function findFileWarnings(fetched: FetchStatsBySource, file: FileStats): 
     ["duration_differs", differentTrackDurations(fetched, tracks, durationS)],
     ["times_changed", tracks.flatMap(changedTimes)],
     ["track_missing", missingTracks(tracks, listedKinds)],
+    ["tracks_left", leftTracks(written.left)],
     ["stream_lost", lostStreams(fetched)],
   ]);
 }
@@ -174,6 +175,14 @@ function missingTracks(tracks: readonly WrittenTrack[], listedKinds: readonly Tr
   return listedKinds
     .filter((kind) => !tracks.some((track) => track.kind === kind))
     .map((kind) => `the format has ${kind}, the file has none`);
+}
+
+/** @param left Audio tracks of the source that are not in the file. */
+export function leftTracks(left: number): string[] {
+  if (left <= 0) return [];
+  return [
+    `${left} further audio ${left === 1 ? "track" : "tracks"} of the source ${left === 1 ? "is" : "are"} left out`,
+  ];
 }
 
 /** Time 0 of the file, but for priming: that is far shorter than what is compared. */

@@ -17,6 +17,7 @@ import { describeMedia } from "../inspect/describe.ts";
 import { type LocalInput, openLocalInput } from "../inspect/local-input.ts";
 import { writeAll } from "../parts/disk-writes.ts";
 import { copyElements, detailsOf, matroskaSources } from "./copy-matroska.ts";
+import { leftTracks } from "./file-warnings.ts";
 import { shortestGapS } from "./track-stats.ts";
 
 export interface MergeOptions {
@@ -55,7 +56,7 @@ export async function mergeFiles(options: MergeOptions) {
       const output = new Output({ format, target: createFileTarget(file) });
       await write(files, chosen, output, options.signal);
     }
-    const warnings = await checkMerged(chosen, options.target);
+    const warnings = [...(await checkMerged(chosen, options.target)), ...(await checkLeft(chosen))];
     return { isMp4: !isWebm && !isCopied, details: sources.flatMap(detailsOf), warnings };
   } catch (error) {
     options.signal.throwIfAborted();
@@ -181,6 +182,13 @@ async function checkMerged(sources: readonly InputTrack[], target: string): Prom
     found.push([{ code: "times_changed", message }]);
   }
   return found.flat();
+}
+
+/** Tells of the audio tracks that are in the file of the chosen one. */
+async function checkLeft(chosen: readonly InputTrack[]): Promise<FileWarning[]> {
+  const audio = chosen.find((track) => track.isAudioTrack());
+  const all = (await audio?.input.getAudioTracks()) ?? [];
+  return leftTracks(all.length - 1).map((message) => ({ code: "tracks_left", message }));
 }
 
 /** Audio that is off by less is hardly noticed (ITU-R BT.1359-1: 45 ms early). */

@@ -37,6 +37,8 @@ export interface Written {
   tracks: readonly WrittenTrack[];
   /** How often media of a kind were left out: damaged, or impossible to decode. */
   drops: Readonly<Record<TrackKind, number>>;
+  /** Audio tracks of the sources that are not in it. */
+  left: number;
 }
 
 export type WrittenTrack = TrackStats & { source: SourceName };
@@ -92,7 +94,8 @@ export async function remux(options: RemuxOptions): Promise<Written> {
     writer.finish();
     const sum = (kind: TrackKind) => sessions.reduce((all, { counts }) => all + counts.drops[kind], 0);
     const tracks = sessions.flatMap((session) => session.tracks());
-    return { tracks, drops: { video: sum("video"), audio: sum("audio") } };
+    const left = sessions.reduce((all, { counts }) => all + counts.left, 0);
+    return { tracks, drops: { video: sum("video"), audio: sum("audio") }, left };
   } catch (error) {
     writer.discard();
     throw error;
@@ -113,7 +116,8 @@ class DemuxSession {
     const onDrop = (kind: TrackKind) => void (counts.drops[kind] += 1);
     this.counts = counts;
     this.#stream = stream;
-    this.#steps = demux(stream, { ...options, sink: counts, onDrop }, () => counts.reachedS);
+    const onLeft = (tracks: number) => void (counts.left = Math.max(counts.left, tracks));
+    this.#steps = demux(stream, { ...options, sink: counts, onDrop, onLeft }, () => counts.reachedS);
   }
 
   async step(): Promise<void> {

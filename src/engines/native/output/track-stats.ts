@@ -36,6 +36,8 @@ const maxGapsShown = 3;
 export class CountingSink implements SampleSink {
   /** How often media were left out, also of tracks without samples. */
   readonly drops: Record<TrackKind, number> = { video: 0, audio: 0 };
+  /** Audio tracks that were left out. */
+  left = 0;
   /** Latest decode time of all tracks, seconds. */
   reachedS = 0;
   readonly #sink: SampleSink;

@@ -18,13 +18,13 @@ const maxFileSamples = 1 << 24;
  * samples on as they are, whatever the codec. A segment consists of complete boxes: an init section,
  * fragments with their media data, or both.
  */
-export function createMp4Demuxer({ sink, timelines, kinds }: DemuxerOptions): Required<Demuxer> {
+export function createMp4Demuxer({ sink, timelines, kinds, onLeft }: DemuxerOptions): Required<Demuxer> {
   const output = createSampleOutput(sink, timelines);
   let tracks: InitTrack[] | undefined;
   let nextDts = new Map<InitTrack, number>();
 
   function readMoov(bytes: Uint8Array, moov: Box): InitTrack[] {
-    tracks = readInit(bytes, moov, kinds);
+    tracks = readInit(bytes, moov, kinds, onLeft);
     nextDts = new Map();
     for (const track of tracks) output.addTrack(track);
     return tracks;

@@ -4,7 +4,7 @@ import { type Box, boxesIn, damagedError, findChild, getChild, typeAt, viewOf } 
 import { type MovieHeader, readEdits, readMediaHeader, readMovieHeader, readTrackHeader } from "./headers.ts";
 import { isUnity, multiplyMatrices } from "../matrix.ts";
 import { readCodedSize } from "../sample-entry.ts";
-import type { TrackFormat, TrackKind } from "../../samples.ts";
+import type { DemuxerOptions, TrackFormat, TrackKind } from "../../samples.ts";
 
 /** A track as its init section (`moov`) describes it. */
 export interface InitTrack {
@@ -39,7 +39,12 @@ export const noDefaults: SampleDefaults = { entry: 1, duration: 0, size: 0, flag
  * Reads the first track of each kind from a `moov` box.
  * @throws ServiceError `upstream_invalid`; `drm_protected` if one of them is encrypted (§8.12).
  */
-export function readInit(bytes: Uint8Array, moov: Box, kinds: readonly TrackKind[]): InitTrack[] {
+export function readInit(
+  bytes: Uint8Array,
+  moov: Box,
+  kinds: readonly TrackKind[],
+  onLeft?: DemuxerOptions["onLeft"],
+): InitTrack[] {
   const view = viewOf(bytes);
   const movie = {
     ...readMovieHeader(bytes, getChild(view, moov, "mvhd")),
@@ -47,12 +52,15 @@ export function readInit(bytes: Uint8Array, moov: Box, kinds: readonly TrackKind
     defaults: readDefaults(bytes, moov),
   };
   const tracks = new Map<TrackKind, InitTrack>();
+  let audioTracks = 0;
   for (const trak of boxesIn(view, moov.body, moov.end)) {
     if (trak.type !== "trak") continue;
     const kind = kindOf(view, getChild(view, trak, "mdia"));
+    if (kind === "audio" && kinds.includes(kind)) audioTracks += 1;
     if (kind === null || !kinds.includes(kind) || tracks.has(kind)) continue;
     tracks.set(kind, readTrack(bytes, trak, kind, movie));
   }
+  if (audioTracks > 1) onLeft?.(audioTracks - 1);
   return [...tracks.values()];
 }
 
