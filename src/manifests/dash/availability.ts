@@ -41,10 +41,11 @@ export function refreshOf({ attributes }: MpdElement, segmentS: number): number 
   return Math.min(60, Math.max(1, Math.min(updateS, segmentS)));
 }
 
+const dateTime = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?)(Z|[+-]\d\d:\d\d)?$/;
+
 /** Returns the milliseconds since 1970 of an `xs:dateTime`, in UTC if it has no time zone; `null` if it is invalid. */
 export function parseDateTime(value: string | undefined): number | null {
-  const [, time, zone = "Z"] =
-    /^\s*(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?)(Z|[+-]\d\d:\d\d)?\s*$/.exec(value ?? "") ?? [];
+  const [, time, zone = "Z"] = dateTime.exec((value ?? "").trim()) ?? [];
   const ms = time === undefined ? Number.NaN : Date.parse(time + zone);
   return Number.isNaN(ms) ? null : ms;
 }

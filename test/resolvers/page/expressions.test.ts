@@ -141,7 +141,8 @@ describe("the expressions on the text of pages and manifests", () => {
   it("take linear time, literals and those that are put together", async () => {
     const found = files.flatMap(literalsIn);
     expect(found.length).toBeGreaterThan(100);
-    for (const file of files) found.push(...(await expressionsMadeBy(file)));
+    const modules = files.filter((file) => !file.endsWith("-program.ts"));
+    for (const file of modules) found.push(...(await expressionsMadeBy(file)));
     expect(found.length).toBeGreaterThan(115);
     const suspects = found.filter((each) => !isPlain(each)).map(({ source }) => source);
     const starts = [...exceptions.keys()];
