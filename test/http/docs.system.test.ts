@@ -19,7 +19,7 @@ describe.skipIf(isChromiumMissing)("/docs in a browser", () => {
     page.on("response", (response) => {
       responses.push([new URL(response.url()).pathname, response.status()]);
     });
-    for (const start of ["docs", "docs/", "docs?from=here", "docs/?from=here"]) {
+    for (const start of ["docs", "docs/", "docs?from=here", "docs/?from=here", "docs/static/index.html"]) {
       await page.goto(new URL(start, base).href);
       await page.getByText("List tasks, newest first").waitFor();
       expect(page.url()).toBe(new URL("docs/", base).href);

@@ -190,6 +190,8 @@ describe("a mistaken name in a body", () => {
     [{ max_height: 720 }, "/max_height in the body has no meaning; did you mean /options/max_height?"],
     [{ "max-hight": 720 }, "did you mean /options/max_height?"],
     [{ height: 720 }, "did you mean /options/max_height?"],
+    [{ onlyAudio: true }, "did you mean /options/audio_only?"],
+    [{ MAX_HEIGHT: 720 }, "did you mean /options/max_height?"],
     [{ formatId: "hls-1" }, "did you mean /options/format_id?"],
     [{ audio: true }, "did you mean /options/audio_only?"],
     [{ "audio/only": true }, "/audio~1only in the body has no meaning; did you mean /options/audio_only?"],

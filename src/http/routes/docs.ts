@@ -77,11 +77,12 @@ export async function registerDocs(app: FastifyInstance): Promise<void> {
   });
 }
 
-/** Redirects from `/docs` to `/docs/`: only there are the URLs of the page's assets relative. */
+/** Redirects from other paths of the page to `/docs/`: only there are the URLs of its assets relative. */
 function redirectToFolder({ url }: FastifyRequest, reply: FastifyReply, done: HookHandlerDoneFunction): void {
   const [path = ""] = url.split("?", 1);
   if (path === "/docs") reply.redirect("docs/", 308);
   else if (path === "/docs/" && url !== path) reply.redirect("./", 308);
+  else if (path === "/docs/static/index.html") reply.redirect("../", 308);
   else done();
 }
 

@@ -1,22 +1,20 @@
-/** Returns the one of `known` that `name` is, or a misspelling of; undefined: none. */
-export function findMisspelt(name: string, known: readonly string[]): string | undefined {
-  const letters = lettersOf(name);
-  return known.find((other) => isNear(letters, lettersOf(other)));
-}
-
-/** Returns the one of `known` that `name` most likely means: a misspelling, or its first or last words alone. */
+/**
+ * Returns the one of `known` that `name` most likely means: itself or a misspelling of it, its words in another order, or
+ * its first or last words alone; undefined: none.
+ */
 export function findLikely(name: string, known: readonly string[]): string | undefined {
-  const letters = lettersOf(name);
+  const words = wordsOf(name);
+  const letters = words.join("");
+  const sorted = words.toSorted().join();
+  const isSame = (other: readonly string[]) => other.toSorted().join() === sorted || isNear(letters, other.join(""));
   const isPart = (other: string) => letters.length >= 5 && (other.startsWith(letters) || other.endsWith(letters));
-  return findMisspelt(name, known) ?? known.find((other) => isPart(lettersOf(other)));
+  return known.find((other) => isSame(wordsOf(other))) ?? known.find((other) => isPart(wordsOf(other).join("")));
 }
 
-/** `max_height`, `maxHeight` and `Max-Height` are the same. */
-function lettersOf(name: string): string {
-  return name
-    .slice(0, 100)
-    .toLowerCase()
-    .replaceAll(/[_\s-]/g, "");
+/** `max_height`, `maxHeight` and `Max-Height` have the same. */
+function wordsOf(name: string): string[] {
+  const separated = name.slice(0, 100).replaceAll(/(?<=[a-z])(?=[A-Z])/g, "_");
+  return separated.toLowerCase().split(/[_\s-]+/);
 }
 
 /** Whether at most every fourth letter of `known` is changed, left out, added, or swapped with the next one. */
