@@ -4,9 +4,9 @@ import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { isRunning } from "../../process/child-processes.ts";
+import { childrenOf, isRunning } from "../../process/child-processes.ts";
 import { type Canary, never, openCanary, openHarness, type YtDlpHarness } from "./harness.ts";
 import { createVariant, installed, missing, pythonPath, type Variant } from "./installed.ts";
 import { type KernelPart, pythonWithout } from "./kernels.ts";
@@ -111,6 +111,17 @@ describe.skipIf(installed === undefined || process.platform !== "linux")(
       await vi.waitUntil(() => left().length === 0, 10_000);
     });
 
+    it("finds nothing of the service's environment in its own", () => {
+      const programs = new Set(["fork_server.py", "warden.py"]);
+      const pids = childrenOf(process.pid).filter((pid) =>
+        readCommand(pid).some((argument) => programs.has(basename(argument))),
+      );
+      expect(pids).toHaveLength(2);
+      for (const pid of pids) {
+        expect(readEnvironment(pid).filter((variable) => !variable.startsWith("PATH="))).toEqual([]);
+      }
+    });
+
     it("gets out by none of over 120 ways", { timeout: 300_000 }, async () => {
       const files = () => readdirSync(folder).map((name) => [name, statSync(join(folder, name)).mode]);
       const before = files();
@@ -139,9 +150,13 @@ function findProcesses(argument: string): number[] {
     .filter((pid) => pid > 0 && isRunning(pid) && readCommand(pid).includes(argument));
 }
 
-function readCommand(pid: number): string[] {
+const readCommand = (pid: number) => readList(`/proc/${pid}/cmdline`);
+/** Empty, too, if this user may not read it. */
+const readEnvironment = (pid: number) => readList(`/proc/${pid}/environ`);
+
+function readList(file: string): string[] {
   try {
-    return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
+    return readFileSync(file, "utf8").split("\0").filter(Boolean);
   } catch {
     return [];
   }

@@ -17,8 +17,10 @@ import linux
 import seccomp
 
 _MiB = 1024 * 1024
-# What Python takes of address space beside the memory that an extraction may use.
-_PYTHON_MiB = 512
+# What Python takes of address space beside the memory that an extraction may use; what Node reserves without using it.
+_PYTHON_MiB, _NODE_MiB = 512, 64 * 1024
+# No more than an extraction: these limits are those of what the server starts, too.
+_SERVER_MiB = 1024
 
 _LIBRARIES = (
     '/lib', '/lib64', '/usr/lib', '/usr/lib64', '/nix/store', '/gnu/store', '/etc/ld.so.cache', '/etc/ld.so.preload',
@@ -49,6 +51,7 @@ class Sandbox:
         for limit, value in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_NOFILE, self.max_files)):
             _limit(limit, value)
         if linux.is_linux():
+            _limit(resource.RLIMIT_DATA, _SERVER_MiB * _MiB)
             linux.give_up_privileges()
         linux.die_with(parent, signal.SIGKILL)
         self.landlock = landlock.version()
@@ -76,8 +79,9 @@ class Sandbox:
     def confine_script(self, parent, limits):
         """Confines this process, which is about to become `node`: it has no network, and reads the system's libraries."""
         linux.die_with(parent, signal.SIGKILL)
-        # Not RLIMIT_AS: Node reserves far more than it uses.
         _limit_use(limits)
+        if linux.is_linux():
+            _limit(resource.RLIMIT_AS, _NODE_MiB * _MiB)
         if self.landlock:
             landlock.restrict(_LIBRARIES, self._executable)
         if self.seccomp:
