@@ -55,7 +55,7 @@ export function parseKeywords(values: readonly string[]): string[] {
 }
 
 /** Characters that change the reading direction of what comes after them, also beyond the text, or control a terminal. */
-const controls = /[\p{Bidi_Control}\0-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]/gu;
+const controls = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\0-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]/g;
 
 /**
  * Removes `controls`, trims the start, of at most `length` characters, and cuts between code points; replaces lone

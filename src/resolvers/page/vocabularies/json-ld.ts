@@ -94,7 +94,8 @@ function toThing(object: Map<string, unknown>, depth: number, state: State): Thi
   const properties = new Map<string, Value[]>();
   for (const [key, value] of object) {
     if (key.startsWith("@")) continue;
-    const values = toValues(value, depth + 1, state).slice(0, maxValues);
+    const values = toValues(value, depth + 1, state);
+    if (values.length > maxValues) values.length = maxValues;
     if (values.length > 0) properties.set(localName(key).toLowerCase(), values);
     for (const [index, each] of values.entries()) {
       if (typeof each === "string" || each.id === null || each.properties.size > 0) continue;
