@@ -7,7 +7,7 @@ import { nameInPath } from "../../parsers/url.ts";
 import { readFileHeader } from "../../remux/file-header.ts";
 import type { FileHeader } from "../../remux/media-summary.ts";
 import { createResource, type Metadata } from "./metadata.ts";
-import { readBlocks } from "./reader/read-blocks.ts";
+import type { RequestBodies } from "./reader/bodies.ts";
 import type { PageDraft, ReadContext, Reader } from "./reader/reader.ts";
 import { sniff, sniffBytes } from "./sniff.ts";
 
@@ -19,6 +19,7 @@ export type Content =
 
 export interface ContentContext extends ReadContext {
   reader: Reader;
+  bodies: RequestBodies;
   /** When the page was asked for. */
   now: Date;
   /** Whether a page led to it. */
@@ -66,14 +67,14 @@ async function readAs(
   body: AsyncIterable<Uint8Array>,
   context: ContentContext,
 ): Promise<Content> {
-  const { reader, now, isPlayer } = context;
+  const { reader, bodies, signal, now, isPlayer } = context;
   const { kind } = type;
   if (kind === "page") {
     const job = { kind, url, contentType, now, isPlayer } as const;
-    return { kind, draft: await reader.read(job, await readBlocks(body), context) };
+    return { kind, draft: await reader.read(job, await bodies.read(body, signal), context) };
   }
   if (kind === "hls" || kind === "dash") {
-    return { kind: "manifest", protocol: kind === "hls" ? "m3u8" : "dash", body: await readBlocks(body) };
+    return { kind: "manifest", protocol: kind === "hls" ? "m3u8" : "dash", body: await bodies.read(body, signal) };
   }
   if (kind === "video" || kind === "audio") {
     return { kind: "media", metadata: extractFile(url, kind, type.mime_type, headers) };

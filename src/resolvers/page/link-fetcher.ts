@@ -13,7 +13,7 @@ import { type Content, type FileInfo, firstBytes, readContent, readFileInfo } fr
 import { bestFormats } from "../../model/format-ranking.ts";
 import { createFormat, type Medium } from "./formats.ts";
 import type { Metadata } from "./metadata.ts";
-import { readBlocks } from "./reader/read-blocks.ts";
+import type { RequestBodies } from "./reader/bodies.ts";
 import { readMpd } from "./reader/read-mpd.ts";
 import type { Reader } from "./reader/reader.ts";
 
@@ -39,6 +39,7 @@ const maxOembedBytes = 512 * 1024;
 export interface LinkFetcherOptions {
   client: HttpClient;
   reader: Reader;
+  bodies: RequestBodies;
   /** Find the links of an MPD. */
   slices: TimeSlices;
   signal: AbortSignal;
@@ -171,7 +172,7 @@ export class LinkFetcher {
   async #fetchBody(url: URL, from: URL, request: GetOptions) {
     const response = await this.#get(url, from, request);
     return {
-      body: await readBlocks(response.body),
+      body: await this.#options.bodies.read(response.body, request.signal),
       contentType: response.headers.get("content-type") ?? null,
       url: response.url,
     };

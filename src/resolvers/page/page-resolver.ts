@@ -9,6 +9,7 @@ import { addSizes } from "./add-sizes.ts";
 import { acceptPage, type FormatListing, LinkFetcher } from "./link-fetcher.ts";
 import { findPlayers } from "./frames.ts";
 import { type Fields, mergeMetadata } from "./merge.ts";
+import { createBodies } from "./reader/bodies.ts";
 import { createLocalReader } from "./reader/local-reader.ts";
 import type { PageDraft, Reader } from "./reader/reader.ts";
 import type { Resolver } from "../resolver.ts";
@@ -47,6 +48,7 @@ const linkShare = 0.9;
 export function createPageResolver(options: PageResolverOptions): Resolver<typeof PageInfo> {
   const { client, reader = createLocalReader(), pageMaxBytes, now = () => new Date(), linkTimeoutMs = 5_000 } = options;
   const slices = createTimeSlices();
+  const bodies = createBodies();
   return {
     name,
     output: PageInfo,
@@ -62,7 +64,8 @@ export function createPageResolver(options: PageResolverOptions): Resolver<typeo
         accept: acceptPage,
         cookies,
       });
-      const reading = { reader, signal, owner, now: fetchedAt };
+      using opened = bodies.open({ signal, owner });
+      const reading = { reader, bodies: opened, signal, owner, now: fetchedAt };
       const content = await readContent(response, { ...reading, isPlayer: false });
       const remainingMs = Math.max(0, deadlineMs - performance.now());
       const linkFetcher = new LinkFetcher({

@@ -1,0 +1,90 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, it, onTestFinished, vi } from "vitest";
+import { startUpstream } from "../net/upstream.ts";
+import { listsAndTexts, MiB, pages } from "../resolvers/page/hostile-pages.ts";
+import { makeCgroup } from "./cgroup.ts";
+import { addKey, bearer } from "./keys.ts";
+import { type ServiceProcess, startCommand, startService } from "./service.ts";
+
+const cgroup = makeCgroup(512 * MiB);
+// The processes of a service that was killed end a moment later.
+afterAll(() => vi.waitFor(() => cgroup?.remove(), { timeout: 10_000 }));
+
+const hostile = Object.entries({ ...pages, ...listsAndTexts, "a large page": ["text/html", "a".repeat(8 * MiB)] });
+const requests = 200;
+const atATime = 60;
+
+/** Without the right to make a cgroup there is nothing to limit the memory of all processes together. */
+it.skipIf(cgroup === undefined)(
+  "a service with 512 MiB for all its processes lives through 200 hostile pages, and responds to others within a second",
+  async () => {
+    const site = await startUpstream((request, response) => {
+      const name = decodeURIComponent(new URL(request.url ?? "", "http://x").pathname.slice(1));
+      const [, [type = "text/html", text = "<title>Otters</title>"] = []] =
+        hostile.find(([each]) => each === name) ?? [];
+      response.setHeader("content-type", type).end(text);
+    });
+    const { service, greedy, other } = await start();
+    const timesMs = new Map<string, number[]>();
+    const ask = async (path: string, headers: Record<string, string> = {}) => {
+      const startMs = performance.now();
+      const response = await fetch(`${service.url}${path}`, { headers });
+      await response.text();
+      const name = path.split("?")[0]!;
+      timesMs.set(name, [...(timesMs.get(name) ?? []), performance.now() - startMs]);
+      return response.status;
+    };
+    const readPage = async (name: string, n: number) => {
+      const url = encodeURIComponent(site.url(`/${encodeURIComponent(name)}?${n}`).href);
+      const response = await fetch(`${service.url}/info?url=${url}`, { headers: bearer(greedy) });
+      await response.text();
+      return response.status;
+    };
+    const over = new AbortController();
+    const attack = readAll(readPage).finally(() => over.abort());
+    for (let n = 0; !over.signal.aborted; n++) {
+      expect(await ask("/health/live")).toBe(200);
+      expect(await ask("/tasks/", bearer(other))).toBe(200);
+      const otters = encodeURIComponent(site.url(`/otters?${n}`).href);
+      expect(await ask(`/info?url=${otters}`, bearer(other))).toBe(200);
+    }
+    const statuses = await attack;
+    expect(statuses).toEqual(Array(requests).fill(200));
+    for (const [path, each] of timesMs) {
+      // Of twenty requests one may wait for a processor that others use as well.
+      const nearlyAll = each.toSorted((x, y) => x - y)[Math.floor(0.95 * each.length)];
+      expect(nearlyAll, path).toBeLessThan(1_000);
+    }
+    expect(service.process.exitCode).toBeNull();
+  },
+);
+
+/** Reads 200 pages, 60 at a time. */
+async function readAll(readPage: (name: string, n: number) => Promise<number>): Promise<number[]> {
+  const statuses: number[] = [];
+  let next = 0;
+  const readNext = async () => {
+    for (let n = next++; n < requests; n = next++) statuses.push(await readPage(hostile[n % hostile.length]![0], n));
+  };
+  await Promise.all(Array.from({ length: atATime }, readNext));
+  return statuses;
+}
+
+async function start(): Promise<{ service: ServiceProcess; greedy: string; other: string }> {
+  const folder = mkdtempSync(join(tmpdir(), "unreel-small-memory-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const env = { DATA_DIR: folder };
+  const [greedy, other] = [await addKey(env, "greedy"), await addKey(env, "other")];
+  const settings = {
+    ...env,
+    ALLOW_NETWORKS: "127.0.0.0/8",
+    FETCHES_PER_HOST: `${2 * atATime}`,
+    INFO_TIMEOUT_MS: "60000",
+    PAGE_MAX_BYTES: `${9 * MiB}`,
+  };
+  const service = await startService(settings, cgroup?.commandOf(startCommand));
+  onTestFinished(async () => void (await service.end("SIGKILL")));
+  return { service, greedy, other };
+}
