@@ -113,7 +113,8 @@ def ask_for_scripts(server):
         if poll(process) is None:
             server.send(b' ')
 
-    # These are the same in all versions of Python that yt-dlp runs on.
+    # These are the same in all versions of Python that yt-dlp runs on. Since 3.13, posix_spawn(3) would come first.
+    subprocess._USE_POSIX_SPAWN = False
     subprocess._fork_exec = _posixsubprocess.fork_exec = fork_exec
     subprocess.Popen._try_wait = try_wait
     subprocess.Popen._internal_poll = poll
