@@ -37,6 +37,8 @@ export interface Descriptor {
 export function dashRoles(descriptors: readonly Descriptor[]): TrackRole[] {
   return distinct(
     descriptors.map(({ name, fields: { schemeIdUri, value } }) => {
+      // Two views in one picture are not what a screen shows.
+      if (name === "FramePacking") return "alternate";
       if (name !== "Role" && name !== "Accessibility") return undefined;
       const scheme = schemeIdUri.trim().toLowerCase();
       const word = value.trim().toLowerCase();

@@ -36,7 +36,8 @@ export function* listMpd(text: string, url: URL): Steps<Manifest> {
 
 function* openMpdInSteps(text: string, url: URL, base: number) {
   const mpd = yield* parseMpd(text, url, base);
-  const { root } = mpd;
+  const { root, refused } = mpd;
+  if (refused !== null) throw invalidManifestError(url, `it must not have ${refused}, which is not understood`);
   const { listed, subtitles } = yield* listDashFormats(root, url);
   const formats = listed.map(({ format }) => format);
   const isLive = root.attributes.get("type") === "dynamic";

@@ -76,6 +76,7 @@ function* timeEntries(
   let time = 0n;
   for (const [index, entry] of timeline.entries()) {
     time = parseUnsignedLong("S@t", entry.t, url) ?? time;
+    number = Number(parseUnsignedLong("S@n", entry.n, url) ?? number);
     const duration = parseUnsignedLong("S@d", entry.d, url) ?? 0n;
     if (duration === 0n) throw invalidManifestError(url, "S@d must be a whole number above 0");
     const end = parseUnsignedLong("S@t", timeline[index + 1]?.t, url) ?? periodEnd;

@@ -1,6 +1,7 @@
 import { Parser } from "htmlparser2";
 import type { Steps } from "../../parsers/steps.ts";
 import { isLink } from "./links.ts";
+import { refusedName } from "./refused.ts";
 import type { Descriptor } from "../tracks.ts";
 import { checkLength, invalidManifestError, stepLength } from "../manifest.ts";
 
@@ -37,7 +38,7 @@ export interface Addressing {
 export type Initialization = Record<"sourceURL" | "range", string>;
 export type SegmentUrl = Record<"media" | "mediaRange", string>;
 /** An S element of a SegmentTimeline. */
-export type TimelineEntry = Record<"t" | "d" | "r", string>;
+export type TimelineEntry = Record<"t" | "d" | "r" | "n", string>;
 
 export interface Mpd {
   root: MpdElement;
@@ -45,6 +46,8 @@ export interface Mpd {
   isCut: boolean;
   /** It has links to remote elements (`xlink:href`), which `resolveLinks` would replace. */
   hasLinks: boolean;
+  /** The first thing in it that is refused (`refusedName`). */
+  refused: string | null;
   /** The most that an element has: further ones are other places of the same (ISO/IEC 23009-1 §5.6.5). */
   baseUrls: number;
 }
@@ -79,10 +82,12 @@ export function* parseMpd(text: string, url: URL, base: number): Steps<Mpd> {
         if (isRefused) parser.pause();
         else tree.open(name);
         element = name;
+        tree.mpd.refused ??= refusedName(element);
         depth += 1;
       },
       onattribute(name, value) {
         tree.mpd.hasLinks ||= isLink(element, name);
+        tree.mpd.refused ??= refusedName(element, { name, value });
         tree.attribute(name, value);
       },
       ontext: tree.text,
@@ -114,6 +119,7 @@ function createTree(base: number) {
     root: null,
     isCut: false,
     hasLinks: false,
+    refused: null,
     baseUrls: 0,
   };
   let elements = 0;
@@ -125,7 +131,8 @@ function createTree(base: number) {
     if (mpd.root === null) return (mpd.root = newElement("MPD"));
     const parent = stack.at(-1);
     if (parent === null || parent === undefined || parent.name === "leaf") return null;
-    if (parent.name === "SegmentTimeline") return name === "S" ? leaf(parent.entries, { t: "", d: "", r: "" }) : null;
+    if (parent.name === "SegmentTimeline")
+      return name === "S" ? leaf(parent.entries, { t: "", d: "", r: "", n: "" }) : null;
     if ("urls" in parent) return openedIn(parent, name);
     if (descriptorNames.has(name)) {
       if (parent.descriptors.length < maxDescriptors) return descriptorOf(parent, name);
@@ -173,13 +180,9 @@ function createTree(base: number) {
   };
 }
 
-const descriptorNames: ReadonlySet<string> = new Set([
-  "EssentialProperty",
-  "SupplementalProperty",
-  "Role",
-  "Accessibility",
-  "UTCTiming",
-]);
+const descriptorNames: ReadonlySet<string> = new Set(
+  "EssentialProperty SupplementalProperty Role Accessibility UTCTiming FramePacking".split(" "),
+);
 
 function descriptorOf({ descriptors }: MpdElement, name: string): Open {
   const fields = { schemeIdUri: "", value: "" };

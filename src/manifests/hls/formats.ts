@@ -135,6 +135,9 @@ function variantFormat({ attributes, codecs, url }: Variant, group: AudioGroup |
   // Without CODECS a variant may be muxed although it references a group.
   const acodec = isAudioSeparate && vcodec !== "none" && attributes.has("CODECS") ? "none" : codecs.acodec;
   const roles = acodec === "none" ? [] : rolesBeyondGroup(included?.roles ?? []);
+  // Stereo video; as values are separated by slashes, others may be shown instead.
+  const layout = attributes.get("REQ-VIDEO-LAYOUT")?.toUpperCase() ?? "CH-MONO";
+  if (!layout.includes("CH-MONO")) roles.push("alternate");
   return {
     ...unknownHlsFormat,
     format_id: "",

@@ -117,6 +117,15 @@ class MediaPlaylist {
     "#EXT-X-DEFINE": (value) => this.#variables.define(value),
     "#EXT-X-ENDLIST": () => (this.#hasEnded = true),
     "#EXT-X-PLAYLIST-TYPE": (value) => (this.#hasEnded ||= value.trim().toUpperCase() === "VOD"),
+    "#EXT-X-I-FRAMES-ONLY": () => {
+      throw invalidManifestError(
+        this.#url,
+        "it must list all frames, but has EXT-X-I-FRAMES-ONLY: it is for fast forward",
+      );
+    },
+    "#EXT-X-IMAGES-ONLY": () => {
+      throw invalidManifestError(this.#url, "it must list media, but has EXT-X-IMAGES-ONLY");
+    },
     "#EXT-X-SKIP": () => {
       throw invalidManifestError(this.#url, "it must be complete, but is a delta update (EXT-X-SKIP)");
     },

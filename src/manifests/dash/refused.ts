@@ -1,0 +1,13 @@
+/** What changes which media there are, and is not understood: byte ranges in URLs, and parts and patterns of segments. */
+const refused: ReadonlySet<string> = new Set(["BaseURL@byteRange", "S@k", "S@p", "Pattern", "ImportedMPD"]);
+
+/**
+ * Returns the name of an element or of its attribute if an MPD that has it is refused: without it, other media would be
+ * taken. `null` if it may be read.
+ */
+export function refusedName(element: string, attribute?: { name: string; value: string }): string | null {
+  // A sequence of one segment is that segment.
+  if (attribute?.name === "k" && attribute.value.trim() === "1") return null;
+  const name = attribute === undefined ? element : `${element}@${attribute.name}`;
+  return refused.has(name) ? name : null;
+}
