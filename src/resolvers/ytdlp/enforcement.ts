@@ -16,11 +16,16 @@ export function findUnenforced({ landlock, seccomp, proxied }: Kernel): string[]
   return [
     ...(landlock === 0 ? ["yt-dlp may read other files"] : []),
     ...(landlock === 0 && !seccomp ? ["yt-dlp may write files", "yt-dlp may run programs"] : []),
-    ...(landlock < firstWithTcp
-      ? [`yt-dlp may${proxied ? ", while it is loaded," : ""} open TCP connections past the proxy`]
-      : []),
+    ...findOpenConnections(landlock, proxied),
     ...(seccomp ? [] : ["yt-dlp may make any system call"]),
   ];
+}
+
+function findOpenConnections(landlock: number, proxied: boolean): string[] {
+  if (landlock < firstWithTcp) {
+    return [`yt-dlp may${proxied ? ", while it is loaded," : ""} open TCP connections past the proxy`];
+  }
+  return proxied ? [] : ["yt-dlp may open TCP connections to the port of the proxy on other hosts"];
 }
 
 /** Whether sites' scripts have no network: before Node 25, its own permissions do not cover it. */

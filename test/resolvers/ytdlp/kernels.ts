@@ -1,5 +1,5 @@
-/** What of the kernel can be taken away. */
-export type KernelPart = "landlock" | "seccomp";
+/** What of the kernel can be taken away; `unotify`: that it asks another process about a system call. */
+export type KernelPart = "landlock" | "seccomp" | "unotify";
 
 /** Returns a program that starts `python` where the kernel seems to lack a part, as an old one or a container's may. */
 export function pythonWithout(python: string, part: KernelPart): string {
@@ -13,6 +13,7 @@ programs = {
     'landlock': load(0) + statement(0x35, 0, 2, 444) + statement(0x25, 1, 0, 446) + fail + allow,
     'seccomp': load(0) + statement(0x15, 3, 0, calls[0]) + statement(0x15, 0, 3, prctl) + load(16)
         + statement(0x15, 0, 1, 22) + fail + allow,
+    'unotify': load(0) + statement(0x15, 0, 3, calls[0]) + load(24) + statement(0x15, 0, 1, 8) + fail + allow,
 }
 program = programs[${JSON.stringify(part)}]
 buffer = ctypes.create_string_buffer(program)

@@ -22,8 +22,8 @@ _FIRST_KERNEL = (5, 9)
 _MAX_THREADS = 256
 
 
-def can_be_asked():
-    """Returns whether this kernel can ask, and put one connection in the place of another."""
+def can_be_replaced():
+    """Returns whether this kernel can put one connection in the place of another."""
     release = os.uname().release.split('.')
     return tuple(int(''.join(filter(str.isdigit, part)) or 0) for part in release[:2]) >= _FIRST_KERNEL
 

@@ -11,7 +11,6 @@ import signal
 import ssl
 import sys
 
-import asked_calls
 import landlock
 import linux
 import seccomp
@@ -59,7 +58,7 @@ class Sandbox:
             landlock.restrict(self._readable, self._executable, port)
         self.seccomp = linux.is_linux() and seccomp.restrict_server()
         # Whether each connection of an extraction is one to the proxy, whatever its address.
-        self.proxied = self.seccomp and asked_calls.can_be_asked()
+        self.proxied = self.seccomp and seccomp.can_ask()
 
     def confine_extraction(self, parent, limits):
         """
@@ -72,7 +71,7 @@ class Sandbox:
             _limit(resource.RLIMIT_AS, (limits['memoryMiB'] + _PYTHON_MiB) * _MiB)
         if self.landlock:
             landlock.restrict(self._readable, port=None if self.proxied else self._port)
-        listener = seccomp.restrict_extraction() if self.seccomp else -1
+        listener = seccomp.restrict_extraction(self.proxied) if self.seccomp else -1
         sys.addaudithook(_create_audit_hook(self._port, self._node))
         return listener
 

@@ -91,16 +91,32 @@ def restrict_server():
         raise
 
 
-def restrict_extraction():
+def restrict_extraction(asks):
     """
     As `restrict_server`, for a process that starts no other, only threads, and sends no signal. Returns the descriptor for
-    `AskedCalls`, which connects and counts threads, if the kernel can ask; else -1.
+    `AskedCalls`, which connects and counts threads, if `asks`; else -1.
     """
     names = _numbers().keys() - {*_OF_A_SERVER} | {'prctl', 'prlimit64', 'clone'}
-    if not asked_calls.can_be_asked():
-        _install(names, _CONDITIONS)
-        return -1
-    return _install(names, _CONDITIONS, asked=('connect', 'clone'))
+    if asks:
+        return _install(names, _CONDITIONS, asked=('connect', 'clone'))
+    _install(names, _CONDITIONS)
+    return -1
+
+
+def can_ask():
+    """Returns whether extractions can be restricted so that they ask; a container may allow one that asks, itself."""
+    if not asked_calls.can_be_replaced():
+        return False
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            restrict_extraction(asks=True)
+            status = 0
+        finally:
+            os._exit(status)
+    _, status = os.waitpid(pid, 0)
+    return status == 0
 
 
 def number_of(name):
