@@ -103,6 +103,20 @@ describe.skipIf(!hasFfmpeg)("an MPEG-TS demuxer", () => {
     expect(probeStreams(media.path("wide.mp4"), "width,height,sample_aspect_ratio")).toEqual(["720", "576", "64:45"]);
   });
 
+  for (const tools of [
+    "pools=1",
+    "scaling-list=default",
+    "amp=1:sao=0:bframes=4:ref=5:open-gop=0",
+    "keyint=60:b-pyramid=1:hrd=0",
+  ]) {
+    it(`keeps pixels of HEVC that are not square, whatever tools it uses: ${tools}`, () => {
+      const codec = ["-c:v", "libx265", "-x265-params", `log-level=none:${tools}`];
+      const source = media.make("wide.ts", ...videoInput(1, "720x576"), "-vf", "setsar=64/45", ...codec);
+      writeMp4(source, media.path("wide.mp4"));
+      expect(probeStreams(media.path("wide.mp4"), "width,height,sample_aspect_ratio")).toEqual(["720", "576", "64:45"]);
+    });
+  }
+
   it("reads the language of the audio", () => {
     const tagged = ["-metadata:s:a:0", "language=deu"];
     const source = media.make("german.ts", ...audioInput(1), ...aac, ...tagged);

@@ -1,8 +1,9 @@
 import { box } from "../mp4/boxes.ts";
 import { makeVideoEntry } from "../mp4/sample-entry.ts";
 import { type BitReader, createBitReader } from "./bits.ts";
+import { skipCodingTools } from "./hevc-tools.ts";
 import { unescapeNal } from "./nal-units.ts";
-import { isValidSize, readCrop, type SequenceFormat } from "./picture-size.ts";
+import { isValidSize, readCrop, readPixelAspect, type SequenceFormat } from "./picture-size.ts";
 import { nal, type ParameterSet, type VideoSyntax, withLength } from "./video-syntax.ts";
 
 const type = { vps: 32, sps: 33, pps: 34, delimiter: 35, filler: 38 } as const;
@@ -44,9 +45,12 @@ export const hevc: VideoSyntax = {
       Buffer.from([layers | lengthBytesLess1, lists.length]),
       ...lists.map(makeArray),
     );
-    const pixelAspect = [1, 1] as const;
-    const entry = { type: "hvc1", configuration, width, height, pixelAspect };
-    return { sampleEntry: makeVideoEntry(entry), width, height };
+    const pixelAspect = readHevcPixelAspect(latest.unit);
+    return {
+      sampleEntry: makeVideoEntry({ type: "hvc1", configuration, width, height, pixelAspect }),
+      width: Math.round((width * pixelAspect[0]) / pixelAspect[1]),
+      height,
+    };
   },
 };
 
@@ -83,6 +87,11 @@ const profileBytes = 12;
 
 /** Reads a sequence parameter set (ISO/IEC 23008-2 §7.3.2.2.1); `null` if it is damaged. */
 function readHevcSps(unit: Uint8Array): HevcSps | null {
+  return openHevcSps(unit)?.sps ?? null;
+}
+
+/** Reads a sequence parameter set up to its bit depths. */
+function openHevcSps(unit: Uint8Array): { sps: HevcSps; bits: BitReader } | null {
   const payload = unescapeNal(unit.subarray(0, 1024));
   const head = payload[headBytes - 1] ?? 0;
   const subLayers = ((head >> 1) & 7) + 1;
@@ -102,7 +111,16 @@ function readHevcSps(unit: Uint8Array): HevcSps | null {
   const isValid = id < 16 && chroma < 4 && isValidSize(width, height);
   if (bits.isOverrun || !isValid) return null;
   const isNested = (head & 1) === 1;
-  return { id, profile, subLayers, isNested, chroma, lumaDepth, chromaDepth, width, height };
+  return { sps: { id, profile, subLayers, isNested, chroma, lumaDepth, chromaDepth, width, height }, bits };
+}
+
+/** Returns width : height of a pixel; 1 : 1 if the set does not say or is damaged. */
+function readHevcPixelAspect(unit: Uint8Array): readonly [number, number] {
+  const opened = openHevcSps(unit);
+  if (opened === null) return [1, 1];
+  const { sps, bits } = opened;
+  skipCodingTools(bits, sps.subLayers);
+  return readPixelAspect(bits);
 }
 
 /** Skips the sub-layers in profile_tier_level (§7.3.3). */
