@@ -18,17 +18,17 @@ const maxSyncLength = 16 * 1024;
 export function compressJson(app: FastifyInstance): void {
   // Not @fastify/compress: it leaves the entity tag as it is, sets `Vary` only if it compresses, and compresses by route.
   app.addHook("onSend", (request, reply, payload, done) => {
-    const isStream = payload instanceof Readable;
-    if ((typeof payload !== "string" && !isStream) || !isJson(reply)) return done(null, payload);
+    const isText = typeof payload === "string";
+    if ((!isText && !(payload instanceof Readable)) || !isJson(reply)) return done(null, payload);
     reply.header("vary", "accept-encoding");
     const accepted = request.headers["accept-encoding"];
-    if (accepted === undefined || !isGzipBest(request, accepted, isStream ? undefined : payload)) {
+    if (accepted === undefined || !isGzipBest(request, accepted, isText ? payload : undefined)) {
       return done(null, payload);
     }
     reply.header("content-encoding", "gzip");
     const etag = reply.getHeader("etag");
     if (typeof etag === "string") reply.header("etag", gzipTagOf(etag));
-    if (isStream) return done(null, compose(payload, createGzip()));
+    if (!isText) return done(null, compose(payload, createGzip()));
     if (payload.length <= maxSyncLength) return done(null, gzipSync(payload));
     return gzip(payload, done);
   });

@@ -51,7 +51,9 @@ export function addContacts(app: FastifyInstance, isProxy: IsProxy): void {
 
 /** Returns what identifies a client, an IPv4 address or an IPv6 network of 64 bits; undefined for loopback. */
 export function clientOf(remoteAddress: string): string | undefined {
-  const address = withoutMapping(remoteAddress).replace(/%.*/, "").toLowerCase();
+  const address = remoteAddress.includes(":")
+    ? withoutMapping(remoteAddress).replace(/%.*/, "").toLowerCase()
+    : remoteAddress;
   if (address === "::1" || address.startsWith("127.")) return undefined;
   if (!address.includes(":")) return address;
   const [start = "", end] = address.split("::");
@@ -93,9 +95,11 @@ interface Hop {
 const maxHops = 32;
 
 const names = ["x-forwarded-for", "x-forwarded-proto", "x-forwarded-host"] as const;
+const anyNames = ["forwarded", ...names] as const;
 
 function hasForwarding(headers: IncomingHttpHeaders): boolean {
-  return headers.forwarded !== undefined || names.some((name) => headers[name] !== undefined);
+  for (const name of anyNames) if (headers[name] !== undefined) return true;
+  return false;
 }
 
 /** Returns the hops, the nearest one first. */

@@ -40,7 +40,8 @@ export function checkHosts(app: FastifyInstance, allowedHosts: string | readonly
       return done(misdirectedError(authority.text));
     }
     known = authority;
-    const forwarded = parseAuthority(request.contact.host ?? "");
+    const { host } = request.contact;
+    const forwarded = host === undefined ? undefined : parseAuthority(host);
     if (forwarded !== undefined && !isOwnName(forwarded.name, allowed)) return done(misdirectedError(forwarded.text));
     if (safeMethods.has(request.method) && request.routeOptions.config.startsWork !== true) return done();
     return done(findCrossSite(request, (forwarded ?? authority)?.text, allowed));
