@@ -33,7 +33,7 @@ interface Case {
 }
 
 function cases(): Case[] {
-  return [...locked(), ...endless(), ...noMedia()];
+  return [...locked(), ...noMedia()];
 }
 
 const stream = layFiles("ts", readRendition("high.m2t"), "ts");
@@ -75,18 +75,6 @@ function locked(): Case[] {
       entry: "index.m3u8",
       resources: merge(silentlyLocked.resources, playlist(mediaPlaylist(silentlyLocked.lines))),
       code: "drm_protected",
-    },
-  ];
-}
-
-function endless(): Case[] {
-  return [
-    {
-      name: "live DASH that does not say since when it is available",
-      entry: "main.mpd",
-      resources: manifest("dynamic", ""),
-      code: "upstream_invalid",
-      asked: ["main.mpd"],
     },
   ];
 }
