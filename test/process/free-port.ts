@@ -1,12 +1,22 @@
+import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:net";
 
-/** Returns a port of 127.0.0.1 on which nothing listens. */
+/**
+ * Returns a port of 127.0.0.1 on which nothing listens, below those that systems give to whoever asks for any: nobody else
+ * takes it in the meantime.
+ */
 export async function findFreePort(): Promise<string> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, "close");
-  return String(port);
+  for (;;) {
+    const port = randomInt(20_000, 32_000);
+    const server = createServer().listen(port, "127.0.0.1");
+    const isFree = await Promise.race([
+      once(server, "listening").then(() => true),
+      once(server, "error").then(() => false),
+    ]).catch(() => false);
+    if (!isFree) continue;
+    server.close();
+    await once(server, "close");
+    return String(port);
+  }
 }

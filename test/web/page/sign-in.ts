@@ -93,9 +93,11 @@ export function signingIn(openTab: OpenTab): void {
     await signIn(tab.page, secret);
     const other = await tab.page.context().newPage();
     await other.goto(app.url);
+    const cancel = other.getByRole("article").getByRole("button", { name: "Cancel" });
+    await cancel.waitFor();
     await tab.page.getByRole("button", { name: "Sign out" }).click();
     await expectSignedOut(tab.page);
-    await other.getByRole("article").getByRole("button", { name: "Cancel" }).click();
+    await cancel.click();
     await expectSignedOut(other);
   });
 
