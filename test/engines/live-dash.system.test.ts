@@ -21,6 +21,9 @@ const whole = {
   ],
 };
 
+/** How often a path was requested. */
+const countOf = ({ site }: EngineHarness, name: string) => site.asked.filter(({ path }) => path === name).length;
+
 async function expectWhole(harness: EngineHarness): Promise<void> {
   const { path, warnings } = await harness.download();
   expect(warnings).toEqual([]);
@@ -76,7 +79,14 @@ describe.concurrent("live DASH is recorded whole by the clock of its site", () =
   ])("by %s", async (timing) => {
     await using harness = await openLive({ aheadS: 30, timing });
     await expectWhole(harness);
-    expect(harness.site.asked.some(({ path }) => path === "time")).toBe(true);
+    expect(countOf(harness, "time")).toBe(1);
+  });
+
+  it("which is asked once, although it does not say", async () => {
+    const timing = '<UTCTiming schemeIdUri="urn:mpeg:dash:utc:http-iso:2014" value="/missing"/>';
+    await using harness = await openLive({ timing });
+    await expectWhole(harness);
+    expect(countOf(harness, "missing")).toBe(1);
   });
 });
 
@@ -104,6 +114,8 @@ describe.concurrent("live DASH", () => {
     const { path } = await harness.download();
     expect(await probe(path)).toMatchObject(whole);
     expect(harness.progress.some(({ is_live }) => is_live === true)).toBe(false);
+    // What may be there after the last segment is not waited for.
+    expect(countOf(harness, "a1/7.m4s")).toBe(1);
   });
 
   it("whose segments are in a list is refused", async () => {

@@ -46,7 +46,7 @@ export async function* fetchSegments(
   options: FetchSegmentsOptions,
 ): AsyncGenerator<FetchedSegment | AbsentSegment> {
   const { name, headers, list, liveJournalPath } = source;
-  const { fetchPart, ahead, stats, finish, onSegment } = options;
+  const { fetchPart, ahead, stats, signal, finish, onSegment } = options;
   const isLive = liveJournalPath !== null;
   const segments = isLive ? followLive({ ...source, liveJournalPath }, options) : list.segments;
   // Of a live stream, the numbers of the segments show which are missing.
@@ -54,9 +54,8 @@ export async function* fetchSegments(
     stats.addSegment(durationS);
     stats.missing += 1;
   }
-  const readKey = createKeyReader(options.client, { headers, signal: options.signal });
-  const beforeEnd = createEndLimit(finish, options.signal);
-  const { signal } = options;
+  const readKey = createKeyReader(options.client, { headers, signal });
+  const beforeEnd = createEndLimit(finish, signal);
   const mirrors = new Mirrors(list, source.mirrors);
   const fetchFrom = async (place: SegmentList, request: SegmentRequest) => {
     const { part, key } = place === list ? request : requestAt(place, request);
@@ -77,9 +76,12 @@ export async function* fetchSegments(
   const fetchOne = async (request: SegmentRequest): Promise<FetchedSegment | AbsentSegment | null> => {
     const { durationS, timing, isInit, computed, isOptional } = request;
     if (!isInit && !isOptional) stats.addSegment(durationS);
+    const fetch = () => {
+      if (isOptional) return fetchFrom(list, request);
+      return isLive ? fetchInTime(request) : mirrors.fetch((place) => fetchFrom(place, request));
+    };
     try {
-      const fetching =
-        isLive || isOptional ? fetchInTime(request) : mirrors.fetch((place) => fetchFrom(place, request));
+      const fetching = fetch();
       const [{ path, size }, key] = await (isLive ? beforeEnd(fetching) : fetching);
       onSegment(durationS, size);
       if (isOptional && sniffContainer(readFileStart(path, Buffer.alloc(8192))) === null) return null;

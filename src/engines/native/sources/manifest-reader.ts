@@ -28,6 +28,8 @@ export interface SegmentMirror {
 
 /** Further places of the same media that are tried, for each manifest. */
 const maxMirrors = 4;
+/** Of a response that says what time it is. */
+const maxClockBytes = 1024;
 const maxManifestBytes = 4 * 1024 * 1024;
 /** A manifest is recognized by its first bytes. */
 const maxHeadBytes = 2048;
@@ -39,8 +41,8 @@ export class ManifestReader {
   readonly #mpds = new Map<string, OpenMpd>();
   /** Of multivariant playlists, by URL. */
   readonly #variables = new Map<string, Variables>();
-  /** By how much the site's clock is ahead of ours, by its MPD; `null`: that does not say. */
-  #aheadMs: number | null | undefined;
+  /** By how much the site's clock is ahead of ours, as the first live MPD says. */
+  #aheadMs: Promise<number | undefined> | undefined;
   /** The same, by the first response. */
   #dateAheadMs: number | undefined;
 
@@ -85,8 +87,9 @@ export class ManifestReader {
     const { listing, segments, isLive, clocks } = await this.#openMpd(url, headers);
     const isListed = findFormat(listing.formats, format.format_id) !== undefined;
     const formats = isUnread && !isListed && listing.formats.length > 0 ? listing.formats : null;
-    if (isLive) this.#aheadMs ??= (await readClock(clocks, url, (source) => this.#get(source, headers, 1024))) ?? null;
-    const aheadMs = this.#aheadMs ?? this.#dateAheadMs ?? 0;
+    if (!isLive) return { formats, segments: () => segments(format.format_id) };
+    this.#aheadMs ??= readClock(clocks, url, (source) => this.#get(source, headers, maxClockBytes));
+    const aheadMs = (await this.#aheadMs) ?? this.#dateAheadMs ?? 0;
     return { formats, segments: () => segments(format.format_id, Date.now() + aheadMs, format) };
   }
 
@@ -144,7 +147,7 @@ export class ManifestReader {
   async #openMpd(url: URL, headers: HeadersFor, base = 0): Promise<OpenMpd> {
     const key = `${base} ${url.href}`;
     const known = this.#mpds.get(key);
-    if (known !== undefined && !known.isLive) return known;
+    if (known !== undefined) return known;
     const { text, finalUrl } = await this.#fetch(url, headers);
     const linked = await resolveLinks(
       { text, url: finalUrl },
@@ -157,7 +160,7 @@ export class ManifestReader {
       },
     );
     const mpd = openMpd(linked, finalUrl, base);
-    this.#mpds.set(key, mpd).set(`${base} ${finalUrl.href}`, mpd);
+    if (!mpd.isLive) this.#mpds.set(key, mpd).set(`${base} ${finalUrl.href}`, mpd);
     return mpd;
   }
 
