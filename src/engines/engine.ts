@@ -1,6 +1,6 @@
 import type { FileWarning } from "../model/file-warnings.ts";
 import type { DownloadFormat } from "../model/page-info.ts";
-import type { Progress } from "../model/task.ts";
+import type { Progress, ResultFile } from "../model/task.ts";
 
 /**
  * Contract of an engine, which downloads a format as one playable file. It can be implemented from this
@@ -109,13 +109,24 @@ export interface MediaInfo {
   height: number | null;
 }
 
-export interface Download extends MediaInfo {
+/** A file that an engine has made, complete and flushed to the disk. */
+export interface MadeFile {
   /** In `job.folder` or a folder of it. */
   path: string;
   /** Bytes. */
   size: number;
   /** Hexadecimal. */
   sha256: string;
+}
+
+/** A file beside the medium. */
+export type OtherFile = MadeFile &
+  Pick<MediaInfo, "ext" | "mime_type"> &
+  Pick<ResultFile, "language" | "role" | "automatic"> & { kind: Exclude<ResultFile["kind"], "media"> };
+
+export interface Download extends MediaInfo, MadeFile {
+  /** What was made beside the medium. */
+  others: readonly OtherFile[];
   /** What differs between what was fetched and the file; empty: nothing. */
   warnings: readonly FileWarning[];
 }

@@ -4,7 +4,7 @@ import { type State, type Task, type TaskOptions, transitions } from "../model/t
 
 /** What a change of a task may set; everything else follows from the transition. */
 export type TaskChange = Partial<
-  Pick<Task, "state" | "attempts" | "progress" | "info" | "file" | "error" | "retry_at" | "finish_requested">
+  Pick<Task, "state" | "attempts" | "progress" | "info" | "file" | "files" | "error" | "retry_at" | "finish_requested">
 >;
 
 /** Returns a queued task with a new id, not stored yet; `owner` is the name of the key that creates it. */
@@ -30,7 +30,7 @@ export function newTask(url: string, options: TaskOptions, now: Date, owner?: st
 }
 
 /**
- * Returns a copy of `task` with `change` applied and `updated_at` set, and `removed_at` if the change takes the file
+ * Returns a copy of `task` with `change` applied and `updated_at` set, without `files` if it has no `file`, and `removed_at` if the change takes the file
  * from a task that stays in its state. A transition also sets `started_at` and `finished_at`, clears `progress` when
  * the task leaves `running`, `finish_requested` when it ends, and a `retry_at` that `change` does not set.
  *
@@ -39,6 +39,7 @@ export function newTask(url: string, options: TaskOptions, now: Date, owner?: st
 export function changeTask(task: Task, change: TaskChange, now: Date): Task {
   const at = now.toISOString();
   const changed: Task = { ...task, ...change, updated_at: at };
+  if (changed.file === null) delete changed.files;
   if (change.state === undefined) {
     if (task.file !== null && changed.file === null) changed.removed_at = at;
     return changed;

@@ -7,37 +7,42 @@ import { type FileStore, inUseMs, oldMs, type OpenResult } from "./files.ts";
 import { assertKind, noFollow } from "./no-follow.ts";
 
 /**
- * Opens a file store on disk: results are `<folder>/files/<id>`, work folders `<folder>/parts/<id>/`. Both
- * are on one file system, as a result is moved by renaming it. Folders are created on first use. In these two
- * folders no symbolic link is followed.
+ * Opens a file store on disk: results are `<folder>/files/<id>` with `<folder>/others/<id>/<number>`, work folders
+ * `<folder>/parts/<id>/`. All are on one file system, as a result is moved by renaming it. Folders are created on first
+ * use. In these three folders no symbolic link is followed.
  */
 export function openDiskFiles({ folder }: { folder: string }): FileStore {
   const results = join(folder, "files");
+  const otherResults = join(folder, "others");
   const workFolders = join(folder, "parts");
 
   async function removeAll(id: string): Promise<void> {
     await rm(join(results, id), { force: true });
+    await removeFolder(join(otherResults, id));
     await removeFolder(join(workFolders, id));
   }
 
   return {
     ...createWorkFolders(workFolders),
 
-    saveResult: (id, path) =>
+    saveResult: (id, path, others = []) =>
       attempt(`save the file of task ${id}`, async () => {
         const result = join(results, requireTaskId(id));
-        assertKind(path, await lstat(path), "file");
+        for (const each of [path, ...others]) assertKind(each, await lstat(each), "file");
         await createFolder(results);
+        // The medium is the last: a result that has it is complete.
+        await saveOthers(join(otherResults, id), others);
         await rename(path, result);
         await syncFolder(results);
         await syncFolder(dirname(path));
         await removeFolder(join(workFolders, id));
       }),
 
-    open: (id) =>
-      attempt(`open the file of task ${id}`, async () =>
-        isTaskId(id) ? openResult(join(results, id), id) : undefined,
-      ),
+    open: (id, number = 0) =>
+      attempt(`open the file of task ${id}`, async () => {
+        if (!isTaskId(id)) return undefined;
+        return openResult(number === 0 ? join(results, id) : join(otherResults, id, String(number)), id);
+      }),
 
     remove: (id) =>
       attempt(`remove the file of task ${id}`, async () => {
@@ -47,15 +52,19 @@ export function openDiskFiles({ folder }: { folder: string }): FileStore {
     removeUnused: (id) =>
       attempt(`remove the file of task ${id}`, async () => {
         if (!isTaskId(id)) return true;
-        const found = await unlessMissing(lstat(join(results, id)), undefined);
-        if (found !== undefined && isInUse(found)) return false;
+        const others = join(otherResults, id);
+        const names = await unlessMissing(readdir(others), []);
+        for (const path of [join(results, id), ...names.map((name) => join(others, name))]) {
+          const found = await unlessMissing(lstat(path), undefined);
+          if (found !== undefined && isInUse(found)) return false;
+        }
         await removeAll(id);
         return true;
       }),
 
     ids: () =>
       attempt("list the files", async () => {
-        const folders = [results, workFolders];
+        const folders = [results, otherResults, workFolders];
         const names = await Promise.all(folders.map((path) => unlessMissing(readdir(path), [])));
         return [...new Set(names.flat().filter(isTaskId))];
       }),
@@ -67,6 +76,15 @@ export function openDiskFiles({ folder }: { folder: string }): FileStore {
         return bavail * bsize;
       }),
   };
+}
+
+/** Moves files into a new folder, numbered from 1 on. Without files there is no folder. */
+async function saveOthers(folder: string, paths: readonly string[]): Promise<void> {
+  await removeFolder(folder);
+  if (paths.length === 0) return;
+  await createFolder(folder);
+  for (const [index, path] of paths.entries()) await rename(path, join(folder, String(index + 1)));
+  await syncFolder(folder);
 }
 
 type WorkFolders = Pick<FileStore, "openWorkFolder" | "removeWorkFolder" | "removeOldWorkFolder">;

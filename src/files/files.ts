@@ -18,8 +18,8 @@ export interface OpenResult {
  * Contract of a file store: the results of tasks, and the work folders of their runs. It can be
  * implemented from this text alone.
  *
- * A task has at most one result. It appears complete or not at all, and survives `SIGKILL` and power
- * loss. If anything else is in the place of a file or folder, calls fail with `unavailable`. Symbolic links are never
+ * A task has at most one result: the medium, number 0, and other files from number 1 on. It appears complete or not at
+ * all, and survives `SIGKILL` and power loss. If anything else is in the place of a file or folder, calls fail with `unavailable`. Symbolic links are never
  * followed; removing one leaves its target. Ids are task ids; any other text is an unknown id, never a path. Errors are
  * `ServiceError` with the original error as `cause`: `disk_full` if the disk is full (ENOSPC, EDQUOT), else `unavailable`.
  */
@@ -38,21 +38,21 @@ export interface FileStore {
    */
   removeOldWorkFolder(id: string): Promise<boolean>;
   /**
-   * Makes the file at `path`, which is complete, flushed and in the task's work folder, the task's result,
-   * and removes the work folder.
+   * Makes the file at `path`, the medium, and those at `others` the task's result, and removes the work folder. All are
+   * complete, flushed and in the task's work folder.
    *
    * @throws ServiceError `not_found` for an unknown id.
    */
-  saveResult(id: string, path: string): Promise<void>;
+  saveResult(id: string, path: string, others?: readonly string[]): Promise<void>;
   /**
-   * Opens the result for reading; `undefined` if there is none. The caller closes the handle. The file can
-   * be read to its end even if it is removed meanwhile.
+   * Opens a file of the result for reading, default: the medium; `undefined` if there is none. The caller closes the
+   * handle. The file can be read to its end even if it is removed meanwhile.
    */
-  open(id: string): Promise<OpenResult | undefined>;
+  open(id: string, number?: number): Promise<OpenResult | undefined>;
   /** Removes the result and the work folder; no error if there are none. */
   remove(id: string): Promise<void>;
   /**
-   * Does the same, but not if the result is in use, for whichever process. Returns whether there is none any
+   * Does the same, but not if a file of the result is in use, for whichever process. Returns whether there is none any
    * more. A process that marks it as in use at the very same moment may lose it.
    */
   removeUnused(id: string): Promise<boolean>;

@@ -130,6 +130,13 @@ export const Entry = Type.Object(
 );
 export type Entry = Static<typeof Entry>;
 
+/**
+ * What subtitles are for: what is said; also what is to be heard besides; only what the listeners of the programme's own
+ * language need too, such as signs.
+ */
+export const subtitleRoles = ["subtitles", "captions", "forced"] as const;
+export type SubtitleRole = (typeof subtitleRoles)[number];
+
 /** A file of subtitles in one language. */
 export const Subtitle = Type.Object(
   {

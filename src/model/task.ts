@@ -1,6 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { FileWarning } from "./file-warnings.ts";
-import { PageInfo } from "./page-info.ts";
+import { PageInfo, subtitleRoles } from "./page-info.ts";
 import { nullableNumber, nullableCount, nullable, oneOf, nullableText, time } from "./schema.ts";
 
 /** What a task can be; the last three are ends, from which only a client leads it back. */
@@ -68,6 +68,27 @@ export const TaskFile = Type.Object(
 
 export type TaskFile = Static<typeof TaskFile>;
 
+/** What a file of a task is: the medium, a text track of it, the picture of its page. */
+export const resultKinds = ["media", "subtitles", "cover"] as const;
+
+/** One of the files that a task has made, as it is served. */
+export const ResultFile = Type.Object(
+  {
+    kind: oneOf(resultKinds, "what it is"),
+    name: Type.String({ description: "unique in the task" }),
+    language: Type.Optional(nullableText("of subtitles: BCP 47 tag; `null`: unknown")),
+    role: Type.Optional(oneOf(subtitleRoles, "of subtitles: what they are for")),
+    automatic: Type.Optional(Type.Boolean({ description: "of subtitles: no person wrote or translated them" })),
+    mime_type: Type.String(),
+    size: Type.Integer({ minimum: 0, description: "bytes" }),
+    sha256: Type.String({ description: "hexadecimal" }),
+    url: Type.String({ description: "path to download it from" }),
+  },
+  { title: "ResultFile" },
+);
+
+export type ResultFile = Static<typeof ResultFile>;
+
 /** Why a run has failed, in the members of a problem document. */
 export const TaskFailure = Type.Object(
   {
@@ -95,6 +116,11 @@ export const Task = Type.Object(
     progress: nullable(Progress, "set while it runs"),
     info: nullable(PageInfo, "the page information that the run used"),
     file: nullable(TaskFile, "set once it has succeeded, until the file is removed"),
+    files: Type.Optional(
+      Type.Array(ResultFile, {
+        description: "all files that it has made, the one of `file` first; absent: it has none, or an old record",
+      }),
+    ),
     removed_at: nullableText("when its file was removed, if that was done without the task"),
     error: nullable(TaskFailure, "why the latest run failed"),
     owner: Type.Optional(

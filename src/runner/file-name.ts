@@ -1,3 +1,6 @@
+import type { OtherFile } from "../engines/engine.ts";
+import type { ResultFile } from "../model/task.ts";
+
 /** Bytes in UTF-8; file systems allow 255, and browsers may append to the name. */
 const maxBytes = 200;
 
@@ -5,13 +8,47 @@ const maxBytes = 200;
 const maxLength = 1_000;
 
 /**
+ * Lists the files of a task with their names and URLs: `Title.mp4`, `Title.en.vtt`, `Title.en.forced.vtt`, `Title.jpg`. A
+ * name that another file has gets a number.
+ */
+export function listFiles(
+  media: Omit<ResultFile, "url">,
+  others: readonly OtherFile[],
+  { title, id }: { title: string | null; id: string },
+): ResultFile[] {
+  const names = new Set<string>();
+  const withUrl = (file: Omit<ResultFile, "url">): ResultFile => {
+    names.add(file.name.toLowerCase());
+    return { ...file, url: `/tasks/${id}/files/${encodeURIComponent(file.name)}` };
+  };
+  const listed = [withUrl(media)];
+  for (const { path: _, ext, ...other } of others) {
+    const { kind, language, role = "subtitles" } = other;
+    const tag = language != null && languagePattern.test(language) ? language : "und";
+    const parts = kind === "subtitles" ? [tag, ...(role === "subtitles" ? [] : [role])] : [];
+    const nameWith = (number: string) =>
+      fileName(title, `.${[...parts, ...(number === "" ? [] : [number]), ext].join(".")}`, id);
+    let name = nameWith("");
+    for (let number = 2; names.has(name.toLowerCase()); number += 1) name = nameWith(String(number));
+    listed.push(withUrl({ ...other, name }));
+  }
+  return listed;
+}
+
+/** RFC 5646 §4.4.1: software should allow 35 characters. */
+const languagePattern = /^[a-z0-9-]{1,35}$/i;
+
+/** What follows the title of a file: language, role, number and extension. */
+const endingPattern = /^(?:\.[a-z0-9-]{1,35}){1,4}$/i;
+
+/**
  * Returns a file name made of `title` that every file system accepts: at most 200 bytes of UTF-8 with the
- * extension; without control characters, marks of the reading direction and the characters that Windows
+ * ending; without control characters, marks of the reading direction and the characters that Windows
  * forbids; without dots at the start or end and hyphens at the start; not the name of a Windows device. Uses `id` if nothing of the
  * title is left.
  */
-export function fileName(title: string | null, ext: string, id: string): string {
-  const extension = /^[a-z0-9]{1,10}$/i.test(ext) ? `.${ext}` : "";
+export function fileName(title: string | null, ending: string, id: string): string {
+  const extension = endingPattern.test(ending) ? ending : "";
   const stem = trim(shorten(readable(title ?? ""), maxBytes - extension.length));
   const isDevice = /^(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(?:\.|$)/i.test(stem);
   if (stem === "" || isDevice) return `${id}${extension}`;

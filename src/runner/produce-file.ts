@@ -2,12 +2,12 @@ import type { Download, Engine } from "../engines/engine.ts";
 import type { FileStore } from "../files/files.ts";
 import { ServiceError } from "../model/errors.ts";
 import { pageUrlOf } from "../model/page-info.ts";
-import type { Task, TaskFile } from "../model/task.ts";
+import type { ResultFile, Task, TaskFile } from "../model/task.ts";
 import { nameInPath } from "../parsers/url.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
 import { checkFile } from "./check-file.ts";
 import { downloadTarget, type Target } from "./download-target.ts";
-import { fileName } from "./file-name.ts";
+import { fileName, listFiles } from "./file-name.ts";
 import type { ProgressReport } from "./progress.ts";
 import { readInTurn, type ReadingTurns } from "./read-in-turn.ts";
 import type { StorageLimit } from "./storage-limit.ts";
@@ -41,6 +41,9 @@ export interface ProduceFileRun {
   bytesLeft: number | undefined;
 }
 
+/** The members of a task that describe its result. */
+export type ProducedFiles = { file: TaskFile; files: ResultFile[] };
+
 /**
  * Resolves the task's page, chooses a format, downloads it and saves the result. Returns its description.
  * Updates the task's `info` and `progress` on the way. A later run of the task and a page that is resolved
@@ -50,7 +53,7 @@ export interface ProduceFileRun {
  * if the download is larger than `run.bytesLeft`; `disk_full` if too little space is free; `signal.reason` if aborted
  * before the result is being saved.
  */
-export async function produceFile(task: Task, deps: ProduceFileDeps, run: ProduceFileRun): Promise<TaskFile> {
+export async function produceFile(task: Task, deps: ProduceFileDeps, run: ProduceFileRun): Promise<ProducedFiles> {
   const { resolver, files } = deps;
   const { taskLease, progress, signal } = run;
   const limit = fileLimit(deps, run.bytesLeft);
@@ -87,12 +90,16 @@ export async function produceFile(task: Task, deps: ProduceFileDeps, run: Produc
   // If the process was suspended for longer than the lease, another run may use these files.
   if (!(await taskLease.renew())) throw signal.reason ?? new Interruption("leaseExpired");
   signal.throwIfAborted();
-  await files.saveResult(task.id, download.path);
-  const { mime_type, size, sha256, duration, width, height, ext } = download;
+  const others = download.others.map(({ path }) => path);
+  await files.saveResult(task.id, download.path, others);
+  const title = target.page.title ?? nameInPath(task.url);
   const warnings = checkFile(download, target.page, task.options);
-  const name = fileName(target.page.title ?? nameInPath(task.url), ext, task.id);
-  const url = `/tasks/${task.id}/file`;
-  return { name, mime_type, size, sha256, duration, width, height, url, warnings };
+  const { mime_type, size, sha256, duration, width, height, ext } = download;
+  const common = { name: fileName(title, `.${ext}`, task.id), mime_type, size, sha256 };
+  return {
+    file: { ...common, duration, width, height, url: `/tasks/${task.id}/file`, warnings },
+    files: listFiles({ kind: "media", ...common }, download.others, { title, id: task.id }),
+  };
 }
 
 async function assertFreeSpace({ files, minFreeBytes }: ProduceFileDeps): Promise<void> {

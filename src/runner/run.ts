@@ -96,7 +96,7 @@ async function succeed(
   deps: RunDeps,
 ): Promise<RunEnd> {
   const { task, stalledCount, bytesLeft } = claim;
-  const file = await produceFile(task, deps, {
+  const { file, files } = await produceFile(task, deps, {
     taskLease,
     stalledCount,
     progress,
@@ -105,8 +105,9 @@ async function succeed(
     bytesLeft,
   });
   await progress.close();
-  const succeeded = { state: "succeeded", file, error: null } as const;
-  await deps.storage.save(file.size, (limit) => taskLease.updateWithRetry(succeeded, limit));
+  const succeeded = { state: "succeeded", file, files, error: null } as const;
+  const bytes = files.reduce((sum, { size }) => sum + size, 0);
+  await deps.storage.save(bytes, (limit) => taskLease.updateWithRetry(succeeded, limit));
   const warnings = file.warnings?.map(({ code }) => code) ?? [];
   const fields = { bytes: file.size, ...(warnings.length > 0 && { warnings }) };
   return { outcome: { kind: "succeeded" }, message: "run succeeded", fields };

@@ -22,7 +22,7 @@ export interface StoredTask {
   lease: string | null;
   /** As in `Claim`. */
   stalledCount: number;
-  /** Size of its file; 0: it has none. */
+  /** Size of its files together; 0: it has none. */
   bytes: number;
   /** When it has finished; null: it has no file. */
   finishedAt: string | null;
@@ -120,13 +120,14 @@ export function parseWritten({ document }: Pick<StoredTask, "document">): Task {
 
 /** Returns a deep copy. It is fast for new tasks, whose only object is `options`. */
 export function copyTask(task: Task): Task {
-  const { options, progress, info, file, error } = task;
+  const { options, progress, info, file, files, error } = task;
   return {
     ...task,
     options: { ...options },
     progress: progress && structuredClone(progress),
     info: info && structuredClone(info),
     file: file && structuredClone(file),
+    ...(files && { files: structuredClone(files) }),
     error: error && structuredClone(error),
   };
 }
@@ -195,9 +196,10 @@ export function claimDocument(stored: StoredTask, now: Date): TaskWrite {
   return toTaskWrite(task, stored.stalledCount);
 }
 
-/** Returns by what a task's file is counted and found. */
-export function fileColumns({ file, finished_at }: Task): Pick<StoredTask, "bytes" | "finishedAt"> {
-  return { bytes: file?.size ?? 0, finishedAt: file === null ? null : finished_at };
+/** Returns by what a task's files are counted and found. */
+export function fileColumns({ file, files, finished_at }: Task): Pick<StoredTask, "bytes" | "finishedAt"> {
+  if (file === null) return { bytes: 0, finishedAt: null };
+  return { bytes: files?.reduce((sum, { size }) => sum + size, 0) ?? file.size, finishedAt: finished_at };
 }
 
 function toTaskWrite(given: Task, stalledCount: number, hasNewInfo = false): TaskWrite {

@@ -135,6 +135,43 @@ export function describeFiles(name: string, open: () => FileStore): void {
       expect(await read(files, id)).toBe("second one");
     });
 
+    it("saves other files with it, numbered from 1 on, and removes them with it", async () => {
+      const files = open();
+      const id = randomUUIDv7();
+      await keep(files, id, "film", ["words", "picture"]);
+      expect(await readAll(files, id)).toEqual(["film", "words", "picture", undefined]);
+      expect(await files.ids()).toEqual([id]);
+      await keep(files, id, "second film", ["new words"]);
+      expect(await readAll(files, id)).toEqual(["second film", "new words", undefined, undefined]);
+      await files.remove(id);
+      expect(await readAll(files, id)).toEqual([undefined, undefined, undefined, undefined]);
+      expect(await files.ids()).toEqual([]);
+    });
+
+    it("keeps a result of which one of the other files is in use", async () => {
+      const files = open();
+      const id = randomUUIDv7();
+      await keep(files, id, "film", ["words"]);
+      const opened = (await files.open(id, 1))!;
+      await opened.markInUse();
+      await opened.handle.close();
+      expect(await files.removeUnused(id)).toBe(false);
+      expect(await readAll(files, id)).toEqual(["film", "words", undefined, undefined]);
+    });
+
+    it("keeps the earlier result if one of the other files is missing", async () => {
+      const files = open();
+      const id = randomUUIDv7();
+      await keep(files, id, "film", ["words"]);
+      const folder = await files.openWorkFolder(id);
+      writeFileSync(join(folder, "result"), "second film");
+      const missing = [join(folder, "nothing")];
+      await expect(files.saveResult(id, join(folder, "result"), missing)).rejects.toMatchObject({
+        code: "unavailable",
+      });
+      expect(await readAll(files, id)).toEqual(["film", "words", undefined, undefined]);
+    });
+
     it("rejects a missing file, and keeps the earlier result", async () => {
       const files = open();
       const id = randomUUIDv7();
@@ -216,16 +253,26 @@ export function describeFiles(name: string, open: () => FileStore): void {
   });
 }
 
-async function keep(files: FileStore, id: string, content: string): Promise<string> {
+async function keep(files: FileStore, id: string, content: string, others: readonly string[] = []): Promise<string> {
   const folder = await files.openWorkFolder(id);
-  writeFileSync(join(folder, "other"), "a part");
+  writeFileSync(join(folder, "part"), "a part");
   writeFileSync(join(folder, "result"), content);
-  await files.saveResult(id, join(folder, "result"));
+  const paths = others.map((other, index) => {
+    const path = join(folder, `other-${index}`);
+    writeFileSync(path, other);
+    return path;
+  });
+  await files.saveResult(id, join(folder, "result"), paths);
   return folder;
 }
 
-async function read(files: FileStore, id: string): Promise<string | undefined> {
-  const opened = await files.open(id);
+/** Returns the contents of the medium and the first three other files. */
+function readAll(files: FileStore, id: string): Promise<(string | undefined)[]> {
+  return Promise.all([0, 1, 2, 3].map((number) => read(files, id, number)));
+}
+
+async function read(files: FileStore, id: string, number?: number): Promise<string | undefined> {
+  const opened = await files.open(id, number);
   const content = await opened?.handle.readFile("utf8");
   await opened?.handle.close();
   expect(opened?.size).toBe(content?.length);

@@ -20,8 +20,8 @@ async function openApp(mark?: () => Promise<void>) {
   let marks = 0;
   const files: FileStore = {
     ...disk,
-    async open(id) {
-      const opened = await disk.open(id);
+    async open(id, number) {
+      const opened = await disk.open(id, number);
       if (opened === undefined) return undefined;
       const markInUse = () => {
         marks += 1;

@@ -136,7 +136,7 @@ describe("a task whose file was removed", () => {
         status: 410,
         code: "file_removed",
         retryable: false,
-        detail: `the file of task ${id} was removed at ${removed_at}`,
+        detail: `the files of task ${id} were removed at ${removed_at}`,
       });
     }
     const head = await app.inject({ method: "HEAD", url: `/tasks/${id}/file` });

@@ -43,6 +43,64 @@ async function listen(): Promise<string> {
   return `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;
 }
 
+describe("GET /tasks/{id}/files/{name}", () => {
+  const words = Buffer.from("WEBVTT\n\n00:01.000 --> 00:02.000\nGrüße\n");
+  const subtitles = {
+    kind: "subtitles",
+    name: "Ein Film & mehr.de.vtt",
+    language: "de",
+    mime_type: "text/vtt",
+    content: words,
+  } as const;
+
+  it("sends each file of a task under the URL that the task lists, the medium too", async () => {
+    const { files: listed = [] } = await addFinishedTask({ store, files }, content, {}, undefined, [subtitles]);
+    expect(listed.map(({ kind }) => kind)).toEqual(["media", "subtitles"]);
+    const responses = await Promise.all(listed.map(({ url }) => app.inject(url)));
+    expect(responses.map(({ statusCode }) => statusCode)).toEqual([200, 200]);
+    expect(responses.map(({ rawPayload }) => rawPayload)).toEqual([content, words]);
+    expect(responses[1]?.headers).toMatchObject({
+      "content-type": "text/vtt",
+      "content-length": String(words.length),
+      "accept-ranges": "bytes",
+      etag: `"${listed[1]?.sha256}"`,
+      "x-content-type-options": "nosniff",
+      "content-disposition": `attachment; filename="Ein Film & mehr.de.vtt"; filename*=UTF-8''Ein%20Film%20%26%20mehr.de.vtt`,
+    });
+  });
+
+  it("serves ranges, conditions and HEAD of them as of the medium", async () => {
+    const { files: listed = [] } = await addFinishedTask({ store, files }, content, {}, undefined, [subtitles]);
+    const { url, sha256 } = listed[1]!;
+    const part = await app.inject({ url, headers: { range: "bytes=0-5" } });
+    expect([part.statusCode, part.body]).toEqual([206, "WEBVTT"]);
+    const same = await app.inject({ url, headers: { "if-none-match": `"${sha256}"` } });
+    expect(same.statusCode).toBe(304);
+    const head = await app.inject({ method: "HEAD", url });
+    expect([head.statusCode, head.headers["content-length"], head.body]).toEqual([200, String(words.length), ""]);
+  });
+
+  it.each(["nothing.vtt", "..", "%2e%2e%2f%2e%2e", "1", "%00"])("answers 404 to the name %s", async (name) => {
+    const { id } = await addFinishedTask({ store, files }, content, {}, undefined, [subtitles]);
+    expect((await app.inject(`/tasks/${id}/files/${name}`)).statusCode).toBe(404);
+  });
+
+  it("answers 410 once the files of the task were removed", async () => {
+    const { id, files: listed = [] } = await addFinishedTask({ store, files }, content, {}, undefined, [subtitles]);
+    const removed = await app.inject({ method: "DELETE", url: `/tasks/${id}/file` });
+    expect(removed.json()).toMatchObject({ file: null });
+    expect(removed.json().files).toBeUndefined();
+    for (const { url } of listed) expect((await app.inject(url)).json()).toMatchObject({ code: "file_removed" });
+  });
+
+  it("counts all files of a task in what is stored", async () => {
+    const { bytes } = await store.storedFiles({ limit: 1 });
+    await addFinishedTask({ store, files }, content, {}, undefined, [subtitles]);
+    const after = await store.storedFiles({ limit: 1 });
+    expect(after.bytes - bytes).toBe(content.length + words.length);
+  });
+});
+
 describe("GET /tasks/{id}/file", () => {
   it("sends the whole file with the headers to save it and to resume", async () => {
     const { get, etag } = await addFile();

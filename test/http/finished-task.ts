@@ -3,7 +3,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { FileStore } from "../../src/files/files.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
-import type { Task, TaskFile } from "../../src/model/task.ts";
+import type { ResultFile, Task, TaskFile } from "../../src/model/task.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { pageUrl } from "./requests.ts";
 
@@ -13,22 +13,47 @@ export async function addFinishedTask(
   content: Buffer,
   fields: Partial<TaskFile> = {},
   owner?: string,
+  others: readonly OtherContent[] = [],
 ): Promise<Task> {
   const { id } = await store.create(newTask(pageUrl, {}, new Date(), owner));
   while ((await store.claim({ leaseMs: 60_000 }))?.task.id !== id);
   const path = join(await files.openWorkFolder(id), "result");
   await writeFile(path, content);
-  await files.saveResult(id, path);
+  const paths = await Promise.all(
+    others.map(async (other, index) => {
+      const otherPath = `${path}-${index}`;
+      await writeFile(otherPath, other.content);
+      return otherPath;
+    }),
+  );
+  await files.saveResult(id, path, paths);
   const file = {
     name: "A film.mp4",
     mime_type: "video/mp4",
     size: content.length,
-    sha256: createHash("sha256").update(content).digest("hex"),
+    sha256: sha256(content),
     duration: 61.5,
     width: 1280,
     height: 720,
     url: `/tasks/${id}/file`,
     ...fields,
   };
-  return store.update(id, { state: "succeeded", file });
+  const { name, mime_type, size } = file;
+  const listed: ResultFile[] = [
+    { kind: "media", name, mime_type, size, sha256: file.sha256, url: urlOf(id, name) },
+    ...others.map(({ content: other, ...fieldsOf }) => ({
+      ...fieldsOf,
+      size: other.length,
+      sha256: sha256(other),
+      url: urlOf(id, fieldsOf.name),
+    })),
+  ];
+  return store.update(id, { state: "succeeded", file, files: listed });
 }
+
+/** A file beside the medium. */
+export type OtherContent = Omit<ResultFile, "size" | "sha256" | "url"> & { content: Buffer };
+
+const sha256 = (content: Buffer) => createHash("sha256").update(content).digest("hex");
+
+const urlOf = (id: string, name: string) => `/tasks/${id}/files/${encodeURIComponent(name.toWellFormed())}`;

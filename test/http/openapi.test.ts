@@ -110,12 +110,13 @@ describe("the OpenAPI document", () => {
       "get /tasks/{id}": ["if-match", "if-none-match"],
       "delete /tasks/{id}": ["if-match"],
       "get /tasks/{id}/file": conditions,
+      "get /tasks/{id}/files/{name}": conditions,
       "delete /tasks/{id}/file": ["if-match"],
       "get /tasks/{id}/thumbnail": ["if-none-match"],
     });
     for (const value of ["", "nonsense", `"${"x".repeat(5_000)}"`, "\u00ff"]) {
       const headers = Object.fromEntries(conditions.map((name) => [name, value]));
-      for (const path of ["/tasks/x", "/tasks/x/file", "/tasks/x/thumbnail"]) {
+      for (const path of ["/tasks/x", "/tasks/x/file", "/tasks/x/files/a", "/tasks/x/thumbnail"]) {
         const response = await withApp({}, (app) => app.inject({ url: path, headers }));
         expect([path, value, response.statusCode]).toEqual([path, value, 404]);
       }

@@ -38,26 +38,14 @@ export const taskCalls: Record<string, () => Promise<AppResponse>> = {
       return post(app, `${url}/retry`);
     }),
   "post /tasks/{id}/retry 409": () => withApp({}, async (app) => post(app, `${await addTask(app)}/retry`)),
-  "get /tasks/{id}/file 200": () => getFile(() => ({})),
-  "get /tasks/{id}/file 206": () => getFile(() => ({ range: "bytes=1-2" })),
-  "get /tasks/{id}/file 304": () => getFile((etag) => ({ "if-none-match": etag })),
-  "get /tasks/{id}/file 412": () => getFile(() => ({ "if-match": '"other"' })),
-  "get /tasks/{id}/file 416": () => getFile(() => ({ range: "bytes=100-" })),
-  "get /tasks/{id}/file 410": () =>
-    withFile(async (app, url) => {
-      await remove(app, url);
-      return app.inject(url);
-    }),
-  "get /tasks/{id}/file 400": () => withApp({}, (app) => app.inject("/tasks/%zz/file")),
-  "get /tasks/{id}/file 404": () => withApp({}, (app) => app.inject("/tasks/x/file")),
-  "get /tasks/{id}/file 500": () => withApp(broken, (app) => app.inject("/tasks/x/file")),
-  "get /tasks/{id}/file 503": () => withApp(unavailable, (app) => app.inject("/tasks/x/file")),
-  "delete /tasks/{id}/file 200": () => withFile((app, url) => remove(app, url)),
+  ...fileCalls("get /tasks/{id}/file", "file"),
+  ...fileCalls("get /tasks/{id}/files/{name}", "files/A%20film.mp4"),
+  "delete /tasks/{id}/file 200": () => withFile((app, url) => remove(app, `${url}/file`)),
   "delete /tasks/{id}/file 400": () => withApp({}, (app) => remove(app, "/tasks/%zz/file")),
   "delete /tasks/{id}/file 404": () => withApp({}, (app) => remove(app, "/tasks/x/file")),
   "delete /tasks/{id}/file 406": () => withApp({}, (app) => remove(app, "/tasks/x/file", { accept })),
   "delete /tasks/{id}/file 409": () => withApp({}, async (app) => remove(app, `${await addTask(app)}/file`)),
-  "delete /tasks/{id}/file 412": () => withFile((app, url) => remove(app, url, { "if-match": '"other"' })),
+  "delete /tasks/{id}/file 412": () => withFile((app, url) => remove(app, `${url}/file`, { "if-match": '"other"' })),
   "delete /tasks/{id}/file 500": () => withApp(broken, (app) => remove(app, "/tasks/x/file")),
   "delete /tasks/{id}/file 503": () => withApp(unavailable, (app) => remove(app, "/tasks/x/file")),
   "get /tasks/events 200": () =>
@@ -84,6 +72,27 @@ function actionCalls(what: string): Record<string, () => Promise<AppResponse>> {
   };
 }
 
+function fileCalls(name: string, path: string): Record<string, () => Promise<AppResponse>> {
+  const getFile = (headersFor: (etag: string) => Record<string, string>) =>
+    withFile((app, url, etag) => app.inject({ url: `${url}/${path}`, headers: headersFor(etag) }));
+  return {
+    [`${name} 200`]: () => getFile(() => ({})),
+    [`${name} 206`]: () => getFile(() => ({ range: "bytes=1-2" })),
+    [`${name} 304`]: () => getFile((etag) => ({ "if-none-match": etag })),
+    [`${name} 412`]: () => getFile(() => ({ "if-match": '"other"' })),
+    [`${name} 416`]: () => getFile(() => ({ range: "bytes=100-" })),
+    [`${name} 410`]: () =>
+      withFile(async (app, url) => {
+        await remove(app, `${url}/file`);
+        return app.inject(`${url}/${path}`);
+      }),
+    [`${name} 400`]: () => withApp({}, (app) => app.inject(`/tasks/%zz/${path}`)),
+    [`${name} 404`]: () => withApp({}, (app) => app.inject(`/tasks/x/${path}`)),
+    [`${name} 500`]: () => withApp(broken, (app) => app.inject(`/tasks/x/${path}`)),
+    [`${name} 503`]: () => withApp(unavailable, (app) => app.inject(`/tasks/x/${path}`)),
+  };
+}
+
 async function addTask(app: App): Promise<string> {
   return String((await postTask(app, { url: pageUrl })).headers.location);
 }
@@ -96,16 +105,12 @@ function remove(app: App, url: string, headers = {}): Promise<AppResponse> {
   return app.inject({ method: "DELETE", url, headers });
 }
 
-function getFile(headersFor: (etag: string) => Record<string, string>): Promise<AppResponse> {
-  return withFile((app, url, etag) => app.inject({ url, headers: headersFor(etag) }));
-}
-
 async function withFile(call: (app: App, url: string, etag: string) => Promise<AppResponse>): Promise<AppResponse> {
   const folder = await mkdtemp(join(tmpdir(), "unreel-file-"));
   try {
     const parts = { store: createMemoryStore(), files: openDiskFiles({ folder }) };
     const { id, file } = await addFinishedTask(parts, Buffer.from("content"));
-    return await withApp(parts, (app) => call(app, `/tasks/${id}/file`, `"${file?.sha256}"`));
+    return await withApp(parts, (app) => call(app, `/tasks/${id}`, `"${file?.sha256}"`));
   } finally {
     await rm(folder, { recursive: true });
   }

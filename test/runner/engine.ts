@@ -35,6 +35,7 @@ export async function writeMedium({ format, folder }: DownloadJob): Promise<Down
     width: 640,
     height: 360,
     warnings: [],
+    others: [],
   };
 }
 

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { fileName } from "../../src/runner/file-name.ts";
+import { fileName, listFiles } from "../../src/runner/file-name.ts";
 import { nameInPath } from "../../src/parsers/url.ts";
 import { retryDelayMs } from "../../src/runner/retry-decision.ts";
 
@@ -29,29 +29,65 @@ describe("a file's name", () => {
     ["\u202E\u0007", "id.mp4"],
     [null, "id.mp4"],
   ])("of %j is %j", (title, name) => {
-    expect(fileName(title, "mp4", "id")).toBe(name);
+    expect(fileName(title, ".mp4", "id")).toBe(name);
   });
 
   test("has at most 200 bytes, and ends with a whole character", () => {
-    expect(fileName("ä".repeat(500), "mp4", "id")).toBe(`${"ä".repeat(98)}.mp4`);
+    expect(fileName("ä".repeat(500), ".mp4", "id")).toBe(`${"ä".repeat(98)}.mp4`);
     const family = "👩\u200D👩\u200D👧";
-    expect(fileName(family.repeat(99), "webm", "id")).toBe(`${family.repeat(10)}.webm`);
-    expect(fileName(`a${"\u0301".repeat(999)}`, "mp4", "id")).toBe("id.mp4");
+    expect(fileName(family.repeat(99), ".webm", "id")).toBe(`${family.repeat(10)}.webm`);
+    expect(fileName(`a${"\u0301".repeat(999)}`, ".mp4", "id")).toBe("id.mp4");
   });
 
-  test.each(["", "a/b", ".mp4", "x".repeat(11)])("leaves the extension %j out", (ext) => {
-    expect(fileName("A film", ext, "id")).toBe("A film");
+  test.each(["", "a/b", ".mp4", "x".repeat(36)])("leaves the extension %j out", (ext) => {
+    expect(fileName("A film", `.${ext}`, "id")).toBe("A film");
   });
 
   test("is safe whatever the title", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary", maxLength: 120 }), (title) => {
-        const name = fileName(title, "mp4", "id");
+        const name = fileName(title, ".mp4", "id");
         expect(Buffer.byteLength(name)).toBeLessThanOrEqual(200);
         expect(name).toMatch(/^[^./\-\\:*?"<>|\s\p{Cc}][^/\\:*?"<>|\p{Cc}]*\.mp4$/u);
         expect(name.isWellFormed()).toBe(true);
       }),
     );
+  });
+});
+
+describe("the files of a task", () => {
+  const file = { path: "/x", mime_type: "text/vtt", size: 1, sha256: "00" };
+  const subtitles = { kind: "subtitles", ext: "vtt", ...file } as const;
+
+  test("are named after the title, by language and role, each differently", () => {
+    const others = [
+      { ...subtitles, language: "en" },
+      { ...subtitles, language: "en", role: "forced" as const },
+      { ...subtitles, language: "EN" },
+      { ...subtitles, language: null },
+      { ...subtitles, language: "../x" },
+      { ...file, kind: "cover", ext: "jpg" } as const,
+    ];
+    const media = { kind: "media", name: "A film.mp4", mime_type: "video/mp4", size: 1, sha256: "00" } as const;
+    const listed = listFiles(media, others, { title: "A film", id: "id" });
+    expect(listed.map(({ name }) => name)).toEqual([
+      "A film.mp4",
+      "A film.en.vtt",
+      "A film.en.forced.vtt",
+      "A film.EN.2.vtt",
+      "A film.und.vtt",
+      "A film.und.2.vtt",
+      "A film.jpg",
+    ]);
+    expect(listed[1]).toEqual({
+      kind: "subtitles",
+      name: "A film.en.vtt",
+      language: "en",
+      mime_type: "text/vtt",
+      size: 1,
+      sha256: "00",
+      url: "/tasks/id/files/A%20film.en.vtt",
+    });
   });
 });
 

@@ -33,7 +33,7 @@ export async function download(job: DownloadJob, context: WorkerDownloadContext)
       run.progress.startProcessing();
       const lengthWarnings = checkLengths(run);
       const file = await finishFile(run, assembled.path);
-      return { ...file, warnings: [...lengthWarnings, ...findWarnings(run, assembled, file)] };
+      return { ...file, others: [], warnings: [...lengthWarnings, ...findWarnings(run, assembled, file)] };
     } finally {
       await endRun(run);
     }
@@ -124,7 +124,7 @@ async function withTimeLimit<T>(
 }
 
 /** Inspects and hashes the file while it is flushed to the disk. */
-async function finishFile(run: DownloadRun, path: string): Promise<Omit<Download, "warnings">> {
+async function finishFile(run: DownloadRun, path: string): Promise<Omit<Download, "warnings" | "others">> {
   const [info, sha256] = await Promise.all([inspect(run, path), hashFile(path, run.signal), run.flush.finish(path)]);
   const { size } = await stat(path);
   return { path, size, sha256, ...info };
