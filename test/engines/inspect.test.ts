@@ -162,6 +162,22 @@ describe("audio of other codecs is kept:", () => {
   });
 });
 
+describe("a header of plain audio that says nonsense", () => {
+  const caf = (size: bigint) => {
+    const data = Buffer.alloc(20, "data");
+    data.writeBigInt64BE(size, 4);
+    return Buffer.concat([Buffer.from("caff\0\x01\0\0", "latin1"), data, Buffer.alloc(40)]);
+  };
+  it.each([
+    ["a size below 0", caf(-(2n ** 63n))],
+    ["a size beyond all files", caf(2n ** 63n - 1n)],
+    ["chunks of no length", Buffer.concat([Buffer.from("FORM\0\0\x01\0AIFF", "latin1"), Buffer.alloc(70_000)])],
+    ["a rate of 0", Buffer.concat([Buffer.from(".snd\0\0\0\x18", "latin1"), Buffer.alloc(100)])],
+  ])("leaves the duration unknown: %s", async (_, bytes) => {
+    expect(await inspect(bytes)).toMatchObject({ duration: null, width: null });
+  });
+});
+
 describe("a message names what cannot be written:", () => {
   it("FLV and its codecs", async () => {
     const tag = (type: number, first: number) =>

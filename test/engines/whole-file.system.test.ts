@@ -19,6 +19,11 @@ const stating: readonly (readonly [string, readonly string[]])[] = [
   ["mono.flac", [...audioInput(3), "-ac", "1", "-frame_size", "1000"]],
   ["a.mp3", [...audioInput(6), "-c:a", "libmp3lame", "-metadata", "title=A"]],
   ["a.wav", audioInput(2)],
+  ["a.aiff", audioInput(2)],
+  ["a.au", audioInput(2)],
+  ["a.caf", audioInput(2)],
+  ["packets.caf", [...audioInput(2), "-c:a", "alac"]],
+  ["a.w64", audioInput(2)],
   ["vorbis.ogg", [...audioInput(6), "-c:a", "libvorbis", "-ac", "2"]],
   ["opus.ogg", [...audioInput(6), "-c:a", "libopus"]],
   ["a.mp4", both],
@@ -75,6 +80,20 @@ describe.skipIf(!hasFfmpeg)("a file whose server states no length, and whose con
   it("has a warning if its container states nothing", async () => {
     const { warnings } = await download("a.ts", 0.5);
     expect(warnings).toMatchObject([{ code: "length_unknown" }]);
+  });
+
+  it.each([
+    ["a.aiff", "aiff", "audio/aiff"],
+    ["a.au", "au", "audio/basic"],
+    ["a.caf", "caf", "audio/x-caf"],
+    ["packets.caf", "caf", "audio/x-caf"],
+    ["a.w64", "w64", "audio/x-w64"],
+  ])("is kept as published if it is plain audio: %s", async (name, ext, mime_type) => {
+    const made = await download(name, 1);
+    expect(made).toMatchObject({ ext, mime_type, warnings: [] });
+    // The last packet of ALAC is padded.
+    expect(Math.abs((made.duration ?? 0) - 2)).toBeLessThan(0.1);
+    await expect(download(name, 0.7)).rejects.toMatchObject({ code: "upstream_unreachable" });
   });
 
   it("has no warning if its container ends with it", async () => {

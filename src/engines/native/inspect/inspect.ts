@@ -10,6 +10,7 @@ import { readOgg, readWave } from "./audio-containers.ts";
 import { readFileStart } from "../../../remux/open-file.ts";
 import { readByLibrary } from "./local-input.ts";
 import type { MediaInfo } from "../../engine.ts";
+import { readPcmContainer } from "./pcm-containers.ts";
 import { isCompleteFile } from "./whole-file.ts";
 
 /**
@@ -30,7 +31,7 @@ export async function inspectFile(path: string, isLengthKnown = true): Promise<M
     if (!isCompleteFile(path)) throw truncatedError(cause);
     throw new ServiceError(
       "upstream_invalid",
-      "the downloaded file has no supported container (MP4, WebM, MKV, MOV, MP3, AAC, AC-3, Ogg, FLAC, WAV, TS, FLV, AVI, WMV, MPG)",
+      "the downloaded file has no supported container (MP4, WebM, MKV, MOV, MP3, AAC, AC-3, Ogg, FLAC, WAV, AIFF, AU, CAF, W64, TS, FLV, AVI, WMV, MPG)",
       { cause },
     );
   }
@@ -55,6 +56,8 @@ async function readInfo(path: string, isLengthKnown: boolean): Promise<MediaInfo
     return toInfo({ ext: "ts", mime_type: "video/mp2t" }, await inSteps(readMpegTsSummary(path)));
   }
   if (/^(?:RIFF|RF64).{4}WAVE/s.test(head.toString("latin1", 0, 12))) return readWave(path);
+  const pcm = readPcmContainer(path);
+  if (pcm !== undefined) return pcm.info;
   const frames = await inSteps(readFramesSummary(path));
   if (frames !== undefined) return framesInfo(frames, isLengthKnown);
   return readOgg(path, head) ?? (await readByLibrary(path));

@@ -3,6 +3,7 @@ import { ebmlId, readElement } from "../../../remux/ebml.ts";
 import { isCompleteMp4, listsItsFragments } from "../../../remux/mp4/read/file-boxes.ts";
 import { numbersIn } from "../../../remux/mp4/read/number-source.ts";
 import { readFileStart } from "../../../remux/open-file.ts";
+import { readPcmContainer } from "./pcm-containers.ts";
 import { isWholeFlac, isWholeMp3, isWholeOgg, isWholeWave } from "./audio-ends.ts";
 
 /** Old QuickTime files have no `ftyp` and begin with one of the others. */
@@ -31,7 +32,8 @@ export function isWholeFile(path: string): boolean | null {
   if (head.length >= 4 && head.readUInt32BE(0) === ebmlId) return isCompleteEbml(head, statSync(path).size);
   if (text.startsWith("OggS")) return isWholeOgg(path);
   if (/^(?:RIFF|RF64).{4}WAVE/s.test(text)) return isWholeWave(path);
-  return isWholeFlac(path) ?? isWholeMp3(path);
+  const pcm = readPcmContainer(path);
+  return pcm === undefined ? (isWholeFlac(path) ?? isWholeMp3(path)) : pcm.isWhole;
 }
 
 const segmentId = 0x18538067;

@@ -1,0 +1,136 @@
+import { readSync } from "node:fs";
+import type { MediaInfo } from "../../engine.ts";
+import { openFile } from "../../../remux/open-file.ts";
+
+/** What a container for plain audio says of itself. */
+export interface PcmContainer {
+  info: MediaInfo;
+  /** Whether the file has all bytes that it states; `null`: it states no length. */
+  isWhole: boolean | null;
+}
+
+const maxChunks = 1_000;
+
+/**
+ * Reads the headers of an AIFF, AIFF-C, AU, CAF or Wave64 file, whatever its codec is; undefined for any other file.
+ * @throws the file system's own errors.
+ */
+export function readPcmContainer(path: string): PcmContainer | undefined {
+  using file = openFile(path);
+  const { fd, size } = file;
+  const start = readAt(fd, 0, 40).toString("latin1");
+  const reader = readers.find(({ pattern }) => pattern.test(start));
+  if (reader === undefined) return undefined;
+  const { seconds, end } = reader.read((position) => readAt(fd, position, 64), size);
+  const { ext, mime_type } = reader;
+  const duration = Number.isFinite(seconds) && seconds > 0 ? seconds : null;
+  const info = { ext, mime_type, duration, width: null, height: null };
+  return { info, isWhole: end === null ? null : size >= end };
+}
+
+/** Returns bytes of a file; those after its end are 0. */
+function readAt(fd: number, position: number, length: number): Buffer {
+  const bytes = Buffer.alloc(length);
+  readSync(fd, bytes, 0, length, position);
+  return bytes;
+}
+
+/** Returns 64 bytes from a position on. */
+type BytesAt = (position: number) => Buffer;
+
+/** How long the audio is, seconds; NaN: unknown. Where the file ends; `null`: it does not say so. */
+interface Extent {
+  seconds: number;
+  end: number | null;
+}
+
+interface Reader {
+  pattern: RegExp;
+  ext: string;
+  mime_type: string;
+  read(bytesAt: BytesAt, size: number): Extent;
+}
+
+const readers: readonly Reader[] = [
+  { pattern: /^FORM.{4}AIF[FC]/s, ext: "aiff", mime_type: "audio/aiff", read: readAiff },
+  { pattern: /^\.snd/, ext: "au", mime_type: "audio/basic", read: readAu },
+  { pattern: /^caff\0\x01/, ext: "caf", mime_type: "audio/x-caf", read: readCaf },
+  { pattern: /^riff\x2e\x91\xcf\x11.{16}wave/s, ext: "w64", mime_type: "audio/x-w64", read: readWave64 },
+];
+
+/** Audio Interchange File Format, version 1.3, and AIFF-C: chunks in big-endian order, padded to even lengths. */
+function readAiff(bytesAt: BytesAt, size: number): Extent {
+  const end = 8 + bytesAt(0).readUInt32BE(4);
+  for (let at = 12, count = 0; at < size && count < maxChunks; count++) {
+    const chunk = bytesAt(at);
+    const length = chunk.readUInt32BE(4);
+    if (chunk.toString("latin1", 0, 4) === "COMM") {
+      return { seconds: chunk.readUInt32BE(10) / extendedFloat(chunk, 16), end };
+    }
+    at += 8 + length + (length % 2);
+  }
+  return { seconds: Number.NaN, end };
+}
+
+/** Reads a positive number of 80 bits (IEEE 754 double extended). */
+function extendedFloat(bytes: Buffer, at: number): number {
+  const exponent = bytes.readUInt16BE(at) & 0x7fff;
+  return Number(bytes.readBigUInt64BE(at + 2)) * 2 ** (exponent - 16_383 - 63);
+}
+
+const unknownAuSize = 0xffffffff;
+/** Bytes of a sample by encoding (Sun's audio(4) header); others have no fixed size. */
+const auSampleBytes: Readonly<Record<number, number>> = { 1: 1, 2: 1, 3: 2, 4: 3, 5: 4, 6: 4, 7: 8, 27: 1 };
+
+function readAu(bytesAt: BytesAt, size: number): Extent {
+  const head = bytesAt(0);
+  const [start = 0, length = 0, encoding = 0, rate = 0, channels = 0] = [4, 8, 12, 16, 20].map((at) =>
+    head.readUInt32BE(at),
+  );
+  const end = length === unknownAuSize ? null : start + length;
+  const bytes = Math.min(end ?? size, size) - start;
+  return { seconds: bytes / ((auSampleBytes[encoding] ?? 0) * channels * rate), end };
+}
+
+/**
+ * Apple Core Audio Format 1.0: chunks in big-endian order with sizes of 64 bits; that of the data may be −1 if they are
+ * the last. Packets of different sizes need a table, which may come after the data.
+ */
+function readCaf(bytesAt: BytesAt, size: number): Extent {
+  let [rate, packetBytes, packetFrames, frames, dataBytes] = [0, 0, 0, 0, 0];
+  let at = 8;
+  for (let count = 0; at < size && count < maxChunks; count++) {
+    const chunk = bytesAt(at);
+    const id = chunk.toString("latin1", 0, 4);
+    const length = Number(chunk.readBigInt64BE(4));
+    if (id === "desc") {
+      rate = chunk.readDoubleBE(12);
+      packetBytes = chunk.readUInt32BE(28);
+      packetFrames = chunk.readUInt32BE(32);
+    }
+    if (id === "pakt") frames = Number(chunk.readBigInt64BE(20));
+    // The data begin with a count of edits.
+    if (id === "data") dataBytes = (length < 0 ? size - at - 12 : length) - 4;
+    if (length < 0) return { seconds: (dataBytes / packetBytes) * (packetFrames / rate), end: null };
+    at += 12 + length;
+  }
+  const isListed = packetBytes > 0 || frames > 0;
+  const seconds = (frames || (dataBytes / packetBytes) * packetFrames) / rate;
+  return { seconds, end: dataBytes > 0 && isListed ? at : Infinity };
+}
+
+/** Sony's Wave64: a RIFF whose ids have 16 bytes, and whose sizes have 64 bits and count the id and themselves. */
+function readWave64(bytesAt: BytesAt, size: number): Extent {
+  const end = Number(bytesAt(0).readBigUInt64LE(16));
+  let bytesPerS = Number.NaN;
+  for (let at = 40, count = 0; at < size && count < maxChunks; count++) {
+    const chunk = bytesAt(at);
+    const id = chunk.toString("latin1", 0, 4);
+    const length = Number(chunk.readBigUInt64LE(16));
+    if (id === "fmt ") bytesPerS = chunk.readUInt32LE(32);
+    if (id === "data") return { seconds: (length - 24) / bytesPerS, end };
+    if (length < 24) break;
+    at += Math.ceil(length / 8) * 8;
+  }
+  return { seconds: Number.NaN, end };
+}
