@@ -62,8 +62,11 @@ export function createFormatLocator(
       const { best, audio } = chooseFrom(formats, format);
       return { ...(await locate(best, headers)), audio };
     }
-    const mirrors = list.hasEnded ? listsOf(manifests.mirrors(format, headers)) : none();
-    return { ...located, media: { kind: "segments", list, mirrors, reload } };
+    const mirrors = () => manifests.mirrors(format, headers);
+    const media = list.hasEnded
+      ? { list, mirrors: listsOf(mirrors()), reload }
+      : { list, mirrors: none(), reload: withFailover(reload, mirrors) };
+    return { ...located, media: { kind: "segments", ...media } };
   };
   return locate;
 
@@ -80,6 +83,30 @@ export function createFormatLocator(
       throw error;
     }
   }
+}
+
+/**
+ * Reads a live list from another place once its own fails, until that one fails too. Only their dates show which segments
+ * of two lists are the same (not their numbers, RFC 8216 §4.3.3.2), so a list without dates is not used.
+ */
+function withFailover(own: SegmentMirror["reload"], mirrors: () => AsyncIterable<SegmentMirror>) {
+  let current = own;
+  return async (): Promise<SegmentList> => {
+    try {
+      return await current();
+    } catch (error) {
+      if (!isUpstreamError(error)) throw error;
+      const isOwn = current === own;
+      current = own;
+      if (!isOwn) throw error;
+      for await (const { list, reload } of mirrors()) {
+        if (!list.segments.every(({ dateMs }) => dateMs !== undefined)) continue;
+        current = reload;
+        return list;
+      }
+      throw error;
+    }
+  };
 }
 
 async function* listsOf(mirrors: AsyncIterable<SegmentMirror>): AsyncGenerator<SegmentList> {
