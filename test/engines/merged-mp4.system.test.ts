@@ -79,6 +79,17 @@ describe.skipIf(!hasFfmpeg)("an MP4 that is made of a Matroska file", () => {
     });
   }
 
+  it("has the colours that only the source's container states", async () => {
+    const colours = ["-color_primaries", "bt709", "-color_trc", "bt709", "-colorspace", "bt709", "-color_range", "pc"];
+    const vp9 = ["-c:v", "libvpx-vp9", "-deadline", "realtime", "-cpu-used", "8", ...colours];
+    media.make("colours.mkv", ...videoInput(1), ...audioInput(1), ...vp9, "-c:a", "aac");
+    const colourOf = (file: string) =>
+      probeStreams(file, "color_range,color_space,color_transfer,color_primaries").slice(0, 4);
+    const path = await convert("colours.mkv");
+    expect(colourOf(path)).toEqual(colourOf(media.path("colours.mkv")));
+    expect(readFileSync(path).includes("colr")).toBe(true);
+  });
+
   it("leaves out the delay of its audio codec, in sync with the video", async () => {
     const opus = ["-c:a", "libopus", "-frame_duration", "60"];
     media.make("opus.mkv", ...videoInput(2), ...audioInput(2, 48_000), ...x264, ...opus);
