@@ -1,22 +1,31 @@
 import { ascii, box, fullBox, u16, u32, u32Table, u64 } from "../boxes.ts";
-import { bcp47ToMp4 } from "../../language.ts";
 import { type Matrix, unityMatrix } from "../matrix.ts";
+import { headerBox, mediaBox, type MediaDataRange, type MediaDescription, type SampleTables } from "./media-box.ts";
+import { type TextIndex, textTimescale } from "./text-track.ts";
 import type { TrackIndex } from "./track.ts";
 
 /** Ticks per second in the movie header and in edit lists. */
 const movieTimescale = 90_000;
 
-/** Where the media data are in the file, bytes. */
-export interface MediaDataRange {
-  start: number;
-  size: number;
+/** What an index has beside the tracks of media. */
+export interface IndexAdditions {
+  texts: readonly TextIndex[];
+  /** Boxes at its end. */
+  userData: readonly Uint8Array[];
 }
 
 /** Returns the boxes before the media data: `ftyp` and `moov` (ISO/IEC 14496-12 §4.3, §8.2). */
-export function indexBoxes(tracks: readonly TrackIndex[], data: MediaDataRange): Uint8Array {
+export function indexBoxes(
+  tracks: readonly TrackIndex[],
+  data: MediaDataRange,
+  { texts, userData }: IndexAdditions = { texts: [], userData: [] },
+): Uint8Array {
   const originS = Math.min(...tracks.map(startS));
   const movieTracks = tracks.map((track) => toMovieTrack(track, originS));
   const duration = Math.max(...movieTracks.map(({ end }) => end));
+  const main = movieTracks.find(({ track }) => track.format.kind === "video") ?? movieTracks[0]!;
+  const chapters = texts.findIndex(({ handler }) => handler === "text");
+  const reference = chapters < 0 ? [] : [box("tref", box("chap", u32(tracks.length + chapters + 1)))];
   return Buffer.concat([
     fileType(tracks),
     box(
@@ -31,9 +40,11 @@ export function indexBoxes(tracks: readonly TrackIndex[], data: MediaDataRange):
         new Uint8Array(10),
         matrixField(unityMatrix),
         new Uint8Array(24),
-        u32(tracks.length + 1),
+        u32(tracks.length + texts.length + 1),
       ),
-      ...movieTracks.map((track, i) => trackBox(track, i + 1, data)),
+      ...movieTracks.map((track, i) => trackBox(track, i + 1, data, track === main ? reference : [])),
+      ...texts.map((text, i) => textTrackBox(text, tracks.length + i + 1, data, main.track.format)),
+      ...userData,
     ),
   ]);
 }
@@ -73,7 +84,12 @@ function fileType(tracks: readonly TrackIndex[]): Uint8Array {
   return box("ftyp", ascii(isAudio ? "M4A " : "isom"), u32(0x200), ascii(brands));
 }
 
-function trackBox(movieTrack: MovieTrack, id: number, data: MediaDataRange): Uint8Array {
+function trackBox(
+  movieTrack: MovieTrack,
+  id: number,
+  data: MediaDataRange,
+  references: readonly Uint8Array[],
+): Uint8Array {
   const { format } = movieTrack.track;
   const header = headerBox(
     "tkhd",
@@ -85,7 +101,63 @@ function trackBox(movieTrack: MovieTrack, id: number, data: MediaDataRange): Uin
     matrixField(format.matrix ?? unityMatrix),
     u32(Math.round(format.width * 0x10000), Math.round(format.height * 0x10000)),
   );
-  return box("trak", header, ...editList(movieTrack), mediaBox(movieTrack.track, data));
+  return box("trak", header, ...editList(movieTrack), ...references, mediaBox(mediaOf(movieTrack.track), data));
+}
+
+/** In `tkhd`: the track is part of the movie; also: it is shown unless somebody decides otherwise. */
+const inMovie = 0b110;
+const enabled = 0b111;
+/** Of tracks of which one is shown at a time. */
+const subtitleGroup = 2;
+
+/** Returns the `trak` box of a text track, which is as large as the video. */
+function textTrackBox(
+  text: TextIndex,
+  id: number,
+  data: MediaDataRange,
+  { width, height }: TrackIndex["format"],
+): Uint8Array {
+  const isSubtitles = text.handler === "sbtl";
+  const ticks = Math.round((text.durationMs / textTimescale) * movieTimescale);
+  const header = headerBox(
+    "tkhd",
+    text.isEnabled ? enabled : inMovie,
+    u32(id, 0),
+    ticks,
+    new Uint8Array(8),
+    u16(0, isSubtitles ? subtitleGroup : 0, 0, 0),
+    matrixField(unityMatrix),
+    u32(Math.round(width * 0x10000), Math.round(height * 0x10000)),
+  );
+  const { sizes, durations, sampleEntry } = text;
+  const tables: SampleTables = {
+    sampleEntries: [sampleEntry],
+    sizes,
+    durations,
+    compositions: new Uint32Array(),
+    syncs: sizes,
+    chunkRuns: Uint32Array.of(1, sizes.length, 1),
+    chunks: [text.offset],
+  };
+  const media = mediaBox(
+    {
+      handler: text.handler,
+      timescale: textTimescale,
+      duration: text.durationMs,
+      language: text.language,
+      name: text.name,
+      header: isSubtitles ? fullBox("nmhd", 0, 0) : quickTimeTextHeader(),
+      tables,
+    },
+    data,
+  );
+  return box("trak", header, media);
+}
+
+/** Returns a `gmhd` box (QuickTime File Format, "Base Media Information Header Atoms"). */
+function quickTimeTextHeader(): Uint8Array {
+  const graphics = fullBox("gmin", 0, 0, u16(0x40, 0x8000, 0x8000, 0x8000, 0, 0));
+  return box("gmhd", graphics, box("text", u16(1), u32(0, 0, 0, 1, 0, 0, 0, 0x4000), u16(0)));
 }
 
 /** Returns no box if all of the track is presented from the start on. */
@@ -105,72 +177,16 @@ function editList({ track, parts }: MovieTrack): Uint8Array[] {
   return [box("edts", fullBox("elst", 1, 0, u32(edits.length), Buffer.concat(entries)))];
 }
 
-/** Returns a `mdia` box: the track's format and its sample tables (ISO/IEC 14496-12 §8.4 to §8.7). */
-function mediaBox(track: TrackIndex, data: MediaDataRange): Uint8Array {
+function mediaOf(track: TrackIndex): MediaDescription {
   const { kind, timescale, language, name = "" } = track.format;
   const isVideo = kind === "video";
-  return box(
-    "mdia",
-    headerBox("mdhd", 0, u32(timescale), track.mediaTicks, u16(bcp47ToMp4(language), 0)),
-    fullBox("hdlr", 0, 0, u32(0), ascii(isVideo ? "vide" : "soun"), u32(0, 0, 0), utf8(name)),
-    ...extendedLanguage(language),
-    box(
-      "minf",
-      isVideo ? fullBox("vmhd", 0, 1, u32(0, 0)) : fullBox("smhd", 0, 0, u32(0)),
-      box("dinf", fullBox("dref", 0, 0, u32(1), fullBox("url ", 0, 1))),
-      sampleTable(track, data),
-    ),
-  );
-}
-
-/** Returns the text as a file has it, ended by a zero. */
-const utf8 = (text: string): Uint8Array => Buffer.from(`${text.replaceAll("\0", "")}\0`);
-
-/** Returns an `elng` box (§8.4.6) for what three letters cannot say: a region, a script. */
-function extendedLanguage(language: string | null): Uint8Array[] {
-  return language?.includes("-") === true ? [fullBox("elng", 0, 0, utf8(language))] : [];
-}
-
-/**
- * Returns an `mvhd`, `tkhd` or `mdhd` (§8.2.2, §8.3.2, §8.4.2) without creation time: `fields`, the duration
- * and `rest`. Its times have 64 bits if the duration needs them.
- */
-function headerBox(
-  type: string,
-  flags: number,
-  fields: Uint8Array,
-  duration: number,
-  ...rest: readonly Uint8Array[]
-): Uint8Array {
-  const isLong = duration > 0xffffffff;
-  const times = isLong ? u64 : u32;
-  return fullBox(type, isLong ? 1 : 0, flags, times(0, 0), fields, times(duration), ...rest);
-}
-
-function sampleTable(track: TrackIndex, data: MediaDataRange): Uint8Array {
-  const { sampleEntries, sizes, syncs, compositions, durations, chunkRuns } = track;
-  const parts = [fullBox("stsd", 0, 0, u32(sampleEntries.length), ...sampleEntries), table("stts", durations, 2)];
-  if (compositions.some((value, i) => i % 2 === 1 && value !== 0)) parts.push(table("ctts", compositions, 2));
-  if (syncs.length < sizes.length) parts.push(table("stss", syncs, 1));
-  parts.push(
-    table("stsc", chunkRuns, 3),
-    fullBox("stsz", 0, 0, u32(0, sizes.length), u32Table(sizes)),
-    chunkOffsets(track.chunks, data),
-  );
-  return box("stbl", ...parts);
-}
-
-function table(type: string, values: Uint32Array, columns: number): Uint8Array {
-  return fullBox(type, 0, 0, u32(values.length / columns), u32Table(values));
-}
-
-function chunkOffsets(chunks: readonly number[], { start, size }: MediaDataRange): Uint8Array {
-  const wide = start + size > 0xffffffff;
-  const offsets = new Uint32Array(wide ? chunks.length * 2 : chunks.length);
-  for (const [i, chunk] of chunks.entries()) {
-    const offset = start + chunk;
-    if (wide) offsets.set([Math.floor(offset / 2 ** 32), offset % 2 ** 32], i * 2);
-    else offsets[i] = offset;
-  }
-  return fullBox(wide ? "co64" : "stco", 0, 0, u32(chunks.length), u32Table(offsets));
+  return {
+    handler: isVideo ? "vide" : "soun",
+    timescale,
+    duration: track.mediaTicks,
+    language,
+    name,
+    header: isVideo ? fullBox("vmhd", 0, 1, u32(0, 0)) : fullBox("smhd", 0, 0, u32(0)),
+    tables: track,
+  };
 }

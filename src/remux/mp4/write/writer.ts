@@ -1,6 +1,9 @@
 import { ServiceError } from "../../../model/errors.ts";
+import { type Additions, boundAdditions, noAdditions } from "../../additions.ts";
 import { indexBoxes, movieDuration, startS } from "./index-boxes.ts";
 import { MediaData } from "./media-data.ts";
+import { userData } from "./tags.ts";
+import { writeChapters, writeSubtitles } from "./text-track.ts";
 import { type TrackIndex, TrackWriter } from "./track.ts";
 import type { SampleSink } from "../../samples.ts";
 
@@ -14,6 +17,8 @@ export interface Mp4WriterOptions {
   expectedS: number | null;
   /** Limit of the media data, bytes; default: none. */
   maxBytes?: number;
+  /** Returns how many bytes of additions `finish` is likely to get; default: none. Called once, after 4 MiB of media. */
+  additionBytes?: () => number;
 }
 
 /**
@@ -23,9 +28,10 @@ export interface Mp4WriterOptions {
  * @throws the file system's own errors; from every function also ServiceError `too_large` beyond `maxBytes`, and
  * `upstream_invalid` for samples that no MP4 can hold.
  */
-export function openMp4Writer({ path, expectedS, maxBytes = Number.MAX_SAFE_INTEGER }: Mp4WriterOptions) {
+export function openMp4Writer(options: Mp4WriterOptions) {
+  const { path, expectedS, maxBytes = Number.MAX_SAFE_INTEGER, additionBytes = () => 0 } = options;
   const tracks: TrackWriter[] = [];
-  const reserveBytes = () => estimateIndexBytes(indexesOf(tracks), expectedS);
+  const reserveBytes = () => estimateIndexBytes(indexesOf(tracks), expectedS) + additionBytes();
   const media = new MediaData({ path, maxBytes, reserveBytes });
   const append = (chunk: Uint8Array): number => media.append(chunk);
 
@@ -72,11 +78,22 @@ export function openMp4Writer({ path, expectedS, maxBytes = Number.MAX_SAFE_INTE
     /** Resolves once all samples are written that fill a buffer; to be awaited between `drain` and `finish`. */
     settle: (): Promise<void> => media.writes.settle().catch(discardAndThrow),
     /**
+     * Returns when what is presented starts, on the timeline of the samples, and how long it lasts, seconds, by the samples
+     * written so far.
+     * @throws ServiceError `upstream_invalid` if no sample was written.
+     */
+    presented: () =>
+      guarded(() => {
+        for (const track of tracks) track.flush();
+        const index = presentedIndexes(tracks);
+        return { originS: Math.min(...index.map(startS)), durationS: movieDuration(index) };
+      }),
+    /**
      * Completes and closes the file; flushing it to the disk is left to the caller. Returns its bytes, its duration, and
      * its pixels as shown, `null` without video.
      * @throws ServiceError `upstream_invalid` if no sample was written.
      */
-    finish: () => guarded(() => finish(tracks, media)),
+    finish: (additions: Additions = noAdditions) => guarded(() => finish(tracks, media, additions)),
     /** Closes and removes the file; does nothing after `finish` or an error. */
     discard: (): void => media.discard(),
   };
@@ -89,11 +106,24 @@ function indexesOf(tracks: readonly TrackWriter[]): TrackIndex[] {
   return tracks.map((track) => track.index(videoStartS)).filter((index) => index !== undefined);
 }
 
-function finish(tracks: readonly TrackWriter[], media: MediaData) {
-  for (const track of tracks) track.flush();
+/** @throws ServiceError `upstream_invalid` if there is no sample. */
+function presentedIndexes(tracks: readonly TrackWriter[]): TrackIndex[] {
   const index = indexesOf(tracks);
-  if (index.length === 0) throw new ServiceError("upstream_invalid", "the media have no samples");
-  const size = media.finish((start) => indexBoxes(index, { start, size: media.size }));
+  if (index.length > 0) return index;
+  throw new ServiceError("upstream_invalid", "the media have no samples");
+}
+
+function finish(tracks: readonly TrackWriter[], media: MediaData, given: Additions) {
+  for (const track of tracks) track.flush();
+  const index = presentedIndexes(tracks);
+  const output = { append: (bytes: Uint8Array) => media.append(bytes), durationS: movieDuration(index) };
+  const additions = boundAdditions(given, output.durationS);
+  const { chapters } = additions;
+  const firstForced = additions.subtitles.findIndex(({ role }) => role === "forced");
+  const subtitles = additions.subtitles.map((track, i) => writeSubtitles(track, i === firstForced, output));
+  const texts = [...subtitles, ...(chapters.length > 0 ? [writeChapters(chapters, output)] : [])];
+  const further = { texts: texts.filter(({ sizes }) => sizes.length > 0), userData: userData(additions) };
+  const size = media.finish((start) => indexBoxes(index, { start, size: media.size }, further));
   const video = index.find(({ format }) => format.kind === "video")?.format;
   const { width = null, height = null } = video ?? {};
   return { size, durationS: movieDuration(index), width, height };

@@ -1,0 +1,112 @@
+import type { SubtitleRole } from "../model/page-info.ts";
+
+/** What is written into a file besides its media. Times are seconds from the start of what the file presents. */
+export interface Additions {
+  tags: Tags;
+  chapters: readonly Chapter[];
+  cover: Cover | null;
+  subtitles: readonly TextTrack[];
+}
+
+/** `null`: unknown. */
+export interface Tags {
+  title: string | null;
+  artist: string | null;
+  /** A date or a time (ISO 8601). */
+  date: string | null;
+  description: string | null;
+  url: string | null;
+}
+
+export interface Chapter {
+  startS: number;
+  endS: number;
+  title: string;
+}
+
+export interface Cover {
+  mimeType: "image/jpeg" | "image/png";
+  data: Uint8Array;
+}
+
+export interface TextTrack {
+  /** BCP 47; `null`: unknown. */
+  language: string | null;
+  name: string;
+  role: SubtitleRole;
+  /** No person wrote or translated it. */
+  automatic: boolean;
+  cues: readonly Cue[];
+}
+
+export interface Cue {
+  startS: number;
+  endS: number;
+  /** A WebVTT cue payload (W3C WebVTT §3.1): its lines are separated by LF. */
+  text: string;
+  /** A WebVTT cue settings list; `""`: none. */
+  settings: string;
+}
+
+export const noAdditions: Additions = {
+  tags: { title: null, artist: null, date: null, description: null, url: null },
+  chapters: [],
+  cover: null,
+  subtitles: [],
+};
+
+/** Limits of what a file gets. */
+const maxChapters = 10_000;
+const maxTitleLength = 1_000;
+const maxTextLength = 64 * 1024;
+const maxCoverBytes = 2 << 20;
+
+/**
+ * Returns additions that fit into every file of this duration: chapters in order, one after the other, without those that
+ * begin after the end; titles of at most 1,000 characters, texts of 64 Ki, no control characters; cues within the file.
+ */
+export function boundAdditions({ tags, chapters, cover, subtitles }: Additions, durationS: number): Additions {
+  const { title, artist, date, description, url } = tags;
+  return {
+    tags: {
+      title: plainText(title, maxTitleLength),
+      artist: plainText(artist, maxTitleLength),
+      date: plainText(date, 100),
+      description: plainText(description, maxTextLength),
+      url: plainText(url, maxTextLength),
+    },
+    chapters: boundChapters(chapters, durationS),
+    cover: cover !== null && cover.data.length <= maxCoverBytes ? cover : null,
+    subtitles: subtitles.map((track) => ({ ...track, cues: boundCues(track.cues, durationS) })),
+  };
+}
+
+function plainText(text: string | null, maxLength: number): string | null {
+  const plain = text
+    ?.slice(0, maxLength)
+    .toWellFormed()
+    .replaceAll(/\r\n?/g, "\n")
+    .replaceAll(/(?![\n\t])\p{Cc}/gu, "")
+    .trim();
+  return plain === undefined || plain === "" ? null : plain;
+}
+
+function boundChapters(chapters: readonly Chapter[], durationS: number): Chapter[] {
+  const sorted = chapters
+    .filter(({ startS }) => startS >= 0 && startS < durationS)
+    .toSorted((a, b) => a.startS - b.startS)
+    .slice(0, maxChapters);
+  return sorted.flatMap((chapter, index) => {
+    const next = sorted[index + 1]?.startS ?? durationS;
+    const endS = Math.min(chapter.endS > chapter.startS ? chapter.endS : next, next, durationS);
+    const title = plainText(chapter.title, maxTitleLength) ?? `Chapter ${index + 1}`;
+    return endS > chapter.startS ? [{ startS: chapter.startS, endS, title: title.replaceAll("\n", " ") }] : [];
+  });
+}
+
+function boundCues(cues: readonly Cue[], durationS: number): Cue[] {
+  return cues
+    .map((cue) => ({ ...cue, startS: Math.max(0, cue.startS), endS: Math.min(cue.endS, durationS) }))
+    .filter(({ startS, endS }) => endS > startS)
+    .toSorted((a, b) => a.startS - b.startS || a.endS - b.endS);
+}

@@ -1,0 +1,75 @@
+/** Faces of text, as bits (3GPP TS 26.245 §5.17.1.1). */
+export const faces = { b: 1, i: 2, u: 4 } as const;
+
+/** A part of a text that has faces; positions are in code points. */
+export interface StyledPart {
+  start: number;
+  end: number;
+  faces: number;
+}
+
+export interface StyledText {
+  text: string;
+  /** In order, apart. */
+  styles: StyledPart[];
+}
+
+const entities: ReadonlyMap<string, string> = new Map([
+  ["amp", "&"],
+  ["lt", "<"],
+  ["gt", ">"],
+  ["nbsp", "\u00a0"],
+  ["lrm", "\u200e"],
+  ["rlm", "\u200f"],
+  ["quot", '"'],
+  ["apos", "'"],
+]);
+
+const tokenPattern = /<(\/?)([a-z]*)(?![a-z])[^<>]*>|&(?:#(\d{1,7})|#x([\da-f]{1,6})|([a-z]{2,5}));|[^<&]+|[<&]/gi;
+
+/**
+ * Reads a WebVTT cue payload (W3C WebVTT §6.4): bold, italic and underlined parts are told; other tags and timestamps are
+ * left out, entities replaced. Takes time linear in its length.
+ */
+export function readCueText(payload: string): StyledText {
+  const open = { b: 0, i: 0, u: 0 };
+  const styles: StyledPart[] = [];
+  let text = "";
+  let length = 0;
+  const add = (part: string) => {
+    if (part === "") return;
+    text += part;
+    const start = length;
+    length += codePoints(part);
+    const found = (open.b && faces.b) | (open.i && faces.i) | (open.u && faces.u);
+    const last = styles.at(-1);
+    if (found !== 0 && last?.end === start && last.faces === found) last.end = length;
+    else if (found !== 0) styles.push({ start, end: length, faces: found });
+  };
+  for (const [token, slash, name = "", decimal, hexadecimal, entity] of payload.matchAll(tokenPattern)) {
+    const tag = name.toLowerCase();
+    if (slash !== undefined) {
+      if (isFace(tag)) open[tag] = Math.max(0, open[tag] + (slash === "" ? 1 : -1));
+    } else if (entity !== undefined) add(entities.get(entity.toLowerCase()) ?? token);
+    else if (decimal !== undefined) add(character(Number(decimal)));
+    else if (hexadecimal !== undefined) add(character(Number.parseInt(hexadecimal, 16)));
+    else add(token);
+  }
+  return { text, styles };
+}
+
+function isFace(tag: string): tag is keyof typeof faces {
+  return tag in faces;
+}
+
+function character(code: number): string {
+  const isText = code >= 0x20 && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
+  return isText ? String.fromCodePoint(code) : "";
+}
+
+/** Returns how many code points a text has. */
+export function codePoints(text: string): number {
+  let count = 0;
+  for (const _ of text) count += 1;
+  return count;
+}

@@ -1,0 +1,70 @@
+import type { Additions, Chapter, Cover, Tags } from "../../additions.ts";
+import { ascii, box, fullBox, u32, u64 } from "../boxes.ts";
+
+/**
+ * Returns the `udta` box of a movie: tags and cover as iTunes has them, chapters as Nero has them (`chpl`); no box if there
+ * is nothing to say.
+ */
+export function userData({ tags, cover, chapters }: Pick<Additions, "tags" | "cover" | "chapters">): Uint8Array[] {
+  const items = [...tagItems(tags), ...coverItem(cover)];
+  const handler = fullBox("hdlr", 0, 0, u32(0), ascii("mdirappl"), u32(0, 0), new Uint8Array(1));
+  const meta = items.length === 0 ? [] : [fullBox("meta", 0, 0, handler, box("ilst", ...items))];
+  const content = [...meta, ...chapterList(chapters)];
+  return content.length === 0 ? [] : [box("udta", ...content)];
+}
+
+/** Types of values (QuickTime File Format, "Well-known types"). */
+const utf8 = 1;
+const imageTypes = { "image/jpeg": 13, "image/png": 14 } as const;
+
+/** The short description; programs cut off or refuse a longer one. */
+const maxDescription = 255;
+
+function tagItems({ title, artist, date, description, url }: Tags): Uint8Array[] {
+  const item = (type: string, text: string | null) =>
+    text === null ? [] : [box(type, value(utf8, Buffer.from(text)))];
+  const isLong = description !== null && description.length > maxDescription;
+  return [
+    ...item("\u00a9nam", title),
+    ...item("\u00a9ART", artist),
+    ...item("\u00a9day", date),
+    ...item("desc", isLong ? description.slice(0, maxDescription).toWellFormed() : description),
+    ...item("ldes", isLong ? description : null),
+    ...(url === null ? [] : [freeItem("URL", url)]),
+  ];
+}
+
+/** An item with a name of its own. */
+function freeItem(name: string, text: string): Uint8Array {
+  const mean = fullBox("mean", 0, 0, ascii("com.apple.iTunes"));
+  return box("----", mean, fullBox("name", 0, 0, ascii(name)), value(utf8, Buffer.from(text)));
+}
+
+function coverItem(cover: Cover | null): Uint8Array[] {
+  return cover === null ? [] : [box("covr", value(imageTypes[cover.mimeType], cover.data))];
+}
+
+function value(type: number, bytes: Uint8Array): Uint8Array {
+  return box("data", u32(type, 0), bytes);
+}
+
+const maxListed = 255;
+const maxTitleBytes = 255;
+
+/** Nero's list has at most 255 chapters; the text track has all of them. */
+function chapterList(chapters: readonly Chapter[]): Uint8Array[] {
+  if (chapters.length === 0) return [];
+  const listed = chapters.slice(0, maxListed).map(({ startS, title }) => {
+    const text = shortened(title, maxTitleBytes);
+    return Buffer.concat([u64(Math.round(startS * 1e7)), Uint8Array.of(text.length), text]);
+  });
+  return [fullBox("chpl", 1, 0, u32(0), Uint8Array.of(listed.length), ...listed)];
+}
+
+/** Returns the start of a text as UTF-8, without a part of a character. */
+function shortened(text: string, maxBytes: number): Uint8Array {
+  const bytes = Buffer.from(text);
+  let end = Math.min(bytes.length, maxBytes);
+  while (end < bytes.length && (bytes[end]! & 0xc0) === 0x80) end -= 1;
+  return bytes.subarray(0, end);
+}

@@ -1,0 +1,33 @@
+import { describe, expect, it } from "vitest";
+import { readCueText } from "../../src/remux/cue-text.ts";
+
+describe("the text of a cue", () => {
+  it.each([
+    ["plain\ntwo lines", "plain\ntwo lines", []],
+    [
+      "<b>bold</b> and <i>it<u>both</u></i>",
+      "bold and itboth",
+      [
+        [0, 4, 1],
+        [9, 11, 2],
+        [11, 15, 6],
+      ],
+    ],
+    ["<v Fred>Hi</v> <c.loud>there</c> <00:00:01.000>now", "Hi there now", []],
+    ["a &lt;b&gt; &amp; c&nbsp;&#8364;&#x20AC;", "a <b> & c\u00a0€€", []],
+    ["1 < 2 & 3 &bogus; &", "1 < 2 & 3 &bogus; &", []],
+    ["<i>🎬", "🎬", [[0, 1, 2]]],
+    ["</i></b>x<b></b>", "x", []],
+    ["&#0;&#xd800;&#x110000;x", "x", []],
+  ])("of %j is %j", (payload, text, styles) => {
+    const read = readCueText(payload);
+    expect(read.text).toBe(text);
+    expect(read.styles.map(({ start, end, faces }) => [start, end, faces])).toEqual(styles);
+  });
+
+  it("is read in time linear in its length", () => {
+    for (const part of ["<", "&", "<i>", "&#", "</", "<b>x", "a"]) {
+      expect(readCueText(`<${part.repeat(200_000)}`).text.length).toBeLessThanOrEqual(400_001);
+    }
+  });
+});
