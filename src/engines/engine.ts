@@ -1,4 +1,5 @@
 import type { FileWarning } from "../model/file-warnings.ts";
+import type { Additions } from "../remux/additions.ts";
 import type { DownloadFormat } from "../model/page-info.ts";
 import type { Progress, ResultFile } from "../model/task.ts";
 
@@ -8,6 +9,8 @@ import type { Progress, ResultFile } from "../model/task.ts";
  *
  * - **One file.** The media as published, without re-encoding: a progressive file unchanged; segments or
  *   several tracks as one MP4 with its index in front, or one WebM.
+ * - **Tags.** What `job.description` says is written into the files that `job.embed` names, chapters and a picture too, and
+ *   the picture is a file of its own. What of it cannot be had or written is left out.
  * - **All or nothing.** A returned file is complete, has been read back, and has been flushed to the disk
  *   (fsync).
  * - **Warnings.** What was fetched is compared with what was written: samples, times, durations
@@ -75,6 +78,8 @@ export interface DownloadJob {
   pageUrl: string;
   /** Leave out the video. */
   audioOnly: boolean;
+  description: MediaDescription;
+  embed: Embedding;
   /** Exists; belongs to this download alone, across runs. */
   folder: string;
   /** Limit of the fetched bytes, and of the result. */
@@ -82,6 +87,15 @@ export interface DownloadJob {
   /** How much of a live stream is recorded, seconds; 0: live streams are refused. */
   maxLiveS: number;
 }
+
+/** What the page says of the media. */
+export interface MediaDescription extends Pick<Additions, "tags" | "chapters"> {
+  /** URLs of its pictures, best first. */
+  covers: readonly string[];
+}
+
+/** Which files get tags, chapters and a picture: those that are made, also progressive files as published, or none. */
+export type Embedding = "made" | "all" | "none";
 
 export interface DownloadContext {
   signal: AbortSignal;

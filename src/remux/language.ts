@@ -15,11 +15,15 @@ const alpha3 = new Map(
     .map((pair): [string, string] => [pair.slice(0, 2), pair.slice(3)]),
 );
 
+/** Returns the ISO 639-2/T code of a BCP 47 tag; `und` if it has none. */
+export function iso639Of(tag: string | null): string {
+  const primary = (tag?.split("-")[0] ?? "").toLowerCase();
+  return alpha3.get(primary) ?? (/^[a-z]{3}$/.test(primary) ? primary : "und");
+}
+
 /** Returns the language field of a media header: three letters of five bits (ISO/IEC 14496-12 §8.4.2). */
 export function bcp47ToMp4(tag: string | null): number {
-  const primary = (tag?.split("-")[0] ?? "").toLowerCase();
-  const code = alpha3.get(primary) ?? (/^[a-z]{3}$/.test(primary) ? primary : "und");
-  return Buffer.from(code).reduce((packed, letter) => packed * 32 + letter - 0x60, 0);
+  return Buffer.from(iso639Of(tag)).reduce((packed, letter) => packed * 32 + letter - 0x60, 0);
 }
 
 /** Returns the shortest BCP 47 tag for the language field of a media header; `null` if it has none. */

@@ -6,7 +6,7 @@ import { ServiceError } from "../model/errors.ts";
 import { type DownloadFormat, PageInfo } from "../model/page-info.ts";
 import type { Task } from "../model/task.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
-import { chooseFormat, earlierChoice, type FormatChoice } from "./choose-format.ts";
+import { chooseFormat, earlierChoice, type FormatChoice } from "./choice/choose-format.ts";
 
 /** What is downloaded, and the page that lists it. */
 export interface Target {

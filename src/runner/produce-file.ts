@@ -5,6 +5,7 @@ import { pageUrlOf } from "../model/page-info.ts";
 import type { ResultFile, Task, TaskFile } from "../model/task.ts";
 import { nameInPath } from "../parsers/url.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
+import { describeMedia } from "./choice/describe-media.ts";
 import { checkFile } from "./check-file.ts";
 import { downloadTarget, type Target } from "./download-target.ts";
 import { fileName, listFiles } from "./file-name.ts";
@@ -139,7 +140,8 @@ async function downloadWithin(
   { engine, maxLiveS }: ProduceFileDeps,
   { progress, signal, finish }: ProduceFileRun,
 ): Promise<Download> {
-  const job = { ...choice, pageUrl: pageUrlOf(page), folder, maxBytes: limit.bytes, maxLiveS };
+  const about = { pageUrl: pageUrlOf(page), description: describeMedia(page), embed: "made" } as const;
+  const job = { ...choice, ...about, folder, maxBytes: limit.bytes, maxLiveS };
   try {
     return await engine.download(job, { signal, finish, onProgress: progress.report });
   } catch (error) {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe } from "vitest";
 import type { Engine } from "../../src/engines/engine.ts";
+import { describeAdditions } from "./engine/additions.ts";
 import { describeDemands } from "./engine/demands.ts";
 import { describeFaults } from "./engine/faults.ts";
 import { describeFileWarnings } from "./engine/file-warnings.ts";
@@ -25,6 +26,7 @@ export function describeEngine(name: string, open: (options: EngineOptions) => E
   afterAll(() => engine.close());
   describe(`${name}, as any engine,`, () => {
     describeMatrix(() => engine);
+    describeAdditions(() => engine);
     describeLive(() => engine);
     describeFileWarnings(() => engine);
     describeRefusals(() => engine);

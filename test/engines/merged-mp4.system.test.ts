@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
 import { assemble } from "../../src/engines/native/output/assemble.ts";
 import { findFileWarnings } from "../../src/engines/native/output/file-warnings.ts";
+import { nothingToAdd } from "../remux/additions.ts";
 import type { DownloadFormat } from "../../src/model/page-info.ts";
 import type { Plan } from "../../src/engines/native/sources/plan.ts";
 import { openFileStream } from "../../src/engines/native/sources/source-stream.ts";
@@ -44,6 +45,7 @@ function assembleFile(name: string): ReturnType<typeof assemble> {
     inspect: () => Promise.reject(new Error("nothing is inspected")),
     withTimeLimit: (_kind, _paths, work) => work(),
     onWritten: () => {},
+    additions: nothingToAdd,
     signal: new AbortController().signal,
   });
 }

@@ -1,3 +1,4 @@
+import { nothingToAdd } from "../remux/additions.ts";
 import { readdir, readlink, writeFile } from "node:fs/promises";
 import { join as joinPath } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
@@ -86,6 +87,7 @@ describe("an abort of a remux", () => {
       expectedS: null,
       maxBytes: 1e6,
       onWritten: () => {},
+      additions: nothingToAdd,
       signal: AbortSignal.abort("enough"),
     });
     await expect(stopped).rejects.toBe("enough");

@@ -2,6 +2,7 @@ import { createCipheriv } from "node:crypto";
 import { afterAll, describe, expect, it } from "vitest";
 import { remux } from "../../src/engines/native/output/remux.ts";
 import { type MediaChunk, readFileChunks } from "../../src/engines/native/sources/source-stream.ts";
+import { nothingToAdd } from "../remux/additions.ts";
 import type { Container } from "../../src/remux/sniff.ts";
 import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
 import { openEntry } from "../contracts/engine/harness.ts";
@@ -116,7 +117,7 @@ describe("a segment that is read from its file", () => {
     const target = `${harness.job.folder}/result`;
     const options = { audio: null, openAudio: null, audioOnly: false, expectedS: 6, maxBytes: 1e6 };
     const { signal } = new AbortController();
-    const done = remux({ main, target, onWritten: () => {}, signal, ...options });
+    const done = remux({ main, target, onWritten: () => {}, additions: nothingToAdd, signal, ...options });
     return { done, target, [Symbol.asyncDispose]: () => harness[Symbol.asyncDispose]() };
   }
 

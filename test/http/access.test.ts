@@ -89,6 +89,7 @@ async function readOperations() {
     ["POST", "/tasks"],
     ["HEAD", "/tasks/"],
     ["HEAD", "/tasks/{id}/file"],
+    ["HEAD", "/tasks/{id}/files/{name}"],
     ["HEAD", "/metrics"],
     ["OPTIONS", "/tasks/{id}"],
     ["PUT", "/tasks/"],
@@ -114,7 +115,7 @@ async function call({ app, callers }: Setting, operation: Operation, caller: Cal
   const isPost = path === "/tasks/" && method === "POST";
   const response = await app.inject({
     method,
-    url: path.replace("{id}", id) + (path === "/info" ? `?url=${pageUrl}` : ""),
+    url: path.replace("{id}", id).replace("{name}", "A%20film.mp4") + (path === "/info" ? `?url=${pageUrl}` : ""),
     // From an address of its own, so that no limit plays a part.
     remoteAddress: `198.51.${count >> 8}.${count++ & 255}`,
     headers: { ...callers[caller], ...(isPost && { "content-type": "application/json" }) },

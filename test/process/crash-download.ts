@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { layFiles, mediaPlaylist } from "../media/hls.ts";
 import { readRendition } from "../media/rendition.ts";
 import { hls, merge, resource, type Resources } from "../media/resources.ts";
-import { type Site, startSite } from "../media/site.ts";
+import { startSite } from "../media/site.ts";
 import { openTaskClient, type TaskClient } from "./download-client.ts";
 import { paddedFilm } from "./padded-film.ts";
 import { startService } from "./service.ts";
@@ -74,8 +74,12 @@ export async function crashDownload(options: {
   random: () => number;
 }): Promise<DownloadCrashReport> {
   const { dataDir, medium, kills, random } = options;
-  const right = await downloadOnce(join(dataDir, "undisturbed"), medium);
-  await using site = await startSite(medium.resources, medium);
+  // One site, as files name where they come from.
+  await using site = await startSite(medium.resources);
+  const right = await downloadOnce(join(dataDir, "undisturbed"), site.url(medium.entry));
+  site.bytesPerSecond = medium.bytesPerSecond;
+  const sentBefore = site.sent;
+  const sent = () => site.sent - sentBefore;
   const disturbed = join(dataDir, "disturbed");
   const total = [...medium.resources.values()].reduce((sum, { body }) => sum + body.length, 0);
   const report: DownloadCrashReport = {
@@ -106,14 +110,14 @@ export async function crashDownload(options: {
       await service.end("SIGTERM");
       break;
     }
-    const share = round === kills - 1 ? total - site.sent : (random() * total) / (kills + 1);
-    const target = site.sent + share;
+    const share = round === kills - 1 ? total - sent() : (random() * total) / (kills + 1);
+    const target = sent() + share;
     // A task whose worker dies twice without progress fails.
     const further = client.until(id, ({ progress }) => (progress?.downloaded_bytes ?? 0) > bytes);
     further.catch(() => {});
     const isRunning = await Promise.race([
       ended.then(() => false),
-      Promise.all([further, site.until(() => site.sent >= target)]).then(() => true),
+      Promise.all([further, site.until(() => sent() >= target)]).then(() => true),
     ]);
     bytes = (await client.get(id)).progress?.downloaded_bytes ?? bytes;
     await service.end("SIGKILL");
@@ -121,16 +125,15 @@ export async function crashDownload(options: {
     if (isRunning) report.kills += 1;
     report.halfFiles += hashesIn(join(disturbed, "files")).filter((each) => each !== right).length;
   }
-  report.sentShare = site.sent / total;
+  report.sentShare = sent() / total;
   return report;
 }
 
-async function downloadOnce(dataDir: string, medium: CrashMedium): Promise<string> {
-  await using site: Site = await startSite(medium.resources);
+async function downloadOnce(dataDir: string, url: string): Promise<string> {
   const service = await startService(environment(dataDir));
   try {
     const client = await openTaskClient(service.url);
-    const { file, error } = await client.ended((await client.post(site.url(medium.entry))).id);
+    const { file, error } = await client.ended((await client.post(url)).id);
     client.close();
     if (file === null) throw new Error(`the undisturbed download failed: ${error?.message}`);
     return file.sha256;

@@ -229,7 +229,7 @@ function failedFileOf({ id }: Plan): string {
 function kindOf(name: string, path: string): string {
   const place = path
     .slice(folder.length + 1)
-    .replace(/(?<=^(?:files|parts)\/)[^/]+/, "ID")
+    .replace(/(?<=^(?:files|others|parts)\/)[^/]+/, "ID")
     .replace(/(?:main|audio)(?:-\d+)?$/, "track");
   return `${name} ${place}`.trim();
 }

@@ -1,4 +1,4 @@
-import type { Additions } from "../../src/remux/additions.ts";
+import { type Additions, noAdditions } from "../../src/remux/additions.ts";
 import { run } from "./ts-media.ts";
 
 /** A picture of one green pixel. */
@@ -42,6 +42,9 @@ export const additions: Additions = {
   ],
 };
 
+/** What `remux` gets if there is nothing to add. */
+export const nothingToAdd = { bytes: () => 0, get: async () => noAdditions };
+
 export interface Probed {
   format: { duration: string; tags: Record<string, string> };
   streams: {
@@ -60,7 +63,10 @@ export function probeAll(path: string): Probed {
 
 /** Returns the cues of a subtitle track, as ffmpeg reads them, in SubRip. */
 export function cuesOf(path: string, track: number): string {
-  return run("ffmpeg", "-v", "error", "-i", path, "-map", `0:s:${track}`, "-f", "srt", "-").replaceAll("\r\n", "\n");
+  return run("ffmpeg", "-v", "error", "-copyts", "-i", path, "-map", `0:s:${track}`, "-f", "srt", "-").replaceAll(
+    "\r\n",
+    "\n",
+  );
 }
 
 /** Returns the hashes of all packets of video and audio. */

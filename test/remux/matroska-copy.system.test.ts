@@ -1,5 +1,6 @@
 import { closeSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { noAdditions } from "../../src/remux/additions.ts";
 import {
   chosenBlocks,
   type ChosenTracks,
@@ -30,7 +31,7 @@ function copy(...files: readonly ChosenTracks[]): string {
   const path = media.path("copy.webm");
   const fd = openSync(path, "w");
   try {
-    for (const _ of copyMatroska(files, fd, "webm"));
+    for (const _ of copyMatroska(files, { fd, docType: "webm", additions: noAdditions }));
   } finally {
     closeSync(fd);
   }
@@ -129,7 +130,14 @@ function lace(from: string, to: string): void {
   const bytes = readFileSync(media.path(from));
   const { entry } = file.tracks[0]!;
   const entries = [element(ids.trackEntry, bytes.subarray(entry.body, entry.end))];
-  const writer = new MatroskaWriter({ fd, docType: "matroska", timestampScale: 1_000_000, entries });
+  const writer = new MatroskaWriter({
+    fd,
+    docType: "matroska",
+    timestampScale: 1_000_000,
+    entries,
+    title: null,
+    others: [],
+  });
   const blocks = [...chosenBlocks(file)];
   for (let i = 0; i < blocks.length; i += 4) {
     const group = blocks.slice(i, i + 4);

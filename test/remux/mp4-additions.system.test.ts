@@ -101,6 +101,18 @@ describe.skipIf(!hasFfmpeg)("an MP4 with additions", () => {
     expect(cuesOf(path, 1)).toContain("Saída");
   });
 
+  it("has no chapter beside those that are given", () => {
+    const chapters = [
+      { startS: 0.5, endS: 1, title: "a" },
+      { startS: 2, endS: 3, title: "b" },
+    ];
+    const read = probeAll(make({ ...additions, chapters, subtitles: [] })).chapters;
+    expect(read.map(({ start_time, tags }) => [+start_time, tags.title])).toEqual([
+      [0.5, "a"],
+      [2, "b"],
+    ]);
+  });
+
   it("has chapters in a file of audio alone", () => {
     const path = make({ ...additions, subtitles: [] }, ["audio"]);
     expect(probeAll(path).chapters.map(({ tags }) => tags.title)).toEqual(["Anfang", "Ende – 終"]);

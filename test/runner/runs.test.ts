@@ -112,9 +112,16 @@ test("the engine gets the chosen formats, the folder and the limits", async () =
     formatOf("high", { height: 1080, acodec: "none", vcodec: "avc1" }),
     formatOf("sound", { vcodec: "none", acodec: "mp4a" }),
   ];
+  const poster = { url: "https://video.example.com/poster.jpg", width: null, height: null };
+  const described = {
+    uploader: "Someone",
+    uploaded_at: "2024-05-01",
+    description: "What it shows",
+    thumbnails: [poster, { ...poster, url: "nowhere" }],
+  };
   const jobs: unknown[] = [];
   const { runner, add, until } = createRunnerHarness({
-    resolver: createTestResolver(async (url) => pageOf(url, { formats })),
+    resolver: createTestResolver(async (url) => pageOf(url, { formats, ...described })),
     maxFileBytes: 1234,
     maxLiveS: 56,
     downloads: async (job) => {
@@ -131,6 +138,18 @@ test("the engine gets the chosen formats, the folder and the limits", async () =
       audio: formats[2],
       audioOnly: false,
       pageUrl: "https://video.example.com/watch",
+      description: {
+        tags: {
+          title: "A film",
+          artist: "Someone",
+          date: "2024-05-01",
+          description: "What it shows",
+          url: "https://video.example.com/watch",
+        },
+        chapters: [],
+        covers: ["https://video.example.com/poster.jpg"],
+      },
+      embed: "made",
       folder: expect.stringContaining(id),
       maxBytes: 1234,
       maxLiveS: 56,

@@ -8,6 +8,7 @@ import type { HttpClient } from "../../net/client.ts";
 import type { Download, DownloadContext, DownloadJob, EngineDeps, MediaInfo } from "../engine.ts";
 import { inspectFile, truncatedError } from "./inspect/inspect.ts";
 import { isWholeFile } from "./inspect/whole-file.ts";
+import { fetchAdditions } from "./output/additions.ts";
 import { assemble, type Assembled, type FileWork } from "./output/assemble.ts";
 import { findFileWarnings } from "./output/file-warnings.ts";
 import { createGradualFlush } from "./output/gradual-flush.ts";
@@ -33,7 +34,8 @@ export async function download(job: DownloadJob, context: WorkerDownloadContext)
       run.progress.startProcessing();
       const lengthWarnings = checkLengths(run);
       const file = await finishFile(run, assembled.path);
-      return { ...file, others: [], warnings: [...lengthWarnings, ...findWarnings(run, assembled, file)] };
+      const others = await run.additions.writeFiles();
+      return { ...file, others, warnings: [...lengthWarnings, ...findWarnings(run, assembled, file)] };
     } finally {
       await endRun(run);
     }
@@ -70,9 +72,23 @@ async function planRun(job: DownloadJob, context: WorkerDownloadContext) {
   const ahead = 2 * concurrentFragments;
   const fetcher = new SourceFetcher({ parts, progress, client, finish, signal, maxLiveS, ahead });
   const flush = createGradualFlush();
+  const additions = fetchAdditions(job, { client, signal });
   /** The parts are complete, but no media: a later run must not use them. */
   const arePartsUseless = false as boolean;
-  return { job, context, ending, signal, plan, partsFolder, parts, progress, fetcher, flush, arePartsUseless };
+  return {
+    job,
+    context,
+    ending,
+    signal,
+    plan,
+    partsFolder,
+    parts,
+    progress,
+    fetcher,
+    flush,
+    additions,
+    arePartsUseless,
+  };
 }
 
 async function checkFreeSpace(folder: string, bytes: number, minFreeBytes: number): Promise<void> {
@@ -86,13 +102,14 @@ async function checkFreeSpace(folder: string, bytes: number, minFreeBytes: numbe
 }
 
 async function fetchAndAssemble(run: DownloadRun): Promise<Assembled> {
-  const { job, plan, fetcher, flush, signal } = run;
+  const { job, plan, fetcher, flush, additions, signal } = run;
   return assemble(plan, {
     ...job,
     fetcher,
     inspect: (path) => inspect(run, path),
     withTimeLimit: (kind, paths, work) => withTimeLimit(run, kind, paths, work),
     onWritten: flush.onWritten,
+    additions,
     signal,
   });
 }

@@ -4,7 +4,9 @@ import { type NumberSource, numbersInFile } from "../mp4/read/number-source.ts";
 import { type Block, readBlocks } from "./blocks.ts";
 import { damagedMatroskaError, elementsIn, ids } from "./elements.ts";
 import { type MatroskaHeader, type MatroskaTrack, readHeader } from "./tracks.ts";
-import { element, MatroskaWriter, unsigned } from "./writer.ts";
+import { type Additions, boundAdditions } from "../additions.ts";
+import { describingElements, textBlock, textEntry } from "./additions.ts";
+import { element, MatroskaWriter, unsigned, type WrittenBlock } from "./writer.ts";
 
 /** A Matroska file that is open, and which of its tracks are read. */
 export interface ChosenTracks {
@@ -41,18 +43,19 @@ const stepBlocks = 256;
  * Copies tracks of Matroska files into one file, element by element: what they say of delay, padding, colour or language
  * is kept, whatever it is, and so are laces. The earliest first block gets the time 0. Each step copies a bounded part.
  *
- * @param fd The new file, open for writing.
  * @throws ServiceError `upstream_invalid` if a file is damaged; the file system's own errors.
  */
 export function* copyMatroska(
   files: readonly ChosenTracks[],
-  fd: number,
-  docType: "webm" | "matroska",
+  { fd, docType, additions }: CopyTarget,
 ): Generator<undefined, void> {
   const tracks = files.flatMap((file) => file.tracks.map((track) => ({ file, track })));
   const entries = tracks.map(({ file, track }, i) => copyEntry(file, track, i + 1));
   const { timestampScale } = files[0]!.header;
-  const writer = new MatroskaWriter({ fd, docType, timestampScale, entries });
+  const given = boundAdditions(additions, Infinity);
+  const texts = textBlocks(given, entries, timestampScale);
+  const others = describingElements(given, docType);
+  const writer = new MatroskaWriter({ fd, docType, timestampScale, entries, title: given.tags.title, others });
   const startTicks = Math.min(...files.map(firstTicks));
   const readers = files.map((file) => {
     const copies = file.tracks.map((track) => {
@@ -62,15 +65,37 @@ export function* copyMatroska(
     const blocks = chosenBlocks(file);
     return { copies: new Map(copies), blocks, next: blocks.next().value };
   });
+  let nextText = 0;
   for (let count = 1; ; count++) {
     const [reader] = readers.filter(({ next }) => next).toSorted((a, b) => a.next!.ticks - b.next!.ticks);
     if (!reader?.next) break;
+    for (; nextText < texts.length && texts[nextText]!.ticks <= reader.next.ticks - startTicks; nextText++) {
+      writer.add(texts[nextText]!);
+    }
     writer.add(reader.copies.get(reader.next.track)!.copy(reader.next));
     reader.next = reader.blocks.next().value;
     if (count % stepBlocks === 0) yield;
   }
   if (startTicks === Infinity) throw damagedMatroskaError("it has no media");
+  for (const block of texts.slice(nextText)) writer.add(block);
   writer.finish();
+}
+
+export interface CopyTarget {
+  /** The new file, open for writing. */
+  fd: number;
+  docType: "webm" | "matroska";
+  additions: Additions;
+}
+
+/** Adds the entries of the subtitles to `entries`; returns the blocks of all, in order. */
+function textBlocks({ subtitles }: Additions, entries: Uint8Array[], tickNs: number): WrittenBlock[] {
+  const firstForced = subtitles.findIndex(({ role }) => role === "forced");
+  const blocks = subtitles.flatMap((track, index) => {
+    const number = entries.push(textEntry(track, entries.length + 1, index === firstForced));
+    return track.cues.map((cue) => textBlock(cue, number, tickNs));
+  });
+  return blocks.toSorted((a, b) => a.ticks - b.ticks);
 }
 
 /** Yields the blocks of the chosen tracks, in order. @throws ServiceError as `readBlocks`. */

@@ -14,6 +14,10 @@ export interface MatroskaWriterOptions {
   timestampScale: number;
   /** TrackEntry elements; their tracks have the numbers from 1 on. */
   entries: readonly Uint8Array[];
+  /** Title of the Segment; `null`: none. */
+  title: string | null;
+  /** Further elements before the clusters: chapters, tags, attachments. */
+  others: readonly Uint8Array[];
 }
 
 export interface WrittenBlock {
@@ -103,25 +107,25 @@ export class MatroskaWriter {
 
   /** Writes what comes before the clusters, always as many bytes; returns how many. */
   #writeHead(cuesPosition: number): number {
-    const { fd, docType, timestampScale, entries } = this.#options;
+    const { fd, docType, timestampScale, entries, title, others } = this.#options;
     const duration = Buffer.alloc(8);
     duration.writeDoubleBE(this.#endTicks);
     const info = element(
       ids.info,
       element(ids.timestampScale, unsigned(timestampScale)),
       element(ids.duration, duration),
+      ...(title === null ? [] : [element(ids.title, text(title))]),
       element(ids.muxingApp, appName),
       element(ids.writingApp, appName),
     );
     const tracks = element(ids.tracks, ...entries);
-    const seekHeadBytes = seekHead([0, 0, 0]).length;
-    const found = [seekHeadBytes, seekHeadBytes + info.length, Math.max(0, cuesPosition - this.#start)];
+    const parts = [info, tracks, ...others];
+    const cues = { id: ids.cues, position: Math.max(0, cuesPosition - this.#start) };
     const head = Buffer.concat([
       fileHeader(docType),
       segmentHeader(Math.max(0, this.#position - this.#start)),
-      seekHead(found),
-      info,
-      tracks,
+      seekHead(parts, cues),
+      ...parts,
     ]);
     writeAt(fd, head, 0);
     return head.length;
@@ -145,14 +149,33 @@ function segmentHeader(bytes: number): Uint8Array {
   return Buffer.concat([idBytes(ids.segment), longSize(bytes)]);
 }
 
-/** @param positions Of Info, Tracks and Cues. */
-function seekHead(positions: readonly number[]): Uint8Array {
-  const seeks = [ids.info, ids.tracks, ids.cues].map((id, i) => {
-    const position = Buffer.alloc(8);
-    position.writeBigUInt64BE(BigInt(positions[i] ?? 0));
-    return element(ids.seek, element(ids.seekId, idBytes(id)), element(ids.seekPosition, position));
+interface SeekTarget {
+  id: number;
+  /** From the start of the Segment's content. */
+  position: number;
+}
+
+/** Returns a SeekHead to the elements that follow it, and to `last`; always as long for as many of them. */
+function seekHead(parts: readonly Uint8Array[], last: SeekTarget): Uint8Array {
+  const entryBytes = seek(last).length;
+  let position = element(ids.seekHead, new Uint8Array(entryBytes * (parts.length + 1))).length;
+  const targets = parts.map((part) => {
+    const target = { id: idOf(part), position };
+    position += part.length;
+    return target;
   });
-  return element(ids.seekHead, ...seeks);
+  return element(ids.seekHead, ...[...targets, last].map(seek));
+}
+
+function seek({ id, position }: SeekTarget): Uint8Array {
+  const bytes = Buffer.alloc(8);
+  bytes.writeBigUInt64BE(BigInt(position));
+  return element(ids.seek, element(ids.seekId, idBytes(id)), element(ids.seekPosition, bytes));
+}
+
+/** All elements that are sought have ids of four bytes. */
+function idOf(part: Uint8Array): number {
+  return Buffer.from(part.buffer, part.byteOffset, 4).readUInt32BE();
 }
 
 /** Returns an element (RFC 8794 §5). */
@@ -161,8 +184,11 @@ export function element(id: number, ...parts: readonly Uint8Array[]): Uint8Array
   return Buffer.concat([idBytes(id), bytes < 0x7f ? Buffer.from([0x80 | bytes]) : longSize(bytes), ...parts]);
 }
 
+/** Returns the content of a text. */
+export const text = (value: string): Uint8Array => Buffer.from(value);
+
 /** Returns the content of an unsigned integer. */
-export function unsigned(value: number): Uint8Array {
+export function unsigned(value: number | bigint): Uint8Array {
   const bytes = Buffer.alloc(8);
   bytes.writeBigUInt64BE(BigInt(value));
   const first = bytes.findIndex((byte) => byte !== 0);

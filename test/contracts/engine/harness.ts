@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Download, DownloadJob, DownloadProgress, Engine } from "../../../src/engines/engine.ts";
 import { createHttpClient } from "../../../src/net/http/http-client.ts";
+import { noAdditions } from "../../../src/remux/additions.ts";
 import type { Format } from "../../../src/model/page-info.ts";
 import { createPageResolver } from "../../../src/resolvers/page/page-resolver.ts";
 import { formatOf } from "../../formats.ts";
@@ -72,7 +73,9 @@ async function prepare(
   const folder = join(root, "parts");
   await mkdir(folder);
   const pageUrl = site.url("watch");
-  const job = { ...formats, pageUrl, audioOnly: false, folder, maxBytes: 1e8, maxLiveS: 60 };
+  const { tags, chapters } = noAdditions;
+  const about = { description: { tags, chapters, covers: [] }, embed: "made" } as const;
+  const job = { ...formats, ...about, pageUrl, audioOnly: false, folder, maxBytes: 1e8, maxLiveS: 60 };
   const progress: DownloadProgress[] = [];
   const waiting = new Set<() => void>();
   return {

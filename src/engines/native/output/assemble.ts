@@ -8,7 +8,7 @@ import type { DownloadJob, MediaInfo } from "../../engine.ts";
 import type { SourceFetcher } from "../sources/fetch-sources.ts";
 import { mergeFiles } from "./merge.ts";
 import { sourceDuration, type Plan } from "../sources/plan.ts";
-import { isRemuxable, remux, type RemuxOptions, type Written } from "./remux.ts";
+import { isRemuxable, type PendingAdditions, remux, type RemuxOptions, type Written } from "./remux.ts";
 import { checkAbsent, openFileStream, type SourceStream } from "../sources/source-stream.ts";
 
 /** Work on complete files, whose time is limited by their size. */
@@ -25,6 +25,7 @@ export interface AssembleOptions extends Pick<DownloadJob, "audioOnly" | "folder
   /** Does work on the files at `paths` under a time limit that depends on their size. */
   withTimeLimit: <T>(kind: FileWork["kind"], paths: string[], work: () => Promise<T>) => Promise<T>;
   onWritten: RemuxOptions["onWritten"];
+  additions: PendingAdditions;
   signal: AbortSignal;
 }
 
@@ -43,7 +44,7 @@ export interface Assembled {
  * @throws ServiceError of `fetcher`, `inspect`, `remux` and `mergeFiles`
  */
 export async function assemble(plan: Plan, options: AssembleOptions): Promise<Assembled> {
-  const { fetcher, folder, audioOnly, maxBytes, inspect, withTimeLimit, onWritten, signal } = options;
+  const { fetcher, folder, audioOnly, maxBytes, inspect, withTimeLimit, onWritten, additions, signal } = options;
   // An earlier run may have made them of other sources.
   for (const name of ["result", "merged", "main.whole", "audio.whole"]) await rm(join(folder, name), { force: true });
   const { main: mainSource, audio: audioSource, isAudioOptional } = plan;
@@ -57,7 +58,7 @@ export async function assemble(plan: Plan, options: AssembleOptions): Promise<As
     fetcher.openStream(mainSource),
     isAudioOptional ? null : (openAudio?.() ?? null),
   ]);
-  const common = { audioOnly, target, maxBytes, onWritten, signal };
+  const common = { audioOnly, target, maxBytes, onWritten, additions, signal };
   if (isRemuxable(main) && (audio === null || isRemuxable(audio))) {
     const expectedS = sourceDuration(mainSource);
     const written = await remux({ ...common, main, audio, openAudio, expectedS });
@@ -69,8 +70,9 @@ export async function assemble(plan: Plan, options: AssembleOptions): Promise<As
   const merged = join(folder, "merged");
   const inputs = [mainPath, audioPath].filter((path) => path !== null);
   const paths = { main: mainPath, audio: audioPath, target: merged };
+  const added = await additions.get();
   const { isMp4, details, warnings } = await withTimeLimit("merge", inputs, () =>
-    mergeFiles({ ...paths, isAudioOptional, audioOnly, signal }),
+    mergeFiles({ ...paths, isAudioOptional, audioOnly, additions: added, signal }),
   );
   if (!isMp4) return { path: merged, written: null, warnings };
   // Remuxing puts the index of an MP4 in front.

@@ -2,7 +2,16 @@ import { ftruncateSync } from "node:fs";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { InputTrack } from "mediabunny";
 import { isUpstreamError } from "../../../model/errors.ts";
-import { type ChosenTracks, copyMatroska, hasPadding, isCopiable, selectTracks } from "../../../remux/matroska/copy.ts";
+import type { Additions } from "../../../remux/additions.ts";
+import { openFile } from "../../../remux/open-file.ts";
+import {
+  type ChosenTracks,
+  copyMatroska,
+  type CopyTarget,
+  hasPadding,
+  isCopiable,
+  selectTracks,
+} from "../../../remux/matroska/copy.ts";
 import type { TrackDetails } from "../../../remux/track-details.ts";
 import type { LocalInput } from "../inspect/local-input.ts";
 
@@ -39,21 +48,36 @@ export function detailsOf({ tracks }: ChosenTracks): TrackDetails[] {
 export async function copyElements(
   sources: readonly ChosenTracks[],
   chosen: readonly InputTrack[],
-  { isWebm, fd, signal }: { isWebm: boolean; fd: number; signal: AbortSignal },
+  { isWebm, fd, additions, signal }: { isWebm: boolean; fd: number; additions: Additions; signal: AbortSignal },
 ): Promise<boolean> {
   const found = sources.flatMap(({ tracks }) => tracks);
   if (found.length < chosen.length || !isCopiable(sources)) return false;
   try {
     const isPadded = () => found.every(({ kind }) => kind === "audio") && sources.some(hasPadding);
     if (!isWebm && !isPadded()) return false;
-    for (const _ of copyMatroska(sources, fd, isWebm ? "webm" : "matroska")) {
-      signal.throwIfAborted();
-      await nextTurn();
-    }
+    await copyAll(sources, { fd, docType: isWebm ? "webm" : "matroska", additions }, signal);
     return true;
   } catch (error) {
     if (!isUpstreamError(error)) throw error;
     ftruncateSync(fd);
     return false;
+  }
+}
+
+/** Copies a WebM file as it is, with additions. @throws ServiceError as `copyMatroska`. */
+export async function addToWebm(path: string, fd: number, additions: Additions, signal: AbortSignal): Promise<void> {
+  using file = openFile(path);
+  const { header } = selectTracks(file.fd, [])!;
+  const source = selectTracks(
+    file.fd,
+    header.tracks.map(({ number }) => number),
+  )!;
+  await copyAll([source], { fd, docType: "webm", additions }, signal);
+}
+
+async function copyAll(sources: readonly ChosenTracks[], target: CopyTarget, signal: AbortSignal): Promise<void> {
+  for (const _ of copyMatroska(sources, target)) {
+    signal.throwIfAborted();
+    await nextTurn();
   }
 }

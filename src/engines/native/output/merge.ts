@@ -1,4 +1,4 @@
-import { type FileHandle, open } from "node:fs/promises";
+import { type FileHandle, open, rm } from "node:fs/promises";
 import {
   Conversion,
   type Input,
@@ -16,7 +16,8 @@ import { ServiceError } from "../../../model/errors.ts";
 import { describeMedia } from "../inspect/describe.ts";
 import { type LocalInput, openLocalInput } from "../inspect/local-input.ts";
 import { writeAll } from "../parts/disk-writes.ts";
-import { copyElements, detailsOf, matroskaSources } from "./copy-matroska.ts";
+import { type Additions, noAdditions } from "../../../remux/additions.ts";
+import { addToWebm, copyElements, detailsOf, matroskaSources } from "./copy-matroska.ts";
 import { leftTracks } from "./file-warnings.ts";
 import { shortestGapS } from "./track-stats.ts";
 
@@ -28,6 +29,8 @@ export interface MergeOptions {
   audioOnly: boolean;
   /** Path of the result. */
   target: string;
+  /** For WebM and Matroska. */
+  additions: Additions;
   signal: AbortSignal;
 }
 
@@ -48,13 +51,15 @@ export async function mergeFiles(options: MergeOptions) {
     const chosen = await chooseTracks(inputs, options);
     const codecs = await Promise.all(chosen.map((track) => track.getCodec()));
     const isWebm = codecs.every((codec) => webmCodecs.has(codec));
-    await using file = await open(options.target, "w");
+    const { additions, signal, target } = options;
+    await using file = await open(target, "w");
     const sources = matroskaSources(files, chosen);
-    const isCopied = await copyElements(sources, chosen, { isWebm, fd: file.fd, signal: options.signal });
-    if (!isCopied) {
+    const isCopied = await copyElements(sources, chosen, { isWebm, fd: file.fd, additions, signal });
+    const hasToAdd = isWebm && additions !== noAdditions;
+    if (!isCopied && hasToAdd) await writeWebm(files, chosen, file, options);
+    else if (!isCopied) {
       const format = isWebm ? new WebMOutputFormat() : new Mp4OutputFormat({ fastStart: "fragmented" });
-      const output = new Output({ format, target: createFileTarget(file) });
-      await write(files, chosen, output, options.signal);
+      await write(files, chosen, new Output({ format, target: createFileTarget(file) }), signal);
     }
     const warnings = [...(await checkMerged(chosen, options.target)), ...(await checkLeft(chosen))];
     return { isMp4: !isWebm && !isCopied, details: sources.flatMap(detailsOf), warnings };
@@ -65,6 +70,30 @@ export async function mergeFiles(options: MergeOptions) {
     const named = await describeMedia([options.main, options.audio]);
     const message = `${named} cannot be put into MP4 or WebM`;
     throw new ServiceError("format_unavailable", message, { cause });
+  }
+}
+
+/** mediabunny writes the media; what is added to them needs a copy. */
+async function writeWebm(
+  files: readonly LocalInput[],
+  chosen: readonly InputTrack[],
+  file: FileHandle,
+  { target, additions, signal }: MergeOptions,
+): Promise<void> {
+  const path = `${target}.webm`;
+  try {
+    {
+      await using plain = await open(path, "w");
+      await write(
+        files,
+        chosen,
+        new Output({ format: new WebMOutputFormat(), target: createFileTarget(plain) }),
+        signal,
+      );
+    }
+    await addToWebm(path, file.fd, additions, signal);
+  } finally {
+    await rm(path, { force: true });
   }
 }
 

@@ -3,6 +3,7 @@ import { ServiceError } from "../../../model/errors.ts";
 import { checkAbsent, type SourceStream } from "../sources/source-stream.ts";
 import type { SourceName } from "../sources/plan.ts";
 import { CountingSink, type TrackStats } from "./track-stats.ts";
+import type { Additions } from "../../../remux/additions.ts";
 import { createMp4Demuxer } from "../../../remux/mp4/read/demuxer.ts";
 import { openMp4Writer } from "../../../remux/mp4/write/writer.ts";
 import { createMpegTsDemuxer } from "../../../remux/mpeg-ts/demuxer.ts";
@@ -27,9 +28,19 @@ export interface RemuxOptions {
   expectedS: number | null;
   /** Limit of the file, bytes. */
   maxBytes: number;
+  /** Returns what to add to the media, and before that how many bytes of it are likely. */
+  additions: PendingAdditions;
   /** What else is known of the tracks of `main`, which is an MP4 of this program. */
   details?: readonly TrackDetails[];
   signal: AbortSignal;
+}
+
+/** Additions that are being fetched while the media are. */
+export interface PendingAdditions {
+  /** How many bytes they have, as far as that is known. */
+  bytes(): number;
+  /** Resolves once all were fetched, or cannot be. @throws the signal's reason if the download is aborted. */
+  get(): Promise<Additions>;
 }
 
 /** What was written into a file. */
@@ -63,7 +74,7 @@ export function isRemuxable({ container }: SourceStream): boolean {
  */
 export async function remux(options: RemuxOptions): Promise<Written> {
   const { main, audio, openAudio, audioOnly, target, expectedS, maxBytes, onWritten, signal } = options;
-  const writer = openMp4Writer({ path: target, expectedS, maxBytes });
+  const writer = openMp4Writer({ path: target, expectedS, maxBytes, additionBytes: () => options.additions.bytes() });
   const timelines = createTimelines();
   const sink = options.details === undefined ? writer : withDetails(writer, options.details);
   const start = (stream: SourceStream, kinds: readonly TrackKind[]) =>
@@ -91,7 +102,7 @@ export async function remux(options: RemuxOptions): Promise<Written> {
       throw new ServiceError("format_unavailable", "the downloaded media has no audio");
     }
     await writer.settle();
-    writer.finish();
+    writer.finish(await options.additions.get());
     const sum = (kind: TrackKind) => sessions.reduce((all, { counts }) => all + counts.drops[kind], 0);
     const tracks = sessions.flatMap((session) => session.tracks());
     const left = sessions.reduce((all, { counts }) => all + counts.left, 0);

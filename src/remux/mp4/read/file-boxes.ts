@@ -1,7 +1,7 @@
 import { readSync } from "node:fs";
 import { ServiceError } from "../../../model/errors.ts";
 import { openFile } from "../../open-file.ts";
-import { type Box, boxesIn, damagedError, getChild, readBoxHeader, viewOf } from "../boxes.ts";
+import { type Box, boxesIn, damagedError, getChild, readBoxHeader, typeAt, viewOf } from "../boxes.ts";
 
 /**
  * Returns whether the MP4 file at `path` is complete: its top-level boxes end where the file ends, and an
@@ -35,7 +35,7 @@ export function listsItsFragments(path: string): boolean {
 }
 
 /**
- * Returns how many samples each track has by the index of an MP4 file that is not fragmented (`stsz`,
+ * Returns how many samples each track of video or audio has by the index of an MP4 file that is not fragmented (`stsz`,
  * ISO/IEC 14496-12 §8.7.3), in the order of its tracks. Reads only the index.
  * @throws ServiceError `upstream_invalid` if it has none; the file system's own errors.
  */
@@ -46,12 +46,16 @@ export function countSamples(path: string): number[] {
   const view = viewOf(readFully(file.fd, Buffer.allocUnsafe(moov.end - moov.body), moov.body));
   return [...boxesIn(view, 0, view.byteLength)]
     .filter(({ type }) => type === "trak")
-    .map((trak) => {
+    .map((trak) => getChild(view, trak, "mdia"))
+    .filter((media) => mediaHandlers.has(typeAt(view, getChild(view, media, "hdlr").body + 8)))
+    .map((media) => {
       const nested = (box: Box, type: string) => getChild(view, box, type);
-      const stsz = ["mdia", "minf", "stbl", "stsz"].reduce(nested, trak);
+      const stsz = ["minf", "stbl", "stsz"].reduce(nested, media);
       return view.getUint32(stsz.body + 8);
     });
 }
+
+const mediaHandlers: ReadonlySet<string> = new Set(["vide", "soun"]);
 
 /** A day of one-second fragments of four boxes each is 345,600. */
 const maxBoxes = 1 << 19;

@@ -118,12 +118,15 @@ function textTrackBox(
   { width, height }: TrackIndex["format"],
 ): Uint8Array {
   const isSubtitles = text.handler === "sbtl";
-  const ticks = Math.round((text.durationMs / textTimescale) * movieTimescale);
+  const [startTicks, ticks] = [text.startMs, text.durationMs].map((ms) => Math.round((ms * movieTimescale) / 1000)) as [
+    number,
+    number,
+  ];
   const header = headerBox(
     "tkhd",
     text.isEnabled ? enabled : inMovie,
     u32(id, 0),
-    ticks,
+    startTicks + ticks,
     new Uint8Array(8),
     u16(0, isSubtitles ? subtitleGroup : 0, 0, 0),
     matrixField(unityMatrix),
@@ -151,7 +154,8 @@ function textTrackBox(
     },
     data,
   );
-  return box("trak", header, media);
+  const edits = startTicks === 0 ? [] : [editBox([emptyEdit(startTicks), shownEdit(ticks, 0)])];
+  return box("trak", header, ...edits, media);
 }
 
 /** Returns a `gmhd` box (QuickTime File Format, "Base Media Information Header Atoms"). */
@@ -169,12 +173,24 @@ function editList({ track, parts }: MovieTrack): Uint8Array[] {
   const edits = parts.flatMap(({ start, end, mediaTicks }) => {
     const gap = start - at;
     at = end;
-    const empty = { duration: gap, mediaTime: Buffer.alloc(8, 0xff) };
-    const shown = { duration: end - start, mediaTime: u64(mediaTicks) };
-    return gap > 0 ? [empty, shown] : [shown];
+    const shown = shownEdit(end - start, mediaTicks);
+    return gap > 0 ? [emptyEdit(gap), shown] : [shown];
   });
+  return [editBox(edits)];
+}
+
+interface EditEntry {
+  /** In ticks of the movie. */
+  duration: number;
+  mediaTime: Uint8Array;
+}
+
+const emptyEdit = (duration: number): EditEntry => ({ duration, mediaTime: Buffer.alloc(8, 0xff) });
+const shownEdit = (duration: number, mediaTicks: number): EditEntry => ({ duration, mediaTime: u64(mediaTicks) });
+
+function editBox(edits: readonly EditEntry[]): Uint8Array {
   const entries = edits.map(({ duration, mediaTime }) => Buffer.concat([u64(duration), mediaTime, u32(0x10000)]));
-  return [box("edts", fullBox("elst", 1, 0, u32(edits.length), Buffer.concat(entries)))];
+  return box("edts", fullBox("elst", 1, 0, u32(edits.length), Buffer.concat(entries)));
 }
 
 function mediaOf(track: TrackIndex): MediaDescription {

@@ -13,8 +13,11 @@ export interface TextIndex {
   /** Of the media data; all samples are one after the other. */
   offset: number;
   sizes: Uint32Array;
-  /** Counts and durations in turn (`stts`), in milliseconds from the start of the presentation on. */
+  /** When the first sample is presented, milliseconds. */
+  startMs: number;
+  /** Counts and durations in turn (`stts`), milliseconds. */
   durations: Uint32Array;
+  /** Of all samples. */
   durationMs: number;
 }
 
@@ -47,19 +50,24 @@ export function writeSubtitles(
     sample: tx3gSample(texts),
   }));
   const sampleEntry = textEntry("tx3g", role === "forced" ? allForced : 0);
-  return { handler: "sbtl", language, name, isEnabled, sampleEntry, ...writeSamples(intervals, append, durationS) };
+  const samples = withoutGaps(intervals, toMs(durationS));
+  return { handler: "sbtl", language, name, isEnabled, sampleEntry, startMs: 0, ...writeSamples(samples, append) };
 }
 
-/** Writes a track of chapters, as QuickTime has it (QuickTime File Format, "Chapter Lists"). */
-export function writeChapters(chapters: readonly Chapter[], { append, durationS }: TextOutput): TextIndex {
-  const intervals = chapters.map(({ startS, endS, title }) => {
+/**
+ * Writes a track of chapters, as QuickTime has it (QuickTime File Format, "Chapter Lists"). Each lasts until the next one:
+ * an empty sample would be a chapter without title.
+ */
+export function writeChapters(chapters: readonly Chapter[], { append }: TextOutput): TextIndex {
+  const samples = chapters.map(({ startS, endS, title }, index) => {
     const text = Buffer.from(title);
+    const ms = toMs(chapters[index + 1]?.startS ?? endS) - toMs(startS);
     // The encoding is UTF-8.
-    const sample = Buffer.concat([u16(text.length), text, box("encd", u32(0x100))]);
-    return { startMs: toMs(startS), endMs: toMs(endS), sample };
+    return { ms, bytes: Buffer.concat([u16(text.length), text, box("encd", u32(0x100))]) };
   });
   const common = { language: null, name: "", isEnabled: false, sampleEntry: textEntry("text", 1) };
-  return { handler: "text", ...common, ...writeSamples(intervals, append, durationS) };
+  const startMs = toMs(chapters[0]?.startS ?? 0);
+  return { handler: "text", ...common, startMs, ...writeSamples(samples, append) };
 }
 
 const toMs = (seconds: number): number => Math.round(seconds * textTimescale);
@@ -99,24 +107,30 @@ function joinedCues(cues: readonly Cue[]): JoinedCues[] {
   return joined;
 }
 
-/** Fills what is between the intervals, and from the last to the end, with empty samples. */
-function writeSamples(intervals: readonly Interval[], append: TextOutput["append"], durationS: number) {
-  const samples: { ms: number; bytes: Uint8Array }[] = [];
+interface TextSample {
+  ms: number;
+  bytes: Uint8Array;
+}
+
+/** Returns the samples of the intervals; what is between them, and after the last, are empty samples. */
+function withoutGaps(intervals: readonly Interval[], endMs: number): TextSample[] {
+  const samples: TextSample[] = [];
   let at = 0;
-  for (const { startMs, endMs, sample } of intervals) {
-    const start = Math.max(at, startMs);
-    if (endMs <= start) continue;
-    if (start > at) samples.push({ ms: start - at, bytes: u16(0) });
-    samples.push({ ms: endMs - start, bytes: sample });
-    at = endMs;
+  for (const { startMs, endMs: end, sample } of intervals) {
+    if (startMs > at) samples.push({ ms: startMs - at, bytes: u16(0) });
+    samples.push({ ms: end - startMs, bytes: sample });
+    at = end;
   }
-  const endMs = toMs(durationS);
   if (at > 0 && endMs > at) samples.push({ ms: endMs - at, bytes: u16(0) });
+  return samples;
+}
+
+function writeSamples(samples: readonly TextSample[], append: TextOutput["append"]) {
   return {
     offset: append(Buffer.concat(samples.map(({ bytes }) => bytes))),
     sizes: Uint32Array.from(samples, ({ bytes }) => bytes.length),
     durations: Uint32Array.from(samples.flatMap(({ ms }) => [1, ms])),
-    durationMs: Math.max(at, endMs),
+    durationMs: samples.reduce((sum, { ms }) => sum + ms, 0),
   };
 }
 

@@ -1,8 +1,8 @@
-import type { DownloadJob } from "../engines/engine.ts";
-import { ServiceError } from "../model/errors.ts";
-import { bestAudio, byQuality, createAudioFinder, hasAudio, hasVideo, isMuxable } from "../model/format-ranking.ts";
-import type { Format, PageInfo } from "../model/page-info.ts";
-import type { Task, TaskOptions } from "../model/task.ts";
+import type { DownloadJob } from "../../engines/engine.ts";
+import { ServiceError } from "../../model/errors.ts";
+import { bestAudio, byQuality, createAudioFinder, hasAudio, hasVideo, isMuxable } from "../../model/format-ranking.ts";
+import type { Format, PageInfo } from "../../model/page-info.ts";
+import type { Task, TaskOptions } from "../../model/task.ts";
 
 /** What the engine downloads. */
 export type FormatChoice = Pick<DownloadJob, "format" | "audio" | "audioOnly">;

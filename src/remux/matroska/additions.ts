@@ -1,0 +1,94 @@
+import type { Additions, Chapter, Cover, Cue, Tags, TextTrack } from "../additions.ts";
+import { iso639Of } from "../language.ts";
+import { ids } from "./elements.ts";
+import { element, text, unsigned, type WrittenBlock } from "./writer.ts";
+
+/** TrackType (RFC 9559 §5.1.4.1.3). */
+const subtitleType = 17;
+
+/** Returns the entry of a track of subtitles. WebM has WebVTT in a form of its own. */
+export function textEntry(track: TextTrack, number: number, isDefault: boolean): Uint8Array {
+  const { language, name, role } = track;
+  return element(
+    ids.trackEntry,
+    element(ids.trackNumber, unsigned(number)),
+    element(ids.trackUid, unsigned(number)),
+    element(ids.trackType, unsigned(subtitleType)),
+    element(ids.flagDefault, unsigned(Number(isDefault))),
+    element(ids.flagForced, unsigned(Number(role === "forced"))),
+    ...(role === "captions" ? [element(ids.flagHearingImpaired, unsigned(1))] : []),
+    element(ids.flagLacing, unsigned(0)),
+    element(ids.codecId, text(role === "captions" ? "D_WEBVTT/CAPTIONS" : "D_WEBVTT/SUBTITLES")),
+    element(ids.language, text(iso639Of(language))),
+    ...(language === null ? [] : [element(ids.languageBcp47, text(language))]),
+    ...(name === "" ? [] : [element(ids.name, text(name))]),
+  );
+}
+
+/** Returns the block of a cue: identifier, settings and payload, each after a line break (WebM, "WebVTT in WebM"). */
+export function textBlock(cue: Cue, track: number, tickNs: number): WrittenBlock {
+  const toTicks = (seconds: number) => Math.round((seconds * 1e9) / tickNs);
+  const [ticks, endTicks] = [toTicks(cue.startS), toTicks(cue.endS)];
+  return {
+    track,
+    ticks,
+    endTicks,
+    isKey: true,
+    flags: 0,
+    payload: text(`\n${cue.settings}\n${cue.text}`),
+    others: element(ids.blockDuration, unsigned(endTicks - ticks)),
+  };
+}
+
+/** Returns the elements of the Segment that tell of chapters, tags and, not in WebM, the cover. */
+export function describingElements({ chapters, tags, cover }: Additions, docType: "webm" | "matroska"): Uint8Array[] {
+  const isMatroska = docType === "matroska";
+  return [
+    ...chapterElements(chapters),
+    ...tagElements(tags),
+    ...(cover !== null && isMatroska ? [attachment(cover)] : []),
+  ];
+}
+
+const toNs = (seconds: number): bigint => BigInt(Math.round(seconds * 1e9));
+
+function chapterElements(chapters: readonly Chapter[]): Uint8Array[] {
+  if (chapters.length === 0) return [];
+  const atoms = chapters.map(({ startS, endS, title }, index) =>
+    element(
+      ids.chapterAtom,
+      element(ids.chapterUid, unsigned(index + 1)),
+      element(ids.chapterTimeStart, unsigned(toNs(startS))),
+      ...(Number.isFinite(endS) ? [element(ids.chapterTimeEnd, unsigned(toNs(endS)))] : []),
+      element(ids.chapterDisplay, element(ids.chapterString, text(title)), element(ids.chapterLanguage, text("und"))),
+    ),
+  );
+  const flags = element(ids.editionFlagDefault, unsigned(1));
+  return [element(ids.chapters, element(ids.editionEntry, element(ids.editionUid, unsigned(1)), flags, ...atoms))];
+}
+
+/** Of the whole Segment (RFC 9559 §5.1.8, Matroska Media Container Tag Specifications), whose title is in its Info. */
+function tagElements({ artist, date, description, url }: Tags): Uint8Array[] {
+  const values = { ARTIST: artist, DATE_RELEASED: date, DESCRIPTION: description, URL: url };
+  const simple = Object.entries(values).flatMap(([name, value]) =>
+    value === null
+      ? []
+      : [element(ids.simpleTag, element(ids.tagName, text(name)), element(ids.tagString, text(value)))],
+  );
+  return simple.length === 0 ? [] : [element(ids.tags, element(ids.tag, element(ids.targets), ...simple))];
+}
+
+/** Players show the attachment of this name as the cover. */
+function attachment({ mimeType, data }: Cover): Uint8Array {
+  const name = mimeType === "image/png" ? "cover.png" : "cover.jpg";
+  return element(
+    ids.attachments,
+    element(
+      ids.attachedFile,
+      element(ids.fileName, text(name)),
+      element(ids.fileMediaType, text(mimeType)),
+      element(ids.fileUid, unsigned(1)),
+      element(ids.fileData, data),
+    ),
+  );
+}

@@ -1,0 +1,91 @@
+import { readFile } from "node:fs/promises";
+import { describe, expect, it } from "vitest";
+import type { MediaDescription } from "../../../src/engines/engine.ts";
+import { readExhibits } from "../../media/media-fixtures.ts";
+import { hasFfmpeg } from "../../media/probe.ts";
+import { resource } from "../../media/resources.ts";
+import { additions, png, probeAll } from "../../remux/additions.ts";
+import { type EngineHarness, type OpenEngine, openFixture } from "./harness.ts";
+
+const made = ["HLS in MPEG-TS with B-frames", "HLS in fMP4 with both tracks in one", "DASH in WebM"];
+
+/** What a page says of the media, in the file and beside it. */
+export function describeAdditions(open: OpenEngine): void {
+  async function openNamed(name: string): Promise<EngineHarness> {
+    const harness = await openFixture(open, readExhibits().get(name)!);
+    harness.site.resources.set("poster.png", resource("image/png", png));
+    harness.site.resources.set("poster.webp", resource("image/webp", Buffer.from("RIFF\0\0\0\0WEBPVP8 ")));
+    return harness;
+  }
+  const describing = ({ site }: EngineHarness, ...covers: string[]): MediaDescription => ({
+    tags: additions.tags,
+    chapters: additions.chapters,
+    covers: covers.map((cover) => site.url(cover)),
+  });
+  const picturesIn = (path: string) =>
+    probeAll(path).streams.filter(({ disposition }) => disposition["attached_pic"] === 1).length;
+
+  describe.skipIf(!hasFfmpeg).concurrent("writes what the page says", () => {
+    it.each(made)("into a file that is made: %s", async (name) => {
+      await using harness = await openNamed(name);
+      const { path, ext, others, warnings } = await harness.download({
+        description: describing(harness, "poster.png"),
+      });
+      const { format, chapters } = probeAll(path);
+      expect(format.tags["title"]).toBe(additions.tags.title);
+      expect(format.tags[ext === "webm" ? "ARTIST" : "artist"]).toBe(additions.tags.artist);
+      expect(chapters.map(({ tags }) => tags.title)).toEqual(additions.chapters.map(({ title }) => title));
+      expect(picturesIn(path)).toBe(ext === "webm" ? 0 : 1);
+      expect(others).toMatchObject([{ kind: "cover", ext: "png", mime_type: "image/png", size: png.length }]);
+      expect(await readFile(others[0]!.path)).toEqual(png);
+      expect(warnings).toEqual([]);
+    });
+
+    it("not into a file that is kept as published, which has a picture beside it", async () => {
+      await using harness = await openNamed("an MP4 with its index in front");
+      const published = (await harness.download()).sha256;
+      const { sha256, others } = await harness.download({ description: describing(harness, "poster.png") });
+      expect(sha256).toBe(published);
+      expect(others).toHaveLength(1);
+    });
+
+    it("nowhere if nothing is to be embedded", async () => {
+      await using harness = await openNamed(made[0]!);
+      const plain = (await harness.download()).sha256;
+      const { sha256, others } = await harness.download({
+        description: describing(harness, "poster.png"),
+        embed: "none",
+      });
+      expect(sha256).toBe(plain);
+      expect(others).toHaveLength(1);
+    });
+  });
+
+  describe.concurrent("takes as picture", () => {
+    it("the first one that is a JPEG or PNG by its bytes", async () => {
+      await using harness = await openNamed(made[0]!);
+      const { others } = await harness.download({
+        description: describing(harness, "nothing.png", "poster.webp", "poster.png"),
+      });
+      expect(others).toMatchObject([{ ext: "png" }]);
+    });
+
+    it("none if none can be had, and the media are complete", async () => {
+      await using harness = await openNamed(made[0]!);
+      harness.site.answer("endless.png", (response) => {
+        response.writeHead(200, { "content-type": "image/png" }).write(png.subarray(0, 20));
+      });
+      const { others, warnings } = await harness.download({
+        description: describing(harness, "poster.webp", "endless.png"),
+      });
+      expect([others, warnings]).toEqual([[], []]);
+    });
+
+    it("none from a network that is blocked", async () => {
+      await using harness = await openNamed(made[0]!);
+      const covers = ["http://127.0.0.2/poster.png", "http://[::1]/poster.png", "file:///etc/passwd"];
+      const { others } = await harness.download({ description: { ...describing(harness), covers } });
+      expect(others).toEqual([]);
+    });
+  });
+}
