@@ -5,7 +5,7 @@ import { maxFormats } from "./manifest.ts";
 const maxUrlsLength = 1024 * 1024;
 
 /**
- * Collects subtitles by language (`und` if unknown), each URL once per language, at most 2,000 with 1 Mi
+ * Collects subtitles by language (`und` if unknown), each URL (of segments, each track) once per language, at most 2,000 with 1 Mi
  * characters of URLs.
  */
 export function createSubtitles() {
@@ -19,7 +19,8 @@ export function createSubtitles() {
       size += 1;
       const tag = language ?? "und";
       const known = byLanguage.get(tag) ?? new Map<string, Subtitle>();
-      if (!known.has(subtitle.url)) known.set(subtitle.url, subtitle);
+      const key = `${subtitle.url} ${subtitle.format_id ?? ""}`;
+      if (!known.has(key)) known.set(key, subtitle);
       byLanguage.set(tag, known);
     },
     record(): PageInfo["subtitles"] {

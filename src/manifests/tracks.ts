@@ -1,4 +1,4 @@
-import { type TrackRole, trackRoles } from "../model/page-info.ts";
+import { type SubtitleRole, type TrackRole, trackRoles } from "../model/page-info.ts";
 import type { Codecs } from "./codecs.ts";
 
 /*
@@ -39,10 +39,10 @@ export function dashRoles(descriptors: readonly Descriptor[]): TrackRole[] {
     descriptors.map(({ name, fields: { schemeIdUri, value } }) => {
       // Two views in one picture are not what a screen shows.
       if (name === "FramePacking") return "alternate";
-      if (name !== "Role" && name !== "Accessibility") return undefined;
+      if (!isRole(name)) return undefined;
       const scheme = schemeIdUri.trim().toLowerCase();
       const word = value.trim().toLowerCase();
-      if (scheme === "urn:mpeg:dash:role:2011") return trackRoles.find((role) => role === word.replaceAll("_", "-"));
+      if (scheme === mpegRoles) return trackRoles.find((role) => role === word.replaceAll("_", "-"));
       return audioPurposeScheme.test(scheme) ? audioPurposes.get(word) : undefined;
     }),
   );
@@ -65,6 +65,23 @@ export function hlsRoles(attributes: ReadonlyMap<string, string>): TrackRole[] {
   const found = stated.map((characteristic) => characteristics.get(characteristic.trim()));
   return distinct([isYes(attributes.get("DEFAULT")) ? "main" : undefined, ...found]);
 }
+
+/** Returns what an EXT-X-MEDIA of subtitles is for (RFC 8216bis §4.4.6.1): by FORCED, else by CHARACTERISTICS. */
+export function hlsSubtitleRole(attributes: ReadonlyMap<string, string>): SubtitleRole {
+  if (isYes(attributes.get("FORCED"))) return "forced";
+  return hlsRoles(attributes).includes("caption") ? "captions" : "subtitles";
+}
+
+/** As `hlsSubtitleRole`, by the Role and Accessibility descriptors of an AdaptationSet of text. */
+export function dashSubtitleRole(descriptors: readonly Descriptor[]): SubtitleRole {
+  const stated = descriptors.filter(({ name, fields }) => isRole(name) && schemeOf(fields) === mpegRoles);
+  const values = new Set(stated.map(({ fields }) => fields.value.trim().toLowerCase().replace("_", "-")));
+  if (values.has("forced-subtitle")) return "forced";
+  return values.has("caption") ? "captions" : "subtitles";
+}
+
+const isRole = (name: string): boolean => name === "Role" || name === "Accessibility";
+const mpegRoles = "urn:mpeg:dash:role:2011";
 
 const characteristics: ReadonlyMap<string, TrackRole> = new Map([
   ["public.accessibility.describes-video", "description"],

@@ -32,6 +32,8 @@ export function boundInfo(
     formats: [],
     truncated,
   };
+  delete bounded.automatic_captions;
+  delete bounded.chapters;
   boundTexts(bounded, truncated);
   if (info.entries !== undefined) bounded.entries = [];
   let left = maxBytes - sizeOf(bounded) - namesBytes;
@@ -55,7 +57,12 @@ export function boundInfo(
   left -= sizeOf(bounded.description);
   bounded.thumbnails = take("thumbnails", info.thumbnails, parts.thumbnails);
   bounded.tags = take("tags", info.tags, parts.tags);
-  bounded.subtitles = toSubtitles(take("subtitles", subtitlesOf(info), parts.subtitles));
+  bounded.subtitles = toSubtitles(take("subtitles", subtitlesOf(info.subtitles), parts.subtitles));
+  if (info.chapters !== undefined) bounded.chapters = take("chapters", info.chapters, parts.chapters);
+  if (info.automatic_captions !== undefined) {
+    const listed = take("automatic_captions", subtitlesOf(info.automatic_captions), parts.automatic_captions);
+    bounded.automatic_captions = toSubtitles(listed);
+  }
   if (info.entries !== undefined) bounded.entries = take("entries", info.entries, parts.entries);
   const kept = new Set(take("formats", inKeepingOrder(info.formats, new Set(keptFormats())), 1));
   bounded.formats = info.formats.filter((format) => kept.has(format));
@@ -63,7 +70,15 @@ export function boundInfo(
 }
 
 /** Parts of what is left, in this order. */
-const parts = { description: 1 / 8, thumbnails: 1 / 8, tags: 1 / 8, subtitles: 1 / 4, entries: 1 / 2 };
+const parts = {
+  description: 1 / 8,
+  thumbnails: 1 / 8,
+  tags: 1 / 8,
+  subtitles: 1 / 4,
+  chapters: 1 / 4,
+  automatic_captions: 1 / 4,
+  entries: 1 / 2,
+};
 
 /** For the members of `truncated`. */
 const namesBytes = 1_000;
@@ -96,7 +111,7 @@ function cut(name: string, text: string | null, most: number, truncated: Record<
 /** With its language, as each may be the first of it. */
 type NamedSubtitle = [language: string, subtitle: Subtitle];
 
-function subtitlesOf({ subtitles }: PageInfo): NamedSubtitle[] {
+function subtitlesOf(subtitles: PageInfo["subtitles"]): NamedSubtitle[] {
   return Object.entries(subtitles).flatMap(([language, files]) => files.map((file): NamedSubtitle => [language, file]));
 }
 

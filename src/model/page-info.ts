@@ -143,10 +143,29 @@ export const Subtitle = Type.Object(
     url: Type.String(),
     ext: nullableText("vtt, ttml, srt …; m3u8: an HLS playlist of segments"),
     name: nullableText("label to show to people"),
+    role: Type.Optional(
+      oneOf(
+        subtitleRoles,
+        "what they are for: what is said, also what is to be heard besides, only what nobody understands; absent: the site does not say",
+      ),
+    ),
+    manifest_url: Type.Optional(Type.String({ description: "URL of the MPD that lists the segments" })),
+    format_id: Type.Optional(Type.String({ description: "which text track of `manifest_url` it is" })),
   },
   { title: "Subtitle" },
 );
 export type Subtitle = Static<typeof Subtitle>;
+
+/** A part of the video that the site names. */
+export const Chapter = Type.Object(
+  {
+    start_time: Type.Number({ minimum: 0, description: "seconds" }),
+    end_time: nullableNumber("seconds; `null`: it lasts to the end, which is unknown"),
+    title: Type.String(),
+  },
+  { title: "Chapter" },
+);
+export type Chapter = Static<typeof Chapter>;
 
 /**
  * What is on a page, as one normalised record. An unknown value is `null`, an empty array or an absent
@@ -174,6 +193,14 @@ export const PageInfo = Type.Object(
     tags: Type.Array(Type.String()),
     formats: Type.Array(Format, { description: "best first" }),
     subtitles: Type.Record(Type.String(), Type.Array(Subtitle), { description: "by language" }),
+    automatic_captions: Type.Optional(
+      Type.Record(Type.String(), Type.Array(Subtitle), {
+        description: "by language: subtitles that no person wrote or translated; absent: none",
+      }),
+    ),
+    chapters: Type.Optional(
+      Type.Array(Chapter, { maxItems: 500, description: "in order, one after the other; absent: none" }),
+    ),
     sources: Type.Record(Type.String(), oneOf(vocabularies, "vocabulary"), {
       description: "field → vocabulary that its value came from",
     }),

@@ -144,18 +144,27 @@ test("ContentProtection of a set or a Representation is DRM", () => {
 });
 
 test("text becomes subtitles, images are left out", () => {
+  const role = (value: string) => `<Role schemeIdUri="urn:mpeg:dash:role:2011" value="${value}"/>`;
+  const listed = { url: url.href, manifest_url: url.href };
   const { formats, subtitles } = read(
     period(
       '<AdaptationSet mimeType="text/vtt" lang="en"><Label>English</Label><Representation id="t"><BaseURL>en.vtt</BaseURL></Representation></AdaptationSet>' +
-        set('mimeType="application/mp4" codecs="stpp.ttml" lang="fr"', '<Representation id="s"/>') +
+        set(
+          'mimeType="application/mp4" codecs="stpp.ttml" lang="fr"',
+          `${role("forced_subtitle")}<Representation id="s"/>`,
+        ) +
+        set('mimeType="application/mp4" codecs="wvtt" lang="fr"', `${role("caption")}<Representation id="w"/>`) +
         set('mimeType="image/jpeg" contentType="image"', '<Representation id="i"/>') +
         set('mimeType="application/x-other"', '<Representation id="o"/>'),
     ),
   );
   expect(formats).toEqual([]);
   expect(subtitles).toEqual({
-    en: [{ url: "https://media.example.com/films/42/en.vtt", ext: "vtt", name: "English" }],
-    fr: [{ url: url.href, ext: "ttml", name: null }],
+    en: [{ url: "https://media.example.com/films/42/en.vtt", ext: "vtt", name: "English", role: "subtitles" }],
+    fr: [
+      { ...listed, ext: "ttml", name: null, role: "forced", format_id: "s" },
+      { ...listed, ext: "vtt", name: null, role: "captions", format_id: "w" },
+    ],
   });
 });
 

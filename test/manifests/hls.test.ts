@@ -104,7 +104,8 @@ test("subtitles are grouped by language, each URL once", () => {
   const { subtitles, formats } = read(
     media("en", "English", "en.m3u8"),
     media("en", "English", "en.m3u8"),
-    media("en", "Forced", "en-forced.m3u8"),
+    `${media("en", "Forced", "en-forced.m3u8")},FORCED=YES`,
+    `${media("en", "CC", "en-cc.m3u8")},CHARACTERISTICS="public.accessibility.transcribes-spoken-dialog"`,
     media("constructor", "Odd", "odd.m3u8"),
     '#EXT-X-MEDIA:TYPE=CLOSED-CAPTIONS,GROUP-ID="cc",NAME="CC",INSTREAM-ID="CC1"',
   );
@@ -112,10 +113,11 @@ test("subtitles are grouped by language, each URL once", () => {
   expect(formats).toEqual([]);
   expect(subtitles).toEqual({
     en: [
-      { url: at("en.m3u8"), ext: "m3u8", name: "English" },
-      { url: at("en-forced.m3u8"), ext: "m3u8", name: "Forced" },
+      { url: at("en.m3u8"), ext: "m3u8", name: "English", role: "subtitles" },
+      { url: at("en-forced.m3u8"), ext: "m3u8", name: "Forced", role: "forced" },
+      { url: at("en-cc.m3u8"), ext: "m3u8", name: "CC", role: "captions" },
     ],
-    und: [{ url: at("odd.m3u8"), ext: "m3u8", name: "Odd" }],
+    und: [{ url: at("odd.m3u8"), ext: "m3u8", name: "Odd", role: "subtitles" }],
   });
 });
 

@@ -22,6 +22,61 @@ describe("JSON-LD", () => {
     expect(await resolvePage(jsonLd(block))).toMatchObject({ title: "Otters", duration: 5 });
   });
 
+  const clip = (name: string, startOffset: unknown, endOffset?: unknown) => ({
+    "@type": "Clip",
+    name,
+    startOffset,
+    ...(endOffset !== undefined && { endOffset }),
+  });
+  it.each([
+    [
+      "in any order",
+      [clip("b", 60, 90), clip("a", 0, 60)],
+      [
+        [0, 60, "a"],
+        [60, 90, "b"],
+      ],
+    ],
+    [
+      "without ends",
+      [clip("a", 0), clip("b", "60")],
+      [
+        [0, 60, "a"],
+        [60, 100, "b"],
+      ],
+    ],
+    [
+      "that overlap",
+      [clip("a", 0, 80), clip("b", 60, 90)],
+      [
+        [0, 60, "a"],
+        [60, 90, "b"],
+      ],
+    ],
+    [
+      "with durations as offsets",
+      [clip("a", "PT0S", "PT1M"), clip("b", "PT1M", "PT90S")],
+      [
+        [0, 60, "a"],
+        [60, 90, "b"],
+      ],
+    ],
+    ["beyond the end", [clip("a", 10, 999), clip("b", 200, 300)], [[10, 100, "a"]]],
+    ["with nonsense", [clip("a", -5, 10), clip("b", "x", 3), clip("c", 20, 10), clip("d", 30, 40)], [[30, 40, "d"]]],
+  ])("lists the chapters of a video, Clips %s", async (_, hasPart, expected) => {
+    const { chapters = [], sources } = await resolvePage(jsonLd({ ...video, duration: "PT100S", hasPart }));
+    expect(chapters.map(({ start_time, end_time, title }) => [start_time, end_time, title])).toEqual(expected);
+    expect(sources["chapters"]).toBe("json-ld");
+  });
+
+  it("lists no chapter that is the whole video, and at most 500", async () => {
+    const whole = await resolvePage(jsonLd({ ...video, hasPart: clip("a", 0, 5) }));
+    expect(whole.chapters).toBeUndefined();
+    const many = Array.from({ length: 900 }, (_, i) => clip(`part ${i}`, i));
+    const { chapters = [] } = await resolvePage(jsonLd({ ...video, duration: "PT900S", hasPart: many }));
+    expect(chapters.map(({ start_time }) => start_time)).toEqual(Array.from({ length: 500 }, (_, i) => i));
+  });
+
   const source = JSON.stringify(video);
   it.each([
     ["a trailing comma", source.replace("}", ",}")],

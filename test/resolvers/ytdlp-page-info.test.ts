@@ -31,6 +31,12 @@ const fullDict = videoDict({
     live_chat: [{ url: "https://video.example.com/chat", ext: "json" }],
     de: [{ url: "/de.m3u8", ext: "vtt", protocol: "m3u8_native" }],
   },
+  automatic_captions: { fr: [{ url: "/fr.vtt", ext: "vtt", name: "French" }] },
+  chapters: [
+    { start_time: 0, end_time: 30.5, title: "One" },
+    { start_time: 30.5, end_time: 90.25, title: "Two" },
+    { start_time: "x", title: 5 },
+  ],
 });
 
 describe("the yt-dlp resolver", () => {
@@ -67,6 +73,11 @@ describe("the yt-dlp resolver", () => {
         ],
         de: [{ url: "https://video.example.com/de.m3u8", ext: "m3u8", name: null }],
       },
+      automatic_captions: { fr: [{ url: "https://video.example.com/fr.vtt", ext: "vtt", name: "French" }] },
+      chapters: [
+        { start_time: 0, end_time: 30.5, title: "One" },
+        { start_time: 30.5, end_time: 90.25, title: "Two" },
+      ],
       resolver: "yt-dlp",
       extractor: "Example",
       extractor_version: "2026.10.26",

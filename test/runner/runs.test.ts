@@ -117,6 +117,10 @@ test("the engine gets the chosen formats, the folder and the limits", async () =
     uploader: "Someone",
     uploaded_at: "2024-05-01",
     description: "What it shows",
+    chapters: [
+      { start_time: 0, end_time: 5, title: "One" },
+      { start_time: 5, end_time: null, title: "Two" },
+    ],
     thumbnails: [poster, { ...poster, url: "nowhere" }],
   };
   const jobs: unknown[] = [];
@@ -146,7 +150,10 @@ test("the engine gets the chosen formats, the folder and the limits", async () =
           description: "What it shows",
           url: "https://video.example.com/watch",
         },
-        chapters: [],
+        chapters: [
+          { startS: 0, endS: 5, title: "One" },
+          { startS: 5, endS: Infinity, title: "Two" },
+        ],
         covers: ["https://video.example.com/poster.jpg"],
       },
       embed: "made",

@@ -1,4 +1,4 @@
-import type { Format } from "../../model/page-info.ts";
+import type { Format, Subtitle } from "../../model/page-info.ts";
 import type { Steps } from "../../parsers/steps.ts";
 import { parsePixels } from "../../parsers/count.ts";
 import { extensionOfMediaType } from "../../parsers/media-type.ts";
@@ -12,6 +12,7 @@ import { invalidManifestError, type Manifest, maxFormats } from "../manifest.ts"
 import { createSubtitles } from "../subtitles.ts";
 import {
   dashRoles,
+  dashSubtitleRole,
   isTrickMode,
   preferences,
   type TrackKind,
@@ -118,8 +119,10 @@ function knownCodec(codec: string | null): string | null {
   return codec === "none" ? null : codec;
 }
 
-function subtitleOf({ attribute, file, mime_type, label }: DashRepresentation, url: URL) {
+/** Segments of text are found again by the MPD and the id of the Representation. */
+function subtitleOf({ attribute, file, mime_type, label, id, descriptors }: DashRepresentation, url: URL): Subtitle {
   const codec = attribute("codecs")?.slice(0, 4) ?? "";
   const ext = textExtensions.get(mime_type ?? "") ?? textExtensions.get(codec) ?? null;
-  return { url: (file ?? url).href, ext, name: label };
+  const found = { url: (file ?? url).href, ext, name: label, role: dashSubtitleRole(descriptors) };
+  return file === null && id !== null ? { ...found, manifest_url: url.href, format_id: id } : found;
 }

@@ -18,6 +18,7 @@ import { isOfType, type Rendition, renditionOf } from "./groups.ts";
 import { readMediaPlaylist } from "./media.ts";
 import { createLicenceCheck } from "./key.ts";
 import { type Manifest, maxFormats } from "../manifest.ts";
+import { hlsSubtitleRole } from "../tracks.ts";
 import { createSubtitles } from "../subtitles.ts";
 
 /**
@@ -102,7 +103,8 @@ function subtitlesOf({ renditions }: MultivariantPlaylist): Manifest["subtitles"
   for (const { attributes, url } of renditions) {
     if (url === null || !isOfType(attributes, "SUBTITLES")) continue;
     const name = parseLine(attributes.get("NAME"));
-    subtitles.add(languageTag(attributes.get("LANGUAGE")), { url: url.href, ext: "m3u8", name });
+    const language = languageTag(attributes.get("LANGUAGE"));
+    subtitles.add(language, { url: url.href, ext: "m3u8", name, role: hlsSubtitleRole(attributes) });
   }
   return subtitles.record();
 }

@@ -70,6 +70,7 @@ const precedence: Readonly<Record<Field, readonly MetadataSource[]>> = {
   thumbnails: [...medium, "og", "twitter", ...page, "oembed", ...part, "html", "player"],
   tags: [...medium, "og", ...page, "html"],
   subtitles: ["html", "player"],
+  chapters: [...medium, ...part],
 };
 
 /** The order of precedence for players and media; each source keeps its own order. */
@@ -120,6 +121,7 @@ export function mergeMetadata(metadata: PageMetadata, url: URL): Merged {
       vocabulary: vocabularyOf[source],
     })),
   );
+  const chapters = first("chapters");
   const media = findMedia(resources);
   const embed = findEmbed(resources, [url, URL.parse(webpage_url)]);
   if (embed !== null) sources["embed"] = embed.vocabulary;
@@ -145,6 +147,7 @@ export function mergeMetadata(metadata: PageMetadata, url: URL): Merged {
     age_limit: first("age_limit"),
     tags: first("tags") ?? [],
     subtitles: first("subtitles") ?? {},
+    ...(chapters !== null && { chapters }),
     sources,
   };
   return { fields, media };

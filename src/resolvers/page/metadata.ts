@@ -21,6 +21,7 @@ export interface Metadata {
   thumbnails?: Thumbnail[];
   tags?: string[];
   subtitles?: PageInfo["subtitles"];
+  chapters?: NonNullable<PageInfo["chapters"]>;
   /** Media and players, in the source's order. */
   resources?: Resource[];
   /** What the page is about, also if no resource is stated. */

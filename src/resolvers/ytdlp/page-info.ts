@@ -1,6 +1,7 @@
 import { withApproximateSize } from "../../model/format-sizes.ts";
 import { bestFormats } from "../../model/format-ranking.ts";
 import type { DownloadFormat, Entry, PageInfo, Subtitle, Thumbnail } from "../../model/page-info.ts";
+import { listChapters, type StatedChapter } from "../../parsers/chapters.ts";
 import { parseDate } from "../../parsers/date.ts";
 import { parseDuration } from "../../parsers/duration.ts";
 import { parseTags, parseLine, parseParagraphs } from "../../parsers/text.ts";
@@ -54,9 +55,13 @@ export function readVideo(info: InfoDict, formats: readonly ListedFormat[], url:
     live_status === "is_live" ? format : withApproximateSize(format, duration),
   );
   const isAudio = listed.length > 0 && listed.every(({ vcodec }) => vcodec === "none");
+  const chapters = listChapters(asList(info["chapters"]).map(readChapter), duration);
+  const automatic = readSubtitles(info["automatic_captions"], url);
   return withSources(
     {
       ...unknownFacts(),
+      ...(chapters.length > 0 && { chapters }),
+      ...(Object.keys(automatic).length > 0 && { automatic_captions: automatic }),
       webpage_url: webpageUrl?.href ?? null,
       media_type: isAudio ? "audio" : "video",
       title: parseLine(asText("fulltitle" in info ? info["fulltitle"] : info["title"])),
@@ -213,6 +218,11 @@ function readSubtitles(subtitles: unknown, base: URL): PageInfo["subtitles"] {
     .slice(0, maxLanguages)
     .map(([language, list]): [string, Subtitle[]] => [language, readTracks(list, base)]);
   return Object.fromEntries(languages.filter(([, tracks]) => tracks.length > 0));
+}
+
+function readChapter(chapter: unknown): StatedChapter {
+  const { start_time, end_time, title } = asDict(chapter);
+  return { start: start_time === 0 ? 0 : asAmount(start_time), end: asAmount(end_time), title: asText(title) };
 }
 
 /** yt-dlp lists the best last. */

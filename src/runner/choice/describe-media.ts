@@ -3,10 +3,14 @@ import { pageUrlOf, type PageInfo } from "../../model/page-info.ts";
 
 /** Returns what is written of a page into the files that are made of its media. */
 export function describeMedia(page: PageInfo): MediaDescription {
-  const { title, uploader, uploaded_at, description, thumbnails } = page;
+  const { title, uploader, uploaded_at, description, thumbnails, chapters = [] } = page;
   return {
     tags: { title, artist: uploader, date: uploaded_at, description, url: pageUrlOf(page) },
-    chapters: [],
+    chapters: chapters.map(({ start_time, end_time, title: name }) => ({
+      startS: start_time,
+      endS: end_time ?? Infinity,
+      title: name,
+    })),
     covers: thumbnails.map(({ url }) => url).filter((url) => URL.canParse(url)),
   };
 }

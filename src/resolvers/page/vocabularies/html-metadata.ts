@@ -113,7 +113,8 @@ function subtitles(tracks: readonly Attributes[], base: URL): PageInfo["subtitle
     if (url === null || !subtitleKinds.has(kind)) continue;
     const language = parseLanguage(track.get("srclang")) ?? "und";
     const ext = /\.([a-z0-9]{2,5})$/i.exec(url.pathname)?.[1]?.toLowerCase() ?? "vtt";
-    const subtitle = { url: url.href, ext, name: parseLine(track.get("label")) };
+    const role = kind === "captions" ? kind : "subtitles";
+    const subtitle = { url: url.href, ext, name: parseLine(track.get("label")), role } as const;
     byLanguage.set(language, [...(byLanguage.get(language) ?? []), subtitle]);
   }
   return Object.fromEntries(byLanguage);

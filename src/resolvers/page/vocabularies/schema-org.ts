@@ -1,4 +1,5 @@
-import type { PageInfo, Thumbnail } from "../../../model/page-info.ts";
+import type { Chapter, PageInfo, Thumbnail } from "../../../model/page-info.ts";
+import { listChapters } from "../../../parsers/chapters.ts";
 import { parseCount, parsePixels } from "../../../parsers/count.ts";
 import { parseDate } from "../../../parsers/date.ts";
 import { parseDuration } from "../../../parsers/duration.ts";
@@ -38,6 +39,7 @@ export function extractMedium(thing: Thing, base: URL, now: Date): Metadata {
     age_limit: ageLimit(thing),
     thumbnails: thumbnails(thing, base),
     tags: parseKeywords(textsOf(thing, "keywords")),
+    chapters: chapters(thing),
     resources: resources(thing, kind, base),
     media_type: kind,
   };
@@ -49,6 +51,7 @@ const maxImages = 50;
 const maxEncodings = 50;
 const maxAuthors = 10;
 const maxInteractions = 50;
+const maxParts = 5_000;
 
 /** Extracts what schema.org's page types state about the page; of each field, the first of 50 pages that has it. */
 export function extractPage(pages: readonly Thing[], base: URL): Metadata {
@@ -65,6 +68,26 @@ export function extractPage(pages: readonly Thing[], base: URL): Metadata {
     thumbnails: listed.flatMap((page) => thumbnails(page, base)),
     tags: parseKeywords(listed.flatMap((page) => textsOf(page, "keywords"))),
   };
+}
+
+/** Reads its Clips (schema.org `hasPart`), whose offsets are seconds or ISO 8601 durations. */
+function chapters(thing: Thing): Chapter[] {
+  const clips = thingsOf(thing, "haspart")
+    .slice(0, maxParts)
+    .filter((part) => isA(part, clipTypes));
+  const stated = clips.map((clip) => ({
+    start: offsetOf(clip, "startoffset"),
+    end: offsetOf(clip, "endoffset"),
+    title: textOf(clip, "name", "headline"),
+  }));
+  return listChapters(stated, parseDuration(textsWithin(thing, "duration", "value", "name")[0]));
+}
+
+const clipTypes: ReadonlySet<string> = new Set(["Clip"]);
+
+function offsetOf(clip: Thing, property: string): number | null {
+  const stated = textsWithin(clip, property, "value")[0]?.trim() ?? "";
+  return /^0+(?:\.0*)?$|^PT0+[HMS]$/i.test(stated) ? 0 : parseDuration(stated);
 }
 
 function authorOf(thing: Thing): string | null {

@@ -29,8 +29,8 @@ _PLAYLISTS = ('playlist', 'multi_video', 'compat_list')
 def reduce_info(info):
     """
     Returns an info dict with known keys only and their shapes unchanged: text, finite numbers, booleans.
-    Keeps the first 200 entries, a single one in full, and the last (best) 2,000 formats, 500 thumbnails, and 20 subtitles
-    of a language.
+    Keeps the first 200 entries, a single one in full, and the last (best) 2,000 formats, 500 thumbnails, 500
+    chapters, and 20 subtitles of a language.
     """
     result = _pick(info, _PAGE) | _reduce_format(info)
     if info.get('_type') in _PLAYLISTS:
@@ -44,7 +44,11 @@ def reduce_info(info):
         _pick(thumbnail, ('url', 'width', 'height'))
         for thumbnail in _dicts(info.get('thumbnails'), None)[-_MAX_ITEMS:]
     ]
-    result['subtitles'] = _reduce_subtitles(info.get('subtitles'))
+    for name in ('subtitles', 'automatic_captions'):
+        result[name] = _reduce_subtitles(info.get(name))
+    result['chapters'] = [
+        _pick(chapter, ('start_time', 'end_time', 'title')) for chapter in _dicts(info.get('chapters'), _MAX_ITEMS)
+    ]
     result['tags'] = [tag for tag in map(_scalar, _items(info.get('tags'), _MAX_ITEMS)) if isinstance(tag, str)]
     return result
 
