@@ -1,6 +1,6 @@
 import type { FileWarning } from "../model/file-warnings.ts";
 import type { Additions } from "../remux/additions.ts";
-import type { DownloadFormat } from "../model/page-info.ts";
+import type { DownloadFormat, Subtitle, SubtitleRole } from "../model/page-info.ts";
 import type { Progress, ResultFile } from "../model/task.ts";
 
 /**
@@ -11,6 +11,8 @@ import type { Progress, ResultFile } from "../model/task.ts";
  *   several tracks as one MP4 with its index in front, or one WebM.
  * - **Tags.** What `job.description` says is written into the files that `job.embed` names, chapters and a picture too, and
  *   the picture is a file of its own. What of it cannot be had or written is left out.
+ * - **Subtitles.** Each of `job.subtitles` becomes a WebVTT and a SubRip file beside the medium, with the times of the file,
+ *   and a track in it, unless `job.embed` is `none` or the file is as published. What cannot be had is a warning.
  * - **All or nothing.** A returned file is complete, has been read back, and has been flushed to the disk
  *   (fsync).
  * - **Warnings.** What was fetched is compared with what was written: samples, times, durations
@@ -80,6 +82,8 @@ export interface DownloadJob {
   audioOnly: boolean;
   description: MediaDescription;
   embed: Embedding;
+  /** Subtitles, which become files beside the medium, and tracks in a file that is made. */
+  subtitles: readonly WantedSubtitles[];
   /** Exists; belongs to this download alone, across runs. */
   folder: string;
   /** Limit of the fetched bytes, and of the result. */
@@ -92,6 +96,17 @@ export interface DownloadJob {
 export interface MediaDescription extends Pick<Additions, "tags" | "chapters"> {
   /** URLs of its pictures, best first. */
   covers: readonly string[];
+}
+
+/** Subtitles in one language, for one purpose. */
+export interface WantedSubtitles {
+  /** BCP 47; `null`: unknown. */
+  language: string | null;
+  name: string;
+  role: SubtitleRole;
+  automatic: boolean;
+  /** The places of the same words, to be tried in this order. */
+  listings: readonly Subtitle[];
 }
 
 /** Which files get tags, chapters and a picture: those that are made, also progressive files as published, or none. */

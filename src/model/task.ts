@@ -16,6 +16,23 @@ export const transitions: Readonly<Record<State, readonly State[]>> = {
   canceled: ["queued"],
 };
 
+/** RFC 5646 §4.4.1: software should allow 35 characters. */
+const languageTag = Type.String({ pattern: "^[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8}){0,8}$", maxLength: 35 });
+
+/** Which subtitles a client wants. */
+export const SubtitleChoice = Type.Object(
+  {
+    languages: Type.Union([Type.Array(languageTag, { minItems: 1, maxItems: 60 }), Type.Literal("all")], {
+      description: "BCP 47 tags; one without a region stands for any region if it is not listed itself",
+    }),
+    automatic: Type.Optional(
+      Type.Boolean({ description: "also those that no person wrote, in languages without others" }),
+    ),
+  },
+  { title: "SubtitleChoice", additionalProperties: false },
+);
+export type SubtitleChoice = Static<typeof SubtitleChoice>;
+
 /** What a client wants to be downloaded of a page. */
 export const TaskOptions = Type.Object(
   {
@@ -24,6 +41,12 @@ export const TaskOptions = Type.Object(
     ),
     max_height: Type.Optional(Type.Integer({ minimum: 1, maximum: 65535, description: "pixels" })),
     audio_only: Type.Optional(Type.Boolean({ description: "download only the audio" })),
+    subtitles: Type.Optional(
+      Type.Union([Type.Boolean(), SubtitleChoice], {
+        description:
+          "`true`: all that people wrote; each becomes a WebVTT and a SubRip file, and a track in a file that is made",
+      }),
+    ),
   },
   { title: "TaskOptions", description: "which format to download; default: the best one" },
 );

@@ -104,7 +104,8 @@ function boundChapters(chapters: readonly Chapter[], durationS: number): Chapter
   });
 }
 
-function boundCues(cues: readonly Cue[], durationS: number): Cue[] {
+/** Returns the cues within a file of this duration, in order. */
+export function boundCues(cues: readonly Cue[], durationS: number): Cue[] {
   return cues
     .map((cue) => ({ ...cue, startS: Math.max(0, cue.startS), endS: Math.min(cue.endS, durationS) }))
     .filter(({ startS, endS }) => endS > startS)

@@ -35,6 +35,8 @@ export function createTimelines() {
       if (known === undefined) offsets.set(timeline, offset);
       return offset;
     },
+    /** Returns what `offset` has returned for a timeline without an offset of its own; undefined if it was not called. */
+    offsetOf: (timeline: number): number | undefined => offsets.get(timeline),
     /**
      * Returns the presentation time at which `source` continues after a discontinuity of its media times: `atS`, or, in
      * sync with it, where another source of the timeline continues after the same one.

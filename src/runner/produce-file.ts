@@ -2,9 +2,10 @@ import type { Download, Engine } from "../engines/engine.ts";
 import type { FileStore } from "../files/files.ts";
 import { ServiceError } from "../model/errors.ts";
 import { pageUrlOf } from "../model/page-info.ts";
-import type { ResultFile, Task, TaskFile } from "../model/task.ts";
+import type { ResultFile, Task, TaskFile, TaskOptions } from "../model/task.ts";
 import { nameInPath } from "../parsers/url.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
+import { chooseSubtitles } from "./choice/choose-subtitles.ts";
 import { describeMedia } from "./choice/describe-media.ts";
 import { checkFile } from "./check-file.ts";
 import { downloadTarget, type Target } from "./download-target.ts";
@@ -82,7 +83,7 @@ export async function produceFile(task: Task, deps: ProduceFileDeps, run: Produc
     download: async (current) => {
       const folder = await files.openWorkFolder(task.id);
       signal.throwIfAborted();
-      return downloadWithin(limit, current, folder, deps, run);
+      return downloadWithin(limit, current, { folder, options: task.options }, deps, run);
     },
     get bytes() {
       return progress.bytes ?? 0;
@@ -94,7 +95,8 @@ export async function produceFile(task: Task, deps: ProduceFileDeps, run: Produc
   const others = download.others.map(({ path }) => path);
   await files.saveResult(task.id, download.path, others);
   const title = target.page.title ?? nameInPath(task.url);
-  const warnings = checkFile(download, target.page, task.options);
+  const { warnings: unlisted } = chooseSubtitles(target.page, task.options);
+  const warnings = [...checkFile(download, target.page, task.options), ...unlisted];
   const { mime_type, size, sha256, duration, width, height, ext } = download;
   const common = { name: fileName(title, `.${ext}`, task.id), mime_type, size, sha256 };
   return {
@@ -136,12 +138,13 @@ function fileLimit({ maxFileBytes, storage: { maxBytes } }: ProduceFileDeps, byt
 async function downloadWithin(
   limit: FileLimit,
   { page, choice }: Target,
-  folder: string,
+  { folder, options }: { folder: string; options: TaskOptions },
   { engine, maxLiveS }: ProduceFileDeps,
   { progress, signal, finish }: ProduceFileRun,
 ): Promise<Download> {
   const about = { pageUrl: pageUrlOf(page), description: describeMedia(page), embed: "made" } as const;
-  const job = { ...choice, ...about, folder, maxBytes: limit.bytes, maxLiveS };
+  const { wanted: subtitles } = chooseSubtitles(page, options);
+  const job = { ...choice, ...about, subtitles, folder, maxBytes: limit.bytes, maxLiveS };
   try {
     return await engine.download(job, { signal, finish, onProgress: progress.report });
   } catch (error) {

@@ -123,7 +123,7 @@ export function copyTask(task: Task): Task {
   const { options, progress, info, file, files, error } = task;
   return {
     ...task,
-    options: { ...options },
+    options: { ...options, ...(options.subtitles !== undefined && { subtitles: structuredClone(options.subtitles) }) },
     progress: progress && structuredClone(progress),
     info: info && structuredClone(info),
     file: file && structuredClone(file),

@@ -9,6 +9,7 @@ import { describeLive } from "./engine/live.ts";
 import { describeMatrix } from "./engine/matrix.ts";
 import { describeMoves } from "./engine/moves.ts";
 import { describeRefusals } from "./engine/refusals.ts";
+import { describeSubtitles } from "./engine/subtitles.ts";
 import { describeResume } from "./engine/resume.ts";
 
 export interface EngineOptions {
@@ -27,6 +28,7 @@ export function describeEngine(name: string, open: (options: EngineOptions) => E
   describe(`${name}, as any engine,`, () => {
     describeMatrix(() => engine);
     describeAdditions(() => engine);
+    describeSubtitles(() => engine);
     describeLive(() => engine);
     describeFileWarnings(() => engine);
     describeRefusals(() => engine);

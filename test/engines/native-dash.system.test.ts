@@ -1,6 +1,6 @@
 import { rmSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
-import { noAdditions } from "../../src/remux/additions.ts";
+import { nothingToAdd } from "../remux/additions.ts";
 import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
 import { mergeFiles } from "../../src/engines/native/output/merge.ts";
 import { openEntry } from "../contracts/engine/harness.ts";
@@ -187,7 +187,7 @@ describe.skipIf(!hasFfmpeg)("WebM tracks that start at different times", () => {
       const target = folder.path("merged.webm");
       rmSync(target, { force: true });
       const { signal } = new AbortController();
-      const kinds = { isAudioOptional: false, audioOnly: false, additions: noAdditions };
+      const kinds = { isAudioOptional: false, audioOnly: false, additions: nothingToAdd };
       await mergeFiles({ main, audio, target, signal, ...kinds });
       const start = async (path: string, codec: string) =>
         (await factsOf(path)).streams.find((stream) => stream.codec === codec)!.startS;

@@ -185,6 +185,17 @@ describe("a mistaken name in a body", () => {
     [{ options: { max_heigth: 720 } }, "/options/max_heigth in the body is unknown; did you mean /options/max_height?"],
     [{ options: { maxHeight: 720 } }, "did you mean /options/max_height?"],
     [{ options: { format: "hls-1" } }, "did you mean /options/format_id?"],
+    [{ options: { subtitles: "en" } }, '/options/subtitles in the body must be a boolean or an object, got "en"'],
+    [
+      { options: { subtitles: { languages: "en" } } },
+      '/options/subtitles/languages in the body must be an array or "all"',
+    ],
+    [{ options: { subtitles: { languages: [] } } }, "/options/subtitles/languages in the body must have 1 to 60 items"],
+    [
+      { options: { subtitles: { languages: ["e n"] } } },
+      "/options/subtitles/languages/0 in the body must match ^[A-Za-z]",
+    ],
+    [{ options: { subtitles: { languages: ["e".repeat(36)] } } }, "must be 1 to 35 characters long"],
     [{ options: { colour: "green" } }, "/options/colour in the body is unknown, must be one of format_id, max_height"],
     [{ options: { ["x".repeat(5_000)]: 1 } }, "must be one of format_id, max_height, audio_only"],
     [{ max_height: 720 }, "/max_height in the body has no meaning; did you mean /options/max_height?"],

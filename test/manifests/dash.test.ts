@@ -162,8 +162,8 @@ test("text becomes subtitles, images are left out", () => {
   expect(subtitles).toEqual({
     en: [{ url: "https://media.example.com/films/42/en.vtt", ext: "vtt", name: "English", role: "subtitles" }],
     fr: [
-      { ...listed, ext: "ttml", name: null, role: "forced", format_id: "s" },
-      { ...listed, ext: "vtt", name: null, role: "captions", format_id: "w" },
+      { ...listed, ext: "ttml", name: null, role: "forced", format_id: "text-s" },
+      { ...listed, ext: "vtt", name: null, role: "captions", format_id: "text-w" },
     ],
   });
 });

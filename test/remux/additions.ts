@@ -43,7 +43,7 @@ export const additions: Additions = {
 };
 
 /** What `remux` gets if there is nothing to add. */
-export const nothingToAdd = { bytes: () => 0, get: async () => noAdditions };
+export const nothingToAdd = { bytes: () => 0, ready: async () => {}, get: async () => noAdditions };
 
 export interface Probed {
   format: { duration: string; tags: Record<string, string> };

@@ -34,8 +34,8 @@ export async function download(job: DownloadJob, context: WorkerDownloadContext)
       run.progress.startProcessing();
       const lengthWarnings = checkLengths(run);
       const file = await finishFile(run, assembled.path);
-      const others = await run.additions.writeFiles();
-      return { ...file, others, warnings: [...lengthWarnings, ...findWarnings(run, assembled, file)] };
+      const { others, warnings } = await run.additions.writeFiles();
+      return { ...file, others, warnings: [...lengthWarnings, ...findWarnings(run, assembled, file), ...warnings] };
     } finally {
       await endRun(run);
     }

@@ -30,11 +30,32 @@ export const validatorCompiler: FastifySchemaCompiler<TObject> = ({ schema, http
 /** Returns the first error of each member: TypeBox reports a missing one twice, once for each rule. */
 function firstFaults(errors: Iterable<ValueError>): ValueError[] {
   const byPath = new Map<string, ValueError>();
-  for (const error of errors) {
-    if (!byPath.has(error.path)) byPath.set(error.path, error);
-    if (byPath.size === 20) break;
+  for (const found of errors) {
+    for (const error of innermost(found)) {
+      if (!byPath.has(error.path)) byPath.set(error.path, error);
+    }
+    if (byPath.size >= 20) break;
   }
-  return [...byPath.values()];
+  return [...byPath.values()].slice(0, 20);
+}
+
+/** Returns the errors of the variant of a union that the value was meant to be, by its type; else the error itself. */
+function innermost(error: ValueError): ValueError[] {
+  if (error.type !== ValueErrorType.Union) return [error];
+  const variants: readonly Variant[] = error.schema["anyOf"];
+  const meant = variants.findIndex((variant) => variant.const === undefined && variant.type === typeOf(error.value));
+  return meant === -1 ? [error] : [...error.errors[meant]!].flatMap(innermost);
+}
+
+/** A schema that is one of several. */
+interface Variant {
+  type?: unknown;
+  /** The only value that it allows. */
+  const?: unknown;
+}
+
+function typeOf(value: unknown): string {
+  return Array.isArray(value) ? "array" : typeof value;
 }
 
 /** Says what may be meant, if it is the name of a member that is wrong. */
@@ -51,13 +72,26 @@ function unknownName({ type, schema, path }: ValueError): string | undefined {
 function brokenRule({ type, schema, value }: ValueError, part: string): string {
   if (type === ValueErrorType.ObjectRequiredProperty) return "is required";
   if (part === "query" && Array.isArray(value)) return "must be given once";
+  const variants: readonly Variant[] | undefined = schema["anyOf"];
+  if (variants !== undefined) return `must be ${variants.map(nameOf).join(" or ")}`;
   const rule = ruleOf(schema);
   if (rule !== undefined) return `must be ${rule}`;
-  if (schema["type"] === "string" && typeof value === "string") {
-    return `must be ${schema["minLength"]} to ${schema["maxLength"]} characters long`;
+  if (Array.isArray(value) && schema["type"] === "array") {
+    return `must have ${schema["minItems"] ?? 0} to ${schema["maxItems"]} items`;
   }
-  const name = String(schema["type"]);
-  return `must be ${/^[aeiou]/.test(name) ? "an" : "a"} ${name}`;
+  if (typeof value === "string" && schema["pattern"] !== undefined && value.length <= schema["maxLength"]) {
+    return `must match ${schema["pattern"]}`;
+  }
+  if (schema["type"] === "string" && typeof value === "string") {
+    return `must be ${schema["minLength"] ?? 1} to ${schema["maxLength"]} characters long`;
+  }
+  return `must be ${nameOf({ type: schema["type"], const: schema["const"] })}`;
+}
+
+function nameOf({ type, const: only }: Variant): string {
+  if (only !== undefined) return JSON.stringify(only);
+  const name = String(type);
+  return `${/^[aeiou]/.test(name) ? "an" : "a"} ${name}`;
 }
 
 function shown({ path, value }: ValueError): string {

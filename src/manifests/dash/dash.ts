@@ -38,7 +38,7 @@ function* openMpdInSteps(text: string, url: URL, base: number) {
   const mpd = yield* parseMpd(text, url, base);
   const { root, refused } = mpd;
   if (refused !== null) throw invalidManifestError(url, `it must not have ${refused}, which is not understood`);
-  const { listed, subtitles } = yield* listDashFormats(root, url);
+  const { listed, texts, subtitles } = yield* listDashFormats(root, url);
   const formats = listed.map(({ format }) => format);
   const isLive = root.attributes.get("type") === "dynamic";
   const isOver = availabilityOf(root, timePeriods(root), Date.now())?.endS === Infinity;
@@ -53,7 +53,7 @@ function* openMpdInSteps(text: string, url: URL, base: number) {
     /** What says what time it is: its UTCTiming elements. */
     clocks: root.descriptors.filter(({ name }) => name === "UTCTiming").map(({ fields }) => fields),
     /**
-     * Returns the segments of a listed format through all Periods that continue it. Of a live stream those that are
+     * Returns the segments of a listed format, or of subtitles that have a `format_id`, through all Periods that continue it. Of a live stream those that are
      * available at `nowMs`; if it no longer lists the format, of the one that is most similar to `before`.
      *
      * @throws ServiceError `upstream_invalid` if the MPD describes its segments incompletely or wrongly, lists more than
@@ -70,7 +70,10 @@ function* openMpdInSteps(text: string, url: URL, base: number) {
       }
       const hasEnded = availability === null || availability.endS === Infinity;
       const wanted = findFormat(formats, formatId);
-      const found = listed.find(({ format }) => format === wanted) ?? (before && mostSimilar(listed, before));
+      const found =
+        listed.find(({ format }) => format === wanted) ??
+        texts.find(({ format }) => format.format_id === formatId) ??
+        (before && mostSimilar(listed, before));
       if (found === undefined) throw refusalError("format_unavailable", url, `it lists no format ${quote(formatId)}`);
       const { representations, missing } = found.join();
       if (found.format.has_drm || representations.some(({ has_drm }) => has_drm)) {

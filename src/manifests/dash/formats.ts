@@ -33,9 +33,9 @@ export interface DashFormat {
 export function* listDashFormats(
   mpd: MpdElement,
   url: URL,
-): Steps<{ listed: (DashFormat & Candidate)[]; subtitles: Manifest["subtitles"] }> {
+): Steps<{ listed: (DashFormat & Candidate)[]; texts: DashFormat[]; subtitles: Manifest["subtitles"] }> {
   const formatId = createFormatIds("-");
-  const { candidates, subtitles } = yield* findCandidates(mpd, url);
+  const candidates = yield* findCandidates(mpd, url);
   const durations = timePeriods(mpd).map(({ durationS }) => durationS);
   const found: (DashFormat & Candidate)[] = [];
   for (const ofKind of [candidates.video, candidates.audio]) {
@@ -50,27 +50,40 @@ export function* listDashFormats(
   for (const [index, { format, representation }] of listed.entries()) {
     format.format_id = formatId(`dash-${representation.id ?? Math.floor(format.tbr ?? index)}`);
   }
-  return { listed, subtitles: subtitles.record() };
+  return { listed, ...(yield* listTexts(candidates.text, durations, url)) };
 }
 
-type Candidates = Record<"video" | "audio", Candidate[]>;
+/** Text in segments is found again by the URL of the MPD and an id. */
+function* listTexts(candidates: Candidate[], durations: readonly (number | null)[], url: URL) {
+  const subtitles = createSubtitles();
+  const texts: DashFormat[] = [];
+  const formatId = createFormatIds("-");
+  const { listed, join } = yield* comparePeriods(candidates, durations);
+  for (const [index, candidate] of listed.slice(0, maxFormats).entries()) {
+    const { format, representation } = candidate;
+    format.format_id = formatId(`text-${representation.id ?? index}`);
+    if (representation.file === null) texts.push({ format, join: () => join(candidate) });
+    subtitles.add(representation.language, subtitleOf(candidate, url));
+  }
+  return { texts, subtitles: subtitles.record() };
+}
+
+type Candidates = Record<"video" | "audio" | "text", Candidate[]>;
 
 /** Leaves out what is for fast forward, and what must be ignored because a property of it is not understood. */
 function* findCandidates(mpd: MpdElement, url: URL) {
-  const subtitles = createSubtitles();
-  const candidates: Candidates = { video: [], audio: [] };
+  const candidates: Candidates = { video: [], audio: [], text: [] };
   const ignored = new Map<TrackKind, string>();
   for (const representation of representationsOf(mpd, url)) {
     yield;
-    const { kind, language, isLayer, descriptors } = representation;
+    const { kind, isLayer, descriptors } = representation;
     if (kind === null || isTrickMode(descriptors)) continue;
     const property = unknownProperty(descriptors);
     if (property !== undefined) ignored.set(kind, property);
-    else if (kind === "text") subtitles.add(language, subtitleOf(representation, url));
     else if (!isLayer) candidates[kind].push({ format: formatOf(representation, url), representation });
   }
   checkIgnored(candidates, ignored, url);
-  return { candidates, subtitles };
+  return candidates;
 }
 
 /** @throws ServiceError `upstream_invalid` if nothing is left of the video or of the audio: it would be missing. */
@@ -119,10 +132,10 @@ function knownCodec(codec: string | null): string | null {
   return codec === "none" ? null : codec;
 }
 
-/** Segments of text are found again by the MPD and the id of the Representation. */
-function subtitleOf({ attribute, file, mime_type, label, id, descriptors }: DashRepresentation, url: URL): Subtitle {
+function subtitleOf({ format, representation }: Candidate, url: URL): Subtitle {
+  const { attribute, file, mime_type, label, descriptors } = representation;
   const codec = attribute("codecs")?.slice(0, 4) ?? "";
   const ext = textExtensions.get(mime_type ?? "") ?? textExtensions.get(codec) ?? null;
   const found = { url: (file ?? url).href, ext, name: label, role: dashSubtitleRole(descriptors) };
-  return file === null && id !== null ? { ...found, manifest_url: url.href, format_id: id } : found;
+  return file === null ? { ...found, manifest_url: url.href, format_id: format.format_id } : found;
 }

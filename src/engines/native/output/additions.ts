@@ -6,51 +6,105 @@ import { ServiceError } from "../../../model/errors.ts";
 import type { HttpClient } from "../../../net/client.ts";
 import { fetchImage } from "../../../net/fetch-image.ts";
 import { createPageHeaders } from "../../../net/http/site-headers.ts";
-import { type Cover, noAdditions } from "../../../remux/additions.ts";
-import type { DownloadJob, OtherFile } from "../../engine.ts";
+import type { FileWarning } from "../../../model/file-warnings.ts";
+import { boundCues, type Cover, noAdditions, type TextTrack } from "../../../remux/additions.ts";
+import { writeSubRip, writeWebVtt } from "../../../subtitles/write.ts";
+import type { DownloadJob, MadeFile, OtherFile } from "../../engine.ts";
+import { type FetchedTexts, fetchTexts, missingWarning } from "../texts/fetch-texts.ts";
+import { type MediaPosition, placeCues } from "../texts/place-cues.ts";
 import type { PendingAdditions } from "./remux.ts";
 
 export interface AdditionFetcher extends PendingAdditions {
-  /** Writes what lies beside the medium to the job's folder. */
-  writeFiles(): Promise<OtherFile[]>;
+  /** Writes what lies beside the medium to the job's folder; returns it, and what is missing of it. */
+  writeFiles(): Promise<{ others: OtherFile[]; warnings: readonly FileWarning[] }>;
 }
 
-/** How long a picture is waited for once the media are complete. */
-const patienceMs = 3_000;
+/** How long a picture, and subtitles, are waited for once the media are complete. */
+const coverPatienceMs = 3_000;
+const textPatienceMs = 60_000;
 const maxTried = 3;
+
+type AdditionJob = Pick<DownloadJob, "description" | "embed" | "pageUrl" | "folder" | "subtitles">;
 
 /** Starts to fetch what a job adds to the media. What cannot be had is left out. */
 export function fetchAdditions(
-  { description, embed, pageUrl, folder }: Pick<DownloadJob, "description" | "embed" | "pageUrl" | "folder">,
+  job: AdditionJob,
   { client, signal }: { client: HttpClient; signal: AbortSignal },
 ): AdditionFetcher {
+  const { description, embed, pageUrl, folder } = job;
   const { tags, chapters, covers } = description;
-  const ending = new AbortController();
-  let cover: Cover | null = null;
-  const fetching = fetchCover(covers, new URL(pageUrl), client, AbortSignal.any([signal, ending.signal])).then(
-    (found) => (cover = found),
+  const cover = startPatient(signal, coverPatienceMs, null, (own) => fetchCover(covers, new URL(pageUrl), client, own));
+  const texts = startPatient(signal, textPatienceMs, nothingInTime(job), (own) =>
+    fetchTexts(job, { client, signal: own }),
   );
-  // It counts only if the media can be had.
-  fetching.catch(() => {});
+  let position: MediaPosition = { originS: 0, offsetOf: () => undefined };
 
-  async function settle(): Promise<void> {
-    await Promise.race([fetching, sleep(patienceMs, undefined, { signal, ref: false })]).finally(() => ending.abort());
-    await fetching;
-    signal.throwIfAborted();
+  async function subtitles(): Promise<TextTrack[]> {
+    const { texts: fetched } = await texts.get();
+    return fetched.map(({ wanted: { language, name, role, automatic }, parts }) => {
+      return { language, name, role, automatic, cues: placeCues(parts, position) };
+    });
   }
 
   return {
-    bytes: () => (embed === "none" ? 0 : (cover?.data.length ?? 0) + JSON.stringify([tags, chapters]).length * 3),
-    async get() {
+    bytes: () => {
+      if (embed === "none") return 0;
+      const known = cover.known()?.data.length ?? 0;
+      return known + JSON.stringify([tags, chapters]).length * 3 + job.subtitles.length * subtitleIndexBytes;
+    },
+    async ready() {
+      await Promise.all([cover.get(), texts.get()]);
+    },
+    async get(media) {
+      position = media;
       if (embed === "none") return noAdditions;
-      await settle();
-      return { tags, chapters, cover, subtitles: [] };
+      return { tags, chapters, cover: await cover.get(), subtitles: await subtitles() };
     },
     async writeFiles() {
-      await settle();
-      return cover === null ? [] : [await writeCover(cover, folder)];
+      const picture = await cover.get();
+      const { warnings } = await texts.get();
+      const others = picture === null ? [] : [await writeCover(picture, folder)];
+      for (const [index, track] of (await subtitles()).entries()) {
+        others.push(...(await writeSubtitleFiles(track, join(folder, `subtitles-${index}`))));
+      }
+      return { others, warnings };
     },
   };
+}
+
+/** Of a track in the index: a thousand cues, and what is between them. */
+const subtitleIndexBytes = 24_000;
+
+/** What there is if nothing has come in time. */
+function nothingInTime({ subtitles }: AdditionJob): FetchedTexts {
+  const reason = `they did not come within ${textPatienceMs / 1000} s of the last byte of media`;
+  const warnings = subtitles.map(({ language, role }) => missingWarning({ language, role }, reason));
+  return { texts: [], warnings };
+}
+
+/** Starts `fetch`; `get` waits for its result at most so long, and is `otherwise` then. */
+function startPatient<T>(
+  signal: AbortSignal,
+  patienceMs: number,
+  otherwise: T,
+  fetch: (own: AbortSignal) => Promise<T>,
+) {
+  const ending = new AbortController();
+  let known: T | undefined;
+  let waiting: Promise<T> | undefined;
+  const fetching = fetch(AbortSignal.any([signal, ending.signal])).then((found) => (known = found));
+  // It counts only if the media can be had.
+  fetching.catch(() => {});
+  const wait = async (): Promise<T> => {
+    const late = sleep(patienceMs, otherwise, { signal, ref: false });
+    const found = await Promise.race([fetching, late]).catch((error: unknown) => {
+      signal.throwIfAborted();
+      throw error;
+    });
+    ending.abort();
+    return found;
+  };
+  return { known: () => known, get: (): Promise<T> => (waiting ??= wait()) };
 }
 
 /** Returns the first of the pictures that is a JPEG or PNG; `null` if none is, or the signal is aborted. */
@@ -80,10 +134,27 @@ async function fetchCover(
 
 async function writeCover({ mimeType, data }: Cover, folder: string): Promise<OtherFile> {
   const ext = mimeType === "image/png" ? "png" : "jpg";
-  const path = join(folder, `cover.${ext}`);
+  return { kind: "cover", ext, mime_type: mimeType, ...(await writeDurably(join(folder, `cover.${ext}`), data)) };
+}
+
+/** Writes a track as WebVTT and as SubRip. */
+async function writeSubtitleFiles({ cues, language, role, automatic }: TextTrack, path: string): Promise<OtherFile[]> {
+  const bounded = boundCues(cues, Infinity);
+  const kinds = [
+    { ext: "vtt", mime_type: "text/vtt", text: writeWebVtt(bounded) },
+    { ext: "srt", mime_type: "application/x-subrip", text: writeSubRip(bounded) },
+  ];
+  return Promise.all(
+    kinds.map(async ({ ext, mime_type, text }): Promise<OtherFile> => {
+      const file = await writeDurably(`${path}.${ext}`, Buffer.from(text));
+      return { kind: "subtitles", ext, mime_type, language, role, automatic, ...file };
+    }),
+  );
+}
+
+async function writeDurably(path: string, data: Uint8Array): Promise<MadeFile> {
   await using file = await open(path, "w");
   await file.writeFile(data);
   await file.sync();
-  const sha256 = createHash("sha256").update(data).digest("hex");
-  return { kind: "cover", path, ext, mime_type: mimeType, size: data.length, sha256 };
+  return { path, size: data.length, sha256: createHash("sha256").update(data).digest("hex") };
 }

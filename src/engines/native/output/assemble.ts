@@ -70,14 +70,19 @@ export async function assemble(plan: Plan, options: AssembleOptions): Promise<As
   const merged = join(folder, "merged");
   const inputs = [mainPath, audioPath].filter((path) => path !== null);
   const paths = { main: mainPath, audio: audioPath, target: merged };
-  const added = await additions.get();
-  const { isMp4, details, warnings } = await withTimeLimit("merge", inputs, () =>
-    mergeFiles({ ...paths, isAudioOptional, audioOnly, additions: added, signal }),
+  await additions.ready();
+  const { isMp4, originS, details, warnings } = await withTimeLimit("merge", inputs, () =>
+    mergeFiles({ ...paths, isAudioOptional, audioOnly, additions, signal }),
   );
   if (!isMp4) return { path: merged, written: null, warnings };
   // Remuxing puts the index of an MP4 in front.
   const stream = openFileStream("main", merged);
-  const written = await remux({ ...common, main: stream, audio: null, openAudio: null, expectedS: null, details });
+  const moved: PendingAdditions = {
+    ...additions,
+    get: (media) => additions.get({ originS: originS + media.originS, offsetOf: () => 0 }),
+  };
+  const single = { main: stream, audio: null, openAudio: null, expectedS: null };
+  const written = await remux({ ...common, ...single, additions: moved, details });
   return { path: target, written, warnings };
 }
 

@@ -18,6 +18,7 @@ import { type LocalInput, openLocalInput } from "../inspect/local-input.ts";
 import { writeAll } from "../parts/disk-writes.ts";
 import { type Additions, noAdditions } from "../../../remux/additions.ts";
 import { addToWebm, copyElements, detailsOf, matroskaSources } from "./copy-matroska.ts";
+import type { PendingAdditions } from "./remux.ts";
 import { leftTracks } from "./file-warnings.ts";
 import { shortestGapS } from "./track-stats.ts";
 
@@ -30,14 +31,14 @@ export interface MergeOptions {
   /** Path of the result. */
   target: string;
   /** For WebM and Matroska. */
-  additions: Additions;
+  additions: PendingAdditions;
   signal: AbortSignal;
 }
 
 /**
  * Merges the tracks of complete files into one without re-encoding: as WebM if it allows all codecs, as Matroska if it is
- * audio whose end is padded, which no MP4 can say to all players, else as fragmented MP4. Returns whether it is an MP4, what it lacks of
- * what these files say of the tracks, and what differs from them.
+ * audio whose end is padded, which no MP4 can say to all players, else as fragmented MP4. Returns whether it is an MP4, which time of
+ * these files is its start, what it lacks of what they say of the tracks, and what differs from them.
  *
  * @throws ServiceError `format_unavailable` if there is no track, or neither container allows one of them.
  */
@@ -51,18 +52,20 @@ export async function mergeFiles(options: MergeOptions) {
     const chosen = await chooseTracks(inputs, options);
     const codecs = await Promise.all(chosen.map((track) => track.getCodec()));
     const isWebm = codecs.every((codec) => webmCodecs.has(codec));
-    const { additions, signal, target } = options;
+    const { signal, target } = options;
+    const originS = Math.min(...(await Promise.all(chosen.map((track) => track.getFirstTimestamp()))));
+    const additions = await options.additions.get({ originS, offsetOf: () => 0 });
     await using file = await open(target, "w");
     const sources = matroskaSources(files, chosen);
     const isCopied = await copyElements(sources, chosen, { isWebm, fd: file.fd, additions, signal });
     const hasToAdd = isWebm && additions !== noAdditions;
-    if (!isCopied && hasToAdd) await writeWebm(files, chosen, file, options);
+    if (!isCopied && hasToAdd) await writeWebm(files, chosen, file, { target, additions, signal });
     else if (!isCopied) {
       const format = isWebm ? new WebMOutputFormat() : new Mp4OutputFormat({ fastStart: "fragmented" });
       await write(files, chosen, new Output({ format, target: createFileTarget(file) }), signal);
     }
     const warnings = [...(await checkMerged(chosen, options.target)), ...(await checkLeft(chosen))];
-    return { isMp4: !isWebm && !isCopied, details: sources.flatMap(detailsOf), warnings };
+    return { isMp4: !isWebm && !isCopied, originS, details: sources.flatMap(detailsOf), warnings };
   } catch (error) {
     options.signal.throwIfAborted();
     const cause = diskError(`write ${options.target}`, error);
@@ -78,7 +81,7 @@ async function writeWebm(
   files: readonly LocalInput[],
   chosen: readonly InputTrack[],
   file: FileHandle,
-  { target, additions, signal }: MergeOptions,
+  { target, additions, signal }: Pick<MergeOptions, "target" | "signal"> & { additions: Additions },
 ): Promise<void> {
   const path = `${target}.webm`;
   try {

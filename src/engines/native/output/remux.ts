@@ -3,6 +3,7 @@ import { ServiceError } from "../../../model/errors.ts";
 import { checkAbsent, type SourceStream } from "../sources/source-stream.ts";
 import type { SourceName } from "../sources/plan.ts";
 import { CountingSink, type TrackStats } from "./track-stats.ts";
+import type { MediaPosition } from "../texts/place-cues.ts";
 import type { Additions } from "../../../remux/additions.ts";
 import { createMp4Demuxer } from "../../../remux/mp4/read/demuxer.ts";
 import { openMp4Writer } from "../../../remux/mp4/write/writer.ts";
@@ -40,7 +41,9 @@ export interface PendingAdditions {
   /** How many bytes they have, as far as that is known. */
   bytes(): number;
   /** Resolves once all were fetched, or cannot be. @throws the signal's reason if the download is aborted. */
-  get(): Promise<Additions>;
+  ready(): Promise<void>;
+  /** Returns them, once they are ready, with the times of a file whose media are there. @throws as `ready` */
+  get(media: MediaPosition): Promise<Additions>;
 }
 
 /** What was written into a file. */
@@ -102,7 +105,8 @@ export async function remux(options: RemuxOptions): Promise<Written> {
       throw new ServiceError("format_unavailable", "the downloaded media has no audio");
     }
     await writer.settle();
-    writer.finish(await options.additions.get());
+    const { originS } = writer.presented();
+    writer.finish(await options.additions.get({ originS, offsetOf: (timeline) => timelines.offsetOf(timeline) }));
     const sum = (kind: TrackKind) => sessions.reduce((all, { counts }) => all + counts.drops[kind], 0);
     const tracks = sessions.flatMap((session) => session.tracks());
     const left = sessions.reduce((all, { counts }) => all + counts.left, 0);

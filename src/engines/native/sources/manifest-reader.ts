@@ -93,6 +93,12 @@ export class ManifestReader {
     return { formats, segments: () => segments(format.format_id, Date.now() + aheadMs, format) };
   }
 
+  /** Opens the manifest of subtitles that come in segments. @throws as `open` */
+  openText(text: Pick<Format, "protocol" | "url" | "format_id">, headers: HeadersFor): Promise<OpenManifest> {
+    const format = { ...text, manifest_url: null } as Format;
+    return this.open(format, headers);
+  }
+
   /**
    * Yields further places of a format's segments, at most 4: its redundant playlists, or the MPD's further base URLs. What
    * cannot be read is left out.

@@ -1,0 +1,187 @@
+import { buffer } from "node:stream/consumers";
+import { mapConcurrent } from "../../../async/map-concurrent.ts";
+import type { Segment } from "../../../manifests/segments.ts";
+import { ServiceError } from "../../../model/errors.ts";
+import type { FileWarning } from "../../../model/file-warnings.ts";
+import type { Subtitle } from "../../../model/page-info.ts";
+import type { ByteRange } from "../../../net/byte-range.ts";
+import type { HeadersFor, HttpClient } from "../../../net/client.ts";
+import { createSiteHeaders } from "../../../net/http/site-headers.ts";
+import { sniffContainer } from "../../../remux/sniff.ts";
+import { createMp4TextReader } from "../../../subtitles/mp4-text.ts";
+import { readSubtitles } from "../../../subtitles/read.ts";
+import { invalidSubtitlesError, maxSubtitleBytes } from "../../../subtitles/text.ts";
+import type { DownloadJob, WantedSubtitles } from "../../engine.ts";
+import { RetryPolicy } from "../parts/retry-policy.ts";
+import { createKeyReader, decrypt } from "../sources/encryption.ts";
+import { ManifestReader } from "../sources/manifest-reader.ts";
+import type { TextPart } from "./place-cues.ts";
+
+/** Subtitles that were fetched; their cues have no times of the file yet. */
+export interface FetchedText {
+  wanted: WantedSubtitles;
+  parts: readonly TextPart[];
+}
+
+export interface FetchedTexts {
+  texts: readonly FetchedText[];
+  /** What cannot be had. */
+  warnings: readonly FileWarning[];
+}
+
+const tracksAtATime = 4;
+const segmentsAtATime = 4;
+const maxSegments = 20_000;
+/** Of all subtitles of a download together. */
+const maxTotalBytes = 2 * maxSubtitleBytes;
+const retryBackoffMs = 500;
+
+/**
+ * Fetches and reads subtitles, each at the first of its places where that is possible.
+ *
+ * @throws `signal.reason`
+ */
+export async function fetchTexts(
+  { subtitles, pageUrl }: Pick<DownloadJob, "subtitles" | "pageUrl">,
+  { client, signal }: { client: HttpClient; signal: AbortSignal },
+): Promise<FetchedTexts> {
+  const fetcher = new TextFetcher(client, pageUrl, signal);
+  const texts: FetchedText[] = [];
+  const warnings: FileWarning[] = [];
+  for await (const found of mapConcurrent(each(subtitles), tracksAtATime, (wanted) => fetcher.fetch(wanted))) {
+    if ("code" in found) warnings.push(found);
+    else texts.push(found);
+  }
+  return { texts, warnings };
+}
+
+/** Returns the warning for subtitles that cannot be had. */
+export function missingWarning(
+  { language, role }: Pick<WantedSubtitles, "language" | "role">,
+  reason: string,
+): FileWarning {
+  return {
+    code: "subtitles_missing",
+    message: `the ${role} in ${language ?? "an unknown language"} are missing: ${reason}`,
+  };
+}
+
+async function* each<T>(items: Iterable<T>): AsyncGenerator<T> {
+  yield* items;
+}
+
+class TextFetcher {
+  readonly #client: HttpClient;
+  readonly #pageUrl: string;
+  readonly #signal: AbortSignal;
+  readonly #manifests: ManifestReader;
+  #bytesLeft = maxTotalBytes;
+
+  constructor(client: HttpClient, pageUrl: string, signal: AbortSignal) {
+    this.#client = client;
+    this.#pageUrl = pageUrl;
+    this.#signal = signal;
+    this.#manifests = new ManifestReader(client, signal);
+  }
+
+  async fetch(wanted: WantedSubtitles): Promise<FetchedText | FileWarning> {
+    let reason = "they are listed nowhere";
+    for (const listing of wanted.listings) {
+      try {
+        const parts = await this.#fetchParts(listing);
+        if (parts.some(({ cues }) => cues.length > 0)) return { wanted, parts };
+        reason = "they have no text";
+      } catch (error) {
+        this.#signal.throwIfAborted();
+        if (!(error instanceof ServiceError)) throw error;
+        reason = error.message;
+      }
+    }
+    return missingWarning(wanted, reason);
+  }
+
+  async #fetchParts(listing: Subtitle): Promise<TextPart[]> {
+    const headers = createSiteHeaders({ url: listing.url }, this.#pageUrl);
+    const isHls = listing.ext === "m3u8";
+    if (!isHls && listing.manifest_url === undefined) {
+      const bytes = await this.#get(new URL(listing.url), null, headers);
+      const read = sniffContainer(bytes) === "mp4" ? readMp4File(bytes) : readSubtitles(bytes);
+      return [{ ...read, place: null }];
+    }
+    const { segments, hasEnded } = await this.#listSegments(listing, headers);
+    if (!hasEnded) throw invalidSubtitlesError("those of a live stream are not recorded");
+    if (segments.length > maxSegments) {
+      throw invalidSubtitlesError(`they have ${segments.length} segments, the limit is ${maxSegments}`);
+    }
+    return this.#fetchSegments(segments, headers);
+  }
+
+  async #listSegments(listing: Subtitle, headers: HeadersFor) {
+    const protocol = listing.ext === "m3u8" ? "m3u8" : "dash";
+    const url = listing.manifest_url ?? listing.url;
+    const { segments } = await this.#manifests.openText({ protocol, url, format_id: listing.format_id ?? "" }, headers);
+    return segments();
+  }
+
+  async #fetchSegments(segments: readonly Segment[], headers: HeadersFor): Promise<TextPart[]> {
+    const readKey = createKeyReader(this.#client, { headers, signal: this.#signal });
+    const fetchOne = async ({ url, range, key }: Pick<Segment, "url" | "range" | "key">) => {
+      const [bytes, aesKey] = await Promise.all([this.#get(new URL(url), range, headers), readKey(key)]);
+      return aesKey === null ? bytes : decrypt(bytes, aesKey);
+    };
+    const inits = new Map<string, Promise<Uint8Array>>();
+    const initOf = ({ init }: Segment): Promise<Uint8Array> | null => {
+      if (init === null) return null;
+      const id = `${init.url} ${init.range?.offset} ${init.range?.length}`;
+      const found = inits.get(id) ?? fetchOne(init);
+      found.catch(() => {});
+      inits.set(id, found);
+      return found;
+    };
+    const fetchBoth = async (segment: Segment) => {
+      const [init, bytes] = await Promise.all([initOf(segment), fetchOne(segment)]);
+      return { segment, init, bytes };
+    };
+    const parts: TextPart[] = [];
+    const reader = createMp4TextReader();
+    let lastInit: Uint8Array | null = null;
+    let fromS = 0;
+    for await (const { segment, init, bytes } of mapConcurrent(each(segments), segmentsAtATime, fetchBoth)) {
+      const { timeline, offsetS, durationS } = segment;
+      const place = { timeline, offsetS, fromS, lastsS: durationS };
+      fromS += durationS;
+      if (init !== null && init !== lastInit) reader.read(init);
+      lastInit = init;
+      // A segment without cues may be empty.
+      if (bytes.length === 0) continue;
+      const isMp4 = sniffContainer(bytes) === "mp4";
+      parts.push(isMp4 ? { cues: reader.read(bytes), map: null, place, isMp4 } : { ...readSubtitles(bytes), place });
+    }
+    return parts;
+  }
+
+  /** Requests as often as a part of the media is requested. */
+  async #get(url: URL, range: ByteRange | null, headers: HeadersFor): Promise<Buffer> {
+    const retryPolicy = new RetryPolicy(retryBackoffMs, this.#signal);
+    for (;;) {
+      try {
+        const maxBytes = Math.min(maxSubtitleBytes, this.#bytesLeft);
+        const request = { signal: this.#signal, headers, maxBytes, ...(range !== null && { range }) };
+        const response = await this.#client.get(url, request);
+        const body = await buffer(response.body);
+        this.#bytesLeft -= body.length;
+        // A server may ignore the range.
+        if (range === null || response.status !== 200) return body;
+        return body.subarray(range.offset, range.offset + (range.length ?? Infinity));
+      } catch (error) {
+        this.#signal.throwIfAborted();
+        await retryPolicy.backOff(error, 0);
+      }
+    }
+  }
+}
+
+/** A whole file of text in MP4: its init section and all its fragments. */
+function readMp4File(bytes: Uint8Array) {
+  return { cues: createMp4TextReader().read(bytes), map: null };
+}

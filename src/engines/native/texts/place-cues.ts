@@ -1,0 +1,81 @@
+import type { Cue } from "../../../remux/additions.ts";
+import type { TimestampMap } from "../../../subtitles/timed-text.ts";
+import { joinCues } from "../../../subtitles/join.ts";
+
+/** The cues of a file or segment, with times of their own. */
+export interface TextPart {
+  cues: readonly Cue[];
+  map: TimestampMap | null;
+  /** Where the segment is in its list; `null`: a file of the whole, whose times count from the start of the video. */
+  place: TextPlace | null;
+  /** The times are media times; default: those of the text format. */
+  isMp4?: boolean;
+}
+
+export interface TextPlace {
+  timeline: number;
+  /** As in `Segment`. */
+  offsetS: number | null;
+  /** Sum of the durations before it, and its own, seconds. */
+  fromS: number;
+  lastsS: number;
+}
+
+/** Where the media of a file are on the presentation timeline. */
+export interface MediaPosition {
+  /** Presentation time of the start of the file, seconds. */
+  originS: number;
+  /** Returns the seconds to add to the media times of a timeline; undefined if no media have it. */
+  offsetOf(timeline: number): number | undefined;
+}
+
+const ticksPerSecond = 90_000;
+const wrapS = 2 ** 33 / ticksPerSecond;
+
+/** Returns the cues on the timeline of the file, in order; those of several segments are joined. */
+export function placeCues(parts: readonly TextPart[], media: MediaPosition): Cue[] {
+  const unmapped = parts.filter(({ place, map, isMp4 }) => place?.offsetS === null && map === null && isMp4 !== true);
+  const isFromStart = countsFromStart(unmapped, media);
+  const placed = parts.map((part) => {
+    const shiftS = shiftOf(part, media, isFromStart);
+    return part.cues.map((cue) => ({ ...cue, startS: cue.startS + shiftS, endS: cue.endS + shiftS }));
+  });
+  return joinCues(placed);
+}
+
+function shiftOf({ place, map, isMp4 }: TextPart, { originS, offsetOf }: MediaPosition, isFromStart: boolean): number {
+  if (place === null) return 0;
+  const { timeline, offsetS, fromS } = place;
+  if (offsetS !== null) return offsetS - originS;
+  const addedS = offsetOf(timeline) ?? 0;
+  if (map !== null) {
+    // The timestamp that is nearest to where its list has the segment (RFC 8216 §3.5).
+    const stampS = map.mpegTs / ticksPerSecond;
+    const expectedS = originS + fromS - addedS;
+    const wraps = Math.round((expectedS - stampS) / wrapS);
+    return stampS + wraps * wrapS - map.localS + addedS - originS;
+  }
+  return isMp4 !== true && isFromStart ? 0 : addedS - originS;
+}
+
+/** Segments are cut where cues are long. */
+const toleranceS = 2;
+
+/**
+ * Whether the times of segments without a timestamp map count from the start of the list, as many packagers write them,
+ * rather than being media times, as RFC 8216 §3.5 says: by which of both puts more cues into their segments.
+ */
+function countsFromStart(parts: readonly TextPart[], { originS, offsetOf }: MediaPosition): boolean {
+  const countWithin = (toFile: (place: TextPlace) => number) =>
+    parts.reduce((sum, { cues, place }) => {
+      if (place === null) return sum;
+      const { fromS, lastsS } = place;
+      const shiftS = toFile(place);
+      const isWithin = ({ startS, endS }: Cue) =>
+        endS + shiftS >= fromS - toleranceS && startS + shiftS <= fromS + lastsS + toleranceS;
+      return sum + cues.filter(isWithin).length;
+    }, 0);
+  const fromStart = countWithin(() => 0);
+  const byMedia = countWithin(({ timeline }) => (offsetOf(timeline) ?? 0) - originS);
+  return fromStart >= byMedia;
+}

@@ -1,0 +1,78 @@
+import type { WantedSubtitles } from "../../engines/engine.ts";
+import type { FileWarning } from "../../model/file-warnings.ts";
+import type { PageInfo, Subtitle } from "../../model/page-info.ts";
+import type { TaskOptions } from "../../model/task.ts";
+
+export interface ChosenSubtitles {
+  wanted: readonly WantedSubtitles[];
+  /** What is not listed. */
+  warnings: readonly FileWarning[];
+}
+
+/** Subtitles of a task. */
+const maxTracks = 60;
+
+/** What can be read, that which loses least first. */
+const readable = ["vtt", "m3u8", "ttml", "dfxp", "xml", "srt", "ass", "ssa"];
+
+/**
+ * Chooses the subtitles that a task's options ask for, at most 60: for each language one of each role that is listed. A tag
+ * stands for itself, else for the first listed tag that begins with it (RFC 4647 §3.3.1), else for the longest listed tag
+ * that it begins with (§3.4). Automatic captions are only for languages in which nobody wrote subtitles.
+ */
+export function chooseSubtitles(page: PageInfo, { subtitles = false }: TaskOptions): ChosenSubtitles {
+  if (subtitles === false) return { wanted: [], warnings: [] };
+  const { languages, automatic = false } = subtitles === true ? { languages: "all" as const } : subtitles;
+  const written = tracksOf(page.subtitles, false);
+  const generated = tracksOf(automatic ? (page.automatic_captions ?? {}) : {}, true);
+  const listed = [...new Set([...written.keys(), ...generated.keys()])];
+  const wanted = new Set<WantedSubtitles>();
+  const warnings: FileWarning[] = [];
+  for (const language of languages === "all" ? listed : languages) {
+    const found = find(written, language) ?? find(generated, language);
+    if (found === undefined) warnings.push(missing(language, listed));
+    for (const track of found ?? []) wanted.add(track);
+  }
+  const left = wanted.size - maxTracks;
+  const message = `${left} further subtitles are left out: a task has at most ${maxTracks}`;
+  if (left > 0) warnings.push({ code: "subtitles_missing", message });
+  return { wanted: [...wanted].slice(0, maxTracks), warnings };
+}
+
+type Tracks = ReadonlyMap<string, readonly WantedSubtitles[]>;
+
+/** Returns the readable ones by their tags. */
+function tracksOf(listed: PageInfo["subtitles"], automatic: boolean): Tracks {
+  const entries = Object.entries(listed).map(([tag, listings]) => {
+    const byRole = Map.groupBy(listings.filter(isReadable), ({ role = "subtitles" }) => role);
+    const language = tag === "und" ? null : tag;
+    const tracks = [...byRole].map(([role, same]): WantedSubtitles => {
+      const name = same.find((each) => each.name !== null)?.name ?? "";
+      return { language, name, role, automatic, listings: same.toSorted((a, b) => rankOf(a) - rankOf(b)) };
+    });
+    return [tag, tracks] as const;
+  });
+  return new Map(entries.filter(([, tracks]) => tracks.length > 0));
+}
+
+const rankOf = ({ ext }: Subtitle): number => readable.indexOf(ext ?? "vtt");
+const isReadable = (subtitle: Subtitle): boolean => rankOf(subtitle) >= 0;
+
+function find(tracks: Tracks, asked: string): readonly WantedSubtitles[] | undefined {
+  const tag = asked.toLowerCase();
+  const listed = [...tracks.keys()].map((key) => ({ key, lower: key.toLowerCase().replaceAll("_", "-") }));
+  const exact = listed.find(({ lower }) => lower === tag);
+  const longer = listed.find(({ lower }) => lower.startsWith(`${tag}-`));
+  const shorter = listed.filter(({ lower }) => tag.startsWith(`${lower}-`));
+  const found = exact ?? longer ?? shorter.toSorted((a, b) => b.lower.length - a.lower.length)[0];
+  return found && tracks.get(found.key);
+}
+
+const maxNamed = 20;
+
+function missing(language: string, listed: readonly string[]): FileWarning {
+  const named = listed.length === 0 ? "none" : listed.slice(0, maxNamed).join(", ");
+  const more = listed.length > maxNamed ? ` and ${listed.length - maxNamed} more` : "";
+  const message = `the page lists no subtitles in ${language}; listed are: ${named}${more}`;
+  return { code: "subtitles_missing", message };
+}

@@ -1,0 +1,31 @@
+import type { Cue } from "../remux/additions.ts";
+
+/** Cues of segments that belong together are at most so far apart, seconds. */
+const maxApartS = 0.01;
+
+/**
+ * Joins the cues of segments, in order: a cue that is repeated in several segments is there once, one that was cut where a
+ * segment ends is whole again. Cues of one segment are left as they are.
+ */
+export function joinCues(segments: readonly (readonly Cue[])[]): Cue[] {
+  const joined: Cue[] = [];
+  /** The latest cues by what they show. */
+  const latest = new Map<string, { cue: Cue; segment: number }>();
+  for (const [segment, cues] of segments.entries()) {
+    for (const cue of cues) {
+      const key = `${cue.settings}\n${cue.text}`;
+      const before = latest.get(key);
+      const isSame = before !== undefined && before.segment !== segment && cue.startS <= before.cue.endS + maxApartS;
+      if (isSame && cue.endS >= before.cue.startS - maxApartS) {
+        before.cue.startS = Math.min(before.cue.startS, cue.startS);
+        before.cue.endS = Math.max(before.cue.endS, cue.endS);
+        before.segment = segment;
+        continue;
+      }
+      const own = { ...cue };
+      joined.push(own);
+      latest.set(key, { cue: own, segment });
+    }
+  }
+  return joined.toSorted((a, b) => a.startS - b.startS || a.endS - b.endS);
+}

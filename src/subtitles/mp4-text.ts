@@ -1,0 +1,126 @@
+import type { Cue } from "../remux/additions.ts";
+import { createBoxReader } from "../remux/mp4/box-reader.ts";
+import { type Box, boxesIn, damagedError, findChild, getChild, typeAt, viewOf } from "../remux/mp4/boxes.ts";
+import { decodeSubtitles, invalidSubtitlesError, maxCues } from "./text.ts";
+import { readTtml } from "./ttml.ts";
+
+/** A track of text, as an init section describes it. */
+interface TextTrack {
+  codec: "wvtt" | "stpp";
+  timescale: number;
+  defaultDuration: number;
+  defaultSize: number;
+}
+
+const maxSamples = 500_000;
+
+/**
+ * Reads segments of text in fragmented MP4 (ISO/IEC 14496-30): WebVTT or TTML in each sample. Times are media times.
+ *
+ * @throws ServiceError `upstream_invalid` for another codec, a damaged segment or more than 200,000 cues.
+ */
+export function createMp4TextReader() {
+  let track: TextTrack | undefined;
+  return {
+    read(segment: Uint8Array): Cue[] {
+      const view = viewOf(segment);
+      const cues: Cue[] = [];
+      for (const box of boxesIn(view, 0, segment.length)) {
+        if (box.type === "moov") track = readTrack(segment, box);
+        if (box.type !== "moof") continue;
+        if (track === undefined) throw damagedError("a fragment of text comes before its init section");
+        for (const sample of samplesOf(segment, box, track)) {
+          for (const cue of readSample(segment, sample, track)) {
+            if (cues.length >= maxCues) throw invalidSubtitlesError(`a segment has more than ${maxCues} cues`);
+            cues.push(cue);
+          }
+        }
+      }
+      return cues;
+    },
+  };
+}
+
+function readTrack(bytes: Uint8Array, moov: Box): TextTrack {
+  const view = viewOf(bytes);
+  const trak = getChild(view, moov, "trak");
+  const media = getChild(view, trak, "mdia");
+  const header = getChild(view, media, "mdhd");
+  const timescale = view.getUint32(header.body + (view.getUint8(header.body) === 1 ? 20 : 12));
+  const table = ["minf", "stbl", "stsd"].reduce((box, type) => getChild(view, box, type), media);
+  const codec = typeAt(view, table.body + 12);
+  if (codec !== "wvtt" && codec !== "stpp") throw invalidSubtitlesError(`the codec of their MP4 is ${codec}`);
+  if (timescale === 0) throw damagedError("a track has a timescale of 0");
+  const extension = findChild(view, moov, "mvex");
+  const defaults = extension && findChild(view, extension, "trex");
+  if (defaults === undefined) return { codec, timescale, defaultDuration: 0, defaultSize: 0 };
+  const [defaultDuration, defaultSize] = [view.getUint32(defaults.body + 12), view.getUint32(defaults.body + 16)];
+  return { codec, timescale, defaultDuration, defaultSize };
+}
+
+interface TextSample {
+  start: number;
+  end: number;
+  startS: number;
+  endS: number;
+}
+
+function* samplesOf(bytes: Uint8Array, moof: Box, track: TextTrack): Generator<TextSample> {
+  const view = viewOf(bytes);
+  const traf = getChild(view, moof, "traf");
+  const header = createBoxReader(bytes, getChild(view, traf, "tfhd"));
+  const { flags } = header.versionAndFlags();
+  header.u32();
+  if (flags & 0x1) header.i64();
+  if (flags & 0x2) header.u32();
+  const duration = flags & 0x8 ? header.u32() : track.defaultDuration;
+  const size = flags & 0x10 ? header.u32() : track.defaultSize;
+  const time = findChild(view, traf, "tfdt");
+  let ticks = time === undefined ? 0 : decodeTime(view, time);
+  let count = 0;
+  for (const trun of boxesIn(view, traf.body, traf.end)) {
+    if (trun.type !== "trun") continue;
+    const run = createBoxReader(bytes, trun);
+    const { flags: fields } = run.versionAndFlags();
+    const samples = run.u32();
+    let at = moof.start + (fields & 0x1 ? run.u32() : moof.end - moof.start + 8);
+    if (fields & 0x4) run.u32();
+    for (let i = 0; i < samples; i++) {
+      if (++count > maxSamples) throw damagedError(`a fragment has more than ${maxSamples} samples`);
+      const lasts = fields & 0x100 ? run.u32() : duration;
+      const length = fields & 0x200 ? run.u32() : size;
+      if (fields & 0x400) run.u32();
+      if (fields & 0x800) run.u32();
+      if (at + length > bytes.length) throw damagedError("a sample ends after its segment");
+      const [startS, endS] = [ticks / track.timescale, (ticks + lasts) / track.timescale];
+      yield { start: at, end: at + length, startS, endS };
+      at += length;
+      ticks += lasts;
+    }
+  }
+}
+
+function decodeTime(view: DataView, tfdt: Box): number {
+  const isLong = view.getUint8(tfdt.body) === 1;
+  return isLong ? Number(view.getBigUint64(tfdt.body + 4)) : view.getUint32(tfdt.body + 4);
+}
+
+/** Cues of WebVTT last as long as their sample; those of TTML have times of their own on the same timeline. */
+function readSample(bytes: Uint8Array, { start, end, startS, endS }: TextSample, { codec }: TextTrack): Cue[] {
+  if (codec === "stpp") {
+    const shown = readTtml(decodeSubtitles(bytes.subarray(start, end)));
+    return shown.map((cue) => ({ ...cue, startS: Math.max(cue.startS, startS), endS: Math.min(cue.endS, endS) }));
+  }
+  const view = viewOf(bytes);
+  const cues: Cue[] = [];
+  for (const box of boxesIn(view, start, end)) {
+    if (box.type !== "vttc") continue;
+    const textIn = (type: string) => {
+      const child = findChild(view, box, type);
+      return child === undefined ? "" : decodeSubtitles(bytes.subarray(child.body, child.end));
+    };
+    const text = textIn("payl").replaceAll(/\r\n?/g, "\n").trim();
+    if (text !== "") cues.push({ startS, endS, text, settings: textIn("sttg").trim() });
+  }
+  return cues;
+}

@@ -1,0 +1,49 @@
+import { ServiceError } from "../model/errors.ts";
+
+/** Longest subtitles that are read, bytes. */
+export const maxSubtitleBytes = 32 << 20;
+
+/** Cues that a track may have. */
+export const maxCues = 200_000;
+
+/** Returns an error for subtitles that cannot be read. */
+export function invalidSubtitlesError(rule: string): ServiceError {
+  return new ServiceError("upstream_invalid", `the subtitles cannot be read: ${rule}`);
+}
+
+/**
+ * Decodes subtitles: by their byte order mark, else as UTF-16 if every other byte of the start is zero, else as UTF-8, and
+ * as Windows-1252 if they are no UTF-8.
+ */
+export function decodeSubtitles(bytes: Uint8Array): string {
+  const [first, second] = bytes;
+  if (first === 0xff && second === 0xfe) return decode(bytes, "utf-16le");
+  if (first === 0xfe && second === 0xff) return decode(bytes, "utf-16be");
+  const start = bytes.subarray(0, 64);
+  const isZero = (parity: number) => start.length >= 8 && start.every((byte, i) => i % 2 !== parity || byte === 0);
+  if (isZero(1)) return decode(bytes, "utf-16le");
+  if (isZero(0)) return decode(bytes, "utf-16be");
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    return decode(bytes, "windows-1252");
+  }
+}
+
+const decode = (bytes: Uint8Array, encoding: string): string => new TextDecoder(encoding).decode(bytes);
+
+/** Yields the lines of a text; CR, LF and CRLF end one. */
+export function* linesOf(text: string): Generator<string> {
+  const ends = /\r\n?|\n/g;
+  let at = 0;
+  for (const end of text.matchAll(ends)) {
+    yield text.slice(at, end.index);
+    at = end.index + end[0].length;
+  }
+  if (at < text.length) yield text.slice(at);
+}
+
+/** Escapes plain text for a WebVTT cue payload. */
+export function escapeText(text: string): string {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+}

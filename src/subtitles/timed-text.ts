@@ -1,0 +1,89 @@
+import type { Cue } from "../remux/additions.ts";
+import { escapeText, invalidSubtitlesError, linesOf, maxCues } from "./text.ts";
+
+/** What X-TIMESTAMP-MAP says (RFC 8216 §3.5): the cue time `localS` is the MPEG-2 timestamp `mpegTs`. */
+export interface TimestampMap {
+  localS: number;
+  /** Ticks of 90 kHz, 33 bits. */
+  mpegTs: number;
+}
+
+const time = String.raw`(?:(\d{1,4}):)?(\d{1,2}):(\d{1,2})(?:[.,](\d{1,9}))?`;
+const timing = new RegExp(String.raw`^[ \t]*${time}[ \t]*-->[ \t]*${time}(?:[ \t]+(.*))?$`);
+
+/**
+ * Reads WebVTT (W3C WebVTT §6.1). Regions, styles and notes are left out, and cues whose times are wrong.
+ *
+ * @throws ServiceError `upstream_invalid` for more than 200,000 cues.
+ */
+export function readWebVtt(text: string): { cues: Cue[]; map: TimestampMap | null } {
+  let map: TimestampMap | null = null;
+  const cues = readBlocks(
+    text,
+    (payload) => payload,
+    (line) => {
+      if (line.startsWith("X-TIMESTAMP-MAP")) map ??= readTimestampMap(line);
+    },
+  );
+  return { cues, map };
+}
+
+/** Reads SubRip. Its `<i>`, `<b>` and `<u>` are kept, other tags and positions are left out. @throws as `readWebVtt`. */
+export function readSubRip(text: string): Cue[] {
+  return readBlocks(text, fromSubRip, () => {}).map((cue) => ({ ...cue, settings: "" }));
+}
+
+/** `onOther` gets the lines that belong to no cue. */
+function readBlocks(text: string, toPayload: (text: string) => string, onOther: (line: string) => void): Cue[] {
+  const cues: Cue[] = [];
+  let open: { startS: number; endS: number; settings: string; lines: string[] } | null = null;
+  const close = () => {
+    if (open === null) return;
+    const { startS, endS, settings, lines } = open;
+    open = null;
+    const payload = toPayload(lines.join("\n")).trim();
+    if (endS <= startS || payload === "") return;
+    if (cues.length >= maxCues) throw invalidSubtitlesError(`they have more than ${maxCues} cues`);
+    cues.push({ startS, endS, text: payload, settings });
+  };
+  for (const line of linesOf(text)) {
+    const found = line.includes("-->") ? timing.exec(line) : null;
+    if (found !== null) {
+      close();
+      const [startS, endS] = [secondsOf(found.slice(1, 5)), secondsOf(found.slice(5, 9))];
+      open = { startS, endS, settings: (found[9] ?? "").trim(), lines: [] };
+    } else if (line.trim() === "") close();
+    else if (open === null) onOther(line);
+    else open.lines.push(line);
+  }
+  close();
+  return cues;
+}
+
+function secondsOf([hours = "0", minutes = "0", seconds = "0", fraction = "0"]: readonly (
+  | string
+  | undefined
+)[]): number {
+  return Number(hours) * 3600 + Number(minutes) * 60 + Number(seconds) + Number(`0.${fraction}`);
+}
+
+function readTimestampMap(line: string): TimestampMap | null {
+  const local = new RegExp(`LOCAL:${time}`).exec(line);
+  const mpegTs = /MPEGTS:(\d{1,20})/.exec(line)?.[1];
+  if (local === null || mpegTs === undefined) return null;
+  return { localS: secondsOf(local.slice(1, 5)), mpegTs: Number(BigInt(mpegTs) % (1n << 33n)) };
+}
+
+const subRipToken = /<(\/?)([a-z]+)(?![a-z])[^<>]*>|\{\\[^{}]*\}|[^<{]+|[<{]/gi;
+const kept: ReadonlySet<string> = new Set(["b", "i", "u"]);
+const dropped: ReadonlySet<string> = new Set(["font", "span", "c", "s", "strike"]);
+
+function fromSubRip(text: string): string {
+  let payload = "";
+  for (const [token, slash = "", name] of text.matchAll(subRipToken)) {
+    const tag = name?.toLowerCase();
+    if (tag !== undefined && kept.has(tag)) payload += `<${slash}${tag}>`;
+    else if (!(tag !== undefined && dropped.has(tag)) && !token.startsWith("{\\")) payload += escapeText(token);
+  }
+  return payload;
+}

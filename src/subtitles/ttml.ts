@@ -1,0 +1,186 @@
+import { Parser } from "htmlparser2";
+import type { Cue } from "../remux/additions.ts";
+import { escapeText, invalidSubtitlesError, maxCues } from "./text.ts";
+
+const maxDepth = 64;
+const maxStyles = 10_000;
+
+interface Span {
+  startS: number;
+  endS: number;
+}
+
+/** An element that is open, with what its children inherit. */
+interface OpenElement {
+  name: string;
+  span: Span;
+  isSequence: boolean;
+  /** Where its next child begins if it is a sequence. */
+  nextS: number;
+  styles: Styles;
+  keepsSpace: boolean;
+}
+
+/** Names of faces that are on. */
+type Styles = ReadonlySet<string>;
+
+/** A part of the text of a paragraph. */
+interface Run extends Span {
+  payload: string;
+}
+
+/**
+ * Reads TTML (W3C TTML1, IMSC1) as text: what is shown when, with italics, bold and underlines; not where. Takes time
+ * linear in its length. Entities of its own are not read.
+ *
+ * @throws ServiceError `upstream_invalid` if it nests deeper than 64 levels, or for more than 200,000 cues.
+ */
+export function readTtml(text: string): Cue[] {
+  const reader = new TtmlReader();
+  const parser = new Parser(reader, { xmlMode: true, decodeEntities: true });
+  const step = 64 * 1024;
+  for (let at = 0; at < text.length; at += step) parser.write(text.slice(at, at + step));
+  parser.end();
+  return reader.cues.toSorted((a, b) => a.startS - b.startS);
+}
+
+class TtmlReader {
+  readonly cues: Cue[] = [];
+  readonly #open: OpenElement[] = [];
+  readonly #styles = new Map<string, Styles>();
+  #timing = { frameRate: 30, tickRate: 1, subFrames: 1 };
+  /** Of the paragraph that is open. */
+  #runs: Run[] | null = null;
+
+  onopentag(rawName: string, raw: Record<string, string>): void {
+    if (this.#open.length >= maxDepth) throw invalidSubtitlesError(`they nest deeper than ${maxDepth} levels`);
+    const name = localName(rawName);
+    const attributes = new Map(Object.entries(raw).map(([key, value]) => [localName(key), value]));
+    if (name === "tt") this.#readRates(attributes);
+    const parent = this.#open.at(-1);
+    const styles = this.#stylesOf(attributes, parent?.styles ?? new Set());
+    const id = attributes.get("id");
+    if (name === "style" && id !== undefined && this.#styles.size < maxStyles) this.#styles.set(id, styles);
+    const space = attributes.get("space");
+    const span = this.#spanOf(attributes, parent);
+    this.#open.push({
+      name,
+      span,
+      isSequence: attributes.get("timeContainer") === "seq",
+      nextS: span.startS,
+      styles,
+      keepsSpace: space === undefined ? (parent?.keepsSpace ?? false) : space === "preserve",
+    });
+    if (name === "p") this.#runs = [];
+    if (name === "br") this.#runs?.push({ ...(parent?.span ?? span), payload: "\n" });
+  }
+
+  ontext(text: string): void {
+    const parent = this.#open.at(-1);
+    if (this.#runs === null || parent === undefined) return;
+    const shown = parent.keepsSpace ? text : text.replaceAll(/[ \t\r\n]+/g, " ");
+    if (shown === "") return;
+    const faces = [...parent.styles];
+    const tags = faces.map((face) => `<${face}>`).join("");
+    const ends = faces
+      .toReversed()
+      .map((face) => `</${face}>`)
+      .join("");
+    const payload = shown.trim() === "" ? shown : `${tags}${escapeText(shown)}${ends}`;
+    this.#runs.push({ ...parent.span, payload });
+  }
+
+  onclosetag(): void {
+    const closed = this.#open.pop();
+    const parent = this.#open.at(-1);
+    if (closed === undefined) return;
+    if (parent?.isSequence === true) parent.nextS = Math.max(parent.nextS, closed.span.endS);
+    if (closed.name === "p") this.#closeParagraph();
+  }
+
+  /** Runs of the same time are one cue. */
+  #closeParagraph(): void {
+    const byTime = Map.groupBy(this.#runs ?? [], ({ startS, endS }) => `${startS} ${endS}`);
+    this.#runs = null;
+    for (const runs of byTime.values()) {
+      const { startS, endS } = runs[0]!;
+      const text = runs.map(({ payload }) => payload).join("");
+      const lines = text.split("\n").map((line) => line.trim());
+      const payload = lines.filter((line) => line !== "").join("\n");
+      if (!(endS > startS) || !Number.isFinite(endS) || payload === "") continue;
+      if (this.cues.length >= maxCues) throw invalidSubtitlesError(`they have more than ${maxCues} cues`);
+      this.cues.push({ startS, endS, text: payload, settings: "" });
+    }
+  }
+
+  #readRates(attributes: ReadonlyMap<string, string>): void {
+    const number = (name: string) => {
+      const value = Number(attributes.get(name));
+      return value > 0 && Number.isFinite(value) ? value : null;
+    };
+    const [numerator = 1, denominator = 1] = (attributes.get("frameRateMultiplier") ?? "1 1")
+      .trim()
+      .split(/[\s:]+/, 2)
+      .map(Number);
+    const ratio = numerator / denominator;
+    const frameRate = (number("frameRate") ?? 30) * (ratio > 0 && Number.isFinite(ratio) ? ratio : 1);
+    const subFrames = number("subFrameRate") ?? 1;
+    const tickRate = number("tickRate") ?? (attributes.has("frameRate") ? frameRate * subFrames : 1);
+    this.#timing = { frameRate, subFrames, tickRate };
+  }
+
+  /** Times count from the start of the parent, or in a sequence from the end of the sibling before (TTML1 §10). */
+  #spanOf(attributes: ReadonlyMap<string, string>, parent: OpenElement | undefined): Span {
+    const outer = parent?.span ?? { startS: 0, endS: Infinity };
+    const referenceS = parent?.isSequence === true ? parent.nextS : outer.startS;
+    const [begin, end, duration] = ["begin", "end", "dur"].map((name) => this.#timeOf(attributes.get(name)));
+    const startS = referenceS + (begin ?? 0);
+    const implicitS = parent?.isSequence === true && end == null && duration == null ? startS : outer.endS;
+    const endS = Math.min(
+      end == null ? Infinity : referenceS + end,
+      duration == null ? Infinity : startS + duration,
+      implicitS,
+    );
+    return { startS, endS: Math.min(endS, outer.endS) };
+  }
+
+  #timeOf(text: string | undefined): number | null {
+    if (text === undefined) return null;
+    const stated = text.trim().slice(0, 100);
+    const { frameRate, subFrames, tickRate } = this.#timing;
+    const clock = /^(\d{1,6}):(\d{2}):(\d{2})(?:\.(\d{1,20})|:(\d{1,6})(?:\.(\d{1,6}))?)?$/.exec(stated);
+    if (clock !== null) {
+      const [, hours, minutes, seconds, fraction = "0", frames = "0", subFrame = "0"] = clock;
+      const whole = Number(hours) * 3600 + Number(minutes) * 60 + Number(seconds);
+      return whole + Number(`0.${fraction}`) + (Number(frames) + Number(subFrame) / subFrames) / frameRate;
+    }
+    const [, count, unit = ""] = /^(\d{1,20}(?:\.\d{1,20})?)(h|m|s|ms|f|t)$/.exec(stated) ?? [];
+    const units: Readonly<Record<string, number>> = {
+      h: 3600,
+      m: 60,
+      s: 1,
+      ms: 0.001,
+      f: 1 / frameRate,
+      t: 1 / tickRate,
+    };
+    return count === undefined ? null : Number(count) * (units[unit] ?? 1);
+  }
+
+  #stylesOf(attributes: ReadonlyMap<string, string>, inherited: Styles): Styles {
+    const styles = new Set(inherited);
+    const set = (face: string, isOn: boolean) => void (isOn ? styles.add(face) : styles.delete(face));
+    const referred = attributes.get("style")?.trim().split(/\s+/, 20) ?? [];
+    for (const id of referred) for (const face of this.#styles.get(id) ?? []) styles.add(face);
+    const [fontStyle, fontWeight, decoration] = ["fontStyle", "fontWeight", "textDecoration"].map((name) =>
+      attributes.get(name),
+    );
+    if (fontStyle !== undefined) set("i", fontStyle === "italic" || fontStyle === "oblique");
+    if (fontWeight !== undefined) set("b", fontWeight === "bold");
+    if (decoration !== undefined) set("u", decoration.split(/\s+/, 5).includes("underline"));
+    return styles;
+  }
+}
+
+function localName(name: string): string {
+  return name.slice(name.indexOf(":") + 1);
+}

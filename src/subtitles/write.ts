@@ -1,0 +1,53 @@
+import type { Cue } from "../remux/additions.ts";
+import { faces, readCueText } from "../remux/cue-text.ts";
+
+/** Returns the cues as a WebVTT file. */
+export function writeWebVtt(cues: readonly Cue[]): string {
+  const blocks = cues.map(({ startS, endS, text, settings }) => {
+    const timing = `${clock(startS, ".")} --> ${clock(endS, ".")}`;
+    return `${settings === "" ? timing : `${timing} ${oneLine(settings)}`}\n${withoutBlankLines(text)}\n`;
+  });
+  return ["WEBVTT\n", ...blocks].join("\n");
+}
+
+/** Returns the cues as a SubRip file, with italics, bold and underlines. */
+export function writeSubRip(cues: readonly Cue[]): string {
+  const blocks = cues.map(({ startS, endS, text }, index) => {
+    return `${index + 1}\n${clock(startS, ",")} --> ${clock(endS, ",")}\n${withoutBlankLines(subRipText(text))}\n`;
+  });
+  return blocks.join("\n");
+}
+
+/** A blank line would end the cue, and an arrow begin another one. */
+function withoutBlankLines(text: string): string {
+  const lines = text.replaceAll("-->", "->").split("\n");
+  return lines.filter((line) => line.trim() !== "").join("\n");
+}
+
+const oneLine = (settings: string): string => settings.replaceAll(/[\r\n]+/g, " ").replaceAll("-->", "");
+
+function subRipText(payload: string): string {
+  const { text, styles } = readCueText(payload);
+  if (styles.length === 0) return text;
+  const characters = Array.from(text);
+  let at = 0;
+  let written = "";
+  for (const { start, end, faces: shown } of styles) {
+    const names = Object.entries(faces).flatMap(([name, face]) => (shown & face ? [name] : []));
+    const tags = names.map((name) => `<${name}>`).join("");
+    const ends = names
+      .toReversed()
+      .map((name) => `</${name}>`)
+      .join("");
+    written += `${characters.slice(at, start).join("")}${tags}${characters.slice(start, end).join("")}${ends}`;
+    at = end;
+  }
+  return written + characters.slice(at).join("");
+}
+
+function clock(seconds: number, point: "." | ","): string {
+  const ms = Math.max(0, Math.round(seconds * 1000));
+  const digits = (value: number, length: number) => String(value).padStart(length, "0");
+  const [hours, minutes, rest] = [Math.floor(ms / 3_600_000), Math.floor(ms / 60_000) % 60, ms % 60_000];
+  return `${digits(hours, 2)}:${digits(minutes, 2)}:${digits(Math.floor(rest / 1000), 2)}${point}${digits(rest % 1000, 3)}`;
+}

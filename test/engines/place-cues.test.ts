@@ -1,0 +1,62 @@
+import { describe, expect, it } from "vitest";
+import { placeCues, type TextPart } from "../../src/engines/native/texts/place-cues.ts";
+
+const cue = (startS: number, endS: number, text = "x") => ({ startS, endS, text, settings: "" });
+const place = (fromS: number, lastsS = 10, timeline = 0) => ({ timeline, offsetS: null, fromS, lastsS });
+const wrapS = 2 ** 33 / 90_000;
+const starts = (
+  parts: readonly TextPart[],
+  originS: number,
+  offsetOf: (timeline: number) => number | undefined = () => 0,
+) => placeCues(parts, { originS, offsetOf }).map(({ startS }) => Math.round(startS * 1000) / 1000);
+
+describe("cues of HLS segments are put where their media are", () => {
+  it("by the timestamp map, whatever the playlist says", () => {
+    const map = { localS: 5, mpegTs: 900_000 };
+    expect(starts([{ cues: [cue(6, 7)], map, place: place(0) }], 10)).toEqual([1]);
+  });
+
+  it("across the wrap of 33 bits, in the media and in the subtitles", () => {
+    const originS = wrapS - 4;
+    const early = { localS: 0, mpegTs: Math.round((wrapS - 4) * 90_000) };
+    const late = { localS: 0, mpegTs: 6 * 90_000 };
+    const parts = [
+      { cues: [cue(1, 2, "a")], map: early, place: place(0) },
+      { cues: [cue(1, 2, "b")], map: late, place: place(10) },
+    ];
+    expect(starts(parts, originS)).toEqual([1, 11]);
+  });
+
+  it("after a discontinuity, where its timeline begins", () => {
+    const map = { localS: 0, mpegTs: 90_000 };
+    const parts = [
+      { cues: [cue(0, 1, "a")], map, place: place(0) },
+      { cues: [cue(0, 1, "b")], map, place: place(10, 10, 1) },
+    ];
+    expect(starts(parts, 1, (timeline) => timeline * 10)).toEqual([0, 10]);
+  });
+
+  it("without a map by media time, if that puts them into their segments, else from the start", () => {
+    const media = [{ cues: [cue(101, 102)], map: null, place: place(0) }];
+    expect(starts(media, 100)).toEqual([1]);
+    const fromStart = [{ cues: [cue(1, 2)], map: null, place: place(0) }];
+    expect(starts(fromStart, 100)).toEqual([1]);
+    const later = [{ cues: [cue(121, 122)], map: null, place: place(20) }];
+    expect(starts(later, 100)).toEqual([21]);
+  });
+
+  it("by media time if they are MP4", () => {
+    expect(starts([{ cues: [cue(101, 102)], map: null, place: place(0), isMp4: true }], 100)).toEqual([1]);
+  });
+});
+
+describe("other cues", () => {
+  it("of a DASH Period are moved as its media are", () => {
+    const period = { timeline: 1, offsetS: 60, fromS: 60, lastsS: 10 };
+    expect(starts([{ cues: [cue(1, 2)], map: null, place: period }], 0.5)).toEqual([60.5]);
+  });
+
+  it("of a whole file count from the start", () => {
+    expect(starts([{ cues: [cue(1, 2)], map: null, place: null }], 100)).toEqual([1]);
+  });
+});

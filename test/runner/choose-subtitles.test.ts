@@ -1,0 +1,64 @@
+import { describe, expect, it } from "vitest";
+import type { Subtitle } from "../../src/model/page-info.ts";
+import type { TaskOptions } from "../../src/model/task.ts";
+import { chooseSubtitles } from "../../src/runner/choice/choose-subtitles.ts";
+import { pageOf } from "./resolver.ts";
+
+const at = (name: string, ext = "vtt", fields: Partial<Subtitle> = {}): Subtitle => {
+  return { url: `https://a.test/${name}`, ext, name: null, ...fields };
+};
+const page = pageOf(new URL("https://a.test/"), {
+  subtitles: {
+    en: [at("en.json3", "json3"), at("en.srt", "srt"), at("en.vtt"), at("en-forced.vtt", "vtt", { role: "forced" })],
+    "pt-BR": [at("pt.ttml", "ttml", { name: "Português" })],
+    odd: [at("odd.sub", "sub")],
+  },
+  automatic_captions: { en: [at("auto-en.vtt")], fr: [at("auto-fr.vtt")] },
+});
+const choose = (subtitles: NonNullable<TaskOptions["subtitles"]>) => {
+  const { wanted, warnings } = chooseSubtitles(page, { subtitles });
+  const listed = wanted.map(({ language, role, automatic, listings }) => {
+    return `${language} ${role}${automatic ? " automatic" : ""}: ${listings.map(({ url }) => url.slice(15)).join(" ")}`;
+  });
+  return { listed, warnings: warnings.map(({ message }) => message) };
+};
+const en = ["en subtitles: en.vtt en.srt", "en forced: en-forced.vtt"];
+const pt = ["pt-BR subtitles: pt.ttml"];
+
+describe("the subtitles of a task", () => {
+  it.each([
+    ["all that people wrote", true, [...en, ...pt]],
+    ["none", false, []],
+    ["those of a language, of each role, the format that loses least first", { languages: ["EN"] }, en],
+    ["any region of a language", { languages: ["pt"] }, pt],
+    ["the language of a region that is not listed", { languages: ["en-GB", "en"] }, en],
+    [
+      "no automatic ones where people wrote some",
+      { languages: ["en", "fr"], automatic: true },
+      [...en, "fr subtitles automatic: auto-fr.vtt"],
+    ],
+    ["everything", { languages: "all", automatic: true }, [...en, ...pt, "fr subtitles automatic: auto-fr.vtt"]],
+  ] as const)("are %s", (_, subtitles, expected) => {
+    expect(choose(subtitles as NonNullable<TaskOptions["subtitles"]>)).toEqual({ listed: expected, warnings: [] });
+  });
+
+  it("that are not listed are named, with those that are", () => {
+    expect(choose({ languages: ["fr", "e"] }).warnings).toEqual([
+      "the page lists no subtitles in fr; listed are: en, pt-BR",
+      "the page lists no subtitles in e; listed are: en, pt-BR",
+    ]);
+    const { warnings } = chooseSubtitles(pageOf(new URL("https://a.test/")), { subtitles: { languages: ["de"] } });
+    expect(warnings[0]?.message).toBe("the page lists no subtitles in de; listed are: none");
+  });
+
+  it("are at most 60", () => {
+    const subtitles = Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`x-${i}`, [at(`${i}.vtt`)]]));
+    const { wanted, warnings } = chooseSubtitles(pageOf(new URL("https://a.test/"), { subtitles }), {
+      subtitles: true,
+    });
+    expect([wanted.length, warnings[0]?.message]).toEqual([
+      60,
+      "40 further subtitles are left out: a task has at most 60",
+    ]);
+  });
+});

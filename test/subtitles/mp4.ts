@@ -1,0 +1,42 @@
+import { ascii, box, fullBox, u16, u32, u64 } from "../../src/remux/mp4/boxes.ts";
+
+/** An init section of a track of text, 1000 ticks a second. */
+export function textInit(codec: "wvtt" | "stpp"): Buffer {
+  const entry =
+    codec === "wvtt"
+      ? box("wvtt", new Uint8Array(6), u16(1), box("vttC", ascii("WEBVTT")))
+      : box("stpp", new Uint8Array(6), u16(1), ascii("http://www.w3.org/ns/ttml\0\0\0"));
+  const table = box("stbl", fullBox("stsd", 0, 0, u32(1), entry));
+  const media = box(
+    "mdia",
+    fullBox("mdhd", 0, 0, u32(0, 0, 1000, 0), u16(0x55c4, 0)),
+    fullBox("hdlr", 0, 0, u32(0), ascii("text"), u32(0, 0, 0), new Uint8Array(1)),
+    box("minf", table),
+  );
+  const extension = box("mvex", fullBox("trex", 0, 0, u32(1, 1, 0, 0, 0)));
+  return Buffer.concat([box("ftyp", ascii("iso6"), u32(0)), box("moov", box("trak", media), extension)]);
+}
+
+/** A segment of samples, one after the other from `startMs` on. */
+export function textSegment(startMs: number, samples: readonly { ms: number; data: Uint8Array }[]): Buffer {
+  const fields = samples.flatMap(({ ms, data }) => [ms, data.length]);
+  const moof = (offset: number) =>
+    box(
+      "moof",
+      fullBox("mfhd", 0, 0, u32(1)),
+      box(
+        "traf",
+        fullBox("tfhd", 0, 0x20000, u32(1)),
+        fullBox("tfdt", 1, 0, u64(startMs)),
+        fullBox("trun", 0, 0x301, u32(samples.length, offset, ...fields)),
+      ),
+    );
+  const { length } = moof(0);
+  return Buffer.concat([moof(length + 8), box("mdat", ...samples.map(({ data }) => data))]);
+}
+
+/** A sample with cues of WebVTT; none: an empty one. */
+export function vttSample(...texts: readonly string[]): Uint8Array {
+  if (texts.length === 0) return box("vtte");
+  return Buffer.concat(texts.map((text) => box("vttc", box("payl", Buffer.from(text)))));
+}

@@ -1,0 +1,251 @@
+import { describe, expect, it } from "vitest";
+import type { Cue } from "../../src/remux/additions.ts";
+import { joinCues } from "../../src/subtitles/join.ts";
+import { createMp4TextReader } from "../../src/subtitles/mp4-text.ts";
+import { readSubtitles } from "../../src/subtitles/read.ts";
+import { writeSubRip, writeWebVtt } from "../../src/subtitles/write.ts";
+import { textInit, textSegment, vttSample } from "./mp4.ts";
+
+const plain = (cues: readonly Cue[]) => cues.map(({ startS, endS, text }) => [startS, endS, text]);
+const read = (text: string) => plain(readSubtitles(Buffer.from(text)).cues);
+
+const vtt = `WEBVTT - a title
+Kind: captions
+
+STYLE
+::cue { color: red }
+
+NOTE
+00:09.000 is no cue
+
+intro
+00:01.000 --> 00:02.500 align:start position:10%
+<i>One</i> &amp; <v Ann>two
+
+01:00:03.000 --> 01:00:04.000
+Three
+lines
+here
+`;
+const vttCues = [
+  [1, 2.5, "<i>One</i> &amp; <v Ann>two"],
+  [3603, 3604, "Three\nlines\nhere"],
+];
+
+describe("WebVTT is read", () => {
+  it("with its notes and styles left out, and settings kept", () => {
+    expect(read(vtt)).toEqual(vttCues);
+    expect(readSubtitles(Buffer.from(vtt)).cues[0]?.settings).toBe("align:start position:10%");
+  });
+
+  it.each([
+    ["CRLF", Buffer.from(vtt.replaceAll("\n", "\r\n"))],
+    ["CR", Buffer.from(vtt.replaceAll("\n", "\r"))],
+    ["a byte order mark", Buffer.from(`\uFEFF${vtt}`)],
+    ["UTF-16, little endian", Buffer.from(`\uFEFF${vtt}`, "utf16le")],
+    ["UTF-16, big endian", Buffer.from(`\uFEFF${vtt}`, "utf16le").swap16()],
+    ["UTF-16 without a mark", Buffer.from(vtt, "utf16le")],
+  ])("whatever its bytes are: %s", (_, bytes) => {
+    expect(plain(readSubtitles(bytes).cues)).toEqual(vttCues);
+  });
+
+  it("with what its segments say of MPEG-2 timestamps, which have 33 bits", () => {
+    const map = (line: string) => readSubtitles(Buffer.from(`WEBVTT\n${line}\n\n00:01.000 --> 00:02.000\nx\n`)).map;
+    expect(map("X-TIMESTAMP-MAP=LOCAL:00:00:01.500,MPEGTS:900000")).toEqual({ localS: 1.5, mpegTs: 900_000 });
+    expect(map("X-TIMESTAMP-MAP=MPEGTS:8589934593,LOCAL:00:00:00.000")).toEqual({ localS: 0, mpegTs: 1 });
+    expect(map("X-TIMESTAMP-MAP=nonsense")).toBeNull();
+  });
+
+  it("without cues whose times are nonsense", () => {
+    expect(read("WEBVTT\n\n00:05.000 --> 00:04.000\nx\n\n1:2 --> 3\ny\n\n00:06.000 --> 00:07.000\nz\n")).toEqual([
+      [6, 7, "z"],
+    ]);
+    expect(read("WEBVTT\n")).toEqual([]);
+  });
+});
+
+describe("SubRip is read", () => {
+  it("with its markup as that of WebVTT", () => {
+    const text =
+      '1\n00:00:01,000 --> 00:00:02,500\n{\\an8}<i>AT&T</i> <font color="red">x < y</font>\n\n2\n00:00:03,000 --> 00:00:04,000\nB\n';
+    expect(read(text)).toEqual([
+      [1, 2.5, "<i>AT&amp;T</i> x &lt; y"],
+      [3, 4, "B"],
+    ]);
+  });
+
+  it("in Windows-1252 if it is no UTF-8", () => {
+    const text = Buffer.from("1\n00:00:01,000 --> 00:00:02,000\nGr\xfc\xdfe\n", "latin1");
+    expect(plain(readSubtitles(text).cues)).toEqual([[1, 2, "Grüße"]]);
+  });
+});
+
+describe("SubStation Alpha is read", () => {
+  it("as text, by the order of its fields", () => {
+    const text = [
+      "[Script Info]",
+      "[V4+ Styles]",
+      "Dialogue: 0,0:00:09.00,0:00:10.00,,,no event",
+      "[Events]",
+      "Format: Layer, Start, End, Style, Text",
+      "Dialogue: 0,0:00:03.00,0:00:04.50,Default,later, with comma",
+      "Dialogue: 0,0:00:01.00,0:00:02.50,Default,{\\an8\\i1}One{\\i0}\\Ntwo & <three>",
+      "Comment: 0,0:00:01.00,0:00:02.50,Default,none",
+      "Dialogue: 0,0:00:01.00,0:00:02.50,Default,{\\p1}m 0 0 l 10 10{\\p0}",
+    ].join("\r\n");
+    expect(read(text)).toEqual([
+      [1, 2.5, "<i>One</i>\ntwo &amp; &lt;three&gt;"],
+      [3, 4.5, "later, with comma"],
+    ]);
+  });
+});
+
+describe("TTML is read", () => {
+  const document = (body: string, attributes = "") =>
+    `<?xml version="1.0"?><tt xmlns="http://www.w3.org/ns/ttml" xmlns:tts="http://www.w3.org/ns/ttml#styling" ${attributes}>` +
+    `<head><styling><style xml:id="s1" tts:fontStyle="italic"/></styling></head><body>${body}</body></tt>`;
+
+  it("with the times that its elements inherit", () => {
+    const body =
+      '<div begin="10s"><p begin="00:00:01.000" end="00:00:02.500">One<br/>two &amp; <span style="s1">three</span></p>' +
+      '<p begin="3s" dur="500ms">B</p></div>';
+    expect(read(document(body))).toEqual([
+      [11, 12.5, "One\ntwo &amp; <i>three</i>"],
+      [13, 13.5, "B"],
+    ]);
+  });
+
+  it.each([
+    ['ttp:frameRate="25"', "00:00:01:05", 1.2],
+    ['ttp:frameRate="30" ttp:frameRateMultiplier="1000 1001"', "30f", 1.001],
+    ['ttp:tickRate="10000000"', "15000000t", 1.5],
+    ["", "0.025m", 1.5],
+  ])("with frames and ticks: %s, %s", (attributes, begin, startS) => {
+    const [cue] = readSubtitles(Buffer.from(document(`<p begin="${begin}" end="9s">x</p>`, attributes))).cues;
+    expect(cue?.startS).toBeCloseTo(startS, 6);
+  });
+
+  it("with sequences, and spans of their own times", () => {
+    const body =
+      '<div timeContainer="seq"><p dur="1s">a</p><p dur="2s">b</p></div>' +
+      '<p begin="5s" end="7s"><span begin="0s" end="1s">c</span><span begin="1s" end="2s">d</span></p>';
+    expect(read(document(body))).toEqual([
+      [0, 1, "a"],
+      [1, 3, "b"],
+      [5, 6, "c"],
+      [6, 7, "d"],
+    ]);
+  });
+});
+
+describe("text in fragmented MP4 is read", () => {
+  it("of WebVTT: several cues in a sample, and none", () => {
+    const reader = createMp4TextReader();
+    expect(reader.read(textInit("wvtt"))).toEqual([]);
+    const segment = textSegment(5_000, [
+      { ms: 1000, data: vttSample() },
+      { ms: 1500, data: vttSample("One", "Two\nlines") },
+    ]);
+    expect(plain(reader.read(segment))).toEqual([
+      [6, 7.5, "One"],
+      [6, 7.5, "Two\nlines"],
+    ]);
+  });
+
+  it("of TTML, whose times are those of the track", () => {
+    const reader = createMp4TextReader();
+    reader.read(textInit("stpp"));
+    const data = Buffer.from('<tt xmlns="http://www.w3.org/ns/ttml"><body><p begin="6s" end="20s">One</p></body></tt>');
+    expect(plain(reader.read(textSegment(5_000, [{ ms: 5000, data }])))).toEqual([[6, 10, "One"]]);
+  });
+});
+
+describe("cues of segments", () => {
+  const cue = (startS: number, endS: number, text: string): Cue => ({ startS, endS, text, settings: "" });
+
+  it("are joined: what is repeated or cut is there once", () => {
+    const joined = joinCues([
+      [cue(1, 2, "a"), cue(3, 6, "cut")],
+      [cue(3, 6, "cut"), cue(7, 8, "b")],
+      [cue(6, 7, "cut"), cue(8, 9, "b")],
+    ]);
+    expect(plain(joined)).toEqual([
+      [1, 2, "a"],
+      [3, 7, "cut"],
+      [7, 9, "b"],
+    ]);
+  });
+
+  it("stay apart in one segment, or if time is between them", () => {
+    const cues = [cue(1, 2, "No!"), cue(2, 3, "No!")];
+    expect(joinCues([cues])).toEqual(cues);
+    expect(joinCues([[cue(1, 2, "a")], [cue(5, 6, "a")]])).toHaveLength(2);
+  });
+});
+
+describe("cues are written", () => {
+  const cues: Cue[] = [
+    { startS: 1, endS: 2.5, text: "<i>One</i> &amp; <b><u>two</u></b>\n\nline --> three", settings: "align:start" },
+    { startS: 3600, endS: 3661.001, text: "B", settings: "" },
+  ];
+
+  it("as WebVTT, which is read again", () => {
+    const text = writeWebVtt(cues);
+    expect(text).toContain("WEBVTT\n\n00:00:01.000 --> 00:00:02.500 align:start\n");
+    expect(read(text)).toEqual([
+      [1, 2.5, "<i>One</i> &amp; <b><u>two</u></b>\nline -> three"],
+      [3600, 3661.001, "B"],
+    ]);
+  });
+
+  it("as SubRip, which is read again", () => {
+    expect(writeSubRip(cues)).toBe(
+      "1\n00:00:01,000 --> 00:00:02,500\n<i>One</i> & <b><u>two</u></b>\nline -> three\n\n2\n01:00:00,000 --> 01:01:01,001\nB\n",
+    );
+  });
+});
+
+describe("hostile subtitles", () => {
+  const many = (count: number, cueOf: (i: number) => string) =>
+    Array.from({ length: count }, (_, i) => cueOf(i)).join("");
+  const tt = (body: string) => `<tt xmlns="http://www.w3.org/ns/ttml"><body>${body}</body></tt>`;
+  it.each([
+    ["nesting", tt(`${"<div>".repeat(100_000)}x`)],
+    ["a million cues", `WEBVTT\n\n${many(1_000_000, () => "00:01.000 --> 00:02.000\nx\n\n")}`],
+    ["a million paragraphs", tt(many(1_000_000, () => '<p begin="1s" end="2s">x</p>'))],
+    ["neither", "{}"],
+    ["a page", "<!DOCTYPE html><html></html>"],
+    ["other XML", "<?xml version='1.0'?><feed/>"],
+  ])("are refused with upstream_invalid: %s", (_, text) => {
+    expect(() => readSubtitles(Buffer.from(text))).toThrow(expect.objectContaining({ code: "upstream_invalid" }));
+  });
+
+  it.each([
+    [
+      "an entity bomb",
+      `<!DOCTYPE tt [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;">]>${tt('<p begin="1s" end="2s">&b;</p>')}`,
+    ],
+    [
+      "an external entity",
+      `<!DOCTYPE tt [<!ENTITY x SYSTEM "file:///etc/passwd">]>${tt('<p begin="1s" end="2s">&x;</p>')}`,
+    ],
+    [
+      "mad times",
+      tt('<p begin="99999999999999999999h" end="1s">a</p><p begin="-1s" end="1e9s">b</p><p begin="1s" end="2s">c</p>'),
+    ],
+    ["attributes", tt(`<p begin="1s" end="2s" ${many(50_000, (i) => `a${i}="" `)}>x</p>`)],
+    [
+      "styles that refer to each other",
+      tt(`${many(1_000, (i) => `<style xml:id="s${i}" style="s${i + 1}"/>`)}<p style="s0" begin="1s" end="2s">x</p>`),
+    ],
+    ["a long line", `WEBVTT\n\n00:01.000 --> 00:02.000${" ".repeat(2_000_000)}\nx\n`],
+    ["arrows", `WEBVTT\n\n${"-->".repeat(1_000_000)}\n\n00:01.000 --> 00:02.000\nx\n`],
+    ["open tags", `1\n00:00:01,000 --> 00:00:02,000\n${"<".repeat(1_000_000)}\n`],
+    ["open braces", `[Script Info]\n[Events]\nDialogue: 0,0:00:01.00,0:00:02.00,,,,,,,${"{\\".repeat(500_000)}x\n`],
+  ])("are read in linear time, and nothing is fetched: %s", (_, text) => {
+    const { cues } = readSubtitles(Buffer.from(text));
+    expect(cues.length).toBeLessThanOrEqual(2);
+    expect(JSON.stringify(cues)).not.toContain("root:");
+    expect(JSON.stringify(cues)).not.toContain("aaaaaaaaaa");
+  });
+});
