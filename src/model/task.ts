@@ -47,6 +47,12 @@ export const TaskOptions = Type.Object(
           "`true`: all that people wrote; each becomes a WebVTT and a SubRip file, and a track in a file that is made",
       }),
     ),
+    embed: Type.Optional(
+      Type.Boolean({
+        description:
+          "where tags, chapters, cover and subtitles are written: absent: into files that the service makes; `true`: into MP4 and Matroska files as published too; `false`: into no file",
+      }),
+    ),
   },
   { title: "TaskOptions", description: "which format to download; default: the best one" },
 );

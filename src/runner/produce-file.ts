@@ -1,4 +1,4 @@
-import type { Download, Engine } from "../engines/engine.ts";
+import type { Download, Embedding, Engine } from "../engines/engine.ts";
 import type { FileStore } from "../files/files.ts";
 import { ServiceError } from "../model/errors.ts";
 import { pageUrlOf } from "../model/page-info.ts";
@@ -142,7 +142,7 @@ async function downloadWithin(
   { engine, maxLiveS }: ProduceFileDeps,
   { progress, signal, finish }: ProduceFileRun,
 ): Promise<Download> {
-  const about = { pageUrl: pageUrlOf(page), description: describeMedia(page), embed: "made" } as const;
+  const about = { pageUrl: pageUrlOf(page), description: describeMedia(page), embed: embeddingOf(options) };
   const { wanted: subtitles } = chooseSubtitles(page, options);
   const job = { ...choice, ...about, subtitles, folder, maxBytes: limit.bytes, maxLiveS };
   try {
@@ -150,6 +150,10 @@ async function downloadWithin(
   } catch (error) {
     throw withLimit(error, limit);
   }
+}
+
+function embeddingOf({ embed }: TaskOptions): Embedding {
+  return embed === undefined ? "made" : embed ? "all" : "none";
 }
 
 /** Adds to the engine's `too_large` which limit that was; returns other errors as they are. */

@@ -41,6 +41,7 @@ function assembleFile(name: string): ReturnType<typeof assemble> {
     fetcher: fetcher as never,
     folder: media.path("."),
     audioOnly: false,
+    embed: "made",
     maxBytes: 1 << 30,
     inspect: () => Promise.reject(new Error("nothing is inspected")),
     withTimeLimit: (_kind, _paths, work) => work(),

@@ -2,7 +2,7 @@ import type { Element } from "../ebml.ts";
 import { readFully } from "../mp4/read/file-boxes.ts";
 import { type NumberSource, numbersInFile } from "../mp4/read/number-source.ts";
 import { type Block, readBlocks } from "./blocks.ts";
-import { damagedMatroskaError, elementsIn, ids } from "./elements.ts";
+import { damagedMatroskaError, elementAt, elementsIn, ids, textIn } from "./elements.ts";
 import { type MatroskaHeader, type MatroskaTrack, readHeader } from "./tracks.ts";
 import { type Additions, boundAdditions } from "../additions.ts";
 import { describingElements, textBlock, textEntry } from "./additions.ts";
@@ -26,6 +26,30 @@ export function selectTracks(fd: number, numbers: readonly number[]): ChosenTrac
   return tracks.length === numbers.length ? { fd, source, header, tracks } : undefined;
 }
 
+/** Returns all tracks of an open file; undefined if it is no Matroska file. */
+export function selectAll(fd: number): ChosenTracks | undefined {
+  const source = numbersInFile(fd);
+  const header = readHeader(source);
+  return header && { fd, source, header, tracks: header.tracks };
+}
+
+/** Returns the type of a file that has been selected. */
+export function readDocType({ source }: ChosenTracks): CopyTarget["docType"] {
+  const top = elementAt(source, 0, source.size);
+  const type = elementsIn(source, top).find(({ id }) => id === ids.docType);
+  return type !== undefined && textIn(source, type) === "webm" ? "webm" : "matroska";
+}
+
+/**
+ * Returns what a file says besides its tracks: attachments, tags, and chapters unless others are added.
+ * @throws ServiceError `upstream_invalid` if it is damaged.
+ */
+export function keptElements({ fd, source, header }: ChosenTracks, { chapters }: Additions): Uint8Array[] {
+  const wanted = new Set<number>([ids.attachments, ids.tags, ...(chapters.length === 0 ? [ids.chapters] : [])]);
+  const found = [...elementsIn(source, header.segment)].filter(({ id }) => wanted.has(id));
+  return found.map((kept) => element(kept.id, readBytes(fd, kept)));
+}
+
 /** Whether `copyMatroska` can copy these tracks: their frames are plain, and their times count the same ticks. */
 export function isCopiable(files: readonly ChosenTracks[]): boolean {
   const scales = new Set(files.map(({ header }) => header.timestampScale));
@@ -47,14 +71,16 @@ const stepBlocks = 256;
  */
 export function* copyMatroska(
   files: readonly ChosenTracks[],
-  { fd, docType, additions }: CopyTarget,
+  { fd, docType, additions, kept = [] }: CopyTarget,
 ): Generator<undefined, void> {
   const tracks = files.flatMap((file) => file.tracks.map((track) => ({ file, track })));
   const entries = tracks.map(({ file, track }, i) => copyEntry(file, track, i + 1));
   const { timestampScale } = files[0]!.header;
-  const given = boundAdditions(additions, Infinity);
+  // A Segment has one element of attachments.
+  const hasAttachments = kept.some((part) => Buffer.from(part).readUInt32BE() === ids.attachments);
+  const given = boundAdditions(hasAttachments ? { ...additions, cover: null } : additions, Infinity);
   const texts = textBlocks(given, entries, timestampScale);
-  const others = describingElements(given, docType);
+  const others = [...describingElements(given, docType), ...kept];
   const writer = new MatroskaWriter({ fd, docType, timestampScale, entries, title: given.tags.title, others });
   const startTicks = Math.min(...files.map(firstTicks));
   const readers = files.map((file) => {
@@ -86,6 +112,8 @@ export interface CopyTarget {
   fd: number;
   docType: "webm" | "matroska";
   additions: Additions;
+  /** Further elements of the Segment; default: none. */
+  kept?: readonly Uint8Array[];
 }
 
 /** Adds the entries of the subtitles to `entries`; returns the blocks of all, in order. */

@@ -4,10 +4,11 @@ import type { MediaDescription } from "../../../src/engines/engine.ts";
 import { readExhibits } from "../../media/media-fixtures.ts";
 import { hasFfmpeg } from "../../media/probe.ts";
 import { resource } from "../../media/resources.ts";
-import { additions, png, probeAll } from "../../remux/additions.ts";
+import { additions, packetHashes, png, probeAll } from "../../remux/additions.ts";
+import { run } from "../../remux/ts-media.ts";
 import { type EngineHarness, type OpenEngine, openFixture } from "./harness.ts";
 
-const made = ["HLS in MPEG-TS with B-frames", "HLS in fMP4 with both tracks in one", "DASH in WebM"];
+const segmented = ["HLS in MPEG-TS with B-frames", "HLS in fMP4 with both tracks in one", "DASH in WebM"];
 
 /** What a page says of the media, in the file and beside it. */
 export function describeAdditions(open: OpenEngine): void {
@@ -26,7 +27,7 @@ export function describeAdditions(open: OpenEngine): void {
     probeAll(path).streams.filter(({ disposition }) => disposition["attached_pic"] === 1).length;
 
   describe.skipIf(!hasFfmpeg).concurrent("writes what the page says", () => {
-    it.each(made)("into a file that is made: %s", async (name) => {
+    it.each(segmented)("into a file that is made: %s", async (name) => {
       await using harness = await openNamed(name);
       const { path, ext, others, warnings } = await harness.download({
         description: describing(harness, "poster.png"),
@@ -49,8 +50,39 @@ export function describeAdditions(open: OpenEngine): void {
       expect(others).toHaveLength(1);
     });
 
+    it.each([
+      "an MP4 with its index in front",
+      "an MP4 with its index at the end",
+      "a WebM of VP9 and Opus",
+      "a Matroska file",
+      "an M4A",
+    ])("into a file that is published, if that is asked for, and its media stay: %s", async (name) => {
+      await using harness = await openNamed(name);
+      const published = await harness.keep(
+        "published",
+        harness.site.resources.get(harness.job.format.url.split("/").at(-1)!)!.body,
+      );
+      const made = await harness.download({ description: describing(harness, "poster.png"), embed: "all" });
+      const { format, chapters } = probeAll(made.path);
+      expect(format.tags["title"]).toBe(additions.tags.title);
+      expect(chapters.map(({ tags }) => tags.title)).toEqual(additions.chapters.map(({ title }) => title));
+      expect(picturesIn(made.path)).toBe(made.ext === "webm" ? 0 : 1);
+      const own = new Set(packetHashes(made.path));
+      expect(packetHashes(published).filter((hash) => !own.has(hash))).toEqual([]);
+      expect(run("ffmpeg", "-v", "error", "-i", made.path, "-f", "null", "-")).toBe("");
+      expect(made.warnings).toEqual([]);
+    });
+
+    it("not into a published file whose container cannot have it, which stays as it is", async () => {
+      await using harness = await openNamed("an MP3");
+      const published = (await harness.download()).sha256;
+      const { sha256, warnings } = await harness.download({ description: describing(harness), embed: "all" });
+      expect(sha256).toBe(published);
+      expect(warnings).toMatchObject([{ code: "not_embedded" }]);
+    });
+
     it("nowhere if nothing is to be embedded", async () => {
-      await using harness = await openNamed(made[0]!);
+      await using harness = await openNamed(segmented[0]!);
       const plain = (await harness.download()).sha256;
       const { sha256, others } = await harness.download({
         description: describing(harness, "poster.png"),
@@ -63,7 +95,7 @@ export function describeAdditions(open: OpenEngine): void {
 
   describe.concurrent("takes as picture", () => {
     it("the first one that is a JPEG or PNG by its bytes", async () => {
-      await using harness = await openNamed(made[0]!);
+      await using harness = await openNamed(segmented[0]!);
       const { others } = await harness.download({
         description: describing(harness, "nothing.png", "poster.webp", "poster.png"),
       });
@@ -71,7 +103,7 @@ export function describeAdditions(open: OpenEngine): void {
     });
 
     it("none if none can be had, and the media are complete", async () => {
-      await using harness = await openNamed(made[0]!);
+      await using harness = await openNamed(segmented[0]!);
       harness.site.answer("endless.png", (response) => {
         response.writeHead(200, { "content-type": "image/png" }).write(png.subarray(0, 20));
       });
@@ -82,7 +114,7 @@ export function describeAdditions(open: OpenEngine): void {
     });
 
     it("none from a network that is blocked", async () => {
-      await using harness = await openNamed(made[0]!);
+      await using harness = await openNamed(segmented[0]!);
       const covers = ["http://127.0.0.2/poster.png", "http://[::1]/poster.png", "file:///etc/passwd"];
       const { others } = await harness.download({ description: { ...describing(harness), covers } });
       expect(others).toEqual([]);

@@ -6,6 +6,8 @@ import type { FileWarning } from "../../../model/file-warnings.ts";
 import { ServiceError } from "../../../model/errors.ts";
 import type { DownloadJob, MediaInfo } from "../../engine.ts";
 import type { SourceFetcher } from "../sources/fetch-sources.ts";
+import { embedInMp4 } from "../../../remux/mp4/embed.ts";
+import { addToMatroska } from "./copy-matroska.ts";
 import { mergeFiles } from "./merge.ts";
 import { sourceDuration, type Plan } from "../sources/plan.ts";
 import { isRemuxable, type PendingAdditions, remux, type RemuxOptions, type Written } from "./remux.ts";
@@ -18,7 +20,7 @@ export interface FileWork {
   bytes: number;
 }
 
-export interface AssembleOptions extends Pick<DownloadJob, "audioOnly" | "folder" | "maxBytes"> {
+export interface AssembleOptions extends Pick<DownloadJob, "audioOnly" | "embed" | "folder" | "maxBytes"> {
   fetcher: SourceFetcher;
   /** Reads back what a file contains. */
   inspect: (path: string) => Promise<MediaInfo>;
@@ -46,11 +48,16 @@ export interface Assembled {
 export async function assemble(plan: Plan, options: AssembleOptions): Promise<Assembled> {
   const { fetcher, folder, audioOnly, maxBytes, inspect, withTimeLimit, onWritten, additions, signal } = options;
   // An earlier run may have made them of other sources.
-  for (const name of ["result", "merged", "main.whole", "audio.whole"]) await rm(join(folder, name), { force: true });
+  for (const name of ["result", "merged", "embedded", "main.whole", "audio.whole"])
+    await rm(join(folder, name), { force: true });
   const { main: mainSource, audio: audioSource, isAudioOptional } = plan;
   if (plan.isPassthrough && mainSource.kind === "file") {
     const { path } = await fetcher.fetchFile(mainSource);
-    if (!audioOnly || isAudioFile(await inspect(path))) return { path, written: null, warnings: [] };
+    if (!audioOnly || isAudioFile(await inspect(path))) {
+      if (options.embed !== "all") return { path, written: null, warnings: [] };
+      const embedded = await embed(path, options);
+      return { path: embedded ?? path, written: null, warnings: embedded === null ? [notEmbedded] : [] };
+    }
   }
   const target = join(folder, "result");
   const openAudio = audioSource && (() => fetcher.openStream(audioSource));
@@ -84,6 +91,28 @@ export async function assemble(plan: Plan, options: AssembleOptions): Promise<As
   const single = { main: stream, audio: null, openAudio: null, expectedS: null };
   const written = await remux({ ...common, ...single, additions: moved, details });
   return { path: target, written, warnings };
+}
+
+const notEmbedded: FileWarning = {
+  code: "not_embedded",
+  message:
+    "the file is as published, without tags and chapters: only MP4 and Matroska that are not fragmented can have them",
+};
+
+/** Returns the path of a copy with additions; `null` if its container cannot have them. */
+async function embed(
+  path: string,
+  { folder, additions, withTimeLimit, signal }: AssembleOptions,
+): Promise<string | null> {
+  await additions.ready();
+  const added = await additions.get({ originS: 0, offsetOf: () => 0 });
+  const target = join(folder, "embedded");
+  const { container } = openFileStream("main", path);
+  const write = async () => {
+    if (container === "mp4") return embedInMp4(path, target, added, signal);
+    return container === "webm" && addToMatroska(path, target, added, signal);
+  };
+  return (await withTimeLimit("merge", [path], write)) ? target : null;
 }
 
 const isAudioFile = ({ mime_type }: MediaInfo): boolean => mime_type.startsWith("audio/");

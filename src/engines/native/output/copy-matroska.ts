@@ -1,4 +1,5 @@
 import { ftruncateSync } from "node:fs";
+import { open } from "node:fs/promises";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { InputTrack } from "mediabunny";
 import { isUpstreamError } from "../../../model/errors.ts";
@@ -6,6 +7,9 @@ import type { Additions } from "../../../remux/additions.ts";
 import { openFile } from "../../../remux/open-file.ts";
 import {
   type ChosenTracks,
+  keptElements,
+  readDocType,
+  selectAll,
   copyMatroska,
   type CopyTarget,
   hasPadding,
@@ -64,15 +68,34 @@ export async function copyElements(
   }
 }
 
-/** Copies a WebM file as it is, with additions. @throws ServiceError as `copyMatroska`. */
+/**
+ * Copies all tracks, attachments and tags of a WebM or Matroska file, with additions. Returns false if it is damaged: then it
+ * cannot be copied whole.
+ */
+export async function addToMatroska(
+  path: string,
+  target: string,
+  additions: Additions,
+  signal: AbortSignal,
+): Promise<boolean> {
+  using file = openFile(path);
+  await using copy = await open(target, "w");
+  try {
+    const source = selectAll(file.fd);
+    if (source === undefined || !isCopiable([source])) return false;
+    const docType = readDocType(source);
+    await copyAll([source], { fd: copy.fd, docType, additions, kept: keptElements(source, additions) }, signal);
+    return true;
+  } catch (error) {
+    if (isUpstreamError(error)) return false;
+    throw error;
+  }
+}
+
+/** Copies a WebM file that this program has written, with additions. @throws ServiceError as `copyMatroska` */
 export async function addToWebm(path: string, fd: number, additions: Additions, signal: AbortSignal): Promise<void> {
   using file = openFile(path);
-  const { header } = selectTracks(file.fd, [])!;
-  const source = selectTracks(
-    file.fd,
-    header.tracks.map(({ number }) => number),
-  )!;
-  await copyAll([source], { fd, docType: "webm", additions }, signal);
+  await copyAll([selectAll(file.fd)!], { fd, docType: "webm", additions }, signal);
 }
 
 async function copyAll(sources: readonly ChosenTracks[], target: CopyTarget, signal: AbortSignal): Promise<void> {

@@ -43,7 +43,7 @@ export function indexBoxes(
         u32(tracks.length + texts.length + 1),
       ),
       ...movieTracks.map((track, i) => trackBox(track, i + 1, data, track === main ? reference : [])),
-      ...texts.map((text, i) => textTrackBox(text, tracks.length + i + 1, data, main.track.format)),
+      ...texts.map((text, i) => textTrackBox(text, tracks.length + i + 1, data, sizeOf(main.track))),
       ...userData,
     ),
   ]);
@@ -110,15 +110,15 @@ const enabled = 0b111;
 /** Of tracks of which one is shown at a time. */
 const subtitleGroup = 2;
 
-/** Returns the `trak` box of a text track, which is as large as the video. */
-function textTrackBox(
+/** Returns the `trak` box of a text track, which is as large as the video; `timescale` is that of the movie. */
+export function textTrackBox(
   text: TextIndex,
   id: number,
   data: MediaDataRange,
-  { width, height }: TrackIndex["format"],
+  { width, height, timescale = movieTimescale }: { width: number; height: number; timescale?: number },
 ): Uint8Array {
   const isSubtitles = text.handler === "sbtl";
-  const [startTicks, ticks] = [text.startMs, text.durationMs].map((ms) => Math.round((ms * movieTimescale) / 1000)) as [
+  const [startTicks, ticks] = [text.startMs, text.durationMs].map((ms) => Math.round((ms * timescale) / 1000)) as [
     number,
     number,
   ];
@@ -157,6 +157,8 @@ function textTrackBox(
   const edits = startTicks === 0 ? [] : [editBox([emptyEdit(startTicks), shownEdit(ticks, 0)])];
   return box("trak", header, ...edits, media);
 }
+
+const sizeOf = ({ format: { width, height } }: TrackIndex) => ({ width, height });
 
 /** Returns a `gmhd` box (QuickTime File Format, "Base Media Information Header Atoms"). */
 function quickTimeTextHeader(): Uint8Array {

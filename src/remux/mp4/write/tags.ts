@@ -1,16 +1,35 @@
 import type { Additions, Chapter, Cover, Tags } from "../../additions.ts";
 import { ascii, box, fullBox, u32, u64 } from "../boxes.ts";
 
+/** What a movie says already. */
+export interface KeptUserData {
+  /** Items of its `ilst`; those that are stated anew are replaced. */
+  items: readonly Uint8Array[];
+  /** Other boxes of its `udta`. */
+  others: readonly Uint8Array[];
+}
+
 /**
  * Returns the `udta` box of a movie: tags and cover as iTunes has them, chapters as Nero has them (`chpl`); no box if there
  * is nothing to say.
  */
-export function userData({ tags, cover, chapters }: Pick<Additions, "tags" | "cover" | "chapters">): Uint8Array[] {
-  const items = [...tagItems(tags), ...coverItem(cover)];
+export function userData(
+  { tags, cover, chapters }: Pick<Additions, "tags" | "cover" | "chapters">,
+  kept: KeptUserData = { items: [], others: [] },
+): Uint8Array[] {
+  const own = [...tagItems(tags), ...coverItem(cover)];
+  const stated = new Set(own.map(nameOf));
+  const items = [...own, ...kept.items.filter((item) => !stated.has(nameOf(item)))];
   const handler = fullBox("hdlr", 0, 0, u32(0), ascii("mdirappl"), u32(0, 0), new Uint8Array(1));
   const meta = items.length === 0 ? [] : [fullBox("meta", 0, 0, handler, box("ilst", ...items))];
-  const content = [...meta, ...chapterList(chapters)];
+  const content = [...meta, ...chapterList(chapters), ...kept.others];
   return content.length === 0 ? [] : [box("udta", ...content)];
+}
+
+/** Returns the type of an item; of one with a name of its own, that too. */
+function nameOf(item: Uint8Array): string {
+  const text = Buffer.from(item.buffer, item.byteOffset, Math.min(item.length, 100)).toString("latin1");
+  return text.startsWith("----", 4) ? text.slice(4, text.indexOf("data", 8)) : text.slice(4, 8);
 }
 
 /** Types of values (QuickTime File Format, "Well-known types"). */

@@ -87,7 +87,7 @@ const clipTypes: ReadonlySet<string> = new Set(["Clip"]);
 
 function offsetOf(clip: Thing, property: string): number | null {
   const stated = textsWithin(clip, property, "value")[0]?.trim() ?? "";
-  return /^0+(?:\.0*)?$|^PT0+[HMS]$/i.test(stated) ? 0 : parseDuration(stated);
+  return /^(?:[0.]{1,20}|PT0[HMS])$/i.test(stated) ? 0 : parseDuration(stated);
 }
 
 function authorOf(thing: Thing): string | null {

@@ -1,0 +1,191 @@
+import { createReadStream, createWriteStream } from "node:fs";
+import { pipeline } from "node:stream/promises";
+import { isUpstreamError } from "../../model/errors.ts";
+import { type Additions, boundAdditions } from "../additions.ts";
+import { openFile } from "../open-file.ts";
+import { box, type Box, boxesIn, findChild, getChild, typeAt, u32, viewOf } from "./boxes.ts";
+import { fileBoxes, readRange } from "./read/file-boxes.ts";
+import { textTrackBox } from "./write/index-boxes.ts";
+import { userData } from "./write/tags.ts";
+import { type TextIndex, writeChapters, writeSubtitles } from "./write/text-track.ts";
+
+/**
+ * Copies an MP4 file with another index, to which tags, chapters, a cover and subtitles are added; all its tracks and media
+ * data stay. What it says itself is kept unless it is said anew. Returns false, and writes nothing, if it is fragmented or
+ * damaged, or its offsets would not fit into 32 bits.
+ *
+ * @throws the file system's own errors; `signal.reason`
+ */
+export async function embedInMp4(
+  source: string,
+  target: string,
+  given: Additions,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const plan = unlessDamaged(() => planEmbedding(source, given));
+  if (plan === undefined) return false;
+  const { moov, index, data } = plan;
+  await pipeline(
+    async function* parts() {
+      if (moov.start > 0) yield* createReadStream(source, { end: moov.start - 1 });
+      yield index;
+      yield* createReadStream(source, { start: moov.end });
+      yield data;
+    },
+    createWriteStream(target),
+    { signal },
+  );
+  return true;
+}
+
+/** What a box states may not be in it. */
+function unlessDamaged<T>(read: () => T): T | undefined {
+  try {
+    return read();
+  } catch (error) {
+    if (isUpstreamError(error) || error instanceof RangeError) return undefined;
+    throw error;
+  }
+}
+
+function planEmbedding(path: string, given: Additions) {
+  using file = openFile(path);
+  const boxes = [...fileBoxes(file.fd, file.size)];
+  const moov = boxes.find(({ type }) => type === "moov");
+  if (moov === undefined || boxes.some(({ type }) => type === "moof")) return undefined;
+  const bytes = readRange(file.fd, moov);
+  const movie = readMovie(bytes);
+  const additions = boundAdditions(given, movie.durationS);
+  const chunks: Uint8Array[] = [];
+  let dataBytes = 0;
+  const append = (chunk: Uint8Array): number => {
+    chunks.push(chunk);
+    dataBytes += chunk.length;
+    return dataBytes - chunk.length;
+  };
+  const output = { append, durationS: movie.durationS };
+  const firstForced = additions.subtitles.findIndex(({ role }) => role === "forced");
+  const subtitles = additions.subtitles.map((track, i) => writeSubtitles(track, i === firstForced, output));
+  const chapters = movie.hasChapters ? [] : additions.chapters;
+  const texts = [...subtitles, ...(chapters.length > 0 ? [writeChapters(chapters, output)] : [])];
+  const own = { ...movie, additions: { ...additions, chapters }, texts };
+  // The length of the index does not depend on the offsets in it.
+  const length = makeIndex(bytes, own, { delta: 0, dataStart: 0 }).length;
+  const delta = length - bytes.length;
+  const dataStart = file.size + delta + 8;
+  if (dataStart + dataBytes > 0xffffffff) return undefined;
+  const index = makeIndex(bytes, own, { delta, dataStart, moovEnd: moov.end });
+  return { moov, index, data: box("mdat", ...chunks) };
+}
+
+type Movie = ReturnType<typeof readMovie>;
+
+function readMovie(bytes: Uint8Array) {
+  const view = viewOf(bytes);
+  const [moov] = boxesIn(view, 0, bytes.length);
+  const header = getChild(view, moov!, "mvhd");
+  const isLong = view.getUint8(header.body) === 1;
+  const timescale = view.getUint32(header.body + (isLong ? 20 : 12)) || 1;
+  const duration = isLong ? Number(view.getBigUint64(header.body + 24)) : view.getUint32(header.body + 16);
+  const traks = [...boxesIn(view, moov!.body, moov!.end)].filter(({ type }) => type === "trak");
+  const handlerOf = (trak: Box) => typeAt(view, getChild(view, getChild(view, trak, "mdia"), "hdlr").body + 8);
+  const main = traks.find((trak) => handlerOf(trak) === "vide") ?? traks[0];
+  const mainHeader = main && getChild(view, main, "tkhd");
+  const size = (offset: number) => (mainHeader === undefined ? 0 : view.getUint32(mainHeader.end - offset) / 0x10000);
+  return {
+    moov: moov!,
+    header,
+    timescale,
+    durationS: duration / timescale,
+    nextId: view.getUint32(header.end - 4),
+    main,
+    width: size(8),
+    height: size(4),
+    hasChapters: traks.some((trak) => findChild(view, trak, "tref") !== undefined && hasReference(view, trak)),
+  };
+}
+
+function hasReference(view: DataView, trak: Box): boolean {
+  return findChild(view, getChild(view, trak, "tref"), "chap") !== undefined;
+}
+
+interface Layout {
+  /** By how much what follows the index is moved. */
+  delta: number;
+  /** Where the data of the texts start. */
+  dataStart: number;
+  /** Where the index ended. */
+  moovEnd?: number;
+}
+
+function makeIndex(
+  bytes: Uint8Array,
+  movie: Movie & { additions: Additions; texts: readonly TextIndex[] },
+  { delta, dataStart, moovEnd = 0 }: Layout,
+): Uint8Array {
+  const { moov, main, nextId, additions, texts, timescale } = movie;
+  const view = viewOf(bytes);
+  const range = { start: dataStart, size: 0 };
+  const ids = texts.map((_, i) => nextId + i);
+  const chapterId = ids[texts.findIndex(({ handler }) => handler === "text")];
+  const children = [...boxesIn(view, moov.body, moov.end)].filter(({ type }) => type !== "udta");
+  const copies = children.map((child) => {
+    const copy = Buffer.from(bytes.subarray(child.start, child.end));
+    if (child.type === "mvhd") copy.writeUInt32BE(nextId + texts.length, copy.length - 4);
+    if (child.type !== "trak") return copy;
+    if (delta !== 0) moveChunks(copy, delta, moovEnd);
+    return child === undefined || child.start !== main?.start || chapterId === undefined
+      ? copy
+      : withReference(copy, chapterId);
+  });
+  const tracks = texts.map((text, i) => textTrackBox(text, ids[i]!, range, { ...movie, timescale }));
+  return box("moov", ...copies, ...tracks, ...userData(additions, readUserData(bytes, moov)));
+}
+
+/** Adds `delta` to the offsets of the chunks of a track that are after the index. */
+function moveChunks(trak: Buffer, delta: number, moovEnd: number): void {
+  const view = viewOf(trak);
+  const [top] = boxesIn(view, 0, trak.length);
+  const table = ["mdia", "minf", "stbl"].reduce((parent, type) => getChild(view, parent, type), top!);
+  for (const { type, body } of boxesIn(view, table.body, table.end)) {
+    if (type !== "stco" && type !== "co64") continue;
+    const count = view.getUint32(body + 4);
+    for (let i = 0; i < count; i++) {
+      const at = body + 8 + i * (type === "stco" ? 4 : 8);
+      const offset = type === "stco" ? view.getUint32(at) : Number(view.getBigUint64(at));
+      if (offset < moovEnd) continue;
+      if (type === "stco") view.setUint32(at, offset + delta);
+      else view.setBigUint64(at, BigInt(offset + delta));
+    }
+  }
+}
+
+function withReference(trak: Buffer, id: number): Uint8Array {
+  const view = viewOf(trak);
+  const [top] = boxesIn(view, 0, trak.length);
+  const children = [...boxesIn(view, top!.body, top!.end)];
+  const known = children.find(({ type }) => type === "tref");
+  const references = known === undefined ? new Uint8Array() : trak.subarray(known.body, known.end);
+  const others = children.filter((child) => child !== known).map(({ start, end }) => trak.subarray(start, end));
+  return box("trak", ...others, box("tref", references, box("chap", u32(id))));
+}
+
+/** The `meta` box of QuickTime has no version. */
+function readUserData(bytes: Uint8Array, moov: Box) {
+  const view = viewOf(bytes);
+  const found = findChild(view, moov, "udta");
+  const none = { items: [], others: [] };
+  if (found === undefined) return none;
+  // Old files end it with four zeros.
+  const kept = unlessDamaged(() => {
+    const children = [...boxesIn(view, found.body, found.end)];
+    const meta = children.find(({ type }) => type === "meta");
+    const body = meta && (typeAt(view, meta.body + 4) === "hdlr" ? meta.body : meta.body + 4);
+    const list = meta && [...boxesIn(view, body!, meta.end)].find(({ type }) => type === "ilst");
+    const items = list === undefined ? [] : [...boxesIn(view, list.body, list.end)];
+    const others = children.filter(({ type }) => type !== "meta" && type !== "chpl");
+    const copy = ({ start, end }: Box) => bytes.subarray(start, end);
+    return { items: items.map(copy), others: others.map(copy) };
+  });
+  return kept ?? none;
+}

@@ -1,0 +1,68 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { afterAll, describe, expect, it } from "vitest";
+import { noAdditions } from "../../src/remux/additions.ts";
+import { embedInMp4 } from "../../src/remux/mp4/embed.ts";
+import { additions, cuesOf, packetHashes, probeAll } from "./additions.ts";
+import { audioInput, createMediaFolder, hasFfmpeg, run, videoInput, x264 } from "./ts-media.ts";
+
+const media = createMediaFolder();
+afterAll(media.remove);
+const both = [...videoInput(4), ...audioInput(4), ...x264, "-c:a", "aac"];
+const { signal } = new AbortController();
+
+const embed = async (name: string, given = additions): Promise<boolean> =>
+  embedInMp4(media.path(name), media.path("made.mp4"), given, signal);
+
+describe.skipIf(!hasFfmpeg)("an MP4 as published to which something is added", () => {
+  it.each([
+    ["its index in front", ["-movflags", "+faststart"]],
+    ["its index at the end", []],
+    ["tags of its own", ["-metadata", "title=Old", "-metadata", "genre=Kept", "-metadata", "artist=Old"]],
+    ["two audio tracks", [...audioInput(4), "-map", "0:v", "-map", "1:a", "-map", "2:a"]],
+  ])("keeps tracks and media, whatever it has: %s", async (_, args) => {
+    const inputs = args.includes("-map")
+      ? [...videoInput(4), ...audioInput(4), ...args, ...x264, "-c:a", "aac"]
+      : [...both, ...args];
+    media.make("source.mp4", ...inputs);
+    expect(await embed("source.mp4")).toBe(true);
+    const made = media.path("made.mp4");
+    const { format, chapters, streams } = probeAll(made);
+    expect(format.tags).toMatchObject({ title: additions.tags.title, artist: "Jemand" });
+    if (args.includes("genre=Kept")) expect(format.tags["genre"]).toBe("Kept");
+    expect(chapters.map(({ tags }) => tags.title)).toEqual(["Anfang", "Ende – 終"]);
+    expect(streams.filter(({ codec_name }) => codec_name === "mov_text")).toHaveLength(2);
+    expect(cuesOf(made, 0)).toContain("dritte\nin zwei Zeilen");
+    const own = new Set(packetHashes(made));
+    expect(packetHashes(media.path("source.mp4")).filter((hash) => !own.has(hash))).toEqual([]);
+    expect(run("ffmpeg", "-v", "error", "-i", made, "-map", "0", "-c", "copy", "-f", "null", "-")).toBe("");
+  });
+
+  it("twice has what was added last", async () => {
+    media.make("source.mp4", ...both);
+    await embed("source.mp4");
+    writeFileSync(media.path("again.mp4"), readFileSync(media.path("made.mp4")));
+    const tags = { ...noAdditions.tags, title: "New" };
+    expect(await embed("again.mp4", { ...noAdditions, tags })).toBe(true);
+    const { format, chapters } = probeAll(media.path("made.mp4"));
+    expect(format.tags).toMatchObject({ title: "New", artist: "Jemand" });
+    expect(chapters).toHaveLength(2);
+  });
+
+  it("is left alone if it is fragmented, damaged, or no MP4", async () => {
+    media.make("fragments.mp4", ...both, "-movflags", "+frag_keyframe+empty_moov");
+    expect(await embed("fragments.mp4")).toBe(false);
+    const bytes = media.make("source.mp4", ...both);
+    const at = bytes.indexOf("stco");
+    for (const [from, to] of [
+      [at + 8, at + 12],
+      [bytes.indexOf("mvhd") - 4, bytes.indexOf("mvhd")],
+    ] as const) {
+      const damaged = Buffer.from(bytes);
+      damaged.fill(0xff, from, to);
+      writeFileSync(media.path("damaged.mp4"), damaged);
+      expect(await embed("damaged.mp4")).toBe(false);
+    }
+    writeFileSync(media.path("none.mp4"), Buffer.alloc(100));
+    expect(await embed("none.mp4")).toBe(false);
+  });
+});
