@@ -9,6 +9,8 @@ import type { Progress, ResultFile } from "../model/task.ts";
  *
  * - **One file.** The media as published, without re-encoding: a progressive file unchanged; segments or
  *   several tracks as one MP4 with its index in front, or one WebM.
+ * - **Several audio tracks.** Those of `job.otherAudio` come after the first one, with the languages that their formats have;
+ *   only the first is enabled.
  * - **Tags.** What `job.description` says is written into the files that `job.embed` names, chapters and a picture too, and
  *   the picture is a file of its own. What of it cannot be had or written is left out.
  * - **Subtitles.** Each of `job.subtitles` becomes a WebVTT and a SubRip file beside the medium, with the times of the file,
@@ -76,6 +78,8 @@ export interface DownloadJob {
    * Separate audio. Used if `format.acodec` is `"none"`; if it is `null`, only if `format` turns out to have no audio.
    */
   audio: DownloadFormat | null;
+  /** Further audio tracks of the file, in this order after the first one. */
+  otherAudio: readonly DownloadFormat[];
   /** The page that plays the media: browsers send its URL as `Referer`. */
   pageUrl: string;
   /** Leave out the video. */

@@ -41,6 +41,14 @@ export const TaskOptions = Type.Object(
     ),
     max_height: Type.Optional(Type.Integer({ minimum: 1, maximum: 65535, description: "pixels" })),
     audio_only: Type.Optional(Type.Boolean({ description: "download only the audio" })),
+    audio_languages: Type.Optional(
+      Type.Array(Type.Union([Type.Literal("original"), Type.Literal("all"), languageTag]), {
+        minItems: 1,
+        maxItems: 20,
+        description:
+          '`"original"`, BCP 47 tags, or `"all"`: the audio tracks of the file, the first one enabled; absent: `["original"]`',
+      }),
+    ),
     subtitles: Type.Optional(
       Type.Union([Type.Boolean(), SubtitleChoice], {
         description:

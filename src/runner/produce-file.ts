@@ -5,6 +5,7 @@ import { pageUrlOf } from "../model/page-info.ts";
 import type { ResultFile, Task, TaskFile, TaskOptions } from "../model/task.ts";
 import { nameInPath } from "../parsers/url.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
+import { chooseAudio } from "./choice/choose-audio.ts";
 import { chooseSubtitles } from "./choice/choose-subtitles.ts";
 import { describeMedia } from "./choice/describe-media.ts";
 import { checkFile } from "./check-file.ts";
@@ -95,7 +96,10 @@ export async function produceFile(task: Task, deps: ProduceFileDeps, run: Produc
   const others = download.others.map(({ path }) => path);
   await files.saveResult(task.id, download.path, others);
   const title = target.page.title ?? nameInPath(task.url);
-  const { warnings: unlisted } = chooseSubtitles(target.page, task.options);
+  const unlisted = [
+    ...chooseAudio(target.page, target.choice, task.options).warnings,
+    ...chooseSubtitles(target.page, task.options).warnings,
+  ];
   const warnings = [...checkFile(download, target.page, task.options), ...unlisted];
   const { mime_type, size, sha256, duration, width, height, ext } = download;
   const common = { name: fileName(title, `.${ext}`, task.id), mime_type, size, sha256 };
@@ -144,7 +148,8 @@ async function downloadWithin(
 ): Promise<Download> {
   const about = { pageUrl: pageUrlOf(page), description: describeMedia(page), embed: embeddingOf(options) };
   const { wanted: subtitles } = chooseSubtitles(page, options);
-  const job = { ...choice, ...about, subtitles, folder, maxBytes: limit.bytes, maxLiveS };
+  const { tracks } = chooseAudio(page, choice, options);
+  const job = { ...tracks, ...about, subtitles, folder, maxBytes: limit.bytes, maxLiveS };
   try {
     return await engine.download(job, { signal, finish, onProgress: progress.report });
   } catch (error) {

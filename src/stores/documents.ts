@@ -123,13 +123,17 @@ export function copyTask(task: Task): Task {
   const { options, progress, info, file, files, error } = task;
   return {
     ...task,
-    options: { ...options, ...(options.subtitles !== undefined && { subtitles: structuredClone(options.subtitles) }) },
+    options: { ...options, ...(hasLists(options) && structuredClone(options)) },
     progress: progress && structuredClone(progress),
     info: info && structuredClone(info),
     file: file && structuredClone(file),
     ...(files && { files: structuredClone(files) }),
     error: error && structuredClone(error),
   };
+}
+
+function hasLists({ subtitles, audio_languages }: Task["options"]): boolean {
+  return subtitles !== undefined || audio_languages !== undefined;
 }
 
 /** Adds what earlier releases did not write. */

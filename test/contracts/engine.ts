@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe } from "vitest";
 import type { Engine } from "../../src/engines/engine.ts";
 import { describeAdditions } from "./engine/additions.ts";
+import { describeAudio } from "./engine/audio.ts";
 import { describeDemands } from "./engine/demands.ts";
 import { describeFaults } from "./engine/faults.ts";
 import { describeFileWarnings } from "./engine/file-warnings.ts";
@@ -28,6 +29,7 @@ export function describeEngine(name: string, open: (options: EngineOptions) => E
   describe(`${name}, as any engine,`, () => {
     describeMatrix(() => engine);
     describeAdditions(() => engine);
+    describeAudio(() => engine);
     describeSubtitles(() => engine);
     describeLive(() => engine);
     describeFileWarnings(() => engine);

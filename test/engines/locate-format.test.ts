@@ -26,6 +26,7 @@ async function plan(resources: Resources, entry: string) {
       format: formatAt(site.url(entry)),
       audio: null,
       audioOnly: false,
+      otherAudio: [],
       folder: "/none",
     };
     const { main, audio } = await planDownload(job, locator());

@@ -29,6 +29,7 @@ function assembleFile(name: string): ReturnType<typeof assemble> {
   const plan = {
     main: source,
     audio: null,
+    otherAudio: [],
     isAudioOptional: false,
     isPassthrough: false,
     identity: "",

@@ -187,7 +187,13 @@ describe.skipIf(!hasFfmpeg)("WebM tracks that start at different times", () => {
       const target = folder.path("merged.webm");
       rmSync(target, { force: true });
       const { signal } = new AbortController();
-      const kinds = { isAudioOptional: false, audioOnly: false, additions: nothingToAdd };
+      const kinds = {
+        isAudioOptional: false,
+        audioOnly: false,
+        additions: nothingToAdd,
+        otherAudio: [],
+        languages: [],
+      };
       await mergeFiles({ main, audio, target, signal, ...kinds });
       const start = async (path: string, codec: string) =>
         (await factsOf(path)).streams.find((stream) => stream.codec === codec)!.startS;

@@ -113,9 +113,9 @@ describe("a segment that is read from its file", () => {
       yield { media: head ?? init!, timing };
       yield { media: { path }, timing };
     }
-    const main = { name: "main", container, path: null, chunks: chunks() } as const;
+    const main = { name: "main", language: null, container, path: null, chunks: chunks() } as const;
     const target = `${harness.job.folder}/result`;
-    const options = { audio: null, openAudio: null, audioOnly: false, expectedS: 6, maxBytes: 1e6 };
+    const options = { audio: null, otherAudio: [], openAudio: null, audioOnly: false, expectedS: 6, maxBytes: 1e6 };
     const { signal } = new AbortController();
     const done = remux({ main, target, onWritten: () => {}, additions: nothingToAdd, signal, ...options });
     return { done, target, [Symbol.asyncDispose]: () => harness[Symbol.asyncDispose]() };

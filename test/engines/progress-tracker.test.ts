@@ -41,6 +41,7 @@ function track(main: Source, audio: Source | null = null) {
     main,
     audio,
     isAudioOptional: false,
+    otherAudio: [],
     isPassthrough: false,
     identity: "",
   };

@@ -170,9 +170,9 @@ async function hashFile(path: string, signal: AbortSignal): Promise<string> {
  * @throws ServiceError `upstream_unreachable` if it was.
  */
 function checkLengths(run: DownloadRun): FileWarning[] {
-  const { main, audio } = run.plan;
+  const { main, audio, otherAudio } = run.plan;
   const files = new Set(
-    [main, audio].filter((source) => source?.kind === "file").map((source) => source?.name as string),
+    [main, audio, ...otherAudio].filter((source) => source?.kind === "file").map((source) => source?.name as string),
   );
   const unconfirmed = run.parts.unconfirmed();
   const unknown = unconfirmed.filter((path) => {

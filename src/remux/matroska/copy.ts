@@ -6,7 +6,8 @@ import { damagedMatroskaError, elementAt, elementsIn, ids, textIn } from "./elem
 import { type MatroskaHeader, type MatroskaTrack, readHeader } from "./tracks.ts";
 import { type Additions, boundAdditions } from "../additions.ts";
 import { describingElements, textBlock, textEntry } from "./additions.ts";
-import { element, MatroskaWriter, unsigned, type WrittenBlock } from "./writer.ts";
+import { iso639Of } from "../language.ts";
+import { element, MatroskaWriter, text, unsigned, type WrittenBlock } from "./writer.ts";
 
 /** A Matroska file that is open, and which of its tracks are read. */
 export interface ChosenTracks {
@@ -71,10 +72,15 @@ const stepBlocks = 256;
  */
 export function* copyMatroska(
   files: readonly ChosenTracks[],
-  { fd, docType, additions, kept = [] }: CopyTarget,
+  { fd, docType, additions, kept = [], languages = [] }: CopyTarget,
 ): Generator<undefined, void> {
   const tracks = files.flatMap((file) => file.tracks.map((track) => ({ file, track })));
-  const entries = tracks.map(({ file, track }, i) => copyEntry(file, track, i + 1));
+  const audio = tracks.filter(({ track }) => track.kind === "audio");
+  const entries = tracks.map((each, i) => {
+    const rank = languages.length > 0 ? audio.indexOf(each) : -1;
+    const stated = rank < 0 ? undefined : { isDefault: rank === 0, language: languages[rank] ?? null };
+    return copyEntry(each.file, each.track, i + 1, stated);
+  });
   const { timestampScale } = files[0]!.header;
   // A Segment has one element of attachments.
   const hasAttachments = kept.some((part) => Buffer.from(part).readUInt32BE() === ids.attachments);
@@ -114,6 +120,8 @@ export interface CopyTarget {
   additions: Additions;
   /** Further elements of the Segment; default: none. */
   kept?: readonly Uint8Array[];
+  /** BCP 47, of the audio tracks in their order; `null`: as their entries say. Of these the first is the default track. */
+  languages?: readonly (string | null)[];
 }
 
 /** Adds the entries of the subtitles to `entries`; returns the blocks of all, in order. */
@@ -189,11 +197,26 @@ export const isLaced = (flags: number): boolean => (flags & 0x06) !== 0;
 
 const replaced: ReadonlySet<number> = new Set([ids.trackNumber, ids.trackUid]);
 
-/** Returns the entry of a track with another number. */
-function copyEntry({ fd, source }: ChosenTracks, { entry }: MatroskaTrack, number: number): Uint8Array {
-  const kept = [...elementsIn(source, entry)].filter(({ id }) => !replaced.has(id));
-  const copies = kept.map((child) => element(child.id, readBytes(fd, child)));
+/** Returns the entry of a track with another number, and of several audio tracks with what is stated of it. */
+function copyEntry(
+  { fd, source }: ChosenTracks,
+  { entry }: MatroskaTrack,
+  number: number,
+  stated?: { isDefault: boolean; language: string | null },
+): Uint8Array {
+  const left = new Set<number>(replaced);
   const own = [element(ids.trackNumber, unsigned(number)), element(ids.trackUid, unsigned(number))];
+  if (stated !== undefined) {
+    left.add(ids.flagDefault);
+    own.push(element(ids.flagDefault, unsigned(Number(stated.isDefault))));
+  }
+  const language = stated?.language ?? null;
+  if (language !== null) {
+    left.add(ids.language).add(ids.languageBcp47);
+    own.push(element(ids.language, text(iso639Of(language))), element(ids.languageBcp47, text(language)));
+  }
+  const kept = [...elementsIn(source, entry)].filter(({ id }) => !left.has(id));
+  const copies = kept.map((child) => element(child.id, readBytes(fd, child)));
   return element(ids.trackEntry, ...own, ...copies);
 }
 

@@ -91,6 +91,7 @@ const warnings: Record<FileWarningCode, string> = {
   length_unknown: "Its end may be missing: the site did not say how long it is.",
   times_changed: "Some frames had wrong times, which were corrected.",
   stream_lost: "The recording ended early, as the live stream could not be read any more.",
+  audio_missing: "A language that was asked for is missing.",
   not_embedded: "It has no tags or chapters: its kind of file cannot have them.",
   subtitles_missing: "Subtitles that were asked for are missing.",
   track_missing: "It lacks the video or the audio.",

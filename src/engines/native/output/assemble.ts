@@ -48,8 +48,8 @@ export interface Assembled {
 export async function assemble(plan: Plan, options: AssembleOptions): Promise<Assembled> {
   const { fetcher, folder, audioOnly, maxBytes, inspect, withTimeLimit, onWritten, additions, signal } = options;
   // An earlier run may have made them of other sources.
-  for (const name of ["result", "merged", "embedded", "main.whole", "audio.whole"])
-    await rm(join(folder, name), { force: true });
+  const names = ["result", "merged", "embedded", ...allNames(plan).map((name) => `${name}.whole`)];
+  for (const name of names) await rm(join(folder, name), { force: true });
   const { main: mainSource, audio: audioSource, isAudioOptional } = plan;
   if (plan.isPassthrough && mainSource.kind === "file") {
     const { path } = await fetcher.fetchFile(mainSource);
@@ -61,22 +61,26 @@ export async function assemble(plan: Plan, options: AssembleOptions): Promise<As
   }
   const target = join(folder, "result");
   const openAudio = audioSource && (() => fetcher.openStream(audioSource));
-  const [main, audio] = await Promise.all([
+  const [main, audio, ...otherAudio] = await Promise.all([
     fetcher.openStream(mainSource),
     isAudioOptional ? null : (openAudio?.() ?? null),
+    ...plan.otherAudio.map((other) => fetcher.openStream(other)),
   ]);
   const common = { audioOnly, target, maxBytes, onWritten, additions, signal };
-  if (isRemuxable(main) && (audio === null || isRemuxable(audio))) {
+  if ([main, ...(audio === null ? [] : [audio]), ...otherAudio].every(isRemuxable)) {
     const expectedS = sourceDuration(mainSource);
-    const written = await remux({ ...common, main, audio, openAudio, expectedS });
+    const written = await remux({ ...common, main, audio, otherAudio, openAudio, expectedS });
     return { path: target, written, warnings: [] };
   }
   const mainPath = await saveStream(main, folder, signal);
   const separateAudio = audio ?? (await openAudio?.()) ?? null;
   const audioPath = separateAudio && (await saveStream(separateAudio, folder, signal));
+  const otherPaths: string[] = [];
+  for (const other of otherAudio) otherPaths.push(await saveStream(other, folder, signal));
   const merged = join(folder, "merged");
-  const inputs = [mainPath, audioPath].filter((path) => path !== null);
-  const paths = { main: mainPath, audio: audioPath, target: merged };
+  const inputs = [mainPath, audioPath, ...otherPaths].filter((path) => path !== null);
+  const languages = [isAudioOptional ? main : (separateAudio ?? main), ...otherAudio].map(({ language }) => language);
+  const paths = { main: mainPath, audio: audioPath, otherAudio: otherPaths, languages, target: merged };
   await additions.ready();
   const { isMp4, originS, details, warnings } = await withTimeLimit("merge", inputs, () =>
     mergeFiles({ ...paths, isAudioOptional, audioOnly, additions, signal }),
@@ -88,10 +92,12 @@ export async function assemble(plan: Plan, options: AssembleOptions): Promise<As
     ...additions,
     get: (media) => additions.get({ originS: originS + media.originS, offsetOf: () => 0 }),
   };
-  const single = { main: stream, audio: null, openAudio: null, expectedS: null };
+  const single = { main: stream, audio: null, otherAudio: [], openAudio: null, expectedS: null };
   const written = await remux({ ...common, ...single, additions: moved, details });
   return { path: target, written, warnings };
 }
+
+const allNames = ({ otherAudio }: Plan) => ["main", "audio", ...otherAudio.map(({ name }) => name)];
 
 const notEmbedded: FileWarning = {
   code: "not_embedded",

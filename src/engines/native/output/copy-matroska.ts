@@ -52,18 +52,18 @@ export function detailsOf({ tracks }: ChosenTracks): TrackDetails[] {
 export async function copyElements(
   sources: readonly ChosenTracks[],
   chosen: readonly InputTrack[],
-  { isWebm, fd, additions, signal }: { isWebm: boolean; fd: number; additions: Additions; signal: AbortSignal },
+  { isWebm, signal, ...target }: Omit<CopyTarget, "docType"> & { isWebm: boolean; signal: AbortSignal },
 ): Promise<boolean> {
   const found = sources.flatMap(({ tracks }) => tracks);
   if (found.length < chosen.length || !isCopiable(sources)) return false;
   try {
     const isPadded = () => found.every(({ kind }) => kind === "audio") && sources.some(hasPadding);
     if (!isWebm && !isPadded()) return false;
-    await copyAll(sources, { fd, docType: isWebm ? "webm" : "matroska", additions }, signal);
+    await copyAll(sources, { ...target, docType: isWebm ? "webm" : "matroska" }, signal);
     return true;
   } catch (error) {
     if (!isUpstreamError(error)) throw error;
-    ftruncateSync(fd);
+    ftruncateSync(target.fd);
     return false;
   }
 }
@@ -92,10 +92,10 @@ export async function addToMatroska(
   }
 }
 
-/** Copies a WebM file that this program has written, with additions. @throws ServiceError as `copyMatroska` */
-export async function addToWebm(path: string, fd: number, additions: Additions, signal: AbortSignal): Promise<void> {
+/** Copies a file that this program has written. @throws ServiceError as `copyMatroska` */
+export async function copyWritten(path: string, target: CopyTarget, signal: AbortSignal): Promise<void> {
   using file = openFile(path);
-  await copyAll([selectAll(file.fd)!], { fd, docType: "webm", additions }, signal);
+  await copyAll([selectAll(file.fd)!], target, signal);
 }
 
 async function copyAll(sources: readonly ChosenTracks[], target: CopyTarget, signal: AbortSignal): Promise<void> {

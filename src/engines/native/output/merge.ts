@@ -3,6 +3,7 @@ import {
   Conversion,
   type Input,
   type InputTrack,
+  MkvOutputFormat,
   Mp4OutputFormat,
   Output,
   StreamTarget,
@@ -16,8 +17,9 @@ import { ServiceError } from "../../../model/errors.ts";
 import { describeMedia } from "../inspect/describe.ts";
 import { type LocalInput, openLocalInput } from "../inspect/local-input.ts";
 import { writeAll } from "../parts/disk-writes.ts";
-import { type Additions, noAdditions } from "../../../remux/additions.ts";
-import { addToWebm, copyElements, detailsOf, matroskaSources } from "./copy-matroska.ts";
+import { noAdditions } from "../../../remux/additions.ts";
+import type { CopyTarget } from "../../../remux/matroska/copy.ts";
+import { copyElements, copyWritten, detailsOf, matroskaSources } from "./copy-matroska.ts";
 import type { PendingAdditions } from "./remux.ts";
 import { leftTracks } from "./file-warnings.ts";
 import { shortestGapS } from "./track-stats.ts";
@@ -27,6 +29,10 @@ export interface MergeOptions {
   /** File with the audio, used instead of that of `main`, unless `isAudioOptional`. */
   audio: string | null;
   isAudioOptional: boolean;
+  /** Files with further audio tracks. */
+  otherAudio: readonly string[];
+  /** BCP 47, of the audio tracks in their order, as their formats say; `null`: unknown. */
+  languages: readonly (string | null)[];
   audioOnly: boolean;
   /** Path of the result. */
   target: string;
@@ -45,7 +51,7 @@ export interface MergeOptions {
 export async function mergeFiles(options: MergeOptions) {
   try {
     using opened = new DisposableStack();
-    const files = [options.main, options.audio]
+    const files = [options.main, options.audio, ...options.otherAudio]
       .filter((path) => path !== null)
       .map((path) => opened.use(openLocalInput(path)));
     const inputs = files.map(({ input }) => input);
@@ -57,15 +63,21 @@ export async function mergeFiles(options: MergeOptions) {
     const additions = await options.additions.get({ originS, offsetOf: () => 0 });
     await using file = await open(target, "w");
     const sources = matroskaSources(files, chosen);
-    const isCopied = await copyElements(sources, chosen, { isWebm, fd: file.fd, additions, signal });
-    const hasToAdd = isWebm && additions !== noAdditions;
-    if (!isCopied && hasToAdd) await writeWebm(files, chosen, file, { target, additions, signal });
-    else if (!isCopied) {
+    const hasSeveral = options.otherAudio.length > 0;
+    const languages = hasSeveral ? options.languages : [];
+    const isCopied = await copyElements(sources, chosen, { isWebm, fd: file.fd, additions, languages, signal });
+    // The demuxer of MP4 reads one audio track.
+    const isMatroska = isWebm || hasSeveral;
+    const hasToAdd = hasSeveral || (isWebm && additions !== noAdditions);
+    if (!isCopied && hasToAdd) {
+      const docType = isWebm ? "webm" : "matroska";
+      await writeMatroska(files, chosen, file, { target, additions, docType, languages, signal });
+    } else if (!isCopied) {
       const format = isWebm ? new WebMOutputFormat() : new Mp4OutputFormat({ fastStart: "fragmented" });
       await write(files, chosen, new Output({ format, target: createFileTarget(file) }), signal);
     }
     const warnings = [...(await checkMerged(chosen, options.target)), ...(await checkLeft(chosen))];
-    return { isMp4: !isWebm && !isCopied, originS, details: sources.flatMap(detailsOf), warnings };
+    return { isMp4: !isMatroska && !isCopied, originS, details: sources.flatMap(detailsOf), warnings };
   } catch (error) {
     options.signal.throwIfAborted();
     const cause = diskError(`write ${options.target}`, error);
@@ -77,38 +89,36 @@ export async function mergeFiles(options: MergeOptions) {
 }
 
 /** mediabunny writes the media; what is added to them needs a copy. */
-async function writeWebm(
+async function writeMatroska(
   files: readonly LocalInput[],
   chosen: readonly InputTrack[],
   file: FileHandle,
-  { target, additions, signal }: Pick<MergeOptions, "target" | "signal"> & { additions: Additions },
+  { target, signal, ...copy }: Pick<MergeOptions, "target" | "signal"> & Omit<CopyTarget, "fd">,
 ): Promise<void> {
-  const path = `${target}.webm`;
+  const path = `${target}.plain`;
+  const format = copy.docType === "webm" ? new WebMOutputFormat() : new MkvOutputFormat();
   try {
     {
       await using plain = await open(path, "w");
-      await write(
-        files,
-        chosen,
-        new Output({ format: new WebMOutputFormat(), target: createFileTarget(plain) }),
-        signal,
-      );
+      await write(files, chosen, new Output({ format, target: createFileTarget(plain) }), signal);
     }
-    await addToWebm(path, file.fd, additions, signal);
+    await copyWritten(path, { ...copy, fd: file.fd }, signal);
   } finally {
     await rm(path, { force: true });
   }
 }
 
-/** One video and one audio track at most. */
+/** One video track at most, and of each file one audio track. */
 async function chooseTracks(
-  [main, separate]: readonly Input[],
-  { audioOnly, isAudioOptional }: MergeOptions,
+  [main, ...separate]: readonly Input[],
+  { audioOnly, isAudioOptional, audio: audioPath }: MergeOptions,
 ): Promise<InputTrack[]> {
   const video = audioOnly ? null : await main?.getPrimaryVideoTrack();
-  const own = separate === undefined || isAudioOptional ? await main?.getPrimaryAudioTrack() : null;
-  const audio = own ?? (await separate?.getPrimaryAudioTrack());
-  const tracks = [video, audio].filter((track) => track !== null && track !== undefined);
+  const [first, others] = audioPath === null ? [undefined, separate] : [separate[0], separate.slice(1)];
+  const own = first === undefined || isAudioOptional ? await main?.getPrimaryAudioTrack() : null;
+  const audio = own ?? (await first?.getPrimaryAudioTrack());
+  const further = await Promise.all(others.map((input) => input.getPrimaryAudioTrack()));
+  const tracks = [video, audio, ...further].filter((track) => track !== null && track !== undefined);
   if (tracks.length > 0) return tracks;
   const missing = audioOnly ? "no audio" : "neither video nor audio";
   throw new ServiceError("format_unavailable", `the downloaded media has ${missing}`);
@@ -197,7 +207,8 @@ async function checkMerged(sources: readonly InputTrack[], target: string): Prom
   const found = await Promise.all(
     sources.map(async (source): Promise<FileWarning[]> => {
       const { type } = source;
-      const track = tracks.find((candidate) => candidate.type === type);
+      const number = sources.filter((each) => each.type === type).indexOf(source);
+      const track = tracks.filter((candidate) => candidate.type === type)[number];
       if (track === undefined) {
         const message = `the source has ${type}, the file has none`;
         return [{ code: "track_missing", message }];

@@ -9,7 +9,7 @@ import { createMp4Demuxer } from "../../../remux/mp4/read/demuxer.ts";
 import { openMp4Writer } from "../../../remux/mp4/write/writer.ts";
 import { createMpegTsDemuxer } from "../../../remux/mpeg-ts/demuxer.ts";
 import { createPackedAudioDemuxer } from "../../../remux/packed-audio/demuxer.ts";
-import type { Demuxer, DemuxerOptions, TrackKind } from "../../../remux/samples.ts";
+import type { Demuxer, DemuxerOptions, SampleSink, TrackKind } from "../../../remux/samples.ts";
 import type { Container } from "../../../remux/sniff.ts";
 import { type TrackDetails, withDetails } from "../../../remux/track-details.ts";
 import { createTimelines } from "../../../remux/timelines.ts";
@@ -18,6 +18,8 @@ export interface RemuxOptions {
   main: SourceStream;
   /** Separate audio. */
   audio: SourceStream | null;
+  /** Further audio tracks. */
+  otherAudio: readonly SourceStream[];
   /** Opens the audio to use if `main` turns out to have none. */
   openAudio: (() => Promise<SourceStream>) | null;
   audioOnly: boolean;
@@ -81,10 +83,11 @@ export async function remux(options: RemuxOptions): Promise<Written> {
   const timelines = createTimelines();
   const sink = options.details === undefined ? writer : withDetails(writer, options.details);
   const start = (stream: SourceStream, kinds: readonly TrackKind[]) =>
-    new DemuxSession(stream, { sink, timelines, kinds });
+    new DemuxSession(stream, { sink: withLanguage(sink, stream.language), timelines, kinds });
   const first = start(main, audioOnly ? ["audio"] : audio === null ? ["video", "audio"] : ["video"]);
   const sessions = [first];
   if (audio !== null) sessions.push(start(audio, ["audio"]));
+  for (const other of options.otherAudio) sessions.push(start(other, ["audio"]));
   try {
     let openMissingAudio = audio === null ? openAudio : null;
     for (;;) {
@@ -117,6 +120,18 @@ export async function remux(options: RemuxOptions): Promise<Written> {
   } finally {
     for (const session of sessions) await session.close();
   }
+}
+
+/** Tells the language of audio that does not tell it itself. */
+function withLanguage(sink: SampleSink, language: string | null): SampleSink {
+  if (language === null) return sink;
+  return {
+    setFormat: (format, track) => {
+      const isUnknown = format.kind === "audio" && format.language === null;
+      return sink.setFormat(isUnknown ? { ...format, language } : format, track);
+    },
+    write: (track, sample) => sink.write(track, sample),
+  };
 }
 
 /** A stream being demuxed, and what of it was written so far. */

@@ -34,7 +34,8 @@ export class SourceFetcher {
   /** Starts to fetch; resolves once the container is known. */
   async openStream(source: Source): Promise<SourceStream> {
     const { name } = source;
-    if (source.kind === "file") return openFileStream(name, (await this.fetchFile(source)).path);
+    const { language } = source.format;
+    if (source.kind === "file") return openFileStream(name, (await this.fetchFile(source)).path, language);
     const stats = new FetchStats();
     this.stats.set(name, stats);
     const segments = fetchSegments(source, {
@@ -43,7 +44,7 @@ export class SourceFetcher {
       fetchPart: (part) => this.#fetchPart(source, part),
       onSegment: (durationS, bytes) => this.#deps.progress.addSegment(name, durationS, bytes),
     });
-    return openSegmentStream(name, segments, isLiveSource(source), () => (stats.missing += 1));
+    return openSegmentStream({ name, language }, segments, isLiveSource(source), () => (stats.missing += 1));
   }
 
   async #fetchPart({ name, headers }: Source, part: Part): Promise<FetchedPart> {

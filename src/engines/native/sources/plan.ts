@@ -13,6 +13,8 @@ export interface Plan {
   main: Source;
   /** The separate audio. */
   audio: Source | null;
+  /** Further audio tracks. */
+  otherAudio: readonly Source[];
   /** `audio` is used only if `main` turns out to have none. */
   isAudioOptional: boolean;
   /** `main` is one file that can be returned unchanged. */
@@ -21,7 +23,7 @@ export interface Plan {
   identity: string;
 }
 
-export type SourceName = "main" | "audio";
+export type SourceName = "main" | "audio" | `audio-${number}`;
 
 interface SourceBase {
   name: SourceName;
@@ -47,7 +49,7 @@ export type Source = FileSource | SegmentSource;
  * @throws ServiceError of `locate`
  */
 export async function planDownload(
-  job: Pick<DownloadJob, "format" | "audio" | "audioOnly" | "folder">,
+  job: Pick<DownloadJob, "format" | "audio" | "otherAudio" | "audioOnly" | "folder">,
   locate: FormatLocator,
 ): Promise<Plan> {
   const { audioOnly, folder } = job;
@@ -57,12 +59,20 @@ export async function planDownload(
   const audioFormat = audioOnly ? null : await (job.audio ? locate(job.audio) : locateOwnAudio());
   const main = sourceOf("main", chosen, folder);
   const audio = audioFormat && sourceOf("audio", audioFormat, folder);
+  const others = await Promise.all(job.otherAudio.map((format) => locate(format)));
+  const otherAudio = others.map((other, index) => sourceOf(`audio-${index + 1}`, other, folder));
   return {
     main,
     audio,
+    otherAudio,
     isAudioOptional: main.format.acodec !== "none",
-    isPassthrough: main.kind === "file" && audio === null && job.format.manifest_url === null,
-    identity: JSON.stringify([audioOnly, fingerprint(main), audio && fingerprint(audio)]),
+    isPassthrough: main.kind === "file" && audio === null && others.length === 0 && job.format.manifest_url === null,
+    identity: JSON.stringify([
+      audioOnly,
+      fingerprint(main),
+      audio && fingerprint(audio),
+      ...otherAudio.map(fingerprint),
+    ]),
   };
 }
 

@@ -10,8 +10,12 @@ export class ProgressTracker {
   #stage: "downloading" | "processing" = "downloading";
 
   /** `stored.bytes`: all bytes on the disk now. */
-  constructor({ main, audio }: Plan, stored: { readonly bytes: number }, onProgress: DownloadContext["onProgress"]) {
-    const sources = [main, audio].filter((source) => source !== null);
+  constructor(
+    { main, audio, otherAudio }: Pick<Plan, "main" | "audio" | "otherAudio">,
+    stored: { readonly bytes: number },
+    onProgress: DownloadContext["onProgress"],
+  ) {
+    const sources = [main, audio, ...otherAudio].filter((source) => source !== null);
     this.#sizes = new Map(sources.map((source) => [source.name, createSourceSize(source)]));
     this.#live = sources.some(isLiveSource) ? { is_live: true } : {};
     this.#stored = stored;

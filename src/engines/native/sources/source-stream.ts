@@ -10,6 +10,8 @@ import type { SourceName } from "./plan.ts";
 /** A source as a stream of bytes in presentation order. */
 export interface SourceStream {
   name: SourceName;
+  /** Of its audio, as its format says, BCP 47; `null`: unknown. */
+  language: string | null;
   /** From its first bytes; `null`: unknown. */
   container: Container | null;
   /** The file that contains all of it; `null`: it comes in segments. */
@@ -31,8 +33,8 @@ export function checkAbsent({ computed, error }: AbsentSegment, reachedS: number
 }
 
 /** Streams a complete file. */
-export function openFileStream(name: SourceName, path: string): SourceStream {
-  return { name, container: sniffFile(path), path, chunks: readFileChunks(path) };
+export function openFileStream(name: SourceName, path: string, language: string | null = null): SourceStream {
+  return { name, language, container: sniffFile(path), path, chunks: readFileChunks(path) };
 }
 
 /**
@@ -42,7 +44,7 @@ export function openFileStream(name: SourceName, path: string): SourceStream {
  * @throws ServiceError `upstream_invalid` if there is none; what `segments` throws.
  */
 export async function openSegmentStream(
-  name: SourceName,
+  { name, language }: Pick<SourceStream, "name" | "language">,
   segments: AsyncIterable<FetchedSegment | AbsentSegment>,
   isLive: boolean,
   onSkip: () => void,
@@ -57,7 +59,7 @@ export async function openSegmentStream(
     yield* chunks;
   }
   const container = head.media instanceof Uint8Array ? sniffContainer(head.media) : "mp4";
-  return { name, container, path: null, chunks: all() };
+  return { name, language, container, path: null, chunks: all() };
 }
 
 const fileTiming: SegmentTiming = { timeline: 0, offsetS: null };

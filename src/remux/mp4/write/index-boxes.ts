@@ -21,7 +21,12 @@ export function indexBoxes(
   { texts, userData }: IndexAdditions = { texts: [], userData: [] },
 ): Uint8Array {
   const originS = Math.min(...tracks.map(startS));
-  const movieTracks = tracks.map((track) => toMovieTrack(track, originS));
+  const audio = tracks.filter(({ format }) => format.kind === "audio");
+  const rankOf = (track: TrackIndex) => {
+    if (audio.length < 2 || !audio.includes(track)) return null;
+    return track === audio[0] ? ("first" as const) : ("further" as const);
+  };
+  const movieTracks = tracks.map((track) => ({ ...toMovieTrack(track, originS), audioRank: rankOf(track) }));
   const duration = Math.max(...movieTracks.map(({ end }) => end));
   const main = movieTracks.find(({ track }) => track.format.kind === "video") ?? movieTracks[0]!;
   const chapters = texts.findIndex(({ handler }) => handler === "text");
@@ -64,7 +69,10 @@ export function startS({ parts, format }: TrackIndex): number {
   return parts[0]!.startTicks / format.timescale;
 }
 
-type MovieTrack = ReturnType<typeof toMovieTrack>;
+type MovieTrack = ReturnType<typeof toMovieTrack> & {
+  /** Of several audio tracks the first is played; `null`: it is not one of several. */
+  audioRank: "first" | "further" | null;
+};
 
 /** Times of a track in the movie are movie ticks from the start of the presentation; `mediaTicks` are its own. */
 function toMovieTrack(track: TrackIndex, originS: number) {
@@ -91,13 +99,14 @@ function trackBox(
   references: readonly Uint8Array[],
 ): Uint8Array {
   const { format } = movieTrack.track;
+  const { audioRank } = movieTrack;
   const header = headerBox(
     "tkhd",
-    0b111,
+    audioRank === "further" ? inMovie : enabled,
     u32(id, 0),
     movieTrack.end,
     new Uint8Array(8),
-    u16(0, 0, format.kind === "audio" ? 0x100 : 0, 0),
+    u16(0, audioRank === null ? 0 : audioGroup, format.kind === "audio" ? 0x100 : 0, 0),
     matrixField(format.matrix ?? unityMatrix),
     u32(Math.round(format.width * 0x10000), Math.round(format.height * 0x10000)),
   );
@@ -108,6 +117,7 @@ function trackBox(
 const inMovie = 0b110;
 const enabled = 0b111;
 /** Of tracks of which one is shown at a time. */
+const audioGroup = 1;
 const subtitleGroup = 2;
 
 /** Returns the `trak` box of a text track, which is as large as the video; `timescale` is that of the movie. */

@@ -1,0 +1,94 @@
+import type { DownloadJob } from "../../engines/engine.ts";
+import { hasAudio, hasVideo, isMuxable } from "../../model/format-ranking.ts";
+import type { FileWarning } from "../../model/file-warnings.ts";
+import type { Format, PageInfo } from "../../model/page-info.ts";
+import type { TaskOptions } from "../../model/task.ts";
+import type { FormatChoice } from "./choose-format.ts";
+
+export interface ChosenAudio {
+  tracks: FormatChoice & Pick<DownloadJob, "otherAudio">;
+  /** What is not listed. */
+  warnings: readonly FileWarning[];
+}
+
+/** The audio that is chosen if nothing is asked for. */
+const original = Symbol("original");
+
+/**
+ * Chooses the audio tracks that a task's options ask for, at most 20: `original` is what the format was chosen with, and comes
+ * first; a language is the best separate audio of the same manifest, else of the page, in that language: its programme
+ * rather than a description, in the format's container rather than another, then of the highest bit rate. A tag stands for
+ * itself, else for the first listed tag that begins with it (RFC 4647 §3.3.1), else for the longest that it begins with
+ * (§3.4). `all` are all languages and versions. What is not there is replaced by the original.
+ */
+export function chooseAudio({ formats }: PageInfo, choice: FormatChoice, options: TaskOptions): ChosenAudio {
+  const { audio_languages: asked = ["original"] } = options;
+  const versions = versionsOf(formats, choice);
+  const own = choice.audio ?? choice.format;
+  const wanted = new Set<Format | typeof original>();
+  const warnings: FileWarning[] = [];
+  const add = (format: Format) => wanted.add(versionOf(format) === versionOf(own) ? original : format);
+  for (const name of asked) {
+    const found = name === "original" || name === "all" ? undefined : findLanguage([own, ...versions], name);
+    if (name === "original" || name === "all") wanted.add(original);
+    else if (found === undefined) warnings.push(missing(name, [own, ...versions]));
+    else add(found);
+    if (name === "all") for (const version of versions) add(version);
+  }
+  if (wanted.size === 0) wanted.add(original);
+  const isOriginal = wanted.delete(original);
+  const listed = [...wanted].filter((each) => each !== original).slice(0, isOriginal ? maxTracks - 1 : maxTracks);
+  if (isOriginal) return { tracks: { ...choice, otherAudio: listed }, warnings };
+  const [first, ...others] = listed;
+  return { tracks: { ...replaceAudio(choice, first!), otherAudio: others }, warnings };
+}
+
+const maxTracks = 20;
+
+/** The audio of a format that has its own is left out. */
+function replaceAudio(choice: FormatChoice, audio: Format): FormatChoice {
+  const isAudio = choice.audioOnly || !hasVideo(choice.format);
+  if (isAudio) return { format: audio, audio: null, audioOnly: false };
+  return { ...choice, format: { ...choice.format, acodec: "none" }, audio };
+}
+
+/** Returns the best separate audio of each language and purpose, the programme first. */
+function versionsOf(formats: readonly Format[], { format }: FormatChoice): Format[] {
+  const separate = formats.filter((each) => !hasVideo(each) && hasAudio(each) && !each.has_drm);
+  const listed = separate.filter(({ manifest_url }) => manifest_url !== null && manifest_url === format.manifest_url);
+  const byVersion = Map.groupBy(listed.length > 0 ? listed : separate, versionOf);
+  const best = [...byVersion.values()].map((same) => same.toSorted((a, b) => compare(a, b, format))[0]!);
+  return best.toSorted((a, b) => (b.preference ?? 0) - (a.preference ?? 0));
+}
+
+/** Formats of one version differ in quality and container only. */
+function versionOf({ language, roles = [] }: Format): string {
+  return JSON.stringify([language?.toLowerCase(), roles.filter((role) => role !== "main").toSorted()]);
+}
+
+function compare(a: Format, b: Format, format: Format): number {
+  return (
+    (b.preference ?? 0) - (a.preference ?? 0) ||
+    Number(isMuxable(format, b)) - Number(isMuxable(format, a)) ||
+    (b.tbr ?? 0) - (a.tbr ?? 0)
+  );
+}
+
+/** `formats` are sorted: a description comes after the programme in the same language. */
+function findLanguage(formats: readonly Format[], asked: string): Format | undefined {
+  const tag = asked.toLowerCase();
+  const listed = formats.map((format) => ({ format, lower: format.language?.toLowerCase() ?? "" }));
+  const shorter = listed.filter(({ lower }) => lower !== "" && tag.startsWith(`${lower}-`));
+  const found =
+    listed.find(({ lower }) => lower === tag) ??
+    listed.find(({ lower }) => lower.startsWith(`${tag}-`)) ??
+    shorter.toSorted((a, b) => b.lower.length - a.lower.length)[0];
+  return found?.format;
+}
+
+function missing(language: string, formats: readonly Format[]): FileWarning {
+  const known = [...new Set(formats.flatMap((format) => format.language ?? []))].slice(0, 20);
+  const named = known.length === 0 ? "none" : known.join(", ");
+  const message = `the page lists no audio in ${language}; listed are: ${named}`;
+  return { code: "audio_missing", message };
+}

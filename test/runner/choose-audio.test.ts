@@ -1,0 +1,72 @@
+import { describe, expect, it } from "vitest";
+import type { Format } from "../../src/model/page-info.ts";
+import { chooseAudio } from "../../src/runner/choice/choose-audio.ts";
+import { chooseFormat } from "../../src/runner/choice/choose-format.ts";
+import { formatOf } from "../formats.ts";
+import { pageOf } from "./resolver.ts";
+
+const manifest = "https://a.test/index.mpd";
+const of = (id: string, fields: Partial<Format>): Format =>
+  formatOf(id, { manifest_url: manifest, protocol: "dash", ...fields });
+const sound = (id: string, language: string, fields: Partial<Format> = {}) =>
+  of(id, { vcodec: "none", acodec: "mp4a", ext: "m4a", language, ...fields });
+const video = of("v", { vcodec: "avc1", acodec: "none", height: 720, ext: "mp4" });
+const formats = [
+  video,
+  sound("en", "en", { tbr: 128, roles: ["main"] }),
+  sound("en-low", "en", { tbr: 64, roles: ["main"] }),
+  sound("en-ad", "en", { tbr: 128, roles: ["description"], preference: -2 }),
+  sound("de", "de-DE", { tbr: 128, roles: ["dub"], preference: -1 }),
+  sound("fr-webm", "fr", { tbr: 160, ext: "webm", roles: ["dub"], preference: -1 }),
+  sound("fr", "fr", { tbr: 128, roles: ["dub"], preference: -1 }),
+  formatOf("elsewhere", { vcodec: "none", acodec: "mp4a", language: "it" }),
+];
+
+function choose(audio_languages: string[] | undefined, listed: readonly Format[] = formats, options = {}) {
+  const page = pageOf(new URL("https://a.test/"), { formats: [...listed] });
+  const asked = { ...options, ...(audio_languages && { audio_languages }) };
+  const { tracks, warnings } = chooseAudio(page, chooseFormat(page, asked), asked);
+  const { format, audio, otherAudio, audioOnly } = tracks;
+  const ids = [format, ...(audio ? [audio] : []), ...otherAudio].map(({ format_id }) => format_id);
+  return { ids, warnings: warnings.map(({ message }) => message), acodec: format.acodec, audioOnly };
+}
+
+describe("the audio tracks of a task", () => {
+  it.each([
+    ["are the original if nothing is asked for", undefined, ["v", "en"]],
+    ["are those that were asked for, the original first", ["fr", "original"], ["v", "en", "fr"]],
+    ["are the original for its own language", ["en"], ["v", "en"]],
+    ["leave the original out if it was not asked for", ["fr", "de"], ["v", "fr", "de"]],
+    ["are of any region for a tag without one", ["DE"], ["v", "de"]],
+    ["are of the language for a region that is not listed", ["fr-CA"], ["v", "fr"]],
+    ["are all languages and versions", ["all"], ["v", "en", "de", "fr", "en-ad"]],
+    ["are each there once", ["fr", "fr", "original", "en"], ["v", "en", "fr"]],
+  ])("%s", (_, asked, ids) => {
+    expect(choose(asked)).toMatchObject({ ids, warnings: [] });
+  });
+
+  it("that are not listed are named, and the original is there", () => {
+    expect(choose(["it", "fr"])).toMatchObject({
+      ids: ["v", "fr"],
+      warnings: ["the page lists no audio in it; listed are: en, de-DE, fr"],
+    });
+    expect(choose(["xx"]).ids).toEqual(["v", "en"]);
+  });
+
+  it("take the place of the audio that is in the video", () => {
+    const muxed = [of("v", { vcodec: "avc1", acodec: "mp4a", height: 720, language: "en" }), ...formats.slice(4)];
+    expect(choose(["de"], muxed)).toMatchObject({ ids: ["v", "de"], acodec: "none" });
+    expect(choose(["original", "de"], muxed)).toMatchObject({ ids: ["v", "de"], acodec: "mp4a" });
+    expect(choose(["en"], muxed)).toMatchObject({ ids: ["v"], acodec: "mp4a" });
+  });
+
+  it("are the file if only audio is wanted", () => {
+    expect(choose(["fr", "de"], formats, { audio_only: true })).toMatchObject({ ids: ["fr", "de"], audioOnly: false });
+    expect(choose(["all"], formats, { audio_only: true }).ids).toEqual(["en", "de", "fr", "en-ad"]);
+  });
+
+  it("are at most 20", () => {
+    const many = [video, ...Array.from({ length: 30 }, (_, i) => sound(`s${i}`, `x-${i}`))];
+    expect(choose(["all"], many).ids).toHaveLength(1 + 20);
+  });
+});
