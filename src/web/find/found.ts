@@ -2,6 +2,7 @@ import { type ComponentChild, h } from "preact";
 import { useState } from "preact/hooks";
 import { hasAudio, hasVideo } from "../../model/format-ranking.ts";
 import type { PageInfo, Vocabulary } from "../../model/page-info.ts";
+import type { TaskOptions } from "../../model/task.ts";
 import { formatDuration, formatTime } from "../texts.ts";
 import { Choices } from "./choices.ts";
 import type { FoundProps } from "./finding.ts";
@@ -9,14 +10,16 @@ import { describeFormats, type FormatRow, joinTexts, languageName } from "./form
 
 /** What is on a page, and what can be downloaded from it. */
 export function Found({ info, finder }: FoundProps): ComponentChild {
+  const [extras, setExtras] = useState<Extras>({});
   const { formats, entries = [] } = info;
   const usable = formats.filter(({ has_drm }) => !has_drm);
   const note = noteOf(info, usable.length);
   return [
     h(Summary, { key: "summary", info }),
     note !== null && h("p", { key: "note" }, note),
-    usable.length > 0 && h(Best, { key: "best", info, finder }),
-    formats.length > 0 && h(FormatTable, { key: "formats", info, finder }),
+    usable.length > 0 && h(Best, { key: "best", info, finder, extras }),
+    usable.length > 0 && h(ExtraChoices, { key: "extras", info, extras, onChange: setExtras }),
+    formats.length > 0 && h(FormatTable, { key: "formats", info, finder, extras }),
     entries.length > 0 && h(Choices, { key: "entries", entries, areChosen: false, finder }),
     h(Subtitles, { key: "subtitles", info }),
     h(Sources, { key: "sources", info }),
@@ -68,8 +71,53 @@ function noteOf({ formats, entries = [], live_status }: PageInfo, usable: number
   return "This is a live stream. It is recorded from the start of the download until it ends or you stop it.";
 }
 
-function Best({ info, finder }: FoundProps): ComponentChild {
-  const download = (options: { audio_only?: true }): void => finder.download(info.url, options, info.title ?? info.url);
+/** What is downloaded besides the video with its own audio. */
+type Extras = Pick<TaskOptions, "subtitles" | "audio_languages">;
+
+type ExtraProps = FoundProps & { extras: Extras };
+
+/** A box for each kind of extras that the page lists. */
+function ExtraChoices({
+  info: { formats, subtitles },
+  extras,
+  onChange,
+}: Pick<ExtraProps, "info" | "extras"> & { onChange: (extras: Extras) => void }): ComponentChild {
+  const languages = new Set(formats.filter((format) => !hasVideo(format)).map(({ language }) => language));
+  const { subtitles: _, ...withoutSubtitles } = extras;
+  const { audio_languages: __, ...withoutLanguages } = extras;
+  const choices = [
+    Object.keys(subtitles).length > 0 &&
+      h(Choice, {
+        key: "subtitles",
+        label: "With subtitles",
+        isChosen: extras.subtitles === true,
+        onChoose: (isChosen) => onChange(isChosen ? { ...extras, subtitles: true } : withoutSubtitles),
+      }),
+    languages.size > 1 &&
+      h(Choice, {
+        key: "languages",
+        label: "With all audio languages",
+        isChosen: extras.audio_languages !== undefined,
+        onChoose: (isChosen) => onChange(isChosen ? { ...extras, audio_languages: ["all"] } : withoutLanguages),
+      }),
+  ].filter((choice) => choice !== false);
+  return choices.length === 0 ? null : h("p", { class: "row" }, choices);
+}
+
+interface ChoiceProps {
+  label: string;
+  isChosen: boolean;
+  onChoose: (isChosen: boolean) => void;
+}
+
+function Choice({ label, isChosen, onChoose }: ChoiceProps): ComponentChild {
+  const onChange = ({ currentTarget }: { currentTarget: HTMLInputElement }) => onChoose(currentTarget.checked);
+  return h("label", {}, h("input", { type: "checkbox", checked: isChosen, onChange }), ` ${label}`);
+}
+
+function Best({ info, finder, extras }: ExtraProps): ComponentChild {
+  const download = (options: { audio_only?: true }): void =>
+    finder.download(info.url, { ...options, ...extras }, info.title ?? info.url);
   const hasBoth = info.formats.some(hasVideo) && info.formats.some(hasAudio);
   const disabled = finder.adding.value;
   const best = { class: "primary", disabled, onClick: () => download({}) };
@@ -85,7 +133,7 @@ function Best({ info, finder }: FoundProps): ComponentChild {
 const shownAtFirst = 12;
 
 /** The formats of a page, each with a button that downloads exactly it. */
-function FormatTable({ info, finder }: FoundProps): ComponentChild {
+function FormatTable({ info, finder, extras }: ExtraProps): ComponentChild {
   const [isWhole, setWhole] = useState(false);
   const rows = describeFormats(info);
   const shown = isWhole ? rows : rows.slice(0, shownAtFirst);
@@ -99,7 +147,7 @@ function FormatTable({ info, finder }: FoundProps): ComponentChild {
       h(
         "tbody",
         {},
-        shown.map((row) => h(Row, { key: row.format.format_id, row, info, finder })),
+        shown.map((row) => h(Row, { key: row.format.format_id, row, info, finder, extras })),
       ),
     ),
     hidden > 0 &&
@@ -111,12 +159,12 @@ const columns = ["Quality", "Size", "Codecs", "Language", "Download"].map((name)
   h("th", { key: name, scope: "col" }, name),
 );
 
-function Row({ row, info, finder }: FoundProps & { row: FormatRow }): ComponentChild {
+function Row({ row, info, finder, extras }: ExtraProps & { row: FormatRow }): ComponentChild {
   const { format, quality, note, size, codecs, languages } = row;
   const button = {
     "aria-label": `Download ${joinTexts(quality, note, size)}`,
     disabled: finder.adding.value,
-    onClick: () => finder.download(info.url, { format_id: format.format_id }, info.title ?? info.url),
+    onClick: () => finder.download(info.url, { format_id: format.format_id, ...extras }, info.title ?? info.url),
   };
   return h(
     "tr",

@@ -50,6 +50,7 @@ export function TaskRow(props: TaskRowProps): ComponentChild {
       h(RawError, { error: task.error }),
     ),
     h(Warnings, { file: task.file }),
+    hasFile && h(OtherFiles, { files: task.files ?? [] }),
     hasFile && opened.value === "player" && h(Player, { task }),
     hasFile && opened.value === "command" && h(Command, { id }),
   );
@@ -117,6 +118,24 @@ function Warnings({ file }: { file: TaskFile | null }): ComponentChild {
     { class: "task-part" },
     h("summary", {}, sentences.join(" ")),
     file.warnings?.map(({ code, message }) => h("p", { class: "muted" }, `${code}: ${message}`)),
+  );
+}
+
+/** What lies beside the film. */
+function OtherFiles({ files }: { files: NonNullable<Task["files"]> }): ComponentChild {
+  const others = files.filter(({ kind }) => kind !== "media");
+  if (others.length === 0) return null;
+  return h(
+    "details",
+    { class: "task-part" },
+    h("summary", {}, `Other files (${others.length})`),
+    h(
+      "ul",
+      { class: "row" },
+      others.map(({ name, url }) =>
+        h("li", { key: name }, h("a", { href: url.slice(1), download: name, dir: "auto" }, name)),
+      ),
+    ),
   );
 }
 

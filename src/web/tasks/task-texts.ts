@@ -74,13 +74,17 @@ function describeFile({ size, width, height, duration }: TaskFile): string {
 
 /** Returns what is downloaded of the page, "at most 720p, audio only". */
 export function describeOptions(options: TaskOptions): string {
-  const { format_id: format, max_height: height, audio_only: isAudio } = options;
+  const { format_id: format, max_height: height, audio_only: isAudio, audio_languages: languages, subtitles } = options;
   const parts = [
     ...(format === undefined ? [] : [`format ${format}`]),
     ...(height === undefined ? [] : [`at most ${height}p`]),
     ...(isAudio === true ? ["audio only"] : []),
   ];
-  return parts.length === 0 ? "best format" : parts.join(", ");
+  const extras = [
+    ...(languages === undefined ? [] : [`audio: ${languages.join(", ")}`]),
+    ...(subtitles === undefined || subtitles === false ? [] : ["subtitles"]),
+  ];
+  return [parts.length === 0 ? "best format" : parts.join(", "), ...extras].join(", ");
 }
 
 const warnings: Record<FileWarningCode, string> = {

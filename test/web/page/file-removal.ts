@@ -1,3 +1,4 @@
+import { readFile } from "node:fs/promises";
 import { expect, it } from "vitest";
 import type { OpenTab } from "../browser.ts";
 import { openApp } from "./open-app.ts";
@@ -29,6 +30,21 @@ export function removingFiles(openTab: OpenTab): void {
     await expect.poll(() => page.evaluate("document.activeElement.tagName")).toBe("ARTICLE");
     expect(await app.store.get(id)).toMatchObject({ state: "succeeded", file: null });
     expect((await fetch(`${app.url}tasks/${id}/file`)).status).toBe(410);
+  });
+
+  it("lists the files beside a film, to be saved one by one", async () => {
+    const app = await openApp();
+    const others = [{ name: "An evening walk & more.de.vtt", content: "WEBVTT\n" }];
+    await addDone(app, { title }, {}, others);
+    const { page } = await openTab(app.url);
+    const row = page.getByRole("article", { name: title });
+    await row.getByText("Other files (1)").click();
+    const link = row.getByRole("link", { name: "An evening walk & more.de.vtt" });
+    const saving = page.waitForEvent("download");
+    await link.click();
+    const saved = await saving;
+    expect(saved.suggestedFilename()).toBe("An evening walk & more.de.vtt");
+    expect(await readFile(await saved.path(), "utf8")).toBe("WEBVTT\n");
   });
 
   it("closes what shows a file that the service removes, and downloads it again if asked to", async () => {

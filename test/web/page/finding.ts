@@ -3,7 +3,7 @@ import { ServiceError } from "../../../src/model/errors.ts";
 import { createMemoryStore } from "../../../src/stores/memory/memory-store.ts";
 import { createTaskEvents } from "../../../src/feed/task-events.ts";
 import type { OpenTab } from "../browser.ts";
-import { filmPage, format, playlistPage } from "./found-pages.ts";
+import { filmPage, format, playlistPage, richPage } from "./found-pages.ts";
 import { openApp, type PageApp } from "./open-app.ts";
 
 const address = "https://video.example.com/watch/42";
@@ -27,6 +27,28 @@ export function findingPages(openTab: OpenTab): void {
     await dialog.waitFor({ state: "detached" });
     expect(new URL(page.url()).search).toBe("");
     expect(await storedUrls(app)).toEqual([]);
+  });
+
+  it("adds subtitles and languages to a download if their boxes are checked", async () => {
+    const app = await openApp();
+    app.pages.set(address, { ...richPage(address, ""), thumbnails: [] });
+    const { page } = await openTab(app.url, { path: `?url=${encodeURIComponent(address)}` });
+    const dialog = page.getByRole("dialog", { name: "How the old bridge" });
+    await dialog.getByRole("checkbox", { name: "With subtitles" }).check();
+    await dialog.getByRole("checkbox", { name: "With all audio languages" }).check();
+    await dialog.getByRole("button", { name: "Download the best" }).click();
+    await page.getByText("best format, audio: all, subtitles").waitFor();
+    const [task] = (await app.store.list({ limit: 1 })).tasks;
+    expect(task?.options).toEqual({ audio_languages: ["all"], subtitles: true });
+  });
+
+  it("offers no subtitles and languages where there are none", async () => {
+    const app = await openApp();
+    app.pages.set(address, filmPage(address));
+    const { page } = await openTab(app.url, { path: `?url=${encodeURIComponent(address)}` });
+    const dialog = page.getByRole("dialog", { name: "An evening walk by the sea" });
+    await dialog.getByRole("button", { name: "Download 360p, 5.1 MB" }).waitFor();
+    expect(await dialog.getByRole("checkbox").count()).toBe(0);
   });
 
   it("shows what is asked for in the moment in which the last dialog is closed, until Escape closes it", async () => {

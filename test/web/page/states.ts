@@ -47,6 +47,22 @@ export const pageStates: readonly PageState[] = [
     },
   },
   {
+    name: "other files",
+    prepare: async (app) => {
+      const names = ["de.vtt", "de.srt", "pt-BR.forced.vtt", "pt-BR.forced.srt"].map((end) => `${film}.${end}`);
+      await addDone(
+        app,
+        { title: film },
+        {},
+        names.map((name) => ({ name, content: "WEBVTT\n" })),
+      );
+    },
+    reach: async ({ page }) => {
+      await page.getByText("Other files (4)").click();
+      await page.getByRole("link", { name: `${film}.pt-BR.forced.srt` }).waitFor();
+    },
+  },
+  {
     name: "found",
     prepare: async ({ pages }) => {
       pages.set(address, richPage(address, await openPicture()));

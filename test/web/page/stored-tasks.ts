@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { PageInfo } from "../../../src/model/page-info.ts";
-import type { Progress, Task, TaskFailure, TaskFile, TaskOptions } from "../../../src/model/task.ts";
+import type { Progress, ResultFile, Task, TaskFailure, TaskFile, TaskOptions } from "../../../src/model/task.ts";
 import { newTask, type TaskChange } from "../../../src/feed/task-changes.ts";
 import { readMedium } from "../../media/rendition.ts";
 import { pageInfo } from "../../page-info.ts";
@@ -44,12 +44,19 @@ export async function addEnded(place: Place, given: Given, change: TaskChange): 
 }
 
 /** Stores a task that has succeeded, with a film of six seconds. */
-export async function addDone(place: Place, given: Given, fields: Partial<TaskFile> = {}): Promise<Task> {
+export async function addDone(
+  place: Place,
+  given: Given,
+  fields: Partial<TaskFile> = {},
+  others: readonly { name: string; content: string }[] = [],
+): Promise<Task> {
   const { id } = await addRunning(place, given);
   const content = readMedium("index-first.mp4");
   const path = join(await place.files.openWorkFolder(id), "result");
   await writeFile(path, content);
-  await place.files.saveResult(id, path);
+  const paths = others.map((_, index) => `${path}-${index}`);
+  for (const [index, other] of others.entries()) await writeFile(paths[index]!, other.content);
+  await place.files.saveResult(id, path, paths);
   const file = {
     name: `${given.title}.mp4`,
     mime_type: "video/mp4",
@@ -62,7 +69,21 @@ export async function addDone(place: Place, given: Given, fields: Partial<TaskFi
     warnings: [],
     ...fields,
   };
-  return place.store.update(id, { state: "succeeded", file });
+  const { name, mime_type, size, sha256 } = file;
+  const urlOf = (each: string) => `/tasks/${id}/files/${encodeURIComponent(each)}`;
+  const files: ResultFile[] = [
+    { kind: "media", name, mime_type, size, sha256, url: urlOf(name) },
+    ...others.map((other) => ({
+      kind: "subtitles" as const,
+      name: other.name,
+      language: "de",
+      mime_type: "text/vtt",
+      size: Buffer.byteLength(other.content),
+      sha256: createHash("sha256").update(other.content).digest("hex"),
+      url: urlOf(other.name),
+    })),
+  ];
+  return place.store.update(id, { state: "succeeded", file, files });
 }
 
 export const halfway: Progress = {
