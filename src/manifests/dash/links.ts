@@ -113,12 +113,15 @@ function* findLinks(text: string): Steps<Link[]> {
   const links: Link[] = [];
   let open: Link | null = null;
   let depth = 0;
+  let openDepth = 0;
   const parser: Parser = new Parser(
     {
       onopentag(qualifiedName, attributes) {
         depth += 1;
-        if (open !== null) open.hasContent = true;
-        if (open !== null) return;
+        if (open !== null) {
+          open.hasContent = true;
+          return;
+        }
         const name = localName(qualifiedName);
         const [, href] = Object.entries(attributes).find(([attribute]) => isLink(name, attribute)) ?? [];
         if (href === undefined) return;
@@ -137,7 +140,6 @@ function* findLinks(text: string): Steps<Link[]> {
     },
     { xmlMode: true },
   );
-  let openDepth = 0;
   yield* parse(parser, text);
   return links;
 }
