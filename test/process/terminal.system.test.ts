@@ -142,7 +142,7 @@ describe.skipIf(!hasPython)("on a terminal (needs python3)", () => {
 describe.skipIf(!hasPython)("the log on a terminal (needs python3)", () => {
   it("is lines for people, in which nothing controls the terminal", async () => {
     const { url, shown } = await startOnTerminal(await openSettings());
-    expect(shown()).toMatch(/^\d\d:\d\d:\d\d\.\d{3} info  Server listening at http:\/\/127\.0\.0\.1:\d+\r?$/m);
+    await expect.poll(shown).toMatch(/^\d\d:\d\d:\d\d\.\d{3} info  Server listening at http:\/\/127\.0\.0\.1:\d+\r?$/m);
     await sendRaw(
       new URL(url).port,
       "GET /tasks/\u009b31m\u202e\u0007 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
