@@ -84,6 +84,8 @@ export interface DownloadJob {
   pageUrl: string;
   /** Leave out the video. */
   audioOnly: boolean;
+  /** Opus goes into its own container, whichever it came in. */
+  isAudioFile: boolean;
   description: MediaDescription;
   embed: Embedding;
   /** Subtitles, which become files beside the medium, and tracks in a file that is made. */

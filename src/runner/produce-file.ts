@@ -147,9 +147,10 @@ async function downloadWithin(
   { progress, signal, finish }: ProduceFileRun,
 ): Promise<Download> {
   const about = { pageUrl: pageUrlOf(page), description: describeMedia(page), embed: embeddingOf(options) };
+  const isAudioFile = options.audio_only === true;
   const { wanted: subtitles } = chooseSubtitles(page, options);
   const { tracks } = chooseAudio(page, choice, options);
-  const job = { ...tracks, ...about, subtitles, folder, maxBytes: limit.bytes, maxLiveS };
+  const job = { ...tracks, ...about, isAudioFile, subtitles, folder, maxBytes: limit.bytes, maxLiveS };
   try {
     return await engine.download(job, { signal, finish, onProgress: progress.report });
   } catch (error) {

@@ -43,6 +43,7 @@ function assembleFile(name: string): ReturnType<typeof assemble> {
     folder: media.path("."),
     audioOnly: false,
     embed: "made",
+    isAudioFile: false,
     maxBytes: 1 << 30,
     inspect: () => Promise.reject(new Error("nothing is inspected")),
     withTimeLimit: (_kind, _paths, work) => work(),

@@ -48,6 +48,20 @@ describe.skipIf(!hasFfmpeg)("an MP4 as published to which something is added", (
     expect(chapters).toHaveLength(2);
   });
 
+  it("keeps the chapters that it lists itself, in whatever form, if none are added", async () => {
+    media.make("source.mp4", ...both);
+    await embed("source.mp4", { ...additions, subtitles: [] });
+    // The list of Nero alone.
+    const bytes = readFileSync(media.path("made.mp4"));
+    bytes.write("free", bytes.indexOf("tref"), "latin1");
+    writeFileSync(media.path("nero.mp4"), bytes);
+    const titles = () => probeAll(media.path("made.mp4")).chapters.map(({ tags }) => tags.title);
+    await embed("nero.mp4", { ...noAdditions, tags: { ...noAdditions.tags, title: "New" } });
+    expect(titles()).toEqual(["Anfang", "Ende – 終"]);
+    await embed("nero.mp4", { ...noAdditions, chapters: [{ startS: 0, endS: 4, title: "Only" }] });
+    expect(titles()).toEqual(["Only"]);
+  });
+
   it("is left alone if it is fragmented, damaged, or no MP4", async () => {
     media.make("fragments.mp4", ...both, "-movflags", "+frag_keyframe+empty_moov");
     expect(await embed("fragments.mp4")).toBe(false);

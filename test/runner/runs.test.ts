@@ -158,6 +158,7 @@ test("the engine gets the chosen formats, the folder and the limits", async () =
         covers: ["https://video.example.com/poster.jpg"],
       },
       embed: "made",
+      isAudioFile: false,
       subtitles: [],
       folder: expect.stringContaining(id),
       maxBytes: 1234,

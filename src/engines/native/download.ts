@@ -58,7 +58,7 @@ async function planRun(job: DownloadJob, context: WorkerDownloadContext) {
   const plan = await planDownload(job, createFormatLocator(client, { pageUrl, signal }));
   const partsFolder = join(folder, "parts");
   // Everything else is written a second time.
-  const copies = plan.isPassthrough && job.embed !== "all" ? 1 : 2;
+  const copies = plan.isPassthrough && job.embed !== "all" && !job.isAudioFile ? 1 : 2;
   await mkdir(partsFolder, { recursive: true });
   const parts = await openPartStore({
     folder: partsFolder,

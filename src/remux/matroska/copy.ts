@@ -222,7 +222,8 @@ function copyEntry(
 
 const maxBytes = 256 << 20;
 
-function readBytes(fd: number, { body, end }: Pick<Element, "body" | "end">): Uint8Array {
+/** Returns the bytes of an element or block. @throws ServiceError `upstream_invalid` for more than 256 MiB. */
+export function readBytes(fd: number, { body, end }: Pick<Element, "body" | "end">): Uint8Array {
   if (end - body <= maxBytes) return readFully(fd, Buffer.allocUnsafe(end - body), body);
   throw damagedMatroskaError(`an element has ${end - body} bytes, the limit is ${maxBytes}`);
 }

@@ -139,7 +139,7 @@ function makeIndex(
       : withReference(copy, chapterId);
   });
   const tracks = texts.map((text, i) => textTrackBox(text, ids[i]!, range, { ...movie, timescale }));
-  return box("moov", ...copies, ...tracks, ...userData(additions, readUserData(bytes, moov)));
+  return box("moov", ...copies, ...tracks, ...userData(additions, readUserData(bytes, moov, additions)));
 }
 
 /** Adds `delta` to the offsets of the chunks of a track that are after the index. */
@@ -171,7 +171,7 @@ function withReference(trak: Buffer, id: number): Uint8Array {
 }
 
 /** The `meta` box of QuickTime has no version. */
-function readUserData(bytes: Uint8Array, moov: Box) {
+function readUserData(bytes: Uint8Array, moov: Box, { chapters }: Additions) {
   const view = viewOf(bytes);
   const found = findChild(view, moov, "udta");
   const none = { items: [], others: [] };
@@ -183,7 +183,7 @@ function readUserData(bytes: Uint8Array, moov: Box) {
     const body = meta && (typeAt(view, meta.body + 4) === "hdlr" ? meta.body : meta.body + 4);
     const list = meta && [...boxesIn(view, body!, meta.end)].find(({ type }) => type === "ilst");
     const items = list === undefined ? [] : [...boxesIn(view, list.body, list.end)];
-    const others = children.filter(({ type }) => type !== "meta" && type !== "chpl");
+    const others = children.filter(({ type }) => type !== "meta" && (type !== "chpl" || chapters.length === 0));
     const copy = ({ start, end }: Box) => bytes.subarray(start, end);
     return { items: items.map(copy), others: others.map(copy) };
   });

@@ -82,6 +82,26 @@ export function describeAudio(open: OpenEngine): void {
     });
   });
 
+  it.skipIf(!hasFfmpeg).each(["DASH in WebM", "a WebM of VP9 and Opus"])(
+    "gives Opus in its own container if an audio file is wanted: %s",
+    async (name) => {
+      await using harness = await openNamed(name);
+      const { audio, format } = harness.job;
+      const job = audio === null ? { format, audioOnly: true } : { format: audio, audio: null };
+      const single = await harness.download(job);
+      const own = new Set(packetHashes(single.path));
+      const { path, ext, mime_type, duration, warnings } = await harness.download({ ...job, isAudioFile: true });
+      expect([ext, mime_type, warnings]).toEqual(["opus", "audio/ogg", []]);
+      expect(Math.abs((duration ?? 0) - Number(probeAll(path).format.duration))).toBeLessThan(0.1);
+      expect(packetHashes(path).filter((hash) => !own.has(hash))).toEqual([]);
+    },
+  );
+
+  it("leaves AAC in MP4 if an audio file is wanted", async () => {
+    await using harness = await openNamed("HLS in MPEG-TS with B-frames");
+    expect(await harness.download({ audioOnly: true, isAudioFile: true })).toMatchObject({ ext: "m4a" });
+  });
+
   it("resumes a download of several tracks, and starts over for others", async () => {
     await using harness = await openNamed("HLS in fMP4 with sound of two languages apart");
     const audio = harness.job.audio!;

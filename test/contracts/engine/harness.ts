@@ -75,7 +75,17 @@ async function prepare(
   const pageUrl = site.url("watch");
   const { tags, chapters } = noAdditions;
   const about = { description: { tags, chapters, covers: [] }, embed: "made", subtitles: [] } as const;
-  const job = { otherAudio: [], ...formats, ...about, pageUrl, audioOnly: false, folder, maxBytes: 1e8, maxLiveS: 60 };
+  const job = {
+    otherAudio: [],
+    isAudioFile: false,
+    ...formats,
+    ...about,
+    pageUrl,
+    audioOnly: false,
+    folder,
+    maxBytes: 1e8,
+    maxLiveS: 60,
+  };
   const progress: DownloadProgress[] = [];
   const waiting = new Set<() => void>();
   return {

@@ -44,7 +44,7 @@ export function readWave(path: string): MediaInfo {
 const tailBytes = 128 << 10;
 
 /**
- * Reads an Ogg file whose first stream is FLAC or Speex; undefined for any other. The duration is where the
+ * Reads an Ogg file whose first stream is FLAC, Opus or Speex; undefined for any other. The duration is where the
  * last page of the stream ends.
  * @param head The first bytes of the file.
  * @throws the file system's own errors.
@@ -57,11 +57,19 @@ export function readOgg(path: string, head: Buffer): MediaInfo | undefined {
   using file = openFile(path);
   const length = Math.min(file.size, tailBytes);
   const samples = lastGranule(readAt(file.fd, file.size - length, length), head.readUInt32LE(14));
-  return audioInfo("ogg", samples / rate);
+  if (!isOpus(packet)) return audioInfo("ogg", samples / rate);
+  const presented = audioInfo("ogg", (samples - packet.readUInt16LE(10)) / rate);
+  return { ...presented, ext: "opus" };
+}
+
+/** RFC 7845 §5.1. */
+function isOpus(packet: Buffer): boolean {
+  return packet.length >= 19 && packet.toString("latin1", 0, 8) === "OpusHead";
 }
 
 /** The mappings: https://xiph.org/flac/ogg_mapping.html and its forerunner, the manual of Speex §8. */
 function sampleRate(packet: Buffer): number | undefined {
+  if (isOpus(packet)) return 48_000;
   const start = packet.toString("latin1", 0, 8);
   const streamInfo = start.startsWith("\x7fFLAC") ? 17 : start.startsWith("fLaC") ? 8 : undefined;
   if (streamInfo !== undefined && packet.length >= streamInfo + 13) return packet.readUIntBE(streamInfo + 10, 3) >> 4;

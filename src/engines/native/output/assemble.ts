@@ -7,7 +7,8 @@ import { ServiceError } from "../../../model/errors.ts";
 import type { DownloadJob, MediaInfo } from "../../engine.ts";
 import type { SourceFetcher } from "../sources/fetch-sources.ts";
 import { embedInMp4 } from "../../../remux/mp4/embed.ts";
-import { addToMatroska } from "./copy-matroska.ts";
+import { noAdditions } from "../../../remux/additions.ts";
+import { addToMatroska, copyOpus } from "./copy-matroska.ts";
 import { mergeFiles } from "./merge.ts";
 import { sourceDuration, type Plan } from "../sources/plan.ts";
 import { isRemuxable, type PendingAdditions, remux, type RemuxOptions, type Written } from "./remux.ts";
@@ -20,7 +21,10 @@ export interface FileWork {
   bytes: number;
 }
 
-export interface AssembleOptions extends Pick<DownloadJob, "audioOnly" | "embed" | "folder" | "maxBytes"> {
+export interface AssembleOptions extends Pick<
+  DownloadJob,
+  "audioOnly" | "embed" | "folder" | "isAudioFile" | "maxBytes"
+> {
   fetcher: SourceFetcher;
   /** Reads back what a file contains. */
   inspect: (path: string) => Promise<MediaInfo>;
@@ -46,9 +50,25 @@ export interface Assembled {
  * @throws ServiceError of `fetcher`, `inspect`, `remux` and `mergeFiles`
  */
 export async function assemble(plan: Plan, options: AssembleOptions): Promise<Assembled> {
+  const assembled = await assembleMedia(plan, options);
+  const path = options.isAudioFile ? await toOgg(assembled.path, options) : null;
+  return path === null ? assembled : { path, written: null, warnings: [] };
+}
+
+/** Returns the path of an Ogg file with the Opus of a WebM or Matroska file; `null` if it has anything else. */
+async function toOgg(path: string, options: AssembleOptions): Promise<string | null> {
+  const { folder, additions, withTimeLimit, signal } = options;
+  await additions.ready();
+  const target = join(folder, "audio.opus");
+  const position = { originS: 0, offsetOf: () => undefined };
+  const added = options.embed === "none" ? noAdditions : await additions.get(position);
+  return (await withTimeLimit("merge", [path], () => copyOpus(path, target, added, signal))) ? target : null;
+}
+
+async function assembleMedia(plan: Plan, options: AssembleOptions): Promise<Assembled> {
   const { fetcher, folder, audioOnly, maxBytes, inspect, withTimeLimit, onWritten, additions, signal } = options;
   // An earlier run may have made them of other sources.
-  const names = ["result", "merged", "embedded", ...allNames(plan).map((name) => `${name}.whole`)];
+  const names = ["result", "merged", "embedded", "audio.opus", ...allNames(plan).map((name) => `${name}.whole`)];
   for (const name of names) await rm(join(folder, name), { force: true });
   const { main: mainSource, audio: audioSource, isAudioOptional } = plan;
   if (plan.isPassthrough && mainSource.kind === "file") {

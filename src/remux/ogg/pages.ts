@@ -1,0 +1,80 @@
+import { writeAt } from "../mp4/write/background-writes.ts";
+
+/** Each entry of the table is the remainder of a byte (RFC 3533 §6: polynomial 0x04c11db7, no reflection). */
+const crcTable = Uint32Array.from({ length: 256 }, (_, byte) => {
+  let rest = byte << 24;
+  for (let bit = 0; bit < 8; bit++) rest = rest & 0x80000000 ? (rest << 1) ^ 0x04c11db7 : rest << 1;
+  return rest >>> 0;
+});
+
+const headerBytes = 27;
+const maxSegments = 255;
+/** Of a packet that a page does not end. */
+const noGranule = 0xffff_ffff_ffff_ffffn;
+
+/**
+ * Writes one logical stream of an Ogg file (RFC 3533): packets of any length, which may go on on the next page. A page has
+ * at most 255 segments of 255 bytes.
+ */
+export class OggWriter {
+  readonly #fd: number;
+  readonly #serial: number;
+  #position = 0;
+  #sequence = 0;
+  #segments: number[] = [];
+  #parts: Uint8Array[] = [];
+  #granule = noGranule;
+  #isContinued = false;
+
+  constructor(fd: number, serial = 1) {
+    this.#fd = fd;
+    this.#serial = serial;
+  }
+
+  /** Adds a packet, after which the stream has `granule` samples. `endsPage`: the next packet begins a page. */
+  add(packet: Uint8Array, granule: bigint, endsPage = false): void {
+    for (let at = 0; ; at += 255) {
+      if (this.#segments.length === maxSegments) this.#flush(at > 0);
+      const part = packet.subarray(at, at + 255);
+      this.#segments.push(part.length);
+      this.#parts.push(part);
+      if (part.length < 255) break;
+    }
+    this.#granule = granule;
+    if (endsPage) this.#flush(false);
+  }
+
+  /** Writes the last page. */
+  finish(): void {
+    this.#flush(false, true);
+  }
+
+  /** `isContinued`: the last packet goes on on the next page. */
+  #flush(isContinued: boolean, isLast = false): void {
+    if (this.#segments.length === 0 && !isLast) return;
+    const header = Buffer.alloc(headerBytes + this.#segments.length);
+    header.write("OggS", "latin1");
+    header[5] = Number(this.#isContinued) | (this.#sequence === 0 ? 2 : 0) | (isLast ? 4 : 0);
+    header.writeBigUInt64LE(this.#granule, 6);
+    header.writeUInt32LE(this.#serial, 14);
+    header.writeUInt32LE(this.#sequence, 18);
+    header[26] = this.#segments.length;
+    header.set(this.#segments, headerBytes);
+    const page = Buffer.concat([header, ...this.#parts]);
+    page.writeUInt32LE(checksum(page), 22);
+    writeAt(this.#fd, page, this.#position);
+    this.#position += page.length;
+    this.#sequence += 1;
+    this.#segments = [];
+    this.#parts = [];
+    this.#isContinued = isContinued;
+    // A page on which no packet ends has none.
+    if (isContinued) this.#granule = noGranule;
+  }
+}
+
+function checksum(page: Uint8Array): number {
+  let rest = 0;
+  for (const byte of page) rest = ((rest << 8) ^ crcTable[(rest >>> 24) ^ byte]!) >>> 0;
+  return rest;
+}
