@@ -8,6 +8,7 @@ import { fetchImage } from "../../../net/fetch-image.ts";
 import { createPageHeaders } from "../../../net/http/site-headers.ts";
 import type { FileWarning } from "../../../model/file-warnings.ts";
 import { boundCues, type Cover, noAdditions, type TextTrack } from "../../../remux/additions.ts";
+import { isShowable } from "../../../remux/picture-size.ts";
 import { writeSubRip, writeWebVtt } from "../../../subtitles/write.ts";
 import type { DownloadJob, MadeFile, OtherFile } from "../../engine.ts";
 import { type FetchedTexts, fetchTexts, missingWarning } from "../texts/fetch-texts.ts";
@@ -123,7 +124,8 @@ async function fetchCover(
         signal,
       });
       const mimeType = types.find((each) => each === type);
-      if (mimeType !== undefined) return { mimeType, data: bytes };
+      const cover = mimeType && { mimeType, data: bytes };
+      if (cover !== undefined && isShowable(cover)) return cover;
     } catch (error) {
       if (signal.aborted) return null;
       if (!(error instanceof ServiceError)) throw error;
