@@ -71,6 +71,17 @@ describe.skipIf(!hasFfmpeg).each(["webm", "matroska"] as const)("a file of type 
     expect(cuesOf(path, 1)).toContain("Saída");
   });
 
+  it("is no longer than its media, whatever its cues say", () => {
+    const cues = [
+      { startS: 1, endS: 1e6, text: "long", settings: "" },
+      { startS: 9_999, endS: 10_000, text: "late", settings: "" },
+    ];
+    const [track] = additions.subtitles;
+    const path = make({ ...additions, subtitles: [{ ...track!, cues }] });
+    expect(Number(probeAll(path).format.duration)).toBeLessThan(4.2);
+    expect(cuesOf(path, 0)).not.toContain("late");
+  });
+
   it.skipIf(!hasMkvmerge)("is understood by mkvmerge, without a complaint", () => {
     const read = JSON.parse(run("mkvmerge", "-J", make(additions))) as {
       errors: string[];

@@ -32,7 +32,8 @@ export function textBlock(cue: Cue, track: number, tickNs: number): WrittenBlock
   return {
     track,
     ticks,
-    endTicks,
+    // A cue makes no file longer.
+    endTicks: 0,
     isKey: true,
     flags: 0,
     payload: text(`\n${cue.settings}\n${cue.text}`),

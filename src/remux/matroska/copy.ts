@@ -66,7 +66,8 @@ const stepBlocks = 256;
 
 /**
  * Copies tracks of Matroska files into one file, element by element: what they say of delay, padding, colour or language
- * is kept, whatever it is, and so are laces. The earliest first block gets the time 0. Each step copies a bounded part.
+ * is kept, whatever it is, and so are laces. The earliest first block gets the time 0. Cues that begin after the last block
+ * are left out. Each step copies a bounded part.
  *
  * @throws ServiceError `upstream_invalid` if a file is damaged; the file system's own errors.
  */
@@ -109,7 +110,6 @@ export function* copyMatroska(
     if (count % stepBlocks === 0) yield;
   }
   if (startTicks === Infinity) throw damagedMatroskaError("it has no media");
-  for (const block of texts.slice(nextText)) writer.add(block);
   writer.finish();
 }
 

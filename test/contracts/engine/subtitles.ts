@@ -167,6 +167,7 @@ export function describeSubtitles(open: OpenEngine): void {
     ["empty.vtt", "they have no text"],
     ["many.vtt", "more than 200000 cues"],
     ["live.m3u8", "live stream"],
+    ["damaged.m3u8", "they are damaged"],
   ])("keeps the video and says why if subtitles cannot be had: %s", async (path, reason) => {
     await using harness = await openNamed("HLS in fMP4 with both tracks in one");
     const { resources } = harness.site;
@@ -177,6 +178,22 @@ export function describeSubtitles(open: OpenEngine): void {
       resource("text/vtt", Buffer.from(`WEBVTT\n\n${"00:01.000 --> 00:02.000\nx\n\n".repeat(250_000)}`)),
     );
     resources.set("live.m3u8", hls("#EXTM3U\n#EXT-X-TARGETDURATION:3\n#EXTINF:3,\n0.vtt\n"));
+    // Its last box is shorter than its fields.
+    const init = textInit("wvtt").subarray(0, -16);
+    for (const type of ["moov", "mvex", "trex"]) {
+      const at = init.indexOf(type) - 4;
+      init.writeUInt32BE(init.readUInt32BE(at) - 16, at);
+    }
+    resources.set("damaged.mp4", resource("video/mp4", init));
+    const lines = [
+      "#EXTM3U",
+      "#EXT-X-TARGETDURATION:6",
+      '#EXT-X-MAP:URI="damaged.mp4"',
+      "#EXTINF:6,",
+      "damaged.mp4",
+      "#EXT-X-ENDLIST",
+    ];
+    resources.set("damaged.m3u8", hls(lines.join("\n")));
     const text = listing(harness, path, path.endsWith("m3u8") ? "m3u8" : "vtt");
     const { others, warnings, duration } = await harness.download({ subtitles: [wanted(text)] });
     expect(others).toEqual([]);

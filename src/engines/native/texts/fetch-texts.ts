@@ -93,8 +93,7 @@ class TextFetcher {
         reason = "they have no text";
       } catch (error) {
         this.#signal.throwIfAborted();
-        if (!(error instanceof ServiceError)) throw error;
-        reason = error.message;
+        reason = reasonOf(error);
       }
     }
     return missingWarning(wanted, reason);
@@ -179,6 +178,13 @@ class TextFetcher {
       }
     }
   }
+}
+
+/** Offsets in a damaged box lead out of it. */
+function reasonOf(error: unknown): string {
+  if (error instanceof ServiceError) return error.message;
+  if (error instanceof RangeError) return `they are damaged: ${error.message}`;
+  throw error;
 }
 
 /** A whole file of text in MP4: its init section and all its fragments. */
