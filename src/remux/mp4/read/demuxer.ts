@@ -2,13 +2,14 @@ import { type Box, boxesIn, damagedError, viewOf } from "../boxes.ts";
 import { type OpenFile, openFile } from "../../open-file.ts";
 import type { Demuxer, DemuxerOptions } from "../../samples.ts";
 import { checkSampleTables } from "./check-tables.ts";
-import { fileBoxes, readFully, readRange } from "./file-boxes.ts";
+import { fileBoxes, readRange } from "./file-boxes.ts";
 import { readFragment } from "./fragment.ts";
-import { createBudget, type IndexedSample } from "./indexed-sample.ts";
+import { createBudget } from "./indexed-sample.ts";
 import { type InitTrack, readInit } from "./init.ts";
 import { numbersIn, numbersInFile } from "./number-source.ts";
 import { createSampleOutput } from "./sample-output.ts";
 import { readSampleTables } from "./sample-tables.ts";
+import { readWindows, type SampleWindow } from "./sample-windows.ts";
 
 /** As many as the writer takes per track. */
 const maxFileSamples = 1 << 24;
@@ -103,73 +104,4 @@ function* fragmentRanges(boxes: readonly Box[]): Generator<Pick<Box, "start" | "
     }
   }
   if (range !== undefined) yield range;
-}
-
-/** Samples of a file with their bytes. */
-interface SampleWindow {
-  /** Valid until the next window is read. */
-  bytes: Uint8Array;
-  /** Their offsets count from the start of `bytes`. */
-  samples: IndexedSample[];
-}
-
-const windowBytes = 8 << 20;
-const windowSamples = 4096;
-const maxSampleBytes = 256 << 20;
-
-/**
- * Reads samples of an open file in their order, at most 8 MiB and 4096 of them at a time,
- * or a single larger one.
- * @throws ServiceError `upstream_invalid` if a sample is not within the file or over 256 MiB.
- */
-function* readWindows(
-  { fd, size: fileBytes }: OpenFile,
-  samples: Iterable<IndexedSample>,
-): Generator<SampleWindow, void> {
-  let buffer = Buffer.alloc(0);
-  const load = (bytes: number, loaded: IndexedSample[]): SampleWindow => {
-    if (bytes > buffer.length) buffer = Buffer.allocUnsafeSlow(Math.max(bytes, Math.min(windowBytes, fileBytes)));
-    return { bytes: readSamples(fd, loaded, buffer.subarray(0, bytes)), samples: loaded };
-  };
-  let window: IndexedSample[] = [];
-  let size = 0;
-  for (const sample of samples) {
-    checkBounds(sample, fileBytes);
-    const isFull = size + sample.size > windowBytes || window.length === windowSamples;
-    if (isFull && window.length > 0) {
-      yield load(size, window);
-      window = [];
-      size = 0;
-    }
-    window.push(sample);
-    size += sample.size;
-  }
-  if (window.length > 0) yield load(size, window);
-}
-
-function checkBounds({ offset, size }: IndexedSample, fileBytes: number): void {
-  if (offset < 0 || offset + size > fileBytes) {
-    throw damagedError(`a sample of ${size} bytes is at ${offset} of ${fileBytes} bytes`);
-  }
-  if (size > maxSampleBytes) throw damagedError(`a sample has ${size} bytes, the limit is ${maxSampleBytes}`);
-}
-
-/** Reads the samples' bytes, adjacent ones at once, and makes their offsets those in the result. */
-function readSamples(fd: number, samples: readonly IndexedSample[], into: Buffer): Uint8Array {
-  const ranges: { start: number; end: number }[] = [];
-  let size = 0;
-  for (const sample of samples.toSorted((a, b) => a.offset - b.offset)) {
-    const { offset: start } = sample;
-    const last = ranges.at(-1);
-    if (last?.end === start) last.end += sample.size;
-    else ranges.push({ start, end: start + sample.size });
-    sample.offset = size;
-    size += sample.size;
-  }
-  let at = 0;
-  for (const { start, end } of ranges) {
-    readFully(fd, into.subarray(at, at + end - start), start);
-    at += end - start;
-  }
-  return into;
 }

@@ -46,11 +46,7 @@ export function readInit(
   onLeft?: DemuxerOptions["onLeft"],
 ): InitTrack[] {
   const view = viewOf(bytes);
-  const movie = {
-    ...readMovieHeader(bytes, getChild(view, moov, "mvhd")),
-    isFragmented: findChild(view, moov, "mvex") !== undefined,
-    defaults: readDefaults(bytes, moov),
-  };
+  const movie = readMovie(bytes, moov);
   const tracks = new Map<TrackKind, InitTrack>();
   let audioTracks = 0;
   for (const trak of boxesIn(view, moov.body, moov.end)) {
@@ -63,6 +59,30 @@ export function readInit(
   if (audioTracks > 1) onLeft?.(audioTracks - 1);
   return [...tracks.values()];
 }
+
+/**
+ * Reads all video and audio tracks from a `moov` box.
+ * @throws as `readInit`
+ */
+export function readAllTracks(bytes: Uint8Array, moov: Box): InitTrack[] {
+  const view = viewOf(bytes);
+  const movie = readMovie(bytes, moov);
+  return [...boxesIn(view, moov.body, moov.end)].flatMap((trak) => {
+    const kind = trak.type === "trak" ? kindOf(view, getChild(view, trak, "mdia")) : null;
+    return kind === null ? [] : [readTrack(bytes, trak, kind, movie)];
+  });
+}
+
+function readMovie(bytes: Uint8Array, moov: Box): Movie {
+  const view = viewOf(bytes);
+  return {
+    ...readMovieHeader(bytes, getChild(view, moov, "mvhd")),
+    isFragmented: findChild(view, moov, "mvex") !== undefined,
+    defaults: readDefaults(bytes, moov),
+  };
+}
+
+type Movie = MovieHeader & { isFragmented: boolean; defaults: ReadonlyMap<number, SampleDefaults> };
 
 /** Reads the `trex` boxes; the keys are track ids. */
 function readDefaults(bytes: Uint8Array, moov: Box): Map<number, SampleDefaults> {
@@ -87,12 +107,7 @@ function kindOf(view: DataView, mdia: Box): TrackKind | null {
   return handler === "vide" ? "video" : handler === "soun" ? "audio" : null;
 }
 
-function readTrack(
-  bytes: Uint8Array,
-  trak: Box,
-  kind: TrackKind,
-  movie: MovieHeader & { isFragmented: boolean; defaults: ReadonlyMap<number, SampleDefaults> },
-): InitTrack {
+function readTrack(bytes: Uint8Array, trak: Box, kind: TrackKind, movie: Movie): InitTrack {
   const view = viewOf(bytes);
   const header = readTrackHeader(bytes, getChild(view, trak, "tkhd"));
   const { id, width, height } = header;

@@ -77,11 +77,12 @@ type MovieTrack = ReturnType<typeof toMovieTrack> & {
 /** Times of a track in the movie are movie ticks from the start of the presentation; `mediaTicks` are its own. */
 function toMovieTrack(track: TrackIndex, originS: number) {
   const { timescale } = track.format;
+  const toMovie = (ticks: number) => (ticks / timescale - originS) * movieTimescale;
   const parts = track.parts.map(({ startTicks, endTicks, mediaTicks, isCut }) => {
-    const start = Math.round((startTicks / timescale - originS) * movieTimescale);
-    const shown = ((endTicks - startTicks) / timescale) * movieTimescale;
+    const start = Math.round(toMovie(startTicks));
     // The last sample is shown to its end; the first one after a cut is not shown.
-    return { start, end: start + (isCut ? Math.round(shown) : Math.ceil(shown)), mediaTicks };
+    const end = isCut ? Math.round(toMovie(endTicks)) : start + Math.ceil(toMovie(endTicks) - toMovie(startTicks));
+    return { start, end, mediaTicks };
   });
   return { track, parts, end: Math.max(...parts.map(({ end }) => end)) };
 }

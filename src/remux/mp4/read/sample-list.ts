@@ -1,0 +1,89 @@
+import type { IndexedSample } from "./indexed-sample.ts";
+import type { InitTrack } from "./init.ts";
+
+/** The samples of a track in decode order, in columns: 33 bytes each. Times are media times in ticks. */
+export class SampleList {
+  readonly track: InitTrack;
+  #length = 0;
+  #dts = new Float64Array(firstRoom);
+  #pts = new Float64Array(firstRoom);
+  #offsets = new Float64Array(firstRoom);
+  #durations = new Uint32Array(firstRoom);
+  #sizes = new Uint32Array(firstRoom);
+  /** The number of the sample entry, negative unless decoding can start here. */
+  #entries = new Int32Array(firstRoom);
+
+  constructor(track: InitTrack, samples: Iterable<IndexedSample>) {
+    this.track = track;
+    for (const sample of samples) this.#add(sample);
+  }
+
+  get length(): number {
+    return this.#length;
+  }
+
+  /** Ticks per second. */
+  get timescale(): number {
+    return this.track.formats[0]!.timescale;
+  }
+
+  dts(index: number): number {
+    return this.#dts[index] ?? Number.NaN;
+  }
+
+  pts(index: number): number {
+    return this.#pts[index] ?? Number.NaN;
+  }
+
+  duration(index: number): number {
+    return this.#durations[index] ?? 0;
+  }
+
+  isSync(index: number): boolean {
+    return (this.#entries[index] ?? 0) > 0;
+  }
+
+  /** @throws RangeError */
+  at(index: number): IndexedSample {
+    if (index < 0 || index >= this.#length) throw new RangeError(`there is no sample ${index}`);
+    return {
+      track: this.track,
+      entry: Math.abs(this.#entries[index]!),
+      offset: this.#offsets[index]!,
+      size: this.#sizes[index]!,
+      dts: this.dts(index),
+      pts: this.pts(index),
+      duration: this.duration(index),
+      isSync: this.isSync(index),
+    };
+  }
+
+  #add({ entry, offset, size, dts, pts, duration, isSync }: IndexedSample): void {
+    if (this.#length === this.#sizes.length) this.#grow();
+    const index = this.#length++;
+    this.#dts[index] = dts;
+    this.#pts[index] = pts;
+    this.#offsets[index] = offset;
+    this.#durations[index] = duration;
+    this.#sizes[index] = size;
+    this.#entries[index] = isSync ? entry : -entry;
+  }
+
+  #grow(): void {
+    const room = 2 * this.#sizes.length;
+    const wide = (column: Float64Array<ArrayBuffer>) => withRoom(new Float64Array(room), column);
+    this.#dts = wide(this.#dts);
+    this.#pts = wide(this.#pts);
+    this.#offsets = wide(this.#offsets);
+    this.#durations = withRoom(new Uint32Array(room), this.#durations);
+    this.#sizes = withRoom(new Uint32Array(room), this.#sizes);
+    this.#entries = withRoom(new Int32Array(room), this.#entries);
+  }
+}
+
+const firstRoom = 1024;
+
+function withRoom<Column extends { set(other: Column): void }>(larger: Column, column: Column): Column {
+  larger.set(column);
+  return larger;
+}

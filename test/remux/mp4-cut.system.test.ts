@@ -1,0 +1,91 @@
+import { afterAll, describe, expect, it } from "vitest";
+import { noAdditions } from "../../src/remux/additions.ts";
+import { cutMp4 } from "../../src/remux/mp4/cut.ts";
+import type { MediaRange } from "../../src/remux/mp4/cut-plan.ts";
+import { audioFaults, expectedCut, heardPackets, randomRanges, shownFrames } from "./mp4-cuts.ts";
+import { factsOf, ffmpeg, missing, openFolder } from "./mp4-media.ts";
+
+const folder = openFolder();
+afterAll(folder.remove);
+
+const cut = (source: string, target: string, ranges: readonly MediaRange[]) =>
+  cutMp4({
+    source,
+    target,
+    ranges,
+    maxBytes: 1 << 30,
+    additions: async () => noAdditions,
+    onWritten: () => {},
+    signal: new AbortController().signal,
+  });
+
+const seconds = 12;
+const video = `-f lavfi -i testsrc2=size=160x90:rate=25:duration=${seconds}`;
+// Noise: every packet differs.
+const audio = `-f lavfi -i anoisesrc=duration=${seconds}:sample_rate=48000:amplitude=0.3:seed=7`;
+const both = `${video} ${audio}`;
+
+const sources = [
+  ["H.264 with B-frames, and AAC", ["libx264"], `${both} -c:v libx264 -preset veryfast -bf 3 -g 50 -c:a aac`],
+  [
+    "H.264 with open GOPs",
+    ["libx264"],
+    `${both} -c:v libx264 -preset veryfast -bf 3 -g 40 -x264-params open-gop=1:b-pyramid=normal -c:a aac`,
+  ],
+  ["one GOP", ["libx264"], `${both} -c:v libx264 -preset veryfast -g 1000 -sc_threshold 0 -c:a aac`],
+  [
+    "HEVC with open GOPs, and AC-3",
+    ["libx265"],
+    `${both} -c:v libx265 -preset ultrafast -x265-params log-level=error:open-gop=1:keyint=30:bframes=4 -c:a ac3`,
+  ],
+  [
+    "VP9 and Opus",
+    ["libvpx-vp9", "libopus"],
+    `${both} -c:v libvpx-vp9 -cpu-used 8 -deadline realtime -g 60 -c:a libopus`,
+  ],
+  [
+    "frames of changing length",
+    ["libx264"],
+    `${both} -vf select='not(mod(n\\,7))+gt(mod(n\\,5)\\,2)' -fps_mode vfr -c:v libx264 -preset veryfast -g 20 -c:a aac`,
+  ],
+] as const;
+
+/** What FFmpeg says of parts that are joined: of the times of samples that are not presented. */
+const harmless = /DTS -?\d+ < -?\d+ out of order/;
+
+describe.concurrent("a cut presents exactly the ranges, rounded to frames:", () => {
+  for (const [name, encoders, line] of sources) {
+    it.skipIf(missing(...encoders))(name, { timeout: 120_000 }, async () => {
+      const source = folder.path(`${name.replaceAll(/\W/g, "-")}.mp4`);
+      ffmpeg(`${line} -y ${source}`);
+      const frames = shownFrames(source);
+      const packets = heardPackets(source);
+      const { durationS } = await factsOf(source);
+      const videoEndS = frames.at(-1)!.timeS + 0.04;
+      for (let seed = 0; seed < 12; seed++) {
+        const ranges = randomRanges(seed, seed === 11 ? 10 : 1 + (seed % 3), seconds);
+        const target = folder.path(`${name.replaceAll(/\W/g, "-")}-${seed}.mp4`);
+        const result = await cut(source, target, ranges);
+        const expected = expectedCut(frames, ranges, name.includes("changing") ? durationS : videoEndS);
+        const shown = shownFrames(target);
+        const note = JSON.stringify({ seed, ranges });
+        expect(
+          shown.map(({ md5 }) => md5),
+          note,
+        ).toEqual(expected.frames.map(({ md5 }) => md5));
+        const offS = Math.max(
+          ...shown.map(({ timeS }, i) => Math.abs(timeS - shown[0]!.timeS - expected.frames[i]!.timeS)),
+        );
+        expect(offS, note).toBeLessThan(0.002);
+        expect(audioFaults(heardPackets(target), packets, expected), note).toEqual([]);
+        expect(result.durationS).toBeCloseTo(expected.durationS, 3);
+        const facts = await factsOf(target);
+        expect(facts.durationS, note).toBeCloseTo(expected.durationS, 2);
+        // A decoder misses what the pictures before an open GOP refer to.
+        if (name.includes("open")) continue;
+        const complaints = facts.complaints.split("\n").filter((text) => !harmless.test(text));
+        expect(complaints, note).toEqual([""]);
+      }
+    });
+  }
+});
