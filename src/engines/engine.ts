@@ -1,5 +1,6 @@
 import type { FileWarning } from "../model/file-warnings.ts";
 import type { Additions } from "../remux/additions.ts";
+import type { MediaRange } from "../remux/samples.ts";
 import type { DownloadFormat, Subtitle, SubtitleRole } from "../model/page-info.ts";
 import type { Progress, ResultFile } from "../model/task.ts";
 
@@ -13,6 +14,8 @@ import type { Progress, ResultFile } from "../model/task.ts";
  *   only the first is enabled.
  * - **Tags.** What `job.description` says is written into the files that `job.embed` names, chapters and a picture too, and
  *   the picture is a file of its own. What of it cannot be had or written is left out.
+ * - **Ranges.** With `job.ranges`, the file presents exactly these parts, rounded to the nearest frame, joined and in sync; it is an
+ *   MP4. Chapters and subtitles are cut and moved along. A range ends with the media.
  * - **Subtitles.** Each of `job.subtitles` becomes a WebVTT and a SubRip file beside the medium, with the times of the file,
  *   and a track in it, unless `job.embed` is `none` or the file is as published. What cannot be had is a warning.
  * - **All or nothing.** A returned file is complete, has been read back, and has been flushed to the disk
@@ -88,6 +91,8 @@ export interface DownloadJob {
   isAudioFile: boolean;
   description: MediaDescription;
   embed: Embedding;
+  /** The parts that the file presents, joined, in order and apart, seconds from the first frame; none: the whole. */
+  ranges: readonly MediaRange[];
   /** Subtitles, which become files beside the medium, and tracks in a file that is made. */
   subtitles: readonly WantedSubtitles[];
   /** Exists; belongs to this download alone, across runs. */

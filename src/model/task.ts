@@ -33,6 +33,19 @@ export const SubtitleChoice = Type.Object(
 );
 export type SubtitleChoice = Static<typeof SubtitleChoice>;
 
+/** A part of the media. */
+export const MediaRange = Type.Object(
+  {
+    start: Type.Number({ minimum: 0, maximum: 1e7, description: "seconds from the first frame" }),
+    end: Type.Union([Type.Number({ exclusiveMinimum: 0, maximum: 1e7 }), Type.Null()], {
+      description:
+        "seconds from the first frame, more than `start`; `null`: the end; rounded to a frame, as `start` is",
+    }),
+  },
+  { title: "MediaRange", additionalProperties: false },
+);
+export type MediaRange = Static<typeof MediaRange>;
+
 /** What a client wants to be downloaded of a page. */
 export const TaskOptions = Type.Object(
   {
@@ -53,6 +66,13 @@ export const TaskOptions = Type.Object(
       Type.Union([Type.Boolean(), SubtitleChoice], {
         description:
           "`true`: all that people wrote; each becomes a WebVTT and a SubRip file, and a track in a file that is made",
+      }),
+    ),
+    ranges: Type.Optional(
+      Type.Array(MediaRange, {
+        minItems: 1,
+        maxItems: 100,
+        description: "the parts of the media that the file has, joined; in order and apart; absent: the whole",
       }),
     ),
     embed: Type.Optional(

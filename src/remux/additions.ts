@@ -55,6 +55,27 @@ export const noAdditions: Additions = {
   subtitles: [],
 };
 
+/**
+ * Returns cues or chapters as they are in a file that presents only these parts of the media, one after the other: cut and
+ * moved along; one that is in several parts is in each.
+ */
+export function cutTimes<Item extends { startS: number; endS: number }>(
+  items: readonly Item[],
+  kept: readonly { startS: number; endS: number }[],
+): Item[] {
+  let atS = 0;
+  return kept.flatMap((part) => {
+    const moveS = atS - part.startS;
+    atS += part.endS - part.startS;
+    return items
+      .filter((item) => item.startS < part.endS && item.endS > part.startS)
+      .map((item) => {
+        const startS = Math.max(item.startS, part.startS) + moveS;
+        return { ...item, startS, endS: Math.min(item.endS, part.endS) + moveS };
+      });
+  });
+}
+
 /** Limits of what a file gets. */
 const maxChapters = 10_000;
 const maxTitleLength = 1_000;

@@ -1,3 +1,11 @@
+/** Segments were left out, and the media times after them do not tell how much that was. */
+export class SkipError extends Error {
+  override readonly name = "SkipError";
+}
+
+/** How far media times after segments that were left out may be from those that their list says, seconds. */
+export const maxSkipDriftS = 10;
+
 /**
  * Returns how far the timestamps of a stream may be from those before, in units of 1/`perSecond` s: how much earlier than
  * its last one, and how much later than the latest of all streams. The defaults are for media that are written.

@@ -85,7 +85,7 @@ export interface Demuxer {
    * Reads a segment, already decrypted (init sections are segments too), or, of a container that can be
    * cut anywhere, the next bytes of the stream.
    * @throws ServiceError `upstream_invalid` if it is of another container or damaged beyond reading;
-   * `format_unavailable` for a codec that an MP4 cannot hold; `drm_protected`.
+   * `format_unavailable` for a codec that an MP4 cannot hold; `drm_protected`. SkipError.
    */
   read(segment: Uint8Array, timing: SegmentTiming): void;
   /** Only of MP4: reads a segment or file of any size; each step reads a bounded part of it. */
@@ -94,13 +94,22 @@ export interface Demuxer {
   flush(): void;
 }
 
+/** A part of a presentation, seconds. */
+export interface MediaRange {
+  startS: number;
+  /** Infinity: to the end. */
+  endS: number;
+}
+
 /** Where a segment is in the presentation. */
 export interface SegmentTiming {
   timeline: number;
   /** Seconds to add to its media times, if the manifest has it; else `null`. */
   offsetS: number | null;
   /** When its media may be presented, presentation times in seconds; default: always. */
-  span?: { startS: number; endS: number };
+  span?: MediaRange;
   /** How long it lasts by its manifest, seconds; default: unknown. */
   durationS?: number;
+  /** How long the segments last that were left out right before it, seconds; default: none were. */
+  skippedS?: number;
 }

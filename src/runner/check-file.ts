@@ -8,7 +8,7 @@ import type { TaskOptions } from "../model/task.ts";
  * its page says, as previews and files that were cut before they were published do; it is higher than the task allows.
  */
 export function checkFile(download: Download, page: PageInfo, options: TaskOptions): FileWarning[] {
-  return [...download.warnings, ...checkDuration(download, page), ...checkMaxHeight(download.height, options)];
+  return [...download.warnings, ...checkDuration(download, page, options), ...checkMaxHeight(download.height, options)];
 }
 
 /** A file may be shorter by so much, seconds and share: pages round, and leave trailers in or out. */
@@ -19,10 +19,11 @@ const leastShare = 0.1;
 function checkDuration(
   { duration: fileS, warnings }: Download,
   { duration: pageS, live_status }: PageInfo,
+  { ranges }: TaskOptions,
 ): FileWarning[] {
   const isLive = live_status === "is_live" || live_status === "is_upcoming";
   const isKnown = warnings.some(({ code }) => code === "duration_differs");
-  if (pageS === null || fileS === null || isLive || isKnown) return [];
+  if (pageS === null || fileS === null || isLive || isKnown || ranges !== undefined) return [];
   if (pageS - fileS <= Math.max(leastS, leastShare * pageS)) return [];
   const message = `the file lasts ${fileS.toFixed(1)} s, its page says ${pageS.toFixed(1)} s`;
   return [{ code: "duration_differs", message }];

@@ -3,6 +3,7 @@ import type { FileStore } from "../files/files.ts";
 import { ServiceError } from "../model/errors.ts";
 import { pageUrlOf } from "../model/page-info.ts";
 import type { ResultFile, Task, TaskFile, TaskOptions } from "../model/task.ts";
+import type { MediaRange } from "../remux/samples.ts";
 import { nameInPath } from "../parsers/url.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
 import { chooseAudio } from "./choice/choose-audio.ts";
@@ -148,9 +149,10 @@ async function downloadWithin(
 ): Promise<Download> {
   const about = { pageUrl: pageUrlOf(page), description: describeMedia(page), embed: embeddingOf(options) };
   const isAudioFile = options.audio_only === true;
+  const ranges = rangesOf(options);
   const { wanted: subtitles } = chooseSubtitles(page, options);
   const { tracks } = chooseAudio(page, choice, options);
-  const job = { ...tracks, ...about, isAudioFile, subtitles, folder, maxBytes: limit.bytes, maxLiveS };
+  const job = { ...tracks, ...about, isAudioFile, subtitles, ranges, folder, maxBytes: limit.bytes, maxLiveS };
   try {
     return await engine.download(job, { signal, finish, onProgress: progress.report });
   } catch (error) {
@@ -160,6 +162,10 @@ async function downloadWithin(
 
 function embeddingOf({ embed }: TaskOptions): Embedding {
   return embed === undefined ? "made" : embed ? "all" : "none";
+}
+
+function rangesOf({ ranges = [] }: TaskOptions): MediaRange[] {
+  return ranges.map(({ start, end }) => ({ startS: start, endS: end ?? Infinity }));
 }
 
 /** Adds to the engine's `too_large` which limit that was; returns other errors as they are. */

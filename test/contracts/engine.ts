@@ -9,6 +9,7 @@ import { describeSsrf } from "./engine/ssrf.ts";
 import { describeLive } from "./engine/live.ts";
 import { describeMatrix } from "./engine/matrix.ts";
 import { describeMoves } from "./engine/moves.ts";
+import { describeRanges } from "./engine/ranges.ts";
 import { describeRefusals } from "./engine/refusals.ts";
 import { describeSubtitles } from "./engine/subtitles.ts";
 import { describeResume } from "./engine/resume.ts";
@@ -31,6 +32,7 @@ export function describeEngine(name: string, open: (options: EngineOptions) => E
     describeAdditions(() => engine);
     describeAudio(() => engine);
     describeSubtitles(() => engine);
+    describeRanges(() => engine);
     describeLive(() => engine);
     describeFileWarnings(() => engine);
     describeRefusals(() => engine);

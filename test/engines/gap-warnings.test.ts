@@ -24,7 +24,7 @@ function warningsOf(listedS: readonly number[]): string[] {
   const stats = new FetchStats();
   for (const seconds of listedS) stats.addSegment(seconds);
   const tracks = sink.tracks().map((stat) => ({ ...stat, source: "main" as const }));
-  const written = { tracks, drops: { video: 0, audio: 0 }, left: 0 };
+  const written = { tracks, drops: { video: 0, audio: 0 }, left: 0, originS: 0 };
   const file = { path, durationS, written, listedKinds: ["video" as const] };
   return findFileWarnings(new Map([["main", stats]]), file).map(({ code }) => code);
 }

@@ -44,6 +44,7 @@ function assembleFile(name: string): ReturnType<typeof assemble> {
     audioOnly: false,
     embed: "made",
     isAudioFile: false,
+    ranges: [],
     maxBytes: 1 << 30,
     inspect: () => Promise.reject(new Error("nothing is inspected")),
     withTimeLimit: (_kind, _paths, work) => work(),

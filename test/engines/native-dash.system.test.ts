@@ -188,6 +188,7 @@ describe.skipIf(!hasFfmpeg)("WebM tracks that start at different times", () => {
       rmSync(target, { force: true });
       const { signal } = new AbortController();
       const kinds = {
+        isMp4Wanted: false,
         isAudioOptional: false,
         audioOnly: false,
         additions: nothingToAdd,

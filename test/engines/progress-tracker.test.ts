@@ -33,7 +33,17 @@ function segments(name: SourceName, durationsS: number[], liveJournalPath: strin
     refreshS: 0,
   };
   const reload = async () => list;
-  return { name, headers, format: formatOf(name), kind: "segments", list, mirrors: none(), reload, liveJournalPath };
+  return {
+    name,
+    headers,
+    format: formatOf(name),
+    kind: "segments",
+    list,
+    mirrors: none(),
+    reload,
+    liveJournalPath,
+    selection: null,
+  };
 }
 
 function track(main: Source, audio: Source | null = null) {

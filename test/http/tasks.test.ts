@@ -45,6 +45,43 @@ describe("POST /tasks/", () => {
     });
   });
 
+  it("stores ranges that are in order and apart", async () => {
+    const ranges = [
+      { start: 0, end: 1.5 },
+      { start: 1.5, end: 2 },
+      { start: 80, end: null },
+    ];
+    const response = await postTask(app, { url: pageUrl, options: { ranges } });
+    expect([response.statusCode, response.json().options]).toEqual([201, { ranges }]);
+  });
+
+  it.each([
+    [[{ start: 2, end: 2 }], "/options/ranges/0/end", 'must be more than "start", 2, got 2'],
+    [
+      [
+        { start: 5, end: 9 },
+        { start: 8, end: null },
+      ],
+      "/options/ranges/1/start",
+      "must not be before the end of the range before, 9, got 8",
+    ],
+    [
+      [
+        { start: 5, end: null },
+        { start: 8, end: 9 },
+      ],
+      "/options/ranges/1/start",
+      "must not be after a range without an end, got 8",
+    ],
+    [[{ start: -1, end: null }], "/options/ranges/0/start", expect.any(String)],
+    [[{ start: 0 }], "/options/ranges/0/end", expect.any(String)],
+    [[], "/options/ranges", expect.any(String)],
+  ])("refuses ranges like %j", async (ranges, pointer, detail) => {
+    const response = await postTask(app, { url: pageUrl, options: { ranges } });
+    expect(response.statusCode).toBe(400);
+    expect(response.json()).toMatchObject({ code: "invalid_request", errors: [{ pointer, detail }] });
+  });
+
   it("stores the options and ignores other members of the body", async () => {
     const options = { format_id: "hls-1080", max_height: 720, audio_only: false };
     const response = await postTask(app, {

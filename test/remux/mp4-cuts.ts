@@ -1,4 +1,4 @@
-import type { MediaRange } from "../../src/remux/mp4/cut-plan.ts";
+import type { MediaRange } from "../../src/remux/samples.ts";
 import { run } from "./ts-media.ts";
 
 export interface ShownFrame {
@@ -9,7 +9,7 @@ export interface ShownFrame {
 /** Returns the frames of the first video track as a player that follows edit lists shows them. */
 export function shownFrames(path: string): ShownFrame[] {
   const options = "-map 0:v:0 -fps_mode passthrough -enc_time_base 1:90000 -f framemd5 -".split(" ");
-  const lines = run("ffmpeg", "-v", "error", "-i", path, ...options).split("\n");
+  const lines = run("ffmpeg", "-v", "fatal", "-copyts", "-i", path, ...options).split("\n");
   return lines
     .filter((line) => /^\d/.test(line))
     .map((line) => line.split(",").map((field) => field.trim()))
@@ -28,7 +28,11 @@ export function heardPackets(path: string, track = 0): HeardPacket[] {
     run(
       "ffprobe",
       ..."-v error -of json -show_packets -show_data_hash md5".split(" "),
-      ...["-select_streams", `a:${track}`, "-show_entries", "packet=pts_time,duration_time,flags,data_hash", path],
+      "-select_streams",
+      `a:${track}`,
+      "-show_entries",
+      "packet=pts_time,duration_time,flags,data_hash",
+      path,
     ),
   );
   const { packets } = json as {

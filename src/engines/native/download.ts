@@ -9,13 +9,15 @@ import type { Download, DownloadContext, DownloadJob, EngineDeps, MediaInfo } fr
 import { inspectFile, truncatedError } from "./inspect/inspect.ts";
 import { isWholeFile } from "./inspect/whole-file.ts";
 import { fetchAdditions } from "./output/additions.ts";
-import { assemble, type Assembled, type FileWork } from "./output/assemble.ts";
+import { assemble } from "./output/assemble.ts";
+import type { Assembled, FileWork } from "./output/assemble-media.ts";
 import { findFileWarnings } from "./output/file-warnings.ts";
 import { createGradualFlush } from "./output/gradual-flush.ts";
 import { openPartStore } from "./parts/part-store.ts";
 import { SourceFetcher } from "./sources/fetch-sources.ts";
 import { createFormatLocator } from "./sources/locate-format.ts";
 import { listedKinds, planDownload } from "./sources/plan.ts";
+import { selectRanges } from "./sources/select-segments.ts";
 import { ProgressTracker } from "./sources/progress-tracker.ts";
 
 export type WorkerDownloadContext = DownloadContext &
@@ -55,10 +57,12 @@ async function planRun(job: DownloadJob, context: WorkerDownloadContext) {
   /** Aborted at the end of the run, to stop what is still fetched ahead after a failure. */
   const ending = new AbortController();
   const signal = AbortSignal.any([context.signal, ending.signal]);
-  const plan = await planDownload(job, createFormatLocator(client, { pageUrl, signal }));
+  const all = await planDownload(job, createFormatLocator(client, { pageUrl, signal }));
+  const plan = selectRanges(all, job.ranges);
   const partsFolder = join(folder, "parts");
   // Everything else is written a second time.
-  const copies = plan.isPassthrough && job.embed !== "all" && !job.isAudioFile ? 1 : 2;
+  const isKept = plan.isPassthrough && job.embed !== "all" && !job.isAudioFile && job.ranges.length === 0;
+  const copies = isKept ? 1 : 2;
   await mkdir(partsFolder, { recursive: true });
   const parts = await openPartStore({
     folder: partsFolder,
@@ -189,10 +193,10 @@ function checkLengths(run: DownloadRun): FileWarning[] {
 
 function findWarnings(
   { plan, job, fetcher }: DownloadRun,
-  { path, written, warnings }: Assembled,
+  { path, written, warnings, cut }: Assembled,
   { duration: durationS }: MediaInfo,
 ): FileWarning[] {
-  const file = { path, durationS, written, listedKinds: listedKinds(plan, job.audioOnly) };
+  const file = { path, durationS, written, listedKinds: listedKinds(plan, job.audioOnly), ...(cut && { cut }) };
   return [...warnings, ...findFileWarnings(fetcher.stats, file)];
 }
 

@@ -128,6 +128,7 @@ export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (a
     const blocked = guard.findHostProblem(url.hostname);
     if (blocked !== undefined) throw blocked;
     const options = inFixedOrder(request.body.options);
+    checkRanges(options);
     const key = request.headers["idempotency-key"];
     const idempotency = key === undefined ? undefined : { key, fingerprint: hash(url.href, options) };
     const task = newTask(url.href, options, new Date(), request.caller?.name);
@@ -185,6 +186,25 @@ function parseCursor(cursor: string): number {
   throw new ServiceError("invalid_request", `/cursor in the query ${detail}`, {
     faults: [{ pointer: "/cursor", detail }],
   });
+}
+
+/** @throws ServiceError `invalid_request` unless each range ends after it starts, and the next one starts after that. */
+function checkRanges({ ranges = [] }: TaskOptions): void {
+  for (const [index, { start, end }] of ranges.entries()) {
+    const before = ranges[index - 1];
+    const pointer = `/options/ranges/${index}`;
+    if (end !== null && end <= start)
+      throw rangeFault(`${pointer}/end`, `must be more than "start", ${start}, got ${end}`);
+    if (before !== undefined && start < (before.end ?? Infinity)) {
+      const rule =
+        before.end === null ? "after a range without an end" : `before the end of the range before, ${before.end}`;
+      throw rangeFault(`${pointer}/start`, `must not be ${rule}, got ${start}`);
+    }
+  }
+}
+
+function rangeFault(pointer: string, detail: string): ServiceError {
+  return new ServiceError("invalid_request", `${pointer} in the body ${detail}`, { faults: [{ pointer, detail }] });
 }
 
 /** Returns the options in the order of their schema, so that equal ones have one fingerprint. */

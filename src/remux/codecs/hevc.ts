@@ -6,7 +6,7 @@ import { unescapeNal } from "./nal-units.ts";
 import { isValidSize, readCrop, readPixelAspect, type SequenceFormat } from "./picture-size.ts";
 import { nal, type ParameterSet, type VideoSyntax, withLength } from "./video-syntax.ts";
 
-const type = { brokenLink: 16, cleanAccess: 21, vps: 32, sps: 33, pps: 34, delimiter: 35, filler: 38 } as const;
+const type = { vps: 32, sps: 33, pps: 34, delimiter: 35, filler: 38 } as const;
 const setTypes = { video: type.vps, sequence: type.sps, picture: type.pps } as const;
 
 export const hevc: VideoSyntax = {
@@ -53,29 +53,6 @@ export const hevc: VideoSyntax = {
     };
   },
 };
-
-/**
- * Returns a copy of a sample that does not continue the one before it: a clean random access picture becomes a broken link access
- * picture (ISO/IEC 23008-2 §3.11, §3.26), which starts a sequence of its own. `null` if there is nothing to change.
- */
-export function toBrokenLink(sample: Uint8Array, sampleEntry: Uint8Array): Uint8Array | null {
-  const entry = Buffer.from(sampleEntry.buffer, sampleEntry.byteOffset, sampleEntry.length);
-  const configuration = entry.indexOf("hvcC", 86, "latin1") + 4;
-  if (configuration < 86 || configuration + 21 >= entry.length) return null;
-  const lengthBytes = (entry.readUInt8(configuration + 21) & 3) + 1;
-  const copy = Buffer.from(sample);
-  let hasChanged = false;
-  for (let at = 0; at + lengthBytes < copy.length;) {
-    const header = at + lengthBytes;
-    const head = copy.readUInt8(header);
-    if (((head >> 1) & 0x3f) === type.cleanAccess) {
-      copy.writeUInt8((head & 0x81) | (type.brokenLink << 1), header);
-      hasChanged = true;
-    }
-    at = header + copy.readUIntBE(at, lengthBytes);
-  }
-  return hasChanged ? copy : null;
-}
 
 /** Returns the role by nal_unit_type (ISO/IEC 23008-2 table 7-1, §7.4.2.4.4). */
 function roleOf(unitType: number): number {

@@ -1,4 +1,4 @@
-import { discontinuityLimits, isDiscontinuity } from "../discontinuity.ts";
+import { discontinuityLimits, isDiscontinuity, SkipError } from "../discontinuity.ts";
 import { limits, maxStep, type StreamTimes, type TimeBases } from "./time-bases.ts";
 import { type PesTime, ticksPerSecond, unwrap } from "./timestamps.ts";
 
@@ -24,20 +24,28 @@ export class StreamClock {
    * Returns whether a packet with this time begins another time base. What was read before it must be converted first.
    */
   beginsTimeBase({ dts, pts }: PesTime): boolean {
-    const { base, latest } = this.#stream;
+    const { base, latest, isSkipping } = this.#stream;
     if (base === null) return false;
     const at = unwrap(dts, latest);
+    if (isSkipping) return isDiscontinuity(at, latest, latest, limits);
     const step = at - latest;
     const isFar = step < 0 || step > maxStep;
     if (isFar && this.#bases.findOther(this.#stream, dts) !== undefined) return true;
     return isDiscontinuity(at, latest, base.latest, pts === dts ? limits : limitsWithDts);
   }
 
-  /** Notes the time of the next packet, before it is converted. */
+  /**
+   * Notes the time of the next packet, before it is converted.
+   * @throws SkipError if the time after media that were left out is far from where they end.
+   */
   note(time: PesTime): void {
     const { dts, pts } = time;
     const stream = this.#stream;
     let { base } = stream;
+    if (stream.isSkipping && this.beginsTimeBase(time)) {
+      throw new SkipError(`the timestamp ${dts} is far from where the media end that are left out`);
+    }
+    stream.isSkipping = false;
     if (base === null || this.beginsTimeBase(time)) {
       base = this.#bases.findOther(stream, dts) ?? this.#bases.add(dts);
       stream.base = base;

@@ -1,4 +1,4 @@
-import { discontinuityLimits } from "../discontinuity.ts";
+import { discontinuityLimits, maxSkipDriftS, SkipError } from "../discontinuity.ts";
 import type { SegmentTiming } from "../samples.ts";
 import type { Timelines } from "../timelines.ts";
 import { ticksPerSecond, timestampRange, unwrap } from "./timestamps.ts";
@@ -23,6 +23,8 @@ export interface StreamTimes {
   latest: number;
   /** Presentation time at which its latest sample ends; −Infinity: none yet. */
   end: number;
+  /** Media before its next timestamp were left out. */
+  isSkipping: boolean;
 }
 
 /** Without DTS the times fall back with the presentation times of frames. */
@@ -51,12 +53,28 @@ export class TimeBases {
   reset(timing: SegmentTiming): void {
     this.#timing = timing;
     this.#bases = [];
-    for (const stream of this.#streams) Object.assign(stream, { base: null, latest: 0, end: -Infinity });
+    for (const stream of this.#streams)
+      Object.assign(stream, { base: null, latest: 0, end: -Infinity, isSkipping: false });
+  }
+
+  /**
+   * Leaves out media of about `seconds`: the next timestamps belong to the same time base.
+   * @throws SkipError if there were several: there may be more in what is left out.
+   */
+  skip(seconds: number): void {
+    const [base, other] = this.#bases;
+    if (other !== undefined) throw new SkipError("the timestamps before what is left out are not continuous");
+    const ticks = Math.round((seconds - maxSkipDriftS) * ticksPerSecond);
+    if (base !== undefined) base.latest += ticks;
+    for (const stream of this.#streams) {
+      stream.latest += ticks;
+      stream.isSkipping = true;
+    }
   }
 
   addStream(): StreamTimes {
     const end = this.#bases.length > 0 ? this.#reached : -Infinity;
-    const stream = { base: null, latest: 0, end };
+    const stream = { base: null, latest: 0, end, isSkipping: false };
     this.#streams.add(stream);
     return stream;
   }

@@ -1,12 +1,14 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { ServiceError } from "../../model/errors.ts";
 import type { Additions } from "../additions.ts";
-import { toBrokenLink } from "../codecs/hevc.ts";
 import { openFile, type OpenFile } from "../open-file.ts";
-import type { TrackFormat } from "../samples.ts";
+import type { MediaRange, TrackFormat, TrackKind } from "../samples.ts";
 import { boxesIn, damagedError, viewOf } from "./boxes.ts";
-import { type CutPlan, type MediaRange, planCut, type PlannedTrack, type SampleGroup } from "./cut-plan.ts";
+import { type CutPlan, type CutPosition, planCut, type PlannedTrack } from "./cut-plan.ts";
+import type { SampleGroup } from "./cut-tracks.ts";
+import { asJoined, canJoin } from "./joins.ts";
 import { checkSampleTables } from "./read/check-tables.ts";
-import { fileBoxes, readRange } from "./read/file-boxes.ts";
+import { fileBoxes, readFully, readRange } from "./read/file-boxes.ts";
 import { createBudget, type IndexedSample } from "./read/indexed-sample.ts";
 import { type InitTrack, readAllTracks } from "./read/init.ts";
 import { numbersInFile } from "./read/number-source.ts";
@@ -22,10 +24,14 @@ export interface CutOptions {
   target: string;
   /** In order, apart from each other. */
   ranges: readonly MediaRange[];
+  /** Where the source lacks media that exist, seconds from its start. */
+  missing: Readonly<Record<TrackKind, readonly MediaRange[]>>;
+  /** The media end with the source. */
+  isWhole: boolean;
   /** Limit of the media, bytes. */
   maxBytes: number;
-  /** Returns what to add to these parts of the source, whose times are seconds from its start. */
-  additions: (kept: readonly MediaRange[]) => Promise<Additions>;
+  /** Returns what to add to these parts of the source. */
+  additions: (cut: CutPosition) => Promise<Additions>;
   /** Called often with the bytes of media that the file has by now. */
   onWritten: (path: string, bytes: number) => void;
   signal: AbortSignal;
@@ -33,17 +39,24 @@ export interface CutOptions {
 
 /**
  * Writes an MP4 file that presents exactly these ranges of another one, joined; see `planCut`. All its video and audio
- * tracks are cut, their samples stay. Returns what is kept of the source, and how long the result is by it, seconds.
+ * tracks are cut, their samples stay. Returns what is kept of the source, and how long the result is by it, seconds; `null`, and
+ * writes nothing, if it would need media that the source lacks.
  *
- * @throws ServiceError of `planCut`, the reader and the writer; `signal.reason`; the file system's own errors. The file is
+ * @throws ServiceError `format_unavailable` if nothing is within the ranges; of the reader and the writer; `signal.reason`; the file system's own errors. The file is
  * removed then.
  */
-export async function cutMp4(options: CutOptions): Promise<Pick<CutPlan, "kept"> & { durationS: number }> {
+export async function cutMp4(options: CutOptions): Promise<(Pick<CutPlan, "kept"> & { durationS: number }) | null> {
   const { source, target, ranges, maxBytes, signal } = options;
   using file = openFile(source);
-  const plan = planCut(readLists(file), ranges);
+  const plan = planCut(readLists(file), ranges, (list, index) => canStart(file, list.at(index)));
+  if (isLacking(plan, options)) return null;
+  if (plan.kept.length === 0) {
+    const lastsS = (plan.endS - plan.zeroS).toFixed(3);
+    const rule = `none of the ${ranges.length} ranges is within the media, which last ${lastsS} s`;
+    throw new ServiceError("format_unavailable", rule);
+  }
   const durationS = plan.kept.reduce((sum, { startS, endS }) => sum + endS - startS, 0);
-  const additions = await options.additions(plan.kept);
+  const additions = await options.additions(plan);
   const additionBytes = () => sizeOf(additions);
   const writer = openMp4Writer({ path: target, expectedS: durationS, maxBytes, additionBytes });
   try {
@@ -64,10 +77,26 @@ export async function cutMp4(options: CutOptions): Promise<Pick<CutPlan, "kept">
   }
 }
 
+function isLacking({ tracks, isBeyond }: CutPlan, { missing, isWhole }: CutOptions): boolean {
+  if (isBeyond && !isWhole) return true;
+  return tracks.some(({ list, groups }) => {
+    const holes = missing[list.track.formats[0]!.kind];
+    return groups.some(({ taken }) => holes.some(({ startS, endS }) => taken.startS < endS && taken.endS > startS));
+  });
+}
+
 /** More than the index has of them. */
 function sizeOf({ cover, tags, chapters, subtitles }: Additions): number {
   const cues = subtitles.reduce((sum, track) => sum + track.cues.length, 0);
   return (cover?.data.length ?? 0) + 3 * JSON.stringify([tags, chapters]).length + 24 * cues + 1000 * subtitles.length;
+}
+
+/** Enough for what comes before the first slice. */
+const headBytes = 64 << 10;
+
+function canStart({ fd }: OpenFile, { track, entry, offset, size }: IndexedSample): boolean {
+  const head = readFully(fd, Buffer.alloc(Math.min(size, headBytes)), offset);
+  return canJoin(head, track.formats[entry - 1]?.sampleEntry ?? head);
 }
 
 function readLists(file: OpenFile): SampleList[] {
@@ -126,8 +155,7 @@ function createTrackSink(writer: ReturnType<typeof openMp4Writer>, tracks: reado
     if (entry !== output.entry) writer.setFormat(format, output.number);
     output.entry = entry;
     const media = bytes.subarray(offset, offset + size);
-    const joined = isJoin ? toBrokenLink(media, format.sampleEntry) : null;
-    writer.write(output.number, { ...times, data: joined ?? media });
+    writer.write(output.number, { ...times, data: isJoin ? asJoined(media, format.sampleEntry) : media });
   };
 }
 

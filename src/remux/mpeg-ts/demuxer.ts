@@ -32,6 +32,11 @@ export function createMpegTsDemuxer(options: DemuxerOptions): Demuxer {
         bases.reset(timing);
         packets.reset();
         program.reset();
+      } else if (timing !== current && timing.skippedS !== undefined) {
+        streams.finish();
+        bases.skip(timing.skippedS);
+        packets.reset();
+        program.reset();
       }
       // A large segment is read in several parts.
       if (timing !== current) streams.startSegment(timing);

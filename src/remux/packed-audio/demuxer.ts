@@ -7,6 +7,7 @@ import { createAudioTrack } from "../elementary-streams/audio-track.ts";
 import { StreamClock } from "../elementary-streams/clock.ts";
 import { ElementaryStream, type TrackReader } from "../elementary-streams/stream.ts";
 import { TimeBases } from "../elementary-streams/time-bases.ts";
+import { SkipError } from "../discontinuity.ts";
 import type { Demuxer, DemuxerOptions, SegmentTiming } from "../samples.ts";
 import { createTrackOutput } from "../track-output.ts";
 import { skipId3Tags } from "./tags.ts";
@@ -31,7 +32,7 @@ export function createPackedAudioDemuxer({
   let stream = new ElementaryStream();
   let track: TrackReader | null = null;
   let syntax: AudioSyntax | null = null;
-  let timeline: number | null = null;
+  let current: SegmentTiming | null = null;
 
   const open = (found: AudioSyntax): TrackReader => {
     track?.read(true);
@@ -44,13 +45,21 @@ export function createPackedAudioDemuxer({
     track?.read(true);
     track = null;
     syntax = null;
-    ({ timeline } = timing);
     bases.reset(timing);
+  };
+  const skip = (seconds: number): void => {
+    track?.read(true);
+    bases.skip(seconds);
   };
   return {
     read(segment, timing) {
-      if (timing.timeline !== timeline) startTimeline(timing);
       const { start, timestamp } = skipId3Tags(segment);
+      if (timing.timeline !== current?.timeline) startTimeline(timing);
+      else if (timing !== current && timing.skippedS !== undefined) {
+        if (timestamp === null) throw new SkipError("a segment after what is left out has no timestamp");
+        skip(timing.skippedS);
+      }
+      current = timing;
       if (start >= segment.length) return;
       const found = syntaxes.find((candidate) => isFrame(candidate, segment, start)) ?? syntax;
       if (!found) throw noAudioError();

@@ -6,6 +6,7 @@ import type { TaskOptions } from "../../model/task.ts";
 import { formatDuration, formatTime } from "../texts.ts";
 import { Choices } from "./choices.ts";
 import type { FoundProps } from "./finding.ts";
+import { Parts } from "./parts.ts";
 import { describeFormats, type FormatRow, joinTexts, languageName } from "./format-rows.ts";
 
 /** What is on a page, and what can be downloaded from it. */
@@ -19,6 +20,11 @@ export function Found({ info, finder }: FoundProps): ComponentChild {
     note !== null && h("p", { key: "note" }, note),
     usable.length > 0 && h(Best, { key: "best", info, finder, extras }),
     usable.length > 0 && h(ExtraChoices, { key: "extras", info, extras, onChange: setExtras }),
+    usable.length > 0 &&
+      h(Parts, {
+        key: "parts",
+        onChange: (ranges) => setExtras((before) => withRanges(before, ranges)),
+      }),
     formats.length > 0 && h(FormatTable, { key: "formats", info, finder, extras }),
     entries.length > 0 && h(Choices, { key: "entries", entries, areChosen: false, finder }),
     h(Subtitles, { key: "subtitles", info }),
@@ -72,7 +78,12 @@ function noteOf({ formats, entries = [], live_status }: PageInfo, usable: number
 }
 
 /** What is downloaded besides the video with its own audio. */
-type Extras = Pick<TaskOptions, "subtitles" | "audio_languages">;
+type Extras = Pick<TaskOptions, "subtitles" | "audio_languages" | "ranges">;
+
+function withRanges(extras: Extras, ranges: Extras["ranges"]): Extras {
+  const { ranges: _, ...others } = extras;
+  return ranges === undefined ? others : { ...others, ranges };
+}
 
 type ExtraProps = FoundProps & { extras: Extras };
 

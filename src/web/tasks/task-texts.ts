@@ -74,7 +74,8 @@ function describeFile({ size, width, height, duration }: TaskFile): string {
 
 /** Returns what is downloaded of the page, "at most 720p, audio only". */
 export function describeOptions(options: TaskOptions): string {
-  const { format_id: format, max_height: height, audio_only: isAudio, audio_languages: languages, subtitles } = options;
+  const { format_id: format, max_height: height, audio_only: isAudio, audio_languages: languages } = options;
+  const { subtitles, ranges = [] } = options;
   const parts = [
     ...(format === undefined ? [] : [`format ${format}`]),
     ...(height === undefined ? [] : [`at most ${height}p`]),
@@ -83,6 +84,10 @@ export function describeOptions(options: TaskOptions): string {
   const extras = [
     ...(languages === undefined ? [] : [`audio: ${languages.join(", ")}`]),
     ...(subtitles === undefined || subtitles === false ? [] : ["subtitles"]),
+    ...ranges
+      .map(({ start, end }) => `${formatDuration(start)}–${end === null ? "" : formatDuration(end)}`)
+      .slice(0, 3),
+    ...(ranges.length > 3 ? [`${ranges.length} parts`] : []),
   ];
   return [parts.length === 0 ? "best format" : parts.join(", "), ...extras].join(", ");
 }

@@ -24,14 +24,24 @@ export interface EngineHarness extends AsyncDisposable {
   whenDownloaded(bytes: number): Promise<void>;
   /** Writes a file outside the job folder; returns its path. */
   keep(name: string, data: Buffer): Promise<string>;
+  /** Creates another folder for a job; returns its path. */
+  newFolder(): Promise<string>;
 }
 
 /** Prepares a download of the best format that the resolver finds in a fixture, with its audio. */
-export async function openFixture(open: OpenEngine, fixture: MediaFixture): Promise<EngineHarness> {
-  const site = await startSite(new Map(fixture.resources));
-  const formats = await resolve(site.url(fixture.entry));
+export function openFixture(open: OpenEngine, fixture: MediaFixture): Promise<EngineHarness> {
+  return openMedia(open, fixture);
+}
+
+/** Prepares a download of the best format that the resolver finds, with its audio. */
+export async function openMedia(
+  open: OpenEngine,
+  { resources, entry }: Pick<MediaFixture, "resources" | "entry">,
+): Promise<EngineHarness> {
+  const site = await startSite(new Map(resources));
+  const formats = await resolve(site.url(entry));
   const [format] = formats;
-  if (format === undefined) throw new Error(`no format was found for ${fixture.name}`);
+  if (format === undefined) throw new Error(`no format was found for ${entry}`);
   const audio = formats.findLast(({ vcodec }) => vcodec === "none") ?? null;
   return prepare(open, site, { format, audio: format.acodec === "none" ? audio : null });
 }
@@ -78,6 +88,7 @@ async function prepare(
   const job = {
     otherAudio: [],
     isAudioFile: false,
+    ranges: [],
     ...formats,
     ...about,
     pageUrl,
@@ -116,6 +127,7 @@ async function prepare(
       await writeFile(path, data);
       return path;
     },
+    newFolder: () => mkdtemp(join(root, "parts-")),
     async [Symbol.asyncDispose]() {
       await site.close();
       await rm(root, { recursive: true });

@@ -42,6 +42,28 @@ export function findingPages(openTab: OpenTab): void {
     expect(task?.options).toEqual({ audio_languages: ["all"], subtitles: true });
   });
 
+  it("downloads only the parts that are typed, and says what is wrong with them", async () => {
+    const app = await openApp();
+    app.pages.set(address, filmPage(address));
+    const { page } = await openTab(app.url, { path: `?url=${encodeURIComponent(address)}` });
+    const dialog = page.getByRole("dialog", { name: "An evening walk by the sea" });
+    await dialog.getByText("Only parts of it").click();
+    const field = dialog.getByRole("textbox", { name: "Parts" });
+    await field.fill("1:20-1:10");
+    await dialog.getByText("Write each part as 1:20-2:45").waitFor();
+    await field.fill("1:20-2:45, 10:00-");
+    await dialog.getByText("Without an end").waitFor();
+    await dialog.getByRole("button", { name: "Download the best" }).click();
+    await page.getByText("best format, 1:20–2:45, 10:00–").waitFor();
+    const [task] = (await app.store.list({ limit: 1 })).tasks;
+    expect(task?.options).toEqual({
+      ranges: [
+        { start: 80, end: 165 },
+        { start: 600, end: null },
+      ],
+    });
+  });
+
   it("offers no subtitles and languages where there are none", async () => {
     const app = await openApp();
     app.pages.set(address, filmPage(address));

@@ -7,7 +7,15 @@ import type { HttpClient } from "../../../net/client.ts";
 import { fetchImage } from "../../../net/fetch-image.ts";
 import { createPageHeaders } from "../../../net/http/site-headers.ts";
 import type { FileWarning } from "../../../model/file-warnings.ts";
-import { boundCues, type Cover, noAdditions, type TextTrack } from "../../../remux/additions.ts";
+import {
+  boundCues,
+  type Chapter,
+  type Cover,
+  cutTimes,
+  noAdditions,
+  type TextTrack,
+} from "../../../remux/additions.ts";
+import type { CutPosition } from "../../../remux/mp4/cut-plan.ts";
 import { isShowable } from "../../../remux/picture-size.ts";
 import { writeSubRip, writeWebVtt } from "../../../subtitles/write.ts";
 import type { DownloadJob, MadeFile, OtherFile } from "../../engine.ts";
@@ -59,7 +67,8 @@ export function fetchAdditions(
     async get(media) {
       position = media;
       if (embed === "none") return noAdditions;
-      return { tags, chapters, cover: await cover.get(), subtitles: await subtitles() };
+      const shown = media.cut === undefined ? chapters : cutChapters(chapters, media.cut);
+      return { tags, chapters: shown, cover: await cover.get(), subtitles: await subtitles() };
     },
     async writeFiles() {
       const picture = await cover.get();
@@ -71,6 +80,23 @@ export function fetchAdditions(
       return { others, warnings };
     },
   };
+}
+
+/** Chapters count from the first frame. */
+function cutChapters(chapters: readonly Chapter[], { kept, zeroS }: CutPosition): Chapter[] {
+  const moved = withEnds(chapters).map((chapter) => {
+    return { ...chapter, startS: chapter.startS + zeroS, endS: chapter.endS + zeroS };
+  });
+  return cutTimes(moved, kept);
+}
+
+/** Ends a chapter without an end where the next one begins. */
+function withEnds(chapters: readonly Chapter[]): Chapter[] {
+  const sorted = chapters.toSorted((a, b) => a.startS - b.startS);
+  return sorted.map((chapter, index) => {
+    const nextS = sorted[index + 1]?.startS ?? Infinity;
+    return { ...chapter, endS: Math.min(chapter.endS > chapter.startS ? chapter.endS : nextS, nextS) };
+  });
 }
 
 /** Of a track in the index: a thousand cues, and what is between them. */

@@ -1,5 +1,6 @@
 import { ServiceError } from "../../../model/errors.ts";
 import type { FileWarning, FileWarningCode } from "../../../model/file-warnings.ts";
+import type { Cut } from "../../../remux/mp4/cut-plan.ts";
 import { countSamples } from "../../../remux/mp4/read/file-boxes.ts";
 import type { TrackKind } from "../../../remux/samples.ts";
 import type { FetchStats, FetchStatsBySource } from "../sources/fetch-stats.ts";
@@ -16,6 +17,8 @@ export interface FileStats {
   written: Written | null;
   /** Kinds of tracks that the format lists. */
   listedKinds: readonly TrackKind[];
+  /** What of the media it presents; absent: all. */
+  cut?: Cut;
 }
 
 /**
@@ -25,7 +28,8 @@ export interface FileStats {
  * @throws ServiceError `internal` if the index of the file lists other samples than were written.
  */
 export function findFileWarnings(fetched: FetchStatsBySource, file: FileStats): FileWarning[] {
-  const { written, listedKinds, path, durationS } = file;
+  const { written, listedKinds, path, durationS, cut } = file;
+  if (cut !== undefined) return findCutWarnings(fetched, { ...file, cut });
   if (written === null) {
     return toWarnings([
       ["frames_missing", missingSegments(fetched)],
@@ -45,6 +49,35 @@ export function findFileWarnings(fetched: FetchStatsBySource, file: FileStats): 
     ["tracks_left", leftTracks(written.left)],
     ["stream_lost", lostStreams(fetched)],
   ]);
+}
+
+/** Media that are not in the file are compared with nothing. */
+function findCutWarnings(
+  fetched: FetchStatsBySource,
+  { written, listedKinds, durationS, cut }: FileStats & { cut: Cut },
+): FileWarning[] {
+  const { tracks = [] } = written ?? {};
+  const differs = durationS === null || Math.abs(durationS - cut.durationS) > roundingS;
+  const lasts = `the file lasts ${seconds(durationS ?? 0)}, its parts ${seconds(cut.durationS)}`;
+  return toWarnings([
+    ["frames_missing", [...missingSegments(fetched), ...(written === null ? [] : damage(written))]],
+    ["gap", [...unlistedSegments(fetched), ...gapsWithin(tracks, written?.originS ?? 0, cut)]],
+    ["duration_differs", differs ? [lasts] : []],
+    ["times_changed", tracks.flatMap(changedTimes)],
+    ["track_missing", written === null ? [] : missingTracks(tracks, listedKinds)],
+    ["tracks_left", leftTracks(written?.left ?? 0)],
+    ["stream_lost", lostStreams(fetched)],
+  ]);
+}
+
+/** Tells of gaps in what is presented, with their times in the whole. */
+function gapsWithin(tracks: readonly WrittenTrack[], originS: number, { kept }: Cut): string[] {
+  return tracks.flatMap(({ kind, gaps }) =>
+    gaps.first
+      .map(({ fromS, toS }) => ({ fromS: fromS - originS, toS: toS - originS }))
+      .filter(({ fromS, toS }) => kept.some(({ startS, endS }) => fromS < endS && toS > startS))
+      .map(({ fromS, toS }) => `no ${kind} from ${span(fromS, toS)} of the whole`),
+  );
 }
 
 function toWarnings(findings: readonly [FileWarningCode, string[]][]): FileWarning[] {

@@ -36,6 +36,7 @@ export interface MergeOptions {
   audioOnly: boolean;
   /** Path of the result. */
   target: string;
+  isMp4Wanted: boolean;
   /** For WebM and Matroska. */
   additions: PendingAdditions;
   signal: AbortSignal;
@@ -57,19 +58,19 @@ export async function mergeFiles(options: MergeOptions) {
     const inputs = files.map(({ input }) => input);
     const chosen = await chooseTracks(inputs, options);
     const codecs = await Promise.all(chosen.map((track) => track.getCodec()));
-    const isWebm = codecs.every((codec) => webmCodecs.has(codec));
-    const { signal, target } = options;
+    const { signal, target, isMp4Wanted } = options;
+    const isWebm = !isMp4Wanted && codecs.every((codec) => webmCodecs.has(codec));
     const originS = Math.min(...(await Promise.all(chosen.map((track) => track.getFirstTimestamp()))));
     const additions = await options.additions.get({ originS, offsetOf: () => 0 });
     await using file = await open(target, "w");
     const sources = matroskaSources(files, chosen);
-    const hasSeveral = options.otherAudio.length > 0;
+    const hasSeveral = !isMp4Wanted && options.otherAudio.length > 0;
     const languages = hasSeveral ? options.languages : [];
-    const isCopied = await copyElements(sources, chosen, { isWebm, fd: file.fd, additions, languages, signal });
+    const copy = { isWebm, fd: file.fd, additions, languages, signal };
+    const isCopied = !isMp4Wanted && (await copyElements(sources, chosen, copy));
     // The demuxer of MP4 reads one audio track.
     const isMatroska = isWebm || hasSeveral;
-    const hasToAdd = hasSeveral || (isWebm && additions !== noAdditions);
-    if (!isCopied && hasToAdd) {
+    if (!isCopied && (hasSeveral || (isWebm && additions !== noAdditions))) {
       const docType = isWebm ? "webm" : "matroska";
       await writeMatroska(files, chosen, file, { target, additions, docType, languages, signal });
     } else if (!isCopied) {

@@ -9,7 +9,7 @@ import { createMp4Demuxer } from "../../../remux/mp4/read/demuxer.ts";
 import { openMp4Writer } from "../../../remux/mp4/write/writer.ts";
 import { createMpegTsDemuxer } from "../../../remux/mpeg-ts/demuxer.ts";
 import { createPackedAudioDemuxer } from "../../../remux/packed-audio/demuxer.ts";
-import type { Demuxer, DemuxerOptions, SampleSink, TrackKind } from "../../../remux/samples.ts";
+import type { Demuxer, DemuxerOptions, SampleSink, SegmentTiming, TrackKind } from "../../../remux/samples.ts";
 import type { Container } from "../../../remux/sniff.ts";
 import { type TrackDetails, withDetails } from "../../../remux/track-details.ts";
 import { createTimelines } from "../../../remux/timelines.ts";
@@ -55,6 +55,8 @@ export interface Written {
   drops: Readonly<Record<TrackKind, number>>;
   /** Audio tracks of the sources that are not in it. */
   left: number;
+  /** Start of the file on the timeline of the tracks, seconds. */
+  originS: number;
 }
 
 export type WrittenTrack = TrackStats & { source: SourceName };
@@ -113,7 +115,7 @@ export async function remux(options: RemuxOptions): Promise<Written> {
     const sum = (kind: TrackKind) => sessions.reduce((all, { counts }) => all + counts.drops[kind], 0);
     const tracks = sessions.flatMap((session) => session.tracks());
     const left = sessions.reduce((all, { counts }) => all + counts.left, 0);
-    return { tracks, drops: { video: sum("video"), audio: sum("audio") }, left };
+    return { tracks, drops: { video: sum("video"), audio: sum("audio") }, left, originS };
   } catch (error) {
     writer.discard();
     throw error;
@@ -147,7 +149,7 @@ class DemuxSession {
     this.counts = counts;
     this.#stream = stream;
     const onLeft = (tracks: number) => void (counts.left = Math.max(counts.left, tracks));
-    this.#steps = demux(stream, { ...options, sink: counts, onDrop, onLeft }, () => counts.reachedS);
+    this.#steps = demux(stream, { ...options, sink: counts, onDrop, onLeft }, counts);
   }
 
   async step(): Promise<void> {
@@ -173,18 +175,24 @@ function leastAdvanced(sessions: readonly DemuxSession[]): DemuxSession | undefi
 async function* demux(
   { name, container, chunks }: SourceStream,
   options: DemuxerOptions,
-  reachedS: () => number,
+  counts: CountingSink,
 ): AsyncGenerator<undefined, void, undefined> {
   const demuxer = demuxers.get(container)?.(options);
   if (demuxer === undefined) {
     throw new ServiceError("upstream_invalid", `the ${name} stream has no supported container`);
   }
+  let latest: SegmentTiming | undefined;
   for (let next = await chunks.next(); next.done !== true; next = await chunks.next()) {
     if ("error" in next.value) {
-      checkAbsent(next.value, reachedS());
+      checkAbsent(next.value, counts.reachedS);
       continue;
     }
     const { media, timing } = next.value;
+    if (timing.skippedS !== undefined && timing !== latest) {
+      demuxer.flush();
+      counts.skip();
+    }
+    latest = timing;
     if (media instanceof Uint8Array) {
       demuxer.read(media, timing);
       yield;

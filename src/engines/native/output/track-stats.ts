@@ -13,6 +13,8 @@ export interface TrackStats {
   sameTime: number;
   /** Times without samples of more than a second, presentation time. */
   gaps: TrackGaps;
+  /** From the last sample before segments that were left out to the first one after them. */
+  skips: readonly { fromS: number; toS: number }[];
 }
 
 export interface TrackGaps {
@@ -63,6 +65,11 @@ export class CountingSink implements SampleSink {
     counter.add(sample);
   }
 
+  /** Notes that segments are left out before the next samples. */
+  skip(): void {
+    for (const counter of this.#tracks.values()) counter.skip();
+  }
+
   /** Whether a track of the kind has been found. */
   has(kind: TrackKind): boolean {
     return this.#tracks.values().some((counter) => counter.kind === kind);
@@ -91,6 +98,8 @@ class TrackCounter {
   #start = Infinity;
   #end = -Infinity;
   #last = { dts: 0, pts: 0, duration: 0 };
+  readonly #skips: { fromS: number; toS: number }[] = [];
+  #isSkipping = false;
   /** Hidden samples, which are never presented, came after the last one. */
   #isAfterHidden = false;
   /** The latest distance of two samples that is no gap; 0: not known yet. */
@@ -111,12 +120,14 @@ class TrackCounter {
     }
     if (this.#samples === 0) this.#firstDts = dts;
     const isJoined = this.#isAfterHidden || isJump;
-    const isNext = this.#samples > 0 && !isJoined;
+    const isNext = this.#samples > 0 && !isJoined && !this.#isSkipping;
     const last = this.#last;
+    if (this.#isSkipping) this.#endSkip(Math.min(dts, pts));
     if (isNext) {
       this.#compare(sample);
       this.#addStep(dts - last.dts, last.pts - last.dts);
-    } else if (isJoined) this.#addStep(pts - last.pts, 0);
+    } else if (isJoined && !this.#isSkipping) this.#addStep(pts - last.pts, 0);
+    this.#isSkipping = false;
     this.#recent[this.#samples % neighbours] = pts;
     this.#samples += 1;
     this.#isAfterHidden = false;
@@ -124,6 +135,14 @@ class TrackCounter {
     this.#end = Math.max(this.#end, pts + (duration || this.#step));
     // The decode time as the writer corrects it.
     this.#last = { dts: isNext ? Math.max(dts, last.dts + 1) : dts, pts, duration };
+  }
+
+  skip(): void {
+    this.#isSkipping = this.#samples > 0;
+  }
+
+  #endSkip(ticks: number): void {
+    this.#skips.push({ fromS: this.#end / this.timescale, toS: ticks / this.timescale });
   }
 
   /** Compares the times of a sample with those of the samples before it. */
@@ -163,6 +182,7 @@ class TrackCounter {
       outOfOrder: this.#outOfOrder,
       sameTime: this.#sameTime,
       gaps: this.#gaps,
+      skips: this.#skips,
     };
   }
 

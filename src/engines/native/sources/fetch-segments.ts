@@ -45,7 +45,7 @@ export async function* fetchSegments(
   source: SegmentSource,
   options: FetchSegmentsOptions,
 ): AsyncGenerator<FetchedSegment | AbsentSegment> {
-  const { name, headers, list, liveJournalPath } = source;
+  const { name, headers, list, liveJournalPath, selection } = source;
   const { fetchPart, ahead, stats, signal, finish, onSegment } = options;
   const isLive = liveJournalPath !== null;
   const segments = isLive ? followLive({ ...source, liveJournalPath }, options) : list.segments;
@@ -97,7 +97,7 @@ export async function* fetchSegments(
       return null;
     }
   };
-  for await (const fetched of mapConcurrent(requestsFor(name, segments), ahead, fetchOne)) {
+  for await (const fetched of mapConcurrent(requestsFor(name, segments, selection), ahead, fetchOne)) {
     if (fetched !== null) yield fetched;
   }
 }
@@ -137,18 +137,26 @@ function requestAt({ segments }: SegmentList, { index, isInit, part, durationS }
   return { part: { ...part, url: new URL(found.url), range: found.range }, key: found.key };
 }
 
-/** Yields an init section before the first segment that needs it, and again after another one. */
+/** Yields an init section before the first selected segment that needs it, and again after another one. */
 async function* requestsFor(
   name: string,
   segments: Iterable<RecordedSegment> | AsyncIterable<RecordedSegment>,
+  selection: SegmentSource["selection"],
 ): AsyncGenerator<SegmentRequest> {
   const inits = new Map<string, number>();
   let index = -1;
   let currentInit: number | null = null;
+  let skippedS = 0;
   for await (const segment of segments) {
     index += 1;
     const { timeline, offsetS, span, moved, durationS, lateS = 0 } = segment;
-    const timing = { timeline, offsetS, ...(span && { span }), ...(durationS > 0 && { durationS }) };
+    if (selection?.has(index) === false) {
+      skippedS += durationS;
+      continue;
+    }
+    const times = { ...(span && { span }), ...(durationS > 0 && { durationS }), ...(skippedS > 0 && { skippedS }) };
+    const timing = { timeline, offsetS, ...times };
+    skippedS = 0;
     const init = segment.init && numberOf(segment.init, moved?.sequence ?? 0, inits);
     if (segment.init !== null && init !== null && init !== currentInit) {
       const { url, range, key } = segment.init;

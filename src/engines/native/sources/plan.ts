@@ -38,6 +38,8 @@ export type SegmentSource = SourceBase &
   Extract<MediaLocation, { kind: "segments" }> & {
     /** Journal of a live stream's segments; `null`: it is not live. */
     liveJournalPath: string | null;
+    /** Indexes of the segments that are fetched; `null`: all. */
+    selection: ReadonlySet<number> | null;
   };
 
 /** The media of one format. */
@@ -87,7 +89,9 @@ export function listedKinds({ main, audio }: Plan, audioOnly: boolean): TrackKin
 /** Returns the seconds that the manifest lists; `null` for a file, a live stream and an unknown duration. */
 export function sourceDuration(source: Source): number | null {
   if (source.kind === "file" || isLiveSource(source)) return null;
-  return source.list.segments.reduce((seconds, { durationS }) => seconds + durationS, 0) || null;
+  const { list, selection } = source;
+  const selected = list.segments.filter((_, index) => selection?.has(index) !== false);
+  return selected.reduce((seconds, { durationS }) => seconds + durationS, 0) || null;
 }
 
 export function isLiveSource(source: Source): boolean {
@@ -101,7 +105,7 @@ function sourceOf(name: SourceName, { format, headers, media }: LocatedFormat, f
   const path = join(folder, `${name}-${hash.digest("hex").slice(0, 16)}.live`);
   // A download that began live stays live, even if the stream has ended since.
   const isLive = !media.list.hasEnded || existsSync(path);
-  return { ...common, ...media, liveJournalPath: isLive ? path : null };
+  return { ...common, ...media, liveJournalPath: isLive ? path : null, selection: null };
 }
 
 /**

@@ -1,4 +1,5 @@
-import type { Cue } from "../../../remux/additions.ts";
+import { cutTimes, type Cue } from "../../../remux/additions.ts";
+import type { CutPosition } from "../../../remux/mp4/cut-plan.ts";
 import type { TimestampMap } from "../../../subtitles/timed-text.ts";
 import { joinCues } from "../../../subtitles/join.ts";
 
@@ -27,6 +28,8 @@ export interface MediaPosition {
   originS: number;
   /** Returns the seconds to add to the media times of a timeline; undefined if no media have it. */
   offsetOf(timeline: number): number | undefined;
+  /** What of the media is presented; default: all. */
+  cut?: CutPosition;
 }
 
 const ticksPerSecond = 90_000;
@@ -40,11 +43,16 @@ export function placeCues(parts: readonly TextPart[], media: MediaPosition): Cue
     const shiftS = shiftOf(part, media, isFromStart);
     return part.cues.map((cue) => ({ ...cue, startS: cue.startS + shiftS, endS: cue.endS + shiftS }));
   });
-  return joinCues(placed);
+  const joined = joinCues(placed);
+  return media.cut === undefined ? joined : cutTimes(joined, media.cut.kept);
 }
 
-function shiftOf({ place, map, isMp4 }: TextPart, { originS, offsetOf }: MediaPosition, isFromStart: boolean): number {
-  if (place === null) return 0;
+function shiftOf(
+  { place, map, isMp4 }: TextPart,
+  { originS, offsetOf, cut }: MediaPosition,
+  isFromStart: boolean,
+): number {
+  if (place === null) return cut?.zeroS ?? 0;
   const { timeline, offsetS, fromS } = place;
   if (offsetS !== null) return offsetS - originS;
   const addedS = offsetOf(timeline) ?? 0;

@@ -1,6 +1,6 @@
 import type { SerializedError } from "../../../model/serialized-error.ts";
 import type { Download, DownloadJob, DownloadProgress } from "../../engine.ts";
-import type { FileWork } from "../output/assemble.ts";
+import type { FileWork } from "../output/assemble-media.ts";
 
 /** Sent to the worker; one download at a time. */
 export type WorkerRequest = { type: "download"; job: DownloadJob } | { type: "finish" } | { type: "abort" };

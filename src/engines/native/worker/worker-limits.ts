@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { ServiceError } from "../../../model/errors.ts";
-import type { FileWork } from "../output/assemble.ts";
+import type { FileWork } from "../output/assemble-media.ts";
 
 export interface WorkerLimits {
   /** JavaScript heap, MiB; V8 ends a process that needs more. */

@@ -35,6 +35,16 @@ export function listsItsFragments(path: string): boolean {
 }
 
 /**
+ * Returns whether the file at `path` is an MP4 whose index lists all samples: it is not fragmented.
+ * @throws the file system's own errors.
+ */
+export function isIndexedMp4(path: string): boolean {
+  using file = openFile(path);
+  const types = new Set([...completeFileBoxes(file.fd, file.size)].map(({ type }) => type));
+  return types.has("moov") && !types.has("moof");
+}
+
+/**
  * Returns how many samples each track of video or audio has by the index of an MP4 file that is not fragmented (`stsz`,
  * ISO/IEC 14496-12 §8.7.3), in the order of its tracks. Reads only the index.
  * @throws ServiceError `upstream_invalid` if it has none; the file system's own errors.

@@ -1,4 +1,4 @@
-import { discontinuityLimits, isDiscontinuity } from "../../discontinuity.ts";
+import { discontinuityLimits, isDiscontinuity, maxSkipDriftS, SkipError } from "../../discontinuity.ts";
 import type { Sample, SampleSink, SegmentTiming, TrackFormat, TrackKind } from "../../samples.ts";
 import type { Timelines } from "../../timelines.ts";
 import { createTrackOutput } from "../../track-output.ts";
@@ -21,7 +21,15 @@ export function createSampleOutput(sink: SampleSink, timelines: Timelines) {
       return Math.min(least, secondsOf(track, pts));
     }, Infinity);
     const offset = timelines.offset(timeline, offsetS, firstS) + position.movedS;
-    if (offsetS !== null || doesContinue(samples, offset, position)) return offset;
+    const hasSkipped = timing.skippedS !== undefined && timing !== position.latest;
+    position.latest = timing;
+    if (offsetS !== null) return offset;
+    if (hasSkipped) {
+      const drift = firstS + offset - position.reachedS - (timing.skippedS ?? 0);
+      if (Math.abs(drift) <= maxSkipDriftS && position.movedS === 0) return offset;
+      throw new SkipError(`the media after those that are left out are ${drift} s from where their list has them`);
+    }
+    if (doesContinue(samples, offset, position)) return offset;
     const atS = position.reachedS;
     const moved = timelines.continueAt({ source: outputs, timeline, firstS, atS }) - firstS;
     position.movedS += moved - offset;
@@ -70,11 +78,13 @@ interface TimelinePosition {
   reachedS: number;
   /** How far the samples have been moved because of discontinuities. */
   movedS: number;
+  /** Of the latest samples. */
+  latest: SegmentTiming | null;
 }
 
 function startOf(timeline: number | null): TimelinePosition {
   const ends = { video: -Infinity, audio: -Infinity };
-  return { timeline, ends, reachedS: -Infinity, movedS: 0 };
+  return { timeline, ends, reachedS: -Infinity, movedS: 0, latest: null };
 }
 
 const limits = discontinuityLimits(1);

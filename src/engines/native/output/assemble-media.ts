@@ -1,0 +1,172 @@
+import { createReadStream, createWriteStream } from "node:fs";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { pipeline } from "node:stream/promises";
+import type { FileWarning } from "../../../model/file-warnings.ts";
+import { ServiceError } from "../../../model/errors.ts";
+import type { DownloadJob, MediaInfo } from "../../engine.ts";
+import type { SourceFetcher } from "../sources/fetch-sources.ts";
+import { isIndexedMp4 } from "../../../remux/mp4/read/file-boxes.ts";
+import { embedInMp4 } from "../../../remux/mp4/embed.ts";
+import type { Cut } from "../../../remux/mp4/cut-plan.ts";
+import { SkipError } from "../../../remux/discontinuity.ts";
+import { hasSelection } from "../sources/select-segments.ts";
+import { addToMatroska } from "./copy-matroska.ts";
+import { mergeFiles } from "./merge.ts";
+import { sourceDuration, type Plan } from "../sources/plan.ts";
+import { isRemuxable, type PendingAdditions, remux, type RemuxOptions, type Written } from "./remux.ts";
+import { checkAbsent, openFileStream, type SourceStream } from "../sources/source-stream.ts";
+
+/** Work on complete files, whose time is limited by their size. */
+export interface FileWork {
+  kind: "read" | "merge";
+  /** Size of the files together. */
+  bytes: number;
+}
+
+export interface AssembleOptions extends Pick<
+  DownloadJob,
+  "audioOnly" | "embed" | "folder" | "isAudioFile" | "maxBytes" | "ranges"
+> {
+  fetcher: SourceFetcher;
+  /** Reads back what a file contains. */
+  inspect: (path: string) => Promise<MediaInfo>;
+  /** Does work on the files at `paths` under a time limit that depends on their size. */
+  withTimeLimit: <T>(kind: FileWork["kind"], paths: string[], work: () => Promise<T>) => Promise<T>;
+  onWritten: RemuxOptions["onWritten"];
+  additions: PendingAdditions;
+  signal: AbortSignal;
+}
+
+export interface Assembled {
+  path: string;
+  /** What was written; `null`: the file is as published, or a WebM or Matroska file. */
+  written: Written | null;
+  /** What differs from the files that it was merged from. */
+  warnings: readonly FileWarning[];
+  /** What of the media it presents; absent: all. */
+  cut?: Cut;
+}
+
+/**
+ * Fetches the plan's sources and makes one file of them in `folder`. MPEG-TS, fragmented
+ * MP4 and packed audio are remuxed while they arrive; tracks of other containers are merged afterwards.
+ *
+ * @throws ServiceError of `fetcher`, `inspect`, `remux` and `mergeFiles`
+ */
+export async function assembleMedia(plan: Plan, options: AssembleOptions): Promise<Assembled> {
+  const { fetcher, folder, audioOnly, maxBytes, inspect, withTimeLimit, onWritten, additions, signal } = options;
+  // An earlier run may have made them of other sources.
+  const names = ["result", "merged", "embedded", "audio.opus", "cut", ...allNames(plan).map((name) => `${name}.whole`)];
+  for (const name of names) await rm(join(folder, name), { force: true });
+  const { main: mainSource, audio: audioSource, isAudioOptional } = plan;
+  if (plan.isPassthrough && mainSource.kind === "file") {
+    const { path } = await fetcher.fetchFile(mainSource);
+    const isUsed = options.ranges.length === 0 || isIndexedMp4(path);
+    if (isUsed && (!audioOnly || isAudioFile(await inspect(path)))) {
+      if (options.embed !== "all" || options.ranges.length > 0) return { path, written: null, warnings: [] };
+      const embedded = await embed(path, options);
+      return { path: embedded ?? path, written: null, warnings: embedded === null ? [notEmbedded] : [] };
+    }
+  }
+  const target = join(folder, "result");
+  const openAudio = audioSource && (() => fetcher.openStream(audioSource));
+  const [main, audio, ...otherAudio] = await Promise.all([
+    fetcher.openStream(mainSource),
+    isAudioOptional ? null : (openAudio?.() ?? null),
+    ...plan.otherAudio.map((other) => fetcher.openStream(other)),
+  ]);
+  const common = { audioOnly, target, maxBytes, onWritten, additions, signal };
+  if ([main, ...(audio === null ? [] : [audio]), ...otherAudio].every(isRemuxable)) {
+    const expectedS = sourceDuration(mainSource);
+    const written = await remux({ ...common, main, audio, otherAudio, openAudio, expectedS });
+    return { path: target, written, warnings: [] };
+  }
+  if (hasSelection(plan)) {
+    for (const { chunks } of [main, ...(audio === null ? [] : [audio]), ...otherAudio]) await chunks.return?.();
+    throw new SkipError("the segments are joined as they are");
+  }
+  const mainPath = await saveStream(main, folder, signal);
+  const separateAudio = audio ?? (await openAudio?.()) ?? null;
+  const audioPath = separateAudio && (await saveStream(separateAudio, folder, signal));
+  const otherPaths: string[] = [];
+  for (const other of otherAudio) otherPaths.push(await saveStream(other, folder, signal));
+  const merged = join(folder, "merged");
+  const inputs = [mainPath, audioPath, ...otherPaths].filter((path) => path !== null);
+  const languages = [isAudioOptional ? main : (separateAudio ?? main), ...otherAudio].map(({ language }) => language);
+  const isMp4Wanted = options.ranges.length > 0;
+  const paths = { main: mainPath, audio: audioPath, otherAudio: otherPaths, languages, target: merged, isMp4Wanted };
+  await additions.ready();
+  const { isMp4, originS, details, warnings } = await withTimeLimit("merge", inputs, () =>
+    mergeFiles({ ...paths, isAudioOptional, audioOnly, additions, signal }),
+  );
+  if (!isMp4) return { path: merged, written: null, warnings };
+  // Remuxing puts the index of an MP4 in front.
+  const stream = openFileStream("main", merged);
+  const moved: PendingAdditions = {
+    ...additions,
+    get: (media) => additions.get({ originS: originS + media.originS, offsetOf: () => 0 }),
+  };
+  const single = { main: stream, audio: null, otherAudio: [], openAudio: null, expectedS: null };
+  const written = await remux({ ...common, ...single, additions: moved, details });
+  return { path: target, written, warnings };
+}
+
+const allNames = ({ otherAudio }: Plan) => ["main", "audio", ...otherAudio.map(({ name }) => name)];
+
+const notEmbedded: FileWarning = {
+  code: "not_embedded",
+  message:
+    "the file is as published, without tags and chapters: only MP4 and Matroska that are not fragmented can have them",
+};
+
+/** Returns the path of a copy with additions; `null` if its container cannot have them. */
+async function embed(
+  path: string,
+  { folder, additions, withTimeLimit, signal }: AssembleOptions,
+): Promise<string | null> {
+  await additions.ready();
+  const added = await additions.get({ originS: 0, offsetOf: () => 0 });
+  const target = join(folder, "embedded");
+  const { container } = openFileStream("main", path);
+  const write = async () => {
+    if (container === "mp4") return embedInMp4(path, target, added, signal);
+    return container === "webm" && addToMatroska(path, target, added, signal);
+  };
+  return (await withTimeLimit("merge", [path], write)) ? target : null;
+}
+
+const isAudioFile = ({ mime_type }: MediaInfo): boolean => mime_type.startsWith("audio/");
+
+/** Returns the path of the stream's file; writes its init section and segments to one if needed. */
+async function saveStream(
+  { name, container, path: sourcePath, chunks }: SourceStream,
+  folder: string,
+  signal: AbortSignal,
+): Promise<string> {
+  if (sourcePath !== null) return sourcePath;
+  if (container === null) {
+    throw new ServiceError("upstream_invalid", `the ${name} segments have no supported container`);
+  }
+  const path = join(folder, `${name}.whole`);
+  async function* bytes() {
+    let timeline: number | undefined;
+    for (let next = await chunks.next(); next.done !== true; next = await chunks.next()) {
+      if ("error" in next.value) {
+        const { computed, durationS } = next.value;
+        checkAbsent(next.value, computed.periodEndS - durationS);
+        continue;
+      }
+      const { media, timing } = next.value;
+      if (timing.timeline !== (timeline ??= timing.timeline)) {
+        const rule = `a ${container} stream of several Periods or discontinuities cannot be joined`;
+        throw new ServiceError("format_unavailable", rule);
+      }
+      // Copied: the bytes are valid only until the next chunk is requested.
+      if (media instanceof Uint8Array) yield Uint8Array.from(media);
+      else yield* createReadStream(media.path);
+    }
+  }
+  await pipeline(bytes, createWriteStream(path), { signal });
+  return path;
+}

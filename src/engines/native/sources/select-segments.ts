@@ -1,0 +1,61 @@
+import type { MediaRange } from "../../../remux/samples.ts";
+import type { Plan, Source } from "./plan.ts";
+
+/** Durations in lists are rounded. */
+const slackS = 0.1;
+
+/**
+ * Selects the segments that ranges need: those in which they are by the durations in the list, and the first one, which shows
+ * where the media start. Separate audio gets the times of the segments of the video.
+ */
+export function selectRanges(plan: Plan, ranges: readonly MediaRange[]): Plan {
+  if (ranges.length === 0) return plan;
+  const { source, fetched } = select(plan.main, ranges);
+  return { ...withSources(plan, (other) => select(other, fetched).source), main: source };
+}
+
+/** Returns the same plan with all segments. */
+export function selectAll(plan: Plan): Plan {
+  return withSources(plan, (source) => (source.kind === "file" ? source : { ...source, selection: null }));
+}
+
+function withSources(plan: Plan, change: (source: Source) => Source): Plan {
+  const { main, audio, otherAudio } = plan;
+  return { ...plan, main: change(main), audio: audio && change(audio), otherAudio: otherAudio.map(change) };
+}
+
+/** Whether some segments of a source are not fetched. */
+export function hasSelection({ main, audio, otherAudio }: Plan): boolean {
+  return [main, audio, ...otherAudio].some((source) => source?.kind === "segments" && source.selection !== null);
+}
+
+/** Whether the last segments of all sources are fetched. */
+export function hasEnd({ main, audio, otherAudio }: Plan): boolean {
+  return [main, audio, ...otherAudio].every(
+    (source) => source?.kind !== "segments" || source.selection?.has(source.list.segments.length - 1) !== false,
+  );
+}
+
+/** Returns the source, and the times of what is fetched of it. */
+function select(source: Source, ranges: readonly MediaRange[]): { source: Source; fetched: readonly MediaRange[] } {
+  if (source.kind === "file" || source.liveJournalPath !== null) return { source, fetched: ranges };
+  const { segments, gapsS = [] } = source.list;
+  const isTimed = gapsS.length === 0 && segments.every(({ durationS }) => durationS > 0);
+  // Where a timeline starts is known only once the one before has been read.
+  const isOne = segments.every(({ timeline, offsetS }) => offsetS !== null || timeline === segments[0]?.timeline);
+  if (!isTimed || !isOne) return { source, fetched: ranges };
+  const selection = new Set([0]);
+  const fetched: MediaRange[] = [];
+  let startS = 0;
+  for (const [index, { durationS }] of segments.entries()) {
+    const endS = startS + durationS;
+    const isNeeded = ranges.some((range) => range.startS < endS + slackS && range.endS > startS - slackS);
+    if (isNeeded) {
+      selection.add(index);
+      fetched.push({ startS, endS });
+    }
+    startS = endS;
+  }
+  if (selection.size === segments.length) return { source, fetched };
+  return { source: { ...source, selection }, fetched };
+}

@@ -1,0 +1,160 @@
+import { nameCodec } from "../codec-name.ts";
+import type { Edit, MediaRange } from "../samples.ts";
+import type { SampleList } from "./read/sample-list.ts";
+
+/** Less than any frame or packet lasts, seconds. */
+export const leastS = 1e-4;
+
+/** Samples of one range that follow each other in decode order. */
+export interface SampleGroup {
+  /** Index of the range. */
+  range: number;
+  from: number;
+  /** After the last one. */
+  to: number;
+  /** What is added to their presentation and decode times, ticks. */
+  shift: number;
+  decodeShift: number;
+  /** When they are presented in the source, seconds from its start. */
+  taken: MediaRange;
+}
+
+/** Whether a sync sample can follow any other sample, so that a decoder starts anew with it. */
+export type CanJoin = (list: SampleList, index: number) => boolean;
+
+/** A track that is cut. */
+export type CutTrack = ReturnType<typeof createCutTrack>;
+
+export function createCutTrack(list: SampleList, canJoin: CanJoin) {
+  const { track, timescale } = list;
+  const [format] = track.formats;
+  const isOpus = nameCodec(format!.sampleEntry) === "Opus";
+  const parts = partsOf(list);
+  return {
+    list,
+    isVideo: format!.kind === "video",
+    /** RFC 7845 §4.6: 80 ms; of other codecs one packet. */
+    preroll: isOpus ? 0.08 * timescale : 1,
+    parts,
+    startS: parts[0]?.startS ?? 0,
+    endS: parts.at(-1)?.endS ?? 0,
+    edits: [] as Edit[],
+    groups: [] as SampleGroup[],
+    canJoin,
+    /** Where what is presented of it ends in the cut, seconds. */
+    presentedS: 0,
+  };
+}
+
+/** A part of a track that is presented. */
+export interface Part {
+  /** In the presentation, seconds. */
+  startS: number;
+  endS: number;
+  /** Media time at its start, ticks. */
+  media: number;
+}
+
+/** Returns what is presented of a track, without what its edits have before its first sample and after its last. */
+function partsOf(list: SampleList): Part[] {
+  const { track, timescale } = list;
+  const edits = track.formats[0]!.edits ?? [{ mediaTicks: 0, durationTicks: Infinity, emptyTicks: 0 }];
+  let [first, last] = [Infinity, -Infinity];
+  for (let i = 0; i < list.length; i++) {
+    first = Math.min(first, list.pts(i));
+    last = Math.max(last, list.pts(i) + list.duration(i));
+  }
+  let at = 0;
+  return edits.flatMap(({ mediaTicks, durationTicks, emptyTicks }) => {
+    const start = at + emptyTicks;
+    at = start + durationTicks;
+    const from = Math.max(mediaTicks, first);
+    const to = Math.min(mediaTicks + durationTicks, last);
+    const startS = (start + from - mediaTicks) / timescale;
+    return to > from ? [{ startS, endS: startS + (to - from) / timescale, media: from }] : [];
+  });
+}
+
+/** Samples that a range needs of a track. */
+export type TakenSamples = NonNullable<ReturnType<typeof takenOf>>;
+
+/**
+ * Returns which samples of a track a range needs; `null`: none. Its seconds are those of the presentation.
+ *
+ * @param isJoin They follow those of another range.
+ * @param leadS Where audio is to start at the latest.
+ */
+export function takenOf(track: CutTrack, range: MediaRange, isJoin: boolean, leadS = Infinity) {
+  const { list, preroll, isVideo, canJoin } = track;
+  const { timescale } = list;
+  const parts = partsWithin(track, range);
+  const [first] = parts;
+  if (first === undefined) return null;
+  const fromTicks = Math.min(...parts.map(({ media }) => media));
+  const toTicks = Math.max(...parts.map(({ media, startS, endS }) => media + Math.round((endS - startS) * timescale)));
+  const needed = neededOf(list, fromTicks, toTicks);
+  if (needed === null) return null;
+  // Added to media times: the presentation time of the first part.
+  const offset = first.startS * timescale - first.media;
+  const lead = isVideo ? Infinity : Math.min(leadS * timescale - offset, needed.earliest - preroll);
+  const from = leadOf(list, needed, lead, (index) => !isJoin || !isVideo || canJoin(list, index));
+  // The end of audio may move by a part of a packet.
+  const to = Math.min(needed.last + (isVideo ? 1 : 2), list.length);
+  let [earliest, latest, shown, end] = [Infinity, -Infinity, Infinity, -Infinity];
+  for (let i = from; i < to; i++) {
+    const [dts, pts, duration] = [list.dts(i), list.pts(i), list.duration(i)];
+    earliest = Math.min(earliest, dts, pts);
+    latest = Math.max(latest, dts + duration, pts + duration);
+    shown = Math.min(shown, pts);
+    if (pts < toTicks) end = Math.max(end, pts + 1);
+  }
+  const toS = (ticks: number) => (ticks + offset) / timescale;
+  const isFirst = (index: number) => list.pts(index) >= first.media && list.pts(index) < toTicks;
+  const decodeDelay = first.media - list.dts(firstIndex(list, from, isFirst));
+  const extent = { fromS: toS(earliest), toS: toS(latest), leadS: toS(shown), endS: toS(end) };
+  return { track, parts, from, to, offset, decodeDelay, earlier: 0, ...extent };
+}
+
+/** Returns what of a track is presented in a range. */
+function partsWithin({ list, parts }: CutTrack, range: MediaRange): Part[] {
+  return parts.flatMap((part) => {
+    const startS = Math.max(part.startS, range.startS);
+    const endS = Math.min(part.endS, range.endS);
+    const media = Math.round(part.media + (startS - part.startS) * list.timescale);
+    return endS - startS < leastS ? [] : [{ startS, endS, media }];
+  });
+}
+
+/** Returns the first index from `from` on for which `isWanted` is true, or the last one. */
+export function firstIndex(list: SampleList, from: number, isWanted: (index: number) => boolean): number {
+  let index = from;
+  while (index < list.length - 1 && !isWanted(index)) index++;
+  return index;
+}
+
+/** Returns the first and the last sample in decode order that are presented at these media times, and the earliest time. */
+function neededOf(list: SampleList, fromTicks: number, toTicks: number) {
+  let [first, last, earliest] = [-1, -1, Infinity];
+  for (let i = 0; i < list.length; i++) {
+    const pts = list.pts(i);
+    if (pts >= toTicks || pts + list.duration(i) <= fromTicks) continue;
+    if (first < 0) first = i;
+    last = i;
+    earliest = Math.min(earliest, pts);
+  }
+  return first < 0 ? null : { first, last, earliest };
+}
+
+/** Returns where decoding has to start: at a sync sample that no needed one is presented before, no later than `leadTicks`. */
+function leadOf(
+  list: SampleList,
+  { first, earliest }: { first: number; earliest: number },
+  leadTicks: number,
+  isUsable: (index: number) => boolean,
+): number {
+  for (let i = first; i > 0; i--) {
+    const pts = list.pts(i);
+    if (list.isSync(i) && pts <= earliest && pts <= leadTicks && isUsable(i)) return i;
+  }
+  return 0;
+}

@@ -1,0 +1,128 @@
+import { readFile } from "node:fs/promises";
+import { describe, expect, it } from "vitest";
+import { noAdditions } from "../../../src/remux/additions.ts";
+import { longMedia, longS, makeLongMedia } from "../../media/long-media.ts";
+import { hasFfmpeg } from "../../media/probe.ts";
+import { resource } from "../../media/resources.ts";
+import { probeAll } from "../../remux/additions.ts";
+import { audioFaults, expectedCut, heardPackets, randomRanges, shownFrames } from "../../remux/mp4-cuts.ts";
+import { openMedia, type OpenEngine } from "./harness.ts";
+
+const names = Object.keys(longMedia) as (keyof typeof longMedia)[];
+const inSegments = new Set<string>(["HLS in MPEG-TS", "HLS in fMP4", "HLS with separate audio", "DASH"]);
+/** Of all media, seconds. */
+const groupS = 2;
+
+/** Parts of the media in one file. */
+export function describeRanges(open: OpenEngine): void {
+  describe.skipIf(!hasFfmpeg).concurrent("makes a file of exact ranges", () => {
+    it.each(names)("of %s", { timeout: 120_000 }, async (name) => {
+      await using harness = await openMedia(open, makeLongMedia(name));
+      const whole = await harness.download();
+      const allBytes = harness.site.sent;
+      const frames = shownFrames(whole.path);
+      const packets = heardPackets(whole.path);
+      const endS = frames.at(-1)!.timeS + 0.04;
+      for (const [seed, count] of [1, 2, 10].entries()) {
+        const ranges = randomRanges(seed, count, longS);
+        const note = JSON.stringify(ranges);
+        const before = harness.site.sent;
+        const made = await harness.download({ ranges, folder: await harness.newFolder() });
+        const share = (harness.site.sent - before) / allBytes;
+        const expected = expectedCut(frames, ranges, endS);
+        expect([made.ext, made.warnings], note).toEqual(["mp4", []]);
+        expect(made.duration, note).toBeCloseTo(expected.durationS, 1);
+        const shown = shownFrames(made.path);
+        const hashes = (all: readonly { md5: string }[]) => all.map(({ md5 }) => md5);
+        expect(hashes(shown), note).toEqual(hashes(expected.frames));
+        const offS = shown.map(({ timeS }, i) => Math.abs(timeS - shown[0]!.timeS - expected.frames[i]!.timeS));
+        expect(Math.max(...offS), note).toBeLessThan(0.002);
+        expect(audioFaults(heardPackets(made.path), packets, expected), note).toEqual([]);
+        const neededS = expected.durationS + 2 * groupS * count + groupS;
+        if (inSegments.has(name)) expect(share, note).toBeLessThan((1.25 * neededS) / longS);
+      }
+    });
+
+    it("whose ends are those of the media", async () => {
+      await using harness = await openMedia(open, makeLongMedia("HLS in fMP4"));
+      const whole = await harness.download();
+      const made = await harness.download({
+        ranges: [{ startS: 15.02, endS: Infinity }],
+        folder: await harness.newFolder(),
+      });
+      expect(made.duration).toBeCloseTo(longS - 15, 1);
+      expect(shownFrames(made.path).at(-1)?.md5).toBe(shownFrames(whole.path).at(-1)?.md5);
+      const late = await harness.download({
+        ranges: [
+          { startS: 19, endS: 500 },
+          { startS: 600, endS: 700 },
+        ],
+        folder: await harness.newFolder(),
+      });
+      expect(late.duration).toBeCloseTo(1, 1);
+      const beyond = harness.download({ ranges: [{ startS: 21, endS: 22 }], folder: await harness.newFolder() });
+      await expect(beyond).rejects.toMatchObject({
+        code: "format_unavailable",
+        message: expect.stringMatching(/^none of the 1 ranges is within the media, which last 20\.0\d\d s$/),
+      });
+    });
+
+    it("with audio alone", async () => {
+      await using harness = await openMedia(open, makeLongMedia("HLS with separate audio"));
+      const { audio } = harness.job;
+      const made = await harness.download({
+        format: audio!,
+        audio: null,
+        ranges: [
+          { startS: 3.3, endS: 4.4 },
+          { startS: 10, endS: 11.5 },
+        ],
+      });
+      expect([made.ext, made.warnings]).toEqual(["m4a", []]);
+      expect(made.duration).toBeCloseTo(2.6, 2);
+    });
+
+    it("with chapters and subtitles that are cut and moved along", async () => {
+      const media = makeLongMedia("HLS in fMP4");
+      media.resources.set(
+        "de.vtt",
+        resource("text/vtt", "WEBVTT\n\n00:01.000 --> 00:06.500\none\n\n00:09.000 --> 00:12.000\ntwo\n"),
+      );
+      await using harness = await openMedia(open, media);
+      const chapters = [
+        { startS: 0, endS: Infinity, title: "A" },
+        { startS: 6, endS: Infinity, title: "B" },
+        { startS: 10, endS: Infinity, title: "C" },
+      ];
+      const made = await harness.download({
+        ranges: [
+          { startS: 4, endS: 8 },
+          { startS: 11, endS: 13 },
+        ],
+        description: { tags: { ...noAdditions.tags, title: "T" }, chapters, covers: [] },
+        subtitles: [
+          {
+            language: "de",
+            name: "Deutsch",
+            role: "subtitles",
+            automatic: false,
+            listings: [{ url: harness.site.url("de.vtt"), ext: "vtt", name: null }],
+          },
+        ],
+      });
+      expect(made.warnings).toEqual([]);
+      const shown = probeAll(made.path).chapters.map(({ start_time, end_time, tags }) => {
+        return [tags.title, Number(start_time), Number(end_time)];
+      });
+      expect(shown).toEqual([
+        ["A", 0, 2],
+        ["B", 2, 4],
+        ["C", 4, 6],
+      ]);
+      const vtt = made.others.find(({ ext }) => ext === "vtt")!;
+      expect(await readFile(vtt.path, "utf8")).toBe(
+        "WEBVTT\n\n00:00:00.000 --> 00:00:02.500\none\n\n00:00:04.000 --> 00:00:05.000\ntwo\n",
+      );
+    });
+  });
+}

@@ -1,0 +1,65 @@
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Resources, resource } from "./resources.ts";
+
+/** Seconds of all of them. */
+export const longS = 20;
+
+const video = `-f lavfi -i testsrc2=size=160x90:rate=25:duration=${longS}`;
+// Every packet of noise differs.
+const audio = `-f lavfi -i anoisesrc=duration=${longS}:sample_rate=48000:amplitude=0.3:seed=7`;
+const x264 = "-c:v libx264 -preset veryfast -bf 3 -g 50 -sc_threshold 0 -b:v 300k -c:a aac";
+const vp9 = "-c:v libvpx-vp9 -cpu-used 8 -deadline realtime -g 50 -b:v 200k -c:a libopus";
+const hls = "-f hls -hls_time 2 -hls_list_size 0";
+// A bar stands for a space.
+const apart = "-map 0:v -map 1:a -var_stream_map v:0,agroup:a,name:v|a:0,agroup:a,default:yes,name:a";
+
+/** 20 s of video with a group of pictures every 2 s and of noise, in streams of many kinds: how they are made, and where they start. */
+export const longMedia = {
+  "HLS in MPEG-TS": [`${video} ${audio} ${x264} ${hls} -hls_segment_filename s%03d.ts index.m3u8`, "index.m3u8"],
+  "HLS in fMP4": [
+    `${video} ${audio} ${x264} ${hls} -hls_segment_type fmp4 -hls_segment_filename s%03d.m4s index.m3u8`,
+    "index.m3u8",
+  ],
+  "HLS with separate audio": [
+    `${video} ${audio} ${x264} ${apart} ${hls} -hls_segment_filename %v-%03d.ts -master_pl_name index.m3u8 %v.m3u8`,
+    "index.m3u8",
+  ],
+  DASH: [`${video} ${audio} ${x264} -f dash -seg_duration 2 -use_timeline 1 -use_template 1 index.mpd`, "index.mpd"],
+  "a progressive MP4": [`${video} ${audio} ${x264} -movflags +faststart index.mp4`, "index.mp4"],
+  "a progressive MP4 with its index at the end": [`${video} ${audio} ${x264} index.mp4`, "index.mp4"],
+  "a fragmented MP4": [`${video} ${audio} ${x264} -movflags +frag_keyframe+empty_moov index.mp4`, "index.mp4"],
+  WebM: [`${video} ${audio} ${vp9} index.webm`, "index.webm"],
+  "open GOPs in MPEG-TS": [
+    `${video} ${audio} ${x264} -x264-params open-gop=1 ${hls} -hls_segment_filename s%03d.ts index.m3u8`,
+    "index.m3u8",
+  ],
+} as const;
+
+const types: Readonly<Record<string, string>> = {
+  m3u8: "application/vnd.apple.mpegurl",
+  mpd: "application/dash+xml",
+  ts: "video/mp2t",
+  m4s: "video/iso.segment",
+  mp4: "video/mp4",
+  webm: "video/webm",
+};
+
+/** Makes one of them; returns what a server has then. */
+export function makeLongMedia(name: keyof typeof longMedia): { resources: Resources; entry: string } {
+  const folder = mkdtempSync(join(tmpdir(), "unreel-long-"));
+  const [line, entry] = longMedia[name];
+  try {
+    const words = line.split(" ").map((word) => word.replace("|", " "));
+    execFileSync("ffmpeg", ["-v", "error", "-nostdin", "-y", ...words], { cwd: folder });
+    const files = readdirSync(folder).map((file) => {
+      const type = types[file.slice(file.lastIndexOf(".") + 1)] ?? "application/octet-stream";
+      return [file, resource(type, readFileSync(join(folder, file)))] as const;
+    });
+    return { resources: new Map(files), entry };
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}

@@ -1,0 +1,23 @@
+import { expect, it } from "vitest";
+import { parseRanges } from "../../src/web/find/part-times.ts";
+
+it.each([
+  ["", undefined],
+  ["  ", undefined],
+  ["1:20-2:45", [{ start: 80, end: 165 }]],
+  ["90 – 1:02:03.5", [{ start: 90, end: 3723.5 }]],
+  ["-10", [{ start: 0, end: 10 }]],
+  ["1-2, 2-3,4-", [1, 2, 4].map((start) => ({ start, end: start === 4 ? null : start + 1 }))],
+  ["1:20", null],
+  ["-", null],
+  ["2-1", null],
+  ["1-1", null],
+  ["1-, 2-3", null],
+  ["1-3, 2-4", null],
+  ["1:2:3:4-", null],
+  ["a-b", null],
+  ["1..2-3", null],
+  ["1-2,", null],
+])("reads the parts %j", (text, ranges) => {
+  expect(parseRanges(text)).toEqual(ranges);
+});
