@@ -14,6 +14,7 @@ import { createHttpClient } from "./net/http/http-client.ts";
 import { createPostClient, everyNetwork } from "./net/http/post-client.ts";
 import { openReader } from "./resolvers/page/reader/reader-pool.ts";
 import { openResolver } from "./resolvers/registry.ts";
+import { createSponsorBlock } from "./resolvers/sponsor-block.ts";
 import { createRunner } from "./runner/runner.ts";
 import { measureStore } from "./stores/measured.ts";
 import { openStore } from "./stores/registry.ts";
@@ -135,13 +136,23 @@ function isLoopback(host: string): boolean {
 
 /** Opens an engine, and the runner that downloads with it. */
 function openRunner(
-  { engine: { name, ...engineSettings }, runner: settings }: SettingsByPart,
-  { store, files, resolver, logger, metrics }: Parts,
+  { engine: { name, ...engineSettings }, runner: settings, sponsorBlockUrl }: SettingsByPart,
+  { store, files, resolver, client, logger, metrics }: Parts,
   opened: AsyncDisposableStack,
 ) {
   const engine = openEngine(name, { ...engineSettings, observer: metrics.engine });
   opened.defer(() => engine.close());
-  const runner = createRunner({ ...settings, store, files, resolver, logger, engine, observer: metrics.run });
+  const findSkips = createSponsorBlock(client, sponsorBlockUrl);
+  const runner = createRunner({
+    ...settings,
+    store,
+    files,
+    resolver,
+    logger,
+    engine,
+    findSkips,
+    observer: metrics.run,
+  });
   opened.defer(() => runner.stop());
   return runner;
 }

@@ -5,7 +5,7 @@ import { isWebhookUrl, type WebhookEndpoint, webhookSecretPattern } from "../mod
 import { Config } from "./settings.ts";
 
 /**
- * Reads the settings from `env`; an unset or empty variable has its default.
+ * Reads the settings from `env`; an unset variable has its default, and so has an empty one unless empty means something.
  *
  * @throws Error with one line that names the variable, the rule and the value.
  */
@@ -14,6 +14,7 @@ export function readConfig(env: Environment = process.env): Config {
   assertShared(config);
   assertWebhook(config);
   assertYtDlp(config);
+  assertSponsorBlock(config);
   return config;
 }
 
@@ -30,7 +31,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 function readSettings<T extends TObject>(schema: T, env: Environment): Static<T> {
   const given = Object.keys(schema.properties)
     .map((name) => [name, env[name]] as const)
-    .filter(([, value]) => value !== undefined && value !== "");
+    .filter(([name, value]) => value !== undefined && (value !== "" || schema.properties[name]?.["isEmptyAllowed"]));
   const config = Value.Default(schema, withIntegers(schema, Object.fromEntries(given)));
   const fault = Value.Errors(schema, config).First();
   if (fault !== undefined) {
@@ -58,6 +59,13 @@ function assertWebhook({ WEBHOOK_URL: url, WEBHOOK_SECRET: secret }: Config): vo
 function assertYtDlp({ RESOLVER, YTDLP }: Config): void {
   if (RESOLVER !== "yt-dlp" || YTDLP !== "off") return;
   throw new Error(`RESOLVER must be another one if YTDLP is off, got "${RESOLVER}"`);
+}
+
+function assertSponsorBlock({ SPONSORBLOCK_URL: url }: Config): void {
+  if (url === "" || isWebhookUrl(url)) return;
+  throw new Error(
+    `SPONSORBLOCK_URL must be an http or https URL without user name and password, got ${JSON.stringify(url)}`,
+  );
 }
 
 /** Without a shared store, an `api` has no worker to run its tasks, and a `worker` gets no tasks. */
@@ -120,6 +128,7 @@ export function settingsByPart(config: Config) {
       retentionS: config.RETENTION_S,
       maxStoredBytes: config.MAX_STORED_BYTES,
     },
+    sponsorBlockUrl: config.SPONSORBLOCK_URL,
     webhook,
     /** Of each app. */
     server: {

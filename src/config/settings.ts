@@ -88,6 +88,12 @@ export const Config = Type.Object({
     "",
     "non-public networks that may be fetched from: comma-separated CIDR blocks, e.g. `127.0.0.0/8,::1/128`; IPv4 counts as such in every IPv6 form",
   ),
+  SPONSORBLOCK_URL: Type.String({
+    default: "https://sponsor.ajay.app",
+    isEmptyAllowed: true,
+    description:
+      "SponsorBlock service that tasks with `skip` are looked up at, by 4 digits of the hash of their video's id; empty: none",
+  }),
   FETCHES_PER_HOST: integer(4, [1, 256], "concurrent requests per host; others wait, owners in turn"),
   PAGE_MAX_BYTES: integer(8 * MiB, [KiB, 256 * MiB], "largest page or manifest, bytes after decompression"),
   INFO_TIMEOUT_MS: integer(

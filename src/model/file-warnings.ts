@@ -15,6 +15,8 @@ export const fileWarnings = {
   not_embedded:
     "tags, chapters, cover or subtitles were to be written into a file as published, whose container cannot have them",
   subtitles_missing: "subtitles that were asked for are not there, or cannot be read",
+  skip_unavailable:
+    "the segments that were to be left out or marked are not known, as SponsorBlock did not answer: nothing was left out",
   track_missing: "the format has video or audio that is not in the file",
   too_high: "the video is taller than `max_height`, and its height was not known before the download",
   stream_lost:

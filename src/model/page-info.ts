@@ -217,6 +217,9 @@ export const PageInfo = Type.Object(
     ),
     resolver: Type.String({ description: "name of the resolver that read the page" }),
     extractor: Type.Optional(Type.String({ description: "yt-dlp's extractor that read the page" })),
+    video_id: Type.Optional(
+      Type.String({ description: "the site's own id of the video, as yt-dlp's extractor names it" }),
+    ),
     extractor_version: Type.Optional(Type.String({ description: "version of yt-dlp" })),
     fetched_at: time("when the page was read, UTC"),
   },

@@ -33,6 +33,20 @@ export const SubtitleChoice = Type.Object(
 );
 export type SubtitleChoice = Static<typeof SubtitleChoice>;
 
+/** The categories of SponsorBlock whose segments can be left out. */
+export const skipCategories = [
+  "sponsor",
+  "selfpromo",
+  "interaction",
+  "intro",
+  "outro",
+  "preview",
+  "hook",
+  "filler",
+  "music_offtopic",
+] as const;
+export type SkipCategory = (typeof skipCategories)[number];
+
 /** A part of the media. */
 export const MediaRange = Type.Object(
   {
@@ -74,6 +88,20 @@ export const TaskOptions = Type.Object(
         maxItems: 100,
         description: "the parts of the media that the file has, joined; in order and apart; absent: the whole",
       }),
+    ),
+    skip: Type.Optional(
+      Type.Array(oneOf(skipCategories, "category of SponsorBlock"), {
+        minItems: 1,
+        maxItems: skipCategories.length,
+        description:
+          "what is cut out of a video of YouTube: segments that users of SponsorBlock have marked; absent: nothing",
+      }),
+    ),
+    skip_mode: Type.Optional(
+      oneOf(
+        ["cut", "chapters"],
+        "what is done with these segments: `cut`, the default; or `chapters`: they become chapters",
+      ),
     ),
     embed: Type.Optional(
       Type.Boolean({

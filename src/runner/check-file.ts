@@ -19,11 +19,11 @@ const leastShare = 0.1;
 function checkDuration(
   { duration: fileS, warnings }: Download,
   { duration: pageS, live_status }: PageInfo,
-  { ranges }: TaskOptions,
+  { ranges, skip }: TaskOptions,
 ): FileWarning[] {
   const isLive = live_status === "is_live" || live_status === "is_upcoming";
   const isKnown = warnings.some(({ code }) => code === "duration_differs");
-  if (pageS === null || fileS === null || isLive || isKnown || ranges !== undefined) return [];
+  if (pageS === null || fileS === null || isLive || isKnown || ranges !== undefined || skip !== undefined) return [];
   if (pageS - fileS <= Math.max(leastS, leastShare * pageS)) return [];
   const message = `the file lasts ${fileS.toFixed(1)} s, its page says ${pageS.toFixed(1)} s`;
   return [{ code: "duration_differs", message }];

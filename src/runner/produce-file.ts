@@ -1,14 +1,17 @@
 import type { Download, Embedding, Engine } from "../engines/engine.ts";
 import type { FileStore } from "../files/files.ts";
 import { ServiceError } from "../model/errors.ts";
-import { pageUrlOf } from "../model/page-info.ts";
+import type { FileWarning } from "../model/file-warnings.ts";
+import { pageUrlOf, type PageInfo } from "../model/page-info.ts";
 import type { ResultFile, Task, TaskFile, TaskOptions } from "../model/task.ts";
 import type { MediaRange } from "../remux/samples.ts";
 import { nameInPath } from "../parsers/url.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
+import type { FindSkips, SkipSegment } from "../resolvers/sponsor-block.ts";
 import { chooseAudio } from "./choice/choose-audio.ts";
 import { chooseSubtitles } from "./choice/choose-subtitles.ts";
 import { describeMedia } from "./choice/describe-media.ts";
+import { withoutSegments, withSegments } from "./choice/skip-segments.ts";
 import { checkFile } from "./check-file.ts";
 import { downloadTarget, type Target } from "./download-target.ts";
 import { fileName, listFiles } from "./file-name.ts";
@@ -28,6 +31,8 @@ export interface ProduceFileDeps extends ReadingTurns {
   storage: StorageLimit;
   /** Free disk space that a run needs to start, bytes. */
   minFreeBytes: number;
+  /** Finds what tasks skip; default: nothing is known. */
+  findSkips?: FindSkips;
   /** How much of a live stream is recorded, seconds; 0: nothing. */
   maxLiveS: number;
 }
@@ -66,6 +71,7 @@ export async function produceFile(task: Task, deps: ProduceFileDeps, run: Produc
   const before = earlierProgress(task);
   const hasProgressed = () => (progress.bytes ?? 0) > (before.downloaded_bytes ?? 0);
   const stalledCount = () => (hasProgressed() ? 0 : run.stalledCount);
+  let unknownSkips: FileWarning[] = [];
   const { target, download } = await downloadTarget(task, {
     resolver,
     signal,
@@ -85,7 +91,9 @@ export async function produceFile(task: Task, deps: ProduceFileDeps, run: Produc
     download: async (current) => {
       const folder = await files.openWorkFolder(task.id);
       signal.throwIfAborted();
-      return downloadWithin(limit, current, { folder, options: task.options }, deps, run);
+      const skips = await findSkips(current.page, task.options, deps, signal);
+      unknownSkips = skips.warnings;
+      return downloadWithin(limit, current, { folder, options: task.options, ...skips }, deps, run);
     },
     get bytes() {
       return progress.bytes ?? 0;
@@ -100,6 +108,7 @@ export async function produceFile(task: Task, deps: ProduceFileDeps, run: Produc
   const unlisted = [
     ...chooseAudio(target.page, target.choice, task.options).warnings,
     ...chooseSubtitles(target.page, task.options).warnings,
+    ...unknownSkips,
   ];
   const warnings = [...checkFile(download, target.page, task.options), ...unlisted];
   const { mime_type, size, sha256, duration, width, height, ext } = download;
@@ -143,13 +152,20 @@ function fileLimit({ maxFileBytes, storage: { maxBytes } }: ProduceFileDeps, byt
 async function downloadWithin(
   limit: FileLimit,
   { page, choice }: Target,
-  { folder, options }: { folder: string; options: TaskOptions },
+  { folder, options, segments }: { folder: string; options: TaskOptions; segments: readonly SkipSegment[] },
   { engine, maxLiveS }: ProduceFileDeps,
   { progress, signal, finish }: ProduceFileRun,
 ): Promise<Download> {
-  const about = { pageUrl: pageUrlOf(page), description: describeMedia(page), embed: embeddingOf(options) };
+  const isMarked = options.skip_mode === "chapters" && segments.length > 0;
+  const described = describeMedia(page);
+  const chapters = isMarked ? withSegments(described.chapters, segments, page.title ?? "Video") : described.chapters;
+  const about = {
+    pageUrl: pageUrlOf(page),
+    description: { ...described, chapters },
+    embed: embeddingOf(options, isMarked),
+  };
   const isAudioFile = options.audio_only === true;
-  const ranges = rangesOf(options);
+  const ranges = rangesOf(options, isMarked ? [] : segments, page.duration);
   const { wanted: subtitles } = chooseSubtitles(page, options);
   const { tracks } = chooseAudio(page, choice, options);
   const job = { ...tracks, ...about, isAudioFile, subtitles, ranges, folder, maxBytes: limit.bytes, maxLiveS };
@@ -160,12 +176,48 @@ async function downloadWithin(
   }
 }
 
-function embeddingOf({ embed }: TaskOptions): Embedding {
-  return embed === undefined ? "made" : embed ? "all" : "none";
+/** @param isMarked Chapters were asked for. */
+function embeddingOf({ embed }: TaskOptions, isMarked: boolean): Embedding {
+  if (embed === undefined) return isMarked ? "all" : "made";
+  return embed ? "all" : "none";
 }
 
-function rangesOf({ ranges = [] }: TaskOptions): MediaRange[] {
-  return ranges.map(({ start, end }) => ({ startS: start, endS: end ?? Infinity }));
+/** Returns what the task skips in the video; a warning if that cannot be known. */
+async function findSkips(
+  page: PageInfo,
+  { skip }: TaskOptions,
+  { findSkips: find = noSkips }: ProduceFileDeps,
+  signal: AbortSignal,
+): Promise<{ segments: SkipSegment[]; warnings: FileWarning[] }> {
+  if (skip === undefined) return { segments: [], warnings: [] };
+  try {
+    return { segments: await find(page, skip, signal), warnings: [] };
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!(error instanceof ServiceError)) throw error;
+    const message = `nothing was left out, as SponsorBlock did not tell what: ${error.message}`;
+    return { segments: [], warnings: [{ code: "skip_unavailable", message }] };
+  }
+}
+
+const noSkips: FindSkips = async () => [];
+
+/** Pages round durations: what is left after a segment at the end is no part of its own. */
+const restS = 1;
+
+/** @throws ServiceError `format_unavailable` if nothing is left. */
+function rangesOf(
+  { ranges = [] }: TaskOptions,
+  segments: readonly SkipSegment[],
+  durationS: number | null,
+): MediaRange[] {
+  const wanted = ranges.map(({ start, end }) => ({ startS: start, endS: end ?? Infinity }));
+  if (segments.length === 0) return wanted;
+  const left = withoutSegments(wanted, segments).filter(
+    ({ startS }) => durationS === null || startS < durationS - restS,
+  );
+  if (left.length > 0) return left;
+  throw new ServiceError("format_unavailable", "nothing is left of the video without the segments to be skipped");
 }
 
 /** Adds to the engine's `too_large` which limit that was; returns other errors as they are. */

@@ -79,6 +79,7 @@ describe("the yt-dlp resolver", () => {
         { start_time: 30.5, end_time: 90.25, title: "Two" },
       ],
       resolver: "yt-dlp",
+      video_id: "1",
       extractor: "Example",
       extractor_version: "2026.10.26",
       fetched_at: "2024-05-06T07:08:09.000Z",

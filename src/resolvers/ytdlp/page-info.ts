@@ -50,6 +50,8 @@ export function readVideo(info: InfoDict, formats: readonly ListedFormat[], url:
   const isGeneric = genericExtractors.has(asText(info["extractor"]) ?? "");
   const webpageUrl = tryParseUrl(asText(info["webpage_url"]), url);
   const duration = parseSeconds(info["duration"]);
+  // The generic extractors take the name of a file.
+  const id = isGeneric ? null : asText(info["id"])?.slice(0, 200);
   const live_status = liveStatusOf(info["live_status"]);
   const listed = sortFormats(formats).map((format) =>
     live_status === "is_live" ? format : withApproximateSize(format, duration),
@@ -60,6 +62,7 @@ export function readVideo(info: InfoDict, formats: readonly ListedFormat[], url:
   return withSources(
     {
       ...unknownFacts(),
+      ...(id && { video_id: id }),
       ...(chapters.length > 0 && { chapters }),
       ...(Object.keys(automatic).length > 0 && { automatic_captions: automatic }),
       webpage_url: webpageUrl?.href ?? null,

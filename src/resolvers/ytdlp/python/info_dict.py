@@ -11,7 +11,7 @@ _MAX_FRAGMENTS = 500_000
 _MAX_TRACKS = 20
 
 _PAGE = (
-    '_type', '_has_drm', 'webpage_url', 'extractor', 'extractor_key', 'title', 'fulltitle', 'description', 'duration',
+    '_type', '_has_drm', 'id', 'webpage_url', 'extractor', 'extractor_key', 'title', 'fulltitle', 'description', 'duration',
     'timestamp', 'upload_date', 'uploader', 'uploader_url', 'channel', 'channel_url', 'thumbnail', 'view_count',
     'like_count', 'live_status', 'age_limit',
 )

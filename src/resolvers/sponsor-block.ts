@@ -1,0 +1,104 @@
+import { createHash } from "node:crypto";
+import { text } from "node:stream/consumers";
+import { type Static, Type } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
+import { ServiceError } from "../model/errors.ts";
+import type { PageInfo } from "../model/page-info.ts";
+import type { SkipCategory } from "../model/task.ts";
+import type { HttpClient } from "../net/client.ts";
+
+/** A part of a video that somebody may not want, seconds. */
+export interface SkipSegment {
+  startS: number;
+  endS: number;
+  category: SkipCategory;
+}
+
+/**
+ * Returns the segments of these categories in a video; none if the site of the page has no such segments.
+ *
+ * @throws ServiceError of the client; `upstream_invalid`, `unavailable`; `signal.reason`
+ */
+export type FindSkips = (
+  page: Pick<PageInfo, "extractor" | "video_id" | "duration">,
+  categories: readonly SkipCategory[],
+  signal: AbortSignal,
+) => Promise<SkipSegment[]>;
+
+const maxBytes = 4 << 20;
+const timeoutMs = 10_000;
+/** Fewer votes: users say that it is wrong. */
+const leastVotes = -2;
+
+/** Part of the answer of `/api/skipSegments/<prefix>` (SponsorBlock's API documentation). */
+const Answer = Type.Array(
+  Type.Object({
+    videoID: Type.String(),
+    segments: Type.Array(
+      Type.Object({
+        category: Type.String(),
+        segment: Type.Tuple([Type.Number(), Type.Number()]),
+        actionType: Type.Optional(Type.String()),
+        votes: Type.Optional(Type.Number()),
+        videoDuration: Type.Optional(Type.Number()),
+      }),
+    ),
+  }),
+);
+
+/** Asks the SponsorBlock service at `base`, which learns 4 digits of the hash of a video's id; empty: there is none. */
+export function createSponsorBlock(client: HttpClient, base: string): FindSkips {
+  return async ({ extractor, video_id: id, duration }, categories, signal) => {
+    if (extractor !== "Youtube" || id === undefined) return [];
+    if (base === "") throw new ServiceError("unavailable", "SPONSORBLOCK_URL is empty");
+    const prefix = createHash("sha256").update(id).digest("hex").slice(0, 4);
+    const url = new URL(`${base.replace(/\/+$/, "")}/api/skipSegments/${prefix}`);
+    url.searchParams.set("categories", JSON.stringify(categories));
+    url.searchParams.set("actionTypes", '["skip"]');
+    url.searchParams.set("service", "YouTube");
+    const answer = await ask(client, url, AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]), signal);
+    const own = answer.find(({ videoID }) => videoID === id)?.segments ?? [];
+    return own
+      .filter((found) => categories.some((category) => category === found.category))
+      .filter(({ actionType = "skip", votes = 0 }) => actionType === "skip" && votes >= leastVotes)
+      .filter(({ segment: [startS, endS] }) => startS >= 0 && endS > startS)
+      .filter((found) => isOfThisVersion(found, duration))
+      .map(({ category, segment: [startS, endS] }) => ({ category: category as SkipCategory, startS, endS }));
+  };
+}
+
+type Segment = Static<typeof Answer>[number]["segments"][number];
+
+/** Videos are cut after they were published; segments of the version before are at other places. */
+const maxDriftS = 2;
+
+function isOfThisVersion({ videoDuration = 0 }: Segment, durationS: number | null): boolean {
+  return durationS === null || videoDuration === 0 || Math.abs(videoDuration - durationS) <= maxDriftS;
+}
+
+async function ask(
+  client: HttpClient,
+  url: URL,
+  within: AbortSignal,
+  signal: AbortSignal,
+): Promise<Static<typeof Answer>> {
+  try {
+    const { body } = await client.get(url, { signal: within, maxBytes, accept: "application/json" });
+    const found: unknown = parseJson(await text(body));
+    if (Value.Check(Answer, found)) return found;
+    throw new ServiceError("upstream_invalid", "the answer has another shape than SponsorBlock's API documents");
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof ServiceError && error.upstreamStatus === 404) return [];
+    if (error instanceof ServiceError) throw error;
+    throw new ServiceError("upstream_timeout", `SponsorBlock did not answer within ${timeoutMs} ms`, { cause: error });
+  }
+}
+
+function parseJson(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch (cause) {
+    throw new ServiceError("upstream_invalid", "the answer is no JSON", { cause });
+  }
+}

@@ -1,0 +1,59 @@
+import type { SkipCategory } from "../../model/task.ts";
+import type { Chapter } from "../../remux/additions.ts";
+import type { MediaRange } from "../../remux/samples.ts";
+import type { SkipSegment } from "../../resolvers/sponsor-block.ts";
+
+/** Less than anybody sees, seconds. */
+const leastS = 0.01;
+
+/** Returns what is left of `ranges` without `segments`, in order and apart; `ranges` empty: all of the video. */
+export function withoutSegments(ranges: readonly MediaRange[], segments: readonly SkipSegment[]): MediaRange[] {
+  const all = ranges.length === 0 ? [{ startS: 0, endS: Infinity }] : ranges;
+  return segments.reduce<readonly MediaRange[]>(
+    (left, { startS, endS }) =>
+      left.flatMap((range) => [
+        ...part(range.startS, Math.min(range.endS, startS)),
+        ...part(Math.max(range.startS, endS), range.endS),
+      ]),
+    all,
+  ) as MediaRange[];
+}
+
+function part(startS: number, endS: number): MediaRange[] {
+  return endS - startS < leastS ? [] : [{ startS, endS }];
+}
+
+const titles: Readonly<Record<SkipCategory, string>> = {
+  sponsor: "Sponsor",
+  selfpromo: "Self-promotion",
+  interaction: "Interaction reminder",
+  intro: "Intro",
+  outro: "End cards",
+  preview: "Preview",
+  hook: "Hook",
+  filler: "Filler",
+  music_offtopic: "Not music",
+};
+
+/**
+ * Returns the chapters with one for each segment, named as yt-dlp does. A chapter that a segment interrupts goes on after it; what has
+ * no chapter gets `title`.
+ */
+export function withSegments(chapters: readonly Chapter[], segments: readonly SkipSegment[], title: string): Chapter[] {
+  const base = chapters.length === 0 ? [{ startS: 0, endS: Infinity, title }] : withEnds(chapters);
+  const left = base.flatMap((chapter) =>
+    withoutSegments([chapter], segments).map((range) => ({ ...range, title: chapter.title })),
+  );
+  const marked = segments.map(({ startS, endS, category }) => {
+    return { startS, endS, title: `[SponsorBlock]: ${titles[category]}` };
+  });
+  return [...left, ...marked].toSorted((a, b) => a.startS - b.startS);
+}
+
+/** A chapter without an end lasts until the next one. */
+function withEnds(chapters: readonly Chapter[]): Chapter[] {
+  return chapters.map((chapter, index) => {
+    const nextS = chapters[index + 1]?.startS ?? Infinity;
+    return { ...chapter, endS: Math.min(chapter.endS, nextS) };
+  });
+}

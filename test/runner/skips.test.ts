@@ -1,0 +1,153 @@
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect, onTestFinished, test } from "vitest";
+import type { DownloadJob } from "../../src/engines/engine.ts";
+import type { TaskOptions } from "../../src/model/task.ts";
+import { createHttpClient } from "../../src/net/http/http-client.ts";
+import { createSponsorBlock } from "../../src/resolvers/sponsor-block.ts";
+import { formatOf } from "../formats.ts";
+import { pageOf } from "./resolver.ts";
+import { createRunnerHarness } from "./harness.ts";
+import { createTestResolver } from "./resolver.ts";
+import { writeMedium } from "./engine.ts";
+
+const id = "dQw4w9WgXcQ";
+const prefix = createHash("sha256").update(id).digest("hex").slice(0, 4);
+const chapters = [
+  { start_time: 0, end_time: 50, title: "One" },
+  { start_time: 50, end_time: null, title: "Two" },
+];
+
+interface Segment {
+  category: string;
+  segment: number[];
+  [name: string]: unknown;
+}
+
+/** Starts a SponsorBlock service that has these segments; returns its URL and the URLs that it was asked for. */
+async function startSponsorBlock(answer: readonly Segment[] | number | string) {
+  const asked: string[] = [];
+  const server = createServer(({ url = "" }, response) => {
+    asked.push(url);
+    if (typeof answer === "number") response.writeHead(answer).end();
+    else if (typeof answer === "string") response.end(answer);
+    else {
+      const other = { videoID: "AnotherVideo", segments: [{ category: "sponsor", segment: [0, 100] }] };
+      response.end(JSON.stringify([other, { videoID: id, segments: answer }]));
+    }
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => void server.close());
+  const { port } = server.address() as AddressInfo;
+  return { url: `http://127.0.0.1:${port}/`, asked };
+}
+
+/** Runs a task with these options on a page of YouTube; returns the job that its engine got, and the task. */
+async function run(url: string, options: TaskOptions, extractor = "Youtube") {
+  const client = createHttpClient({ allowNetworks: "127.0.0.1/32", totalTimeoutMs: 5_000 });
+  onTestFinished(() => client.close());
+  const jobs: DownloadJob[] = [];
+  const about = { extractor, video_id: id, duration: 100, chapters, title: "Film" };
+  const { runner, add, until } = createRunnerHarness({
+    resolver: createTestResolver(async (page) => pageOf(page, { formats: [formatOf("one")], ...about })),
+    findSkips: createSponsorBlock(client, url),
+    downloads: async (job) => {
+      jobs.push(job);
+      return writeMedium(job);
+    },
+  });
+  const { id: taskId } = await add("https://www.youtube.com/watch?v=x", options);
+  runner.start();
+  const task = await until(taskId, ({ state }) => state === "succeeded" || state === "failed");
+  return { task, job: jobs[0] };
+}
+
+const segments = [
+  { category: "sponsor", segment: [10, 20.5], votes: 3, actionType: "skip", videoDuration: 100.4 },
+  { category: "sponsor", segment: [20, 30], votes: -2, actionType: "skip", videoDuration: 0 },
+  { category: "outro", segment: [95, 100] },
+  { category: "intro", segment: [0, 5] },
+  { category: "sponsor", segment: [40, 41], votes: -3 },
+  { category: "sponsor", segment: [42, 43], actionType: "mute" },
+  { category: "sponsor", segment: [44, 45], videoDuration: 90 },
+  { category: "sponsor", segment: [47, 46] },
+];
+
+test("segments of the categories are cut out, and only four digits of a hash are sent", async () => {
+  const { url, asked } = await startSponsorBlock(segments);
+  const { task, job } = await run(url, { skip: ["sponsor", "outro"] });
+  expect(job?.ranges).toEqual([
+    { startS: 0, endS: 10 },
+    { startS: 30, endS: 95 },
+  ]);
+  expect(task.file?.warnings).toEqual([]);
+  expect(asked.map((path) => path.split("?")[0])).toEqual([`/api/skipSegments/${prefix}`]);
+  expect(asked.join()).not.toContain(id);
+});
+
+test("ranges are what is wanted of the rest", async () => {
+  const { url } = await startSponsorBlock(segments);
+  const ranges = [
+    { start: 2, end: 12 },
+    { start: 15, end: 25 },
+    { start: 60, end: null },
+  ];
+  const { job } = await run(url, { skip: ["sponsor"], ranges });
+  expect(job?.ranges).toEqual([
+    { startS: 2, endS: 10 },
+    { startS: 60, endS: Infinity },
+  ]);
+});
+
+test("segments become chapters if that is asked for, and are written into files as published", async () => {
+  const { url } = await startSponsorBlock(segments);
+  const { job } = await run(url, { skip: ["sponsor"], skip_mode: "chapters" });
+  expect([job?.ranges, job?.embed]).toEqual([[], "all"]);
+  expect(job?.description.chapters.map(({ startS, title }) => [startS, title])).toEqual([
+    [0, "One"],
+    [10, "[SponsorBlock]: Sponsor"],
+    [20, "[SponsorBlock]: Sponsor"],
+    [30, "One"],
+    [50, "Two"],
+  ]);
+});
+
+test("nothing is cut of a video without segments, and of other sites, which are not asked for", async () => {
+  const { url, asked } = await startSponsorBlock(404);
+  const without = await run(url, { skip: ["sponsor"] });
+  expect([without.job?.ranges, without.task.file?.warnings]).toEqual([[], []]);
+  expect(asked).toHaveLength(1);
+  const other = await run(url, { skip: ["sponsor"] }, "Vimeo");
+  expect([other.job?.ranges, other.task.file?.warnings]).toEqual([[], []]);
+  expect(asked).toHaveLength(1);
+});
+
+test.each([
+  ["fails", 503],
+  ["sends no JSON", "<html>"],
+  ["sends something else", '{"segments":[]}'],
+])("nothing is cut, with a warning, if the service %s", async (_, answer) => {
+  const { url } = await startSponsorBlock(answer);
+  const { job, task } = await run(url, { skip: ["sponsor"] });
+  expect(job?.ranges).toEqual([]);
+  expect(task.file?.warnings?.map(({ code }) => code)).toEqual(["skip_unavailable"]);
+});
+
+test("nothing is cut, with a warning, if there is no such service", async () => {
+  const { task } = await run("", { skip: ["sponsor"] });
+  expect(task.file?.warnings).toEqual([
+    {
+      code: "skip_unavailable",
+      message: "nothing was left out, as SponsorBlock did not tell what: SPONSORBLOCK_URL is empty",
+    },
+  ]);
+});
+
+test("a video of which nothing is left fails", async () => {
+  const { url } = await startSponsorBlock([{ category: "sponsor", segment: [0, 1e9] }]);
+  const { task } = await run(url, { skip: ["sponsor"] });
+  expect(task.error).toMatchObject({ code: "format_unavailable" });
+});
