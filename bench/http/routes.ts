@@ -3,7 +3,8 @@ import type { PageInfo as PageInfoRecord } from "../../src/model/page-info.ts";
 import { PageInfo } from "../../src/model/page-info.ts";
 import type { Resolver } from "../../src/resolvers/resolver.ts";
 import { InfoQuerySchema } from "../../src/http/routes/info.ts";
-import { ListQuerySchema, NewTaskBody, NewTaskHeaders } from "../../src/http/routes/tasks.ts";
+import { NewTaskBody, NewTaskHeaders } from "../../src/http/routes/new-task.ts";
+import { ListQuerySchema } from "../../src/http/routes/tasks.ts";
 import { nullable } from "../../src/model/schema.ts";
 import { Task } from "../../src/model/task.ts";
 

@@ -11,6 +11,7 @@ import { Task } from "../model/task.ts";
 import { createThumbnails } from "../thumbnails/thumbnails.ts";
 import { requireAccess } from "./access/access.ts";
 import { type BaseAppOptions, createBaseApp } from "./base-app.ts";
+import { batchRoutes } from "./routes/batch.ts";
 import { registerDocs } from "./routes/docs.ts";
 import { refuseUnknownPaths } from "./server/error-handler.ts";
 import { refuseMistakenParameters } from "./server/mistaken-names.ts";
@@ -89,6 +90,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
     app.addSchema({ ...Task, $id: "Task" });
     await registerDocs(app);
     await app.register(taskRoutes, { store, guard });
+    await app.register(batchRoutes, { store, guard });
     await app.register(singleTaskRoutes, { store, files });
     await app.register(taskActionRoutes, { store });
     await app.register(fileRoutes, { store, files, onFileBytes: options.observer?.onFileBytes });

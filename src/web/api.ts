@@ -79,6 +79,33 @@ export function createTask(url: string, options: TaskOptions): Promise<Task> {
   return requestJson("tasks/", { method: "POST", body: { url, options } });
 }
 
+/** As many as the service takes in one request. */
+const maxBatch = 500;
+
+/** Creates tasks that download these pages; returns for each the task, or why there is none. */
+export async function createTasks(urls: readonly string[], options: TaskOptions): Promise<(Task | TaskFailure)[]> {
+  const made: (Task | TaskFailure)[] = [];
+  for (let at = 0; at < urls.length; at += maxBatch) {
+    const body = { urls: urls.slice(at, at + maxBatch), options };
+    const { results } = await requestJson<{ results: BatchItem[] }>("tasks/batch", { method: "POST", body });
+    made.push(...results.map(({ task, problem }) => task ?? failureIn(problem)));
+  }
+  return made;
+}
+
+interface BatchItem {
+  task?: Task;
+  problem?: RefusedUrl;
+}
+
+type RefusedUrl = Pick<TaskFailure, "code" | "retryable"> & { detail: string };
+
+function failureIn(
+  { code, retryable, detail }: RefusedUrl = { code: "internal", retryable: true, detail: "" },
+): TaskFailure {
+  return { code, retryable, message: detail };
+}
+
 /** Exchanges a key for the cookie of a session. */
 export async function startSession(key: string): Promise<void> {
   await requestJson("session", { method: "POST", body: { key } });

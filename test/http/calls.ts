@@ -1,5 +1,5 @@
 import { type AppResponse, accept, unavailable, broken, failing, withApp } from "./failing-app.ts";
-import { getInfo, pageUrl, postTask } from "./requests.ts";
+import { getInfo, pageUrl, postBatch, postTask } from "./requests.ts";
 
 /** For each documented response of these routes, a call that gets it. */
 export const calls: Record<string, () => Promise<AppResponse>> = {
@@ -22,6 +22,19 @@ export const calls: Record<string, () => Promise<AppResponse>> = {
       await postTask(app, { url: pageUrl }, { "idempotency-key": "k" });
       return postTask(app, { url: `${pageUrl}3` }, { "idempotency-key": "k" });
     }),
+  "post /tasks/batch 200": () => withApp({}, (app) => postBatch(app, { urls: [pageUrl, "nowhere"] })),
+  "post /tasks/batch 400": () => withApp({}, (app) => postBatch(app, { urls: [] })),
+  "post /tasks/batch 406": () => withApp({}, (app) => postBatch(app, { urls: [pageUrl] }, { accept })),
+  "post /tasks/batch 413": () => withApp({}, (app) => postBatch(app, { x: "x".repeat(1 << 20) })),
+  "post /tasks/batch 415": () => withApp({}, (app) => postBatch(app, "x", { "content-type": "text/plain" })),
+  "post /tasks/batch 422": () =>
+    withApp({}, async (app) => {
+      const headers = { "idempotency-key": "one" };
+      await postBatch(app, { urls: [pageUrl] }, headers);
+      return postBatch(app, { urls: [`${pageUrl}?other`] }, headers);
+    }),
+  "post /tasks/batch 500": () => withApp(broken, (app) => postBatch(app, { urls: [pageUrl] })),
+  "post /tasks/batch 503": () => withApp(unavailable, (app) => postBatch(app, { urls: [pageUrl] })),
   "post /tasks/ 500": () => withApp(broken, (app) => postTask(app, { url: pageUrl })),
   "post /tasks/ 503": () => withApp(unavailable, (app) => postTask(app, { url: pageUrl })),
   "get /tasks/{id} 200": () =>

@@ -106,6 +106,7 @@ describe("the OpenAPI document", () => {
       "get /info": ["cache-control"],
       "get /info/thumbnail": ["if-none-match"],
       "post /tasks/": ["idempotency-key"],
+      "post /tasks/batch": ["idempotency-key"],
       "get /tasks/events": ["last-event-id"],
       "get /tasks/{id}": ["if-match", "if-none-match"],
       "delete /tasks/{id}": ["if-match"],

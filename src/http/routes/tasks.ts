@@ -1,20 +1,16 @@
-import { createHash } from "node:crypto";
 import { Readable } from "node:stream";
 import { setImmediate } from "node:timers/promises";
 import type { FastifyReply } from "fastify";
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
 import { ServiceError } from "../../model/errors.ts";
-import type { AddressGuard } from "../../net/addresses/address-guard.ts";
 import { nullable, oneOf } from "../../model/schema.ts";
-import type { TaskStore } from "../../stores/store.ts";
-import { states, Task, TaskOptions } from "../../model/task.ts";
-import { newTask } from "../../feed/task-changes.ts";
+import { states, Task } from "../../model/task.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
 import { readJsonBodies } from "../server/json.ts";
 import { findMistakes } from "../server/mistaken-names.ts";
 import { ownerFilter, OwnerQuery } from "../access/ownership.ts";
-import { PageUrl, parsePageUrl } from "./page-url.ts";
+import { createTask, type NewTaskDeps, NewTaskBody, NewTaskHeaders, readOptions } from "./new-task.ts";
 import { problems } from "../responses/problem.ts";
 import { TaskRef } from "./task.ts";
 
@@ -31,25 +27,6 @@ export const ListQuerySchema = Type.Object({
   state: Type.Optional(oneOf(states, "only tasks in this state")),
   owner: OwnerQuery,
   cursor: Type.Optional(Type.String({ description: "the page to return, from `next`; opaque" })),
-});
-
-/** Of an option that is not known nothing would come. */
-const NewTaskOptions = Type.Object(TaskOptions.properties, {
-  title: "NewTaskOptions",
-  description: TaskOptions.description!,
-  additionalProperties: false,
-});
-
-export const NewTaskBody = Type.Object({ url: PageUrl, options: Type.Optional(NewTaskOptions) }, { title: "NewTask" });
-
-export const NewTaskHeaders = Type.Object({
-  "idempotency-key": Type.Optional(
-    Type.String({
-      minLength: 1,
-      maxLength: 255,
-      description: "valid for 24 hours: the same key and body get the same response, another body gets 422",
-    }),
-  ),
 });
 
 const listSchema = {
@@ -101,13 +78,7 @@ const ownPath = "../tasks/";
 
 const bodyNames = Object.keys(NewTaskBody.properties);
 
-interface TaskRoutesOptions {
-  store: TaskStore;
-  /** Tells which pages are refused at once. */
-  guard: AddressGuard;
-}
-
-export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (app, { store, guard }) => {
+export const taskRoutes: FastifyPluginAsyncTypebox<NewTaskDeps> = async (app, { store, guard }) => {
   app.addHook("onRequest", requireAcceptJson);
   readJsonBodies(app);
 
@@ -124,15 +95,9 @@ export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (a
   app.post("/tasks/", { schema: createSchema }, (request, reply) => {
     const mistakes = findMistakes(request.body, bodyNames, "body");
     if (mistakes !== undefined) throw mistakes;
-    const url = parsePageUrl(request.body.url, "body");
-    const blocked = guard.findHostProblem(url.hostname);
-    if (blocked !== undefined) throw blocked;
-    const options = inFixedOrder(request.body.options);
-    checkRanges(options);
-    const key = request.headers["idempotency-key"];
-    const idempotency = key === undefined ? undefined : { key, fingerprint: hash(url.href, options) };
-    const task = newTask(url.href, options, new Date(), request.caller?.name);
-    return store.create(task, idempotency).then((created) => {
+    const options = readOptions(request.body.options);
+    const wanted = { options, owner: request.caller?.name, idempotencyKey: request.headers["idempotency-key"] };
+    return createTask(request.body.url, wanted, { store, guard }).then((created) => {
       reply.code(201).header("location", `${ownPath}${created.id}`);
       return created;
     });
@@ -186,35 +151,4 @@ function parseCursor(cursor: string): number {
   throw new ServiceError("invalid_request", `/cursor in the query ${detail}`, {
     faults: [{ pointer: "/cursor", detail }],
   });
-}
-
-/** @throws ServiceError `invalid_request` unless each range ends after it starts, and the next one starts after that. */
-function checkRanges({ ranges = [] }: TaskOptions): void {
-  for (const [index, { start, end }] of ranges.entries()) {
-    const before = ranges[index - 1];
-    const pointer = `/options/ranges/${index}`;
-    if (end !== null && end <= start)
-      throw rangeFault(`${pointer}/end`, `must be more than "start", ${start}, got ${end}`);
-    if (before !== undefined && start < (before.end ?? Infinity)) {
-      const rule =
-        before.end === null ? "after a range without an end" : `before the end of the range before, ${before.end}`;
-      throw rangeFault(`${pointer}/start`, `must not be ${rule}, got ${start}`);
-    }
-  }
-}
-
-function rangeFault(pointer: string, detail: string): ServiceError {
-  return new ServiceError("invalid_request", `${pointer} in the body ${detail}`, { faults: [{ pointer, detail }] });
-}
-
-/** Returns the options in the order of their schema, so that equal ones have one fingerprint. */
-function inFixedOrder(given: TaskOptions = {}): TaskOptions {
-  const names = Object.keys(TaskOptions.properties) as (keyof TaskOptions)[];
-  return Object.fromEntries(names.filter((name) => Object.hasOwn(given, name)).map((name) => [name, given[name]]));
-}
-
-function hash(url: string, options: TaskOptions): string {
-  return createHash("sha256")
-    .update(JSON.stringify([url, options]))
-    .digest("base64url");
 }

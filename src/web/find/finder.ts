@@ -1,6 +1,6 @@
 import { type Signal, signal } from "@preact/signals";
 import type { Task, TaskFailure } from "../../model/task.ts";
-import { ApiError, createTask, readInfo } from "../api.ts";
+import { ApiError, createTask, createTasks, readInfo } from "../api.ts";
 import type { Finder, Finding } from "./finding.ts";
 
 /** @param onTask is called with each new task. */
@@ -94,15 +94,15 @@ function createDownloads({ finding, close }: Viewer, onTask: (task: Task) => voi
 
   const downloadAll: Finder["downloadAll"] = (urls, options, onDone) =>
     void run(async (shown) => {
+      const made = await createTasks(urls, options).catch((error: unknown) => urls.map(() => toFailure(error)));
       let count = 0;
-      for (const url of urls) {
-        try {
-          onTask(await createTask(url, options));
+      for (const [index, result] of made.entries()) {
+        const url = urls[index]!;
+        if ("id" in result) {
+          onTask(result);
           count++;
           onDone(url, undefined);
-        } catch (error) {
-          onDone(url, toFailure(error));
-        }
+        } else onDone(url, result);
       }
       if (count > 0) added.value = { text: `Added: ${count} of ${urls.length} videos` };
       if (count === urls.length && finding.peek() === shown) close();

@@ -1,0 +1,106 @@
+import { createHash } from "node:crypto";
+import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
+import { Type } from "@sinclair/typebox";
+import { ServiceError, statusOf } from "../../model/errors.ts";
+import type { Task } from "../../model/task.ts";
+import { requireAcceptJson } from "../responses/accept.ts";
+import { type Problem, problemOf, problems } from "../responses/problem.ts";
+import { readJsonBodies } from "../server/json.ts";
+import { findMistakes } from "../server/mistaken-names.ts";
+import { createTask, type NewTaskDeps, NewTaskHeaders, NewTaskOptions, readOptions } from "./new-task.ts";
+import { PageUrl } from "./page-url.ts";
+import { TaskRef } from "./task.ts";
+
+const maxUrls = 500;
+const maxBodyBytes = 1 << 20;
+
+const BatchBody = Type.Object(
+  {
+    urls: Type.Array(PageUrl, { minItems: 1, maxItems: maxUrls, description: "pages, each of which becomes a task" }),
+    options: Type.Optional(NewTaskOptions),
+  },
+  { title: "NewTasks" },
+);
+
+const BatchItem = Type.Object(
+  {
+    status: Type.Integer({ description: "201, or the HTTP status of the problem" }),
+    task: Type.Optional(TaskRef),
+    problem: Type.Optional(Type.Unsafe<Problem>(Type.Ref("Problem#", { description: "why there is no task" }))),
+  },
+  { title: "BatchItem" },
+);
+
+const BatchResult = Type.Object(
+  { results: Type.Array(BatchItem, { description: "one for each URL, in their order" }) },
+  { title: "BatchResult" },
+);
+
+const schema = {
+  operationId: "createTasks",
+  summary: "Create a task for each of up to 500 pages",
+  description:
+    "What was made is durably stored before the response is sent. A URL that is refused, by a limit of the key too, does not keep the others from becoming tasks.",
+  tags: ["tasks"],
+  headers: NewTaskHeaders,
+  body: BatchBody,
+  response: {
+    200: { ...BatchResult, description: "what became of each URL" },
+    ...problems(
+      "invalid_request",
+      "cross_site",
+      "not_acceptable",
+      "payload_too_large",
+      "unsupported_media_type",
+      "idempotency_mismatch",
+      "too_many_requests",
+      "internal",
+      "unavailable",
+    ),
+  },
+};
+
+const bodyNames = Object.keys(BatchBody.properties);
+
+export const batchRoutes: FastifyPluginAsyncTypebox<NewTaskDeps> = async (app, deps) => {
+  app.addHook("onRequest", requireAcceptJson);
+  readJsonBodies(app);
+
+  app.post("/tasks/batch", { schema, bodyLimit: maxBodyBytes }, async (request) => {
+    const mistakes = findMistakes(request.body, bodyNames, "body");
+    if (mistakes !== undefined) throw mistakes;
+    const { urls } = request.body;
+    const options = readOptions(request.body.options);
+    const key = request.headers["idempotency-key"];
+    // All at once: a store writes together what arrives together.
+    const made = urls.map((url, index) => {
+      const idempotencyKey = key === undefined ? undefined : keyOfUrl(key, index);
+      return createTask(url, { options, owner: request.caller?.name, idempotencyKey }, deps);
+    });
+    return { results: toResults(await Promise.allSettled(made)) };
+  });
+};
+
+/** Returns the key of the URL at `index`, so that a request that is sent again makes what it has not made yet. */
+function keyOfUrl(key: string, index: number): string {
+  return `batch ${createHash("sha256").update(key).digest("base64url")} ${index}`;
+}
+
+/** Errors that say something of the request or the service rather than of a URL. */
+const common = new Set<string>(["idempotency_mismatch", "internal"]);
+
+/**
+ * @throws the error of a URL that is none of the URL's own: another request had its key; nothing could be stored
+ */
+function toResults(made: readonly PromiseSettledResult<Task>[]) {
+  const errors = made.flatMap((result) => (result.status === "rejected" ? [result.reason as unknown] : []));
+  const fault = errors.find((error) => !(error instanceof ServiceError) || common.has(error.code));
+  if (fault !== undefined) throw fault;
+  const isAway = errors.every((error) => error instanceof ServiceError && error.code === "unavailable");
+  if (errors.length === made.length && isAway) throw errors[0];
+  return made.map((result) => {
+    if (result.status === "fulfilled") return { status: 201, task: result.value };
+    const error = result.reason as ServiceError;
+    return { status: statusOf(error), problem: problemOf(error) };
+  });
+}

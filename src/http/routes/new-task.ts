@@ -1,0 +1,100 @@
+import { createHash } from "node:crypto";
+import { Type } from "@sinclair/typebox";
+import { newTask } from "../../feed/task-changes.ts";
+import { ServiceError } from "../../model/errors.ts";
+import { type Task, TaskOptions } from "../../model/task.ts";
+import type { AddressGuard } from "../../net/addresses/address-guard.ts";
+import type { TaskStore } from "../../stores/store.ts";
+import { parsePageUrl, PageUrl } from "./page-url.ts";
+
+/** Of an option that is not known nothing would come. */
+export const NewTaskOptions = Type.Object(TaskOptions.properties, {
+  title: "NewTaskOptions",
+  description: TaskOptions.description!,
+  additionalProperties: false,
+});
+
+export const NewTaskBody = Type.Object({ url: PageUrl, options: Type.Optional(NewTaskOptions) }, { title: "NewTask" });
+
+export const NewTaskHeaders = Type.Object({
+  "idempotency-key": Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 255,
+      description: "valid for 24 hours: the same key and body get the same response, another body gets 422",
+    }),
+  ),
+});
+
+/** What tasks are made with. */
+export interface NewTaskDeps {
+  store: TaskStore;
+  /** Tells which pages are refused at once. */
+  guard: AddressGuard;
+}
+
+/** What a request wants of its tasks. */
+export interface NewTaskRequest {
+  options: TaskOptions;
+  owner: string | undefined;
+  /** Of the request and, if it makes several tasks, of the task among them. */
+  idempotencyKey: string | undefined;
+}
+
+/**
+ * Stores a task for the page at `address`; see `TaskStore.create`.
+ *
+ * @throws ServiceError `invalid_url`, `address_blocked`; of the store
+ */
+export async function createTask(
+  address: string,
+  { options, owner, idempotencyKey: key }: NewTaskRequest,
+  { store, guard }: NewTaskDeps,
+): Promise<Task> {
+  const url = parsePageUrl(address, "body");
+  const blocked = guard.findHostProblem(url.hostname);
+  if (blocked !== undefined) throw blocked;
+  const idempotency = key === undefined ? undefined : { key, fingerprint: hash(url.href, options) };
+  return store.create(newTask(url.href, options, new Date(), owner), idempotency);
+}
+
+/**
+ * Returns the options in the order of their schema, so that equal ones have one fingerprint.
+ *
+ * @throws ServiceError `invalid_request` for ranges that are not in order and apart
+ */
+export function readOptions(given: TaskOptions | undefined): TaskOptions {
+  const options = inFixedOrder(given);
+  checkRanges(options);
+  return options;
+}
+
+/** @throws ServiceError `invalid_request` unless each range ends after it starts, and the next one starts after that. */
+function checkRanges({ ranges = [] }: TaskOptions): void {
+  for (const [index, { start, end }] of ranges.entries()) {
+    const before = ranges[index - 1];
+    const pointer = `/options/ranges/${index}`;
+    if (end !== null && end <= start)
+      throw rangeFault(`${pointer}/end`, `must be more than "start", ${start}, got ${end}`);
+    if (before !== undefined && start < (before.end ?? Infinity)) {
+      const rule =
+        before.end === null ? "after a range without an end" : `before the end of the range before, ${before.end}`;
+      throw rangeFault(`${pointer}/start`, `must not be ${rule}, got ${start}`);
+    }
+  }
+}
+
+function rangeFault(pointer: string, detail: string): ServiceError {
+  return new ServiceError("invalid_request", `${pointer} in the body ${detail}`, { faults: [{ pointer, detail }] });
+}
+
+function inFixedOrder(given: TaskOptions = {}): TaskOptions {
+  const names = Object.keys(TaskOptions.properties) as (keyof TaskOptions)[];
+  return Object.fromEntries(names.filter((name) => Object.hasOwn(given, name)).map((name) => [name, given[name]]));
+}
+
+function hash(url: string, options: TaskOptions): string {
+  return createHash("sha256")
+    .update(JSON.stringify([url, options]))
+    .digest("base64url");
+}

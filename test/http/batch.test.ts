@@ -1,0 +1,77 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { App } from "../../src/http/app.ts";
+import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { buildApp } from "./app.ts";
+import { pageUrl, postBatch, postTask } from "./requests.ts";
+
+let app: App;
+beforeEach(async () => {
+  app = await buildApp();
+});
+afterEach(() => app.close());
+
+const urlsOf = (count: number) => Array.from({ length: count }, (_, n) => `${pageUrl}?n=${n}`);
+const list = async () => (await app.inject("/tasks/?limit=200")).json().tasks;
+
+describe("POST /tasks/batch", () => {
+  it("makes a task for each URL, in their order, with the options", async () => {
+    const response = await postBatch(app, { urls: urlsOf(3), options: { max_height: 720 } });
+    expect(response.statusCode).toBe(200);
+    const { results } = response.json();
+    expect(results).toMatchObject(
+      urlsOf(3).map((url) => ({ status: 201, task: { url, state: "queued", options: { max_height: 720 } } })),
+    );
+    const ids = (tasks: { id: string }[]) => tasks.map(({ id }) => id);
+    expect(ids(await list())).toEqual(ids(results.map(({ task }: { task: { id: string } }) => task)).toReversed());
+  });
+
+  it("tells of each URL that is refused, and makes the others", async () => {
+    const urls = [`${pageUrl}?1`, "nowhere", "http://127.0.0.1/secret", `${pageUrl}?2`];
+    const { results } = (await postBatch(app, { urls })).json();
+    expect(results.map(({ status }: { status: number }) => status)).toEqual([201, 400, 422, 201]);
+    expect(results[1].problem).toMatchObject({ code: "invalid_url", status: 400, retryable: false });
+    expect(results[2].problem).toMatchObject({ code: "address_blocked", status: 422 });
+    expect(results[1]).not.toHaveProperty("task");
+    expect(results[0]).not.toHaveProperty("problem");
+    expect(await list()).toHaveLength(2);
+  });
+
+  it("takes 500 URLs, and none of 501", async () => {
+    const response = await postBatch(app, { urls: urlsOf(500) });
+    expect(response.json().results).toHaveLength(500);
+    const refused = await postBatch(app, { urls: urlsOf(501) });
+    expect([refused.statusCode, refused.json().code]).toEqual([400, "invalid_request"]);
+  });
+
+  it("makes nothing twice with an idempotency key, and what it has not made yet", async () => {
+    const headers = { "idempotency-key": "a" };
+    const first = (await postBatch(app, { urls: urlsOf(3) }, headers)).json();
+    const second = (await postBatch(app, { urls: urlsOf(3) }, headers)).json();
+    expect(second).toEqual(first);
+    const longer = await postBatch(app, { urls: urlsOf(4) }, headers);
+    expect(longer.json().results.slice(0, 3)).toEqual(first.results);
+    expect(await list()).toHaveLength(4);
+    const other = await postBatch(app, { urls: [`${pageUrl}?other`] }, headers);
+    expect([other.statusCode, other.json().code]).toEqual([422, "idempotency_mismatch"]);
+    expect((await postTask(app, { url: pageUrl }, headers)).statusCode).toBe(201);
+  });
+
+  it("refuses options and members as POST /tasks/ does", async () => {
+    const ranges = [{ start: 2, end: 1 }];
+    for (const body of [{ urls: [pageUrl], options: { ranges } }, { urls: [pageUrl], option: {} }, { urls: pageUrl }]) {
+      expect((await postBatch(app, body)).json().code).toBe("invalid_request");
+    }
+    expect(await list()).toEqual([]);
+  });
+});
+
+it("POST /tasks/batch makes as many tasks as the queue takes", async () => {
+  const full = await buildApp({ store: createMemoryStore({ maxQueued: 2 }) });
+  try {
+    const { results } = (await postBatch(full, { urls: urlsOf(3) })).json();
+    expect(results.map(({ status }: { status: number }) => status)).toEqual([201, 201, 503]);
+    expect((await postBatch(full, { urls: urlsOf(3) })).statusCode).toBe(503);
+  } finally {
+    await full.close();
+  }
+});
