@@ -13,6 +13,7 @@ import { requireAccess } from "./access/access.ts";
 import { type BaseAppOptions, createBaseApp } from "./base-app.ts";
 import { batchRoutes } from "./routes/batch.ts";
 import { registerDocs } from "./routes/docs.ts";
+import { createTaskWaits } from "./responses/prefer-wait.ts";
 import { refuseUnknownPaths } from "./server/error-handler.ts";
 import { refuseMistakenParameters } from "./server/mistaken-names.ts";
 import { registerMethods } from "./access/methods.ts";
@@ -89,9 +90,10 @@ export async function buildApp(options: AppOptions): Promise<App> {
   return serveOnly(app, "; see /docs", async () => {
     app.addSchema({ ...Task, $id: "Task" });
     await registerDocs(app);
-    await app.register(taskRoutes, { store, guard });
+    const waits = createTaskWaits(app, store);
+    await app.register(taskRoutes, { store, guard, waits });
     await app.register(batchRoutes, { store, guard });
-    await app.register(singleTaskRoutes, { store, files });
+    await app.register(singleTaskRoutes, { store, files, waits });
     await app.register(taskActionRoutes, { store });
     await app.register(fileRoutes, { store, files, onFileBytes: options.observer?.onFileBytes });
     const maxStreams = options.maxEventStreams ?? 1_000;

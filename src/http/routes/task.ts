@@ -1,13 +1,14 @@
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
 import type { FileStore } from "../../files/files.ts";
-import { DamagedTaskError } from "../../stores/rules.ts";
+import { DamagedTaskError, taskNotFoundError } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import type { Task } from "../../model/task.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
 import { assertIfMatch, ConditionHeaders, etagOf, findMatch } from "../responses/etag.ts";
 import { noContent, redirectTo } from "../responses/empty.ts";
 import { assertVisible, requireTask } from "../access/ownership.ts";
+import { PreferHeaders, type TaskWaits } from "../responses/prefer-wait.ts";
 import { problems } from "../responses/problem.ts";
 
 /** A reference to the schema `Task` among the OpenAPI document's components. */
@@ -29,9 +30,9 @@ const getSchema = {
   description: "Send the `ETag` as `If-None-Match` to get 304 if the task is unchanged.",
   tags: ["tasks"],
   params: TaskParams,
-  headers: Type.Pick(ConditionHeaders, ["if-match", "if-none-match"]),
+  headers: Type.Composite([Type.Pick(ConditionHeaders, ["if-match", "if-none-match"]), PreferHeaders]),
   response: {
-    200: { ...TaskRef, headers: { etag: { type: "string" } } },
+    200: { ...TaskRef, headers: { etag: { type: "string" }, "preference-applied": { type: "string" } } },
     304: noContent("the task still has the `ETag` of `If-None-Match`"),
     ...problems(...taskErrors, "not_acceptable", "precondition_failed"),
   },
@@ -50,11 +51,16 @@ const deleteSchema = {
   },
 };
 
-export const singleTaskRoutes: FastifyPluginAsyncTypebox<SingleTaskRoutesOptions> = async (app, { store, files }) => {
+export const singleTaskRoutes: FastifyPluginAsyncTypebox<SingleTaskRoutesOptions & { waits: TaskWaits }> = async (
+  app,
+  { store, files, waits },
+) => {
   app.addHook("onRequest", requireAcceptJson);
 
   app.get("/tasks/:id", { schema: getSchema }, async (request, reply) => {
-    const task = await requireTask(store, request);
+    const { id } = request.params;
+    const task = await waits.wait(id, request.headers, reply, () => requireTask(store, request));
+    if (task === undefined) throw taskNotFoundError(id);
     const etag = etagOf(task);
     assertIfMatch(request.headers["if-match"], etag);
     const match = findMatch(request.headers["if-none-match"], etag);

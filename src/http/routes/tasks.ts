@@ -11,6 +11,7 @@ import { readJsonBodies } from "../server/json.ts";
 import { findMistakes } from "../server/mistaken-names.ts";
 import { ownerFilter, OwnerQuery } from "../access/ownership.ts";
 import { createTask, type NewTaskDeps, NewTaskBody, NewTaskHeaders, readOptions } from "./new-task.ts";
+import { PreferHeaders, type TaskWaits } from "../responses/prefer-wait.ts";
 import { problems } from "../responses/problem.ts";
 import { TaskRef } from "./task.ts";
 
@@ -49,12 +50,15 @@ const createSchema = {
   summary: "Create a task that downloads the video of a page",
   description: "The task is durably stored before the response is sent.",
   tags: ["tasks"],
-  headers: NewTaskHeaders,
+  headers: Type.Composite([NewTaskHeaders, PreferHeaders]),
   body: NewTaskBody,
   response: {
     201: {
       ...TaskRef,
-      headers: { location: { type: "string", description: "URL of the task, relative to that of the request" } },
+      headers: {
+        location: { type: "string", description: "URL of the task, relative to that of the request" },
+        "preference-applied": { type: "string" },
+      },
     },
     ...problems(
       "invalid_request",
@@ -78,7 +82,11 @@ const ownPath = "../tasks/";
 
 const bodyNames = Object.keys(NewTaskBody.properties);
 
-export const taskRoutes: FastifyPluginAsyncTypebox<NewTaskDeps> = async (app, { store, guard }) => {
+interface TaskRoutesOptions extends NewTaskDeps {
+  waits: TaskWaits;
+}
+
+export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (app, { store, guard, waits }) => {
   app.addHook("onRequest", requireAcceptJson);
   readJsonBodies(app);
 
@@ -98,8 +106,12 @@ export const taskRoutes: FastifyPluginAsyncTypebox<NewTaskDeps> = async (app, { 
     const options = readOptions(request.body.options);
     const wanted = { options, owner: request.caller?.name, idempotencyKey: request.headers["idempotency-key"] };
     return createTask(request.body.url, wanted, { store, guard }).then((created) => {
-      reply.code(201).header("location", `${ownPath}${created.id}`);
-      return created;
+      const { id } = created;
+      reply.code(201).header("location", `${ownPath}${id}`);
+      if (request.headers.prefer === undefined) return created;
+      return waits
+        .wait(id, request.headers, reply, async () => (await store.get(id)) ?? created)
+        .then((task) => task ?? created);
     });
   });
 };

@@ -1,0 +1,151 @@
+import { request } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { App } from "../../src/http/app.ts";
+import { parseWait } from "../../src/http/responses/prefer-wait.ts";
+import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createTaskEvents } from "../../src/feed/task-events.ts";
+import type { TaskStore } from "../../src/stores/store.ts";
+import { buildApp } from "./app.ts";
+import { pageUrl, postTask } from "./requests.ts";
+
+let store: TaskStore;
+let app: App;
+/** Listeners to the events of the store. */
+let listening = 0;
+
+beforeEach(async () => {
+  const events = createTaskEvents();
+  store = createMemoryStore({
+    events: {
+      ...events,
+      get lastId() {
+        return events.lastId;
+      },
+      subscribe(listener) {
+        listening += 1;
+        return events.subscribe(listener);
+      },
+    },
+  });
+  app = await buildApp({ store });
+});
+afterEach(() => app.close());
+
+const get = (id: string, prefer: string, headers = {}) =>
+  app.inject({ url: `/tasks/${id}`, headers: { prefer, ...headers } });
+const add = async () => (await postTask(app, { url: pageUrl })).json();
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+describe("Prefer: wait", () => {
+  it("lets GET respond once the task has ended", async () => {
+    const { id } = await add();
+    const response = get(id, "wait=30");
+    await turn();
+    await store.claim({ leaseMs: 60_000 });
+    await store.update(id, { state: "queued" });
+    const early = await Promise.race([response, turn()]);
+    expect(early).toBeUndefined();
+    await store.update(id, { state: "canceled" });
+    const { headers, statusCode, json } = await response;
+    expect([statusCode, json().state]).toEqual([200, "canceled"]);
+    expect(headers["preference-applied"]).toBe("wait=30");
+  });
+
+  it("lets POST respond once the task has ended, also when it is sent again", async () => {
+    const headers = { prefer: "wait=30", "idempotency-key": "a" };
+    const created = new Promise((resolve) => store.events.subscribe(resolve));
+    const first = postTask(app, { url: pageUrl }, headers);
+    await created;
+    const [task] = (await store.list({ limit: 1 })).tasks;
+    const again = postTask(app, { url: pageUrl }, headers);
+    await turn();
+    await store.update(task!.id, { state: "canceled" });
+    for (const response of [await first, await again, await postTask(app, { url: pageUrl }, headers)]) {
+      expect([response.statusCode, response.json().id, response.json().state]).toEqual([201, task!.id, "canceled"]);
+      expect(response.headers["preference-applied"]).toBe("wait=30");
+      expect(response.headers.location).toBe(`../tasks/${task!.id}`);
+    }
+  });
+
+  it("ends after its time, with the state then", async () => {
+    const { id } = await add();
+    const { headers, statusCode, json } = await get(id, "wait=0");
+    expect([statusCode, json().state, headers["preference-applied"]]).toEqual([200, "queued", "wait=0"]);
+  });
+
+  it("compares If-None-Match after the wait", async () => {
+    const { id } = await add();
+    const { etag } = (await app.inject(`/tasks/${id}`)).headers;
+    const response = get(id, "wait=30", { "if-none-match": etag });
+    await turn();
+    await store.update(id, { state: "canceled" });
+    expect((await response).statusCode).toBe(200);
+  });
+
+  it("responds with 404 if the task is deleted meanwhile, or does not exist", async () => {
+    const { id } = await add();
+    const response = get(id, "wait=30");
+    await turn();
+    await store.delete(id);
+    expect((await response).statusCode).toBe(404);
+    expect((await get("x", "wait=30")).statusCode).toBe(404);
+  });
+
+  it("does not hold up the end of the service", async () => {
+    const { id } = await add();
+    const response = get(id, "wait=30");
+    await turn();
+    await app.close();
+    expect((await response).json().state).toBe("queued");
+  });
+
+  it("listens to the store once, however many wait, and forgets those that go away", async () => {
+    const before = listening;
+    const { id } = await add();
+    await app.listen({ host: "127.0.0.1", port: 0 });
+    const { port } = app.server.address() as AddressInfo;
+    const clients = Array.from({ length: 20 }, () => {
+      const client = request({ port, path: `/tasks/${id}`, headers: { prefer: "wait=60" } });
+      client.on("error", () => {});
+      client.end();
+      return client;
+    });
+    const [kept] = clients;
+    const answered = new Promise<number | undefined>((resolve) => {
+      kept!.on("response", (response) => {
+        response.resume();
+        resolve(response.statusCode);
+      });
+    });
+    await Promise.all(clients.map((client) => new Promise((resolve) => client.on("finish", resolve))));
+    for (const client of clients.slice(1)) client.destroy();
+    await turn();
+    await store.update(id, { state: "canceled" });
+    expect(await answered).toBe(200);
+    expect(listening).toBe(before);
+  });
+
+  it.each([
+    [undefined, null],
+    ["", null],
+    ["wait=10", 10],
+    ["WAIT = 10", 10],
+    ['wait="7"', 7],
+    ["wait=61", 60],
+    ["wait=999999999", 60],
+    ["wait=0", 0],
+    ["respond-async, wait=5", 5],
+    ["wait=5; foo=bar, wait=6", 5],
+    ["wait", null],
+    ["wait=", null],
+    ["wait=-1", null],
+    ["wait=1.5", null],
+    ["wait=x, wait=5", null],
+    ['foo="a, wait=5"', null],
+    ["foo; wait=5", null],
+    ["await=5", null],
+  ])("reads %j", (prefer, seconds) => {
+    expect(parseWait(prefer)).toBe(seconds);
+  });
+});
