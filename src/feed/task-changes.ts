@@ -7,8 +7,11 @@ export type TaskChange = Partial<
   Pick<Task, "state" | "attempts" | "progress" | "info" | "file" | "files" | "error" | "retry_at" | "finish_requested">
 >;
 
-/** Returns a queued task with a new id, not stored yet; `owner` is the name of the key that creates it. */
-export function newTask(url: string, options: TaskOptions, now: Date, owner?: string): Task {
+/**
+ * Returns a queued task with a new id, not stored yet; `owner` is the name of the key that creates it, `traceparent` that of
+ * the request.
+ */
+export function newTask(url: string, options: TaskOptions, now: Date, owner?: string, traceparent?: string): Task {
   const created_at = now.toISOString();
   return {
     id: randomUUIDv7(),
@@ -26,6 +29,7 @@ export function newTask(url: string, options: TaskOptions, now: Date, owner?: st
     removed_at: null,
     error: null,
     ...(owner !== undefined && { owner }),
+    ...(traceparent !== undefined && { traceparent }),
   };
 }
 

@@ -211,6 +211,9 @@ export const Task = Type.Object(
     owner: Type.Optional(
       Type.String({ description: "name of the key that created it; absent: it was made without one" }),
     ),
+    traceparent: Type.Optional(
+      Type.String({ description: "W3C Trace Context of the request that created it; absent: it had none" }),
+    ),
     retry_at: Type.Optional(time("when it runs again by itself, if it waits for that after a failure")),
     finish_requested: Type.Optional(Type.Boolean({ description: "its recording is to end with what there is" })),
   },

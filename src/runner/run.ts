@@ -2,6 +2,7 @@ import type { BaseLogger } from "pino";
 import { ServiceError } from "../model/errors.ts";
 import type { Claim } from "../stores/store.ts";
 import type { Task } from "../model/task.ts";
+import { traceIdOf } from "../model/trace-context.ts";
 import { decideRetry, type RetryRules } from "./retry-decision.ts";
 import { Interruption, type TaskLease } from "./task-lease.ts";
 import { removeUnneededFiles } from "./file-cleanup.ts";
@@ -56,7 +57,9 @@ export async function runTask(run: TaskRun, deps: RunDeps): Promise<void> {
   const { task, stalledCount } = claim;
   const { logger, observer, runTimeoutMs } = deps;
   const sinceMs = performance.now();
-  const about = { task: task.id, host, attempt: task.attempts };
+  const { traceparent } = task;
+  const trace = traceparent !== undefined && { trace_id: traceIdOf(traceparent) };
+  const about = { task: task.id, host, attempt: task.attempts, ...trace };
   const progress = createProgressReport({
     bytesBefore: task.progress?.downloaded_bytes ?? 0,
     save: (saved, madeProgress) => taskLease.update({ progress: saved }, madeProgress ? { stalledCount: 0 } : {}),

@@ -1,6 +1,8 @@
 import type { BaseLogger } from "pino";
 import { Webhook } from "standardwebhooks";
 import { ServiceError } from "../model/errors.ts";
+import type { Task } from "../model/task.ts";
+import { nextTraceparent, parseTraceparent } from "../model/trace-context.ts";
 import type { PostClient, PostResponse } from "../net/http/post-client.ts";
 import { parseRetryAfter } from "../net/upstream-error.ts";
 import type { Outbox, OutboxMessage } from "../stores/outbox.ts";
@@ -93,6 +95,7 @@ async function send(
     "webhook-id": id,
     "webhook-timestamp": String(Math.floor(at.getTime() / 1_000)),
     "webhook-signature": new Webhook(endpoint.secret).sign(id, at, body),
+    ...traceOf(body),
   };
   try {
     return attemptOf(await client.post(new URL(endpoint.url), { headers, body, signal }), now());
@@ -101,6 +104,13 @@ async function send(
     const code = error instanceof ServiceError ? error.code : "internal";
     return { outcome: { kind: "unavailable", retryAfterS: undefined }, failure: { code } };
   }
+}
+
+/** Returns the header field that continues the trace in which a task was created. */
+function traceOf(body: string): { traceparent?: string } {
+  const { data } = JSON.parse(body) as { data?: Pick<Task, "traceparent"> };
+  const traceparent = parseTraceparent(data?.traceparent);
+  return traceparent === undefined ? {} : { traceparent: nextTraceparent(traceparent) };
 }
 
 function attemptOf({ status, headers }: PostResponse, at: Date): Attempt {

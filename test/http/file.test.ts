@@ -110,6 +110,7 @@ describe("GET /tasks/{id}/file", () => {
       "content-type": "video/mp4",
       "content-length": "10",
       "accept-ranges": "bytes",
+      "repr-digest": "sha-256=:hNiYd/DUBB77a/kaFvAkjy/Vc+avBcGflr7bn4gveII=:",
       etag,
       "content-disposition": `attachment; filename="A film.mp4"; filename*=UTF-8''A%20film.mp4`,
     });

@@ -105,8 +105,8 @@ describe("the OpenAPI document", () => {
     expect(Object.fromEntries(named.filter(([, fields]) => fields.length > 0))).toEqual({
       "get /info": ["cache-control"],
       "get /info/thumbnail": ["if-none-match"],
-      "post /tasks/": ["idempotency-key", "prefer"],
-      "post /tasks/batch": ["idempotency-key"],
+      "post /tasks/": ["traceparent", "idempotency-key", "prefer"],
+      "post /tasks/batch": ["traceparent", "idempotency-key"],
       "get /tasks/events": ["last-event-id"],
       "get /tasks/{id}": ["if-match", "if-none-match", "prefer"],
       "delete /tasks/{id}": ["if-match"],

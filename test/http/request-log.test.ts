@@ -50,6 +50,21 @@ test.each([
   });
 });
 
+test("the line has the id of the trace of the request, unless that is invalid", async () => {
+  const { app, lines, anna } = await start();
+  const trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+  const valid = `00-${trace}-00f067aa0ba902b7-01`;
+  for (const traceparent of [
+    valid,
+    `${valid}-more`,
+    valid.toUpperCase(),
+    `00-${"0".repeat(32)}-00f067aa0ba902b7-01`,
+    "x",
+  ])
+    await app.inject({ url: "/tasks/", headers: { ...anna.headers, traceparent } });
+  expect(lines.map(({ trace_id }) => trace_id)).toEqual([trace, undefined, undefined, undefined, undefined]);
+});
+
 test("the line has the name of the key, also of one that may not do this; of a wrong key nothing", async () => {
   const { app, lines, anna, root } = await start();
   const remoteAddress = "192.0.2.7";

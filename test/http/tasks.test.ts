@@ -45,6 +45,16 @@ describe("POST /tasks/", () => {
     });
   });
 
+  it("keeps the trace context of the request, and ignores an invalid one", async () => {
+    const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    const create = async (value: string) =>
+      (await postTask(app, { url: pageUrl }, { traceparent: value })).json().traceparent;
+    expect(await create(traceparent)).toBe(traceparent);
+    expect(await create(`cc${traceparent.slice(2)}-what-comes`)).toBe(traceparent);
+    expect(await create(traceparent.slice(0, -1))).toBeUndefined();
+    expect(await create(`ff${traceparent.slice(2)}`)).toBeUndefined();
+  });
+
   it("stores ranges that are in order and apart", async () => {
     const ranges = [
       { start: 0, end: 1.5 },

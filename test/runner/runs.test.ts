@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { createStubResolver } from "../../src/resolvers/stub.ts";
+import { newTask } from "../../src/feed/task-changes.ts";
 import { times } from "../contracts/task-store/harness.ts";
 import { neverEnd, writeMedium } from "./engine.ts";
 import { formatOf } from "../formats.ts";
@@ -212,6 +213,17 @@ test("a resolver without formats fails the task with no_media", async () => {
   expect(error).toMatchObject({ code: "no_media", retryable: false });
   expect(error?.message).toContain("resolver stub");
   expect(attempts).toBe(1);
+});
+
+test("the log lines of a run have the trace in which its task was created", async () => {
+  const { runner, store, until, log } = createRunnerHarness();
+  const trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+  const traceparent = `00-${trace}-00f067aa0ba902b7-01`;
+  const task = newTask("https://video.example.com/watch", {}, new Date(), undefined, traceparent);
+  await store.create(task);
+  runner.start();
+  await until(task.id, "succeeded");
+  await vi.waitFor(() => expect(log.map(({ trace_id }) => trace_id)).toEqual([trace, trace]));
 });
 
 test("start and end of a run are one log line each, with task, host, attempt, bytes, time and code", async () => {

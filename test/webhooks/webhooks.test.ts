@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { newTask } from "../../src/feed/task-changes.ts";
 import { accessKeyOf, newSecret } from "../../src/keys/secrets.ts";
 import { delivered, disabled, openWebhooks, refused, startReceiver, unavailable } from "./harness.ts";
 import { accept, answer, type Respond } from "./receiver.ts";
@@ -24,6 +25,18 @@ describe("a webhook", () => {
       expect(receiver.forged).toBe(0);
     },
   );
+
+  test("gets the trace in which the task was created, with another parent", async () => {
+    const { receiver, store } = await openWebhooks();
+    const trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+    const traceparent = `00-${trace}-00f067aa0ba902b7-01`;
+    const { id } = await store.create(newTask("https://video.example.com/", {}, new Date(), undefined, traceparent));
+    await store.update(id, { state: "canceled" });
+    const [message] = await receiver.until(1);
+    const sent = String(message?.request.headers["traceparent"]);
+    expect(sent).toMatch(new RegExp(`^00-${trace}-[0-9a-f]{16}-01$`));
+    expect(sent).not.toBe(traceparent);
+  });
 
   test("of a key gets the messages of its own tasks, signed with its own secret", async () => {
     const { receiver, store, end, logged } = await openWebhooks();

@@ -71,11 +71,11 @@ export const batchRoutes: FastifyPluginAsyncTypebox<NewTaskDeps> = async (app, d
     if (mistakes !== undefined) throw mistakes;
     const { urls } = request.body;
     const options = readOptions(request.body.options);
-    const key = request.headers["idempotency-key"];
+    const { "idempotency-key": key, traceparent } = request.headers;
     // All at once: a store writes together what arrives together.
     const made = urls.map((url, index) => {
       const idempotencyKey = key === undefined ? undefined : keyOfUrl(key, index);
-      return createTask(url, { options, owner: request.caller?.name, idempotencyKey }, deps);
+      return createTask(url, { options, owner: request.caller?.name, traceparent, idempotencyKey }, deps);
     });
     return { results: toResults(await Promise.allSettled(made)) };
   });

@@ -21,6 +21,7 @@ const anyFile = { ...media, "text/vtt": bytes, "application/x-subrip": bytes, "i
 const fileHeaders = {
   etag: { type: "string", description: "strong validator: the file's SHA-256" },
   "accept-ranges": { type: "string", enum: ["bytes"] },
+  "repr-digest": { type: "string", description: "SHA-256 of the whole file (RFC 9530)" },
   "content-disposition": { type: "string", description: "`attachment` with the file name" },
 };
 
@@ -235,6 +236,7 @@ function setFileHeaders(reply: FastifyReply, file: ServedFile, size: number): Fa
     "content-length": size,
     "content-disposition": attachment(file.name),
     "accept-ranges": "bytes",
+    "repr-digest": `sha-256=:${Buffer.from(file.sha256, "hex").toString("base64")}:`,
     ...cacheHeaders(file),
     "content-security-policy": "default-src 'none'; sandbox",
   });

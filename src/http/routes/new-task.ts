@@ -3,6 +3,7 @@ import { Type } from "@sinclair/typebox";
 import { newTask } from "../../feed/task-changes.ts";
 import { ServiceError } from "../../model/errors.ts";
 import { type Task, TaskOptions } from "../../model/task.ts";
+import { parseTraceparent } from "../../model/trace-context.ts";
 import type { AddressGuard } from "../../net/addresses/address-guard.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import { parsePageUrl, PageUrl } from "./page-url.ts";
@@ -17,6 +18,9 @@ export const NewTaskOptions = Type.Object(TaskOptions.properties, {
 export const NewTaskBody = Type.Object({ url: PageUrl, options: Type.Optional(NewTaskOptions) }, { title: "NewTask" });
 
 export const NewTaskHeaders = Type.Object({
+  traceparent: Type.Optional(
+    Type.String({ description: "W3C Trace Context: goes into the log of the run, and on to webhooks" }),
+  ),
   "idempotency-key": Type.Optional(
     Type.String({
       minLength: 1,
@@ -37,6 +41,8 @@ export interface NewTaskDeps {
 export interface NewTaskRequest {
   options: TaskOptions;
   owner: string | undefined;
+  /** Header field of the request; an invalid one is ignored. */
+  traceparent: string | undefined;
   /** Of the request and, if it makes several tasks, of the task among them. */
   idempotencyKey: string | undefined;
 }
@@ -48,14 +54,15 @@ export interface NewTaskRequest {
  */
 export async function createTask(
   address: string,
-  { options, owner, idempotencyKey: key }: NewTaskRequest,
+  { options, owner, traceparent, idempotencyKey: key }: NewTaskRequest,
   { store, guard }: NewTaskDeps,
 ): Promise<Task> {
   const url = parsePageUrl(address, "body");
   const blocked = guard.findHostProblem(url.hostname);
   if (blocked !== undefined) throw blocked;
   const idempotency = key === undefined ? undefined : { key, fingerprint: hash(url.href, options) };
-  return store.create(newTask(url.href, options, new Date(), owner), idempotency);
+  const task = newTask(url.href, options, new Date(), owner, parseTraceparent(traceparent));
+  return store.create(task, idempotency);
 }
 
 /**

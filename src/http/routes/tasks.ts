@@ -104,7 +104,8 @@ export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (a
     const mistakes = findMistakes(request.body, bodyNames, "body");
     if (mistakes !== undefined) throw mistakes;
     const options = readOptions(request.body.options);
-    const wanted = { options, owner: request.caller?.name, idempotencyKey: request.headers["idempotency-key"] };
+    const { "idempotency-key": idempotencyKey, traceparent } = request.headers;
+    const wanted = { options, owner: request.caller?.name, traceparent, idempotencyKey };
     return createTask(request.body.url, wanted, { store, guard }).then((created) => {
       const { id } = created;
       reply.code(201).header("location", `${ownPath}${id}`);

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { withoutSecrets } from "../../model/access-key.ts";
+import { parseTraceparent, traceIdOf } from "../../model/trace-context.ts";
 
 /** What is observed of an app. */
 export interface AppObserver {
@@ -65,9 +66,15 @@ function methodOf({ method }: FastifyRequest, route: string): string {
 /**
  * Logs one line for each request: its status, or that the client disconnected before the response; those of
  * `/health/` at level `debug`, others at `info`. `ip` is the client's address, as connections are counted: of IPv6 its
- * network, none for loopback. `key` is the name of the request's key, if it has one; `code` that of the error.
+ * network, none for loopback. `trace_id` is that of the request's `traceparent`; `key` is the name of the request's key, if it has one; `code` that of the error.
  */
 export function logRequests(app: FastifyInstance): void {
+  app.addHook("onRequest", (request, _reply, done) => {
+    const { traceparent } = request.headers;
+    const trace = parseTraceparent(typeof traceparent === "string" ? traceparent : undefined);
+    if (trace !== undefined) request.log = request.log.child({ trace_id: traceIdOf(trace) });
+    done();
+  });
   app.addHook("onResponse", async (request, reply) => {
     const ms = Math.round(reply.elapsedTime * 10) / 10;
     const { statusCode: status, errorCode } = reply;
