@@ -133,6 +133,7 @@ export function settingsByPart(config: Config) {
     /** Of each app. */
     server: {
       allowedHosts: config.ALLOWED_HOSTS,
+      allowedOrigins: config.ALLOWED_ORIGINS,
       trustedProxies: config.TRUSTED_PROXIES === "off" ? [] : config.TRUSTED_PROXIES,
       sendTimeoutMs: config.SEND_TIMEOUT_S * 1_000,
       maxConnectionsPerAddress: config.CONNECTIONS_PER_IP,

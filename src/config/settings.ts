@@ -23,6 +23,10 @@ export const Config = Type.Object({
     "",
     "public host names of the service, comma-separated; requests for others get 421, except for IP addresses and local names: one label, `*.local` and the like",
   ),
+  ALLOWED_ORIGINS: text(
+    "",
+    "origins of web pages and browser extensions that may call the service (CORS), comma-separated: `https://app.example.com`, `chrome-extension://<id>`, `moz-extension://*`; they send a key in `Authorization`, a session's cookie does not count",
+  ),
   TRUSTED_PROXIES: text(
     "127.0.0.0/8,::1/128",
     "networks of reverse proxies whose `X-Forwarded-For`, `-Proto`, `-Host` and `Forwarded` count: comma-separated CIDR blocks; `off`: none",

@@ -6,6 +6,7 @@ import { addContacts, createProxyCheck, localNetworks } from "./server/contact.t
 import { closeConnectionsOnDrain, drainOnClose } from "./server/drain.ts";
 import { handleError, refuseExpectations } from "./server/error-handler.ts";
 import { checkHosts } from "./server/hosts.ts";
+import { allowOrigins, parseOrigins } from "./server/origins.ts";
 import { ignoreBodies } from "./server/json.ts";
 import { type AppObserver, logRequests, observeRequests } from "./server/observe-requests.ts";
 import { dropLengthOf304 } from "./responses/empty.ts";
@@ -19,6 +20,8 @@ export interface BaseAppOptions {
   logger?: FastifyBaseLogger;
   /** Public host names of the service; default none. */
   allowedHosts?: string | readonly string[];
+  /** Origins of web pages and browser extensions that may call the service, as `parseOrigins` reads them; default none. */
+  allowedOrigins?: string | readonly string[];
   /** How long a response may wait for its client to read, milliseconds; default 60,000. */
   sendTimeoutMs?: number;
   /** Networks of reverse proxies that may say where a request comes from; default loopback. */
@@ -73,11 +76,13 @@ export function createBaseApp(options: BaseAppOptions, stop: () => void): Fastif
     done();
   });
   closeConnectionsOnDrain(app, drainSignal);
-  checkHosts(app, options.allowedHosts ?? []);
+  const origins = parseOrigins(options.allowedOrigins ?? []);
+  checkHosts(app, options.allowedHosts ?? [], origins);
   app.addHook("onRequest", refuseExpectations);
   drainOnClose(app, finishMs, stop);
   app.register(accepts);
   compressJson(app);
+  allowOrigins(app, origins);
   dropLengthOf304(app);
   return app;
 }

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vites
 import type { Resolver } from "../../src/resolvers/resolver.ts";
 import { createStubResolver } from "../../src/resolvers/stub.ts";
 import { isChromiumMissing, launchChromium } from "../web/chromium.ts";
-import { buildApp } from "./app.ts";
+import { type AppOptions, buildApp } from "./app.ts";
 import { pageUrl } from "./requests.ts";
 
 const asked = `info?url=${encodeURIComponent(pageUrl)}`;
@@ -27,7 +27,7 @@ const ways: Record<string, (url: string) => string> = {
 };
 
 /** A service that notes the pages that it reads, and the status of the first response: browsers hide it from pages. */
-async function startService() {
+async function startService(options: Pick<AppOptions, "allowedOrigins"> = {}) {
   const status = Promise.withResolvers<unknown>();
   const logger = pino({ level: "info" }, { write: (line: string) => noteStatus(JSON.parse(line)) });
   function noteStatus(line: { msg: string; status?: unknown }): void {
@@ -42,7 +42,7 @@ async function startService() {
       return stub.resolve(url, context);
     },
   };
-  const app = await buildApp({ resolver, logger });
+  const app = await buildApp({ resolver, logger, ...options });
   onTestFinished(() => app.close());
   await app.listen({ host: "127.0.0.1", port: 0 });
   return { port: (app.server.address() as AddressInfo).port, reads, status: status.promise };
@@ -78,6 +78,31 @@ describe.skipIf(isChromiumMissing)("in a browser", () => {
       await page.goto(site, { waitUntil: "commit" });
       expect([await status, reads]).toEqual([403, []]);
     });
+  });
+
+  it("a page of an allowed origin creates a task and reads where it is; another one does not", async () => {
+    const site = await startSite("<title>App</title>");
+    const { port } = await startService({ allowedOrigins: new URL(site).origin });
+    const other = await startSite("<title>Other</title>");
+    const results = [];
+    for (const url of [site, other]) {
+      const page = await browser.newPage();
+      onTestFinished(() => page.close());
+      await page.goto(url);
+      results.push(
+        await page.evaluate(
+          `fetch("http://127.0.0.1:${port}/tasks/", {
+            method: "POST",
+            headers: { "content-type": "application/json", prefer: "wait=0" },
+            body: JSON.stringify({ url: "${pageUrl}" }),
+          }).then(
+            async (response) => [response.status, response.headers.get("location"), (await response.json()).state],
+            (error) => error.name,
+          )`,
+        ),
+      );
+    }
+    expect(results).toEqual([[201, expect.stringMatching(/^\.\.\/tasks\//), "queued"], "TypeError"]);
   });
 
   it("whoever types the URL gets the page's information", async () => {

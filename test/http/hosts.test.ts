@@ -188,7 +188,7 @@ describe("a request that is refused", () => {
     const post = await app.inject({ method: "DELETE", url: "/tasks/x", headers });
     expect(post.json().detail).toBe(
       "web pages of other sites may not send DELETE requests to this service, got Origin: https://attacker.net; " +
-        "if the page belongs to this service, add its host to ALLOWED_HOSTS",
+        "if the page belongs to this service, add its host to ALLOWED_HOSTS, else its origin to ALLOWED_ORIGINS",
     );
   });
 

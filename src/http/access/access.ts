@@ -38,8 +38,8 @@ export interface AccessCheck {
 
 /**
  * Refuses requests without a key, for all routes that are registered after it, and documents that in their
- * schemas. The key comes as `Authorization: Bearer` (RFC 6750) or in the cookie of a session. Requests fail with
- * ServiceError
+ * schemas. The key comes as `Authorization: Bearer` (RFC 6750) or, unless a page of another origin sends it, in the cookie of
+ * a session. Requests fail with ServiceError
  *
  * - `unauthorized` if there is no key, or a wrong one;
  * - `too_many_requests` instead, if the key is wrong and its client address has sent too many wrong ones;
@@ -60,7 +60,7 @@ export function requireAccess(app: FastifyInstance, keys: KeyRing): AccessCheck 
     const { cookie: cookies } = request.headers;
     const secret = secretOfBearer(request.headers);
     if (secret !== undefined) return checked(request, keys.find(secret));
-    const session = cookies && app.parseCookie(cookies)[sessionCookie];
+    const session = cookies && !request.isFromAllowedOrigin && app.parseCookie(cookies)[sessionCookie];
     if (session) return checked(request, keys.findSession(session));
     throw new ServiceError("unauthorized", "a key is needed: Authorization: Bearer <key>");
   }

@@ -6,6 +6,7 @@ import type { KeyRing } from "../../keys/key-ring.ts";
 import { Shares } from "../../async/shares.ts";
 import { requireAccept } from "../responses/accept.ts";
 import { createEventStreams } from "../responses/event-streams.ts";
+import { corsHeaders } from "../server/origins.ts";
 import { ownerFilter, OwnerQuery, sharerOf } from "../access/ownership.ts";
 import { everyResponse, requestIdHeader } from "../responses/every-response.ts";
 import { problems } from "../responses/problem.ts";
@@ -77,7 +78,7 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
     // The client may have disconnected while a hook waited for the store.
     if (reply.raw.destroyed) release();
     reply.hijack();
-    reply.raw.writeHead(200, { ...streamHeaders, [requestIdHeader]: request.id });
+    reply.raw.writeHead(200, { ...streamHeaders, ...corsHeaders(request), [requestIdHeader]: request.id });
     streams.open(reply.raw, {
       after: request.headers["last-event-id"],
       taskId: request.query.task,

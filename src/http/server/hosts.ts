@@ -2,6 +2,7 @@ import { isIP } from "node:net";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { ServiceError } from "../../model/errors.ts";
 import { shorten } from "../../net/http-url.ts";
+import type { Origins } from "./origins.ts";
 import { secretOfBearer } from "./bearer.ts";
 
 declare module "fastify" {
@@ -25,11 +26,11 @@ const safeMethods: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "TRA
  *   site makes the request: `Sec-Fetch-Site: cross-site`, or an `Origin` which is neither the request's own host nor in
  *   `allowedHosts`, or `same-site` without `Origin`; if it sends neither, as images of pages without TLS do, such a `Referer`. Other
  *   clients than browsers send none of them. Requests with a key in
- *   `Authorization` pass: a page that could send the key would have it.
+ *   `Authorization` pass: a page that could send the key would have it. Those of `origins` pass, too.
  *
  * @throws RangeError that names the first of `allowedHosts` that is not a host name.
  */
-export function checkHosts(app: FastifyInstance, allowedHosts: string | readonly string[]): void {
+export function checkHosts(app: FastifyInstance, allowedHosts: string | readonly string[], origins: Origins): void {
   const allowed = parseHosts(allowedHosts);
   /** The last one that passed: most requests are for the same host. */
   let known: Authority | undefined;
@@ -44,6 +45,8 @@ export function checkHosts(app: FastifyInstance, allowedHosts: string | readonly
     const forwarded = host === undefined ? undefined : parseAuthority(host);
     if (forwarded !== undefined && !isOwnName(forwarded.name, allowed)) return done(misdirectedError(forwarded.text));
     if (safeMethods.has(request.method) && request.routeOptions.config.startsWork !== true) return done();
+    const { origin } = request.headers;
+    if (origin !== undefined && origins.has(origin)) return done();
     return done(findCrossSite(request, (forwarded ?? authority)?.text, allowed));
   });
 }
@@ -168,6 +171,6 @@ function crossSiteError(method: string, got: string): ServiceError {
   return new ServiceError(
     "cross_site",
     `web pages of other sites may not send ${method} requests to this service, got ${got}; ` +
-      "if the page belongs to this service, add its host to ALLOWED_HOSTS",
+      "if the page belongs to this service, add its host to ALLOWED_HOSTS, else its origin to ALLOWED_ORIGINS",
   );
 }

@@ -1,0 +1,119 @@
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import { shorten } from "../../net/http-url.ts";
+
+declare module "fastify" {
+  interface FastifyRequest {
+    /** A page of another origin, which is allowed to, makes the request: the cookie of a session does not count. */
+    isFromAllowedOrigin: boolean;
+  }
+}
+
+/** The origins of web pages and browser extensions that may call the service. */
+export interface Origins {
+  readonly isEmpty: boolean;
+  has(origin: string): boolean;
+}
+
+/**
+ * Parses origins as a list or as one comma-separated text: `https://app.example.com`, with a port if it is not the default,
+ * `chrome-extension://<id>`, `moz-extension://<id>`, or `moz-extension://*`, as Firefox gives each installation an id of its own.
+ *
+ * @throws RangeError that names the first one that is no origin.
+ */
+export function parseOrigins(origins: string | readonly string[]): Origins {
+  const texts = [origins].flat().flatMap((list) => list.split(","));
+  const all = new Set(
+    texts
+      .map((text) => text.trim())
+      .filter((text) => text !== "")
+      .map(parseOrigin),
+  );
+  const hasFirefox = all.has(anyFirefox);
+  return {
+    isEmpty: all.size === 0,
+    has: (origin) => origin !== anyFirefox && (all.has(origin) || (hasFirefox && firefoxOrigin.test(origin))),
+  };
+}
+
+const anyFirefox = "moz-extension://*";
+const firefoxOrigin = /^moz-extension:\/\/[\da-f-]{36}$/;
+const extensionOrigin = /^(?:chrome-extension:\/\/[a-p]{32}|moz-extension:\/\/[\da-f-]{36})$/;
+
+function parseOrigin(text: string): string {
+  if (text === anyFirefox || extensionOrigin.test(text)) return text;
+  const url = URL.parse(text);
+  const isOrigin = url !== null && /^https?:$/.test(url.protocol) && [url.origin, `${url.origin}/`].includes(text);
+  if (isOrigin && !url.hostname.includes("*")) return url.origin;
+  const rule = "must be origins such as https://app.example.com or chrome-extension://<id>, comma-separated";
+  throw new RangeError(`ALLOWED_ORIGINS ${rule}, got ${JSON.stringify(shorten(text, 100))}`);
+}
+
+const exposed = [
+  "Location",
+  "ETag",
+  "Content-Disposition",
+  "Content-Range",
+  "Link",
+  "Preference-Applied",
+  "RateLimit",
+  "RateLimit-Policy",
+  "Repr-Digest",
+  "Retry-After",
+  "X-Request-Id",
+].join(", ");
+
+const requestHeaders = [
+  "Authorization",
+  "Content-Type",
+  "Idempotency-Key",
+  "If-Match",
+  "If-None-Match",
+  "If-Range",
+  "Last-Event-ID",
+  "Prefer",
+  "Range",
+  "traceparent",
+  "X-Request-Id",
+].join(", ");
+
+const preflightSeconds = 7_200;
+
+/**
+ * Lets pages of these origins read the responses (CORS, WHATWG Fetch §3.2), never with the cookie of a session. Nothing
+ * changes for all others. Call it after `checkHosts`, and before what asks for a key: a preflight has none.
+ */
+export function allowOrigins(app: FastifyInstance, origins: Origins): void {
+  app.decorateRequest("isFromAllowedOrigin", false);
+  if (origins.isEmpty) return;
+  app.addHook("onRequest", (request, reply, done) => {
+    const { origin, "sec-fetch-site": site } = request.headers;
+    if (origin === undefined || !origins.has(origin)) return done();
+    request.isFromAllowedOrigin = site !== "same-origin";
+    reply.headers(corsHeaders(request));
+    if (!isPreflight(request)) return done();
+    reply.headers({
+      "access-control-allow-methods": "GET, HEAD, POST, DELETE",
+      "access-control-allow-headers": requestHeaders,
+      "access-control-max-age": preflightSeconds,
+    });
+    const wantsPrivate = request.headers["access-control-request-private-network"] === "true";
+    if (wantsPrivate) reply.header("access-control-allow-private-network", "true");
+    return void reply.code(204).send();
+  });
+  // After all others, which set the field anew.
+  app.addHook("onSend", (_request, reply, payload, done) => {
+    const vary = reply.getHeader("vary");
+    reply.header("vary", typeof vary === "string" ? `${vary}, origin` : "origin");
+    done(null, payload);
+  });
+}
+
+/** Returns the header fields with which the page that makes the request may read the response. */
+export function corsHeaders({ isFromAllowedOrigin, headers: { origin } }: FastifyRequest): Record<string, string> {
+  if (!isFromAllowedOrigin || origin === undefined) return {};
+  return { "access-control-allow-origin": origin, "access-control-expose-headers": exposed };
+}
+
+function isPreflight({ method, headers }: FastifyRequest): boolean {
+  return method === "OPTIONS" && headers["access-control-request-method"] !== undefined;
+}

@@ -1,0 +1,132 @@
+import { afterEach, describe, expect, it } from "vitest";
+import type { App } from "../../src/http/app.ts";
+import { parseOrigins } from "../../src/http/server/origins.ts";
+import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { buildApp } from "./app.ts";
+import { addKey } from "./keys.ts";
+import { pageUrl, postTask } from "./requests.ts";
+
+const page = "https://app.example.com";
+const chrome = `chrome-extension://${"abcdefghijklmnop".repeat(2)}`;
+const firefox = "moz-extension://0199d3f0-5b7e-7000-8000-0123456789ab";
+const allowedOrigins = `${page}, http://localhost:8080,${chrome}, moz-extension://*`;
+const fromElsewhere = { "sec-fetch-site": "cross-site", "sec-fetch-mode": "cors" };
+
+let app: App;
+afterEach(() => app.close());
+
+const corsOf = (headers: Record<string, unknown>) =>
+  Object.keys(headers).filter((name) => name.startsWith("access-control-"));
+
+describe("a page of an allowed origin", () => {
+  it.each([page, "http://localhost:8080", chrome, firefox])(
+    "may call the service and read what it needs: %s",
+    async (origin) => {
+      app = await buildApp({ allowedOrigins });
+      const created = await postTask(app, { url: pageUrl }, { origin, ...fromElsewhere });
+      expect(created.statusCode).toBe(201);
+      expect(created.headers["access-control-allow-origin"]).toBe(origin);
+      expect(created.headers["access-control-expose-headers"]).toMatch(
+        /^(?=.*Location)(?=.*ETag)(?=.*Content-Disposition)(?=.*Retry-After)(?=.*RateLimit)(?=.*Repr-Digest)/,
+      );
+      expect(created.headers).not.toHaveProperty("access-control-allow-credentials");
+      const list = await app.inject({ url: "/tasks/", headers: { origin, "accept-encoding": "gzip" } });
+      expect(list.headers["access-control-allow-origin"]).toBe(origin);
+      expect(list.headers.vary).toBe("accept-encoding, origin");
+      const failed = await app.inject({ url: "/tasks/x", headers: { origin } });
+      expect([failed.statusCode, failed.headers["access-control-allow-origin"]]).toEqual([404, origin]);
+      const stream = await app.inject({ url: "/tasks/events", headers: { origin }, payloadAsStream: true });
+      stream.stream().destroy();
+      expect(stream.headers["access-control-allow-origin"]).toBe(origin);
+    },
+  );
+
+  it("gets an answer to its preflight without a key", async () => {
+    const store = createMemoryStore();
+    await addKey(store, "anna");
+    app = await buildApp({ store, allowedOrigins });
+    const response = await app.inject({
+      method: "OPTIONS",
+      url: "/tasks/",
+      headers: {
+        origin: page,
+        ...fromElsewhere,
+        "access-control-request-method": "POST",
+        "access-control-request-headers": "authorization,content-type",
+      },
+    });
+    expect(response.statusCode).toBe(204);
+    expect(response.headers).toMatchObject({
+      "access-control-allow-origin": page,
+      "access-control-allow-methods": "GET, HEAD, POST, DELETE",
+      "access-control-allow-headers": expect.stringMatching(/Authorization.*Content-Type.*Idempotency-Key.*Prefer/),
+      vary: "origin",
+    });
+  });
+
+  it("needs a key in Authorization; the cookie of a session does not count", async () => {
+    const store = createMemoryStore();
+    const { secret } = await addKey(store, "anna");
+    app = await buildApp({ store, allowedOrigins });
+    const session = await app.inject({ method: "POST", url: "/session", payload: { key: secret } });
+    const cookie = session.cookies.map(({ name, value }) => `${name}=${value}`).join("; ");
+    const own = await postTask(app, { url: pageUrl }, { cookie });
+    expect(own.statusCode).toBe(201);
+    const withCookie = await postTask(app, { url: pageUrl }, { cookie, origin: page, ...fromElsewhere });
+    expect([withCookie.statusCode, withCookie.headers["access-control-allow-origin"]]).toEqual([401, page]);
+    const authorization = `Bearer ${secret}`;
+    const withKey = await postTask(app, { url: pageUrl }, { authorization, origin: page, ...fromElsewhere });
+    expect(withKey.statusCode).toBe(201);
+  });
+});
+
+describe("all others", () => {
+  it.each([
+    "https://evil.example.com",
+    "http://app.example.com",
+    `${page}:8443`,
+    "https://app.example.com.evil.com",
+    "null",
+    "chrome-extension://another",
+    "moz-extension://*",
+    "moz-extension://x",
+  ])("get 403 and no header: %s", async (origin) => {
+    app = await buildApp({ allowedOrigins });
+    const refused = await postTask(app, { url: pageUrl }, { origin, ...fromElsewhere });
+    expect([refused.statusCode, refused.json().code, corsOf(refused.headers)]).toEqual([403, "cross_site", []]);
+    const preflight = await app.inject({
+      method: "OPTIONS",
+      url: "/tasks/",
+      headers: { origin, "access-control-request-method": "POST" },
+    });
+    expect(corsOf(preflight.headers)).toEqual([]);
+    expect((await app.inject("/tasks/")).json().tasks).toEqual([]);
+  });
+
+  it("images of an allowed page start no work", async () => {
+    app = await buildApp({ allowedOrigins });
+    const headers = { referer: `${page}/`, "sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors" };
+    expect((await app.inject({ url: `/info?url=${pageUrl}`, headers })).statusCode).toBe(403);
+  });
+
+  it("nothing changes without the setting", async () => {
+    app = await buildApp();
+    const list = await app.inject({ url: "/tasks/", headers: { origin: page } });
+    expect([corsOf(list.headers), list.headers.vary]).toEqual([[], "accept-encoding"]);
+  });
+});
+
+it.each([
+  "*",
+  "https://*.example.com",
+  "https://a.example.com/path",
+  "a.example.com",
+  "null",
+  "ftp://a",
+  "chrome-extension://*",
+])("refuses %s in ALLOWED_ORIGINS", async (text) => {
+  app = await buildApp();
+  expect(() => parseOrigins(text)).toThrow(
+    `ALLOWED_ORIGINS must be origins such as https://app.example.com or chrome-extension://<id>, comma-separated, got ${JSON.stringify(text)}`,
+  );
+});
