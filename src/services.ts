@@ -1,6 +1,6 @@
 import { accessSync, constants } from "node:fs";
 import { isIPv4 } from "node:net";
-import { resolve } from "node:path";
+import { join, resolve } from "node:path";
 import type { Logger } from "pino";
 import type { SettingsByPart } from "./config/config.ts";
 import { openEngine } from "./engines/registry.ts";
@@ -18,6 +18,7 @@ import { createSponsorBlock } from "./resolvers/sponsor-block.ts";
 import { createRunner } from "./runner/runner.ts";
 import { measureStore } from "./stores/measured.ts";
 import { openStore } from "./stores/registry.ts";
+import { openSecretFile } from "./system/secret-file.ts";
 import { createFolder } from "./system/create-folder.ts";
 import { createWebhooks } from "./webhooks/webhooks.ts";
 
@@ -46,7 +47,7 @@ export async function openServices(
   const observed = { ...server, observer: metrics.app };
   const app = await (config.role === "worker"
     ? buildWorkerApp({ ...parts, ...observed })
-    : buildApp({ ...parts, ...observed, ...config.app, keys: await openKeys(config, parts, opened) }));
+    : buildApp({ ...parts, ...observed, ...config.app, ...(await openAccess(config, parts, opened)) }));
   opened.defer(() => app.close());
   if (!config.hasMetricsPort) return { app, metricsApp: undefined, runner, webhooks };
   const metricsApp = await buildMetricsApp({ metrics, ...server, maxConnections: maxMetricsConnections });
@@ -105,6 +106,12 @@ function openWebhooks(
   const webhooks = createWebhooks({ store, logger, client, endpoint, observer: metrics.webhooks });
   opened.defer(() => webhooks.stop());
   return webhooks;
+}
+
+/** Opens what decides who may use the service. */
+async function openAccess(config: SettingsByPart, parts: Parts, opened: AsyncDisposableStack) {
+  const linkSecret = openSecretFile(join(resolve(config.files.folder), "link.secret"));
+  return { keys: await openKeys(config, parts, opened), linkSecret };
 }
 
 /** Opens the keys and, if no other process can open the store, a socket over which they are changed. */

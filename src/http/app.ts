@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import type { FastifyInstance } from "fastify";
 import type { FileStore } from "../files/files.ts";
 import { createInfoCache } from "../resolvers/info-cache.ts";
@@ -14,6 +15,8 @@ import { type BaseAppOptions, createBaseApp } from "./base-app.ts";
 import { batchRoutes } from "./routes/batch.ts";
 import { registerDocs } from "./routes/docs.ts";
 import { createTaskWaits } from "./responses/prefer-wait.ts";
+import { createLinkTokens } from "./links/link-tokens.ts";
+import { linkRoutes, newLinkRoutes } from "./links/links.ts";
 import { refuseUnknownPaths } from "./server/error-handler.ts";
 import { refuseMistakenParameters } from "./server/mistaken-names.ts";
 import { registerMethods } from "./access/methods.ts";
@@ -53,6 +56,11 @@ export interface AppOptions extends BaseAppOptions {
   infoConcurrency?: number;
   /** Event streams that are open at a time; default 1,000. */
   maxEventStreams?: number;
+  /**
+   * What links are made with: 32 random bytes or more, the same in every process that serves the same tasks; default new ones,
+   * so that links end with the app.
+   */
+  linkSecret?: Uint8Array;
   /** What admins read at `/metrics`; default: there is no such route. */
   metrics?: MetricsSource;
   /** Whether there is a web UI at `/`; default false. */
@@ -95,7 +103,11 @@ export async function buildApp(options: AppOptions): Promise<App> {
     await app.register(batchRoutes, { store, guard });
     await app.register(singleTaskRoutes, { store, files, waits });
     await app.register(taskActionRoutes, { store });
-    await app.register(fileRoutes, { store, files, onFileBytes: options.observer?.onFileBytes });
+    const { onFileBytes } = options.observer ?? {};
+    await app.register(fileRoutes, { store, files, onFileBytes });
+    const tokens = createLinkTokens(options.linkSecret ?? randomBytes(32));
+    await app.register(newLinkRoutes, { store, tokens });
+    await app.register(linkRoutes, { store, files, keys, tokens, onFileBytes });
     const maxStreams = options.maxEventStreams ?? 1_000;
     await app.register(eventRoutes, { events: store.events, keys, maxStreams });
     await app.register(sessionRoutes, { access });

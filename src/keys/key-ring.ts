@@ -15,6 +15,8 @@ export interface KeyRing {
   findSession(secret: string): AccessKey | undefined;
   /** Whether `caller` is still let in: a key that is still there, or null while there are none. */
   admits(caller: AccessKey | null): boolean;
+  /** Whether the key with this `hash` is still there. */
+  hasHash(hash: string): boolean;
   /** Calls `listener` after each change. Returns the function that ends this. */
   subscribe(listener: () => void): () => void;
   /** Reads the store at once; rejects with the store's error. */
@@ -63,7 +65,8 @@ export async function openKeyRing(options: KeyRingOptions): Promise<KeyRing> {
     },
     find: (secret) => ring.find(secret),
     findSession: (secret) => ring.findSession(secret),
-    admits: (caller) => (caller === null ? ring.size === 0 : ring.has(caller)),
+    admits: (caller) => (caller === null ? ring.size === 0 : ring.hasHash(caller.hash)),
+    hasHash: (hash) => ring.hasHash(hash),
     subscribe(listener) {
       listeners.add(listener);
       return () => void listeners.delete(listener);
@@ -125,7 +128,7 @@ function createRing(keys: readonly AccessKey[], text: string) {
     text,
     find: (secret: string) => byHash(hashOf(secret)),
     findSession: (secret: string) => bySessionHash(hashOf(secret)),
-    has: ({ hash }: AccessKey) => byHash(hash) !== undefined,
+    hasHash: (hash: string) => byHash(hash) !== undefined,
   };
 }
 

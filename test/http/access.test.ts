@@ -107,19 +107,28 @@ type Operation = Awaited<ReturnType<typeof readOperations>>[number];
 
 const operations = await readOperations();
 
+/** What has no token is no link. */
+const wrongLink = "/links/{token}";
+
 let count = 0;
+
+const bodies: Readonly<Record<string, object>> = {
+  "/tasks/": { url: pageUrl },
+  "/tasks/batch": { urls: [pageUrl] },
+  "/tasks/{id}/links": { file: "A film.mp4", expires_in: 60 },
+};
 
 /** Calls an operation, on the task `id` if it is one on a task. */
 async function call({ app, callers }: Setting, operation: Operation, caller: Caller, id: string) {
   const { method, path } = operation;
-  const isPost = path === "/tasks/" && method === "POST";
+  const body = method === "POST" ? bodies[path] : undefined;
   const response = await app.inject({
     method,
     url: path.replace("{id}", id).replace("{name}", "A%20film.mp4") + (path === "/info" ? `?url=${pageUrl}` : ""),
     // From an address of its own, so that no limit plays a part.
     remoteAddress: `198.51.${count >> 8}.${count++ & 255}`,
-    headers: { ...callers[caller], ...(isPost && { "content-type": "application/json" }) },
-    ...(isPost && { payload: JSON.stringify({ url: pageUrl }) }),
+    headers: { ...callers[caller], ...(body && { "content-type": "application/json" }) },
+    ...(body && { payload: JSON.stringify(body) }),
     payloadAsStream: true,
   });
   response.stream().destroy();
@@ -148,6 +157,7 @@ describe("every route of a service that has keys", () => {
       "GET /",
       "GET /health/live",
       "GET /health/ready",
+      "GET /links/{token}",
       "GET /manifest.webmanifest",
       "HEAD /",
       "POST /session",
@@ -161,7 +171,7 @@ describe("every route of a service that has keys", () => {
     it.each(["nobody", "wrong", "removed"] as const)("lets them in if it is open: %s", async (caller) => {
       const { statusCode, headers } = await call(setting, operation, caller, id);
       if (isOpen) {
-        expect([200, 204, 400]).toContain(statusCode);
+        expect(path === wrongLink ? [404] : [200, 204, 400]).toContain(statusCode);
         return;
       }
       expect(statusCode).toBe(401);
@@ -172,7 +182,7 @@ describe("every route of a service that has keys", () => {
     it.each(["other", "own", "admin"] as const)("lets keys in: %s", async (caller) => {
       const { statusCode } = await call(setting, operation, caller, id);
       const isHidden = path.includes("{id}") && caller === "other" && operation.method !== "OPTIONS";
-      if (isHidden || path === "/nothing") expect(statusCode).toBe(404);
+      if (isHidden || path === "/nothing" || path === wrongLink) expect(statusCode).toBe(404);
       else if (path === "/metrics") expect(statusCode).toBe(caller === "admin" ? 200 : 403);
       // 422: thumbnails on private networks are not fetched.
       else expect([200, 201, 204, 308, 400, 405, 409, 422]).toContain(statusCode);

@@ -112,6 +112,7 @@ describe("the OpenAPI document", () => {
       "delete /tasks/{id}": ["if-match"],
       "get /tasks/{id}/file": conditions,
       "get /tasks/{id}/files/{name}": conditions,
+      "get /links/{token}": conditions,
       "delete /tasks/{id}/file": ["if-match"],
       "get /tasks/{id}/thumbnail": ["if-none-match"],
     });
@@ -170,6 +171,7 @@ describe("the OpenAPI document", () => {
       Object.entries(methods).map(([method, { security }]) => [`${method} ${path}`, security.length] as const),
     );
     expect(needed.filter(([, count]) => count === 0).map(([name]) => name)).toEqual([
+      "get /links/{token}",
       "post /session",
       "delete /session",
       "get /health/live",

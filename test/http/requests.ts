@@ -10,7 +10,7 @@ export function postBatch(app: App, body: unknown, headers: Record<string, strin
   return postJson(app, "/tasks/batch", body, headers);
 }
 
-async function postJson(app: App, url: string, body: unknown, headers: Record<string, string>) {
+export async function postJson(app: App, url: string, body: unknown, headers: Record<string, string> = {}) {
   return app.inject({
     method: "POST",
     url,

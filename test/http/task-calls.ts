@@ -3,11 +3,14 @@ import { join } from "node:path";
 import { mkdtemp, rm } from "node:fs/promises";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import type { App } from "../../src/http/app.ts";
+import { createLinkTokens } from "../../src/http/links/link-tokens.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { type AppResponse, accept, unavailable, broken, withApp } from "./failing-app.ts";
 import { addFinishedTask } from "./finished-task.ts";
 import { recording } from "./recording.ts";
-import { pageUrl, postTask } from "./requests.ts";
+import { pageUrl, postJson, postTask } from "./requests.ts";
+
+const linkSecret = Buffer.alloc(32, 1);
 
 /** For each documented response of a single task's further routes, a call that gets it. */
 export const taskCalls: Record<string, () => Promise<AppResponse>> = {
@@ -40,6 +43,7 @@ export const taskCalls: Record<string, () => Promise<AppResponse>> = {
   "post /tasks/{id}/retry 409": () => withApp({}, async (app) => post(app, `${await addTask(app)}/retry`)),
   ...fileCalls("get /tasks/{id}/file", "file"),
   ...fileCalls("get /tasks/{id}/files/{name}", "files/A%20film.mp4"),
+  ...linkCalls(),
   "delete /tasks/{id}/file 200": () => withFile((app, url) => remove(app, `${url}/file`)),
   "delete /tasks/{id}/file 400": () => withApp({}, (app) => remove(app, "/tasks/%zz/file")),
   "delete /tasks/{id}/file 404": () => withApp({}, (app) => remove(app, "/tasks/x/file")),
@@ -90,6 +94,38 @@ function fileCalls(name: string, path: string): Record<string, () => Promise<App
     [`${name} 404`]: () => withApp({}, (app) => app.inject(`/tasks/x/${path}`)),
     [`${name} 500`]: () => withApp(broken, (app) => app.inject(`/tasks/x/${path}`)),
     [`${name} 503`]: () => withApp(unavailable, (app) => app.inject(`/tasks/x/${path}`)),
+  };
+}
+
+function linkCalls(): Record<string, () => Promise<AppResponse>> {
+  const create = (app: App, body: unknown = { file: "A film.mp4", expires_in: 60 }, url = "/tasks/x") =>
+    postJson(app, `${url}/links`, body);
+  const get = (headersFor: (etag: string) => Record<string, string>) =>
+    withFile(async (app, task, etag) => {
+      const { url } = (await create(app, undefined, task)).json();
+      return app.inject({ url, headers: headersFor(etag) });
+    });
+  const { seal } = createLinkTokens(linkSecret);
+  const url = `/links/${seal({ taskId: "x", name: "a", endsMs: Date.now() + 60_000, keyHash: null })}`;
+  const name = "post /tasks/{id}/links";
+  return {
+    [`${name} 201`]: () => withFile((app, task) => create(app, undefined, task)),
+    [`${name} 400`]: () => withApp({}, (app) => create(app, { file: "a", expires_in: 59 })),
+    [`${name} 404`]: () => withApp({}, (app) => create(app)),
+    [`${name} 406`]: () => withApp({}, (app) => postJson(app, "/tasks/x/links", {}, { accept })),
+    [`${name} 413`]: () => withApp({}, (app) => create(app, { x: "x".repeat(70_000) })),
+    [`${name} 415`]: () => withApp({}, (app) => postJson(app, "/tasks/x/links", "x", { "content-type": "text/plain" })),
+    [`${name} 500`]: () => withApp(broken, (app) => create(app)),
+    [`${name} 503`]: () => withApp(unavailable, (app) => create(app)),
+    "get /links/{token} 200": () => get(() => ({})),
+    "get /links/{token} 206": () => get(() => ({ range: "bytes=1-2" })),
+    "get /links/{token} 304": () => get((etag) => ({ "if-none-match": etag })),
+    "get /links/{token} 412": () => get(() => ({ "if-match": '"other"' })),
+    "get /links/{token} 416": () => get(() => ({ range: "bytes=100-" })),
+    "get /links/{token} 400": () => withApp({}, (app) => app.inject("/links/%zz")),
+    "get /links/{token} 404": () => withApp({}, (app) => app.inject("/links/x")),
+    "get /links/{token} 500": () => withApp({ ...broken, linkSecret }, (app) => app.inject(url)),
+    "get /links/{token} 503": () => withApp({ ...unavailable, linkSecret }, (app) => app.inject(url)),
   };
 }
 

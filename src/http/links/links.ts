@@ -1,0 +1,159 @@
+import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
+import { Type } from "@sinclair/typebox";
+import type { FastifyRequest } from "fastify";
+import type { FileStore } from "../../files/files.ts";
+import type { KeyRing } from "../../keys/key-ring.ts";
+import { ServiceError } from "../../model/errors.ts";
+import { time } from "../../model/schema.ts";
+import type { Task } from "../../model/task.ts";
+import { DamagedTaskError } from "../../stores/rules.ts";
+import type { TaskStore } from "../../stores/store.ts";
+import { requireTask } from "../access/ownership.ts";
+import { requireAcceptJson } from "../responses/accept.ts";
+import { assertIfMatch } from "../responses/etag.ts";
+import { problems } from "../responses/problem.ts";
+import { anyFile, createFileSender, fileTag, getFileSchema, type StoredFile } from "../responses/send-file.ts";
+import { readJsonBodies } from "../server/json.ts";
+import { findMistakes } from "../server/mistaken-names.ts";
+import type { LinkTarget, LinkTokens } from "./link-tokens.ts";
+
+const LinkBody = Type.Object(
+  {
+    file: Type.String({ maxLength: 1_024, description: "`name` of one of the task's `files`" }),
+    expires_in: Type.Integer({ minimum: 60, maximum: 2_592_000, description: "how long the link works, seconds" }),
+  },
+  { title: "NewLink" },
+);
+
+const Link = Type.Object(
+  {
+    url: Type.String({ description: "path to download the file from, without a key" }),
+    expires_at: time("when it ends"),
+  },
+  { title: "Link" },
+);
+
+const createSchema = {
+  operationId: "createLink",
+  summary: "Create a link to a file, which works without a key",
+  description:
+    "Whoever has the link can download the file until the link ends. It ends early when the task, its files or the key that made it are removed.",
+  tags: ["tasks"],
+  params: Type.Object({ id: Type.String({ description: "the task's id" }) }),
+  body: LinkBody,
+  response: {
+    201: { ...Link, description: "the link" },
+    ...problems(
+      "invalid_request",
+      "cross_site",
+      "not_found",
+      "not_acceptable",
+      "payload_too_large",
+      "unsupported_media_type",
+      "internal",
+      "unavailable",
+    ),
+  },
+};
+
+const schema = {
+  tags: ["tasks"],
+  params: Type.Object({ token: Type.String({ description: "from the `url` of a link" }) }),
+};
+
+const getSchema = {
+  ...schema,
+  operationId: "getLink",
+  summary: "Download the file of a link",
+  ...getFileSchema(anyFile, ["invalid_request", "not_found", "internal", "unavailable"]),
+};
+
+export interface LinkRoutesOptions {
+  store: TaskStore;
+  files: FileStore;
+  keys: KeyRing;
+  tokens: LinkTokens;
+  onFileBytes: ((bytes: number) => void) | undefined;
+}
+
+const bodyNames = Object.keys(LinkBody.properties);
+
+/** The route that makes links. */
+export const newLinkRoutes: FastifyPluginAsyncTypebox<Pick<LinkRoutesOptions, "store" | "tokens">> = async (
+  app,
+  { store, tokens },
+) => {
+  app.addHook("onRequest", requireAcceptJson);
+  readJsonBodies(app);
+
+  app.post("/tasks/:id/links", { schema: createSchema }, async (request, reply) => {
+    const mistakes = findMistakes(request.body, bodyNames, "body");
+    if (mistakes !== undefined) throw mistakes;
+    const { file: name, expires_in: seconds } = request.body;
+    const task = await requireTask(store, request);
+    if (findFile(task, name) === undefined) {
+      const shown = JSON.stringify(name.slice(0, 200));
+      throw new ServiceError("not_found", `task ${task.id} has no file named ${shown}; its state is ${task.state}`);
+    }
+    const endsMs = Date.now() + 1_000 * seconds;
+    const token = tokens.seal({ taskId: task.id, name, endsMs, keyHash: request.caller?.hash ?? null });
+    return reply.code(201).send({ url: `/links/${token}`, expires_at: new Date(endsMs).toISOString() });
+  });
+};
+
+/** The routes that links lead to. */
+export const linkRoutes: FastifyPluginAsyncTypebox<LinkRoutesOptions> = async (app, options) => {
+  const { sendHead, sendFile } = createFileSender(options.files, options.onFileBytes);
+  const config = { access: "open" } as const;
+
+  app.head(linkPath, { config, schema: { ...schema, hide: true } }, async (request, reply) =>
+    sendHead(request, reply.headers(linkHeaders), await findTarget(request, options)),
+  );
+  app.get(linkPath, { exposeHeadRoute: false, config, schema: getSchema }, async (request, reply) =>
+    sendFile(request, reply.headers(linkHeaders), await findTarget(request, options)),
+  );
+};
+
+const linkPath = "/links/:token";
+
+/** The URL is as good as a key. */
+const linkHeaders = { "referrer-policy": "no-referrer", "x-robots-tag": "noindex" };
+
+type LinkRequest = Pick<FastifyRequest, "headers"> & { params: { token: string } };
+
+/** @throws ServiceError `not_found`, the same whatever is wrong with the link; `precondition_failed`; of the store */
+async function findTarget(request: LinkRequest, { store, keys, tokens }: LinkRoutesOptions): Promise<StoredFile> {
+  const target = tokens.open(request.params.token);
+  if (target === undefined || target.endsMs <= Date.now() || !isMakerAdmitted(keys, target)) throw deadLinkError();
+  const { taskId: id, name } = target;
+  const found = findFile(await findTask(store, id), name);
+  if (found === undefined) throw deadLinkError();
+  assertIfMatch(request.headers["if-match"], fileTag(found.file));
+  return { id, ...found };
+}
+
+function isMakerAdmitted(keys: KeyRing, { keyHash }: LinkTarget): boolean {
+  return keyHash === null ? keys.isEmpty : keys.hasHash(keyHash);
+}
+
+async function findTask(store: TaskStore, id: string): Promise<Task | undefined> {
+  try {
+    return await store.get(id);
+  } catch (error) {
+    if (error instanceof DamagedTaskError) return undefined;
+    throw error;
+  }
+}
+
+/** Returns the file of that name, and its number in the file store. */
+function findFile(task: Task | undefined, name: string): Omit<StoredFile, "id"> | undefined {
+  if (task?.state !== "succeeded" || task.file === null) return undefined;
+  const { file: medium, files = [medium] } = task;
+  const number = files.findIndex((file) => file.name === name);
+  const file = files[number];
+  return file && { number, file };
+}
+
+function deadLinkError(): ServiceError {
+  return new ServiceError("not_found", "there is no such link, or it has ended");
+}

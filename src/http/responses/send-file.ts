@@ -1,0 +1,142 @@
+import { Type } from "@sinclair/typebox";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type { FileStore } from "../../files/files.ts";
+import { type ErrorCode, ServiceError } from "../../model/errors.ts";
+import type { ResultFile } from "../../model/task.ts";
+import { attachment } from "./content-disposition.ts";
+import { noContent } from "./empty.ts";
+import { ConditionHeaders, findMatch } from "./etag.ts";
+import { createFileStreams, parseRange } from "./file-streams.ts";
+import { problems } from "./problem.ts";
+
+const bytes = { schema: Type.Unsafe<unknown>({ description: "the file's bytes" }) };
+export const media = { "video/*": bytes, "audio/*": bytes };
+export const anyFile = { ...media, "text/vtt": bytes, "application/x-subrip": bytes, "image/*": bytes };
+
+const fileHeaders = {
+  etag: { type: "string", description: "strong validator: the file's SHA-256" },
+  "accept-ranges": { type: "string", enum: ["bytes"] },
+  "repr-digest": { type: "string", description: "SHA-256 of the whole file (RFC 9530)" },
+  "content-disposition": { type: "string", description: "`attachment` with the file name" },
+};
+
+/** Returns what the schemas of routes have that send files of this content, and may also fail with `errors`. */
+export function getFileSchema(content: object, errors: readonly ErrorCode[]) {
+  return {
+    description:
+      "A single `Range` gets 206, several ranges get the whole file. Send the `ETag` as " +
+      "`If-Range` or `If-Match` to resume a download (the whole file or 412 if it has changed), or as " +
+      "`If-None-Match` to get 304 if it is unchanged.",
+    headers: ConditionHeaders,
+    response: {
+      200: { description: "the whole file", headers: fileHeaders, content },
+      206: { description: "the requested range", headers: fileHeaders, content },
+      304: noContent("the file still has the `ETag` of `If-None-Match`"),
+      ...problems(...errors, "precondition_failed", "range_not_satisfiable"),
+    },
+  };
+}
+
+/** What is served of a file. */
+type ServedFile = Pick<ResultFile, "name" | "mime_type" | "size" | "sha256">;
+
+/** A file of a task, and its number in the file store. */
+export interface StoredFile {
+  id: string;
+  number: number;
+  file: ServedFile;
+}
+
+type SentRequest = Pick<FastifyRequest, "headers" | "log">;
+
+/**
+ * Creates what sends files of tasks, with conditions and ranges (RFC 9110 §13, §14).
+ *
+ * @param onFileBytes Called with the size of each piece that is sent.
+ */
+export function createFileSender(files: FileStore, onFileBytes: ((bytes: number) => void) | undefined) {
+  const streams = createFileStreams(onFileBytes);
+
+  async function sendHead(request: SentRequest, reply: FastifyReply, { id, number, file }: StoredFile) {
+    if (isUnmodified(request, file)) return sendNotModified(reply, file);
+    const { handle, size } = await openFile(files, id, file, number);
+    await handle.close();
+    return setFileHeaders(reply, file, size).send();
+  }
+
+  async function sendFile(request: SentRequest, reply: FastifyReply, { id, number, file }: StoredFile) {
+    if (isUnmodified(request, file)) return sendNotModified(reply, file);
+    const { handle, size, markInUse } = await openFile(files, id, file, number);
+    const range = rangeOf(request, file, size);
+    if (range === "unsatisfiable") {
+      await handle.close();
+      reply.header("content-range", `bytes */${size}`);
+      throw unsatisfiableRangeError(request, size);
+    }
+    setFileHeaders(reply, file, size);
+    if (range !== undefined) {
+      reply.code(206).header("content-length", range.end - range.start + 1);
+      reply.header("content-range", `bytes ${range.start}-${range.end}/${size}`);
+    }
+    const keep = () =>
+      markInUse().catch((err: unknown) => {
+        request.log.warn({ task: id, err }, "the file may be removed while it is sent");
+      });
+    await keep();
+    return reply.send(streams.open(handle, range ?? { start: 0, end: size - 1 }, keep));
+  }
+
+  return { sendHead, sendFile };
+}
+
+/** @throws ServiceError `not_found` if the file is gone; `internal` if its size has changed. */
+async function openFile(files: FileStore, id: string, file: ServedFile, number: number) {
+  const opened = await files.open(id, number);
+  if (opened === undefined) throw new ServiceError("not_found", `the file of task ${id} is gone`);
+  if (opened.size === file.size) return opened;
+  await opened.handle.close();
+  const sizes = `it has ${opened.size} bytes instead of ${file.size}`;
+  throw new ServiceError("internal", `the file of task ${id} is damaged: ${sizes}`);
+}
+
+/** Returns the strong validator of a file: its SHA-256. */
+export function fileTag(file: Pick<ServedFile, "sha256">): string {
+  return `"${file.sha256}"`;
+}
+
+function isUnmodified({ headers }: SentRequest, file: ServedFile): boolean {
+  return findMatch(headers["if-none-match"], fileTag(file)) !== undefined;
+}
+
+function sendNotModified(reply: FastifyReply, file: ServedFile): FastifyReply {
+  return reply.code(304).headers(cacheHeaders(file)).send();
+}
+
+/** `If-Range` is compared strongly (RFC 9110 §13.1.5); a date never matches, as no response has one. */
+function rangeOf({ headers }: SentRequest, file: ServedFile, size: number) {
+  const { range, "if-range": ifRange = fileTag(file) } = headers;
+  return range === undefined || ifRange !== fileTag(file) ? undefined : parseRange(range, size);
+}
+
+function unsatisfiableRangeError({ headers }: SentRequest, size: number): ServiceError {
+  const asked = `Range: ${headers.range?.slice(0, 100)}`;
+  return new ServiceError("range_not_satisfiable", `the file has ${size} bytes; got ${asked}`);
+}
+
+/** The content is untrusted, so the headers keep browsers from running it as a page of this service. */
+function setFileHeaders(reply: FastifyReply, file: ServedFile, size: number): FastifyReply {
+  return reply.headers({
+    "content-type": file.mime_type,
+    "content-length": size,
+    "content-disposition": attachment(file.name),
+    "accept-ranges": "bytes",
+    "repr-digest": `sha-256=:${Buffer.from(file.sha256, "hex").toString("base64")}:`,
+    ...cacheHeaders(file),
+    "content-security-policy": "default-src 'none'; sandbox",
+  });
+}
+
+/** Of 200, 206 and 304 alike (RFC 9110 §15.4.5). */
+function cacheHeaders(file: ServedFile) {
+  return { etag: fileTag(file), "cache-control": "private, no-cache" };
+}

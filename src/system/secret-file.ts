@@ -1,0 +1,44 @@
+import { randomBytes } from "node:crypto";
+import { closeSync, fsyncSync, linkSync, openSync, readFileSync, renameSync, rmSync, writeSync } from "node:fs";
+
+const secretBytes = 32;
+
+/**
+ * Returns the random bytes in the file at `path`; creates it, for its owner alone, if it does not exist. Processes that do so at the
+ * same time get the same bytes.
+ *
+ * @throws Error if the file has another length; the file system's own errors
+ */
+export function openSecretFile(path: string): Buffer {
+  const known = readSecret(path);
+  if (known !== undefined) return known;
+  const draft = `${path}.${randomBytes(8).toString("hex")}`;
+  const fd = openSync(draft, "wx", 0o600);
+  try {
+    writeSync(fd, randomBytes(secretBytes));
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+  try {
+    linkSync(draft, path);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    // Else another process was faster. Not every file system has links.
+    if (code !== "EEXIST") renameSync(draft, path);
+  } finally {
+    rmSync(draft, { force: true });
+  }
+  return readSecret(path)!;
+}
+
+function readSecret(path: string): Buffer | undefined {
+  try {
+    const bytes = readFileSync(path);
+    if (bytes.length === secretBytes) return bytes;
+    throw new Error(`${path} must have ${secretBytes} bytes, it has ${bytes.length}; remove it to get new ones`);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,151 @@
+import { rm } from "node:fs/promises";
+import { pino } from "pino";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { openDiskFiles } from "../../src/files/disk.ts";
+import type { App } from "../../src/http/app.ts";
+import { createLinkTokens } from "../../src/http/links/link-tokens.ts";
+import { type KeyRing, openKeyRing } from "../../src/keys/key-ring.ts";
+import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import type { TaskStore } from "../../src/stores/store.ts";
+import { makeFolder } from "../stores/folder.ts";
+import { buildApp } from "./app.ts";
+import { addFinishedTask } from "./finished-task.ts";
+import { addKey } from "./keys.ts";
+import { postJson } from "./requests.ts";
+
+const content = Buffer.from("0123456789");
+const linkSecret = Buffer.alloc(32, 7);
+const dead = { statusCode: 404, detail: "there is no such link, or it has ended" };
+
+let folder: string;
+let store: TaskStore;
+let keys: KeyRing;
+let app: App;
+let lines: string;
+let anna: Record<string, string>;
+let bert: Record<string, string>;
+
+beforeEach(async () => {
+  folder = makeFolder();
+  store = createMemoryStore();
+  ({ headers: anna } = await addKey(store, "anna"));
+  ({ headers: bert } = await addKey(store, "bert"));
+  keys = await openKeyRing({ keys: store.keys, pollMs: 10 });
+  lines = "";
+  const logger = pino({ level: "debug" }, { write: (line: string) => void (lines += line) });
+  app = await buildApp({ store, keys, files: openDiskFiles({ folder }), linkSecret, logger });
+});
+afterEach(async () => {
+  await app.close();
+  keys.close();
+  await rm(folder, { recursive: true });
+});
+
+const finish = () => addFinishedTask({ store, files: openDiskFiles({ folder }) }, content, {}, "anna");
+const create = (id: string, body: object = {}, headers = anna) =>
+  postJson(app, `/tasks/${id}/links`, { file: "A film.mp4", expires_in: 60, ...body }, headers);
+const get = async (url: string, headers = {}) => {
+  const { statusCode, body, json } = await app.inject({ url, headers });
+  return statusCode === 200 ? { statusCode, body } : { statusCode, detail: json().detail };
+};
+
+describe("a link", () => {
+  it("leads to the file without a key, with ranges, HEAD and conditions", async () => {
+    const { id } = await finish();
+    const before = Date.now();
+    const response = await create(id);
+    const { url, expires_at } = response.json();
+    expect(response.statusCode).toBe(201);
+    expect(Date.parse(expires_at) - before).toBeGreaterThanOrEqual(60_000);
+    const whole = await app.inject(url);
+    expect([whole.statusCode, whole.body]).toEqual([200, "0123456789"]);
+    expect(whole.headers).toMatchObject({
+      "content-disposition": expect.stringContaining("A film.mp4"),
+      "referrer-policy": "no-referrer",
+      "x-robots-tag": "noindex",
+    });
+    const part = await app.inject({ url, headers: { range: "bytes=2-4" } });
+    expect([part.statusCode, part.body]).toEqual([206, "234"]);
+    const head = await app.inject({ method: "HEAD", url });
+    expect([head.statusCode, head.headers["content-length"]]).toEqual([200, "10"]);
+    const { etag } = whole.headers;
+    expect((await app.inject({ url, headers: { "if-none-match": etag } })).statusCode).toBe(304);
+  });
+
+  it("is in no log, nor is one that is wrong", async () => {
+    const { id } = await finish();
+    const { url } = (await create(id)).json();
+    const token = url.split("/").at(-1);
+    await app.inject(url);
+    await app.inject(`${url}x`);
+    await app.inject(`${url}/more`);
+    expect(lines).toContain("/links/unreel_");
+    expect(lines).not.toContain(token.slice(12));
+  });
+
+  it("is made of own tasks and files that are there only", async () => {
+    const { id } = await finish();
+    expect((await create(id, {}, bert)).statusCode).toBe(404);
+    expect((await create(id, { file: "another" })).statusCode).toBe(404);
+    expect((await create(id, { file: "stream" })).statusCode).toBe(404);
+    for (const expires_in of [59, 2_592_001, 60.5, "60"])
+      expect((await create(id, { expires_in })).json().code).toBe("invalid_request");
+  });
+
+  it("that was changed, or made with another secret, is as none at all", async () => {
+    const { id } = await finish();
+    const { url } = (await create(id)).json();
+    const target = { taskId: id, name: "A film.mp4", endsMs: Date.now() + 60_000, keyHash: null };
+    const forged = `/links/${createLinkTokens(Buffer.alloc(32, 8)).seal(target)}`;
+    const changed = [...Array(url.length - 19).keys()].map((i) => {
+      const at = i + 19;
+      return `${url.slice(0, at)}${url[at] === "A" ? "B" : "A"}${url.slice(at + 1)}`;
+    });
+    for (const other of [`${url}A`, url.slice(0, -1), `${url}=`, forged, "/links/x", "/links/unreel_link_", ...changed])
+      expect(await get(other)).toEqual(dead);
+  });
+
+  it("ends with its time, the task, its files and the key that made it", async () => {
+    const { seal } = createLinkTokens(linkSecret);
+    const { id } = await finish();
+    const [key] = await store.keys.list();
+    const target = { taskId: id, name: "A film.mp4", keyHash: key!.hash };
+    expect(await get(`/links/${seal({ ...target, endsMs: Date.now() + 60_000 })}`)).toMatchObject({ statusCode: 200 });
+    expect(await get(`/links/${seal({ ...target, endsMs: Date.now() - 1 })}`)).toEqual(dead);
+    expect(await get(`/links/${seal({ ...target, keyHash: null, endsMs: Date.now() + 60_000 })}`)).toEqual(dead);
+
+    const removed = (await create(id)).json().url;
+    await app.inject({ method: "DELETE", url: `/tasks/${id}/file`, headers: anna });
+    expect(await get(removed)).toEqual(dead);
+
+    const other = (await finish()).id;
+    const deleted = (await create(other)).json().url;
+    await app.inject({ method: "DELETE", url: `/tasks/${other}`, headers: anna });
+    expect(await get(deleted)).toEqual(dead);
+
+    const last = (await finish()).id;
+    const orphan = (await create(last)).json().url;
+    expect(await get(orphan)).toMatchObject({ statusCode: 200 });
+    await store.keys.remove("anna");
+    await keys.refresh();
+    expect(await get(orphan)).toEqual(dead);
+  });
+});
+
+it("a link of a service without keys ends when there are some", async () => {
+  const open = createMemoryStore();
+  const ring = await openKeyRing({ keys: open.keys, pollMs: 60_000 });
+  const parts = { store: open, files: openDiskFiles({ folder }) };
+  const service = await buildApp({ ...parts, keys: ring, linkSecret });
+  try {
+    const { id } = await addFinishedTask(parts, content);
+    const { url } = (await postJson(service, `/tasks/${id}/links`, { file: "A film.mp4", expires_in: 60 })).json();
+    expect((await service.inject(url)).statusCode).toBe(200);
+    await addKey(open, "anna");
+    await ring.refresh();
+    expect((await service.inject(url)).statusCode).toBe(404);
+  } finally {
+    await service.close();
+    ring.close();
+  }
+});
