@@ -142,10 +142,12 @@ function placeRanges(tracks: readonly CutTrack[], kept: readonly MediaRange[], v
 
 /**
  * Lets video be decoded so early that the same time passes in each range from the decoding of the first sample that is in
- * the range to the start of the range: FFmpeg presents a range after the first that much too early or late.
+ * the range to the start of the range: FFmpeg presents a range after the first that much too early or late. With several
+ * ranges that is at least the time of a frame: Chromium shows nothing of the first one if no sample is presented later than decoded.
  */
 function delayDecoding(taken: readonly TakenSamples[]): void {
-  const longest = Math.max(...taken.map(({ decodeDelay }) => decodeDelay));
+  const least = taken.length > 1 ? (taken[0]?.track.list.duration(0) ?? 0) : 0;
+  const longest = Math.max(least, ...taken.map(({ decodeDelay }) => decodeDelay));
   for (const group of taken.filter(({ track }) => track.isVideo)) {
     group.earlier = longest - group.decodeDelay;
     group.fromS -= group.earlier / group.track.list.timescale;
