@@ -30,6 +30,7 @@ describe("POST /tasks/batch", () => {
     const { results } = (await postBatch(app, { urls })).json();
     expect(results.map(({ status }: { status: number }) => status)).toEqual([201, 400, 422, 201]);
     expect(results[1].problem).toMatchObject({ code: "invalid_url", status: 400, retryable: false });
+    expect(results[1].problem.errors).toMatchObject([{ pointer: "/urls/1" }]);
     expect(results[2].problem).toMatchObject({ code: "address_blocked", status: 422 });
     expect(results[1]).not.toHaveProperty("task");
     expect(results[0]).not.toHaveProperty("problem");

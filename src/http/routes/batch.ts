@@ -75,7 +75,12 @@ export const batchRoutes: FastifyPluginAsyncTypebox<NewTaskDeps> = async (app, d
     // All at once: a store writes together what arrives together.
     const made = urls.map((url, index) => {
       const idempotencyKey = key === undefined ? undefined : keyOfUrl(key, index);
-      return createTask(url, { options, owner: request.caller?.name, traceparent, idempotencyKey }, deps);
+      return createTask(
+        url,
+        { options, owner: request.caller?.name, traceparent, idempotencyKey },
+        deps,
+        `/urls/${index}`,
+      );
     });
     return { results: toResults(await Promise.allSettled(made)) };
   });

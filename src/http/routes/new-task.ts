@@ -48,7 +48,7 @@ export interface NewTaskRequest {
 }
 
 /**
- * Stores a task for the page at `address`; see `TaskStore.create`.
+ * Stores a task for the page at `address`, which is the member of the body at `pointer`, by default `/url`; see `TaskStore.create`.
  *
  * @throws ServiceError `invalid_url`, `address_blocked`; of the store
  */
@@ -56,8 +56,9 @@ export async function createTask(
   address: string,
   { options, owner, traceparent, idempotencyKey: key }: NewTaskRequest,
   { store, guard }: NewTaskDeps,
+  pointer?: string,
 ): Promise<Task> {
-  const url = parsePageUrl(address, "body");
+  const url = parsePageUrl(address, "body", pointer);
   const blocked = guard.findHostProblem(url.hostname);
   if (blocked !== undefined) throw blocked;
   const idempotency = key === undefined ? undefined : { key, fingerprint: hash(url.href, options) };

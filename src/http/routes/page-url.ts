@@ -25,21 +25,21 @@ export function refuseCutUrl({ url }: FastifyRequest, _reply: FastifyReply, done
 }
 
 /**
- * Parses the URL of a page, which is the member `url` of the request's `part`.
+ * Parses the URL of a page, which is the member at `pointer` of the request's `part`.
  *
- * @throws ServiceError `invalid_url` with a pointer to it.
+ * @throws ServiceError `invalid_url` with that pointer.
  */
-export function parsePageUrl(text: string, part: "query" | "body"): URL {
+export function parsePageUrl(text: string, part: "query" | "body", pointer = "/url"): URL {
   try {
     return parseHttpUrl(text);
   } catch (cause) {
-    throw cause instanceof ServiceError ? pageUrlError(part, cause) : cause;
+    throw cause instanceof ServiceError ? pageUrlError(part, cause, pointer) : cause;
   }
 }
 
 /** Adds to an error where the URL is. */
-function pageUrlError(part: "query" | "body", cause: ServiceError): ServiceError {
+function pageUrlError(part: "query" | "body", cause: ServiceError, pointer = "/url"): ServiceError {
   const { code, message } = cause;
-  const faults = [{ pointer: "/url", detail: message }];
-  return new ServiceError(code, `/url in the ${part}: ${message}`, { cause, faults });
+  const faults = [{ pointer, detail: message }];
+  return new ServiceError(code, `${pointer} in the ${part}: ${message}`, { cause, faults });
 }

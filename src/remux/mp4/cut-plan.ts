@@ -48,8 +48,8 @@ export interface CutPlan extends CutPosition {
 /**
  * Plans a cut of a presentation with these tracks. Ranges count from the first frame shown of the video, or else from the
  * start; they are rounded to the nearest frame, and end with the media; those after it are left out. Of each, a track gets the samples from the sync sample
- * before, and edits that present the range alone. All tracks get about the same time before a range, so that players
- * that ignore edits keep them in sync.
+ * before, and edits that present the range alone. What is only decoded takes no time, so that players that ignore edits keep
+ * the tracks in sync.
  *
  * @param ranges In order, apart from each other.
  */
@@ -65,7 +65,7 @@ export function planCut(lists: readonly SampleList[], ranges: readonly MediaRang
     const cut = video === undefined || frames === null ? asked : roundToFrames(asked, frames, video.endS);
     return cut.endS > cut.startS ? [cut] : [];
   });
-  if (kept.length > 0) placeRanges(tracks, kept, video);
+  if (kept.length > 0) placeRanges(tracks, kept);
   const isBeyond = ranges.some((range) => zeroS + range.endS > endS);
   return { tracks: tracks.filter(({ groups }) => groups.length > 0), kept, zeroS, endS, isBeyond };
 }
@@ -112,12 +112,8 @@ function firstFrom(sorted: Float64Array, value: number): number {
 }
 
 /** Adds to each track its samples of each range, and the edits that present it. */
-function placeRanges(tracks: readonly CutTrack[], kept: readonly MediaRange[], video: CutTrack | undefined): void {
-  const needed = kept.map((range, index) => {
-    const isJoin = index > 0;
-    const leadS = video && takenOf(video, range, isJoin)?.leadS;
-    return tracks.flatMap((track) => takenOf(track, range, isJoin, leadS) ?? []);
-  });
+function placeRanges(tracks: readonly CutTrack[], kept: readonly MediaRange[]): void {
+  const needed = kept.map((range, index) => tracks.flatMap((track) => takenOf(track, range, index > 0) ?? []));
   for (const track of tracks) delayDecoding(needed.flat().filter((each) => each.track === track));
   // On the timeline of the cut with all its samples, and on that of what it presents.
   let mediaEndS = -Infinity;
@@ -132,7 +128,8 @@ function placeRanges(tracks: readonly CutTrack[], kept: readonly MediaRange[], v
       const addedS = groups.length > 0 ? moveS : zeroS + presentedS - range.startS;
       const shift = Math.round(group.offset + addedS * list.timescale);
       const taken = { startS: group.leadS, endS: group.endS };
-      groups.push({ range: index, from: group.from, to: group.to, shift, decodeShift: shift - group.earlier, taken });
+      const { from, to, times } = group;
+      groups.push({ range: index, from, to, times, shift, decodeShift: shift - group.earlier, taken });
       addEdits(group, shift, presentedS - range.startS);
     }
     mediaEndS = Math.max(mediaEndS, ...own.map(({ toS }) => toS + moveS));
@@ -143,10 +140,10 @@ function placeRanges(tracks: readonly CutTrack[], kept: readonly MediaRange[], v
 /**
  * Lets video be decoded so early that the same time passes in each range from the decoding of the first sample that is in
  * the range to the start of the range: FFmpeg presents a range after the first that much too early or late. With several
- * ranges that is at least the time of a frame: Chromium shows nothing of the first one if no sample is presented later than decoded.
+ * ranges that is at least the time of two frames: Chromium shows nothing of the first one if no sample is presented later than decoded.
  */
 function delayDecoding(taken: readonly TakenSamples[]): void {
-  const least = taken.length > 1 ? (taken[0]?.track.list.duration(0) ?? 0) : 0;
+  const least = taken.length > 1 ? 2 * (taken[0]?.track.list.duration(0) ?? 0) : 0;
   const longest = Math.max(least, ...taken.map(({ decodeDelay }) => decodeDelay));
   for (const group of taken.filter(({ track }) => track.isVideo)) {
     group.earlier = longest - group.decodeDelay;
@@ -159,7 +156,7 @@ function addEdits({ track, parts }: TakenSamples, shift: number, delayS: number)
   const { list, groups, edits } = track;
   const { timescale } = list;
   const [first] = groups;
-  const firstDts = list.dts(first!.from) + first!.decodeShift;
+  const firstDts = (first!.times.get(first!.from)?.dts ?? list.dts(first!.from)) + first!.decodeShift;
   for (const part of parts) {
     const { startS, endS, media } = edits.length === 0 || track.isVideo ? part : atPacket(list, part);
     const gap = edits.length === 0 ? 0 : Math.round((startS + delayS - track.presentedS) * timescale);

@@ -12,6 +12,8 @@ export interface SampleGroup {
   from: number;
   /** After the last one. */
   to: number;
+  /** Those of samples that do not keep their own, by index. */
+  times: ReadonlyMap<number, SampleTimes>;
   /** What is added to their presentation and decode times, ticks. */
   shift: number;
   decodeShift: number;
@@ -75,6 +77,38 @@ function partsOf(list: SampleList): Part[] {
   });
 }
 
+/** Times of a sample in ticks. */
+interface SampleTimes {
+  dts: number;
+  pts: number;
+}
+
+/**
+ * Returns other times for the samples of video that are decoded and not shown before a range: right before it, a tick apart. At
+ * their own times they would be at those of the range before, by which Chromium finds samples when it seeks. Players that
+ * ignore edits show them in no time.
+ *
+ * @param first Index of the first sample in decode order that is shown.
+ * @param startTicks Where the range starts, media time.
+ */
+function leadTimes(
+  list: SampleList,
+  { from, to, first }: { from: number; to: number; first: number },
+  startTicks: number,
+): Map<number, SampleTimes> {
+  const hidden = Array.from({ length: to - from }, (_, n) => from + n).filter((index) => list.pts(index) < startTicks);
+  const times = new Map<number, SampleTimes>();
+  for (const [rank, index] of hidden.toSorted((a, b) => list.pts(b) - list.pts(a)).entries()) {
+    times.set(index, { dts: list.dts(index), pts: startTicks - rank - 1 });
+  }
+  for (let index = from; index < first; index++) {
+    times.set(index, { pts: list.pts(index), ...times.get(index), dts: list.dts(first) - (first - index) });
+  }
+  return times;
+}
+
+const noTimes: ReadonlyMap<number, SampleTimes> = new Map();
+
 /** Samples that a range needs of a track. */
 export type TakenSamples = NonNullable<ReturnType<typeof takenOf>>;
 
@@ -82,9 +116,8 @@ export type TakenSamples = NonNullable<ReturnType<typeof takenOf>>;
  * Returns which samples of a track a range needs; `null`: none. Its seconds are those of the presentation.
  *
  * @param isJoin They follow those of another range.
- * @param leadS Where audio is to start at the latest.
  */
-export function takenOf(track: CutTrack, range: MediaRange, isJoin: boolean, leadS = Infinity) {
+export function takenOf(track: CutTrack, range: MediaRange, isJoin: boolean) {
   const { list, preroll, isVideo, canJoin } = track;
   const { timescale } = list;
   const parts = partsWithin(track, range);
@@ -96,23 +129,26 @@ export function takenOf(track: CutTrack, range: MediaRange, isJoin: boolean, lea
   if (needed === null) return null;
   // Added to media times: the presentation time of the first part.
   const offset = first.startS * timescale - first.media;
-  const lead = isVideo ? Infinity : Math.min(leadS * timescale - offset, needed.earliest - preroll);
+  const lead = isVideo ? Infinity : needed.earliest - preroll;
   const from = leadOf(list, needed, lead, (index) => !isJoin || !isVideo || canJoin(list, index));
   // The end of audio may move by a part of a packet.
   const to = Math.min(needed.last + (isVideo ? 1 : 2), list.length);
+  const isFirst = (index: number) => list.pts(index) >= first.media && list.pts(index) < toTicks;
+  const firstShown = firstIndex(list, from, isFirst);
+  const times = isVideo ? leadTimes(list, { from, to, first: firstShown }, first.media) : noTimes;
   let [earliest, latest, shown, end] = [Infinity, -Infinity, Infinity, -Infinity];
   for (let i = from; i < to; i++) {
-    const [dts, pts, duration] = [list.dts(i), list.pts(i), list.duration(i)];
-    earliest = Math.min(earliest, dts, pts);
-    latest = Math.max(latest, dts + duration, pts + duration);
+    const [pts, duration] = [list.pts(i), list.duration(i)];
+    const written = times.get(i) ?? { dts: list.dts(i), pts };
+    earliest = Math.min(earliest, written.dts, written.pts);
+    latest = Math.max(latest, written.dts + duration, written.pts + duration);
     shown = Math.min(shown, pts);
     if (pts < toTicks) end = Math.max(end, pts + 1);
   }
   const toS = (ticks: number) => (ticks + offset) / timescale;
-  const isFirst = (index: number) => list.pts(index) >= first.media && list.pts(index) < toTicks;
-  const decodeDelay = first.media - list.dts(firstIndex(list, from, isFirst));
+  const decodeDelay = first.media - list.dts(firstShown);
   const extent = { fromS: toS(earliest), toS: toS(latest), leadS: toS(shown), endS: toS(end) };
-  return { track, parts, from, to, offset, decodeDelay, earlier: 0, ...extent };
+  return { track, parts, from, to, times, offset, decodeDelay, earlier: 0, ...extent };
 }
 
 /** Returns what of a track is presented in a range. */

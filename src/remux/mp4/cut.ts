@@ -52,7 +52,8 @@ export async function cutMp4(options: CutOptions): Promise<(Pick<CutPlan, "kept"
   if (isLacking(plan, options)) return null;
   if (plan.kept.length === 0) {
     const lastsS = (plan.endS - plan.zeroS).toFixed(3);
-    const rule = `none of the ${ranges.length} ranges is within the media, which last ${lastsS} s`;
+    const none = ranges.length === 1 ? "the range is not" : `none of the ${ranges.length} ranges is`;
+    const rule = `${none} within the media, which last ${lastsS} s`;
     throw new ServiceError("format_unavailable", rule);
   }
   const durationS = plan.kept.reduce((sum, { startS, endS }) => sum + endS - startS, 0);
@@ -129,15 +130,16 @@ function* samplesOf({ tracks, kept }: CutPlan): Generator<TakenSample> {
       const [first] = left.toSorted((a, b) => decodeS(a) - decodeS(b));
       if (first === undefined) break;
       const { list, group } = first;
-      const sample = list.at(first.at++);
-      const times = { dts: sample.dts + group.decodeShift, pts: sample.pts + group.shift };
+      const sample = list.at(first.at);
+      const { dts, pts } = group.times.get(first.at++) ?? sample;
+      const times = { dts: dts + group.decodeShift, pts: pts + group.shift };
       yield { ...sample, ...times, isJoin: range > 0 && first.at === group.from + 1 };
     }
   }
 }
 
 function decodeS({ list, group, at }: { list: SampleList; group: SampleGroup; at: number }): number {
-  return (list.dts(at) + group.decodeShift) / list.timescale;
+  return ((group.times.get(at)?.dts ?? list.dts(at)) + group.decodeShift) / list.timescale;
 }
 
 /** Adds the tracks to the writer; returns a function that writes a sample, whose offset counts from the start of `bytes`. */
