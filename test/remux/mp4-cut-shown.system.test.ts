@@ -4,9 +4,8 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Browser } from "playwright-core";
-import { noAdditions } from "../../src/remux/additions.ts";
 import type { MediaRange } from "../../src/remux/samples.ts";
-import { cutMp4 } from "../../src/remux/mp4/cut.ts";
+import { cut } from "./mp4-cuts.ts";
 import { isChromiumMissing, launchChromium } from "../web/chromium.ts";
 import { ffmpeg, missing, openFolder } from "./mp4-media.ts";
 
@@ -25,16 +24,19 @@ const joined = [
 const h264 = ["libx264", "-c:v libx264 -preset veryfast -bf 3 -g 50 -crf 10"] as const;
 const vp9 = ["libvpx-vp9", "-c:v libvpx-vp9 -cpu-used 8 -deadline realtime -g 50 -b:v 1M"] as const;
 
-/** Seeks to the middle of each frame of a video; returns the frames that are shown, by their brightness, and their times. */
-const seek = `async (url, count) => {
-  const video = document.createElement("video");
+/** Opens a video, and a canvas to look at it. */
+const openVideo = `const video = document.createElement("video");
   video.muted = true;
   video.src = url;
   await new Promise((resolve) => (video.onloadeddata = resolve));
   const canvas = document.createElement("canvas");
   [canvas.width, canvas.height] = [16, 16];
   const context = canvas.getContext("2d", { willReadFrequently: true });
-  const shown = [];
+  const shown = [];`;
+
+/** Seeks to the middle of each frame of a video; returns the frames that are shown, by their brightness, and their times. */
+const seek = `async (url, count) => {
+  ${openVideo}
   for (let n = 0; n < count; n++) {
     const frame = new Promise((resolve) => video.requestVideoFrameCallback((_, { mediaTime }) => resolve(mediaTime)));
     video.currentTime = (n + 0.5) / ${fps};
@@ -47,14 +49,7 @@ const seek = `async (url, count) => {
 
 /** Plays a video; returns the frames that are shown, by their brightness, and their times. */
 const play = `async (url) => {
-  const video = document.createElement("video");
-  video.muted = true;
-  video.src = url;
-  await new Promise((resolve) => (video.onloadeddata = resolve));
-  const canvas = document.createElement("canvas");
-  [canvas.width, canvas.height] = [16, 16];
-  const context = canvas.getContext("2d", { willReadFrequently: true });
-  const shown = [];
+  ${openVideo}
   const note = (_, { mediaTime }) => {
     context.drawImage(video, 0, 0, 16, 16);
     shown.push([context.getImageData(8, 8, 1, 1).data[0], mediaTime]);
@@ -85,19 +80,9 @@ describe.skipIf(isChromiumMissing).concurrent("Chromium shows exactly the ranges
     skip(missing(encoder) !== false);
     const [source, target] = ["", "-cut"].map((part) => folder.path(`${name.replaceAll(/\W/g, "-")}${part}.mp4`));
     ffmpeg(`${video} ${codec} -pix_fmt yuv420p -color_range tv ${source}`);
-    const cut = await cutMp4({
-      source: source!,
-      target: target!,
-      ranges,
-      missing: { video: [], audio: [] },
-      isWhole: true,
-      maxBytes: 1 << 30,
-      additions: async () => noAdditions,
-      onWritten: () => {},
-      signal: new AbortController().signal,
-    });
+    const made = await cut(source!, target!, ranges);
     const frames = framesIn(ranges);
-    expect(cut?.durationS).toBeCloseTo(frames.length / fps, 6);
+    expect(made?.durationS).toBeCloseTo(frames.length / fps, 6);
     const server = createServer(({ headers }, response) => serve(target!, headers.range, response));
     server.listen(0, "127.0.0.1");
     await once(server, "listening");

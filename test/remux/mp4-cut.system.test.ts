@@ -1,25 +1,9 @@
 import { afterAll, describe, expect, it } from "vitest";
-import { noAdditions } from "../../src/remux/additions.ts";
-import { cutMp4 } from "../../src/remux/mp4/cut.ts";
-import type { MediaRange } from "../../src/remux/samples.ts";
-import { audioFaults, expectedCut, heardPackets, randomRanges, shownFrames } from "./mp4-cuts.ts";
+import { audioFaults, cut, expectedCut, heardPackets, randomRanges, shownFrames } from "./mp4-cuts.ts";
 import { factsOf, ffmpeg, missing, openFolder } from "./mp4-media.ts";
 
 const folder = openFolder();
 afterAll(folder.remove);
-
-const cut = (source: string, target: string, ranges: readonly MediaRange[]) =>
-  cutMp4({
-    source,
-    target,
-    ranges,
-    missing: { video: [], audio: [] },
-    isWhole: true,
-    maxBytes: 1 << 30,
-    additions: async () => noAdditions,
-    onWritten: () => {},
-    signal: new AbortController().signal,
-  });
 
 const seconds = 12;
 const video = `-f lavfi -i testsrc2=size=160x90:rate=25:duration=${seconds}`;

@@ -1,5 +1,21 @@
+import { noAdditions } from "../../src/remux/additions.ts";
+import { cutMp4 } from "../../src/remux/mp4/cut.ts";
 import type { MediaRange } from "../../src/remux/samples.ts";
 import { run } from "./ts-media.ts";
+
+/** Cuts a whole file, without additions. */
+export const cut = (source: string, target: string, ranges: readonly MediaRange[]) =>
+  cutMp4({
+    source,
+    target,
+    ranges,
+    missing: { video: [], audio: [] },
+    isWhole: true,
+    maxBytes: 1 << 30,
+    additions: async () => noAdditions,
+    onWritten: () => {},
+    signal: new AbortController().signal,
+  });
 
 export interface ShownFrame {
   timeS: number;
@@ -76,7 +92,7 @@ export function expectedCut(source: readonly ShownFrame[], ranges: readonly Medi
 
 /** Returns what is wrong with the audio of a cut: packets at another time than in the source, and times without any. */
 export function audioFaults(
-  cut: readonly HeardPacket[],
+  heard: readonly HeardPacket[],
   source: readonly HeardPacket[],
   { kept, durationS }: Pick<ExpectedCut, "kept" | "durationS">,
 ): string[] {
@@ -89,7 +105,7 @@ export function audioFaults(
   });
   const faults: string[] = [];
   let reachedS = 0;
-  for (const { timeS, durationS: lastsS, md5 } of cut) {
+  for (const { timeS, durationS: lastsS, md5 } of heard) {
     const times = (byHash.get(md5) ?? []).flatMap((packet) =>
       parts.map((part) => part.atS + packet.timeS - part.startS),
     );
