@@ -2,6 +2,8 @@ import { hash } from "node:crypto";
 import { once } from "node:events";
 import { describe, expect, it } from "vitest";
 import type { Task } from "../../src/model/task.ts";
+import { makeLongMedia } from "../media/long-media.ts";
+import { hasFfmpeg } from "../media/probe.ts";
 import { resource } from "../media/resources.ts";
 import { openDatabase } from "../postgres/database.ts";
 import type { Cluster } from "./cluster.ts";
@@ -67,6 +69,45 @@ describe("a service that is restarted each time it ends", () => {
     for (const id of ids) {
       expect(await last.ended(id)).toMatchObject({ state: "succeeded", attempts: 1, file: { sha256: longFilmHash } });
     }
+  });
+
+  it.skipIf(!hasFfmpeg)("makes the same file with parts, chapters and subtitles, although it was killed", async () => {
+    const site = await openSite({ bytesPerSecond: 400_000 });
+    const { resources } = makeLongMedia("HLS in fMP4");
+    for (const [path, found] of resources) site.resources.set(path, found);
+    const words = "WEBVTT\n\n00:01.000 --> 00:19.000\nlong\n";
+    site.resources.set("de.vtt", resource("text/vtt", words));
+    const listed = { "@type": "VideoObject", name: "A film", contentUrl: site.url("index.m3u8") };
+    const clips = [0, 8].map((startOffset) => ({ "@type": "Clip", name: `from ${startOffset}`, startOffset }));
+    const stated = JSON.stringify({ "@context": "https://schema.org", ...listed, hasPart: clips });
+    const html = `<script type="application/ld+json">${stated}</script><video src="index.m3u8"><track kind="subtitles" srclang="de" src="de.vtt"></video>`;
+    site.resources.set("watch", resource("text/html", html));
+    const options = {
+      subtitles: true,
+      ranges: [
+        { start: 1.5, end: 9.1 },
+        { start: 11, end: 18 },
+      ],
+    };
+    const cluster = openTestCluster("sqlite:", env);
+    let service = await cluster.start("all");
+    const { id } = await (await clientOf(service)).post(site.url("watch"), options);
+    let known = 0;
+    for (let kills = 0; kills < 4; kills += 1) {
+      const { progress } = await (await clientOf(service)).until(id, hasMoreThan(known));
+      known = progress?.downloaded_bytes ?? 0;
+      await service.end("SIGKILL");
+      service = await cluster.start("all");
+    }
+    site.bytesPerSecond = Infinity;
+    const last = await clientOf(service);
+    const killed = await last.ended(id);
+    const whole = await last.ended((await last.post(site.url("watch"), options)).id);
+    expect([killed.state, killed.attempts, killed.file?.warnings]).toEqual(["succeeded", 1, []]);
+    expect(killed.file?.duration).toBeCloseTo(14.6, 1);
+    const digests = ({ files = [] }: Task) => files.map(({ kind, sha256 }) => [kind, sha256]);
+    expect(digests(killed)).toEqual(digests(whole));
+    expect(killed.files?.map(({ kind }) => kind)).toEqual(["media", "subtitles", "subtitles"]);
   });
 
   it("dies five times of a page that kills whoever reads it, and completes a task that it read meanwhile", async () => {
