@@ -16,6 +16,7 @@ const hasAtomicParsley = spawnSync("AtomicParsley", ["--version"]).status === 0;
 describe.skipIf(!hasFfmpeg)("an MP4 with additions", () => {
   beforeAll(() => {
     media.make("source.mp4", ...videoInput(4), ...audioInput(4), ...x264, "-c:a", "aac");
+    media.make("sound.m4a", "-i", media.path("source.mp4"), "-vn", "-c", "copy");
   });
 
   function make(given: Additions, kinds: readonly TrackKind[] = ["video", "audio"]): string {
@@ -77,6 +78,24 @@ describe.skipIf(!hasFfmpeg)("an MP4 with additions", () => {
       expect(atoms).toContain("Ein Film & «mehr» 🎬");
       expect(atoms).toContain("1 piece of artwork");
     }
+  });
+
+  it("may be an M4A, which has tags, chapters and a cover too", () => {
+    const path = make({ ...additions, subtitles: [] }, ["audio"]);
+    const { format, chapters, streams } = probeAll(path);
+    expect(format.tags).toMatchObject({ title: "Ein Film & «mehr» 🎬", artist: "Jemand", major_brand: "M4A " });
+    expect(chapters.map(({ start_time, tags }) => [Number(start_time), tags.title])).toEqual([
+      [0, "Anfang"],
+      [1.5, "Ende – 終"],
+    ]);
+    expect(streams.filter(({ disposition }) => disposition["attached_pic"] === 1)).toHaveLength(1);
+    const read = mutagen(path);
+    if (read !== undefined) expect(read).toMatch(/Ein Film & «mehr» 🎬[^]*AtomDataType\.PNG[^]*Anfang/);
+    if (hasAtomicParsley) expect(run("AtomicParsley", path, "-t")).toContain("1 piece of artwork");
+    const own = new Set(packetHashes(path));
+    const sound = packetHashes(media.path("sound.m4a"));
+    expect(sound.length).toBeGreaterThan(100);
+    expect(sound.filter((hash) => !own.has(hash))).toEqual([]);
   });
 
   it("has the subtitles as tracks with language and name, the forced one enabled", () => {
