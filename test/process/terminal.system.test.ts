@@ -156,7 +156,7 @@ describe.skipIf(!hasPython)("the log on a terminal (needs python3)", () => {
 
   it("is JSON if LOG_FORMAT says so", async () => {
     const { shown } = await startOnTerminal({ ...(await openSettings()), LOG_FORMAT: "json" });
-    expect(shown()).toMatch(/^\{"level":30,.*"msg":"Server listening at/m);
+    await expect.poll(shown).toMatch(/^\{"level":30,.*"msg":"Server listening at/m);
   });
 });
 

@@ -51,8 +51,8 @@ describe.concurrent("a cut presents exactly the ranges, rounded to frames:", () 
       const packets = heardPackets(source);
       const { durationS } = await factsOf(source);
       const videoEndS = frames.at(-1)!.timeS + 0.04;
-      for (let seed = 0; seed < 6; seed++) {
-        const ranges = randomRanges(seed, seed === 5 ? 10 : 1 + (seed % 3), seconds);
+      for (let seed = 0; seed < 4; seed++) {
+        const ranges = randomRanges(seed, seed === 3 ? 10 : 1 + (seed % 3), seconds);
         const target = folder.path(`${name.replaceAll(/\W/g, "-")}-${seed}.mp4`);
         const result = await cut(source, target, ranges);
         const expected = expectedCut(frames, ranges, name.includes("changing") ? durationS : videoEndS);
