@@ -1,4 +1,5 @@
-import { execFileSync } from "node:child_process";
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -48,12 +49,12 @@ const types: Readonly<Record<string, string>> = {
 };
 
 /** Makes one of them; returns what a server has then. */
-export function makeLongMedia(name: keyof typeof longMedia): { resources: Resources; entry: string } {
+export async function makeLongMedia(name: keyof typeof longMedia): Promise<{ resources: Resources; entry: string }> {
   const folder = mkdtempSync(join(tmpdir(), "unreel-long-"));
   const [line, entry] = longMedia[name];
   try {
     const words = line.split(" ").map((word) => word.replace("|", " "));
-    execFileSync("ffmpeg", ["-v", "error", "-nostdin", "-y", ...words], { cwd: folder });
+    await promisify(execFile)("ffmpeg", ["-v", "error", "-nostdin", "-y", ...words], { cwd: folder });
     const files = readdirSync(folder).map((file) => {
       const type = types[file.slice(file.lastIndexOf(".") + 1)] ?? "application/octet-stream";
       return [file, resource(type, readFileSync(join(folder, file)))] as const;

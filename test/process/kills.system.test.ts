@@ -73,7 +73,7 @@ describe("a service that is restarted each time it ends", () => {
 
   it.skipIf(!hasFfmpeg)("makes the same file with parts, chapters and subtitles, although it was killed", async () => {
     const site = await openSite({ bytesPerSecond: 400_000 });
-    const { resources } = makeLongMedia("HLS in fMP4");
+    const { resources } = await makeLongMedia("HLS in fMP4");
     for (const [path, found] of resources) site.resources.set(path, found);
     const words = "WEBVTT\n\n00:01.000 --> 00:19.000\nlong\n";
     site.resources.set("de.vtt", resource("text/vtt", words));

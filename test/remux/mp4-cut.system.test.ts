@@ -47,8 +47,8 @@ describe.concurrent("a cut presents exactly the ranges, rounded to frames:", () 
       skip(missing(...encoders) !== false);
       const source = folder.path(`${name.replaceAll(/\W/g, "-")}.mp4`);
       ffmpeg(`${line} -y ${source}`);
-      const frames = shownFrames(source);
-      const packets = heardPackets(source);
+      const frames = await shownFrames(source);
+      const packets = await heardPackets(source);
       const { durationS } = await factsOf(source);
       const videoEndS = frames.at(-1)!.timeS + 0.04;
       for (let seed = 0; seed < 4; seed++) {
@@ -56,7 +56,7 @@ describe.concurrent("a cut presents exactly the ranges, rounded to frames:", () 
         const target = folder.path(`${name.replaceAll(/\W/g, "-")}-${seed}.mp4`);
         const result = await cut(source, target, ranges);
         const expected = expectedCut(frames, ranges, name.includes("changing") ? durationS : videoEndS);
-        const shown = shownFrames(target);
+        const shown = await shownFrames(target);
         const note = JSON.stringify({ seed, ranges });
         expect(
           shown.map(({ md5 }) => md5),
@@ -66,7 +66,7 @@ describe.concurrent("a cut presents exactly the ranges, rounded to frames:", () 
           ...shown.map(({ timeS }, i) => Math.abs(timeS - shown[0]!.timeS - expected.frames[i]!.timeS)),
         );
         expect(offS, note).toBeLessThan(0.002);
-        expect(audioFaults(heardPackets(target), packets, expected), note).toEqual([]);
+        expect(audioFaults(await heardPackets(target), packets, expected), note).toEqual([]);
         expect(result?.durationS).toBeCloseTo(expected.durationS, 3);
         const facts = await factsOf(target);
         expect(facts.durationS, note).toBeCloseTo(expected.durationS, 2);

@@ -1,7 +1,13 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
 import { noAdditions } from "../../src/remux/additions.ts";
 import { cutMp4 } from "../../src/remux/mp4/cut.ts";
 import type { MediaRange } from "../../src/remux/samples.ts";
-import { run } from "./ts-media.ts";
+
+/** Runs a program beside what this process serves; returns its output. */
+async function run(program: string, ...args: string[]): Promise<string> {
+  return (await promisify(execFile)(program, args, { maxBuffer: 1 << 26 })).stdout;
+}
 
 /** Cuts a whole file, without additions. */
 export const cut = (source: string, target: string, ranges: readonly MediaRange[]) =>
@@ -23,9 +29,9 @@ export interface ShownFrame {
 }
 
 /** Returns the frames of the first video track as a player that follows edit lists shows them. */
-export function shownFrames(path: string): ShownFrame[] {
+export async function shownFrames(path: string): Promise<ShownFrame[]> {
   const options = "-map 0:v:0 -fps_mode passthrough -enc_time_base 1:90000 -f framemd5 -".split(" ");
-  const lines = run("ffmpeg", "-v", "fatal", "-copyts", "-i", path, ...options).split("\n");
+  const lines = (await run("ffmpeg", "-v", "fatal", "-copyts", "-i", path, ...options)).split("\n");
   return lines
     .filter((line) => /^\d/.test(line))
     .map((line) => line.split(",").map((field) => field.trim()))
@@ -39,9 +45,9 @@ export interface HeardPacket {
 }
 
 /** Returns the packets of an audio track that are not discarded. */
-export function heardPackets(path: string, track = 0): HeardPacket[] {
+export async function heardPackets(path: string, track = 0): Promise<HeardPacket[]> {
   const json: unknown = JSON.parse(
-    run(
+    await run(
       "ffprobe",
       ..."-v error -of json -show_packets -show_data_hash md5".split(" "),
       "-select_streams",

@@ -15,13 +15,13 @@ const groupS = 2;
 
 /** Parts of the media in one file. */
 export function describeRanges(open: OpenEngine): void {
-  describe.skipIf(!hasFfmpeg).concurrent("makes a file of exact ranges", () => {
+  describe.skipIf(!hasFfmpeg)("makes a file of exact ranges", () => {
     it.each(names)("of %s", { timeout: 120_000 }, async (name) => {
-      await using harness = await openMedia(open, makeLongMedia(name));
+      await using harness = await openMedia(open, await makeLongMedia(name));
       const whole = await harness.download();
       const allBytes = harness.site.sent;
-      const frames = shownFrames(whole.path);
-      const packets = heardPackets(whole.path);
+      const frames = await shownFrames(whole.path);
+      const packets = await heardPackets(whole.path);
       const endS = frames.at(-1)!.timeS + 0.04;
       for (const [seed, count] of [1, 2, 10].entries()) {
         const ranges = randomRanges(seed, count, longS);
@@ -32,26 +32,26 @@ export function describeRanges(open: OpenEngine): void {
         const expected = expectedCut(frames, ranges, endS);
         expect([made.ext, made.warnings], note).toEqual(["mp4", []]);
         expect(made.duration, note).toBeCloseTo(expected.durationS, 1);
-        const shown = shownFrames(made.path);
+        const shown = await shownFrames(made.path);
         const hashes = (all: readonly { md5: string }[]) => all.map(({ md5 }) => md5);
         expect(hashes(shown), note).toEqual(hashes(expected.frames));
         const offS = shown.map(({ timeS }, i) => Math.abs(timeS - shown[0]!.timeS - expected.frames[i]!.timeS));
         expect(Math.max(...offS), note).toBeLessThan(0.002);
-        expect(audioFaults(heardPackets(made.path), packets, expected), note).toEqual([]);
+        expect(audioFaults(await heardPackets(made.path), packets, expected), note).toEqual([]);
         const neededS = expected.durationS + 2 * groupS * count + groupS;
         if (inSegments.has(name)) expect(share, note).toBeLessThan((1.25 * neededS) / longS);
       }
     });
 
     it("whose ends are those of the media", async () => {
-      await using harness = await openMedia(open, makeLongMedia("HLS in fMP4"));
+      await using harness = await openMedia(open, await makeLongMedia("HLS in fMP4"));
       const whole = await harness.download();
       const made = await harness.download({
         ranges: [{ startS: 15.02, endS: Infinity }],
         folder: await harness.newFolder(),
       });
       expect(made.duration).toBeCloseTo(longS - 15, 1);
-      expect(shownFrames(made.path).at(-1)?.md5).toBe(shownFrames(whole.path).at(-1)?.md5);
+      expect((await shownFrames(made.path)).at(-1)?.md5).toBe((await shownFrames(whole.path)).at(-1)?.md5);
       const late = await harness.download({
         ranges: [
           { startS: 19, endS: 500 },
@@ -68,7 +68,7 @@ export function describeRanges(open: OpenEngine): void {
     });
 
     it("with audio alone", async () => {
-      await using harness = await openMedia(open, makeLongMedia("HLS with separate audio"));
+      await using harness = await openMedia(open, await makeLongMedia("HLS with separate audio"));
       const { audio } = harness.job;
       const made = await harness.download({
         format: audio!,
@@ -83,7 +83,7 @@ export function describeRanges(open: OpenEngine): void {
     });
 
     it("with chapters and subtitles that are cut and moved along", async () => {
-      const media = makeLongMedia("HLS in fMP4");
+      const media = await makeLongMedia("HLS in fMP4");
       media.resources.set(
         "de.vtt",
         resource("text/vtt", "WEBVTT\n\n00:01.000 --> 00:06.500\none\n\n00:09.000 --> 00:12.000\ntwo\n"),
