@@ -210,6 +210,12 @@ export const PageInfo = Type.Object(
         description: "the first entries of a playlist; post an entry's `url` to download it",
       }),
     ),
+    entries_next: Type.Optional(
+      Type.String({ description: "`entries_cursor` of the next entries; absent: there are no further ones" }),
+    ),
+    entries_count: Type.Optional(
+      nullableCount("entries of the playlist; `null`: the site does not say; absent: it is no playlist"),
+    ),
     truncated: Type.Optional(
       Type.Record(Type.String(), Type.Integer({ minimum: 1 }), {
         description: "member → how many items, of a text characters, were left out, as the record was too long",

@@ -55,4 +55,6 @@ export interface ResolveContext {
    * record by then ends what it could still learn in time to return it.
    */
   deadlineMs?: number;
+  /** The `entries_next` of an earlier record of this page: the entries after those are wanted; default the first ones. */
+  entriesCursor?: string | undefined;
 }
