@@ -125,6 +125,8 @@ export const Entry = Type.Object(
     url: Type.String({ description: "URL of the entry's page" }),
     title: nullableText("title"),
     duration: nullableNumber("seconds"),
+    thumbnail: Type.Optional(nullableText("URL of a picture")),
+    uploaded_at: Type.Optional(nullableText("when it was published, RFC 3339")),
   },
   { title: "Entry" },
 );

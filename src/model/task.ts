@@ -186,6 +186,17 @@ export const TaskFailure = Type.Object(
 
 export type TaskFailure = Static<typeof TaskFailure>;
 
+/** The entry of a playlist that a task was made for. */
+export const CollectionEntry = Type.Object(
+  {
+    id: Type.String({ description: "id of the collection that made it" }),
+    index: Type.Integer({ minimum: 1, description: "which entry of the playlist it is, counted from 1" }),
+    title: nullableText("title of the playlist"),
+  },
+  { title: "CollectionEntry", description: "the entry of a collection that it was made for; absent: it was made alone" },
+);
+export type CollectionEntry = Static<typeof CollectionEntry>;
+
 /** A task as clients see it and as stores store it. Times are RFC 3339 in UTC. */
 export const Task = Type.Object(
   {
@@ -216,6 +227,7 @@ export const Task = Type.Object(
     ),
     retry_at: Type.Optional(time("when it runs again by itself, if it waits for that after a failure")),
     finish_requested: Type.Optional(Type.Boolean({ description: "its recording is to end with what there is" })),
+    collection: Type.Optional(CollectionEntry),
   },
   { title: "Task" },
 );
