@@ -185,7 +185,7 @@ function describeAbort(open: OpenResolver, { followsLinks = true }: ResolverTrai
     expect(await outcome).toBe(reason);
     expect(elapsedMs()).toBeLessThan(1_000);
     const isOver = () => upstream.sockets.at(-1)?.destroyed;
-    await expect.poll(isOver, { timeout: 1_000 }).toBe(true);
+    await expect.poll(isOver).toBe(true);
   });
 }
 

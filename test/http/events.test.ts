@@ -261,7 +261,7 @@ describe("GET /tasks/events", () => {
       if (n % 50 === 0) await new Promise(setImmediate);
     }
     await idle.take(1_500);
-    await expect.poll(() => connectionsOf(app), { timeout: 10_000 }).toBe(1);
+    await expect.poll(() => connectionsOf(app)).toBe(1);
     await post(app);
     await idle.take(1);
   });

@@ -83,7 +83,7 @@ describe("GET /info", () => {
     const { resolver, readings } = createHeldResolver();
     await build({ resolver });
     const asked = Array.from({ length: 50 }, () => getInfo(app, pageUrl));
-    await vi.waitUntil(() => readings.length > 0, 10_000);
+    await vi.waitUntil(() => readings.length > 0, 60_000);
     readings[0]?.resolve();
     const responses = await Promise.all(asked);
     expect(responses.map((response) => response.json().reading)).toEqual(Array(50).fill(1));
@@ -95,7 +95,7 @@ describe("GET /info", () => {
     const { resolver, readings } = createHeldResolver();
     await build({ resolver, infoCacheTtlS: 60 });
     const first = getInfo(app, pageUrl);
-    await vi.waitUntil(() => readings.length > 0, 10_000);
+    await vi.waitUntil(() => readings.length > 0, 60_000);
     readings[0]?.resolve();
     expect((await first).headers["age"]).toBe("0");
     vi.advanceTimersByTime(59_000);
@@ -103,7 +103,7 @@ describe("GET /info", () => {
     expect([second.json().reading, second.headers["age"]]).toEqual([1, "59"]);
     vi.advanceTimersByTime(2_000);
     const third = getInfo(app, pageUrl);
-    await vi.waitUntil(() => readings.length > 1, 10_000);
+    await vi.waitUntil(() => readings.length > 1, 60_000);
     readings[1]?.resolve();
     expect([(await third).json().reading, (await third).headers["age"]]).toEqual([2, "0"]);
   });
@@ -152,9 +152,9 @@ describe("GET /info", () => {
     const { resolver, readings } = createHeldResolver();
     await build({ resolver });
     const call = await hangingCall(pageUrl);
-    await vi.waitUntil(() => readings.length > 0, 10_000);
+    await vi.waitUntil(() => readings.length > 0, 60_000);
     call.destroy();
-    await vi.waitUntil(() => readings[0]?.signal.aborted, 10_000);
+    await vi.waitUntil(() => readings[0]?.signal.aborted, 60_000);
   });
 
   it("logs that a client disconnected, and no failure", async () => {
@@ -163,9 +163,9 @@ describe("GET /info", () => {
     const stream = { write: (line: string) => lines.push(JSON.parse(line)) };
     await build({ resolver, logger: pino({}, stream) });
     const call = await hangingCall(pageUrl);
-    await vi.waitUntil(() => readings.length > 0, 10_000);
+    await vi.waitUntil(() => readings.length > 0, 60_000);
     call.destroy();
-    await vi.waitUntil(() => lines.some(({ msg }) => msg === "client disconnected"), 10_000);
+    await vi.waitUntil(() => lines.some(({ msg }) => msg === "client disconnected"), 60_000);
     await app.close();
     expect(lines.filter(({ level }) => level > 30)).toEqual([]);
   });
@@ -175,7 +175,7 @@ describe("GET /info", () => {
     await build({ resolver });
     const disconnected = connectionClosed();
     const leaving = await hangingCall(pageUrl);
-    await vi.waitUntil(() => readings.length > 0, 10_000);
+    await vi.waitUntil(() => readings.length > 0, 60_000);
     const staying = getInfo(app, pageUrl);
     leaving.destroy();
     await disconnected;
@@ -196,7 +196,7 @@ describe("GET /info", () => {
     const { resolver, readings } = createHeldResolver();
     await build({ resolver, infoConcurrency: 2 });
     const reading = [getInfo(app, `${pageUrl}1`), getInfo(app, `${pageUrl}2`)];
-    await vi.waitUntil(() => readings.length === 2, 10_000);
+    await vi.waitUntil(() => readings.length === 2, 60_000);
     const refused = await getInfo(app, `${pageUrl}3`);
     expect(refused.statusCode).toBe(429);
     expect(refused.headers["retry-after"]).toBe("1");
@@ -210,7 +210,7 @@ describe("GET /info", () => {
     await build({ resolver, finishMs: 20 });
     const url = await app.listen({ port: 0, host: "127.0.0.1" });
     const asked = fetch(`${url}/info?url=${encodeURIComponent(pageUrl)}`);
-    await vi.waitUntil(() => readings.length > 0, 10_000);
+    await vi.waitUntil(() => readings.length > 0, 60_000);
     await app.close();
     const response = await asked;
     expect(response.status).toBe(503);
@@ -225,9 +225,9 @@ describe("GET /info", () => {
     const socket = connect(Number(url.port), url.hostname);
     const responses = text(socket);
     socket.write(`GET /info?url=${encodeURIComponent(pageUrl)} HTTP/1.1\r\nhost: a\r\n\r\n`);
-    await vi.waitUntil(() => readings.length > 0, 10_000);
+    await vi.waitUntil(() => readings.length > 0, 60_000);
     const closed = app.close();
-    await vi.waitUntil(() => !app.server.listening, 10_000);
+    await vi.waitUntil(() => !app.server.listening, 60_000);
     const arrived = once(app.server, "request");
     socket.write("GET /tasks/ HTTP/1.1\r\nhost: a\r\n\r\n");
     await arrived;

@@ -110,7 +110,7 @@ test("the line of a client that disconnects has its key too", async () => {
   const { app, lines, anna } = await start();
   await app.listen({ host: "127.0.0.1", port: 0 });
   (await openEvents(app, anna.headers)).hangUp();
-  await vi.waitUntil(() => lines.some(({ path }) => path === "/tasks/events"), 10_000);
+  await vi.waitUntil(() => lines.some(({ path }) => path === "/tasks/events"), 60_000);
   expect(lines.find(({ path }) => path === "/tasks/events")).toMatchObject({ key: "anna" });
 });
 

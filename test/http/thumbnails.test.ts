@@ -177,7 +177,7 @@ describe("GET /tasks/{id}/thumbnail", () => {
     const { app, store } = await build();
     const path = await addIllustrated(store, illustrated(pageUrl, site.url("/a").href));
     const all = Array.from({ length: 50 }, () => get(app, `${path}/thumbnail`));
-    await vi.waitUntil(() => site.asked.length > 0, 10_000);
+    await vi.waitUntil(() => site.asked.length > 0, 60_000);
     held.resolve();
     const statuses = (await Promise.all(all)).map(({ statusCode }) => statusCode);
     expect(statuses).toEqual(Array(50).fill(200));
@@ -192,7 +192,7 @@ describe("GET /tasks/{id}/thumbnail", () => {
     });
     const { ofTask } = await build({ client: localClient({ perHost: 100 }) });
     const all = Array.from({ length: 20 }, (_, n) => ofTask(site.url(`/${n}`).href));
-    await vi.waitUntil(() => site.asked.length >= 8, 10_000);
+    await vi.waitUntil(() => site.asked.length >= 8, 60_000);
     expect(site.asked).toHaveLength(8);
     held.resolve();
     for (const response of await Promise.all(all)) expect(response.statusCode).toBe(200);
@@ -219,7 +219,7 @@ describe("GET /tasks/{id}/thumbnail", () => {
     const { port } = app.server.address() as AddressInfo;
     const call = request({ host: "127.0.0.1", port, path: `${path}/thumbnail` }).end();
     call.on("error", () => {});
-    await vi.waitUntil(() => site.asked.length > 0, 10_000);
+    await vi.waitUntil(() => site.asked.length > 0, 60_000);
     call.destroy();
     await closed;
   });
@@ -230,7 +230,7 @@ describe("GET /tasks/{id}/thumbnail", () => {
     const path = await addIllustrated(store, illustrated(pageUrl, site.url("/a").href));
     const url = await app.listen({ host: "127.0.0.1", port: 0 });
     const asked = fetch(`${url}${path}/thumbnail`);
-    await vi.waitUntil(() => site.asked.length > 0, 10_000);
+    await vi.waitUntil(() => site.asked.length > 0, 60_000);
     await app.close();
     expect((await asked).status).toBe(503);
   });

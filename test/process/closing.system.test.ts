@@ -61,7 +61,7 @@ it("requeues what runs while requests in flight finish, and only then closes the
   const info = fetch(`${service.url}/info?url=${encodeURIComponent(site.url("/info"))}`);
   const page = await site.asked("/info");
   const ended = service.end("SIGTERM");
-  await expect.poll(() => log, { timeout: 10_000 }).toContain("task requeued");
+  await expect.poll(() => log).toContain("task requeued");
   page.writeHead(200, { "content-type": "text/html" }).end("<title>A film</title>");
   expect((await info).status).toBe(200);
   expect(await ended).toEqual({ code: 0, signal: null });

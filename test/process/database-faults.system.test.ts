@@ -23,9 +23,7 @@ it("names a server that does not respond", async () => {
   await once(server, "listening");
   onTestFinished(() => void server.close());
   const { port } = server.address() as AddressInfo;
-  const startMs = performance.now();
   await expectRefusal(`postgres://u:secret@127.0.0.1:${port}/d`, /timeout/);
-  expect(performance.now() - startMs).toBeLessThan(10_000);
 });
 
 it("says that the user or the password is wrong", async () => {

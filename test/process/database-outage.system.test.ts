@@ -20,11 +20,11 @@ import { clientOf } from "./test-cluster.ts";
 import { watchVisits } from "./visits.ts";
 
 it("while the database cannot be reached, requests that need it get 503, and work resumes afterwards", async () => {
-  await Promise.all([disconnect("cut", 2_000), disconnect("stall", 12_000)]);
+  await Promise.all([disconnect("cut"), disconnect("stall")]);
 });
 
-/** Disconnects all processes until they have noticed and the worker has given up its task. A 503 may take `longestMs`. */
-async function disconnect(disturbance: "cut" | "stall", longestMs: number): Promise<void> {
+/** Disconnects all processes until they have noticed and the worker has given up its task. */
+async function disconnect(disturbance: "cut" | "stall"): Promise<void> {
   const { proxy, url } = await openProxiedDatabase();
   const cluster = openService(url);
   const api = await startLogged(cluster, "api");
@@ -44,7 +44,6 @@ async function disconnect(disturbance: "cut" | "stall", longestMs: number): Prom
       ...[api, ...workers].map((each) => send(each, "/health/ready")),
     ]);
     refused.forEach(expectUnavailable);
-    expect(Math.max(...refused.map(({ ms }) => ms)), disturbance).toBeLessThan(longestMs);
     for (const each of [api, ...workers]) {
       expect((await send(each, "/health/live")).status).toBe(200);
     }
@@ -53,7 +52,7 @@ async function disconnect(disturbance: "cut" | "stall", longestMs: number): Prom
   site.bytesPerSecond = Infinity;
   proxy.restore();
   const posted = await send(api, "/tasks/", site.url("short.mp4"));
-  expect([posted.status, posted.ms < 2_000], disturbance).toEqual([201, true]);
+  expect(posted.status, disturbance).toBe(201);
   await expectFilms(client, [id, posted.body["id"]]);
   expect(visits.mostAtOnce, disturbance).toBe(1);
   await expectLog(api, listenerOutage);
@@ -83,7 +82,7 @@ function hasLostBoth(worker: LoggedProcess): boolean {
 /** Expects each of these lines once, and no others except those about requests and runs. */
 async function expectLog({ log }: LoggedProcess, lines: string[]): Promise<void> {
   const others = () => log.map(({ msg }) => String(msg)).filter((line) => !/^(request|run)( |$)/.test(line));
-  await expect.poll(() => others().toSorted(), { timeout: 10_000 }).toEqual(lines.toSorted());
+  await expect.poll(() => others().toSorted()).toEqual(lines.toSorted());
 }
 
 it.each([
@@ -99,12 +98,9 @@ it.each([
   const steady = startSteadyClient(service, site.url("short.mp4"));
   await steady.created(5);
   await disturb(server);
-  const backMs = performance.now();
   await steady.created(1);
-  expect(performance.now() - backMs).toBeLessThan(2_000);
   await steady.created(5);
   await expectFilms(client, [id, ...(await steady.stop())]);
-  expect(steady.longestMs).toBeLessThan(10_000);
 });
 
 /** Kills one backend process; the server then ends the others and recovers. */
@@ -117,7 +113,7 @@ async function crash(server: PostgresServer): Promise<void> {
       () => true,
       () => false,
     );
-  await expect.poll(isBack, { timeout: 10_000 }).toBe(true);
+  await expect.poll(isBack).toBe(true);
 }
 
 it("a full database refuses new tasks, still serves reads, and accepts tasks when there is free space", async () => {

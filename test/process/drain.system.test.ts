@@ -87,10 +87,10 @@ it("hands its tasks to another process at once, while it still responds", async 
   const client = await openTaskClient(first.url);
   onTestFinished(() => client.close());
   const { id } = await client.post(site.url("film.mp4"));
-  await expect.poll(() => visits.firsts.size, { timeout: 10_000 }).toBe(1);
+  await expect.poll(() => visits.firsts.size).toBe(1);
   const second = await cluster.start("all");
   first.process.kill("SIGTERM");
-  await expect.poll(() => visits.firsts.size, { timeout: 10_000 }).toBe(2);
+  await expect.poll(() => visits.firsts.size).toBe(2);
   held.resolve();
   expect(await client.ended(id)).toMatchObject({ state: "succeeded", attempts: 1 });
   expect([...visits.firsts.keys()]).toEqual([first.process.pid, second.process.pid]);

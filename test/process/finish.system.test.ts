@@ -18,9 +18,7 @@ it("a recording ends with what there is when another process is asked to finish 
   const { id } = await client.post(live.url);
   await client.until(id, hasBytes(live.bytes(3)));
   expect(await client.request("POST", id, "/finish")).toBe(200);
-  const startMs = performance.now();
   expect(await client.ended(id)).toMatchObject({ state: "succeeded", file: { warnings: [] } });
-  expect(performance.now() - startMs).toBeLessThan(3_000);
   expect(await framesOf(client, id)).toBe(75);
   expect(await client.request("POST", id, "/finish")).toBe(409);
 });

@@ -189,7 +189,7 @@ describe("processes that share a database", () => {
     const [anna, root] = [await addKey(env, "anna"), await addKey(env, "root", "--admin")];
     for (const { url } of [here, there]) {
       const become = (status: number, headers = {}) =>
-        vi.waitUntil(async () => (await statusOf(url, headers)) === status, 5_000);
+        vi.waitUntil(async () => (await statusOf(url, headers)) === status, 60_000);
       await become(401);
       await become(200, bearer(anna));
       await become(200, bearer(root));

@@ -37,12 +37,10 @@ export async function startLogged(cluster: Cluster, role: Role): Promise<LoggedP
   return { ...service, log: collectLog(service) };
 }
 
-export interface TimedResponse {
+export interface ServiceResponse {
   status: number;
   retryAfter: string | null;
   body: Record<string, unknown>;
-  /** From the request to the end of the body. */
-  ms: number;
 }
 
 /** Sends a GET, or a POST of a task for `page`; rejects if there is no response within 20 s. */
@@ -51,8 +49,7 @@ export async function send(
   path: string,
   page?: string,
   headers: Record<string, string> = {},
-): Promise<TimedResponse> {
-  const startMs = performance.now();
+): Promise<ServiceResponse> {
   const response = await fetch(url + path, {
     signal: AbortSignal.timeout(20_000),
     ...(page !== undefined && {
@@ -62,12 +59,11 @@ export async function send(
     }),
   });
   const body = (await response.json()) as Record<string, unknown>;
-  const ms = performance.now() - startMs;
-  return { status: response.status, retryAfter: response.headers.get("retry-after"), body, ms };
+  return { status: response.status, retryAfter: response.headers.get("retry-after"), body };
 }
 
 /** Expects a response that says that the store is unavailable and when to retry. */
-export function expectUnavailable({ status, retryAfter, body }: TimedResponse): void {
+export function expectUnavailable({ status, retryAfter, body }: ServiceResponse): void {
   const { code, detail, retryable } = body;
   expect([status, code, retryable], String(detail)).toEqual([503, "unavailable", true]);
   expect(Number(retryAfter)).toBeGreaterThan(0);

@@ -85,7 +85,7 @@ describe.concurrent("the files that several processes share", () => {
     const logs = workers.map(collectLog);
     const posted = await Promise.all(Array.from({ length: 6 }, () => client.post(site.url("film.mp4"))));
     for (const { id } of posted) await client.ended(id);
-    await expect.poll(() => client.list(), { timeout: 10_000 }).toEqual([]);
+    await expect.poll(() => client.list()).toEqual([]);
     expect(namesIn(cluster.dataDir, "files")).toEqual([]);
     expect(logs.flat().filter(({ level }) => Number(level) > 30)).toEqual([]);
   });
@@ -110,14 +110,14 @@ it.concurrent("a task runs in one worker at a time when a worker loses its conne
   const startMs = performance.now();
   proxy.stall();
   await site.until(() => visits.firsts.size === 2);
-  expect(performance.now() - startMs).toBeLessThan(20_000);
+  expect(performance.now() - startMs).toBeLessThan(35_000);
   expect(visits.mostAtOnce).toBe(1);
   const failed = "claiming tasks failed; retrying every second";
   const restored = "claiming tasks works again";
   const messages = () => log.map(({ msg }) => msg);
-  await expect.poll(messages, { timeout: 20_000 }).toContain(failed);
+  await expect.poll(messages).toContain(failed);
   proxy.restore();
-  await expect.poll(messages, { timeout: 20_000 }).toContain(restored);
+  await expect.poll(messages).toContain(restored);
   expect(messages().filter((message) => message === failed)).toHaveLength(1);
   expect(await client.request("POST", id, "/cancel")).toBe(200);
 });

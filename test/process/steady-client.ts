@@ -4,8 +4,6 @@ import type { ServiceProcess } from "./service.ts";
 
 /** A client that sends one request after the other. */
 export interface SteadyClient {
-  /** The longest time that a response took so far. */
-  readonly longestMs: number;
   /** Resolves once `count` more tasks have been created. */
   created(count: number): Promise<void>;
   /** Returns the ids of all created tasks. Rejects if a response was neither a success nor a proper 503. */
@@ -19,7 +17,6 @@ export interface SteadyClient {
 export function startSteadyClient(service: ServiceProcess, page: string): SteadyClient {
   const ids = new Set<unknown>();
   const stopping = new AbortController();
-  let longestMs = 0;
   let next = Promise.withResolvers<void>();
   const stopped = run();
   stopped.catch((error: unknown) => next.reject(error));
@@ -32,7 +29,6 @@ export function startSteadyClient(service: ServiceProcess, page: string): Steady
       const posted = await send(service, "/tasks/", page, { "idempotency-key": key });
       const read = [await send(service, path), await send(service, "/health/ready")];
       for (const response of [posted, ...read]) {
-        longestMs = Math.max(longestMs, response.ms);
         if (response.status > 201) expectUnavailable(response);
       }
       if (posted.status !== 201) continue;
@@ -46,9 +42,6 @@ export function startSteadyClient(service: ServiceProcess, page: string): Steady
   }
 
   return {
-    get longestMs() {
-      return longestMs;
-    },
     async created(count) {
       for (let left = count; left > 0; left -= 1) await next.promise;
     },

@@ -14,7 +14,7 @@ it("a service whose data folder is removed is not ready, stores nothing and says
   await expectRefusals(service);
   expect(await client.list()).toEqual([before]);
   expect(await (await fetch(`${service.url}/health/live`)).json()).toEqual({ status: "ok" });
-  await vi.waitUntil(() => log.length > 0, 10_000);
+  await vi.waitUntil(() => log.length > 0, 60_000);
   expect(log.filter(({ level }) => Number(level) >= 50)).toEqual([
     expect.objectContaining({ msg: expect.stringMatching(lost) }),
   ]);

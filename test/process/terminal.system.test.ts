@@ -31,8 +31,6 @@ signal.signal(signal.SIGUSR1, lambda *_: os.waitpid(pid, 0))
 print(pid, flush=True)
 while text := os.read(terminal, 65536): os.write(1, text)`;
 
-const endMs = 15_000;
-
 async function openSettings(): Promise<{ DATA_DIR: string; PORT: string; CONCURRENCY: string }> {
   const DATA_DIR = mkdtempSync(join(tmpdir(), "unreel-terminal-"));
   onTestFinished(() => rmSync(DATA_DIR, { recursive: true, force: true }));
@@ -64,7 +62,7 @@ async function startOnTerminal(settings: Settings & { LOG_FORMAT?: string }) {
     if (isRunning(pid)) process.kill(pid, "SIGKILL");
   });
   const url = `http://127.0.0.1:${settings.PORT}`;
-  await expect.poll(() => isLive(url), { timeout: 20_000 }).toBe(true);
+  await expect.poll(() => isLive(url)).toBe(true);
   return { pid, url, reader, shown: () => shown };
 }
 
@@ -89,7 +87,7 @@ function isRunning(pid: number): boolean {
 }
 
 async function expectEnd(pid: number): Promise<void> {
-  await expect.poll(() => isRunning(pid), { timeout: endMs }).toBe(false);
+  await expect.poll(() => isRunning(pid)).toBe(false);
 }
 
 /** The same settings, port included, start again, without a warning. */
@@ -250,9 +248,7 @@ describe("signals", () => {
     execFileSync("mkfifo", [fifo]);
     const service = await start(settings, preloaded(preload.replace("FIFO", fifo)));
     const log = collectLog(service);
-    const startMs = performance.now();
     expect(await service.end("SIGTERM")).toEqual({ code: null, signal: "SIGKILL" });
-    expect(performance.now() - startMs).toBeLessThan(endMs);
     expect(log.at(-1)).toMatchObject({ level: 60, msg: "ending at once: the service did not stop in time" });
     await expectCleanStart(settings);
   });

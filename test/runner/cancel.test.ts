@@ -29,7 +29,7 @@ describe.each(ways)("a task that is %s", (_name, end) => {
     expect(harness.files.parts()).toEqual([id]);
     await end(harness, id);
     await ended.promise;
-    await vi.waitUntil(() => harness.files.parts().length === 0, 10_000);
+    await vi.waitUntil(() => harness.files.parts().length === 0, 60_000);
     const next = await harness.add("https://video.example.com/next");
     await harness.until(next.id, "running");
     expect(await harness.store.get(id)).toEqual(
@@ -79,7 +79,7 @@ describe.each(ways)("a task that is %s", (_name, end) => {
     });
     await harness.add();
     harness.runner.start();
-    await vi.waitUntil(() => harness.log.length === 2, 10_000);
+    await vi.waitUntil(() => harness.log.length === 2, 60_000);
     await harness.runner.stop();
     expect([files.results(), files.parts()]).toEqual([[], []]);
     files.destroy();
@@ -99,7 +99,7 @@ describe.each(ways)("a task that is %s", (_name, end) => {
     await harness.until(id, ({ state, attempts }) => state === "queued" && attempts === 1);
     expect(harness.files.parts()).toEqual([id]);
     await end(harness, id);
-    await vi.waitUntil(() => harness.files.parts().length === 0, 10_000);
+    await vi.waitUntil(() => harness.files.parts().length === 0, 60_000);
   });
 });
 
@@ -110,7 +110,7 @@ test("a task deleted after its success loses its file", async () => {
   await until(id, "succeeded");
   expect(files.results()).toEqual([id]);
   await store.delete(id);
-  await vi.waitUntil(() => files.results().length === 0, 10_000);
+  await vi.waitUntil(() => files.results().length === 0, 60_000);
 });
 
 test("a task canceled and requeued at once keeps the result of its new run", async () => {

@@ -93,7 +93,7 @@ describe("a death of the worker", () => {
     const { store, clock, ids } = await killed(3);
     const { runner, log } = createRunnerHarness({ store, now: clock.now, crashPauseMs: 60_000 });
     runner.start();
-    await vi.waitUntil(() => log.length === 1, 10_000);
+    await vi.waitUntil(() => log.length === 1, 60_000);
     expect(log[0]).toMatchObject({ task: ids[0], msg: "run started", stalledCount: 3 });
     clock.advance(60_000);
     expect(await store.claim({ leaseMs: 1 })).toMatchObject({ stalledCount: 3 });
@@ -144,7 +144,7 @@ test("heartbeats hold a task longer than its lease", async () => {
   const { id } = await add();
   runner.start();
   await untilLoading(id);
-  await vi.waitUntil(() => beats.length >= 6, 10_000);
+  await vi.waitUntil(() => beats.length >= 6, 60_000);
   expect(beats).not.toContain(false);
   expect(await inner.claim({ leaseMs: 1 })).toBeUndefined();
   expect(states(id)).toEqual(["queued", "running"]);
@@ -166,7 +166,7 @@ test("a run whose task another claim has taken is aborted, and changes nothing m
   clock.advance(60);
   const claim = await inner.claim({ leaseMs: 600_000 });
   await aborted.promise;
-  await vi.waitUntil(() => log.length === 2, 10_000);
+  await vi.waitUntil(() => log.length === 2, 60_000);
   expect(log[1]).toMatchObject({ task: id, msg: expect.stringContaining("run ended") });
   expect(await inner.get(id)).toEqual(claim?.task);
   expect(files.parts()).toEqual([id]);

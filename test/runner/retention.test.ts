@@ -32,8 +32,8 @@ test("finished tasks older than the retention are deleted, with their files", as
   const folder = await files.openWorkFolder(ended[0]?.id ?? "");
   await files.saveResult(ended[0]?.id ?? "", await write(folder));
   runner.start();
-  await vi.waitUntil(async () => (await store.list({ limit: 200 })).tasks.length === 2, 10_000);
-  await vi.waitUntil(() => files.results().length === 0, 10_000);
+  await vi.waitUntil(async () => (await store.list({ limit: 200 })).tasks.length === 2, 60_000);
+  await vi.waitUntil(() => files.results().length === 0, 60_000);
   const { tasks } = await store.list({ limit: 200 });
   expect(tasks.map(({ id }) => id)).toEqual([young.id, unfinished.id]);
 });
@@ -49,8 +49,8 @@ test("a task is deleted when its time has come, while the service runs", async (
   await until(id, "succeeded");
   expect(files.results()).toEqual([id]);
   clock.advance(1001);
-  await vi.waitUntil(async () => (await store.get(id)) === undefined, 10_000);
-  await vi.waitUntil(() => files.results().length === 0, 10_000);
+  await vi.waitUntil(async () => (await store.get(id)) === undefined, 60_000);
+  await vi.waitUntil(() => files.results().length === 0, 60_000);
 });
 
 test.each([
@@ -77,7 +77,7 @@ test.each([
   clock.advance(999);
   // Two whole passes through three states.
   const seen = lists;
-  await vi.waitUntil(() => lists > seen + 6, 10_000);
+  await vi.waitUntil(() => lists > seen + 6, 60_000);
   expect(await store.get(early.id)).toBeDefined();
   expect(await store.get(late.id)).toBeDefined();
 });
@@ -116,11 +116,11 @@ test("a task whose file cannot be removed stays until it can, and does not block
   runner.start();
   for (const { id } of [bad, good]) await until(id, "succeeded");
   clock.advance(1001);
-  await vi.waitUntil(async () => (await store.get(good.id)) === undefined, 10_000);
-  await vi.waitUntil(() => log.some(({ task, err }) => task === bad.id && err !== undefined), 10_000);
+  await vi.waitUntil(async () => (await store.get(good.id)) === undefined, 60_000);
+  await vi.waitUntil(() => log.some(({ task, err }) => task === bad.id && err !== undefined), 60_000);
   expect(inner.results()).toEqual([bad.id]);
   failing.clear();
-  await vi.waitUntil(async () => (await store.get(bad.id)) === undefined, 10_000);
+  await vi.waitUntil(async () => (await store.get(bad.id)) === undefined, 60_000);
   expect(inner.results()).toEqual([]);
   inner.destroy();
 });
@@ -134,7 +134,7 @@ test("several services may delete expired tasks at the same time", async () => {
   clock.advance(2000);
   const harnesses = times(3, () => createRunnerHarness({ store, now: clock.now, concurrency: 0, retentionS: 1 }));
   for (const { runner } of harnesses) runner.start();
-  await vi.waitUntil(async () => (await store.list({ limit: 1 })).tasks.length === 0, 10_000);
+  await vi.waitUntil(async () => (await store.list({ limit: 1 })).tasks.length === 0, 60_000);
   for (const { runner } of harnesses) await runner.stop();
   expect(harnesses.flatMap(({ log }) => log)).toEqual([]);
 });
@@ -160,8 +160,8 @@ test("a list that cannot be read is logged and read again", async () => {
   await store.update(id, { state: "canceled" });
   clock.advance(2000);
   runner.start();
-  await vi.waitUntil(async () => (await store.get(id)) === undefined, 10_000);
-  await vi.waitUntil(() => log.length > 1, 10_000);
+  await vi.waitUntil(async () => (await store.get(id)) === undefined, 60_000);
+  await vi.waitUntil(() => log.length > 1, 60_000);
   expect(log).toMatchObject([
     { err: { code: "unavailable" }, msg: "tasks past their retention cannot be deleted" },
     { msg: "tasks past their retention can be deleted again" },
@@ -194,11 +194,11 @@ test("the start removes parts of ended and deleted tasks, and no file that may b
   for (const path of [join(folder, "medium"), folder]) utimesSync(path, lastWeek, lastWeek);
   runner.start();
   const kept = [made.failedForNow.id, made.running.id, made.unknown.id].toSorted();
-  await vi.waitFor(() => expect(files.parts()).toEqual(kept));
+  await vi.waitFor(() => expect(files.parts()).toEqual(kept), 60_000);
   const results = [made.succeeded.id, made.unknown.id].toSorted();
-  await vi.waitFor(() => expect(files.results()).toEqual(results));
+  await vi.waitFor(() => expect(files.results()).toEqual(results), 60_000);
   const msg = "orphaned files: no such task in this store";
-  await vi.waitFor(() => expect(log).toContainEqual({ files: 1, msg }));
+  await vi.waitFor(() => expect(log).toContainEqual({ files: 1, msg }), 60_000);
 });
 
 test("a service with another store on the same disk leaves the downloads of the first alone", async () => {
@@ -209,7 +209,7 @@ test("a service with another store on the same disk leaves the downloads of the 
   const second = createRunnerHarness({ files: first.files });
   second.runner.start();
   const msg = "orphaned files: no such task in this store";
-  await vi.waitUntil(() => second.log.some((line) => line["msg"] === msg), 10_000);
+  await vi.waitUntil(() => second.log.some((line) => line["msg"] === msg), 60_000);
   await second.runner.stop();
   expect(first.files.parts()).toEqual([id]);
 });

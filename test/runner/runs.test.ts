@@ -223,7 +223,7 @@ test("the log lines of a run have the trace in which its task was created", asyn
   await store.create(task);
   runner.start();
   await until(task.id, "succeeded");
-  await vi.waitFor(() => expect(log.map(({ trace_id }) => trace_id)).toEqual([trace, trace]));
+  await vi.waitFor(() => expect(log.map(({ trace_id }) => trace_id)).toEqual([trace, trace]), 60_000);
 });
 
 test("start and end of a run are one log line each, with task, host, attempt, bytes, time and code", async () => {
@@ -233,7 +233,7 @@ test("start and end of a run are one log line each, with task, host, attempt, by
   runner.start();
   const good = await add("https://a.test:8443/good");
   await until(good.id, "succeeded");
-  await vi.waitUntil(() => log.length === 2, 10_000);
+  await vi.waitUntil(() => log.length === 2, 60_000);
   const bad = await add("https://b.test/bad");
   await until(bad.id, "failed");
   await runner.stop();

@@ -73,8 +73,8 @@ test("a limit that was lowered is kept from the start on", async () => {
   const { store, tasks, files } = await fill(6);
   const { runner } = createRunnerHarness({ store, files, maxStoredBytes: 250 });
   runner.start();
-  await vi.waitUntil(() => files.results().length === 2);
-  await vi.waitUntil(async () => (await store.storedFiles({ limit: 1 })).bytes === 200);
+  await vi.waitUntil(() => files.results().length === 2, 60_000);
+  await vi.waitUntil(async () => (await store.storedFiles({ limit: 1 })).bytes === 200, 60_000);
   const removed = await Promise.all(tasks.slice(0, 4).map(({ id }) => store.get(id)));
   for (const task of removed) expect(task).toMatchObject({ state: "succeeded", file: null });
 });
@@ -92,9 +92,9 @@ test("a file that is gone while its record is not, as after a crash in between, 
   await files.remove(tasks[0]!.id);
   const { runner, log } = createRunnerHarness({ store, files, maxStoredBytes: 200 });
   runner.start();
-  await vi.waitUntil(async () => (await store.get(tasks[0]!.id))?.removed_at != null);
+  await vi.waitUntil(async () => (await store.get(tasks[0]!.id))?.removed_at != null, 60_000);
   expect((await store.storedFiles({ limit: 9 })).oldest).toHaveLength(2);
-  await vi.waitUntil(() => log.some(({ files: count }) => count === 1));
+  await vi.waitUntil(() => log.some(({ files: count }) => count === 1), 60_000);
   expect(log.filter(({ err }) => err !== undefined)).toEqual([]);
 });
 
@@ -137,7 +137,7 @@ test("if all others are in use, a task succeeds over the limit, which a line say
   expect(files.results()).toHaveLength(3);
   expect(await store.get(one.id)).toMatchObject({ file: { size: 100 } });
   for (const each of opened) await each!.handle.utimes(new Date(0), new Date());
-  await vi.waitUntil(() => files.results().length === 2, { timeout: 20_000 });
+  await vi.waitUntil(() => files.results().length === 2, 60_000);
   expect(files.results()).toEqual([tasks[1]!.id, one.id].toSorted());
   const said = log.filter(({ msg }) => String(msg).startsWith("MAX_STORED_BYTES is exceeded"));
   expect(said).toMatchObject([{ bytes: 50, maxBytes: 250 }]);
@@ -201,10 +201,10 @@ test("a file in use is not deleted with a task past its retention, until it is n
   const { runner } = createRunnerHarness({ store, files, retentionS: 1, ...clock });
   clock.advance(1_001);
   runner.start();
-  await vi.waitUntil(async () => (await store.list({ limit: 9 })).tasks.length === 1);
+  await vi.waitUntil(async () => (await store.list({ limit: 9 })).tasks.length === 1, 60_000);
   expect(files.results()).toEqual([tasks[0]!.id]);
   await opened.handle.utimes(new Date(0), new Date());
-  await vi.waitUntil(async () => (await store.list({ limit: 9 })).tasks.length === 0);
+  await vi.waitUntil(async () => (await store.list({ limit: 9 })).tasks.length === 0, 60_000);
   expect(files.results()).toEqual([]);
 });
 

@@ -16,7 +16,7 @@ test("failed claims are retried; the log has a line when they start to fail and 
   const { id } = await add();
   runner.start();
   for (const left of [2, 1]) {
-    await vi.waitUntil(() => failures === left, 10_000);
+    await vi.waitUntil(() => failures === left, 60_000);
     await add();
   }
   await until(id, "succeeded");
@@ -56,7 +56,7 @@ test("a task whose outcome cannot be stored during the lease is claimed again", 
   });
   const { id } = await add();
   runner.start();
-  await vi.waitUntil(() => log.some(({ msg }) => /storing its result failed|lease lost/.test(String(msg))), 10_000);
+  await vi.waitUntil(() => log.some(({ msg }) => /storing its result failed|lease lost/.test(String(msg))), 60_000);
   expect(files.results()).toEqual([id]);
   isDown = false;
   expect(await until(id, "succeeded")).toMatchObject({ attempts: 1 });
@@ -104,7 +104,7 @@ test("files that cannot be removed are logged, and nothing else happens", async 
   runner.start();
   await until(id, "succeeded");
   await store.delete(id);
-  await vi.waitUntil(() => log.length === 3, 10_000);
+  await vi.waitUntil(() => log.length === 3, 60_000);
   expect(log[2]).toMatchObject({ task: id, err: broken });
   await until((await add()).id, "succeeded");
 });

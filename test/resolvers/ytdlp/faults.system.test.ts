@@ -52,7 +52,7 @@ describe.skipIf(installed === undefined || process.platform !== "linux")(`yt-dlp
   const vimeo = new URL("https://vimeo.com/1");
   const find = () => findAgain(harness.ytDlp, vimeo);
   const serverPid = () => childrenOf(process.pid).find(isServer)!;
-  const untilHanging = (path: string) => vi.waitUntil(() => hanging.delete(path), 10_000);
+  const untilHanging = (path: string) => vi.waitUntil(() => hanging.delete(path), 60_000);
   const expectBack = async () => {
     await vi.waitFor(async () => expect(await find()).toBe("vimeo"), { timeout: 60_000 });
     await extract("/");
@@ -76,7 +76,7 @@ describe.skipIf(installed === undefined || process.platform !== "linux")(`yt-dlp
     expect(children).toHaveLength(1);
     process.kill(pid, "SIGKILL");
     expect(await running).toMatchObject({ code: "unavailable", retryable: true });
-    await vi.waitUntil(() => !children.some(isRunning), 10_000);
+    await vi.waitUntil(() => !children.some(isRunning), 60_000);
     await expect(find()).rejects.toMatchObject({ code: "unavailable" });
     await expectBack();
   });
@@ -85,7 +85,7 @@ describe.skipIf(installed === undefined || process.platform !== "linux")(`yt-dlp
     const pid = serverPid();
     process.kill(pid, "SIGSTOP");
     await expect(find()).rejects.toMatchObject({ code: "unavailable" });
-    await vi.waitUntil(() => !isRunning(pid), 10_000);
+    await vi.waitUntil(() => !isRunning(pid), 60_000);
     await expectBack();
   });
 
@@ -98,7 +98,7 @@ describe.skipIf(installed === undefined || process.platform !== "linux")(`yt-dlp
     process.kill(pid, "SIGSTOP");
     cancel.abort(new Error("canceled"));
     expect(await running).toBe(cancel.signal.reason);
-    await vi.waitUntil(() => !pids.some(isRunning), 10_000);
+    await vi.waitUntil(() => !pids.some(isRunning), 60_000);
     await expectBack();
   });
 
@@ -181,7 +181,7 @@ describe.skipIf(installed === undefined || process.platform !== "linux")(`yt-dlp
     const pids = descendantsOf(service.pid!);
     expect(pids.length).toBeGreaterThanOrEqual(2);
     service.kill("SIGKILL");
-    await vi.waitUntil(() => !pids.some(isRunning), 10_000);
+    await vi.waitUntil(() => !pids.some(isRunning), 60_000);
   });
 
   it("is not left behind after closing, and calls then fail", async () => {
@@ -195,7 +195,7 @@ describe.skipIf(installed === undefined || process.platform !== "linux")(`yt-dlp
     expect(pids).toHaveLength(3);
     await other.ytDlp.close();
     await other.ytDlp.close();
-    await vi.waitUntil(() => !pids.some(isRunning), 10_000);
+    await vi.waitUntil(() => !pids.some(isRunning), 60_000);
     expect(await running).toMatchObject({ code: "unavailable" });
     await expect(other.ytDlp.findExtractor(url, never)).rejects.toMatchObject({
       code: "unavailable",

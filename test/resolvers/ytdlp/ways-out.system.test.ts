@@ -108,7 +108,7 @@ describe.skipIf(installed === undefined || process.platform !== "linux")(
       // The server, two that it has started, and two of these.
       expect(left().length).toBeGreaterThanOrEqual(5);
       service.kill(signal);
-      await vi.waitUntil(() => left().length === 0, 10_000);
+      await vi.waitUntil(() => left().length === 0, 60_000);
     });
 
     it("finds nothing of the service's environment in its own", () => {

@@ -242,7 +242,7 @@ async function openStore(url: string, options: Omit<PostgresStoreOptions, "url">
 async function haveLockWaiters(url: string, count: number): Promise<void> {
   const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database()
     AND application_name = 'unreel' AND wait_event_type = 'Lock'`;
-  await expect.poll(() => query(url, waiting), { timeout: 10_000 }).toHaveLength(count);
+  await expect.poll(() => query(url, waiting)).toHaveLength(count);
 }
 
 function add(store: TaskStore, idempotency?: { key: string; fingerprint: string }, owner?: string): Promise<Task> {

@@ -156,13 +156,13 @@ test("writes that are committed during a sync share the next one", async () => {
     settled.push(await commits.run(() => insert(n)));
   };
   const first = write(1);
-  await vi.waitUntil(() => flushes.length === 1, 10_000);
+  await vi.waitUntil(() => flushes.length === 1, 60_000);
   const others = [write(2), write(3)];
-  await vi.waitUntil(() => rows().length === 3, 10_000);
+  await vi.waitUntil(() => rows().length === 3, 60_000);
   expect([settled, flushes.length]).toEqual([[], 1]);
   flushes[0]?.();
   await first;
-  await vi.waitUntil(() => flushes.length === 2, 10_000);
+  await vi.waitUntil(() => flushes.length === 2, 60_000);
   expect(settled).toEqual([1]);
   flushes[1]?.();
   await Promise.all(others);

@@ -83,7 +83,7 @@ async function playFromTheMiddle(page: Page): Promise<void> {
     await media.play();
   });
   await expect
-    .poll(() => video.evaluate((media: Media) => media.currentTime), { timeout: 10_000 })
+    .poll(() => video.evaluate((media: Media) => media.currentTime))
     .toBeGreaterThan(3.1);
 }
 
@@ -94,7 +94,7 @@ async function shownProgress(page: Page): Promise<number> {
 }
 
 async function untilProgress(page: Page, bytes: number): Promise<number> {
-  await expect.poll(() => shownProgress(page), { timeout: 20_000 }).toBeGreaterThanOrEqual(bytes);
+  await expect.poll(() => shownProgress(page)).toBeGreaterThanOrEqual(bytes);
   return shownProgress(page);
 }
 
