@@ -193,7 +193,10 @@ export const CollectionEntry = Type.Object(
     index: Type.Integer({ minimum: 1, description: "which entry of the playlist it is, counted from 1" }),
     title: nullableText("title of the playlist"),
   },
-  { title: "CollectionEntry", description: "the entry of a collection that it was made for; absent: it was made alone" },
+  {
+    title: "CollectionEntry",
+    description: "the entry of a collection that it was made for; absent: it was made alone",
+  },
 );
 export type CollectionEntry = Static<typeof CollectionEntry>;
 

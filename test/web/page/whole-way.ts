@@ -82,9 +82,7 @@ async function playFromTheMiddle(page: Page): Promise<void> {
     media.currentTime = media.duration / 2;
     await media.play();
   });
-  await expect
-    .poll(() => video.evaluate((media: Media) => media.currentTime))
-    .toBeGreaterThan(3.1);
+  await expect.poll(() => video.evaluate((media: Media) => media.currentTime)).toBeGreaterThan(3.1);
 }
 
 /** Returns how many bytes the page says are there; 0: it does not say. */
