@@ -1,0 +1,85 @@
+import { execFile } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { film, openSite } from "./film-site.ts";
+import { addKey } from "./keys.ts";
+import { openTestCluster } from "./test-cluster.ts";
+
+const read = (path: string) => readFileSync(fileURLToPath(new URL(`../../${path}`, import.meta.url)), "utf8");
+const root = fileURLToPath(new URL("../..", import.meta.url));
+
+/** The programs of docs/clients.md: what prepares them, their file, and the command that runs it. */
+const clients = read("docs/clients.md")
+  .split(/^## /m)
+  .slice(1)
+  .map((section) => {
+    const name = section.split("\n")[0]!;
+    const file = /^`(download\.\w+)`/m.exec(section)![1]!;
+    const blocks = [...section.matchAll(/^```\w+\n(.*?)^```$/gms)].map(([, block]) => block!);
+    const [command, program, ...before] = blocks.toReversed();
+    return { name, file, program: program!, command: command!, setup: before.join("") };
+  });
+
+it("are three", () => {
+  expect(clients.map(({ name }) => name)).toEqual(["curl", "Python", "TypeScript"]);
+});
+
+describe.each(clients)("the client in $name, as it is documented", ({ file, program, command, setup }) => {
+  let folder: string;
+  const run = (lines: string, env: Record<string, string> = {}) =>
+    promisify(execFile)("sh", ["-e", "-c", lines], {
+      cwd: folder,
+      env: { ...process.env, PATH: [dirname(process.execPath), process.env["PATH"]].join(delimiter), ...env },
+    });
+
+  async function open() {
+    const site = await openSite();
+    const cluster = openTestCluster("sqlite:");
+    const KEY = await addKey({ DATA_DIR: cluster.dataDir }, "anna");
+    const { url: SERVICE } = await cluster.start("all");
+    return { site, env: { SERVICE, KEY } };
+  }
+
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), "unreel-client-"));
+    writeFileSync(join(folder, "package.json"), `{"type": "module"}`);
+    writeFileSync(join(folder, file), program);
+  });
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  it("downloads what is on the page, under its name", async () => {
+    const { site, env } = await open();
+    await run(setup, env);
+    await run(command, { ...env, page: site.url("film.mp4") });
+    expect(readFileSync(join(folder, "film.mp4")).equals(film)).toBe(true);
+  });
+
+  it("says why there is no file: what the service refuses, and what the site has not", async () => {
+    const { site, env } = await open();
+    const fail = (page: string) => run(command, { ...env, page }).then(() => expect.unreachable(), getErrors);
+    expect(await fail("no-url")).toContain("must be absolute");
+    expect(await fail(site.url("other.mp4"))).toContain("failed with status 404");
+    expect(existsSync(join(folder, "other.mp4"))).toBe(false);
+  });
+
+  if (!file.endsWith(".ts")) return;
+
+  it("has no error of types", async () => {
+    const compilerOptions = { module: "nodenext", target: "esnext", strict: true, noEmit: true, types: ["node"] };
+    const options = {
+      ...compilerOptions,
+      allowImportingTsExtensions: true,
+      typeRoots: [join(root, "node_modules/@types")],
+    };
+    writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions: options }));
+    await run(join(root, "node_modules/.bin/tsc"));
+  });
+});
+
+function getErrors(error: unknown): string {
+  return (error as { stderr: string }).stderr;
+}
