@@ -106,7 +106,7 @@ export const TaskOptions = Type.Object(
     embed: Type.Optional(
       Type.Boolean({
         description:
-          "where tags, chapters, cover and subtitles are written: absent: into files that the service makes; `true`: into MP4 and Matroska files as published too; `false`: into no file",
+          "where tags, chapters, cover and subtitles are written: absent: into files that the service makes; `true`: into MP4, Matroska, MP3, FLAC and Ogg files as published too; `false`: into no file",
       }),
     ),
   },

@@ -35,11 +35,11 @@ function fill(fd: number, buffer: Buffer, position: number): number {
 
 const chunkBytes = 1 << 20;
 
-/** Yields the first `size` bytes of a file, 1 MiB at a time; each chunk is valid until the next. */
-export function* readChunks({ fd }: OpenFile, size: number): Generator<Uint8Array> {
-  const buffer = Buffer.allocUnsafeSlow(Math.min(chunkBytes, size));
-  for (let at = 0; at < size;) {
-    const count = readSync(fd, buffer, 0, Math.min(buffer.length, size - at), at);
+/** Yields the bytes of a file from `start` to `end`, 1 MiB at a time; each chunk is valid until the next. */
+export function* readChunks({ fd }: OpenFile, end: number, start = 0): Generator<Uint8Array> {
+  const buffer = Buffer.allocUnsafeSlow(Math.min(chunkBytes, Math.max(0, end - start)));
+  for (let at = start; at < end;) {
+    const count = readSync(fd, buffer, 0, Math.min(buffer.length, end - at), at);
     if (count === 0) return;
     yield buffer.subarray(0, count);
     at += count;

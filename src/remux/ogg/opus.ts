@@ -2,7 +2,7 @@ import { type Additions, boundAdditions } from "../additions.ts";
 import { damagedMatroskaError, elementsIn, ids } from "../matroska/elements.ts";
 import { type ChosenTracks, chosenBlocks, readBytes } from "../matroska/copy.ts";
 import { framesIn } from "../matroska/lacing.ts";
-import { vorbisComments } from "./comments.ts";
+import { withTagsAndCover, writeComments } from "../tags/vorbis-comments.ts";
 import { OggWriter } from "./pages.ts";
 
 /** Of all Opus, whatever it was made from (RFC 7845 §4). */
@@ -26,7 +26,7 @@ export function* writeOggOpus(file: ChosenTracks, fd: number, additions: Additio
   const preSkip = head.readUInt16LE(10);
   const writer = new OggWriter(fd);
   writer.add(head, 0n, true);
-  const comments = vorbisComments(boundAdditions(additions, Infinity));
+  const comments = writeComments(withTagsAndCover(boundAdditions(additions, Infinity)));
   writer.add(Buffer.concat([Buffer.from("OpusTags"), comments]), 0n, true);
   let samples = 0;
   let paged = 0;

@@ -1,4 +1,33 @@
 import { writeAt } from "../mp4/write/background-writes.ts";
+import type { FileWindow } from "../open-file.ts";
+
+/** A page of an Ogg file (RFC 3533 §6); positions are in the file. */
+export interface OggPage {
+  serial: number;
+  /** The first packet goes on from the page before. */
+  isContinued: boolean;
+  /** It begins a logical stream. */
+  isFirst: boolean;
+  /** Sizes of the segments of packets: one below 255 ends a packet. */
+  segments: Uint8Array;
+  body: number;
+  end: number;
+}
+
+/** Returns the page at `at`; undefined if there is none, or it is cut off. */
+export function readPage(file: FileWindow, at: number): OggPage | undefined {
+  if (at + headerBytes > file.size) return undefined;
+  const bytes = file.at(at);
+  const body = headerBytes + bytes.readUInt8(26);
+  if (bytes.toString("latin1", 0, 4) !== "OggS" || body > bytes.length) return undefined;
+  const segments = Uint8Array.from(bytes.subarray(headerBytes, body));
+  const end = at + segments.reduce((sum, size) => sum + size, body);
+  if (end > file.size) return undefined;
+  const flags = bytes.readUInt8(5);
+  const serial = bytes.readUInt32LE(serialAt);
+  const isFirst = (flags & 2) !== 0;
+  return { serial, isContinued: (flags & 1) !== 0, isFirst, segments, body: at + body, end };
+}
 
 /** Each entry of the table is the remainder of a byte (RFC 3533 §6: polynomial 0x04c11db7, no reflection). */
 const crcTable = Uint32Array.from({ length: 256 }, (_, byte) => {
@@ -8,6 +37,7 @@ const crcTable = Uint32Array.from({ length: 256 }, (_, byte) => {
 });
 
 const headerBytes = 27;
+const [serialAt, sequenceAt, checksumAt] = [14, 18, 22];
 const maxSegments = 255;
 /** Of a packet that a page does not end. */
 const noGranule = 0xffff_ffff_ffff_ffffn;
@@ -44,6 +74,19 @@ export class OggWriter {
     if (endsPage) this.#flush(false);
   }
 
+  /** Writes a page of another file after those before, with a number of its own. */
+  copyPage(page: Uint8Array): void {
+    this.#flush(false);
+    this.#write(Buffer.from(page));
+  }
+
+  /** Writes bytes that are no page of this stream. */
+  copyBytes(bytes: Uint8Array): void {
+    this.#flush(false);
+    writeAt(this.#fd, bytes, this.#position);
+    this.#position += bytes.length;
+  }
+
   /** Writes the last page. */
   finish(): void {
     this.#flush(false, true);
@@ -56,20 +99,25 @@ export class OggWriter {
     header.write("OggS", "latin1");
     header[5] = Number(this.#isContinued) | (this.#sequence === 0 ? 2 : 0) | (isLast ? 4 : 0);
     header.writeBigUInt64LE(this.#granule, 6);
-    header.writeUInt32LE(this.#serial, 14);
-    header.writeUInt32LE(this.#sequence, 18);
+    header.writeUInt32LE(this.#serial, serialAt);
     header[26] = this.#segments.length;
     header.set(this.#segments, headerBytes);
-    const page = Buffer.concat([header, ...this.#parts]);
-    page.writeUInt32LE(checksum(page), 22);
-    writeAt(this.#fd, page, this.#position);
-    this.#position += page.length;
-    this.#sequence += 1;
+    this.#write(Buffer.concat([header, ...this.#parts]));
     this.#segments = [];
     this.#parts = [];
     this.#isContinued = isContinued;
     // A page on which no packet ends has none.
     if (isContinued) this.#granule = noGranule;
+  }
+
+  /** Writes a page with its number and checksum. */
+  #write(page: Buffer): void {
+    page.writeUInt32LE(this.#sequence, sequenceAt);
+    page.writeUInt32LE(0, checksumAt);
+    page.writeUInt32LE(checksum(page), checksumAt);
+    writeAt(this.#fd, page, this.#position);
+    this.#position += page.length;
+    this.#sequence += 1;
   }
 }
 

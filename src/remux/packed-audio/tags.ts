@@ -39,12 +39,15 @@ function tagLength(file: FileWindow, at: number): number {
 }
 
 /** Returns the length of the ID3v2 tag at `at` (ID3v2.4 "Main Structure" §3.1) with header and footer; 0 if there is none. */
-function id3Length(bytes: Buffer, at: number): number {
+export function id3Length(bytes: Buffer, at: number): number {
   if (at + id3HeaderBytes > bytes.length || bytes.toString("latin1", at, at + 3) !== "ID3") return 0;
   const hasFooter = (bytes.readUInt8(at + 5) & 0x10) !== 0;
-  // A synchsafe integer (§6.2): seven bits per byte.
-  const size = bytes.subarray(at + 6, at + 10).reduce((sum, byte) => sum * 128 + (byte & 0x7f), 0);
-  return id3HeaderBytes + size + (hasFooter ? id3HeaderBytes : 0);
+  return id3HeaderBytes + id3Size(bytes, at + 6) + (hasFooter ? id3HeaderBytes : 0);
+}
+
+/** Returns the synchsafe integer (§6.2) at `at`: it has seven bits per byte. */
+export function id3Size(bytes: Uint8Array, at: number): number {
+  return bytes.subarray(at, at + 4).reduce((sum, byte) => sum * 128 + (byte & 0x7f), 0);
 }
 
 const owner = Buffer.from("com.apple.streaming.transportStreamTimestamp\0", "latin1");

@@ -3,10 +3,11 @@ import { describe, expect, it } from "vitest";
 import type { MediaDescription } from "../../../src/engines/engine.ts";
 import { readExhibits } from "../../media/media-fixtures.ts";
 import { hasFfmpeg } from "../../media/probe.ts";
+import { readMedium } from "../../media/rendition.ts";
 import { resource } from "../../media/resources.ts";
 import { additions, packetHashes, png, probeAll } from "../../remux/additions.ts";
 import { run } from "../../remux/ts-media.ts";
-import { type EngineHarness, type OpenEngine, openFixture } from "./harness.ts";
+import { type EngineHarness, type OpenEngine, openEntry, openFixture } from "./harness.ts";
 
 const segmented = ["HLS in MPEG-TS with B-frames", "HLS in fMP4 with both tracks in one", "DASH in WebM"];
 
@@ -56,6 +57,8 @@ export function describeAdditions(open: OpenEngine): void {
       "a WebM of VP9 and Opus",
       "a Matroska file",
       "an M4A",
+      "an MP3",
+      "an Ogg of Vorbis",
     ])("into a file that is published, if that is asked for, and its media stay: %s", async (name) => {
       await using harness = await openNamed(name);
       const published = await harness.keep(
@@ -63,8 +66,8 @@ export function describeAdditions(open: OpenEngine): void {
         harness.site.resources.get(harness.job.format.url.split("/").at(-1)!)!.body,
       );
       const made = await harness.download({ description: describing(harness, "poster.png"), embed: "all" });
-      const { format, chapters } = probeAll(made.path);
-      expect(format.tags["title"]).toBe(additions.tags.title);
+      const { format, streams, chapters } = probeAll(made.path);
+      expect(format.tags?.["title"] ?? streams[0]?.tags?.["TITLE"]).toBe(additions.tags.title);
       expect(chapters.map(({ tags }) => tags.title)).toEqual(additions.chapters.map(({ title }) => title));
       expect(picturesIn(made.path)).toBe(made.ext === "webm" ? 0 : 1);
       const own = new Set(packetHashes(made.path));
@@ -74,7 +77,8 @@ export function describeAdditions(open: OpenEngine): void {
     });
 
     it("not into a published file whose container cannot have it, which stays as it is", async () => {
-      await using harness = await openNamed("an MP3");
+      const aac = new Map([["tone.aac", resource("audio/aac", readMedium("tone.aac"))]]);
+      await using harness = await openEntry(open, aac, "tone.aac");
       const published = (await harness.download()).sha256;
       const { sha256, warnings } = await harness.download({ description: describing(harness), embed: "all" });
       expect(sha256).toBe(published);

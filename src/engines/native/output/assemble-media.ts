@@ -8,6 +8,7 @@ import type { DownloadJob, MediaInfo } from "../../engine.ts";
 import type { SourceFetcher } from "../sources/fetch-sources.ts";
 import { isIndexedMp4 } from "../../../remux/mp4/read/file-boxes.ts";
 import { embedInMp4 } from "../../../remux/mp4/embed.ts";
+import { embedInAudio } from "../../../remux/audio-files/embed.ts";
 import type { Cut } from "../../../remux/mp4/cut-plan.ts";
 import { SkipError } from "../../../remux/discontinuity.ts";
 import { hasSelection } from "../sources/select-segments.ts";
@@ -116,22 +117,24 @@ const allNames = ({ otherAudio }: Plan) => ["main", "audio", ...otherAudio.map((
 
 const notEmbedded: FileWarning = {
   code: "not_embedded",
-  message:
-    "the file is as published, without tags and chapters: only MP4 and Matroska that are not fragmented can have them",
+  message: "the file is as published, without tags and chapters: its container or its index cannot have them",
 };
 
 /** Returns the path of a copy with additions; `null` if its container cannot have them. */
 async function embed(
   path: string,
-  { folder, additions, withTimeLimit, signal }: AssembleOptions,
+  { folder, additions, inspect, withTimeLimit, signal }: AssembleOptions,
 ): Promise<string | null> {
   await additions.ready();
   const added = await additions.get({ originS: 0, offsetOf: () => 0 });
   const target = join(folder, "embedded");
   const { container } = openFileStream("main", path);
+  const isAudio = container !== "mp4" && container !== "webm";
+  const durationS = isAudio ? (await inspect(path)).duration : null;
   const write = async () => {
     if (container === "mp4") return embedInMp4(path, target, added, signal);
-    return container === "webm" && addToMatroska(path, target, added, signal);
+    if (container === "webm") return addToMatroska(path, target, added, signal);
+    return embedInAudio(path, target, added, { durationS: durationS ?? Infinity, signal });
   };
   return (await withTimeLimit("merge", [path], write)) ? target : null;
 }

@@ -1,0 +1,105 @@
+import type { Additions, Cover } from "../additions.ts";
+
+export type AudioTags = Pick<Additions, "tags" | "chapters" | "cover">;
+
+/** A comment header (Ogg Vorbis I §5.2). */
+export interface VorbisComments {
+  /** What the stream was made with. */
+  vendor: string;
+  /** `NAME=value`. */
+  fields: readonly string[];
+}
+
+const own: VorbisComments = { vendor: "unreel", fields: [] };
+
+/**
+ * Returns comments with tags and chapters, and of those that there are already what is not said anew.
+ */
+export function withTags({ tags, chapters }: AudioTags, { vendor, fields }: VorbisComments = own): VorbisComments {
+  const { title, artist, date, description, url } = tags;
+  const stated = { TITLE: title, ARTIST: artist, DATE: date, DESCRIPTION: description, PURL: url };
+  const added = Object.entries(stated).flatMap(([name, value]) => (value === null ? [] : [`${name}=${value}`]));
+  for (const [index, chapter] of chapters.slice(0, maxChapters).entries()) {
+    const name = `CHAPTER${String(index).padStart(3, "0")}`;
+    added.push(`${name}=${clock(chapter.startS)}`, `${name}NAME=${chapter.title}`);
+  }
+  const replaced = new Set(added.map(subjectOf));
+  return { vendor, fields: [...added, ...fields.filter((field) => !replaced.has(subjectOf(field)))] };
+}
+
+/** Their names have three digits (Ogg chapter extension). */
+const maxChapters = 1_000;
+
+/** Returns what a field is about: programs write a description as one of two, and chapters belong together. */
+function subjectOf(field: string): string {
+  const name = field.slice(0, field.indexOf("=")).toUpperCase();
+  if (/^CHAPTER\d{3}/.test(name)) return "CHAPTER";
+  return name === "COMMENT" ? "DESCRIPTION" : name;
+}
+
+/** As `withTags`, with the cover as a field (METADATA_BLOCK_PICTURE), which replaces the pictures that there are. */
+export function withTagsAndCover(additions: AudioTags, comments?: VorbisComments): VorbisComments {
+  const { vendor, fields } = withTags(additions, comments);
+  const { cover } = additions;
+  if (cover === null) return { vendor, fields };
+  const picture = `${pictureName}=${pictureBlock(cover).toString("base64")}`;
+  return { vendor, fields: [...fields.filter((field) => subjectOf(field) !== pictureName), picture] };
+}
+
+const pictureName = "METADATA_BLOCK_PICTURE";
+
+/** Returns a comment header without its signature: the vendor, and a list of fields in UTF-8. */
+export function writeComments({ vendor, fields }: VorbisComments): Buffer {
+  return Buffer.concat([sized(vendor), u32(fields.length), ...fields.map(sized)]);
+}
+
+/** Reads a comment header without its signature; undefined if it is damaged. */
+export function readComments(bytes: Buffer): VorbisComments | undefined {
+  let at = 0;
+  const number = (): number => {
+    at += 4;
+    return at <= bytes.length ? bytes.readUInt32LE(at - 4) : Infinity;
+  };
+  const text = (): string => {
+    const length = number();
+    at += length;
+    return at <= bytes.length ? bytes.toString("utf8", at - length, at) : "";
+  };
+  const vendor = text();
+  const fields: string[] = [];
+  for (let left = number(); left > 0 && at < bytes.length; left--) fields.push(text());
+  return at <= bytes.length ? { vendor, fields } : undefined;
+}
+
+/** Returns a picture as FLAC has it (RFC 9639 §8.8), as front cover. */
+export function pictureBlock({ mimeType, data }: Cover): Buffer {
+  const type = Buffer.from(mimeType);
+  const header = Buffer.alloc(8);
+  header.writeUInt32BE(frontCover);
+  header.writeUInt32BE(type.length, 4);
+  // No description; width, height, depth and colours are those of the picture itself.
+  const rest = Buffer.alloc(24);
+  rest.writeUInt32BE(data.length, 20);
+  return Buffer.concat([header, type, rest, data]);
+}
+
+/** The type of a picture (RFC 9639 §8.8), as ID3 has it too. */
+export const frontCover = 3;
+
+function sized(text: string): Buffer {
+  const bytes = Buffer.from(text);
+  return Buffer.concat([u32(bytes.length), bytes]);
+}
+
+function u32(value: number): Buffer {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32LE(value);
+  return bytes;
+}
+
+function clock(seconds: number): string {
+  const ms = Math.round(seconds * 1000);
+  const digits = (value: number, length: number) => String(value).padStart(length, "0");
+  const [hours, minutes, rest] = [Math.floor(ms / 3_600_000), Math.floor(ms / 60_000) % 60, ms % 60_000];
+  return `${digits(hours, 2)}:${digits(minutes, 2)}:${digits(Math.floor(rest / 1000), 2)}.${digits(rest % 1000, 3)}`;
+}
