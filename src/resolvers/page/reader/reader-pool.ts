@@ -2,6 +2,7 @@ import { availableParallelism } from "node:os";
 import { untilAborted } from "../../../async/deadline.ts";
 import { Shares } from "../../../async/shares.ts";
 import { ServiceError } from "../../../model/errors.ts";
+import { ProcessPool } from "../../../system/process-pool.ts";
 import type { ReadContext, Reader, ReadJob, ReadKind, ReadResults } from "./reader.ts";
 import { type ReaderLimits, ReaderProcess } from "./reader-process.ts";
 
@@ -27,21 +28,17 @@ export function openReader({ processes, limits }: ReaderOptions = {}): Reader {
 
 class ReaderPool implements Reader {
   readonly #size: number;
-  readonly #limits: ReaderLimits;
   readonly #places: Shares;
-  readonly #all = new Set<ReaderProcess>();
-  readonly #idle = new Map<ReaderProcess, NodeJS.Timeout>();
-  #isClosed = false;
+  readonly #pool: ProcessPool<ReaderProcess>;
 
   constructor(size: number, limits: ReaderLimits) {
     this.#size = size;
-    this.#limits = limits;
     this.#places = new Shares(size, { isFirm: true });
+    this.#pool = new ProcessPool({ start: () => new ReaderProcess(limits), idleMs, closedError });
   }
 
   prepare(): void {
-    if (this.#isClosed || this.#idle.size > 0 || this.#all.size >= this.#size) return;
-    this.#idleFor(this.#start());
+    if (this.#pool.size < this.#size) this.#pool.prepare();
   }
 
   async read<K extends ReadKind>(
@@ -50,59 +47,13 @@ class ReaderPool implements Reader {
     { owner = "", signal }: ReadContext,
   ): Promise<ReadResults[K]> {
     const release = await this.#places.wait(owner, signal);
+    const reading = this.#pool.use((process) => process.read(job, body)).finally(release);
     // Reading cannot be interrupted: what is aborted keeps its process until its end.
-    return untilAborted(this.#read(job, body).finally(release), signal);
+    return untilAborted(reading, signal);
   }
 
-  async close(): Promise<void> {
-    this.#isClosed = true;
-    await Promise.all([...this.#all].map((process) => this.#end(process)));
-  }
-
-  async #read<K extends ReadKind>(job: ReadJob<K>, body: readonly Uint8Array[]): Promise<ReadResults[K]> {
-    if (this.#isClosed) throw closedError();
-    const process = this.#takeIdle() ?? this.#start();
-    try {
-      return await process.read(job, body);
-    } catch (error) {
-      throw this.#isClosed ? closedError() : error;
-    } finally {
-      if (!process.isEnding) this.#idleFor(process);
-    }
-  }
-
-  #takeIdle(): ReaderProcess | undefined {
-    const process = this.#idle.keys().find(({ isEnding }) => !isEnding);
-    if (process !== undefined) this.#stopIdling(process);
-    return process;
-  }
-
-  #start(): ReaderProcess {
-    const process = new ReaderProcess(this.#limits);
-    this.#all.add(process);
-    void this.#forgetOnceEnded(process);
-    return process;
-  }
-
-  async #forgetOnceEnded(process: ReaderProcess): Promise<void> {
-    await process.ended;
-    this.#stopIdling(process);
-    this.#all.delete(process);
-  }
-
-  #idleFor(process: ReaderProcess): void {
-    const timer = setTimeout(() => void this.#end(process), idleMs);
-    this.#idle.set(process, timer);
-  }
-
-  #stopIdling(process: ReaderProcess): void {
-    clearTimeout(this.#idle.get(process));
-    this.#idle.delete(process);
-  }
-
-  #end(process: ReaderProcess): Promise<void> {
-    this.#stopIdling(process);
-    return process.end();
+  close(): Promise<void> {
+    return this.#pool.close();
   }
 }
 
