@@ -7,9 +7,9 @@ import { createTestResolver, pageOf } from "../runner/resolver.ts";
 import { countSeries, valueOf } from "./exposition.ts";
 import { observeStore, scrape } from "./observed-store.ts";
 
-it("stays under 500 series after 10,000 tasks on 1,000 hosts", { timeout: 240_000 }, async () => {
+it("stays under 500 series after 2,000 tasks on 1,000 hosts", async () => {
   const { metrics, store } = observeStore();
-  const count = 10_000;
+  const count = 2_000;
   const codes = ["upstream_status", "no_media", "login_required", "internal"] as const;
   await using app = await buildApp({ store, observer: metrics.app });
   const urlOf = (n: number) => `https://host-${n % 1_000}.example.com/watch/${n}`;
