@@ -87,7 +87,7 @@ export interface DownloadJob {
   pageUrl: string;
   /** Leave out the video. */
   audioOnly: boolean;
-  /** Opus goes into its own container, whichever it came in. */
+  /** Opus, Vorbis, MP3 and FLAC become files of their own kinds, whichever container they came in. */
   isAudioFile: boolean;
   description: MediaDescription;
   embed: Embedding;

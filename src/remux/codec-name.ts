@@ -63,6 +63,17 @@ function mp4aCodec(bytes: Buffer): string {
   return objectType === 0x40 && audioType > 0 ? `${codec}.${audioType}` : codec;
 }
 
+/** Returns the DecoderSpecificInfo (§7.2.6.7) of a sample entry with this object type; undefined if it has another one, or none. */
+export function specificOf(sampleEntry: Uint8Array, objectType: number): Uint8Array | undefined {
+  const bytes = Buffer.from(sampleEntry.buffer, sampleEntry.byteOffset, sampleEntry.length);
+  const decoder = findDecoderConfig(bytes);
+  if (decoder === null || bytes[decoder] !== objectType) return undefined;
+  const start = startOfDescriptor(bytes, decoder + 13, 5);
+  if (start === null) return undefined;
+  const size = bytes.subarray(decoder + 14, start).reduce((sum, byte) => sum * 128 + (byte & 0x7f), 0);
+  return bytes.subarray(start, start + size);
+}
+
 /**
  * Returns where the content of the DecoderConfigDescriptor (ISO/IEC 14496-1 §7.2.6.6) is in a sample entry: it begins
  * with the objectTypeIndication. `null` if there is no `esds`.

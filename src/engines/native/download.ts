@@ -193,10 +193,16 @@ function checkLengths(run: DownloadRun): FileWarning[] {
 
 function findWarnings(
   { plan, job, fetcher }: DownloadRun,
-  { path, written, warnings, cut }: Assembled,
+  { path, copiedFrom = path, written, warnings, cut }: Assembled,
   { duration: durationS }: MediaInfo,
 ): FileWarning[] {
-  const file = { path, durationS, written, listedKinds: listedKinds(plan, job.audioOnly), ...(cut && { cut }) };
+  const file = {
+    path: copiedFrom,
+    durationS,
+    written,
+    listedKinds: listedKinds(plan, job.audioOnly),
+    ...(cut && { cut }),
+  };
   return [...warnings, ...findFileWarnings(fetcher.stats, file)];
 }
 

@@ -3,8 +3,9 @@ import type { DownloadFormat } from "../../../src/model/page-info.ts";
 import { readExhibits } from "../../media/media-fixtures.ts";
 import { hasFfmpeg } from "../../media/probe.ts";
 import { packetHashes, probeAll } from "../../remux/additions.ts";
-import { run } from "../../remux/ts-media.ts";
-import { type OpenEngine, openFixture } from "./harness.ts";
+import { audioInput, createMediaFolder, run, videoInput, x264 } from "../../remux/ts-media.ts";
+import { resource } from "../../media/resources.ts";
+import { type OpenEngine, openEntry, openFixture } from "./harness.ts";
 
 /** Several audio tracks in one file. */
 export function describeAudio(open: OpenEngine): void {
@@ -82,20 +83,51 @@ export function describeAudio(open: OpenEngine): void {
     });
   });
 
-  it.skipIf(!hasFfmpeg).each(["DASH in WebM", "a WebM of VP9 and Opus"])(
-    "gives Opus in its own container if an audio file is wanted: %s",
-    async (name) => {
+  describe.skipIf(!hasFfmpeg).concurrent("gives audio in its own container if an audio file is wanted:", () => {
+    it.each([
+      ["DASH in WebM", "opus", "audio/ogg"],
+      ["a WebM of VP9 and Opus", "opus", "audio/ogg"],
+      ["a WebM of VP8 and Vorbis", "ogg", "audio/ogg"],
+      ["HLS in MPEG-TS with MP3", "mp3", "audio/mpeg"],
+    ])("%s", async (name, ext, mime_type) => {
       await using harness = await openNamed(name);
       const { audio, format } = harness.job;
       const job = audio === null ? { format, audioOnly: true } : { format: audio, audio: null };
       const single = await harness.download(job);
       const own = new Set(packetHashes(single.path));
-      const { path, ext, mime_type, duration, warnings } = await harness.download({ ...job, isAudioFile: true });
-      expect([ext, mime_type, warnings]).toEqual(["opus", "audio/ogg", []]);
-      expect(Math.abs((duration ?? 0) - Number(probeAll(path).format.duration))).toBeLessThan(0.1);
-      expect(packetHashes(path).filter((hash) => !own.has(hash))).toEqual([]);
-    },
-  );
+      const made = await harness.download({ ...job, isAudioFile: true });
+      expect(made).toMatchObject({ ext, mime_type, warnings: [] });
+      expect(Math.abs((made.duration ?? 0) - Number(probeAll(made.path).format.duration))).toBeLessThan(0.1);
+      expect(packetHashes(made.path).filter((hash) => !own.has(hash))).toEqual([]);
+      expect(run("ffmpeg", "-v", "error", "-i", made.path, "-f", "null", "-")).toBe("");
+    });
+
+    it.each([
+      ["MP3 in Matroska", "mkv", ["-c:a", "libmp3lame"], "mp3"],
+      ["MP3 in MP4", "mp4", ["-c:a", "libmp3lame"], "mp3"],
+      ["FLAC in Matroska", "mkv", ["-c:a", "flac"], "flac"],
+      ["FLAC in MP4", "mp4", ["-c:a", "flac", "-strict", "-2"], "flac"],
+      ["Opus in MP4", "mp4", ["-c:a", "libopus"], "opus"],
+      ["AAC in Matroska", "mkv", ["-c:a", "aac"], "m4a"],
+    ])("%s with video", async (_, from, args, ext) => {
+      const folder = createMediaFolder();
+      try {
+        const file = `film.${from}`;
+        const bytes = folder.make(file, ...videoInput(3), ...audioInput(3, 48_000), ...x264, ...args);
+        const type = from === "mkv" ? "video/x-matroska" : "video/mp4";
+        await using harness = await openEntry(open, new Map([[file, resource(type, bytes)]]), file);
+        const own = new Set(packetHashes(folder.path(file)));
+        const job = { audioOnly: true, isAudioFile: true };
+        const { path, warnings, duration, ...made } = await harness.download(job);
+        expect([made.ext, warnings]).toEqual([ext, []]);
+        expect(Math.abs(duration! - 3)).toBeLessThan(0.06);
+        expect(packetHashes(path).filter((hash) => !own.has(hash))).toEqual([]);
+        expect(run("ffmpeg", "-v", "error", "-i", path, "-f", "null", "-")).toBe("");
+      } finally {
+        folder.remove();
+      }
+    });
+  });
 
   it("leaves AAC in MP4 if an audio file is wanted", async () => {
     await using harness = await openNamed("HLS in MPEG-TS with B-frames");

@@ -1,4 +1,5 @@
 import { readSync } from "node:fs";
+import { readFrameHeader } from "../../../remux/codecs/flac.ts";
 import { type OpenFile, openFile } from "../../../remux/open-file.ts";
 
 /** Returns up to `length` bytes of a file from `position` on. */
@@ -87,8 +88,8 @@ export function isWholeFlac(path: string): boolean | null {
     if ((tail[at + 1] ?? 0) >> 1 !== 0x7c) continue;
     count += 1;
     const frame = tail.subarray(at);
-    const end = endOfFrame(frame, blockSize);
-    if (end !== null && crc16(frame) === 0) return end >= total;
+    const header = readFrameHeader(frame, blockSize);
+    if (header !== null && crc16(frame) === 0) return header.end >= total;
   }
   return false;
 }
@@ -97,28 +98,6 @@ export function isWholeFlac(path: string): boolean | null {
 function withoutTag(tail: Buffer): Buffer {
   const at = tail.length - 128;
   return at >= 0 && tail.toString("latin1", at, at + 3) === "TAG" ? tail.subarray(0, at) : tail;
-}
-
-/** Returns the number of samples to the end of a frame by its header (RFC 9639 §9.1); `null` if it has none. */
-function endOfFrame(frame: Buffer, blockSize: number): number | null {
-  if (frame.length < 8) return null;
-  const code = frame[2]! >> 4;
-  const first = frame[4]!;
-  const length = first < 0x80 ? 1 : Math.clz32(~(first << 24));
-  if (code === 0 || length > 7) return null;
-  let number = length === 1 ? first : first & (0x7f >> length);
-  for (let i = 1; i < length; i++) number = number * 64 + ((frame[4 + i] ?? 0) & 0x3f);
-  const at = 4 + length;
-  const [byte = 0, next = 0] = frame.subarray(at);
-  const samples = code === 6 ? byte + 1 : code === 7 ? byte * 256 + next + 1 : sizeOf(code);
-  const isVariable = (frame[1]! & 1) === 1;
-  return (isVariable ? number : number * blockSize) + samples;
-}
-
-/** Block sizes by code (RFC 9639 §9.1.1). */
-function sizeOf(code: number): number {
-  if (code === 1) return 192;
-  return code < 6 ? 144 << code : 1 << code;
 }
 
 /** Returns the checksum of a frame (RFC 9639 §9.3); 0 if it ends with the right one. */

@@ -41,6 +41,8 @@ export interface AssembleOptions extends Pick<
 
 export interface Assembled {
   path: string;
+  /** Path of the file that it has the packets of; absent: it is that file. */
+  copiedFrom?: string;
   /** What was written; `null`: the file is as published, or a WebM or Matroska file. */
   written: Written | null;
   /** What differs from the files that it was merged from. */
@@ -58,7 +60,7 @@ export interface Assembled {
 export async function assembleMedia(plan: Plan, options: AssembleOptions): Promise<Assembled> {
   const { fetcher, folder, audioOnly, maxBytes, inspect, withTimeLimit, onWritten, additions, signal } = options;
   // An earlier run may have made them of other sources.
-  const names = ["result", "merged", "embedded", "audio.opus", "cut", ...allNames(plan).map((name) => `${name}.whole`)];
+  const names = ["result", "merged", "embedded", "audio-file", "cut", ...allNames(plan).map((name) => `${name}.whole`)];
   for (const name of names) await rm(join(folder, name), { force: true });
   const { main: mainSource, audio: audioSource, isAudioOptional } = plan;
   if (plan.isPassthrough && mainSource.kind === "file") {

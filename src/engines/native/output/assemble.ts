@@ -1,9 +1,11 @@
 import { join } from "node:path";
 import { noAdditions } from "../../../remux/additions.ts";
+import { extractAudio } from "../../../remux/audio-files/extract.ts";
 import type { Plan } from "../sources/plan.ts";
+import type { MediaPosition } from "../texts/place-cues.ts";
 import { type Assembled, assembleMedia, type AssembleOptions } from "./assemble-media.ts";
 import { assembleRanges } from "./assemble-ranges.ts";
-import { copyOpus } from "./copy-matroska.ts";
+import type { PendingAdditions } from "./remux.ts";
 
 /**
  * Fetches the plan's sources and makes the file of them that is wanted, in `folder`.
@@ -11,19 +13,28 @@ import { copyOpus } from "./copy-matroska.ts";
  * @throws ServiceError of `assembleMedia` and `assembleRanges`
  */
 export async function assemble(plan: Plan, options: AssembleOptions): Promise<Assembled> {
-  const { ranges, isAudioFile } = options;
-  if (ranges.length > 0) return assembleRanges(plan, options);
-  const assembled = await assembleMedia(plan, options);
-  const path = isAudioFile ? await toOgg(assembled.path, options) : null;
-  return path === null ? assembled : { path, written: null, warnings: [] };
+  if (options.ranges.length > 0) return assembleRanges(plan, options);
+  return options.isAudioFile ? assembleAudioFile(plan, options) : assembleMedia(plan, options);
 }
 
-/** Returns the path of an Ogg file with the Opus of a WebM or Matroska file; `null` if it has anything else. */
-async function toOgg(path: string, options: AssembleOptions): Promise<string | null> {
-  const { folder, additions, withTimeLimit, signal } = options;
+/** Puts the audio into a file of its own kind, if its codec has one. */
+async function assembleAudioFile(plan: Plan, options: AssembleOptions): Promise<Assembled> {
+  const { folder, embed, inspect, withTimeLimit, signal } = options;
+  let position: MediaPosition = { originS: 0, offsetOf: () => 0 };
+  const additions: PendingAdditions = {
+    ...options.additions,
+    get(media) {
+      position = media;
+      return options.additions.get(media);
+    },
+  };
+  const assembled = await assembleMedia(plan, { ...options, additions });
+  const { path } = assembled;
   await additions.ready();
-  const target = join(folder, "audio.opus");
-  const position = { originS: 0, offsetOf: () => undefined };
-  const added = options.embed === "none" ? noAdditions : await additions.get(position);
-  return (await withTimeLimit("merge", [path], () => copyOpus(path, target, added, signal))) ? target : null;
+  const added = embed === "none" ? noAdditions : await additions.get(position);
+  const { duration } = await inspect(path);
+  const target = join(folder, "audio-file");
+  const extract = () => extractAudio(path, target, added, { durationS: duration ?? Infinity, signal });
+  const isExtracted = await withTimeLimit("merge", [path], extract);
+  return isExtracted ? { ...assembled, path: target, copiedFrom: path } : assembled;
 }

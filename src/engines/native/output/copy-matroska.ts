@@ -16,7 +16,6 @@ import {
   isCopiable,
   selectTracks,
 } from "../../../remux/matroska/copy.ts";
-import { isOpus, writeOggOpus } from "../../../remux/ogg/opus.ts";
 import type { TrackDetails } from "../../../remux/track-details.ts";
 import type { LocalInput } from "../inspect/local-input.ts";
 
@@ -86,29 +85,6 @@ export async function addToMatroska(
     if (source === undefined || !isCopiable([source])) return false;
     const docType = readDocType(source);
     await copyAll([source], { fd: copy.fd, docType, additions, kept: keptElements(source, additions) }, signal);
-    return true;
-  } catch (error) {
-    if (isUpstreamError(error)) return false;
-    throw error;
-  }
-}
-
-/** Copies the Opus of a WebM or Matroska file into an Ogg file; returns false if it has anything else, or is damaged. */
-export async function copyOpus(
-  path: string,
-  target: string,
-  additions: Additions,
-  signal: AbortSignal,
-): Promise<boolean> {
-  using file = openFile(path);
-  try {
-    const source = selectAll(file.fd);
-    if (source === undefined || !isOpus(source) || !isCopiable([source])) return false;
-    await using copy = await open(target, "w");
-    for (const _ of writeOggOpus(source, copy.fd, additions)) {
-      signal.throwIfAborted();
-      await nextTurn();
-    }
     return true;
   } catch (error) {
     if (isUpstreamError(error)) return false;

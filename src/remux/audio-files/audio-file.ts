@@ -1,0 +1,36 @@
+import { ServiceError } from "../../model/errors.ts";
+import type { AudioTags } from "../tags/vorbis-comments.ts";
+
+/** Writes the packets of one codec into a file of its own kind. */
+export interface AudioFile {
+  add(packet: Uint8Array): void;
+  /**
+   * Completes the file.
+   * @param trimmedOf Returns how much of the end is not presented, if all packets last so long; seconds.
+   */
+  finish(trimmedOf: (lastedS: number) => number): void;
+}
+
+export interface AudioTrack {
+  codec: "opus" | "vorbis" | "mp3" | "flac";
+  /** As Matroska has it (CodecPrivate): headers of Ogg, metadata of FLAC; of MP3 there is none. */
+  configuration: Buffer;
+  /** How much is not presented at the start; `null`: what the configuration says. */
+  delayS: number | null;
+}
+
+/** Opens the file for a track's packets. @throws ServiceError `upstream_invalid` if its configuration is damaged. */
+export type OpenAudioFile = (track: AudioTrack) => AudioFile;
+
+export interface AudioFileTarget {
+  /** The new file, open for writing. */
+  fd: number;
+  additions: AudioTags;
+  /** Of the source; Infinity: unknown. */
+  durationS: number;
+}
+
+/** Returns an `upstream_invalid` error for audio that cannot be read. */
+export function damagedAudioError(what: string): ServiceError {
+  return new ServiceError("upstream_invalid", `the audio cannot be read: ${what}`);
+}

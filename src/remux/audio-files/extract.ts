@@ -1,0 +1,47 @@
+import { open } from "node:fs/promises";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { isUpstreamError } from "../../model/errors.ts";
+import { type Additions, boundAdditions } from "../additions.ts";
+import { openFile, readFileStart } from "../open-file.ts";
+import { sniffContainer } from "../sniff.ts";
+import type { AudioFileTarget, OpenAudioFile } from "./audio-file.ts";
+import { openFlacFile } from "./flac.ts";
+import { extractFromMatroska } from "./from-matroska.ts";
+import { extractFromMp4 } from "./from-mp4.ts";
+import { openMp3File } from "./mp3.ts";
+import { openOpusFile, openVorbisFile } from "./ogg.ts";
+
+const openers = { opus: openOpusFile, vorbis: openVorbisFile, mp3: openMp3File, flac: openFlacFile };
+const headBytes = 4096;
+
+/**
+ * Copies the audio of a WebM, Matroska or MP4 file into a file of its own kind, packet by packet: Opus and Vorbis into Ogg, MP3 and FLAC
+ * as they are. What is not presented at its start and end is the same. Returns false if it has another codec or several tracks, says what
+ * such a file cannot, or is damaged.
+ *
+ * @throws the file system's own errors; `signal.reason`
+ */
+export async function extractAudio(
+  source: string,
+  target: string,
+  given: Additions,
+  { durationS, signal }: { durationS: number; signal: AbortSignal },
+): Promise<boolean> {
+  const container = sniffContainer(readFileStart(source, Buffer.alloc(headBytes)));
+  if (container !== "webm" && container !== "mp4") return false;
+  using file = openFile(source);
+  await using made = await open(target, "w");
+  const options: AudioFileTarget = { fd: made.fd, additions: boundAdditions(given, durationS), durationS };
+  const openAudio: OpenAudioFile = (track) => openers[track.codec](track, options);
+  try {
+    const steps = container === "webm" ? extractFromMatroska(file.fd, openAudio) : extractFromMp4(source, openAudio);
+    for (let next = steps.next(); ; next = steps.next()) {
+      if (next.done === true) return next.value;
+      signal.throwIfAborted();
+      await nextTurn();
+    }
+  } catch (error) {
+    if (isUpstreamError(error)) return false;
+    throw error;
+  }
+}

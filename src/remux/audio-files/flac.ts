@@ -1,0 +1,41 @@
+import { writeAt } from "../mp4/write/background-writes.ts";
+import { readFlacBlocks, writeFlacStart } from "../tags/flac-blocks.ts";
+import { readFrameHeader } from "../codecs/flac.ts";
+import { type AudioFile, type AudioFileTarget, type AudioTrack, damagedAudioError } from "./audio-file.ts";
+
+/** In STREAMINFO (RFC 9639 §8.2), after the signature and a header: the sizes of blocks, the rate, and 36 bits that count samples. */
+const blockSizeAt = 8;
+const rateAt = 18;
+const samplesAt = 21;
+
+/**
+ * Opens a FLAC file; what its metadata say already is kept unless it is said anew. A number of samples that is unknown is
+ * counted.
+ * @throws ServiceError `upstream_invalid` if it has no STREAMINFO.
+ */
+export function openFlacFile({ configuration, delayS }: AudioTrack, { fd, additions }: AudioFileTarget): AudioFile {
+  const read = readFlacBlocks((at, length) => configuration.subarray(at, at + length));
+  const start = read && writeFlacStart(read.blocks, additions);
+  if (start === undefined) throw damagedAudioError("its FLAC has no metadata");
+  const blockSize = start.readUInt16BE(blockSizeAt);
+  const rate = start.readUIntBE(rateAt, 3) >> 4;
+  let position = start.length;
+  let samples = 0;
+  writeAt(fd, start, 0);
+  return {
+    add(packet) {
+      writeAt(fd, packet, position);
+      position += packet.length;
+      samples = readFrameHeader(Buffer.from(packet), blockSize)?.end ?? samples;
+    },
+    finish(trimmedOf) {
+      const isCut = delayS !== null || trimmedOf(samples / rate) > 0;
+      if (isCut) throw damagedAudioError("FLAC cannot say that a part of it is not presented");
+      const isKnown = (start[samplesAt]! & 15) !== 0 || start.readUInt32BE(samplesAt + 1) !== 0;
+      if (isKnown) return;
+      start[samplesAt]! |= Math.floor(samples / 2 ** 32) & 15;
+      start.writeUInt32BE(samples % 2 ** 32, samplesAt + 1);
+      writeAt(fd, start, 0);
+    },
+  };
+}

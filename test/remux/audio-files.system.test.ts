@@ -1,0 +1,154 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { afterAll, describe, expect, it } from "vitest";
+import type { Additions } from "../../src/remux/additions.ts";
+import { extractAudio } from "../../src/remux/audio-files/extract.ts";
+import { framesIn } from "../../src/remux/matroska/lacing.ts";
+import { additions, mutagen, probeAll } from "./additions.ts";
+import { audioInput, createMediaFolder, hasFfmpeg, probeStreams, run } from "./ts-media.ts";
+
+const media = createMediaFolder();
+afterAll(media.remove);
+
+/** Returns the path of the file with the audio of another one; undefined if there is none. */
+async function extract(name: string, ext: string, given: Additions = additions): Promise<string | undefined> {
+  const path = media.path(`made.${ext}`);
+  const options = { durationS: 4, signal: new AbortController().signal };
+  return (await extractAudio(media.path(name), path, given, options)) ? path : undefined;
+}
+
+/** The hashes of all packets in their order. */
+function packets(path: string): string[] {
+  const what = ["-select_streams", "a", "-show_packets", "-show_data_hash", "md5"];
+  const json = run("ffprobe", "-v", "error", ...what, "-of", "json", path);
+  return (JSON.parse(json) as { packets: { data_hash: string }[] }).packets.map(({ data_hash }) => data_hash);
+}
+
+/** Returns what is played, as samples of 16 bits. */
+function heard(path: string): Buffer {
+  run("ffmpeg", "-v", "error", "-y", "-i", path, "-map", "0:a", "-f", "s16le", media.path("heard"));
+  return readFileSync(media.path("heard"));
+}
+
+const [opus, vorbis, mp3, flac] = ["libopus", "libvorbis", "libmp3lame", "flac"].map((codec) => ["-c:a", codec]);
+
+describe.skipIf(!hasFfmpeg)("audio in its own container", () => {
+  it.each([
+    ["Opus in WebM", "webm", "opus", [...opus!, "-t", "2.3456"]],
+    ["Opus in Matroska", "mkv", "opus", [...opus!, "-frame_duration", "60"]],
+    ["Opus of several channels", "mkv", "opus", [...opus!, "-ac", "6"]],
+    ["Opus of short packets", "webm", "opus", [...opus!, "-frame_duration", "2.5"]],
+    ["Opus of long packets", "webm", "opus", [...opus!, "-b:a", "256k", "-vbr", "off", "-frame_duration", "60"]],
+    ["Opus in MP4", "mp4", "opus", opus!],
+    ["Opus in fragmented MP4", "mp4", "opus", [...opus!, "-movflags", "frag_keyframe+empty_moov"]],
+    ["Opus of several channels in MP4", "mp4", "opus", [...opus!, "-ac", "6"]],
+    ["Vorbis in WebM", "webm", "ogg", vorbis!],
+    ["Vorbis in Matroska", "mkv", "ogg", [...vorbis!, "-ac", "6", "-q:a", "8"]],
+    ["Vorbis of a low rate", "webm", "ogg", [...vorbis!, "-ar", "8000"]],
+    ["Vorbis in MP4", "mp4", "ogg", vorbis!],
+    ["MP3 in MP4", "mp4", "mp3", mp3!],
+    ["MP3 of variable bit rate in MP4", "mp4", "mp3", [...mp3!, "-q:a", "4"]],
+    ["MP3 of one channel in MP4", "mp4", "mp3", [...mp3!, "-ac", "1", "-b:a", "32k"]],
+    ["MP3 of MPEG-2 in MP4", "mp4", "mp3", [...mp3!, "-ar", "22050", "-b:a", "32k"]],
+    ["MP3 in QuickTime", "mov", "mp3", mp3!],
+    ["FLAC in Matroska", "mkv", "flac", flac!],
+    ["FLAC in MP4", "mp4", "flac", [...flac!, "-strict", "-2"]],
+    ["FLAC in fragmented MP4", "mp4", "flac", [...flac!, "-strict", "-2", "-movflags", "frag_keyframe+empty_moov"]],
+  ])("has the packets of its source, and what is heard is the same: %s", async (name, from, ext, args) => {
+    const source = `source.${from}`;
+    media.make(source, ...audioInput(4, 48_000), ...args);
+    const path = (await extract(source, ext))!;
+    expect(packets(path)).toEqual(packets(media.path(source)));
+    const [made, played] = [heard(path), heard(media.path(source))];
+    expect(made).toEqual(played.subarray(0, made.length));
+    // ffmpeg trims the end by the last page of Ogg, by DiscardPadding and by what LAME says, but not by an edit list.
+    const [rate, channels] = probeStreams(path, "sample_rate,channels").map(Number);
+    const isMp4 = from === "mp4" || from === "mov";
+    const hasEnd = isMp4 && !name.startsWith("Vorbis");
+    expect(made.length).toBe(hasEnd ? 4 * 2 * rate! * channels! : played.length);
+  });
+
+  it("has no delay that its source does not state: MP3 in Matroska", async () => {
+    media.make("source.mkv", ...audioInput(4, 48_000), ...mp3!);
+    const path = (await extract("source.mkv", "mp3"))!;
+    expect(packets(path)).toEqual(packets(media.path("source.mkv")));
+    // What is not presented at the end cannot be said without a delay.
+    const [made, played] = [heard(path), heard(media.path("source.mkv"))];
+    expect(made.subarray(0, played.length)).toEqual(played);
+    expect(made.length).toBe(packets(path).length * 1152 * 2);
+  });
+
+  it.each([
+    ["Opus", "webm", "opus", opus!],
+    ["Vorbis", "webm", "ogg", vorbis!],
+    ["MP3", "mkv", "mp3", mp3!],
+    ["FLAC", "mkv", "flac", flac!],
+  ])("has tags, chapters and a cover: %s", async (_, from, ext, args) => {
+    const source = `source.${from}`;
+    media.make(source, ...audioInput(4, 48_000), ...args);
+    const path = (await extract(source, ext))!;
+    const { format, streams, chapters } = probeAll(path);
+    const tags = Object.entries({ ...streams[0]?.tags, ...format.tags }).map(([key, value]) => [
+      key.toLowerCase(),
+      value,
+    ]);
+    const { title, artist, date } = additions.tags;
+    expect(Object.fromEntries(tags)).toMatchObject({ title, artist, date });
+    expect(chapters.map(({ start_time, tags: { title: part } }) => [+start_time, part])).toEqual([
+      [0, "Anfang"],
+      [1.5, "Ende – 終"],
+    ]);
+    expect(streams.filter(({ disposition }) => disposition["attached_pic"] === 1)).toHaveLength(1);
+    const read = mutagen(path);
+    if (read !== undefined) expect(read).toContain("Ein Film & «mehr» 🎬");
+  });
+
+  it.each([
+    ["AAC", "mp4", ["-c:a", "aac"]],
+    ["two tracks", "mkv", ["-map", "0:a", "-map", "0:a", ...opus!]],
+    ["video beside it", "mkv", ["-f", "lavfi", "-i", "testsrc=d=1", "-map", "0", "-map", "1", ...opus!]],
+    ["MP2", "mkv", ["-c:a", "mp2"]],
+  ])("is not made of what cannot have one: %s", async (_, from, args) => {
+    media.make(`other.${from}`, ...audioInput(1, 48_000), ...args);
+    expect(await extract(`other.${from}`, "none")).toBe(undefined);
+  });
+
+  it.each<[string, string, readonly string[], (bytes: Buffer) => void]>([
+    ["Vorbis without its last header", "webm", vorbis!, (bytes) => bytes.write("X", bytes.indexOf("\x05vorbis"))],
+    ["Opus without a header", "webm", opus!, (bytes) => bytes.write("X", bytes.indexOf("OpusHead"))],
+    ["FLAC without metadata", "mkv", flac!, (bytes) => bytes.write("X", bytes.indexOf("fLaC"))],
+    [
+      "a packet that is no MP3",
+      "mp4",
+      mp3!,
+      (bytes) => bytes.fill(0, bytes.indexOf("mdat") + 4, bytes.indexOf("mdat") + 8),
+    ],
+  ])("is not made of damaged audio: %s", async (_, from, args, damage) => {
+    const bytes = media.make(`damaged.${from}`, ...audioInput(1, 48_000), ...args);
+    damage(bytes);
+    writeFileSync(media.path(`damaged.${from}`), bytes);
+    expect(await extract(`damaged.${from}`, "none")).toBe(undefined);
+  });
+});
+
+describe("the frames of a lace", () => {
+  const bytes = (...values: number[]) => Uint8Array.from(values);
+  const frames = (payload: Uint8Array, flags: number) => framesIn(payload, flags).map((frame) => [...frame]);
+
+  it.each([
+    ["no lace", 0, bytes(1, 2), [[1, 2]]],
+    ["Xiph", 0x02, bytes(1, 2, 7, 8, 9), [[7, 8], [9]]],
+    ["fixed sizes", 0x04, bytes(1, 7, 8), [[7], [8]]],
+    ["EBML, with differences", 0x06, bytes(2, 0x82, 0xbe, 1, 2, 3, 4, 5), [[1, 2], [3], [4, 5]]],
+  ])("are read: %s", (_, flags, payload, expected) => {
+    expect(frames(payload, flags)).toEqual(expected);
+  });
+
+  it.each([
+    ["a size beyond the end", 0x02, bytes(1, 9, 7)],
+    ["no sizes", 0x02, bytes(9)],
+    ["sizes that do not divide", 0x04, bytes(1, 7, 8, 9)],
+    ["a size below 0", 0x06, bytes(2, 0x81, 0x80, 1)],
+  ])("are refused if their sizes do not fit: %s", (_, flags, payload) => {
+    expect(() => framesIn(payload, flags)).toThrow(expect.objectContaining({ code: "upstream_invalid" }));
+  });
+});
