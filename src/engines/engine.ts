@@ -2,7 +2,8 @@ import type { FileWarning } from "../model/file-warnings.ts";
 import type { Additions } from "../remux/additions.ts";
 import type { MediaRange } from "../remux/samples.ts";
 import type { DownloadFormat, Subtitle, SubtitleRole } from "../model/page-info.ts";
-import type { Progress, ResultFile } from "../model/task.ts";
+import type { Progress } from "../model/progress.ts";
+import type { ResultFile } from "../model/task.ts";
 
 /**
  * Contract of an engine, which downloads a format as one playable file. It can be implemented from this
@@ -135,7 +136,7 @@ export interface DownloadContext {
 }
 
 /** Bytes on the disk, those of earlier runs included; `is_live`: `finish` would end it. */
-export type DownloadProgress = Pick<Progress, "stage" | "downloaded_bytes" | "total_bytes" | "is_live">;
+export type DownloadProgress = Pick<Progress, "stage" | "downloaded_bytes" | "total_bytes" | "is_live" | "waiting_for">;
 
 /** What a media file is. */
 export interface MediaInfo {

@@ -1,6 +1,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { FileWarning } from "./file-warnings.ts";
 import { PageInfo, subtitleRoles } from "./page-info.ts";
+import { Progress } from "./progress.ts";
 import { nullableNumber, nullableCount, nullable, oneOf, nullableText, time } from "./schema.ts";
 
 /** What a task can be; the last three are ends, from which only a client leads it back. */
@@ -113,23 +114,6 @@ export const TaskOptions = Type.Object(
   { title: "TaskOptions", description: "which format to download; default: the best one" },
 );
 export type TaskOptions = Static<typeof TaskOptions>;
-
-/** How far a run has come; `null` is what is not known. */
-export const Progress = Type.Object(
-  {
-    stage: oneOf(["resolving", "downloading", "processing"], "what the run is doing"),
-    downloaded_bytes: nullableCount("bytes"),
-    total_bytes: nullableCount("bytes"),
-    speed: nullableNumber("bytes per second"),
-    eta: nullableNumber("seconds"),
-    is_live: Type.Optional(
-      Type.Boolean({ description: "a live stream is recorded; `POST /tasks/{id}/finish` ends it" }),
-    ),
-  },
-  { title: "Progress" },
-);
-
-export type Progress = Static<typeof Progress>;
 
 /** The file that a task has made, as it is served. */
 export const TaskFile = Type.Object(

@@ -1,5 +1,5 @@
 import type { DownloadProgress } from "../engines/engine.ts";
-import type { Progress } from "../model/task.ts";
+import type { Progress } from "../model/progress.ts";
 
 /** Shortest time between two saves. */
 const intervalMs = 500;
@@ -143,7 +143,7 @@ function createSpeedometer() {
   // Of the time since the first report; the older, the less of it counts.
   let receivedBytes = 0;
   let measuredMs = 0;
-  return ({ stage, downloaded_bytes, total_bytes, is_live }: DownloadProgress, atMs: number): Progress => {
+  return ({ stage, downloaded_bytes, total_bytes, is_live, waiting_for }: DownloadProgress, atMs: number): Progress => {
     const bytes = downloaded_bytes ?? 0;
     const passedMs = last === undefined ? 0 : atMs - last.atMs;
     if (last !== undefined && passedMs > 0) {
@@ -161,6 +161,7 @@ function createSpeedometer() {
       speed: speed === null ? null : Math.round(speed),
       eta: left === null || !speed ? null : Math.ceil(left / speed),
       ...(is_live !== undefined && { is_live }),
+      ...(waiting_for !== undefined && { waiting_for }),
     };
   };
 }

@@ -1,4 +1,5 @@
-import type { Progress, Task, TaskFile } from "../model/task.ts";
+import type { Progress, WaitReason } from "../model/progress.ts";
+import type { Task, TaskFile } from "../model/task.ts";
 
 /** Returns a task's status as one line that is safe to print; the title is last, as it may be long. */
 export function taskLine(task: Task): string {
@@ -13,8 +14,18 @@ function statusOf(task: Task): string {
   if (state === "failed") return `failed: ${printable(error?.message ?? "")} `;
   if (state === "queued" && error !== null) return `retrying after: ${printable(error.message)} `;
   if (state !== "running") return state;
-  return `${runningLine(progress)}${finish_requested === true ? "  finishing" : ""}`;
+  return `${runningLine(progress)}${waitOf(progress ?? {})}${finish_requested === true ? "  finishing" : ""}`;
 }
+
+function waitOf({ waiting_for: reason }: Partial<Progress>): string {
+  return reason !== undefined && Object.hasOwn(waitNames, reason) ? `  waiting for ${waitNames[reason]}` : "";
+}
+
+const waitNames: Readonly<Record<WaitReason, string>> = {
+  speed: "the speed limit",
+  host: "the host",
+  library: "the library",
+};
 
 function warned(file: TaskFile | null): string {
   const codes = file?.warnings?.map(({ code }) => code) ?? [];

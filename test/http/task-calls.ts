@@ -106,7 +106,7 @@ function linkCalls(): Record<string, () => Promise<AppResponse>> {
       return app.inject({ url, headers: headersFor(etag) });
     });
   const { seal } = createLinkTokens(linkSecret);
-  const url = `/links/${seal({ taskId: "x", name: "a", endsMs: Date.now() + 60_000, keyHash: null })}`;
+  const url = `/links/${seal({ taskId: "x", name: "a", endsMs: Date.now() + 86_400_000, keyHash: null })}`;
   const name = "post /tasks/{id}/links";
   return {
     [`${name} 201`]: () => withFile((app, task) => create(app, undefined, task)),

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { DownloadProgress } from "../../src/engines/engine.ts";
 import { createProgressReport } from "../../src/runner/progress.ts";
-import type { Progress } from "../../src/model/task.ts";
+import type { Progress } from "../../src/model/progress.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -184,4 +184,12 @@ test("close waits for the save in progress; nothing is saved afterwards", async 
   await vi.advanceTimersByTimeAsync(5_000);
   expect(saved).toEqual([1, -1]);
   expect(report.bytes).toBe(3);
+});
+
+test("what a download waits for is saved, and left out once it waits for nothing", async () => {
+  const { report, saved } = start();
+  report.report({ ...at(1), waiting_for: "host" });
+  report.report(at(2));
+  await vi.advanceTimersByTimeAsync(500);
+  expect(saved.map(({ waiting_for }) => waiting_for)).toEqual(["host", undefined]);
 });

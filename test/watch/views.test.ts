@@ -23,6 +23,8 @@ describe("a line about a task", () => {
     [{ ...halfway!, eta: 3_725.2 }, "1:02:06 left"],
     [{ ...halfway!, stage: "processing" as const }, "processing"],
     [{ ...halfway!, stage: "resolving" as const }, "resolving"],
+    [{ ...halfway!, waiting_for: "speed" as const }, "left waiting for the speed limit"],
+    [{ ...halfway!, stage: "resolving" as const, waiting_for: "host" as const }, "resolving waiting for the host"],
     [null, "resolving"],
   ])("shows what is known: %o", (progress, part) => {
     expect(taskLine({ ...a, progress }).replaceAll(/ +/g, " ")).toContain(part);

@@ -1,4 +1,5 @@
 import type { FileWarningCode } from "../../model/file-warnings.ts";
+import type { WaitReason } from "../../model/progress.ts";
 import type { State, Task, TaskFile, TaskOptions } from "../../model/task.ts";
 import {
   describeFailure,
@@ -49,7 +50,20 @@ export function describeState(task: Task): string {
   return `Failed; will be retried${at}.`;
 }
 
-function describeRun({ progress, started_at, finish_requested }: Task): string {
+/** Why a running task gets on slowly or not at all. */
+const waits: Record<WaitReason, string> = {
+  speed: "waiting for the speed limit",
+  host: "waiting, as the site wants a pause",
+  library: "waiting for the library",
+};
+
+function describeRun(task: Task): string {
+  const wait = task.progress?.waiting_for;
+  const work = describeWork(task);
+  return wait === undefined || !Object.hasOwn(waits, wait) ? work : `${work} · ${waits[wait]}`;
+}
+
+function describeWork({ progress, started_at, finish_requested }: Task): string {
   if (progress === null || progress.stage === "resolving") return "Reading the page…";
   const { stage, downloaded_bytes: bytes, total_bytes: total, speed, eta } = progress;
   const size = bytes === null ? [] : [formatBytes(bytes)];
