@@ -1,4 +1,5 @@
-import { type SubtitleRole, type TrackRole, trackRoles } from "../model/page-info.ts";
+import type { SubtitleRole } from "../model/page-info.ts";
+import { type TrackRole, trackRoles } from "../model/track-roles.ts";
 import type { Codecs } from "./codecs.ts";
 
 /*

@@ -1,4 +1,5 @@
-import type { Format, PageInfo, TrackRole } from "./page-info.ts";
+import type { Format, PageInfo } from "./page-info.ts";
+import type { TrackRole } from "./track-roles.ts";
 
 /** Whether it has, or may have, video: `"none"` says that there is no such stream; `null`, unknown, does not. */
 export const hasVideo = ({ vcodec }: Pick<Format, "vcodec">): boolean => vcodec !== "none";
@@ -18,16 +19,35 @@ export function byQuality(a: Format, b: Format): number {
 /** Roles that the programme may have in another language. */
 const languageRoles: ReadonlySet<TrackRole> = new Set(["main", "alternate", "dub"]);
 
+/** Returns the audio that the site says is the original; all of it if it does not say. */
+function originalsOf(formats: readonly Format[]): readonly Format[] {
+  const originals = formats.filter(({ audio_role }) => audio_role === "original");
+  return originals.length > 0 ? originals : formats;
+}
+
+/** What decides which of the separate audio is downloaded: what the site says of it, or the language of the page; `null`: its order. */
+export function audioDecision({
+  formats,
+  language,
+}: Pick<PageInfo, "formats" | "language">): "role" | "language" | null {
+  const audio = formats.filter((format) => !hasVideo(format) && hasAudio(format));
+  if (audio.some(({ audio_role }) => audio_role === "original")) return "role";
+  const hasSeveral = new Set(audio.map((format) => format.language)).size > 1;
+  const isDecided = language !== null && audio.some((format) => isSameLanguage(format.language, language));
+  return hasSeveral && isDecided ? "language" : null;
+}
+
 /**
- * Returns the first format in this language unless it is for some listeners only, such as a description; else the first of
+ * Returns of the original (if the site says which that is) the first format in this language unless it is for some listeners only, such as a description; else the first of
  * all; `null` if there is none.
  */
 export function bestAudio(formats: readonly Format[], language: string | null): Format | null {
-  const inLanguage = formats.find(
+  const originals = originalsOf(formats);
+  const inLanguage = originals.find(
     ({ language: own, roles = [] }) =>
       language !== null && isSameLanguage(own, language) && roles.every((role) => languageRoles.has(role)),
   );
-  return inLanguage ?? formats[0] ?? null;
+  return inLanguage ?? originals[0] ?? null;
 }
 
 /**
@@ -57,7 +77,8 @@ export function createAudioFinder({
   };
 }
 
-function bestByContainer(audio: readonly Format[], language: string | null) {
+function bestByContainer(listed: readonly Format[], language: string | null) {
+  const audio = originalsOf(listed);
   const any = bestAudio(audio, language);
   const best = (formats: readonly Format[]) => bestAudio(formats, language) ?? any;
   return { webm: best(audio.filter(isWebm)), mp4: best(audio.filter((format) => !isWebm(format))) };

@@ -1,4 +1,5 @@
 import { type Static, Type } from "@sinclair/typebox";
+import { audioRoles, trackRoles } from "./track-roles.ts";
 import { nullableNumber, nullableCount, nullable, oneOf, nullableText, time } from "./schema.ts";
 
 /** Vocabularies that a field's value can come from. */
@@ -38,23 +39,6 @@ export const Embed = Type.Object(
 );
 export type Embed = Static<typeof Embed>;
 
-/** What a track is for (ISO/IEC 23009-1 §5.8.5.5); the others choose nothing. */
-export const trackRoles = [
-  "main",
-  "alternate",
-  "supplementary",
-  "dub",
-  "commentary",
-  "description",
-  "sign",
-  "caption",
-  "enhanced-audio-intelligibility",
-  "emergency",
-  "easyreader",
-  "karaoke",
-] as const;
-export type TrackRole = (typeof trackRoles)[number];
-
 /** One way to download the media; the field names are yt-dlp's. */
 export const Format = Type.Object(
   {
@@ -82,6 +66,14 @@ export const Format = Type.Object(
         description:
           "what the manifest says it is for: `main`, the programme; `description` … ; absent: it does not say",
       }),
+    ),
+    audio_role: Type.Optional(
+      nullable(
+        oneOf(
+          audioRoles,
+          "what separate audio is to listeners, as the site says: the language that was spoken, another one, what is to be seen, talk about it; `null`: it does not say",
+        ),
+      ),
     ),
     preference: Type.Optional(
       Type.Integer({

@@ -217,15 +217,18 @@ test("I-frame playlists are not formats", () => {
   expect(ids(formats)).toEqual(["hls-400"]);
 });
 
-test("audio in the page's language is chosen if it is a dub, not if it is a description", () => {
-  const find = (kind: string) => {
+test("the original is chosen, not a dub or a description in the page's language", () => {
+  const find = (kind: string, original: string) => {
     const formats = readDash(
       video("film", 300),
-      audio("main", 64, role("main"), 'lang="fr"'),
+      audio("main", 64, original, 'lang="fr"'),
       audio("other", 96, role(kind), 'lang="en"'),
     );
     return createAudioFinder({ formats, language: "en" })(formats[0]!)?.format_id;
   };
-  expect(find("dub")).toBe("dash-other");
-  expect(find("description")).toBe("dash-main");
+  expect(find("dub", role("main"))).toBe("dash-main");
+  expect(find("description", role("main"))).toBe("dash-main");
+  // Where nothing is said to be the original.
+  expect(find("dub", "")).toBe("dash-other");
+  expect(find("description", "")).toBe("dash-main");
 });

@@ -9,6 +9,7 @@ import { presentationDuration, timePeriods } from "./periods.ts";
 import { segmentsOf } from "./segments.ts";
 import { type Mpd, parseMpd } from "./xml.ts";
 import { findFormat } from "../format-ids.ts";
+import { withAudioRoles } from "../audio-roles.ts";
 import { type Manifest, invalidManifestError } from "../manifest.ts";
 import type { Segment, SegmentList } from "../segments.ts";
 
@@ -44,7 +45,7 @@ function* openMpdInSteps(text: string, url: URL, base: number) {
   const isOver = availabilityOf(root, timePeriods(root), Date.now())?.endS === Infinity;
   const duration = presentationDuration(root, isLive && !isOver);
   const live_status = isLive ? (isOver ? "was_live" : "is_live") : "not_live";
-  const listing: Manifest = { formats, subtitles, duration, live_status };
+  const listing: Manifest = { formats: withAudioRoles(formats), subtitles, duration, live_status };
   return {
     listing,
     /** How many values of `base` make a difference. */

@@ -1,4 +1,4 @@
-import type { TrackRole } from "../../model/page-info.ts";
+import type { TrackRole } from "../../model/track-roles.ts";
 import { hlsRoles, isYes, preferences } from "../tracks.ts";
 import type { Attributes } from "./lines.ts";
 

@@ -17,6 +17,7 @@ import { listHlsFormats, type Variant } from "./formats.ts";
 import { isOfType, type Rendition, renditionOf } from "./groups.ts";
 import { readMediaPlaylist } from "./media.ts";
 import { createLicenceCheck } from "./key.ts";
+import { withAudioRoles } from "../audio-roles.ts";
 import { type Manifest, maxFormats } from "../manifest.ts";
 import { hlsSubtitleRole } from "../tracks.ts";
 import { createSubtitles } from "../subtitles.ts";
@@ -54,7 +55,8 @@ interface MultivariantPlaylist {
 
 function* readMultivariant(text: string, url: URL): Steps<Manifest> {
   const playlist = yield* parseMultivariant(text, url);
-  const formats = listHlsFormats(playlist, { manifest_url: url.href, has_drm: playlist.has_drm });
+  const listed = listHlsFormats(playlist, { manifest_url: url.href, has_drm: playlist.has_drm });
+  const formats = withAudioRoles(listed);
   return { formats, subtitles: subtitlesOf(playlist), duration: null, live_status: null };
 }
 

@@ -1,6 +1,7 @@
 import type { HttpClient } from "../../net/client.ts";
 import { ServiceError } from "../../model/errors.ts";
 import { createCookieJar } from "../../net/cookies.ts";
+import { audioDecision } from "../../model/format-ranking.ts";
 import { PageInfo } from "../../model/page-info.ts";
 import { createTimeSlices } from "../../parsers/steps.ts";
 import { type Content, readContent } from "./content.ts";
@@ -186,6 +187,7 @@ function addPlayer(page: Description, player: Description): Description {
       sources[field] = source;
     }
   }
+  if (player.sources["audio"] !== undefined) sources["audio"] = player.sources["audio"];
   const media_type = page.media_type === "none" ? player.media_type : page.media_type;
   return { ...page, ...added, media_type, sources };
 }
@@ -203,6 +205,9 @@ function addListing(fields: Fields, listing: FormatListing, referrer: URL | null
   if (listing.hasManifest && listing.formats.length > 0) sources["formats"] = "manifest";
   if (listing.formats.length === 0) delete sources["formats"];
   if (Object.keys(listing.subtitles).length > 0) sources["subtitles"] ??= "manifest";
+  const decision = audioDecision({ ...fields, ...listing });
+  const decided = decision === "role" ? "manifest" : decision === "language" ? sources["language"] : undefined;
+  if (decided !== undefined) sources["audio"] = decided;
   return {
     ...fields,
     duration: fields.duration ?? listing.duration,

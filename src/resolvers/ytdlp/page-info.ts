@@ -1,11 +1,12 @@
 import { withApproximateSize } from "../../model/format-sizes.ts";
-import { bestFormats } from "../../model/format-ranking.ts";
+import { audioDecision, bestFormats } from "../../model/format-ranking.ts";
 import type { DownloadFormat, Entry, PageInfo, Subtitle, Thumbnail } from "../../model/page-info.ts";
 import { listChapters, type StatedChapter } from "../../parsers/chapters.ts";
 import { parseDate } from "../../parsers/date.ts";
 import { parseDuration } from "../../parsers/duration.ts";
 import { parseTags, parseLine, parseParagraphs } from "../../parsers/text.ts";
 import { isSamePage, tryParseUrl } from "../../parsers/url.ts";
+import { languageOf, withLanguageRoles } from "./audio-roles.ts";
 import { type ListedFormat, readExt } from "./formats.ts";
 import { asAmount, asCount, asDict, asList, asText, type InfoDict } from "./info-dict.ts";
 
@@ -53,13 +54,14 @@ export function readVideo(info: InfoDict, formats: readonly ListedFormat[], url:
   // The generic extractors take the name of a file.
   const id = isGeneric ? null : asText(info["id"])?.slice(0, 200);
   const live_status = liveStatusOf(info["live_status"]);
-  const listed = sortFormats(formats).map((format) =>
+  const listed = sortFormats(withLanguageRoles(formats)).map((format) =>
     live_status === "is_live" ? format : withApproximateSize(format, duration),
   );
   const isAudio = listed.length > 0 && listed.every(({ vcodec }) => vcodec === "none");
   const chapters = listChapters(asList(info["chapters"]).map(readChapter), duration);
   const automatic = readSubtitles(info["automatic_captions"], url);
-  return withSources(
+  const language = languageOf(formats);
+  const facts = withSources(
     {
       ...unknownFacts(),
       ...(id && { video_id: id }),
@@ -69,7 +71,7 @@ export function readVideo(info: InfoDict, formats: readonly ListedFormat[], url:
       media_type: isAudio ? "audio" : "video",
       title: parseLine(asText("fulltitle" in info ? info["fulltitle"] : info["title"])),
       description: parseParagraphs(asText(info["description"])),
-      language: languageOf(formats),
+      language,
       duration,
       uploaded_at: isGeneric ? null : uploadTimeOf(info),
       uploader: isGeneric ? null : parseLine(asText(info["uploader"]) || asText(info["channel"])),
@@ -85,6 +87,10 @@ export function readVideo(info: InfoDict, formats: readonly ListedFormat[], url:
     },
     url,
   );
+  if (audioDecision({ formats: listed, language }) === null) return facts;
+  // Roles are of a manifest that was read; yt-dlp itself knows none.
+  const isByManifest = listed.some(({ audio_role, roles }) => audio_role === "original" && roles !== undefined);
+  return { ...facts, sources: { ...facts.sources, audio: isByManifest ? "manifest" : "yt-dlp" } };
 }
 
 /** Reads what yt-dlp knows of a playlist, with its first 200 entries. `url`: the requested one. */
@@ -171,14 +177,6 @@ function sortFormats(formats: readonly ListedFormat[]): DownloadFormat[] {
       const { languagePreference: _, ...format } = listed;
       return format;
     });
-}
-
-/** Returns the language that the page is about, as yt-dlp's preference says. */
-function languageOf(formats: readonly ListedFormat[]): string | null {
-  const preferred = formats
-    .filter(({ language, languagePreference }) => language !== null && languagePreference > 0)
-    .toSorted((a, b) => b.languagePreference - a.languagePreference);
-  return preferred[0]?.language ?? null;
 }
 
 function uploadTimeOf({ timestamp, upload_date }: InfoDict): string | null {
