@@ -9,6 +9,7 @@ export const maxInfoBytes = 1_000_000;
  * then tells what was left out. The rule, in this order:
  *
  * - texts have at most 1,000 characters; a URL over 8 KiB becomes null, and `webpage_url` the requested one;
+ * - `entries` keeps its first items that fit: all of one that a resolver makes;
  * - each member of `parts` keeps its first items that fit into its part of the bytes that are left, an item that does not
  *   fit is passed over; of the description so many characters stay as fit even if each took six bytes;
  * - `formats` gets all that is left: first those of `keptFormats`, then the best with video and the best without in turn.
@@ -52,6 +53,7 @@ export function boundInfo(
     return kept;
   }
 
+  if (info.entries !== undefined) bounded.entries = take("entries", info.entries, 1);
   const most = Math.floor((left * parts.description) / 6);
   bounded.description = cut("description", info.description, most, truncated);
   left -= sizeOf(bounded.description);
@@ -63,7 +65,6 @@ export function boundInfo(
     const listed = take("automatic_captions", subtitlesOf(info.automatic_captions), parts.automatic_captions);
     bounded.automatic_captions = toSubtitles(listed);
   }
-  if (info.entries !== undefined) bounded.entries = take("entries", info.entries, parts.entries);
   const kept = new Set(take("formats", inKeepingOrder(info.formats, new Set(keptFormats())), 1));
   bounded.formats = info.formats.filter((format) => kept.has(format));
   return bounded;
@@ -77,7 +78,6 @@ const parts = {
   subtitles: 1 / 4,
   chapters: 1 / 4,
   automatic_captions: 1 / 4,
-  entries: 1 / 2,
 };
 
 /** For the members of `truncated`. */

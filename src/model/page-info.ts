@@ -111,10 +111,13 @@ export interface Fragment {
   duration: number | null;
 }
 
+/** Most entries of a playlist that one record lists. */
+export const maxEntries = 200;
+
 /** One page of a playlist. */
 export const Entry = Type.Object(
   {
-    url: Type.String({ description: "URL of the entry's page" }),
+    url: Type.String({ description: "URL of the entry's page, or of its medium" }),
     title: nullableText("title"),
     duration: nullableNumber("seconds"),
     thumbnail: Type.Optional(nullableText("URL of a picture")),
@@ -200,8 +203,9 @@ export const PageInfo = Type.Object(
     }),
     entries: Type.Optional(
       Type.Array(Entry, {
-        maxItems: 200,
-        description: "the first entries of a playlist; post an entry's `url` to download it",
+        maxItems: maxEntries,
+        description:
+          "entries of a playlist, in its order: the first ones, or those after `entries_cursor`; post an entry's `url` to download it",
       }),
     ),
     entries_next: Type.Optional(

@@ -2,6 +2,7 @@ import { ServiceError } from "../model/errors.ts";
 import { startDeadline } from "../async/deadline.ts";
 import { urlForMessage } from "../net/http-url.ts";
 import { PageInfo } from "../model/page-info.ts";
+import { listerOf } from "./entries.ts";
 import { OtherXmlError } from "./page/content.ts";
 import { createPageResolver, type PageResolverOptions } from "./page/page-resolver.ts";
 import { measureResolver, type ResolverObserver } from "./measured.ts";
@@ -44,6 +45,8 @@ type Outcome = PageInfo | ServiceError;
  * - What the first record does not know is taken from the second; `sources` says so.
  *   `resolver` names the one that found the formats, else the first.
  *
+ * Further entries of a playlist come from the one that has listed the first ones.
+ *
  * yt-dlp, asked first, takes a share of the time before the caller's deadline, and the one that is asked second takes a
  * share of what is left, so that what the first one knows is returned in time.
  *
@@ -83,6 +86,8 @@ export function createAutoResolver({ page, ytDlp }: AutoResolverOptions): Resolv
     output: PageInfo,
     ...(ytDlp.unenforced && { unenforced: ytDlp.unenforced }),
     async resolve(url, context) {
+      const lister = listerOf(context.entriesCursor);
+      if (lister !== undefined) return (lister === "page" ? page : ytDlp).resolve(url, context);
       const what = `yt-dlp's extractor for ${urlForMessage(url)}`;
       const extractor = await withinShare(firstShare, context, what, ({ signal }) => ytDlp.findExtractor(url, signal));
       return typeof extractor === "string" ? askFirst(url, context) : readFirst(url, context, extractor);

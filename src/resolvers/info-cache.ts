@@ -13,7 +13,7 @@ import { createSingleFlight } from "../async/single-flight.ts";
 export interface InfoCache {
   /**
    * Returns what is on the page, as `boundInfo` thins it, from the cache if it was read less than `ttlS` and `maxAgeS` ago.
-   * Concurrent calls of an owner for one URL share one read (single flight), which is aborted with the last of them. Owners
+   * Concurrent calls of an owner for one URL and cursor share one read (single flight), which is aborted with the last of them. Owners
    * share nothing: from an age or a time that it did not cause, an owner could tell what others read.
    *
    * @throws ServiceError `too_many_requests` while `concurrency` other pages are being read and the owner has its share of
@@ -31,6 +31,8 @@ export interface InfoRequest {
   signal: AbortSignal;
   /** Oldest cached result to return, seconds; 0: always read the page. */
   maxAgeS: number;
+  /** As in `ResolveContext`. */
+  entriesCursor?: string | undefined;
 }
 
 export interface CachedInfo {
@@ -63,18 +65,19 @@ export function createInfoCache(options: InfoCacheOptions): InfoCache {
   const shares = new Shares(concurrency);
   let isStopped = false;
 
-  async function readPage(url: URL, owner: string, abort: AbortController): Promise<Info> {
+  async function readPage(url: URL, query: InfoRequest, abort: AbortController): Promise<Info> {
     if (isStopped) throw shutdownError();
+    const { owner, entriesCursor } = query;
     const release = shares.take(owner);
     if (release === undefined) throw tooManyError(shares.taken, concurrency);
     const readAt = performance.now();
     const timer = setTimeout(() => abort.abort(timeoutError(url, timeoutMs)), timeoutMs);
     try {
       const deadlineMs = readAt + timeoutMs;
-      const read = await resolver.resolve(url, { signal: abort.signal, owner, deadlineMs });
+      const read = await resolver.resolve(url, { signal: abort.signal, owner, deadlineMs, entriesCursor });
       const length = JSON.stringify(read).length;
       const info = length > maxInfoBytes / 3 ? bounded(read) : read;
-      if (ttlS > 0) cache.set(keyOf(url, owner), { info, readAt }, { size: Math.min(length, maxInfoBytes) });
+      if (ttlS > 0) cache.set(keyOf(url, query), { info, readAt }, { size: Math.min(length, maxInfoBytes) });
       return info;
     } finally {
       clearTimeout(timer);
@@ -84,13 +87,13 @@ export function createInfoCache(options: InfoCacheOptions): InfoCache {
 
   return {
     async get(url, query) {
-      const key = keyOf(url, query.owner);
+      const key = keyOf(url, query);
       const hit = cache.get(key);
       const ageS = hit && (performance.now() - hit.readAt) / 1000;
       if (hit && ageS !== undefined && ageS < Math.min(ttlS, query.maxAgeS)) {
         return { info: hit.info, ageS: Math.floor(ageS) };
       }
-      const info = await inFlight.run(key, query.signal, (abort) => readPage(url, query.owner, abort));
+      const info = await inFlight.run(key, query.signal, (abort) => readPage(url, query, abort));
       return { info, ageS: 0 };
     },
     stop() {
@@ -100,8 +103,8 @@ export function createInfoCache(options: InfoCacheOptions): InfoCache {
   };
 }
 
-function keyOf(url: URL, owner: string): string {
-  return `${owner} ${url.href}`;
+function keyOf(url: URL, { owner, entriesCursor = "" }: InfoRequest): string {
+  return `${owner} ${entriesCursor} ${url.href}`;
 }
 
 const pageInfoCheck = TypeCompiler.Compile(withNativeKinds(PageInfo));

@@ -55,6 +55,9 @@ export interface ResolveContext {
    * record by then ends what it could still learn in time to return it.
    */
   deadlineMs?: number;
-  /** The `entries_next` of an earlier record of this page: the entries after those are wanted; default the first ones. */
+  /**
+   * The `entries_next` of an earlier record of this page: the entries after those are wanted; default the first ones. With
+   * one that it has not made, a resolver of pages with entries throws `invalid_request`.
+   */
   entriesCursor?: string | undefined;
 }

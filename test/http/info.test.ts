@@ -8,7 +8,9 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { ServiceError } from "../../src/model/errors.ts";
 import type { App } from "../../src/http/app.ts";
 import { type AppOptions, buildApp } from "./app.ts";
+import { createPageResolver } from "../../src/resolvers/page/page-resolver.ts";
 import type { Resolver } from "../../src/resolvers/resolver.ts";
+import { createSavedClient } from "../resolvers/page/saved-client.ts";
 import { getInfo, pageUrl } from "./requests.ts";
 
 const Output = Type.Object({ url: Type.String(), reading: Type.Integer() });
@@ -77,6 +79,37 @@ describe("GET /info", () => {
     };
     const response = await getInfo(await build({ resolver: leaky }), pageUrl);
     expect(response.json()).toEqual({ url: pageUrl, reading: 7 });
+  });
+
+  it("asks the resolver for the entries after a cursor, and caches those of each cursor", async () => {
+    const Listed = Type.Object({ cursor: Type.String(), reading: Type.Integer() });
+    let reading = 0;
+    const resolver: Resolver = {
+      name: "listing",
+      output: Listed,
+      resolve: async (_url, { entriesCursor = "none" }) => ({ cursor: entriesCursor, reading: ++reading }),
+      close: async () => {},
+    };
+    await build({ resolver });
+    const read = async (cursor: string) => {
+      const url = `/info?url=${encodeURIComponent(pageUrl)}${cursor}`;
+      return (await app.inject({ url, headers: { accept: "application/json" } })).json<object>();
+    };
+    expect(await read("")).toEqual({ cursor: "none", reading: 1 });
+    expect(await read("&entries_cursor=a")).toEqual({ cursor: "a", reading: 2 });
+    expect(await read("&entries_cursor=b")).toEqual({ cursor: "b", reading: 3 });
+    expect(await read("&entries_cursor=a")).toEqual({ cursor: "a", reading: 2 });
+    expect(await read("")).toEqual({ cursor: "none", reading: 1 });
+  });
+
+  it.each(["x", "", "eXQtZGxwIDA", "x".repeat(101)])("refuses a cursor that it has not given: %j", async (cursor) => {
+    const client = createSavedClient({});
+    await build({ resolver: createPageResolver({ client, pageMaxBytes: 1e6 }) });
+    const url = `/info?url=${encodeURIComponent(pageUrl)}&entries_cursor=${cursor}`;
+    const response = await app.inject({ url, headers: { accept: "application/json" } });
+    expect(response.statusCode).toBe(400);
+    expect(response.json()).toMatchObject({ code: "invalid_request", errors: [{ pointer: "/entries_cursor" }] });
+    expect(client.requested).toEqual([]);
   });
 
   it("shares one read between concurrent requests", async () => {

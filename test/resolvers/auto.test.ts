@@ -25,7 +25,12 @@ interface Response {
 }
 
 /** Resolves a page with this HTML (or response, or error), of which yt-dlp says what was recorded. */
-async function read(page: string | Response | Error, recording: Recording, forDownload = false) {
+async function read(
+  page: string | Response | Error,
+  recording: Recording,
+  forDownload = false,
+  entriesCursor?: string,
+) {
   const client = createSavedClient({ [pageUrl]: typeof page === "string" ? { body: page } : page });
   const ytDlp = createRecordedYtDlp(recording);
   const resolver = createAutoResolver({
@@ -33,7 +38,7 @@ async function read(page: string | Response | Error, recording: Recording, forDo
     ytDlp: createYtDlpResolver({ ytDlp, client, now: fixedNow }),
   });
   const outcome = await resolver
-    .resolve(new URL(pageUrl), { signal: new AbortController().signal, forDownload })
+    .resolve(new URL(pageUrl), { signal: new AbortController().signal, forDownload, entriesCursor })
     .catch((error: unknown) => error as ServiceError);
   if (!(outcome instanceof Error)) expect([...Value.Errors(PageInfo, outcome)]).toEqual([]);
   const isPageRead = client.requested.includes(pageUrl);
@@ -87,6 +92,18 @@ describe("the auto resolver, if yt-dlp has an extractor for the URL,", () => {
     const { outcome, asked } = await read(withMedium, { extractor, info });
     expect(asked).toEqual({ page: false, ytDlp: true });
     expect(outcome).toMatchObject({ entries: [{ url: "https://video.example.com/watch/2" }] });
+  });
+
+  it.each([extractor, null])("asks the one that has listed the first entries for the next ones: %s", async (found) => {
+    const entries = [{ _type: "url", url: "/watch/2" }];
+    const recording = { extractor: found, info: { _type: "playlist", entries, _has_more: true } };
+    const { outcome: first } = await read(article, recording);
+    const { entries_next = "" } = first as PageInfo;
+    const { outcome, asked } = await read(withMedium, recording, false, entries_next);
+    expect(asked).toEqual({ page: false, ytDlp: true });
+    expect(outcome).toMatchObject({ entries: [{ url: "https://video.example.com/watch/2" }] });
+    const { outcome: refused } = await read(withMedium, recording, false, "x");
+    expect(refused).toMatchObject({ code: "invalid_request" });
   });
 
   it("reads the page too if yt-dlp has no formats, and fills what yt-dlp does not know", async () => {

@@ -2,6 +2,7 @@ import { Value } from "@sinclair/typebox/value";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ServiceError } from "../../src/model/errors.ts";
+import { boundInfo } from "../../src/model/bounded-info.ts";
 import { PageInfo } from "../../src/model/page-info.ts";
 import { pageUrl } from "./page/saved-client.ts";
 import { fileDict, readRecorded, videoDict } from "./ytdlp/recorded.ts";
@@ -122,22 +123,81 @@ describe("the yt-dlp resolver", () => {
     });
   });
 
-  it("lists the first 200 entries of a playlist", async () => {
-    const entries = Array.from({ length: 300 }, (_, n) => ({
+  it("lists the entries of a playlist that yt-dlp has read, and says how to get the next ones", async () => {
+    const entries = Array.from({ length: 200 }, (_, n) => ({
       _type: "url",
       url: `/watch/${n}`,
       title: `Otter ${n}`,
       duration: n,
+      ...(n === 1 && { thumbnail: "/1.jpg", timestamp: 1_709_287_200 }),
     }));
-    const info = await readRecorded({ _type: "playlist", title: "All otters", entries });
+    const list = { _type: "playlist", title: "All otters", entries, _has_more: true, _count: 300 };
+    const info = await readRecorded(list);
     expect([...Value.Errors(PageInfo, info)]).toEqual([]);
     expect(info).toMatchObject({ title: "All otters", media_type: "none", formats: [] });
     expect(info.entries).toHaveLength(200);
     expect(info.entries?.slice(0, 2)).toEqual([
-      { url: "https://video.example.com/watch/0", title: "Otter 0", duration: null },
-      { url: "https://video.example.com/watch/1", title: "Otter 1", duration: 1 },
+      {
+        url: "https://video.example.com/watch/0",
+        title: "Otter 0",
+        duration: null,
+        thumbnail: null,
+        uploaded_at: null,
+      },
+      {
+        url: "https://video.example.com/watch/1",
+        title: "Otter 1",
+        duration: 1,
+        thumbnail: "https://video.example.com/1.jpg",
+        uploaded_at: "2024-03-01T10:00:00Z",
+      },
     ]);
     expect(info.sources).toMatchObject({ entries: "yt-dlp" });
+    expect(info.entries_count).toBe(300);
+    const rest = { ...list, entries: entries.slice(0, 100), _has_more: false, _count: null };
+    const last = await readRecorded(rest, { entriesCursor: info.entries_next });
+    expect(last.entries).toHaveLength(100);
+    expect(last.entries_count).toBe(300);
+    expect(last).not.toHaveProperty("entries_next");
+  });
+
+  it("lists fewer entries if they are too long for one record, and goes on with the next one", async () => {
+    const entries = Array.from({ length: 200 }, (_, n) => ({
+      _type: "url",
+      url: `/${n}`,
+      thumbnail: `/${"t".repeat(8_000)}`,
+    }));
+    const recorded = (start: number) => ({ _type: "playlist", entries: entries.slice(start), _has_more: false });
+    const listed: string[] = [];
+    let entriesCursor: string | undefined;
+    do {
+      const info = await readRecorded(recorded, { entriesCursor });
+      expect(boundInfo({ ...info, description: "d".repeat(300_000) }, 256_000).entries).toEqual(info.entries);
+      listed.push(...(info.entries ?? []).map(({ url }) => new URL(url).pathname));
+      entriesCursor = info.entries_next;
+    } while (entriesCursor !== undefined);
+    expect(listed).toEqual(entries.map(({ url }) => url));
+  });
+
+  it("takes the only entry of a further slice for an entry", async () => {
+    const first = await readRecorded({ _type: "playlist", entries: [{ _type: "url", url: "/1" }], _has_more: true });
+    const entry = videoDict({ webpage_url: "https://video.example.com/watch/2" });
+    const last = await readRecorded({ _type: "playlist", entries: [entry] }, { entriesCursor: first.entries_next });
+    expect(last).toMatchObject({ formats: [], entries_count: 2 });
+    expect(last.entries?.map(({ title }) => title)).toEqual(["Otters 2024-05-06 07:08"]);
+  });
+
+  it.each(["", "x", "!", Buffer.from("yt-dlp 0").toString("base64url"), Buffer.from("page 200").toString("base64url")])(
+    "refuses a cursor that it has not made: %j",
+    async (entriesCursor) => {
+      const error = readRecorded({ _type: "playlist", entries: [] }, { entriesCursor });
+      await expect(error).rejects.toMatchObject({ code: "invalid_request", faults: [{ pointer: "/entries_cursor" }] });
+    },
+  );
+
+  it("says that a playlist is empty", async () => {
+    const info = await readRecorded({ _type: "playlist", entries: [], _has_more: false, _count: 0 });
+    expect(info).toMatchObject({ entries: [], entries_count: 0 });
   });
 
   it("leads to the medium of an entry that has no page of its own", async () => {

@@ -8,8 +8,18 @@ import { PageUrl, parsePageUrl, refuseCutUrl } from "./page-url.ts";
 import { problems } from "../responses/problem.ts";
 import { redirectTo } from "../responses/empty.ts";
 
-export const InfoQuerySchema = Type.Object({
+export const PageQuerySchema = Type.Object({
   url: Type.String({ ...PageUrl, description: `${PageUrl.description}; percent-encoded` }),
+});
+
+export const InfoQuerySchema = Type.Object({
+  ...PageQuerySchema.properties,
+  entries_cursor: Type.Optional(
+    Type.String({
+      maxLength: 100,
+      description: "the entries of a playlist to return, from `entries_next`; opaque; default the first ones",
+    }),
+  ),
 });
 
 /** How every route that reads a page may fail. */
@@ -61,6 +71,7 @@ export const infoRoutes: FastifyPluginAsyncTypebox<InfoRoutesOptions> = async (a
     const url = parsePageUrl(request.query.url, "query");
     const maxAgeS = maxAgeOf(request.headers["cache-control"] ?? "");
     const { info, ageS } = await infoCache.get(url, {
+      entriesCursor: request.query.entries_cursor,
       owner: sharerOf(request.caller),
       // A getter, as Fastify creates the signal on first access: a cached response needs none.
       get signal() {

@@ -13,7 +13,7 @@ import { noContent } from "../responses/empty.ts";
 import { requireTask, sharerOf } from "../access/ownership.ts";
 import { parsePageUrl, refuseCutUrl } from "./page-url.ts";
 import { problems } from "../responses/problem.ts";
-import { infoErrors, InfoQuerySchema } from "./info.ts";
+import { infoErrors, PageQuerySchema } from "./info.ts";
 import { taskErrors, TaskParams } from "./task.ts";
 
 interface ThumbnailRoutesOptions {
@@ -45,7 +45,7 @@ const pageSchema = {
   summary: "Get the thumbnail of a video page",
   description: "Reads the page unless it is cached, then one of the images in its `thumbnails`.",
   tags: ["info"],
-  querystring: InfoQuerySchema,
+  querystring: PageQuerySchema,
   headers,
   response: { ...responses, ...problems(...infoErrors, "not_found") },
 };

@@ -13,6 +13,7 @@ import { type Fields, mergeMetadata } from "./merge.ts";
 import { createBodies } from "./reader/bodies.ts";
 import { createLocalReader } from "./reader/local-reader.ts";
 import type { PageDraft, Reader } from "./reader/reader.ts";
+import { startOf } from "../entries.ts";
 import type { Resolver } from "../resolver.ts";
 
 export interface PageResolverOptions {
@@ -55,6 +56,7 @@ export function createPageResolver(options: PageResolverOptions): Resolver<typeo
     output: PageInfo,
     async resolve(url, context) {
       const { signal, owner, forDownload = false, needsHeights = false, deadlineMs = Infinity } = context;
+      startOf(context.entriesCursor, name);
       const fetchedAt = now();
       const cookies = createCookieJar();
       reader.prepare();

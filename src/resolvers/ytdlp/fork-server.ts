@@ -50,6 +50,8 @@ export interface ExtractRequest {
   /** Cookies in Netscape format; empty: none. */
   cookies: string;
   socketTimeoutS: number;
+  /** Which entries of a playlist are wanted: `most` after the first `start`. */
+  entries: { start: number; most: number };
   /** Largest answer, bytes. */
   maxBytes: number;
   limits: { cpuS: number; memoryMiB: number };

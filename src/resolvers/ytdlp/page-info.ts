@@ -1,14 +1,16 @@
 import { withApproximateSize } from "../../model/format-sizes.ts";
 import { audioDecision, bestFormats } from "../../model/format-ranking.ts";
-import type { DownloadFormat, Entry, PageInfo, Subtitle, Thumbnail } from "../../model/page-info.ts";
+import type { DownloadFormat, Entry, PageInfo, Thumbnail } from "../../model/page-info.ts";
 import { listChapters, type StatedChapter } from "../../parsers/chapters.ts";
 import { parseDate } from "../../parsers/date.ts";
 import { parseDuration } from "../../parsers/duration.ts";
 import { parseTags, parseLine, parseParagraphs } from "../../parsers/text.ts";
 import { isSamePage, tryParseUrl } from "../../parsers/url.ts";
+import { listEntries } from "../entries.ts";
 import { languageOf, withLanguageRoles } from "./audio-roles.ts";
-import { type ListedFormat, readExt } from "./formats.ts";
+import type { ListedFormat } from "./formats.ts";
 import { asAmount, asCount, asDict, asList, asText, type InfoDict } from "./info-dict.ts";
+import { readSubtitles } from "./subtitles.ts";
 
 /** What an info dict says; the resolver adds which page was asked for, when and by whom. */
 export type Facts = Omit<PageInfo, "url" | "resolver" | "fetched_at" | "formats"> & {
@@ -17,12 +19,6 @@ export type Facts = Omit<PageInfo, "url" | "resolver" | "fetched_at" | "formats"
 
 const liveStatuses = ["is_live", "is_upcoming", "was_live", "not_live"] as const;
 const maxThumbnails = 50;
-const maxEntries = 200;
-const maxLanguages = 200;
-const maxSubtitles = 20;
-
-/** What yt-dlp lists among the subtitles, but is none. */
-const chats: ReadonlySet<string> = new Set(["live_chat", "rechat", "danmaku", "comments"]);
 
 /** The extractors for any page: they state the host as uploader and `Last-Modified` as upload time. */
 const genericExtractors: ReadonlySet<string> = new Set(["generic", "html5"]);
@@ -93,10 +89,16 @@ export function readVideo(info: InfoDict, formats: readonly ListedFormat[], url:
   return { ...facts, sources: { ...facts.sources, audio: isByManifest ? "manifest" : "yt-dlp" } };
 }
 
-/** Reads what yt-dlp knows of a playlist, with its first 200 entries. `url`: the requested one. */
-export function readPlaylist(info: InfoDict, url: URL): Facts {
+/** Reads what yt-dlp knows of a playlist, with its entries after the first `start`. `url`: the requested one. */
+export function readPlaylist(info: InfoDict, url: URL, start: number): Facts {
   const webpageUrl = tryParseUrl(asText(info["webpage_url"]), url);
   const uploader = asText(info["uploader"]) || asText(info["channel"]);
+  const slice = {
+    start,
+    listed: asList(info["entries"]).map((entry) => readEntry(asDict(entry), webpageUrl ?? url)),
+    hasMore: info["_has_more"] === true,
+    count: asCount(info["_count"], 0),
+  };
   return withSources(
     {
       ...unknownFacts(),
@@ -106,9 +108,7 @@ export function readPlaylist(info: InfoDict, url: URL): Facts {
       uploader: parseLine(uploader),
       uploader_url: urlOf(info["uploader_url"], url) ?? urlOf(info["channel_url"], url),
       thumbnails: readThumbnails(info, webpageUrl ?? url),
-      entries: asList(info["entries"])
-        .slice(0, maxEntries)
-        .flatMap((entry) => readEntry(asDict(entry), webpageUrl ?? url)),
+      ...listEntries("yt-dlp", slice),
     },
     url,
   );
@@ -213,36 +213,22 @@ function readThumbnails(info: InfoDict, base: URL): Thumbnail[] {
   });
 }
 
-function readSubtitles(subtitles: unknown, base: URL): PageInfo["subtitles"] {
-  const languages = Object.entries(asDict(subtitles))
-    .filter(([language]) => /^[a-z][\w.-]{0,59}$/i.test(language) && !chats.has(language))
-    .slice(0, maxLanguages)
-    .map(([language, list]): [string, Subtitle[]] => [language, readTracks(list, base)]);
-  return Object.fromEntries(languages.filter(([, tracks]) => tracks.length > 0));
-}
-
 function readChapter(chapter: unknown): StatedChapter {
   const { start_time, end_time, title } = asDict(chapter);
   return { start: start_time === 0 ? 0 : asAmount(start_time), end: asAmount(end_time), title: asText(title) };
 }
 
-/** yt-dlp lists the best last. */
-function readTracks(list: unknown, base: URL): Subtitle[] {
-  const tracks = asList(list).slice(-maxSubtitles).toReversed().map(asDict);
-  return tracks.flatMap(({ url, ext, name, protocol }) => {
-    const href = urlOf(url, base);
-    if (href === null) return [];
-    const isHls = asText(protocol)?.startsWith("m3u8") === true;
-    return [{ url: href, ext: isHls ? "m3u8" : readExt(ext), name: parseLine(asText(name)) }];
-  });
-}
-
 /** An entry that is a video on the playlist's own page leads to its medium. */
-function readEntry(entry: InfoDict, playlistUrl: URL): Entry[] {
+function readEntry(entry: InfoDict, playlistUrl: URL): Entry | null {
   const page = isLink(entry) ? null : tryParseUrl(asText(entry["webpage_url"]), playlistUrl);
   const isOwnPage = page !== null && !isSamePage(page, playlistUrl);
   const url = isOwnPage ? page : tryParseUrl(asText(entry["url"]), playlistUrl);
-  if (url === null) return [];
-  const title = parseLine(asText(entry["title"]));
-  return [{ url: url.href, title, duration: parseSeconds(entry["duration"]) }];
+  if (url === null) return null;
+  return {
+    url: url.href,
+    title: parseLine(asText(entry["title"])),
+    duration: parseSeconds(entry["duration"]),
+    thumbnail: urlOf(entry["thumbnail"], playlistUrl),
+    uploaded_at: uploadTimeOf(entry),
+  };
 }

@@ -3,6 +3,7 @@ import { access, readFile, stat } from "node:fs/promises";
 import { Value } from "@sinclair/typebox/value";
 import type { BaseLogger } from "pino";
 import { ServiceError } from "../../model/errors.ts";
+import { maxEntries } from "../../model/page-info.ts";
 import { startDeadline } from "../../async/deadline.ts";
 import type { GuardedProxy } from "../../net/proxy/guarded-proxy.ts";
 import { createHostSlots } from "../../net/http/host-slots.ts";
@@ -29,7 +30,8 @@ export interface YtDlp {
   findExtractor(url: URL, signal: AbortSignal): Promise<string | null>;
   /**
    * Returns yt-dlp's info dict of `url`: known keys with any JSON as values, since the site influences
-   * them. Without formats, `findMissingFormatsError` says why. Waits while `concurrency` others run.
+   * them. Of a playlist it has `maxEntries` entries after the first `entriesStart` (default 0), read no further than to learn
+   * of the next one; `_has_more` says whether there is one, `_count` how many there are. Without formats, `findMissingFormatsError` says why. Waits while `concurrency` others run.
    *
    * Rejects with `signal.reason` when `signal` is aborted; the processes of the extraction have ended then.
    *
@@ -39,9 +41,15 @@ export interface YtDlp {
    * - `upstream_invalid`: the extractor fails, or exceeds memory, processor time or the answer's size
    * - `unavailable`: as above, and if the process ends
    */
-  extract(url: URL, options: { signal: AbortSignal; owner?: string | undefined }): Promise<unknown>;
+  extract(url: URL, options: ExtractOptions): Promise<unknown>;
   /** Ends all processes; safe to call twice. */
   close(): Promise<void>;
+}
+
+export interface ExtractOptions {
+  signal: AbortSignal;
+  owner?: string | undefined;
+  entriesStart?: number | undefined;
 }
 
 export interface YtDlpOptions {
@@ -138,7 +146,7 @@ function createYtDlp(supervisor: Supervisor, options: YtDlpOptions): YtDlp {
   const slots = createHostSlots(concurrency);
 
   /** Extracts with a run of the proxy, whose error says more than what yt-dlp makes of it. */
-  async function extractNow(url: URL, what: string, signal: AbortSignal): Promise<unknown> {
+  async function extractNow(url: URL, what: string, { signal, entriesStart = 0 }: ExtractOptions): Promise<unknown> {
     const server = await supervisor.acquire();
     const cookies = await readCookies(cookiesFile);
     const proxyRun = proxy.openRun({ signal, maxBytes: maxRunBytes });
@@ -148,6 +156,7 @@ function createYtDlp(supervisor: Supervisor, options: YtDlpOptions): YtDlp {
       node: keepsScriptsOffline(server) ? process.execPath : "",
       cookies,
       socketTimeoutS: Math.min(maxSocketTimeoutS, timeoutMs / 1_000),
+      entries: { start: entriesStart, most: maxEntries },
       maxBytes: maxAnswerBytes,
       limits,
     };
@@ -175,12 +184,12 @@ function createYtDlp(supervisor: Supervisor, options: YtDlpOptions): YtDlp {
       throw new ServiceError("upstream_invalid", `yt-dlp for ${urlForMessage(url)}: ${result.failure}`);
     },
 
-    async extract(url, { signal, owner = "" }) {
+    async extract(url, { signal, owner = "", entriesStart }) {
       const what = `yt-dlp for ${urlForMessage(url)}`;
       const release = await slots.acquire("", owner, signal);
       const deadline = startDeadline(signal, timeoutMs, what);
       try {
-        return await extractNow(url, what, deadline.signal);
+        return await extractNow(url, what, { signal: deadline.signal, entriesStart });
       } finally {
         deadline.end();
         release();

@@ -7,6 +7,7 @@ import { type DownloadFormat, PageInfo } from "../../model/page-info.ts";
 import { createTimeSlices } from "../../parsers/steps.ts";
 import { createLocalReader } from "../page/reader/local-reader.ts";
 import type { Reader } from "../page/reader/reader.ts";
+import { startOf } from "../entries.ts";
 import type { ResolveContext, Resolver } from "../resolver.ts";
 import { listDashFormats } from "./dash-formats.ts";
 import { findMissingFormatsError } from "./failures.ts";
@@ -68,22 +69,22 @@ const name = "yt-dlp";
  * Creates a resolver that asks yt-dlp what is on a page. A playlist has `entries` and no formats. A page on
  * which yt-dlp finds no medium is a record without formats.
  *
- * `resolve` rejects with the errors of `YtDlp.extract`, except `no_media`. For a download, it also rejects if
+ * `resolve` rejects with `invalid_request` for a cursor of others, and with the errors of `YtDlp.extract`, except `no_media`. For a download, it also rejects if
  * yt-dlp knows why there are no formats: `drm_protected`, `live_stream`, `login_required` and the like.
  */
 export function createYtDlpResolver(options: YtDlpResolverOptions): YtDlpResolver {
   const { ytDlp, client, reader = createLocalReader(), now = () => new Date() } = options;
   const slices = createTimeSlices();
 
-  async function readFacts(info: unknown, url: URL, context: ResolveContext): Promise<Facts> {
+  async function readFacts(info: unknown, url: URL, start: number, context: ResolveContext): Promise<Facts> {
     const { signal, owner, forDownload = false, deadlineMs = Infinity } = context;
     const dict = asDict(info);
     if (isGuess(dict, url)) {
       const what = "neither a web page nor media that yt-dlp knows";
       throw new ServiceError("upstream_invalid", `${urlForMessage(url)} is ${what}`);
     }
-    const video = videoOf(dict);
-    if (video === null) return readPlaylist(dict, url);
+    const video = start === 0 ? videoOf(dict) : null;
+    if (video === null) return readPlaylist(dict, url, start);
     const steps = readFormats(video, url, { allFragments: forDownload });
     const listed = await slices.run(steps, signal);
     const formats = await listDashFormats(listed, {
@@ -112,9 +113,11 @@ export function createYtDlpResolver(options: YtDlpResolverOptions): YtDlpResolve
     findExtractor: (url, signal) => ytDlp.findExtractor(url, signal),
     async resolve(url, context) {
       context.signal.throwIfAborted();
+      const { signal, owner, entriesCursor } = context;
+      const entriesStart = startOf(entriesCursor, name);
       const fetchedAt = now();
-      const info = await ytDlp.extract(url, context).catch(ignoreMissingMedia);
-      const facts = info === null ? readNothing(url) : await readFacts(info, url, context);
+      const info = await ytDlp.extract(url, { signal, owner, entriesStart }).catch(ignoreMissingMedia);
+      const facts = info === null ? readNothing(url) : await readFacts(info, url, entriesStart, context);
       const extractor = asText(asDict(info)["extractor_key"])?.slice(0, 200) ?? null;
       return {
         url: url.href,

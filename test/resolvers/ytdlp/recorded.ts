@@ -12,6 +12,7 @@ export interface RecordedYtDlp extends YtDlp {
 /** What a recorded yt-dlp says: of the extractor for every URL, and of the page. */
 export interface Recording {
   extractor?: string | null | Error;
+  /** A function gets how many entries are before those that are asked for. */
   info?: unknown;
 }
 
@@ -27,11 +28,11 @@ export function createRecordedYtDlp({ extractor = null, info = {} }: Recording):
       if (extractor instanceof Error) throw extractor;
       return extractor;
     },
-    async extract(url, { signal }) {
+    async extract(url, { signal, entriesStart = 0 }) {
       signal.throwIfAborted();
       extracted.push(url.href);
       if (info instanceof Error) throw info;
-      return info;
+      return typeof info === "function" ? (info(entriesStart) as unknown) : info;
     },
     close: async () => {},
   };

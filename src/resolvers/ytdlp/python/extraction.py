@@ -3,8 +3,8 @@
 import io
 import json
 
-import yt_dlp
 from info_dict import reduce_info
+from playlist import PlaylistReader
 
 _MAX_MESSAGE = 500
 _MAX_WARNINGS = 20
@@ -31,14 +31,14 @@ def warm_up():
     """Extracts a page of its own without a request: later ones find modules loaded and patterns compiled."""
     page = '<title>A</title><video src="http://127.0.0.1/a.mp4"></video>'
     request = {'url': f'data:text/html,{page}', 'socketTimeoutS': 1, 'node': '', 'maxBytes': 100_000}
-    extract(request | {'proxy': 'http://127.0.0.1:9', 'cookies': ''})
+    extract(request | {'entries': {'start': 0, 'most': 1}, 'proxy': 'http://127.0.0.1:9', 'cookies': ''})
 
 
 def extract(request):
     """Returns what `request['url']` has, as JSON: `{"info": …}`, its `_warnings` added, or `{"failure": …}`."""
     logger = _WarningList()
     try:
-        ydl = yt_dlp.YoutubeDL(_options(request, logger))
+        ydl = PlaylistReader(_options(request, logger), request['entries'])
         info = ydl.extract_info(request['url'], download=False)
         answer = {'info': reduce_info(info or {}) | {'_warnings': logger.warnings}}
     except BaseException as error:
@@ -60,7 +60,6 @@ def _options(request, logger):
         'cachedir': False,
         'noplaylist': True,
         'extract_flat': 'in_playlist',
-        'playlist_items': '1:200',
         'ignore_no_formats_error': True,
         'format': 'all/b',
         'socket_timeout': request['socketTimeoutS'],

@@ -5,7 +5,6 @@ import math
 
 _MAX_TEXT = 100_000
 _MAX_ITEMS = 500
-_MAX_ENTRIES = 200
 _MAX_FORMATS = 2_000
 _MAX_FRAGMENTS = 500_000
 _MAX_TRACKS = 20
@@ -13,8 +12,9 @@ _MAX_TRACKS = 20
 _PAGE = (
     '_type', '_has_drm', 'id', 'webpage_url', 'extractor', 'extractor_key', 'title', 'fulltitle', 'description', 'duration',
     'timestamp', 'upload_date', 'uploader', 'uploader_url', 'channel', 'channel_url', 'thumbnail', 'view_count',
-    'like_count', 'live_status', 'age_limit',
+    'like_count', 'live_status', 'age_limit', '_count', '_has_more',
 )
+_ENTRY = ('_type', 'url', 'webpage_url', 'title', 'duration', 'timestamp', 'upload_date')
 _FORMAT = (
     'format_id', 'url', 'manifest_url', 'protocol', 'ext', 'width', 'height', 'fps', 'vcodec', 'acodec', 'tbr',
     'filesize', 'filesize_approx', 'language', 'language_preference', 'has_drm', 'cookies', 'fragment_base_url',
@@ -23,20 +23,21 @@ _FORMAT = (
 _DEMANDS = (
     'request_data', 'hls_media_playlist_data', 'hls_aes', 'extra_param_to_segment_url', 'extra_param_to_key_url',
 )
-_PLAYLISTS = ('playlist', 'multi_video', 'compat_list')
+# The `_type`s of dicts with entries.
+PLAYLISTS = ('playlist', 'multi_video', 'compat_list')
 
 
 def reduce_info(info):
     """
     Returns an info dict with known keys only and their shapes unchanged: text, finite numbers, booleans.
-    Keeps the first 200 entries, a single one in full, and the last (best) 2,000 formats, 500 thumbnails, 500
+    Keeps the entries, a single one in full, and the last (best) 2,000 formats, 500 thumbnails, 500
     chapters, and 20 subtitles of a language.
     """
     result = _pick(info, _PAGE) | _reduce_format(info)
-    if info.get('_type') in _PLAYLISTS:
-        entries = _dicts(info.get('entries'), _MAX_ENTRIES)
-        is_single = len(entries) == 1 and entries[0].get('_type') not in _PLAYLISTS
-        result['entries'] = [reduce_info(entry) if is_single else _pick(entry, (*_PAGE, 'url')) for entry in entries]
+    if info.get('_type') in PLAYLISTS:
+        entries = [entry if isinstance(entry, dict) else {} for entry in _items(info.get('entries'), None)]
+        is_single = len(entries) == 1 and entries[0].get('_type') not in PLAYLISTS
+        result['entries'] = [reduce_info(entry) if is_single else _reduce_entry(entry) for entry in entries]
     if info.get('formats') is not None:
         formats = _dicts(info['formats'], None)[-_MAX_FORMATS:]
         result['formats'] = [_reduce_format(format) for format in formats]
@@ -51,6 +52,13 @@ def reduce_info(info):
     ]
     result['tags'] = [tag for tag in map(_scalar, _items(info.get('tags'), _MAX_ITEMS)) if isinstance(tag, str)]
     return result
+
+
+def _reduce_entry(entry):
+    """Its picture is the best one, which is the last of several."""
+    thumbnails = [entry, *({'thumbnail': each.get('url')} for each in _dicts(entry.get('thumbnails'), None))]
+    pictures = [picture for each in thumbnails if (picture := _pick(each, ('thumbnail',)))]
+    return _pick(entry, _ENTRY) | (pictures[-1] if pictures else {})
 
 
 def _reduce_format(format):

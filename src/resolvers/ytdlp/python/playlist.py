@@ -1,0 +1,56 @@
+"""Reads a part of a playlist: the rest of it is neither requested nor kept."""
+
+import itertools
+
+from info_dict import PLAYLISTS
+from yt_dlp import YoutubeDL
+from yt_dlp.utils import PagedList
+
+# They stay as they are: no entry is requested.
+_LINKS = ('url', 'url_transparent')
+# Of a playlist within a playlist.
+_MAX_INNER_ENTRIES = 200
+
+
+class PlaylistReader(YoutubeDL):
+    """
+    Resolves of a playlist only `most` entries after the first `start`. It then has `_has_more`, and as `_count` the number
+    of all entries, if that is known.
+    """
+
+    def __init__(self, params, entries):
+        super().__init__(params)
+        self._start = entries['start']
+        self._most = entries['most']
+
+    def process_ie_result(self, ie_result, download=True, extra_info=None):
+        entries = ie_result.get('entries')
+        is_inner = 'playlist' in (extra_info or {})
+        if is_inner and ie_result.get('_type') in _LINKS:
+            return ie_result
+        if ie_result.get('_type') in PLAYLISTS and entries is not None:
+            ie_result = ie_result | (_inner_part(entries) if is_inner else self._part(ie_result))
+        return super().process_ie_result(ie_result, download, extra_info)
+
+    def _part(self, playlist):
+        entries = playlist['entries']
+        found = list(itertools.islice(_entries_from(entries, self._start), self._most + 1))
+        count = len(entries) if isinstance(entries, list) else playlist.get('playlist_count')
+        return {'entries': found[:self._most], '_has_more': len(found) > self._most, '_count': count}
+
+
+def _inner_part(entries):
+    return {'entries': list(itertools.islice(_entries_from(entries, 0), _MAX_INNER_ENTRIES))}
+
+
+def _entries_from(entries, start):
+    """Yields the entries after the first `start`. Of those before, only what a generator yields has to be requested."""
+    if not isinstance(entries, PagedList):
+        yield from itertools.islice(entries, start, None)
+        return
+    for index in itertools.count(start):
+        try:
+            entry = entries[index]
+        except PagedList.IndexError:
+            return
+        yield entry

@@ -1,0 +1,31 @@
+import type { PageInfo, Subtitle } from "../../model/page-info.ts";
+import { parseLine } from "../../parsers/text.ts";
+import { tryParseUrl } from "../../parsers/url.ts";
+import { readExt } from "./formats.ts";
+import { asDict, asList, asText } from "./info-dict.ts";
+
+const maxLanguages = 200;
+const maxSubtitles = 20;
+
+/** What yt-dlp lists among the subtitles, but is none. */
+const chats: ReadonlySet<string> = new Set(["live_chat", "rechat", "danmaku", "comments"]);
+
+/** Reads the subtitles of an info dict by language: 20 files of each, of 200 languages. */
+export function readSubtitles(subtitles: unknown, base: URL): PageInfo["subtitles"] {
+  const languages = Object.entries(asDict(subtitles))
+    .filter(([language]) => /^[a-z][\w.-]{0,59}$/i.test(language) && !chats.has(language))
+    .slice(0, maxLanguages)
+    .map(([language, list]): [string, Subtitle[]] => [language, readTracks(list, base)]);
+  return Object.fromEntries(languages.filter(([, tracks]) => tracks.length > 0));
+}
+
+/** yt-dlp lists the best last. */
+function readTracks(list: unknown, base: URL): Subtitle[] {
+  const tracks = asList(list).slice(-maxSubtitles).toReversed().map(asDict);
+  return tracks.flatMap(({ url, ext, name, protocol }) => {
+    const href = tryParseUrl(asText(url), base)?.href;
+    if (href === undefined) return [];
+    const isHls = asText(protocol)?.startsWith("m3u8") === true;
+    return [{ url: href, ext: isHls ? "m3u8" : readExt(ext), name: parseLine(asText(name)) }];
+  });
+}
