@@ -40,14 +40,3 @@ const frontPath = /^\/(?:[a-z]{2}(?:[-_][a-z]{2})?\/?)?(?:(?:index|home|default)
 export function isFrontPage(url: URL): boolean {
   return url.search === "" && frontPath.test(url.pathname);
 }
-
-/** Returns the last segment of a URL's path without extension, decoded; `null` if it is empty. */
-export function nameInPath(url: string): string | null {
-  const last = URL.parse(url)?.pathname.split("/").at(-1) ?? "";
-  const stem = last.replace(/\.[a-z\d]{2,5}$/i, "");
-  try {
-    return decodeURIComponent(stem) || null;
-  } catch {
-    return stem;
-  }
-}

@@ -7,6 +7,7 @@ import type { GetOptions, HttpClient } from "../../net/client.ts";
 import type { CookieJar } from "../../net/cookies.ts";
 import { createPageHeaders } from "../../net/http/site-headers.ts";
 import type { Format } from "../../model/page-info.ts";
+import type { StatedChapter } from "../../parsers/chapters.ts";
 import type { TimeSlices } from "../../parsers/steps.ts";
 import { pageKey } from "../../parsers/url.ts";
 import { type Content, type FileInfo, firstBytes, readContent, readFileInfo } from "./content.ts";
@@ -35,6 +36,7 @@ export const acceptPage = "text/html,application/xhtml+xml,application/xml;q=0.9
 const maxManifests = 3;
 const maxManifestBytes = 4 * 1024 * 1024;
 const maxOembedBytes = 512 * 1024;
+const maxChapterBytes = 1024 * 1024;
 
 export interface LinkFetcherOptions {
   client: HttpClient;
@@ -78,6 +80,16 @@ export class LinkFetcher {
       return reader.read({ kind: "oembed", ...fetched }, body, { owner, signal });
     });
     return metadata instanceof ServiceError ? {} : metadata;
+  }
+
+  /** Returns what the file of chapters at `url` states; nothing if it cannot be fetched or parsed. */
+  async fetchChapters(url: URL, from: URL): Promise<StatedChapter[]> {
+    const chapters = await this.#tryOrNull(async (signal) => {
+      const { owner, reader } = this.#options;
+      const { body, url: final } = await this.#fetchBody(url, from, { signal, maxBytes: maxChapterBytes });
+      return reader.read({ kind: "chapters", url: final }, body, { owner, signal });
+    });
+    return chapters ?? [];
   }
 
   /**

@@ -36,7 +36,7 @@ export const metaVocabularies: readonly (readonly [MetadataSource, extract: (met
 export type PageMetadata = Partial<Record<MetadataSource, Metadata>>;
 
 /** The fields whose value is that of a single source. */
-type Field = Exclude<keyof Metadata, "resources" | "media_type">;
+type Field = Exclude<keyof Metadata, "resources" | "media_type" | "chapters_url">;
 
 const medium = ["json-ld", "microdata"] as const;
 const part = ["json-ld part", "microdata part"] as const;

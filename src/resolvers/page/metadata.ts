@@ -22,6 +22,8 @@ export interface Metadata {
   tags?: string[];
   subtitles?: PageInfo["subtitles"];
   chapters?: NonNullable<PageInfo["chapters"]>;
+  /** A file of chapters. */
+  chapters_url?: string | null;
   /** Media and players, in the source's order. */
   resources?: Resource[];
   /** What the page is about, also if no resource is stated. */

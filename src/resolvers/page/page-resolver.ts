@@ -3,6 +3,7 @@ import { ServiceError } from "../../model/errors.ts";
 import { createCookieJar } from "../../net/cookies.ts";
 import { audioDecision } from "../../model/format-ranking.ts";
 import { PageInfo } from "../../model/page-info.ts";
+import { listChapters, type StatedChapter } from "../../parsers/chapters.ts";
 import { createTimeSlices } from "../../parsers/steps.ts";
 import { type Content, readContent } from "./content.ts";
 import { addCookies, addReferer } from "./formats.ts";
@@ -154,13 +155,22 @@ async function describeDocument(document: Document, deps: DescribeDeps): Promise
     const listing = { ...manifest, hasManifest: true };
     return addListing({ ...fields, media_type }, listing, stated);
   }
-  const { merged, oembed } =
-    content.kind === "page" ? content.draft : { merged: mergeMetadata({ media: content.metadata }, url), oembed: null };
-  const [fields, listing] = await Promise.all([
+  const { merged, oembed, chapters } =
+    content.kind === "page"
+      ? content.draft
+      : { merged: mergeMetadata({ media: content.metadata }, url), oembed: null, chapters: null };
+  const [fields, listing, chaptersOfFile] = await Promise.all([
     oembed === null ? merged.fields : fetchFields(oembed, url, linkFetcher),
     linkFetcher.listFormats(merged.media, referrer ?? url),
+    chapters === null ? [] : linkFetcher.fetchChapters(chapters, url),
   ]);
-  return addListing(fields, listing, stated);
+  return addChapters(addListing(fields, listing, stated), chaptersOfFile);
+}
+
+/** Adds the chapters that a file of the page states. */
+function addChapters(page: Description, stated: readonly StatedChapter[]): Description {
+  const chapters = listChapters(stated, page.duration);
+  return chapters.length === 0 ? page : { ...page, chapters, sources: { ...page.sources, chapters: "html" } };
 }
 
 /** Returns the page's fields with those of its oEmbed response. */

@@ -55,6 +55,8 @@ describe("a reader in processes of its own", () => {
       [page, film],
       [{ ...page, isPlayer: true }, film],
       [{ kind: "m3u8", url }, "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1000\na.m3u8"],
+      [page, '<video src="/1.mp4"><track kind="chapters" src="/1.vtt"></video>'],
+      [{ kind: "chapters", url }, "WEBVTT\n\n00:01.000 --> 00:02.000\nOne\n"],
       [{ kind: "oembed", url, contentType: null }, '{"type":"video","title":"T","html":"<iframe src=//e.example/1>"}'],
     ];
     const reader = open();

@@ -1,10 +1,11 @@
-import { text as readText } from "node:stream/consumers";
+import { buffer as readBytes, text as readText } from "node:stream/consumers";
 import { listMpd } from "../../../manifests/dash/dash.ts";
 import { readHlsInSteps } from "../../../manifests/hls/hls.ts";
 import type { Manifest } from "../../../manifests/manifest.ts";
 import { readManifestText } from "../../../manifests/text.ts";
 import { bestFormats } from "../../../model/format-ranking.ts";
 import type { TimeSlices } from "../../../parsers/steps.ts";
+import { readChapters } from "../../../subtitles/chapters.ts";
 import { tryParseUrl } from "../../../parsers/url.ts";
 import { createDraft } from "../draft.ts";
 import { findPlayerFrames } from "../frames.ts";
@@ -46,6 +47,7 @@ const readers: { [K in ReadKind]: ReadOf<K> } = {
     withBestFormats(await slices.run(readHlsInSteps(await readManifestText(body), url), signal)),
   dash: async ({ url }, body, slices, signal) =>
     withBestFormats(await slices.run(listMpd(await readText(body), url), signal)),
+  chapters: async (_, body) => readChapters(await readBytes(body)),
 };
 
 /** Leaves out the formats that no record would have: each may repeat a long URL. */
@@ -66,6 +68,7 @@ async function readPage(
   return {
     merged,
     oembed: oembedUrl === null ? null : { url: oembedUrl, metadata },
+    chapters: merged.fields.chapters === undefined ? tryParseUrl(metadata.html?.chapters_url, base) : null,
     frames: findPlayerFrames(markup.frames, base, isPlayer),
   };
 }

@@ -1,4 +1,5 @@
 import type { Manifest } from "../../../manifests/manifest.ts";
+import type { StatedChapter } from "../../../parsers/chapters.ts";
 import type { Merged, PageMetadata } from "../merge.ts";
 import type { Metadata } from "../metadata.ts";
 
@@ -8,6 +9,7 @@ export interface ReadJobs {
   oembed: { kind: "oembed"; url: URL; contentType: string | null };
   m3u8: { kind: "m3u8"; url: URL };
   dash: { kind: "dash"; url: URL };
+  chapters: { kind: "chapters"; url: URL };
 }
 
 /** What is read of each kind; the formats of a manifest as `bestFormats` sorts and limits them. */
@@ -16,6 +18,7 @@ export interface ReadResults {
   oembed: Metadata;
   m3u8: Manifest;
   dash: Manifest;
+  chapters: StatedChapter[];
 }
 
 export type ReadKind = keyof ReadJobs;
@@ -26,6 +29,8 @@ export interface PageDraft {
   merged: Merged;
   /** Its oEmbed response, and what to merge that with; null: it names none, or states all that one could. */
   oembed: { url: URL; metadata: PageMetadata } | null;
+  /** A file of its chapters; null: it names none, or states them. */
+  chapters: URL | null;
   /** URLs of the frames that may be players, the likeliest first. */
   frames: readonly URL[];
 }

@@ -79,6 +79,7 @@ const names: Readonly<Record<ReadKind, string>> = {
   oembed: "oEmbed response",
   m3u8: "HLS playlist",
   dash: "MPD",
+  chapters: "file of chapters",
 };
 
 function nameOf({ kind, url }: ReadJob): string {
@@ -95,25 +96,29 @@ type Plain<T> = T extends URL
       : T;
 
 const toPlain: { [K in ReadKind]: (result: ReadResults[K]) => Plain<ReadResults[K]> } = {
-  page: ({ merged: { fields, media }, oembed, frames }) => ({
+  page: ({ merged: { fields, media }, oembed, chapters, frames }) => ({
     merged: { fields, media: media.map((each) => ({ ...each, url: each.url.href })) },
     oembed: oembed && { url: oembed.url.href, metadata: mapMetadata(oembed.metadata, metadataToPlain) },
+    chapters: chapters && chapters.href,
     frames: frames.map(({ href }) => href),
   }),
   oembed: metadataToPlain,
   m3u8: (manifest) => manifest,
   dash: (manifest) => manifest,
+  chapters: (chapters) => chapters,
 };
 
 const fromPlain: { [K in ReadKind]: (plain: Plain<ReadResults[K]>) => ReadResults[K] } = {
-  page: ({ merged: { fields, media }, oembed, frames }): PageDraft => ({
+  page: ({ merged: { fields, media }, oembed, chapters, frames }): PageDraft => ({
     merged: { fields, media: media.map((each) => ({ ...each, url: new URL(each.url) })) },
     oembed: oembed && { url: new URL(oembed.url), metadata: mapMetadata(oembed.metadata, metadataFromPlain) },
+    chapters: chapters === null ? null : new URL(chapters),
     frames: frames.map((url) => new URL(url)),
   }),
   oembed: metadataFromPlain,
   m3u8: (manifest) => manifest,
   dash: (manifest) => manifest,
+  chapters: (chapters) => chapters,
 };
 
 function metadataToPlain({ resources, ...fields }: Metadata): Plain<Metadata> {

@@ -32,6 +32,7 @@ export function extractHtml(markup: Markup, metas: Metas, base: URL, isVideo: bo
     tags: parseKeywords(metas.all("keywords", "news_keywords")),
     resources: resources.length > 0 ? resources : preloadedManifests(markup, base),
     subtitles: player === null ? {} : subtitles(player.tracks, base),
+    chapters_url: player === null ? null : chaptersUrl(player.tracks, base),
   };
 }
 
@@ -118,4 +119,10 @@ function subtitles(tracks: readonly Attributes[], base: URL): PageInfo["subtitle
     byLanguage.set(language, [...(byLanguage.get(language) ?? []), subtitle]);
   }
   return Object.fromEntries(byLanguage);
+}
+
+/** Returns the URL of the first `<track>` of chapters, which is WebVTT. */
+function chaptersUrl(tracks: readonly Attributes[], base: URL): string | null {
+  const chapters = tracks.find((track) => track.get("kind")?.toLowerCase() === "chapters");
+  return tryParseUrl(chapters?.get("src"), base)?.href ?? null;
 }

@@ -1,0 +1,10 @@
+/** Returns the last segment of a URL's path without extension, decoded; `null` if it is empty. */
+export function nameInPath(url: string): string | null {
+  const last = URL.parse(url)?.pathname.split("/").at(-1) ?? "";
+  const stem = last.replace(/\.[a-z\d]{2,5}$/i, "");
+  try {
+    return decodeURIComponent(stem) || null;
+  } catch {
+    return stem;
+  }
+}
