@@ -125,6 +125,7 @@ export function settingsByPart(config: Config) {
       maxFileBytes: config.MAX_FILE_BYTES,
       minFreeBytes: config.MIN_FREE_BYTES,
       maxLiveS: config.MAX_LIVE_S,
+      maxEntries: config.MAX_ENTRIES,
       retentionS: config.RETENTION_S,
       maxStoredBytes: config.MAX_STORED_BYTES,
     },

@@ -140,6 +140,11 @@ export const Config = Type.Object({
   ),
   MAX_LIVE_S: integer(14_400, [0, 604_800], "how much of a live stream is recorded, seconds; 0: none, such tasks fail"),
   MAX_QUEUED: integer(100_000, [1, 100_000_000], "queue limit; further tasks get 503"),
+  MAX_ENTRIES: integer(
+    10_000,
+    [1, 1_000_000],
+    "entries of a playlist that become tasks; a collection without the further ones has the warning `entries_limited`",
+  ),
   RETENTION_S: integer(
     0,
     [0, 315_360_000],

@@ -1,10 +1,26 @@
 import { randomUUIDv7 } from "node:crypto";
 import { ServiceError } from "../model/errors.ts";
+import { changeCollection } from "./collection-changes.ts";
 import { type State, type Task, type TaskOptions, transitions } from "../model/task.ts";
 
 /** What a change of a task may set; everything else follows from the transition. */
 export type TaskChange = Partial<
-  Pick<Task, "state" | "attempts" | "progress" | "info" | "file" | "files" | "error" | "retry_at" | "finish_requested">
+  Pick<
+    Task,
+    | "state"
+    | "attempts"
+    | "progress"
+    | "info"
+    | "file"
+    | "files"
+    | "error"
+    | "retry_at"
+    | "finish_requested"
+    | "kind"
+    | "counts"
+    | "growth"
+    | "warnings"
+  >
 >;
 
 /**
@@ -36,7 +52,8 @@ export function newTask(url: string, options: TaskOptions, now: Date, owner?: st
 /**
  * Returns a copy of `task` with `change` applied and `updated_at` set, without `files` if it has no `file`, and `removed_at` if the change takes the file
  * from a task that stays in its state. A transition also sets `started_at` and `finished_at`, clears `progress` when
- * the task leaves `running`, `finish_requested` when it ends, and a `retry_at` that `change` does not set.
+ * the task leaves `running`, `finish_requested` when it ends, and a `retry_at` that `change` does not set; of a collection
+ * see `changeCollection`.
  *
  * @throws ServiceError `conflict` if `transitions` does not allow `change.state`.
  */
@@ -55,7 +72,7 @@ export function changeTask(task: Task, change: TaskChange, now: Date): Task {
   const hasEnded = change.state !== "running" && change.state !== "queued";
   changed.finished_at = hasEnded ? at : null;
   if (hasEnded) delete changed.finish_requested;
-  return changed;
+  return task.kind === "collection" ? changeCollection(changed, task.state) : changed;
 }
 
 function transitionError({ id, state }: Task, to: State): ServiceError {

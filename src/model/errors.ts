@@ -29,6 +29,7 @@ export const errorCodes = {
   login_required: { status: 422, title: "Login required", retryable: false },
   geo_restricted: { status: 422, title: "Geo-restricted", retryable: false },
   playlist: { status: 422, title: "Playlist", retryable: false },
+  entries_failed: { status: 422, title: "Entries failed", retryable: true },
   live_stream: { status: 422, title: "Live stream", retryable: false },
   too_large: { status: 422, title: "Too large", retryable: false },
   too_many_requests: { status: 429, title: "Too many requests", retryable: true },

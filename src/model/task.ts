@@ -1,6 +1,14 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { FileWarning } from "./file-warnings.ts";
 import { PageInfo, subtitleRoles } from "./page-info.ts";
+import {
+  CollectionEntry,
+  CollectionWarning,
+  EntriesOption,
+  Growth,
+  IfExistsOption,
+  MemberCounts,
+} from "./collection.ts";
 import { Progress } from "./progress.ts";
 import { nullableNumber, nullableCount, nullable, oneOf, nullableText, time } from "./schema.ts";
 
@@ -104,6 +112,8 @@ export const TaskOptions = Type.Object(
         "what is done with these segments: `cut`, the default; or `chapters`: they become chapters",
       ),
     ),
+    entries: Type.Optional(EntriesOption),
+    if_exists: Type.Optional(IfExistsOption),
     embed: Type.Optional(
       Type.Boolean({
         description:
@@ -170,20 +180,6 @@ export const TaskFailure = Type.Object(
 
 export type TaskFailure = Static<typeof TaskFailure>;
 
-/** The entry of a playlist that a task was made for. */
-export const CollectionEntry = Type.Object(
-  {
-    id: Type.String({ description: "id of the collection that made it" }),
-    index: Type.Integer({ minimum: 1, description: "which entry of the playlist it is, counted from 1" }),
-    title: nullableText("title of the playlist"),
-  },
-  {
-    title: "CollectionEntry",
-    description: "the entry of a collection that it was made for; absent: it was made alone",
-  },
-);
-export type CollectionEntry = Static<typeof CollectionEntry>;
-
 /** A task as clients see it and as stores store it. Times are RFC 3339 in UTC. */
 export const Task = Type.Object(
   {
@@ -215,6 +211,16 @@ export const Task = Type.Object(
     retry_at: Type.Optional(time("when it runs again by itself, if it waits for that after a failure")),
     finish_requested: Type.Optional(Type.Boolean({ description: "its recording is to end with what there is" })),
     collection: Type.Optional(CollectionEntry),
+    kind: Type.Optional(
+      Type.Literal("collection", {
+        description: "its entries are tasks of their own; absent: it is the task of one page",
+      }),
+    ),
+    counts: Type.Optional(MemberCounts),
+    growth: Type.Optional(Growth),
+    warnings: Type.Optional(
+      Type.Array(CollectionWarning, { description: "of a collection: what differs from what was asked for" }),
+    ),
   },
   { title: "Task" },
 );

@@ -6,6 +6,7 @@ import { ServiceError } from "../model/errors.ts";
 import { type DownloadFormat, PageInfo } from "../model/page-info.ts";
 import type { Task } from "../model/task.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
+import { PlaylistFound } from "./choice/entry-choice.ts";
 import { chooseFormat, earlierChoice, type FormatChoice } from "./choice/choose-format.ts";
 
 /** What is downloaded, and the page that lists it. */
@@ -38,7 +39,8 @@ const maxRefreshes = 20;
  * whenever there are more bytes than at the refusal before, at most 20 times.
  *
  * @throws the error of `download` if URLs without new bytes are refused again, or are the same as before; the errors of
- * the resolver, `inTurn`, `saveInfo` and `chooseFormat`; `no_media` if the resolver does not look for formats; `signal.reason`
+ * the resolver, `inTurn`, `saveInfo` and `chooseFormat`; `no_media` if the resolver does not look for formats; PlaylistFound if
+ * the task is for entries, and its page lists some and no format; `signal.reason`
  */
 export async function downloadTarget(
   task: Task,
@@ -71,6 +73,7 @@ async function resolveTarget(
     const found: unknown = await resolver.resolve(new URL(url), { signal, owner, forDownload: true, needsHeights });
     signal.throwIfAborted();
     if (!Value.Check(PageInfo, found)) throw noFormatsError(resolver);
+    if (isFirst && isPlaylist(found) && options.entries !== undefined) throw new PlaylistFound(found);
     const chosen = () => chosenIds(() => chooseFormat(found, options, before));
     await saveInfo(boundInfo(publicInfo(found), maxStoredBytes, chosen), isFirst);
     return found;
@@ -96,11 +99,15 @@ function chosenIds(choose: () => FormatChoice): (string | undefined)[] {
   }
 }
 
+function isPlaylist({ formats, entries = [] }: PageInfo): boolean {
+  return formats.length === 0 && entries.length > 0;
+}
+
 /** Request headers that authenticate somebody. */
 const secretHeaders: ReadonlySet<string> = new Set(["authorization", "cookie"]);
 
 /** Returns what may be stored and shown: nothing beyond `PageInfo`, no header that authenticates somebody. */
-function publicInfo(page: ResolvedPage): PageInfo {
+export function publicInfo(page: ResolvedPage): PageInfo {
   const formats = page.formats.map(({ http_headers, ...format }) => ({
     ...format,
     ...(http_headers && { http_headers: withoutSecrets(http_headers) }),

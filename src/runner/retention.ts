@@ -17,7 +17,7 @@ const longestPauseMs = 60_000;
 
 /**
  * Deletes tasks that ended more than `retentionS` (0: never) ago, with their files, until `signal` is aborted; those whose
- * file is in use, once it is not. Pauses for a tenth of `retentionS`, at most a minute, between two passes.
+ * file is in use, once it is not; members with their collection. Pauses for a tenth of `retentionS`, at most a minute, between two passes.
  * Several processes may do so at the same time. Never rejects.
  *
  * Of the time of day and the steady clock the earlier one counts: a clock that is set forward while this runs
@@ -48,9 +48,11 @@ export async function deleteExpired(options: {
     } while (before !== undefined && !signal.aborted);
   }
 
-  async function deleteTask({ id, state }: Task): Promise<void> {
+  async function deleteTask({ id, state, kind }: Task): Promise<void> {
     try {
       // Before the record: a file without a record would stay for ever.
+      const members = kind === undefined ? [] : await store.ownMembers(id);
+      for (const member of members) if (!(await files.removeUnused(member))) return;
       if (state === "succeeded" && !(await files.removeUnused(id))) return;
     } catch (err) {
       logger.error({ task: id, err }, "the file of a task past its retention could not be removed");

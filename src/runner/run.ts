@@ -1,19 +1,21 @@
 import type { BaseLogger } from "pino";
 import { ServiceError } from "../model/errors.ts";
 import type { Claim } from "../stores/store.ts";
+import type { PageInfo } from "../model/page-info.ts";
 import type { Task } from "../model/task.ts";
 import { traceIdOf } from "../model/trace-context.ts";
+import { PlaylistFound } from "./choice/entry-choice.ts";
+import { growCollection, type GrowCollectionDeps, GrowthPaused } from "./grow-collection.ts";
 import { decideRetry, type RetryRules } from "./retry-decision.ts";
 import { Interruption, type TaskLease } from "./task-lease.ts";
 import { removeUnneededFiles } from "./file-cleanup.ts";
 import { produceFile, type ProduceFileDeps } from "./produce-file.ts";
 import { createProgressReport, type ProgressReport } from "./progress.ts";
 
-export interface RunDeps extends ProduceFileDeps, RetryRules {
+export interface RunDeps extends ProduceFileDeps, GrowCollectionDeps, RetryRules {
   logger: Pick<BaseLogger, "info" | "warn" | "error">;
   /** Limit of one run, milliseconds. */
   runTimeoutMs: number;
-  now: () => Date;
   /** Default: nobody observes. */
   observer?: RunObserver | undefined;
 }
@@ -27,11 +29,11 @@ export interface RunObserver {
 }
 
 /**
- * How a run ended. With its task `succeeded`, `failed`, queued for a retry (`retried`) or because the process stops
- * (`requeued`); `taken`: the task was canceled, deleted or claimed elsewhere; `lost`: its result could not be stored.
+ * How a run ended. With its task `succeeded`, `failed`, queued for a retry (`retried`), because the process stops or no
+ * further entry may be queued (`requeued`), or left to its members (`grown`); `taken`: the task was canceled, deleted or claimed elsewhere; `lost`: its result could not be stored.
  */
 export interface RunOutcome {
-  kind: "succeeded" | "failed" | "retried" | "requeued" | "taken" | "lost";
+  kind: "succeeded" | "grown" | "failed" | "retried" | "requeued" | "taken" | "lost";
   /** Of the error, if it failed or is retried. */
   code?: string;
 }
@@ -70,7 +72,7 @@ export async function runTask(run: TaskRun, deps: RunDeps): Promise<void> {
   logger.info({ ...about, stalledCount }, "run started");
   let end: RunEnd;
   try {
-    end = await succeed(run, progress, deps);
+    end = await (task.kind === "collection" ? grow(run, undefined, deps) : succeed(run, progress, deps));
   } catch (error) {
     await progress.close();
     const { aborted, reason } = controller.signal;
@@ -92,8 +94,40 @@ interface RunEnd {
   fields?: object;
 }
 
-/** Produces and stores the task's file. */
-async function succeed(
+/** Produces and stores the task's file, or has it grow if it is for the entries of a playlist. */
+async function succeed(run: TaskRun, progress: ProgressReport, deps: RunDeps): Promise<RunEnd> {
+  try {
+    return await saveFile(run, progress, deps);
+  } catch (error) {
+    if (!(error instanceof PlaylistFound)) throw error;
+    await progress.close();
+    return grow(run, error.page, deps);
+  }
+}
+
+/** @param found The playlist, if it has just been read. */
+async function grow(
+  { claim: { task, stalledCount }, taskLease, controller: { signal } }: TaskRun,
+  found: PageInfo | undefined,
+  deps: RunDeps,
+): Promise<RunEnd> {
+  try {
+    await growCollection(task, found, deps, { taskLease, stalledCount, signal });
+    return { outcome: { kind: "grown" }, message: "collection has its members" };
+  } catch (error) {
+    if (!(error instanceof GrowthPaused)) throw error;
+    const runAfter = new Date(deps.now().getTime() + growthPauseMs);
+    const retry = { retry_at: runAfter.toISOString(), attempts: task.attempts - 1 };
+    await taskLease.updateWithRetry({ state: "queued", ...retry }, { runAfter });
+    const message = "collection waits: the queue or its key's quota is full";
+    return { outcome: { kind: "requeued" }, message, fields: { delayMs: growthPauseMs } };
+  }
+}
+
+/** How long a collection waits for the queue or the quota of its owner. */
+const growthPauseMs = 2_000;
+
+async function saveFile(
   { claim, taskLease, controller, finish }: TaskRun,
   progress: ProgressReport,
   deps: RunDeps,

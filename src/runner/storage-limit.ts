@@ -5,7 +5,8 @@ import type { FileStore } from "../files/files.ts";
 import { createKeyedMutex } from "../async/keyed-mutex.ts";
 import { logOutages } from "../async/outages.ts";
 import { DamagedTaskError, StorageFullError } from "../stores/rules.ts";
-import type { StoredFile, TaskStore, UpdateOptions } from "../stores/store.ts";
+import type { TaskStore, UpdateOptions } from "../stores/store.ts";
+import type { StoredFile } from "../stores/stored-files.ts";
 
 /** What the files of all tasks may have together. The files that finished first are removed first. */
 export interface StorageLimit {

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { ServiceError } from "../model/errors.ts";
 import type { Claim, TaskStore, UpdateOptions } from "../stores/store.ts";
+import type { Grown, Growing } from "../stores/growth.ts";
 import type { Task } from "../model/task.ts";
 import type { TaskChange } from "../feed/task-changes.ts";
 
@@ -18,6 +19,10 @@ export interface TaskLease {
    * once the run is interrupted.
    */
   updateWithRetry(change: TaskChange, options?: Omit<UpdateOptions, "lease">): Promise<void>;
+  /** Adds members to the collection; retries and throws as `updateWithRetry` does. */
+  grow(growing: Omit<Growing, "lease">): Promise<Grown>;
+  /** Queues members of the collection again; retries and throws as `updateWithRetry` does. */
+  retryMembers(): Promise<Grown>;
   /** Reads the task, and aborts `finish` if its recording is to end. Never rejects. */
   checkFinish(): Promise<void>;
   /** Sends a heartbeat; false if the lease is lost or may have expired. */
@@ -82,9 +87,9 @@ export function startTaskLease(options: TaskLeaseOptions): TaskLease {
     if (task?.finish_requested === true) finish.abort();
   }
 
-  async function update(change: TaskChange, given: UpdateOptions = {}): Promise<void> {
+  async function underLease<T>(call: () => Promise<T>): Promise<T> {
     try {
-      followRequest(await store.update(id, change, { ...given, lease }));
+      return await call();
     } catch (error) {
       if (!isServiceError(error, "conflict") && !isServiceError(error, "not_found")) throw error;
       const leaseLost = new Interruption("leaseLost");
@@ -93,23 +98,29 @@ export function startTaskLease(options: TaskLeaseOptions): TaskLease {
     }
   }
 
-  return {
-    update,
-    async updateWithRetry(change, given) {
-      const firstMs = performance.now();
-      for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
-        try {
-          await update(change, given);
-          return;
-        } catch (error) {
-          if (!isServiceError(error, "unavailable")) throw error;
-          const isInterrupted = run.signal.reason instanceof Interruption;
-          const lastMs = isInterrupted ? firstMs + longestPauseMs : heartbeats.endsMs();
-          if (performance.now() + pauseMs >= lastMs) throw error;
-        }
-        await sleep(pauseMs);
+  async function withRetry<T>(call: () => Promise<T>): Promise<T> {
+    const firstMs = performance.now();
+    for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
+      try {
+        return await underLease(call);
+      } catch (error) {
+        if (!isServiceError(error, "unavailable")) throw error;
+        const isInterrupted = run.signal.reason instanceof Interruption;
+        const lastMs = isInterrupted ? firstMs + longestPauseMs : heartbeats.endsMs();
+        if (performance.now() + pauseMs >= lastMs) throw error;
       }
-    },
+      await sleep(pauseMs);
+    }
+  }
+
+  const update = async (change: TaskChange, given: UpdateOptions = {}) =>
+    followRequest(await store.update(id, change, { ...given, lease }));
+
+  return {
+    update: (change, given) => underLease(() => update(change, given)),
+    updateWithRetry: (change, given) => withRetry(() => update(change, given)),
+    grow: (growing) => withRetry(() => store.grow(id, { ...growing, lease })),
+    retryMembers: () => withRetry(() => store.retryMembers(id, lease)),
     async checkFinish() {
       try {
         followRequest(await store.get(id));

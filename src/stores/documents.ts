@@ -1,14 +1,11 @@
 import type { BaseLogger } from "pino";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
-import { ServiceError } from "../model/errors.ts";
 import { boundInfo } from "../model/bounded-info.ts";
 import { withNativeKinds } from "../model/schema.ts";
 import { type State, Task } from "../model/task.ts";
-import { changeEvent, type TaskEvent } from "../feed/task-events.ts";
-import { changeTask, type TaskChange } from "../feed/task-changes.ts";
-import { hasEnded, newMessage, type NewMessage } from "./outbox.ts";
+import type { Reused } from "./growth.ts";
 import { DamagedTaskError } from "./rules.ts";
-import type { TaskPage, UpdateOptions } from "./store.ts";
+import type { TaskPage } from "./store.ts";
 
 /** What a store keeps of a task, besides its position in the queue. */
 export interface StoredTask {
@@ -26,16 +23,16 @@ export interface StoredTask {
   bytes: number;
   /** When it has finished; null: it has no file. */
   finishedAt: string | null;
-}
-
-export interface TaskWrite {
-  task: Task;
-  /** What to store of it. */
-  stored: Omit<StoredTask, "id" | "owner" | "lease">;
-  /** What to publish: `info`, by far the longest member, only if the change has set it. */
-  event: TaskEvent;
-  /** What to tell webhooks' receivers if the change has ended the task. */
-  message?: NewMessage;
+  /** 0: a collection has made it, so that lists of tasks do not show it. */
+  listed: 0 | 1;
+  /** 1: a collection that waits for its members, and takes nobody's place among the running tasks. */
+  idle: 0 | 1;
+  /** At how many places of collections it is a member. */
+  memberships: number;
+  /** Of its URL, see `videoKeyOf`. */
+  video: number;
+  /** The same of its page's canonical URL; null: that is the same, or unknown. */
+  pageVideo: number | null;
 }
 
 /** A row of a list. */
@@ -74,11 +71,13 @@ export function parseTask({ id, document }: Pick<StoredTask, "id" | "document">)
   throw new DamagedTaskError(id, "not a task");
 }
 
-function isLong(document: string): boolean {
+/** Whether a record is longer than 256,000 bytes. */
+export function isLong(document: string): boolean {
   return document.length > maxRecordBytes / 3 && Buffer.byteLength(document) > maxRecordBytes;
 }
 
-function boundTask(task: Task): Task {
+/** Returns a task whose record is not too long. */
+export function boundTask(task: Task): Task {
   if (task.info === null) return task;
   const others = Buffer.byteLength(JSON.stringify({ ...task, info: null }));
   return { ...task, info: boundInfo(task.info, maxRecordBytes - others, () => [task.options.format_id]) };
@@ -113,6 +112,25 @@ export function createDamageReport(logger: Pick<BaseLogger, "error"> | undefined
   return { unlessDamaged, parse: (row) => unlessDamaged(row, () => parseTask(row)) };
 }
 
+/** Begins the answer that is kept under a key if that reused a task. */
+const reusedStart = '{"reused":';
+
+/** Returns what is kept under a key that got a task that existed. */
+export function reusedAnswer(document: string): string {
+  return `${reusedStart}${document}}`;
+}
+
+/**
+ * Returns the answer that was kept under a key: a document, or what `reusedAnswer` returned.
+ *
+ * @throws DamagedTaskError
+ */
+export function readAnswer(id: string, answer: string): Reused {
+  const isNew = !answer.startsWith(reusedStart);
+  const document = isNew ? answer : answer.slice(reusedStart.length, -1);
+  return { task: parseTask({ id, document }), isNew };
+}
+
 /** Parses a document that this process has written, which needs no check. */
 export function parseWritten({ document }: Pick<StoredTask, "document">): Task {
   return JSON.parse(document);
@@ -120,9 +138,11 @@ export function parseWritten({ document }: Pick<StoredTask, "document">): Task {
 
 /** Returns a deep copy. It is fast for new tasks, whose only object is `options`. */
 export function copyTask(task: Task): Task {
-  const { options, progress, info, file, files, error } = task;
+  const { options, progress, info, file, files, error, kind, collection } = task;
   return {
     ...task,
+    ...(kind !== undefined && structuredClone(task)),
+    ...(collection && { collection: { ...collection } }),
     options: { ...options, ...(hasLists(options) && structuredClone(options)) },
     progress: progress && structuredClone(progress),
     info: info && structuredClone(info),
@@ -132,8 +152,8 @@ export function copyTask(task: Task): Task {
   };
 }
 
-function hasLists({ subtitles, audio_languages }: Task["options"]): boolean {
-  return subtitles !== undefined || audio_languages !== undefined;
+function hasLists(options: Task["options"]): boolean {
+  return Object.values(options).some((value) => typeof value === "object");
 }
 
 /** Adds what earlier releases did not write. */
@@ -162,68 +182,4 @@ export function toPage(
     next = seq;
   }
   return { tasks };
-}
-
-/**
- * Applies an update.
- *
- * @throws ServiceError `conflict` if the lease, the state, a missing file or the transition does not allow it.
- */
-export function updateDocument(
-  stored: StoredTask,
-  change: TaskChange,
-  { lease, from, hasFile = false, stalledCount = change.state === undefined ? stored.stalledCount : 0 }: UpdateOptions,
-  now: Date,
-): TaskWrite {
-  const before = parseTask(stored);
-  if (lease !== undefined && lease !== stored.lease) throw leaseLostError(before);
-  if (from !== undefined && !from.includes(before.state)) throw stateError(before, from);
-  if (hasFile && before.file === null) throw noFileError(before);
-  const changed = toTaskWrite(changeTask(before, change, now), stalledCount, change.info !== undefined);
-  if (!hasEnded(change.state)) return changed;
-  return { ...changed, message: newMessage(changed.task, changed.stored.document) };
-}
-
-/**
- * Makes a task run for a claim. The run of a dead worker continues: same attempt, its progress kept.
- *
- * @throws DamagedTaskError
- */
-export function claimDocument(stored: StoredTask, now: Date): TaskWrite {
-  const before = parseTask(stored);
-  if (before.state !== "running") {
-    const change = { state: "running", attempts: before.attempts + 1 } as const;
-    return toTaskWrite(changeTask(before, change, now), stored.stalledCount);
-  }
-  const queued = changeTask(before, { state: "queued" }, now);
-  const task = changeTask(queued, { state: "running", progress: before.progress }, now);
-  return toTaskWrite(task, stored.stalledCount);
-}
-
-/** Returns by what a task's files are counted and found. */
-export function fileColumns({ file, files, finished_at }: Task): Pick<StoredTask, "bytes" | "finishedAt"> {
-  if (file === null) return { bytes: 0, finishedAt: null };
-  return { bytes: files?.reduce((sum, { size }) => sum + size, 0) ?? file.size, finishedAt: finished_at };
-}
-
-function toTaskWrite(given: Task, stalledCount: number, hasNewInfo = false): TaskWrite {
-  const whole = JSON.stringify(given);
-  const task = hasNewInfo && isLong(whole) ? boundTask(given) : given;
-  const document = task === given ? whole : JSON.stringify(task);
-  const json = hasNewInfo ? document : JSON.stringify({ ...task, info: undefined });
-  const stored = { state: task.state, document, stalledCount, ...fileColumns(task) };
-  return { task, stored, event: changeEvent(task, json) };
-}
-
-function leaseLostError({ id }: Task): ServiceError {
-  return new ServiceError("conflict", `task ${id} cannot be changed: its lease is no longer valid`);
-}
-
-function noFileError({ id, state }: Task): ServiceError {
-  return new ServiceError("conflict", `task ${id} has no file; its state is ${state}`);
-}
-
-function stateError({ id, state }: Task, from: UpdateOptions["from"] = []): ServiceError {
-  const rule = `it must be ${from.join(" or ")}`;
-  return new ServiceError("conflict", `the state of task ${id} is ${state}; ${rule}`);
 }

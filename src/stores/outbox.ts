@@ -5,7 +5,7 @@ import type { State, Task } from "../model/task.ts";
  * The messages that tell webhooks' receivers of ended tasks, until they are delivered or given up. A store
  * writes them together with the change itself: when a task becomes `succeeded`, `failed` or `canceled`, one for
  * the service's endpoint if the store was opened with `webhook`, and one for the endpoint of the task's owner if
- * its key has a `webhook` then.
+ * its key has a `webhook` then. Of tasks that a collection has made nothing is told, but of the collection.
  *
  * The messages of one task for one endpoint form a line: only the oldest can be claimed, the next one once that
  * is removed. As with tasks, a change is durable when its promise resolves, and a store that is unreachable or
@@ -80,8 +80,9 @@ export function hasEnded(state: State | undefined): boolean {
 
 /** Returns the message about a task that has just ended; `document` is the task as JSON. */
 export function newMessage(task: Task, document: string): NewMessage {
-  const { id: taskId, state, updated_at, owner } = task;
-  const head = `{"type":"task.${state}","timestamp":${JSON.stringify(updated_at)}`;
+  const { id: taskId, state, updated_at, owner, kind } = task;
+  const type = kind === "collection" ? "collection.ended" : `task.${state}`;
+  const head = `{"type":"${type}","timestamp":${JSON.stringify(updated_at)}`;
   return {
     id: `msg_${randomUUID()}`,
     taskId,

@@ -15,7 +15,9 @@ export interface OwnerUse {
 }
 
 /** What counts of a task; undefined: there is none. */
-export type Counted = Pick<StoredTask, "state" | "bytes" | "document"> | undefined;
+export type Counted =
+  | (Pick<StoredTask, "state" | "bytes" | "document"> & Partial<Pick<StoredTask, "idle">>)
+  | undefined;
 
 /** So that only records that say much of a page count. */
 export const freeRecordBytes = 16_000;
@@ -32,11 +34,16 @@ export const noUse: OwnerUse = Object.freeze({ queued: 0, running: 0, bytes: 0, 
 /** Returns how the use of an owner changes when one of its tasks does; `noUse` if it does not. */
 export function useChange(before: Counted, after: Counted): OwnerUse {
   const queued = Number(after?.state === "queued") - Number(before?.state === "queued");
-  const running = Number(after?.state === "running") - Number(before?.state === "running");
+  const running = Number(isRunning(after)) - Number(isRunning(before));
   const bytes = (after?.bytes ?? 0) - (before?.bytes ?? 0);
   const records = recordBytes(after) - recordBytes(before);
   const isSame = queued === 0 && running === 0 && bytes === 0 && records === 0;
   return isSame ? noUse : { queued, running, bytes, records };
+}
+
+/** An idle collection takes nobody's place. */
+function isRunning(counted: Counted): boolean {
+  return counted?.state === "running" && counted.idle !== 1;
 }
 
 function recordBytes(counted: Counted): number {
@@ -77,6 +84,11 @@ function bytesOf({ bytes, records }: OwnerUse): number {
 /** Returns how many more bytes the files of an owner that uses so much may have; undefined: any number. */
 export function bytesLeft({ max_bytes: most }: KeyLimits, use: OwnerUse): number | undefined {
   return most === undefined ? undefined : Math.max(0, most - bytesOf(use));
+}
+
+/** Returns how many more tasks of an owner that uses so much may be queued; Infinity: any number. */
+export function queueRoom({ max_queued: most = Infinity, max_bytes = Infinity }: KeyLimits, use: OwnerUse): number {
+  return bytesOf(use) >= max_bytes ? 0 : Math.max(0, most - use.queued);
 }
 
 /** @throws ServiceError `quota_exceeded` if a client may not queue a task of an owner that uses so much. */

@@ -1,6 +1,7 @@
 import { ServiceError } from "../model/errors.ts";
 import type { Task } from "../model/task.ts";
-import { type Idempotency, maxDelayMs, type TaskCounts } from "./store.ts";
+import { maxDelayMs, type TaskCounts } from "./store.ts";
+import { type Idempotency } from "./idempotency.ts";
 
 /** The rules that all stores share, and their errors. */
 

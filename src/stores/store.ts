@@ -1,4 +1,7 @@
 import type { TaskEventPublisher, TaskEvents } from "../feed/task-events.ts";
+import type { Grown, Growing, Reused } from "./growth.ts";
+import type { Idempotency } from "./idempotency.ts";
+import type { StoredFiles, StoredFilesQuery } from "./stored-files.ts";
 import type { State, Task } from "../model/task.ts";
 import type { TaskChange } from "../feed/task-changes.ts";
 import type { ClockOptions } from "./clock.ts";
@@ -30,6 +33,10 @@ import type { Outbox } from "./outbox.ts";
  * - **Quotas.** An owner is held to the `limits` of the key of its name, as they are stored at that moment;
  *   one without a key has none. However many calls come at once, from however many processes, a limit is
  *   neither exceeded nor applied too early.
+ * - **Collections.** A task becomes a collection by an update of its `kind`. Its members are tasks, each at an index; a task may be a member of
+ *   several, of one more than once. `counts` of a collection are those of its members' states, and an idle one
+ *   (`isIdle`) changes its state with them (`changeMembers`), in the transaction that changes a member, with an event of its
+ *   own after that of the member. An idle collection counts as running for no owner and no claim.
  * - **Absence.** `get` returns undefined; `update` and `delete` of an unknown id reject with `not_found`.
  * - **Transitions.** `changeTask` in `task-changes.ts` decides; the store passes its `conflict` on and changes
  *   nothing.
@@ -62,11 +69,37 @@ export interface TaskStore {
    */
   create(task: Task, idempotency?: Idempotency): Promise<Task>;
 
+  /**
+   * As `create`, unless the owner has a task for the same video with the same options (`isSameVideo`) that is queued,
+   * running, or has its file: then nothing is stored, and the promise resolves to the newest such task. Of concurrent calls
+   * for one video exactly one stores. A used key gets what the first call got.
+   */
+  reuse(task: Task, idempotency?: Idempotency): Promise<Reused>;
+
+  /**
+   * Adds members to a collection, as many of them from the first on as may be queued. If that are not all, `growth.slice`
+   * stays as it was, but for `made`: the index of the last one. Members up to `growth.slice.made` are passed over, so that a
+   * call can be repeated.
+   *
+   * @throws `conflict` if the lease does not hold the collection.
+   */
+  grow(id: string, growing: Growing): Promise<Grown>;
+
+  /**
+   * Queues up to 200 failed and canceled members of a collection again whose index is above `growth.retried`, as many as
+   * may be queued. `growth.retried` becomes the index of the last one; it is removed once there are none after it, which
+   * ends the lease if nothing else is left to be done.
+   *
+   * @throws `conflict` if the lease does not hold the collection.
+   */
+  retryMembers(id: string, lease: string): Promise<Grown>;
+
   get(id: string): Promise<Task | undefined>;
 
   /**
    * Returns tasks, newest first: those with a `seq` below `query.before`, at most `query.limit` of them, and at least one
-   * but not more than 1,000,000 bytes of records; fewer if records are damaged.
+   * but not more than 1,000,000 bytes of records; fewer if records are damaged. Tasks that a collection has made are only
+   * among those of `query.parent`, which come by index.
    */
   list(query: ListQuery): Promise<TaskPage>;
 
@@ -79,10 +112,17 @@ export interface TaskStore {
    * then names, or if `options.hasFile` is true and the task has no file; `StorageFullError` if, however many
    * calls come at once, the files of all tasks would have more than `options.maxStoredBytes` together;
    * `quota_exceeded`, which comes before that.
+   *
+   * A collection that is canceled cancels those queued and running members that a collection has made and that are in no
+   * other collection which is queued or running. One that fails while members are queued or running stays running, and
+   * idle.
    */
   update(id: string, change: TaskChange, options?: UpdateOptions): Promise<Task>;
 
-  /** Removes the task, whatever its state. Returns what was removed; undefined if its record was damaged. */
+  /**
+   * Removes the task, whatever its state, with its places in collections; with a collection those members that a collection
+   * has made and that are in no other one. Returns what was removed; undefined if its record was damaged.
+   */
   delete(id: string): Promise<Task | undefined>;
 
   /**
@@ -112,6 +152,9 @@ export interface TaskStore {
    */
   heartbeat(id: string, lease: string, leaseMs: number): Promise<boolean>;
 
+  /** Returns the ids of those members with a file that `delete` of the collection would remove. */
+  ownMembers(id: string): Promise<string[]>;
+
   /**
    * Returns how many bytes the files of all tasks have together, and a page of these files, those first that
    * finished first. Costs the same however many tasks there are.
@@ -129,8 +172,11 @@ export interface TaskStore {
 }
 
 /** The methods of a store that read tasks, and those that write them. */
-export type TaskReads = Pick<TaskStore, "get" | "list" | "storedFiles" | "count">;
-export type TaskWrites = Pick<TaskStore, "create" | "update" | "delete" | "claim" | "heartbeat">;
+export type TaskReads = Pick<TaskStore, "get" | "list" | "ownMembers" | "storedFiles" | "count">;
+export type TaskWrites = Pick<
+  TaskStore,
+  "create" | "reuse" | "grow" | "retryMembers" | "update" | "delete" | "claim" | "heartbeat"
+>;
 
 /** What the stores of one process have in common. */
 export interface StoreOptions extends ClockOptions {
@@ -142,13 +188,6 @@ export interface StoreOptions extends ClockOptions {
   webhook?: boolean;
 }
 
-export interface Idempotency {
-  /** 1–255 characters, as the client sent it. */
-  key: string;
-  /** Equal for equal requests; compared, not read. */
-  fingerprint: string;
-}
-
 export interface ListQuery {
   /** 1–200 */
   limit: number;
@@ -156,7 +195,9 @@ export interface ListQuery {
   state?: State | undefined;
   /** Only tasks of this owner. */
   owner?: string | undefined;
-  /** A `next` of an earlier page; absent: from the newest. */
+  /** Only members of this collection, by index. */
+  parent?: string | undefined;
+  /** A `next` of an earlier page; absent: from the newest, or from the first member. */
   before?: number | undefined;
 }
 
@@ -164,30 +205,6 @@ export interface TaskPage {
   tasks: Task[];
   /** The next page's `before`; absent: there are no further tasks. */
   next?: number;
-}
-
-export interface StoredFilesQuery {
-  /** 1–200 */
-  limit: number;
-  /** Only files that come after this one of an earlier page. */
-  after?: StoredFile | undefined;
-}
-
-export interface StoredFiles {
-  /** Of the files of all tasks together. */
-  bytes: number;
-  oldest: StoredFile[];
-}
-
-/** The file of a task that has succeeded; its record may be damaged. */
-export interface StoredFile {
-  /** Of the task. */
-  id: string;
-  seq: number;
-  /** At least 1: empty files are not listed. */
-  bytes: number;
-  /** `finished_at` of the task. */
-  finishedAt: string;
 }
 
 export interface TaskCounts {
@@ -230,6 +247,3 @@ export interface Claim {
 
 /** Longest delay of a retry. */
 export const maxDelayMs = 24 * 60 * 60 * 1000;
-
-/** How long an idempotency key is kept. */
-export const idempotencyTtlMs = 24 * 60 * 60 * 1000;

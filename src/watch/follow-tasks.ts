@@ -73,10 +73,14 @@ async function readRunning(service: ServiceClient, known: ReadonlySet<string>): 
   return changes;
 }
 
+/** Leaves out tasks that a collection has made: it stands for them. */
 async function changesOf(events: readonly EventSourceMessage[], infos: TaskInfos): Promise<WatchedChange[]> {
   const changes: WatchedChange[] = [];
   for (const { event: type, data } of events) {
-    if (type === "task") changes.push({ type, task: await infos.complete(parseChanged(data)) });
+    const changed = type === "task" ? parseChanged(data) : undefined;
+    if (changed !== undefined && changed.collection === undefined) {
+      changes.push({ type: "task", task: await infos.complete(changed) });
+    }
     if (type === "deleted") {
       const task = parseDeleted(data);
       infos.forget(task.id);

@@ -1,5 +1,6 @@
 import type { Progress, WaitReason } from "../model/progress.ts";
 import type { Task, TaskFile } from "../model/task.ts";
+import type { MemberCounts } from "../model/collection.ts";
 
 /** Returns a task's status as one line that is safe to print; the title is last, as it may be long. */
 export function taskLine(task: Task): string {
@@ -7,7 +8,8 @@ export function taskLine(task: Task): string {
 }
 
 function statusOf(task: Task): string {
-  const { state, progress, file, removed_at, error, finish_requested } = task;
+  const { state, progress, file, removed_at, error, finish_requested, counts } = task;
+  if (counts !== undefined) return collectionLine(task, counts);
   // An event of an earlier release has no `removed_at`.
   if (removed_at != null) return `succeeded  file removed ${printable(removed_at)} `;
   if (state === "succeeded") return `succeeded  ${formatBytes(file?.size ?? null)}${warned(file)}`;
@@ -26,6 +28,20 @@ const waitNames: Readonly<Record<WaitReason, string>> = {
   host: "the host",
   library: "the library",
 };
+
+/** Says how many of the entries have ended. */
+function collectionLine(
+  { state, error }: Task,
+  { queued, running, succeeded, failed, canceled }: MemberCounts,
+): string {
+  const ended = succeeded + failed + canceled;
+  const all = ended + queued + running;
+  const percent = all === 0 ? null : Math.floor((100 * ended) / all);
+  const others = [running > 0 && `${running} running`, failed > 0 && `${failed} failed`].filter(Boolean);
+  const line = [`${succeeded} of ${all} entries`, ...others].join(", ");
+  if (state === "running") return `${bar(percent)}  ${line} `;
+  return state === "failed" ? `failed: ${printable(error?.message ?? "")} ` : `${state}  ${line} `;
+}
 
 function warned(file: TaskFile | null): string {
   const codes = file?.warnings?.map(({ code }) => code) ?? [];

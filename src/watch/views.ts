@@ -35,7 +35,8 @@ export function createLineView(output: Output): View {
   };
 }
 
-function stepOf({ state, progress, finish_requested = false }: Task): string {
+function stepOf({ state, progress, finish_requested = false, counts }: Task): string {
+  if (counts !== undefined) return `${state} ${counts.succeeded} ${counts.failed} ${counts.canceled}`;
   const percent = percentOf(progress);
   return `${state} ${finish_requested} ${progress?.stage ?? "resolving"} ${percent === null ? "" : Math.floor(percent / 10)}`;
 }

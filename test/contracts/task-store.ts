@@ -3,6 +3,8 @@ import { describeClaims } from "./task-store/claims.ts";
 import { describeClock } from "./task-store/clock.ts";
 import { describeCounts } from "./task-store/counts.ts";
 import { describeClosing } from "./task-store/closing.ts";
+import { describeCollectionEnds } from "./task-store/collection-ends.ts";
+import { describeCollections } from "./task-store/collections.ts";
 import { describeCopies } from "./task-store/copies.ts";
 import { describeDamage } from "./task-store/damage.ts";
 import { describeEvents } from "./task-store/events.ts";
@@ -17,6 +19,7 @@ import { describeTransitions } from "./task-store/transitions.ts";
 import { describePages } from "./task-store/pages.ts";
 import { describeRecords } from "./task-store/records.ts";
 import { describeQuotas } from "./task-store/quotas.ts";
+import { describeReuse } from "./task-store/reuse.ts";
 import { describeSizes } from "./task-store/sizes.ts";
 import { describeTurns } from "./task-store/turns.ts";
 import { describeQueueLimit } from "./task-store/queue-limit.ts";
@@ -45,6 +48,9 @@ export function describeTaskStore(name: string, open: OpenStore): void {
     describeKeys(open);
     describeOutbox(open);
     describeDamage(open);
+    describeCollections(open);
+    describeCollectionEnds(open);
+    describeReuse(open);
     describeClosing(open);
   });
 }

@@ -12,6 +12,12 @@ export const calls: Record<string, () => Promise<AppResponse>> = {
   "get /tasks/ 406": () => withApp({}, (app) => app.inject({ url: "/tasks/", headers: { accept } })),
   "get /tasks/ 500": () => withApp(broken, (app) => app.inject("/tasks/")),
   "get /tasks/ 503": () => withApp(unavailable, (app) => app.inject("/tasks/")),
+  "post /tasks/ 200": () =>
+    withApp({}, async (app) => {
+      await postTask(app, { url: pageUrl });
+      return postTask(app, { url: pageUrl, options: { if_exists: "reuse" } });
+    }),
+  "get /tasks/ 404": () => withApp({}, (app) => app.inject("/tasks/?parent=x")),
   "post /tasks/ 201": () => withApp({}, (app) => postTask(app, { url: pageUrl, options: { max_height: 720 } })),
   "post /tasks/ 400": () => withApp({}, (app) => postTask(app, {})),
   "post /tasks/ 406": () => withApp({}, (app) => postTask(app, { url: pageUrl }, { accept })),

@@ -194,7 +194,10 @@ test("a playlist is refused with the URL of an entry", () => {
   const error = refusal([], {}, { media_type: "none", entries });
   expect(error).toMatchObject({ code: "playlist", retryable: false });
   expect(String(error)).toContain(
-    "https://a.test/ is a playlist: post the URL of one of its 2 entries, such as https://a.test/1",
+    [
+      "https://a.test/ is a playlist of 2 entries:",
+      'ask for them with "options": {"entries": "all"}, or post the URL of one, such as https://a.test/1',
+    ].join(" "),
   );
   expect(refusal([], {}, { entries: [] })).toMatchObject({ code: "no_media" });
 });

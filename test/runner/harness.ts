@@ -62,6 +62,7 @@ export function createRunnerHarness({ downloads, ...options }: RunnerHarnessOpti
     maxFileBytes: 1e9,
     minFreeBytes: 1,
     maxLiveS: 60,
+    maxEntries: 10_000,
     random: () => 0,
     ...options,
     engine,

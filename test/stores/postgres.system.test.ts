@@ -39,6 +39,7 @@ const emptyTables = `
   DO $$ BEGIN
     IF to_regclass('unreel.tasks') IS NOT NULL THEN
       DELETE FROM unreel.tasks;
+      DELETE FROM unreel.members;
       DELETE FROM unreel.idempotency_keys;
       DELETE FROM unreel.task_events;
       DELETE FROM unreel.keys;

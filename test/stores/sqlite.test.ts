@@ -4,7 +4,8 @@ import { DatabaseSync } from "node:sqlite";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { accessKeyOf } from "../../src/keys/secrets.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";
-import { idempotencyTtlMs, maxDelayMs } from "../../src/stores/store.ts";
+import { maxDelayMs } from "../../src/stores/store.ts";
+import { idempotencyTtlMs } from "../../src/stores/idempotency.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { describeTaskStore } from "../contracts/task-store.ts";
 import {

@@ -2,12 +2,12 @@ import { createHash } from "node:crypto";
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
 import { ServiceError, statusOf } from "../../model/errors.ts";
-import type { Task } from "../../model/task.ts";
+import type { Reused } from "../../stores/growth.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
 import { type Problem, problemOf, problems } from "../responses/problem.ts";
 import { readJsonBodies } from "../server/json.ts";
 import { findMistakes } from "../server/mistaken-names.ts";
-import { createTask, type NewTaskDeps, NewTaskHeaders, NewTaskOptions, readOptions } from "./new-task.ts";
+import { createTask, type NewTaskDeps, NewTaskHeaders, NewTaskOptions, readOptions, statusOfNew } from "./new-task.ts";
 import { PageUrl } from "./page-url.ts";
 import { TaskRef } from "./task.ts";
 
@@ -24,7 +24,9 @@ const BatchBody = Type.Object(
 
 const BatchItem = Type.Object(
   {
-    status: Type.Integer({ description: "201, or the HTTP status of the problem" }),
+    status: Type.Integer({
+      description: "201, 200 if the task existed (`if_exists`), or the HTTP status of the problem",
+    }),
     task: Type.Optional(TaskRef),
     problem: Type.Optional(Type.Unsafe<Problem>(Type.Ref("Problem#", { description: "why there is no task" }))),
   },
@@ -97,14 +99,14 @@ const common = new Set<string>(["idempotency_mismatch", "internal"]);
 /**
  * @throws the error of a URL that is none of the URL's own: another request had its key; nothing could be stored
  */
-function toResults(made: readonly PromiseSettledResult<Task>[]) {
+function toResults(made: readonly PromiseSettledResult<Reused>[]) {
   const errors = made.flatMap((result) => (result.status === "rejected" ? [result.reason as unknown] : []));
   const fault = errors.find((error) => !(error instanceof ServiceError) || common.has(error.code));
   if (fault !== undefined) throw fault;
   const isAway = errors.every((error) => error instanceof ServiceError && error.code === "unavailable");
   if (errors.length === made.length && isAway) throw errors[0];
   return made.map((result) => {
-    if (result.status === "fulfilled") return { status: 201, task: result.value };
+    if (result.status === "fulfilled") return { status: statusOfNew(result.value), task: result.value.task };
     const error = result.reason as ServiceError;
     return { status: statusOf(error), problem: problemOf(error) };
   });

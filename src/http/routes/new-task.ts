@@ -2,10 +2,11 @@ import { createHash } from "node:crypto";
 import { Type } from "@sinclair/typebox";
 import { newTask } from "../../feed/task-changes.ts";
 import { ServiceError } from "../../model/errors.ts";
-import { type Task, TaskOptions } from "../../model/task.ts";
+import { TaskOptions } from "../../model/task.ts";
 import { parseTraceparent } from "../../model/trace-context.ts";
 import type { AddressGuard } from "../../net/addresses/address-guard.ts";
 import type { TaskStore } from "../../stores/store.ts";
+import type { Reused } from "../../stores/growth.ts";
 import { parsePageUrl, PageUrl } from "./page-url.ts";
 
 /** Of an option that is not known nothing would come. */
@@ -48,7 +49,8 @@ export interface NewTaskRequest {
 }
 
 /**
- * Stores a task for the page at `address`, which is the member of the body at `pointer`, by default `/url`; see `TaskStore.create`.
+ * Stores a task for the page at `address`, which is the member of the body at `pointer`, by default `/url`; see
+ * `TaskStore.create`, and `TaskStore.reuse` for a page whose task may exist. A request for entries makes a collection of its own.
  *
  * @throws ServiceError `invalid_url`, `address_blocked`; of the store
  */
@@ -57,23 +59,31 @@ export async function createTask(
   { options, owner, traceparent, idempotencyKey: key }: NewTaskRequest,
   { store, guard }: NewTaskDeps,
   pointer?: string,
-): Promise<Task> {
+): Promise<Reused> {
   const url = parsePageUrl(address, "body", pointer);
   const blocked = guard.findHostProblem(url.hostname);
   if (blocked !== undefined) throw blocked;
   const idempotency = key === undefined ? undefined : { key, fingerprint: hash(url.href, options) };
   const task = newTask(url.href, options, new Date(), owner, parseTraceparent(traceparent));
-  return store.create(task, idempotency);
+  if (options.if_exists === "reuse" && options.entries === undefined) return store.reuse(task, idempotency);
+  return { task: await store.create(task, idempotency), isNew: true };
+}
+
+/** Returns the status of the response that has the task. */
+export function statusOfNew({ isNew }: Reused): 200 | 201 {
+  return isNew ? 201 : 200;
 }
 
 /**
  * Returns the options in the order of their schema, so that equal ones have one fingerprint.
  *
- * @throws ServiceError `invalid_request` for ranges that are not in order and apart
+ * @throws ServiceError `invalid_request` for ranges that are not in order and apart, for entries that are no ranges from a
+ * lower to a higher number, or no URLs
  */
 export function readOptions(given: TaskOptions | undefined): TaskOptions {
   const options = inFixedOrder(given);
   checkRanges(options);
+  checkEntries(options);
   return options;
 }
 
@@ -90,6 +100,23 @@ function checkRanges({ ranges = [] }: TaskOptions): void {
       throw rangeFault(`${pointer}/start`, `must not be ${rule}, got ${start}`);
     }
   }
+}
+
+/** @throws ServiceError `invalid_request` */
+function checkEntries({ entries = "all" }: TaskOptions): void {
+  const pointer = "/options/entries";
+  if (typeof entries === "string") {
+    const backward = entries.split(",").find((part) => isBackward(part));
+    if (backward !== undefined)
+      throw rangeFault(pointer, `must have ranges that end after they start, got ${backward}`);
+    return;
+  }
+  for (const [index, url] of entries.entries()) parsePageUrl(url, "body", `${pointer}/${index}`);
+}
+
+function isBackward(range: string): boolean {
+  const [first, last = ""] = range.split("-");
+  return last !== "" && Number(last) < Number(first);
 }
 
 function rangeFault(pointer: string, detail: string): ServiceError {

@@ -41,7 +41,9 @@ const getSchema = {
 const deleteSchema = {
   operationId: "deleteTask",
   summary: "Delete a task in any state",
-  description: "Ends its run and removes its file. `DELETE /tasks/{id}/file` removes the file alone.",
+  description:
+    "Ends its run and removes its file. `DELETE /tasks/{id}/file` removes the file alone. " +
+    "With a collection those tasks are deleted that a collection has made and that are in no other one.",
   tags: ["tasks"],
   params: TaskParams,
   headers: Type.Pick(ConditionHeaders, ["if-match"]),
@@ -76,13 +78,25 @@ export const singleTaskRoutes: FastifyPluginAsyncTypebox<SingleTaskRoutesOptions
     if (task !== "damaged" && task !== undefined) assertIfMatch(request.headers["if-match"], etagOf(task));
     // Before the record, as a file without a record would stay. The files of a task in another state are
     // removed by the runner.
+    const members = task === "damaged" || task?.kind === undefined ? [] : await store.ownMembers(id);
+    for (const member of members) await files.remove(member);
     if (task === "damaged" || task?.state === "succeeded") await files.remove(id);
     await store.delete(id);
+    await noteRemovals(store, members);
     return reply.code(204).send();
   });
 
   app.all("/tasks", { schema: { hide: true } }, redirectTo("tasks/"));
 };
+
+/** A member may have become one of another collection after its file was removed: then it stays, and says so. */
+async function noteRemovals(store: TaskStore, members: readonly string[]): Promise<void> {
+  for (const id of members) {
+    const task = await findReadable(store, id);
+    if (task === undefined || task === "damaged" || task.file === null) continue;
+    await store.update(id, { file: null }, { from: ["succeeded"] });
+  }
+}
 
 /** Returns the task, undefined if there is none, or `"damaged"`: such a record can be deleted too. */
 async function findReadable(store: TaskStore, id: string): Promise<Task | "damaged" | undefined> {

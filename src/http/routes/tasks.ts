@@ -9,8 +9,9 @@ import { states, Task } from "../../model/task.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
 import { readJsonBodies } from "../server/json.ts";
 import { findMistakes } from "../server/mistaken-names.ts";
-import { ownerFilter, OwnerQuery } from "../access/ownership.ts";
-import { createTask, type NewTaskDeps, NewTaskBody, NewTaskHeaders, readOptions } from "./new-task.ts";
+import { ownerFilter, OwnerQuery, requireTask } from "../access/ownership.ts";
+import { createTask, type NewTaskDeps, NewTaskBody, NewTaskHeaders, readOptions, statusOfNew } from "./new-task.ts";
+import type { ListQuery } from "../../stores/store.ts";
 import { PreferHeaders, type TaskWaits } from "../responses/prefer-wait.ts";
 import { problems } from "../responses/problem.ts";
 import { TaskRef } from "./task.ts";
@@ -27,12 +28,16 @@ export const ListQuerySchema = Type.Object({
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 200, default: 50, description: "tasks per page" })),
   state: Type.Optional(oneOf(states, "only tasks in this state")),
   owner: OwnerQuery,
+  parent: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 64, description: "only members of the collection with this id, by index" }),
+  ),
   cursor: Type.Optional(Type.String({ description: "the page to return, from `next`; opaque" })),
 });
 
 const listSchema = {
   operationId: "listTasks",
   summary: "List tasks, newest first",
+  description: "Tasks that a collection has made are listed with `parent` only.",
   tags: ["tasks"],
   querystring: ListQuerySchema,
   response: {
@@ -41,8 +46,13 @@ const listSchema = {
       description: "a page of tasks",
       headers: { link: { type: "string", description: "`next`, if there is one" } },
     },
-    ...problems("invalid_request", "forbidden", "not_acceptable", "internal", "unavailable"),
+    ...problems("invalid_request", "forbidden", "not_found", "not_acceptable", "internal", "unavailable"),
   },
+};
+
+const createdHeaders = {
+  location: { type: "string", description: "URL of the task, relative to that of the request" },
+  "preference-applied": { type: "string" },
 };
 
 const createSchema = {
@@ -53,13 +63,8 @@ const createSchema = {
   headers: Type.Composite([NewTaskHeaders, PreferHeaders]),
   body: NewTaskBody,
   response: {
-    201: {
-      ...TaskRef,
-      headers: {
-        location: { type: "string", description: "URL of the task, relative to that of the request" },
-        "preference-applied": { type: "string" },
-      },
-    },
+    200: { ...TaskRef, description: "the task that existed, with `if_exists`", headers: createdHeaders },
+    201: { ...TaskRef, headers: createdHeaders },
     ...problems(
       "invalid_request",
       "invalid_url",
@@ -91,11 +96,12 @@ export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (a
   readJsonBodies(app);
 
   app.get("/tasks/", { schema: listSchema }, async (request, reply) => {
-    const { limit = 50, state, owner: asked, cursor } = request.query;
+    const { limit = 50, state, owner: asked, parent, cursor } = request.query;
     const owner = ownerFilter(request.caller, asked);
+    if (parent !== undefined) await requireTask(store, { params: { id: parent }, caller: request.caller });
     const before = cursor === undefined ? undefined : parseCursor(cursor);
-    const page = await store.list({ limit, state, owner, before });
-    const next = page.next === undefined ? null : nextUrl(page.next, { limit, state, owner: asked });
+    const page = await store.list({ limit, state, owner, parent, before });
+    const next = page.next === undefined ? null : nextUrl(page.next, { limit, state, owner: asked, parent });
     if (next !== null) reply.header("link", `<${next}>; rel="next"`);
     return sendList(reply, page.tasks, next);
   });
@@ -106,9 +112,10 @@ export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (a
     const options = readOptions(request.body.options);
     const { "idempotency-key": idempotencyKey, traceparent } = request.headers;
     const wanted = { options, owner: request.caller?.name, traceparent, idempotencyKey };
-    return createTask(request.body.url, wanted, { store, guard }).then((created) => {
+    return createTask(request.body.url, wanted, { store, guard }).then((made) => {
+      const { task: created } = made;
       const { id } = created;
-      reply.code(201).header("location", `${ownPath}${id}`);
+      reply.code(statusOfNew(made)).header("location", `${ownPath}${id}`);
       if (request.headers.prefer === undefined) return created;
       return waits
         .wait(id, request.headers, reply, async () => (await store.get(id)) ?? created)
@@ -143,11 +150,9 @@ async function sendList(reply: FastifyReply, tasks: readonly Task[], next: strin
   return reply.send(Readable.from(written()));
 }
 
-function nextUrl(before: number, query: { limit: number; state?: string | undefined; owner?: string | undefined }) {
-  const { limit, state, owner } = query;
+function nextUrl(before: number, { limit, ...query }: Omit<ListQuery, "before">) {
   const parameters = new URLSearchParams({ cursor: formatCursor(before), limit: `${limit}` });
-  if (state !== undefined) parameters.set("state", state);
-  if (owner !== undefined) parameters.set("owner", owner);
+  for (const [name, value] of Object.entries(query)) if (value !== undefined) parameters.set(name, value);
   return `${ownPath}?${parameters.toString()}`;
 }
 

@@ -92,15 +92,15 @@ function rateRatio(a: Format, b: Format): number {
   return Math.max(a.tbr, b.tbr) / Math.min(a.tbr, b.tbr);
 }
 
-function assertMedia({ url, formats, live_status, entries = [], extractor }: PageInfo): void {
+function assertMedia({ url, formats, live_status, entries = [], extractor, ...list }: PageInfo): void {
   if (formats.length > 0) return;
   const page = url.slice(0, 200);
   const [entry] = entries;
   if (entry !== undefined) {
-    throw new ServiceError(
-      "playlist",
-      `${page} is a playlist: post the URL of one of its ${entries.length} entries, such as ${entry.url.slice(0, 200)}`,
-    );
+    const atLeast = list.entries_next === undefined ? "" : "at least ";
+    const count = list.entries_count ?? `${atLeast}${entries.length}`;
+    const how = `ask for them with "options": {"entries": "all"}, or post the URL of one, such as ${entry.url.slice(0, 200)}`;
+    throw new ServiceError("playlist", `${page} is a playlist of ${count} entries: ${how}`);
   }
   if (live_status === "is_upcoming") {
     throw new ServiceError("live_stream", `the live stream on ${page} has not begun yet`);

@@ -1,17 +1,22 @@
 import { randomUUID } from "node:crypto";
 import type { AccessKey } from "../../model/access-key.ts";
 import type { TaskChange } from "../../feed/task-changes.ts";
-import { changeEvent, createTaskEvents, deletedEvent, type TaskEventPublisher } from "../../feed/task-events.ts";
-import { hostOf, type State, type Task } from "../../model/task.ts";
+import { changeEvent, createTaskEvents, type TaskEvent, type TaskEventPublisher } from "../../feed/task-events.ts";
+import type { State, Task } from "../../model/task.ts";
 import { type Clock, createClock } from "../clock.ts";
-import { claimDocument, fileColumns, parseWritten, toPage, updateDocument } from "../documents.ts";
+import { createDamageReport, parseWritten, readAnswer, reusedAnswer, toPage } from "../documents.ts";
+import { claimDocument, updateDocument } from "../task-writes.ts";
 import { createKeyParser, createKeyStore, createRequestCounter, type KeyStore } from "../key-store.ts";
 import { type NewMessage, serviceEndpoint } from "../outbox.ts";
 import { assertQueueNotFull, defaultMaxQueued, delayOf, ofOwner, storeClosedError } from "../rules.ts";
+import { createLocalMembers, type LocalMembers } from "../local-members.ts";
 import type { StoreOptions, TaskReads, TaskStore, TaskWrites, UpdateOptions } from "../store.ts";
+import type { Idempotency } from "../idempotency.ts";
+import type { Reused } from "../growth.ts";
 import { createIdempotencyKeys } from "./idempotency-keys.ts";
+import { createMemberTables, type MemberTables, newEntry } from "./member-tables.ts";
 import { MemoryOutbox } from "./outbox.ts";
-import { TaskTable } from "./task-table.ts";
+import { type Entry, TaskTable } from "./task-table.ts";
 
 /** Creates a store in memory for some thousands of tasks: each list and claim looks at all of them. */
 export function createMemoryStore(options: StoreOptions = {}): TaskStore {
@@ -43,7 +48,9 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
   }
 
   const tasks = () => opened(table);
-  const deps = { tasks, uses, events, announce, maxQueued, now: clock.now, steadyMs };
+  const tables = createMemberTables({ tasks, announce, maxQueued });
+  const members = createLocalMembers(tables, { damage: createDamageReport(undefined), now: clock.now });
+  const deps = { tasks, tables, members, uses, events, announce, maxQueued, now: clock.now, steadyMs };
   return {
     events,
     keys: createMemoryKeys(() => opened(accessKeys), steadyMs),
@@ -82,6 +89,8 @@ function createMemoryKeys(documents: () => Map<string, string>, steadyMs: () => 
 interface MemoryStoreDeps extends Clock {
   /** Throws if the store is closed. */
   tasks(): TaskTable;
+  tables: MemberTables;
+  members: LocalMembers<Entry>;
   uses: ReturnType<typeof createIdempotencyKeys>;
   events: TaskEventPublisher;
   /** Adds the message for every endpoint that gets it. */
@@ -89,14 +98,22 @@ interface MemoryStoreDeps extends Clock {
   maxQueued: number;
 }
 
-function createTaskReads({ tasks }: MemoryStoreDeps): TaskReads {
+function createTaskReads({ tasks, tables }: MemoryStoreDeps): TaskReads {
   return {
     async get(id) {
       const entry = tasks().find(id);
       return entry && parseWritten(entry);
     },
 
-    list: async ({ limit, ...query }) => toPage(tasks().page({ ...query, limit: limit + 1 }), limit, parseWritten),
+    async list({ limit, ...query }) {
+      const one = { ...query, limit: limit + 1 };
+      return toPage(query.parent === undefined ? tasks().page(one) : tables.page(one), limit, parseWritten);
+    },
+
+    async ownMembers(id) {
+      const own = tables.own(tasks().require(id).seq).flatMap((seq) => tables.find(seq) ?? []);
+      return own.filter(({ bytes }) => bytes > 0).map((member) => member.id);
+    },
 
     storedFiles: async (query) => tasks().storedFiles(query),
 
@@ -109,36 +126,27 @@ function createTaskReads({ tasks }: MemoryStoreDeps): TaskReads {
 }
 
 function createTaskWrites(deps: MemoryStoreDeps): TaskWrites {
-  const { tasks, uses, events, maxQueued, now, steadyMs } = deps;
+  const { tasks, members, events, now, steadyMs } = deps;
+
+  function publish<T>({ result, events: changes }: { result: T; events: readonly TaskEvent[] }): T {
+    for (const event of changes) events.publish(event);
+    return result;
+  }
+
   return {
-    async create(task, given) {
-      const table = tasks();
-      const { id, state, url, owner = null } = task;
-      const idempotency = ofOwner(task, given);
-      const nowMs = steadyMs();
-      const earlier = idempotency && uses.recall(idempotency, nowMs);
-      if (earlier !== undefined) return parseWritten({ document: earlier });
-      assertQueueNotFull(table.counts.queued, maxQueued);
-      const document = JSON.stringify(task);
-      const claim = {
-        lease: null,
-        claimableAtMs: claimableAt(state, undefined, deps),
-        stalledCount: 0,
-      };
-      const file = fileColumns(task);
-      table.insert({ id, state, owner, host: hostOf(url), document, ...claim, ...file });
-      events.publish(changeEvent(task, document));
-      if (idempotency !== undefined) uses.keep(idempotency, document, nowMs);
-      return parseWritten({ document });
-    },
+    create: async (task, idempotency) => createTask(deps, task, idempotency, false).task,
+
+    reuse: async (task, idempotency) => createTask(deps, task, idempotency, true),
+
+    grow: async (id, growing) => publish(members.grow(id, growing)),
+
+    retryMembers: async (id, lease) => publish(members.retry(id, lease)),
 
     update: async (id, change, given = {}) => updateTask(deps, id, change, given),
 
     async delete(id) {
       const entry = tasks().require(id);
-      tasks().remove(entry);
-      events.publish(deletedEvent(id, entry.owner));
-      return parseWritten(entry);
+      return publish({ result: parseWritten(entry), events: members.remove(entry) });
     },
 
     async claim({ leaseMs, exceptHosts = [] }) {
@@ -151,6 +159,7 @@ function createTaskWrites(deps: MemoryStoreDeps): TaskWrites {
       const lease = randomUUID();
       table.put({ ...entry, ...stored, lease, claimableAtMs: nowMs + leaseMs });
       events.publish(event);
+      for (const each of members.follow(entry, { before: entry.state, after: stored.state })) events.publish(each);
       const { stalledCount } = stored;
       return { task, lease, stalledCount, bytesLeft: table.bytesLeft(entry) };
     },
@@ -164,20 +173,47 @@ function createTaskWrites(deps: MemoryStoreDeps): TaskWrites {
   };
 }
 
+/** Stores a task, unless an earlier one is the answer. */
+function createTask(
+  { tasks, tables, uses, events, maxQueued, steadyMs }: MemoryStoreDeps,
+  task: Task,
+  given: Idempotency | undefined,
+  isReusing: boolean,
+): Reused {
+  const table = tasks();
+  const idempotency = ofOwner(task, given);
+  const nowMs = steadyMs();
+  const earlier = idempotency && uses.recall(idempotency, nowMs);
+  if (earlier !== undefined) return readAnswer(task.id, earlier);
+  const found = isReusing ? tables.findReusable(task) : undefined;
+  const document = found?.document ?? JSON.stringify(task);
+  const answer = found === undefined ? document : reusedAnswer(document);
+  if (found === undefined) {
+    assertQueueNotFull(table.counts.queued, maxQueued);
+    table.insert(newEntry(task, document));
+    events.publish(changeEvent(task, document));
+  }
+  if (idempotency !== undefined) uses.keep(idempotency, answer, nowMs);
+  return { task: parseWritten({ document }), isNew: found === undefined };
+}
+
 function updateTask(
-  { tasks, events, announce, ...clock }: MemoryStoreDeps,
+  { tasks, members, events, announce, ...clock }: MemoryStoreDeps,
   id: string,
   change: TaskChange,
   given: UpdateOptions,
 ): Task {
   const entry = tasks().require(id);
-  const { stored, event, message } = updateDocument(entry, change, given, clock.now());
+  const { task, stored, event, message } = updateDocument(entry, change, given, clock.now());
   const { state } = change;
   const claim = state && { lease: null, claimableAtMs: claimableAt(state, given.runAfter, clock) };
   tasks().put({ ...entry, ...stored, ...claim }, given.maxStoredBytes);
   events.publish(event);
   if (message !== undefined) announce(message);
-  return parseWritten(stored);
+  const followed = members.follow(entry, { before: entry.state, after: stored.state });
+  const isCanceled = task.kind === "collection" && state === "canceled";
+  for (const each of isCanceled ? members.cancel(entry) : followed) events.publish(each);
+  return parseWritten(tasks().require(id));
 }
 
 function claimableAt(state: State, runAfter: Date | undefined, { now, steadyMs }: Clock): number {

@@ -1,8 +1,9 @@
 import type { KeyLimits } from "../../model/access-key.ts";
 import type { ListedTask, StoredTask } from "../documents.ts";
-import { addUse, assertQuota, bytesLeft, type Counted, noUse, type OwnerUse, useChange } from "../quotas.ts";
+import { addUse, assertQuota, bytesLeft, type Counted, noUse, type OwnerUse, queueRoom, useChange } from "../quotas.ts";
 import { assertStoredBytes, duplicateTaskError, emptyCounts, taskNotFoundError } from "../rules.ts";
-import type { ListQuery, StoredFile, StoredFiles, StoredFilesQuery } from "../store.ts";
+import type { ListQuery } from "../store.ts";
+import type { StoredFile, StoredFiles, StoredFilesQuery } from "../stored-files.ts";
 
 export interface Entry extends StoredTask {
   seq: number;
@@ -24,6 +25,7 @@ export class TaskTable {
   readonly counts = emptyCounts();
   /** By id, oldest first. */
   readonly #entries = new Map<string, Entry>();
+  readonly #ids = new Map<number, string>();
   readonly #owners = new Map<string, Owner>();
   readonly #limitsOf: (owner: string) => KeyLimits;
   #lastSeq = 0;
@@ -44,10 +46,23 @@ export class TaskTable {
     return entry;
   }
 
-  /** @throws ServiceError `conflict` if the id is taken; `quota_exceeded`. */
-  insert(entry: Omit<Entry, "seq">): void {
+  bySeq(seq: number): Entry | undefined {
+    return this.#entries.get(this.#ids.get(seq) ?? "");
+  }
+
+  /** Returns all tasks, oldest first. */
+  all(): Iterable<Entry> {
+    return this.#entries.values();
+  }
+
+  /** Returns its `seq`. @throws ServiceError `conflict` if the id is taken; `quota_exceeded`. */
+  insert(entry: Omit<Entry, "seq">): number {
     if (this.#entries.has(entry.id)) throw duplicateTaskError(entry.id);
-    this.put({ ...entry, seq: ++this.#lastSeq });
+    const seq = this.#lastSeq + 1;
+    this.put({ ...entry, seq });
+    this.#lastSeq = seq;
+    this.#ids.set(seq, entry.id);
+    return seq;
   }
 
   /** @throws ServiceError `quota_exceeded`, `StorageFullError`, with nothing stored. */
@@ -59,6 +74,7 @@ export class TaskTable {
   remove(entry: Entry): void {
     this.#count(entry.owner, entry, undefined);
     this.#entries.delete(entry.id);
+    this.#ids.delete(entry.seq);
   }
 
   #count(name: string | null, before: Counted, after: Counted, maxStoredBytes = Infinity): void {
@@ -87,7 +103,11 @@ export class TaskTable {
   /** Returns at most `limit` tasks, newest first. */
   page({ limit, state, owner, before = Infinity }: ListQuery): ListedTask[] {
     const wanted = [...this.#entries.values()].filter(
-      (entry) => entry.seq < before && (state ?? entry.state) === entry.state && (owner ?? entry.owner) === entry.owner,
+      (entry) =>
+        entry.listed === 1 &&
+        entry.seq < before &&
+        (state ?? entry.state) === entry.state &&
+        (owner ?? entry.owner) === entry.owner,
     );
     return wanted.slice(-limit).toReversed();
   }
@@ -125,6 +145,11 @@ export class TaskTable {
     this.#ownerOf(owner).claimed = this.#lastClaim;
   }
 
+  /** Returns how many more tasks of the owner may be queued. */
+  queueRoom(owner: string | null): number {
+    return queueRoom(this.#limitsOf(owner ?? ""), this.#ownerOf(owner));
+  }
+
   /** Returns how many bytes the limits of the owner leave; undefined: any number. */
   bytesLeft({ owner }: Entry): number | undefined {
     return bytesLeft(this.#limitsOf(owner ?? ""), this.#ownerOf(owner));
@@ -132,6 +157,7 @@ export class TaskTable {
 
   clear(): void {
     this.#entries.clear();
+    this.#ids.clear();
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Task } from "../../model/task.ts";
-import { type Idempotency, idempotencyTtlMs } from "../store.ts";
+import { type Idempotency, idempotencyTtlMs } from "../idempotency.ts";
 import type { Database } from "./database.ts";
 import { toStoreError } from "./database-errors.ts";
 import { createAdmission, readExisting, resolveExisting } from "./existing-rows.ts";

@@ -1,22 +1,22 @@
-import { claimDocument, type DamageReport } from "../documents.ts";
+import { claimDocument } from "../task-writes.ts";
 import { bytesLeft } from "../quotas.ts";
 import type { Claim } from "../store.ts";
 import type { Database, Sql, Transaction } from "./database.ts";
 import { isLockNotAvailable } from "./database-errors.ts";
 import type { FetchedJob, JobQueue } from "./job-queue.ts";
+import { followAll, lockFollowers, type MemberDeps, writeChanges } from "./members/member-rows.ts";
 import { jobName, jobsSchema } from "./migrations.ts";
 import { lockRowNoWait, waitForRowLock, writeRow } from "./task-rows.ts";
 
-export interface ClaimOptions {
+export interface ClaimOptions extends MemberDeps {
   database: Database;
   jobs: JobQueue;
-  now: () => Date;
-  damage: DamageReport;
 }
 
-/** A claim and the number of its event. */
+/** A claim, the number of its newest event and the number of its events. */
 export interface Claimed extends Claim {
   number: number;
+  count: number;
 }
 
 /** Claims the task of the owner whose turn it is; returns undefined if there is none that may run now. */
@@ -51,10 +51,11 @@ const overQuota = new Error("the owner runs as many tasks as its key allows");
 
 /** Claims the job's task; removes the job if its task is damaged, gone or has another job. */
 async function claimAndCommit(
-  { jobs, now, damage }: ClaimOptions,
+  options: ClaimOptions,
   sql: Transaction,
   { job, taskId, lease, leaseMs }: FetchedJob,
 ): Promise<Claimed | "unusable"> {
+  const { jobs, now, damage } = options;
   const row = await lockRowNoWait(sql, taskId);
   const isCurrent = row?.job === job;
   const changed = isCurrent && damage.unlessDamaged(row, () => claimDocument(row, now()));
@@ -64,13 +65,18 @@ async function claimAndCommit(
   }
   const { task, stored, event } = changed;
   const limits = row.limits ?? {};
-  const run = row.limits === null ? sql.queryAndCommit : sql.query;
+  const followers = await lockFollowers(sql, [{ ...row, before: row.state, after: stored.state }]);
+  const run = row.limits === null && followers.length === 0 ? sql.queryAndCommit : sql.query;
   const update = { ...stored, lease, job };
   const { number, use } = await writeRow(run, row, update, event, { isClaim: true });
   const { max_running: most = Infinity } = limits;
   if (row.state === "queued" && use.running > most) throw overQuota;
   const { stalledCount } = stored;
-  return { task, lease, stalledCount, leaseMs, bytesLeft: bytesLeft(limits, use), number };
+  const claim = { task, lease, stalledCount, leaseMs, bytesLeft: bytesLeft(limits, use) };
+  const followed = followAll(followers, options);
+  if (followed.length === 0) return { ...claim, number, count: 1 };
+  const newest = await writeChanges(sql.query, sql, followed, options);
+  return { ...claim, number: newest, count: 1 + followed.length };
 }
 
 /** The owner whose turn it is has tasks that may run now. */

@@ -70,13 +70,25 @@ export function resolveExisting(
   { id, owner, idempotency }: TaskInsert,
   maxQueued: number,
 ): string | undefined {
-  const earlier = idempotency && earlierDocument(uses.get(idempotency.key), idempotency);
+  const earlier = earlierAnswer({ uses }, { idempotency });
   if (earlier !== undefined) return earlier;
   if (ids.has(id)) throw duplicateTaskError(id);
   assertQueueNotFull(queued, maxQueued);
   const quota = quotas.get(owner ?? "");
   if (quota !== undefined) assertMayQueue(quota.limits, quota.use);
   return undefined;
+}
+
+/**
+ * Returns what was kept under the task's key.
+ *
+ * @throws ServiceError `idempotency_mismatch`
+ */
+export function earlierAnswer(
+  { uses }: Pick<ExistingRows, "uses">,
+  { idempotency }: Pick<TaskInsert, "idempotency">,
+): string | undefined {
+  return idempotency && earlierDocument(uses.get(idempotency.key), idempotency);
 }
 
 /** Returns a function that says whether one more task of an owner may be queued, and then counts it. */

@@ -30,7 +30,7 @@ export interface JobQueue {
   fetch(sql: Sql, seq: number): Promise<FetchedJob | undefined>;
   /** Sends a heartbeat; false if the lease is lost. */
   touch(sql: Sql, lease: string): Promise<boolean>;
-  remove(sql: Sql, job: string): Promise<void>;
+  remove(sql: Sql, jobs: string | string[]): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -101,8 +101,8 @@ export async function openJobQueue({ connection, heartbeatS, clock, onWarning }:
       const result: { affected?: number } = await boss.touch(queue, attempt, { db: executor(sql) });
       return result.affected === 1;
     },
-    async remove(sql, job) {
-      await boss.deleteJob(queue, job, { db: executor(sql) });
+    async remove(sql, removed) {
+      await boss.deleteJob(queue, removed, { db: executor(sql) });
     },
     close: () => boss.stop({ graceful: false }),
   };

@@ -79,9 +79,7 @@ const migrations: readonly string[] = [
   // Requests of a key in its present minute. A crash of the server may empty the table.
   `
   CREATE UNLOGGED TABLE unreel.request_counts (
-    name text COLLATE "C" PRIMARY KEY,
-    count integer NOT NULL,
-    ends_at timestamptz NOT NULL
+    name text COLLATE "C" PRIMARY KEY, count integer NOT NULL, ends_at timestamptz NOT NULL
   ) WITH (fillfactor = 50);
   `,
   // A line has the messages about one task for one endpoint, to be sent one after the other; never none.
@@ -109,12 +107,9 @@ const migrations: readonly string[] = [
   // Numbers of tasks. counted_events: equals events unless the tasks must be counted again, because a process of an
   // earlier release has written one, which does not count it.
   `
-  ALTER TABLE unreel.counters
-    ADD COLUMN running bigint NOT NULL DEFAULT 0,
-    ADD COLUMN succeeded bigint NOT NULL DEFAULT 0,
-    ADD COLUMN failed bigint NOT NULL DEFAULT 0,
-    ADD COLUMN canceled bigint NOT NULL DEFAULT 0,
-    ADD COLUMN counted_events bigint NOT NULL DEFAULT -1;
+  ALTER TABLE unreel.counters ADD COLUMN running bigint NOT NULL DEFAULT 0,
+    ADD COLUMN succeeded bigint NOT NULL DEFAULT 0, ADD COLUMN failed bigint NOT NULL DEFAULT 0,
+    ADD COLUMN canceled bigint NOT NULL DEFAULT 0, ADD COLUMN counted_events bigint NOT NULL DEFAULT -1;
   `,
   // finished_at: when a task with a file has finished, as in its document. Files of before there were keys were not
   // counted in bytes. A damaged document is no JSON, or has other types.
@@ -140,6 +135,21 @@ const migrations: readonly string[] = [
   `,
   // An insert leaves out what all new tasks have alike.
   "ALTER TABLE unreel.tasks ALTER COLUMN deaths SET DEFAULT 0",
+  // listed: 0: a collection has made the task. idle: 1: a collection that waits for its members. memberships: at how many
+  // places of collections the task is. video, page_video: 48 bits by which tasks for a video are found; null: unknown.
+  // Every page of a list is merged from those of its states. members: the collection and the task by their seq.
+  `
+  ALTER TABLE unreel.tasks ADD COLUMN listed integer NOT NULL DEFAULT 1, ADD COLUMN idle integer NOT NULL DEFAULT 0,
+    ADD COLUMN memberships integer NOT NULL DEFAULT 0, ADD COLUMN video bigint, ADD COLUMN page_video bigint;
+  CREATE INDEX tasks_by_video ON unreel.tasks (video) WHERE video IS NOT NULL;
+  CREATE INDEX tasks_by_page_video ON unreel.tasks (page_video) WHERE page_video IS NOT NULL;
+  DROP INDEX unreel.tasks_by_state, unreel.tasks_by_owner, unreel.tasks_by_owner_and_state;
+  CREATE INDEX tasks_by_state ON unreel.tasks (state, listed, seq DESC);
+  CREATE INDEX tasks_by_owner_and_state ON unreel.tasks (owner, state, listed, seq DESC) WHERE owner IS NOT NULL;
+  CREATE TABLE unreel.members (
+    collection bigint NOT NULL, place integer NOT NULL, task bigint NOT NULL, PRIMARY KEY (collection, place));
+  CREATE INDEX members_by_task ON unreel.members (task, collection);
+  `,
 ];
 
 /** Processes of an earlier release may have finished files meanwhile, and the record of one may be damaged. */
@@ -153,7 +163,7 @@ const countOwnersAgain = `
   SELECT owner, coalesce(sum(queued), 0), coalesce(sum(running), 0) FROM (
     SELECT owner, 0 AS queued, 0 AS running FROM unreel.owners
     UNION ALL
-    SELECT coalesce(owner, ''), (state = 'queued')::int, (state = 'running')::int
+    SELECT coalesce(owner, ''), (state = 'queued')::int, (state = 'running' AND idle = 0)::int
     FROM unreel.tasks WHERE state IN ('queued', 'running')
   ) AS found GROUP BY owner
   ON CONFLICT (owner) DO UPDATE SET queued = excluded.queued, running = excluded.running`;

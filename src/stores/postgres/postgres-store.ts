@@ -3,10 +3,10 @@ import type { BaseLogger } from "pino";
 import type { ConstructorOptions } from "pg-boss";
 import { createKeyedMutex } from "../../async/keyed-mutex.ts";
 import type { TaskChange } from "../../feed/task-changes.ts";
-import { deletedEvent } from "../../feed/task-events.ts";
 import type { Task } from "../../model/task.ts";
 import { createClock } from "../clock.ts";
-import { copyTask, createDamageReport, type DamageReport, parseTask, toPage, updateDocument } from "../documents.ts";
+import { copyTask, createDamageReport, type DamageReport, parseTask, readAnswer, toPage } from "../documents.ts";
+import { updateDocument } from "../task-writes.ts";
 import { assertQuota } from "../quotas.ts";
 import { assertStoredBytes, defaultMaxQueued, delayOf, storeClosedError } from "../rules.ts";
 import type { StoreOptions, TaskReads, TaskStore, TaskWrites, UpdateOptions } from "../store.ts";
@@ -17,6 +17,10 @@ import { toStoreError } from "./database-errors.ts";
 import { isPruningDue, prune } from "./feed.ts";
 import type { JobQueue } from "./job-queue.ts";
 import { createKeyRows } from "./key-rows.ts";
+import { cancelAndCommit, endInTransaction, isCollection, mustLockMembers, removeAndCommit } from "./members/end.ts";
+import { growAndCommit, retryAndCommit } from "./members/grow.ts";
+import { followAll, lockFollowers, type MemberRow, readOwnMembers, writeChanges } from "./members/member-rows.ts";
+import { reuseAndCommit } from "./members/reuse.ts";
 import { createOutboxRows, type OutboxRows } from "./outbox-rows.ts";
 import { openPostgresResources } from "./resources.ts";
 import { probe } from "./task-inserts.ts";
@@ -75,7 +79,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const outbox = createOutboxRows({ database, nowMs, run: read, webhook });
   const insert = createBatchInserter({ database, jobs, maxQueued, now: steadyNow, onCommit });
   const damage = createDamageReport(logger);
-  const deps = { database, jobs, now, damage, outbox, insert, read, write, onCommit };
+  const deps = { database, jobs, now, steadyNow, maxQueued, damage, outbox, insert, read, write, onCommit };
   return {
     events: feed.events,
     keys: createKeyRows(database, steadyNow, read),
@@ -96,6 +100,9 @@ interface PostgresStoreDeps {
   database: Database;
   jobs: JobQueue;
   now: () => Date;
+  /** As `now`, and never set. */
+  steadyNow: () => Date;
+  maxQueued: number;
   damage: DamageReport;
   outbox: OutboxRows;
   insert: InsertTask;
@@ -119,6 +126,8 @@ function createTaskReads({ database, damage, read }: PostgresStoreDeps): TaskRea
         return toPage(found, limit, damage.parse);
       }),
 
+    ownMembers: (id) => read(() => readOwnMembers(database, id)),
+
     storedFiles: (query) =>
       read(async () => ({
         bytes: await readStoredBytes(database),
@@ -131,44 +140,58 @@ function createTaskReads({ database, damage, read }: PostgresStoreDeps): TaskRea
 
 function createTaskWrites(deps: PostgresStoreDeps): TaskWrites {
   const { database, jobs, damage, insert, write, onCommit } = deps;
+
+  /** Runs a transaction on a task, and reports its events. */
+  async function commit<T extends { number: number; count: number }>(
+    id: string,
+    work: (sql: Transaction, members: MemberRow[] | undefined) => Promise<T>,
+  ): Promise<Omit<T, "number" | "count">> {
+    return write(id, async () => {
+      const { number, count, ...result } = await endInTransaction(database, id, work);
+      onCommit(number, count);
+      return result;
+    });
+  }
+
   return {
     async create(task, idempotency) {
       const accepted = copyTask(task);
       const { id } = accepted;
       const key = idempotency && { ...idempotency };
-      return parseTask({ id, document: await write(id, () => insert(accepted, key)) });
+      return readAnswer(id, await write(id, () => insert(accepted, key))).task;
     },
+
+    async reuse(task, idempotency) {
+      const accepted = copyTask(task);
+      const key = idempotency && { ...idempotency };
+      return commit(accepted.id, (sql) => reuseAndCommit(deps, sql, accepted, key));
+    },
+
+    async grow(id, given) {
+      const growing = structuredClone(given);
+      return commit(id, (sql) => growAndCommit(deps, sql, id, growing));
+    },
+
+    retryMembers: (id, lease) => commit(id, (sql) => retryAndCommit(deps, sql, id, lease)),
 
     async update(id, change, options = {}) {
       const changes = structuredClone(change);
       const given = structuredClone(options);
-      return write(id, async () => {
-        const { task, number } = await database.transaction((sql) => updateAndCommit(deps, sql, id, changes, given));
-        onCommit(number, 1);
-        return task;
-      });
+      return (await commit(id, (sql, members) => updateAndCommit(deps, sql, members, id, changes, given))).task;
     },
 
-    delete: (id) =>
-      write(id, async () => {
-        const { row, number } = await database.transaction(async (sql) => {
-          const found = await lockRow(sql, id);
-          if (found.job !== null) await jobs.remove(sql, found.job);
-          const event = deletedEvent(id, found.owner);
-          const written = await writeRow(sql.queryAndCommit, found, undefined, event);
-          return { row: found, number: written.number };
-        });
-        onCommit(number, 1);
-        return damage.parse(row);
-      }),
+    async delete(id) {
+      const { row } = await commit(id, (sql, members) => removeAndCommit(deps, sql, id, members));
+      return damage.parse(row);
+    },
 
     async claim({ exceptHosts = [] }) {
       const hosts = [...exceptHosts];
       return write("claims", async () => {
         const claimed = await claimNextAndCommit(deps, hosts);
         if (claimed === undefined) return undefined;
-        const { number, ...claim } = claimed;
-        onCommit(number, 1);
+        const { number, count, ...claim } = claimed;
+        onCommit(number, count);
         return claim;
       });
     },
@@ -178,26 +201,35 @@ function createTaskWrites(deps: PostgresStoreDeps): TaskWrites {
 }
 
 async function updateAndCommit(
-  { jobs, now, outbox }: PostgresStoreDeps,
+  deps: PostgresStoreDeps,
   sql: Transaction,
+  members: MemberRow[] | undefined,
   id: string,
   change: TaskChange,
   given: UpdateOptions,
 ) {
+  const { jobs, now, outbox } = deps;
   const row = await lockRow(sql, id);
-  const { task, stored, event, message } = updateDocument(row, change, given, now());
-  if (message !== undefined) await outbox.add(sql, message);
+  const isCanceled = change.state === "canceled" && isCollection(row);
+  if (isCanceled && members === undefined) throw mustLockMembers;
+  const written = updateDocument(row, change, given, now());
+  const { task, stored, event, message } = written;
   const delayMs = given.runAfter && delayOf(given.runAfter, now());
+  const followers = await lockFollowers(sql, [{ ...row, before: row.state, after: stored.state }]);
   const held = change.state === undefined ? row : await replaceJob(jobs, sql, row, task, delayMs);
-  const update = { ...held, ...stored };
+  if (isCanceled) return cancelAndCommit(deps, sql, { row, written, held }, members ?? []);
+  if (message !== undefined) await outbox.add(sql, message);
+  const update = { ...row, ...held, ...stored };
   const { maxStoredBytes } = given;
   const isLimited = row.limits !== null || maxStoredBytes !== undefined;
-  const run = isLimited ? sql.query : sql.queryAndCommit;
+  const run = isLimited || followers.length > 0 ? sql.query : sql.queryAndCommit;
   const { number, use } = await writeRow(run, row, update, event);
   if (row.limits !== null) assertQuota(row.limits, use, row, update);
   // In a statement of its own, which sees what was committed before the counters were locked.
   if (maxStoredBytes !== undefined) assertStoredBytes(await readStoredBytes(sql), maxStoredBytes);
-  return { task, number };
+  const followed = followAll(followers, deps);
+  if (followed.length === 0) return { task, number, count: 1 };
+  return { task, number: await writeChanges(sql.query, sql, followed, deps), count: 1 + followed.length };
 }
 
 /** Ends the lease of a task that has changed its state, and removes its job; a queued task gets a new one. */

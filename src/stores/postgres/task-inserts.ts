@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { newTask } from "../../feed/task-changes.ts";
 import { hostOf, type Task } from "../../model/task.ts";
-import { fileColumns } from "../documents.ts";
+import { newColumns } from "../task-writes.ts";
 import { freeRecordBytes } from "../quotas.ts";
 import { ofOwner } from "../rules.ts";
-import type { Idempotency } from "../store.ts";
+import type { Idempotency } from "../idempotency.ts";
 import type { Database, Sql } from "./database.ts";
 import type { JobQueue } from "./job-queue.ts";
 import { insertedColumns, type NewRow } from "./task-rows.ts";
@@ -22,7 +22,8 @@ export function toInsert(task: Task, idempotency: Idempotency | undefined): Task
     owner,
     host: hostOf(url),
     document: JSON.stringify(task),
-    ...fileColumns(task),
+    ...newColumns(task),
+    memberships: 0,
     job: state === "queued" ? randomUUID() : null,
     idempotency: ofOwner(task, idempotency),
   };

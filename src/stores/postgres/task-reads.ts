@@ -1,7 +1,8 @@
 import { type State, states } from "../../model/task.ts";
 import { type DamageReport, type ListedTask, maxPageBytes, type PageRow } from "../documents.ts";
 import { emptyCounts } from "../rules.ts";
-import type { ListQuery, StoredFile, StoredFilesQuery, TaskCounts } from "../store.ts";
+import type { ListQuery, TaskCounts } from "../store.ts";
+import type { StoredFile, StoredFilesQuery } from "../stored-files.ts";
 import { asText, type Sql } from "./database.ts";
 
 export async function readDocument(sql: Sql, id: string): Promise<string | undefined> {
@@ -16,23 +17,38 @@ export async function holds(sql: Sql, id: string, lease: string): Promise<boolea
   return (await sql.query(find, { id: asText(id), lease: asText(lease) })).length > 0;
 }
 
-/** Returns at most `limit` rows, newest first; those after the end of the page without their documents. */
-export async function readPage(
-  sql: Sql,
-  { limit, state, owner, before = Number.MAX_SAFE_INTEGER }: ListQuery,
-): Promise<PageRow[]> {
-  const ofState = state === undefined ? "" : "AND state = :state";
+/**
+ * Returns at most `limit` rows, newest first, or members by index, which stands for `seq`; those after the end of the page
+ * without their documents.
+ */
+export async function readPage(sql: Sql, query: ListQuery): Promise<PageRow[]> {
+  const { limit, state, owner, parent, before } = query;
+  if (parent !== undefined) {
+    return sql.query(boundPage(membersOf(state), "ASC"), { limit, state, parent: asText(parent), before: before ?? 0 });
+  }
+  const values = { limit, state, owner: owner && asText(owner), before: before ?? Number.MAX_SAFE_INTEGER };
+  return sql.query(boundPage(listed(query), "DESC"), values);
+}
+
+const boundPage = (found: string, order: "ASC" | "DESC") => `
+  SELECT seq, id, CASE WHEN bytes - octet_length(document) <= ${maxPageBytes} THEN document END AS document
+  FROM (
+    SELECT seq, id, document, sum(octet_length(document)) OVER (ORDER BY seq ${order}) AS bytes
+    FROM (${found} ORDER BY seq ${order} LIMIT :limit) AS found
+  ) AS summed ORDER BY seq ${order}`;
+
+/** Each state is read in the order of an index; the server merges them as it reads. */
+function listed({ state, owner }: ListQuery): string {
   const ofOwner = owner === undefined ? "" : "AND owner = :owner";
-  return sql.query(
-    `SELECT seq, id, CASE WHEN bytes - octet_length(document) <= ${maxPageBytes} THEN document END AS document
-     FROM (
-       SELECT seq, id, document, sum(octet_length(document)) OVER (ORDER BY seq DESC) AS bytes FROM (
-         SELECT seq, id, document FROM unreel.tasks WHERE seq < :before ${ofState} ${ofOwner}
-         ORDER BY seq DESC LIMIT :limit
-       ) AS found
-     ) AS summed ORDER BY seq DESC`,
-    { limit, state, owner: owner && asText(owner), before },
-  );
+  const part = (value: string) => `SELECT seq, id, document FROM unreel.tasks
+    WHERE state = ${value} AND listed = 1 AND seq < :before ${ofOwner}`;
+  return state === undefined ? states.map((each) => part(`'${each}'`)).join(" UNION ALL ") : part(":state");
+}
+
+function membersOf(state: State | undefined): string {
+  return `SELECT place::bigint AS seq, tasks.id, document FROM unreel.members JOIN unreel.tasks ON seq = task
+    WHERE collection = (SELECT seq FROM unreel.tasks WHERE id = :parent) AND place > :before
+    ${state === undefined ? "" : "AND state = :state"}`;
 }
 
 /** Returns how many bytes the files of all tasks have together. */
@@ -56,13 +72,15 @@ export async function readOldestFiles(sql: Sql, { limit, after }: StoredFilesQue
 /** Damaged records at the head of the queue that are skipped; if there are more, the oldest task's time is not found. */
 const maxDamaged = 10;
 
+const oldestQueued = (isListed: 0 | 1) => `
+  (SELECT seq, id, document FROM unreel.tasks WHERE state = 'queued' AND listed = ${isListed}
+  ORDER BY seq LIMIT ${maxDamaged + 1})`;
+
 /** Reads the counts and the oldest queued tasks. */
 export async function countTasks(sql: Sql, damage: DamageReport): Promise<TaskCounts> {
   const [byState, oldest] = await Promise.all([
     readCounts(sql),
-    sql.query<ListedTask>(
-      `SELECT seq, id, document FROM unreel.tasks WHERE state = 'queued' ORDER BY seq LIMIT ${maxDamaged + 1}`,
-    ),
+    sql.query<ListedTask>(`${oldestQueued(0)} UNION ALL ${oldestQueued(1)} ORDER BY seq LIMIT ${maxDamaged + 1}`),
   ]);
   const first = oldest.map(damage.parse).find((task) => task !== undefined);
   return { byState, oldestQueuedAt: first?.created_at ?? null };

@@ -1,5 +1,5 @@
 import type { KeyLimits } from "../../model/access-key.ts";
-import type { State } from "../../model/task.ts";
+import { type State, states } from "../../model/task.ts";
 import type { TaskEvent } from "../../feed/task-events.ts";
 import type { StoredTask } from "../documents.ts";
 import { noUse, type OwnerUse, useChange } from "../quotas.ts";
@@ -7,13 +7,16 @@ import { taskNotFoundError } from "../rules.ts";
 import { asText, type Query, type Sql } from "./database.ts";
 
 /** What an update writes of a task. */
-export interface RowUpdate extends Omit<StoredTask, "id" | "owner"> {
+export interface RowUpdate extends Omit<StoredTask, "id" | "owner" | "listed" | "memberships" | "video"> {
   /** Id of the task's job; a task that is queued or claimed has one. */
   job: string | null;
 }
 
 /** What an insert writes of a task: not what all new ones have alike. */
-export interface NewRow extends Omit<RowUpdate, "lease" | "stalledCount">, Pick<StoredTask, "id" | "owner"> {
+export interface NewRow
+  extends
+    Omit<RowUpdate, "lease" | "stalledCount" | "idle" | "pageVideo">,
+    Pick<StoredTask, "id" | "owner" | "listed" | "memberships" | "video"> {
   host: string;
 }
 
@@ -38,6 +41,8 @@ const updatedColumns = {
   ...writtenColumns,
   lease: ["text", ({ lease }) => lease],
   deaths: ["integer", ({ stalledCount }) => stalledCount],
+  idle: ["integer", ({ idle }) => idle],
+  page_video: ["bigint", ({ pageVideo }) => pageVideo],
 } satisfies Record<string, Column<RowUpdate>>;
 
 /** The columns that an insert writes, besides `seq`. */
@@ -45,6 +50,9 @@ export const insertedColumns = {
   id: ["text", ({ id }) => id],
   host: ["text", ({ host }) => host],
   owner: ["text", ({ owner }) => owner],
+  listed: ["integer", ({ listed }) => listed],
+  memberships: ["integer", ({ memberships }) => memberships],
+  video: ["bigint", ({ video }) => video],
   ...writtenColumns,
 } satisfies Record<string, Column<NewRow>>;
 
@@ -67,15 +75,15 @@ export async function lockRow(sql: Sql, id: string): Promise<TaskRow> {
  * @throws DatabaseError, see `isLockNotAvailable`, if another transaction has locked it.
  */
 export async function lockRowNoWait(sql: Sql, id: string, wait = "NOWAIT"): Promise<TaskRow | undefined> {
-  const [row] = await sql.query<TaskRow>(
-    `SELECT seq, id, state, owner, host, document, lease, deaths AS "stalledCount", job, bytes,
-       finished_at AS "finishedAt",
-       (SELECT document::json -> 'limits' FROM unreel.keys WHERE name = owner) AS limits
-     FROM unreel.tasks WHERE id = :id FOR UPDATE ${wait}`,
-    { id: asText(id) },
-  );
+  const read = `SELECT ${taskColumns} FROM unreel.tasks WHERE id = :id FOR UPDATE ${wait}`;
+  const [row] = await sql.query<TaskRow>(read, { id: asText(id) });
   return row;
 }
+
+/** What a `TaskRow` has. */
+export const taskColumns = `seq, id, state, owner, host, document, lease, deaths AS "stalledCount", job, bytes,
+  finished_at AS "finishedAt", listed, idle, memberships, video, page_video AS "pageVideo",
+  (SELECT keys.document::json -> 'limits' FROM unreel.keys WHERE name = tasks.owner) AS limits`;
 
 /** Resolves when no transaction has locked the row. */
 export async function waitForRowLock(sql: Sql, id: string): Promise<void> {
@@ -132,6 +140,73 @@ export async function writeRow(
   const { number, queued, running, bytes, records } = written;
   return { number, use: { queued: queued ?? 0, running: running ?? 0, bytes: bytes ?? 0, records: records ?? 0 } };
 }
+
+/** What is written of several tasks of one owner; each is updated or removed. */
+export interface RowsWrite {
+  owner: string | null;
+  updates: readonly { row: Pick<TaskRow, "seq" | "state">; after: RowUpdate }[];
+  removals: readonly Pick<TaskRow, "seq" | "state">[];
+  events: readonly TaskEvent[];
+  /** How the use of the owner changes. */
+  use: OwnerUse;
+}
+
+/** Writes locked rows as `writeRow` does, with their events. Returns the number of the newest event. */
+export async function writeRows(run: Query, { owner, updates, removals, events, use }: RowsWrite): Promise<number> {
+  const more = Object.fromEntries(states.map((state) => [state, 0])) as Record<State, number>;
+  for (const { row, after } of updates) {
+    more[row.state] -= 1;
+    more[after.state] += 1;
+  }
+  for (const { state } of removals) more[state] -= 1;
+  const lists = Object.entries(updatedColumns).map(([name, [, of]]) => [name, updates.map(({ after }) => of(after))]);
+  const [written] = await run<{ number: number }>(rowsStatement, {
+    ...Object.fromEntries(lists),
+    seqs: updates.map(({ row }) => row.seq),
+    removed: removals.map(({ seq }) => seq),
+    count: events.length,
+    types: events.map(({ type }) => type),
+    taskIds: events.map(({ taskId }) => taskId),
+    jsons: events.map(({ json }) => json),
+    eventOwner: owner,
+    owner: owner ?? "",
+    ...more,
+    useQueued: use.queued,
+    useRunning: use.running,
+    useBytes: use.bytes,
+    useRecords: use.records,
+  });
+  if (written === undefined) throw new Error("unreel.counters must have one row, and has none");
+  return written.number;
+}
+
+const updatedNames = Object.keys(updatedColumns);
+const updatedArrays = Object.entries(updatedColumns).map(([name, [type]]) => `:${name}::${type}[]`);
+
+const rowsStatement = `
+  WITH updated AS (
+    UPDATE unreel.tasks SET ${updatedNames.map((name) => `${name} = given.${name}`).join(", ")}
+    FROM unnest(:seqs::bigint[], ${updatedArrays.join(", ")}) AS given (known, ${updatedNames.join(", ")})
+    WHERE seq = known
+  ), removed AS (
+    DELETE FROM unreel.tasks WHERE seq = ANY(:removed::bigint[])
+  ), counted AS (
+    UPDATE unreel.counters SET events = events + :count, counted_events = counted_events + :count,
+      queued = queued + :queued, running = running + :running, succeeded = succeeded + :succeeded,
+      failed = failed + :failed, canceled = canceled + :canceled
+    RETURNING events AS number
+  ), published AS (
+    INSERT INTO unreel.task_events (number, type, task_id, json, owner)
+    SELECT number - :count + ordinal, type, task_id, json, :eventOwner FROM counted,
+      unnest(:types::text[], :taskIds::text[], :jsons::text[]) WITH ORDINALITY AS event (type, task_id, json, ordinal)
+  ), owned AS (
+    INSERT INTO unreel.owners AS known (owner, queued, running, bytes, records)
+    SELECT :owner, :useQueued, :useRunning, :useBytes, :useRecords FROM counted
+    ON CONFLICT (owner) DO UPDATE
+    SET queued = known.queued + excluded.queued, running = known.running + excluded.running,
+      bytes = known.bytes + excluded.bytes, records = known.records + excluded.records
+  )
+  SELECT number, pg_notify('unreel_events', number::text) FROM counted`;
 
 const withEvent = (write: string) => `
   WITH written AS (${write}),

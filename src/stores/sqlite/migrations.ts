@@ -171,6 +171,33 @@ export const migrations: readonly string[] = [
     WHERE octet_length(document) > 16000 GROUP BY ifnull(owner, '')
     ON CONFLICT (owner) DO UPDATE SET records = excluded.records;
   `,
+  // listed: 0: a collection has made the task. idle: 1: a collection that waits for its members. memberships: at how many
+  // places of collections the task is. video, page_video: 48 bits by which tasks for a video are found; null: unknown.
+  // Every page of a list is merged from those of its states.
+  `
+  ALTER TABLE tasks ADD COLUMN listed INTEGER NOT NULL DEFAULT 1;
+  ALTER TABLE tasks ADD COLUMN idle INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE tasks ADD COLUMN memberships INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE tasks ADD COLUMN video INTEGER;
+  ALTER TABLE tasks ADD COLUMN page_video INTEGER;
+  CREATE INDEX tasks_by_video ON tasks (video) WHERE video IS NOT NULL;
+  CREATE INDEX tasks_by_page_video ON tasks (page_video) WHERE page_video IS NOT NULL;
+
+  DROP INDEX tasks_by_state;
+  CREATE INDEX tasks_by_state ON tasks (state, listed, seq);
+  DROP INDEX tasks_by_owner_and_state;
+  CREATE INDEX tasks_by_owner_and_state ON tasks (owner, state, listed, seq) WHERE owner IS NOT NULL;
+  DROP INDEX tasks_by_owner_not_queued;
+
+  -- The collection and the task by their seq.
+  CREATE TABLE members (
+    collection INTEGER NOT NULL,
+    place INTEGER NOT NULL,
+    task INTEGER NOT NULL,
+    PRIMARY KEY (collection, place)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX members_by_task ON members (task, collection);
+  `,
 ];
 
 /**

@@ -1,6 +1,6 @@
 import type { KeyLimits } from "../../model/access-key.ts";
 import { parseKey } from "../key-store.ts";
-import { addUse, assertQuota, bytesLeft, type Counted, noUse, type OwnerUse, useChange } from "../quotas.ts";
+import { addUse, assertQuota, bytesLeft, type Counted, noUse, type OwnerUse, queueRoom, useChange } from "../quotas.ts";
 import type { Statements } from "./statements.ts";
 
 /** The key as JSON; null: the owner has none, and so no limits. */
@@ -77,6 +77,13 @@ export class OwnerTable {
     if (owner === null) return undefined;
     const { limits, use } = this.#quotas.get(owner) ?? this.#readQuota(owner);
     return bytesLeft(limits, use);
+  }
+
+  /** Returns how many more tasks of the owner may be queued. */
+  queueRoom(owner: string | null): number {
+    if (owner === null) return Infinity;
+    const { limits, use } = this.#quotas.get(owner) ?? this.#readQuota(owner);
+    return queueRoom(limits, use);
   }
 
   /** Puts the owner after the others that run as many tasks. */

@@ -1,21 +1,13 @@
 import { randomUUID } from "node:crypto";
 import type { BaseLogger } from "pino";
 import type { TaskChange } from "../../feed/task-changes.ts";
-import { changeEvent, createTaskEvents, deletedEvent } from "../../feed/task-events.ts";
-import { hostOf, type State, type Task } from "../../model/task.ts";
+import { createTaskEvents } from "../../feed/task-events.ts";
+import { type State, type Task } from "../../model/task.ts";
 import { type Clock, createClock } from "../clock.ts";
-import {
-  claimDocument,
-  copyTask,
-  createDamageReport,
-  type DamageReport,
-  fileColumns,
-  type ListedTask,
-  parseTask,
-  toPage,
-  updateDocument,
-} from "../documents.ts";
-import { assertQueueNotFull, assertStoredBytes, defaultMaxQueued, delayOf, ofOwner } from "../rules.ts";
+import { createDamageReport, type DamageReport, type ListedTask, parseTask, toPage } from "../documents.ts";
+import { claimDocument, updateDocument } from "../task-writes.ts";
+import { createLocalMembers, type LocalMembers, type LocalTables } from "../local-members.ts";
+import { assertStoredBytes, defaultMaxQueued, delayOf } from "../rules.ts";
 import {
   type Claim,
   maxDelayMs,
@@ -26,19 +18,20 @@ import {
   type UpdateOptions,
 } from "../store.ts";
 import { endImpossibleDelays, openDatabase, suspectRows } from "./database.ts";
+import { createJob } from "./create-job.ts";
 import { createKeyTable } from "./key-table.ts";
+import { createMemberTables } from "./member-tables.ts";
 import { createOutboxTable, type OutboxTable } from "./outbox-table.ts";
 import { OwnerTable } from "./owner-table.ts";
 import { type ClaimState, prepareStatements, type Statements } from "./statements.ts";
 import {
   findTask,
   iterateQueued,
-  keepKey,
   readDocument,
   readOldestFiles,
   readPage,
-  recallKey,
   requireTask,
+  type TaskRow,
   TaskTable,
 } from "./task-table.ts";
 import { type Changed, createTransactions, type Transactions } from "./transactions.ts";
@@ -82,7 +75,9 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
     complete: () => tasks.complete(),
   });
   const outbox = createOutboxTable(sql, transactions, steadyMs, webhook);
-  const deps = { sql, tasks, owners, outbox, transactions, damage, maxQueued, ...clock };
+  const tables = createMemberTables({ sql, tasks, owners, outbox, maxQueued });
+  const members = createLocalMembers(tables, { damage, now: clock.now });
+  const deps = { sql, tasks, owners, outbox, tables, members, transactions, damage, maxQueued, ...clock };
   return {
     events,
     keys: createKeyTable(sql, transactions, steadyMs, () => owners.forgetQuotas()),
@@ -100,6 +95,8 @@ interface SqliteStoreDeps extends Clock {
   tasks: TaskTable;
   owners: OwnerTable;
   outbox: OutboxTable;
+  tables: LocalTables<TaskRow>;
+  members: LocalMembers<TaskRow>;
   transactions: Transactions;
   damage: DamageReport;
   maxQueued: number;
@@ -117,6 +114,12 @@ function createTaskReads({ sql, tasks, owners, transactions, damage }: SqliteSto
     list: ({ limit, ...query }) =>
       read(() => toPage(readPage(sql, { ...query, limit: limit + 1 }), limit, damage.parse)),
 
+    ownMembers: (id) =>
+      read(() => {
+        const { seq } = requireTask(sql, id);
+        return (sql.ownMembersWithFiles.all(seq) as { id: string }[]).map((row) => row.id);
+      }),
+
     storedFiles: (query) => read(() => ({ bytes: owners.storedBytes(), oldest: readOldestFiles(sql, query) })),
 
     count: () =>
@@ -132,26 +135,22 @@ function createTaskReads({ sql, tasks, owners, transactions, damage }: SqliteSto
 }
 
 function createTaskWrites(deps: SqliteStoreDeps): TaskWrites {
-  const { sql, tasks, transactions, damage, maxQueued, steadyMs } = deps;
+  const { sql, tasks, members, transactions, damage, steadyMs } = deps;
   const { write, change } = transactions;
   return {
-    create(given, idempotency) {
-      const task = copyTask(given);
-      const { id, state, url, owner = null } = task;
-      const document = JSON.stringify(task);
-      const claimable = state === "queued" ? 1 : 0;
-      const file = fileColumns(task);
-      const key = ofOwner(task, idempotency);
-      return change(() => {
-        const nowMs = steadyMs();
-        const earlier = key && recallKey(sql, key, nowMs);
-        if (earlier !== undefined) return { result: parseTask({ id, document: earlier }) };
-        assertQueueNotFull(tasks.counts.queued, maxQueued);
-        tasks.insert({ id, state, owner, host: hostOf(url), claimable, document, ...file });
-        if (key !== undefined) keepKey(sql, key, document, nowMs);
-        return { result: task, event: changeEvent(task, document) };
-      });
+    async create(given, idempotency) {
+      const { task } = await change(createJob(deps, given, idempotency, false));
+      return task;
     },
+
+    reuse: (given, idempotency) => change(createJob(deps, given, idempotency, true)),
+
+    async grow(id, given) {
+      const growing = structuredClone(given);
+      return change(() => members.grow(id, growing));
+    },
+
+    retryMembers: (id, lease) => change(() => members.retry(id, lease)),
 
     async update(id, taskChange, options = {}) {
       const changes = structuredClone(taskChange);
@@ -162,8 +161,7 @@ function createTaskWrites(deps: SqliteStoreDeps): TaskWrites {
     delete: (id) =>
       change(() => {
         const row = requireTask(sql, id);
-        tasks.remove(row);
-        return { result: damage.parse(row), event: deletedEvent(id, row.owner) };
+        return { result: damage.parse(row), events: members.remove(row) };
       }),
 
     async claim({ leaseMs, exceptHosts = [] }) {
@@ -182,7 +180,7 @@ function createTaskWrites(deps: SqliteStoreDeps): TaskWrites {
 }
 
 function updateTask(
-  { sql, tasks, owners, outbox, now, steadyMs }: SqliteStoreDeps,
+  { sql, tasks, owners, outbox, members, now, steadyMs }: SqliteStoreDeps,
   id: string,
   change: TaskChange,
   { maxStoredBytes, ...given }: UpdateOptions,
@@ -195,7 +193,12 @@ function updateTask(
   const claim = change.state === undefined ? undefined : claimStateAfter(change.state, dueAtMs);
   tasks.save(row, { ...row, ...claim, ...stored });
   if (maxStoredBytes !== undefined) assertStoredBytes(owners.storedBytes(), maxStoredBytes);
-  return { result: task, event };
+  const followed = members.follow(row, { before: row.state, after: stored.state });
+  const isCanceled = task.kind === "collection" && change.state === "canceled";
+  if (!isCanceled) return { result: task, events: [event, ...followed] };
+  const canceled = members.cancel(row);
+  const { document } = requireTask(sql, id);
+  return { result: parseTask({ id, document }), events: [event, ...canceled] };
 }
 
 /** @param dueAtMs When a queued task becomes claimable, by the steady clock; default: at once. */
@@ -206,7 +209,7 @@ function claimStateAfter(state: State, dueAtMs: number | undefined): ClaimState 
 
 /** Takes rows that are damaged out of the queue. */
 function claimTask(
-  { tasks, owners, damage, now, steadyMs }: SqliteStoreDeps,
+  { tasks, owners, damage, members, now, steadyMs }: SqliteStoreDeps,
   leaseMs: number,
   exceptHosts: readonly string[],
 ): Changed<Claim | undefined> {
@@ -224,6 +227,7 @@ function claimTask(
     tasks.save(row, { ...stored, claimable: 0, dueAtMs: nowMs + leaseMs, lease });
     owners.markClaim(row.owner);
     const { stalledCount } = stored;
-    return { result: { task, lease, stalledCount, bytesLeft: owners.bytesLeft(row.owner) }, event };
+    const events = [event, ...members.follow(row, { before: row.state, after: stored.state })];
+    return { result: { task, lease, stalledCount, bytesLeft: owners.bytesLeft(row.owner) }, events };
   }
 }

@@ -1,4 +1,5 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
+import { states } from "../../model/task.ts";
 import type { StoredTask } from "../documents.ts";
 import { migrations } from "./migrations.ts";
 
@@ -11,9 +12,9 @@ export interface ClaimState {
 }
 
 /** What an update writes of a task. */
-export interface SavedTask extends Omit<StoredTask, "id" | "owner">, ClaimState {}
+export interface SavedTask extends Omit<StoredTask, "id" | "owner" | "listed" | "memberships" | "video">, ClaimState {}
 
-/** The columns that an insert and an update write; a new task has none of the others. */
+/** The columns that an insert and an update write. */
 const columns = ["state", "claimable", "document", "bytes", "finished_at"];
 
 /** Returns the values of the columns; not by name, which would take node:sqlite as long as all else. */
@@ -22,39 +23,79 @@ export function columnValues({ state, claimable, document, bytes, finishedAt }: 
 }
 
 /** What an insert writes, besides what never changes. */
-export type NewTask = Omit<SavedTask, "dueAtMs" | "lease" | "stalledCount">;
+export type NewTask = Omit<SavedTask, "dueAtMs" | "lease" | "stalledCount" | "idle" | "pageVideo">;
 
 /** The columns of a `TaskRow`. */
-const taskRow =
-  "seq, id, state, owner, host, claimable, due_at AS dueAtMs, lease, deaths AS stalledCount, bytes, finished_at AS finishedAt, document";
+const taskRow = `seq, id, state, owner, host, claimable, due_at AS dueAtMs, lease, deaths AS stalledCount, bytes,
+  finished_at AS finishedAt, listed, idle, memberships, video, page_video AS pageVideo, document`;
+
+/** A page of tasks of all states; each part is read in the order of an index, and SQLite merges them as it reads. */
+const pageOfStates = (condition: string) =>
+  states
+    .map(
+      (state) =>
+        `SELECT seq, id, document FROM tasks WHERE ${condition} AND state = '${state}' AND listed = 1 AND seq < ?1`,
+    )
+    .join(" UNION ALL ");
+
+/** The members of a collection. */
+const memberRows = "FROM members CROSS JOIN tasks ON tasks.seq = task WHERE collection = ?1";
+
+/** Another collection than ?1 has the task. */
+const isElsewhere = (condition: string) => `EXISTS (
+  SELECT 1 FROM members AS other ${condition} WHERE other.task = tasks.seq AND other.collection <> ?1)`;
+
+/** A task that is queued, running, or has its file. */
+const reusable = (column: string) => `SELECT ${taskRow} FROM tasks
+  WHERE ${column} = ?1 AND (state IN ('queued', 'running') OR bytes > 0)`;
 
 /** Every statement that runs on an open store. Each one finds its rows through an index, if it does not want all. */
 export const statements = {
   lastSeq: "SELECT max(seq, ifnull((SELECT max(seq) FROM tasks), 0)) AS seq FROM last_seq",
   keepLastSeq: "UPDATE last_seq SET seq = ?",
-  insertTask: `INSERT INTO tasks (seq, id, owner, host, ${columns.join(", ")})
-    VALUES (?, ?, ?, ?, ${columns.map(() => "?").join(", ")})
+  insertTask: `INSERT INTO tasks (seq, id, owner, host, listed, video, ${columns.join(", ")})
+    VALUES (?, ?, ?, ?, ?, ?, ${columns.map(() => "?").join(", ")})
     ON CONFLICT (id) DO NOTHING`,
   taskById: `SELECT ${taskRow} FROM tasks WHERE id = ?`,
+  taskBySeq: `SELECT ${taskRow} FROM tasks WHERE seq = ?`,
   documentById: "SELECT document FROM tasks WHERE id = ?",
   saveTask: `UPDATE tasks SET ${columns.map((name) => `${name} = ?`).join(", ")},
-    due_at = ?, lease = ?, deaths = ? WHERE seq = ?`,
+    due_at = ?, lease = ?, deaths = ?, idle = ?, page_video = ? WHERE seq = ?`,
   extendLease: "UPDATE tasks SET claimable = 0, due_at = ? WHERE seq = ?",
   deleteTask: "DELETE FROM tasks WHERE seq = ?",
 
   countState: "SELECT count(*) AS tasks FROM tasks WHERE state = ?",
-  queuedTasks: "SELECT seq, id, document FROM tasks WHERE state = 'queued' ORDER BY seq",
+  queuedTasks: `SELECT seq, id, document FROM tasks WHERE state = 'queued' AND listed = 0
+    UNION ALL SELECT seq, id, document FROM tasks WHERE state = 'queued' AND listed = 1 ORDER BY seq`,
 
-  page: "SELECT seq, id, document FROM tasks WHERE seq < ? ORDER BY seq DESC LIMIT ?",
-  pageOfState: `SELECT seq, id, document FROM tasks WHERE state = ? AND seq < ?
-    ORDER BY seq DESC LIMIT ?`,
-  // Each part has an index of its own; SQLite merges them as it reads.
-  pageOfOwner: `SELECT seq, id, document FROM tasks WHERE owner = ?1 AND state = 'queued' AND seq < ?2
-    UNION ALL
-    SELECT seq, id, document FROM tasks WHERE owner = ?1 AND state <> 'queued' AND seq < ?2
-    ORDER BY seq DESC LIMIT ?3`,
-  pageOfOwnerAndState: `SELECT seq, id, document FROM tasks WHERE owner = ? AND state = ? AND seq < ?
-    ORDER BY seq DESC LIMIT ?`,
+  page: `${pageOfStates("true")} ORDER BY seq DESC LIMIT ?2`,
+  pageOfState: `SELECT seq, id, document FROM tasks WHERE state = ?3 AND listed = 1 AND seq < ?1
+    ORDER BY seq DESC LIMIT ?2`,
+  pageOfOwner: `${pageOfStates("owner = ?3")} ORDER BY seq DESC LIMIT ?2`,
+  pageOfOwnerAndState: `SELECT seq, id, document FROM tasks
+    WHERE owner = ?3 AND state = ?4 AND listed = 1 AND seq < ?1 ORDER BY seq DESC LIMIT ?2`,
+  pageOfParent: `SELECT place, id, document ${memberRows} AND place > ?2
+    AND (?4 IS NULL OR state = ?4) ORDER BY place LIMIT ?3`,
+
+  reusableByVideo: `${reusable("video")} ORDER BY seq DESC LIMIT 16`,
+  reusableByPage: `${reusable("page_video")} ORDER BY seq DESC LIMIT 16`,
+  addPlace: "INSERT INTO members (collection, place, task) VALUES (?, ?, ?)",
+  countPlace: "UPDATE tasks SET memberships = memberships + 1 WHERE seq = ?",
+  placesOfTask: "SELECT collection, count(*) AS places FROM members WHERE task = ? GROUP BY collection",
+  removePlacesOfTask: "DELETE FROM members WHERE task = ?",
+  countOutPlaces: `UPDATE tasks SET memberships = memberships -
+      (SELECT count(*) FROM members WHERE task = tasks.seq AND collection = ?1)
+    WHERE seq IN (SELECT task FROM members WHERE collection = ?1)`,
+  removePlacesIn: "DELETE FROM members WHERE collection = ?",
+  cancelableMembers: `SELECT tasks.seq ${memberRows} AND listed = 0 AND state IN ('queued', 'running')
+    AND (memberships = 1 OR NOT ${isElsewhere(`CROSS JOIN tasks AS collection
+      ON collection.seq = other.collection AND collection.state IN ('queued', 'running')`)}) ORDER BY place`,
+  ownMembers: `SELECT tasks.seq ${memberRows} AND listed = 0
+    AND (memberships = 1 OR NOT ${isElsewhere("")}) ORDER BY place`,
+  ownMembersWithFiles: `SELECT tasks.id ${memberRows} AND listed = 0 AND bytes > 0
+    AND (memberships = 1 OR NOT ${isElsewhere("")}) ORDER BY place`,
+  endedMembers: `SELECT place AS "index", task ${memberRows} AND place > ?2 AND state IN ('failed', 'canceled')
+    ORDER BY place LIMIT ?3`,
 
   promoteDue: `UPDATE tasks SET claimable = 1 WHERE claimable = 0 AND due_at <= ?
     RETURNING owner, host, state, seq`,
@@ -129,7 +170,8 @@ export function prepareStatements(db: DatabaseSync): Statements {
   const prepared = Object.entries(statements).map(([name, sql]) => [name, db.prepare(sql)]);
   const all: Statements = Object.fromEntries(prepared);
   // The objects that node:sqlite makes take a third of the time of a page.
-  for (const page of [all.page, all.pageOfState, all.pageOfOwner, all.pageOfOwnerAndState]) {
+  const { page: first, pageOfState, pageOfOwner, pageOfOwnerAndState, pageOfParent } = all;
+  for (const page of [first, pageOfState, pageOfOwner, pageOfOwnerAndState, pageOfParent]) {
     page.setReturnArrays(true);
   }
   return all;

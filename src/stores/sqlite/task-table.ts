@@ -2,14 +2,9 @@ import { states } from "../../model/task.ts";
 import { duplicateTaskError, earlierDocument, emptyCounts, taskNotFoundError } from "../rules.ts";
 import type { ListedTask, StoredTask } from "../documents.ts";
 import type { Counted } from "../quotas.ts";
-import {
-  type Idempotency,
-  idempotencyTtlMs,
-  type ListQuery,
-  type StoredFile,
-  type StoredFilesQuery,
-  type TaskCounts,
-} from "../store.ts";
+import { type ListQuery, type TaskCounts } from "../store.ts";
+import { type Idempotency, idempotencyTtlMs } from "../idempotency.ts";
+import { type StoredFile, type StoredFilesQuery } from "../stored-files.ts";
 import type { OwnerTable } from "./owner-table.ts";
 import { columnValues, type NewTask, type SavedTask, type Statements } from "./statements.ts";
 
@@ -17,6 +12,9 @@ export interface TaskRow extends StoredTask, SavedTask {
   seq: number;
   host: string;
 }
+
+/** What an insert writes. */
+export type InsertedTask = NewTask & Pick<TaskRow, "id" | "owner" | "host" | "listed" | "video">;
 
 /** What a row of `queue_heads` is for. */
 type HeadOf = Pick<TaskRow, "owner" | "host" | "state">;
@@ -63,24 +61,25 @@ export class TaskTable {
     this.#owners.complete();
   }
 
-  /** @throws ServiceError `conflict` if the id is taken; `quota_exceeded`. */
-  insert(row: NewTask & Pick<TaskRow, "id" | "owner" | "host">): void {
+  /** Returns its `seq`. @throws ServiceError `conflict` if the id is taken; `quota_exceeded`. */
+  insert(row: InsertedTask): number {
     const seq = this.#lastSeq + 1;
-    const { id, owner, host, state } = row;
-    const { changes } = this.#sql.insertTask.run(seq, id, owner, host, ...columnValues(row));
+    const { id, owner, host, state, listed, video } = row;
+    const { changes } = this.#sql.insertTask.run(seq, id, owner, host, listed, video, ...columnValues(row));
     if (changes === 0) throw duplicateTaskError(id);
     this.#lastSeq = seq;
     this.#count(owner, undefined, row);
     const head = `${host} ${owner ?? ""}`;
-    if (row.claimable === 0 || this.#knownHeads.has(head)) return;
+    if (row.claimable === 0 || this.#knownHeads.has(head)) return seq;
     this.#sql.offerHead.run(owner ?? "", host, state, seq);
     this.#knownHeads.add(head);
+    return seq;
   }
 
   /** @throws ServiceError `quota_exceeded` */
   save(row: TaskRow, saved: SavedTask): void {
-    const { claimable, state, dueAtMs, lease, stalledCount } = saved;
-    this.#sql.saveTask.run(...columnValues(saved), dueAtMs, lease, stalledCount, row.seq);
+    const { claimable, state, dueAtMs, lease, stalledCount, idle, pageVideo } = saved;
+    this.#sql.saveTask.run(...columnValues(saved), dueAtMs, lease, stalledCount, idle, pageVideo, row.seq);
     this.#count(row.owner, row, saved);
     if (claimable === row.claimable && state === row.state) return;
     if (row.claimable === 1) this.#refreshHead(row);
@@ -146,19 +145,24 @@ export function readDocument(sql: Statements, id: string): string | undefined {
   return row?.document;
 }
 
-/** Yields at most `limit` tasks, newest first; to be read before the next statement. */
-export function* readPage(
-  sql: Statements,
-  { limit, state, owner, before = Number.MAX_SAFE_INTEGER }: ListQuery,
-): Generator<ListedTask> {
+/** Yields at most `limit` tasks, newest first, or members by index, which stands for `seq`; to be read before the next statement. */
+export function* readPage(sql: Statements, query: ListQuery): Generator<ListedTask> {
+  // A row at a time: together the documents may be long.
+  const rows = iteratePage(sql, query) as Iterable<[number, string, string]>;
+  for (const [seq, id, document] of rows) yield { seq, id, document };
+}
+
+function iteratePage(sql: Statements, { limit, state, owner, parent, before }: ListQuery): Iterable<unknown> {
+  if (parent !== undefined) {
+    const { seq } = findTask(sql, parent) ?? { seq: 0 };
+    return sql.pageOfParent.iterate(seq, before ?? 0, limit, state ?? null);
+  }
   const statement =
     owner === undefined
       ? sql[state === undefined ? "page" : "pageOfState"]
       : sql[state === undefined ? "pageOfOwner" : "pageOfOwnerAndState"];
   const values = [owner, state].filter((value) => value !== undefined);
-  // A row at a time: together the documents may be long.
-  const rows = statement.iterate(...values, before, limit) as Iterable<unknown> as Iterable<[number, string, string]>;
-  for (const [seq, id, document] of rows) yield { seq, id, document };
+  return statement.iterate(before ?? Number.MAX_SAFE_INTEGER, limit, ...values);
 }
 
 /** Returns files of tasks, those first that finished first. */

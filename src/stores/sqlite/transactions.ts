@@ -14,7 +14,7 @@ export interface Transactions {
   read<T>(job: () => T): Promise<T>;
   /** Runs a job in a transaction, of its own or with others, as `GroupCommit.run`. */
   write<T>(job: () => T): Promise<T>;
-  /** Does the same and publishes the change, in the order of the commits. */
+  /** Does the same and publishes the changes, in the order of the commits. */
   change<T>(job: () => Changed<T>): Promise<T>;
   /** Rejects unless a task can be stored now; calls at the same time share one probe. */
   ping(): Promise<void>;
@@ -22,10 +22,10 @@ export interface Transactions {
   close(): Promise<void>;
 }
 
-/** What a job returns, and the change that it made. */
+/** What a job returns, and the changes that it made. */
 export interface Changed<T> {
   result: T;
-  event?: TaskEvent;
+  events?: readonly TaskEvent[];
 }
 
 export interface TransactionsOptions extends GroupCommitHooks {
@@ -82,8 +82,8 @@ export function createTransactions(options: TransactionsOptions): Transactions {
     write,
     async change(job) {
       assertOpen();
-      const { result, event } = await commits.run(job);
-      if (event !== undefined) events.publish(event);
+      const { result, events: changes = [] } = await commits.run(job);
+      for (const event of changes) events.publish(event);
       return result;
     },
     ping: () =>

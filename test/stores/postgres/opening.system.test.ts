@@ -139,6 +139,15 @@ test("a database opened again has its tasks", async () => {
   expect(await store.get(task.id)).toEqual(task);
 });
 
+/** Undoes the step that has made the tables of collections; columns take their indexes with them. */
+const dropCollections = `
+  DROP TABLE unreel.members;
+  ALTER TABLE unreel.tasks DROP COLUMN listed, DROP COLUMN idle, DROP COLUMN memberships, DROP COLUMN video,
+    DROP COLUMN page_video;
+  CREATE INDEX tasks_by_state ON unreel.tasks (state, seq DESC);
+  CREATE INDEX tasks_by_owner ON unreel.tasks (owner, seq DESC) WHERE owner IS NOT NULL;
+  CREATE INDEX tasks_by_owner_and_state ON unreel.tasks (owner, state, seq DESC) WHERE owner IS NOT NULL;`;
+
 test("tables of version 1 are migrated; their tasks belong to nobody", async () => {
   const url = await openDatabase();
   const before = await openPostgresStore({ url });
@@ -146,7 +155,8 @@ test("tables of version 1 are migrated; their tasks belong to nobody", async () 
   await before.close();
   await query(
     url,
-    `ALTER TABLE unreel.tasks DROP COLUMN owner;
+    `${dropCollections}
+     ALTER TABLE unreel.tasks DROP COLUMN owner;
      ALTER TABLE unreel.task_events DROP COLUMN owner;
      DROP TABLE unreel.keys, unreel.owners, unreel.request_counts, unreel.outbox_lines,
        unreel.outbox_messages;
@@ -190,7 +200,8 @@ test("tables from before files were counted are migrated; damaged records are le
   const earlier = { ...old, finished_at: "2020-01-01T00:00:00.000Z" };
   await query(
     url,
-    `UPDATE unreel.tasks SET document = '${JSON.stringify(earlier)}' WHERE id = '${old.id}';
+    `${dropCollections}
+     UPDATE unreel.tasks SET document = '${JSON.stringify(earlier)}' WHERE id = '${old.id}';
      UPDATE unreel.tasks SET document = '{' WHERE id = '${damaged.id}';
      ALTER TABLE unreel.tasks DROP COLUMN finished_at;
      UPDATE unreel.tasks SET bytes = 0;

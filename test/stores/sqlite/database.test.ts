@@ -198,6 +198,11 @@ describe("migrations", () => {
         owner: "anna",
         bytes: 4,
         finished_at: "2030",
+        listed: 1,
+        idle: 0,
+        memberships: 0,
+        video: null,
+        page_video: null,
       },
     ]);
     expect(db.prepare(statements.lastSeq).get()).toEqual({ seq: 2 });

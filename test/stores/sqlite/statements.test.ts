@@ -23,15 +23,21 @@ test.each(others)("%s finds its rows through an index", (_name, sql) => {
   expect(details.filter((detail) => detail.includes("TEMP B-TREE"))).toEqual([]);
 });
 
+const ofOwner = "SEARCH tasks USING INDEX tasks_by_owner_and_state (owner=? AND state=? AND listed=? AND seq<?)";
+
 test.each([
-  [statements.page, "SEARCH tasks USING INTEGER PRIMARY KEY (rowid<?)"],
-  [statements.pageOfState, "SEARCH tasks USING INDEX tasks_by_state (state=? AND seq<?)"],
-  [statements.pageOfOwner, "SEARCH tasks USING INDEX tasks_by_owner_and_state (owner=? AND state=? AND seq<?)"],
-  [statements.pageOfOwner, "SEARCH tasks USING INDEX tasks_by_owner_not_queued (owner=? AND seq<?)"],
-  [statements.pageOfOwnerAndState, "SEARCH tasks USING INDEX tasks_by_owner_and_state (owner=? AND state=? AND seq<?)"],
+  [statements.page, "SEARCH tasks USING INDEX tasks_by_state (state=? AND listed=? AND seq<?)"],
+  [statements.pageOfState, "SEARCH tasks USING INDEX tasks_by_state (state=? AND listed=? AND seq<?)"],
+  [statements.pageOfOwner, ofOwner],
+  [statements.pageOfOwnerAndState, ofOwner],
+  [statements.pageOfParent, "SEARCH members USING PRIMARY KEY (collection=? AND place>?)"],
+  [statements.endedMembers, "SEARCH members USING PRIMARY KEY (collection=? AND place>?)"],
+  [statements.placesOfTask, "SEARCH members USING COVERING INDEX members_by_task (task=?)"],
+  [statements.reusableByVideo, "SEARCH tasks USING INDEX tasks_by_video (video=?)"],
+  [statements.reusableByPage, "SEARCH tasks USING INDEX tasks_by_page_video (page_video=?)"],
   [statements.promoteDue, "SEARCH tasks USING COVERING INDEX tasks_waiting (due_at<?)"],
   [statements.countState, "SEARCH tasks USING COVERING INDEX tasks_by_state (state=?)"],
-  [statements.queuedTasks, "SEARCH tasks USING INDEX tasks_by_state (state=?)"],
+  [statements.queuedTasks, "SEARCH tasks USING INDEX tasks_by_state (state=? AND listed=?)"],
   [statements.oldestFiles, "SEARCH tasks USING INDEX tasks_with_files (finished_at>?)"],
   [endLeases, "SEARCH tasks USING INDEX tasks_by_state (state=?)"],
   [statements.nextHead, "SEARCH tasks USING INDEX tasks_claimable (<expr>=? AND host=? AND state=?)"],

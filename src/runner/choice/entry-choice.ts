@@ -1,0 +1,74 @@
+import type { Entry, PageInfo } from "../../model/page-info.ts";
+import type { TaskOptions } from "../../model/task.ts";
+
+/** A task that is for entries has found a playlist on its page. */
+export class PlaylistFound extends Error {
+  override readonly name = "PlaylistFound";
+  readonly page: PageInfo;
+
+  constructor(page: PageInfo) {
+    super(`${page.url} is a playlist`);
+    this.page = page;
+  }
+}
+
+/** Which entries of a playlist a task is for. */
+export interface EntryChoice {
+  isWanted(entry: Entry, index: number): boolean;
+  /** Whether no entry after this index is wanted. */
+  isComplete(index: number): boolean;
+  /** Returns what was asked for and is not there, if the playlist ends with this index; undefined: nothing. */
+  missingAfter(index: number, members: number): string | undefined;
+}
+
+/** @param entries As `options.entries` of a task has them; see its schema. */
+export function chooseEntries(entries: TaskOptions["entries"] = "all"): EntryChoice {
+  return typeof entries === "string" ? chooseByIndex(parseRanges(entries)) : chooseByUrl(entries);
+}
+
+interface IndexRange {
+  first: number;
+  last: number;
+}
+
+/** Returns ranges of indexes: of `"1-20,25,40-"` or `"all"`, which may overlap; the end of `"40-"` is Infinity. */
+export function parseRanges(text: string): IndexRange[] {
+  if (text === "all") return [{ first: 1, last: Infinity }];
+  return text.split(",").map((part) => {
+    const [first = "", last] = part.split("-");
+    return { first: Number(first), last: last === undefined ? Number(first) : Number(last || Infinity) };
+  });
+}
+
+function chooseByIndex(ranges: readonly IndexRange[]): EntryChoice {
+  const highest = Math.max(...ranges.map(({ last }) => last));
+  return {
+    isWanted: (_, index) => ranges.some(({ first, last }) => first <= index && index <= last),
+    isComplete: (index) => index >= highest,
+    missingAfter(index) {
+      const missing = ranges.filter(({ first }) => first > index);
+      if (missing.length === 0) return undefined;
+      const names = missing.map(({ first, last }) => (first === last ? `${first}` : `${first}-${last}`));
+      return `the playlist has ${index} entries, and none at ${names.join(",").replaceAll("Infinity", "").slice(0, 100)}`;
+    },
+  };
+}
+
+function chooseByUrl(urls: readonly string[]): EntryChoice {
+  const wanted = new Set(urls.map(normalized));
+  const left = new Set(wanted);
+  return {
+    isWanted(entry) {
+      const url = normalized(entry.url);
+      left.delete(url);
+      return wanted.has(url);
+    },
+    isComplete: () => left.size === 0,
+    missingAfter: (_, members) =>
+      members >= wanted.size ? undefined : `${wanted.size - members} of ${wanted.size} URLs are not in the playlist`,
+  };
+}
+
+function normalized(url: string): string {
+  return URL.parse(url)?.href ?? url;
+}

@@ -1,0 +1,69 @@
+import type { MemberChange } from "../feed/collection-changes.ts";
+import type { TaskChange } from "../feed/task-changes.ts";
+import type { State, Task } from "../model/task.ts";
+import type { Growth } from "../model/collection.ts";
+import type { Growing, NewMember } from "./growth.ts";
+
+/** The rules of collections that all stores share. */
+
+/** Members that are queued again in one step. */
+export const retriedAtOnce = 200;
+
+/** What queues an ended task again, as a client asks for it. */
+export const retryChange = { state: "queued", attempts: 0, error: null, file: null } as const satisfies TaskChange;
+
+/** What a member was before a change, and is after it; undefined: there is no such task. */
+export interface StateChange {
+  before: State | undefined;
+  after: State | undefined;
+}
+
+/** Returns the members that are not there yet: a call may be repeated whose answer was lost. */
+export function newMembers({ growth }: Task, { members }: Growing): NewMember[] {
+  const made = growth?.slice?.made ?? 0;
+  return members.filter(({ index }) => index > made);
+}
+
+/** Returns what is left to be done if only the first `added` members could be added. */
+export function growthAfter({ growth }: Task, { members, growth: whole }: Growing, added: number): Growth | null {
+  if (added === members.length) return whole;
+  const last = members[added - 1]?.index;
+  const { slice } = growth ?? {};
+  return { ...growth, ...(slice && last !== undefined && { slice: { ...slice, made: last } }) };
+}
+
+/**
+ * Returns what is left to be done after a step of queuing members again.
+ *
+ * @param last Index of the last member that was looked at; undefined: there is none left.
+ */
+export function growthAfterRetry({ growth }: Task, last: number | undefined): Growth | null {
+  const { slice } = growth ?? {};
+  const left = { ...(slice && { slice }) };
+  if (last !== undefined) return { ...left, retried: last };
+  return slice === undefined ? null : left;
+}
+
+/** Collects the changes of members by collection. */
+export class ChangesByCollection<Key> {
+  readonly #changes = new Map<Key, Map<string, MemberChange>>();
+
+  /** @param members How often the task is a member of the collection. */
+  add(collection: Key, { before, after }: StateChange, members: number): void {
+    const own = this.#changes.get(collection) ?? new Map<string, MemberChange>();
+    this.#changes.set(collection, own);
+    const name = `${before} ${after}`;
+    own.set(name, { before, after, members: members + (own.get(name)?.members ?? 0) });
+  }
+
+  /** Returns the changes of a collection and removes them. */
+  take(collection: Key): MemberChange[] {
+    const own = [...(this.#changes.get(collection)?.values() ?? [])];
+    this.#changes.delete(collection);
+    return own;
+  }
+
+  keys(): Key[] {
+    return [...this.#changes.keys()];
+  }
+}

@@ -1,0 +1,127 @@
+import { hostOf, type Task } from "../../model/task.ts";
+import { type ListedTask, parseWritten } from "../documents.ts";
+import { newColumns } from "../task-writes.ts";
+import type { LocalTables } from "../local-members.ts";
+import type { NewMessage } from "../outbox.ts";
+import type { ListQuery } from "../store.ts";
+import { isSameVideo } from "../video-keys.ts";
+import type { Entry, TaskTable } from "./task-table.ts";
+
+/** The places of members, and the tasks, as collections and their members change. */
+export interface MemberTables extends LocalTables<Entry> {
+  /** Returns at most `limit` members by index, which stands for `seq`. */
+  page(query: ListQuery): ListedTask[];
+}
+
+export interface MemberTablesDeps {
+  /** Throws if the store is closed. */
+  tasks(): TaskTable;
+  announce(message: NewMessage): void;
+  maxQueued: number;
+}
+
+interface Place {
+  collection: number;
+  index: number;
+  task: number;
+}
+
+export function createMemberTables({ tasks, announce, maxQueued }: MemberTablesDeps): MemberTables {
+  let places: Place[] = [];
+  const find = (seq: number) => tasks().bySeq(seq);
+  const placesIn = (collection: number) =>
+    places.filter((place) => place.collection === collection).toSorted((a, b) => a.index - b.index);
+
+  function countPlaces(task: number, change: number): void {
+    const entry = find(task);
+    if (entry !== undefined) entry.memberships += change;
+  }
+
+  /** Whether the task is in another collection that `counts`. */
+  function isElsewhere(task: number, collection: number, counts: (other: Entry) => boolean): boolean {
+    return places.some((place) => {
+      const other = place.task === task && place.collection !== collection && find(place.collection);
+      return other && counts(other);
+    });
+  }
+
+  function made(collection: number): Entry[] {
+    return placesIn(collection)
+      .flatMap(({ task }) => find(task) ?? [])
+      .filter(({ listed }) => listed === 0);
+  }
+
+  return {
+    find,
+    require: (id) => tasks().require(id),
+    findReusable: (task) => [...tasks().all()].findLast((entry) => isReusable(entry, task)),
+    room: (owner) => Math.min(maxQueued - tasks().counts.queued, tasks().queueRoom(owner)),
+    insert: (task, document) => tasks().insert(newEntry(task, document)),
+    write(row, { stored, message }, claim) {
+      const claimableAtMs = claim === "claimable" ? 0 : Infinity;
+      tasks().put({ ...row, ...stored, ...(claim && { lease: null, claimableAtMs }) });
+      if (message !== undefined) announce(message);
+    },
+    remove: (row) => tasks().remove(row),
+    addPlace(collection, index, task) {
+      places.push({ collection, index, task });
+      countPlaces(task, 1);
+    },
+    placesOf(task) {
+      const own = places.filter((place) => place.task === task).map(({ collection }) => collection);
+      return [...new Set(own)].map((collection) => ({
+        collection,
+        places: own.filter((other) => other === collection).length,
+      }));
+    },
+    removePlacesOf(task) {
+      places = places.filter((place) => place.task !== task);
+    },
+    removePlacesIn(collection) {
+      for (const { task } of placesIn(collection)) countPlaces(task, -1);
+      places = places.filter((place) => place.collection !== collection);
+    },
+    cancelable: (collection) =>
+      made(collection)
+        .filter(isActive)
+        .filter(({ seq }) => !isElsewhere(seq, collection, isActive))
+        .map(({ seq }) => seq),
+    own: (collection) =>
+      made(collection)
+        .filter(({ seq }) => !isElsewhere(seq, collection, () => true))
+        .map(({ seq }) => seq),
+    ended: (collection, after, limit) =>
+      placesIn(collection)
+        .filter(({ index, task }) => index > after && isFailed(find(task)))
+        .slice(0, limit),
+    page({ parent = "", before = 0, state, limit }) {
+      const collection = tasks().find(parent)?.seq ?? 0;
+      const wanted = placesIn(collection).filter(({ index }) => index > before);
+      const members = wanted.flatMap(({ index, task }) => {
+        const entry = find(task);
+        return entry === undefined || (state ?? entry.state) !== entry.state ? [] : { ...entry, seq: index };
+      });
+      return members.slice(0, limit);
+    },
+  };
+}
+
+/** Returns what is stored of a new task. */
+export function newEntry(task: Task, document: string): Omit<Entry, "seq"> {
+  const { id, state, url, owner = null } = task;
+  const claim = { lease: null, claimableAtMs: state === "queued" ? 0 : Infinity, stalledCount: 0 };
+  const member = { idle: 0, memberships: 0, pageVideo: null } as const;
+  return { id, state, owner, host: hostOf(url), document, ...claim, ...member, ...newColumns(task) };
+}
+
+function isActive({ state }: Entry): boolean {
+  return state === "queued" || state === "running";
+}
+
+function isFailed(entry: Entry | undefined): boolean {
+  return entry?.state === "failed" || entry?.state === "canceled";
+}
+
+function isReusable(entry: Entry, task: Task): boolean {
+  return (isActive(entry) || entry.bytes > 0) && isSameVideo(parseWritten(entry), task);
+}

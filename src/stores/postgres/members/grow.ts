@@ -1,0 +1,249 @@
+import { randomUUID } from "node:crypto";
+import type { Task } from "../../../model/task.ts";
+import { parseTask } from "../../documents.ts";
+import { growDocument, type GrowthStep, parseHeld, type TaskWrite, updateDocument } from "../../task-writes.ts";
+import {
+  ChangesByCollection,
+  growthAfter,
+  growthAfterRetry,
+  newMembers,
+  retriedAtOnce,
+  retryChange,
+} from "../../member-rules.ts";
+import type { Grown, Growing } from "../../growth.ts";
+import { isSameVideo, videoKeyOf } from "../../video-keys.ts";
+import { asText, type Sql, type Transaction } from "../database.ts";
+import type { JobQueue } from "../job-queue.ts";
+import { insertTasks, type TaskInsert, toInsert } from "../task-inserts.ts";
+import { lockRow, taskColumns, type TaskRow } from "../task-rows.ts";
+import {
+  followAll,
+  lockFollowers,
+  lockOwnerOf,
+  lockRoom,
+  lockRows,
+  type MemberDeps,
+  type RowChange,
+  writeChanges,
+} from "./member-rows.ts";
+
+export interface GrowDeps extends MemberDeps {
+  jobs: JobQueue;
+  maxQueued: number;
+}
+
+/** A step of a collection's growth, and the numbers of its events. */
+export interface GrownStep extends Grown {
+  number: number;
+  count: number;
+}
+
+/** Adds members as `TaskStore.grow` says. */
+export async function growAndCommit(deps: GrowDeps, sql: Transaction, id: string, given: Growing): Promise<GrownStep> {
+  await lockOwnerOf(sql, id);
+  const known = given.isReusing
+    ? await lockReusable(
+        sql,
+        given.members.map(({ task }) => task),
+      )
+    : [];
+  const row = await lockRow(sql, id);
+  const before = parseHeld(row, given.lease);
+  const growing = { ...given, members: newMembers(before, given) };
+  const plan = planMembers(growing, known, await lockRoom(sql, row, deps.maxQueued));
+  const added = plan.places.length;
+  const seqs = await insertMembers(sql, plan.inserts, deps);
+  await addPlaces(sql, row.seq, plan.places, seqs);
+  const changes = new ChangesByCollection<number>();
+  for (const { after } of plan.places) changes.add(row.seq, { before: undefined, after }, 1);
+  const growth = growthAfter(before, growing, added);
+  const step = { changes: changes.take(row.seq), growth, warnings: growing.warnings };
+  const grown = await endStep(deps, sql, row, before, step);
+  const number = await writeChanges(sql.queryAndCommit, sql, [grown], deps);
+  const { task } = grown.written;
+  return { task, isWhole: added === growing.members.length, number, count: plan.inserts.length + 1 };
+}
+
+/** Queues members again as `TaskStore.retryMembers` says. */
+export async function retryAndCommit(deps: GrowDeps, sql: Transaction, id: string, lease: string): Promise<GrownStep> {
+  const { jobs, now, damage, maxQueued } = deps;
+  await lockOwnerOf(sql, id);
+  const ended = await lockEnded(sql, id);
+  const followers = await lockFollowers(
+    sql,
+    ended.map(({ row }) => ({ ...row, before: row.state, after: "queued" as const })),
+  );
+  const row = await lockRow(sql, id);
+  const before = parseHeld(row, lease);
+  const room = await lockRoom(sql, row, maxQueued);
+  const taken = ended.slice(0, room);
+  const retried = taken.flatMap(({ row: member }): RowChange[] => {
+    const written = damage.unlessDamaged(member, () => updateDocument(member, retryChange, {}, now()));
+    return written === undefined ? [] : [{ row: member, written, held: { job: randomUUID(), lease: null } }];
+  });
+  const requests = retried.map(({ row: member, held: { job } }) => ({ ...member, job: job ?? "" }));
+  await jobs.add(sql, requests);
+  const isKept = new Set(retried.map(({ row: member }) => member.seq));
+  const moves = ended.filter(({ row: member }) => isKept.has(member.seq)).map(({ row: member }) => member);
+  const changes = await changesOf(sql, moves);
+  const last = taken.at(-1)?.index;
+  const growth = growthAfterRetry(before, ended.length === 0 ? undefined : (last ?? before.growth?.retried));
+  const grown = await endStep(deps, sql, row, before, { changes: changes.take(row.seq), growth });
+  const others = followers.filter((other) => other.row.seq !== row.seq);
+  const followed = followAll(
+    others.map((other) => ({ ...other, changes: changes.take(other.row.seq) })),
+    deps,
+  );
+  const all = [...retried, grown, ...followed];
+  const number = await writeChanges(sql.queryAndCommit, sql, all, deps);
+  return { task: grown.written.task, isWhole: taken.length === ended.length, number, count: all.length };
+}
+
+/** Returns what the members that are queued again mean for their collections. */
+async function changesOf(sql: Sql, members: readonly TaskRow[]): Promise<ChangesByCollection<number>> {
+  const changes = new ChangesByCollection<number>();
+  const states = new Map(members.map(({ seq, state }) => [seq, state]));
+  const places = await sql.query<{ collection: number; task: number; places: number }>(
+    `SELECT collection, task, count(*) AS places FROM unreel.members WHERE task = ANY(:seqs::bigint[])
+     GROUP BY collection, task`,
+    { seqs: [...states.keys()] },
+  );
+  for (const { collection, task, places: count } of places) {
+    changes.add(collection, { before: states.get(task), after: "queued" }, count);
+  }
+  return changes;
+}
+
+/** Returns the collection after a step; if nothing is left to be done, its job is removed. */
+async function endStep(
+  { jobs, now }: GrowDeps,
+  sql: Sql,
+  row: TaskRow,
+  before: Task,
+  step: GrowthStep,
+): Promise<RowChange & { written: TaskWrite }> {
+  const written = growDocument(row, before, step, now());
+  if (step.growth !== null) return { row, written, held: row };
+  if (row.job !== null) await jobs.remove(sql, row.job);
+  return { row, written, held: { job: null, lease: null } };
+}
+
+/** Returns the tasks that are reused, locked: the newest ones that these would only repeat. */
+export async function lockReusable(sql: Sql, tasks: readonly Task[]): Promise<TaskRow[]> {
+  const keys = [...new Set(tasks.map(({ url, options, owner }) => videoKeyOf(url, options, owner)))];
+  const found = await sql.query<{ seq: number; id: string; document: string }>(selectReusable, { keys });
+  const parsed = found.flatMap(({ seq, id, document }) => {
+    const task = tryParse({ id, document });
+    return task === undefined ? [] : { seq, task };
+  });
+  const seqs = tasks.flatMap((task) => parsed.find((known) => isSameVideo(known.task, task))?.seq ?? []);
+  const rows = await lockRows(sql, [...new Set(seqs)]);
+  return rows.filter(({ state, bytes }) => state === "queued" || state === "running" || bytes > 0);
+}
+
+function tryParse(row: Pick<TaskRow, "id" | "document">): Task | undefined {
+  try {
+    return parseTask(row);
+  } catch {
+    // A damaged record is not reused.
+    return undefined;
+  }
+}
+
+const reusable = (column: string) => `SELECT seq, id, document FROM unreel.tasks
+  WHERE ${column} = ANY(:keys::bigint[]) AND (state IN ('queued', 'running') OR bytes > 0)`;
+const selectReusable = `${reusable("video")} UNION ${reusable("page_video")} ORDER BY seq DESC`;
+
+/** A place of a collection that is added: of a task that exists, or of one that is inserted. */
+interface Place {
+  index: number;
+  after: Task["state"];
+  seq: number | undefined;
+  insert: TaskInsert | undefined;
+}
+
+/** Chooses what becomes of the members, up to the first one for which there is no room. */
+function planMembers({ members, isReusing }: Growing, known: readonly TaskRow[], room: number) {
+  const existing = known.map((row) => ({ row, task: parseTask(row) }));
+  const fresh: { insert: TaskInsert; task: Task }[] = [];
+  const places: Place[] = [];
+  for (const { index, task } of members) {
+    const found = existing.find((each) => isSameVideo(each.task, task));
+    const made = isReusing && !found ? fresh.find((each) => isSameVideo(each.task, task)) : undefined;
+    if (found === undefined && made === undefined && fresh.length >= room) break;
+    const insert = found ? undefined : (made?.insert ?? toInsert(task, undefined));
+    if (insert !== undefined && made === undefined) fresh.push({ insert, task });
+    if (insert !== undefined) insert.memberships += 1;
+    places.push({ index, after: found?.row.state ?? task.state, seq: found?.row.seq, insert });
+  }
+  return { places, inserts: fresh.map(({ insert }) => insert) };
+}
+
+/** Returns the `seq` of each task that is inserted, by its id. */
+async function insertMembers(
+  sql: Sql,
+  inserts: readonly TaskInsert[],
+  { jobs, now }: GrowDeps,
+): Promise<ReadonlyMap<string, number>> {
+  if (inserts.length === 0) return new Map();
+  const { firstSeq, hasConflict } = await insertTasks(sql, inserts, now(), now());
+  if (hasConflict) throw new Error("a new member has the id of another task, or exceeds a quota that was just read");
+  const rows = inserts.map((insert, index) => ({ ...insert, job: insert.job ?? "", seq: firstSeq + index }));
+  await jobs.add(sql, rows);
+  return new Map(rows.map(({ id, seq }) => [id, seq]));
+}
+
+async function addPlaces(
+  sql: Sql,
+  collection: number,
+  places: readonly Place[],
+  inserted: ReadonlyMap<string, number>,
+): Promise<void> {
+  if (places.length === 0) return;
+  const seqs = places.map(({ seq, insert }) => seq ?? inserted.get(insert?.id ?? ""));
+  const indexes = places.map(({ index }) => index);
+  await sql.query(
+    `INSERT INTO unreel.members (collection, place, task)
+     SELECT :collection, place, task FROM unnest(:indexes::integer[], :seqs::bigint[]) AS given (place, task)`,
+    { collection, indexes, seqs },
+  );
+  const known = places.flatMap(({ seq }) => seq ?? []);
+  if (known.length === 0) return;
+  await sql.query(
+    `UPDATE unreel.tasks SET memberships = memberships + more
+     FROM (SELECT task, count(*) AS more FROM unnest(:known::bigint[]) AS given (task) GROUP BY task) AS given
+     WHERE seq = task`,
+    { known },
+  );
+}
+
+/** Returns failed and canceled members that are to be queued again, locked, by index. */
+async function lockEnded(sql: Sql, id: string): Promise<{ index: number; row: TaskRow }[]> {
+  const [collection] = await sql.query<TaskRow>(`SELECT ${taskColumns} FROM unreel.tasks WHERE id = :id`, {
+    id: asText(id),
+  });
+  if (collection === undefined) return [];
+  const after = tryParse(collection)?.growth?.retried ?? 0;
+  const places = await sql.query<{ index: number; task: number }>(
+    `SELECT place AS index, task FROM unreel.members JOIN unreel.tasks ON seq = task
+     WHERE collection = :collection AND place > :after AND state IN ('failed', 'canceled')
+     ORDER BY place LIMIT ${retriedAtOnce}`,
+    { collection: collection.seq, after },
+  );
+  const rows = new Map(
+    (
+      await lockRows(
+        sql,
+        places.map(({ task }) => task),
+      )
+    ).map((row) => [row.seq, row]),
+  );
+  const seen = new Set<number>();
+  return places.flatMap(({ index, task }) => {
+    const row = rows.get(task);
+    const isEnded = row?.state === "failed" || row?.state === "canceled";
+    if (!isEnded || seen.has(task)) return [];
+    seen.add(task);
+    return { index, row };
+  });
+}

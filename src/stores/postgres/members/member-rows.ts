@@ -1,0 +1,173 @@
+import type { MemberChange } from "../../../feed/collection-changes.ts";
+import type { State } from "../../../model/task.ts";
+import { type DamageReport } from "../../documents.ts";
+import { followMembers, type TaskWrite } from "../../task-writes.ts";
+import { ChangesByCollection } from "../../member-rules.ts";
+import type { NewMessage } from "../../outbox.ts";
+import { addUse, freeRecordBytes, noUse, type OwnerUse, queueRoom, useChange } from "../../quotas.ts";
+import { asText, type Query, type Sql } from "../database.ts";
+import { type RowUpdate, taskColumns, type TaskRow, writeRows } from "../task-rows.ts";
+
+/**
+ * The rows of members and collections. Every transaction locks rows in this order, so that none waits for another in a circle:
+ * the owner, if it adds or removes places of members; members; collections; the counters; within each, by `seq`.
+ */
+
+/** Transactions that add or remove places of members of one owner follow one another. */
+export async function lockOwner(sql: Sql, owner: string | null): Promise<void> {
+  await sql.query(`SELECT pg_advisory_xact_lock(${lockClass}, hashtext(:owner))`, { owner: owner ?? "" });
+}
+
+/** Does so for the owner of a task, if there is such a task. */
+export async function lockOwnerOf(sql: Sql, id: string): Promise<void> {
+  const lock = `SELECT pg_advisory_xact_lock(${lockClass}, hashtext(coalesce(owner, '')))
+    FROM unreel.tasks WHERE id = :id`;
+  await sql.query(lock, { id: asText(id) });
+}
+
+/** Of the advisory locks; the same in all processes. */
+const lockClass = 726_198_345;
+
+/** A locked member of a collection. */
+export interface MemberRow extends Pick<TaskRow, "seq" | "id" | "state" | "idle" | "job" | "bytes"> {
+  /** Bytes of its record. */
+  length: number;
+  /** Whether a collection has made it and it is in no other one. */
+  isOwn: boolean;
+  /** The same, as far as others are queued or running. */
+  isFree: boolean;
+}
+
+/** Returns the members of a collection, locked; none if the task is no collection. */
+export async function lockMembers(sql: Sql, id: string): Promise<MemberRow[]> {
+  return sql.query<MemberRow>(`${memberRows} FOR UPDATE`, { id: asText(id) });
+}
+
+const isElsewhere = (condition: string) => `EXISTS (
+  SELECT FROM unreel.members AS other JOIN unreel.tasks AS owning ON owning.seq = other.collection
+  WHERE other.task = tasks.seq AND owning.id <> :id ${condition})`;
+
+const memberRows = `
+  SELECT seq, id, state, idle, job, bytes, octet_length(document) AS length,
+    listed = 0 AND NOT ${isElsewhere("")} AS "isOwn",
+    listed = 0 AND NOT ${isElsewhere("AND owning.state IN ('queued', 'running')")} AS "isFree"
+  FROM unreel.tasks WHERE seq IN (
+    SELECT task FROM unreel.members WHERE collection = (SELECT known.seq FROM unreel.tasks AS known WHERE known.id = :id)
+  ) ORDER BY seq`;
+
+/** Returns what `TaskStore.ownMembers` does. */
+export async function readOwnMembers(sql: Sql, id: string): Promise<string[]> {
+  const members = await sql.query<MemberRow>(memberRows, { id: asText(id) });
+  return members.filter(({ isOwn, bytes }) => isOwn && bytes > 0).map((member) => member.id);
+}
+
+/** Returns the rows, locked; those that exist. */
+export async function lockRows(sql: Sql, seqs: readonly number[]): Promise<TaskRow[]> {
+  if (seqs.length === 0) return [];
+  const read = `SELECT ${taskColumns} FROM unreel.tasks WHERE seq = ANY(:seqs::bigint[]) ORDER BY seq FOR UPDATE`;
+  return sql.query<TaskRow>(read, { seqs });
+}
+
+/** A member's change of state. */
+export interface MemberMove {
+  seq: number;
+  memberships: number;
+  before: State | undefined;
+  after: State | undefined;
+}
+
+/** A locked collection, and the changes of its members. */
+export interface Follower {
+  row: TaskRow;
+  changes: MemberChange[];
+}
+
+/** Returns the collections of members that change their states, locked. */
+export async function lockFollowers(sql: Sql, moves: readonly MemberMove[]): Promise<Follower[]> {
+  const members = new Map(
+    moves.filter((move) => move.memberships > 0 && move.before !== move.after).map((move) => [move.seq, move]),
+  );
+  if (members.size === 0) return [];
+  const places = await sql.query<{ collection: number; task: number; places: number }>(
+    `SELECT collection, task, count(*) AS places FROM unreel.members WHERE task = ANY(:seqs::bigint[])
+     GROUP BY collection, task`,
+    { seqs: [...members.keys()] },
+  );
+  const changes = new ChangesByCollection<number>();
+  for (const { collection, task, places: count } of places) {
+    const move = members.get(task);
+    if (move !== undefined) changes.add(collection, move, count);
+  }
+  const rows = await lockRows(sql, changes.keys());
+  return rows.map((row) => ({ row, changes: changes.take(row.seq) }));
+}
+
+/** A change of a locked row. */
+export interface RowChange {
+  row: TaskRow;
+  written: TaskWrite;
+  /** Of the row after it. */
+  held: Pick<RowUpdate, "job" | "lease">;
+}
+
+/** What the writes of members need. */
+export interface MemberDeps {
+  outbox: { add(sql: Sql, message: NewMessage): Promise<void> };
+  damage: DamageReport;
+  now: () => Date;
+}
+
+/** Returns what the changes of their members mean for collections; leaves out damaged ones. */
+export function followAll(followers: readonly Follower[], { damage, now }: MemberDeps): RowChange[] {
+  return followers.flatMap(({ row, changes }) => {
+    const written = damage.unlessDamaged(row, () => followMembers(row, changes, now()));
+    return written === undefined ? [] : { row, written, held: row };
+  });
+}
+
+/** Writes changes of rows of one owner, with their messages and events. Returns the number of the newest event. */
+export async function writeChanges(
+  run: Query,
+  sql: Sql,
+  changes: readonly RowChange[],
+  { outbox }: Pick<MemberDeps, "outbox">,
+): Promise<number> {
+  for (const { written } of changes) if (written.message !== undefined) await outbox.add(sql, written.message);
+  const updates = changes.map(({ row, written, held: { job, lease } }) => ({
+    row,
+    after: { ...row, ...written.stored, job, lease },
+  }));
+  return writeRows(run, {
+    owner: changes[0]?.row.owner ?? null,
+    updates,
+    removals: [],
+    events: changes.map(({ written }) => written.event),
+    use: updates.reduce((use, { row, after }) => addUse(use, useChange(row, after)), noUse),
+  });
+}
+
+/** Returns how the use of an owner changes when these tasks are removed. */
+export function removedUse(rows: readonly Omit<MemberRow, "isOwn" | "isFree">[]): OwnerUse {
+  return {
+    queued: -rows.filter(({ state }) => state === "queued").length,
+    running: -rows.filter(({ state, idle }) => state === "running" && idle === 0).length,
+    bytes: -rows.reduce((sum, { bytes }) => sum + bytes, 0),
+    records: -rows.reduce((sum, { length }) => sum + Math.max(0, length - freeRecordBytes), 0),
+  };
+}
+
+/** Returns how many more tasks of the owner may be queued. From then on other writes wait for the commit. */
+export async function lockRoom(sql: Sql, { owner, limits }: TaskRow, maxQueued: number): Promise<number> {
+  const [counters] = await sql.query<{ queued: number }>("SELECT queued FROM unreel.counters FOR UPDATE");
+  const free = Math.max(0, maxQueued - (counters?.queued ?? 0));
+  if (limits === null) return free;
+  return Math.min(free, queueRoom(limits, await readUse(sql, owner)));
+}
+
+async function readUse(sql: Sql, owner: string | null): Promise<OwnerUse> {
+  const [use] = await sql.query<OwnerUse>(
+    "SELECT queued, running, bytes, records FROM unreel.owners WHERE owner = :owner",
+    { owner: owner ?? "" },
+  );
+  return use ?? { queued: 0, running: 0, bytes: 0, records: 0 };
+}

@@ -1,0 +1,44 @@
+import { changeEvent } from "../../feed/task-events.ts";
+import { hostOf, type Task } from "../../model/task.ts";
+import { copyTask, readAnswer, reusedAnswer } from "../documents.ts";
+import type { Reused } from "../growth.ts";
+import type { LocalTables } from "../local-members.ts";
+import { assertQueueNotFull, ofOwner } from "../rules.ts";
+import type { Idempotency } from "../idempotency.ts";
+import { newColumns } from "../task-writes.ts";
+import type { Statements } from "./statements.ts";
+import { keepKey, recallKey, type TaskRow, type TaskTable } from "./task-table.ts";
+import type { Changed } from "./transactions.ts";
+
+interface CreateJobDeps {
+  sql: Statements;
+  tasks: TaskTable;
+  tables: LocalTables<TaskRow>;
+  maxQueued: number;
+  steadyMs: () => number;
+}
+
+/** Returns the job that stores a task, unless an earlier one is the answer. */
+export function createJob(deps: CreateJobDeps, given: Task, idempotency: Idempotency | undefined, isReusing: boolean) {
+  const { sql, tasks, tables, maxQueued, steadyMs } = deps;
+  const task = copyTask(given);
+  const { id, state, url, owner = null } = task;
+  const document = JSON.stringify(task);
+  const claimable = state === "queued" ? 1 : 0;
+  const columns = newColumns(task);
+  const key = ofOwner(task, idempotency);
+  return (): Changed<Reused> => {
+    const nowMs = steadyMs();
+    const earlier = key && recallKey(sql, key, nowMs);
+    if (earlier !== undefined) return { result: readAnswer(id, earlier) };
+    const found = isReusing ? tables.findReusable(task) : undefined;
+    const answer = found === undefined ? document : reusedAnswer(found.document);
+    if (found === undefined) {
+      assertQueueNotFull(tasks.counts.queued, maxQueued);
+      tasks.insert({ id, state, owner, host: hostOf(url), claimable, document, ...columns });
+    }
+    if (key !== undefined) keepKey(sql, key, answer, nowMs);
+    if (found !== undefined) return { result: readAnswer(id, answer) };
+    return { result: { task, isNew: true }, events: [changeEvent(task, document)] };
+  };
+}

@@ -1,0 +1,37 @@
+import { hash } from "node:crypto";
+import type { Task, TaskOptions } from "../model/task.ts";
+
+/**
+ * Returns by what tasks of an owner for the same video with the same options are found: 48 bits of a hash, so that those
+ * that are found must be compared (`isSameVideo`).
+ */
+export function videoKeyOf(url: string, options: TaskOptions, owner: string | undefined): number {
+  const digest = hash("sha256", `${owner ?? ""}\n${canonicalUrl(url)}\n${optionsText(options)}`, "hex");
+  return Number.parseInt(digest.slice(0, 12), 16);
+}
+
+/** Returns the key of the canonical URL of a task's page; null if that is the task's own URL, or unknown. */
+export function pageKeyOf({ url, options, owner, info }: Task): number | null {
+  const pageUrl = info?.webpage_url ?? url;
+  return canonicalUrl(pageUrl) === canonicalUrl(url) ? null : videoKeyOf(pageUrl, options, owner);
+}
+
+/** Whether a task is for the video that `wanted` is for, of the same owner with the same options. */
+export function isSameVideo(task: Task, wanted: Task): boolean {
+  if (task.kind !== undefined || task.owner !== wanted.owner) return false;
+  if (optionsText(task.options) !== optionsText(wanted.options)) return false;
+  const url = canonicalUrl(wanted.url);
+  return [task.url, task.info?.webpage_url ?? task.url].some((known) => canonicalUrl(known) === url);
+}
+
+/** Returns the URL without its fragment, unless that is a route of a page with scripts. */
+function canonicalUrl(url: string): string {
+  const at = url.indexOf("#");
+  return at === -1 || /^#[!/]/.test(url.slice(at)) ? url : url.slice(0, at);
+}
+
+/** What decides what is downloaded of a video. */
+function optionsText(options: TaskOptions): string {
+  const { entries: _, if_exists: __, ...wanted } = options;
+  return JSON.stringify(wanted);
+}

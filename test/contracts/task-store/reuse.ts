@@ -1,0 +1,104 @@
+import { describe, expect, test } from "vitest";
+import { newTask } from "../../../src/feed/task-changes.ts";
+import type { Task, TaskOptions } from "../../../src/model/task.ts";
+import type { Idempotency } from "../../../src/stores/idempotency.ts";
+import { pageInfo } from "../../page-info.ts";
+import { fileOf } from "./files.ts";
+import { collectEvents, type OpenStore, openStoreHarness, type StoreHarness, times } from "./harness.ts";
+
+const page = "https://video.example.com/watch?v=1";
+
+export function describeReuse(open: OpenStore): void {
+  describe("finds what an owner has already:", () => {
+    test.each(["queued", "running", "succeeded"] as const)("a task that is %s is the answer", async (state) => {
+      const harness = await openStoreHarness(open);
+      const task = await harness.add(page);
+      if (state !== "queued") await harness.claim();
+      if (state === "succeeded") await harness.store.update(task.id, { state, file: fileOf(5) });
+      expect(await reuse(harness, page)).toEqual({ task: await harness.store.get(task.id), isNew: false });
+      expect((await harness.store.list({ limit: 9 })).tasks).toHaveLength(1);
+    });
+
+    test("what has failed, was canceled or has lost its file is not", async () => {
+      const harness = await openStoreHarness(open);
+      const { store } = harness;
+      const [failed, canceled, removed] = [await harness.add(page), await harness.add(page), await harness.add(page)];
+      for (const { id } of [failed, removed]) await store.update(id, { state: "running" });
+      await store.update(failed.id, { state: "failed" });
+      await store.update(canceled.id, { state: "canceled" });
+      await store.update(removed.id, { state: "succeeded", file: fileOf(5) });
+      await store.update(removed.id, { file: null });
+      const { task, isNew } = await reuse(harness, page);
+      expect(isNew).toBe(true);
+      expect([failed, canceled, removed].map(({ id }) => id)).not.toContain(task.id);
+    });
+
+    test.each<[string, string, TaskOptions, string | undefined, boolean]>([
+      ["the same page", page, { max_height: 720 }, "anna", true],
+      ["a place in the page", `${page}#t=10`, { max_height: 720 }, "anna", true],
+      ["the same, reused before", page, { max_height: 720, if_exists: "reuse" }, "anna", true],
+      ["the canonical URL of its page", "https://video.example.com/canonical", { max_height: 720 }, "anna", true],
+      ["another route of the page", `${page}#/watch/2`, { max_height: 720 }, "anna", false],
+      ["another page", "https://video.example.com/watch?v=2", { max_height: 720 }, "anna", false],
+      ["other options", page, { max_height: 480 }, "anna", false],
+      ["another owner", page, { max_height: 720 }, "bert", false],
+      ["nobody", page, { max_height: 720 }, undefined, false],
+    ])("%s", async (_, url, options, owner, isFound) => {
+      const harness = await openStoreHarness(open);
+      const { id } = await harness.add(page, { max_height: 720 }, "anna");
+      await harness.claim();
+      const info = pageInfo({ url: page, webpage_url: "https://video.example.com/canonical" });
+      await harness.store.update(id, { info });
+      expect((await reuse(harness, url, { options, owner })).isNew).toBe(!isFound);
+    });
+
+    test("of several it is the newest; a collection is none", async () => {
+      const harness = await openStoreHarness(open);
+      await harness.add(page);
+      const second = await harness.add(page);
+      expect((await reuse(harness, page)).task.id).toBe(second.id);
+      await harness.store.update(second.id, { kind: "collection" });
+      expect((await reuse(harness, page)).task.id).not.toBe(second.id);
+    });
+
+    test("of 20 calls at once exactly one stores", async () => {
+      const harness = await openStoreHarness(open);
+      const events = collectEvents(harness.store);
+      const answers = await Promise.all(times(20, () => reuse(harness, page)));
+      expect(answers.filter(({ isNew }) => isNew)).toHaveLength(1);
+      expect(new Set(answers.map(({ task }) => task.id)).size).toBe(1);
+      const other = await harness.add("https://video.example.com/other");
+      expect((await events.take(2)).map(({ taskId }) => taskId)).toEqual([answers[0]?.task.id, other.id]);
+    });
+
+    test("a used key gets the same answer, whatever has become of the task", async () => {
+      const harness = await openStoreHarness(open);
+      const existing = await harness.add(page);
+      const [one, two] = ["one", "two"].map((key) => ({ key, fingerprint: "f" }));
+      const found = await reuse(harness, page, { idempotency: one });
+      expect(found).toEqual({ task: existing, isNew: false });
+      await harness.store.update(existing.id, { state: "canceled" });
+      expect(await reuse(harness, page, { idempotency: one })).toEqual(found);
+      const made = await reuse(harness, page, { idempotency: two });
+      expect(made.isNew).toBe(true);
+      expect(await reuse(harness, page, { idempotency: two })).toEqual(made);
+      const other = reuse(harness, page, { idempotency: { key: "one", fingerprint: "g" } });
+      await expect(other).rejects.toMatchObject({ code: "idempotency_mismatch" });
+    });
+
+    test("a full queue refuses a new one, and still finds one", async () => {
+      const harness = await openStoreHarness(open, 1);
+      const { id } = await harness.add(page);
+      expect((await reuse(harness, page)).task.id).toBe(id);
+      await expect(reuse(harness, `${page}2`)).rejects.toMatchObject({ code: "unavailable" });
+    });
+  });
+}
+
+function reuse(
+  { store, clock }: StoreHarness,
+  url: string,
+  given: { options?: TaskOptions; owner?: string | undefined; idempotency?: Idempotency | undefined } = {},
+): Promise<{ task: Task; isNew: boolean }> {
+  return store.reuse(newTask(url, given.options ?? {}, clock.now(), given.owner), given.idempotency);
+}

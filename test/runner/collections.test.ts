@@ -1,0 +1,270 @@
+import { describe, expect, test } from "vitest";
+import { newTask } from "../../src/feed/task-changes.ts";
+import { ServiceError } from "../../src/model/errors.ts";
+import type { Task } from "../../src/model/task.ts";
+import { accessKeyOf, newSecret } from "../../src/keys/secrets.ts";
+import { createRunnerHarness, type RunnerHarness, type RunnerHarnessOptions } from "./harness.ts";
+import { createPlaylist, entriesUpTo, entryUrl, playlistUrl } from "./playlists.ts";
+
+function harnessFor(count: number, options: RunnerHarnessOptions = {}, sliceSize = 2) {
+  const playlist = createPlaylist(entriesUpTo(count), { sliceSize });
+  return { ...playlist, ...createRunnerHarness({ resolver: playlist.resolver, ...options }) };
+}
+
+async function membersOf({ store }: Pick<RunnerHarness, "store">, parent: string): Promise<Task[]> {
+  return (await store.list({ limit: 200, parent })).tasks;
+}
+
+describe("a task for the entries of a playlist", () => {
+  test("becomes a collection whose members are all entries, in order, each downloaded", async () => {
+    const harness = harnessFor(5);
+    const { id } = await harness.add(playlistUrl, { entries: "all", max_height: 720 });
+    harness.runner.start();
+    const ended = await harness.until(id, "succeeded");
+    expect(ended).toMatchObject({
+      kind: "collection",
+      counts: { queued: 0, running: 0, succeeded: 5, failed: 0, canceled: 0 },
+      info: { title: "A list", entries_count: 5, formats: [] },
+      file: null,
+      error: null,
+    });
+    expect(ended.info?.entries).toBeUndefined();
+    expect(ended.growth).toBeUndefined();
+    const members = await membersOf(harness, id);
+    expect(members.map(({ url }) => url)).toEqual([1, 2, 3, 4, 5].map(entryUrl));
+    expect(members.map(({ collection }) => collection)).toEqual(
+      [1, 2, 3, 4, 5].map((index) => ({ id, index, title: "A list" })),
+    );
+    for (const { state, options, file } of members) {
+      expect({ state, options }).toEqual({ state: "succeeded", options: { max_height: 720 } });
+      expect(file).not.toBeNull();
+    }
+    expect(harness.cursors).toEqual(["", "2", "4"]);
+  });
+
+  test("on a page with one video is a task like any other", async () => {
+    const harness = harnessFor(5);
+    const { id } = await harness.add(entryUrl(1), { entries: "all" });
+    harness.runner.start();
+    const ended = await harness.until(id, "succeeded");
+    expect(ended.kind).toBeUndefined();
+    expect(ended.file).not.toBeNull();
+  });
+
+  test.each<[string | string[], number[], string[]]>([
+    ["2", [2], [""]],
+    ["1,3-4", [1, 3, 4], ["", "2"]],
+    ["4-", [4, 5, 6], ["", "2", "4"]],
+    ["2-3,3,6", [2, 3, 6], ["", "2", "4"]],
+    [
+      [entryUrl(4), entryUrl(1)],
+      [1, 4],
+      ["", "2"],
+    ],
+  ])("for %j has just these, and reads no further than they are", async (entries, wanted, cursors) => {
+    const harness = harnessFor(6);
+    const { id } = await harness.add(playlistUrl, { entries });
+    harness.runner.start();
+    await harness.until(id, "succeeded");
+    const members = await membersOf(harness, id);
+    expect(members.map(({ collection }) => collection?.index)).toEqual(wanted);
+    expect(harness.cursors).toEqual(cursors);
+  });
+
+  test.each<[string | string[], string]>([
+    ["7-9", 'none of the 6 entries of https://videos.example.com/list that can be fetched is among "7-9"'],
+    [[entryUrl(9)], "none of the 6 entries"],
+  ])("fails for %j if none of them is there", async (entries, message) => {
+    const harness = harnessFor(6);
+    const { id } = await harness.add(playlistUrl, { entries });
+    harness.runner.start();
+    const { error } = await harness.until(id, "failed");
+    expect(error).toMatchObject({ code: "no_media", message: expect.stringContaining(message) });
+  });
+
+  test.each<[string | string[], string]>([
+    ["5-6,8,10-", "the playlist has 6 entries, and none at 8,10-"],
+    [[entryUrl(2), entryUrl(9)], "1 of 2 URLs are not in the playlist"],
+  ])("says which of %j are not there", async (entries, message) => {
+    const harness = harnessFor(6);
+    const { id } = await harness.add(playlistUrl, { entries });
+    harness.runner.start();
+    const { warnings } = await harness.until(id, "succeeded");
+    expect(warnings).toEqual([{ code: "entries_missing", message }]);
+  });
+
+  test("leaves out entries that have no URL of a page, and says which", async () => {
+    const entries = entriesUpTo(3).map((entry, n) => (n === 1 ? { ...entry, url: "javascript:alert(1)" } : entry));
+    const { resolver } = createPlaylist(entries);
+    const harness = createRunnerHarness({ resolver });
+    const { id } = await harness.add(playlistUrl, { entries: "all" });
+    harness.runner.start();
+    const { warnings } = await harness.until(id, "succeeded");
+    expect(warnings).toEqual([{ code: "entries_missing", message: "entries without a URL that can be fetched: 2" }]);
+    expect((await membersOf(harness, id)).map(({ url }) => url)).toEqual([1, 3].map(entryUrl));
+  });
+
+  test.each([
+    [6, undefined],
+    [5, [{ code: "entries_limited", message: "only the first 5 entries are members (MAX_ENTRIES)" }]],
+    [4, [{ code: "entries_limited", message: "only the first 4 entries are members (MAX_ENTRIES)" }]],
+  ])("has at most MAX_ENTRIES members: %d of 6", async (maxEntries, warnings) => {
+    const harness = harnessFor(6, { maxEntries });
+    const { id } = await harness.add(playlistUrl, { entries: "all" });
+    harness.runner.start();
+    const ended = await harness.until(id, "succeeded");
+    expect(await membersOf(harness, id)).toHaveLength(maxEntries);
+    expect(ended.warnings ?? []).toEqual(warnings ?? []);
+  });
+
+  test("without `entries` fails, and says how many there are", async () => {
+    const harness = harnessFor(5);
+    const { id } = await harness.add(playlistUrl);
+    harness.runner.start();
+    const { error } = await harness.until(id, "failed");
+    expect(error).toMatchObject({ code: "playlist", message: expect.stringContaining("is a playlist of 5 entries") });
+  });
+
+  test("posted again fetches only what is new; members of both survive the deletion of one", async () => {
+    const entries = entriesUpTo(3);
+    const { resolver } = createPlaylist(entries);
+    const harness = createRunnerHarness({ resolver });
+    const first = await harness.add(playlistUrl, { entries: "all" });
+    harness.runner.start();
+    await harness.until(first.id, "succeeded");
+    entries.push(...entriesUpTo(6).slice(3));
+    const second = await harness.add(playlistUrl, { entries: "all" });
+    await harness.until(second.id, "succeeded");
+    const [before, after] = [await membersOf(harness, first.id), await membersOf(harness, second.id)];
+    expect(after.slice(0, 3)).toEqual(before);
+    expect(after).toHaveLength(6);
+    await harness.runner.stop();
+    expect(harness.log.filter(({ msg }) => msg === "run succeeded")).toHaveLength(6);
+    await harness.store.delete(first.id);
+    expect(await membersOf(harness, second.id)).toEqual(after);
+    for (const { id } of after) await expect(harness.files.open(id)).resolves.toBeDefined();
+  });
+
+  test("with `if_exists: new` fetches every entry again", async () => {
+    const harness = harnessFor(2);
+    for (const _ of [1, 2]) {
+      const { id } = await harness.add(playlistUrl, { entries: "all", if_exists: "new" });
+      harness.runner.start();
+      await harness.until(id, "succeeded");
+    }
+    await harness.runner.stop();
+    expect(harness.log.filter(({ msg }) => msg === "run succeeded")).toHaveLength(4);
+  });
+});
+
+describe("a collection that grows", () => {
+  test("lets its first entries run before its last ones are read", async () => {
+    const { promise: held, resolve: release } = Promise.withResolvers<void>();
+    const beforeSlice = async (cursor: string) => (cursor === "2" ? held : undefined);
+    const { resolver } = createPlaylist(entriesUpTo(4), { beforeSlice });
+    const harness = createRunnerHarness({ resolver });
+    const { id } = await harness.add(playlistUrl, { entries: "all" });
+    harness.runner.start();
+    await harness.until(id, ({ counts }) => counts?.succeeded === 2);
+    expect(await harness.store.get(id)).toMatchObject({ state: "running", growth: { slice: { next: "2", made: 2 } } });
+    release();
+    await harness.until(id, "succeeded");
+  });
+
+  test("goes on after a failure with the slice that failed", async () => {
+    let failures = 1;
+    const { resolver, cursors } = createPlaylist(entriesUpTo(6), {
+      async beforeSlice(cursor) {
+        if (cursor !== "2" || failures === 0) return;
+        failures -= 1;
+        throw new ServiceError("upstream_timeout", "too slow");
+      },
+    });
+    const harness = createRunnerHarness({ resolver });
+    const { id } = await harness.add(playlistUrl, { entries: "all" });
+    harness.runner.start();
+    const ended = await harness.until(id, "succeeded");
+    expect(ended).toMatchObject({ counts: { succeeded: 6 }, error: null });
+    expect(cursors).toEqual(["", "2", "2", "4"]);
+  });
+
+  test("and fails for good has failed once its members have ended, and a retry goes on", async () => {
+    let isBroken = true;
+    const { resolver } = createPlaylist(entriesUpTo(4), {
+      async beforeSlice(cursor) {
+        if (cursor === "2" && isBroken) throw new ServiceError("upstream_invalid", "no list");
+      },
+    });
+    const harness = createRunnerHarness({ resolver });
+    const { id } = await harness.add(playlistUrl, { entries: "all" });
+    harness.runner.start();
+    const failed = await harness.until(id, "failed");
+    expect(failed).toMatchObject({ error: { code: "upstream_invalid" }, counts: { succeeded: 2 } });
+    isBroken = false;
+    await harness.store.update(id, { state: "queued", attempts: 0, error: null, file: null });
+    const ended = await harness.until(id, "succeeded");
+    expect(ended).toMatchObject({ counts: { succeeded: 4 }, error: null });
+  });
+
+  test("is given back when the service stops, and goes on where it was", async () => {
+    const { promise: held, resolve: release } = Promise.withResolvers<void>();
+    const { promise: reached, resolve: reach } = Promise.withResolvers<void>();
+    const playlist = createPlaylist(entriesUpTo(4), {
+      async beforeSlice(cursor) {
+        if (cursor !== "2") return;
+        reach();
+        await held;
+      },
+    });
+    const harness = createRunnerHarness({ resolver: playlist.resolver });
+    const { id } = await harness.add(playlistUrl, { entries: "all" });
+    harness.runner.start();
+    await reached;
+    const stopped = harness.runner.stop();
+    release();
+    await stopped;
+    expect(await harness.store.get(id)).toMatchObject({ state: "queued", growth: { slice: { made: 2 } } });
+    const next = createRunnerHarness({ store: harness.store, resolver: playlist.resolver });
+    next.runner.start();
+    await next.until(id, "succeeded");
+    expect(await membersOf(next, id)).toHaveLength(4);
+  });
+
+  test("waits while its key may queue no more, and neither fails nor uses up attempts", async () => {
+    const harness = harnessFor(3, { maxAttempts: 1 });
+    const key = { name: "anna", admin: false, limits: { max_queued: 1 } };
+    await harness.store.keys.add(accessKeyOf(newSecret(), key, new Date()));
+    const { id } = await harness.store.create(newTask(playlistUrl, { entries: "all" }, new Date(), "anna"));
+    harness.runner.start();
+    const ended = await harness.until(id, "succeeded");
+    expect(ended).toMatchObject({ counts: { succeeded: 3 }, attempts: 1 });
+    const members = await membersOf(harness, id);
+    expect(members.every(({ owner }) => owner === "anna")).toBe(true);
+    await harness.runner.stop();
+    expect(harness.log.some(({ msg }) => String(msg).startsWith("collection waits"))).toBe(true);
+  });
+
+  test("that is canceled reads and runs nothing more, and a retry brings all back", async () => {
+    const { promise: held, resolve: release } = Promise.withResolvers<void>();
+    const { promise: reached, resolve: reach } = Promise.withResolvers<void>();
+    const playlist = createPlaylist(entriesUpTo(6), {
+      async beforeSlice(cursor) {
+        if (cursor !== "4") return;
+        reach();
+        await held;
+      },
+    });
+    const harness = createRunnerHarness({ resolver: playlist.resolver, concurrency: 1 });
+    const { id } = await harness.add(playlistUrl, { entries: "all" });
+    harness.runner.start();
+    await reached;
+    const canceled = await harness.store.update(id, { state: "canceled" });
+    expect(canceled).toMatchObject({ state: "canceled", counts: { canceled: 4, queued: 0, running: 0 } });
+    release();
+    await harness.until(id, "canceled");
+    await harness.store.update(id, { state: "queued", attempts: 0, error: null, file: null });
+    const ended = await harness.until(id, "succeeded");
+    expect(ended).toMatchObject({ counts: { succeeded: 6, canceled: 0 } });
+    expect(await membersOf(harness, id)).toHaveLength(6);
+  });
+});
