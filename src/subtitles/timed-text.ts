@@ -9,7 +9,7 @@ export interface TimestampMap {
 }
 
 const time = String.raw`(?:(\d{1,4}):)?(\d{1,2}):(\d{1,2})(?:[.,](\d{1,9}))?`;
-const timing = new RegExp(String.raw`^[ \t]*${time}[ \t]*-->[ \t]*${time}(?:[ \t]+(.*))?$`);
+const timing = new RegExp(String.raw`^${time}[ \t]{0,100}-->[ \t]{0,100}${time}(?:[ \t](.*))?$`, "s");
 
 /**
  * Reads WebVTT (W3C WebVTT §6.1). Regions, styles and notes are left out, and cues whose times are wrong.
@@ -47,7 +47,7 @@ function readBlocks(text: string, toPayload: (text: string) => string, onOther: 
     cues.push({ startS, endS, text: payload, settings });
   };
   for (const line of linesOf(text)) {
-    const found = line.includes("-->") ? timing.exec(line) : null;
+    const found = line.includes("-->") ? timing.exec(line.trimStart()) : null;
     if (found !== null) {
       close();
       const [startS, endS] = [secondsOf(found.slice(1, 5)), secondsOf(found.slice(5, 9))];

@@ -216,6 +216,11 @@ describe("hostile subtitles", () => {
     ["neither", "{}"],
     ["a page", "<!DOCTYPE html><html></html>"],
     ["other XML", "<?xml version='1.0'?><feed/>"],
+    ["elements that do not end", tt(many(200_001, (i) => `<p begin="${i}s" end="${i + 1}s">x`))],
+    [
+      "a million dialogues",
+      `[Script Info]\n[Events]\n${many(1_000_000, () => "Dialogue: 0,0:00:01.00,0:00:02.00,,,,,,,x\n")}`,
+    ],
   ])("are refused with upstream_invalid: %s", (_, text) => {
     expect(() => readSubtitles(Buffer.from(text))).toThrow(expect.objectContaining({ code: "upstream_invalid" }));
   });
@@ -239,8 +244,29 @@ describe("hostile subtitles", () => {
       tt(`${many(1_000, (i) => `<style xml:id="s${i}" style="s${i + 1}"/>`)}<p style="s0" begin="1s" end="2s">x</p>`),
     ],
     ["a long line", `WEBVTT\n\n00:01.000 --> 00:02.000${" ".repeat(2_000_000)}\nx\n`],
+    [
+      "a long line that ends otherwise",
+      `WEBVTT\n\n00:01.000 --> 00:02.000${" ".repeat(300_000)}\u2028\n${"0".repeat(1_000_000)} --> 1\nx\n`,
+    ],
     ["arrows", `WEBVTT\n\n${"-->".repeat(1_000_000)}\n\n00:01.000 --> 00:02.000\nx\n`],
     ["open tags", `1\n00:00:01,000 --> 00:00:02,000\n${"<".repeat(1_000_000)}\n`],
+    [
+      "comments and CDATA",
+      tt(`${"<!-- ".repeat(300_000)}--><p begin="1s" end="2s"><![CDATA[${"]]".repeat(300_000)}]]></p>`),
+    ],
+    [
+      "namespaces",
+      `<tt xmlns="http://www.w3.org/ns/ttml" ${many(20_000, (i) => `xmlns:a${i}="urn:${i}" `)}><body/></tt>`,
+    ],
+    [
+      "surrogates and control characters",
+      `WEBVTT\n\n00:01.000 --> 00:02.000\n${"\0\u001b[2J\ud800&#0;&#x110000;&#xd800;".repeat(50_000)}\n`,
+    ],
+    ["nested tags of a cue", `WEBVTT\n\n00:01.000 --> 00:02.000\n${"<i><b><c.x>".repeat(200_000)}x\n`],
+    [
+      "fields of SubStation Alpha",
+      `[Script Info]\n[Events]\nFormat: ${"a,".repeat(500_000)}text\nDialogue: ${",".repeat(500_000)}\n`,
+    ],
     ["open braces", `[Script Info]\n[Events]\nDialogue: 0,0:00:01.00,0:00:02.00,,,,,,,${"{\\".repeat(500_000)}x\n`],
   ])("are read in linear time, and nothing is fetched: %s", (_, text) => {
     const { cues } = readSubtitles(Buffer.from(text));
