@@ -15,12 +15,21 @@ export function decodeManifest(bytes: Uint8Array): string {
 
 /** Returns what a file is by its first bytes; `null` if it is neither a playlist nor an MPD. */
 export function sniffManifest(head: Uint8Array): "m3u8" | "dash" | null {
-  const text = decodeManifest(head.subarray(0, maxSniffed)).trimStart();
-  if (/^#EXTM3U/i.test(text)) return "m3u8";
-  return mpdStart.test(text.slice(startOfRoot(text))) ? "dash" : null;
+  if (/^#EXTM3U/i.test(decodeStart(head))) return "m3u8";
+  return sniffRoot(head) === "MPD" ? "dash" : null;
 }
 
-const mpdStart = /^<(?:[\w.-]{1,50}:)?MPD[\s/>]/;
+/** Returns the name of the root element of XML by its first bytes, without a prefix; `null` if they are no XML. */
+export function sniffRoot(head: Uint8Array): string | null {
+  const text = decodeStart(head);
+  return rootName.exec(text.slice(startOfRoot(text)))?.[1] ?? null;
+}
+
+function decodeStart(head: Uint8Array): string {
+  return decodeManifest(head.subarray(0, maxSniffed)).trimStart();
+}
+
+const rootName = /^<(?:[\w.-]{1,50}:)?([\w.-]{1,50})[\s/>]/;
 const maxSniffed = 2_048;
 
 /** Returns where the root element of XML starts: after its declaration, comments, a document type and processing instructions. */

@@ -12,6 +12,8 @@ export const vocabularies = [
   "oembed",
   "html",
   "manifest",
+  "feed",
+  "m3u",
   "media",
   "yt-dlp",
 ] as const;

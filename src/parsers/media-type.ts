@@ -1,4 +1,4 @@
-export type MediaKind = "video" | "audio" | "hls" | "dash" | "image" | "flash" | "page" | "unknown";
+export type MediaKind = "video" | "audio" | "hls" | "dash" | "feed" | "image" | "flash" | "page" | "unknown";
 
 export interface MediaType {
   kind: MediaKind;
@@ -93,6 +93,8 @@ const table: readonly (readonly [ext: string, MediaKind, mediaTypes: string])[] 
   ["html", "page", "text/html"],
   ["htm", "page", "text/html"],
   ["xhtml", "page", "application/xhtml+xml"],
+  ["rss", "feed", "application/rss+xml"],
+  ["atom", "feed", "application/atom+xml"],
 ];
 
 /**

@@ -41,7 +41,8 @@ type Outcome = PageInfo | ServiceError;
  * - If yt-dlp has an extractor for the URL, yt-dlp is asked first, and the page is read only if that gives
  *   neither formats nor entries.
  * - Otherwise the page is read first, and yt-dlp's generic extractor is asked only if the page has no
- *   formats, or is another XML document, such as a feed. If the page cannot be read, that error counts.
+ *   formats, or is an XML document that the reader of pages does not know. If the page cannot be read, that error counts.
+ *   A list that a page of HTML states does not count if yt-dlp finds formats.
  * - What the first record does not know is taken from the second; `sources` says so.
  *   `resolver` names the one that found the formats, else the first.
  *
@@ -72,13 +73,14 @@ export function createAutoResolver({ page, ytDlp }: AutoResolverOptions): Resolv
 
   async function readFirst(url: URL, context: ResolveContext, failure: ServiceError | null): Promise<PageInfo> {
     const read = await page.resolve(url, context).catch(keepOtherXml);
-    if (isRecord(read) && hasMedia(read)) return read;
+    if (isRecord(read) && hasMedia(read) && !isListOnPage(read)) return read;
     const found = failure ?? (await ask(url, lastShare, context));
     if (!isRecord(read)) {
       if (isRecord(found) && hasMedia(found)) return found;
       throw read;
     }
-    return isRecord(found) ? fill(read, found) : decide(read, found, context);
+    if (!isRecord(found)) return decide(read, found, context);
+    return fill(found.formats.length > 0 ? withoutEntries(read) : read, found);
   }
 
   return {
@@ -120,7 +122,7 @@ async function withinShare<T>(
   }
 }
 
-/** yt-dlp lists the entries of feeds. */
+/** yt-dlp may know it. */
 function keepOtherXml(error: unknown): OtherXmlError {
   if (error instanceof OtherXmlError) return error;
   throw error;
@@ -143,6 +145,17 @@ function isRecord(outcome: Outcome): outcome is PageInfo {
 
 function hasMedia({ formats, entries = [] }: PageInfo): boolean {
   return formats.length > 0 || entries.length > 0;
+}
+
+/** Whether a page of HTML states a list: it may stand beside a video that only yt-dlp finds, and is not the page then. */
+function isListOnPage({ formats, sources }: PageInfo): boolean {
+  return formats.length === 0 && (sources["entries"] === "json-ld" || sources["entries"] === "microdata");
+}
+
+function withoutEntries(info: PageInfo): PageInfo {
+  const { entries: _, entries_next: __, entries_count: ___, ...rest } = info;
+  const { entries: ____, entries_next: _____, entries_count: ______, ...sources } = info.sources;
+  return { ...rest, sources };
 }
 
 /** Returns the page's record, or throws why yt-dlp has no formats either. */

@@ -13,10 +13,10 @@ export interface EntrySlice {
   /** Entries of the playlist before these. */
   start: number;
   /** What the playlist lists from there on, in order, at least `maxEntries` of them if there are so many; null: no URL to post. */
-  listed: readonly (Entry | null)[];
+  listed: (Entry | null)[];
   /** Whether the playlist goes on after `listed`. */
   hasMore: boolean;
-  /** All entries of the playlist, if that is known. */
+  /** All entries of the playlist, if the site states it. */
   count: number | null;
 }
 
@@ -39,7 +39,7 @@ export function listEntries(lister: Lister, { start, listed, hasMore, count }: E
   const next = start + read;
   return {
     entries,
-    entries_count: isLast && (read > 0 || start === 0) ? next : count,
+    entries_count: count ?? (isLast && (read > 0 || start === 0) ? next : null),
     ...(!isLast && next <= maxStart && { entries_next: formatCursor(lister, next) }),
   };
 }

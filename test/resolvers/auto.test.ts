@@ -9,7 +9,7 @@ import { createAutoResolver } from "../../src/resolvers/auto.ts";
 import { createPageResolver } from "../../src/resolvers/page/page-resolver.ts";
 import { createYtDlpResolver } from "../../src/resolvers/ytdlp/ytdlp-resolver.ts";
 import type { YtDlp } from "../../src/resolvers/ytdlp/yt-dlp.ts";
-import { createSavedClient, fixedNow, pageUrl } from "./page/saved-client.ts";
+import { createSavedClient, fixedNow, jsonLd, pageUrl } from "./page/saved-client.ts";
 import { createRecordedYtDlp, fileDict, type Recording, videoDict } from "./ytdlp/recorded.ts";
 
 const withMedium = `<title>Page</title><meta property="og:title" content="Otters on the page">
@@ -191,7 +191,39 @@ describe("the auto resolver, if only yt-dlp's generic extractor suits,", () => {
   });
 });
 
+describe("the auto resolver, for a page that states a list,", () => {
+  const list = jsonLd({ "@type": "ItemList", itemListElement: ["/watch/2", "/watch/3"] });
+
+  it("returns the video that yt-dlp finds, without the list beside it", async () => {
+    const { outcome, asked } = await read(list, { info: videoDict() });
+    expect(asked).toEqual({ page: true, ytDlp: true });
+    expect(outcome).toMatchObject({ title: "Otters", formats: [{ format_id: "18" }] });
+    expect(outcome).not.toHaveProperty("entries");
+    expect(outcome).not.toHaveProperty("entries_count");
+  });
+
+  it.each([failure("no_media"), failure("unavailable"), videoDict({ formats: [] })])(
+    "returns the list if yt-dlp finds no formats: %s",
+    async (info) => {
+      const { outcome } = await read(list, { info }, true);
+      expect(outcome).toMatchObject({ entries: [{}, {}], sources: { entries: "json-ld" } });
+    },
+  );
+
+  it("takes the list for the page's if yt-dlp's extractor finds nothing", async () => {
+    const { outcome } = await read(list, { extractor: "Example", info: {} });
+    expect(outcome).toMatchObject({ entries: [{}, {}], entries_count: 2, resolver: "page" });
+  });
+});
+
 describe("the auto resolver, for a feed,", () => {
+  it("does not ask yt-dlp if it lists media", async () => {
+    const body = `<rss><channel><item><enclosure url="/1.mp3" type="audio/mpeg"/></item></channel></rss>`;
+    const { outcome, asked } = await read({ type: "application/rss+xml", body }, { info: videoDict() });
+    expect(asked).toEqual({ page: true, ytDlp: false });
+    expect(outcome).toMatchObject({ entries: [{ url: "https://video.example.com/1.mp3" }], resolver: "page" });
+  });
+
   const feed = { type: "application/rss+xml", body: "<rss><channel><title>Films</title></channel></rss>" };
 
   it("returns the entries that yt-dlp lists", async () => {

@@ -6,6 +6,8 @@ import { parseLine } from "../../parsers/text.ts";
 import { nameInPath } from "../../model/name-in-path.ts";
 import { readFileHeader } from "../../remux/file-header.ts";
 import type { FileHeader } from "../../remux/media-summary.ts";
+import type { MediaList } from "./lists/feed.ts";
+import { isHls } from "./lists/m3u.ts";
 import { createResource, type Metadata } from "./metadata.ts";
 import type { RequestBodies } from "./reader/bodies.ts";
 import type { PageDraft, ReadContext, Reader } from "./reader/reader.ts";
@@ -15,6 +17,7 @@ import { sniff, sniffBytes } from "./sniff.ts";
 export type Content =
   | { kind: "page"; draft: PageDraft }
   | { kind: "manifest"; protocol: "m3u8" | "dash"; body: Uint8Array[] }
+  | { kind: "list"; source: "feed" | "m3u"; list: MediaList }
   | { kind: "media"; metadata: Metadata };
 
 export interface ContentContext extends ReadContext {
@@ -24,10 +27,12 @@ export interface ContentContext extends ReadContext {
   now: Date;
   /** Whether a page led to it. */
   isPlayer: boolean;
+  /** Entries of a list before those that are wanted. */
+  entriesStart: number;
 }
 
 /**
- * Reads a response: a page or a manifest to its end; of a media file it uses the response's header only. Its kind is
+ * Reads a response: a page, a manifest or a list of media to its end; of a media file it uses the response's header only. Its kind is
  * that of `Content-Type`, else of the URL's extension, else of the first 1,024 bytes. These count before a type that servers
  * send for files that they do not know (octet-stream, plain text, HTML).
  *
@@ -54,7 +59,8 @@ function typeByBytes(stated: MediaType, head: Buffer): MediaType {
   const isFile = ({ kind }: Pick<MediaType, "kind">) => kind === "video" || kind === "audio";
   // The URL's extension says more of a file.
   if (isFile(stated) && isFile(sniffed)) return stated;
-  return stated.kind === "unknown" || isMediaKind(sniffed.kind) ? { ...stated, ...sniffed } : stated;
+  const isTold = isMediaKind(sniffed.kind) || sniffed.kind === "feed";
+  return stated.kind === "unknown" || isTold ? { ...stated, ...sniffed } : stated;
 }
 
 interface TypedResponse extends Pick<HttpResponse, "url" | "headers"> {
@@ -67,25 +73,33 @@ async function readAs(
   body: AsyncIterable<Uint8Array>,
   context: ContentContext,
 ): Promise<Content> {
-  const { reader, bodies, signal, now, isPlayer } = context;
+  const { reader, bodies, signal, now, isPlayer, entriesStart: start } = context;
   const { kind } = type;
   if (kind === "page") {
     const job = { kind, url, contentType, now, isPlayer } as const;
     return { kind, draft: await reader.read(job, await bodies.read(body, signal), context) };
   }
   if (kind === "hls" || kind === "dash") {
-    return { kind: "manifest", protocol: kind === "hls" ? "m3u8" : "dash", body: await bodies.read(body, signal) };
+    const manifest = await bodies.read(body, signal);
+    const list =
+      kind === "dash" || isHls(manifest) ? null : await reader.read({ kind: "m3u", url, start }, manifest, context);
+    if (list !== null) return { kind: "list", source: "m3u", list };
+    return { kind: "manifest", protocol: kind === "hls" ? "m3u8" : "dash", body: manifest };
+  }
+  if (kind === "feed") {
+    const list = await reader.read({ kind, url, start }, await bodies.read(body, signal), context);
+    if (list !== null) return { kind: "list", source: kind, list };
   }
   if (kind === "video" || kind === "audio") {
     return { kind: "media", metadata: extractFile(url, kind, type.mime_type, headers) };
   }
   const what = contentType === null ? "and has no Content-Type" : `but ${contentType.slice(0, 100)}`;
   const message = `${url.href.slice(0, 200)} is neither a web page nor media, ${what}`;
-  if (/[/+]xml$/.test(type.mime_type ?? "")) throw new OtherXmlError("upstream_invalid", message);
+  if (kind === "feed" || /[/+]xml$/.test(type.mime_type ?? "")) throw new OtherXmlError("upstream_invalid", message);
   throw new ServiceError("upstream_invalid", message);
 }
 
-/** A document that others than web pages are in, such as a feed. */
+/** A document that others than web pages are in, such as a feed that lists nothing. */
 export class OtherXmlError extends ServiceError {}
 
 function extractFile(

@@ -5,7 +5,8 @@ import { indexMetas, type Markup } from "./markup/markup.ts";
 import type { Thing } from "./markup/thing.ts";
 import { type Merged, mergeMetadata, type MetadataSource, metaVocabularies, type PageMetadata } from "./merge.ts";
 import { extractPlayer } from "./player/extract-player.ts";
-import { chooseThing } from "./vocabularies/choose-thing.ts";
+import { readItemList, readParts } from "./lists/item-list.ts";
+import { chooseThing, isMedium } from "./vocabularies/choose-thing.ts";
 import { extractHtml } from "./vocabularies/html-metadata.ts";
 import { parseJsonLd } from "./vocabularies/json-ld.ts";
 import { extractMedium, extractPage } from "./vocabularies/schema-org.ts";
@@ -68,10 +69,11 @@ function* extractMetadata(markup: Markup, url: URL, now: Date): Steps<PageMetada
     yield;
     for (const thing of yield* parseJsonLd(source)) things.push(thing);
   }
+  const context = { url, base, now, hasPlayer: markup.players.length > 0 };
   return {
     ...metadata,
-    ...(yield* extractGraph("json-ld", things, identity, base, now)),
-    ...(yield* extractGraph("microdata", markup.items, identity, base, now)),
+    ...(yield* extractGraph("json-ld", things, identity, context)),
+    ...(yield* extractGraph("microdata", markup.items, identity, context)),
   };
 }
 
@@ -98,14 +100,16 @@ function* extractGraph(
   vocabulary: "json-ld" | "microdata",
   things: readonly Thing[],
   identity: SchemaIdentity,
-  base: URL,
-  now: Date,
+  { url, base, now, hasPlayer }: { url: URL; base: URL; now: Date; hasPlayer: boolean },
 ): Steps<PageMetadata> {
-  const { medium, isPart, pages } = yield* chooseThing(things, identity, base);
+  const { medium, isPart, isOnArticle, pages } = yield* chooseThing(things, identity, base);
   const metadata: PageMetadata = {};
-  metadata[`${vocabulary} page`] = extractPage(pages, base);
+  const lists = { base, url, isMedium, takesUrls: !isOnArticle && !identity.isArticle && !identity.isFrontPage };
+  const list = medium === null && !hasPlayer ? yield* readItemList(things, lists) : null;
+  metadata[`${vocabulary} page`] = { ...extractPage(pages, base), list };
   yield;
   const key: MetadataSource = isPart ? `${vocabulary} part` : vocabulary;
-  if (medium !== null) metadata[key] = extractMedium(medium, base, now);
+  if (medium === null) return metadata;
+  metadata[key] = { ...extractMedium(medium, base, now), parts: yield* readParts(medium, lists) };
   return metadata;
 }

@@ -119,7 +119,7 @@ export class LinkFetcher {
     return this.#tryOrNull(async (signal) => {
       const limits = { signal, maxBytes: pageMaxBytes };
       const response = await this.#get(url, from, { ...limits, accept: acceptPage });
-      const content = await readContent(response, { ...this.#options, signal, isPlayer: true });
+      const content = await readContent(response, { ...this.#options, signal, isPlayer: true, entriesStart: 0 });
       return { content, url: response.url };
     });
   }

@@ -8,7 +8,7 @@ import { extractTwitter } from "./vocabularies/twitter.ts";
 /**
  * The sources of metadata, each with its vocabulary. schema.org has three: the medium that the page is
  * about, a medium that is only a part of the page (`… part`), and the page itself (`… page`). `player`
- * is what players are set up with, `media` a media file at the page's URL.
+ * is what players are set up with, `media` a media file at the page's URL, `feed` and `m3u` a list of media.
  */
 export const vocabularyOf = {
   "json-ld": "json-ld",
@@ -22,6 +22,8 @@ export const vocabularyOf = {
   oembed: "oembed",
   html: "html",
   player: "player",
+  feed: "feed",
+  m3u: "m3u",
   media: "media",
 } as const satisfies Record<string, Vocabulary>;
 export type MetadataSource = keyof typeof vocabularyOf;
@@ -54,23 +56,25 @@ const page = ["json-ld page", "microdata page"] as const;
  * - A player's data is last: which of several media is the page's is known by similarity only.
  */
 const precedence: Readonly<Record<Field, readonly MetadataSource[]>> = {
-  webpage_url: ["html", "og", "twitter"],
+  webpage_url: ["html", "og", "twitter", "feed"],
   site_name: ["og", "html", ...page, "oembed", ...medium],
-  title: [...medium, "og", "twitter", ...page, "oembed", "html", ...part, "media"],
-  description: [...medium, "og", "twitter", "html", ...page, ...part],
-  language: ["html", "og", ...medium, ...page],
+  title: [...medium, "og", "twitter", ...page, "oembed", "html", ...part, "media", "feed", "m3u"],
+  description: [...medium, "og", "twitter", "html", ...page, ...part, "feed"],
+  language: ["html", "og", ...medium, ...page, "feed"],
   duration: [...medium, ...part, "og", "oembed", "player"],
   uploaded_at: [...medium, ...part, "og", ...page, "html"],
-  uploader: [...medium, "oembed", ...page, ...part, "og", "html"],
+  uploader: [...medium, "oembed", ...page, ...part, "og", "html", "feed"],
   uploader_url: [...medium, "oembed", ...page, "og"],
   view_count: [...medium, ...part],
   like_count: [...medium, ...part],
   live_status: [...medium, ...part],
   age_limit: [...medium, ...part, "og", "html"],
-  thumbnails: [...medium, "og", "twitter", ...page, "oembed", ...part, "html", "player"],
+  thumbnails: [...medium, "og", "twitter", ...page, "oembed", ...part, "html", "player", "feed"],
   tags: [...medium, "og", ...page, "html"],
   subtitles: ["html", "player"],
   chapters: [...medium, ...part],
+  list: page,
+  parts: medium,
 };
 
 /** The order of precedence for players and media; each source keeps its own order. */
@@ -104,11 +108,12 @@ export interface Merged {
 export function mergeMetadata(metadata: PageMetadata, url: URL): Merged {
   const sources: PageInfo["sources"] = {};
 
-  function first<F extends Field>(field: F): NonNullable<Metadata[F]> | null {
+  /** Returns the first value that is stated, and records where it is from. */
+  function first<F extends Field>(field: F, name: string = field): NonNullable<Metadata[F]> | null {
     for (const source of precedence[field]) {
       const value = metadata[source]?.[field];
       if (value === undefined || value === null || isEmpty(value)) continue;
-      sources[field] = vocabularyOf[source];
+      sources[name] = vocabularyOf[source];
       return value;
     }
     return null;
@@ -128,6 +133,10 @@ export function mergeMetadata(metadata: PageMetadata, url: URL): Merged {
   if (media[0] !== undefined) sources["formats"] = media[0].vocabulary;
   const duration = first("duration");
   const kind = mediaTypeOrder.map((source) => metadata[source]?.media_type).find(isMedium);
+  const isPlayed = media.length > 0 || embed !== null;
+  const isMediumItself = isPlayed || kind !== undefined || duration !== null;
+  // What a page lists beside its own medium is not what the page is.
+  const list = (isPlayed ? null : first("parts", "entries")) ?? (isMediumItself ? null : first("list", "entries"));
   const fields: Fields = {
     webpage_url,
     site_name: first("site_name"),
@@ -148,6 +157,7 @@ export function mergeMetadata(metadata: PageMetadata, url: URL): Merged {
     tags: first("tags") ?? [],
     subtitles: first("subtitles") ?? {},
     ...(chapters !== null && { chapters }),
+    ...list,
     sources,
   };
   return { fields, media };

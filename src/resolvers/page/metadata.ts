@@ -1,4 +1,4 @@
-import type { PageInfo, Thumbnail } from "../../model/page-info.ts";
+import type { Entry, PageInfo, Thumbnail } from "../../model/page-info.ts";
 
 /**
  * What one source states, normalised; `mergeMetadata` chooses between sources. A field that is absent,
@@ -24,10 +24,20 @@ export interface Metadata {
   chapters?: NonNullable<PageInfo["chapters"]>;
   /** A file of chapters. */
   chapters_url?: string | null;
+  /** What a page lists, if it has no medium of its own. */
+  list?: ListedMedia | null;
+  /** The parts of a medium that has no URL of its own. */
+  parts?: ListedMedia | null;
   /** Media and players, in the source's order. */
   resources?: Resource[];
   /** What the page is about, also if no resource is stated. */
   media_type?: PageInfo["media_type"] | null;
+}
+
+/** The media that a page lists, and how many there are in all, if it says so. */
+export interface ListedMedia {
+  entries: Entry[];
+  entries_count: number | null;
 }
 
 /** A URL at which the medium can be fetched or played. */

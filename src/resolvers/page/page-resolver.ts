@@ -10,12 +10,13 @@ import { addCookies, addReferer } from "./formats.ts";
 import { addSizes } from "./add-sizes.ts";
 import { acceptPage, type FormatListing, LinkFetcher } from "./link-fetcher.ts";
 import { findPlayers } from "./frames.ts";
-import { type Fields, mergeMetadata } from "./merge.ts";
+import { type Fields, mergeMetadata, type PageMetadata } from "./merge.ts";
 import { createBodies } from "./reader/bodies.ts";
 import { createLocalReader } from "./reader/local-reader.ts";
 import type { PageDraft, Reader } from "./reader/reader.ts";
 import { startOf } from "../entries.ts";
 import type { Resolver } from "../resolver.ts";
+import { withEntries } from "./with-entries.ts";
 
 export interface PageResolverOptions {
   /** The resolver closes it. */
@@ -42,7 +43,8 @@ const linkShare = 0.9;
  * Creates a resolver that reads what a page states in the public vocabularies: JSON-LD and microdata
  * (schema.org), Open Graph, Twitter Cards, oEmbed, HTML, HLS and DASH; if these name no medium, what its
  * players are set up with, and the page of its embedded player. No rule is for a certain site.
- * If the URL is a media file or a manifest, it is described without downloading the medium.
+ * If the URL is a media file or a manifest, it is described without downloading the medium. A feed, an M3U of several media and
+ * a page that states no medium but an ItemList have `entries`.
  *
  * `resolve` rejects with the client's errors, and with `upstream_invalid` for a response that is neither
  * page nor medium. If a request that the page leads to fails or the time for it is over, the fields stay as the page
@@ -57,7 +59,7 @@ export function createPageResolver(options: PageResolverOptions): Resolver<typeo
     output: PageInfo,
     async resolve(url, context) {
       const { signal, owner, forDownload = false, needsHeights = false, deadlineMs = Infinity } = context;
-      startOf(context.entriesCursor, name);
+      const entriesStart = startOf(context.entriesCursor, name);
       const fetchedAt = now();
       const cookies = createCookieJar();
       reader.prepare();
@@ -70,7 +72,7 @@ export function createPageResolver(options: PageResolverOptions): Resolver<typeo
       });
       using opened = bodies.open({ signal, owner });
       const reading = { reader, bodies: opened, signal, owner, now: fetchedAt };
-      const content = await readContent(response, { ...reading, isPlayer: false });
+      const content = await readContent(response, { ...reading, isPlayer: false, entriesStart });
       const remainingMs = Math.max(0, deadlineMs - performance.now());
       const linkFetcher = new LinkFetcher({
         ...reading,
@@ -83,10 +85,8 @@ export function createPageResolver(options: PageResolverOptions): Resolver<typeo
       });
       const document = { content, url: response.url, from: null };
       const described = await describe(document, { linkFetcher, signal, requestedUrl: url });
-      const description = await addSizes(described, response.url, linkFetcher, {
-        forDownload,
-        needsHeights,
-      });
+      const sized = await addSizes(described, response.url, linkFetcher, { forDownload, needsHeights });
+      const description = withEntries(sized, content, entriesStart);
       const info = { url: url.href, ...description, resolver: name, fetched_at: fetchedAt.toISOString() };
       return forDownload ? { ...info, formats: addCookies(info.formats, cookies.toText()) } : info;
     },
@@ -158,7 +158,7 @@ async function describeDocument(document: Document, deps: DescribeDeps): Promise
   const { merged, oembed, chapters } =
     content.kind === "page"
       ? content.draft
-      : { merged: mergeMetadata({ media: content.metadata }, url), oembed: null, chapters: null };
+      : { merged: mergeMetadata(statedBy(content), url), oembed: null, chapters: null };
   const [fields, listing, chaptersOfFile] = await Promise.all([
     oembed === null ? merged.fields : fetchFields(oembed, url, linkFetcher),
     linkFetcher.listFormats(merged.media, referrer ?? url),
@@ -171,6 +171,10 @@ async function describeDocument(document: Document, deps: DescribeDeps): Promise
 function addChapters(page: Description, stated: readonly StatedChapter[]): Description {
   const chapters = listChapters(stated, page.duration);
   return chapters.length === 0 ? page : { ...page, chapters, sources: { ...page.sources, chapters: "html" } };
+}
+
+function statedBy(content: Extract<Content, { kind: "media" | "list" }>): PageMetadata {
+  return content.kind === "media" ? { media: content.metadata } : { [content.source]: content.list.metadata };
 }
 
 /** Returns the page's fields with those of its oEmbed response. */

@@ -1,24 +1,27 @@
-import { sniffManifest } from "../../manifests/text.ts";
+import { sniffManifest, sniffRoot } from "../../manifests/text.ts";
 import type { MediaKind, MediaType } from "../../parsers/media-type.ts";
 
 type SniffedType = Pick<MediaType, "kind" | "mime_type">;
 
 /**
  * Returns what a response is by its first bytes: the signatures of the MIME Sniffing Standard §6.2 and of other media files,
- * of pages and manifests.
+ * of pages, manifests and feeds.
  */
 export function sniff(head: Uint8Array): SniffedType {
   const manifest = sniffManifest(head);
   if (manifest !== null) return { kind: manifest === "m3u8" ? "hls" : "dash", mime_type: null };
   const bytes = Buffer.from(head.subarray(0, sniffBytes)).toString("latin1");
   const text = bytes.replace(/^(?:\xEF\xBB\xBF)?\s+|^\xEF\xBB\xBF/, "");
+  const isHtml = /^<!doctype html/i.test(text);
+  if (!isHtml && feedRoots.has(sniffRoot(head) ?? "")) return { kind: "feed", mime_type: null };
   if (/^<(?:!doctype html|html|head|meta|script|title|body|!--|\?xml)/i.test(text)) {
     return { kind: "page", mime_type: null };
   }
-  if (/^<(?:rss|feed|rdf:RDF)[\s>]/.test(text)) return { kind: "unknown", mime_type: "application/xml" };
   const [, kind, mime_type] = signatures.find(([pattern]) => pattern.test(bytes)) ?? [null, "unknown", null];
   return { kind, mime_type };
 }
+
+const feedRoots: ReadonlySet<string> = new Set(["rss", "feed", "RDF"]);
 
 /** As many bytes as are needed. */
 export const sniffBytes = 1024;

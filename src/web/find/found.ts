@@ -217,6 +217,8 @@ const vocabularyNames: Record<Vocabulary, string> = {
   oembed: "oEmbed",
   html: "the page's HTML",
   manifest: "the manifest",
+  feed: "the feed",
+  m3u: "the playlist file",
   media: "the media file",
   "yt-dlp": "yt-dlp",
 };

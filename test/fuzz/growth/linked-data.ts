@@ -23,6 +23,17 @@ export const linkedData: Record<string, Grow> = {
   things: (n) =>
     blocks(n, block, (l) => jsonLd(`[${list((i) => `{"@type":"VideoObject","name":"${i}","url":"/${i}"},`, l)}{}]`)),
   "things in lists": (n) => blocks(n, block, (l) => jsonLd(`[${fill(`[${fill('{"name":"x"},', 1_000)}{}],`, l)}{}]`)),
+  "item lists": (n) =>
+    blocks(n, block, (l) =>
+      jsonLd(`[${list((i) => `{"@type":"ItemList","itemListElement":["/${i}",{"url":"/a"}]},`, half(l))}
+      {"mainEntity":{"@type":"ItemList","itemListElement":[${list((i) => `{"@type":"ListItem","url":"/${i}"},`, half(l))}{}]}}]`),
+    ),
+  "item lists of the same item": (n) =>
+    blocks(n, block, (l) =>
+      jsonLd(
+        `[{"@id":"a","@type":"VideoObject","name":"${fill("x", half(l))}"},{"@type":"ItemList","itemListElement":[${list((i) => `{"@type":"ListItem","url":"/${i}","item":{"@id":"a"}},`, half(l))}{}]}]`,
+      ),
+    ),
   pages: (n) =>
     blocks(n, block, (l) =>
       jsonLd(`[${list((i) => `{"@type":"Article","description":"${fill(" ", 50)}","url":"/${i}"},`, l)}{}]`),

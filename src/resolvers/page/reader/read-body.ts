@@ -9,6 +9,8 @@ import { readChapters } from "../../../subtitles/chapters.ts";
 import { tryParseUrl } from "../../../parsers/url.ts";
 import { createDraft } from "../draft.ts";
 import { findPlayerFrames } from "../frames.ts";
+import { readFeed } from "../lists/feed.ts";
+import { readM3u } from "../lists/m3u.ts";
 import { PageText } from "../markup/charset.ts";
 import type { Markup } from "../markup/markup.ts";
 import { readMarkup } from "../markup/read-markup.ts";
@@ -48,6 +50,10 @@ const readers: { [K in ReadKind]: ReadOf<K> } = {
   dash: async ({ url }, body, slices, signal) =>
     withBestFormats(await slices.run(listMpd(await readText(body), url), signal)),
   chapters: async (_, body) => readChapters(await readBytes(body)),
+  feed: async ({ url, start }, body, slices, signal) =>
+    slices.run(readFeed(await readManifestText(body), url, start), signal),
+  m3u: async ({ url, start }, body, slices, signal) =>
+    slices.run(readM3u(await readManifestText(body), url, start), signal),
 };
 
 /** Leaves out the formats that no record would have: each may repeat a long URL. */

@@ -1,5 +1,6 @@
 import type { Manifest } from "../../../manifests/manifest.ts";
 import type { StatedChapter } from "../../../parsers/chapters.ts";
+import type { MediaList } from "../lists/feed.ts";
 import type { Merged, PageMetadata } from "../merge.ts";
 import type { Metadata } from "../metadata.ts";
 
@@ -10,6 +11,8 @@ export interface ReadJobs {
   m3u8: { kind: "m3u8"; url: URL };
   dash: { kind: "dash"; url: URL };
   chapters: { kind: "chapters"; url: URL };
+  feed: { kind: "feed"; url: URL; start: number };
+  m3u: { kind: "m3u"; url: URL; start: number };
 }
 
 /** What is read of each kind; the formats of a manifest as `bestFormats` sorts and limits them. */
@@ -19,6 +22,9 @@ export interface ReadResults {
   m3u8: Manifest;
   dash: Manifest;
   chapters: StatedChapter[];
+  /** `null`: it lists nothing. */
+  feed: MediaList | null;
+  m3u: MediaList | null;
 }
 
 export type ReadKind = keyof ReadJobs;

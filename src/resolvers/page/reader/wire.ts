@@ -80,6 +80,8 @@ const names: Readonly<Record<ReadKind, string>> = {
   m3u8: "HLS playlist",
   dash: "MPD",
   chapters: "file of chapters",
+  feed: "feed",
+  m3u: "M3U",
 };
 
 function nameOf({ kind, url }: ReadJob): string {
@@ -106,6 +108,8 @@ const toPlain: { [K in ReadKind]: (result: ReadResults[K]) => Plain<ReadResults[
   m3u8: (manifest) => manifest,
   dash: (manifest) => manifest,
   chapters: (chapters) => chapters,
+  feed: (list) => list,
+  m3u: (list) => list,
 };
 
 const fromPlain: { [K in ReadKind]: (plain: Plain<ReadResults[K]>) => ReadResults[K] } = {
@@ -119,6 +123,8 @@ const fromPlain: { [K in ReadKind]: (plain: Plain<ReadResults[K]>) => ReadResult
   m3u8: (manifest) => manifest,
   dash: (manifest) => manifest,
   chapters: (chapters) => chapters,
+  feed: (list) => list,
+  m3u: (list) => list,
 };
 
 function metadataToPlain({ resources, ...fields }: Metadata): Plain<Metadata> {

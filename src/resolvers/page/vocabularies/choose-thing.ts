@@ -31,6 +31,8 @@ export interface ThingChoice {
    * its name lacks the artist, which the page's title has.
    */
   isPart: boolean;
+  /** The page is or has an article. */
+  isOnArticle: boolean;
   /** The things that describe the page, the most specific first. */
   pages: Thing[];
 }
@@ -61,6 +63,7 @@ export function* chooseThing(
   return {
     medium: chosen === null ? null : mostDetailed(chosen.thing, candidates),
     isPart: chosen !== null && (chosen.kind === "audio" || chosen.isInArticle || (isOnArticle && !chosen.isMain)),
+    isOnArticle,
     pages: yield* rankPages(pages, page, base),
   };
 }
@@ -133,7 +136,8 @@ function countDescriptive(thing: Thing): number {
   return descriptiveProperties.filter((property) => thing.properties.has(property)).length;
 }
 
-function isMedium(thing: Thing): boolean {
+/** Whether a thing is a video or an audio. */
+export function isMedium(thing: Thing): boolean {
   return thing.properties.size > 0 && (isA(thing, videoTypes) || isA(thing, audioTypes));
 }
 

@@ -1,0 +1,217 @@
+import { Parser } from "htmlparser2";
+import type { Entry } from "../../../model/page-info.ts";
+import { parseDate } from "../../../parsers/date.ts";
+import { parseDuration } from "../../../parsers/duration.ts";
+import { parseLanguage } from "../../../parsers/language.ts";
+import { bareMediaType, mediaTypeOf } from "../../../parsers/media-type.ts";
+import type { Steps } from "../../../parsers/steps.ts";
+import { parseLine, parseProse } from "../../../parsers/text.ts";
+import { tryParseUrl } from "../../../parsers/url.ts";
+import type { EntrySlice } from "../../entries.ts";
+import { type Metadata, thumbnailsAt } from "../metadata.ts";
+import { SliceBuilder } from "./slice-builder.ts";
+
+/** A document that lists media: what it says of itself, and a slice of its entries. */
+export interface MediaList {
+  metadata: Omit<Metadata, "resources">;
+  slice: EntrySlice;
+}
+
+const maxDepth = 64;
+const maxAttributes = 1_000;
+const maxTextLength = 8_192;
+const stepLength = 64 * 1024;
+
+/**
+ * Reads RSS 2.0, RSS 1.0 and Atom (RFC 4287), with the elements that podcasts and Media RSS add; `start`: entries before those
+ * that are wanted. An entry is the enclosure of an item, or its Media RSS content; if no item of the feed has one, the page that an
+ * item leads to. Items without such a URL over http or https are left out. Expands no entities but XML's own.
+ *
+ * Returns null if it is no feed, if it lists nothing, or if its elements are nested over 64 levels or have over 1,000 attributes.
+ */
+export function* readFeed(text: string, url: URL, start: number): Steps<MediaList | null> {
+  const feed = new FeedBuilder(url, start);
+  let attributes = 0;
+  const state = { isRefused: false };
+  const parser = new Parser(
+    {
+      onopentagname() {
+        attributes = 0;
+      },
+      onattribute() {
+        if (++attributes > maxAttributes) refuse();
+      },
+      onopentag(name, stated) {
+        if (!state.isRefused && !feed.open(name.toLowerCase(), stated)) refuse();
+      },
+      ontext: (part) => feed.text(part),
+      onclosetag: () => feed.close(),
+    },
+    { xmlMode: true },
+  );
+  function refuse(): void {
+    state.isRefused = true;
+    parser.pause();
+  }
+  for (let at = 0; at < text.length && !state.isRefused; at += stepLength) {
+    parser.write(text.slice(at, at + stepLength));
+    yield;
+  }
+  return state.isRefused ? null : feed.build();
+}
+
+/** What is read of the feed itself, or of one item. */
+interface Facts {
+  /** By the name of the element: the first text of each. */
+  texts: Map<string, string>;
+  medium: URL | null;
+  link: URL | null;
+  picture: URL | null;
+}
+
+const roots: ReadonlySet<string> = new Set(["rss", "feed", "rdf:rdf", "atom:feed"]);
+const items: ReadonlySet<string> = new Set(["item", "entry", "atom:entry"]);
+const links: ReadonlySet<string> = new Set(["link", "atom:link"]);
+
+/** The elements whose texts are read, by what they state; the first one that has a text counts. */
+const names = {
+  title: ["title", "atom:title", "itunes:title"],
+  description: ["description", "subtitle", "itunes:summary"],
+  uploader: ["itunes:author", "name"],
+  language: ["language", "dc:language"],
+  date: ["pubdate", "published", "atom:published", "dc:date", "updated"],
+  duration: ["itunes:duration"],
+  link: ["link"],
+  picture: ["url", "logo", "icon"],
+} as const;
+const readNames: ReadonlySet<string> = new Set(Object.values(names).flat());
+/** The elements within which the texts of those within them count too. */
+const wrappers: ReadonlySet<string> = new Set(["author", "image"]);
+const wrapped: ReadonlySet<string> = new Set(["name", "url"]);
+
+class FeedBuilder {
+  readonly #url: URL;
+  readonly #media: SliceBuilder;
+  readonly #pages: SliceBuilder;
+  readonly #channel = newFacts();
+  /** The open elements, innermost last. */
+  readonly #stack: string[] = [];
+  #item: Facts | null = null;
+  /** Depth of the element whose children are read: the channel's or the item's. */
+  #parentDepth = 1;
+  /** The element whose text is read. */
+  #reading: string | null = null;
+
+  constructor(url: URL, start: number) {
+    this.#url = url;
+    this.#media = new SliceBuilder(start);
+    this.#pages = new SliceBuilder(start);
+  }
+
+  /** Returns whether it still may be a feed. */
+  open(name: string, attributes: Readonly<Record<string, string>>): boolean {
+    this.#stack.push(name);
+    const depth = this.#stack.length;
+    if (depth === 1) return roots.has(name);
+    this.#reading = null;
+    if (name === "channel" && depth === 2) this.#parentDepth = 2;
+    else if (items.has(name) && this.#item === null && depth <= 3) {
+      this.#item = newFacts();
+      this.#parentDepth = depth;
+    } else this.#openField(name, attributes, depth);
+    return depth <= maxDepth;
+  }
+
+  text(part: string): void {
+    if (this.#reading === null) return;
+    const { texts } = this.#facts;
+    const before = texts.get(this.#reading) ?? "";
+    if (before.length < maxTextLength) texts.set(this.#reading, before + part.slice(0, maxTextLength - before.length));
+  }
+
+  close(): void {
+    const name = this.#stack.pop();
+    this.#reading = null;
+    if (this.#item === null || this.#stack.length >= this.#parentDepth || name === undefined) return;
+    this.#list(this.#item);
+    this.#item = null;
+    this.#parentDepth = this.#stack.length;
+  }
+
+  build(): MediaList | null {
+    const builder = this.#media.count > 0 ? this.#media : this.#pages;
+    if (builder.count === 0) return null;
+    const { texts, link, picture } = this.#channel;
+    return {
+      slice: builder.build(),
+      metadata: {
+        webpage_url: (link ?? this.#urlIn(first(texts, names.link)))?.href ?? null,
+        title: parseLine(first(texts, names.title)),
+        description: parseProse(first(texts, names.description)),
+        language: parseLanguage(first(texts, names.language)),
+        uploader: parseLine(first(texts, names.uploader)),
+        thumbnails: thumbnailsAt(picture ?? this.#urlIn(first(texts, names.picture))),
+      },
+    };
+  }
+
+  get #facts(): Facts {
+    return this.#item ?? this.#channel;
+  }
+
+  #openField(name: string, attributes: Readonly<Record<string, string>>, depth: number): void {
+    const facts = this.#facts;
+    const isChild = depth === this.#parentDepth + 1;
+    const isWrapped = depth === this.#parentDepth + 2 && wrappers.has(this.#stack.at(-2) ?? "") && wrapped.has(name);
+    const { href = "", url = "", type = "", rel = "alternate" } = attributes;
+    if (isChild && links.has(name) && href !== "") {
+      if (rel === "enclosure") facts.medium ??= this.#mediumIn(href, type);
+      else if (rel === "alternate") facts.link ??= this.#urlIn(href);
+    } else if (name === "enclosure" || name === "media:content") {
+      facts.medium ??= this.#mediumIn(url, type || `${attributes["medium"] ?? ""}/*`);
+    } else if (name === "itunes:image" || name === "media:thumbnail") {
+      facts.picture ??= this.#urlIn(href || url);
+    } else if ((isChild || isWrapped) && readNames.has(name) && !facts.texts.has(name)) {
+      this.#reading = name;
+    }
+  }
+
+  #list({ texts, medium, link, picture }: Facts): void {
+    const page = link ?? this.#urlIn(first(texts, names.link));
+    const entryAt = (url: URL): Entry => ({
+      url: url.href,
+      title: parseLine(first(texts, names.title)),
+      duration: parseDuration(first(texts, names.duration)),
+      thumbnail: picture?.href ?? null,
+      uploaded_at: parseDate(first(texts, names.date)),
+    });
+    if (medium !== null) this.#media.add(() => entryAt(medium));
+    else if (page !== null && this.#media.count === 0) this.#pages.add(() => entryAt(page));
+  }
+
+  #urlIn(text: string | undefined): URL | null {
+    return tryParseUrl(text, this.#url);
+  }
+
+  /** Returns null for what is no medium by its type, else by its URL. */
+  #mediumIn(text: string, type: string): URL | null {
+    const url = this.#urlIn(text);
+    if (url === null) return null;
+    const stated = /^(?:audio|video|image|document|executable)\/\*$/.exec(type)
+      ? type.replace("*", "x")
+      : bareMediaType(type);
+    const { kind, mime_type } = mediaTypeOf(stated, url);
+    const isVague = mime_type === null || /^application\/(?:octet-stream|x-|ogg)/.test(mime_type);
+    return kind === "video" || kind === "audio" || kind === "hls" || kind === "dash" || (kind === "unknown" && isVague)
+      ? url
+      : null;
+  }
+}
+
+function newFacts(): Facts {
+  return { texts: new Map(), medium: null, link: null, picture: null };
+}
+
+function first(texts: ReadonlyMap<string, string>, of: readonly string[]): string | undefined {
+  return of.map((name) => texts.get(name)).find((text) => text !== undefined && text.trim() !== "");
+}

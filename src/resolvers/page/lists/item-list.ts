@@ -1,0 +1,91 @@
+import type { Entry } from "../../../model/page-info.ts";
+import { parseCount } from "../../../parsers/count.ts";
+import { parseDate } from "../../../parsers/date.ts";
+import { parseDuration } from "../../../parsers/duration.ts";
+import type { Steps } from "../../../parsers/steps.ts";
+import { parseLine } from "../../../parsers/text.ts";
+import { isSamePage, tryParseUrl } from "../../../parsers/url.ts";
+import type { ListedMedia } from "../metadata.ts";
+import { isA, type Thing, textOf, textsWithin, thingsOf, type Value, valuesOf } from "../markup/thing.ts";
+
+export interface ListContext {
+  base: URL;
+  /** URL of the page. */
+  url: URL;
+  /** Whether a thing is a video or an audio. */
+  isMedium(thing: Thing): boolean;
+  /** Whether a list of URLs alone, without a word of what is there, may be one of media. */
+  takesUrls: boolean;
+}
+
+const listTypes: ReadonlySet<string> = new Set(["ItemList"]);
+const pageTypes = /(?:^ListItem|^CreativeWork|Page)$/;
+const minEntries = 2;
+/** JSON-LD is read up to as many values of a property. */
+const maxItems = 500;
+
+/**
+ * Returns what the only ItemList of a page (schema.org) lists: the main entity of one of its things, else one on the top level.
+ * Each item is a medium, or a URL. Returns null if there are several lists, fewer than two items, or items of another kind.
+ */
+export function* readItemList(roots: readonly Thing[], context: ListContext): Steps<ListedMedia | null> {
+  const main = roots.flatMap((root) => thingsOf(root, "mainentity")).filter((thing) => isA(thing, listTypes));
+  const lists = main.length > 0 ? main : roots.filter((root) => isA(root, listTypes));
+  const [list] = new Set(lists);
+  if (list === undefined || new Set(lists).size > 1) return null;
+  const stated = valuesOf(list, "itemlistelement").slice(0, maxItems);
+  const media = yield* readItems(stated, context);
+  const count = parseCount(textOf(list, "numberofitems"));
+  return media && { entries: media, entries_count: count ?? (stated.length < maxItems ? media.length : null) };
+}
+
+/** Returns the parts of a medium that are media themselves; null if there are fewer than two. */
+export function* readParts(medium: Thing, context: ListContext): Steps<ListedMedia | null> {
+  const parts = thingsOf(medium, "haspart").filter((part) => context.isMedium(part));
+  const entries = yield* readItems(parts, context);
+  return entries && { entries, entries_count: entries.length };
+}
+
+function* readItems(values: readonly Value[], context: ListContext): Steps<Entry[] | null> {
+  const entries = new Map<string, Entry>();
+  for (const value of values) {
+    yield;
+    const entry = readItem(value, context);
+    if (entry === "other") return null;
+    if (entry !== null && !entries.has(entry.url)) entries.set(entry.url, entry);
+  }
+  return entries.size < minEntries ? null : [...entries.values()];
+}
+
+/** Returns null for what leads nowhere else, `other` for what is neither medium nor URL. */
+function readItem(value: Value, context: ListContext): Entry | "other" | null {
+  const listItem = typeof value === "string" ? null : value;
+  const target = (listItem && valuesOf(listItem, "item")[0]) ?? value;
+  const thing = typeof target === "string" ? listItem : target;
+  const isMedium = thing !== null && context.isMedium(thing);
+  const isPage = thing === null || thing.types.every((type) => pageTypes.test(type));
+  if (!isMedium && !(isPage && context.takesUrls)) return "other";
+  const texts = [
+    typeof target === "string" ? target : null,
+    thing && textOf(thing, "url"),
+    listItem && textOf(listItem, "url"),
+    thing?.id,
+    ...(isMedium ? [textOf(thing, "contenturl"), textOf(thing, "embedurl")] : []),
+  ];
+  const url = texts
+    .map((text) => tryParseUrl(text, context.base))
+    .find((each) => each && !isSamePage(each, context.url));
+  if (url === null || url === undefined) return null;
+  return { url: url.href, ...describe(thing, listItem, context.base) };
+}
+
+function describe(thing: Thing | null, listItem: Thing | null, base: URL): Omit<Entry, "url"> {
+  const picture = thing && textsWithin(thing, "thumbnailurl", "url")[0];
+  const image = thing && textsWithin(thing, "image", "url", "contenturl")[0];
+  return {
+    title: parseLine((thing && textOf(thing, "name", "headline")) ?? (listItem && textOf(listItem, "name"))),
+    duration: parseDuration(thing && textsWithin(thing, "duration", "value", "name")[0]),
+    thumbnail: tryParseUrl(picture ?? image, base)?.href ?? null,
+    uploaded_at: parseDate(thing && textOf(thing, "uploaddate", "datepublished", "datecreated")),
+  };
+}

@@ -1,0 +1,68 @@
+import type { Steps } from "../../../parsers/steps.ts";
+import { parseDuration } from "../../../parsers/duration.ts";
+import { parseLine } from "../../../parsers/text.ts";
+import { tryParseUrl } from "../../../parsers/url.ts";
+import type { MediaList } from "./feed.ts";
+import { SliceBuilder } from "./slice-builder.ts";
+
+const logo = 'tvg-logo="';
+const maxLineLength = 16 * 1024;
+const linesPerStep = 1_000;
+
+/** Whether a playlist is one of HLS, whose media are segments: it has tags of its own (RFC 8216 §4.1). */
+export function isHls(body: readonly Uint8Array[]): boolean {
+  const bytes = Buffer.concat(body);
+  const tag = "#EXT-X-";
+  // Without the last zero, the text in UTF-16 is the same in either byte order.
+  return bytes.indexOf(tag) >= 0 || bytes.indexOf(Buffer.from(tag, "utf16le").subarray(0, -1)) >= 0;
+}
+
+/**
+ * Reads an M3U of several media, one a line, with the titles, durations and pictures of extended M3U; `start`: entries before
+ * those that are wanted. Lines that are no URL over http or https are left out. Returns null if it lists nothing.
+ */
+export function* readM3u(text: string, url: URL, start: number): Steps<MediaList | null> {
+  const entries = new SliceBuilder(start);
+  let title: string | null = null;
+  let stated = { title: null as string | null, duration: null as number | null, thumbnail: null as string | null };
+  const unstated = stated;
+  let count = 0;
+  for (let at = 0; at < text.length;) {
+    const end = text.indexOf("\n", at);
+    const line = text.slice(at, end < 0 ? text.length : end).trim();
+    at = end < 0 ? text.length : end + 1;
+    if (++count % linesPerStep === 0) yield;
+    if (line === "" || line.length > maxLineLength) continue;
+    if (/^#EXTINF:/i.test(line)) stated = readExtInf(line, url);
+    else if (/^#PLAYLIST:/i.test(line)) title ??= parseLine(line.slice("#PLAYLIST:".length));
+    if (line.startsWith("#")) continue;
+    const medium = tryParseUrl(line, url);
+    const facts = stated;
+    stated = unstated;
+    if (medium !== null) entries.add(() => ({ url: medium.href, ...facts, uploaded_at: null }));
+  }
+  return entries.count === 0 ? null : { metadata: { title }, slice: entries.build() };
+}
+
+/** Reads `#EXTINF:SECONDS NAME="VALUE" …,TITLE`. */
+function readExtInf(line: string, url: URL) {
+  const comma = findComma(line);
+  const attributes = line.slice("#EXTINF:".length, comma);
+  const logoAt = attributes.indexOf(logo);
+  const picture = logoAt < 0 ? null : attributes.slice(logoAt + logo.length).split('"', 1)[0];
+  return {
+    title: parseLine(line.slice(comma + 1)),
+    duration: parseDuration(attributes.trim().split(/\s/, 1)[0]),
+    thumbnail: tryParseUrl(picture, url)?.href ?? null,
+  };
+}
+
+/** Returns where the first comma outside of quotes is; the end of the line without one. */
+function findComma(line: string): number {
+  let isQuoted = false;
+  for (let at = 0; at < line.length; at += 1) {
+    if (line[at] === '"') isQuoted = !isQuoted;
+    if (line[at] === "," && !isQuoted) return at;
+  }
+  return line.length;
+}

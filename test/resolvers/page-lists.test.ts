@@ -1,0 +1,296 @@
+import { Value } from "@sinclair/typebox/value";
+import { describe, expect, it } from "vitest";
+import { PageInfo } from "../../src/model/page-info.ts";
+import { createPageResolver } from "../../src/resolvers/page/page-resolver.ts";
+import { createSavedClient, fixedNow, jsonLd, pageUrl, resolvePage, type SavedResponse } from "./page/saved-client.ts";
+
+/** Resolves what is at `pageUrl`, or at `url`; checks it against the schema. */
+async function read(response: SavedResponse, entriesCursor?: string, url = pageUrl): Promise<PageInfo> {
+  const client = createSavedClient({ [url]: response });
+  const resolver = createPageResolver({ client, pageMaxBytes: 16 * 1024 * 1024, now: fixedNow });
+  const info = await resolver.resolve(new URL(url), { signal: new AbortController().signal, entriesCursor });
+  expect([...Value.Errors(PageInfo, info)]).toEqual([]);
+  return info;
+}
+
+/** Reads a list slice by slice. */
+async function readAll(response: SavedResponse) {
+  const slices: NonNullable<PageInfo["entries"]>[] = [];
+  let cursor: string | undefined;
+  do {
+    const info = await read(response, cursor);
+    slices.push(info.entries ?? []);
+    cursor = info.entries_next;
+  } while (cursor !== undefined);
+  return slices;
+}
+
+const urlsOf = (info: PageInfo) => info.entries?.map(({ url }) => url);
+const rss = (items: string) => `<?xml version="1.0"?>
+<rss version="2.0" xmlns:itunes="http://www.itunes.com/dtds/podcast-1.0.dtd"><channel><title>Otter talk</title>
+<link>https://otters.example/</link><description>All about otters</description><language>en-gb</language>
+<itunes:author>Ada</itunes:author><image><url>/logo.png</url><title>Not this</title></image>${items}</channel></rss>`;
+const item = (n: number, more = "") =>
+  `<item><title>Otter ${n}</title><enclosure url="/audio/${n}.mp3" type="audio/mpeg" length="1"/>${more}</item>`;
+
+describe("a feed", () => {
+  it("of a podcast lists its enclosures, with title, date, duration and picture", async () => {
+    const more = `<itunes:title>No</itunes:title><pubDate>Tue, 05 Mar 2024 10:00:00 +0100</pubDate><link>https://otters.example/1</link>
+      <itunes:duration>1:02:03</itunes:duration><itunes:image href="/1.jpg"/>`;
+    const info = await read({ type: "application/rss+xml", body: rss(item(1, more)) });
+    expect(info).toMatchObject({
+      title: "Otter talk",
+      description: "All about otters",
+      uploader: "Ada",
+      language: "en-GB",
+      webpage_url: "https://otters.example/",
+      thumbnails: [{ url: "https://video.example.com/logo.png" }],
+      media_type: "none",
+      formats: [],
+      entries_count: 1,
+      sources: { title: "feed", entries: "feed" },
+      resolver: "page",
+    });
+    expect(info.entries).toEqual([
+      {
+        url: "https://video.example.com/audio/1.mp3",
+        title: "Otter 1",
+        duration: 3723,
+        thumbnail: "https://video.example.com/1.jpg",
+        uploaded_at: "2024-03-05T09:00:00Z",
+      },
+    ]);
+    expect(info).not.toHaveProperty("entries_next");
+  });
+
+  it("in Atom lists enclosures", async () => {
+    const body = `<feed xmlns="http://www.w3.org/2005/Atom"><title>Otters</title><author><name>Ada</name></author>
+      <entry><title>One</title><link href="/watch/1"/><link rel="enclosure" type="video/mp4" href="/1.mp4"/>
+      <published>2024-03-05T10:00:00Z</published></entry></feed>`;
+    const info = await read({ type: "application/atom+xml", body });
+    expect(info).toMatchObject({ title: "Otters", uploader: "Ada" });
+    expect(info.entries).toMatchObject([
+      { url: "https://video.example.com/1.mp4", title: "One", uploaded_at: "2024-03-05T10:00:00Z" },
+    ]);
+  });
+
+  it("without any medium lists the pages that its items lead to", async () => {
+    const entry = (n: number) => `<entry><title>V${n}</title><link rel="alternate" href="/watch/${n}"/>
+      <media:group><media:title>no</media:title><media:content url="/v/${n}" type="application/x-shockwave-flash"/>
+      <media:thumbnail url="/${n}.jpg"/></media:group></entry>`;
+    const body = `<?xml version="1.0"?><!-- a --><feed><link rel="self" href="/feed"/>${entry(1)}${entry(2)}</feed>`;
+    expect((await read({ type: "text/xml", body })).entries).toMatchObject([
+      { url: "https://video.example.com/watch/1", title: "V1", thumbnail: "https://video.example.com/1.jpg" },
+      { url: "https://video.example.com/watch/2", title: "V2" },
+    ]);
+  });
+
+  it("with some media lists these alone: what is only text or a picture is no entry", async () => {
+    const items = `<item><title>Text</title><link>/post</link></item>${item(1)}
+      <item><enclosure url="/cat.jpg" type="image/jpeg"/><link>/cat</link></item>
+      <item><media:content url="/2.mp4" medium="video"/></item>`;
+    const info = await read({ type: "application/rss+xml", body: rss(items) });
+    expect(urlsOf(info)).toEqual(["https://video.example.com/audio/1.mp3", "https://video.example.com/2.mp4"]);
+  });
+
+  it.each([
+    ["text/html", rss(item(1))],
+    ["text/plain", `\uFEFF\n${rss(item(1))}`],
+    ["application/octet-stream", rss(item(1))],
+    [null, rss(item(1))],
+    ["application/xml", `<rdf:RDF><channel><title>T</title></channel>${item(1)}</rdf:RDF>`],
+  ])("is recognised by its first bytes if it is sent as %s", async (type, body) => {
+    expect(urlsOf(await read({ type, body }))).toEqual(["https://video.example.com/audio/1.mp3"]);
+  });
+
+  it.each(["<html><body><rss></rss>", "<!DOCTYPE html><feed>"])(
+    "is not what a page only contains: %s",
+    async (body) => {
+      const info = await read({ type: "text/html", body: `${body}<title>Page</title>${item(1)}` });
+      expect(info).not.toHaveProperty("entries");
+    },
+  );
+
+  it("of 10,000 items is listed in slices: all are there, in order", async () => {
+    const items = Array.from({ length: 10_000 }, (_, n) => item(n)).join("");
+    const slices = await readAll({ type: "application/rss+xml", body: rss(items) });
+    const expected = Array.from({ length: 10_000 }, (_, n) => `https://video.example.com/audio/${n}.mp3`);
+    expect(slices.flat().map(({ url }) => url)).toEqual(expected);
+    expect(slices).toHaveLength(50);
+  });
+
+  it("says how many entries it has in its first slice", async () => {
+    const items = Array.from({ length: 201 }, (_, n) => item(n)).join("");
+    const first = await read({ type: "application/rss+xml", body: rss(items) });
+    expect(first).toMatchObject({ entries_count: 201, entries_next: expect.any(String) });
+    const last = await read({ type: "application/rss+xml", body: rss(items) }, first.entries_next);
+    expect(last).toMatchObject({ entries_count: 201, entries: [{ title: "Otter 200" }] });
+    expect(last).not.toHaveProperty("entries_next");
+  });
+
+  it("leaves out URLs of other schemes, and with credentials", async () => {
+    const urls = [
+      "ftp://x/1.mp3",
+      "javascript:alert(1)",
+      "file:///etc/passwd",
+      "https://a:b@x.example/1.mp3",
+      "data:,x",
+    ];
+    const items = urls.map((url) => `<item><enclosure url="${url}" type="audio/mpeg"/></item>`).join("");
+    const info = await read({ type: "application/rss+xml", body: rss(items + item(1)) });
+    expect(urlsOf(info)).toEqual(["https://video.example.com/audio/1.mp3"]);
+  });
+
+  it("expands no entities of its own", async () => {
+    const body = `<!DOCTYPE rss [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;"><!ENTITY x SYSTEM "file:///etc/passwd">]>
+      <rss><channel><title>T &b; &x; &amp; &#233;</title>${item(1)}</channel></rss>`;
+    expect((await read({ type: "application/rss+xml", body })).title).toBe("T &b; &x; & é");
+  });
+
+  it.each([
+    ["elements nested 100,000 times", "<a>".repeat(100_000)],
+    ["an element with 100,000 attributes", `<a ${Array.from({ length: 100_000 }, (_, n) => `a${n}="1"`).join(" ")}>`],
+  ])("is refused for %s", async (_what, hostile) => {
+    const error = read({ type: "application/rss+xml", body: `<rss><channel>${hostile}${item(1)}</channel></rss>` });
+    await expect(error).rejects.toMatchObject({ code: "upstream_invalid" });
+  });
+
+  it("bounds texts of any length, and lists what a cut feed has", async () => {
+    const body = rss(`${item(1)}<item><title>${"x".repeat(1_000_000)}`).replace("</channel></rss>", "");
+    expect(urlsOf(await read({ type: "application/rss+xml", body }))).toEqual([
+      "https://video.example.com/audio/1.mp3",
+    ]);
+  });
+});
+
+describe("an M3U", () => {
+  const url = "https://video.example.com/list.m3u";
+
+  it("of several media lists them, with titles, durations and pictures", async () => {
+    const body = `#EXTM3U\r\n#PLAYLIST:Otters\r\n#EXTINF:123 tvg-logo="/a,b.png" group-title="x",One, two\r\n/1.mp3\r\n
+#EXTINF:-1,Live\nhttps://other.example/live.m3u8\n2.mp3\nC:\\Music\\3.mp3\nftp://x/4.mp3\n`;
+    const info = await read({ type: "audio/x-mpegurl", body }, undefined, url);
+    expect(info).toMatchObject({ title: "Otters", entries_count: 3, formats: [], sources: { entries: "m3u" } });
+    const unknown = { title: null, duration: null, thumbnail: null, uploaded_at: null };
+    expect(info.entries).toEqual([
+      {
+        ...unknown,
+        url: "https://video.example.com/1.mp3",
+        title: "One, two",
+        duration: 123,
+        thumbnail: "https://video.example.com/a,b.png",
+      },
+      { ...unknown, url: "https://other.example/live.m3u8", title: "Live" },
+      { ...unknown, url: "https://video.example.com/2.mp3" },
+    ]);
+  });
+
+  it("without a header lists its lines", async () => {
+    const info = await read({ type: "audio/x-mpegurl", body: "1.mp3\n2.mp3\n" }, undefined, url);
+    expect(urlsOf(info)).toEqual(["https://video.example.com/1.mp3", "https://video.example.com/2.mp3"]);
+  });
+
+  it.each(["utf-8", "utf-16le"] as const)("is one video if it is a playlist of HLS, in %s", async (encoding) => {
+    const body = Buffer.from(
+      "\uFEFF#EXTM3U\n#EXT-X-TARGETDURATION:5\n#EXTINF:5,\n/1.ts\n#EXTINF:5,\n/2.ts\n#EXT-X-ENDLIST\n",
+      encoding,
+    );
+    const info = await read({ type: "application/vnd.apple.mpegurl", body }, undefined, url);
+    expect(info).not.toHaveProperty("entries");
+    expect(info.formats).toHaveLength(1);
+  });
+});
+
+describe("an ItemList of a page", () => {
+  const videos = [1, 2, 3].map((n) => ({
+    "@type": "VideoObject",
+    name: `Otter ${n}`,
+    url: `/watch/${n}0`,
+    contentUrl: `/${n}.mp4`,
+    duration: "PT5S",
+    thumbnailUrl: `/${n}.jpg`,
+    uploadDate: "2024-03-05",
+  }));
+  const listItems = videos.map((video, index) => ({ "@type": "ListItem", position: index + 1, item: video }));
+  const urlItems = [1, 2].map((n) => ({ "@type": "ListItem", position: n, url: `/watch/${n}0`, name: `Otter ${n}` }));
+  const list = (itemListElement: unknown, more: object = {}) => ({ "@type": "ItemList", itemListElement, ...more });
+  const watchUrls = (...numbers: number[]) => numbers.map((n) => `https://video.example.com/watch/${n}0`);
+
+  it.each([
+    ["videos", list(videos)],
+    ["items with videos", list(listItems)],
+    ["the main entity of a page", { "@type": "CollectionPage", mainEntity: list(listItems) }],
+    ["a graph", { "@graph": [{ "@type": "WebSite", name: "x" }, list(listItems)] }],
+  ])("is a playlist if it is of videos: %s", async (_what, block) => {
+    const info = await resolvePage(`<title>Otters</title>${jsonLd(block)}`);
+    expect(info).toMatchObject({ title: "Otters", media_type: "none", formats: [], sources: { entries: "json-ld" } });
+    expect(info).not.toHaveProperty("entries_next");
+    expect(info.entries_count).toBe(3);
+    expect(urlsOf(info)).toEqual(watchUrls(1, 2, 3));
+    expect(info.entries?.[0]).toEqual({
+      url: "https://video.example.com/watch/10",
+      title: "Otter 1",
+      duration: 5,
+      thumbnail: "https://video.example.com/1.jpg",
+      uploaded_at: "2024-03-05",
+    });
+  });
+
+  it("is a playlist if it is of URLs; those given twice, and the page's own, count once and not at all", async () => {
+    const own = { "@type": "ListItem", url: `${pageUrl}#top` };
+    const info = await resolvePage(jsonLd(list([...urlItems, own, urlItems[0]], { numberOfItems: 40 })));
+    expect(urlsOf(info)).toEqual(watchUrls(1, 2));
+    expect(info.entries?.[1]?.title).toBe("Otter 2");
+    expect(info.entries_count).toBe(40);
+  });
+
+  it("is listed in slices", async () => {
+    const many = Array.from({ length: 450 }, (_, n) => ({ "@type": "ListItem", url: `/watch/${n}0` }));
+    const slices = await readAll({ body: jsonLd(list(many)) });
+    expect(slices.map((slice) => slice.length)).toEqual([200, 200, 50]);
+    expect(slices.flat().map(({ url }) => url)).toEqual(many.map(({ url }) => `https://video.example.com${url}`));
+  });
+
+  it.each([
+    ["a video of its own", jsonLd({ "@type": "VideoObject", name: "This", contentUrl: "/own.mp4" })],
+    ["a video in Open Graph", `<meta property="og:video" content="/own.mp4">`],
+    [
+      "a player in Open Graph",
+      `<meta property="og:video" content="/player"><meta property="og:video:type" content="text/html">`,
+    ],
+    ["the type of a video", `<meta property="og:type" content="video.other">`],
+    ["a video element", `<video src="/own.mp4"></video>`],
+    ["a video element that scripts fill", `<video id="player"></video>`],
+    ["a player's data", `<script>jwplayer("p").setup({ file: "/own.mp4", title: "This" });</script>`],
+    ["a player in a frame", `<iframe src="https://player.example.com/embed/1" allowfullscreen></iframe>`],
+  ])("is not the page if it stands beside %s", async (_what, medium) => {
+    const info = await resolvePage(`<title>This</title>${medium}${jsonLd(list(listItems))}`);
+    expect(info).not.toHaveProperty("entries");
+    expect(info.sources).not.toHaveProperty("entries");
+  });
+
+  it.each([
+    ["one of several", [list(listItems), list(urlItems)]],
+    ["of one item", [list(videos.slice(0, 1))]],
+    ["of recipes", [list([...listItems, { "@type": "ListItem", item: { "@type": "Recipe", url: "/r" } }])]],
+    ["of crumbs", [{ "@type": "BreadcrumbList", itemListElement: urlItems }]],
+    ["of URLs of an article", [{ "@type": "NewsArticle", headline: "x" }, list(urlItems)]],
+    ["of URLs of a product", [{ "@type": "Product", name: "x", isRelatedTo: list(urlItems) }]],
+  ])("is not the page if it is %s", async (_what, blocks) => {
+    expect(await resolvePage(jsonLd(...blocks))).not.toHaveProperty("entries");
+  });
+
+  it("has the parts of a video that is in several", async () => {
+    const parts = videos.map((video) => ({ ...video, url: undefined }));
+    const info = await resolvePage(jsonLd({ "@type": "VideoObject", name: "Long", hasPart: parts }));
+    expect(info.title).toBe("Long");
+    expect(urlsOf(info)).toEqual([1, 2, 3].map((n) => `https://video.example.com/${n}.mp4`));
+  });
+
+  it("does not have the parts of a video that is there as a whole", async () => {
+    const whole = { "@type": "VideoObject", name: "Long", contentUrl: "/whole.mp4", hasPart: videos };
+    const info = await resolvePage(jsonLd(whole));
+    expect(info).not.toHaveProperty("entries");
+    expect(info.formats).toHaveLength(1);
+  });
+});
