@@ -10,9 +10,11 @@ import { maxConnectionsOfProcess } from "./http/server/connections.ts";
 import { type KeyRing, openKeyRing } from "./keys/key-ring.ts";
 import { openKeySocket } from "./keys/key-socket.ts";
 import { createMetrics } from "./metrics/metrics.ts";
+import { HostPauses } from "./net/host-pauses.ts";
 import { createHttpClient } from "./net/http/http-client.ts";
 import { createPostClient, everyNetwork } from "./net/http/post-client.ts";
 import { openReader } from "./resolvers/page/reader/reader-pool.ts";
+import { delayHosts } from "./resolvers/host-delay.ts";
 import { openResolver } from "./resolvers/registry.ts";
 import { createSponsorBlock } from "./resolvers/sponsor-block.ts";
 import { createRunner } from "./runner/runner.ts";
@@ -67,12 +69,13 @@ async function openParts(config: SettingsByPart, logger: Logger, opened: AsyncDi
   const metrics = createMetrics({ store: ownStore, files });
   const store = measureStore(ownStore, metrics.onStoreCall);
   const { onBlocked, onResolved } = metrics;
-  const client = createHttpClient({ ...config.client, readBytes: 16 * 1024, onBlocked });
+  const pauses = new HostPauses();
+  const client = createHttpClient({ ...config.client, readBytes: 16 * 1024, pauses, onBlocked });
   opened.defer(() => client.close());
   const reader = openReader();
   opened.defer(() => reader.close());
-  const { name, ytDlp, ...resolverSettings } = config.resolver;
-  const resolver = await openResolver(name, {
+  const { name, ytDlp, hostDelayMs, ...resolverSettings } = config.resolver;
+  const ownResolver = await openResolver(name, {
     ...resolverSettings,
     client,
     reader,
@@ -80,8 +83,9 @@ async function openParts(config: SettingsByPart, logger: Logger, opened: AsyncDi
     onBlocked,
     onResolved,
   });
+  const resolver = delayHosts(ownResolver, hostDelayMs);
   opened.defer(() => resolver.close());
-  return { files, store, metrics, client, resolver, logger };
+  return { files, store, metrics, client, pauses, resolver, logger };
 }
 
 /** @throws Error that names the setting if the folder cannot be created, or no files in it. */
@@ -144,10 +148,10 @@ function isLoopback(host: string): boolean {
 /** Opens an engine, and the runner that downloads with it. */
 function openRunner(
   { engine: { name, ...engineSettings }, runner: settings, sponsorBlockUrl }: SettingsByPart,
-  { store, files, resolver, client, logger, metrics }: Parts,
+  { store, files, resolver, client, pauses, logger, metrics }: Parts,
   opened: AsyncDisposableStack,
 ) {
-  const engine = openEngine(name, { ...engineSettings, observer: metrics.engine });
+  const engine = openEngine(name, { ...engineSettings, pauses, observer: metrics.engine });
   opened.defer(() => engine.close());
   const findSkips = createSponsorBlock(client, sponsorBlockUrl);
   const runner = createRunner({
@@ -157,6 +161,7 @@ function openRunner(
     resolver,
     logger,
     engine,
+    pausedHosts: () => pauses.list().map(({ host }) => host),
     findSkips,
     observer: metrics.run,
   });

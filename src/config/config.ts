@@ -99,6 +99,7 @@ export function settingsByPart(config: Config) {
       name: config.RESOLVER,
       allowNetworks,
       pageMaxBytes: config.PAGE_MAX_BYTES,
+      hostDelayMs: config.HOST_DELAY_MS,
       ytDlp: {
         path: config.YTDLP,
         searchPath: process.env["PATH"] ?? "",
@@ -114,6 +115,8 @@ export function settingsByPart(config: Config) {
       idleTimeoutMs: config.IDLE_TIMEOUT_MS,
       minSpeedBps: config.MIN_SPEED_BPS,
       minFreeBytes: config.MIN_FREE_BYTES,
+      maxSpeedBps: config.MAX_SPEED_BPS,
+      maxSpeedPerHostBps: config.MAX_SPEED_PER_HOST_BPS,
       environment: certificateVariables(),
     },
     runner: {

@@ -99,6 +99,11 @@ export const Config = Type.Object({
       "SponsorBlock service that tasks with `skip` are looked up at, by 4 digits of the hash of their video's id; empty: none",
   }),
   FETCHES_PER_HOST: integer(4, [1, 256], "concurrent requests per host; others wait, owners in turn"),
+  HOST_DELAY_MS: integer(
+    0,
+    [0, 600_000],
+    "least time between two pages of one host that each process begins to read, milliseconds; requests to `/info` wait within INFO_TIMEOUT_MS",
+  ),
   PAGE_MAX_BYTES: integer(8 * MiB, [KiB, 256 * MiB], "largest page or manifest, bytes after decompression"),
   INFO_TIMEOUT_MS: integer(
     15_000,
@@ -131,6 +136,16 @@ export const Config = Type.Object({
     KiB,
     [0, GiB],
     "least speed of each transfer of a download, bytes per second averaged over 60 s; 0: any",
+  ),
+  MAX_SPEED_BPS: integer(
+    0,
+    [0, 100 * GiB],
+    "how fast each process receives media, all its tasks together, bytes per second; 0: any speed",
+  ),
+  MAX_SPEED_PER_HOST_BPS: integer(
+    0,
+    [0, 100 * GiB],
+    "how fast each process receives media from one host, bytes per second; 0: any speed",
   ),
   MAX_FILE_BYTES: integer(10 * GiB, [1, Number.MAX_SAFE_INTEGER], "largest file that is downloaded, bytes"),
   MIN_FREE_BYTES: integer(

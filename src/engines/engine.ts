@@ -1,6 +1,8 @@
 import type { FileWarning } from "../model/file-warnings.ts";
 import type { Additions } from "../remux/additions.ts";
 import type { MediaRange } from "../remux/samples.ts";
+import type { HostPauses } from "../net/host-pauses.ts";
+import type { MaxSpeeds } from "../net/speed-limit.ts";
 import type { DownloadFormat, Subtitle, SubtitleRole } from "../model/page-info.ts";
 import type { Progress } from "../model/progress.ts";
 import type { ResultFile } from "../model/task.ts";
@@ -32,6 +34,10 @@ import type { ResultFile } from "../model/task.ts";
  *   `createSiteHeaders` makes of its `http_headers`, its `cookies` and `job.pageUrl`; what its manifest
  *   lists has them too. Of a progressive file with `http_chunk_size`, each request is for at most that many
  *   bytes. `fragments` are downloaded like the segments of a manifest, which is then not read.
+ * - **Speed.** All downloads together receive at most `maxSpeedBps` of media, and `maxSpeedPerHostBps` from each host, in fair
+ *   shares. Manifests and pictures are not limited. A download that waits for that is neither idle nor slow.
+ * - **Pauses.** A host that has asked for a pause, whichever download it told, is left alone by all. They wait for up to 30 s; if the
+ *   pause is longer, they fail with `isUntried`.
  * - **Errors.** `ServiceError`: the client's (`address_blocked`, `upstream_*`), `format_unavailable` (the
  *   manifest no longer lists it, or no file can be made of it), `drm_protected`, `live_stream` (it is live
  *   and cannot be recorded), `too_large` (more than `job.maxBytes`), `disk_full`, `internal` (the engine
@@ -49,7 +55,7 @@ export interface Engine {
 }
 
 /** What an engine may be created with. */
-export interface EngineDeps {
+export interface EngineDeps extends MaxSpeeds {
   /** Private networks that may be fetched: comma-separated CIDR blocks. */
   allowNetworks: string;
   /** Concurrent requests of one download to one host. */
@@ -62,6 +68,14 @@ export interface EngineDeps {
   minFreeBytes: number;
   /** Environment variables of worker processes, which get no others: where CA certificates are. */
   environment: Readonly<Record<string, string>>;
+}
+
+/** What an engine shares with the rest of its process. */
+export interface EngineShared {
+  /** Default: nobody observes. */
+  observer?: EngineObserver | undefined;
+  /** Hosts that downloads leave alone, and add to; default: none yet. */
+  pauses?: HostPauses | undefined;
 }
 
 /** What is observed of an engine. */
@@ -133,6 +147,8 @@ export interface DownloadContext {
   finish?: AbortSignal;
   /** Called often, must be cheap; `stage` is `downloading` or `processing`. */
   onProgress(progress: DownloadProgress): void;
+  /** Called when the download begins to wait for a host that is left alone, and when it no longer does. */
+  onWaiting?: (isWaiting: boolean) => void;
 }
 
 /** Bytes on the disk, those of earlier runs included; `is_live`: `finish` would end it. */

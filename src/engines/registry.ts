@@ -1,7 +1,7 @@
-import type { Engine, EngineDeps, EngineObserver } from "./engine.ts";
+import type { Engine, EngineDeps, EngineShared } from "./engine.ts";
 import { createNativeEngine } from "./native/native-engine.ts";
 
-type Options = EngineDeps & { observer?: EngineObserver | undefined };
+type Options = EngineDeps & EngineShared;
 
 /** Register a new engine here. */
 const engines: Readonly<Record<string, (options: Options) => Engine>> = { native: createNativeEngine };

@@ -81,6 +81,8 @@ export interface ServiceErrorOptions {
   faults?: readonly InputFault[];
   /** With `upstream_status`: the status of the upstream's response. */
   upstreamStatus?: number | undefined;
+  /** Nothing was sent: the host is left alone until `retryAfterS` have passed. Default false. */
+  isUntried?: boolean | undefined;
 }
 
 /**
@@ -94,6 +96,7 @@ export class ServiceError extends Error {
   readonly retryAfterS: number | undefined;
   readonly faults: readonly InputFault[];
   readonly upstreamStatus: number | undefined;
+  readonly isUntried: boolean;
 
   constructor(code: ErrorCode, message: string, options: ServiceErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
@@ -102,12 +105,18 @@ export class ServiceError extends Error {
     this.retryAfterS = options.retryAfterS;
     this.faults = options.faults ?? [];
     this.upstreamStatus = options.upstreamStatus;
+    this.isUntried = options.isUntried ?? false;
   }
 }
 
 /** Whether it is a failure of the site that was asked (`upstream_*`), not of this service or its disk. */
 export function isUpstreamError(error: unknown): error is ServiceError {
   return error instanceof ServiceError && error.code.startsWith("upstream_");
+}
+
+/** Whether an upstream's response of this status asks for a pause of the whole host if it has `Retry-After` (RFC 6585 §4, RFC 9110 §15.6.4). */
+export function isPauseStatus(status: number | undefined): boolean {
+  return status === 429 || status === 503;
 }
 
 /** The error of requests that arrive while the service stops, or that it ends. */

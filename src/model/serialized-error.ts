@@ -3,7 +3,7 @@ import { type ErrorCode, ServiceError } from "./errors.ts";
 /** An error as sent between processes. */
 export interface SerializedError extends Pick<
   ServiceError,
-  "message" | "retryable" | "retryAfterS" | "upstreamStatus"
+  "message" | "retryable" | "retryAfterS" | "upstreamStatus" | "isUntried"
 > {
   /** `null`: it is no ServiceError. */
   code: ErrorCode | null;
@@ -20,6 +20,7 @@ export function serializeError(error: unknown): SerializedError {
     retryable: known?.retryable ?? false,
     retryAfterS: known?.retryAfterS,
     upstreamStatus: known?.upstreamStatus,
+    isUntried: known?.isUntried ?? false,
   };
 }
 

@@ -17,7 +17,8 @@ export interface HttpClient {
    * - `upstream_unreachable`: DNS, TCP or TLS failed, or the connection was lost; not retryable for a
    *   name that does not exist
    * - `upstream_status`: not 2xx, with `upstreamStatus`; `retryable` for 408, 425, 429 and 5xx, with
-   *   `retryAfterS` if the response has it
+   *   `retryAfterS` if the response has it; also, with `isUntried`, for a host that has asked for a pause, by 429
+   *   or 503 with `Retry-After`, which is not over: nothing is sent
    * - `upstream_invalid`: a fault of protocol or content coding, too many redirects, a redirect to an
    *   invalid URL, or more than `maxBytes`
    * - `upstream_timeout`: no bytes for the idle time, fewer than the least speed demands, or the total

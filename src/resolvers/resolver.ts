@@ -50,6 +50,8 @@ export interface ResolveContext {
   forDownload?: boolean;
   /** The caller limits the height, so that of each format is wanted, if it can be learned; default false. */
   needsHeights?: boolean;
+  /** Called when the call begins to wait for the turn of its host, and when it no longer does. Default: nobody observes. */
+  onWaiting?: ((isWaiting: boolean) => Promise<void>) | undefined;
   /**
    * When the caller will abort `signal`, on the clock of `performance.now()`; default never. A resolver that has a
    * record by then ends what it could still learn in time to return it.

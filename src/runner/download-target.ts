@@ -24,6 +24,8 @@ export interface DownloadTargetDeps {
   inTurn<T>(read: () => Promise<T>, isFirst: boolean): Promise<T>;
   /** Stores what may be shown of the page, each time that it has been resolved. */
   saveInfo(info: PageInfo, isFirst: boolean): Promise<void>;
+  /** Called when it begins to wait until the page may be read for the first time, and when it no longer does. */
+  onWaiting(isWaiting: boolean): Promise<void>;
   download(target: Target): Promise<Download>;
   /** Bytes on the disk. */
   readonly bytes: number;
@@ -65,12 +67,13 @@ export async function downloadTarget(
 async function resolveTarget(
   { url, options, owner }: Task,
   before: FormatChoice | null,
-  { resolver, signal, inTurn, saveInfo }: DownloadTargetDeps,
+  { resolver, signal, inTurn, saveInfo, onWaiting }: DownloadTargetDeps,
   isFirst: boolean,
 ): Promise<Target> {
   const needsHeights = options.max_height !== undefined;
   const page = await inTurn(async () => {
-    const found: unknown = await resolver.resolve(new URL(url), { signal, owner, forDownload: true, needsHeights });
+    const context = { signal, owner, forDownload: true, needsHeights, ...(isFirst && { onWaiting }) };
+    const found: unknown = await resolver.resolve(new URL(url), context);
     signal.throwIfAborted();
     if (!Value.Check(PageInfo, found)) throw noFormatsError(resolver);
     if (isFirst && isPlaylist(found) && options.entries !== undefined) throw new PlaylistFound(found);

@@ -88,6 +88,10 @@ export async function produceFile(task: Task, deps: ProduceFileDeps, run: Produc
         { info, ...(isFirst && { progress: { stage: "downloading", ...before } }) },
         { stalledCount: stalledCount() },
       ),
+    onWaiting: (isWaiting) =>
+      taskLease.updateWithRetry({
+        progress: { stage: "resolving", ...before, ...(isWaiting && { waiting_for: "host" }) },
+      }),
     download: async (current) => {
       const folder = await files.openWorkFolder(task.id);
       signal.throwIfAborted();
@@ -170,7 +174,8 @@ async function downloadWithin(
   const { tracks } = chooseAudio(page, choice, options);
   const job = { ...tracks, ...about, isAudioFile, subtitles, ranges, folder, maxBytes: limit.bytes, maxLiveS };
   try {
-    return await engine.download(job, { signal, finish, onProgress: progress.report });
+    const onWaiting = (isWaiting: boolean) => progress.waitFor(isWaiting ? "host" : null);
+    return await engine.download(job, { signal, finish, onProgress: progress.report, onWaiting });
   } catch (error) {
     throw withLimit(error, limit);
   }

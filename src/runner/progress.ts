@@ -1,5 +1,5 @@
 import type { DownloadProgress } from "../engines/engine.ts";
-import type { Progress } from "../model/progress.ts";
+import type { Progress, WaitReason } from "../model/progress.ts";
 
 /** Shortest time between two saves. */
 const intervalMs = 500;
@@ -16,6 +16,8 @@ const minMeasuredMs = 250;
 export interface ProgressReport {
   /** Cheap; a later report replaces one that is not saved yet. */
   report(progress: DownloadProgress): void;
+  /** Saves, now and with later reports, what the download waits for; `null`: nothing more than they say. */
+  waitFor(reason: WaitReason | null): void;
   /** Bytes of the last report. */
   readonly bytes: number | null;
   /** Waits for the save in progress; nothing is saved afterwards. */
@@ -28,16 +30,25 @@ export interface ProgressReport {
  * earlier runs: its save has `madeProgress`. Saves follow one another; if one rejects, the next report is
  * saved instead.
  */
-export function createProgressReport({ bytesBefore, save, onBytes }: ProgressReportOptions): ProgressReport {
-  const saver = createSaver(bytesBefore, save);
+export function createProgressReport({ before, save, onBytes }: ProgressReportOptions): ProgressReport {
+  const { downloaded_bytes: bytesBefore = null, total_bytes = null } = before ?? {};
+  const saver = createSaver(bytesBefore ?? 0, save);
   let bytes: number | null = null;
+  let last: DownloadProgress | undefined;
+  let reason: WaitReason | null = null;
+  const offer = (progress: DownloadProgress) => saver.offer({ ...progress, ...(reason && { waiting_for: reason }) });
   return {
     report(progress) {
       const { downloaded_bytes } = progress;
       const added = bytes === null ? 0 : (downloaded_bytes ?? 0) - bytes;
       if (added > 0) onBytes?.(added);
       bytes = downloaded_bytes;
-      saver.offer({ ...progress });
+      last = progress;
+      offer(progress);
+    },
+    waitFor(next) {
+      reason = next;
+      offer(last ?? { stage: "downloading", downloaded_bytes: bytesBefore, total_bytes });
     },
     get bytes() {
       return bytes;
@@ -47,7 +58,8 @@ export function createProgressReport({ bytesBefore, save, onBytes }: ProgressRep
 }
 
 export interface ProgressReportOptions {
-  bytesBefore: number;
+  /** What earlier runs have saved. */
+  before: Pick<Progress, "downloaded_bytes" | "total_bytes"> | null;
   save: (progress: Progress, madeProgress: boolean) => Promise<void>;
   /** Called with the bytes that have come since the report before; those of the first one are of earlier runs. */
   onBytes?: ((bytes: number) => void) | undefined;
@@ -152,7 +164,8 @@ function createSpeedometer() {
       measuredMs = measuredMs * kept + passedMs;
     }
     if (last === undefined || passedMs > 0) last = { bytes, atMs };
-    const speed = measuredMs < minMeasuredMs ? null : (receivedBytes / measuredMs) * 1000;
+    const isPaused = waiting_for === "host";
+    const speed = isPaused || measuredMs < minMeasuredMs ? null : (receivedBytes / measuredMs) * 1000;
     const left = total_bytes === null ? null : Math.max(0, total_bytes - bytes);
     return {
       stage,

@@ -1,4 +1,4 @@
-import { ServiceError } from "../model/errors.ts";
+import { isPauseStatus, ServiceError } from "../model/errors.ts";
 import type { TaskChange } from "../feed/task-changes.ts";
 
 /** Limit of the back-off; a server may ask for more. */
@@ -13,6 +13,9 @@ export interface RetryRules {
   random: () => number;
 }
 
+/** A run that has failed. */
+type FailedRun = RetryRules & { hasProgressed: boolean };
+
 /** The change of the task, and the delay before its retry if there is one. */
 export interface RetryDecision {
   change: TaskChange & { error: NonNullable<TaskChange["error"]> };
@@ -21,11 +24,17 @@ export interface RetryDecision {
 
 /**
  * Decides what a failure of attempt number `attempt` (from 1) means: a retry if it is retryable and attempts
- * are left, else `failed`. An error other than a `ServiceError` is an unexpected one (`internal`), not retried.
+ * are left, else `failed`. A run that a host has put off uses up no attempt: nothing was sent to the host, or it asked for a pause, by 429
+ * or 503 with `Retry-After`, after the run had progressed. An error other than a `ServiceError` is an unexpected one (`internal`), not retried.
  */
-export function decideRetry(failure: unknown, attempt: number, rules: RetryRules): RetryDecision {
-  const { code, message, retryable, retryAfterS } = serviceErrorOf(failure);
+export function decideRetry(failure: unknown, attempt: number, rules: FailedRun): RetryDecision {
+  const { code, message, retryable, retryAfterS, isUntried, upstreamStatus } = serviceErrorOf(failure);
   const error = { code, message, retryable };
+  const isPause = retryAfterS !== undefined && isPauseStatus(upstreamStatus);
+  if (isUntried || (isPause && rules.hasProgressed)) {
+    const change = { state: "queued", attempts: attempt - 1, error } as const;
+    return { change, delayMs: retryDelayMs(1, rules, retryAfterS) };
+  }
   if (!retryable || attempt >= rules.maxAttempts) return { change: { state: "failed", error } };
   const delayMs = retryDelayMs(attempt, rules, retryAfterS);
   return { change: { state: "queued", error }, delayMs };

@@ -63,7 +63,7 @@ export async function runTask(run: TaskRun, deps: RunDeps): Promise<void> {
   const trace = traceparent !== undefined && { trace_id: traceIdOf(traceparent) };
   const about = { task: task.id, host, attempt: task.attempts, ...trace };
   const progress = createProgressReport({
-    bytesBefore: task.progress?.downloaded_bytes ?? 0,
+    before: task.progress,
     save: (saved, madeProgress) => taskLease.update({ progress: saved }, madeProgress ? { stalledCount: 0 } : {}),
     onBytes: observer?.onBytes,
   });
@@ -76,7 +76,8 @@ export async function runTask(run: TaskRun, deps: RunDeps): Promise<void> {
   } catch (error) {
     await progress.close();
     const { aborted, reason } = controller.signal;
-    end = await storeFailure(aborted ? reason : error, run, deps);
+    const hasProgressed = (progress.bytes ?? 0) > (task.progress?.downloaded_bytes ?? 0);
+    end = await storeFailure(aborted ? reason : error, run, { ...deps, hasProgressed });
   }
   clearTimeout(timer);
   const { outcome, level = "info", message, fields } = end;
@@ -150,8 +151,11 @@ async function saveFile(
   return { outcome: { kind: "succeeded" }, message: "run succeeded", fields };
 }
 
+/** `hasProgressed`: the run has added bytes to the download. */
+type FailedRunDeps = RunDeps & { hasProgressed: boolean };
+
 /** Stores what the failure means for the task. Never rejects. */
-async function storeFailure(failure: unknown, run: TaskRun, deps: RunDeps): Promise<RunEnd> {
+async function storeFailure(failure: unknown, run: TaskRun, deps: FailedRunDeps): Promise<RunEnd> {
   try {
     if (failure instanceof Interruption) return await requeue(failure, run);
     return await failOrRetry(failure, run, deps);
@@ -177,7 +181,11 @@ async function requeue(
   return { outcome: { kind: "requeued" }, message, fields: { reason } };
 }
 
-async function failOrRetry(failure: unknown, { claim: { task }, taskLease }: TaskRun, deps: RunDeps): Promise<RunEnd> {
+async function failOrRetry(
+  failure: unknown,
+  { claim: { task }, taskLease }: TaskRun,
+  deps: FailedRunDeps,
+): Promise<RunEnd> {
   const { change, delayMs } = decideRetry(failure, task.attempts, deps);
   const { code, message: reason } = change.error;
   if (change.state === "failed" && (await taskLease.renew())) {

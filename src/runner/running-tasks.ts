@@ -13,6 +13,8 @@ export interface RunLimits {
   concurrency: number;
   /** Tasks of one host that run at a time. */
   perHost: number;
+  /** Hosts that are left alone: no task of theirs begins; default: none is. */
+  pausedHosts?: () => readonly string[];
   /** How long a lease lasts without a heartbeat; default 30,000. */
   leaseMs?: number;
 }
@@ -40,7 +42,7 @@ export interface RunningTasks {
 
 export function createRunningTasks(options: RunningTasksOptions): RunningTasks {
   const { store, concurrency, perHost, leaseMs = 30_000, mutex, logger, signal } = options;
-  const { runTask, onFreeSlot } = options;
+  const { runTask, onFreeSlot, pausedHosts = () => [] } = options;
   /** Each with a promise that resolves once it has ended. */
   const runs = new Map<TaskRun, Promise<void>>();
   const attempt = logOutages(logger, {
@@ -71,7 +73,7 @@ export function createRunningTasks(options: RunningTasksOptions): RunningTasks {
     hasFreeSlot: () => runs.size < concurrency,
     async claimNext() {
       const sinceMs = performance.now();
-      const exceptHosts = hostsOfMany(runs.keys(), perHost);
+      const exceptHosts = [...hostsOfMany(runs.keys(), perHost), ...pausedHosts()];
       const claim = await attempt(() => store.claim({ leaseMs, exceptHosts }));
       if (claim === undefined) return false;
       for (const { controller } of of(claim.task.id)) controller.abort(new Interruption("leaseLost"));

@@ -38,6 +38,7 @@ export async function startPartsHarness(clientOptions: HttpClientOptions = {}): 
     allowNetworks: ["127.0.0.1/32"],
     totalTimeoutMs: Number.POSITIVE_INFINITY,
     perHost: 8,
+    maxPauseMs: 30_000,
     ...clientOptions,
   });
   const opened: PartStore[] = [];

@@ -196,3 +196,44 @@ function redirectNextOpen(path: string): void {
   onTestFinished(restore);
   syncBuiltinESMExports();
 }
+
+describe("a part that may be received only later", () => {
+  it("is not idle meanwhile, and needs one request", async () => {
+    const { server, open, fetch } = await startPartsHarness({ idleTimeoutMs: 500 });
+    server.serve("/medium", mediumOf(4 * MiB));
+    server.serve("/stalls", medium, { stallAfter: 10 });
+    const { promise: asked, resolve: onAsked } = Promise.withResolvers<void>();
+    const { promise: gate, resolve: release } = Promise.withResolvers<void>();
+    const waits = [gate];
+    const takeBytes = async (_host: string, bytes: number) => {
+      onAsked();
+      await waits.shift();
+      return Math.min(bytes, 100_000);
+    };
+    const parts = await open({ takeBytes });
+    const limited = fetch(parts);
+    await asked;
+    // The idle time of another part begins later, and ends.
+    const abort = new AbortController();
+    const stalled = fetch(parts, { name: "stalled", url: server.url("/stalls"), signal: abort.signal });
+    await server.waitFor(() => server.requests.some(({ path, isOver }) => path === "/stalls" && isOver));
+    abort.abort(new Error("enough"));
+    await expect(stalled).rejects.toThrow("enough");
+    release();
+    expect(await limited).toMatchObject({ size: 4 * MiB });
+    expect(server.requests.filter(({ path }) => path === "/medium")).toHaveLength(1);
+  });
+
+  it("stops waiting when it is aborted", async () => {
+    const { server, open, fetch } = await startPartsHarness();
+    server.serve("/medium", medium);
+    const abort = new AbortController();
+    const takeBytes = (_host: string, _bytes: number, signal: AbortSignal) => {
+      const { promise, reject } = Promise.withResolvers<never>();
+      signal.addEventListener("abort", () => reject(signal.reason));
+      abort.abort(new Error("enough"));
+      return promise;
+    };
+    await expect(fetch(await open({ takeBytes }), { signal: abort.signal })).rejects.toThrow("enough");
+  });
+});

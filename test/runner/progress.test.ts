@@ -16,7 +16,7 @@ function start(bytesBefore = 0, fails: (count: number) => boolean = () => false)
   const startMs = Date.now();
   let count = 0;
   const report = createProgressReport({
-    bytesBefore,
+    before: { downloaded_bytes: bytesBefore, total_bytes: null },
     async save(progress, madeProgress) {
       count += 1;
       if (fails(count)) throw new Error("no");
@@ -169,7 +169,7 @@ test("close waits for the save in progress; nothing is saved afterwards", async 
   const gate = Promise.withResolvers<void>();
   const saved: number[] = [];
   const report = createProgressReport({
-    bytesBefore: 0,
+    before: null,
     async save({ downloaded_bytes }) {
       await gate.promise;
       saved.push(downloaded_bytes ?? 0);

@@ -14,6 +14,7 @@ import type { Assembled, FileWork } from "./output/assemble-media.ts";
 import { findFileWarnings } from "./output/file-warnings.ts";
 import { createGradualFlush } from "./output/gradual-flush.ts";
 import { openPartStore } from "./parts/part-store.ts";
+import type { TakeBytes } from "./parts/receiver.ts";
 import { SourceFetcher } from "./sources/fetch-sources.ts";
 import { createFormatLocator } from "./sources/locate-format.ts";
 import { listedKinds, planDownload } from "./sources/plan.ts";
@@ -23,6 +24,8 @@ import { ProgressTracker } from "./sources/progress-tracker.ts";
 export type WorkerDownloadContext = DownloadContext &
   Pick<EngineDeps, "concurrentFragments" | "minFreeBytes" | "minSpeedBps"> & {
     client: HttpClient;
+    /** As in `PartStoreOptions`. */
+    takeBytes?: TakeBytes;
     /** Called before and, with `null`, after work on complete files. */
     onWork(work: FileWork | null): void;
   };
@@ -51,7 +54,7 @@ type DownloadRun = Awaited<ReturnType<typeof planRun>>;
 
 /** Reads the manifests and opens the parts of earlier runs. */
 async function planRun(job: DownloadJob, context: WorkerDownloadContext) {
-  const { client, concurrentFragments, minFreeBytes, minSpeedBps, onProgress } = context;
+  const { client, concurrentFragments, minFreeBytes, minSpeedBps, onProgress, takeBytes } = context;
   const { finish = new AbortController().signal } = context;
   const { folder, pageUrl, maxBytes, maxLiveS } = job;
   /** Aborted at the end of the run, to stop what is still fetched ahead after a failure. */
@@ -70,6 +73,7 @@ async function planRun(job: DownloadJob, context: WorkerDownloadContext) {
     identity: plan.identity,
     maxBytes,
     minSpeedBps,
+    takeBytes,
     checkFreeSpace: (bytes) => checkFreeSpace(partsFolder, copies * bytes, minFreeBytes),
   });
   const progress = new ProgressTracker(plan, parts, onProgress);

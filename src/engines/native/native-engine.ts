@@ -1,14 +1,14 @@
 import { ServiceError } from "../../model/errors.ts";
 import { ProcessPool } from "../../system/process-pool.ts";
-import type { Engine, EngineDeps, EngineObserver } from "../engine.ts";
+import { HostPauses } from "../../net/host-pauses.ts";
+import { SpeedLimit } from "../../net/speed-limit.ts";
+import type { Engine, EngineDeps, EngineShared } from "../engine.ts";
 import type { WorkerLimits } from "./worker/worker-limits.ts";
 import { WorkerProcess } from "./worker/worker-process.ts";
 
-export interface NativeEngineOptions extends Partial<EngineDeps> {
+export interface NativeEngineOptions extends Partial<EngineDeps>, EngineShared {
   /** Limits of each worker process; a download that exceeds one fails. */
   limits?: Partial<WorkerLimits>;
-  /** Default: nobody observes. */
-  observer?: EngineObserver | undefined;
 }
 
 const defaults: EngineDeps = {
@@ -17,6 +17,8 @@ const defaults: EngineDeps = {
   idleTimeoutMs: 30_000,
   minSpeedBps: 0,
   minFreeBytes: 0,
+  maxSpeedBps: 0,
+  maxSpeedPerHostBps: 0,
   environment: {},
 };
 
@@ -35,9 +37,16 @@ const defaultLimits: WorkerLimits = {
  * and guarded client, so that its work and its crash affect nothing else.
  */
 export function createNativeEngine(options: NativeEngineOptions = {}): Engine {
-  const { limits, observer, ...deps } = options;
+  const { limits, observer, pauses = new HostPauses(), ...deps } = options;
   const data = { ...defaults, ...deps };
-  const workerOptions = { data, limits: { ...defaultLimits, ...limits }, usage: new Map<number, number>(), observer };
+  const workerOptions = {
+    data,
+    limits: { ...defaultLimits, ...limits },
+    usage: new Map<number, number>(),
+    observer,
+    pauses,
+    speed: new SpeedLimit(data),
+  };
   const pool = new ProcessPool({
     start: () => new WorkerProcess(workerOptions),
     idleMs,

@@ -5,6 +5,8 @@ import { type Deadline, untilAborted } from "../../async/deadline.ts";
 import { rangeField } from "../byte-range.ts";
 import type { GetOptions } from "../client.ts";
 import { acceptEncoding } from "./content-coding.ts";
+import type { HostPauses } from "../host-pauses.ts";
+import { urlForMessage } from "../http-url.ts";
 import type { HostSlots } from "./host-slots.ts";
 
 /** One request and its response's head, of any status. */
@@ -23,6 +25,10 @@ export interface ExchangeDeps {
   slots: HostSlots;
   /** For whom; default one for all. */
   owner?: string | undefined;
+  /** Hosts that are left alone; default: none is. */
+  pauses?: HostPauses;
+  /** Longest wait for the end of a pause; default 0. */
+  maxPauseMs?: number;
 }
 
 /** What a request sends. */
@@ -31,16 +37,21 @@ export interface RequestContent {
   body: string;
 }
 
-/** Sends GET `url`, or `content`, once its host has a free slot. Rejects with undici's errors. */
+/**
+ * Sends GET `url`, or `content`, once its host has a free slot and is not left alone. Rejects with undici's errors, and those of
+ * `HostPauses`.
+ */
 export async function exchange(
   url: URL,
   fields: Record<string, string>,
   deadline: Deadline,
-  { agent, slots, owner = "" }: ExchangeDeps,
+  { agent, slots, owner = "", pauses, maxPauseMs: maxWaitMs = 0 }: ExchangeDeps,
   content: RequestContent | { method: "GET" } = { method: "GET" },
 ): Promise<Exchange> {
   const release = await slots.acquire(url.host, owner, deadline.signal);
   try {
+    const what = `${content.method} ${urlForMessage(url)}`;
+    await pauses?.wait(url.host, { what, maxWaitMs, signal: deadline.signal });
     const sent = agent.request({
       ...content,
       origin: url.origin,

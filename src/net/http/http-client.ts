@@ -1,5 +1,5 @@
 import { Agent } from "undici";
-import { ServiceError } from "../../model/errors.ts";
+import { isPauseStatus, ServiceError } from "../../model/errors.ts";
 import { type BlockObserver, createAddressGuard, type Lookup } from "../addresses/address-guard.ts";
 import { checkPartial } from "../byte-range.ts";
 import type { GetOptions, HttpResponse, HttpClient } from "../client.ts";
@@ -7,6 +7,7 @@ import { createDecoders, decode } from "./content-coding.ts";
 import { type Deadline, startDeadline } from "../../async/deadline.ts";
 import { discard, type Exchange, exchange, requestFields } from "./exchange.ts";
 import { guardedOptions } from "../addresses/guarded-connector.ts";
+import { type HostPause, HostPauses } from "../host-pauses.ts";
 import { createHostSlots } from "./host-slots.ts";
 import { findUrlProblem, urlForMessage } from "../http-url.ts";
 import type { MinSpeed } from "./min-speed.ts";
@@ -25,6 +26,10 @@ export interface HttpClientOptions {
   lookup?: Lookup;
   /** Concurrent requests per host and port (`URL.host`), in turn for each owner; default 4. */
   perHost?: number;
+  /** The hosts that are left alone for a while, to which the client adds those that ask for it; default: none yet. */
+  pauses?: HostPauses | undefined;
+  /** A request waits for the end of such a pause if that is so near, else it fails; default 1 s. */
+  maxPauseMs?: number;
   /**
    * Longest wait for a lookup (at most 8 s), a connection, a response's header, or the next bytes;
    * accurate to about a second; default 10 s.
@@ -72,7 +77,8 @@ export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
   });
   const buffers = createReadBufferPool(options.readBytes ?? 256 * 1024);
   const agent = new Agent(guardedOptions(guard, idleTimeoutMs, buffers));
-  const deps = { agent, slots: createHostSlots(perHost) };
+  const { pauses = new HostPauses(), maxPauseMs = 1_000 } = options;
+  const deps = { agent, slots: createHostSlots(perHost), pauses, maxPauseMs };
   const limits = { idleTimeoutMs, minSpeed: { bytesPerS: minSpeedBps, windowMs: speedWindowMs } };
 
   return {
@@ -88,6 +94,8 @@ export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
         for (;;) {
           const fields = requestFields(url, request, describeGet(start));
           const received = await exchange(url, fields, deadline, { ...deps, owner: request.owner });
+          const pause = pauseOf(received);
+          if (pause !== undefined) pauses.add(pause);
           request.cookies?.store(url, received.setCookie);
           if (!isRedirect(received.status)) {
             return await openResponse(received, request, deadline, limits, buffers);
@@ -159,6 +167,12 @@ function statusError(what: string, status: number, retryAfter: string | undefine
     retryable: isRetryableStatus(status),
     retryAfterS: parseRetryAfter(retryAfter, new Date()),
   });
+}
+
+function pauseOf({ url, status, headers }: Exchange): HostPause | undefined {
+  if (!isPauseStatus(status)) return undefined;
+  const seconds = parseRetryAfter(headers.get("retry-after"), new Date());
+  return seconds === undefined ? undefined : { host: url.host, seconds };
 }
 
 function encodedError(what: string): ServiceError {

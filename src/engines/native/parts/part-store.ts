@@ -5,6 +5,7 @@ import { Checkpoints } from "./checkpoints.ts";
 import { fetchPart } from "./fetch-part.ts";
 import { type Journal, openJournal } from "./journal.ts";
 import { Quota } from "./quota.ts";
+import type { TakeBytes } from "./receiver.ts";
 import { RetryPolicy } from "./retry-policy.ts";
 import { type FetchedPart, type FetchOptions, type Part, StoredPart } from "./stored-part.ts";
 
@@ -24,6 +25,8 @@ export interface PartStoreOptions {
   backoffMs?: number;
   /** Between two failures, fewer new bytes per second are no progress; default 0. */
   minSpeedBps?: number;
+  /** Says how much may be received; default: all at once. */
+  takeBytes?: TakeBytes | undefined;
 }
 
 /**
@@ -40,6 +43,7 @@ export async function openPartStore({
   checkFreeSpace,
   backoffMs = 500,
   minSpeedBps = 0,
+  takeBytes,
 }: PartStoreOptions) {
   const journal = await openJournal(folder, identity);
   const stored = await restoreParts(folder, journal).catch(async (error: unknown) => {
@@ -88,7 +92,7 @@ export async function openPartStore({
      */
     async fetch(part: Part, options: FetchOptions): Promise<FetchedPart> {
       if (closing !== undefined) throw new ServiceError("unavailable", "the part store is closed");
-      const transfer = { stored: partNamed(part.name), part, options, checkpoints, quota };
+      const transfer = { stored: partNamed(part.name), part, options, checkpoints, quota, takeBytes };
       return mutex.runExclusive(part.name, () => {
         const retryPolicy = new RetryPolicy(backoffMs, options.signal, minSpeedBps);
         return fetchPart(transfer, client, retryPolicy);

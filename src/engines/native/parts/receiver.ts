@@ -6,6 +6,9 @@ import type { Quota } from "./quota.ts";
 import { isSameRepresentation, representationOf, withoutQuery } from "./representation.ts";
 import type { FetchOptions, Part, StoredPart } from "./stored-part.ts";
 
+/** Resolves with how many bytes may be received from `host` (`URL.host`) now: 1 to `bytes`. Rejects with `signal.reason`. */
+export type TakeBytes = (host: string, bytes: number, signal: AbortSignal) => Promise<number>;
+
 /** A part, what is stored of it, and what counts its bytes and those of all other parts. */
 export interface PartTransfer {
   stored: StoredPart;
@@ -13,6 +16,7 @@ export interface PartTransfer {
   options: FetchOptions;
   checkpoints: Checkpoints;
   quota: Quota;
+  takeBytes: TakeBytes | undefined;
 }
 
 /**
@@ -74,12 +78,13 @@ async function write(
   response: HttpResponse,
   extent: Extent,
   writer: PartWriter,
-  { stored, part, quota }: PartTransfer,
+  { stored, part, quota, takeBytes, options }: PartTransfer,
 ): Promise<void> {
+  const body = takeBytes === undefined ? response.body : receiveSlowly(response, takeBytes, options.signal);
   const from = withoutQuery(part.url);
   const isPartial = response.status === 206;
   let { skip, length: left } = extent;
-  for await (const chunk of response.body) {
+  for await (const chunk of body) {
     const bytes = chunk.subarray(skip, skip + left);
     if (isPartial && bytes.length < chunk.length) {
       throw partError(part, "the response is longer than the range that it states");
@@ -93,6 +98,21 @@ async function write(
     if (!isPartial && part.range !== null && left === 0) break;
   }
   if (isPartial && left > 0) throw partTruncatedError(part, left);
+}
+
+/** Yields the bytes of a response as fast as they may be received; meanwhile its connection is paused. */
+async function* receiveSlowly(
+  { url, body }: HttpResponse,
+  takeBytes: TakeBytes,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array> {
+  for await (const chunk of body) {
+    for (let rest = chunk; rest.length > 0;) {
+      const bytes = await takeBytes(url.host, rest.length, signal);
+      yield rest.subarray(0, bytes);
+      rest = rest.subarray(bytes);
+    }
+  }
 }
 
 /** Compares the first bytes from another URL with those that the file has. Returns whether that was all of them. */

@@ -1,9 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { ServiceError } from "../../../model/errors.ts";
+import { isPauseStatus, ServiceError } from "../../../model/errors.ts";
 import { isLookupFailure } from "../../../net/addresses/address-guard.ts";
 
 const maxFailures = 3;
-const maxWaitS = 30;
+/** Longest wait that a server may ask for within a run. */
+export const maxWaitS = 30;
 
 /**
  * Retries of one fetch within a run. The first wait is `backoffMs`; it doubles with each failure in a row.
@@ -31,7 +32,8 @@ export class RetryPolicy {
    */
   async backOff(error: unknown, size: number): Promise<void> {
     if (!isRetryable(error)) throw error;
-    const { retryAfterS = 0 } = error;
+    // For the end of a pause, the client waits.
+    const retryAfterS = isPauseStatus(error.upstreamStatus) ? 0 : (error.retryAfterS ?? 0);
     this.recordFailure(error, size);
     const waitMs = Math.max(this.#backoffMs * 2 ** (this.#failures - 1), retryAfterS * 1000);
     const signal = this.#signal;

@@ -4,6 +4,7 @@ import { ServiceError } from "../../../model/errors.ts";
 import { deserializeError } from "../../../model/serialized-error.ts";
 import type { Download, DownloadContext, DownloadJob, EngineDeps, EngineObserver } from "../../engine.ts";
 import type { WorkerRequest, WorkerMessage } from "./messages.ts";
+import { type Shared, startRestraints } from "./restraints.ts";
 import { memoryError, watchLimits, type WorkerLimits } from "./worker-limits.ts";
 
 const abortGraceMs = 700;
@@ -11,7 +12,7 @@ const abortGraceMs = 700;
 /** As much of the worker's error output as is kept: V8's reason is at its start. */
 const maxErrorLength = 4_000;
 
-export interface WorkerProcessOptions {
+export interface WorkerProcessOptions extends Shared {
   data: EngineDeps;
   limits: WorkerLimits;
   /** Resident memory of each worker, MiB, by process id. */
@@ -72,7 +73,7 @@ export class WorkerProcess {
    * has ended, or has stopped the download.
    */
   async download(job: DownloadJob, context: DownloadContext): Promise<Download> {
-    const { signal, finish, onProgress } = context;
+    const { signal, finish } = context;
     const { limits, usage, observer } = this.#options;
     const child = this.#child;
     const { promise, resolve } = Promise.withResolvers<WorkerResult>();
@@ -84,12 +85,13 @@ export class WorkerProcess {
       exceeded = error;
       void this.end();
     });
+    const restraints = startRestraints(this.#options, context, (request) => send(child, request));
     const onMessage = (message: WorkerMessage) => {
       watch.onMessage();
-      if (message.type === "progress") onProgress(message.progress);
-      else if (message.type === "work") watch.onWork(message.work);
+      restraints.onMessage(message);
+      if (message.type === "work") watch.onWork(message.work);
       else if (message.type === "blocked") observer?.onBlocked(message.reason);
-      else if (message.type !== "alive") resolve(message);
+      else if (message.type === "done" || message.type === "failed") resolve(message);
     };
     const onAbort = () => {
       send(child, { type: "abort" });
@@ -109,6 +111,7 @@ export class WorkerProcess {
       throw exceeded ?? crashError(child, this.#failure, this.#errorOutput, limits);
     } finally {
       watch.stop();
+      restraints.stop();
       clearTimeout(grace);
       signal.removeEventListener("abort", onAbort);
       finish?.removeEventListener("abort", onFinish);

@@ -1,9 +1,12 @@
 import { setPriority } from "node:os";
+import { untilAborted } from "../../../async/deadline.ts";
 import { endWithParent, yieldMemory } from "../../../system/child-process.ts";
 import { serializeError } from "../../../model/serialized-error.ts";
+import { HostPauses } from "../../../net/host-pauses.ts";
 import { createHttpClient } from "../../../net/http/http-client.ts";
 import type { DownloadJob, DownloadProgress, EngineDeps } from "../../engine.ts";
 import { download } from "../download.ts";
+import { maxWaitS } from "../parts/retry-policy.ts";
 import type { WorkerRequest, WorkerMessage } from "./messages.ts";
 
 /** Program of a worker process: runs one requested download at a time. */
@@ -12,12 +15,20 @@ if (!process.connected) throw new Error("worker.ts is the program of a worker pr
 const data = JSON.parse(argv[2] ?? "") as EngineDeps;
 const niceness = 10;
 const aliveMs = 1_000;
+const pauses = new HostPauses((isWaiting) => send({ type: "waiting", isWaiting }));
+pauses.subscribe((pause) => send({ type: "pause", pause }));
+const grants = createGrants();
+const isLimited = data.maxSpeedBps > 0 || data.maxSpeedPerHostBps > 0;
 const client = createHttpClient({
   allowNetworks: data.allowNetworks,
   perHost: data.concurrentFragments,
   idleTimeoutMs: data.idleTimeoutMs,
   minSpeedBps: data.minSpeedBps,
   totalTimeoutMs: Number.POSITIVE_INFINITY,
+  pauses,
+  maxPauseMs: 1_000 * maxWaitS,
+  // What has been read when the limit is reached counts as received only later.
+  ...(isLimited && { readBytes: 16 * 1024 }),
   onBlocked: (reason) => send({ type: "blocked", reason }),
 });
 let running = new AbortController();
@@ -30,6 +41,8 @@ process.once("disconnect", () => process.exit());
 process.on("message", (request: WorkerRequest) => {
   if (request.type === "abort") return running.abort();
   if (request.type === "finish") return finish.abort();
+  if (request.type === "granted") return grants.onGranted(request);
+  if (request.type === "pause") return void pauses.learn(request.pause);
   finish = new AbortController();
   running = new AbortController();
   void run(request.job, running.signal).then(send);
@@ -43,6 +56,7 @@ async function run(job: DownloadJob, signal: AbortSignal): Promise<WorkerMessage
     client,
     signal,
     finish: finish.signal,
+    ...(isLimited && { takeBytes: grants.take }),
     onProgress: throttle.push,
     onWork: (work: Extract<WorkerMessage, { type: "work" }>["work"]) => send({ type: "work", work }),
   };
@@ -54,6 +68,28 @@ async function run(job: DownloadJob, signal: AbortSignal): Promise<WorkerMessage
     clearInterval(alive);
     throttle.stop();
   }
+}
+
+/** Asks the service how much may be received. */
+function createGrants() {
+  const waiting = new Map<number, (bytes: number) => void>();
+  let last = 0;
+  return {
+    async take(host: string, bytes: number, signal: AbortSignal): Promise<number> {
+      const id = (last += 1);
+      const { promise, resolve } = Promise.withResolvers<number>();
+      waiting.set(id, resolve);
+      send({ type: "take", id, host, bytes });
+      try {
+        return await untilAborted(promise, signal);
+      } finally {
+        waiting.delete(id);
+      }
+    },
+    onGranted({ id, bytes }: { id: number; bytes: number }): void {
+      waiting.get(id)?.(bytes);
+    },
+  };
 }
 
 /** Makes the system prefer the service when processor time or memory is short. */

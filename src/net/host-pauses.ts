@@ -1,0 +1,101 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { ServiceError } from "../model/errors.ts";
+
+/** A host (`URL.host`) that is left alone, and for how long from now. */
+export interface HostPause {
+  host: string;
+  seconds: number;
+}
+
+/** Longest pause, seconds: a host that asks for more is asked again after this time. */
+const maxPauseS = 3_600;
+
+/** Hosts that are remembered; those whose pauses are oldest are forgotten first. */
+const maxHosts = 10_000;
+
+/** Hosts that have asked for no requests for a while, by 429 or 503 with `Retry-After` (RFC 9110 §10.2.3, RFC 6585 §4). */
+export class HostPauses {
+  /** When each pause ends, by `performance.now()`. */
+  readonly #ends = new Map<string, number>();
+  readonly #listeners = new Set<(pause: HostPause) => void>();
+  readonly #onWaiting: (isWaiting: boolean) => void;
+  #waiting = 0;
+
+  /** @param onWaiting Called when the first of all requests begins to wait, and when the last one no longer does. */
+  constructor(onWaiting: (isWaiting: boolean) => void = () => {}) {
+    this.#onWaiting = onWaiting;
+  }
+
+  /** Leaves a host alone, for an hour at most, and tells the listeners; a pause that ends later stays. */
+  add(pause: HostPause): void {
+    if (this.learn(pause)) for (const listener of this.#listeners) listener(pause);
+  }
+
+  /** Does the same without telling the listeners: they know of it. Returns whether that has changed anything. */
+  learn({ host, seconds }: HostPause): boolean {
+    const endMs = performance.now() + 1_000 * Math.min(seconds, maxPauseS);
+    if (endMs <= (this.#ends.get(host) ?? 0)) return false;
+    this.#ends.delete(host);
+    this.#ends.set(host, endMs);
+    for (const oldest of this.#ends.keys()) {
+      if (this.#ends.size <= maxHosts && this.leftS(oldest) > 0) break;
+      this.#ends.delete(oldest);
+    }
+    return true;
+  }
+
+  /** Returns how long a host is still left alone, seconds; 0: it is not. */
+  leftS(host: string): number {
+    return Math.max(0, (this.#ends.get(host) ?? 0) - performance.now()) / 1_000;
+  }
+
+  /** Returns all pauses that have not ended. */
+  list(): HostPause[] {
+    return [...this.#ends.keys()]
+      .map((host) => ({ host, seconds: this.leftS(host) }))
+      .filter(({ seconds }) => seconds > 0);
+  }
+
+  /** Calls `listener` with each pause that is added, until the returned function is called. */
+  subscribe(listener: (pause: HostPause) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  /**
+   * Resolves once the host may be sent `what`.
+   *
+   * @throws ServiceError `upstream_status`, retryable, with `isUntried`, if that is in more than `maxWaitMs`; `signal.reason`
+   */
+  async wait(host: string, { what, maxWaitMs, signal }: PauseWait): Promise<void> {
+    if (this.leftS(host) === 0) return;
+    this.#count(1);
+    try {
+      for (let leftS = this.leftS(host); leftS > 0; leftS = this.leftS(host)) {
+        if (leftS * 1_000 > maxWaitMs) throw pausedError(what, leftS);
+        await sleep(leftS * 1_000, undefined, { signal }).catch(() => signal.throwIfAborted());
+      }
+    } finally {
+      this.#count(-1);
+    }
+  }
+
+  #count(change: 1 | -1): void {
+    const before = this.#waiting;
+    this.#waiting += change;
+    if (before === 0 || this.#waiting === 0) this.#onWaiting(this.#waiting > 0);
+  }
+}
+
+export interface PauseWait {
+  /** The request, for the message. */
+  what: string;
+  maxWaitMs: number;
+  signal: AbortSignal;
+}
+
+function pausedError(what: string, leftS: number): ServiceError {
+  const retryAfterS = Math.ceil(leftS);
+  const message = `${what} was not sent: the host asked for a pause (Retry-After), of which ${retryAfterS} s are left`;
+  return new ServiceError("upstream_status", message, { retryable: true, retryAfterS, isUntried: true });
+}

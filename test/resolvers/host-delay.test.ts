@@ -1,0 +1,47 @@
+import { expect, test } from "vitest";
+import { delayHosts } from "../../src/resolvers/host-delay.ts";
+import { createTestResolver, pageOf } from "../runner/resolver.ts";
+
+function start(delayMs: number) {
+  const reads: { host: string; atMs: number }[] = [];
+  const resolver = createTestResolver(async (url) => {
+    reads.push({ host: url.host, atMs: performance.now() });
+    return pageOf(url);
+  });
+  const delayed = delayHosts(resolver, delayMs);
+  const read = (
+    host: string,
+    context: { signal?: AbortSignal; onWaiting?: (isWaiting: boolean) => Promise<void> } = {},
+  ) => delayed.resolve(new URL(`http://${host}/watch`), { signal: new AbortController().signal, ...context });
+  return { reads, read };
+}
+
+test("pages of one host are read one delay after another, those of others meanwhile", async () => {
+  const { reads, read } = start(100);
+  await Promise.all(["a.test", "a.test", "b.test", "a.test"].map((host) => read(host)));
+  expect(reads.map(({ host }) => host)).toEqual(["a.test", "b.test", "a.test", "a.test"]);
+  const [first, , second, third] = reads.map(({ atMs }) => atMs);
+  // A timer may be early by a millisecond.
+  expect(second! - first!).toBeGreaterThanOrEqual(99);
+  expect(third! - first!).toBeGreaterThanOrEqual(199);
+});
+
+test("the caller learns when it waits, and may abort the wait", async () => {
+  const { reads, read } = start(50);
+  const waits: boolean[] = [];
+  const onWaiting = async (isWaiting: boolean) => void waits.push(isWaiting);
+  await read("a.test");
+  const abort = new AbortController();
+  const aborted = read("a.test", { signal: abort.signal, onWaiting });
+  const later = read("a.test", { onWaiting });
+  abort.abort(new Error("enough"));
+  await expect(aborted).rejects.toThrow("enough");
+  await later;
+  expect(reads).toHaveLength(2);
+  expect(waits).toEqual([true, true, false]);
+});
+
+test("without a delay the resolver stays as it is", () => {
+  const resolver = createTestResolver();
+  expect(delayHosts(resolver, 0)).toBe(resolver);
+});
