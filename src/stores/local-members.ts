@@ -58,9 +58,11 @@ export function createLocalMembers<Row extends LocalRow>(
   tables: LocalTables<Row>,
   { damage, now }: { damage: Pick<DamageReport, "unlessDamaged">; now: () => Date },
 ) {
-  function collect(changes: ChangesByCollection<number>, row: Row, change: StateChange): void {
+  /** @param collection One that the task is in: most are in no other. */
+  function collect(changes: ChangesByCollection<number>, row: Row, change: StateChange, collection?: number): void {
     if (row.memberships === 0) return;
-    for (const { collection, places } of tables.placesOf(row.seq)) changes.add(collection, change, places);
+    if (row.memberships === 1 && collection !== undefined) return changes.add(collection, change, 1);
+    for (const place of tables.placesOf(row.seq)) changes.add(place.collection, change, place.places);
   }
 
   function followAll(changes: ChangesByCollection<number>): TaskEvent[] {
@@ -129,7 +131,7 @@ export function createLocalMembers<Row extends LocalRow>(
         const written = isEnded && damage.unlessDamaged(member, () => updateDocument(member, retryChange, {}, now()));
         if (!isEnded || !written) continue;
         room -= 1;
-        collect(changes, member, { before: member.state, after: "queued" });
+        collect(changes, member, { before: member.state, after: "queued" }, row.seq);
         tables.write(member, written, "claimable");
         events.push(written.event);
       }
@@ -148,7 +150,7 @@ export function createLocalMembers<Row extends LocalRow>(
         const written =
           member && damage.unlessDamaged(member, () => updateDocument(member, { state: "canceled" }, {}, now()));
         if (member === undefined || written === undefined) continue;
-        collect(changes, member, { before: member.state, after: "canceled" });
+        collect(changes, member, { before: member.state, after: "canceled" }, collection.seq);
         tables.write(member, written, "none");
         events.push(written.event);
       }

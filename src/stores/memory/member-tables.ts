@@ -4,7 +4,7 @@ import { newColumns } from "../task-writes.ts";
 import type { LocalTables } from "../local-members.ts";
 import type { NewMessage } from "../outbox.ts";
 import type { ListQuery } from "../store.ts";
-import { isSameVideo } from "../video-keys.ts";
+import { isSameVideo, videoKeyOf } from "../video-keys.ts";
 import type { Entry, TaskTable } from "./task-table.ts";
 
 /** The places of members, and the tasks, as collections and their members change. */
@@ -27,10 +27,10 @@ interface Place {
 }
 
 export function createMemberTables({ tasks, announce, maxQueued }: MemberTablesDeps): MemberTables {
-  let places: Place[] = [];
+  const byCollection = new Map<number, Place[]>();
+  const byTask = new Map<number, Place[]>();
   const find = (seq: number) => tasks().bySeq(seq);
-  const placesIn = (collection: number) =>
-    places.filter((place) => place.collection === collection).toSorted((a, b) => a.index - b.index);
+  const placesIn = (collection: number) => byCollection.get(collection) ?? [];
 
   function countPlaces(task: number, change: number): void {
     const entry = find(task);
@@ -39,9 +39,10 @@ export function createMemberTables({ tasks, announce, maxQueued }: MemberTablesD
 
   /** Whether the task is in another collection that `counts`. */
   function isElsewhere(task: number, collection: number, counts: (other: Entry) => boolean): boolean {
-    return places.some((place) => {
-      const other = place.task === task && place.collection !== collection && find(place.collection);
-      return other && counts(other);
+    const others = (byTask.get(task) ?? []).filter((place) => place.collection !== collection);
+    return others.some((place) => {
+      const other = find(place.collection);
+      return other !== undefined && counts(other);
     });
   }
 
@@ -54,7 +55,11 @@ export function createMemberTables({ tasks, announce, maxQueued }: MemberTablesD
   return {
     find,
     require: (id) => tasks().require(id),
-    findReusable: (task) => [...tasks().all()].findLast((entry) => isReusable(entry, task)),
+    findReusable(task) {
+      const key = videoKeyOf(task.url, task.options, task.owner);
+      const known = [...tasks().all()].filter(({ video, pageVideo }) => video === key || pageVideo === key);
+      return known.findLast((entry) => isReusable(entry, task));
+    },
     room: (owner) => Math.min(maxQueued - tasks().counts.queued, tasks().queueRoom(owner)),
     insert: (task, document) => tasks().insert(newEntry(task, document)),
     write(row, { stored, message }, claim) {
@@ -64,22 +69,36 @@ export function createMemberTables({ tasks, announce, maxQueued }: MemberTablesD
     },
     remove: (row) => tasks().remove(row),
     addPlace(collection, index, task) {
-      places.push({ collection, index, task });
+      const place = { collection, index, task };
+      addTo(byCollection, collection, place);
+      addTo(byTask, task, place);
       countPlaces(task, 1);
     },
     placesOf(task) {
-      const own = places.filter((place) => place.task === task).map(({ collection }) => collection);
+      const own = (byTask.get(task) ?? []).map(({ collection }) => collection);
       return [...new Set(own)].map((collection) => ({
         collection,
         places: own.filter((other) => other === collection).length,
       }));
     },
     removePlacesOf(task) {
-      places = places.filter((place) => place.task !== task);
+      for (const { collection } of byTask.get(task) ?? []) {
+        byCollection.set(
+          collection,
+          placesIn(collection).filter((place) => place.task !== task),
+        );
+      }
+      byTask.delete(task);
     },
     removePlacesIn(collection) {
-      for (const { task } of placesIn(collection)) countPlaces(task, -1);
-      places = places.filter((place) => place.collection !== collection);
+      for (const { task } of placesIn(collection)) {
+        countPlaces(task, -1);
+        byTask.set(
+          task,
+          (byTask.get(task) ?? []).filter((place) => place.collection !== collection),
+        );
+      }
+      byCollection.delete(collection);
     },
     cancelable: (collection) =>
       made(collection)
@@ -104,6 +123,13 @@ export function createMemberTables({ tasks, announce, maxQueued }: MemberTablesD
       return members.slice(0, limit);
     },
   };
+}
+
+/** Members are added by index, so that they stay in its order. */
+function addTo(places: Map<number, Place[]>, key: number, place: Place): void {
+  const known = places.get(key);
+  if (known === undefined) places.set(key, [place]);
+  else known.push(place);
 }
 
 /** Returns what is stored of a new task. */

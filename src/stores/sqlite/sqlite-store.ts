@@ -150,7 +150,7 @@ function createTaskWrites(deps: SqliteStoreDeps): TaskWrites {
       return change(() => members.grow(id, growing));
     },
 
-    retryMembers: (id, lease) => change(() => members.retry(id, lease)),
+    retryMembers: (id, lease) => change(() => tasks.inBulk(() => members.retry(id, lease))),
 
     async update(id, taskChange, options = {}) {
       const changes = structuredClone(taskChange);
@@ -161,7 +161,7 @@ function createTaskWrites(deps: SqliteStoreDeps): TaskWrites {
     delete: (id) =>
       change(() => {
         const row = requireTask(sql, id);
-        return { result: damage.parse(row), events: members.remove(row) };
+        return { result: damage.parse(row), events: tasks.inBulk(() => members.remove(row)) };
       }),
 
     async claim({ leaseMs, exceptHosts = [] }) {
@@ -196,7 +196,7 @@ function updateTask(
   const followed = members.follow(row, { before: row.state, after: stored.state });
   const isCanceled = task.kind === "collection" && change.state === "canceled";
   if (!isCanceled) return { result: task, events: [event, ...followed] };
-  const canceled = members.cancel(row);
+  const canceled = tasks.inBulk(() => members.cancel(row));
   const { document } = requireTask(sql, id);
   return { result: parseTask({ id, document }), events: [event, ...canceled] };
 }

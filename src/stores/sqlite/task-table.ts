@@ -31,6 +31,8 @@ export class TaskTable {
   #lastSeq: number;
   /** Hosts and owners whose queue has a head, as this transaction has seen; a newer task does not replace it. */
   readonly #knownHeads = new Set<string>();
+  /** Heads that are to be updated when many tasks have changed. */
+  #changedHeads: Map<string, HeadOf> | undefined;
 
   constructor(sql: Statements, owners: OwnerTable) {
     this.#sql = sql;
@@ -113,9 +115,25 @@ export class TaskTable {
     this.#owners.count(owner, before, after);
   }
 
+  /** Calls `job`, which changes many tasks; heads of queues are updated after it, once each. */
+  inBulk<T>(job: () => T): T {
+    const heads = new Map<string, HeadOf>();
+    this.#changedHeads = heads;
+    try {
+      return job();
+    } finally {
+      this.#changedHeads = undefined;
+      for (const head of heads.values()) this.#refreshHead(head);
+    }
+  }
+
   /** Updates `queue_heads` after a change of the claimable tasks of this owner, host and state. */
   #refreshHead({ owner, host, state }: HeadOf): void {
     this.#knownHeads.clear();
+    if (this.#changedHeads !== undefined) {
+      this.#changedHeads.set(`${owner ?? ""} ${host} ${state}`, { owner, host, state });
+      return;
+    }
     this.#sql.dropHead.run(owner ?? "", host, state);
     this.#sql.nextHead.run(owner ?? "", host, state);
   }
