@@ -11,6 +11,9 @@ export interface TimestampMap {
 const time = String.raw`(?:(\d{1,4}):)?(\d{1,2}):(\d{1,2})(?:[.,](\d{1,9}))?`;
 const timing = new RegExp(String.raw`^${time}[ \t]{0,100}-->[ \t]{0,100}${time}(?:[ \t](.*))?$`, "s");
 
+/** No screen has so much. */
+const maxCueLength = 2 << 20;
+
 /**
  * Reads WebVTT (W3C WebVTT §6.1). Regions, styles and notes are left out, and cues whose times are wrong.
  *
@@ -36,7 +39,7 @@ export function readSubRip(text: string): Cue[] {
 /** `onOther` gets the lines that belong to no cue. */
 function readBlocks(text: string, toPayload: (text: string) => string, onOther: (line: string) => void): Cue[] {
   const cues: Cue[] = [];
-  let open: { startS: number; endS: number; settings: string; lines: string[] } | null = null;
+  let open: { startS: number; endS: number; settings: string; lines: string[]; length: number } | null = null;
   const close = () => {
     if (open === null) return;
     const { startS, endS, settings, lines } = open;
@@ -51,10 +54,14 @@ function readBlocks(text: string, toPayload: (text: string) => string, onOther: 
     if (found !== null) {
       close();
       const [startS, endS] = [secondsOf(found.slice(1, 5)), secondsOf(found.slice(5, 9))];
-      open = { startS, endS, settings: (found[9] ?? "").trim(), lines: [] };
+      open = { startS, endS, settings: (found[9] ?? "").trim(), lines: [], length: 0 };
     } else if (line.trim() === "") close();
     else if (open === null) onOther(line);
-    else open.lines.push(line);
+    else {
+      open.length += line.length;
+      if (open.length > maxCueLength) throw invalidSubtitlesError(`a cue has over ${maxCueLength} characters`);
+      open.lines.push(line);
+    }
   }
   close();
   return cues;

@@ -3,19 +3,30 @@ import { faces, readCueText } from "../remux/cue-text.ts";
 
 /** Returns the cues as a WebVTT file. */
 export function writeWebVtt(cues: readonly Cue[]): string {
-  const blocks = cues.map(({ startS, endS, text, settings }) => {
+  const body = joinBlocks(cues, ({ startS, endS, text, settings }) => {
     const timing = `${clock(startS, ".")} --> ${clock(endS, ".")}`;
     return `${settings === "" ? timing : `${timing} ${oneLine(settings)}`}\n${withoutBlankLines(text)}\n`;
   });
-  return ["WEBVTT\n", ...blocks].join("\n");
+  return body === "" ? "WEBVTT\n" : `WEBVTT\n\n${body}`;
 }
 
 /** Returns the cues as a SubRip file, with italics, bold and underlines. */
 export function writeSubRip(cues: readonly Cue[]): string {
-  const blocks = cues.map(({ startS, endS, text }, index) => {
+  return joinBlocks(cues, ({ startS, endS, text }, index) => {
     return `${index + 1}\n${clock(startS, ",")} --> ${clock(endS, ",")}\n${withoutBlankLines(subRipText(text))}\n`;
   });
-  return blocks.join("\n");
+}
+
+const groupSize = 1_000;
+
+/** Joins group by group: hundreds of thousands of small strings would take much memory. */
+function joinBlocks(cues: readonly Cue[], write: (cue: Cue, index: number) => string): string {
+  const groups: string[] = [];
+  for (let at = 0; at < cues.length; at += groupSize) {
+    const blocks = cues.slice(at, at + groupSize).map((cue, index) => write(cue, at + index));
+    groups.push(blocks.join("\n"));
+  }
+  return groups.join("\n");
 }
 
 /** A blank line would end the cue, and an arrow begin another one. */

@@ -1,0 +1,18 @@
+import { readFileSync } from "node:fs";
+import { ServiceError } from "../../src/model/errors.ts";
+import { readSubtitles } from "../../src/subtitles/read.ts";
+import { writeSubRip, writeWebVtt } from "../../src/subtitles/write.ts";
+
+/** Reads a file of subtitles and writes them anew, as a download does; prints the outcome and the peak memory, MiB. */
+function outcome(path: string): string {
+  try {
+    const { cues } = readSubtitles(readFileSync(path));
+    return `${cues.length} cues, ${writeWebVtt(cues).length + writeSubRip(cues).length} characters`;
+  } catch (error) {
+    if (error instanceof ServiceError) return error.code;
+    throw error;
+  }
+}
+
+const read = outcome(process.argv[2]!);
+console.log(JSON.stringify({ read, peakMiB: process.resourceUsage().maxRSS / 1024 }));
