@@ -26,7 +26,7 @@ export function describeRanges(open: OpenEngine): void {
       for (const [seed, count] of [1, 2, 10].entries()) {
         const ranges = randomRanges(seed, count, longS);
         const note = JSON.stringify(ranges);
-        const before = harness.site.sent;
+        const [before, asked] = [harness.site.sent, harness.site.asked.length];
         const made = await harness.download({ ranges, folder: await harness.newFolder() });
         const share = (harness.site.sent - before) / allBytes;
         const expected = expectedCut(frames, ranges, endS);
@@ -39,7 +39,21 @@ export function describeRanges(open: OpenEngine): void {
         expect(Math.max(...offS), note).toBeLessThan(0.002);
         expect(audioFaults(await heardPackets(made.path), packets, expected), note).toEqual([]);
         const neededS = expected.durationS + 2 * groupS * count + groupS;
-        if (inSegments.has(name)) expect(share, note).toBeLessThan((1.25 * neededS) / longS);
+        if (!inSegments.has(name)) continue;
+        expect(share, note).toBeLessThan((1.25 * neededS) / longS);
+        const paths = harness.site.asked.slice(asked).map(({ path }) => path);
+        const segments = paths.filter((path) => /\d\.(?:ts|m4s)$/.test(path) && !path.startsWith("init"));
+        expect(new Set(segments).size, note).toBe(segments.length);
+        // Of each track, the first one, and what the ranges last with two groups of pictures each.
+        const mostOf = ranges.reduce(
+          (sum, { startS, endS: stopS }) => sum + Math.ceil((stopS - startS) / groupS) + 2,
+          1,
+        );
+        for (const [track, own] of Map.groupBy(segments, (path) => path.replace(/\d+\.\w+$/, ""))) {
+          expect(own.length, `${track}: ${note}`).toBeLessThanOrEqual(mostOf);
+        }
+        const listed = paths.map((path) => harness.site.resources.get(path)?.body.length ?? 0);
+        expect(harness.site.sent - before, note).toBeLessThanOrEqual(listed.reduce((sum, size) => sum + size, 0));
       }
     });
 
