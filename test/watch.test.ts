@@ -2,6 +2,8 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Task } from "../src/model/task.ts";
+import { noMembers } from "../src/feed/collection-changes.ts";
+import { newTask } from "../src/feed/task-changes.ts";
 import { watchTasks } from "../src/watch/watch-tasks.ts";
 import { samplePageInfo } from "./contracts/task-store/page-info.ts";
 import { addKey } from "./http/keys.ts";
@@ -41,6 +43,28 @@ describe("watching", () => {
     await output.waitFor(/succeeded.*first\n/);
     await startTask(store, "second");
     await output.waitFor(/50 %.*second\n/);
+  });
+
+  it("shows a collection as a line with its numbers, and no lines of its members", async () => {
+    const store = createStore();
+    const { url } = await listen({ store });
+    const output = watch(url);
+    await output.waitFor(/no task is running\n/);
+    const { id } = await store.create(newTask("https://example.com/list", { entries: "all" }, new Date()));
+    const { lease } = (await store.claim({ leaseMs: 60_000 }))!;
+    const growth = { slice: { offset: 0, made: 0 } };
+    await store.update(id, { kind: "collection", counts: noMembers, growth }, { lease });
+    const members = [1, 2].map((index) => {
+      const task = newTask(`https://video.example.com/member-${index}`, {}, new Date());
+      return { index, task: { ...task, collection: { id, index, title: "list" } } };
+    });
+    await store.grow(id, { lease, members, isReusing: true, growth: null });
+    for (const { task } of members) await store.update(task.id, { state: "running" });
+    await store.update(members[0]!.task.id, { state: "succeeded" });
+    await output.waitFor(/1 of 2 entries, 1 running.*list\n/);
+    await store.update(members[1]!.task.id, { state: "failed" });
+    await output.waitFor(/failed: of 2 entries 1 failed {2}.*list\n/);
+    expect(output.text).not.toContain("member-");
   });
 
   it("says what it is connected to, and if no task is running", async () => {
