@@ -119,12 +119,14 @@ export class TaskTable {
   inBulk<T>(job: () => T): T {
     const heads = new Map<string, HeadOf>();
     this.#changedHeads = heads;
+    let result: T;
     try {
-      return job();
+      result = job();
     } finally {
       this.#changedHeads = undefined;
-      for (const head of heads.values()) this.#refreshHead(head);
     }
+    for (const head of heads.values()) this.#refreshHead(head);
+    return result;
   }
 
   /** Updates `queue_heads` after a change of the claimable tasks of this owner, host and state. */
