@@ -10,6 +10,7 @@ import type { Resolver } from "../resolvers/resolver.ts";
 import type { TaskStore } from "../stores/store.ts";
 import { Task } from "../model/task.ts";
 import { createThumbnails } from "../thumbnails/thumbnails.ts";
+import { archiveRoutes } from "./archives/archive-routes.ts";
 import { requireAccess } from "./access/access.ts";
 import { type BaseAppOptions, createBaseApp } from "./base-app.ts";
 import { batchRoutes } from "./routes/batch.ts";
@@ -105,6 +106,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
     await app.register(taskActionRoutes, { store });
     const { onFileBytes } = options.observer ?? {};
     await app.register(fileRoutes, { store, files, onFileBytes });
+    await app.register(archiveRoutes, { store, files, onFileBytes });
     const tokens = createLinkTokens(options.linkSecret ?? randomBytes(32));
     await app.register(newLinkRoutes, { store, tokens });
     await app.register(linkRoutes, { store, files, keys, tokens, onFileBytes });

@@ -112,6 +112,7 @@ describe("the OpenAPI document", () => {
       "delete /tasks/{id}": ["if-match"],
       "get /tasks/{id}/file": conditions,
       "get /tasks/{id}/files/{name}": conditions,
+      "get /tasks/{id}/files.zip": conditions,
       "get /links/{token}": conditions,
       "delete /tasks/{id}/file": ["if-match"],
       "get /tasks/{id}/thumbnail": ["if-none-match"],

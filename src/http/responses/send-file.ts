@@ -1,8 +1,10 @@
+import type { Readable } from "node:stream";
 import { Type } from "@sinclair/typebox";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { FileStore } from "../../files/files.ts";
 import { type ErrorCode, ServiceError } from "../../model/errors.ts";
 import type { ResultFile } from "../../model/task.ts";
+import type { IntRange } from "../../net/byte-range.ts";
 import { attachment } from "./content-disposition.ts";
 import { noContent } from "./empty.ts";
 import { ConditionHeaders, findMatch } from "./etag.ts";
@@ -11,6 +13,7 @@ import { problems } from "./problem.ts";
 
 const bytes = { schema: Type.Unsafe<unknown>({ description: "the file's bytes" }) };
 export const media = { "video/*": bytes, "audio/*": bytes };
+export const archive = { "application/zip": bytes };
 export const anyFile = { ...media, "text/vtt": bytes, "application/x-subrip": bytes, "image/*": bytes };
 
 const fileHeaders = {
@@ -40,6 +43,16 @@ export function getFileSchema(content: object, errors: readonly ErrorCode[]) {
 /** What is served of a file. */
 type ServedFile = Pick<ResultFile, "name" | "mime_type" | "size" | "sha256">;
 
+/** What is served: a file, or what is made of several. */
+export interface Representation extends Pick<ServedFile, "name" | "mime_type" | "size"> {
+  /** Strong validator. */
+  etag: string;
+  /** SHA-256 of it all, hexadecimal; absent: unknown. */
+  sha256?: string;
+}
+
+const representationOf = (file: ServedFile): Representation => ({ ...file, etag: fileTag(file) });
+
 /** A file of a task, and its number in the file store. */
 export interface StoredFile {
   id: string;
@@ -58,35 +71,51 @@ export function createFileSender(files: FileStore, onFileBytes: ((bytes: number)
   const streams = createFileStreams(onFileBytes);
 
   async function sendHead(request: SentRequest, reply: FastifyReply, { id, number, file }: StoredFile) {
-    if (isUnmodified(request, file)) return sendNotModified(reply, file);
-    const { handle, size } = await openFile(files, id, file, number);
+    const representation = representationOf(file);
+    if (isUnmodified(request, representation)) return sendNotModified(reply, representation);
+    const { handle } = await openFile(files, id, file, number);
     await handle.close();
-    return setFileHeaders(reply, file, size).send();
+    return setFileHeaders(reply, representation).send();
   }
 
   async function sendFile(request: SentRequest, reply: FastifyReply, { id, number, file }: StoredFile) {
-    if (isUnmodified(request, file)) return sendNotModified(reply, file);
-    const { handle, size, markInUse } = await openFile(files, id, file, number);
-    const range = rangeOf(request, file, size);
+    const representation = representationOf(file);
+    if (isUnmodified(request, representation)) return sendNotModified(reply, representation);
+    const { handle, markInUse } = await openFile(files, id, file, number);
+    const range = rangeOf(request, representation);
     if (range === "unsatisfiable") {
       await handle.close();
-      reply.header("content-range", `bytes */${size}`);
-      throw unsatisfiableRangeError(request, size);
+      throw unsatisfiableRangeError(request, reply, representation);
     }
-    setFileHeaders(reply, file, size);
-    if (range !== undefined) {
-      reply.code(206).header("content-length", range.end - range.start + 1);
-      reply.header("content-range", `bytes ${range.start}-${range.end}/${size}`);
-    }
+    setRangeHeaders(setFileHeaders(reply, representation), representation, range);
     const keep = () =>
       markInUse().catch((err: unknown) => {
         request.log.warn({ task: id, err }, "the file may be removed while it is sent");
       });
     await keep();
-    return reply.send(streams.open(handle, range ?? { start: 0, end: size - 1 }, keep));
+    return reply.send(streams.open(handle, range ?? { start: 0, end: file.size - 1 }, keep));
   }
 
   return { sendHead, sendFile };
+}
+
+/** Sends the head of what is served, with conditions (RFC 9110 §13). */
+export function sendRepresentationHead(request: SentRequest, reply: FastifyReply, served: Representation) {
+  return isUnmodified(request, served) ? sendNotModified(reply, served) : setFileHeaders(reply, served).send();
+}
+
+/** Sends what is served, with conditions and ranges (RFC 9110 §13, §14); `open` reads its bytes. */
+export function sendRepresentation(
+  request: SentRequest,
+  reply: FastifyReply,
+  served: Representation,
+  open: (range: IntRange) => Readable,
+) {
+  if (isUnmodified(request, served)) return sendNotModified(reply, served);
+  const range = rangeOf(request, served);
+  if (range === "unsatisfiable") throw unsatisfiableRangeError(request, reply, served);
+  setRangeHeaders(setFileHeaders(reply, served), served, range);
+  return reply.send(open(range ?? { start: 0, end: served.size - 1 }));
 }
 
 /** @throws ServiceError `not_found` if the file is gone; `internal` if its size has changed. */
@@ -104,39 +133,50 @@ export function fileTag(file: Pick<ServedFile, "sha256">): string {
   return `"${file.sha256}"`;
 }
 
-function isUnmodified({ headers }: SentRequest, file: ServedFile): boolean {
-  return findMatch(headers["if-none-match"], fileTag(file)) !== undefined;
+function isUnmodified({ headers }: SentRequest, { etag }: Representation): boolean {
+  return findMatch(headers["if-none-match"], etag) !== undefined;
 }
 
-function sendNotModified(reply: FastifyReply, file: ServedFile): FastifyReply {
-  return reply.code(304).headers(cacheHeaders(file)).send();
+function sendNotModified(reply: FastifyReply, served: Representation): FastifyReply {
+  return reply.code(304).headers(cacheHeaders(served)).send();
 }
 
 /** `If-Range` is compared strongly (RFC 9110 §13.1.5); a date never matches, as no response has one. */
-function rangeOf({ headers }: SentRequest, file: ServedFile, size: number) {
-  const { range, "if-range": ifRange = fileTag(file) } = headers;
-  return range === undefined || ifRange !== fileTag(file) ? undefined : parseRange(range, size);
+function rangeOf({ headers }: SentRequest, { etag, size }: Representation) {
+  const { range, "if-range": ifRange = etag } = headers;
+  return range === undefined || ifRange !== etag ? undefined : parseRange(range, size);
 }
 
-function unsatisfiableRangeError({ headers }: SentRequest, size: number): ServiceError {
+function unsatisfiableRangeError({ headers }: SentRequest, reply: FastifyReply, { size }: Representation) {
+  reply.header("content-range", `bytes */${size}`);
   const asked = `Range: ${headers.range?.slice(0, 100)}`;
   return new ServiceError("range_not_satisfiable", `the file has ${size} bytes; got ${asked}`);
 }
 
 /** The content is untrusted, so the headers keep browsers from running it as a page of this service. */
-function setFileHeaders(reply: FastifyReply, file: ServedFile, size: number): FastifyReply {
+function setFileHeaders(reply: FastifyReply, served: Representation): FastifyReply {
+  const { name, mime_type, size, sha256 } = served;
+  const digest = sha256 !== undefined && {
+    "repr-digest": `sha-256=:${Buffer.from(sha256, "hex").toString("base64")}:`,
+  };
   return reply.headers({
-    "content-type": file.mime_type,
+    "content-type": mime_type,
     "content-length": size,
-    "content-disposition": attachment(file.name),
+    "content-disposition": attachment(name),
     "accept-ranges": "bytes",
-    "repr-digest": `sha-256=:${Buffer.from(file.sha256, "hex").toString("base64")}:`,
-    ...cacheHeaders(file),
+    ...digest,
+    ...cacheHeaders(served),
     "content-security-policy": "default-src 'none'; sandbox",
   });
 }
 
+function setRangeHeaders(reply: FastifyReply, { size }: Representation, range: IntRange | undefined): void {
+  if (range === undefined) return;
+  reply.code(206).header("content-length", range.end - range.start + 1);
+  reply.header("content-range", `bytes ${range.start}-${range.end}/${size}`);
+}
+
 /** Of 200, 206 and 304 alike (RFC 9110 §15.4.5). */
-function cacheHeaders(file: ServedFile) {
-  return { etag: fileTag(file), "cache-control": "private, no-cache" };
+function cacheHeaders({ etag }: Representation) {
+  return { etag, "cache-control": "private, no-cache" };
 }

@@ -51,7 +51,7 @@ const deleteSchema = {
   },
 };
 
-interface FileRoutesOptions extends SingleTaskRoutesOptions {
+export interface FileRoutesOptions extends SingleTaskRoutesOptions {
   /** Called with the size of each piece of a file that is sent. */
   onFileBytes: ((bytes: number) => void) | undefined;
 }
@@ -93,7 +93,7 @@ export const fileRoutes: FastifyPluginAsyncTypebox<FileRoutesOptions> = async (a
   });
 };
 
-type FileRequest = Pick<FastifyRequest, "caller" | "headers" | "log"> & { params: { id: string } };
+export type FileRequest = Pick<FastifyRequest, "caller" | "headers" | "log"> & { params: { id: string } };
 
 /** @throws ServiceError `not_found` if the task does not exist or has no file; `file_removed`; `precondition_failed`. */
 async function findMedium(store: TaskStore, request: FileRequest): Promise<StoredFile> {
@@ -111,7 +111,8 @@ async function findNamed(store: TaskStore, request: FileRequest & { params: { na
   throw new ServiceError("not_found", `task ${id} has no file named ${JSON.stringify(name.slice(0, 200))}`);
 }
 
-async function requireFiles(store: TaskStore, request: FileRequest): Promise<Task & { file: TaskFile }> {
+/** @throws ServiceError `not_found` if the task does not exist or has no file; `file_removed`. */
+export async function requireFiles(store: TaskStore, request: FileRequest): Promise<Task & { file: TaskFile }> {
   const { file, ...task } = await requireTask(store, request);
   const { id, state, removed_at } = task;
   if (state === "succeeded" && file !== null) return { ...task, file };

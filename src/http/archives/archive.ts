@@ -1,0 +1,138 @@
+import { createHash } from "node:crypto";
+import { Readable } from "node:stream";
+import { crc32 } from "node:zlib";
+import { LRUCache } from "lru-cache";
+import { createKeyedMutex } from "../../async/keyed-mutex.ts";
+import type { FileStore } from "../../files/files.ts";
+import { ServiceError } from "../../model/errors.ts";
+import type { ResultFile, Task } from "../../model/task.ts";
+import type { IntRange } from "../../net/byte-range.ts";
+import type { FileStreams } from "../responses/file-streams.ts";
+import { layOutZip, lengthOf, type ZipPart } from "./zip-layout.ts";
+
+/** All files of one or more tasks as one ZIP archive: the same bytes whenever these files are the same. */
+export interface Archive {
+  /** Bytes. */
+  size: number;
+  /** Identifies its content, hexadecimal. */
+  id: string;
+  files: readonly ArchivedFile[];
+  parts: readonly ZipPart[];
+}
+
+interface ArchivedFile {
+  taskId: string;
+  /** Of the file store. */
+  number: number;
+  /** Unique in the archive. */
+  name: string;
+  size: number;
+  sha256: string;
+  modifiedAt: Date;
+}
+
+/** Changes whenever the same files would become other bytes. */
+const formatVersion = 1;
+
+/** Lays out an archive of the files of all tasks that have some. */
+export function createArchive(tasks: readonly Task[]): Archive {
+  const names = new Set<string>();
+  const files = tasks.flatMap((task) =>
+    filesOf(task).map(({ name, size, sha256 }, number): ArchivedFile => {
+      const modifiedAt = new Date(task.finished_at ?? task.created_at);
+      return { taskId: task.id, number, name: uniqueName(name, names), size, sha256, modifiedAt };
+    }),
+  );
+  const parts = layOutZip(files);
+  const hash = createHash("sha256").update(JSON.stringify([formatVersion, files]));
+  return { size: lengthOf(parts), id: hash.digest("hex"), files, parts };
+}
+
+/** Returns the files that the task has now, in the order of the file store. */
+export function filesOf({ state, file, files }: Task): Pick<ResultFile, "name" | "size" | "sha256">[] {
+  return state === "succeeded" && file !== null ? (files ?? [file]) : [];
+}
+
+/** Returns the name without a way into a folder, with a number if another file has it on some file system. */
+function uniqueName(name: string, names: Set<string>): string {
+  const plain = name.replaceAll(/[/\\:\0]/g, "_").replace(/^\.+/, "_");
+  const [, stem = plain, ending = ""] = /^(.*?)((?:\.[a-z0-9-]{1,35}){0,4})$/is.exec(plain) ?? [];
+  let unique = plain;
+  const fold = () => unique.normalize("NFC").toLowerCase();
+  for (let number = 2; names.has(fold()); number += 1) unique = `${stem} (${number})${ending}`;
+  names.add(fold());
+  return unique;
+}
+
+const wholeOf = ({ size }: ArchivedFile): IntRange => ({ start: 0, end: size - 1 });
+
+/** Files whose CRC-32 is remembered. */
+const maxRemembered = 50_000;
+
+/**
+ * Creates what reads archives. The CRC-32 of a file is computed while it is sent, and remembered; if a range begins after the file's
+ * start, the file is read once more, one file at a time. `uncounted` reads what is not sent.
+ */
+export function createArchiveStreams(store: FileStore, streams: FileStreams, uncounted: FileStreams) {
+  const remembered = new LRUCache<string, number>({ max: maxRemembered });
+  const mutex = createKeyedMutex();
+
+  async function* readFile(file: ArchivedFile, range: IntRange, from: FileStreams): AsyncGenerator<Buffer> {
+    if (range.end < range.start) return;
+    const opened = await store.open(file.taskId, file.number);
+    if (opened === undefined) throw new ServiceError("not_found", `the file of task ${file.taskId} is gone`);
+    const { handle, size, markInUse } = opened;
+    if (size !== file.size) {
+      await handle.close();
+      throw new ServiceError("internal", `the file of task ${file.taskId} has ${size} bytes instead of ${file.size}`);
+    }
+    // A file that is not marked may be removed while it is sent, and can be read to its end all the same.
+    const keep = () => markInUse().catch(() => {});
+    await keep();
+    yield* from.open(handle, range, keep);
+  }
+
+  async function* readWhole(file: ArchivedFile): AsyncGenerator<Buffer> {
+    let crc = 0;
+    for await (const chunk of readFile(file, wholeOf(file), streams)) {
+      crc = crc32(chunk, crc);
+      yield chunk;
+    }
+    remembered.set(file.sha256, crc);
+  }
+
+  async function crcOf(file: ArchivedFile): Promise<number> {
+    return mutex.runExclusive("crc", async () => {
+      const known = remembered.get(file.sha256);
+      if (known !== undefined) return known;
+      let crc = 0;
+      for await (const chunk of readFile(file, wholeOf(file), uncounted)) crc = crc32(chunk, crc);
+      remembered.set(file.sha256, crc);
+      return crc;
+    });
+  }
+
+  async function* readParts({ files, parts }: Archive, { start, end }: IntRange): AsyncGenerator<Buffer> {
+    const fileAt = (index: number) => files[index] as ArchivedFile;
+    let offset = 0;
+    for (const part of parts) {
+      const range = { start: Math.max(0, start - offset), end: Math.min(part.length - 1, end - offset) };
+      offset += part.length;
+      if (range.end < range.start) continue;
+      if (part.kind === "bytes") {
+        const bytes = await part.write((index) => crcOf(fileAt(index)));
+        yield bytes.subarray(range.start, range.end + 1);
+      } else {
+        const file = fileAt(part.index);
+        const isWhole = range.start === 0 && range.end === part.length - 1;
+        yield* isWhole ? readWhole(file) : readFile(file, range, streams);
+      }
+    }
+  }
+
+  return {
+    /** Returns the bytes of `range`, which the archive must have. If a file is gone, the stream fails. */
+    open: (archive: Archive, range: IntRange): Readable =>
+      Readable.from(readParts(archive, range), { objectMode: false, highWaterMark: 0 }),
+  };
+}
