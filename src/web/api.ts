@@ -69,9 +69,10 @@ export async function requestJson<T>(path: string, options: RequestOptions = {})
   }
 }
 
-/** Returns what is on the page `url`. */
-export function readInfo(url: string, signal: AbortSignal): Promise<PageInfo> {
-  return requestJson(`info?url=${encodeURIComponent(url)}`, { signal });
+/** Returns what is on the page `url`; with a cursor, its further entries. */
+export function readInfo(url: string, signal: AbortSignal, cursor?: string): Promise<PageInfo> {
+  const entries = cursor === undefined ? "" : `&entries_cursor=${encodeURIComponent(cursor)}`;
+  return requestJson(`info?url=${encodeURIComponent(url)}${entries}`, { signal });
 }
 
 /** Creates the task that downloads the page `url`. */

@@ -28,7 +28,7 @@ const sentences: Record<ErrorCode | "connection_lost", string> = {
   drm_protected: "This video is protected by DRM, so it cannot be downloaded.",
   login_required: "The site requires a login.",
   geo_restricted: "The site does not show this in the country of the service.",
-  playlist: "This is a list of videos: choose one of them.",
+  playlist: "This is a list of videos: choose some of them.",
   entries_failed: "Some videos of this list were not downloaded.",
   live_stream: "This live stream has not begun, or it is of a kind that the service does not record.",
   too_large: "The video is larger than the service allows.",

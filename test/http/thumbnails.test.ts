@@ -4,6 +4,7 @@ import { describe, expect, it, onTestFinished, vi } from "vitest";
 import type { App } from "../../src/http/app.ts";
 import { type AppOptions, buildApp } from "./app.ts";
 import { PageInfo } from "../../src/model/page-info.ts";
+import type { ResolveContext } from "../../src/resolvers/resolver.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import { localClient } from "../net/client.ts";
@@ -288,6 +289,25 @@ describe("GET /info/thumbnail", () => {
     expect(all.map(({ statusCode }) => statusCode)).toEqual(Array(50).fill(200));
     expect(resolver.read).toHaveBeenCalledTimes(1);
     expect(site.asked).toEqual(["/webp"]);
+  });
+
+  it("gets the image of an entry, of the slice that the cursor names, and not_found for one without", async () => {
+    const site = await startImageSite();
+    const entry = (thumbnail: string | null) => ({ url: pageUrl, title: null, duration: null, thumbnail });
+    const page = illustrated(pageUrl);
+    const resolver = {
+      ...createResolver(page),
+      resolve: async (_url: URL, { entriesCursor }: ResolveContext) => ({
+        ...page,
+        entries: [entry(site.url(entriesCursor === "a" ? "/gif" : "/png").href), entry(null)],
+      }),
+    };
+    const { app } = await build({ resolver });
+    const of = (query: string) => get(app, `/info/thumbnail?url=${encodeURIComponent(pageUrl)}&${query}`);
+    expect((await of("entry=1")).headers["content-type"]).toBe("image/png");
+    expect((await of("entry=1&entries_cursor=a")).headers["content-type"]).toBe("image/gif");
+    for (const entryNumber of [2, 3]) expect((await of(`entry=${entryNumber}`)).statusCode).toBe(404);
+    for (const wrong of ["0", "201", "x"]) expect((await of(`entry=${wrong}`)).statusCode).toBe(400);
   });
 
   it("fails with not_found for a resolver that knows no thumbnails", async () => {

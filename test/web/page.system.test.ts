@@ -1,6 +1,7 @@
 import { describe } from "vitest";
 import { useBrowser } from "./browser.ts";
 import { isChromiumMissing } from "./chromium.ts";
+import { collections } from "./page/collections.ts";
 import { sayingWhatFailed } from "./page/failures.ts";
 import { findingPages } from "./page/finding.ts";
 import { keyboardAlone } from "./page/keyboard.ts";
@@ -19,6 +20,7 @@ describe.skipIf(isChromiumMissing)("the page in a browser", () => {
   wholeWay(openTab);
   keyboardAlone(openTab);
   findingPages(openTab);
+  collections(openTab);
   sayingWhatFailed(openTab);
   playing(openTab);
   theListIsLive(openTab);

@@ -8,12 +8,8 @@ import { PageUrl, parsePageUrl, refuseCutUrl } from "./page-url.ts";
 import { problems } from "../responses/problem.ts";
 import { redirectTo } from "../responses/empty.ts";
 
-export const PageQuerySchema = Type.Object({
-  url: Type.String({ ...PageUrl, description: `${PageUrl.description}; percent-encoded` }),
-});
-
 export const InfoQuerySchema = Type.Object({
-  ...PageQuerySchema.properties,
+  url: Type.String({ ...PageUrl, description: `${PageUrl.description}; percent-encoded` }),
   entries_cursor: Type.Optional(
     Type.String({
       maxLength: 100,

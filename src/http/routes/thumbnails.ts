@@ -5,7 +5,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { ServiceError } from "../../model/errors.ts";
 import type { InfoCache } from "../../resolvers/info-cache.ts";
 import { urlForMessage } from "../../net/http-url.ts";
-import { PageInfo, pageUrlOf } from "../../model/page-info.ts";
+import { type Entry, maxEntries, PageInfo, pageUrlOf, type Thumbnail } from "../../model/page-info.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import { type Thumbnails, thumbnailTtlS } from "../../thumbnails/thumbnails.ts";
 import { ConditionHeaders, findMatch } from "../responses/etag.ts";
@@ -13,7 +13,7 @@ import { noContent } from "../responses/empty.ts";
 import { requireTask, sharerOf } from "../access/ownership.ts";
 import { parsePageUrl, refuseCutUrl } from "./page-url.ts";
 import { problems } from "../responses/problem.ts";
-import { infoErrors, PageQuerySchema } from "./info.ts";
+import { infoErrors, InfoQuerySchema } from "./info.ts";
 import { taskErrors, TaskParams } from "./task.ts";
 
 interface ThumbnailRoutesOptions {
@@ -23,7 +23,19 @@ interface ThumbnailRoutesOptions {
 }
 
 /** What is needed of a page's information; a resolver whose `output` has no thumbnails is one without any. */
-const Illustrated = Type.Pick(PageInfo, ["url", "webpage_url", "thumbnails"]);
+const Illustrated = Type.Pick(PageInfo, ["url", "webpage_url", "thumbnails", "entries"]);
+
+const PageThumbnailQuery = Type.Object({
+  ...InfoQuerySchema.properties,
+  entry: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: maxEntries,
+      description:
+        "whose picture is wanted: which of the `entries` that `/info` returns, counted from 1; default the page's",
+    }),
+  ),
+});
 
 const illustratedCheck = TypeCompiler.Compile(Illustrated);
 
@@ -43,9 +55,10 @@ const responses = {
 const pageSchema = {
   operationId: "getPageThumbnail",
   summary: "Get the thumbnail of a video page",
-  description: "Reads the page unless it is cached, then one of the images in its `thumbnails`.",
+  description:
+    "Reads the page unless it is cached, then one of the images in its `thumbnails`, or the one of an entry.",
   tags: ["info"],
-  querystring: PageQuerySchema,
+  querystring: PageThumbnailQuery,
   headers,
   response: { ...responses, ...problems(...infoErrors, "not_found") },
 };
@@ -78,12 +91,13 @@ export const thumbnailRoutes: FastifyPluginAsyncTypebox<ThumbnailRoutesOptions> 
 ) => {
   const config = { startsWork: true };
 
-  async function send(info: unknown, what: string, request: FastifyRequest, reply: FastifyReply) {
+  async function send(info: unknown, { what, entry }: Wanted, request: FastifyRequest, reply: FastifyReply) {
     if (!illustratedCheck.Check(info)) {
       throw new ServiceError("not_found", `${what} has no thumbnail`);
     }
     const page = new URL(pageUrlOf(info));
-    const { bytes, type, etag } = await thumbnails.get(page, info.thumbnails, {
+    const images = entry === undefined ? info.thumbnails : imagesOf(info.entries?.[entry - 1]);
+    const { bytes, type, etag } = await thumbnails.get(page, images, {
       owner: sharerOf(request.caller),
       signal: request.signal,
     });
@@ -98,15 +112,26 @@ export const thumbnailRoutes: FastifyPluginAsyncTypebox<ThumbnailRoutesOptions> 
   }
 
   app.get("/info/thumbnail", { config, schema: pageSchema, preValidation: refuseCutUrl }, async (request, reply) => {
+    const { entry, entries_cursor: entriesCursor } = request.query;
     const url = parsePageUrl(request.query.url, "query");
     const { signal, caller } = request;
     const owner = sharerOf(caller);
-    const { info } = await infoCache.get(url, { owner, signal, maxAgeS: Number.POSITIVE_INFINITY });
-    return send(info, `the page ${urlForMessage(url)}`, request, reply);
+    const { info } = await infoCache.get(url, { owner, signal, maxAgeS: Number.POSITIVE_INFINITY, entriesCursor });
+    return send(info, { what: `the page ${urlForMessage(url)}`, entry }, request, reply);
   });
 
   app.get("/tasks/:id/thumbnail", { config, schema: taskSchema }, async (request, reply) => {
     const { id, info } = await requireTask(store, request);
-    return send(info, `task ${id}`, request, reply);
+    return send(info, { what: `task ${id}` }, request, reply);
   });
 };
+
+/** What a thumbnail is of, and which entry of that is meant. */
+interface Wanted {
+  what: string;
+  entry?: number | undefined;
+}
+
+function imagesOf(entry: Entry | undefined): Thumbnail[] {
+  return entry?.thumbnail == null ? [] : [{ url: entry.thumbnail, width: null, height: null }];
+}

@@ -14,10 +14,10 @@ const qualities: Record<string, TaskOptions> = {
   "Only the audio": { audio_only: true },
 };
 
-/** Several pages, of which those that are chosen are downloaded. What was created leaves the list. */
-export function Choices({ entries, areChosen, finder }: ChoicesProps): ComponentChild {
+/** Several pages, of which those that are left chosen are downloaded. What was created leaves the list. */
+export function Choices({ entries, finder }: ChoicesProps): ComponentChild {
   const [created, setCreated] = useState<ReadonlySet<string>>(new Set());
-  const [left, setLeft] = useState<ReadonlySet<string>>(() => new Set(areChosen ? [] : entries.map(({ url }) => url)));
+  const [left, setLeft] = useState<ReadonlySet<string>>(new Set());
   const [failures, setFailures] = useState<ReadonlyMap<string, TaskFailure>>(new Map());
   const shown = entries.filter(({ url }) => !created.has(url));
   const urls = shown.map(({ url }) => url);
@@ -92,12 +92,13 @@ function Choice({ entry, finder, failure, ...check }: ChoiceProps): ComponentChi
 }
 
 interface DownloadChosenProps {
-  count: number;
+  count: number | "all";
   isBusy: boolean;
   download: (options: TaskOptions) => void;
 }
 
-function DownloadChosen({ count, isBusy, download }: DownloadChosenProps): ComponentChild {
+/** Downloads what is chosen, in a quality. */
+export function DownloadChosen({ count, isBusy, download }: DownloadChosenProps): ComponentChild {
   const [quality, setQuality] = useState("The best");
   const onChange = ({ currentTarget }: TargetedEvent<HTMLSelectElement>): void => setQuality(currentTarget.value);
   const disabled = count === 0 || isBusy;

@@ -158,7 +158,7 @@ function announce(finding: Finding): string {
 function bodyOf(finding: Finding, finder: Finder): ComponentChild {
   if (finding.state === "looking") return h("progress", { "aria-label": "Reading the page" });
   if (finding.state === "found") return h(finding.Found, { info: finding.info, finder });
-  if (finding.state === "batch") return h(finding.Choices, { entries: finding.entries, areChosen: true, finder });
+  if (finding.state === "batch") return h(finding.Choices, { entries: finding.entries, finder });
   const { failure, retry } = finding;
   return [
     h("details", { key: "details" }, h("summary", {}, "Details"), h("p", {}, `${failure.code}: ${failure.message}`)),

@@ -9,7 +9,7 @@ export function createFinder(onTask: (task: Task) => void): Finder {
   return { ...viewer, ...createDownloads(viewer, onTask) };
 }
 
-type Viewer = Pick<Finder, "open" | "look" | "close"> & { finding: Signal<Finding | undefined> };
+type Viewer = Pick<Finder, "open" | "look" | "readMore" | "close"> & { finding: Signal<Finding | undefined> };
 
 /** Reads and shows one thing at a time. */
 function createViewer(): Viewer {
@@ -48,6 +48,7 @@ function createViewer(): Viewer {
   return {
     finding,
     look,
+    readMore: (url, cursor, stopped) => readInfo(url, stopped, cursor).catch(toFailure),
     close() {
       show(undefined);
       history.replaceState(null, "", location.pathname);

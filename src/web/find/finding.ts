@@ -18,8 +18,6 @@ export interface FoundProps {
 export interface ChoicesProps {
   /** Pages to choose from. */
   entries: readonly Entry[];
-  /** Whether all are chosen at first. */
-  areChosen: boolean;
   finder: Finder;
 }
 
@@ -34,6 +32,8 @@ export interface Finder {
   /** Looks at what the text names: one page, or several to choose from. */
   open(text: string): void;
   look(url: string): void;
+  /** Reads further entries of a page; returns it with them, or why it cannot be read. */
+  readMore(url: string, cursor: string, signal: AbortSignal): Promise<PageInfo | TaskFailure>;
   /** Ends looking, or closes what was found. */
   close(): void;
   /** Creates the task that downloads the page; `title` says what was added. */

@@ -4,7 +4,7 @@ import { hasAudio, hasVideo } from "../../model/format-ranking.ts";
 import type { PageInfo, Vocabulary } from "../../model/page-info.ts";
 import type { TaskOptions } from "../../model/task.ts";
 import { formatDuration, formatTime } from "../texts.ts";
-import { Choices } from "./choices.ts";
+import { Entries } from "./entries.ts";
 import type { FoundProps } from "./finding.ts";
 import { Parts } from "./parts.ts";
 import { describeFormats, type FormatRow, joinTexts, languageName } from "./format-rows.ts";
@@ -26,7 +26,7 @@ export function Found({ info, finder }: FoundProps): ComponentChild {
         onChange: (ranges) => setExtras((before) => withRanges(before, ranges)),
       }),
     formats.length > 0 && h(FormatTable, { key: "formats", info, finder, extras }),
-    entries.length > 0 && h(Choices, { key: "entries", entries, areChosen: false, finder }),
+    entries.length > 0 && h(Entries, { key: "entries", info, finder }),
     h(Subtitles, { key: "subtitles", info }),
     h(Sources, { key: "sources", info }),
   ];

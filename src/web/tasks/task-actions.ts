@@ -36,8 +36,7 @@ export function createTaskActions(tasks: Tasks, asker: Asker) {
   async function actOnOne(task: Task, action: RowAction): Promise<void> {
     const { id, url, options } = task;
     if (action === "again") return tasks.add(await createTask(url, options));
-    const losesFile = task.file !== null && (action === "delete" || action === "delete-file");
-    if (losesFile && !(await asker.ask(questionOf([task], action)))) return undefined;
+    if (isAskedBefore(action, task) && !(await asker.ask(questionOf([task], action)))) return undefined;
     return tasks.act(id, action);
   }
 
@@ -84,6 +83,12 @@ async function actOnAll(tasks: Tasks, targets: readonly Task[], action: TaskActi
   await Promise.all(Array.from({ length: concurrency }, work));
 }
 
+/** Whether it loses a file, or what was made of a whole list. */
+function isAskedBefore(action: RowAction, { file, kind }: Task): action is "cancel" | "delete" | "delete-file" {
+  if (kind === "collection") return action === "delete" || action === "cancel";
+  return file !== null && (action === "delete" || action === "delete-file");
+}
+
 const cancelable: readonly State[] = ["queued", "running"];
 
 function questionOf(targets: readonly Task[], action: "cancel" | "delete" | "delete-file") {
@@ -93,6 +98,7 @@ function questionOf(targets: readonly Task[], action: "cancel" | "delete" | "del
   if (action === "cancel") return { text: `Cancel ${what}?`, yes: isOne ? "Cancel download" : "Cancel downloads" };
   if (action === "delete-file")
     return { text: `Delete the file of ${what}? The download stays listed.`, yes: "Delete file" };
+  if (isOne && first.kind === "collection") return { text: `Delete ${what} and its videos?`, yes: "Delete" };
   const files = targets.filter(({ file }) => file !== null).length;
   const which = isOne ? "its file" : files === 1 ? "a file" : `${files} files`;
   return { text: `Delete ${what}${files === 0 ? "" : ` and ${which}`}?`, yes: "Delete" };

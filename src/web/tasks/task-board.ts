@@ -4,6 +4,7 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { State } from "../../model/task.ts";
 import { AskDialog, createAsker } from "./ask.ts";
 import { keepFocus } from "./keep-focus.ts";
+import { Members } from "./members.ts";
 import { createTaskActions, type TaskActions } from "./task-actions.ts";
 import { TaskRow } from "./task-row.ts";
 import { describeTransition, stateNames } from "./task-texts.ts";
@@ -52,6 +53,7 @@ function Rows({ tasks, actions }: BoardProps): ComponentChild {
       "li",
       { key: task.peek().id },
       h(TaskRow, { task, selected, onSelect, onAction: (...wish) => void onAction(...wish) }),
+      h(Members, { task, tasks, onAction: (...wish) => void onAction(...wish) }),
     ),
   );
 }

@@ -2,7 +2,7 @@ import { type ReadonlySignal, useSignal } from "@preact/signals";
 import { h, type ComponentChild } from "preact";
 import type { Task, TaskFile } from "../../model/task.ts";
 import { ActionButton, Command, FileActions, type FilePart, Player, type RowAction, titleId } from "./task-controls.ts";
-import { describeOptions, describeState, describeWarnings, taskTitle } from "./task-texts.ts";
+import { describeOptions, describeState, describeWarnings, sumOf, taskTitle } from "./task-texts.ts";
 
 export interface TaskRowProps {
   task: ReadonlySignal<Task>;
@@ -60,7 +60,7 @@ export function TaskRow(props: TaskRowProps): ComponentChild {
 function actionsOf(task: Task): (readonly [RowAction, string])[] {
   const remove = ["delete", "Delete"] as const;
   const discard = ["cancel", "Discard"] as const;
-  if (task.state === "succeeded") return [["again", "Download again"], remove];
+  if (task.state === "succeeded") return task.kind === "collection" ? [remove] : [["again", "Download again"], remove];
   if (task.state === "failed" || task.state === "canceled") return [["retry", "Retry"], remove];
   if (task.progress?.is_live !== true) return [["cancel", "Cancel"]];
   return task.finish_requested === true ? [discard] : [["finish", "Stop and keep"], discard];
@@ -93,20 +93,30 @@ function Thumbnail({ id, isKnown }: { id: string; isKnown: boolean }): Component
 
 /** Its space stays when there is nothing to show, so that nothing moves. */
 function Bar({ task }: { task: Task }): ComponentChild {
-  const { id, state, progress } = task;
-  const { total_bytes: total, downloaded_bytes: bytes } = progress ?? {};
-  const isKnown = progress?.stage === "downloading" && total != null && bytes != null && total > 0;
+  const { id, state } = task;
+  const known = measure(task);
   return h(
     "div",
     { class: "task-bar" },
     state === "running" &&
       h("progress", {
-        key: isKnown ? "known" : "unknown",
+        key: known === null ? "unknown" : "known",
         "aria-labelledby": titleId(id),
         "aria-valuetext": describeState(task),
-        ...(isKnown && { max: total, value: Math.min(bytes, total) }),
+        ...known,
       }),
   );
+}
+
+/** Returns how far a task is, null if that is not known: in bytes; of a collection, how many of its members have ended. */
+function measure({ progress, counts }: Task): { max: number; value: number } | null {
+  if (counts !== undefined) {
+    const max = sumOf(counts);
+    return max === 0 ? null : { max, value: max - counts.queued - counts.running };
+  }
+  const { stage, total_bytes: total, downloaded_bytes: bytes } = progress ?? {};
+  if (stage !== "downloading" || total == null || bytes == null || total === 0) return null;
+  return { max: total, value: Math.min(bytes, total) };
 }
 
 function Warnings({ file }: { file: TaskFile | null }): ComponentChild {

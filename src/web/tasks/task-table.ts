@@ -25,10 +25,15 @@ export function createTaskTable() {
 
   return {
     has: (id: string) => entries.has(id),
-    /** Returns the tasks in that state, or all. It looks at no signal of a task, so progress does not run it. */
+    /** Returns the task; undefined if it is not known. */
+    get: (id: string): ReadonlySignal<Task> | undefined => entries.get(id)?.task,
+    /**
+     * Returns the tasks in that state, or all, without those that a collection has made. It looks at no signal of a task, so
+     * progress does not run it.
+     */
     inState(state: State | undefined): ReadonlySignal<Task>[] {
       void structure.value;
-      const tasks = [...entries.values()].map(({ task }) => task);
+      const tasks = [...entries.values()].map(({ task }) => task).filter((task) => !isMember(task.peek()));
       return state === undefined ? tasks : tasks.filter((task) => task.peek().state === state);
     },
     /** Adds or updates a task, unless what is known of it is newer. */
@@ -47,13 +52,13 @@ export function createTaskTable() {
       }
       if (before?.state === after.state) return;
       structure.value += 1;
-      if (before !== undefined) for (const listener of listeners) listener(after);
+      if (before !== undefined && !isMember(after)) for (const listener of listeners) listener(after);
     },
     drop,
-    /** Drops all other tasks. */
+    /** Drops all other tasks but members of collections. */
     retain(tasks: readonly Task[]): void {
       const ids = new Set(tasks.map(({ id }) => id));
-      for (const id of entries.keys()) if (!ids.has(id)) drop(id);
+      for (const [id, { task }] of entries) if (!ids.has(id) && !isMember(task.peek())) drop(id);
     },
     /** Calls back with each known task that gets another state. Returns the function that ends this. */
     onTransition(listener: (task: Task) => void): () => void {
@@ -61,4 +66,9 @@ export function createTaskTable() {
       return () => void listeners.delete(listener);
     },
   };
+}
+
+/** Whether a collection has made it: it is shown with that collection only. */
+export function isMember({ collection }: Pick<Task, "collection">): boolean {
+  return collection !== undefined;
 }

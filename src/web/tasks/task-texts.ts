@@ -1,3 +1,4 @@
+import type { collectionWarnings, MemberCounts } from "../../model/collection.ts";
 import type { FileWarningCode } from "../../model/file-warnings.ts";
 import type { WaitReason } from "../../model/progress.ts";
 import type { State, Task, TaskFile, TaskOptions } from "../../model/task.ts";
@@ -38,7 +39,8 @@ export function describeTransition(task: Task): string {
 
 /** Returns how a task is doing, as one line; "" for one that is done, whose file says it. */
 export function describeState(task: Task): string {
-  const { state, error, file, removed_at } = task;
+  const { state, error, file, removed_at, counts } = task;
+  if (counts !== undefined) return describeCounts(counts, state);
   if (state === "running") return describeRun(task);
   if (state === "succeeded" && file !== null) return describeFile(file);
   // An event of an earlier release has no `removed_at`.
@@ -48,6 +50,20 @@ export function describeState(task: Task): string {
   if (error === null) return "Waiting.";
   const at = task.retry_at === undefined ? "" : ` at ${formatTime(task.retry_at)}`;
   return `Failed; will be retried${at}.`;
+}
+
+/** Returns how the members of a collection are doing, "5 of 300 done · 2 running". */
+function describeCounts(counts: MemberCounts, state: State): string {
+  const total = sumOf(counts);
+  if (total === 0) return state === "running" ? "Reading the list…" : "No videos.";
+  const others = (["running", "queued", "failed", "canceled"] as const).filter((each) => counts[each] > 0);
+  const parts = others.map((each) => `${counts[each]} ${stateNames[each].toLowerCase()}`);
+  return [`${counts.succeeded} of ${total} done`, ...parts].join(" · ");
+}
+
+/** Returns how many members a collection has. */
+export function sumOf(counts: MemberCounts): number {
+  return Object.values(counts).reduce((sum, count) => sum + count, 0);
 }
 
 /** Why a running task gets on slowly or not at all. */
@@ -89,7 +105,7 @@ function describeFile({ size, width, height, duration }: TaskFile): string {
 /** Returns what is downloaded of the page, "at most 720p, audio only". */
 export function describeOptions(options: TaskOptions): string {
   const { format_id: format, max_height: height, audio_only: isAudio, audio_languages: languages } = options;
-  const { subtitles, ranges = [] } = options;
+  const { subtitles, ranges = [], entries } = options;
   const parts = [
     ...(format === undefined ? [] : [`format ${format}`]),
     ...(height === undefined ? [] : [`at most ${height}p`]),
@@ -102,8 +118,28 @@ export function describeOptions(options: TaskOptions): string {
       .map(({ start, end }) => `${formatDuration(start)}–${end === null ? "" : formatDuration(end)}`)
       .slice(0, 3),
     ...(ranges.length > 3 ? [`${ranges.length} parts`] : []),
+    ...(entries === undefined ? [] : [describeEntries(entries)]),
   ];
   return [parts.length === 0 ? "best format" : parts.join(", "), ...extras].join(", ");
+}
+
+function describeEntries(entries: NonNullable<TaskOptions["entries"]>): string {
+  if (entries === "all") return "the whole list";
+  return typeof entries === "string" ? `numbers ${entries}` : `${entries.length} of the list`;
+}
+
+const collectionSentences: Record<keyof typeof collectionWarnings, string> = {
+  entries_limited: "The list has more videos than the service takes: the last ones are missing.",
+  entries_missing: "Some videos that were asked for are not in the list.",
+};
+
+/** Returns each thing that differs between a collection and what was asked for as one sentence. */
+export function describeCollectionWarnings({ warnings: given = [] }: Pick<Task, "warnings">): string[] {
+  return given.map(({ code }) =>
+    Object.hasOwn(collectionSentences, code)
+      ? collectionSentences[code as keyof typeof collectionSentences]
+      : "It differs from what was asked for.",
+  );
 }
 
 const warnings: Record<FileWarningCode, string> = {

@@ -4,7 +4,7 @@ import { createFeedClient, isUnauthorized } from "../../feed/feed-client.ts";
 import type { State, Task } from "../../model/task.ts";
 import { refusals } from "../api.ts";
 import { createTaskRequests, type TaskAction, type TaskPage, type TaskRequests } from "./task-requests.ts";
-import { type ChangedTask, createTaskTable, type TaskTable } from "./task-table.ts";
+import { type ChangedTask, createTaskTable, isMember, type TaskTable } from "./task-table.ts";
 
 /** The tasks of the service, as far as this page has heard of them. */
 export interface Tasks {
@@ -26,6 +26,12 @@ export interface Tasks {
   follow(signal: AbortSignal): Promise<void>;
   setFilter(state: State | undefined): Promise<void>;
   readOlder(): Promise<void>;
+  /** Returns a task that is known. */
+  get(id: string): ReadonlySignal<Task> | undefined;
+  /** Counts how often the list was read anew, because changes may have been missed. */
+  readonly readings: ReadonlySignal<number>;
+  /** Reads the first `count` members of a collection, by index. */
+  readMembers(id: string, count: number): Promise<{ ids: string[]; hasMore: boolean }>;
   /** Adds a task that the service has responded with. */
   add(task: Task): void;
   /** Asks the service for all tasks in these states, those that are not listed here too. */
@@ -50,17 +56,23 @@ export function createTasks(url: URL): Tasks {
   const table = createTaskTable();
   const requests = createTaskRequests(url);
   const { readAgain, replace, ...list } = createTaskPages(table, requests);
+  const readings = signal(0);
   const connection = signal<"open" | "lost" | "locked">("open");
   const runningTasks = computed(() => table.inState("running"));
   const running = computed(() => {
-    const speeds = runningTasks.value.map((task) => task.value.progress?.speed ?? 0);
-    return { count: speeds.length, speed: speeds.reduce((sum, speed) => sum + speed, 0) };
+    const tasks = runningTasks.value.map((task) => task.value);
+    return {
+      count: tasks.reduce((sum, { counts }) => sum + (counts?.running ?? 1), 0),
+      speed: tasks.reduce((sum, { progress }) => sum + (progress?.speed ?? 0), 0),
+    };
   });
 
   function apply(change: Change): void {
     if (change.type === "deleted") table.drop(change.id);
-    else if (change.type === "list") replace(change.page);
-    else table.put(change.task, change.type === "event");
+    else if (change.type === "list") {
+      replace(change.page);
+      readings.value += 1;
+    } else table.put(change.task, change.type === "event");
   }
 
   const feed = createFeedClient<Change>({
@@ -85,6 +97,13 @@ export function createTasks(url: URL): Tasks {
       refusals.addEventListener("unauthorized", lock, { signal: ending });
       for await (const changes of feed.follow(ending)) batch(() => changes.forEach(apply));
     },
+    readings,
+    get: table.get,
+    async readMembers(id, count) {
+      const { tasks, next } = await requests.readPages(`?parent=${id}&limit=${Math.min(count, 200)}`, count);
+      batch(() => tasks.forEach((task) => table.put(task)));
+      return { ids: tasks.map((task) => task.id), hasMore: next !== undefined };
+    },
     add: (task) => table.put(task),
     readAll: requests.readAll,
     async act(id, action) {
@@ -105,6 +124,8 @@ async function parseEvent(
   if (event === "deleted") return [{ type: "deleted", id: (JSON.parse(data) as Task).id }];
   if (event !== "task") return [];
   const task = JSON.parse(data) as ChangedTask;
+  // One of a collection that is not open.
+  if (isMember(task) && !table.has(task.id)) return [];
   if (task.info !== undefined || table.has(task.id)) return [{ type: "event", task }];
   const read = await requests.readTask(task.id);
   const before: Change = read === undefined ? { type: "deleted", id: task.id } : { type: "read", task: read };

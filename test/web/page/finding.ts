@@ -187,7 +187,8 @@ export function findingPages(openTab: OpenTab): void {
     await tab.paste(address);
     await list.getByRole("checkbox", { name: "All" }).check();
     await list.getByRole("button", { name: "Download 3" }).click();
-    await expect.poll(async () => (await storedUrls(app)).length).toBe(3);
+    await expect.poll(() => storedUrls(app)).toEqual([address]);
+    expect((await app.store.list({ limit: 1 })).tasks[0]?.options).toEqual({ entries: "all" });
   });
 
   it("stops looking when asked, and the service stops reading", async () => {

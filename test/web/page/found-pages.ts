@@ -1,4 +1,4 @@
-import type { Format, PageInfo } from "../../../src/model/page-info.ts";
+import { type Format, maxEntries, type PageInfo } from "../../../src/model/page-info.ts";
 import { pageInfo } from "../../page-info.ts";
 
 export function format(id: string, fields: Partial<Format> = {}): Format {
@@ -79,12 +79,26 @@ export function filmPage(url: string, fields: Partial<PageInfo> = {}): PageInfo 
   });
 }
 
-/** A page that lists others. */
-export function playlistPage(url: string, count: number): PageInfo {
-  const entries = Array.from({ length: count }, (_, i) => ({
+/** A page that lists others, 200 at a time after `entriesCursor`; the odd ones with a picture, if it is given. */
+export function playlistPage(
+  url: string,
+  count: number,
+  { thumbnail, entriesCursor = "0" }: { thumbnail?: string; entriesCursor?: string | undefined } = {},
+): PageInfo {
+  const all = Array.from({ length: count }, (_, i) => ({
     url: `https://video.example.com/watch/part-${i + 1}`,
     title: `The last train, part ${i + 1}`,
     duration: 600 + i,
+    ...(thumbnail !== undefined && i % 2 === 0 && { thumbnail }),
   }));
-  return pageInfo({ url, webpage_url: url, title: "The last train", entries });
+  const start = Number(entriesCursor);
+  const end = start + maxEntries;
+  return pageInfo({
+    url,
+    webpage_url: url,
+    title: "The last train",
+    entries: all.slice(start, end),
+    entries_count: count,
+    ...(end < count && { entries_next: `${end}` }),
+  });
 }

@@ -7,7 +7,16 @@ import type { Tab } from "../browser.ts";
 import { filmPage, format, playlistPage, richPage } from "./found-pages.ts";
 import { landscape } from "./landscape.ts";
 import type { PageApp } from "./open-app.ts";
-import { addDone, addEnded, addQueued, addRunning, protectedByDrm, unreachable } from "./stored-tasks.ts";
+import {
+  addCollection,
+  addDone,
+  addEnded,
+  addQueued,
+  addRunning,
+  halfway,
+  protectedByDrm,
+  unreachable,
+} from "./stored-tasks.ts";
 
 /** A state of the page: what the service has before the tab is opened, and what somebody then does. */
 export interface PageState {
@@ -122,12 +131,22 @@ export const pageStates: readonly PageState[] = [
   },
   {
     name: "playlist",
-    prepare: async ({ pages }) => void pages.set(address, playlistPage(address, 25)),
+    prepare: async ({ pages }) =>
+      void pages.set(address, playlistPage(address, 250, { thumbnail: await openPicture() })),
     reach: async (tab) => {
       await tab.paste(address);
       await tab.page.getByText("This is a list of videos. Choose what to download.").waitFor();
       await tab.page.getByRole("checkbox", { name: /^The last train, part 2 / }).check();
       await tab.page.getByRole("button", { name: "Download 1" }).waitFor();
+    },
+  },
+  {
+    name: "collection",
+    prepare: addTrains,
+    reach: async ({ page }) => {
+      await page.getByText("1 of 5 done · 1 running · 2 waiting · 1 failed").waitFor();
+      await page.getByText("Videos of the list (5)").click();
+      await page.getByText(/^The site cannot be reached/).waitFor();
     },
   },
   {
@@ -256,4 +275,21 @@ function imageOf({ page }: Tab) {
 /** Returns how many images the page shows. */
 export function loadedImages(page: Page): Promise<number> {
   return page.evaluate("[...document.images].filter(({ naturalWidth }) => naturalWidth > 0).length");
+}
+
+/** A collection whose members are in several states. */
+async function addTrains(app: PageApp): Promise<void> {
+  const { store } = app;
+  const { id } = await addCollection(app, { title: "The last train" }, [
+    "Part 1",
+    "Part 2",
+    "Part 3",
+    "Part 4",
+    "Part 5",
+  ]);
+  const [first, second, third] = (await store.list({ limit: 9, parent: id })).tasks;
+  for (const each of [first, second, third]) await store.update(each!.id, { state: "running" });
+  await store.update(first!.id, { state: "succeeded" });
+  await store.update(second!.id, { state: "failed", error: unreachable });
+  await store.update(third!.id, { progress: halfway });
 }

@@ -38,6 +38,24 @@ export async function addRunning(place: Place, given: Given, progress: Partial<P
   });
 }
 
+/** Stores a collection with a member for each title, which wait. Must be called while no other task waits. */
+export async function addCollection(place: Place, given: Given, titles: readonly string[]): Promise<Task> {
+  const { store } = place;
+  const { id, url } = await addQueued(place, { options: { entries: "all" }, ...given });
+  const claim = await store.claim({ leaseMs: 3_600_000 });
+  if (claim?.task.id !== id) throw new Error("another task waits");
+  const { lease } = claim;
+  const counts = { queued: 0, running: 0, succeeded: 0, failed: 0, canceled: 0 };
+  const info = pageInfo({ url, webpage_url: url, title: given.title, uploader: "Film club" });
+  const growing = { kind: "collection", counts, growth: { slice: { offset: 0, made: 0 } }, info } as const;
+  await store.update(id, growing, { lease });
+  const members = titles.map((title, n) => {
+    const collection = { id, index: n + 1, title: given.title };
+    return { index: n + 1, task: { ...newTask(addressOf(title), {}, new Date(), given.owner), collection } };
+  });
+  return (await store.grow(id, { lease, members, isReusing: false, growth: null })).task;
+}
+
 /** Stores a task that has come to its end, or that waits for a retry. */
 export async function addEnded(place: Place, given: Given, change: TaskChange): Promise<Task> {
   const { id } = await addRunning(place, given);

@@ -1,0 +1,163 @@
+import { type ComponentChild, h, type TargetedEvent, type TargetedMouseEvent } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Entry, PageInfo } from "../../model/page-info.ts";
+import { describeFailure, formatDuration } from "../texts.ts";
+import { DownloadChosen } from "./choices.ts";
+import { chooseEntries } from "./entry-numbers.ts";
+import type { FoundProps } from "./finding.ts";
+
+/** An entry, and where its picture is. */
+interface Listed {
+  entry: Entry;
+  picture: string | undefined;
+}
+
+/** The entries of a playlist: those that are chosen become one download. Further ones are read when asked for. */
+export function Entries({ info, finder }: FoundProps): ComponentChild {
+  const [listed, setListed] = useState<readonly Listed[]>(() => listOf(info, undefined));
+  const [next, setNext] = useState(info.entries_next);
+  const [chosen, setChosen] = useState<ReadonlySet<number>>(new Set());
+  const [isWhole, setWhole] = useState(false);
+  const last = useRef(0);
+  const count = info.entries_count ?? (next === undefined ? listed.length : undefined);
+
+  /** Chooses an entry; with the shift key, all from the one before on. */
+  function choose(index: number, isChosen: boolean, isRange: boolean): void {
+    const from = isRange ? Math.min(last.current, index) : index;
+    const to = isRange ? Math.max(last.current, index) : index;
+    const range = new Set(listed.keys().filter((each) => each >= from && each <= to));
+    last.current = index;
+    setWhole(false);
+    setChosen(isChosen ? chosen.union(range) : chosen.difference(range));
+  }
+
+  function chooseAll({ currentTarget: { checked } }: TargetedEvent<HTMLInputElement>): void {
+    setWhole(checked);
+    setChosen(new Set(checked ? listed.keys() : []));
+  }
+
+  function add(page: PageInfo, cursor: string): void {
+    const more = listOf(page, cursor);
+    if (isWhole) setChosen(new Set(Array.from({ length: listed.length + more.length }, (_, index) => index)));
+    setListed([...listed, ...more]);
+    setNext(page.entries_next);
+  }
+
+  const hasPictures = listed.some(({ picture }) => picture !== undefined);
+  const urls = listed.map(({ entry }) => entry.url);
+  const total = isWhole ? (count ?? "all") : chosen.size;
+  return h(
+    "div",
+    { class: "stack" },
+    h(
+      "p",
+      { class: "row" },
+      h(
+        "label",
+        { class: "check" },
+        h("input", { type: "checkbox", checked: isWhole, onChange: chooseAll }),
+        count === undefined ? "All" : `All ${count}`,
+      ),
+    ),
+    h(
+      "ul",
+      { class: "choices" },
+      listed.map((each, index) =>
+        h(Row, {
+          ...each,
+          key: index,
+          hasPictures,
+          isChosen: chosen.has(index),
+          choose: choose.bind(null, index),
+          finder,
+        }),
+      ),
+    ),
+    next !== undefined && h(More, { key: next, url: info.url, cursor: next, onPage: add, finder }),
+    h(DownloadChosen, {
+      count: total,
+      isBusy: finder.adding.value,
+      download: (options) => {
+        const entries = isWhole ? "all" : chooseEntries(urls, chosen);
+        finder.download(info.url, { ...options, entries }, info.title ?? info.url);
+      },
+    }),
+  );
+}
+
+function listOf({ url, entries = [] }: PageInfo, cursor: string | undefined): Listed[] {
+  const query = new URLSearchParams({ url, ...(cursor !== undefined && { entries_cursor: cursor }) });
+  return entries.map((entry, index) => ({
+    entry,
+    picture: entry.thumbnail == null ? undefined : `info/thumbnail?${query.toString()}&entry=${index + 1}`,
+  }));
+}
+
+interface RowProps extends Listed, Pick<FoundProps, "finder"> {
+  /** Whether the list has any. */
+  hasPictures: boolean;
+  isChosen: boolean;
+  choose: (isChosen: boolean, isRange: boolean) => void;
+}
+
+function Row({ entry, picture, hasPictures, isChosen, choose, finder }: RowProps): ComponentChild {
+  const { url, title, duration } = entry;
+  const name = title ?? url;
+  const onClick = ({ currentTarget, shiftKey }: TargetedMouseEvent<HTMLInputElement>): void =>
+    choose(currentTarget.checked, shiftKey);
+  return h(
+    "li",
+    { class: "row" },
+    h(
+      "label",
+      { class: "check" },
+      h("input", { type: "checkbox", checked: isChosen, onClick }),
+      hasPictures && h(Picture, { picture }),
+      h(
+        "span",
+        {},
+        h("span", { dir: "auto" }, name),
+        duration !== null && h("span", { class: "muted" }, ` ${formatDuration(duration)}`),
+      ),
+    ),
+    h("button", { "aria-label": `Formats of ${name}`, onClick: () => finder.look(url) }, "Formats"),
+  );
+}
+
+/** The picture's space is kept, whether it comes or not. */
+function Picture({ picture }: Pick<Listed, "picture">): ComponentChild {
+  const [isBroken, setBroken] = useState(false);
+  const image = { loading: "lazy", decoding: "async", alt: "", onError: () => setBroken(true) } as const;
+  return h("span", { class: "picture" }, picture !== undefined && !isBroken && h("img", { ...image, src: picture }));
+}
+
+interface MoreProps extends Pick<FoundProps, "finder"> {
+  url: string;
+  cursor: string;
+  onPage: (page: PageInfo, cursor: string) => void;
+}
+
+/** Reads the next entries when asked to. */
+function More({ url, cursor, onPage, finder }: MoreProps): ComponentChild {
+  const [isBusy, setBusy] = useState(false);
+  const [failure, setFailure] = useState<string>();
+  const reading = useRef(new AbortController());
+  useEffect(() => () => reading.current.abort(), []);
+  const read = async (): Promise<void> => {
+    setBusy(true);
+    setFailure(undefined);
+    const { signal } = reading.current;
+    const page = await finder.readMore(url, cursor, signal);
+    if (signal.aborted) return;
+    setBusy(false);
+    if ("formats" in page) onPage(page, cursor);
+    else setFailure(describeFailure(page));
+  };
+  const onClick = (): void => void read();
+  return h(
+    "p",
+    { class: "row" },
+    h("button", { disabled: isBusy, onClick }, isBusy ? "Reading…" : "Show more"),
+    h("span", { class: "failure", role: "alert" }, failure),
+  );
+}
