@@ -28,7 +28,7 @@ async function start(): Promise<void> {
   const logger = pino({ level: config.LOG_LEVEL }, output);
   const drain = new AbortController();
   await using opened = new AsyncDisposableStack();
-  const { app, metricsApp, runner, webhooks } = await openServices(
+  const { app, metricsApp, runner, webhooks, library } = await openServices(
     settingsByPart(config),
     logger,
     drain.signal,
@@ -45,12 +45,14 @@ async function start(): Promise<void> {
   await listen(app, "HOST and PORT", { host: HOST, port: PORT });
   runner?.start();
   webhooks?.start();
+  if (config.ROLE !== "api") library?.start();
   const services = opened.move();
   stopOnSignal({ logger, logClosed: output.closed, delayMs: config.DRAIN_MS + stopMs }, async (err) => {
     drain.abort();
     // Requeues its tasks while requests finish; closing `services` waits for it and reports its error.
     runner?.stop().catch(() => {});
     webhooks?.stop().catch(() => {});
+    library?.stop().catch(() => {});
     if (!err) await wait(config.DRAIN_MS);
     await services.disposeAsync();
   });

@@ -9,6 +9,7 @@ import { buildApp, buildMetricsApp, buildWorkerApp } from "./http/app.ts";
 import { maxConnectionsOfProcess } from "./http/server/connections.ts";
 import { type KeyRing, openKeyRing } from "./keys/key-ring.ts";
 import { openKeySocket } from "./keys/key-socket.ts";
+import { type Library, openLibrary } from "./library/library.ts";
 import { createMetrics } from "./metrics/metrics.ts";
 import { HostPauses } from "./net/host-pauses.ts";
 import { createHttpClient } from "./net/http/http-client.ts";
@@ -43,18 +44,19 @@ export async function openServices(
   const { metrics } = parts;
   const runsTasks = config.role !== "api";
   const webhooks = runsTasks ? openWebhooks(config.webhook, parts, opened) : undefined;
-  const runner = runsTasks ? openRunner(config, parts, opened) : undefined;
+  const library = await openLibraryOf(config, parts, opened);
+  const runner = runsTasks ? openRunner(config, { ...parts, library }, opened) : undefined;
   const maxConnections = maxConnectionsOfProcess();
   const server = { ...config.server, logger, drainSignal, maxConnections };
   const observed = { ...server, observer: metrics.app };
   const app = await (config.role === "worker"
     ? buildWorkerApp({ ...parts, ...observed })
-    : buildApp({ ...parts, ...observed, ...config.app, ...(await openAccess(config, parts, opened)) }));
+    : buildApp({ ...parts, library, ...observed, ...config.app, ...(await openAccess(config, parts, opened)) }));
   opened.defer(() => app.close());
-  if (!config.hasMetricsPort) return { app, metricsApp: undefined, runner, webhooks };
+  if (!config.hasMetricsPort) return { app, metricsApp: undefined, runner, webhooks, library };
   const metricsApp = await buildMetricsApp({ metrics, ...server, maxConnections: maxMetricsConnections });
   opened.defer(() => metricsApp.close());
-  return { app, metricsApp, runner, webhooks };
+  return { app, metricsApp, runner, webhooks, library };
 }
 
 type Parts = Awaited<ReturnType<typeof openParts>>;
@@ -145,10 +147,22 @@ function isLoopback(host: string): boolean {
   return host === "localhost" || host === "::1" || (isIPv4(host) && host.startsWith("127."));
 }
 
+/** Opens the library, if there is one; a process that runs tasks also fills it. */
+async function openLibraryOf(
+  { library: settings, role }: SettingsByPart,
+  { store, files, logger }: Parts,
+  opened: AsyncDisposableStack,
+): Promise<Library | undefined> {
+  if (settings === undefined) return undefined;
+  const library = await openLibrary({ ...settings, store, files, logger, isFiller: role !== "api" });
+  opened.defer(() => library.stop());
+  return library;
+}
+
 /** Opens an engine, and the runner that downloads with it. */
 function openRunner(
   { engine: { name, ...engineSettings }, runner: settings, sponsorBlockUrl }: SettingsByPart,
-  { store, files, resolver, client, pauses, logger, metrics }: Parts,
+  { store, files, resolver, client, pauses, logger, metrics, library }: Parts & { library: Library | undefined },
   opened: AsyncDisposableStack,
 ) {
   const engine = openEngine(name, { ...engineSettings, pauses, observer: metrics.engine });
@@ -163,6 +177,7 @@ function openRunner(
     engine,
     pausedHosts: () => pauses.list().map(({ host }) => host),
     findSkips,
+    library,
     observer: metrics.run,
   });
   opened.defer(() => runner.stop());

@@ -1,5 +1,7 @@
+import { join } from "node:path";
 import { type Static, type TObject, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
+import { parseTemplate } from "../library/template.ts";
 import { ruleOf, withIntegers } from "../model/schema.ts";
 import { isWebhookUrl, type WebhookEndpoint, webhookSecretPattern } from "../model/webhook-endpoint.ts";
 import { Config } from "./settings.ts";
@@ -15,6 +17,7 @@ export function readConfig(env: Environment = process.env): Config {
   assertWebhook(config);
   assertYtDlp(config);
   assertSponsorBlock(config);
+  assertTemplate(config);
   return config;
 }
 
@@ -66,6 +69,15 @@ function assertSponsorBlock({ SPONSORBLOCK_URL: url }: Config): void {
   throw new Error(
     `SPONSORBLOCK_URL must be an http or https URL without user name and password, got ${JSON.stringify(url)}`,
   );
+}
+
+function assertTemplate({ LIBRARY_TEMPLATE: template }: Config): void {
+  try {
+    parseTemplate(template);
+  } catch (cause) {
+    const rule = cause instanceof Error ? cause.message : String(cause);
+    throw new Error(`LIBRARY_TEMPLATE must ${rule}, got ${JSON.stringify(template)}`, { cause });
+  }
 }
 
 /** Without a shared store, an `api` has no worker to run its tasks, and a `worker` gets no tasks. */
@@ -133,6 +145,8 @@ export function settingsByPart(config: Config) {
       maxStoredBytes: config.MAX_STORED_BYTES,
     },
     sponsorBlockUrl: config.SPONSORBLOCK_URL,
+    /** undefined: there is none. */
+    library: config.LIBRARY_DIR === "" ? undefined : libraryOf(config),
     webhook,
     /** Of each app. */
     server: {
@@ -154,6 +168,18 @@ export function settingsByPart(config: Config) {
 }
 
 export type SettingsByPart = ReturnType<typeof settingsByPart>;
+
+function libraryOf(config: Config) {
+  return {
+    folder: config.LIBRARY_DIR,
+    jobsFolder: join(config.DATA_DIR, "library"),
+    template: parseTemplate(config.LIBRARY_TEMPLATE),
+    isLink: config.LIBRARY_LINK === "hard",
+    mode: Number.parseInt(config.LIBRARY_MODE, 8),
+    hasNfo: config.LIBRARY_NFO === "on",
+    minFreeBytes: config.MIN_FREE_BYTES,
+  };
+}
 
 /** Returns where the service's own webhook messages go; undefined: nowhere. */
 function webhookOf({ WEBHOOK_URL, WEBHOOK_SECRET }: Config): WebhookEndpoint | undefined {

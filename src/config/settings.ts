@@ -1,4 +1,5 @@
 import { type Static, Type } from "@sinclair/typebox";
+import { defaultTemplate } from "../library/template.ts";
 import { oneOf } from "../model/schema.ts";
 
 const KiB = 1024;
@@ -170,6 +171,25 @@ export const Config = Type.Object({
     [0, Number.MAX_SAFE_INTEGER],
     "limit for the files of all tasks together, bytes: the oldest finished files are removed first, and their tasks stay; 0: no limit; must be the same for all processes",
   ),
+  LIBRARY_DIR: text(
+    "",
+    "folder in which finished files appear under names for people, as media centres find them; it must exist; empty: none; must be the same for all processes",
+  ),
+  LIBRARY_TEMPLATE: text(
+    defaultTemplate,
+    "names of these files, without their endings: fields in braces, with dates (`{uploaded_at:date}`) and digits (`{playlist_index:03}`); what is unknown leaves with its brackets",
+  ),
+  LIBRARY_LINK: choice(
+    "copy",
+    ["copy", "hard"],
+    "how they get there: `copy`, which shares blocks with the file of the task if the disk can; or `hard`, a hard link to it, with its mode and owner",
+  ),
+  LIBRARY_MODE: Type.String({
+    default: "0644",
+    pattern: "^0?[0-7]{3}$",
+    description: "permissions of files in the library, octal; folders can also be entered by those who may read",
+  }),
+  LIBRARY_NFO: choice("off", ["on", "off"], "whether each video in the library gets an `.nfo` for Jellyfin and Kodi"),
   WEBHOOK_URL: text(
     "",
     "URL that is called when a task has ended, private addresses included; must be the same for all processes",

@@ -13,6 +13,7 @@ export type TaskChange = Partial<
     | "info"
     | "file"
     | "files"
+    | "library"
     | "error"
     | "retry_at"
     | "finish_requested"

@@ -123,6 +123,7 @@ async function openResult(path: string, id: string): Promise<OpenResult | undefi
     assertKind(path, found, "file");
     return {
       handle,
+      path,
       size: found.size,
       markInUse: () =>
         attempt(`mark the file of task ${id} as in use`, () =>
@@ -167,7 +168,7 @@ async function lastWrittenMs(folder: string): Promise<number> {
 }
 
 /** Returns whether `id` is a UUID as this service writes it; only then is it used in a path. */
-function isTaskId(id: string): boolean {
+export function isTaskId(id: string): boolean {
   return /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(id);
 }
 
@@ -178,14 +179,14 @@ function requireTaskId(id: string): string {
 }
 
 /** Creates the folder and its missing parents, and makes them durable. */
-async function createFolder(path: string): Promise<void> {
+export async function createFolder(path: string): Promise<void> {
   const first = await mkdir(path, { recursive: true });
   if (first === undefined) return;
   const last = dirname(first);
   for (let created = path; created !== last; created = dirname(created)) await syncFolder(dirname(created));
 }
 
-async function syncFolder(path: string): Promise<void> {
+export async function syncFolder(path: string): Promise<void> {
   // Windows cannot open a folder; it makes renames durable by itself.
   if (process.platform === "win32") return;
   await using handle = await open(path, "r");

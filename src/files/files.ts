@@ -9,6 +9,8 @@ export const oldMs = 7 * 86_400_000;
 /** A result that is open for reading. */
 export interface OpenResult {
   handle: FileHandle;
+  /** Where it is now, for a link to it or a copy that shares its blocks. */
+  path: string;
   size: number;
   /** Marks the result as in use for `inUseMs` from now, for all processes that have the file store open. */
   markInUse(): Promise<void>;

@@ -5,6 +5,7 @@ import { createInfoCache } from "../resolvers/info-cache.ts";
 import { createAddressGuard } from "../net/addresses/address-guard.ts";
 import type { HttpClient } from "../net/client.ts";
 import { networkList } from "../net/http/http-client.ts";
+import type { Library } from "../library/library.ts";
 import type { KeyRing } from "../keys/key-ring.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
 import type { TaskStore } from "../stores/store.ts";
@@ -40,6 +41,8 @@ export interface AppOptions extends BaseAppOptions {
   keys: KeyRing;
   /** Where the files of tasks are. */
   files: FileStore;
+  /** Where files of tasks also are, under names for people; default: nowhere. */
+  library?: Pick<Library, "remove"> | undefined;
   /** What reads pages. */
   resolver: Resolver;
   /** What fetches thumbnails. */
@@ -76,7 +79,7 @@ export type App = FastifyInstance;
  * passed in stays open.
  */
 export async function buildApp(options: AppOptions): Promise<App> {
-  const { store, keys, files, resolver, client, infoTimeoutMs = 15_000 } = options;
+  const { store, keys, files, library, resolver, client, infoTimeoutMs = 15_000 } = options;
   const infoCache = createInfoCache({
     resolver,
     ttlS: options.infoCacheTtlS ?? 300,
@@ -102,10 +105,10 @@ export async function buildApp(options: AppOptions): Promise<App> {
     const waits = createTaskWaits(app, store);
     await app.register(taskRoutes, { store, guard, waits });
     await app.register(batchRoutes, { store, guard });
-    await app.register(singleTaskRoutes, { store, files, waits });
+    await app.register(singleTaskRoutes, { store, files, library, waits });
     await app.register(taskActionRoutes, { store });
     const { onFileBytes } = options.observer ?? {};
-    await app.register(fileRoutes, { store, files, onFileBytes });
+    await app.register(fileRoutes, { store, files, library, onFileBytes });
     await app.register(archiveRoutes, { store, files, onFileBytes });
     const tokens = createLinkTokens(options.linkSecret ?? randomBytes(32));
     await app.register(newLinkRoutes, { store, tokens });

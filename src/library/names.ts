@@ -14,6 +14,9 @@ export interface FilePaths {
 /** Bytes of UTF-8 in a name, which most file systems limit. */
 export const maxNameBytes = 255;
 
+/** Of the file that describes the medium for media centres. */
+export const nfoEnding = ".nfo";
+
 /** Characters of a value that are looked at; more cannot fit. */
 const maxValueLength = 1_000;
 
@@ -22,12 +25,11 @@ const maxValueLength = 1_000;
  * Each name is in NFC, has at most 255 bytes of UTF-8 with its ending, and is valid on Windows, SMB and exFAT. A field that is
  * unknown leaves with the brackets around it and the separator before it; without any the task's id is the name.
  *
- * @param number Added to the name from 2 on, ` (2)`, if another file has it.
+ * @param suffix Added to the name, as ` (2)`, if another file has it.
  */
-export function nameFiles(task: NamedTask, template: Template, number = 1): FilePaths {
+export function nameFiles(task: NamedTask, template: Template, suffix = ""): FilePaths {
   const endings = endingsOf(task.files ?? []);
-  const suffix = number === 1 ? "" : ` (${number})`;
-  const longest = Math.max(4, ...endings.map((ending) => Buffer.byteLength(ending)));
+  const longest = Math.max(nfoEnding.length, ...endings.map((ending) => Buffer.byteLength(ending)));
   const folders = template.parts.slice(0, -1).map((part) => renderPart(task, part, maxNameBytes));
   const last = renderPart(task, template.parts.at(-1) ?? [], maxNameBytes - longest - suffix.length);
   const stem = (last === "" ? task.id : last) + suffix;

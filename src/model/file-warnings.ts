@@ -17,6 +17,8 @@ export const fileWarnings = {
   subtitles_missing: "subtitles that were asked for are not there, or cannot be read",
   skip_unavailable:
     "the segments that were to be left out or marked are not known, as SponsorBlock did not answer: nothing was left out",
+  library_failed:
+    "the file is not in the library yet: its disk is full or away, or refuses to be written to; tried again every minute, after which the warning goes",
   track_missing: "the format has video or audio that is not in the file",
   too_high: "the video is taller than `max_height`, and its height was not known before the download",
   stream_lost:

@@ -168,6 +168,17 @@ export const ResultFile = Type.Object(
 
 export type ResultFile = Static<typeof ResultFile>;
 
+/** A file of a task in the library. */
+export const LibraryFile = Type.Object(
+  {
+    path: Type.String({ description: "below the library's folder, with `/`" }),
+    size: Type.Integer({ minimum: 0, description: "bytes" }),
+    modified_at: time("its modification time then: it is removed only while it still has it"),
+  },
+  { title: "LibraryFile" },
+);
+export type LibraryFile = Static<typeof LibraryFile>;
+
 /** Why a run has failed, in the members of a problem document. */
 export const TaskFailure = Type.Object(
   {
@@ -199,6 +210,9 @@ export const Task = Type.Object(
       Type.Array(ResultFile, {
         description: "all files that it has made, the one of `file` first; absent: it has none, or an old record",
       }),
+    ),
+    library: Type.Optional(
+      Type.Array(LibraryFile, { description: "its files in the library; absent or empty: it has none there" }),
     ),
     removed_at: nullableText("when its file was removed, if that was done without the task"),
     error: nullable(TaskFailure, "why the latest run failed"),

@@ -1,5 +1,6 @@
 import type { Download, Embedding, Engine } from "../engines/engine.ts";
 import type { FileStore } from "../files/files.ts";
+import type { Library } from "../library/library.ts";
 import { ServiceError } from "../model/errors.ts";
 import type { FileWarning } from "../model/file-warnings.ts";
 import { pageUrlOf, type PageInfo } from "../model/page-info.ts";
@@ -31,6 +32,8 @@ export interface ProduceFileDeps extends ReadingTurns {
   storage: StorageLimit;
   /** Free disk space that a run needs to start, bytes. */
   minFreeBytes: number;
+  /** Is told of each file before it is saved; default: there is no library. */
+  library?: Pick<Library, "expect"> | undefined;
   /** Finds what tasks skip; default: nothing is known. */
   findSkips?: FindSkips;
   /** How much of a live stream is recorded, seconds; 0: nothing. */
@@ -107,6 +110,7 @@ export async function produceFile(task: Task, deps: ProduceFileDeps, run: Produc
   if (!(await taskLease.renew())) throw signal.reason ?? new Interruption("leaseExpired");
   signal.throwIfAborted();
   const others = download.others.map(({ path }) => path);
+  await deps.library?.expect(task.id);
   await files.saveResult(task.id, download.path, others);
   const title = target.page.title ?? nameInPath(task.url);
   const unlisted = [

@@ -9,7 +9,7 @@ import { assertIfMatch, ConditionHeaders } from "../responses/etag.ts";
 import { anyFile, createFileSender, fileTag, getFileSchema, media, type StoredFile } from "../responses/send-file.ts";
 import { requireTask } from "../access/ownership.ts";
 import { problems } from "../responses/problem.ts";
-import { taskErrors, TaskParams, TaskRef, type SingleTaskRoutesOptions } from "./task.ts";
+import { RemovalQuery, taskErrors, TaskParams, TaskRef, type SingleTaskRoutesOptions } from "./task.ts";
 
 const mediumPath = "/tasks/:id/file";
 const anyPath = "/tasks/:id/files/:name";
@@ -44,6 +44,7 @@ const deleteSchema = {
   description:
     "The task then has no `file` and no `files`, but `removed_at`; further requests change nothing. Downloads of a " +
     "file that have begun go on to their end.",
+  querystring: RemovalQuery,
   headers: Type.Pick(ConditionHeaders, ["if-match"]),
   response: {
     200: TaskRef,
@@ -56,7 +57,10 @@ export interface FileRoutesOptions extends SingleTaskRoutesOptions {
   onFileBytes: ((bytes: number) => void) | undefined;
 }
 
-export const fileRoutes: FastifyPluginAsyncTypebox<FileRoutesOptions> = async (app, { store, files, onFileBytes }) => {
+export const fileRoutes: FastifyPluginAsyncTypebox<FileRoutesOptions> = async (
+  app,
+  { store, files, library, onFileBytes },
+) => {
   const { sendHead, sendFile } = createFileSender(files, onFileBytes);
 
   // Fastify's own HEAD routes would read the whole file.
@@ -82,9 +86,15 @@ export const fileRoutes: FastifyPluginAsyncTypebox<FileRoutesOptions> = async (a
     if (task.file === null) return task;
     assertIfMatch(request.headers["if-match"], fileTag(task.file));
     // The file first: if the service is killed before the record is changed, the request can be repeated.
+    const isInLibrary = request.query.library === "true";
+    if (isInLibrary) await library?.remove(task);
     await files.remove(id);
     try {
-      return await store.update(id, { file: null }, { from: ["succeeded"], hasFile: true });
+      return await store.update(
+        id,
+        { file: null, ...(isInLibrary && { library: [] }) },
+        { from: ["succeeded"], hasFile: true },
+      );
     } catch (error) {
       const current = await requireTask(store, request);
       if (current.removed_at === null) throw error;

@@ -1,6 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
 import type { FileStore } from "../../files/files.ts";
+import type { Library } from "../../library/library.ts";
+import { oneOf } from "../../model/schema.ts";
 import { DamagedTaskError, taskNotFoundError } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import type { Task } from "../../model/task.ts";
@@ -22,7 +24,18 @@ export const taskErrors = ["invalid_request", "not_found", "internal", "unavaila
 export interface SingleTaskRoutesOptions {
   store: TaskStore;
   files: FileStore;
+  library?: Pick<Library, "remove"> | undefined;
 }
+
+/** Of requests that remove the files of a task. */
+export const RemovalQuery = Type.Object({
+  library: Type.Optional(
+    oneOf(
+      ["true", "false"],
+      "`true`: also its files in the library that are as they were put there; default: these stay",
+    ),
+  ),
+});
 
 const getSchema = {
   operationId: "getTask",
@@ -46,6 +59,7 @@ const deleteSchema = {
     "With a collection those tasks are deleted that a collection has made and that are in no other one.",
   tags: ["tasks"],
   params: TaskParams,
+  querystring: RemovalQuery,
   headers: Type.Pick(ConditionHeaders, ["if-match"]),
   response: {
     204: noContent("the task is deleted"),
@@ -55,9 +69,13 @@ const deleteSchema = {
 
 export const singleTaskRoutes: FastifyPluginAsyncTypebox<SingleTaskRoutesOptions & { waits: TaskWaits }> = async (
   app,
-  { store, files, waits },
+  { store, files, library, waits },
 ) => {
   app.addHook("onRequest", requireAcceptJson);
+
+  const removeFromLibrary = async (task: Task | "damaged" | undefined): Promise<void> => {
+    if (task !== undefined && task !== "damaged") await library?.remove(task);
+  };
 
   app.get("/tasks/:id", { schema: getSchema }, async (request, reply) => {
     const { id } = request.params;
@@ -79,7 +97,12 @@ export const singleTaskRoutes: FastifyPluginAsyncTypebox<SingleTaskRoutesOptions
     // Before the record, as a file without a record would stay. The files of a task in another state are
     // removed by the runner.
     const members = task === "damaged" || task?.kind === undefined ? [] : await store.ownMembers(id);
-    for (const member of members) await files.remove(member);
+    const isInLibrary = request.query.library === "true";
+    for (const member of members) {
+      if (isInLibrary) await removeFromLibrary(await findReadable(store, member));
+      await files.remove(member);
+    }
+    if (isInLibrary) await removeFromLibrary(task);
     if (task === "damaged" || task?.state === "succeeded") await files.remove(id);
     await store.delete(id);
     await noteRemovals(store, members);

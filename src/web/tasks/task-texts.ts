@@ -153,6 +153,7 @@ const warnings: Record<FileWarningCode, string> = {
   audio_missing: "A language that was asked for is missing.",
   not_embedded: "It has no tags or chapters: its kind of file cannot have them.",
   subtitles_missing: "Subtitles that were asked for are missing.",
+  library_failed: "It could not be put into the library yet; this is tried again every minute.",
   skip_unavailable: "Nothing was left out, as the list of such parts was not available.",
   track_missing: "It lacks the video or the audio.",
   too_high: "Its quality is higher than asked for, as the site did not say what it is.",

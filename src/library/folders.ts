@@ -1,0 +1,67 @@
+import { constants } from "node:fs";
+import { type FileHandle, lstat, mkdir, open, readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { assertKind } from "../files/no-follow.ts";
+import { foldName } from "./names.ts";
+
+/** A folder that is open: whatever takes its place meanwhile, calls on `path` reach this one. */
+export interface OpenFolder extends AsyncDisposable {
+  path: string;
+  /** Its name, as the disk has it. */
+  name: string;
+  /** Makes durable which files it has. */
+  sync(): Promise<void>;
+}
+
+/**
+ * Opens the folder at `path`. Linux finds an open folder at a path of its own, so that nobody can put a link in its place; elsewhere
+ * it is only looked at.
+ *
+ * @param isRoot It may be a symbolic link.
+ * @throws the file system's errors; ServiceError `unavailable` if it is no folder, or a symbolic link
+ */
+export async function openFolder(path: string, name: string, isRoot = false): Promise<OpenFolder> {
+  if (!isRoot) assertKind(path, await lstat(path), "folder");
+  if (process.platform === "win32") return { path, name, sync: async () => {}, [Symbol.asyncDispose]: async () => {} };
+  const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants;
+  const handle = await open(path, O_RDONLY | O_DIRECTORY | (isRoot ? 0 : O_NOFOLLOW));
+  return {
+    path: process.platform === "linux" ? `/proc/self/fd/${handle.fd}` : path,
+    name,
+    sync: () => handle.sync(),
+    [Symbol.asyncDispose]: () => handle.close(),
+  };
+}
+
+/**
+ * Opens the folder `name` in another; creates it if there is none. One whose name differs only in case or normal form is taken for
+ * it.
+ */
+export async function openSubfolder(parent: OpenFolder, name: string, mode: number): Promise<OpenFolder> {
+  const names = await readdir(parent.path);
+  const known = names.includes(name) ? name : names.find((each) => foldName(each) === foldName(name));
+  if (known !== undefined) return openFolder(join(parent.path, known), known);
+  const path = join(parent.path, name);
+  await mkdir(path, { mode });
+  const made = await openFolder(path, name);
+  // The process creates files for its user alone.
+  await using handle = await open(made.path, "r");
+  await setMode(handle, mode);
+  await parent.sync();
+  return made;
+}
+
+/** Sets the mode of an open file; file systems of Windows have none. */
+export async function setMode(handle: FileHandle, mode: number): Promise<void> {
+  try {
+    await handle.chmod(mode);
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? String(error.code) : "";
+    if (!["EPERM", "ENOSYS", "ENOTSUP", "EOPNOTSUPP"].includes(code)) throw error;
+  }
+}
+
+/** Returns the mode of folders whose files have `fileMode`: who may read may enter. */
+export function folderMode(fileMode: number): number {
+  return fileMode | 0o700 | ((fileMode & 0o044) >> 2);
+}

@@ -1,0 +1,71 @@
+import { randomUUID } from "node:crypto";
+import { readFile, writeFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { isMissing } from "../files/disk-error.ts";
+import { createFolder } from "../files/disk.ts";
+import { noFollow } from "../files/no-follow.ts";
+import { ServiceError } from "../model/errors.ts";
+import { openFolder, type OpenFolder } from "./folders.ts";
+import { writeDurably } from "./jobs.ts";
+
+/** In the library's folder: says that this is the disk that the service has used before. */
+const markName = ".unreel-library";
+
+/** In the folder of the jobs: which folder was used, and what its mark is. */
+const memoryName = "folder.json";
+
+/**
+ * Opens the library's folder. On first use it gets a file with a mark; later a folder without that mark is refused, as the empty
+ * folder is where a disk is not mounted.
+ *
+ * @throws ServiceError `unavailable` if the folder has not its mark; the file system's errors
+ */
+export async function openLibraryRoot(folder: string, jobsFolder: string): Promise<OpenFolder> {
+  const root = await openFolder(folder, folder, true);
+  try {
+    const known = await readMemory(folder, jobsFolder);
+    const mark = await readMark(root);
+    if (known === undefined) await remember(folder, jobsFolder, mark ?? (await writeMark(root)));
+    else if (mark !== known) {
+      const rule = `its file ${markName} is ${mark === undefined ? "missing" : "another one"}`;
+      const hint = `if it is the right folder, remove ${join(jobsFolder, memoryName)}`;
+      throw new ServiceError("unavailable", `LIBRARY_DIR is not the folder that was used before, ${rule}; ${hint}`);
+    }
+    return root;
+  } catch (error) {
+    await root[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+/** Returns the mark of a folder that was used before. */
+export async function readMemory(folder: string, jobsFolder: string): Promise<string | undefined> {
+  const text = await unlessMissing(readFile(join(jobsFolder, memoryName), "utf8"));
+  const memory = text === undefined ? undefined : (JSON.parse(text) as { folder: string; mark: string });
+  return memory?.folder === resolve(folder) ? memory.mark : undefined;
+}
+
+async function remember(folder: string, jobsFolder: string, mark: string): Promise<void> {
+  await createFolder(jobsFolder);
+  await writeDurably(jobsFolder, memoryName, JSON.stringify({ folder: resolve(folder), mark }));
+}
+
+async function readMark(root: OpenFolder): Promise<string | undefined> {
+  return unlessMissing(readFile(join(root.path, markName), { encoding: "utf8", flag: noFollow.read }));
+}
+
+async function writeMark(root: OpenFolder): Promise<string> {
+  const mark = randomUUID();
+  await writeFile(join(root.path, markName), mark, { flag: "wx", mode: 0o644, flush: true });
+  await root.sync();
+  return mark;
+}
+
+async function unlessMissing(found: Promise<string>): Promise<string | undefined> {
+  try {
+    return await found;
+  } catch (error) {
+    if (isMissing(error)) return undefined;
+    throw error;
+  }
+}

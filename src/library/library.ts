@@ -1,0 +1,220 @@
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { BaseLogger } from "pino";
+import { logOutages } from "../async/outages.ts";
+import { diskError, isMissing } from "../files/disk-error.ts";
+import type { FileStore } from "../files/files.ts";
+import { ServiceError } from "../model/errors.ts";
+import type { LibraryFile, Task } from "../model/task.ts";
+import { DamagedTaskError } from "../stores/rules.ts";
+import type { TaskStore } from "../stores/store.ts";
+import { openFolder, type OpenFolder } from "./folders.ts";
+import { createLibraryJobs, type LibraryJob } from "./jobs.ts";
+import { openLibraryRoot, readMemory } from "./library-root.ts";
+import { isUnchanged } from "./place-file.ts";
+import { type PlacementOptions, placeTask } from "./place-task.ts";
+
+/** The folder in which the files of tasks are put under names for people. */
+export interface Library {
+  /** Notes that the files of a task belong there once it has succeeded. Must be called before it has. */
+  expect(id: string): Promise<void>;
+  /**
+   * Removes the files of a task there that are as they were put; if that cannot be done now, a process that fills the library does it
+   * later.
+   */
+  remove(task: Task): Promise<void>;
+  /** Fills the library from now on: at once, and again every minute what could not be done. */
+  start(): void;
+  /** Resolves once nothing is written any more; safe to call twice. */
+  stop(): Promise<void>;
+}
+
+export interface LibraryOptions extends PlacementOptions {
+  /** The library's folder. */
+  folder: string;
+  /** Where the jobs are kept; the same for all processes. */
+  jobsFolder: string;
+  store: TaskStore;
+  files: FileStore;
+  logger: Pick<BaseLogger, "info" | "warn" | "error">;
+  /** Whether this process fills the library. */
+  isFiller: boolean;
+  /** Pause before what failed is tried again, milliseconds; default a minute. */
+  retryMs?: number;
+}
+
+/** Pause before it is tried again whether another process still fills the library. */
+const busyMs = 1_000;
+
+/**
+ * Opens the library.
+ *
+ * @throws Error if this process is to fill it, and there is no such folder that was used before
+ */
+export async function openLibrary(options: LibraryOptions): Promise<Library> {
+  const { store, logger, folder, jobsFolder, retryMs = 60_000 } = options;
+  const jobs = createLibraryJobs(jobsFolder);
+  if (options.isFiller && (await readMemory(folder, jobsFolder)) === undefined) await assertFolder(folder);
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  const filler = createFiller({ ...options, jobs, signal });
+  const attempt = logOutages(logger, {
+    failed: "the library cannot be filled",
+    restored: "the library is filled again",
+  });
+  let wakeUp = new AbortController();
+  let filled: Promise<void> | undefined;
+  let unsubscribe = () => {};
+
+  async function fill(): Promise<void> {
+    while (!signal.aborted) {
+      wakeUp = new AbortController();
+      const isIdle = await attempt(filler.pass);
+      const pause = AbortSignal.any([signal, wakeUp.signal]);
+      await sleep(isIdle === false ? busyMs : retryMs, undefined, { signal: pause }).catch(() => undefined);
+    }
+  }
+
+  return {
+    async expect(id) {
+      try {
+        if ((await jobs.read(id)) === undefined) await jobs.write(id, { kind: "place" });
+      } catch (error) {
+        throw diskError(`note that the file of task ${id} belongs in the library`, error);
+      }
+    },
+    async remove(task) {
+      const job = { kind: "remove" as const, files: task.library ?? [] };
+      if (job.files.length === 0) return jobs.remove(task.id);
+      await jobs.write(task.id, job);
+      if (options.isFiller) await filler.removeFiles(task.id, job);
+    },
+    start() {
+      if (filled !== undefined) return;
+      unsubscribe = store.events.subscribe(({ type, state }) => {
+        if (type === "deleted" || state === "succeeded") wakeUp.abort();
+      });
+      filled = fill();
+    },
+    async stop() {
+      stopping.abort();
+      unsubscribe();
+      await filled;
+    },
+  };
+}
+
+async function assertFolder(folder: string): Promise<void> {
+  try {
+    await using _ = await openFolder(folder, folder, true);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new Error(`LIBRARY_DIR must be a folder, got ${folder}: ${reason}`, { cause });
+  }
+}
+
+type FillerOptions = LibraryOptions & { jobs: ReturnType<typeof createLibraryJobs>; signal: AbortSignal };
+
+/** Creates what does the jobs. */
+function createFiller(options: FillerOptions) {
+  const { store, jobs, logger, folder, jobsFolder, signal } = options;
+
+  async function placeFiles(task: Task, job: LibraryJob & { kind: "place" }): Promise<void> {
+    const { id, file } = task;
+    try {
+      await using root = await openLibraryRoot(folder, jobsFolder);
+      const savePaths = (paths: typeof job.paths & {}) => jobs.write(id, { kind: "place", paths });
+      const library = await placeTask(task, { ...options, root, paths: job.paths, savePaths });
+      await saveOutcome(id, { library, ...(file !== null && { file: withWarning(file, undefined) }) });
+      const current = await jobs.read(id);
+      if (current?.kind === "remove") await removeFiles(id, { ...current, files: library });
+      else await jobs.remove(id);
+      logger.info({ task: id, path: library[0]?.path }, "put into the library");
+    } catch (error) {
+      signal.throwIfAborted();
+      const failure = diskError("put the file into the library", error);
+      const message = failure instanceof Error ? failure.message : String(failure);
+      const known = file?.warnings?.find(({ code }) => code === "library_failed");
+      if (known?.message === message || file === null) return;
+      logger.warn({ task: id, err: error }, "a file could not be put into the library; retrying every minute");
+      await saveOutcome(id, { file: withWarning(file, message) });
+    }
+  }
+
+  /** The task may have been deleted, or its file removed, meanwhile. */
+  async function saveOutcome(id: string, change: Pick<Partial<Task>, "library" | "file">): Promise<void> {
+    try {
+      await store.update(id, change, { from: ["succeeded"], hasFile: true });
+    } catch (error) {
+      const code = error instanceof ServiceError && error.code;
+      if (code !== "conflict" && code !== "not_found") throw error;
+    }
+  }
+
+  async function removeFiles(id: string, { files }: { files: readonly LibraryFile[] }): Promise<void> {
+    try {
+      await using root = await openLibraryRoot(folder, jobsFolder);
+      for (const file of files) await removeFile(root, file);
+      await jobs.remove(id);
+    } catch (err) {
+      logger.warn({ task: id, err }, "files could not be removed from the library; retrying every minute");
+    }
+  }
+
+  /** Returns whether the job is done, or does it. */
+  async function perform(id: string): Promise<void> {
+    const job = await jobs.read(id);
+    if (job?.kind === "remove") return removeFiles(id, job);
+    const task = await store.get(id).catch(damagedAsUndefined);
+    if (job === undefined || task?.state === "queued" || task?.state === "running") return;
+    if (task === undefined ? await jobs.isOld(id) : task.state !== "succeeded" || task.file === null) {
+      await jobs.remove(id);
+    } else if (task !== undefined) await placeFiles(task, job);
+  }
+
+  return {
+    removeFiles,
+    /** Does all jobs once; returns false if another process is doing them. */
+    async pass(): Promise<boolean> {
+      const ids = await jobs.ids();
+      if (ids.length === 0) return true;
+      using lock = jobs.tryLock();
+      for (const id of lock === undefined ? [] : ids) {
+        if (signal.aborted) break;
+        await perform(id);
+      }
+      return lock !== undefined;
+    },
+  };
+}
+
+function damagedAsUndefined(error: unknown): undefined {
+  if (!(error instanceof DamagedTaskError)) throw error;
+}
+
+function withWarning(file: NonNullable<Task["file"]>, message: string | undefined): NonNullable<Task["file"]> {
+  const others = (file.warnings ?? []).filter(({ code }) => code !== "library_failed");
+  return { ...file, warnings: message === undefined ? others : [...others, { code: "library_failed", message }] };
+}
+
+/** Removes a file that is as it was put there; a folder that is gone, or changed, is left alone. */
+async function removeFile(root: OpenFolder, { path, size, modified_at }: LibraryFile): Promise<void> {
+  const names = path.split("/");
+  let current = await openFolder(root.path, "", true);
+  try {
+    for (const name of names.slice(0, -1)) {
+      await using parent = current;
+      current = await openFolder(join(parent.path, name), name);
+    }
+    const name = names.at(-1) ?? "";
+    const mark = { size, modifiedMs: Date.parse(modified_at) };
+    if ((await isUnchanged(current, name, mark)) !== true) return;
+    await rm(join(current.path, name));
+    await current.sync();
+  } catch (error) {
+    if (!isMissing(error)) throw error;
+  } finally {
+    await current[Symbol.asyncDispose]();
+  }
+}

@@ -1,0 +1,167 @@
+import { readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { FileStore, OpenResult } from "../files/files.ts";
+import { ServiceError } from "../model/errors.ts";
+import type { LibraryFile, Task } from "../model/task.ts";
+import { folderMode, type OpenFolder, openFolder, openSubfolder } from "./folders.ts";
+import type { ChosenPaths } from "./jobs.ts";
+import { type FilePaths, foldName, nameFiles, nfoEnding } from "./names.ts";
+import { movieNfo } from "./nfo.ts";
+import { type FileMark, isUnchanged, placeFile } from "./place-file.ts";
+import type { Template } from "./template.ts";
+
+/** How files are put into the library. */
+export interface PlacementOptions {
+  template: Template;
+  /** Second names of the files of tasks instead of copies. */
+  isLink: boolean;
+  /** Permissions of files. */
+  mode: number;
+  /** Whether each video gets a file that describes it. */
+  hasNfo: boolean;
+  /** Space to keep free on the library's disk, bytes. */
+  minFreeBytes: number;
+}
+
+export interface Placement extends PlacementOptions {
+  files: FileStore;
+  root: OpenFolder;
+  signal: AbortSignal;
+  /** What an earlier attempt has chosen. */
+  paths: ChosenPaths | undefined;
+  /** Stores what is chosen, before any file has such a name. */
+  savePaths(paths: ChosenPaths): Promise<void>;
+}
+
+/**
+ * Puts the files of a task that has succeeded into the library, and returns them. Files that an earlier attempt has put there are
+ * found again.
+ *
+ * @throws the file system's errors; ServiceError
+ */
+export async function placeTask(task: Task, placement: Placement): Promise<LibraryFile[]> {
+  const { template, root, savePaths } = placement;
+  const sources = sourcesOf(task, placement);
+  const { folders } = placement.paths ?? nameFiles(task, template);
+  await using folder = await openFolders(root, folders, folderMode(placement.mode));
+  let { paths } = placement;
+  if (paths === undefined || (await hasOther(paths, folder, sources))) {
+    const names = await chooseNames(task, placement, folder);
+    paths = { folders: folder.names, names };
+    await savePaths(paths);
+  }
+  const placed: LibraryFile[] = [];
+  for (const [number, source] of sources.entries()) {
+    const name = paths.names[number] ?? "";
+    const { size, modifiedMs } = await placeSource(source, folder, name, `.unreel-${task.id}`, placement);
+    placed.push({
+      path: [...folder.names, name].join("/"),
+      size,
+      modified_at: new Date(modifiedMs).toISOString(),
+    });
+  }
+  return placed;
+}
+
+interface OpenPath extends OpenFolder {
+  /** Of all folders, as the disk has them. */
+  names: string[];
+}
+
+async function openFolders(root: OpenFolder, folders: readonly string[], mode: number): Promise<OpenPath> {
+  let current = await openFolder(root.path, "", true);
+  const names: string[] = [];
+  for (const name of folders) {
+    await using parent = current;
+    current = await openSubfolder(parent, name, mode);
+    names.push(current.name);
+  }
+  return { ...current, names };
+}
+
+/** What is put into the library, and the mark that it gets. */
+interface Source {
+  open(): Promise<OpenResult | string>;
+  mark(): Promise<FileMark>;
+}
+
+/** FAT keeps times to two seconds. */
+const timeStepMs = 2_000;
+
+function modifiedMsOf({ finished_at, created_at }: Task): number {
+  return Math.floor(Date.parse(finished_at ?? created_at) / timeStepMs) * timeStepMs;
+}
+
+function sourcesOf(task: Task, { files, isLink, hasNfo }: Placement): Source[] {
+  const modifiedMs = modifiedMsOf(task);
+  const open = async (number: number) => {
+    const result = await files.open(task.id, number);
+    if (result === undefined) throw new ServiceError("not_found", `file ${number} of task ${task.id} is gone`);
+    return result;
+  };
+  const sources = (task.files ?? []).map(({ size }, number) => ({
+    open: () => open(number),
+    async mark() {
+      if (!isLink) return { size, modifiedMs };
+      const { handle } = await open(number);
+      await using found = handle;
+      return { size, modifiedMs: Math.floor((await found.stat()).mtimeMs) };
+    },
+  }));
+  const isVideo = task.file?.mime_type.startsWith("video/") === true;
+  if (!hasNfo || !isVideo || task.info === null) return sources;
+  const text = movieNfo(task.info, task.finished_at ?? task.created_at);
+  return [...sources, { open: async () => text, mark: async () => ({ size: Buffer.byteLength(text), modifiedMs }) }];
+}
+
+/** Whether one of the names is that of a file that an earlier attempt has not put there. */
+async function hasOther({ names }: ChosenPaths, folder: OpenFolder, sources: readonly Source[]): Promise<boolean> {
+  if (names.length !== sources.length) return true;
+  for (const [number, source] of sources.entries()) {
+    if ((await isUnchanged(folder, names[number] ?? "", await source.mark())) === false) return true;
+  }
+  return false;
+}
+
+async function placeSource(
+  source: Source,
+  folder: OpenFolder,
+  name: string,
+  draft: string,
+  placement: Placement,
+): Promise<FileMark> {
+  const mark = await source.mark();
+  if ((await isUnchanged(folder, name, mark)) === true) {
+    await rm(join(folder.path, draft), { force: true });
+    return mark;
+  }
+  const opened = await source.open();
+  try {
+    return await placeFile(opened, folder, name, { ...placement, draft, modifiedMs: mark.modifiedMs });
+  } finally {
+    if (typeof opened !== "string") await opened.handle.close();
+  }
+}
+
+const lastNumber = 9;
+
+/** Chooses names that nothing in the folder has, in whatever case or normal form, nor another medium without its ending. */
+async function chooseNames(task: Task, placement: Placement, folder: OpenPath): Promise<string[]> {
+  const taken = new Set<string>();
+  for (const name of await readdir(folder.path)) {
+    taken.add(foldName(name)).add(foldName(name.replace(/\.[a-z0-9]{1,10}$/i, "")));
+  }
+  const numbers = Array.from({ length: lastNumber - 1 }, (_, index) => ` (${index + 2})`);
+  for (const suffix of ["", ...numbers, ` [${task.id}]`]) {
+    const named = nameFiles(task, placement.template, suffix);
+    const names = withNfo(named, task, placement);
+    if (![named.stem, ...names].some((name) => taken.has(foldName(name)))) return names;
+  }
+  const rule = "other files have its name, with every number, and with the task's id";
+  throw new ServiceError("conflict", `the file has no name in the library: ${rule}`);
+}
+
+function withNfo({ names, stem }: FilePaths, task: Task, placement: Placement): string[] {
+  const hasMore = sourcesOf(task, placement).length > names.length;
+  return hasMore ? [...names, stem + nfoEnding] : [...names];
+}

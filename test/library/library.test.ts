@@ -1,0 +1,220 @@
+import { createHash } from "node:crypto";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it, vi } from "vitest";
+import { ServiceError } from "../../src/model/errors.ts";
+import { parseTemplate } from "../../src/library/template.ts";
+import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { codesOf, createLibraryHarness } from "./harness.ts";
+
+const known = { uploader: "Ann", uploaded_at: "2026-01-02", title: "A film", video_id: "a1" };
+const name = "Ann/2026-01-02 A film [a1]";
+
+describe("a library", () => {
+  it("gets the medium, its subtitles, its cover and what describes it, under names for people", async () => {
+    const { open, add, untilPlaced, listed, dir, files } = createLibraryHarness();
+    const library = await open({ hasNfo: true });
+    const others = [
+      { kind: "subtitles", name: "x.srt", language: "en" },
+      { kind: "cover", name: "x.jpg" },
+    ] as const;
+    const { id, succeed } = await add(library, known, [...others]);
+    library.start();
+    await succeed();
+    const task = await untilPlaced(id);
+    const names = [`${name}-thumb.jpg`, `${name}.en.srt`, `${name}.mp4`, `${name}.nfo`];
+    expect(listed()).toEqual(names);
+    expect(task.library?.map(({ path }) => path).toSorted()).toEqual(names);
+    const sha256 = createHash("sha256")
+      .update(readFileSync(join(dir, `${name}.mp4`)))
+      .digest("hex");
+    expect(sha256).toBe(task.file?.sha256);
+    expect(statSync(join(dir, `${name}.mp4`)).mode & 0o777).toBe(0o644);
+    expect(statSync(join(dir, "Ann")).mode & 0o777).toBe(0o755);
+    const result = await files.open(id);
+    expect((await result?.handle.stat())?.nlink).toBe(1);
+    await result?.handle.close();
+    expect(codesOf(task)).toEqual([]);
+  });
+
+  it("gets hard links with LIBRARY_LINK=hard", async () => {
+    const { open, add, untilPlaced, dir, files } = createLibraryHarness();
+    const library = await open({ isLink: true });
+    library.start();
+    const { id, succeed } = await add(library, known);
+    await succeed();
+    await untilPlaced(id);
+    const result = await files.open(id);
+    expect(statSync(join(dir, `${name}.mp4`)).ino).toBe((await result?.handle.stat())?.ino);
+    await result?.handle.close();
+  });
+
+  it("gets nothing of a task that fails", async () => {
+    const { open, add, store, listed, folder } = createLibraryHarness();
+    const library = await open();
+    library.start();
+    const { id } = await add(library, known);
+    await store.update(id, { state: "failed", error: { code: "no_media", message: "x", retryable: false } });
+    const jobs = join(folder, "data", "library");
+    await vi.waitUntil(() => !existsSync(join(jobs, `${id}.json`)), 10_000);
+    expect(listed()).toEqual([]);
+  });
+
+  it("never takes the name of another file, in whatever case or normal form", async () => {
+    const { open, add, untilPlaced, dir, listed } = createLibraryHarness();
+    writeFileSync(join(dir, "CAFE\u0301.MP4"), "not ours");
+    mkdirSync(join(dir, "ann"));
+    const template = parseTemplate("{uploader}/{title}");
+    const library = await open({ template });
+    library.start();
+    const place = async (fields: object) => {
+      const { id, succeed } = await add(library, fields);
+      await succeed();
+      await untilPlaced(id);
+    };
+    await place({ title: "Café" });
+    await place({ title: "cafe\u0301" });
+    await place({ uploader: "Ann", title: "Café" });
+    expect(listed()).toEqual(["CAFE\u0301.MP4", "Café (2).mp4", "ann/Café.mp4", "café (3).mp4"].toSorted());
+    expect(readFileSync(join(dir, "CAFE\u0301.MP4"), "utf8")).toBe("not ours");
+  });
+});
+
+describe("a library that cannot be written to", () => {
+  it("follows no symbolic link, and gets the file once that is gone", async () => {
+    const { open, add, untilFailed, untilPlaced, folder, dir, listed } = createLibraryHarness();
+    mkdirSync(join(folder, "outside"));
+    symlinkSync(join(folder, "outside"), join(dir, "Ann"));
+    const library = await open();
+    library.start();
+    const { id, succeed } = await add(library, known);
+    await succeed();
+    const failed = await untilFailed(id);
+    expect(failed.state).toBe("succeeded");
+    expect(readdirSync(join(folder, "outside"))).toEqual([]);
+    rmSync(join(dir, "Ann"));
+    expect(codesOf(await untilPlaced(id))).toEqual([]);
+    expect(listed()).toEqual([`${name}.mp4`]);
+  });
+
+  it("leaves an empty folder alone that is where its disk was, also after a restart", async () => {
+    const { open, add, untilFailed, untilPlaced, folder, dir, listed } = createLibraryHarness();
+    const library = await open();
+    library.start();
+    const first = await add(library, known);
+    await first.succeed();
+    await untilPlaced(first.id);
+    renameSync(dir, join(folder, "unmounted"));
+    mkdirSync(dir);
+    const second = await add(library, { ...known, video_id: "a2" });
+    await second.succeed();
+    await untilFailed(second.id);
+    await library.stop();
+    rmSync(dir, { recursive: true });
+    const next = await open();
+    next.start();
+    await untilFailed(second.id);
+    renameSync(join(folder, "unmounted"), dir);
+    expect(codesOf(await untilPlaced(second.id))).toEqual([]);
+    expect(listed()).toHaveLength(2);
+  });
+
+  it("must exist when it is first used", async () => {
+    const { open, dir } = createLibraryHarness();
+    rmSync(dir, { recursive: true });
+    await expect(open()).rejects.toThrow(/^LIBRARY_DIR must be a folder, got /);
+  });
+
+  it("leaves nothing on a disk that is too full, and says so", async () => {
+    const { open, add, untilFailed, listed } = createLibraryHarness();
+    const library = await open({ minFreeBytes: Number.MAX_SAFE_INTEGER });
+    library.start();
+    const { id, succeed } = await add(library, known);
+    await succeed();
+    const { file } = await untilFailed(id);
+    expect(file?.warnings?.[0]?.message).toMatch(/not enough space in LIBRARY_DIR/);
+    expect(listed()).toEqual([]);
+  });
+});
+
+it("a process that dies before it has stored where the files are finds them again", async () => {
+  const inner = createMemoryStore();
+  const fault = { isArmed: false };
+  const store: typeof inner = {
+    ...inner,
+    update: (id, change, options) =>
+      fault.isArmed && change.library !== undefined
+        ? Promise.reject(new ServiceError("unavailable", "down"))
+        : inner.update(id, change, options),
+  };
+  const { open, add, untilPlaced, listed } = createLibraryHarness(store);
+  const first = await open();
+  const { id, succeed } = await add(first, known, [{ kind: "subtitles", name: "x.vtt", language: "en" }]);
+  await succeed();
+  fault.isArmed = true;
+  first.start();
+  await vi.waitUntil(() => listed().length === 2, 10_000);
+  await first.stop();
+  fault.isArmed = false;
+  const second = await open();
+  second.start();
+  const task = await untilPlaced(id);
+  expect(task.library?.map(({ path }) => path)).toEqual([`${name}.mp4`, `${name}.en.vtt`]);
+  expect(listed()).toHaveLength(2);
+});
+
+it("several processes put each file there once", async () => {
+  const { open, add, untilPlaced, listed, log } = createLibraryHarness();
+  const libraries = [await open(), await open(), await open()];
+  for (const library of libraries) library.start();
+  const ids: string[] = [];
+  for (let n = 0; n < 60; n += 1) {
+    const { id, succeed } = await add(libraries[n % 3]!, { title: "A film" });
+    await succeed();
+    ids.push(id);
+  }
+  for (const id of ids) await untilPlaced(id);
+  for (const library of libraries) await library.stop();
+  expect(listed()).toHaveLength(60);
+  expect(log.filter(({ msg }) => msg === "put into the library")).toHaveLength(60);
+});
+
+describe("removing a task's files from the library", () => {
+  it("leaves those that have been changed since, and other files", async () => {
+    const { open, add, untilPlaced, listed, dir } = createLibraryHarness();
+    const library = await open();
+    library.start();
+    const { id, succeed } = await add(library, known, [{ kind: "subtitles", name: "x.vtt", language: "en" }]);
+    await succeed();
+    const task = await untilPlaced(id);
+    writeFileSync(join(dir, `${name}.en.vtt`), "changed");
+    writeFileSync(join(dir, "Ann", "other"), "x");
+    await library.remove(task);
+    expect(listed()).toEqual([`${name}.en.vtt`, "Ann/other"].toSorted());
+  });
+
+  it("is done later if the folder is away", async () => {
+    const { open, add, untilPlaced, store, listed, dir, folder } = createLibraryHarness();
+    const library = await open();
+    library.start();
+    const { id, succeed } = await add(library, known);
+    await succeed();
+    const task = await untilPlaced(id);
+    renameSync(dir, join(folder, "unmounted"));
+    await library.remove(task);
+    await store.delete(id);
+    renameSync(join(folder, "unmounted"), dir);
+    await vi.waitUntil(() => !existsSync(join(folder, "data", "library", `${id}.json`)), 10_000);
+    expect(listed()).toEqual([]);
+  });
+});

@@ -1,0 +1,72 @@
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, it, onTestFinished } from "vitest";
+import { pino } from "pino";
+import { openLibrary } from "../../src/library/library.ts";
+import { parseTemplate } from "../../src/library/template.ts";
+import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createTestFiles } from "../runner/files.ts";
+import { createRunnerHarness } from "../runner/harness.ts";
+import { buildApp } from "../http/app.ts";
+
+/** Runs a task with a library until its file is there. */
+async function placeOne() {
+  const folder = mkdtempSync(join(tmpdir(), "unreel-library-"));
+  const dir = join(folder, "films");
+  mkdirSync(dir);
+  const [store, files] = [createMemoryStore(), createTestFiles()];
+  const library = await openLibrary({
+    folder: dir,
+    jobsFolder: join(folder, "jobs"),
+    store,
+    files,
+    template: parseTemplate("{title}"),
+    isLink: false,
+    mode: 0o644,
+    hasNfo: false,
+    minFreeBytes: 0,
+    isFiller: true,
+    logger: pino({ level: "silent" }),
+  });
+  const { runner, add, until } = createRunnerHarness({ store, files, library });
+  onTestFinished(async () => {
+    await library.stop();
+    files.destroy();
+    rmSync(folder, { recursive: true });
+  });
+  const app = await buildApp({ store, files, library });
+  onTestFinished(() => app.close());
+  library.start();
+  runner.start();
+  const { id } = await add();
+  await until(id, ({ library: placed }) => placed !== undefined);
+  return { app, id, path: join(dir, "A film.mp4"), results: () => files.results(), dir, store };
+}
+
+it("the file of a task that is run is put into the library, and stays when the task is deleted", async () => {
+  const { app, id, path, results } = await placeOne();
+  const task = (await app.inject(`/tasks/${id}`)).json();
+  expect(task).toMatchObject({ state: "succeeded", library: [{ path: "A film.mp4" }], file: { warnings: [] } });
+  const { statusCode } = await app.inject({ method: "DELETE", url: `/tasks/${id}?library=false` });
+  expect([statusCode, results(), existsSync(path)]).toEqual([204, [], true]);
+});
+
+it("DELETE with ?library=true removes a task and its file in the library", async () => {
+  const { app, id, dir, store } = await placeOne();
+  const { statusCode } = await app.inject({ method: "DELETE", url: `/tasks/${id}?library=true` });
+  expect([statusCode, await store.get(id), readdirSync(dir)]).toEqual([204, undefined, [".unreel-library"]]);
+});
+
+it("DELETE of the file with ?library=true keeps the task, which then has none there", async () => {
+  const { app, id, dir } = await placeOne();
+  const response = await app.inject({ method: "DELETE", url: `/tasks/${id}/file?library=true` });
+  expect(response.json()).toMatchObject({ state: "succeeded", file: null, library: [] });
+  expect(readdirSync(dir)).toEqual([".unreel-library"]);
+});
+
+it("DELETE refuses another value of library", async () => {
+  const { app, id, path } = await placeOne();
+  const { statusCode } = await app.inject({ method: "DELETE", url: `/tasks/${id}?library=yes` });
+  expect([statusCode, existsSync(path)]).toEqual([400, true]);
+});
