@@ -10,7 +10,8 @@ import { maxConnectionsOfProcess } from "./http/server/connections.ts";
 import { type KeyRing, openKeyRing } from "./keys/key-ring.ts";
 import { openKeySocket } from "./keys/key-socket.ts";
 import { type Library, openLibrary } from "./library/library.ts";
-import { createMetrics } from "./metrics/metrics.ts";
+import { previewPath } from "./library/preview.ts";
+import { createMetrics, type Metrics } from "./metrics/metrics.ts";
 import { HostPauses } from "./net/host-pauses.ts";
 import { createHttpClient } from "./net/http/http-client.ts";
 import { createPostClient, everyNetwork } from "./net/http/post-client.ts";
@@ -70,7 +71,16 @@ async function openParts(config: SettingsByPart, logger: Logger, opened: AsyncDi
   opened.defer(() => ownStore.close());
   const metrics = createMetrics({ store: ownStore, files });
   const store = measureStore(ownStore, metrics.onStoreCall);
-  const { onBlocked, onResolved } = metrics;
+  return { files, store, metrics, logger, ...(await openResolving(config, logger, metrics, opened)) };
+}
+
+/** Opens what reads pages. */
+async function openResolving(
+  config: SettingsByPart,
+  logger: Logger,
+  { onBlocked, onResolved }: Partial<Pick<Metrics, "onBlocked" | "onResolved">>,
+  opened: AsyncDisposableStack,
+) {
   const pauses = new HostPauses();
   const client = createHttpClient({ ...config.client, readBytes: 16 * 1024, pauses, onBlocked });
   opened.defer(() => client.close());
@@ -87,7 +97,19 @@ async function openParts(config: SettingsByPart, logger: Logger, opened: AsyncDi
   });
   const resolver = delayHosts(ownResolver, hostDelayMs);
   opened.defer(() => resolver.close());
-  return { files, store, metrics, client, pauses, resolver, logger };
+  return { client, pauses, resolver };
+}
+
+/**
+ * Returns the path below LIBRARY_DIR that the file of a page would have in an empty library; downloads nothing.
+ *
+ * @throws ServiceError of the resolver.
+ */
+export async function previewLibrary(config: SettingsByPart, page: URL, logger: Logger): Promise<string> {
+  await using opened = new AsyncDisposableStack();
+  const { resolver } = await openResolving(config, logger, {}, opened);
+  const found: unknown = await resolver.resolve(page, { signal: AbortSignal.timeout(config.client.totalTimeoutMs) });
+  return previewPath(page, found, config.libraryTemplate);
 }
 
 /** @throws Error that names the setting if the folder cannot be created, or no files in it. */

@@ -193,7 +193,7 @@ describe("the source tree", () => {
     const importers = files.filter((file) =>
       importsOf(file).some((target) => target === "config/config.ts" || target.endsWith("registry.ts")),
     );
-    expect(importers).toEqual(["cli/key.ts", "main.ts", "services.ts"]);
+    expect(importers).toEqual(["cli/key.ts", "cli/library.ts", "main.ts", "services.ts"]);
   });
 
   it("reads the environment in config/ alone; cli/watch.ts its key, start.js sets the size of Node's thread pool", () => {

@@ -145,6 +145,7 @@ export function settingsByPart(config: Config) {
       maxStoredBytes: config.MAX_STORED_BYTES,
     },
     sponsorBlockUrl: config.SPONSORBLOCK_URL,
+    libraryTemplate: parseTemplate(config.LIBRARY_TEMPLATE),
     /** undefined: there is none. */
     library: config.LIBRARY_DIR === "" ? undefined : libraryOf(config),
     webhook,

@@ -1,0 +1,23 @@
+import { pino } from "pino";
+import { readConfig, settingsByPart } from "../config/config.ts";
+import { previewLibrary } from "../services.ts";
+
+/**
+ * Shows where the library would have the file of a page: `node src/cli/library.ts preview URL`. It reads the settings and the
+ * page as the service does, and downloads nothing. The path, below LIBRARY_DIR, goes to standard output.
+ */
+const usage = "usage: npm run -s library -- preview URL";
+const [command, url = "", ...rest] = process.argv.slice(2);
+const page = URL.parse(url);
+if (command !== "preview" || page === null || rest.length > 0) {
+  process.stderr.write(`${usage}\n`);
+  process.exitCode = 2;
+} else {
+  try {
+    const logger = pino({ level: "warn" }, pino.destination(2));
+    process.stdout.write(`${await previewLibrary(settingsByPart(readConfig()), page, logger)}\n`);
+  } catch (error) {
+    process.stderr.write(`library: ${error instanceof Error ? error.message : String(error)}\n`);
+    process.exitCode = 1;
+  }
+}
