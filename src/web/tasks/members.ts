@@ -50,6 +50,9 @@ function MemberList({ task, tasks, onAction }: MembersProps): ComponentChild {
       { key: "members", class: "members", onToggle },
       h("summary", {}, `Videos of the list (${total})`),
       h("p", { class: "failure", role: "alert" }, failure.value),
+      counts !== undefined &&
+        counts.succeeded > 0 &&
+        h("p", {}, h("a", { class: "button", href: `tasks/${id}/files.zip`, download: "" }, "Save all as ZIP")),
       h(
         "ul",
         { class: "stack" },

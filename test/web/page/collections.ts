@@ -1,8 +1,9 @@
+import { readFile } from "node:fs/promises";
 import { expect, it } from "vitest";
 import type { OpenTab } from "../browser.ts";
 import { playlistPage } from "./found-pages.ts";
 import { openApp, type PageApp } from "./open-app.ts";
-import { addCollection, unreachable } from "./stored-tasks.ts";
+import { addCollection, endWithFilm, unreachable } from "./stored-tasks.ts";
 
 const address = "https://video.example.com/watch/42";
 const part = (n: number) => `https://video.example.com/watch/part-${n}`;
@@ -71,6 +72,24 @@ export function collections(openTab: OpenTab): void {
     await member.getByRole("button", { name: "Retry" }).click();
     await row.getByText("0 of 3 done · 1 running · 2 waiting").waitFor();
     expect((await app.store.get(first!.id))?.state).toBe("queued");
+  });
+
+  it("saves the videos of a collection that are done as one archive", async () => {
+    const app = await openApp();
+    const { id } = await addCollection(app, { title: "The last train" }, titles);
+    const { page } = await openTab(app.url);
+    await page.getByText("Videos of the list (3)").click();
+    const save = page.getByRole("link", { name: "Save all as ZIP" });
+    expect(await save.count()).toBe(0);
+    const [first] = await membersOf(app, id);
+    await app.store.update(first!.id, { state: "running" });
+    await endWithFilm(app, { id: first!.id, title: "Part 1" });
+    const downloading = page.waitForEvent("download");
+    await save.click();
+    const saved = await readFile(await (await downloading).path());
+    const served = await fetch(new URL(`tasks/${id}/files.zip`, app.url));
+    expect(saved.equals(Buffer.from(await served.arrayBuffer()))).toBe(true);
+    expect(saved.includes("Part 1.mp4")).toBe(true);
   });
 
   it("cancels and deletes a whole collection only if somebody says so", async () => {
