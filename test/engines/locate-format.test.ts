@@ -45,7 +45,7 @@ it("requests an MPD once for its video and its audio", async () => {
   });
 });
 
-it("chooses the best variant, and the best audio-only format as its audio", async () => {
+it("chooses the best variant, and the default rendition of its group as its audio, not an audio-only variant", async () => {
   const text = multivariant(
     [
       { uri: "low.m3u8", bandwidth: 90_000, codecs: "avc1.64000c,mp4a.40.2", audio: "aac" },
@@ -57,11 +57,12 @@ it("chooses the best variant, and the best audio-only format as its audio", asyn
   const resources = new Map([
     ["index.m3u8", hls(text)],
     ["high/video.m3u8", playlist],
+    ["en/audio.m3u8", playlist],
     ["only/audio.m3u8", playlist],
   ]);
   expect(await plan(resources, "index.m3u8")).toEqual({
-    paths: ["high/1.ts", "only/1.ts"],
-    asked: ["index.m3u8", "high/video.m3u8", "only/audio.m3u8"],
+    paths: ["high/1.ts", "en/1.ts"],
+    asked: ["index.m3u8", "high/video.m3u8", "en/audio.m3u8"],
   });
 });
 

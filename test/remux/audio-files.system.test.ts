@@ -68,19 +68,17 @@ describe.skipIf(!hasFfmpeg)("audio in its own container", () => {
   });
 
   it("has no delay that its source does not state: MP3 in Matroska", async () => {
-    media.make("source.mkv", ...audioInput(4, 48_000), ...mp3!);
+    media.make("plain.mp3", ...audioInput(4, 48_000), ...mp3!, "-write_xing", "0");
+    media.make("source.mkv", "-i", media.path("plain.mp3"), "-c", "copy");
     const path = (await extract("source.mkv", "mp3"))!;
     expect(packets(path)).toEqual(packets(media.path("source.mkv")));
-    // What is not presented at the end cannot be said without a delay.
-    const [made, played] = [heard(path), heard(media.path("source.mkv"))];
-    expect(made.subarray(0, played.length)).toEqual(played);
-    expect(made.length).toBe(packets(path).length * 1152 * 2);
+    expect(heard(path)).toEqual(heard(media.path("source.mkv")));
   });
 
   it.each([
     ["Opus", "webm", "opus", opus!],
     ["Vorbis", "webm", "ogg", vorbis!],
-    ["MP3", "mkv", "mp3", mp3!],
+    ["MP3", "mp4", "mp3", mp3!],
     ["FLAC", "mkv", "flac", flac!],
   ])("has tags, chapters and a cover: %s", async (_, from, ext, args) => {
     const source = `source.${from}`;
@@ -107,6 +105,8 @@ describe.skipIf(!hasFfmpeg)("audio in its own container", () => {
     ["two tracks", "mkv", ["-map", "0:a", "-map", "0:a", ...opus!]],
     ["video beside it", "mkv", ["-f", "lavfi", "-i", "testsrc=d=1", "-map", "0", "-map", "1", ...opus!]],
     ["MP2", "mkv", ["-c:a", "mp2"]],
+    // An MP3 file cannot say that of its end alone.
+    ["MP3 of whose end some is left out", "mkv", mp3!],
   ])("is not made of what cannot have one: %s", async (_, from, args) => {
     media.make(`other.${from}`, ...audioInput(1, 48_000), ...args);
     expect(await extract(`other.${from}`, "none")).toBe(undefined);

@@ -9,7 +9,8 @@ const maxDelay = 4095;
 
 /**
  * Opens an MP3 file: a tag (ID3v2.4), a first frame that says how much there is and what of it is presented, and the frames. A first frame
- * of the source that says that itself stays instead.
+ * of the source that says that itself stays instead. What is not presented is said only if both ends can be: decoders leave out 529 samples at
+ * the start of a file that says so of its end.
  */
 export function openMp3File({ delayS }: AudioTrack, { fd, additions, durationS }: AudioFileTarget): AudioFile {
   const tag = writeId3(additions, durationS);
@@ -106,7 +107,12 @@ function fillInfoFrame({ bytes, at }: InfoFrame, facts: Mp3Facts): void {
     bytes[at + 16 + percent] = Math.min(255, Math.floor((offset * 256) / size));
   }
   const [start, end] = [(delay ?? 0) - decoderDelay, trimmed + decoderDelay];
-  if (delay === null || start < 0 || start > maxDelay || end > maxDelay) return;
+  if (delay === null || start < 0 || start > maxDelay || end > maxDelay) {
+    if ((delay ?? 0) === 0 && trimmed === 0) return;
+    throw damagedAudioError(
+      `an MP3 file cannot say that ${delay ?? 0} samples at its start and ${trimmed} at its end are left out`,
+    );
+  }
   // Decoders look for this name before they believe the delays.
   bytes.write("LAME", at + lameAt, "latin1");
   bytes.writeUIntBE(start * 4096 + end, at + lameAt + 21, 3);

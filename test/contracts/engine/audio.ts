@@ -103,7 +103,7 @@ export function describeAudio(open: OpenEngine): void {
     });
 
     it.each([
-      ["MP3 in Matroska", "mkv", ["-c:a", "libmp3lame"], "mp3"],
+      ["MP3 in Matroska, of whose end some is left out", "mkv", ["-c:a", "libmp3lame"], "mka"],
       ["MP3 in MP4", "mp4", ["-c:a", "libmp3lame"], "mp3"],
       ["FLAC in Matroska", "mkv", ["-c:a", "flac"], "flac"],
       ["FLAC in MP4", "mp4", ["-c:a", "flac", "-strict", "-2"], "flac"],
