@@ -55,6 +55,9 @@ export function crashMedia(): CrashMedium[] {
   ];
 }
 
+/** So slow that nothing is sent while a test looks. */
+const heldBytesPerSecond = 20;
+
 function copyLines(lines: readonly string[], copy: number): string[] {
   return lines.map((line) => (line.startsWith("#") ? line : `copy-${copy}/${line}`));
 }
@@ -65,7 +68,7 @@ function copyResources(resources: Resources, copy: number): Resources {
 
 /**
  * Downloads `medium` once undisturbed, then again with `kills` SIGKILLs of the service: each after
- * saved progress and a further share of the bytes, chosen by `random`; the last when the last byte has been sent.
+ * saved progress and a further share of the bytes, chosen by `random`, which the site then holds; the last when the last byte has been sent.
  */
 export async function crashDownload(options: {
   dataDir: string;
@@ -110,14 +113,19 @@ export async function crashDownload(options: {
       await service.end("SIGTERM");
       break;
     }
-    const share = round === kills - 1 ? total - sent() : (random() * total) / (kills + 1);
+    const share = round === kills - 1 ? (total - sent()) / 2 : (random() * total) / (kills + 1);
     const target = sent() + share;
+    // The site sends no more until the service is killed, so that it is, however slow the machine is.
+    const held = site.until(() => sent() >= target).then(() => void (site.bytesPerSecond = heldBytesPerSecond));
     // A task whose worker dies twice without progress fails.
     const further = client.until(id, ({ progress }) => (progress?.downloaded_bytes ?? 0) > bytes);
     further.catch(() => {});
     const isRunning = await Promise.race([
       ended.then(() => false),
-      Promise.all([further, site.until(() => sent() >= target)]).then(() => true),
+      Promise.all([further, held])
+        .then(() => void (site.bytesPerSecond = medium.bytesPerSecond))
+        .then(() => (round === kills - 1 ? site.until(() => sent() >= total) : undefined))
+        .then(() => true),
     ]);
     bytes = (await client.get(id)).progress?.downloaded_bytes ?? bytes;
     await service.end("SIGKILL");
