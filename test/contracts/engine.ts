@@ -24,7 +24,7 @@ export interface EngineOptions {
 export function describeEngine(name: string, open: (options: EngineOptions) => Engine): void {
   let engine: Engine;
   beforeAll(() => {
-    engine = open({ allowNetworks: "127.0.0.1/32", idleTimeoutMs: 500 });
+    engine = open({ allowNetworks: "127.0.0.1/32", idleTimeoutMs: 2_000 });
   });
   afterAll(() => engine.close());
   describe(`${name}, as any engine,`, () => {

@@ -10,7 +10,7 @@ import { readMedium, readRendition, readWebmRendition } from "../media/rendition
 import { dash, merge, resource, type Resources } from "../media/resources.ts";
 import { factsOf, ffmpeg, openFolder } from "../remux/mp4-media.ts";
 
-const engine = createNativeEngine({ allowNetworks: "127.0.0.1/32", idleTimeoutMs: 500 });
+const engine = createNativeEngine({ allowNetworks: "127.0.0.1/32", idleTimeoutMs: 2_000 });
 const folder = openFolder();
 afterAll(async () => {
   await engine.close();
