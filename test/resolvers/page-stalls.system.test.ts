@@ -14,7 +14,7 @@ import { listsAndTexts, MiB, pages } from "./page/hostile-pages.ts";
  */
 const boundMs = 100;
 const secondBoundMs = 75;
-const attempts = 6;
+const attempts = 3;
 
 it.each([
   ["", pages, 58],
