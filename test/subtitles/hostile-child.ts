@@ -15,4 +15,6 @@ function outcome(path: string): string {
 }
 
 const read = outcome(process.argv[2]!);
-console.log(JSON.stringify({ read, peakMiB: process.resourceUsage().maxRSS / 1024 }));
+// VmHWM is this program's own. resourceUsage().maxRSS counts what the parent held when it started this process, too.
+const [, peakKiB] = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync("/proc/self/status", "utf8")) ?? [];
+console.log(JSON.stringify({ read, peakMiB: Number(peakKiB) / 1024 }));
