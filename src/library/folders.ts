@@ -33,6 +33,31 @@ export async function openFolder(path: string, name: string, isRoot = false): Pr
   };
 }
 
+export interface OpenPath extends OpenFolder {
+  /** Of all folders, as the disk has them. */
+  names: string[];
+}
+
+/**
+ * Opens the folders below `root` one after the other, each in the one before by `openNext`; returns the last.
+ *
+ * @throws what `openNext` throws
+ */
+export async function openPath(
+  root: OpenFolder,
+  folders: readonly string[],
+  openNext: (parent: OpenFolder, name: string) => Promise<OpenFolder>,
+): Promise<OpenPath> {
+  let current = await openFolder(root.path, "", true);
+  const names: string[] = [];
+  for (const name of folders) {
+    await using parent = current;
+    current = await openNext(parent, name);
+    names.push(current.name);
+  }
+  return { ...current, names };
+}
+
 /**
  * Opens the folder `name` in another; creates it if there is none. One whose name differs only in case or normal form is taken for
  * it.

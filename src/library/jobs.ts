@@ -7,16 +7,10 @@ import { oldMs } from "../files/files.ts";
 import type { LibraryFile } from "../model/task.ts";
 
 /**
- * What is to be done for a task: its files are to be put into the library once it has succeeded, at `paths` if these have been chosen; or
- * these files are to be removed.
+ * What is to be done for a task: its files are to be put into the library once it has succeeded, as `files` if their paths have been
+ * chosen; or these files are to be removed.
  */
-export type LibraryJob = { kind: "place"; paths?: ChosenPaths } | { kind: "remove"; files: LibraryFile[] };
-
-/** The folders, and the names of all files in the innermost one. */
-export interface ChosenPaths {
-  folders: string[];
-  names: string[];
-}
+export type LibraryJob = { kind: "place"; files?: LibraryFile[] } | { kind: "remove"; files: LibraryFile[] };
 
 export type LibraryJobs = ReturnType<typeof createLibraryJobs>;
 

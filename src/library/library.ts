@@ -9,7 +9,7 @@ import { ServiceError } from "../model/errors.ts";
 import type { LibraryFile, Task } from "../model/task.ts";
 import { DamagedTaskError } from "../stores/rules.ts";
 import type { TaskStore } from "../stores/store.ts";
-import { openFolder, type OpenFolder } from "./folders.ts";
+import { openFolder, type OpenFolder, openPath } from "./folders.ts";
 import { createLibraryJobs, type LibraryJob } from "./jobs.ts";
 import { openLibraryRoot, readMemory } from "./library-root.ts";
 import { isUnchanged } from "./place-file.ts";
@@ -20,8 +20,8 @@ export interface Library {
   /** Notes that the files of a task belong there once it has succeeded. Must be called before it has. */
   expect(id: string): Promise<void>;
   /**
-   * Removes the files of a task there that are as they were put; if that cannot be done now, a process that fills the library does it
-   * later.
+   * Removes the files of a task there that are as they were put, also those that are being put there; if that cannot be done now, a
+   * process that fills the library does it later.
    */
   remove(task: Task): Promise<void>;
   /** Fills the library from now on: at once, and again every minute what could not be done. */
@@ -85,10 +85,14 @@ export async function openLibrary(options: LibraryOptions): Promise<Library> {
       }
     },
     async remove(task) {
-      const job = { kind: "remove" as const, files: task.library ?? [] };
-      if (job.files.length === 0) return jobs.remove(task.id);
+      const planned = await jobs.read(task.id);
+      const files = [...(task.library ?? []), ...(planned?.files ?? [])];
+      if (planned === undefined && files.length === 0) return;
+      const job = { kind: "remove" as const, files };
       await jobs.write(task.id, job);
-      if (options.isFiller) await filler.removeFiles(task.id, job);
+      // What fills the library may be putting them there, and removes them afterwards.
+      if (planned?.kind === "place" && task.library === undefined) wakeUp.abort();
+      else if (options.isFiller) await filler.removeFiles(task.id, job);
     },
     start() {
       if (filled !== undefined) return;
@@ -124,12 +128,15 @@ function createFiller(options: FillerOptions) {
     const { id, file } = task;
     try {
       await using root = await openLibraryRoot(folder, jobsFolder);
-      const savePaths = (paths: typeof job.paths & {}) => jobs.write(id, { kind: "place", paths });
-      const library = await placeTask(task, { ...options, root, paths: job.paths, savePaths });
+      const kindNow = async () => (await jobs.read(id))?.kind ?? "remove";
+      const saveChosen = async (files: LibraryFile[]) => jobs.write(id, { kind: await kindNow(), files });
+      const library = await placeTask(task, { ...options, root, chosen: job.files, saveChosen });
       await saveOutcome(id, { library, ...(file !== null && { file: withWarning(file, undefined) }) });
-      const current = await jobs.read(id);
-      if (current?.kind === "remove") await removeFiles(id, { ...current, files: library });
-      else await jobs.remove(id);
+      if ((await kindNow()) === "place") await jobs.remove(id);
+      else {
+        await jobs.write(id, { kind: "remove", files: library });
+        await removeFiles(id, { files: library });
+      }
       logger.info({ task: id, path: library[0]?.path }, "put into the library");
     } catch (error) {
       signal.throwIfAborted();
@@ -201,20 +208,14 @@ function withWarning(file: NonNullable<Task["file"]>, message: string | undefine
 /** Removes a file that is as it was put there; a folder that is gone, or changed, is left alone. */
 async function removeFile(root: OpenFolder, { path, size, modified_at }: LibraryFile): Promise<void> {
   const names = path.split("/");
-  let current = await openFolder(root.path, "", true);
+  const name = names.pop() ?? "";
   try {
-    for (const name of names.slice(0, -1)) {
-      await using parent = current;
-      current = await openFolder(join(parent.path, name), name);
-    }
-    const name = names.at(-1) ?? "";
+    await using folder = await openPath(root, names, (parent, next) => openFolder(join(parent.path, next), next));
     const mark = { size, modifiedMs: Date.parse(modified_at) };
-    if ((await isUnchanged(current, name, mark)) !== true) return;
-    await rm(join(current.path, name));
-    await current.sync();
+    if ((await isUnchanged(folder, name, mark)) !== true) return;
+    await rm(join(folder.path, name));
+    await folder.sync();
   } catch (error) {
     if (!isMissing(error)) throw error;
-  } finally {
-    await current[Symbol.asyncDispose]();
   }
 }

@@ -1,10 +1,9 @@
 import { readdir, rm } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import type { FileStore, OpenResult } from "../files/files.ts";
 import { ServiceError } from "../model/errors.ts";
 import type { LibraryFile, Task } from "../model/task.ts";
-import { folderMode, type OpenFolder, openFolder, openSubfolder } from "./folders.ts";
-import type { ChosenPaths } from "./jobs.ts";
+import { folderMode, type OpenFolder, openPath, type OpenPath, openSubfolder } from "./folders.ts";
 import { type FilePaths, foldName, nameFiles, nfoEnding } from "./names.ts";
 import { movieNfo } from "./nfo.ts";
 import { type FileMark, isUnchanged, placeFile } from "./place-file.ts";
@@ -27,10 +26,10 @@ export interface Placement extends PlacementOptions {
   files: FileStore;
   root: OpenFolder;
   signal: AbortSignal;
-  /** What an earlier attempt has chosen. */
-  paths: ChosenPaths | undefined;
-  /** Stores what is chosen, before any file has such a name. */
-  savePaths(paths: ChosenPaths): Promise<void>;
+  /** The files as an earlier attempt has chosen to put them there. */
+  chosen: LibraryFile[] | undefined;
+  /** Stores what is chosen, before any file has such a path. */
+  saveChosen(files: LibraryFile[]): Promise<void>;
 }
 
 /**
@@ -40,43 +39,30 @@ export interface Placement extends PlacementOptions {
  * @throws the file system's errors; ServiceError
  */
 export async function placeTask(task: Task, placement: Placement): Promise<LibraryFile[]> {
-  const { template, root, savePaths } = placement;
+  const { template, root, chosen } = placement;
   const sources = sourcesOf(task, placement);
-  const { folders } = placement.paths ?? nameFiles(task, template);
-  await using folder = await openFolders(root, folders, folderMode(placement.mode));
-  let { paths } = placement;
-  if (paths === undefined || (await hasOther(paths, folder, sources))) {
-    const names = await chooseNames(task, placement, folder);
-    paths = { folders: folder.names, names };
-    await savePaths(paths);
+  const folders = chosen?.[0]?.path.split("/").slice(0, -1) ?? nameFiles(task, template).folders;
+  const mode = folderMode(placement.mode);
+  await using folder = await openPath(root, folders, (parent, name) => openSubfolder(parent, name, mode));
+  let names = chosen?.map(({ path }) => basename(path));
+  if (names === undefined || (await hasOther(names, folder, sources))) {
+    names = await chooseNames(task, placement, folder);
+    const marks = await Promise.all(sources.map((source) => source.mark()));
+    await placement.saveChosen(listFiles(folder, names, marks));
   }
-  const placed: LibraryFile[] = [];
+  const marks: FileMark[] = [];
   for (const [number, source] of sources.entries()) {
-    const name = paths.names[number] ?? "";
-    const { size, modifiedMs } = await placeSource(source, folder, name, `.unreel-${task.id}`, placement);
-    placed.push({
-      path: [...folder.names, name].join("/"),
-      size,
-      modified_at: new Date(modifiedMs).toISOString(),
-    });
+    marks.push(await placeSource(source, folder, names[number] ?? "", `.unreel-${task.id}`, placement));
   }
-  return placed;
+  return listFiles(folder, names, marks);
 }
 
-interface OpenPath extends OpenFolder {
-  /** Of all folders, as the disk has them. */
-  names: string[];
-}
-
-async function openFolders(root: OpenFolder, folders: readonly string[], mode: number): Promise<OpenPath> {
-  let current = await openFolder(root.path, "", true);
-  const names: string[] = [];
-  for (const name of folders) {
-    await using parent = current;
-    current = await openSubfolder(parent, name, mode);
-    names.push(current.name);
-  }
-  return { ...current, names };
+function listFiles(folder: OpenPath, names: readonly string[], marks: readonly FileMark[]): LibraryFile[] {
+  return marks.map(({ size, modifiedMs }, number) => ({
+    path: [...folder.names, names[number] ?? ""].join("/"),
+    size,
+    modified_at: new Date(modifiedMs).toISOString(),
+  }));
 }
 
 /** What is put into the library, and the mark that it gets. */
@@ -115,7 +101,7 @@ function sourcesOf(task: Task, { files, isLink, hasNfo }: Placement): Source[] {
 }
 
 /** Whether one of the names is that of a file that an earlier attempt has not put there. */
-async function hasOther({ names }: ChosenPaths, folder: OpenFolder, sources: readonly Source[]): Promise<boolean> {
+async function hasOther(names: readonly string[], folder: OpenFolder, sources: readonly Source[]): Promise<boolean> {
   if (names.length !== sources.length) return true;
   for (const [number, source] of sources.entries()) {
     if ((await isUnchanged(folder, names[number] ?? "", await source.mark())) === false) return true;

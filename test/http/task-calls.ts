@@ -45,6 +45,15 @@ export const taskCalls: Record<string, () => Promise<AppResponse>> = {
   ...fileCalls("get /tasks/{id}/files/{name}", "files/A%20film.mp4"),
   ...fileCalls("get /tasks/{id}/files.zip", "files.zip"),
   ...linkCalls(),
+  "delete /tasks/{id} 409": () => {
+    const store = createMemoryStore();
+    return withApp({ store }, async (app) => {
+      const url = await addTask(app);
+      const library = [{ path: "A film.mp4", size: 7, modified_at: "2026-01-02T03:04:05.000Z" }];
+      await store.update(url.split("/").at(-1)!, { library });
+      return remove(app, `${url}?library=true`);
+    });
+  },
   "delete /tasks/{id}/file 200": () => withFile((app, url) => remove(app, `${url}/file`)),
   "delete /tasks/{id}/file 400": () => withApp({}, (app) => remove(app, "/tasks/%zz/file")),
   "delete /tasks/{id}/file 404": () => withApp({}, (app) => remove(app, "/tasks/x/file")),

@@ -203,6 +203,36 @@ describe("removing a task's files from the library", () => {
     expect(listed()).toEqual([`${name}.en.vtt`, "Ann/other"].toSorted());
   });
 
+  it("removes what a process has put there that then died", async () => {
+    const { open, add, store, listed, dir, folder } = createLibraryHarness();
+    const first = await open();
+    const { id, succeed } = await add(first, known, [{ kind: "subtitles", name: "x.vtt", language: "en" }]);
+    const task = await succeed();
+    // The second of its files cannot be put there.
+    rmSync(join(folder, "data", "others", id, "1"));
+    first.start();
+    await vi.waitUntil(() => listed().length === 1, 20_000);
+    await first.stop();
+    const second = await open();
+    await second.remove(task);
+    await store.delete(id);
+    writeFileSync(join(dir, "Ann", "other"), "x");
+    second.start();
+    await vi.waitUntil(() => listed().join() === "Ann/other", 20_000);
+  });
+
+  it("removes what is being put there meanwhile", async () => {
+    const { store, open, add, listed, folder } = createLibraryHarness();
+    const library = await open();
+    const { id, succeed } = await add(library, known);
+    const task = await succeed();
+    library.start();
+    await library.remove(task);
+    await store.delete(id);
+    await vi.waitUntil(() => !existsSync(join(folder, "data", "library", `${id}.json`)), 20_000);
+    expect(listed()).toEqual([]);
+  });
+
   it("is done later if the folder is away", async () => {
     const { open, add, untilPlaced, store, listed, dir, folder } = createLibraryHarness();
     const library = await open();

@@ -65,6 +65,17 @@ it("DELETE of the file with ?library=true keeps the task, which then has none th
   expect(readdirSync(dir)).toEqual([".unreel-library"]);
 });
 
+it("DELETE with ?library=true is refused while the service has no library, if the task has files there", async () => {
+  const { id, path, store } = await placeOne();
+  const app = await buildApp({ store, files: createTestFiles() });
+  onTestFinished(() => app.close());
+  for (const url of [`/tasks/${id}?library=true`, `/tasks/${id}/file?library=true`]) {
+    const response = await app.inject({ method: "DELETE", url });
+    expect(response.json()).toMatchObject({ code: "conflict", detail: expect.stringContaining('"A film.mp4"') });
+  }
+  expect([existsSync(path), (await store.get(id))?.file]).toMatchObject([true, { name: "A film.mp4" }]);
+});
+
 it("DELETE refuses another value of library", async () => {
   const { app, id, path } = await placeOne();
   const { statusCode } = await app.inject({ method: "DELETE", url: `/tasks/${id}?library=yes` });

@@ -9,7 +9,14 @@ import { assertIfMatch, ConditionHeaders } from "../responses/etag.ts";
 import { anyFile, createFileSender, fileTag, getFileSchema, media, type StoredFile } from "../responses/send-file.ts";
 import { requireTask } from "../access/ownership.ts";
 import { problems } from "../responses/problem.ts";
-import { RemovalQuery, taskErrors, TaskParams, TaskRef, type SingleTaskRoutesOptions } from "./task.ts";
+import {
+  RemovalQuery,
+  removeFromLibrary,
+  taskErrors,
+  TaskParams,
+  TaskRef,
+  type SingleTaskRoutesOptions,
+} from "./task.ts";
 
 const mediumPath = "/tasks/:id/file";
 const anyPath = "/tasks/:id/files/:name";
@@ -87,7 +94,7 @@ export const fileRoutes: FastifyPluginAsyncTypebox<FileRoutesOptions> = async (
     assertIfMatch(request.headers["if-match"], fileTag(task.file));
     // The file first: if the service is killed before the record is changed, the request can be repeated.
     const isInLibrary = request.query.library === "true";
-    if (isInLibrary) await library?.remove(task);
+    if (isInLibrary) await removeFromLibrary(library, task);
     await files.remove(id);
     try {
       return await store.update(

@@ -2,6 +2,7 @@ import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
 import type { FileStore } from "../../files/files.ts";
 import type { Library } from "../../library/library.ts";
+import { ServiceError } from "../../model/errors.ts";
 import { oneOf } from "../../model/schema.ts";
 import { DamagedTaskError, taskNotFoundError } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
@@ -63,7 +64,7 @@ const deleteSchema = {
   headers: Type.Pick(ConditionHeaders, ["if-match"]),
   response: {
     204: noContent("the task is deleted"),
-    ...problems(...taskErrors, "cross_site", "not_acceptable", "precondition_failed"),
+    ...problems(...taskErrors, "cross_site", "not_acceptable", "conflict", "precondition_failed"),
   },
 };
 
@@ -72,10 +73,6 @@ export const singleTaskRoutes: FastifyPluginAsyncTypebox<SingleTaskRoutesOptions
   { store, files, library, waits },
 ) => {
   app.addHook("onRequest", requireAcceptJson);
-
-  const removeFromLibrary = async (task: Task | "damaged" | undefined): Promise<void> => {
-    if (task !== undefined && task !== "damaged") await library?.remove(task);
-  };
 
   app.get("/tasks/:id", { schema: getSchema }, async (request, reply) => {
     const { id } = request.params;
@@ -99,10 +96,10 @@ export const singleTaskRoutes: FastifyPluginAsyncTypebox<SingleTaskRoutesOptions
     const members = task === "damaged" || task?.kind === undefined ? [] : await store.ownMembers(id);
     const isInLibrary = request.query.library === "true";
     for (const member of members) {
-      if (isInLibrary) await removeFromLibrary(await findReadable(store, member));
+      if (isInLibrary) await removeFromLibrary(library, await findReadable(store, member));
       await files.remove(member);
     }
-    if (isInLibrary) await removeFromLibrary(task);
+    if (isInLibrary) await removeFromLibrary(library, task);
     if (task === "damaged" || task?.state === "succeeded") await files.remove(id);
     await store.delete(id);
     await noteRemovals(store, members);
@@ -119,6 +116,23 @@ async function noteRemovals(store: TaskStore, members: readonly string[]): Promi
     if (task === undefined || task === "damaged" || task.file === null) continue;
     await store.update(id, { file: null }, { from: ["succeeded"] });
   }
+}
+
+/**
+ * Removes the files of a task from the library.
+ *
+ * @throws ServiceError `conflict` if it has some there, and the service has no library now
+ */
+export async function removeFromLibrary(
+  library: SingleTaskRoutesOptions["library"],
+  task: Task | "damaged" | undefined,
+): Promise<void> {
+  if (task === undefined || task === "damaged") return;
+  if (library !== undefined) return library.remove(task);
+  const [file] = task.library ?? [];
+  if (file === undefined) return;
+  const message = `cannot remove ${JSON.stringify(file.path)} from the library: LIBRARY_DIR is not set`;
+  throw new ServiceError("conflict", message);
 }
 
 /** Returns the task, undefined if there is none, or `"damaged"`: such a record can be deleted too. */
