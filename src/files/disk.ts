@@ -44,6 +44,15 @@ export function openDiskFiles({ folder }: { folder: string }): FileStore {
         return openResult(number === 0 ? join(results, id) : join(otherResults, id, String(number)), id);
       }),
 
+    has: (id) =>
+      attempt(`find the files of task ${id}`, async () => {
+        if (!isTaskId(id)) return false;
+        for (const parent of [results, otherResults, workFolders]) {
+          if ((await unlessMissing(lstat(join(parent, id)), undefined)) !== undefined) return true;
+        }
+        return false;
+      }),
+
     remove: (id) =>
       attempt(`remove the file of task ${id}`, async () => {
         if (isTaskId(id)) await removeAll(id);

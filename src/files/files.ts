@@ -51,6 +51,8 @@ export interface FileStore {
    * handle. The file can be read to its end even if it is removed meanwhile.
    */
   open(id: string, number?: number): Promise<OpenResult | undefined>;
+  /** Returns whether there is a file of a result or a work folder. */
+  has(id: string): Promise<boolean>;
   /** Removes the result and the work folder; no error if there are none. */
   remove(id: string): Promise<void>;
   /**

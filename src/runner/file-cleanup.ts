@@ -28,7 +28,11 @@ export function createFileCleanup(deps: {
 
   async function cleanUp(id: string): Promise<void> {
     try {
-      await mutex.runExclusive(id, async () => removeUnneededFiles(id, await store.get(id), files));
+      // One after the other: thousands of tasks end with their collection, and most have no files.
+      const removeIfAny = async () => {
+        if (await files.has(id)) await removeUnneededFiles(id, await store.get(id), files);
+      };
+      await mutex.runExclusive(id, () => mutex.runExclusive("cleanup", removeIfAny));
     } catch (err) {
       logger.error({ task: id, err }, "files of a task could not be removed");
     }

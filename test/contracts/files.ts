@@ -211,6 +211,18 @@ export function describeFiles(name: string, open: () => FileStore): void {
       await files.remove(id);
     });
 
+    it("knows whether a task has a result, other files or a work folder", async () => {
+      const files = open();
+      const [kept, begun, none] = [randomUUIDv7(), randomUUIDv7(), randomUUIDv7()];
+      await keep(files, kept, "x");
+      await files.openWorkFolder(begun);
+      const ids = [kept, begun, none, "x", "../x"];
+      expect(await Promise.all(ids.map((id) => files.has(id)))).toEqual([true, true, false, false, false]);
+      await files.remove(kept);
+      await files.removeWorkFolder(begun);
+      expect(await Promise.all(ids.map((id) => files.has(id)))).toEqual(ids.map(() => false));
+    });
+
     it("lists the tasks that have a result or a work folder, each once", async () => {
       const files = open();
       const [kept, begun, both] = [randomUUIDv7(), randomUUIDv7(), randomUUIDv7()];

@@ -138,7 +138,7 @@ test("heartbeats hold a task longer than its lease", async () => {
   };
   const { runner, add, untilLoading, states } = createRunnerHarness({
     store,
-    leaseMs: 60,
+    leaseMs: 1_500,
     downloads: neverEnd,
   });
   const { id } = await add();

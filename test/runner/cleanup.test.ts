@@ -1,0 +1,50 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import type { TaskStore } from "../../src/stores/store.ts";
+import { createRunnerHarness } from "./harness.ts";
+
+/** Cancels 50 tasks at once; those of which a run has left something have a work folder. Returns which of them the store was asked for. */
+async function cancelMany(hasFiles: (index: number) => boolean) {
+  const inner = createMemoryStore();
+  const reads: string[] = [];
+  let [pending, most] = [0, 0];
+  const store: TaskStore = {
+    ...inner,
+    async get(id) {
+      reads.push(id);
+      pending += 1;
+      most = Math.max(most, pending);
+      try {
+        await new Promise(setImmediate);
+        return await inner.get(id);
+      } finally {
+        pending -= 1;
+      }
+    },
+  };
+  const { runner, files, add } = createRunnerHarness({ store, concurrency: 0 });
+  const ids: string[] = [];
+  for (let n = 0; n < 50; n += 1) ids.push((await add()).id);
+  runner.start();
+  for (const [n, id] of ids.entries()) {
+    if (hasFiles(n)) writeFileSync(join(await files.openWorkFolder(id), "part"), "x");
+  }
+  await Promise.all(ids.map((id) => store.update(id, { state: "canceled" })));
+  await runner.stop();
+  return { ids, reads: new Set(reads), most, left: files.parts() };
+}
+
+describe("when many tasks are canceled at once, the runner", () => {
+  it("asks the store for none that has no files", async () => {
+    expect((await cancelMany(() => false)).reads).toEqual(new Set());
+  });
+
+  it("removes what runs have left, and asks the store for one task after the other", async () => {
+    const { ids, reads, most, left } = await cancelMany((n) => n % 2 === 0);
+    expect(left).toEqual([]);
+    expect(reads).toEqual(new Set(ids.filter((_, n) => n % 2 === 0)));
+    expect(most).toBe(1);
+  });
+});
