@@ -77,10 +77,12 @@ export function collections(openTab: OpenTab): void {
   it("saves the videos of a collection that are done as one archive", async () => {
     const app = await openApp();
     const { id } = await addCollection(app, { title: "The last train" }, titles);
-    const { page } = await openTab(app.url);
+    const { page, expectShifts } = await openTab(app.url);
     await page.getByText("Videos of the list (3)").click();
     const save = page.getByRole("link", { name: "Save all as ZIP" });
     expect(await save.count()).toBe(0);
+    // The link comes above the list.
+    expectShifts('<ul class="stack">');
     const [first] = await membersOf(app, id);
     await app.store.update(first!.id, { state: "running" });
     await endWithFilm(app, { id: first!.id, title: "Part 1" });
