@@ -9,7 +9,7 @@ import { parseArgs } from "node:util";
 import type { Task } from "../src/model/task.ts";
 import { startService } from "../test/process/service.ts";
 import { openBenchPostgres } from "./postgres.ts";
-import { format, printTable, printTargets, type Target } from "./table.ts";
+import { format, median, printTable, printTargets, type Target } from "./table.ts";
 
 /**
  * What a long list costs, in SQLite and in Postgres: `node bench/entries.ts [--entries 10000] [--rounds 3]`. A feed is posted with
@@ -30,8 +30,7 @@ async function main(): Promise<void> {
   const columns = Object.keys(bounds) as (keyof Measured)[];
   const medians = Object.entries(found).map(([store, all]) => ({
     store,
-    of: (name: keyof Measured) =>
-      all.map((each) => each[name]).toSorted((a, b) => a - b)[all.length >> 1] ?? Number.NaN,
+    of: (name: keyof Measured) => median(all.map((each) => each[name])),
   }));
   const rows = medians.map(({ store, of }) => [store, ...columns.map((name) => format(of(name)))]);
   printTable(`a list of ${entries} entries, medians of ${rounds}`, ["", ...columns], rows);

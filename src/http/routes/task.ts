@@ -95,11 +95,12 @@ export const singleTaskRoutes: FastifyPluginAsyncTypebox<SingleTaskRoutesOptions
     // removed by the runner.
     const members = task === "damaged" || task?.kind === undefined ? [] : await store.ownMembers(id);
     const isInLibrary = request.query.library === "true";
-    for (const member of members) {
-      if (isInLibrary) await removeFromLibrary(library, await findReadable(store, member));
-      await files.remove(member);
+    if (isInLibrary) {
+      for (const member of members) await removeFromLibrary(library, await findReadable(store, member));
+      await removeFromLibrary(library, task);
     }
-    if (isInLibrary) await removeFromLibrary(library, task);
+    // Only now: if the library refuses, nothing is removed.
+    for (const member of members) await files.remove(member);
     if (task === "damaged" || task?.state === "succeeded") await files.remove(id);
     await store.delete(id);
     await noteRemovals(store, members);
