@@ -8,6 +8,7 @@ import { noMembers } from "../../src/feed/collection-changes.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import type { TaskStore } from "../../src/stores/store.ts";
 import type { Task } from "../../src/model/task.ts";
 import { buildApp } from "./app.ts";
 import { addFinishedTask } from "./finished-task.ts";
@@ -140,28 +141,9 @@ describe("the archive of a collection", () => {
   it("has the files of all members that have some, in their order, under names of their own", async () => {
     const store = createMemoryStore();
     await using app = await buildApp({ store, files });
-    const { id } = await store.create(newTask(pageUrl, { entries: "all" }, new Date()));
-    const { lease } = (await store.claim({ leaseMs: 60_000 }))!;
-    const growth = { slice: { offset: 0, made: 0 } };
-    await store.update(id, { kind: "collection", counts: noMembers, growth }, { lease });
-    const members = Array.from({ length: 4 }, (_, n) => {
-      const collection = { id, index: n + 1, title: "A list" };
-      return { index: n + 1, task: { ...newTask(`${pageUrl}?n=${n}`, {}, new Date()), collection } };
-    });
-    await store.grow(id, { lease, members, isReusing: true, growth: null });
+    const { id, finishMembers } = await addCollection(store);
     expect((await app.inject(`/tasks/${id}/files.zip`)).statusCode).toBe(404);
-    const names = ["../Same.mp4", "SAME.mp4", "Other.mp4"];
-    for (const { task } of members.slice(0, 3)) await finish(task, names.shift()!);
-
-    async function finish(task: Task, name: string): Promise<void> {
-      await store.claim({ leaseMs: 60_000 });
-      const path = join(await files.openWorkFolder(task.id), "result");
-      await writeFile(path, name);
-      await files.saveResult(task.id, path);
-      const file = { name, mime_type: "video/mp4", size: name.length, sha256: name, duration: 1, width: 1, height: 1 };
-      await store.update(task.id, { state: "succeeded", file: { ...file, url: "/" } });
-    }
-
+    await finishMembers(["../Same.mp4", "SAME.mp4", "Other.mp4"]);
     const { rawPayload } = await app.inject(`/tasks/${id}/files.zip`);
     expect(read(rawPayload).map(([name, content]) => [name, content])).toEqual([
       ["__Same.mp4", "../Same.mp4"],
@@ -169,4 +151,47 @@ describe("the archive of a collection", () => {
       ["Other.mp4", "Other.mp4"],
     ]);
   });
+
+  it("is the same after DELETE with ?library=true that is refused, as one of them has a file in the library", async () => {
+    const store = createMemoryStore();
+    await using app = await buildApp({ store, files });
+    const { id, ids, finishMembers } = await addCollection(store);
+    await finishMembers(["A.mp4", "B.mp4", "C.mp4"]);
+    const library = [{ path: "C.mp4", size: 5, modified_at: "2026-01-02T03:04:05.000Z" }];
+    await store.update(ids[2]!, { library }, { from: ["succeeded"] });
+    const before = await app.inject(`/tasks/${id}/files.zip`);
+    const { statusCode } = await app.inject({ method: "DELETE", url: `/tasks/${id}?library=true` });
+    const after = await app.inject(`/tasks/${id}/files.zip`);
+    expect([statusCode, after.statusCode]).toEqual([409, 200]);
+    expect(after.rawPayload.equals(before.rawPayload)).toBe(true);
+  });
 });
+
+/** Stores a collection of four tasks; `finishMembers` runs the first of them to success, with files of these names. */
+async function addCollection(store: TaskStore) {
+  const { id } = await store.create(newTask(pageUrl, { entries: "all" }, new Date()));
+  const { lease } = (await store.claim({ leaseMs: 60_000 }))!;
+  const growth = { slice: { offset: 0, made: 0 } };
+  await store.update(id, { kind: "collection", counts: noMembers, growth }, { lease });
+  const members = Array.from({ length: 4 }, (_, n) => {
+    const collection = { id, index: n + 1, title: "A list" };
+    return { index: n + 1, task: { ...newTask(`${pageUrl}?n=${n}`, {}, new Date()), collection } };
+  });
+  await store.grow(id, { lease, members, isReusing: true, growth: null });
+  async function finish(task: Task, name: string): Promise<void> {
+    await store.claim({ leaseMs: 60_000 });
+    const path = join(await files.openWorkFolder(task.id), "result");
+    await writeFile(path, name);
+    await files.saveResult(task.id, path);
+    const file = { name, mime_type: "video/mp4", size: name.length, sha256: name, duration: 1, width: 1, height: 1 };
+    await store.update(task.id, { state: "succeeded", file: { ...file, url: "/" } });
+  }
+
+  return {
+    id,
+    ids: members.map(({ task }) => task.id),
+    async finishMembers(names: readonly string[]): Promise<void> {
+      for (const [n, name] of names.entries()) await finish(members[n]!.task, name);
+    },
+  };
+}
