@@ -47,12 +47,17 @@ const seek = `async (url, count) => {
   return { shown, duration: video.duration };
 }`;
 
-/** Plays a video; returns the frames that are shown, by their brightness, and their times. */
+/**
+ * Plays a video; returns the frames that are shown, by their brightness, and their times. The time is read from the
+ * frame: while the page is busy, the video may already show the frame after the one that a callback is told of.
+ */
 const play = `async (url) => {
   ${openVideo}
-  const note = (_, { mediaTime }) => {
-    context.drawImage(video, 0, 0, 16, 16);
-    shown.push([context.getImageData(8, 8, 1, 1).data[0], mediaTime]);
+  const note = () => {
+    const frame = new VideoFrame(video);
+    context.drawImage(frame, 0, 0, 16, 16);
+    shown.push([context.getImageData(8, 8, 1, 1).data[0], frame.timestamp / 1e6]);
+    frame.close();
     video.requestVideoFrameCallback(note);
   };
   video.requestVideoFrameCallback(note);
