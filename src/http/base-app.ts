@@ -12,6 +12,7 @@ import { type AppObserver, logRequests, observeRequests } from "./server/observe
 import { dropLengthOf304 } from "./responses/empty.ts";
 import { createRequestIds, setEveryHeader } from "./responses/every-response.ts";
 import { Problem } from "./responses/problem.ts";
+import { buildSerializer } from "./server/serialization.ts";
 import { createClientErrorHandler, createHttpServer } from "./server/server.ts";
 import { validatorCompiler } from "./server/validation.ts";
 
@@ -62,6 +63,7 @@ export function createBaseApp(options: BaseAppOptions, stop: () => void): Fastif
     logController: new LogController({ disableRequestLogging: true }),
     clientErrorHandler: createClientErrorHandler(),
     frameworkErrors: handleError,
+    schemaController: { compilersFactory: { buildSerializer } },
   }).withTypeProvider<TypeBoxTypeProvider>();
   addContacts(app, isProxy);
   app.setValidatorCompiler(validatorCompiler);
