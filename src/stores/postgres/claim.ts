@@ -65,7 +65,7 @@ async function claimAndCommit(
   }
   const { task, stored, event } = changed;
   const limits = row.limits ?? {};
-  const followers = await lockFollowers(sql, [{ ...row, before: row.state, after: stored.state }]);
+  const followers = await lockFollowers(sql, [row], stored.state);
   const run = row.limits === null && followers.length === 0 ? sql.queryAndCommit : sql.query;
   const update = { ...stored, lease, job };
   const { number, use } = await writeRow(run, row, update, event, { isClaim: true });

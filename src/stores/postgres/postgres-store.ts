@@ -215,7 +215,7 @@ async function updateAndCommit(
   const written = updateDocument(row, change, given, now());
   const { task, stored, event, message } = written;
   const delayMs = given.runAfter && delayOf(given.runAfter, now());
-  const followers = await lockFollowers(sql, [{ ...row, before: row.state, after: stored.state }]);
+  const followers = await lockFollowers(sql, [row], stored.state);
   const held = change.state === undefined ? row : await replaceJob(jobs, sql, row, task, delayMs);
   if (isCanceled) return cancelAndCommit(deps, sql, { row, written, held }, members ?? []);
   if (message !== undefined) await outbox.add(sql, message);

@@ -1,7 +1,7 @@
 import { deletedEvent } from "../../../feed/task-events.ts";
 import { parseTask } from "../../documents.ts";
 import { updateDocument } from "../../task-writes.ts";
-import type { Database, Transaction } from "../database.ts";
+import type { Database, Sql, Transaction } from "../database.ts";
 import type { JobQueue } from "../job-queue.ts";
 import { lockRow, taskColumns, type TaskRow, writeRows } from "../task-rows.ts";
 import {
@@ -26,8 +26,9 @@ interface Numbers {
   count: number;
 }
 
-/** Members that are read and written at a time: records may be long. */
-const chunkSize = 500;
+/** Members that are read and written at a time, and the bytes of their records after which there are no more: one may be long. */
+const chunkSize = 1_000;
+const chunkBytes = 2_000_000;
 
 /**
  * Runs a transaction that ends a task. `work` gets the members if that is a collection, locked before it; if `work` finds out
@@ -57,48 +58,61 @@ export function isCollection({ document }: Pick<TaskRow, "document">): boolean {
   return document.includes('"kind":"collection"');
 }
 
-/** Returns those members that are canceled with their collection. */
-function cancelable(members: readonly MemberRow[]): MemberRow[] {
-  return members.filter(({ state, isFree }) => isFree && (state === "queued" || state === "running"));
-}
-
 /** Cancels the members of a collection, `change`, which is canceled with them. Returns the collection. */
-export async function cancelAndCommit(
-  { jobs, ...deps }: EndDeps,
-  sql: Transaction,
-  change: RowChange,
-  all: readonly MemberRow[],
-) {
-  const members = cancelable(all);
-  const moves = members.map((member) => ({
-    ...member,
-    memberships: 1,
-    before: member.state,
-    after: "canceled" as const,
-  }));
-  const followers = await lockFollowers(sql, moves);
+export async function cancelAndCommit(deps: EndDeps, sql: Transaction, change: RowChange, all: readonly MemberRow[]) {
+  const members = all.filter(({ state, isFree }) => isFree && (state === "queued" || state === "running"));
+  const followers = await lockFollowers(sql, members, "canceled");
   const canceled = { ...change.row, ...change.written.stored, ...change.held };
   let { number, count }: Numbers = { number: await writeChanges(sql.query, sql, [change], deps), count: 1 };
-  for (let start = 0; start < members.length; start += chunkSize) {
-    const seqs = members.slice(start, start + chunkSize).map(({ seq }) => seq);
-    const read = `SELECT ${taskColumns} FROM unreel.tasks WHERE seq = ANY(:seqs::bigint[]) ORDER BY seq`;
-    const changes = (await sql.query<TaskRow>(read, { seqs })).flatMap((row): RowChange[] => {
-      const written = deps.damage.unlessDamaged(row, () => updateDocument(row, { state: "canceled" }, {}, deps.now()));
-      return written === undefined ? [] : [{ row, written, held: { job: null, lease: null } }];
-    });
-    if (changes.length === 0) continue;
-    await jobs.remove(
-      sql,
-      changes.flatMap(({ row }) => row.job ?? []),
-    );
-    number = await writeChanges(sql.query, sql, changes, deps);
-    count += changes.length;
+  if (members.length > 0) {
+    const done = await cancelMembers(deps, sql, members);
+    number = Math.max(number, done.number);
+    count += done.count;
   }
   const rows = followers.map((each) => (each.row.seq === canceled.seq ? { ...each, row: canceled } : each));
   const followed = followAll(rows, deps);
   if (followed.length > 0) number = await writeChanges(sql.query, sql, followed, deps);
   const { task } = followed.find(({ row }) => row.seq === canceled.seq)?.written ?? { task: parseTask(canceled) };
   return { task, number, count: count + followed.length };
+}
+
+/** Cancels locked members, chunk by chunk: while the database writes one, the next is changed here. */
+async function cancelMembers({ jobs, ...deps }: EndDeps, sql: Sql, members: readonly MemberRow[]): Promise<Numbers> {
+  const chunks = chunksOf(members);
+  const select = `SELECT ${taskColumns} FROM unreel.tasks WHERE seq = ANY(:seqs::bigint[]) ORDER BY seq`;
+  const read = async (seqs?: number[]) => (seqs === undefined ? [] : sql.query<TaskRow>(select, { seqs }));
+  const write = async (changes: readonly RowChange[]) =>
+    changes.length === 0 ? 0 : writeChanges(sql.query, sql, changes, deps);
+  const held: string[] = [];
+  let count = 0;
+  let rows = await read(chunks[0]);
+  let pending = Promise.all([Promise.resolve(0), read(chunks[1])]);
+  for (let next = 2; rows.length > 0; next += 1) {
+    const changes = rows.flatMap((row): RowChange[] => {
+      const written = deps.damage.unlessDamaged(row, () => updateDocument(row, { state: "canceled" }, {}, deps.now()));
+      return written === undefined ? [] : [{ row, written, held: { job: null, lease: null } }];
+    });
+    held.push(...changes.flatMap(({ row }) => row.job ?? []));
+    count += changes.length;
+    [, rows] = await pending;
+    pending = Promise.all([write(changes), read(chunks[next])]);
+  }
+  const [number] = await pending;
+  await jobs.remove(sql, held);
+  return { number, count };
+}
+
+/** Returns the `seq` of each, in chunks. */
+function chunksOf(members: readonly MemberRow[]): number[][] {
+  const chunks: number[][] = [];
+  let bytes = 0;
+  for (const { seq, length } of members) {
+    const last = chunks.at(-1);
+    if (last === undefined || last.length === chunkSize || bytes >= chunkBytes) [bytes] = [0, chunks.push([seq])];
+    else last.push(seq);
+    bytes += length;
+  }
+  return chunks;
 }
 
 /** Removes a task, and with a collection the members that it alone has. Returns what was removed. */
@@ -111,12 +125,13 @@ export async function removeAndCommit(
   const row = await lockRow(sql, id);
   if (locked === undefined && isCollection(row)) throw mustLockMembers;
   const members = locked ?? [];
-  const followers = await lockFollowers(sql, [{ ...row, before: row.state, after: undefined }]);
+  const followers = await lockFollowers(sql, [row], undefined);
   const own = members.filter(({ isOwn }) => isOwn);
   const removed = [{ ...row, length: Buffer.byteLength(row.document) }, ...own];
   const held = removed.flatMap(({ job }) => job ?? []);
   if (held.length > 0) await jobs.remove(sql, held);
-  if (members.length > 0) await sql.query(countOutPlaces, { seq: row.seq });
+  const staying = members.filter(({ isOwn }) => !isOwn).map(({ seq }) => seq);
+  if (staying.length > 0) await sql.query(countOutPlaces, { seq: row.seq, staying });
   if (members.length > 0 || row.memberships > 0) await sql.query(removePlaces, { seq: row.seq });
   const followed = followAll(followers, deps);
   const run = followed.length > 0 ? sql.query : sql.queryAndCommit;
@@ -130,7 +145,8 @@ export async function removeAndCommit(
 
 const countOutPlaces = `
   UPDATE unreel.tasks SET memberships = memberships - places
-  FROM (SELECT task, count(*) AS places FROM unreel.members WHERE collection = :seq GROUP BY task) AS own
+  FROM (SELECT task, count(*) AS places FROM unreel.members
+    WHERE collection = :seq AND task = ANY(:staying::bigint[]) GROUP BY task) AS own
   WHERE seq = task`;
 
 const removePlaces = "DELETE FROM unreel.members WHERE collection = :seq OR task = :seq";

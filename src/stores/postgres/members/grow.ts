@@ -23,6 +23,7 @@ import {
   lockRoom,
   lockRows,
   type MemberDeps,
+  readChanges,
   type RowChange,
   writeChanges,
 } from "./member-rows.ts";
@@ -71,7 +72,8 @@ export async function retryAndCommit(deps: GrowDeps, sql: Transaction, id: strin
   const ended = await lockEnded(sql, id);
   const followers = await lockFollowers(
     sql,
-    ended.map(({ row }) => ({ ...row, before: row.state, after: "queued" as const })),
+    ended.map(({ row }) => row),
+    "queued",
   );
   const row = await lockRow(sql, id);
   const before = parseHeld(row, lease);
@@ -83,9 +85,11 @@ export async function retryAndCommit(deps: GrowDeps, sql: Transaction, id: strin
   });
   const requests = retried.map(({ row: member, held: { job } }) => ({ ...member, job: job ?? "" }));
   await jobs.add(sql, requests);
-  const isKept = new Set(retried.map(({ row: member }) => member.seq));
-  const moves = ended.filter(({ row: member }) => isKept.has(member.seq)).map(({ row: member }) => member);
-  const changes = await changesOf(sql, moves);
+  const changes = await readChanges(
+    sql,
+    retried.map(({ row: member }) => member),
+    "queued",
+  );
   const last = taken.at(-1)?.index;
   const growth = growthAfterRetry(before, ended.length === 0 ? undefined : (last ?? before.growth?.retried));
   const grown = await endStep(deps, sql, row, before, { changes: changes.take(row.seq), growth });
@@ -97,21 +101,6 @@ export async function retryAndCommit(deps: GrowDeps, sql: Transaction, id: strin
   const all = [...retried, grown, ...followed];
   const number = await writeChanges(sql.queryAndCommit, sql, all, deps);
   return { task: grown.written.task, isWhole: taken.length === ended.length, number, count: all.length };
-}
-
-/** Returns what the members that are queued again mean for their collections. */
-async function changesOf(sql: Sql, members: readonly TaskRow[]): Promise<ChangesByCollection<number>> {
-  const changes = new ChangesByCollection<number>();
-  const states = new Map(members.map(({ seq, state }) => [seq, state]));
-  const places = await sql.query<{ collection: number; task: number; places: number }>(
-    `SELECT collection, task, count(*) AS places FROM unreel.members WHERE task = ANY(:seqs::bigint[])
-     GROUP BY collection, task`,
-    { seqs: [...states.keys()] },
-  );
-  for (const { collection, task, places: count } of places) {
-    changes.add(collection, { before: states.get(task), after: "queued" }, count);
-  }
-  return changes;
 }
 
 /** Returns the collection after a step; if nothing is left to be done, its job is removed. */

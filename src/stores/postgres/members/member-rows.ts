@@ -29,7 +29,7 @@ export async function lockOwnerOf(sql: Sql, id: string): Promise<void> {
 const lockClass = 726_198_345;
 
 /** A locked member of a collection. */
-export interface MemberRow extends Pick<TaskRow, "seq" | "id" | "state" | "idle" | "job" | "bytes"> {
+export interface MemberRow extends Pick<TaskRow, "seq" | "id" | "state" | "idle" | "job" | "bytes" | "memberships"> {
   /** Bytes of its record. */
   length: number;
   /** Whether a collection has made it and it is in no other one. */
@@ -43,14 +43,15 @@ export async function lockMembers(sql: Sql, id: string): Promise<MemberRow[]> {
   return sql.query<MemberRow>(`${memberRows} FOR UPDATE`, { id: asText(id) });
 }
 
-const isElsewhere = (condition: string) => `EXISTS (
+/** A member that has one place has it in this collection. */
+const isElsewhere = (condition: string) => `memberships > 1 AND EXISTS (
   SELECT FROM unreel.members AS other JOIN unreel.tasks AS owning ON owning.seq = other.collection
   WHERE other.task = tasks.seq AND owning.id <> :id ${condition})`;
 
 const memberRows = `
-  SELECT seq, id, state, idle, job, bytes, octet_length(document) AS length,
-    listed = 0 AND NOT ${isElsewhere("")} AS "isOwn",
-    listed = 0 AND NOT ${isElsewhere("AND owning.state IN ('queued', 'running')")} AS "isFree"
+  SELECT seq, id, state, idle, job, bytes, memberships, octet_length(document) AS length,
+    listed = 0 AND NOT (${isElsewhere("")}) AS "isOwn",
+    listed = 0 AND NOT (${isElsewhere("AND owning.state IN ('queued', 'running')")}) AS "isFree"
   FROM unreel.tasks WHERE seq IN (
     SELECT task FROM unreel.members WHERE collection = (SELECT known.seq FROM unreel.tasks AS known WHERE known.id = :id)
   ) ORDER BY seq`;
@@ -68,38 +69,44 @@ export async function lockRows(sql: Sql, seqs: readonly number[]): Promise<TaskR
   return sql.query<TaskRow>(read, { seqs });
 }
 
-/** A member's change of state. */
-export interface MemberMove {
-  seq: number;
-  memberships: number;
-  before: State | undefined;
-  after: State | undefined;
-}
-
 /** A locked collection, and the changes of its members. */
 export interface Follower {
   row: TaskRow;
   changes: MemberChange[];
 }
 
-/** Returns the collections of members that change their states, locked. */
-export async function lockFollowers(sql: Sql, moves: readonly MemberMove[]): Promise<Follower[]> {
-  const members = new Map(
-    moves.filter((move) => move.memberships > 0 && move.before !== move.after).map((move) => [move.seq, move]),
-  );
-  if (members.size === 0) return [];
-  const places = await sql.query<{ collection: number; task: number; places: number }>(
-    `SELECT collection, task, count(*) AS places FROM unreel.members WHERE task = ANY(:seqs::bigint[])
-     GROUP BY collection, task`,
-    { seqs: [...members.keys()] },
-  );
-  const changes = new ChangesByCollection<number>();
-  for (const { collection, task, places: count } of places) {
-    const move = members.get(task);
-    if (move !== undefined) changes.add(collection, move, count);
-  }
+/**
+ * Returns the collections of members whose state becomes `after`, locked; undefined: they are removed.
+ *
+ * @param members Locked, and not written yet.
+ */
+export async function lockFollowers(
+  sql: Sql,
+  members: readonly Pick<TaskRow, "seq" | "state" | "memberships">[],
+  after: State | undefined,
+): Promise<Follower[]> {
+  const moved = members.filter(({ state, memberships }) => memberships > 0 && state !== after);
+  const changes = await readChanges(sql, moved, after);
   const rows = await lockRows(sql, changes.keys());
   return rows.map((row) => ({ row, changes: changes.take(row.seq) }));
+}
+
+/** Returns what it means for their collections that the state of these locked members becomes `after`. */
+export async function readChanges(
+  sql: Sql,
+  members: readonly Pick<TaskRow, "seq">[],
+  after: State | undefined,
+): Promise<ChangesByCollection<number>> {
+  const changes = new ChangesByCollection<number>();
+  if (members.length === 0) return changes;
+  const seqs = members.map(({ seq }) => seq);
+  const found = await sql.query<{ collection: number; before: State; places: number }>(
+    `SELECT collection, state AS before, count(*) AS places FROM unreel.members JOIN unreel.tasks ON seq = task
+     WHERE task = ANY(:seqs::bigint[]) GROUP BY collection, state`,
+    { seqs },
+  );
+  for (const { collection, before, places } of found) changes.add(collection, { before, after }, places);
+  return changes;
 }
 
 /** A change of a locked row. */
