@@ -110,6 +110,8 @@ export interface SegmentTiming {
   span?: MediaRange;
   /** How long it lasts by its manifest, seconds; default: unknown. */
   durationS?: number;
+  /** Its number in its list: segments without media leave theirs out; default: unknown. */
+  sequence?: number;
   /** How long the segments last that were left out right before it, seconds; default: none were. */
   skippedS?: number;
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { CountingSink, type TrackStats } from "../../src/engines/native/output/track-stats.ts";
+import { CountingSink } from "../../src/engines/native/output/counting-sink.ts";
+import type { TrackStats } from "../../src/engines/native/output/track-stats.ts";
 import type { Edit, SampleSink, TrackKind } from "../../src/remux/samples.ts";
 
 const ignore: SampleSink = { setFormat: (_format, track) => track ?? 0, write: () => {} };

@@ -6,6 +6,8 @@ import { mediaTarget } from "./media.ts";
 import { playlistTarget } from "./playlists.ts";
 import { pageTarget } from "./page.ts";
 import { bodyTarget, urlTarget } from "./requests.ts";
+import { hasFfmpeg } from "../remux/ts-media.ts";
+import { streamsTarget } from "./streams/target.ts";
 import type { FuzzTarget } from "./target.ts";
 
 export const targets: readonly FuzzTarget[] = [
@@ -15,6 +17,7 @@ export const targets: readonly FuzzTarget[] = [
   mpdSegments,
   mediaTarget,
   ...containerTargets,
+  ...(hasFfmpeg ? [streamsTarget] : []),
   playlistTarget,
   pageTarget,
   growthTarget,

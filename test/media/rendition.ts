@@ -20,10 +20,14 @@ export function readMedium(name: string): Buffer {
 
 /** A file that `make.sh` made with a playlist that tells where its pieces are. */
 export function readRendition(name: string): Rendition {
-  const medium = readMedium(name);
+  return parseRendition(readMedium(name), readMedium(`${name}.m3u8`).toString());
+}
+
+/** A file with a playlist of ffmpeg that tells where its pieces are. */
+export function parseRendition(medium: Buffer, playlist: string): Rendition {
   const rendition: Rendition = { init: null, pieces: [] };
   let durationS = 0;
-  for (const line of readMedium(`${name}.m3u8`).toString().split("\n")) {
+  for (const line of playlist.split("\n")) {
     durationS = Number(/^#EXTINF:([\d.]+)/.exec(line)?.[1] ?? durationS);
     const [, length, offset] = /BYTERANGE[:=]"?(\d+)@(\d+)/.exec(line)?.map(Number) ?? [];
     if (length === undefined || offset === undefined) continue;
@@ -42,7 +46,11 @@ export function join({ init, pieces }: Rendition, count = pieces.length): Buffer
 
 /** A WebM file with one cluster (Matroska's element 1F 43 B6 75) a second. */
 export function readWebmRendition(name: string): Rendition {
-  const medium = readMedium(name);
+  return splitWebm(readMedium(name), 1);
+}
+
+/** The same of a file whose clusters last `durationS` each. */
+export function splitWebm(medium: Buffer, durationS: number): Rendition {
   const cluster = Buffer.from("1f43b675", "hex");
   const starts: number[] = [];
   for (let at = medium.indexOf(cluster); at !== -1; at = medium.indexOf(cluster, at + 4)) {
@@ -50,7 +58,7 @@ export function readWebmRendition(name: string): Rendition {
   }
   const pieces = starts.map((start, i) => ({
     data: medium.subarray(start, starts[i + 1]),
-    durationS: 1,
+    durationS,
   }));
   return { init: medium.subarray(0, starts[0]), pieces };
 }

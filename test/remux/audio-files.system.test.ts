@@ -30,6 +30,8 @@ function heard(path: string): Buffer {
 }
 
 const [opus, vorbis, mp3, flac] = ["libopus", "libvorbis", "libmp3lame", "flac"].map((codec) => ["-c:a", codec]);
+/** In the middle of a second. */
+const pause = ["-af", "asetpts=PTS+gt(T\\,0.5)*0.2/TB"];
 
 describe.skipIf(!hasFfmpeg)("audio in its own container", () => {
   it.each([
@@ -107,6 +109,8 @@ describe.skipIf(!hasFfmpeg)("audio in its own container", () => {
     ["MP2", "mkv", ["-c:a", "mp2"]],
     // An MP3 file cannot say that of its end alone.
     ["MP3 of whose end some is left out", "mkv", mp3!],
+    ["MP3 with a pause", "mp4", [...mp3!, ...pause]],
+    ["Opus with a pause", "mkv", [...opus!, ...pause]],
   ])("is not made of what cannot have one: %s", async (_, from, args) => {
     media.make(`other.${from}`, ...audioInput(1, 48_000), ...args);
     expect(await extract(`other.${from}`, "none")).toBe(undefined);

@@ -117,6 +117,21 @@ describe("an MPEG-TS demuxer of synthetic streams", () => {
     expect(samples.map(({ dts }) => dts)).toEqual([0, 7200]);
   });
 
+  it.each([
+    ["tells of packets that are missing at the end of a segment, whose list has none missing", [0, 1, 2, 3], ["video"]],
+    ["tells of no packets that are missing with a segment of which its list has told", [0, 1, 3, 4], []],
+    ["tells of no packets that are missing where other times begin", [0, 1, 2, 3], [], 9_000_000],
+  ])("%s", (_, sequences, expected, laterBy = 0) => {
+    const { tables, pes } = createPacketMaker();
+    const timeOf = (n: number) => n * 3600 + (n > 2 ? laterBy : 0);
+    const units = [0, 1, 2, 3, 4].map((n) => pes(videoPid, timeOf(n), avcPicture(n === 0)));
+    const drops: string[] = [];
+    const segments = [Buffer.concat([tables([avc]), units[0]!]), units[1]!, units[3]!, units[4]!];
+    const result = demux(segments, ["video"], (kind) => void drops.push(kind), sequences);
+    expect(result.track("video").samples).toHaveLength(4);
+    expect(drops).toEqual(expected);
+  });
+
   it("refuses streams that it cannot read, with the reason as code", () => {
     const codeOf = (streamType: number, descriptors = Buffer.alloc(0)) => {
       const { tables } = createPacketMaker();

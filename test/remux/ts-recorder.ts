@@ -36,16 +36,20 @@ export function createRecorder(): Recorder {
 
 export const start: SegmentTiming = { timeline: 0, offsetS: null };
 
-/** Demuxes segments of one timeline. */
+/** Demuxes segments of one timeline; `sequences`: their numbers, default: unknown. */
 export function demux(
   segments: readonly Uint8Array[],
   kinds: readonly TrackKind[] = ["video", "audio"],
   onDrop: (kind: TrackKind) => void = () => {},
+  sequences: readonly number[] = [],
 ): Recorder {
   const recorder = createRecorder();
   const timelines = createTimelines();
   const demuxer = createMpegTsDemuxer({ sink: recorder, timelines, kinds, onDrop });
-  for (const segment of segments) demuxer.read(segment, start);
+  for (const [i, segment] of segments.entries()) {
+    const sequence = sequences[i];
+    demuxer.read(segment, sequence === undefined ? start : { ...start, sequence });
+  }
   demuxer.flush();
   return recorder;
 }

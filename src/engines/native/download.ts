@@ -197,13 +197,14 @@ function checkLengths(run: DownloadRun): FileWarning[] {
 
 function findWarnings(
   { plan, job, fetcher }: DownloadRun,
-  { path, copiedFrom = path, written, warnings, cut }: Assembled,
+  { path, copiedFrom = path, written, warnings, joined = [], cut }: Assembled,
   { duration: durationS }: MediaInfo,
 ): FileWarning[] {
   const file = {
     path: copiedFrom,
     durationS,
     written,
+    joined,
     listedKinds: listedKinds(plan, job.audioOnly),
     ...(cut && { cut }),
   };

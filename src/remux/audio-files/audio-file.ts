@@ -34,3 +34,16 @@ export interface AudioFileTarget {
 export function damagedAudioError(what: string): ServiceError {
   return new ServiceError("upstream_invalid", `the audio cannot be read: ${what}`);
 }
+
+/** Times in Matroska are rounded to milliseconds; shorter pauses come from joining parts. */
+const maxPauseS = 0.05;
+
+/**
+ * A file without times plays its packets one after the other.
+ * @param lastedS How long all packets last.
+ * @param lastS Time of the last packet, from the first one on, seconds.
+ * @throws ServiceError `upstream_invalid` if there are pauses between them.
+ */
+export function assertNoPauses(lastedS: number, lastS: number): void {
+  if (lastS - lastedS > maxPauseS) throw damagedAudioError("it has pauses, which a file of its own cannot have");
+}

@@ -2,7 +2,7 @@ import { chosenBlocks, type ChosenTracks, isCopiable, readBytes, selectAll } fro
 import { elementsIn, ids } from "../matroska/elements.ts";
 import { framesIn } from "../matroska/lacing.ts";
 import type { MatroskaTrack } from "../matroska/tracks.ts";
-import type { AudioTrack, OpenAudioFile } from "./audio-file.ts";
+import { assertNoPauses, type AudioTrack, type OpenAudioFile } from "./audio-file.ts";
 
 /** By CodecID. */
 const codecs = new Map<string, AudioTrack["codec"]>([
@@ -17,7 +17,7 @@ const stepBlocks = 256;
  * Copies the packets of the one audio track of an open WebM or Matroska file. Each step copies a bounded part. Returns false if it is not
  * the only one, there is video, or its codec has no file of its own.
  *
- * @throws ServiceError `upstream_invalid` if the file is damaged.
+ * @throws ServiceError `upstream_invalid` if the file is damaged, or has pauses in its audio.
  */
 export function* extractFromMatroska(fd: number, openAudio: OpenAudioFile): Generator<undefined, boolean> {
   const all = selectAll(fd);
@@ -32,12 +32,18 @@ export function* extractFromMatroska(fd: number, openAudio: OpenAudioFile): Gene
   const audio = openAudio({ codec, configuration: configurationOf(all, track), delayS });
   let discardNs = 0;
   let count = 0;
+  let [firstTicks, lastTicks] = [Infinity, -Infinity];
   for (const block of chosenBlocks({ ...all, tracks: media })) {
     for (const packet of framesIn(readBytes(fd, block), block.flags)) audio.add(packet);
     ({ discardNs } = block);
+    firstTicks = Math.min(firstTicks, block.ticks);
+    lastTicks = Math.max(lastTicks, block.ticks);
     if (++count % stepBlocks === 0) yield;
   }
-  audio.finish(() => Math.max(0, discardNs) / 1e9);
+  audio.finish((lastedS) => {
+    assertNoPauses(lastedS, ((lastTicks - firstTicks) * all.header.timestampScale) / 1e9);
+    return Math.max(0, discardNs) / 1e9;
+  });
   return true;
 }
 

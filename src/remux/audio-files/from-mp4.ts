@@ -2,13 +2,19 @@ import { nameCodec, specificOf } from "../codec-name.ts";
 import { createMp4Demuxer } from "../mp4/read/demuxer.ts";
 import type { Sample, SampleSink, TrackFormat } from "../samples.ts";
 import { createTimelines } from "../timelines.ts";
-import { type AudioFile, type AudioTrack, damagedAudioError, type OpenAudioFile } from "./audio-file.ts";
+import {
+  assertNoPauses,
+  type AudioFile,
+  type AudioTrack,
+  damagedAudioError,
+  type OpenAudioFile,
+} from "./audio-file.ts";
 
 /**
  * Copies the packets of the one audio track of an MP4 file. Each step copies a bounded part. Returns false if it is not the only
  * one, there is video, or its codec has no file of its own.
  *
- * @throws ServiceError `upstream_invalid` if the file is damaged, or presents several parts of the track.
+ * @throws ServiceError `upstream_invalid` if the file is damaged, presents several parts of the track, or has pauses in it.
  */
 export function* extractFromMp4(path: string, openAudio: OpenAudioFile): Generator<undefined, boolean> {
   const sink = createPacketSink(openAudio);
@@ -32,6 +38,7 @@ function createPacketSink(openAudio: OpenAudioFile) {
   let hasOther = false;
   let audio: { file: AudioFile; delayS: number; firstDts: number } | undefined;
   let endTicks = 0;
+  let lastTicks = 0;
 
   function open(first: Sample): Exclude<typeof audio, undefined> {
     const { edits, timescale, sampleEntry } = format!;
@@ -51,7 +58,8 @@ function createPacketSink(openAudio: OpenAudioFile) {
       if (hasOther) return;
       audio ??= open(sample);
       audio.file.add(sample.data);
-      endTicks = sample.dts + sample.duration - audio.firstDts;
+      lastTicks = sample.dts - audio.firstDts;
+      endTicks = lastTicks + sample.duration;
     },
   };
   return {
@@ -62,7 +70,11 @@ function createPacketSink(openAudio: OpenAudioFile) {
       const { delayS } = audio;
       const shownS = (format.edits?.[0]?.durationTicks ?? Infinity) / format.timescale;
       const endS = Math.min(endTicks / format.timescale, delayS + shownS);
-      audio.file.finish((lastedS) => (lastedS - endS > editRoundingS ? lastedS - endS : 0));
+      const lastS = lastTicks / format.timescale;
+      audio.file.finish((lastedS) => {
+        assertNoPauses(lastedS, lastS);
+        return lastedS - endS > editRoundingS ? lastedS - endS : 0;
+      });
       return true;
     },
   };

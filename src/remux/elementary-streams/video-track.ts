@@ -55,7 +55,7 @@ export function createVideoTrack(options: VideoTrackOptions): TrackReader {
     advance(unit);
     if (sets.take(nalUnitsWith(unit, nal.parameters))) declare();
     if (formats === 0) return onDrop();
-    const duration = unit.isLast ? lastDuration(unit.time, options, steps.usual) : steps.usual;
+    const duration = unit.isLast ? lastDuration(unit.time, options, steps) : steps.usual;
     clock.reach(dts + delay + duration);
     output.write({
       data: writeNals(unit, formats === 1 ? nal.filler | nal.parameters : nal.filler),
@@ -70,12 +70,21 @@ export function createVideoTrack(options: VideoTrackOptions): TrackReader {
   return { read: (isLast) => units.read(isLast), skip: () => {} };
 }
 
+/** Pictures at equal distances, and shorter than this, are a film: the last one lasts no longer. */
+const maxSteady = ticksPerSecond / 5;
+/** So many equal distances. */
+const steadySteps = 12;
+
 /** Measures how long a picture lasts by the distances of decode times. */
 function createSteps() {
   let count = 0;
   let latest = 0;
   let usual = defaultDuration;
+  let steady = 0;
   return {
+    get isSteady(): boolean {
+      return steady >= steadySteps && usual <= maxSteady;
+    },
     get usual(): number {
       return usual;
     },
@@ -83,6 +92,7 @@ function createSteps() {
       count += 1;
       // The first one has none before it.
       if (count === 1 || step <= 0) return;
+      steady = Math.abs(step - usual) <= usual / 8 ? steady + 1 : 0;
       if (step < maxDuration || count === 2 || latest >= maxDuration) usual = step;
       latest = step;
     },
@@ -90,7 +100,12 @@ function createSteps() {
 }
 
 /** Returns how long the last picture lasts: as the pictures before, or longer if the manifest says so. */
-function lastDuration(time: PesTime | null, { listedEnd }: VideoTrackOptions, usual: number): number {
+function lastDuration(
+  time: PesTime | null,
+  { listedEnd }: VideoTrackOptions,
+  { usual, isSteady }: ReturnType<typeof createSteps>,
+): number {
+  if (isSteady) return usual;
   const listed = time === null ? null : listedEnd.after(time.pts);
   return listed !== null && listed - usual > leastListed ? Math.round(listed) : usual;
 }

@@ -23,7 +23,7 @@ export function createMpegTsDemuxer(options: DemuxerOptions): Demuxer {
     streams.set(chosen);
     if (leftAudio > 0) onLeft?.(leftAudio);
   });
-  const packets = createPacketReader(createPacketRouter(pids, program));
+  const packets = createPacketReader(createPacketRouter(pids, program), () => streams.cut());
   let current: SegmentTiming | null = null;
   return {
     read(segment, timing) {
@@ -38,13 +38,15 @@ export function createMpegTsDemuxer(options: DemuxerOptions): Demuxer {
         packets.reset();
         program.reset();
       }
+      pids.startSegment(current === null || doesFollow(timing, current));
       // A large segment is read in several parts.
       if (timing !== current) streams.startSegment(timing);
       current = timing;
-      pids.startSegment();
       packets.read(segment);
     },
     flush() {
+      packets.reset();
+      pids.finish();
       streams.finish();
       if (!streams.isEmpty) return;
       throw program.hasMap
@@ -52,6 +54,13 @@ export function createMpegTsDemuxer(options: DemuxerOptions): Demuxer {
         : new ServiceError("upstream_invalid", "the transport stream has no program map");
     },
   };
+}
+
+/** Whether its packets continue those of `before`: no segment between them is known to be missing. */
+function doesFollow(timing: SegmentTiming, before: SegmentTiming): boolean {
+  if (timing === before) return true;
+  const isNext = timing.sequence === undefined || timing.sequence - (before.sequence ?? NaN) === 1;
+  return timing.timeline === before.timeline && isNext;
 }
 
 /** Of packets without content. */

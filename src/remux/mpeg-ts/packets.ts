@@ -12,8 +12,9 @@ const minSegmentBytes = 1024;
 /**
  * Creates a reader of the packets of a transport stream in segments cut anywhere (ISO/IEC 13818-1 §2.4.3.2).
  * @param onPacket Gets the offset of a sync byte in `bytes`, which starts a complete packet.
+ * @param onCut Called when the end of a packet is missing; default: nothing.
  */
-export function createPacketReader(onPacket: (bytes: Buffer, at: number) => void) {
+export function createPacketReader(onPacket: (bytes: Buffer, at: number) => void, onCut: () => void = () => {}) {
   /** Bytes from one packet to the next; 0: unknown. */
   let stride = 0;
   let rest: Uint8Array = new Uint8Array();
@@ -44,12 +45,17 @@ export function createPacketReader(onPacket: (bytes: Buffer, at: number) => void
   const isRestCutOff = (segment: Uint8Array): boolean =>
     stride > 0 && segment[0] === sync && (segment[stride - rest.length] ?? sync) !== sync;
 
+  const dropRest = (): void => {
+    if (stride > 0 && rest[0] === sync) onCut();
+    rest = new Uint8Array();
+  };
+
   return {
     /** @throws ServiceError `upstream_invalid` if a segment of 1 KiB or more, or 1 MiB in a row, has no packet. */
     read(segment: Uint8Array): void {
       const skipped = Math.min(toSkip, segment.length);
       toSkip -= skipped;
-      if (rest.length > 0 && isRestCutOff(segment)) rest = new Uint8Array();
+      if (rest.length > 0 && isRestCutOff(segment)) dropRest();
       const { buffer, byteOffset, length } = segment;
       const unread = Buffer.from(buffer, byteOffset + skipped, length - skipped);
       const bytes = rest.length > 0 ? Buffer.concat([rest, unread]) : unread;
@@ -60,8 +66,8 @@ export function createPacketReader(onPacket: (bytes: Buffer, at: number) => void
     },
     /** Forgets what was read: the next segment does not continue it. */
     reset(): void {
+      dropRest();
       stride = 0;
-      rest = new Uint8Array();
       toSkip = 0;
       garbage = 0;
     },

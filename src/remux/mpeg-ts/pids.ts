@@ -6,12 +6,21 @@ export interface PidReader {
   read(bytes: Buffer, from: number, to: number, isStart: boolean): void;
   /** Packets are missing before the next payload. */
   onLoss(): void;
+  /** Called instead at the start of a segment, whose counters may have been restarted. */
+  onBreak?(): void;
 }
 
 interface Pid {
   reader: PidReader;
   /** continuity_counter of the last packet; −1: none yet. */
   counter: number;
+  /** Its first one: packagers that restart it in each segment begin with the same one. */
+  firstCounter: number;
+  /** How often it continued that of the segment before, and how often not, as far as nobody was told. */
+  continued: number;
+  broken: number;
+  /** The latest time it did not, which does not count if other times begin there. */
+  isBreakNew: boolean;
   /** Number of the segment it came from. */
   segment: number;
   /** Where it starts in `bytes`, which hold it until the segment ends. */
@@ -37,18 +46,45 @@ export type PidTable = ReturnType<typeof createPidTable>;
 export function createPidTable() {
   const pids: (Pid | undefined)[] = Array.from({ length: 8192 });
   let segment = 0;
+  /** Number of the latest segment that does not follow the one before. */
+  let joined = 0;
   return {
     set(pid: number, reader: PidReader): void {
       const bytes = new Uint8Array();
-      pids[pid] = { reader, counter: -1, segment, at: 0, bytes, scrambled: 0, isRestart: false };
+      pids[pid] = {
+        reader,
+        counter: -1,
+        firstCounter: -1,
+        continued: 0,
+        broken: 0,
+        isBreakNew: false,
+        segment,
+        at: 0,
+        bytes,
+        scrambled: 0,
+        isRestart: false,
+      };
     },
     delete(pid: number): void {
       pids[pid] = undefined;
     },
     has: (pid: number): boolean => pids[pid] !== undefined,
-    /** From here on a continuity counter may restart with a packet that starts a payload unit. */
-    startSegment(): void {
+    /**
+     * From here on a continuity counter may restart with a packet that starts a payload unit.
+     * @param isNext Whether it follows the segment before; if not, what its counters miss is known.
+     */
+    startSegment(isNext: boolean): void {
       segment++;
+      if (!isNext) joined = segment;
+    },
+    /** Other times have begun in the payload unit that is being read: its counter may begin too. */
+    startTimes(pid: number): void {
+      const found = pids[pid];
+      if (found !== undefined) found.isBreakNew = false;
+    },
+    /** Tells the readers of what is known to be missing; nothing follows. */
+    finish(): void {
+      for (const pid of pids) if (pid !== undefined) countBreak(pid);
     },
     /**
      * Reads the packet that starts at `at`.
@@ -81,6 +117,10 @@ export function createPidTable() {
       if (isRepeated && isDuplicate(pid, bytes, at)) return;
       const isFollowing = pid.counter < 0 || counter === ((pid.counter + 1) & 0x0f);
       const isCountRestart = isStart && (isRestart || pid.segment !== segment);
+      const isBoundary = pid.counter >= 0 && pid.segment !== segment && pid.segment >= joined;
+      if (isStart) countBreak(pid);
+      if (isStart && !isRestart && isBoundary) noteBoundary(pid, counter, isFollowing);
+      if (pid.firstCounter < 0) pid.firstCounter = counter;
       pid.counter = counter;
       pid.segment = segment;
       pid.at = at;
@@ -90,6 +130,19 @@ export function createPidTable() {
       if (from < to) pid.reader.read(bytes, from, to, isStart);
     },
   };
+}
+
+function noteBoundary(pid: Pid, counter: number, isFollowing: boolean): void {
+  if (isFollowing) pid.continued += 1;
+  else pid.isBreakNew = counter !== pid.firstCounter;
+}
+
+/** Packets are missing at the end of a segment if the counters go on in others. */
+function countBreak(pid: Pid): void {
+  if (pid.isBreakNew) pid.broken += 1;
+  pid.isBreakNew = false;
+  if (pid.continued === 0 || pid.continued < pid.broken) return;
+  for (; pid.broken > 0; pid.broken -= 1) pid.reader.onBreak?.();
 }
 
 /** Reads the adaptation field at `at` (§2.4.3.4); returns its length. */

@@ -69,6 +69,10 @@ export function createStreamReaders(options: StreamReadersOptions) {
       for (const { listedEnd } of open) listedEnd.startSegment(segmentS);
     },
     finish,
+    /** Notes that the end of a packet is missing. */
+    cut(): void {
+      for (const { chosen } of open.slice(0, 1)) options.onDrop(chosen.kind);
+    },
     /** What is read from now on is of another segment. */
     startSegment({ durationS }: SegmentTiming): void {
       segmentS = durationS;
@@ -98,7 +102,10 @@ function openStream(
       track.read(false);
     },
     onTime(time) {
-      if (clock.beginsTimeBase(time)) readAll(opened);
+      if (clock.beginsTimeBase(time)) {
+        pids.startTimes(chosen.pid);
+        readAll(opened);
+      }
       clock.note(time);
       listedEnd.note(time);
     },
@@ -114,6 +121,7 @@ function openStream(
       track.read(false);
       track.skip();
     },
+    onBreak: onCut,
   });
   return opened;
 }

@@ -144,7 +144,7 @@ export function describeCollectionWarnings({ warnings: given = [] }: Pick<Task, 
 
 const warnings: Record<FileWarningCode, string> = {
   frames_missing: "Parts of the video or the audio are missing.",
-  gap: "The video or the audio pauses for more than a second.",
+  gap: "The video or the audio has a gap.",
   duration_differs: "It is longer or shorter than the site says.",
   tracks_left: "It has one audio track of several.",
   length_unknown: "Its end may be missing: the site did not say how long it is.",

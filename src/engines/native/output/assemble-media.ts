@@ -15,6 +15,7 @@ import { hasSelection } from "../sources/select-segments.ts";
 import { addToMatroska } from "./copy-matroska.ts";
 import { mergeFiles } from "./merge.ts";
 import { sourceDuration, type Plan } from "../sources/plan.ts";
+import { WebmSegments } from "./webm-segments.ts";
 import { isRemuxable, type PendingAdditions, remux, type RemuxOptions, type Written } from "./remux.ts";
 import { checkAbsent, openFileStream, type SourceStream } from "../sources/source-stream.ts";
 
@@ -47,6 +48,8 @@ export interface Assembled {
   written: Written | null;
   /** What differs from the files that it was merged from. */
   warnings: readonly FileWarning[];
+  /** What the segments had that were joined as they are. */
+  joined?: readonly WebmSegments[];
   /** What of the media it presents; absent: all. */
   cut?: Cut;
 }
@@ -89,11 +92,13 @@ export async function assembleMedia(plan: Plan, options: AssembleOptions): Promi
     for (const { chunks } of [main, ...(audio === null ? [] : [audio]), ...otherAudio]) await chunks.return?.();
     throw new SkipError("the segments are joined as they are");
   }
-  const mainPath = await saveStream(main, folder, signal);
+  const joined: WebmSegments[] = [];
+  const save = (stream: SourceStream) => saveStream(stream, joined, folder, signal);
+  const mainPath = await save(main);
   const separateAudio = audio ?? (await openAudio?.()) ?? null;
-  const audioPath = separateAudio && (await saveStream(separateAudio, folder, signal));
+  const audioPath = separateAudio && (await save(separateAudio));
   const otherPaths: string[] = [];
-  for (const other of otherAudio) otherPaths.push(await saveStream(other, folder, signal));
+  for (const other of otherAudio) otherPaths.push(await save(other));
   const merged = join(folder, "merged");
   const inputs = [mainPath, audioPath, ...otherPaths].filter((path) => path !== null);
   const languages = [isAudioOptional ? main : (separateAudio ?? main), ...otherAudio].map(({ language }) => language);
@@ -103,7 +108,7 @@ export async function assembleMedia(plan: Plan, options: AssembleOptions): Promi
   const { isMp4, originS, details, warnings } = await withTimeLimit("merge", inputs, () =>
     mergeFiles({ ...paths, isAudioOptional, audioOnly, additions, signal }),
   );
-  if (!isMp4) return { path: merged, written: null, warnings };
+  if (!isMp4) return { path: merged, written: null, warnings, joined };
   // Remuxing puts the index of an MP4 in front.
   const stream = openFileStream("main", merged);
   const moved: PendingAdditions = {
@@ -112,7 +117,7 @@ export async function assembleMedia(plan: Plan, options: AssembleOptions): Promi
   };
   const single = { main: stream, audio: null, otherAudio: [], openAudio: null, expectedS: null };
   const written = await remux({ ...common, ...single, additions: moved, details });
-  return { path: target, written, warnings };
+  return { path: target, written, warnings, joined };
 }
 
 const allNames = ({ otherAudio }: Plan) => ["main", "audio", ...otherAudio.map(({ name }) => name)];
@@ -143,9 +148,10 @@ async function embed(
 
 const isAudioFile = ({ mime_type }: MediaInfo): boolean => mime_type.startsWith("audio/");
 
-/** Returns the path of the stream's file; writes its init section and segments to one if needed. */
+/** Returns the path of the stream's file, and adds to `joined` what its segments have; writes its init section and segments to one if needed. */
 async function saveStream(
   { name, container, path: sourcePath, chunks }: SourceStream,
+  joined: WebmSegments[],
   folder: string,
   signal: AbortSignal,
 ): Promise<string> {
@@ -154,6 +160,8 @@ async function saveStream(
     throw new ServiceError("upstream_invalid", `the ${name} segments have no supported container`);
   }
   const path = join(folder, `${name}.whole`);
+  const segments = new WebmSegments(name);
+  if (container === "webm") joined.push(segments);
   async function* bytes() {
     let timeline: number | undefined;
     for (let next = await chunks.next(); next.done !== true; next = await chunks.next()) {
@@ -168,6 +176,7 @@ async function saveStream(
         throw new ServiceError("format_unavailable", rule);
       }
       // Copied: the bytes are valid only until the next chunk is requested.
+      if (media instanceof Uint8Array && container === "webm") segments.add(media, timing);
       if (media instanceof Uint8Array) yield Uint8Array.from(media);
       else yield* createReadStream(media.path);
     }

@@ -3,10 +3,10 @@ import type { FileWarning, FileWarningCode } from "../../../model/file-warnings.
 import type { Cut } from "../../../remux/mp4/cut-plan.ts";
 import { countSamples } from "../../../remux/mp4/read/file-boxes.ts";
 import type { TrackKind } from "../../../remux/samples.ts";
-import type { FetchStats, FetchStatsBySource } from "../sources/fetch-stats.ts";
+import { type FetchStats, type FetchStatsBySource, usualGapS } from "../sources/fetch-stats.ts";
 import type { SourceName } from "../sources/plan.ts";
 import type { Written, WrittenTrack } from "./remux.ts";
-import { shortestGapS } from "./track-stats.ts";
+import { damagedSegments, type WebmSegments } from "./webm-segments.ts";
 
 /** What is known of a downloaded file. */
 export interface FileStats {
@@ -17,6 +17,8 @@ export interface FileStats {
   written: Written | null;
   /** Kinds of tracks that the format lists. */
   listedKinds: readonly TrackKind[];
+  /** What the segments had that were joined as they are. */
+  joined?: readonly WebmSegments[];
   /** What of the media it presents; absent: all. */
   cut?: Cut;
 }
@@ -28,12 +30,12 @@ export interface FileStats {
  * @throws ServiceError `internal` if the index of the file lists other samples than were written.
  */
 export function findFileWarnings(fetched: FetchStatsBySource, file: FileStats): FileWarning[] {
-  const { written, listedKinds, path, durationS, cut } = file;
+  const { written, listedKinds, path, durationS, cut, joined = [] } = file;
   if (cut !== undefined) return findCutWarnings(fetched, { ...file, cut });
   if (written === null) {
     return toWarnings([
-      ["frames_missing", missingSegments(fetched)],
-      ["gap", unlistedSegments(fetched)],
+      ["frames_missing", [...missingSegments(fetched), ...damagedSegments(joined)]],
+      ["gap", [...unlistedSegments(fetched), ...joinedGaps(joined, fetched)]],
       ["duration_differs", durationS === null ? [] : differentDurations(fetched, durationS)],
       ["stream_lost", lostStreams(fetched)],
     ]);
@@ -41,7 +43,7 @@ export function findFileWarnings(fetched: FetchStatsBySource, file: FileStats): 
   const { tracks } = written;
   assertSampleCounts(path, tracks);
   return toWarnings([
-    ["frames_missing", [...missingSegments(fetched), ...damage(written)]],
+    ["frames_missing", [...missingSegments(fetched), ...damage(written), ...shortEnds(written)]],
     ["gap", [...unlistedSegments(fetched), ...trackGaps(tracks, fetched)]],
     ["duration_differs", differentTrackDurations(fetched, tracks, durationS)],
     ["times_changed", tracks.flatMap(changedTimes)],
@@ -101,15 +103,28 @@ function ofSources(
 }
 
 function missingSegments(fetched: FetchStatsBySource): string[] {
-  return ofSources(fetched, ({ missing, segments }, what) =>
-    missing === 0 ? [] : [`${missing} of ${segments} segments${what} had no media`],
-  );
+  return ofSources(fetched, ({ missing, repeated, segments }, what) => [
+    ...(missing === 0 ? [] : [`${missing} of ${segments} segments${what} had no media`]),
+    ...(repeated === 0 ? [] : [`${repeated} of ${segments} segments${what} had the media of another one`]),
+  ]);
 }
 
 function damage({ drops }: Written): string[] {
   return (["video", "audio"] as const)
     .filter((kind) => drops[kind] > 0)
     .map((kind) => `${kind} is damaged at ${places(drops[kind])}, and left out there`);
+}
+
+function joinedGaps(joined: readonly WebmSegments[], fetched: FetchStatsBySource): string[] {
+  const tracks = joined.flatMap((segments) => segments.tracks());
+  return tracks.length === 0 ? [] : trackGaps(tracks, fetched);
+}
+
+function shortEnds({ shortEnds: found }: Written): string[] {
+  return found.map(({ source, missingS }) => {
+    const what = source === "main" ? "" : " of the separate audio";
+    return `the last segment${what} has ${missingS.toFixed(1)} s less than the playlist says`;
+  });
 }
 
 function unlistedSegments(fetched: FetchStatsBySource): string[] {
@@ -141,10 +156,9 @@ function trackGaps(tracks: readonly WrittenTrack[], fetched: FetchStatsBySource)
     const within = gaps.count > 0 ? [`no ${kind} from ${shown.join(", ")}${more}`] : [];
     const late = track.startS - startS;
     const early = endS - track.endS;
-    // The last segments of two sources of a live stream are not listed at the same time.
-    const tolerance = Math.max(shortestGapS, fetched.get(track.source)?.longestS ?? 0);
-    if (late > shortestGapS) within.unshift(`no ${kind} from ${span(0, late)}`);
-    if (early > tolerance) within.push(`no ${kind} from ${span(track.endS - startS, endS - startS)}`);
+    const { lateS = usualGapS, earlyS = usualGapS } = fetched.get(track.source)?.tolerance ?? {};
+    if (late > lateS) within.unshift(`no ${kind} from ${span(0, late)}`);
+    if (early > earlyS) within.push(`no ${kind} from ${span(track.endS - startS, endS - startS)}`);
     return within;
   });
 }
@@ -174,7 +188,7 @@ function differentTrackDurations(
   });
   const endS = Math.max(...tracks.map((track) => track.endS));
   const writtenS = endS - originOf(tracks);
-  const differs = durationS !== null && Math.abs(durationS - writtenS) > shortestGapS;
+  const differs = durationS !== null && Math.abs(durationS - writtenS) > usualGapS;
   const file = `the file states ${seconds(durationS ?? 0)}, and has samples for ${seconds(writtenS)}`;
   return differs && tracks.length > 0 ? [...found, file] : found;
 }
@@ -188,7 +202,7 @@ function differentSource(
   what: string,
 ): string[] {
   if (listedS === null || segments === 0) return [];
-  const tolerance = Math.max(longestS, shortestGapS) + (isRounded ? segments / 2 : 0);
+  const tolerance = Math.max(longestS, usualGapS) + (isRounded ? segments / 2 : 0);
   // The media may start late, but the segments before the one that is absent are all there are.
   const isShort = absent > 0 && listedS - Math.max(playedS, endS) > roundingS;
   if (!isShort && Math.abs(playedS - listedS) <= tolerance) return [];

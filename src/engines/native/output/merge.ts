@@ -22,7 +22,7 @@ import type { CopyTarget } from "../../../remux/matroska/copy.ts";
 import { copyElements, copyWritten, detailsOf, matroskaSources } from "./copy-matroska.ts";
 import type { PendingAdditions } from "./remux.ts";
 import { leftTracks } from "./file-warnings.ts";
-import { shortestGapS } from "./track-stats.ts";
+import { usualGapS } from "../sources/fetch-stats.ts";
 
 export interface MergeOptions {
   main: string;
@@ -215,7 +215,7 @@ async function checkMerged(sources: readonly InputTrack[], target: string): Prom
         return [{ code: "track_missing", message }];
       }
       const [sourceS, fileS] = [await lastedS(source), await lastedS(track)];
-      if (Math.abs(sourceS - fileS) <= shortestGapS) return [];
+      if (Math.abs(sourceS - fileS) <= usualGapS) return [];
       const message = `the ${type} lasts ${fileS.toFixed(1)} s, that of its source ${sourceS.toFixed(1)} s`;
       return [{ code: "duration_differs", message }];
     }),

@@ -2,7 +2,8 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { ServiceError } from "../../../model/errors.ts";
 import { checkAbsent, type SourceStream } from "../sources/source-stream.ts";
 import type { SourceName } from "../sources/plan.ts";
-import { CountingSink, type TrackStats } from "./track-stats.ts";
+import { CountingSink } from "./counting-sink.ts";
+import type { TrackStats } from "./track-stats.ts";
 import type { MediaPosition } from "../texts/place-cues.ts";
 import type { Additions } from "../../../remux/additions.ts";
 import { createMp4Demuxer } from "../../../remux/mp4/read/demuxer.ts";
@@ -57,9 +58,16 @@ export interface Written {
   left: number;
   /** Start of the file on the timeline of the tracks, seconds. */
   originS: number;
+  shortEnds: readonly ShortEnd[];
 }
 
 export type WrittenTrack = TrackStats & { source: SourceName };
+
+/** The last segment of a source lasts less than its list says. */
+export interface ShortEnd {
+  source: SourceName;
+  missingS: number;
+}
 
 const demuxers = new Map<Container | null, (options: DemuxerOptions) => Demuxer>([
   ["mp4", createMp4Demuxer],
@@ -115,7 +123,8 @@ export async function remux(options: RemuxOptions): Promise<Written> {
     const sum = (kind: TrackKind) => sessions.reduce((all, { counts }) => all + counts.drops[kind], 0);
     const tracks = sessions.flatMap((session) => session.tracks());
     const left = sessions.reduce((all, { counts }) => all + counts.left, 0);
-    return { tracks, drops: { video: sum("video"), audio: sum("audio") }, left, originS };
+    const shortEnds = sessions.flatMap((session) => session.shortEnd() ?? []);
+    return { tracks, drops: { video: sum("video"), audio: sum("audio") }, left, originS, shortEnds };
   } catch (error) {
     writer.discard();
     throw error;
@@ -145,7 +154,7 @@ class DemuxSession {
 
   constructor(stream: SourceStream, options: Pick<DemuxerOptions, "sink" | "timelines" | "kinds">) {
     const counts = new CountingSink(options.sink);
-    const onDrop = (kind: TrackKind) => void (counts.drops[kind] += 1);
+    const onDrop = (kind: TrackKind) => counts.drop(kind);
     this.counts = counts;
     this.#stream = stream;
     const onLeft = (tracks: number) => void (counts.left = Math.max(counts.left, tracks));
@@ -158,6 +167,12 @@ class DemuxSession {
 
   tracks(): WrittenTrack[] {
     return this.counts.tracks().map((track) => ({ ...track, source: this.#stream.name }));
+  }
+
+  /** Returns undefined if nothing is missing at the end. */
+  shortEnd(): ShortEnd | undefined {
+    const missingS = this.counts.missingEndS();
+    return missingS > 0 ? { source: this.#stream.name, missingS } : undefined;
   }
 
   /** Stops reading and closes the stream. */
@@ -192,6 +207,7 @@ async function* demux(
       demuxer.flush();
       counts.skip();
     }
+    if (timing !== latest) counts.startSegment(timing);
     latest = timing;
     if (media instanceof Uint8Array) {
       demuxer.read(media, timing);

@@ -1,4 +1,5 @@
-import type { Edit, Sample, SampleSink, TrackFormat, TrackKind } from "../../../remux/samples.ts";
+import type { Edit, MediaRange, Sample, TrackFormat, TrackKind } from "../../../remux/samples.ts";
+import type { ListedSegments } from "./listed-segments.ts";
 
 /** What the samples of a track were, as the demuxer wrote them. */
 export interface TrackStats {
@@ -11,7 +12,7 @@ export interface TrackStats {
   outOfOrder: number;
   /** Samples with the presentation time of another one nearby. */
   sameTime: number;
-  /** Times without samples of more than a second, presentation time. */
+  /** Times without samples, presentation time. */
   gaps: TrackGaps;
   /** From the last sample before segments that were left out to the first one after them. */
   skips: readonly { fromS: number; toS: number }[];
@@ -24,67 +25,22 @@ export interface TrackGaps {
   first: { fromS: number; toS: number }[];
 }
 
-/**
- * A shorter time without samples is common where advertisements are joined, and hardly noticed; a segment
- * that was lost is rarely shorter.
- */
-export const shortestGapS = 1;
 const maxGapsShown = 3;
-
-/**
- * A sink that passes everything on, and counts what one source writes: a few comparisons for each sample,
- * nothing is kept.
- */
-export class CountingSink implements SampleSink {
-  /** How often media were left out, also of tracks without samples. */
-  readonly drops: Record<TrackKind, number> = { video: 0, audio: 0 };
-  /** Audio tracks that were left out. */
-  left = 0;
-  /** Latest decode time of all tracks, seconds. */
-  reachedS = 0;
-  readonly #sink: SampleSink;
-  readonly #tracks = new Map<number, TrackCounter>();
-
-  constructor(sink: SampleSink) {
-    this.#sink = sink;
-  }
-
-  setFormat(format: TrackFormat, track?: number): number {
-    const number = this.#sink.setFormat(format, track);
-    const counter = this.#tracks.get(number);
-    if (counter === undefined) this.#tracks.set(number, new TrackCounter(format));
-    else if (counter.edits !== format.edits) counter.edits = undefined;
-    return number;
-  }
-
-  write(track: number, sample: Sample): void {
-    this.#sink.write(track, sample);
-    const counter = this.#tracks.get(track);
-    if (counter === undefined) return;
-    this.reachedS = Math.max(this.reachedS, sample.dts / counter.timescale);
-    counter.add(sample);
-  }
-
-  /** Notes that segments are left out before the next samples. */
-  skip(): void {
-    for (const counter of this.#tracks.values()) counter.skip();
-  }
-
-  /** Whether a track of the kind has been found. */
-  has(kind: TrackKind): boolean {
-    return this.#tracks.values().some((counter) => counter.kind === kind);
-  }
-
-  /** Returns the stats of each track that has samples to show. */
-  tracks(): TrackStats[] {
-    return [...this.#tracks.values()].flatMap((counter) => counter.stats() ?? []);
-  }
-}
+/** A break in frames that come at equal distances is a gap, even if it is short: some of them were lost. */
+const shortestBreakS = 0.1;
+/** So many equal distances before a break. */
+const steadySteps = 12;
+/** Frames with more breaks do not come at equal distances. */
+const maxBreaks = (samples: number): number => 3 + samples / 500;
 
 /** As far apart as frames are reordered (H.264 and HEVC: 16). */
 const neighbours = 16;
 
-class TrackCounter {
+/** More than demuxers hold back. */
+const maxHeld = 64;
+
+/** Counts what one track has. */
+export class TrackCounter {
   readonly kind: TrackKind;
   readonly timescale: number;
   /** What of the samples is presented; default: all. */
@@ -104,8 +60,15 @@ class TrackCounter {
   #isAfterHidden = false;
   /** The latest distance of two samples that is no gap; 0: not known yet. */
   #step = 0;
+  /** How often in a row it was the same. */
+  #steady = 0;
+  readonly #breaks: TrackGaps = { count: 0, totalS: 0, first: [] };
+  /** So many samples from now on may have breaks: parts were joined, or it is already known that media are left out. */
+  #breakable = 0;
+  readonly #segments: ListedSegments;
 
-  constructor({ kind, timescale, edits }: TrackFormat) {
+  constructor({ kind, timescale, edits }: TrackFormat, segments: ListedSegments) {
+    this.#segments = segments;
     this.kind = kind;
     this.timescale = timescale;
     this.edits = edits;
@@ -141,6 +104,20 @@ class TrackCounter {
     this.#isSkipping = this.#samples > 0;
   }
 
+  /** Notes that another part is joined, or that media are left out; some samples before that may be held back. */
+  allowBreaks(): void {
+    this.#breakable = maxHeld;
+  }
+
+  get span(): MediaRange {
+    return { startS: this.#start / this.timescale, endS: this.#end / this.timescale };
+  }
+
+  /** The latest frames have come at equal distances. */
+  get isSteady(): boolean {
+    return this.#steady >= steadySteps;
+  }
+
   #endSkip(ticks: number): void {
     this.#skips.push({ fromS: this.#end / this.timescale, toS: ticks / this.timescale });
   }
@@ -159,15 +136,29 @@ class TrackCounter {
     const { dts, duration } = this.#last;
     const usual = duration || this.#step;
     const lost = distance - usual;
-    if (usual <= 0 || lost <= shortestGapS * this.timescale) {
-      if (distance > 0) this.#step = distance;
-      return;
+    const isBreak = this.#isBreak(lost, usual);
+    this.#breakable -= 1;
+    if (usual > 0 && lost > this.#segments.shortestGapS * this.timescale) {
+      this.#addGap(this.#gaps, dts + usual + lead, lost);
+    } else if (isBreak) this.#addGap(this.#breaks, dts + usual + lead, lost);
+    else if (distance > 0) {
+      this.#steady = Math.abs(distance - this.#step) <= this.#step / 8 ? this.#steady + 1 : 0;
+      this.#step = distance;
     }
-    const fromS = (dts + usual + lead) / this.timescale;
+  }
+
+  /** A file that is published as a whole has the breaks that it has. */
+  #isBreak(lost: number, usual: number): boolean {
+    const isLong = lost > Math.max(shortestBreakS * this.timescale, usual);
+    return isLong && this.isSteady && this.#breakable <= 0 && this.#segments.isListed;
+  }
+
+  #addGap(gaps: TrackGaps, from: number, lost: number): void {
+    const fromS = from / this.timescale;
     const lostS = lost / this.timescale;
-    this.#gaps.count += 1;
-    this.#gaps.totalS += lostS;
-    if (this.#gaps.first.length < maxGapsShown) this.#gaps.first.push({ fromS, toS: fromS + lostS });
+    gaps.count += 1;
+    gaps.totalS += lostS;
+    if (gaps.first.length < maxGapsShown) gaps.first.push({ fromS, toS: fromS + lostS });
   }
 
   /** Returns undefined if no sample is shown. */
@@ -181,9 +172,16 @@ class TrackCounter {
       endS: end / this.timescale,
       outOfOrder: this.#outOfOrder,
       sameTime: this.#sameTime,
-      gaps: this.#gaps,
+      gaps: this.#allGaps(),
       skips: this.#skips,
     };
+  }
+
+  #allGaps(): TrackGaps {
+    const [gaps, breaks] = [this.#gaps, this.#breaks];
+    if (breaks.count === 0 || breaks.count > maxBreaks(this.#samples)) return gaps;
+    const first = [...gaps.first, ...breaks.first].toSorted((a, b) => a.fromS - b.fromS).slice(0, maxGapsShown);
+    return { count: gaps.count + breaks.count, totalS: gaps.totalS + breaks.totalS, first };
   }
 
   /** Returns where the presentation starts and ends, ticks. */

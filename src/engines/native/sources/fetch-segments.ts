@@ -149,13 +149,13 @@ async function* requestsFor(
   let skippedS = 0;
   for await (const segment of segments) {
     index += 1;
-    const { timeline, offsetS, span, moved, durationS, lateS = 0 } = segment;
+    const { timeline, offsetS, span, moved, durationS, sequence, lateS = 0 } = segment;
     if (selection?.has(index) === false) {
       skippedS += durationS;
       continue;
     }
     const times = { ...(span && { span }), ...(durationS > 0 && { durationS }), ...(skippedS > 0 && { skippedS }) };
-    const timing = { timeline, offsetS, ...times };
+    const timing = { timeline, offsetS, sequence, ...times };
     skippedS = 0;
     const init = segment.init && numberOf(segment.init, moved?.sequence ?? 0, inits);
     if (segment.init !== null && init !== null && init !== currentInit) {
@@ -164,7 +164,7 @@ async function* requestsFor(
       yield { index, part, key, timing, durationS: 0, isInit: true, isOptional: false, lateS };
     }
     currentInit = init;
-    const { url, range, key, sequence, computed, isOptional = false } = segment;
+    const { url, range, key, computed, isOptional = false } = segment;
     const part = { name: `${name}-${`${sequence}`.padStart(6, "0")}`, url: new URL(url), range };
     yield { index, part, key, timing, durationS, computed, isInit: false, isOptional, lateS };
   }

@@ -37,6 +37,7 @@ export class SourceFetcher {
     const { language } = source.format;
     if (source.kind === "file") return openFileStream(name, (await this.fetchFile(source)).path, language);
     const stats = new FetchStats();
+    stats.isLive = isLiveSource(source);
     this.stats.set(name, stats);
     const segments = fetchSegments(source, {
       ...this.#deps,
@@ -44,7 +45,7 @@ export class SourceFetcher {
       fetchPart: (part) => this.#fetchPart(source, part),
       onSegment: (durationS, bytes) => this.#deps.progress.addSegment(name, durationS, bytes),
     });
-    return openSegmentStream({ name, language }, segments, isLiveSource(source), () => (stats.missing += 1));
+    return openSegmentStream({ name, language }, segments, stats);
   }
 
   async #fetchPart({ name, headers }: Source, part: Part): Promise<FetchedPart> {

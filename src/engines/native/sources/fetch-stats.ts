@@ -10,16 +10,29 @@ export interface UnlistedSegments {
 
 const maxUnlistedShown = 3;
 
+/** More than what is lost where advertisements are joined, and hardly noticed. */
+export const usualGapS = 1;
+/** Of a segment; what is lost at once is rarely less. */
+const lostShare = 0.75;
+
+/** Returns the shortest time without samples that may be a lost segment, if `segments` last `totalS` together; seconds. */
+export function shortestGapS(segments: number, totalS: number | null): number {
+  return segments > 0 && totalS !== null ? Math.min(usualGapS, (lostShare * totalS) / segments) : usualGapS;
+}
+
 /** Counts what the manifest says of the segments of a source, and which of them could not be fetched. */
 export class FetchStats {
   segments = 0;
   /** Sum of their durations in the manifest, of the missing ones too, seconds; `null`: some have none. */
   listedS: number | null = 0;
   longestS = 0;
+  isLive = false;
   /** All durations are whole seconds, as old playlists round them. */
   isRounded = true;
   /** Segments that were gone or had no media. */
   missing = 0;
+  /** Segments for which the server sent the media of another one. */
+  repeated = 0;
   /** Computed segments at the end of a Period that do not exist: all media may have come before them. */
   absent = 0;
   /** How often segments of a live stream were not listed; the first few times. */
@@ -32,6 +45,19 @@ export class FetchStats {
     this.listedS = durationS > 0 && this.listedS !== null ? this.listedS + durationS : null;
     this.longestS = Math.max(this.longestS, durationS);
     this.isRounded &&= Number.isInteger(durationS);
+  }
+
+  /** The shortest time without samples that may be a lost segment, seconds. */
+  get shortestGapS(): number {
+    return shortestGapS(this.segments, this.listedS);
+  }
+
+  /** How much later than others a track may begin, and how much earlier it may end, without a gap; seconds. */
+  get tolerance(): { lateS: number; earlyS: number } {
+    // The last segments of two sources of a live stream are not listed at the same time.
+    return this.isLive
+      ? { lateS: usualGapS, earlyS: this.longestS + usualGapS }
+      : { lateS: this.shortestGapS, earlyS: this.shortestGapS };
   }
 
   addUnlisted(segments: UnlistedSegments): void {

@@ -1,9 +1,11 @@
+import { hash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { ServiceError } from "../../../model/errors.ts";
 import type { SegmentTiming } from "../../../remux/samples.ts";
 import { type Container, sniffBytes, sniffContainer } from "../../../remux/sniff.ts";
 import { decrypt } from "./encryption.ts";
 import type { AbsentSegment, FetchedSegment } from "./fetch-segments.ts";
+import type { FetchStats } from "./fetch-stats.ts";
 import { readFileStart } from "../../../remux/open-file.ts";
 import type { SourceName } from "./plan.ts";
 
@@ -40,16 +42,15 @@ export function openFileStream(name: SourceName, path: string, language: string 
 /**
  * Streams segments; resolves once the first one with content has been fetched.
  *
- * @param onSkip Called for each segment that is left out because it has no media.
+ * @param stats Counts the segments that are left out because they have no media, and those whose media were already sent.
  * @throws ServiceError `upstream_invalid` if there is none; what `segments` throws.
  */
 export async function openSegmentStream(
   { name, language }: Pick<SourceStream, "name" | "language">,
   segments: AsyncIterable<FetchedSegment | AbsentSegment>,
-  isLive: boolean,
-  onSkip: () => void,
+  stats: FetchStats,
 ): Promise<SourceStream> {
-  const chunks = readSegmentChunks(segments, isLive, onSkip);
+  const chunks = readSegmentChunks(segments, stats);
   const first = await chunks.next();
   if (first.done === true) throw new ServiceError("upstream_invalid", "the manifest lists nothing that can be fetched");
   const head = first.value;
@@ -71,10 +72,10 @@ export async function* readFileChunks(path: string): AsyncGenerator<MediaChunk> 
 
 async function* readSegmentChunks(
   segments: AsyncIterable<FetchedSegment | AbsentSegment>,
-  isLive: boolean,
-  onSkip: () => void,
+  stats: FetchStats,
 ): AsyncGenerator<MediaChunk | AbsentSegment> {
   const read = createFileReader();
+  const isRepeated = createRepeatFinder();
   for await (const segment of segments) {
     if ("error" in segment) {
       yield segment;
@@ -82,11 +83,29 @@ async function* readSegmentChunks(
     }
     for await (const media of mediaOf(segment, read)) {
       // A server may replace a live segment by an error page: a gap in the recording, not its end.
-      const isGap = media instanceof Uint8Array && (media.length === 0 || (isLive && sniffContainer(media) === null));
-      if (isGap) onSkip();
+      const isGap =
+        media instanceof Uint8Array && (media.length === 0 || (stats.isLive && sniffContainer(media) === null));
+      if (media instanceof Uint8Array && isRepeated(media, segment)) stats.repeated += 1;
+      if (isGap) stats.missing += 1;
       else yield { media, timing: segment.timing };
     }
   }
+}
+
+const comparedBytes = 16 * 1024;
+
+/** Creates a finder of segments that the server has already sent for another one of the same timeline. */
+function createRepeatFinder() {
+  const seen = new Map<string, string>();
+  return (media: Uint8Array, { path, timing: { timeline, durationS } }: FetchedSegment): boolean => {
+    // Packed audio without times may have the same silence twice.
+    if (durationS === undefined || [null, "packed-audio"].includes(sniffContainer(media))) return false;
+    const [start, end] = [media.subarray(0, comparedBytes), media.subarray(-comparedBytes)];
+    const id = `${timeline} ${media.length} ${hash("sha1", start)} ${hash("sha1", end)}`;
+    const known = seen.get(id);
+    seen.set(id, known ?? path);
+    return known !== undefined && known !== path;
+  };
 }
 
 /** Larger segments are streamed; encrypted ones, which cannot be, are refused. */

@@ -19,8 +19,9 @@ const maxFileSamples = 1 << 24;
  * samples on as they are, whatever the codec. A segment consists of complete boxes: an init section,
  * fragments with their media data, or both.
  */
-export function createMp4Demuxer({ sink, timelines, kinds, onLeft }: DemuxerOptions): Required<Demuxer> {
-  const output = createSampleOutput(sink, timelines);
+export function createMp4Demuxer(options: DemuxerOptions): Required<Demuxer> {
+  const { sink, timelines, kinds, onLeft, onDrop = () => {} } = options;
+  const output = createSampleOutput(sink, timelines, onDrop);
   let tracks: InitTrack[] | undefined;
   let nextDts = new Map<InitTrack, number>();
 
@@ -36,6 +37,8 @@ export function createMp4Demuxer({ sink, timelines, kinds, onLeft }: DemuxerOpti
       const budget = createBudget(segment.length);
       const boxes = [...boxesIn(viewOf(segment), 0, segment.length)];
       const hasData = boxes.some(({ type }) => type === "mdat");
+      const hasIndex = boxes.some(({ type }) => type === "moov" || type === "moof");
+      if (!hasIndex) for (const { formats } of tracks ?? []) onDrop(formats[0]!.kind);
       for (const found of boxes) {
         if (found.type === "moov") {
           if (hasData) checkSampleTables(numbersIn(segment));

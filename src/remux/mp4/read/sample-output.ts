@@ -8,13 +8,13 @@ import { type InitTrack, secondsOf } from "./init.ts";
 import { SpanCut } from "./span-cut.ts";
 
 /** Creates a writer of samples: one track of the sink per kind, whatever init sections follow each other. */
-export function createSampleOutput(sink: SampleSink, timelines: Timelines) {
+export function createSampleOutput(sink: SampleSink, timelines: Timelines, onDrop: (kind: TrackKind) => void) {
   const outputs = { video: createTrackOutput(sink), audio: createTrackOutput(sink) };
   const cuts = { video: new SpanCut(outputs.video), audio: new SpanCut(outputs.audio) };
   let position = startOf(null);
 
-  /** Returns the seconds to add to the media times of `samples`. */
-  function offsetOf(samples: readonly IndexedSample[], timing: SegmentTiming): number {
+  /** Returns the seconds to add to the media times of `samples`; `null`: they were in the segment before. */
+  function offsetOf(samples: readonly IndexedSample[], timing: SegmentTiming): number | null {
     const { timeline, offsetS } = timing;
     if (timeline !== position.timeline) position = startOf(timeline);
     const firstS = samples.reduce((least, { track, pts }) => {
@@ -22,14 +22,12 @@ export function createSampleOutput(sink: SampleSink, timelines: Timelines) {
     }, Infinity);
     const offset = timelines.offset(timeline, offsetS, firstS) + position.movedS;
     const hasSkipped = timing.skippedS !== undefined && timing !== position.latest;
+    const isSameSegment = timing === position.latest && timing.durationS !== undefined;
     position.latest = timing;
     if (offsetS !== null) return offset;
-    if (hasSkipped) {
-      const drift = firstS + offset - position.reachedS - (timing.skippedS ?? 0);
-      if (Math.abs(drift) <= maxSkipDriftS && position.movedS === 0) return offset;
-      throw new SkipError(`the media after those that are left out are ${drift} s from where their list has them`);
-    }
-    if (doesContinue(samples, offset, position)) return offset;
+    if (hasSkipped) checkSkip(firstS + offset - (timing.skippedS ?? 0), position);
+    if (hasSkipped || doesContinue(samples, offset, position)) return offset;
+    if (isSameSegment) return null;
     const atS = position.reachedS;
     const moved = timelines.continueAt({ source: outputs, timeline, firstS, atS }) - firstS;
     position.movedS += moved - offset;
@@ -57,16 +55,28 @@ export function createSampleOutput(sink: SampleSink, timelines: Timelines) {
     /**
      * Writes `samples`, whose offsets count from the start of `bytes`, in the order of their decode times, those of all
      * tracks together. After a discontinuity of decode times within a timeline without an offset in the manifest, they continue
-     * where the latest sample ended.
+     * where the latest sample ended; within a segment of a list they are damage, and left out.
      * @throws ServiceError `upstream_invalid` if a sample is not within `bytes` or has no sample entry.
      */
     write(bytes: Uint8Array, samples: IndexedSample[], timing: SegmentTiming): void {
       if (samples.length === 0) return;
       const offset = offsetOf(samples, timing);
+      if (offset === null) return kindsOf(samples).forEach((kind) => onDrop(kind));
       samples.sort((a, b) => secondsOf(a.track, a.dts) - secondsOf(b.track, b.dts));
       for (const sample of samples) writeSample(bytes, sample, offset, timing);
     },
   };
+}
+
+function kindsOf(samples: readonly IndexedSample[]): Set<TrackKind> {
+  return new Set(samples.map(({ track }) => track.formats[0]!.kind));
+}
+
+/** @throws SkipError if media that start at `startS`, after what is left out is subtracted, are far from the end of those before. */
+function checkSkip(startS: number, { reachedS, movedS }: TimelinePosition): void {
+  const drift = startS - reachedS;
+  if (Math.abs(drift) <= maxSkipDriftS && movedS === 0) return;
+  throw new SkipError(`the media after those that are left out are ${drift} s from where their list has them`);
 }
 
 /** How far a timeline has been written, seconds. */

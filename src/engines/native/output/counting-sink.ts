@@ -1,0 +1,83 @@
+import type { MediaRange, Sample, SampleSink, SegmentTiming, TrackFormat, TrackKind } from "../../../remux/samples.ts";
+import { ListedSegments } from "./listed-segments.ts";
+import { TrackCounter, type TrackStats } from "./track-stats.ts";
+
+/**
+ * A sink that passes everything on, and counts what one source writes: a few comparisons for each sample,
+ * nothing is kept.
+ */
+export class CountingSink implements SampleSink {
+  /** How often media were left out, also of tracks without samples. */
+  readonly drops: Record<TrackKind, number> = { video: 0, audio: 0 };
+  /** Audio tracks that were left out. */
+  left = 0;
+  /** Latest decode time of all tracks, seconds. */
+  reachedS = 0;
+  readonly #sink: SampleSink;
+  readonly #tracks = new Map<number, TrackCounter>();
+  readonly #segments = new ListedSegments();
+  #timeline: number | undefined;
+
+  constructor(sink: SampleSink) {
+    this.#sink = sink;
+  }
+
+  setFormat(format: TrackFormat, track?: number): number {
+    const number = this.#sink.setFormat(format, track);
+    const counter = this.#tracks.get(number);
+    if (counter === undefined) this.#tracks.set(number, new TrackCounter(format, this.#segments));
+    else if (counter.edits !== format.edits) counter.edits = undefined;
+    return number;
+  }
+
+  write(track: number, sample: Sample): void {
+    this.#sink.write(track, sample);
+    const counter = this.#tracks.get(track);
+    if (counter === undefined) return;
+    this.reachedS = Math.max(this.reachedS, sample.dts / counter.timescale);
+    counter.add(sample);
+  }
+
+  /** Notes that what is written from now on is of another segment; samples of the one before may still be held back. */
+  startSegment(timing: SegmentTiming): void {
+    const isJoined = timing.timeline !== this.#timeline;
+    this.#timeline = timing.timeline;
+    this.#segments.start(timing, isJoined ? null : this.#span());
+    if (isJoined) for (const counter of this.#tracks.values()) counter.allowBreaks();
+  }
+
+  /** Notes that media are left out, which is one loss: a short break there tells nothing new. */
+  drop(kind: TrackKind): void {
+    this.drops[kind] += 1;
+    for (const counter of this.#tracks.values()) if (counter.kind === kind) counter.allowBreaks();
+  }
+
+  /** How much less the last segment has than its list says, seconds; 0: nothing, or it is not known. */
+  missingEndS(): number {
+    const isSteady = this.#tracks.values().every((counter) => counter.isSteady);
+    const span = this.#span();
+    return isSteady && span !== null ? this.#segments.missingEndS(span.endS) : 0;
+  }
+
+  /** Returns what the samples so far present; `null`: there is none. */
+  #span(): MediaRange | null {
+    const spans = [...this.#tracks.values()].map(({ span }) => span).filter(({ endS }) => endS > -Infinity);
+    const [starts, ends] = [spans.map(({ startS }) => startS), spans.map(({ endS }) => endS)];
+    return spans.length === 0 ? null : { startS: Math.min(...starts), endS: Math.max(...ends) };
+  }
+
+  /** Notes that segments are left out before the next samples. */
+  skip(): void {
+    for (const counter of this.#tracks.values()) counter.skip();
+  }
+
+  /** Whether a track of the kind has been found. */
+  has(kind: TrackKind): boolean {
+    return this.#tracks.values().some((counter) => counter.kind === kind);
+  }
+
+  /** Returns the stats of each track that has samples to show. */
+  tracks(): TrackStats[] {
+    return [...this.#tracks.values()].flatMap((counter) => counter.stats() ?? []);
+  }
+}

@@ -1,0 +1,65 @@
+import { isUpstreamError } from "../../../model/errors.ts";
+import { type Block, readBlocks } from "../../../remux/matroska/blocks.ts";
+import { type MatroskaHeader, type MatroskaTrack, readHeader } from "../../../remux/matroska/tracks.ts";
+import { numbersIn } from "../../../remux/mp4/read/number-source.ts";
+import type { SampleSink, SegmentTiming } from "../../../remux/samples.ts";
+import type { SourceName } from "../sources/plan.ts";
+import type { WrittenTrack } from "./remux.ts";
+import { CountingSink } from "./counting-sink.ts";
+
+const nowhere: SampleSink = { setFormat: (_format, track) => track ?? 0, write: () => {} };
+
+/** Counts what the segments of a WebM stream have, apart from those who copy them. */
+export class WebmSegments {
+  /** Segments of which a part is missing. */
+  damaged = 0;
+  readonly #source: SourceName;
+  #header: MatroskaHeader | undefined;
+  #latest: SegmentTiming | undefined;
+  readonly #counts = new CountingSink(nowhere);
+  /** Numbers of the tracks in what counts them. */
+  readonly #numbers = new Map<MatroskaTrack, number>();
+
+  constructor(source: SourceName) {
+    this.#source = source;
+  }
+
+  /** Reads an init section or a segment. */
+  add(bytes: Uint8Array, timing: SegmentTiming): void {
+    const source = numbersIn(bytes);
+    try {
+      this.#header ??= readHeader(source);
+      if (this.#header === undefined) return;
+      if (timing !== this.#latest) this.#counts.startSegment(timing);
+      this.#latest = timing;
+      const segment = { id: 0, body: 0, end: bytes.length };
+      for (const block of readBlocks(source, { ...this.#header, segment })) this.#count(block, this.#header);
+    } catch (error) {
+      if (!isUpstreamError(error)) throw error;
+      this.damaged += 1;
+      for (const kind of ["video", "audio"] as const) this.#counts.drop(kind);
+    }
+  }
+
+  tracks(): WrittenTrack[] {
+    return this.#counts.tracks().map((track) => ({ ...track, source: this.#source }));
+  }
+
+  #count({ track: number, ticks, isKey, duration }: Block, { tracks, timestampScale }: MatroskaHeader): void {
+    const track = tracks.find((each) => each.number === number);
+    if (track?.kind == null) return;
+    const shape = { kind: track.kind, timescale: 1e9 / timestampScale, width: 0, height: 0 };
+    const known = this.#numbers.get(track);
+    const format = { ...shape, language: null, sampleEntry: new Uint8Array() };
+    const counted = known ?? this.#counts.setFormat(format, this.#numbers.size);
+    this.#numbers.set(track, counted);
+    const times = { dts: ticks, pts: ticks, duration: duration ?? 0 };
+    this.#counts.write(counted, { data: new Uint8Array(), ...times, isSync: isKey });
+  }
+}
+
+/** Tells of segments of which a part is missing. */
+export function damagedSegments(joined: readonly WebmSegments[]): string[] {
+  const damaged = joined.reduce((sum, segments) => sum + segments.damaged, 0);
+  return damaged === 0 ? [] : [`${damaged} segments are damaged`];
+}

@@ -1,0 +1,93 @@
+import { expect, it } from "vitest";
+import { CountingSink } from "../../src/engines/native/output/counting-sink.ts";
+import { WebmSegments } from "../../src/engines/native/output/webm-segments.ts";
+import type { SampleSink } from "../../src/remux/samples.ts";
+import { readWebmRendition } from "../media/rendition.ts";
+
+const ignore: SampleSink = { setFormat: (_format, track) => track ?? 0, write: () => {} };
+const framesPerSecond = 25;
+const ticks = 40;
+
+/**
+ * Counts the frames of segments, which have the times of the source: of each its listed duration, and which of its frames
+ * there are.
+ */
+function count(
+  segments: readonly {
+    durationS: number;
+    from?: number;
+    to?: number;
+    timeline?: number;
+    before?: (sink: CountingSink) => void;
+  }[],
+): CountingSink {
+  const sink = new CountingSink(ignore);
+  const shape = { sampleEntry: new Uint8Array(), width: 0, height: 0, language: null };
+  const track = sink.setFormat({ kind: "video", timescale: 1000, ...shape });
+  let start = 0;
+  for (const { durationS, from = 0, to = Infinity, timeline = 0, before } of segments) {
+    before?.(sink);
+    sink.startSegment({ timeline, offsetS: null, durationS });
+    const frames = Math.ceil(durationS * framesPerSecond);
+    for (let i = from; i < Math.min(frames, to); i++) {
+      const dts = (start + i) * ticks;
+      sink.write(track, { data: new Uint8Array(), dts, pts: dts, duration: ticks, isSync: i === 0 });
+    }
+    start += frames;
+  }
+  return sink;
+}
+
+const gapsOf = (sink: CountingSink) => sink.tracks()[0]?.gaps.first;
+
+it("a short segment that is missing is a gap", () => {
+  const sink = count([{ durationS: 0.48 }, { durationS: 0.48 }, { durationS: 0.48, from: 12 }, { durationS: 0.48 }]);
+  expect(gapsOf(sink)).toEqual([{ fromS: 0.96, toS: 1.44 }]);
+});
+
+it("a few missing frames of many that come at equal distances are a gap", () => {
+  expect(gapsOf(count([{ durationS: 2.04 }, { durationS: 2.04, to: 45 }, { durationS: 2.04 }]))).toHaveLength(1);
+});
+
+it("so much less than a segment is no gap where it is already known that media are left out", () => {
+  const drop = (sink: CountingSink) => sink.drop("video");
+  const parts = [{ durationS: 2.04 }, { durationS: 2.04, to: 45 }, { durationS: 2.04, before: drop }];
+  expect(gapsOf(count(parts))).toEqual([]);
+});
+
+it("so much less than a segment is no gap where parts are joined", () => {
+  const parts = [{ durationS: 2.04 }, { durationS: 2.04, to: 45 }, { durationS: 2.04, timeline: 1 }];
+  expect(gapsOf(count(parts))).toEqual([]);
+});
+
+it("the end of the last segment is missing if the others last as long as listed", () => {
+  expect(count([{ durationS: 2.04 }, { durationS: 2.04 }, { durationS: 2.04, to: 40 }]).missingEndS()).toBeCloseTo(
+    0.44,
+  );
+  expect(count([{ durationS: 2.04 }, { durationS: 2.04 }, { durationS: 2.04 }]).missingEndS()).toBe(0);
+  expect(
+    count([
+      { durationS: 2.04, to: 40 },
+      { durationS: 2.04, to: 40 },
+    ]).missingEndS(),
+  ).toBe(0);
+});
+
+it("whole seconds may be rounded", () => {
+  expect(count([{ durationS: 2 }, { durationS: 2 }, { durationS: 2, to: 40 }]).missingEndS()).toBe(0);
+  expect(count([{ durationS: 2 }, { durationS: 2 }, { durationS: 2, to: 25 }]).missingEndS()).toBeCloseTo(1);
+});
+
+it("a segment of WebM that is cut off is damaged, and a missing one is a gap", () => {
+  const { init, pieces } = readWebmRendition("video.webm");
+  const read = (segments: readonly Buffer[]) => {
+    const counts = new WebmSegments("main");
+    for (const data of [init!, ...segments]) counts.add(data, { timeline: 0, offsetS: 0, durationS: 1 });
+    return counts;
+  };
+  const all = pieces.map(({ data }) => data);
+  expect(read(all).damaged).toBe(0);
+  expect(read(all).tracks()[0]?.gaps.count).toBe(0);
+  expect(read(all.with(2, all[2]!.subarray(0, -10))).damaged).toBe(1);
+  expect(read(all.toSpliced(2, 1)).tracks()[0]?.gaps.count).toBe(1);
+});

@@ -1,0 +1,81 @@
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Download } from "../../../src/engines/engine.ts";
+import { download } from "../../../src/engines/native/download.ts";
+import { createHttpClient } from "../../../src/net/http/http-client.ts";
+import { noAdditions } from "../../../src/remux/additions.ts";
+import { createPageResolver } from "../../../src/resolvers/page/page-resolver.ts";
+import { chooseFormat } from "../../../src/runner/choice/choose-format.ts";
+import type { Resources } from "../../media/resources.ts";
+import { type Site, startSite } from "../../media/site.ts";
+import type { Stream } from "./streams.ts";
+
+export type Downloader = Awaited<ReturnType<typeof openDownloader>>;
+
+/** Downloads what a site on loopback has, in this process: pages, choice and engine are those of the service. */
+export async function openDownloader() {
+  const site = await startSite(new Map());
+  const allowNetworks = "127.0.0.1/32";
+  const pages = createHttpClient({ allowNetworks, totalTimeoutMs: 5_000 });
+  const resolver = createPageResolver({ client: pages, pageMaxBytes: 1_000_000 });
+  const client = createHttpClient({ allowNetworks, perHost: 4, idleTimeoutMs: 5_000, totalTimeoutMs: Infinity });
+  const root = await mkdtemp(join(tmpdir(), "unreel-mutations-"));
+  let runs = 0;
+  return {
+    folder: root,
+    /** Returns what the service makes of it; the caller removes `folder`. @throws what the service throws */
+    async run(laid: { resources: Resources; entry: string; hasLength: boolean }, options: Stream["options"]) {
+      runs += 1;
+      const folder = join(root, `${runs}`);
+      await mkdir(folder);
+      site.resources = laid.resources;
+      leaveLengthOut(site, laid.hasLength ? null : laid.entry);
+      const signal = AbortSignal.timeout(60_000);
+      const page = await resolver.resolve(new URL(site.url(laid.entry)), { signal });
+      const choice = chooseFormat(page, { audio_only: options.audioOnly === true });
+      const { tags, chapters } = noAdditions;
+      const job = {
+        ...choice,
+        otherAudio: [],
+        isAudioFile: options.audioOnly === true,
+        ranges: [],
+        description: { tags: options.embed === "all" ? { ...tags, title: "A" } : tags, chapters, covers: [] },
+        embed: options.embed ?? ("made" as const),
+        subtitles: [],
+        pageUrl: site.url("watch"),
+        folder,
+        maxBytes: 1e8,
+        maxLiveS: 60,
+      };
+      const context = {
+        client,
+        concurrentFragments: 4,
+        minFreeBytes: 0,
+        minSpeedBps: 0,
+        signal,
+        onProgress() {},
+        onWork() {},
+      };
+      const made: Download = await download(job, context);
+      return { made, listed: { video: choice.format.vcodec, audio: choice.audio ?? choice.format.acodec } };
+    },
+    clear: () => rm(join(root, `${runs}`), { recursive: true, force: true }),
+    async close() {
+      await resolver.close();
+      await site.close();
+      await rm(root, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Of `path`, the site states no length: its end is the end of the connection. */
+function leaveLengthOut(site: Site, path: string | null): void {
+  for (const known of site.resources.keys()) site.answer(known, (_, serve) => serve());
+  if (path === null) return;
+  site.answer(path, (response) => {
+    response.shouldKeepAlive = false;
+    response.useChunkedEncodingByDefault = false;
+    response.writeHead(200, { "content-type": "application/octet-stream" }).end(site.resources.get(path)?.body);
+  });
+}

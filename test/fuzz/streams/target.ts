@@ -1,0 +1,197 @@
+import { writeFile } from "node:fs/promises";
+import { join as joinPath } from "node:path";
+import * as fc from "fast-check";
+import { ServiceError } from "../../../src/model/errors.ts";
+import { join } from "../../media/rendition.ts";
+import { defineTarget } from "../target.ts";
+import { type Downloader, openDownloader } from "./download.ts";
+import { type Frames, readFrames } from "./frames.ts";
+import { type Mutated, mutate, mutation, type Mutation } from "./mutations.ts";
+import { findFault, type Run } from "./oracle.ts";
+import { createSources, type Sources } from "./sources.ts";
+import { listStreams, type Part, type Stream } from "./streams.ts";
+
+const streams = listStreams();
+const input = fc.record({ stream: fc.nat(streams.length - 1), change: mutation });
+
+interface Tools {
+  sources: Sources;
+  downloader: Downloader;
+}
+let tools: Promise<Tools> | undefined;
+const openTools = () => (tools ??= openDownloader().then((downloader) => ({ sources: createSources(), downloader })));
+const known = new Map<Stream, Promise<Known>>();
+
+/** A right stream, and what other code finds in it. */
+interface Known {
+  parts: readonly Part[];
+  others: readonly (readonly Part[])[];
+  frames: Frames;
+}
+
+type Outcome = "right" | "refused" | "warned" | "unchanged";
+/** How many runs ended so. */
+export const counts: Record<Outcome, number> = { right: 0, refused: 0, warned: 0, unchanged: 0 };
+
+/** Changed streams: the result is right, refused, or has a warning. */
+export const streamsTarget = defineTarget({
+  name: "streams",
+  input,
+  prepare: (value) => value,
+  run: ({ stream, change }) => judge(streams[stream]!, change),
+  check(outcome) {
+    if ("error" in outcome) throw outcome.error;
+    counts[outcome.value] += 1;
+  },
+  stallFactor: 1_000,
+  shortRuns: 4,
+  async close() {
+    const open = await tools;
+    open?.sources.remove();
+    await open?.downloader.close();
+    tools = undefined;
+    known.clear();
+  },
+});
+
+/** @throws Error if the result is wrong, and nothing says so. */
+async function judge(stream: Stream, change: Mutation): Promise<Outcome> {
+  const { downloader } = await openTools();
+  const right = await read(stream);
+  const mutated = mutate(right.parts, change, right.others);
+  if ((change.hasLength && isEqual(mutated, right.parts)) || isBeyondEnd(stream, change)) return "unchanged";
+  const hasLength = !stream.isFile || change.hasLength;
+  try {
+    const { made, listed } = await downloader.run({ ...lay(stream, mutated), hasLength }, stream.options);
+    if (made.warnings.length > 0) return "warned";
+    const kinds = (["video", "audio"] as const).filter(
+      (kind) =>
+        right.frames[kind].length > 0 && listed[kind] !== "none" && !(kind === "video" && stream.options.audioOnly),
+    );
+    const frames = await readFrames(made.path, {
+      video: kinds.includes("video"),
+      audio: kinds.includes("audio"),
+      isAac: hasAac(stream),
+    });
+    const fault = await findFaultOf(frames, { stream, change, mutated, right, kinds });
+    if (fault === null) return "right";
+    throw new Error(`${stream.name}: ${JSON.stringify(change)}: ${fault}`);
+  } catch (error) {
+    if (error instanceof ServiceError && error.code !== "internal") return "refused";
+    throw error;
+  } finally {
+    await downloader.clear();
+  }
+}
+
+interface Case {
+  stream: Stream;
+  change: Mutation;
+  mutated: Mutated;
+  right: Known;
+  kinds: readonly ("video" | "audio")[];
+}
+
+/** Compares with the right stream, or with what other code finds in a stream that says something else. */
+async function findFaultOf(made: Frames, { stream, change, mutated, right, kinds }: Case): Promise<string | null> {
+  const { downloader } = await openTools();
+  const saysOther = change.kind === "number" || (stream.isFile && change.kind !== "end");
+  const source = saysOther ? await readFiles(stream, mutated.parts, downloader) : right.frames;
+  const fault = findFault(made, source, kinds, stream.isFile ? null : runsOf(stream, mutated));
+  return fault !== null && isUnstated(stream, change, made, right.frames) ? null : fault;
+}
+
+/** What a file has after the end that it states is none of it. */
+const isBeyondEnd = ({ isFile, options }: Stream, { kind }: Mutation): boolean =>
+  isFile && Object.keys(options).length > 0 && ["double", "repeat", "swap", "replace"].includes(kind);
+
+const hasAac = ({ codecs }: Stream): boolean => codecs.some((codec) => codec.startsWith("aac"));
+
+/**
+ * MPEG-TS does not say how many packets its last PES packets have: what is lost of them, up to 0.2 s, is less than a list is
+ * exact.
+ */
+function isUnstated({ name }: Stream, change: Mutation, made: Frames, source: Frames): boolean {
+  const isEnd = ["cut", "end", "hole"].includes(change.kind) && /TS|mpegts/.test(name);
+  if (!isEnd) return false;
+  return (["video", "audio"] as const).every((kind) => {
+    const lost = source[kind].findIndex(({ hash }, index) => hash !== made[kind][index]?.hash);
+    return lost < 0 || source[kind].at(-1)!.atS - source[kind][lost]!.atS < 0.2;
+  });
+}
+
+function read(stream: Stream): Promise<Known> {
+  const found = known.get(stream) ?? readNew(stream);
+  known.set(stream, found);
+  return found;
+}
+
+async function readNew(stream: Stream): Promise<Known> {
+  const { sources, downloader } = await openTools();
+  const parts = await stream.make(sources);
+  const frames = await readFiles(stream, parts, downloader);
+  const others =
+    stream.makeWithout === undefined
+      ? []
+      : [await stream.makeWithout("video", sources), await stream.makeWithout("audio", sources)];
+  return { parts, others, frames };
+}
+
+/** Returns what ffmpeg finds in parts, of which each is joined to a file. */
+async function readFiles(stream: Stream, parts: readonly Part[], { folder }: Downloader): Promise<Frames> {
+  const frames: Frames = { video: [], audio: [], samples: 0 };
+  for (const [index, part] of parts.entries()) {
+    const path = joinPath(folder, `source-${index}.${part.ext}`);
+    await writeFile(path, join(part.rendition));
+    const own = await readFrames(path, kindsOf(stream, part));
+    if (own.video.length > 0) frames.video = own.video;
+    if (own.audio.length > 0) Object.assign(frames, { audio: own.audio, samples: own.samples });
+  }
+  return frames;
+}
+
+const kindsOf = (stream: Stream, { kind }: Part) => ({
+  video: kind !== "audio",
+  audio: kind !== "video",
+  isAac: hasAac(stream),
+});
+
+function lay(stream: Stream, { parts }: Mutated) {
+  const laid = stream.lay(parts);
+  for (const { rendition } of parts) {
+    for (const { data, isMissing } of rendition.pieces) {
+      if (!isMissing) continue;
+      for (const [path, { body }] of laid.resources) if (body.equals(data)) laid.resources.delete(path);
+    }
+  }
+  return laid;
+}
+
+/** What is listed, in runs; `null`: not the same of all tracks, or the server has something else. */
+function runsOf({ pieceS }: Stream, { parts, isListing }: Mutated): Run[] | null {
+  const [first, ...others] = parts.map(({ rendition }) => rendition.pieces.map(({ index }) => index));
+  if (!isListing || others.some((each) => each.join() !== first?.join())) return null;
+  const runs: Run[] = [];
+  let previous: number | undefined;
+  for (const index of first ?? []) {
+    if (previous !== undefined && index === previous + 1) runs.at(-1)!.toS += pieceS;
+    else runs.push({ fromS: index * pieceS, toS: (index + 1) * pieceS });
+    previous = index;
+  }
+  return runs;
+}
+
+function isEqual({ parts }: Mutated, right: readonly Part[]): boolean {
+  return (
+    parts.length === right.length &&
+    parts.every(({ rendition }, index) => {
+      const { pieces, init } = right[index]!.rendition;
+      const isInitEqual = init === null || rendition.init!.equals(init);
+      return (
+        isInitEqual &&
+        rendition.pieces.length === pieces.length &&
+        rendition.pieces.every(({ data, isMissing }, i) => !isMissing && data.equals(pieces[i]!.data))
+      );
+    })
+  );
+}
