@@ -174,25 +174,31 @@ async function hashFile(path: string, signal: AbortSignal): Promise<string> {
 }
 
 /**
- * Asks the containers of what ended with its connection whether that was too early.
- * @throws ServiceError `upstream_unreachable` if it was.
+ * Asks the containers of files whether they have their end: a server may have only a part of a file, or its connection may
+ * have been lost.
+ * @throws ServiceError `upstream_unreachable` if they have not, and the server stated no length.
  */
 function checkLengths(run: DownloadRun): FileWarning[] {
   const { main, audio, otherAudio } = run.plan;
   const files = new Set(
     [main, audio, ...otherAudio].filter((source) => source?.kind === "file").map((source) => source?.name as string),
   );
-  const unconfirmed = run.parts.unconfirmed();
-  const unknown = unconfirmed.filter((path) => {
-    const isWhole = files.has(basename(path)) ? isWholeFile(path) : null;
-    run.arePartsUseless ||= isWhole === false;
-    if (isWhole === false) throw truncatedError();
-    return isWhole === null;
-  });
-  if (unknown.length === 0) return [];
+  const unconfirmed = new Set(run.parts.unconfirmed());
+  const unknown = [...unconfirmed].filter((path) => !files.has(basename(path)));
+  const warnings: FileWarning[] = [];
+  for (const path of run.parts.complete().filter((each) => files.has(basename(each)))) {
+    const isWhole = isWholeFile(path);
+    if (isWhole === null && unconfirmed.has(path)) unknown.push(path);
+    if (isWhole !== false) continue;
+    run.arePartsUseless ||= unconfirmed.has(path);
+    if (unconfirmed.has(path)) throw truncatedError();
+    const message = "the file ends before its container says, although the server sent all that it has of it";
+    warnings.push({ code: "frames_missing", message });
+  }
+  if (unknown.length === 0) return warnings;
   const what = files.size > 0 ? "the file" : `${unknown.length} segments`;
   const message = `the server stated no length of ${what} and closed the connection after what it sent`;
-  return [{ code: "length_unknown", message }];
+  return [...warnings, { code: "length_unknown", message }];
 }
 
 function findWarnings(

@@ -1,11 +1,29 @@
 import { readSync } from "node:fs";
+import { adts } from "../../../remux/codecs/adts.ts";
+import { isFrame } from "../../../remux/codecs/audio-syntax.ts";
+import { dolby } from "../../../remux/codecs/dolby.ts";
 import { readFrameHeader } from "../../../remux/codecs/flac.ts";
+import { mpegAudio } from "../../../remux/codecs/mpeg-audio.ts";
 import { type OpenFile, openFile } from "../../../remux/open-file.ts";
 
 /** Returns up to `length` bytes of a file from `position` on. */
 function readAt({ fd, size }: OpenFile, position: number, length: number): Buffer {
-  const bytes = Buffer.alloc(Math.max(0, Math.min(length, size - position)));
+  const bytes = Buffer.alloc(position < 0 ? 0 : Math.max(0, Math.min(length, size - position)));
   return bytes.subarray(0, bytes.length === 0 ? 0 : readSync(fd, bytes, 0, bytes.length, position));
+}
+
+/** Returns up to `length` bytes before the tags at the end of a file: APE, ID3v1, or both. */
+function readTail(file: OpenFile, length: number): Buffer {
+  const isId3 = readAt(file, file.size - 128, 3).toString("latin1") === "TAG";
+  let end = file.size - (isId3 ? 128 : 0);
+  // APEv2 §"APE Tags Header / Footer": the size counts the footer, and not the header.
+  const footer = readAt(file, end - 32, 32);
+  if (footer.toString("latin1", 0, 8) === "APETAGEX") {
+    const hasHeader = (footer.readUInt32LE(20) & 0x8000_0000) !== 0;
+    end -= footer.readUInt32LE(12) + (hasHeader ? 32 : 0);
+  }
+  const start = Math.max(0, end - length);
+  return readAt(file, start, end - start);
 }
 
 /** Returns where the audio begins, after an ID3 tag (ID3v2.4 §3.1). */
@@ -29,13 +47,40 @@ export function isWholeMp3(path: string): boolean | null {
   return vbri === 36 ? file.size - start >= frame.readUInt32BE(vbri + 10) : null;
 }
 
+/** Longer than any frame. */
+const bareTailBytes = 64 << 10;
+/** So many frames in a row are no other bytes by chance. */
+const leastFrames = 3;
+
+/** Whether a file of MP3, AAC (ADTS) or AC-3 frames ends within a frame: `false`; `null`: not so, or it is another file. */
+export function isWholeBareAudio(path: string): false | null {
+  using file = openFile(path);
+  const head = readAt(file, startOf(file), bareTailBytes);
+  const syntax = [mpegAudio, adts, dolby].find((each) => isFrame(each, head, 0));
+  if (syntax === undefined) return null;
+  const tail = readTail(file, bareTailBytes);
+  for (let start = tail.indexOf(syntax.firstByte); start >= 0; start = tail.indexOf(syntax.firstByte, start + 1)) {
+    let at = start;
+    let frames = 0;
+    for (let frame = syntax.frameAt(tail, at, true); frame && frame !== "incomplete"; frames++) {
+      at += frame.size;
+      if (at > tail.length) return frames >= leastFrames ? false : null;
+      frame = syntax.frameAt(tail, at, true);
+    }
+    if (frames < leastFrames) continue;
+    const isHeaderCut = at < tail.length && at + syntax.headerLength > tail.length && tail[at] === syntax.firstByte;
+    return isHeaderCut ? false : null;
+  }
+  return null;
+}
+
 /** A page is at most 65,307 bytes long (RFC 3533 §6). */
 const pageBytes = 65_307;
 
 /** Whether the file ends with the last page of a stream; `null`: its last page does not say that it is the last. */
 export function isWholeOgg(path: string): boolean | null {
   using file = openFile(path);
-  const tail = readAt(file, Math.max(0, file.size - pageBytes), pageBytes);
+  const tail = readTail(file, pageBytes);
   for (let at = tail.lastIndexOf("OggS"); at >= 0; at = at > 0 ? tail.lastIndexOf("OggS", at - 1) : -1) {
     const segments = tail[at + 26] ?? 0;
     const sizes = tail.subarray(at + 27, at + 27 + segments);
@@ -46,6 +91,10 @@ export function isWholeOgg(path: string): boolean | null {
 }
 
 const maxChunks = 10_000;
+
+/** What programs write that cannot go back to the header: about 2 or 4 GiB. */
+const isPlaceholder = (size: number): boolean =>
+  size === 0 || (size >= 0x7fff_f000 && size <= 0x8000_0000) || size >= 0xffff_f000;
 
 /** Whether the file has all of its `data` chunk; `null`: its size is not stated. */
 export function isWholeWave(path: string): boolean | null {
@@ -58,7 +107,7 @@ export function isWholeWave(path: string): boolean | null {
     const listed = head.readUInt32LE(4);
     if (id === "ds64" && head.length === 24) wideSize = Number(head.readBigUInt64LE(16));
     if (id === "data") {
-      const size = listed === 0xffffffff ? wideSize : listed || null;
+      const size = listed === 0xffffffff && wideSize !== null ? wideSize : isPlaceholder(listed) ? null : listed;
       return size === null ? null : at + 8 + size <= file.size;
     }
     at += 8 + listed + (listed % 2);
@@ -80,7 +129,7 @@ export function isWholeFlac(path: string): boolean | null {
   const total = (head[21]! & 15) * 2 ** 32 + head.readUInt32BE(22);
   const blockSize = head.readUInt16BE(8);
   if (total === 0) return null;
-  const tail = withoutTag(readAt(file, Math.max(0, file.size - maxFrameBytes), maxFrameBytes));
+  const tail = readTail(file, maxFrameBytes);
   let at = tail.length;
   for (let count = 0; count < maxCandidates && at > 0;) {
     at = tail.lastIndexOf(0xff, at - 1);
@@ -92,12 +141,6 @@ export function isWholeFlac(path: string): boolean | null {
     if (header !== null && crc16(frame) === 0) return header.end >= total;
   }
   return false;
-}
-
-/** Removes an ID3v1 tag from the end. */
-function withoutTag(tail: Buffer): Buffer {
-  const at = tail.length - 128;
-  return at >= 0 && tail.toString("latin1", at, at + 3) === "TAG" ? tail.subarray(0, at) : tail;
 }
 
 /** Returns the checksum of a frame (RFC 9639 §9.3); 0 if it ends with the right one. */

@@ -4,7 +4,7 @@ import { isCompleteMp4, listsItsFragments } from "../../../remux/mp4/read/file-b
 import { numbersIn } from "../../../remux/mp4/read/number-source.ts";
 import { readFileStart } from "../../../remux/open-file.ts";
 import { readPcmContainer } from "./pcm-containers.ts";
-import { isWholeFlac, isWholeMp3, isWholeOgg, isWholeWave } from "./audio-ends.ts";
+import { isWholeBareAudio, isWholeFlac, isWholeMp3, isWholeOgg, isWholeWave } from "./audio-ends.ts";
 
 /** Old QuickTime files have no `ftyp` and begin with one of the others. */
 const mp4Starts: ReadonlySet<string> = new Set(["ftyp", "moov", "mdat", "wide", "free"]);
@@ -21,8 +21,8 @@ export function isCompleteFile(path: string): boolean {
 }
 
 /**
- * Whether a file ends where its container says that it ends; `null`: it does not say so. Reads the start and the end
- * of the file.
+ * Whether a file ends where its container says that it ends; `null`: it does not say so. Frames of audio in no
+ * container say only that the last one is cut off. Reads the start and the end of the file.
  * @throws the file system's own errors.
  */
 export function isWholeFile(path: string): boolean | null {
@@ -33,7 +33,7 @@ export function isWholeFile(path: string): boolean | null {
   if (text.startsWith("OggS")) return isWholeOgg(path);
   if (/^(?:RIFF|RF64).{4}WAVE/s.test(text)) return isWholeWave(path);
   const pcm = readPcmContainer(path);
-  return pcm === undefined ? (isWholeFlac(path) ?? isWholeMp3(path)) : pcm.isWhole;
+  return pcm === undefined ? (isWholeFlac(path) ?? isWholeMp3(path) ?? isWholeBareAudio(path)) : pcm.isWhole;
 }
 
 const segmentId = 0x18538067;

@@ -105,6 +105,11 @@ export async function openPartStore({
       return part?.representation?.total !== null;
     },
 
+    /** Returns the paths of the complete parts. */
+    complete(): string[] {
+      return [...stored.values()].filter(({ isComplete }) => isComplete).map(({ path }) => path);
+    },
+
     /** Returns the paths of the parts that ended with their connection, maybe too early. */
     unconfirmed(): string[] {
       const found = [...stored.values()].filter(({ isComplete, representation }) => {
