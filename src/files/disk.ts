@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { diskError, isMissing } from "./disk-error.ts";
 import { ServiceError } from "../model/errors.ts";
 import { type FileStore, inUseMs, oldMs, type OpenResult } from "./files.ts";
+import { openMediaStream } from "./media-stream.ts";
 import { assertKind, noFollow } from "./no-follow.ts";
 
 /**
@@ -51,6 +52,11 @@ export function openDiskFiles({ folder }: { folder: string }): FileStore {
           if ((await unlessMissing(lstat(join(parent, id)), undefined)) !== undefined) return true;
         }
         return false;
+      }),
+
+    openStream: (id) =>
+      attempt(`open the stream of task ${id}`, async () => {
+        return isTaskId(id) ? openMediaStream(join(workFolders, id)) : undefined;
       }),
 
     remove: (id) =>

@@ -1,4 +1,5 @@
 import type { FileHandle } from "node:fs/promises";
+import type { MediaStream } from "./media-stream.ts";
 
 /** How long a result is in use once it was marked, milliseconds. */
 export const inUseMs = 60_000;
@@ -53,6 +54,8 @@ export interface FileStore {
   open(id: string, number?: number): Promise<OpenResult | undefined>;
   /** Returns whether there is a file of a result or a work folder. */
   has(id: string): Promise<boolean>;
+  /** Opens the stream of the medium that a run of the task is making; undefined if there is none now. The caller closes it. */
+  openStream(id: string): Promise<MediaStream | undefined>;
   /** Removes the result and the work folder; no error if there are none. */
   remove(id: string): Promise<void>;
   /**

@@ -25,6 +25,7 @@ import { registerMethods } from "./access/methods.ts";
 import { limitRates } from "./access/rate-limit.ts";
 import { eventRoutes } from "./routes/events.ts";
 import { fileRoutes } from "./routes/file.ts";
+import { streamRoutes } from "./streams/streams.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { infoRoutes } from "./routes/info.ts";
 import { adminMetricsRoutes, type MetricsSource, openMetricsRoutes } from "./routes/metrics.ts";
@@ -110,6 +111,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
     const { onFileBytes } = options.observer ?? {};
     await app.register(fileRoutes, { store, files, library, onFileBytes });
     await app.register(archiveRoutes, { store, files, onFileBytes });
+    await app.register(streamRoutes, { store, files, onFileBytes });
     const tokens = createLinkTokens(options.linkSecret ?? randomBytes(32));
     await app.register(newLinkRoutes, { store, tokens });
     await app.register(linkRoutes, { store, files, keys, tokens, onFileBytes });

@@ -1,11 +1,6 @@
 import type { OtherFile } from "../engines/engine.ts";
+import { fileName } from "../files/file-name.ts";
 import type { ResultFile } from "../model/task.ts";
-
-/** Bytes in UTF-8; file systems allow 255, and browsers may append to the name. */
-const maxBytes = 200;
-
-/** UTF-16 units of the title that are looked at; more cannot fit. */
-const maxLength = 1_000;
 
 /**
  * Lists the files of a task with their names and URLs: `Title.mp4`, `Title.en.vtt`, `Title.en.forced.vtt`, `Title.jpg`. A
@@ -37,48 +32,3 @@ export function listFiles(
 
 /** RFC 5646 §4.4.1: software should allow 35 characters. */
 const languagePattern = /^[a-z0-9-]{1,35}$/i;
-
-/** What follows the title of a file: language, role, number and extension. */
-const endingPattern = /^(?:\.[a-z0-9-]{1,35}){1,4}$/i;
-
-/**
- * Returns a file name made of `title` that every file system accepts: at most 200 bytes of UTF-8 with the
- * ending; without control characters, marks of the reading direction and the characters that Windows
- * forbids; without dots at the start or end and hyphens at the start; not the name of a Windows device. Uses `id` if nothing of the
- * title is left.
- */
-export function fileName(title: string | null, ending: string, id: string): string {
-  const extension = endingPattern.test(ending) ? ending : "";
-  const stem = trim(shorten(readable(title ?? ""), maxBytes - extension.length));
-  const isDevice = /^(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(?:\.|$)/i.test(stem);
-  if (stem === "" || isDevice) return `${id}${extension}`;
-  return `${stem}${extension}`;
-}
-
-function readable(title: string): string {
-  const text = title.slice(0, maxLength).toWellFormed().normalize("NFC");
-  // Joiners (U+200C, U+200D) are part of words and emoji; other format characters are invisible.
-  const visible = text.replaceAll(/[\p{Cc}\s]+/gu, " ").replaceAll(/(?![\u200C\u200D])\p{Cf}/gu, "");
-  return trim(visible.replaceAll(/[/\\:*?"<>|]/g, "_"));
-}
-
-/** Removes white space, dots and joiners at both ends, and hyphens at the start: programs take them for options. */
-function trim(text: string): string {
-  const start = text.search(/[^\s.\-\u200C\u200D]/);
-  let end = text.length;
-  while (end > start && /[\s.\u200C\u200D]/.test(text.charAt(end - 1))) end -= 1;
-  return start === -1 ? "" : text.slice(start, end);
-}
-
-/** Returns the longest start made of whole grapheme clusters that fits. */
-function shorten(text: string, bytes: number): string {
-  if (Buffer.byteLength(text) <= bytes) return text;
-  let left = bytes;
-  let end = 0;
-  for (const { segment } of new Intl.Segmenter().segment(text)) {
-    left -= Buffer.byteLength(segment);
-    if (left < 0) break;
-    end += segment.length;
-  }
-  return text.slice(0, end);
-}

@@ -1,4 +1,5 @@
 import type { Download, Embedding, Engine } from "../engines/engine.ts";
+import { fileName } from "../files/file-name.ts";
 import type { FileStore } from "../files/files.ts";
 import type { Library } from "../library/library.ts";
 import { ServiceError } from "../model/errors.ts";
@@ -15,7 +16,7 @@ import { describeMedia } from "./choice/describe-media.ts";
 import { withoutSegments, withSegments } from "./choice/skip-segments.ts";
 import { checkFile } from "./check-file.ts";
 import { downloadTarget, type Target } from "./download-target.ts";
-import { fileName, listFiles } from "./file-name.ts";
+import { listFiles } from "./file-name.ts";
 import type { ProgressReport } from "./progress.ts";
 import { readInTurn, type ReadingTurns } from "./read-in-turn.ts";
 import type { StorageLimit } from "./storage-limit.ts";

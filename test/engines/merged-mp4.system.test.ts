@@ -5,6 +5,7 @@ import { findFileWarnings } from "../../src/engines/native/output/file-warnings.
 import { nothingToAdd } from "../remux/additions.ts";
 import type { DownloadFormat } from "../../src/model/page-info.ts";
 import type { Plan } from "../../src/engines/native/sources/plan.ts";
+import { StreamJournal } from "../../src/files/stream-journal.ts";
 import { openFileStream } from "../../src/engines/native/sources/source-stream.ts";
 import { audioInput, createMediaFolder, hasFfmpeg, probeStreams, run, videoInput, x264 } from "../remux/ts-media.ts";
 
@@ -50,6 +51,7 @@ function assembleFile(name: string): ReturnType<typeof assemble> {
     withTimeLimit: (_kind, _paths, work) => work(),
     onWritten: () => {},
     additions: nothingToAdd,
+    journal: new StreamJournal(media.path(".")),
     signal: new AbortController().signal,
   });
 }

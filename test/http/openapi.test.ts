@@ -14,6 +14,7 @@ import { calls as otherCalls } from "./calls.ts";
 import { withApp } from "./failing-app.ts";
 import { hostCalls } from "./host-calls.ts";
 import { keyCalls } from "./key-calls.ts";
+import { streamCalls } from "./stream-calls.ts";
 import { taskCalls } from "./task-calls.ts";
 import { thumbnailCalls } from "./thumbnail-calls.ts";
 
@@ -36,6 +37,7 @@ const calls = {
   ...keyCalls(document.paths),
   ...otherCalls,
   ...taskCalls,
+  ...streamCalls,
   ...thumbnailCalls,
 };
 const ajv = new Ajv2020({ strict: false });
@@ -114,12 +116,13 @@ describe("the OpenAPI document", () => {
       "get /tasks/{id}/files/{name}": conditions,
       "get /tasks/{id}/files.zip": conditions,
       "get /links/{token}": conditions,
+      "get /tasks/{id}/stream": conditions,
       "delete /tasks/{id}/file": ["if-match"],
       "get /tasks/{id}/thumbnail": ["if-none-match"],
     });
     for (const value of ["", "nonsense", `"${"x".repeat(5_000)}"`, "\u00ff"]) {
       const headers = Object.fromEntries(conditions.map((name) => [name, value]));
-      for (const path of ["/tasks/x", "/tasks/x/file", "/tasks/x/files/a", "/tasks/x/thumbnail"]) {
+      for (const path of ["/tasks/x", "/tasks/x/file", "/tasks/x/files/a", "/tasks/x/stream", "/tasks/x/thumbnail"]) {
         const response = await withApp({}, (app) => app.inject({ url: path, headers }));
         expect([path, value, response.statusCode]).toEqual([path, value, 404]);
       }

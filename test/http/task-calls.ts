@@ -86,7 +86,8 @@ function actionCalls(what: string): Record<string, () => Promise<AppResponse>> {
   };
 }
 
-function fileCalls(name: string, path: string): Record<string, () => Promise<AppResponse>> {
+/** For each documented response of a route that sends the file of a task, a call that gets it. */
+export function fileCalls(name: string, path: string): Record<string, () => Promise<AppResponse>> {
   const getFile = (headersFor: (etag: string) => Record<string, string>) =>
     withFile(async (app, url) => {
       const { headers } = await app.inject({ method: "HEAD", url: `${url}/${path}` });

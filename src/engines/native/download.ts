@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { mkdir, open, rm, stat, statfs } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { diskError } from "../../files/disk-error.ts";
+import { StreamJournal } from "../../files/stream-journal.ts";
 import type { FileWarning } from "../../model/file-warnings.ts";
 import { isUpstreamError, ServiceError } from "../../model/errors.ts";
 import type { HttpClient } from "../../net/client.ts";
@@ -63,6 +64,7 @@ async function planRun(job: DownloadJob, context: WorkerDownloadContext) {
   const all = await planDownload(job, createFormatLocator(client, { pageUrl, signal }));
   const plan = selectRanges(all, job.ranges);
   const partsFolder = join(folder, "parts");
+  const journal = new StreamJournal(folder);
   // Everything else is written a second time.
   const isKept = plan.isPassthrough && job.embed !== "all" && !job.isAudioFile && job.ranges.length === 0;
   const copies = isKept ? 1 : 2;
@@ -95,6 +97,7 @@ async function planRun(job: DownloadJob, context: WorkerDownloadContext) {
     fetcher,
     flush,
     additions,
+    journal,
     arePartsUseless,
   };
 }
@@ -110,7 +113,7 @@ async function checkFreeSpace(folder: string, bytes: number, minFreeBytes: numbe
 }
 
 async function fetchAndAssemble(run: DownloadRun): Promise<Assembled> {
-  const { job, plan, fetcher, flush, additions, signal } = run;
+  const { job, plan, fetcher, flush, additions, journal, signal } = run;
   return assemble(plan, {
     ...job,
     fetcher,
@@ -118,6 +121,7 @@ async function fetchAndAssemble(run: DownloadRun): Promise<Assembled> {
     withTimeLimit: (kind, paths, work) => withTimeLimit(run, kind, paths, work),
     onWritten: flush.onWritten,
     additions,
+    journal,
     signal,
   });
 }
@@ -217,8 +221,9 @@ function findWarnings(
   return [...warnings, ...findFileWarnings(fetcher.stats, file)];
 }
 
-async function endRun({ ending, parts, partsFolder, arePartsUseless }: DownloadRun): Promise<void> {
+async function endRun({ ending, parts, journal, partsFolder, arePartsUseless }: DownloadRun): Promise<void> {
   ending.abort();
+  journal.close();
   await parts.close();
   if (arePartsUseless) await rm(partsFolder, { recursive: true, force: true });
 }

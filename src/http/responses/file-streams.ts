@@ -11,6 +11,14 @@ export interface FileStreams {
    * until then, however slowly the client reads.
    */
   open(handle: FileHandle, range: IntRange, keep: () => Promise<void>): Readable;
+  /** Returns the bytes that `source` reads, one chunk after the other; closes it at the end. */
+  follow(source: ChunkSource): Readable;
+}
+
+export interface ChunkSource {
+  /** Returns the next bytes, at most `maxBytes`; `null`: there are no more. */
+  read(maxBytes: number): Promise<Uint8Array | null>;
+  close(): Promise<void>;
 }
 
 /** What the streams may read ahead of their clients in all, bytes: few get large buffers, many small ones. */
@@ -31,39 +39,50 @@ export function createFileStreams(onRead: (bytes: number) => void = () => {}): F
     return Math.min(maxChunkBytes, Math.max(minChunkBytes, Math.floor(totalBytes / openStreams)));
   }
 
+  function follow({ read, close }: ChunkSource): Readable {
+    openStreams += 1;
+    async function readChunk(): Promise<Uint8Array | null> {
+      const chunk = await read(chunkBytes());
+      if (chunk !== null) onRead(chunk.length);
+      return chunk;
+    }
+    return new Readable({
+      highWaterMark: 0,
+      read() {
+        callbackify(readChunk)((error, chunk) => {
+          if (error === null) this.push(chunk);
+          else this.destroy(error);
+        });
+      },
+      destroy(error, done) {
+        openStreams -= 1;
+        callbackify(close)((failure) => done(error ?? failure));
+      },
+    });
+  }
+
   return {
     open(handle, { start, end }, keep) {
       let position = start;
       const keeping = setInterval(() => void keep(), keepEveryMs);
-      openStreams += 1;
-
-      async function readChunk(): Promise<Buffer | null> {
-        const size = Math.min(chunkBytes(), end + 1 - position);
-        if (size <= 0) return null;
-        // Of its own memory: part of a shared pool would keep the whole pool.
-        const chunk = Buffer.allocUnsafeSlow(size);
-        const { bytesRead } = await handle.read(chunk, 0, size, position);
-        if (bytesRead === 0) throw new Error(`the file ends at byte ${position} of ${end + 1}`);
-        position += bytesRead;
-        onRead(bytesRead);
-        return chunk.subarray(0, bytesRead);
-      }
-
-      return new Readable({
-        highWaterMark: 0,
-        read() {
-          callbackify(readChunk)((error, chunk) => {
-            if (error === null) this.push(chunk);
-            else this.destroy(error);
-          });
+      return follow({
+        async read(maxBytes) {
+          const size = Math.min(maxBytes, end + 1 - position);
+          if (size <= 0) return null;
+          // Of its own memory: part of a shared pool would keep the whole pool.
+          const chunk = Buffer.allocUnsafeSlow(size);
+          const { bytesRead } = await handle.read(chunk, 0, size, position);
+          if (bytesRead === 0) throw new Error(`the file ends at byte ${position} of ${end + 1}`);
+          position += bytesRead;
+          return chunk.subarray(0, bytesRead);
         },
-        destroy(error, done) {
-          openStreams -= 1;
+        close() {
           clearInterval(keeping);
-          callbackify(() => handle.close())((failure) => done(error ?? failure));
+          return handle.close();
         },
       });
     },
+    follow,
   };
 }
 

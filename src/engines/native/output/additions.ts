@@ -32,6 +32,8 @@ export interface AdditionFetcher extends PendingAdditions {
 const coverPatienceMs = 3_000;
 const textPatienceMs = 60_000;
 const maxTried = 3;
+/** As many pictures have. */
+const pendingCoverBytes = 512 << 10;
 
 type AdditionJob = Pick<DownloadJob, "description" | "embed" | "pageUrl" | "folder" | "subtitles">;
 
@@ -58,7 +60,9 @@ export function fetchAdditions(
   return {
     bytes: () => {
       if (embed === "none") return 0;
-      const known = cover.known()?.data.length ?? 0;
+      const picture = cover.known();
+      const isPending = picture === undefined && covers.length > 0;
+      const known = isPending ? pendingCoverBytes : (picture?.data.length ?? 0);
       return known + JSON.stringify([tags, chapters]).length * 3 + job.subtitles.length * subtitleIndexBytes;
     },
     async ready() {

@@ -2,6 +2,7 @@ import { createReadStream, createWriteStream } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
+import type { StreamJournal } from "../../../files/stream-journal.ts";
 import type { FileWarning } from "../../../model/file-warnings.ts";
 import { ServiceError } from "../../../model/errors.ts";
 import type { DownloadJob, MediaInfo } from "../../engine.ts";
@@ -12,9 +13,10 @@ import { embedInAudio } from "../../../remux/audio-files/embed.ts";
 import type { Cut } from "../../../remux/mp4/cut-plan.ts";
 import { SkipError } from "../../../remux/discontinuity.ts";
 import { hasSelection } from "../sources/select-segments.ts";
+import { FileAnnouncement } from "./announce-file.ts";
 import { addToMatroska } from "./copy-matroska.ts";
 import { mergeFiles } from "./merge.ts";
-import { sourceDuration, type Plan } from "../sources/plan.ts";
+import { sourceDuration, statedKinds, type Plan } from "../sources/plan.ts";
 import { WebmSegments } from "./webm-segments.ts";
 import { isRemuxable, type PendingAdditions, remux, type RemuxOptions, type Written } from "./remux.ts";
 import { checkAbsent, openFileStream, type SourceStream } from "../sources/source-stream.ts";
@@ -37,6 +39,8 @@ export interface AssembleOptions extends Pick<
   withTimeLimit: <T>(kind: FileWork["kind"], paths: string[], work: () => Promise<T>) => Promise<T>;
   onWritten: RemuxOptions["onWritten"];
   additions: PendingAdditions;
+  /** Gets what can be sent while it is fetched. */
+  journal: StreamJournal;
   signal: AbortSignal;
 }
 
@@ -67,7 +71,11 @@ export async function assembleMedia(plan: Plan, options: AssembleOptions): Promi
   for (const name of names) await rm(join(folder, name), { force: true });
   const { main: mainSource, audio: audioSource, isAudioOptional } = plan;
   if (plan.isPassthrough && mainSource.kind === "file") {
-    const { path } = await fetcher.fetchFile(mainSource);
+    const isStreamed = options.ranges.length === 0 && (!audioOnly || mainSource.format.vcodec === "none");
+    const { path } = await fetcher.fetchFile(
+      mainSource,
+      isStreamed ? new FileAnnouncement(options.journal) : undefined,
+    );
     const isUsed = options.ranges.length === 0 || isIndexedMp4(path);
     if (isUsed && (!audioOnly || isAudioFile(await inspect(path)))) {
       if (options.embed !== "all" || options.ranges.length > 0) return { path, written: null, warnings: [] };
@@ -85,7 +93,8 @@ export async function assembleMedia(plan: Plan, options: AssembleOptions): Promi
   const common = { audioOnly, target, maxBytes, onWritten, additions, signal };
   if ([main, ...(audio === null ? [] : [audio]), ...otherAudio].every(isRemuxable)) {
     const expectedS = sourceDuration(mainSource);
-    const written = await remux({ ...common, main, audio, otherAudio, openAudio, expectedS });
+    const stream = options.ranges.length > 0 ? null : { journal: options.journal, kinds: statedKinds(plan, audioOnly) };
+    const written = await remux({ ...common, main, audio, otherAudio, openAudio, expectedS, stream });
     return { path: target, written, warnings: [] };
   }
   if (hasSelection(plan)) {

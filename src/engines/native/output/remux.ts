@@ -1,8 +1,10 @@
+import { basename } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { ServiceError } from "../../../model/errors.ts";
 import { checkAbsent, type SourceStream } from "../sources/source-stream.ts";
 import type { SourceName } from "../sources/plan.ts";
 import { CountingSink } from "./counting-sink.ts";
+import { createPublisher, type StreamOutput } from "./publish.ts";
 import type { TrackStats } from "./track-stats.ts";
 import type { MediaPosition } from "../texts/place-cues.ts";
 import type { Additions } from "../../../remux/additions.ts";
@@ -36,6 +38,8 @@ export interface RemuxOptions {
   additions: PendingAdditions;
   /** What else is known of the tracks of `main`, which is an MP4 of this program. */
   details?: readonly TrackDetails[];
+  /** Gets what can be sent while the file is being written; default: nobody does. */
+  stream?: StreamOutput | null;
   signal: AbortSignal;
 }
 
@@ -88,8 +92,8 @@ export function isRemuxable({ container }: SourceStream): boolean {
  * wanted and there is none.
  */
 export async function remux(options: RemuxOptions): Promise<Written> {
-  const { main, audio, openAudio, audioOnly, target, expectedS, maxBytes, onWritten, signal } = options;
-  const writer = openMp4Writer({ path: target, expectedS, maxBytes, additionBytes: () => options.additions.bytes() });
+  const { main, audio, openAudio, audioOnly, target, onWritten, signal } = options;
+  const { writer, publisherFor } = openOutput(options);
   const timelines = createTimelines();
   const sink = options.details === undefined ? writer : withDetails(writer, options.details);
   const start = (stream: SourceStream, kinds: readonly TrackKind[]) =>
@@ -98,13 +102,16 @@ export async function remux(options: RemuxOptions): Promise<Written> {
   const sessions = [first];
   if (audio !== null) sessions.push(start(audio, ["audio"]));
   for (const other of options.otherAudio) sessions.push(start(other, ["audio"]));
+  let openMissingAudio = audio === null ? openAudio : null;
+  const publisher = publisherFor(sessions, () => openMissingAudio === null);
   try {
-    let openMissingAudio = audio === null ? openAudio : null;
     for (;;) {
       const session = leastAdvanced(sessions);
       if (session === undefined) break;
       await session.step();
+      writer.cut();
       await writer.drain();
+      publisher?.onSamples();
       onWritten(target, writer.size);
       signal.throwIfAborted();
       // Lets the event loop handle messages and sockets.
@@ -117,20 +124,47 @@ export async function remux(options: RemuxOptions): Promise<Written> {
     if (audioOnly && !first.counts.has("audio")) {
       throw new ServiceError("format_unavailable", "the downloaded media has no audio");
     }
+    await publisher?.close();
     await writer.settle();
     const { originS } = writer.presented();
+    await publisher?.finish();
     writer.finish(await options.additions.get({ originS, offsetOf: (timeline) => timelines.offsetOf(timeline) }));
-    const sum = (kind: TrackKind) => sessions.reduce((all, { counts }) => all + counts.drops[kind], 0);
-    const tracks = sessions.flatMap((session) => session.tracks());
-    const left = sessions.reduce((all, { counts }) => all + counts.left, 0);
-    const shortEnds = sessions.flatMap((session) => session.shortEnd() ?? []);
-    return { tracks, drops: { video: sum("video"), audio: sum("audio") }, left, originS, shortEnds };
+    options.stream?.journal.end();
+    return { ...summarize(sessions), originS };
   } catch (error) {
+    await publisher?.close();
     writer.discard();
     throw error;
   } finally {
     for (const session of sessions) await session.close();
   }
+}
+
+function openOutput({ target: path, expectedS, maxBytes, additions, stream }: RemuxOptions) {
+  const fragments = stream ? { onMove: (by: number | null) => stream.journal.setShift(by) } : undefined;
+  const writer = openMp4Writer({ path, expectedS, maxBytes, additionBytes: () => additions.bytes(), fragments });
+  return {
+    writer,
+    publisherFor(sessions: readonly DemuxSession[], hasAllSessions: () => boolean) {
+      if (!stream) return undefined;
+      const hasKind = (kind: TrackKind) => sessions.some(({ counts }) => counts.has(kind));
+      // Of a format that does not say what there is, that is what its first segment has.
+      const isListed = () => stream.kinds?.every(hasKind) !== false;
+      const hasAllTracks = () =>
+        hasAllSessions() && isListed() && sessions.every(({ hasTrack, hasEnded }) => hasTrack || hasEnded);
+      return createPublisher({ journal: stream.journal, writer, name: basename(path), hasAllTracks, hasKind });
+    },
+  };
+}
+
+function summarize(sessions: readonly DemuxSession[]): Omit<Written, "originS"> {
+  const sum = (kind: TrackKind) => sessions.reduce((all, { counts }) => all + counts.drops[kind], 0);
+  return {
+    tracks: sessions.flatMap((session) => session.tracks()),
+    drops: { video: sum("video"), audio: sum("audio") },
+    left: sessions.reduce((all, { counts }) => all + counts.left, 0),
+    shortEnds: sessions.flatMap((session) => session.shortEnd() ?? []),
+  };
 }
 
 /** Tells the language of audio that does not tell it itself. */
@@ -163,6 +197,10 @@ class DemuxSession {
 
   async step(): Promise<void> {
     this.hasEnded = (await this.#steps.next()).done === true;
+  }
+
+  get hasTrack(): boolean {
+    return this.counts.has("video") || this.counts.has("audio");
   }
 
   tracks(): WrittenTrack[] {

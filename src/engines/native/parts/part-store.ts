@@ -99,6 +99,9 @@ export async function openPartStore({
       });
     },
 
+    /** Returns where a part is, or will be. */
+    pathOf: (name: string): string => partNamed(name).path,
+
     /** Whether the server sent the length of the part at `path`; true if no part is there. */
     isLengthKnown(path: string): boolean {
       const part = stored.values().find((known) => known.path === path);

@@ -1,5 +1,5 @@
-import { type FileHandle, open } from "node:fs/promises";
-import { diskError } from "../../../files/disk-error.ts";
+import { type FileHandle, lstat, open, unlink } from "node:fs/promises";
+import { diskError, isMissing } from "../../../files/disk-error.ts";
 import { noFollow } from "../../../files/no-follow.ts";
 import { writeAll } from "./disk-writes.ts";
 
@@ -10,13 +10,23 @@ export interface PartWriterHooks {
   onDone(chunk: Uint8Array): void;
 }
 
-/** Opens a file for writing from byte `start`; 0 empties it. @throws ServiceError `disk_full`, `unavailable` */
+/** Opens a file for writing from byte `start`; 0 replaces it, for whoever reads the old one. @throws ServiceError `disk_full`, `unavailable` */
 export async function openPartWriter(path: string, start: number, hooks: PartWriterHooks): Promise<PartWriter> {
   try {
+    if (start === 0) await removeFile(path);
     const file = await open(path, start === 0 ? noFollow.overwrite : noFollow.update);
     return new PartWriter(path, file, start, hooks);
   } catch (error) {
     throw diskError(`open ${path}`, error);
+  }
+}
+
+/** Leaves anything else than a file there: opening it fails. */
+async function removeFile(path: string): Promise<void> {
+  try {
+    if ((await lstat(path)).isFile()) await unlink(path);
+  } catch (error) {
+    if (!isMissing(error)) throw error;
   }
 }
 

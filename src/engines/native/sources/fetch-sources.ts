@@ -14,6 +14,12 @@ export interface SourceFetcherDeps extends SegmentDeps {
   progress: ProgressTracker;
 }
 
+export interface FileObserver {
+  /** The file at `path` has grown. Must not throw. */
+  onBytes(path: string): void;
+  end(path: string): void;
+}
+
 /** Fetches sources into the part store. Throws ServiceErrors of the store and the client. */
 export class SourceFetcher {
   /** Of each source whose segments are fetched. */
@@ -24,11 +30,16 @@ export class SourceFetcher {
     this.#deps = deps;
   }
 
-  /** Fetches a progressive file. */
-  fetchFile(source: FileSource): Promise<FetchedPart> {
+  /** Fetches a progressive file; `observer` is told while it grows, and when it is there. */
+  async fetchFile(source: FileSource, observer?: FileObserver): Promise<FetchedPart> {
     const { name, mirrors, format } = source;
     const part = { name, range: null, chunkBytes: format.http_chunk_size };
-    return new Mirrors(source.url, mirrors).fetch((url) => this.#fetchPart(source, { ...part, url }));
+    const onBytes = observer && (() => observer.onBytes(this.#deps.parts.pathOf(name)));
+    const fetched = await new Mirrors(source.url, mirrors).fetch((url) =>
+      this.#fetchPart(source, { ...part, url }, onBytes),
+    );
+    observer?.end(fetched.path);
+    return fetched;
   }
 
   /** Starts to fetch; resolves once the container is known. */
@@ -48,13 +59,16 @@ export class SourceFetcher {
     return openSegmentStream({ name, language }, segments, stats);
   }
 
-  async #fetchPart({ name, headers }: Source, part: Part): Promise<FetchedPart> {
+  async #fetchPart({ name, headers }: Source, part: Part, onBytes?: () => void): Promise<FetchedPart> {
     const { parts, progress, signal } = this.#deps;
     const fetched = await parts.fetch(part, {
       signal,
       headers,
       onTotal: (bytes) => progress.setTotal(name, bytes),
-      onBytes: () => progress.update(),
+      onBytes: () => {
+        progress.update();
+        onBytes?.();
+      },
     });
     progress.update();
     return fetched;

@@ -86,6 +86,12 @@ export function listedKinds({ main, audio }: Plan, audioOnly: boolean): TrackKin
   return [...(hasVideo ? ["video" as const] : []), ...(hasAudio ? ["audio" as const] : [])];
 }
 
+/** Returns the kinds of tracks that the result will have; `null` if the format does not say all. */
+export function statedKinds(plan: Plan, audioOnly: boolean): TrackKind[] | null {
+  const { vcodec, acodec } = plan.main.format;
+  return vcodec === null || acodec === null ? null : listedKinds(plan, audioOnly);
+}
+
 /** Returns the seconds that the manifest lists; `null` for a file, a live stream and an unknown duration. */
 export function sourceDuration(source: Source): number | null {
   if (source.kind === "file" || isLiveSource(source)) return null;

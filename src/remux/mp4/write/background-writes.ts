@@ -59,6 +59,8 @@ export function createBackgroundWrites(fd: number) {
       isBackground = false;
       return waitFor(0);
     },
+    /** Resolves once no write is in progress. Rejects as `drain`. */
+    finished: (): Promise<void> => waitFor(0),
     /** Closes the file once no write is in progress. */
     close(): void {
       // The number of a closed file may become another file's.

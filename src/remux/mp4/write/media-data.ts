@@ -7,8 +7,10 @@ interface MediaDataOptions {
   path: string;
   /** Limit of the media data, bytes. */
   maxBytes: number;
-  /** Returns how many bytes to reserve in front; called once, when the first 4 MiB have been appended. */
+  /** Returns how many bytes to reserve in front; called once, when the first 4 MiB have been appended, or by `publish`. */
   reserveBytes: () => number;
+  /** Called before the media data are moved up because too little was reserved, and with the bytes afterwards; default: nothing. */
+  onMove?: ((by: number | null) => void) | undefined;
 }
 
 const bufferBytes = 4 << 20;
@@ -63,6 +65,14 @@ export class MediaData {
     return at;
   }
 
+  /** Resolves once all bytes so far are in the file; returns where the media data start in it. */
+  async publish(): Promise<number> {
+    this.#checkOpen();
+    const start = this.#flush();
+    await this.writes.finished();
+    return start;
+  }
+
   /**
    * Writes the boxes that `headAt` returns for media data that start at this byte of the file, and closes
    * the file. Returns its size. After `drain` it needs a `settle`.
@@ -74,7 +84,7 @@ export class MediaData {
     const layout = layOut(headAt, header.length, this.#start ?? 0);
     this.#start ??= layout.start;
     const from = this.#flush();
-    if (layout.start > from) moveUp(this.#fd, this.#buffer, { from, to: layout.start, size });
+    if (layout.start > from) this.#moveUp(from, layout.start);
     writeAt(this.#fd, Buffer.concat([layout.head, freeHeader(layout.gap)]), 0);
     writeAt(this.#fd, header, layout.start - header.length);
     this.#isOpen = false;
@@ -93,6 +103,13 @@ export class MediaData {
       if (!this.#isKept) rmSync(this.#options.path, { force: true });
       this.#isKept = true;
     }
+  }
+
+  #moveUp(from: number, to: number): void {
+    const { onMove } = this.#options;
+    onMove?.(null);
+    moveUp(this.#fd, this.#buffer, { from, to, size: this.#size });
+    onMove?.(to - from);
   }
 
   #checkOpen(): void {

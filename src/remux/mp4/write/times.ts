@@ -17,8 +17,9 @@ export interface TimesIndex {
   hasPriming: boolean;
   /** The spans of samples between which others are hidden, in order; `null`: none is hidden. */
   spans: readonly PresentedSpan[] | null;
-  /** Decode time of the first sample. */
+  /** Decode time of the first sample, and how much later it is presented. */
   firstTicks: number;
+  firstComposition: number;
   /** Media time (ISO/IEC 14496-12 §8.6.6) of the presentation time 0. */
   zeroTicks: number;
 }
@@ -41,6 +42,7 @@ export class TrackTimes {
   #last = { dts: 0, pts: 0, duration: 0, isHidden: false };
   #step = 0;
   #leastComposition = Infinity;
+  #firstComposition: number | undefined;
   /** Where the media end, on the presentation timeline plus the span's shift. */
   #mediaEnd = -Infinity;
   #span: PresentedSpan = { startTicks: Infinity, endTicks: -Infinity, shiftTicks: 0 };
@@ -82,6 +84,7 @@ export class TrackTimes {
     const composition = pts - dts;
     this.#within(composition, -(2 ** 31), 2 ** 31 - 1, "between decode and presentation");
     this.#compositions.push(composition);
+    this.#firstComposition ??= composition;
     this.#leastComposition = Math.min(this.#leastComposition, composition);
     const isShown = !isHidden && (primingTicks === 0 || primingTicks < duration);
     if (isShown) this.#span.startTicks = Math.min(this.#span.startTicks, shown + primingTicks);
@@ -93,6 +96,20 @@ export class TrackTimes {
   /** Whether a sample is presented. */
   get isPresented(): boolean {
     return this.#spans.some(({ startTicks }) => startTicks < Infinity);
+  }
+
+  get hasHidden(): boolean {
+    return this.#hasHidden;
+  }
+
+  /** Of the last sample, ticks. */
+  get lastComposition(): number {
+    return this.#last.pts - this.#last.dts;
+  }
+
+  /** Decode time at which the last sample ends. */
+  get endTicks(): number {
+    return this.#last.dts + this.#lastStep();
   }
 
   /** To be called if a sample is presented. */
@@ -111,6 +128,7 @@ export class TrackTimes {
       hasPriming: this.#hasPriming,
       spans: this.#hasHidden ? shown : null,
       firstTicks: first,
+      firstComposition: this.#firstComposition ?? 0,
       zeroTicks: -first - base,
     };
   }

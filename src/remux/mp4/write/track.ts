@@ -20,6 +20,25 @@ export interface TrackIndex extends TimesIndex {
   chunks: readonly number[];
 }
 
+/** Samples that are next to each other in the media data. */
+export interface TrackChunk {
+  /** Number of the sample entry, from 1. */
+  entry: number;
+  offset: number;
+  bytes: number;
+  samples: readonly ChunkSample[];
+  /** Decode time of the sample after them, or where they end. */
+  endTicks: number;
+}
+
+export interface ChunkSample {
+  bytes: number;
+  dts: number;
+  /** Presentation time after decode time. */
+  composition: number;
+  isSync: boolean;
+}
+
 /** 31 hours of 150 samples a second; each takes up to 24 bytes of memory. */
 const maxSamples = 1 << 24;
 const chunkBytes = 1 << 20;
@@ -40,11 +59,20 @@ export class TrackWriter {
   #open = { bytes: 0, samples: 0, fromTicks: 0 };
   #entry: number;
   #edits: readonly Edit[] | undefined;
+  readonly #onChunk: ((chunk: TrackChunk) => void) | undefined;
+  /** Of the open chunk, if somebody wants to know. */
+  #samples: ChunkSample[] = [];
+  /** Chunks whose end is not known yet. */
+  #closed: Omit<TrackChunk, "endTicks">[] = [];
 
-  /** @param append Appends a chunk to the media data and returns its offset in them. */
-  constructor(first: TrackFormat, append: (chunk: Uint8Array) => number) {
+  /**
+   * @param append Appends a chunk to the media data and returns its offset in them.
+   * @param onChunk Gets each chunk once the next sample, or the end, tells how long it lasts.
+   */
+  constructor(first: TrackFormat, append: (chunk: Uint8Array) => number, onChunk?: (chunk: TrackChunk) => void) {
     this.#first = first;
     this.#append = append;
+    this.#onChunk = onChunk;
     this.#times = new TrackTimes(first.timescale, first.edits !== undefined);
     this.#entry = this.#entries.add(first.sampleEntry);
     this.#edits = first.edits;
@@ -52,6 +80,15 @@ export class TrackWriter {
 
   get kind(): TrackKind {
     return this.#first.kind;
+  }
+
+  get isPresented(): boolean {
+    return this.#times.isPresented;
+  }
+
+  /** Some of its samples are only needed to decode others. */
+  get hasHidden(): boolean {
+    return this.#times.hasHidden;
   }
 
   setFormat(format: TrackFormat): void {
@@ -70,7 +107,9 @@ export class TrackWriter {
     if (this.#sizes.length >= maxSamples) {
       throw new ServiceError("upstream_invalid", `a track has more than ${maxSamples} samples`);
     }
-    this.#addToChunk(sample.data, this.#times.add(sample));
+    const dts = this.#times.add(sample);
+    this.#endClosed(dts);
+    this.#addToChunk(sample, dts);
     this.#sizes.push(sample.data.length);
     if (sample.isSync) this.#syncs.push(this.#sizes.length);
   }
@@ -80,6 +119,26 @@ export class TrackWriter {
     const { bytes, samples } = this.#open;
     if (samples > 0) this.#addChunk(this.#buffer!.subarray(0, bytes), samples);
     this.#open = { bytes: 0, samples: 0, fromTicks: 0 };
+  }
+
+  /** Appends the samples of the open chunk, but for the last one, whose end is not known: more will come later. */
+  cut(): void {
+    const { bytes, samples } = this.#open;
+    const last = this.#samples.at(-1);
+    if (samples < 2 || last === undefined) return;
+    this.#samples.pop();
+    const restBytes = bytes - last.bytes;
+    this.#addChunk(this.#buffer!.subarray(0, restBytes), samples - 1);
+    this.#endClosed(last.dts);
+    this.#buffer!.copyWithin(0, restBytes, bytes);
+    this.#open = { bytes: last.bytes, samples: 1, fromTicks: last.dts };
+    this.#samples = [last];
+  }
+
+  /** Appends the last samples; no more follow. */
+  end(): void {
+    this.flush();
+    this.#endClosed(this.#times.endTicks);
   }
 
   /**
@@ -101,9 +160,15 @@ export class TrackWriter {
     };
   }
 
-  #addToChunk(data: Uint8Array, dts: number): void {
+  #addToChunk({ data, isSync }: Sample, dts: number): void {
     const isFull = this.#open.bytes + data.length > chunkBytes;
-    if (isFull || dts - this.#open.fromTicks >= this.#first.timescale) this.flush();
+    if (isFull || dts - this.#open.fromTicks >= this.#first.timescale) {
+      this.flush();
+      this.#endClosed(dts);
+    }
+    if (this.#onChunk !== undefined) {
+      this.#samples.push({ bytes: data.length, dts, composition: this.#times.lastComposition, isSync });
+    }
     if (data.length > chunkBytes) {
       this.#addChunk(data, 1);
       return;
@@ -117,11 +182,22 @@ export class TrackWriter {
   }
 
   #addChunk(bytes: Uint8Array, samples: number): void {
-    this.#chunks.push(this.#append(bytes));
+    const offset = this.#append(bytes);
+    this.#chunks.push(offset);
     const entry = this.#entry;
+    if (this.#onChunk !== undefined) {
+      this.#closed.push({ entry, offset, bytes: bytes.length, samples: this.#samples });
+      this.#samples = [];
+    }
     if (this.#lastRun.samples === samples && this.#lastRun.entry === entry) return;
     this.#lastRun = { samples, entry };
     for (const value of [this.#chunks.length, samples, entry]) this.#chunkRuns.push(value);
+  }
+
+  #endClosed(endTicks: number): void {
+    if (this.#closed.length === 0) return;
+    for (const chunk of this.#closed) this.#onChunk?.({ ...chunk, endTicks });
+    this.#closed = [];
   }
 }
 

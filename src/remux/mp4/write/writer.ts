@@ -1,5 +1,6 @@
 import { ServiceError } from "../../../model/errors.ts";
 import { type Additions, boundAdditions, noAdditions } from "../../additions.ts";
+import { type Fragment, Fragments } from "./fragments.ts";
 import { indexBoxes, movieDuration, startS } from "./index-boxes.ts";
 import { MediaData } from "./media-data.ts";
 import { userData } from "./tags.ts";
@@ -17,8 +18,15 @@ export interface Mp4WriterOptions {
   expectedS: number | null;
   /** Limit of the media data, bytes; default: none. */
   maxBytes?: number;
-  /** Returns how many bytes of additions `finish` is likely to get; default: none. Called once, after 4 MiB of media. */
+  /** Returns how many bytes of additions `finish` is likely to get; default: none. Called once, after 4 MiB of media, or by `publish`. */
   additionBytes?: () => number;
+  /** Makes fragments of the samples, too, for whoever reads the file while it is being written; default: it does not. */
+  fragments?: FragmentOptions | undefined;
+}
+
+export interface FragmentOptions {
+  /** Called when `finish` is about to move the media data in the file, and with how many bytes it has moved them up. */
+  onMove: (by: number | null) => void;
 }
 
 /**
@@ -32,7 +40,9 @@ export function openMp4Writer(options: Mp4WriterOptions) {
   const { path, expectedS, maxBytes = Number.MAX_SAFE_INTEGER, additionBytes = () => 0 } = options;
   const tracks: TrackWriter[] = [];
   const reserveBytes = () => estimateIndexBytes(indexesOf(tracks), expectedS) + additionBytes();
-  const media = new MediaData({ path, maxBytes, reserveBytes });
+  const fragments = options.fragments && new Fragments();
+  const media = new MediaData({ path, maxBytes, reserveBytes, onMove: options.fragments?.onMove });
+  let hasEnded = false;
   const append = (chunk: Uint8Array): number => media.append(chunk);
 
   function discardAndThrow(error: unknown): never {
@@ -58,7 +68,12 @@ export function openMp4Writer(options: Mp4WriterOptions) {
   const sink: SampleSink = {
     setFormat: (format, track) =>
       guarded(() => {
-        if (track === undefined) return tracks.push(new TrackWriter(format, append)) - 1;
+        if (track === undefined) {
+          const number = tracks.length;
+          return (
+            tracks.push(new TrackWriter(format, append, fragments && ((chunk) => fragments.add(number, chunk)))) - 1
+          );
+        }
         trackAt(track).setFormat(format);
         return track;
       }),
@@ -84,10 +99,33 @@ export function openMp4Writer(options: Mp4WriterOptions) {
      */
     presented: () =>
       guarded(() => {
-        for (const track of tracks) track.flush();
+        hasEnded = true;
+        for (const track of tracks) track.end();
         const index = presentedIndexes(tracks);
         return { originS: Math.min(...index.map(startS)), durationS: movieDuration(index) };
       }),
+    /** Notes that a segment ends: a fragment ends, too, so that it need not wait for the next segment. */
+    cut: () =>
+      guarded(() => {
+        for (const track of tracks) track.cut();
+      }),
+    /**
+     * Returns the fragments since the last call; their media data are in the file, at these offsets. Undefined if what was
+     * written cannot be expressed in fragments.
+     *
+     * @param isComplete There will be no further tracks; before that, and before each has samples, there are no fragments.
+     */
+    async publish(isComplete: boolean): Promise<Fragment[] | undefined> {
+      if (fragments === undefined) return undefined;
+      const isReady = isComplete && (hasEnded || tracks.every(({ isPresented }) => isPresented));
+      if (isReady && !fragments.hasStarted) fragments.start(indexesByNumber(tracks));
+      if (tracks.some(({ hasHidden }) => hasHidden)) fragments.break();
+      if (fragments.isBroken) return undefined;
+      const made = fragments.take();
+      if (made.length === 0) return made;
+      const start = await media.publish().catch(discardAndThrow);
+      return made.map(({ offset, ...fragment }) => ({ ...fragment, offset: start + offset }));
+    },
     /**
      * Completes and closes the file; flushing it to the disk is left to the caller. Returns its bytes, its duration, and
      * its pixels as shown, `null` without video.
@@ -100,10 +138,15 @@ export function openMp4Writer(options: Mp4WriterOptions) {
 }
 
 function indexesOf(tracks: readonly TrackWriter[]): TrackIndex[] {
+  return indexesByNumber(tracks).filter((index) => index !== undefined);
+}
+
+/** Returns the index of each track; undefined for one of which nothing is presented. */
+function indexesByNumber(tracks: readonly TrackWriter[]): (TrackIndex | undefined)[] {
   const videos = tracks.filter(({ kind }) => kind === "video").map((track) => track.index(Infinity));
   const starts = videos.map((index) => (index === undefined ? Infinity : startS(index)));
   const videoStartS = Math.min(...starts);
-  return tracks.map((track) => track.index(videoStartS)).filter((index) => index !== undefined);
+  return tracks.map((track) => track.index(videoStartS));
 }
 
 /** @throws ServiceError `upstream_invalid` if there is no sample. */

@@ -1,0 +1,37 @@
+import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
+import { Type } from "@sinclair/typebox";
+import { requireTask } from "../access/ownership.ts";
+import { getFileSchema, media } from "../responses/send-file.ts";
+import { createStreamSender, type StreamDeps } from "./task-stream.ts";
+import { streamErrors } from "./stream-errors.ts";
+
+const path = "/tasks/:id/stream";
+
+const schema = { tags: ["tasks"], params: Type.Object({ id: Type.String({ description: "the task's id" }) }) };
+
+const fileSchema = getFileSchema(media, streamErrors);
+
+const getSchema = {
+  ...schema,
+  ...fileSchema,
+  operationId: "getStream",
+  summary: "Play or save the medium of a task while it is being downloaded",
+  description:
+    "The media from their first segment on, as fast as the client reads them: fragmented MP4, or a progressive file as it comes. " +
+    "The response begins once there is something to send. It ends only if the task succeeds; if it fails, the connection breaks. " +
+    `Of a task that has succeeded, it is the file. ${fileSchema.description}`,
+};
+
+/** The route of media that are being downloaded. */
+export const streamRoutes: FastifyPluginAsyncTypebox<StreamDeps> = async (app, deps) => {
+  const sendStream = createStreamSender(deps);
+  const read = (request: Parameters<typeof requireTask>[1]) => () => requireTask(deps.store, request);
+
+  // Fastify's own HEAD route would read the whole stream.
+  app.head(path, { schema: { ...schema, hide: true } }, async (request, reply) =>
+    sendStream(request, reply, { id: request.params.id, isHead: true, read: read(request) }),
+  );
+  app.get(path, { exposeHeadRoute: false, schema: getSchema }, async (request, reply) =>
+    sendStream(request, reply, { id: request.params.id, isHead: false, read: read(request) }),
+  );
+};

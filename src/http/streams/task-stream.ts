@@ -1,0 +1,173 @@
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { fileName } from "../../files/file-name.ts";
+import type { FileStore } from "../../files/files.ts";
+import { type MediaStream, StreamBrokenError } from "../../files/media-stream.ts";
+import { type ErrorCode, errorCodes, ServiceError } from "../../model/errors.ts";
+import { nameInPath } from "../../model/name-in-path.ts";
+import type { Task, TaskFile } from "../../model/task.ts";
+import type { TaskStore } from "../../stores/store.ts";
+import { attachment } from "../responses/content-disposition.ts";
+import { createFileStreams } from "../responses/file-streams.ts";
+import { assertIfMatch } from "../responses/etag.ts";
+import { createFileSender, fileTag } from "../responses/send-file.ts";
+import { type End, TaskWatch } from "./task-watch.ts";
+
+export interface StreamDeps {
+  store: TaskStore;
+  files: FileStore;
+  /** Called with the size of each piece that is sent. */
+  onFileBytes: ((bytes: number) => void) | undefined;
+}
+
+type StreamRequest = Pick<FastifyRequest, "headers" | "log">;
+
+/** How often a run is asked for media that it has fetched since. */
+const pollMs = 100;
+const firstBytes = 8 * 1024;
+
+/**
+ * Creates what sends the medium of a task: while it is fetched, its stream from the first byte on; once it is there, its file.
+ * What a run makes is sent as fast as the client reads it, and ends only if the task succeeds.
+ */
+export function createStreamSender({ store, files, onFileBytes }: StreamDeps) {
+  const streams = createFileStreams(onFileBytes);
+  const sender = createFileSender(files, onFileBytes);
+
+  /**
+   * Responds once there is something to send, with the header fields alone if `isHead`.
+   *
+   * @param read Returns the task as it is now, if the caller may see it.
+   * @throws ServiceError why the task failed, if it does before that; of `read`, the file store and the file sender
+   */
+  return async function sendStream(
+    request: StreamRequest,
+    reply: FastifyReply,
+    { id, isHead, read }: { id: string; isHead: boolean; read: () => Promise<Task> },
+  ): Promise<FastifyReply> {
+    const watch = new TaskWatch(id, store.events);
+    reply.raw.once("close", () => watch.close());
+    let found: FoundStream | Task;
+    try {
+      const task = await read();
+      watch.note(task.state);
+      found = await findStream(task, watch, files, read);
+    } catch (error) {
+      watch.close();
+      throw error;
+    }
+    if ("state" in found) {
+      watch.close();
+      const stored = { id, number: 0, file: requireFile(found) };
+      assertIfMatch(request.headers["if-match"], fileTag(stored.file));
+      return isHead ? sender.sendHead(request, reply, stored) : sender.sendFile(request, reply, stored);
+    }
+    const { stream, first, task } = found;
+    setHeaders(reply, stream, task);
+    if (!isHead) return reply.send(streamBody(stream, first, watch));
+    watch.close();
+    await stream.close();
+    return reply.send();
+  };
+
+  function streamBody(stream: MediaStream, first: Uint8Array, watch: TaskWatch) {
+    let next: Uint8Array | undefined = first;
+    const body = streams.follow({
+      async read(maxBytes) {
+        const bytes = next ?? (await readNext(stream, watch, maxBytes));
+        next = undefined;
+        return bytes;
+      },
+      close() {
+        watch.close();
+        return stream.close();
+      },
+    });
+    // A client that reads nothing now learns of it, too.
+    watch.onEnd = (end) => {
+      if (end !== "succeeded") body.destroy(brokenError(end));
+    };
+    return body;
+  }
+}
+
+interface FoundStream {
+  stream: MediaStream;
+  first: Uint8Array;
+  task: Task;
+}
+
+/** Resolves once the task has bytes to send, with the task once it has succeeded. @throws ServiceError why it failed */
+async function findStream(
+  task: Task,
+  watch: TaskWatch,
+  files: FileStore,
+  read: () => Promise<Task>,
+): Promise<FoundStream | Task> {
+  while (!watch.isClosed) {
+    if (watch.end !== undefined) {
+      const ended = await read();
+      if (ended.state === "succeeded") return ended;
+      throw failureOf(ended);
+    }
+    // Its title is known once it runs.
+    const opened = watch.isRunning ? await openStream(task.id, files) : undefined;
+    if (opened !== undefined) return { ...opened, task: await read() };
+    await watch.changed(watch.isRunning ? pollMs : undefined);
+  }
+  throw new ServiceError("unavailable", "the client has gone");
+}
+
+/** Returns undefined while there is nothing to send. */
+async function openStream(id: string, files: FileStore): Promise<Omit<FoundStream, "task"> | undefined> {
+  const stream = await files.openStream(id);
+  if (stream === undefined) return undefined;
+  try {
+    const first = await stream.read(firstBytes);
+    if (first instanceof Uint8Array) return { stream, first };
+  } catch (error) {
+    if (!(error instanceof StreamBrokenError)) throw error;
+  }
+  await stream.close();
+  return undefined;
+}
+
+/** Returns the next bytes, once there are some; `null` after the end of a task that has succeeded. */
+async function readNext(stream: MediaStream, watch: TaskWatch, maxBytes: number): Promise<Uint8Array | null> {
+  for (;;) {
+    // Before the bytes: after it has ended, no more come.
+    const { end } = watch;
+    const found = await stream.read(maxBytes);
+    if (found instanceof Uint8Array) return found;
+    if (end === "succeeded" && found === "end") return null;
+    if (end !== undefined || watch.isClosed) throw brokenError(end);
+    await watch.changed(found === "end" ? undefined : pollMs);
+  }
+}
+
+function brokenError(end: End | undefined): StreamBrokenError {
+  return new StreamBrokenError(`the stream of the task ends too early: ${end ?? "the client has gone"}`);
+}
+
+/** @throws ServiceError `file_removed` */
+function requireFile({ id, file, removed_at }: Task): TaskFile {
+  if (file !== null) return file;
+  throw new ServiceError("file_removed", `the files of task ${id} were removed at ${removed_at}`);
+}
+
+function failureOf({ id, state, error }: Task): ServiceError {
+  if (error === null) return new ServiceError("conflict", `task ${id} has no medium; its state is ${state}`);
+  const { message, retryable } = error;
+  const code = error.code in errorCodes ? (error.code as ErrorCode) : "internal";
+  return new ServiceError(code, message, { retryable });
+}
+
+/** The content is untrusted, so the headers keep browsers from running it as a page of this service. */
+function setHeaders(reply: FastifyReply, { mimeType, ext }: MediaStream, { id, url, info }: Task): void {
+  reply.headers({
+    "content-type": mimeType,
+    "content-disposition": attachment(fileName(info?.title ?? nameInPath(url), `.${ext}`, id)),
+    "accept-ranges": "none",
+    "cache-control": "private, no-store",
+    "content-security-policy": "default-src 'none'; sandbox",
+  });
+}

@@ -1,0 +1,67 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { State } from "../../model/task.ts";
+import type { TaskStore } from "../../stores/store.ts";
+
+/** How a task ends. */
+export type End = Extract<State, "succeeded" | "failed" | "canceled"> | "deleted";
+
+const ends: ReadonlySet<string> = new Set<End>(["succeeded", "failed", "canceled", "deleted"]);
+const longestMs = 2 ** 31 - 1;
+
+/** Follows the state of a task by the events of its store. */
+export class TaskWatch {
+  /** Called once, when the task ends. */
+  onEnd: (end: End) => void = () => {};
+  #state: State | "deleted" | undefined;
+  #end: End | undefined;
+  #changing = new AbortController();
+  readonly #closing = new AbortController();
+  readonly #unsubscribe: () => void;
+
+  constructor(id: string, events: TaskStore["events"]) {
+    this.#unsubscribe = events.subscribe(({ type, taskId, state }) => {
+      if (taskId === id) this.#set(type === "deleted" ? type : (state ?? this.#state));
+    });
+  }
+
+  /** How it first ended since the watch began; undefined: it waits or runs. */
+  get end(): End | undefined {
+    return this.#end;
+  }
+
+  get isRunning(): boolean {
+    return this.#state === "running";
+  }
+
+  get isClosed(): boolean {
+    return this.#closing.signal.aborted;
+  }
+
+  /** Notes the state of a record that was read after the watch began; events are newer. */
+  note(state: State): void {
+    if (this.#state === undefined) this.#set(state);
+  }
+
+  /** Resolves when the state changes, the watch is closed, or after that time. */
+  async changed(maxMs = longestMs): Promise<void> {
+    const signal = AbortSignal.any([this.#changing.signal, this.#closing.signal]);
+    await sleep(maxMs, undefined, { signal }).catch(() => {});
+  }
+
+  /** Safe to call twice. */
+  close(): void {
+    this.#unsubscribe();
+    this.#closing.abort();
+  }
+
+  #set(state: State | "deleted" | undefined): void {
+    if (state === undefined || state === this.#state) return;
+    this.#state = state;
+    if (this.#end === undefined && ends.has(state)) {
+      this.#end = state as End;
+      this.onEnd(this.#end);
+    }
+    this.#changing.abort();
+    this.#changing = new AbortController();
+  }
+}

@@ -1,0 +1,154 @@
+import { ascii, box, fullBox, u32, u64, viewOf } from "../boxes.ts";
+import { indexBoxes } from "./index-boxes.ts";
+import type { TrackChunk, TrackIndex } from "./track.ts";
+
+/** Media data with the boxes that go in front of them in a stream; the first one has no media data. */
+export interface Fragment {
+  head: Uint8Array;
+  /** Where the media data are, and how many they are, bytes. */
+  offset: number;
+  bytes: number;
+}
+
+/** More would make a head of over 256 KiB: players expect fewer than a thousand. */
+const maxSamples = 1 << 14;
+
+/** A track as the boxes at the start of the stream describe it. */
+interface StreamTrack {
+  id: number;
+  entries: number;
+  firstTicks: number;
+  /** Composition offset that becomes 0. It must not depend on when the stream begins: later runs make the same fragments. */
+  base: number;
+}
+
+/**
+ * Makes fragments (ISO/IEC 14496-12 §8.8) of the chunks of a file that is being written: the same samples with the same times,
+ * in the order of the file.
+ */
+export class Fragments {
+  /** By track number. */
+  #tracks: ReadonlyMap<number, StreamTrack> | undefined;
+  #waiting: { track: number; chunk: TrackChunk }[] = [];
+  #made: Fragment[] = [];
+  #sequence = 0;
+  #isBroken = false;
+
+  /** The rest of the file cannot be expressed in fragments that continue those so far. */
+  get isBroken(): boolean {
+    return this.#isBroken;
+  }
+
+  get hasStarted(): boolean {
+    return this.#tracks !== undefined;
+  }
+
+  /** Starts with all tracks that there will be, by number; undefined: it has no samples. To be called once. */
+  start(all: readonly (TrackIndex | undefined)[]): void {
+    const tracks = all.filter((track) => track !== undefined);
+    const ids = new Map(tracks.map((track, index) => [track, index + 1]));
+    this.#tracks = new Map(
+      all.flatMap((track, number) => (track === undefined ? [] : [[number, streamTrack(track, ids.get(track)!)]])),
+    );
+    this.#isBroken ||=
+      tracks.length === 0 || tracks.some(({ parts, format }) => parts.length > 1 || hasSeveralEdits(format));
+    if (!this.#isBroken) this.#made.push({ head: startBoxes(tracks), offset: 0, bytes: 0 });
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const { track, chunk } of waiting) this.add(track, chunk);
+  }
+
+  add(track: number, chunk: TrackChunk): void {
+    if (this.#isBroken) return;
+    if (this.#tracks === undefined) {
+      this.#waiting.push({ track, chunk });
+      return;
+    }
+    const about = this.#tracks.get(track);
+    const isKnown = about !== undefined && chunk.entry <= about.entries && chunk.samples.length <= maxSamples;
+    this.#isBroken = !isKnown;
+    if (!isKnown) return;
+    this.#sequence += 1;
+    const { offset, bytes } = chunk;
+    this.#made.push({ head: fragmentHead(about, chunk, this.#sequence), offset, bytes });
+  }
+
+  /** Samples are hidden: a stream would show them. */
+  break(): void {
+    this.#isBroken = true;
+    this.#waiting = [];
+  }
+
+  /** Returns the fragments since the last call. */
+  take(): Fragment[] {
+    const made = this.#made;
+    this.#made = [];
+    return made;
+  }
+}
+
+function hasSeveralEdits({ edits = [] }: TrackIndex["format"]): boolean {
+  return edits.length > 1;
+}
+
+function streamTrack(track: TrackIndex, id: number): StreamTrack {
+  return { id, entries: track.sampleEntries.length, firstTicks: track.firstTicks, base: baseOf(track) };
+}
+
+/** No media time may be below 0, as that of a frame would be that is presented before the first one. */
+function baseOf({ parts, firstTicks, firstComposition }: TrackIndex): number {
+  return Math.min(firstComposition, parts[0]!.startTicks - firstTicks);
+}
+
+/** Returns `ftyp` and a `moov` without samples (§8.8.1). */
+function startBoxes(tracks: readonly TrackIndex[]): Uint8Array {
+  const empty = new Uint32Array();
+  const tables = { sizes: empty, syncs: empty, durations: empty, compositions: empty, chunkRuns: empty, chunks: [] };
+  const described = tracks.map((track) => {
+    const parts = track.parts.map(({ startTicks }) => {
+      const mediaTicks = startTicks - track.firstTicks - baseOf(track);
+      return { startTicks, endTicks: startTicks, mediaTicks, isCut: false };
+    });
+    return { ...track, ...tables, mediaTicks: 0, parts };
+  });
+  const defaults = described.map((_, index) => fullBox("trex", 0, 0, u32(index + 1, 1, 0, 0, 0)));
+  return indexBoxes(described, { start: 0, size: 0 }, { texts: [], userData: [box("mvex", ...defaults)] });
+}
+
+const syncFlags = 0x2000000;
+/** It depends on others, and is no sync sample (§8.8.3.1). */
+const otherFlags = 0x1010000;
+/** Of `tfhd`: data offsets count from the start of the `moof`; it states the sample entry. */
+const fragmentFlags = 0x20002;
+/** Of `trun`: data offset, and for each sample duration, size, flags and composition offset. */
+const runFlags = 0xf01;
+
+/** Returns a `moof` (§8.8.4) and the header of the media data after it. */
+function fragmentHead({ id, firstTicks, base }: StreamTrack, chunk: TrackChunk, sequence: number): Uint8Array {
+  const { samples, bytes, entry } = chunk;
+  const run = Buffer.allocUnsafe(16 * samples.length);
+  for (const [index, { bytes: size, dts, composition, isSync }] of samples.entries()) {
+    const next = samples[index + 1]?.dts ?? chunk.endTicks;
+    const at = 16 * index;
+    run.writeUInt32BE(Math.min(next - dts, 0xffffffff), at);
+    run.writeUInt32BE(size, at + 4);
+    run.writeUInt32BE(isSync ? syncFlags : otherFlags, at + 8);
+    run.writeInt32BE(clamp(composition - base), at + 12);
+  }
+  const startTicks = (samples[0]?.dts ?? 0) - firstTicks;
+  const moof = box(
+    "moof",
+    fullBox("mfhd", 0, 0, u32(sequence)),
+    box(
+      "traf",
+      fullBox("tfhd", 0, fragmentFlags, u32(id, entry)),
+      fullBox("tfdt", 1, 0, u64(startTicks)),
+      // Version 1: composition offsets may be negative.
+      fullBox("trun", 1, runFlags, u32(samples.length, 0), run),
+    ),
+  );
+  viewOf(moof).setUint32(moof.length - run.length - 4, moof.length + 8);
+  return Buffer.concat([moof, u32(bytes + 8), ascii("mdat")]);
+}
+
+const clamp = (ticks: number): number => Math.max(-(2 ** 31), Math.min(ticks, 2 ** 31 - 1));

@@ -1,0 +1,83 @@
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+
+/** A response that is read while it comes. */
+export interface StreamReader {
+  response: Response;
+  /** Resolves once media of this many fragments were there, or bytes if it is no MP4. */
+  untilMedia(fragments?: number): Promise<void>;
+  /** Resolves once there were this many bytes. */
+  until(count: number): Promise<void>;
+  /** Resolves with all bytes; rejects if the response breaks off. */
+  all(): Promise<Buffer>;
+  /** What came so far. */
+  readonly bytes: Buffer;
+}
+
+export async function openStreamReader(url: string): Promise<StreamReader> {
+  const response = await fetch(url);
+  const chunks: Uint8Array[] = [];
+  const reader = response.body!.getReader();
+  const bytes = () => Buffer.concat(chunks);
+  async function next(): Promise<boolean> {
+    const { done, value } = await reader.read();
+    if (value !== undefined) chunks.push(value);
+    return !done;
+  }
+  return {
+    response,
+    get bytes() {
+      return bytes();
+    },
+    async untilMedia(fragments = 1) {
+      while (!hasMedia(bytes(), fragments) && (await next()));
+      if (!hasMedia(bytes(), fragments))
+        throw new Error(`the stream ended without media after ${bytes().length} bytes`);
+    },
+    async until(count) {
+      while (bytes().length < count && (await next()));
+      if (bytes().length < count) throw new Error(`the stream ended after ${bytes().length} bytes`);
+    },
+    async all() {
+      while (await next());
+      return bytes();
+    },
+  };
+}
+
+/** Whether there is a part of a frame of so many fragments: of an MP4, bytes after the header of an `mdat`. */
+function hasMedia(bytes: Buffer, fragments: number): boolean {
+  const isMp4 = bytes.toString("latin1", 4, 8) === "ftyp";
+  return isMp4 ? bytes.subarray(0, -1).toString("latin1").split("mdat").length > fragments : bytes.length > 0;
+}
+
+/** Returns the hashes of the decoded frames and of the samples, by kind of track. */
+export function framesOf(path: string): Record<string, string[]> {
+  const hashes = (kind: string, ...copy: string[]) =>
+    execFileSync("ffmpeg", ["-v", "error", "-i", path, "-map", `0:${kind}?`, ...copy, "-f", "framemd5", "-"], {
+      encoding: "utf8",
+    })
+      .split("\n")
+      .filter((line) => line !== "" && !line.startsWith("#"))
+      .map((line) => line.split(",").at(-1)!.trim());
+  return {
+    pictures: hashes("v"),
+    audio: hashes("a"),
+    videoSamples: hashes("v", "-c", "copy"),
+    audioSamples: hashes("a", "-c", "copy"),
+  };
+}
+
+export function save(path: string, bytes: Uint8Array): string {
+  writeFileSync(path, bytes);
+  return path;
+}
+
+/** Starts curl; `started` resolves with its first bytes. */
+export function runCurl(...args: string[]) {
+  const child = spawn("curl", ["-sN", ...args], { stdio: ["ignore", "pipe", "ignore"] });
+  const started = once(child.stdout, "data");
+  child.stdout.resume();
+  return { started, exitCode: once(child, "close").then(([code]) => code as number) };
+}

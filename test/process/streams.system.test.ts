@@ -1,0 +1,204 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { type MediaFixture, readExhibits } from "../media/media-fixtures.ts";
+import { hasFfmpeg } from "../media/probe.ts";
+import { type Site, startSite } from "../media/site.ts";
+import { openTaskClient, type TaskClient } from "./download-client.ts";
+import { type ServiceProcess, startService } from "./service.ts";
+import { downloadsOf } from "./child-processes.ts";
+import { framesOf, openStreamReader, runCurl, save } from "./stream-client.ts";
+
+const exhibits = readExhibits();
+let dataDir: string;
+let service: ServiceProcess;
+let client: TaskClient;
+let site: Site;
+
+beforeAll(async () => {
+  dataDir = mkdtempSync(join(tmpdir(), "unreel-streams-"));
+  service = await startService({ DATA_DIR: dataDir, ALLOW_NETWORKS: "127.0.0.1/32", RETRY_BACKOFF_MS: "1" });
+  client = await openTaskClient(service.url);
+});
+afterEach(async () => {
+  for (const { id } of await client.list()) await client.request("DELETE", id);
+  await site.close();
+});
+afterAll(async () => {
+  client.close();
+  await service.end("SIGKILL");
+  rmSync(dataDir, { recursive: true });
+});
+
+/** Starts a site that holds back all segments but the first of each track until `release` is called. */
+async function openHeldSite({ resources }: MediaFixture): Promise<() => void> {
+  site = await startSite(new Map(resources));
+  const { promise: released, resolve: release } = Promise.withResolvers<void>();
+  const firsts = new Set<string>();
+  const later = [...resources.keys()].filter((path) => {
+    const [, folder = "", number] = /^(.*?)(\d+)\.\w+$/.exec(path) ?? [];
+    if (number === undefined || firsts.has(folder)) return number !== undefined;
+    return firsts.add(folder) === undefined;
+  });
+  for (const path of later) site.answer(path, (_response, serve) => released.then(serve));
+  return release;
+}
+
+/** Starts a site that holds back all but the first bytes of a file until `release` is called. */
+async function openHalfSite({ resources, entry }: MediaFixture, half: number): Promise<() => void> {
+  site = await startSite(new Map(resources));
+  const { type, body } = resources.get(entry)!;
+  const { promise: released, resolve: release } = Promise.withResolvers<void>();
+  site.answer(entry, async (response, serve, { headers }) => {
+    // What reads the page, too, asks for its first bytes alone.
+    if (headers.range !== undefined) return serve();
+    response.writeHead(200, { "content-type": type, "content-length": body.length, "accept-ranges": "bytes" });
+    response.write(body.subarray(0, half));
+    await released;
+    response.end(body.subarray(half));
+  });
+  return release;
+}
+
+describe("GET /tasks/{id}/stream", () => {
+  it.skipIf(!hasFfmpeg).each([
+    ["HLS in MPEG-TS with B-frames", "video/mp4"],
+    ["HLS in fMP4 with both tracks in one", "video/mp4"],
+    ["HLS in fMP4 with sound of two languages apart", "video/mp4"],
+    ["HLS of packed AAC alone", "audio/mp4"],
+    ["HLS in MPEG-TS without sound", "video/mp4"],
+    ["DASH with a SegmentTimeline", "video/mp4"],
+    ["DASH with $Number$ and no timeline", "video/mp4"],
+    ["DASH of two Periods", "video/mp4"],
+  ])("sends the first segment of %s while the others are held back", async (name, type) => {
+    const fixture = exhibits.get(name)!;
+    const release = await openHeldSite(fixture);
+    const { id } = await client.post(site.url(fixture.entry));
+    const reader = await openStreamReader(`${service.url}/tasks/${id}/stream`);
+    expect(reader.response.status).toBe(200);
+    expect(reader.response.headers.get("content-type")).toBe(type);
+    await reader.untilMedia();
+    expect(await client.get(id)).toMatchObject({ state: "running" });
+    release();
+    const streamed = save(join(dataDir, "streamed"), await reader.all());
+    expect(await client.ended(id)).toMatchObject({ state: "succeeded" });
+    const file = save(join(dataDir, "file"), await (await client.file(id)).bytes());
+    expect(framesOf(streamed)).toEqual(framesOf(file));
+  });
+
+  it.each([
+    ["an MP4 with its index in front", "video/mp4"],
+    ["a WebM of VP9 and Opus", "video/webm"],
+    ["a Matroska file", "video/x-matroska"],
+    ["an MP3", "audio/mpeg"],
+    ["an Ogg of Vorbis", "audio/ogg"],
+  ])("sends %s as it comes", async (name, type) => {
+    const fixture = exhibits.get(name)!;
+    const { body } = fixture.resources.get(fixture.entry)!;
+    const half = Math.floor(body.length / 2);
+    const release = await openHalfSite(fixture, half);
+    const { id } = await client.post(site.url(fixture.entry));
+    const reader = await openStreamReader(`${service.url}/tasks/${id}/stream`);
+    expect(reader.response.headers.get("content-type")).toBe(type);
+    await reader.until(half);
+    expect(await client.get(id)).toMatchObject({ state: "running" });
+    release();
+    expect(body.equals(await reader.all())).toBe(true);
+  });
+
+  it("waits for the end of a file whose index is there, and then sends the file", async () => {
+    const fixture = exhibits.get("an MP4 with its index at the end")!;
+    site = await startSite(new Map(fixture.resources));
+    const { id } = await client.post(site.url(fixture.entry));
+    const reader = await openStreamReader(`${service.url}/tasks/${id}/stream`);
+    expect(reader.response.headers.get("accept-ranges")).toBe("bytes");
+    expect(fixture.resources.get(fixture.entry)!.body.equals(await reader.all())).toBe(true);
+    expect(await client.get(id)).toMatchObject({ state: "succeeded" });
+  });
+
+  it("says the type of a stream, and sends the file of a task that has succeeded, with ranges", async () => {
+    const fixture = exhibits.get("HLS in MPEG-TS with B-frames")!;
+    const release = await openHeldSite(fixture);
+    const { id } = await client.post(site.url(fixture.entry));
+    const url = `${service.url}/tasks/${id}/stream`;
+    const head = await fetch(url, { method: "HEAD" });
+    expect([head.status, head.headers.get("content-type")]).toEqual([200, "video/mp4"]);
+    expect(head.headers.get("content-disposition")).toContain('filename="index.mp4"');
+    release();
+    await client.ended(id);
+    const part = await fetch(url, { headers: { range: "bytes=0-9" } });
+    expect([part.status, (await part.bytes()).length]).toEqual([206, 10]);
+  });
+
+  it("breaks off if the source dies, whichever client reads, and tells those that come later why", async () => {
+    const fixture = exhibits.get("HLS in MPEG-TS with B-frames")!;
+    const release = await openHeldSite(fixture);
+    site.answer("ts/4.ts", (response) => response.writeHead(404).end());
+    const { id } = await client.post(site.url(fixture.entry));
+    const url = `${service.url}/tasks/${id}/stream`;
+    const reader = await openStreamReader(url);
+    await reader.untilMedia();
+    const curl = runCurl(url);
+    await curl.started;
+    release();
+    await expect(reader.all()).rejects.toThrow("terminated");
+    expect([18, 56]).toContain(await curl.exitCode);
+    const task = await client.ended(id);
+    expect(task.state).toBe("failed");
+    const later = await fetch(url);
+    expect(later.status).toBe(502);
+    expect(await later.json()).toMatchObject({ code: task.error!.code });
+  });
+
+  it("holds the connection of a reader over a retry, and goes on at the same sample", async () => {
+    const fixture = exhibits.get("HLS in MPEG-TS with B-frames")!;
+    const release = await openHeldSite(fixture);
+    let asked = 0;
+    // A run gives up at the fourth failure in a row.
+    site.answer("ts/4.ts", (response, serve) => ((asked += 1) > 4 ? serve() : response.writeHead(503).end()));
+    const { promise: isFollowed, resolve: endHold } = Promise.withResolvers<void>();
+    site.answer("ts/5.ts", (_response, serve) => isFollowed.then(serve));
+    const { id } = await client.post(site.url(fixture.entry));
+    const reader = await openStreamReader(`${service.url}/tasks/${id}/stream`);
+    await reader.untilMedia();
+    release();
+    // The first run has four fragments of each track, and what is in front of them.
+    await reader.untilMedia(9);
+    endHold();
+    const streamed = save(join(dataDir, "streamed"), await reader.all());
+    expect(await client.ended(id)).toMatchObject({ state: "succeeded", attempts: 2 });
+    const file = save(join(dataDir, "file"), await (await client.file(id)).bytes());
+    expect(framesOf(streamed)).toEqual(framesOf(file));
+  });
+
+  it("breaks off if the task is deleted or its worker is killed", async () => {
+    const fixture = exhibits.get("HLS in MPEG-TS with B-frames")!;
+    await openHeldSite(fixture);
+    const deleted = await client.post(site.url(fixture.entry));
+    const reader = await openStreamReader(`${service.url}/tasks/${deleted.id}/stream`);
+    await reader.untilMedia();
+    await client.request("DELETE", deleted.id);
+    await expect(reader.all()).rejects.toThrow("terminated");
+    const killed = await client.post(site.url(fixture.entry));
+    const second = await openStreamReader(`${service.url}/tasks/${killed.id}/stream`);
+    await second.untilMedia();
+    for (const pid of downloadsOf(service.process.pid!)) process.kill(pid, "SIGKILL");
+    await expect(second.all()).rejects.toThrow("terminated");
+  });
+
+  it("serves each of several readers at its own pace, and lets the download end before a slow one", async () => {
+    const fixture = exhibits.get("HLS in fMP4 with sound of two languages apart")!;
+    const release = await openHeldSite(fixture);
+    const { id } = await client.post(site.url(fixture.entry));
+    const url = `${service.url}/tasks/${id}/stream`;
+    const slow = await openStreamReader(url);
+    await slow.untilMedia();
+    const others = await Promise.all(Array.from({ length: 10 }, () => openStreamReader(url)));
+    release();
+    const all = await Promise.all(others.map((reader) => reader.all()));
+    expect(await client.ended(id)).toMatchObject({ state: "succeeded" });
+    const last = await slow.all();
+    expect(all.every((bytes) => bytes.equals(last))).toBe(true);
+  });
+});
