@@ -95,8 +95,9 @@ export class StreamJournal {
   }
 
   close(): void {
-    if (this.#fd !== undefined) closeSync(this.#fd);
+    const fd = this.#fd;
     this.#fd = undefined;
+    if (fd !== undefined) closeSync(fd);
   }
 
   #inode(): number {

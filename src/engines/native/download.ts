@@ -223,7 +223,10 @@ function findWarnings(
 
 async function endRun({ ending, parts, journal, partsFolder, arePartsUseless }: DownloadRun): Promise<void> {
   ending.abort();
-  journal.close();
-  await parts.close();
+  try {
+    journal.close();
+  } finally {
+    await parts.close();
+  }
   if (arePartsUseless) await rm(partsFolder, { recursive: true, force: true });
 }

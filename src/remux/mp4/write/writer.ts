@@ -18,7 +18,7 @@ export interface Mp4WriterOptions {
   expectedS: number | null;
   /** Limit of the media data, bytes; default: none. */
   maxBytes?: number;
-  /** Returns how many bytes of additions `finish` is likely to get; default: none. Called once, after 4 MiB of media, or by `publish`. */
+  /** Returns how many bytes of additions `finish` is likely to get; default: none. Called once, after 4 MiB of media, or at the first `cut`. */
   additionBytes?: () => number;
   /** Makes fragments of the samples, too, for whoever reads the file while it is being written; default: it does not. */
   fragments?: FragmentOptions | undefined;
@@ -108,6 +108,7 @@ export function openMp4Writer(options: Mp4WriterOptions) {
     cut: () =>
       guarded(() => {
         for (const track of tracks) track.cut();
+        if (fragments !== undefined && tracks.some(({ isPresented }) => isPresented)) media.reserve();
       }),
     /**
      * Returns the fragments since the last call; their media data are in the file, at these offsets. Undefined if what was
