@@ -117,6 +117,7 @@ class JournalStream implements MediaStream {
   async #readMedia(offset: number, length: number): Promise<Uint8Array | null> {
     const { file, journal } = this.#run;
     const shift = await journal.shift();
+    if (shift === undefined) throw brokenOffError();
     if (shift === null) return null;
     const bytes = await readAt(file, offset + shift, length);
     if ((await journal.shift()) !== shift) return null;
@@ -126,7 +127,7 @@ class JournalStream implements MediaStream {
 
   async #nextRecord(): Promise<boolean> {
     const record = await this.#run.journal.next();
-    if (record?.type === "broken") throw new StreamBrokenError("the rest cannot be sent in fragments");
+    if (record?.type === "broken") throw brokenOffError();
     if (record?.type === "end") this.#hasEnded = true;
     if (record?.type !== "media") return false;
     this.#record = record;
@@ -179,6 +180,8 @@ class JournalStream implements MediaStream {
     return true;
   }
 }
+
+const brokenOffError = (): StreamBrokenError => new StreamBrokenError("the run cannot send the rest");
 
 const changedError = (): StreamBrokenError => new StreamBrokenError("a later run of the task made another file");
 

@@ -1,4 +1,4 @@
-import { closeSync, fstatSync, openSync, renameSync, rmSync, statSync, writeSync } from "node:fs";
+import { closeSync, fstatSync, ftruncateSync, openSync, renameSync, rmSync, statSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { noFollow } from "./no-follow.ts";
 
@@ -40,16 +40,27 @@ export interface MediaRecord {
   bytes: number;
 }
 
-/** Writes the journal of one run. All functions throw the file system's own errors. */
+/**
+ * Writes the journal of one run. The file does not need it: if the disk fails a call, there is no stream from then on, and
+ * functions throw only if they say so. A disk that is full or broken fails what writes the file, too.
+ */
 export class StreamJournal {
   readonly #folder: string;
   #fd: number | undefined;
   #file = "";
+  #hasFailed = false;
+  /** Why readers could not be told that the stream has ended. */
+  #untold: { error: unknown } | undefined;
 
-  /** Removes the journal of an earlier run. */
+  /** Removes the journal of an earlier run. @throws the file system's own errors: that would speak of files that are gone */
   constructor(folder: string) {
     this.#folder = folder;
-    rmSync(this.#path, { force: true });
+    try {
+      this.#remove();
+    } catch {
+      // Without a first record it is none.
+      closeSync(openSync(this.#path, noFollow.overwrite));
+    }
   }
 
   get #path(): string {
@@ -62,42 +73,84 @@ export class StreamJournal {
 
   /** Begins the stream. `isGrowing`: it is the file itself, of which others only add to the end. */
   open(header: Pick<StreamHeader, "mime_type" | "ext" | "file">, isGrowing: boolean): void {
+    if (this.#hasFailed) return;
     this.close();
-    this.#file = join(this.#folder, header.file);
-    const draft = `${this.#path}.new`;
-    this.#fd = openSync(draft, noFollow.overwrite);
-    this.setShift(0);
-    this.#append({ type: "open", ...header, inode: isGrowing ? null : this.#inode() });
-    renameSync(draft, this.#path);
+    this.#attempt(() => {
+      this.#file = join(this.#folder, header.file);
+      const draft = `${this.#path}.new`;
+      this.#fd = openSync(draft, noFollow.overwrite);
+      this.#writeShift(0);
+      this.#append({ type: "open", ...header, inode: isGrowing ? null : this.#inode() });
+      renameSync(draft, this.#path);
+    });
   }
 
   add({ head, offset, bytes }: MediaRecord): void {
-    this.#append({ type: "media", head: Buffer.from(head).toString("base64"), offset, bytes });
+    this.#attempt(() => this.#append({ type: "media", head: Buffer.from(head).toString("base64"), offset, bytes }));
   }
 
-  /** Says by how many bytes the media data have been moved up; `null`: they are about to be. */
+  /**
+   * Says by how many bytes the media data have been moved up; `null`: they are about to be.
+   *
+   * @throws the file system's own errors if readers cannot be told
+   */
   setShift(bytes: number | null): void {
-    if (this.#fd === undefined) return;
-    writeSync(this.#fd, `${`${bytes ?? movingMark}`.padEnd(shiftBytes - 1)}\n`, 0);
+    this.#attempt(() => this.#writeShift(bytes));
+    if (this.#untold !== undefined) throw this.#untold.error;
   }
 
   /** Says that all of it is there. */
   end(): void {
-    if (this.isOpen) this.#append({ type: "end", inode: this.#inode() });
+    this.#attempt(() => {
+      if (this.isOpen) this.#append({ type: "end", inode: this.#inode() });
+    });
     this.close();
   }
 
   /** Says that the rest cannot be sent. New readers find no stream. */
   break(): void {
-    if (this.isOpen) this.#append({ type: "broken" });
+    this.#attempt(() => {
+      if (this.isOpen) this.#append({ type: "broken" });
+      this.#remove();
+    });
     this.close();
-    rmSync(this.#path, { force: true });
   }
 
   close(): void {
     const fd = this.#fd;
     this.#fd = undefined;
-    if (fd !== undefined) closeSync(fd);
+    try {
+      if (fd !== undefined) closeSync(fd);
+    } catch {
+      // It is closed all the same, and all that it has was written before.
+    }
+  }
+
+  /** Ends the stream if `call` throws: readers see that the journal is empty. */
+  #attempt(call: () => void): void {
+    try {
+      call();
+    } catch {
+      this.#hasFailed = true;
+      this.#empty();
+      this.close();
+    }
+  }
+
+  #empty(): void {
+    try {
+      if (this.#fd !== undefined) ftruncateSync(this.#fd, 0);
+    } catch (error) {
+      this.#untold = { error };
+    }
+  }
+
+  #writeShift(bytes: number | null): void {
+    if (this.#fd !== undefined) writeSync(this.#fd, `${`${bytes ?? movingMark}`.padEnd(shiftBytes - 1)}\n`, 0);
+  }
+
+  #remove(): void {
+    rmSync(this.#path, { force: true });
   }
 
   #inode(): number {

@@ -54,7 +54,7 @@ export class JournalReader {
     this.inode = inode;
   }
 
-  /** Returns the next record; undefined if it is not there yet. */
+  /** Returns the next record; undefined if it is not there yet. Of a journal that was emptied, the stream is broken. */
   async next(): Promise<StreamRecord | undefined> {
     for (;;) {
       const end = this.#rest.indexOf(10);
@@ -64,15 +64,16 @@ export class JournalReader {
         return JSON.parse(line) as StreamRecord;
       }
       const more = await readAt(this.#file, this.#position, journalChunkBytes);
-      if (more.length === 0) return undefined;
+      if (more.length === 0) return (await this.#file.stat()).size < this.#position ? { type: "broken" } : undefined;
       this.#position += more.length;
       this.#rest = Buffer.concat([this.#rest, more]);
     }
   }
 
-  /** Returns by how many bytes the media data have been moved up; `null`: they are being moved. */
-  async shift(): Promise<number | null> {
+  /** Returns by how many bytes the media data have been moved up; `null`: they are being moved; undefined: it was emptied. */
+  async shift(): Promise<number | null | undefined> {
     const text = (await readAt(this.#file, 0, shiftBytes)).toString().trim();
+    if (text === "") return undefined;
     return text === movingMark ? null : Number(text);
   }
 

@@ -223,10 +223,7 @@ function findWarnings(
 
 async function endRun({ ending, parts, journal, partsFolder, arePartsUseless }: DownloadRun): Promise<void> {
   ending.abort();
-  try {
-    journal.close();
-  } finally {
-    await parts.close();
-  }
+  journal.close();
+  await parts.close();
   if (arePartsUseless) await rm(partsFolder, { recursive: true, force: true });
 }

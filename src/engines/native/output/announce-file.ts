@@ -3,33 +3,33 @@ import { basename, dirname, join } from "node:path";
 import type { StreamJournal } from "../../../files/stream-journal.ts";
 import { readStreamType } from "../inspect/stream-type.ts";
 
-/** Puts a file that is being fetched, from its start on, into a journal as soon as its first bytes tell what it is. */
+/**
+ * Puts a file that is being fetched, from its start on, into a journal as soon as its first bytes tell what it is. A file that
+ * cannot be read has no stream.
+ */
 export class FileAnnouncement {
   readonly #journal: StreamJournal;
   #isDecided = false;
   #nextBytes = 0;
-  #failure: { error: unknown } | undefined;
 
   constructor(journal: StreamJournal) {
     this.#journal = journal;
   }
 
-  /** To be called when the file has grown. Never throws. */
+  /** To be called when the file has grown. */
   onBytes(path: string): void {
     if (this.#isDecided) return;
     try {
       this.#announce(path);
-    } catch (error) {
+    } catch {
       this.#isDecided = true;
-      this.#failure = { error };
     }
   }
 
-  /** To be called when the file is complete. @throws the file system's own errors, also of `onBytes` */
+  /** To be called when the file is complete. */
   end(path: string): void {
-    if (this.#failure !== undefined) throw this.#failure.error;
     this.#nextBytes = 0;
-    if (!this.#isDecided) this.#announce(path);
+    this.onBytes(path);
     this.#journal.end();
   }
 
