@@ -6,6 +6,7 @@ import { ServiceError } from "../model/errors.ts";
 import { type FileStore, inUseMs, oldMs, type OpenResult } from "./files.ts";
 import { openMediaStream } from "./media-stream.ts";
 import { assertKind, noFollow } from "./no-follow.ts";
+import { requestStream } from "./stream-request.ts";
 
 /**
  * Opens a file store on disk: results are `<folder>/files/<id>` with `<folder>/others/<id>/<number>`, work folders
@@ -56,7 +57,11 @@ export function openDiskFiles({ folder }: { folder: string }): FileStore {
 
     openStream: (id) =>
       attempt(`open the stream of task ${id}`, async () => {
-        return isTaskId(id) ? openMediaStream(join(workFolders, id)) : undefined;
+        if (!isTaskId(id)) return undefined;
+        const workFolder = join(workFolders, id);
+        const stream = await openMediaStream(workFolder);
+        if (stream === undefined) await requestStream(workFolder);
+        return stream;
       }),
 
     remove: (id) =>

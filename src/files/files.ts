@@ -54,7 +54,10 @@ export interface FileStore {
   open(id: string, number?: number): Promise<OpenResult | undefined>;
   /** Returns whether there is a file of a result or a work folder. */
   has(id: string): Promise<boolean>;
-  /** Opens the stream of the medium that a run of the task is making; undefined if there is none now. The caller closes it. */
+  /**
+   * Opens the stream of the medium that a run of the task is making; the caller closes it. Undefined if there is none now, but the run
+   * is asked for it, and may soon have one.
+   */
   openStream(id: string): Promise<MediaStream | undefined>;
   /** Removes the result and the work folder; no error if there are none. */
   remove(id: string): Promise<void>;

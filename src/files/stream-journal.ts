@@ -1,6 +1,7 @@
 import { closeSync, fstatSync, ftruncateSync, openSync, renameSync, rmSync, statSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { noFollow } from "./no-follow.ts";
+import { findRequest } from "./stream-request.ts";
 
 /**
  * A journal in a work folder of what can be sent of a file that is being made there, for readers in any process. Its first
@@ -85,8 +86,25 @@ export class StreamJournal {
     });
   }
 
-  add({ head, offset, bytes }: MediaRecord): void {
-    this.#attempt(() => this.#append({ type: "media", head: Buffer.from(head).toString("base64"), offset, bytes }));
+  add(records: readonly MediaRecord[]): void {
+    this.#attempt(() =>
+      this.#append(
+        ...records.map(({ head, offset, bytes }) => {
+          const { buffer, byteOffset, length } = head;
+          const text = Buffer.from(buffer, byteOffset, length).toString("base64");
+          return { type: "media" as const, head: text, offset, bytes };
+        }),
+      ),
+    );
+  }
+
+  /** As `findRequest`, but for a disk that fails: nobody is known to wait then. */
+  findRequest(step: number): number | undefined {
+    try {
+      return findRequest(this.#folder, step);
+    } catch {
+      return undefined;
+    }
   }
 
   /**
@@ -157,12 +175,12 @@ export class StreamJournal {
     return statSync(this.#file).ino;
   }
 
-  #append(record: StreamRecord): void {
+  #append(...records: StreamRecord[]): void {
     if (this.#fd === undefined) return;
-    const line = Buffer.from(`${JSON.stringify(record)}\n`);
+    const lines = Buffer.from(records.map((record) => `${JSON.stringify(record)}\n`).join(""));
     let at = fstatSync(this.#fd).size;
-    for (let done = 0; done < line.length;) {
-      const written = writeSync(this.#fd, line, done, line.length - done, at);
+    for (let done = 0; done < lines.length;) {
+      const written = writeSync(this.#fd, lines, done, lines.length - done, at);
       done += written;
       at += written;
     }

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { StreamJournal } from "../../../files/stream-journal.ts";
 import type { openMp4Writer } from "../../../remux/mp4/write/writer.ts";
 import type { TrackKind } from "../../../remux/samples.ts";
@@ -9,7 +10,7 @@ export interface StreamOutput {
   kinds: readonly TrackKind[] | null;
 }
 
-/** How long samples may wait in memory until readers can have them. */
+/** How often samples are published, and how long a request for them may wait. */
 const intervalMs = 250;
 
 export interface PublisherOptions {
@@ -22,52 +23,61 @@ export interface PublisherOptions {
   hasKind: (kind: TrackKind) => boolean;
 }
 
-/** Creates what puts samples into a journal shortly after they were written, also while the next ones are waited for. */
+/**
+ * Creates what puts samples into a journal once somebody has requested the stream: those that were written before, too, and later
+ * ones shortly after they were written, also while the next ones are waited for. Until then the file is not touched.
+ */
 export function createPublisher({ journal, writer, name, hasAllTracks, hasKind }: PublisherOptions) {
-  let timer: NodeJS.Timeout | undefined;
+  let steps = 0;
+  /** From this step on, chunks end with the segments. It must not depend on the run: later ones make the same fragments. */
+  let cutFrom = journal.findRequest(0);
   let running: Promise<void> | undefined;
   let failure: { error: unknown } | undefined;
-  let lastMs = -Infinity;
   let isBroken = false;
+  const timer = setInterval(onTime, intervalMs);
 
-  async function publish(isComplete: boolean): Promise<void> {
-    if (isBroken) return;
-    const fragments = await writer.publish(isComplete);
-    isBroken = fragments === undefined;
-    if (fragments === undefined) return journal.break();
-    if (fragments.length === 0) return;
-    lastMs = performance.now();
-    const type = hasKind("video") ? { mime_type: "video/mp4", ext: "mp4" } : { mime_type: "audio/mp4", ext: "m4a" };
-    if (!journal.isOpen) journal.open({ ...type, file: name }, false);
-    for (const fragment of fragments) journal.add(fragment);
-  }
-
-  function start(): void {
-    timer = undefined;
-    running = publish(hasAllTracks())
+  function onTime(): void {
+    const isRequested = cutFrom !== undefined;
+    cutFrom ??= journal.findRequest(steps);
+    if (cutFrom === undefined || running !== undefined || isBroken || failure !== undefined) return;
+    running = publish({ isComplete: hasAllTracks(), isFirst: !isRequested })
       .catch((error: unknown) => void (failure ??= { error }))
       .finally(() => (running = undefined));
   }
 
+  async function publish({ isComplete, isFirst = false }: { isComplete: boolean; isFirst?: boolean }): Promise<void> {
+    if (isFirst) writer.cut();
+    while (!isBroken) {
+      const fragments = await writer.publish(isComplete);
+      isBroken = fragments === undefined;
+      if (fragments === undefined) return journal.break();
+      if (fragments.length === 0) return;
+      const type = hasKind("video") ? { mime_type: "video/mp4", ext: "mp4" } : { mime_type: "audio/mp4", ext: "m4a" };
+      if (!journal.isOpen) journal.open({ ...type, file: name }, false);
+      journal.add(fragments);
+      // Long media are many fragments.
+      await nextTurn();
+    }
+  }
+
   /** Nothing is published by itself any more. */
   async function close(): Promise<void> {
-    clearTimeout(timer);
-    timer = undefined;
+    clearInterval(timer);
     await running;
   }
 
   return {
-    /** To be called after samples were written. @throws the error of an earlier attempt */
-    onSamples(): void {
+    /** To be called after each step that may have written samples. @throws the error of an earlier attempt to publish */
+    onStep(): void {
       if (failure !== undefined) throw failure.error;
-      if (running !== undefined || isBroken) return;
-      timer ??= setTimeout(start, Math.max(0, lastMs + intervalMs - performance.now()));
+      steps += 1;
+      if (cutFrom !== undefined && steps >= cutFrom) writer.cut();
     },
-    /** Publishes what is left: the media are complete. */
+    /** Publishes what is left, if there is a request: the media are complete. */
     async finish(): Promise<void> {
       await close();
       if (failure !== undefined) throw failure.error;
-      await publish(true);
+      if (cutFrom !== undefined) await publish({ isComplete: true });
     },
     close,
   };

@@ -109,9 +109,8 @@ export async function remux(options: RemuxOptions): Promise<Written> {
       const session = leastAdvanced(sessions);
       if (session === undefined) break;
       await session.step();
-      writer.cut();
+      publisher?.onStep();
       await writer.drain();
-      publisher?.onSamples();
       onWritten(target, writer.size);
       signal.throwIfAborted();
       // Lets the event loop handle messages and sockets.
@@ -141,8 +140,8 @@ export async function remux(options: RemuxOptions): Promise<Written> {
 }
 
 function openOutput({ target: path, expectedS, maxBytes, additions, stream }: RemuxOptions) {
-  const fragments = stream ? { onMove: (by: number | null) => stream.journal.setShift(by) } : undefined;
-  const writer = openMp4Writer({ path, expectedS, maxBytes, additionBytes: () => additions.bytes(), fragments });
+  const onMove = stream ? (by: number | null) => stream.journal.setShift(by) : undefined;
+  const writer = openMp4Writer({ path, expectedS, maxBytes, additionBytes: () => additions.bytes(), onMove });
   return {
     writer,
     publisherFor(sessions: readonly DemuxSession[], hasAllSessions: () => boolean) {

@@ -1,6 +1,7 @@
 import { ascii, box, fullBox, u32, u64, viewOf } from "../boxes.ts";
 import { indexBoxes } from "./index-boxes.ts";
-import type { TrackChunk, TrackIndex } from "./track.ts";
+import type { ChunkReader, TrackChunk } from "./chunk-reader.ts";
+import type { TrackIndex } from "./track.ts";
 
 /** Media data with the boxes that go in front of them in a stream; the first one has no media data. */
 export interface Fragment {
@@ -13,13 +14,21 @@ export interface Fragment {
 /** More would make a head of over 256 KiB: players expect fewer than a thousand. */
 const maxSamples = 1 << 14;
 
+/** Heads that are made at once have little more than this. */
+const maxHeadBytes = 1 << 20;
+
 /** A track as the boxes at the start of the stream describe it. */
 interface StreamTrack {
   id: number;
   entries: number;
-  firstTicks: number;
   /** Composition offset that becomes 0. It must not depend on when the stream begins: later runs make the same fragments. */
   base: number;
+}
+
+export interface FragmentSource {
+  /** What the index has of a track so far; undefined: nothing. */
+  index: TrackIndex | undefined;
+  chunks: ChunkReader;
 }
 
 /**
@@ -27,63 +36,58 @@ interface StreamTrack {
  * in the order of the file.
  */
 export class Fragments {
-  /** By track number. */
-  #tracks: ReadonlyMap<number, StreamTrack> | undefined;
-  #waiting: { track: number; chunk: TrackChunk }[] = [];
-  #made: Fragment[] = [];
+  readonly #tracks: readonly { about: StreamTrack | undefined; chunks: ChunkReader }[];
+  #start: Fragment | undefined;
   #sequence = 0;
-  #isBroken = false;
+  #isBroken: boolean;
+
+  /** Of all tracks that there will be. */
+  constructor(sources: readonly FragmentSource[]) {
+    const tracks = sources.map(({ index }) => index).filter((index) => index !== undefined);
+    this.#tracks = sources.map(({ index, chunks }) => ({
+      about: index && streamTrack(index, tracks.indexOf(index) + 1),
+      chunks,
+    }));
+    this.#isBroken =
+      tracks.length === 0 || tracks.some(({ parts, format }) => parts.length > 1 || hasSeveralEdits(format));
+    if (!this.#isBroken) this.#start = { head: startBoxes(tracks), offset: 0, bytes: 0 };
+  }
 
   /** The rest of the file cannot be expressed in fragments that continue those so far. */
   get isBroken(): boolean {
     return this.#isBroken;
   }
 
-  get hasStarted(): boolean {
-    return this.#tracks !== undefined;
+  /** Of how many tracks they are. */
+  get trackCount(): number {
+    return this.#tracks.length;
   }
 
-  /** Starts with all tracks that there will be, by number; undefined: it has no samples. To be called once. */
-  start(all: readonly (TrackIndex | undefined)[]): void {
-    const tracks = all.filter((track) => track !== undefined);
-    const ids = new Map(tracks.map((track, index) => [track, index + 1]));
-    this.#tracks = new Map(
-      all.flatMap((track, number) => (track === undefined ? [] : [[number, streamTrack(track, ids.get(track)!)]])),
-    );
-    this.#isBroken ||=
-      tracks.length === 0 || tracks.some(({ parts, format }) => parts.length > 1 || hasSeveralEdits(format));
-    if (!this.#isBroken) this.#made.push({ head: startBoxes(tracks), offset: 0, bytes: 0 });
-    const waiting = this.#waiting;
-    this.#waiting = [];
-    for (const { track, chunk } of waiting) this.add(track, chunk);
-  }
-
-  add(track: number, chunk: TrackChunk): void {
-    if (this.#isBroken) return;
-    if (this.#tracks === undefined) {
-      this.#waiting.push({ track, chunk });
-      return;
+  /** Returns the next fragments, about 1 MiB of heads; none if there are none yet. */
+  take(): Fragment[] {
+    const made = this.#start === undefined ? [] : [this.#start];
+    this.#start = undefined;
+    for (let bytes = 0; bytes < maxHeadBytes;) {
+      const fragment = this.#next();
+      if (fragment === undefined) break;
+      made.push(fragment);
+      bytes += fragment.head.length;
     }
-    const about = this.#tracks.get(track);
+    return made;
+  }
+
+  #next(): Fragment | undefined {
+    const offsetOf = ({ chunks }: { chunks: ChunkReader }) => chunks.offset ?? Infinity;
+    const first = this.#tracks.reduce((least, track) => (offsetOf(track) < offsetOf(least) ? track : least));
+    const chunk = this.#isBroken ? undefined : first.chunks.next();
+    if (chunk === undefined) return undefined;
+    const { about } = first;
     const isKnown = about !== undefined && chunk.entry <= about.entries && chunk.samples.length <= maxSamples;
     this.#isBroken = !isKnown;
-    if (!isKnown) return;
+    if (!isKnown) return undefined;
     this.#sequence += 1;
     const { offset, bytes } = chunk;
-    this.#made.push({ head: fragmentHead(about, chunk, this.#sequence), offset, bytes });
-  }
-
-  /** Samples are hidden: a stream would show them. */
-  break(): void {
-    this.#isBroken = true;
-    this.#waiting = [];
-  }
-
-  /** Returns the fragments since the last call. */
-  take(): Fragment[] {
-    const made = this.#made;
-    this.#made = [];
-    return made;
+    return { head: fragmentHead(about, chunk, this.#sequence), offset, bytes };
   }
 }
 
@@ -92,7 +96,7 @@ function hasSeveralEdits({ edits = [] }: TrackIndex["format"]): boolean {
 }
 
 function streamTrack(track: TrackIndex, id: number): StreamTrack {
-  return { id, entries: track.sampleEntries.length, firstTicks: track.firstTicks, base: baseOf(track) };
+  return { id, entries: track.sampleEntries.length, base: baseOf(track) };
 }
 
 /** No media time may be below 0, as that of a frame would be that is presented before the first one. */
@@ -124,18 +128,16 @@ const fragmentFlags = 0x20002;
 const runFlags = 0xf01;
 
 /** Returns a `moof` (§8.8.4) and the header of the media data after it. */
-function fragmentHead({ id, firstTicks, base }: StreamTrack, chunk: TrackChunk, sequence: number): Uint8Array {
-  const { samples, bytes, entry } = chunk;
+function fragmentHead({ id, base }: StreamTrack, chunk: TrackChunk, sequence: number): Uint8Array {
+  const { samples, bytes, entry, startTicks } = chunk;
   const run = Buffer.allocUnsafe(16 * samples.length);
-  for (const [index, { bytes: size, dts, composition, isSync }] of samples.entries()) {
-    const next = samples[index + 1]?.dts ?? chunk.endTicks;
+  for (const [index, { bytes: size, ticks, composition, isSync }] of samples.entries()) {
     const at = 16 * index;
-    run.writeUInt32BE(Math.min(next - dts, 0xffffffff), at);
+    run.writeUInt32BE(Math.min(ticks, 0xffffffff), at);
     run.writeUInt32BE(size, at + 4);
     run.writeUInt32BE(isSync ? syncFlags : otherFlags, at + 8);
     run.writeInt32BE(clamp(composition - base), at + 12);
   }
-  const startTicks = (samples[0]?.dts ?? 0) - firstTicks;
   const moof = box(
     "moof",
     fullBox("mfhd", 0, 0, u32(sequence)),

@@ -7,7 +7,7 @@ interface MediaDataOptions {
   path: string;
   /** Limit of the media data, bytes. */
   maxBytes: number;
-  /** Returns how many bytes to reserve in front; called once, when the first 4 MiB have been appended, or by `reserve`. */
+  /** Returns how many bytes to reserve in front; called once, when the first 4 MiB have been appended, or by `publish`. */
   reserveBytes: () => number;
   /** Called before the media data are moved up because too little was reserved, and with the bytes afterwards; default: nothing. */
   onMove?: ((by: number | null) => void) | undefined;
@@ -63,11 +63,6 @@ export class MediaData {
       this.#buffered += bytes.length;
     }
     return at;
-  }
-
-  /** Reserves space for the index now: the file must not depend on when its bytes are published. */
-  reserve(): void {
-    this.#start ??= this.#options.reserveBytes();
   }
 
   /** Resolves once all bytes so far are in the file; returns where the media data start in it. */

@@ -14,6 +14,7 @@ export function createNumberList() {
       }
       numbers[length++] = value;
     },
+    at: (index: number): number | undefined => (index < length ? numbers[index] : undefined),
     /** Returns the numbers; valid until the next `push`. */
     values: (): Uint32Array => numbers.subarray(0, length),
   };
@@ -33,6 +34,23 @@ export function createRunLengths() {
       }
       current = value;
       count++;
+    },
+    /** Returns a function that returns one number after the other, also those that are pushed later; undefined at the end. */
+    reader(): () => number | undefined {
+      let pair = 0;
+      let used = 0;
+      return () => {
+        for (;;) {
+          const length = pairs.at(pair);
+          if (used < (length ?? count)) {
+            used += 1;
+            return length === undefined ? current : pairs.at(pair + 1);
+          }
+          if (length === undefined) return undefined;
+          pair += 2;
+          used = 0;
+        }
+      };
     },
     /** Returns counts and numbers in turn, as if `next` had been pushed too. */
     pairs(next?: number): Uint32Array {

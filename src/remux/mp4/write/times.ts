@@ -102,14 +102,16 @@ export class TrackTimes {
     return this.#hasHidden;
   }
 
-  /** Of the last sample, ticks. */
-  get lastComposition(): number {
-    return this.#last.pts - this.#last.dts;
+  /** Decode time of the last sample. */
+  get lastTicks(): number {
+    return this.#last.dts;
   }
 
-  /** Decode time at which the last sample ends. */
-  get endTicks(): number {
-    return this.#last.dts + this.#lastStep();
+  /** Returns a function that returns how long one sample after the other is decoded, and how much later it is presented. */
+  reader(): () => { ticks: number; composition: number } {
+    const durations = this.#durations.reader();
+    const compositions = this.#compositions.reader();
+    return () => ({ ticks: durations() ?? this.#lastStep(), composition: (compositions() ?? 0) | 0 });
   }
 
   /** To be called if a sample is presented. */

@@ -1,4 +1,5 @@
 import { ServiceError } from "../../../model/errors.ts";
+import { ChunkReader } from "./chunk-reader.ts";
 import { createNumberList } from "./number-lists.ts";
 import { type PresentedPart, presentedParts } from "./presented-parts.ts";
 import { type TimesIndex, TrackTimes } from "./times.ts";
@@ -18,25 +19,6 @@ export interface TrackIndex extends TimesIndex {
   chunkRuns: Uint32Array;
   /** Offsets of the chunks in the media data. */
   chunks: readonly number[];
-}
-
-/** Samples that are next to each other in the media data. */
-export interface TrackChunk {
-  /** Number of the sample entry, from 1. */
-  entry: number;
-  offset: number;
-  bytes: number;
-  samples: readonly ChunkSample[];
-  /** Decode time of the sample after them, or where they end. */
-  endTicks: number;
-}
-
-export interface ChunkSample {
-  bytes: number;
-  dts: number;
-  /** Presentation time after decode time. */
-  composition: number;
-  isSync: boolean;
 }
 
 /** 31 hours of 150 samples a second; each takes up to 24 bytes of memory. */
@@ -59,20 +41,12 @@ export class TrackWriter {
   #open = { bytes: 0, samples: 0, fromTicks: 0 };
   #entry: number;
   #edits: readonly Edit[] | undefined;
-  readonly #onChunk: ((chunk: TrackChunk) => void) | undefined;
-  /** Of the open chunk, if somebody wants to know. */
-  #samples: ChunkSample[] = [];
-  /** Chunks whose end is not known yet. */
-  #closed: Omit<TrackChunk, "endTicks">[] = [];
+  #hasEnded = false;
 
-  /**
-   * @param append Appends a chunk to the media data and returns its offset in them.
-   * @param onChunk Gets each chunk once the next sample, or the end, tells how long it lasts.
-   */
-  constructor(first: TrackFormat, append: (chunk: Uint8Array) => number, onChunk?: (chunk: TrackChunk) => void) {
+  /** @param append Appends a chunk to the media data and returns its offset in them. */
+  constructor(first: TrackFormat, append: (chunk: Uint8Array) => number) {
     this.#first = first;
     this.#append = append;
-    this.#onChunk = onChunk;
     this.#times = new TrackTimes(first.timescale, first.edits !== undefined);
     this.#entry = this.#entries.add(first.sampleEntry);
     this.#edits = first.edits;
@@ -107,9 +81,7 @@ export class TrackWriter {
     if (this.#sizes.length >= maxSamples) {
       throw new ServiceError("upstream_invalid", `a track has more than ${maxSamples} samples`);
     }
-    const dts = this.#times.add(sample);
-    this.#endClosed(dts);
-    this.#addToChunk(sample, dts);
+    this.#addToChunk(sample.data, this.#times.add(sample));
     this.#sizes.push(sample.data.length);
     if (sample.isSync) this.#syncs.push(this.#sizes.length);
   }
@@ -124,21 +96,30 @@ export class TrackWriter {
   /** Appends the samples of the open chunk, but for the last one, whose end is not known: more will come later. */
   cut(): void {
     const { bytes, samples } = this.#open;
-    const last = this.#samples.at(-1);
-    if (samples < 2 || last === undefined) return;
-    this.#samples.pop();
-    const restBytes = bytes - last.bytes;
+    if (samples < 2) return;
+    const lastBytes = this.#sizes.at(this.#sizes.length - 1)!;
+    const restBytes = bytes - lastBytes;
     this.#addChunk(this.#buffer!.subarray(0, restBytes), samples - 1);
-    this.#endClosed(last.dts);
     this.#buffer!.copyWithin(0, restBytes, bytes);
-    this.#open = { bytes: last.bytes, samples: 1, fromTicks: last.dts };
-    this.#samples = [last];
+    this.#open = { bytes: lastBytes, samples: 1, fromTicks: this.#times.lastTicks };
   }
 
   /** Appends the last samples; no more follow. */
   end(): void {
     this.flush();
-    this.#endClosed(this.#times.endTicks);
+    this.#hasEnded = true;
+  }
+
+  /** Returns a reader of its chunks. */
+  readChunks(): ChunkReader {
+    return new ChunkReader({
+      sizes: this.#sizes,
+      syncs: this.#syncs,
+      chunkRuns: this.#chunkRuns,
+      chunks: this.#chunks,
+      nextTimes: this.#times.reader(),
+      endedSamples: () => this.#sizes.length - (this.#hasEnded ? 0 : 1),
+    });
   }
 
   /**
@@ -160,15 +141,9 @@ export class TrackWriter {
     };
   }
 
-  #addToChunk({ data, isSync }: Sample, dts: number): void {
+  #addToChunk(data: Uint8Array, dts: number): void {
     const isFull = this.#open.bytes + data.length > chunkBytes;
-    if (isFull || dts - this.#open.fromTicks >= this.#first.timescale) {
-      this.flush();
-      this.#endClosed(dts);
-    }
-    if (this.#onChunk !== undefined) {
-      this.#samples.push({ bytes: data.length, dts, composition: this.#times.lastComposition, isSync });
-    }
+    if (isFull || dts - this.#open.fromTicks >= this.#first.timescale) this.flush();
     if (data.length > chunkBytes) {
       this.#addChunk(data, 1);
       return;
@@ -182,22 +157,11 @@ export class TrackWriter {
   }
 
   #addChunk(bytes: Uint8Array, samples: number): void {
-    const offset = this.#append(bytes);
-    this.#chunks.push(offset);
+    this.#chunks.push(this.#append(bytes));
     const entry = this.#entry;
-    if (this.#onChunk !== undefined) {
-      this.#closed.push({ entry, offset, bytes: bytes.length, samples: this.#samples });
-      this.#samples = [];
-    }
     if (this.#lastRun.samples === samples && this.#lastRun.entry === entry) return;
     this.#lastRun = { samples, entry };
     for (const value of [this.#chunks.length, samples, entry]) this.#chunkRuns.push(value);
-  }
-
-  #endClosed(endTicks: number): void {
-    if (this.#closed.length === 0) return;
-    for (const chunk of this.#closed) this.#onChunk?.({ ...chunk, endTicks });
-    this.#closed = [];
   }
 }
 

@@ -18,15 +18,13 @@ export interface Mp4WriterOptions {
   expectedS: number | null;
   /** Limit of the media data, bytes; default: none. */
   maxBytes?: number;
-  /** Returns how many bytes of additions `finish` is likely to get; default: none. Called once, after 4 MiB of media, or at the first `cut`. */
+  /** Returns how many bytes of additions `finish` is likely to get; default: none. Called once, after 4 MiB of media, or at the first `publish`. */
   additionBytes?: () => number;
-  /** Makes fragments of the samples, too, for whoever reads the file while it is being written; default: it does not. */
-  fragments?: FragmentOptions | undefined;
-}
-
-export interface FragmentOptions {
-  /** Called when `finish` is about to move the media data in the file, and with how many bytes it has moved them up. */
-  onMove: (by: number | null) => void;
+  /**
+   * Called with `null` when `finish` is about to move the media data in the file because too little space was reserved, then with
+   * how many bytes it has moved them up; default: nothing.
+   */
+  onMove?: ((by: number | null) => void) | undefined;
 }
 
 /**
@@ -40,8 +38,8 @@ export function openMp4Writer(options: Mp4WriterOptions) {
   const { path, expectedS, maxBytes = Number.MAX_SAFE_INTEGER, additionBytes = () => 0 } = options;
   const tracks: TrackWriter[] = [];
   const reserveBytes = () => estimateIndexBytes(indexesOf(tracks), expectedS) + additionBytes();
-  const fragments = options.fragments && new Fragments();
-  const media = new MediaData({ path, maxBytes, reserveBytes, onMove: options.fragments?.onMove });
+  const media = new MediaData({ path, maxBytes, reserveBytes, onMove: options.onMove });
+  let fragments: Fragments | undefined;
   let hasEnded = false;
   const append = (chunk: Uint8Array): number => media.append(chunk);
 
@@ -68,12 +66,7 @@ export function openMp4Writer(options: Mp4WriterOptions) {
   const sink: SampleSink = {
     setFormat: (format, track) =>
       guarded(() => {
-        if (track === undefined) {
-          const number = tracks.length;
-          return (
-            tracks.push(new TrackWriter(format, append, fragments && ((chunk) => fragments.add(number, chunk)))) - 1
-          );
-        }
+        if (track === undefined) return tracks.push(new TrackWriter(format, append)) - 1;
         trackAt(track).setFormat(format);
         return track;
       }),
@@ -104,25 +97,25 @@ export function openMp4Writer(options: Mp4WriterOptions) {
         const index = presentedIndexes(tracks);
         return { originS: Math.min(...index.map(startS)), durationS: movieDuration(index) };
       }),
-    /** Notes that a segment ends: a fragment ends, too, so that it need not wait for the next segment. */
+    /** Ends the chunks, so that the samples so far can be published before the next ones come. */
     cut: () =>
       guarded(() => {
         for (const track of tracks) track.cut();
-        if (fragments !== undefined && tracks.some(({ isPresented }) => isPresented)) media.reserve();
       }),
     /**
-     * Returns the fragments since the last call; their media data are in the file, at these offsets. Undefined if what was
-     * written cannot be expressed in fragments.
+     * Returns the next fragments of the file, from its first one on, for whoever reads it while it is being written; their media
+     * data are in the file, at these offsets. None if there are none yet, undefined if what was written cannot be expressed in
+     * fragments: samples are hidden, which a stream would show, or a track or a sample entry came late.
      *
      * @param isComplete There will be no further tracks; before that, and before each has samples, there are no fragments.
      */
     async publish(isComplete: boolean): Promise<Fragment[] | undefined> {
-      if (fragments === undefined) return undefined;
+      if (tracks.some(({ hasHidden }) => hasHidden)) return undefined;
       const isReady = isComplete && (hasEnded || tracks.every(({ isPresented }) => isPresented));
-      if (isReady && !fragments.hasStarted) fragments.start(indexesByNumber(tracks));
-      if (tracks.some(({ hasHidden }) => hasHidden)) fragments.break();
-      if (fragments.isBroken) return undefined;
+      if (fragments === undefined && !isReady) return [];
+      fragments ??= startFragments(tracks);
       const made = fragments.take();
+      if (fragments.isBroken || fragments.trackCount < tracks.length) return undefined;
       if (made.length === 0) return made;
       const start = await media.publish().catch(discardAndThrow);
       return made.map(({ offset, ...fragment }) => ({ ...fragment, offset: start + offset }));
@@ -148,6 +141,11 @@ function indexesByNumber(tracks: readonly TrackWriter[]): (TrackIndex | undefine
   const starts = videos.map((index) => (index === undefined ? Infinity : startS(index)));
   const videoStartS = Math.min(...starts);
   return tracks.map((track) => track.index(videoStartS));
+}
+
+function startFragments(tracks: readonly TrackWriter[]): Fragments {
+  const indexes = indexesByNumber(tracks);
+  return new Fragments(tracks.map((track, number) => ({ index: indexes[number], chunks: track.readChunks() })));
 }
 
 /** @throws ServiceError `upstream_invalid` if there is no sample. */
