@@ -16,7 +16,7 @@ import { hasSelection } from "../sources/select-segments.ts";
 import { FileAnnouncement } from "./announce-file.ts";
 import { addToMatroska } from "./copy-matroska.ts";
 import { mergeFiles } from "./merge.ts";
-import { sourceDuration, statedKinds, type Plan } from "../sources/plan.ts";
+import { type FileSource, sourceDuration, statedKinds, type Plan } from "../sources/plan.ts";
 import { WebmSegments } from "./webm-segments.ts";
 import { isRemuxable, type PendingAdditions, remux, type RemuxOptions, type Written } from "./remux.ts";
 import { checkAbsent, openFileStream, type SourceStream } from "../sources/source-stream.ts";
@@ -71,11 +71,7 @@ export async function assembleMedia(plan: Plan, options: AssembleOptions): Promi
   for (const name of names) await rm(join(folder, name), { force: true });
   const { main: mainSource, audio: audioSource, isAudioOptional } = plan;
   if (plan.isPassthrough && mainSource.kind === "file") {
-    const isStreamed = options.ranges.length === 0 && (!audioOnly || mainSource.format.vcodec === "none");
-    const { path } = await fetcher.fetchFile(
-      mainSource,
-      isStreamed ? new FileAnnouncement(options.journal) : undefined,
-    );
+    const { path } = await fetcher.fetchFile(mainSource, createAnnouncement(mainSource, options));
     const isUsed = options.ranges.length === 0 || isIndexedMp4(path);
     if (isUsed && (!audioOnly || isAudioFile(await inspect(path)))) {
       if (options.embed !== "all" || options.ranges.length > 0) return { path, written: null, warnings: [] };
@@ -127,6 +123,13 @@ export async function assembleMedia(plan: Plan, options: AssembleOptions): Promi
   const single = { main: stream, audio: null, otherAudio: [], openAudio: null, expectedS: null };
   const written = await remux({ ...common, ...single, additions: moved, details });
   return { path: target, written, warnings, joined };
+}
+
+/** Returns what announces the file if it is sent as it comes; undefined if only a part of it becomes the result. */
+function createAnnouncement({ format }: FileSource, options: AssembleOptions): FileAnnouncement | undefined {
+  const { ranges, audioOnly, journal } = options;
+  if (ranges.length > 0 || (audioOnly && format.vcodec !== "none")) return undefined;
+  return new FileAnnouncement(journal);
 }
 
 const allNames = ({ otherAudio }: Plan) => ["main", "audio", ...otherAudio.map(({ name }) => name)];

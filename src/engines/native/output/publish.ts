@@ -1,3 +1,4 @@
+import { basename } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { StreamJournal } from "../../../files/stream-journal.ts";
 import type { openMp4Writer } from "../../../remux/mp4/write/writer.ts";
@@ -13,21 +14,28 @@ export interface StreamOutput {
 /** How often samples are published, and how long a request for them may wait. */
 const intervalMs = 250;
 
-export interface PublisherOptions {
-  journal: StreamJournal;
+/** A source of samples. */
+interface Session {
+  counts: { has(kind: TrackKind): boolean };
+  hasTrack: boolean;
+  hasEnded: boolean;
+}
+
+export interface PublisherOptions extends StreamOutput {
   writer: ReturnType<typeof openMp4Writer>;
-  /** Of the file that is written, in the folder of the journal. */
-  name: string;
-  /** Whether there will be no further tracks than those so far. */
-  hasAllTracks: () => boolean;
-  hasKind: (kind: TrackKind) => boolean;
+  /** Of the file that is written; in the folder of the journal. */
+  path: string;
+  sessions: readonly Session[];
+  /** Whether there will be no further ones. */
+  hasAllSessions: () => boolean;
 }
 
 /**
  * Creates what puts samples into a journal once somebody has requested the stream: those that were written before, too, and later
  * ones shortly after they were written, also while the next ones are waited for. Until then the file is not touched.
  */
-export function createPublisher({ journal, writer, name, hasAllTracks, hasKind }: PublisherOptions) {
+export function createPublisher(options: PublisherOptions) {
+  const { journal, writer, path, sessions } = options;
   let steps = 0;
   /** From this step on, chunks end with the segments. It must not depend on the run: later ones make the same fragments. */
   let cutFrom = journal.findRequest(0);
@@ -40,7 +48,7 @@ export function createPublisher({ journal, writer, name, hasAllTracks, hasKind }
     const isRequested = cutFrom !== undefined;
     cutFrom ??= journal.findRequest(steps);
     if (cutFrom === undefined || running !== undefined || isBroken || failure !== undefined) return;
-    running = publish({ isComplete: hasAllTracks(), isFirst: !isRequested })
+    running = publish({ isComplete: hasAllTracks(options), isFirst: !isRequested })
       .catch((error: unknown) => void (failure ??= { error }))
       .finally(() => (running = undefined));
   }
@@ -52,8 +60,10 @@ export function createPublisher({ journal, writer, name, hasAllTracks, hasKind }
       isBroken = fragments === undefined;
       if (fragments === undefined) return journal.break();
       if (fragments.length === 0) return;
-      const type = hasKind("video") ? { mime_type: "video/mp4", ext: "mp4" } : { mime_type: "audio/mp4", ext: "m4a" };
-      if (!journal.isOpen) journal.open({ ...type, file: name }, false);
+      const type = hasKind(sessions, "video")
+        ? { mime_type: "video/mp4", ext: "mp4" }
+        : { mime_type: "audio/mp4", ext: "m4a" };
+      if (!journal.isOpen) journal.open({ ...type, file: basename(path) }, false);
       journal.add(fragments);
       // Long media are many fragments.
       await nextTurn();
@@ -81,4 +91,15 @@ export function createPublisher({ journal, writer, name, hasAllTracks, hasKind }
     },
     close,
   };
+}
+
+/** Whether there will be no further tracks than those so far. */
+function hasAllTracks({ kinds, sessions, hasAllSessions }: PublisherOptions): boolean {
+  // Of a format that does not say what there is, that is what its first segment has.
+  const isListed = kinds?.every((kind) => hasKind(sessions, kind)) !== false;
+  return hasAllSessions() && isListed && sessions.every(({ hasTrack, hasEnded }) => hasTrack || hasEnded);
+}
+
+function hasKind(sessions: readonly Session[], kind: TrackKind): boolean {
+  return sessions.some(({ counts }) => counts.has(kind));
 }

@@ -1,4 +1,3 @@
-import { basename } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { ServiceError } from "../../../model/errors.ts";
 import { checkAbsent, type SourceStream } from "../sources/source-stream.ts";
@@ -93,7 +92,10 @@ export function isRemuxable({ container }: SourceStream): boolean {
  */
 export async function remux(options: RemuxOptions): Promise<Written> {
   const { main, audio, openAudio, audioOnly, target, onWritten, signal } = options;
-  const { writer, publisherFor } = openOutput(options);
+  const { expectedS, maxBytes, additions, stream = null } = options;
+  const additionBytes = () => additions.bytes();
+  const onMove = (by: number | null) => stream?.journal.setShift(by);
+  const writer = openMp4Writer({ path: target, expectedS, maxBytes, additionBytes, onMove });
   const timelines = createTimelines();
   const sink = options.details === undefined ? writer : withDetails(writer, options.details);
   const start = (stream: SourceStream, kinds: readonly TrackKind[]) =>
@@ -103,7 +105,9 @@ export async function remux(options: RemuxOptions): Promise<Written> {
   if (audio !== null) sessions.push(start(audio, ["audio"]));
   for (const other of options.otherAudio) sessions.push(start(other, ["audio"]));
   let openMissingAudio = audio === null ? openAudio : null;
-  const publisher = publisherFor(sessions, () => openMissingAudio === null);
+  const publisher =
+    stream &&
+    createPublisher({ ...stream, writer, path: target, sessions, hasAllSessions: () => openMissingAudio === null });
   try {
     for (;;) {
       const session = leastAdvanced(sessions);
@@ -127,8 +131,8 @@ export async function remux(options: RemuxOptions): Promise<Written> {
     await writer.settle();
     const { originS } = writer.presented();
     await publisher?.finish();
-    writer.finish(await options.additions.get({ originS, offsetOf: (timeline) => timelines.offsetOf(timeline) }));
-    options.stream?.journal.end();
+    writer.finish(await additions.get({ originS, offsetOf: (timeline) => timelines.offsetOf(timeline) }));
+    stream?.journal.end();
     return { ...summarize(sessions), originS };
   } catch (error) {
     await publisher?.close();
@@ -137,23 +141,6 @@ export async function remux(options: RemuxOptions): Promise<Written> {
   } finally {
     for (const session of sessions) await session.close();
   }
-}
-
-function openOutput({ target: path, expectedS, maxBytes, additions, stream }: RemuxOptions) {
-  const onMove = stream ? (by: number | null) => stream.journal.setShift(by) : undefined;
-  const writer = openMp4Writer({ path, expectedS, maxBytes, additionBytes: () => additions.bytes(), onMove });
-  return {
-    writer,
-    publisherFor(sessions: readonly DemuxSession[], hasAllSessions: () => boolean) {
-      if (!stream) return undefined;
-      const hasKind = (kind: TrackKind) => sessions.some(({ counts }) => counts.has(kind));
-      // Of a format that does not say what there is, that is what its first segment has.
-      const isListed = () => stream.kinds?.every(hasKind) !== false;
-      const hasAllTracks = () =>
-        hasAllSessions() && isListed() && sessions.every(({ hasTrack, hasEnded }) => hasTrack || hasEnded);
-      return createPublisher({ journal: stream.journal, writer, name: basename(path), hasAllTracks, hasKind });
-    },
-  };
 }
 
 function summarize(sessions: readonly DemuxSession[]): Omit<Written, "originS"> {
