@@ -98,8 +98,8 @@ export async function remux(options: RemuxOptions): Promise<Written> {
   const writer = openMp4Writer({ path: target, expectedS, maxBytes, additionBytes, onMove });
   const timelines = createTimelines();
   const sink = options.details === undefined ? writer : withDetails(writer, options.details);
-  const start = (stream: SourceStream, kinds: readonly TrackKind[]) =>
-    new DemuxSession(stream, { sink: withLanguage(sink, stream.language), timelines, kinds });
+  const start = (source: SourceStream, kinds: readonly TrackKind[]) =>
+    new DemuxSession(source, { sink: withLanguage(sink, source.language), timelines, kinds });
   const first = start(main, audioOnly ? ["audio"] : audio === null ? ["video", "audio"] : ["video"]);
   const sessions = [first];
   if (audio !== null) sessions.push(start(audio, ["audio"]));
