@@ -4,6 +4,9 @@ import { once } from "node:events";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { pino } from "pino";
+import { readConfig, settingsByPart } from "../../src/config/config.ts";
+import { openServices } from "../../src/services.ts";
 import { type ServiceProcess, startRefused, startService } from "./service.ts";
 
 let dataDir: string;
@@ -181,24 +184,40 @@ describe("the program", () => {
 describe("a start that cannot succeed", () => {
   it.each([
     [{ PORT: "http" }, 'unreel: PORT must be an integer from 0 to 65535, got "http"\n'],
-    [{ RESOLVER: "magic" }, 'unreel: RESOLVER must be one of auto, page, stub, yt-dlp, got "magic"\n'],
     [
       { RESOLVER: "yt-dlp", YTDLP: "", PATH: "/nowhere" },
       'unreel: RESOLVER must be another one if yt-dlp is not found, got "yt-dlp"\n',
     ],
-    [{ RESOLVER: "yt-dlp", YTDLP: "off" }, 'unreel: RESOLVER must be another one if YTDLP is off, got "yt-dlp"\n'],
-    [{ YTDLP_COOKIES: "/" }, 'unreel: YTDLP_COOKIES must be a file that can be read, got "/"\n'],
-    [{ YTDLP: "/nowhere/yt-dlp" }, /^unreel: YTDLP [^\n]*"\/nowhere\/yt-dlp"\n$/],
-    [{ STORE_URL: "mysql://x" }, /^unreel: STORE_URL [^\n]*memory:, sqlite:[^\n]*mysql[^\n]*\n$/],
-    [{ STORE_URL: "sqlite://db.test/x.db" }, "unreel: STORE_URL must have a path after sqlite:, not a host\n"],
-    [{ STORE_URL: "memory:x" }, "unreel: STORE_URL must end after memory:, nothing is kept\n"],
     [{ HOST: "nosuchhost.invalid" }, /^unreel: cannot listen on HOST and PORT[^\n]*nosuchhost\.invalid\n$/],
-    [{ ALLOW_NETWORKS: "10.0.0.0/99" }, /^unreel: ALLOW_NETWORKS [^\n]*10\.0\.0\.0\/99[^\n]*\n$/],
-    [{ DATA_DIR: "/dev/null/data" }, /^unreel: [^\n]*DATA_DIR[^\n]*\/dev\/null\/data[^\n]*\n$/],
+    [{ DATA_DIR: "/dev/null/data" }, /^unreel: DATA_DIR must be a folder[^\n]*, got \/dev\/null\/data: E[^\n]*\n$/],
   ])("%o: one line that names the setting, the rule and the value; exit 1", async (env, line) => {
     const { code, stderr } = await startRefused({ DATA_DIR: dataDir, ...env });
     expect(code).toBe(1);
     expect(stderr).toMatch(line);
+  });
+
+  const folderRule = "DATA_DIR must be a folder in which files can be created";
+  it.each([
+    [{ RESOLVER: "magic" }, /^RESOLVER must be one of auto, page, stub, yt-dlp, got "magic"$/],
+    [{ YTDLP_COOKIES: "/" }, /^YTDLP_COOKIES must be a file that can be read, got "\/"$/],
+    [{ YTDLP: "/nowhere/yt-dlp" }, /^YTDLP [^\n]*"\/nowhere\/yt-dlp"$/],
+    [{ STORE_URL: "mysql://x" }, /^STORE_URL [^\n]*memory:, sqlite:[^\n]*mysql[^\n]*$/],
+    [{ STORE_URL: "sqlite://db.test/x.db" }, /^STORE_URL must have a path after sqlite:, not a host$/],
+    [{ STORE_URL: "memory:x" }, /^STORE_URL must end after memory:, nothing is kept$/],
+    [{ ALLOW_NETWORKS: "10.0.0.0/99" }, /^ALLOW_NETWORKS [^\n]*10\.0\.0\.0\/99[^\n]*$/],
+    ...["/proc/x", "/proc/x/y", "/dev/null/x"].flatMap((DATA_DIR) =>
+      ["sqlite:", "memory:"].map(
+        (STORE_URL) => [{ DATA_DIR, STORE_URL }, new RegExp(`^${folderRule}, got ${DATA_DIR}: E[^\\n]*$`)] as const,
+      ),
+    ),
+    [{ STORE_URL: "sqlite:/proc/x/tasks.db" }, /^cannot open the task store \/proc\/x[^\n]*ENOENT[^\n]*$/],
+  ] as const)("%o: one line that names the setting, the rule and the value", async (env, message) => {
+    const open = async () => {
+      await using opened = new AsyncDisposableStack();
+      const settings = settingsByPart(readConfig({ DATA_DIR: dataDir, YTDLP: "off", ...env }));
+      await openServices(settings, pino({ level: "silent" }), new AbortController().signal, opened);
+    };
+    await expect(open()).rejects.toThrow(message);
   });
 
   it("on a port in use: one line and exit 1", async () => {

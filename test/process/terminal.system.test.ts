@@ -7,15 +7,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { findFreePort } from "./free-port.ts";
-import {
-  collectLog,
-  commandWith,
-  type ServiceProcess,
-  spawnService,
-  startCommand,
-  startRefused,
-  startService,
-} from "./service.ts";
+import { collectLog, commandWith, type ServiceProcess, spawnService, startCommand, startService } from "./service.ts";
 
 const hasPython = spawnSync("python3", ["-c", "import pty"]).status === 0;
 
@@ -204,7 +196,6 @@ describe("standard output that is a pipe", () => {
     await fillLog(service.url, 1_000);
     expect(await service.end("SIGTERM")).toEqual({ code: 0, signal: null });
     output.resume();
-    await expectCleanStart(settings);
   });
 });
 
@@ -216,7 +207,6 @@ describe("signals", () => {
     service.process.kill("SIGHUP");
     expect(await service.end("SIGHUP")).toEqual({ code: 0, signal: null });
     expect(log.at(-1)).toMatchObject({ signal: "SIGHUP", msg: "stopping; requests in flight may finish" });
-    await expectCleanStart(settings);
   });
 
   it("a second SIGTERM ends the service, even while a call of the system does not return", async () => {
@@ -257,22 +247,3 @@ describe("signals", () => {
 function preloaded(module: string): string[] {
   return commandWith("--import", `data:text/javascript,${encodeURIComponent(module)}`);
 }
-
-it.skipIf(process.platform !== "linux")("a DATA_DIR that cannot be created ends the start with one line", async () => {
-  for (const DATA_DIR of ["/proc/x", "/proc/x/y", "/dev/null/x"]) {
-    for (const STORE_URL of ["sqlite:", "memory:"]) {
-      const { code, stdout, stderr } = await startRefused({ DATA_DIR, STORE_URL });
-      const rule = "DATA_DIR must be a folder in which files can be created";
-      expect({ code, stdout, stderr }).toEqual({
-        code: 1,
-        stdout: "",
-        stderr: expect.stringMatching(new RegExp(`^unreel: ${rule}, got ${DATA_DIR}: E.*\n$`)),
-      });
-    }
-  }
-  const { code, stderr } = await startRefused({ DATA_DIR: tmpdir(), STORE_URL: "sqlite:/proc/x/tasks.db" });
-  expect([code, stderr]).toEqual([
-    1,
-    expect.stringMatching(/^unreel: cannot open the task store \/proc\/x.*ENOENT.*\n$/),
-  ]);
-});
