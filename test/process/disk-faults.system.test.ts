@@ -7,7 +7,7 @@ import { layFiles, mediaPlaylist } from "../media/hls.ts";
 import { readRendition } from "../media/rendition.ts";
 import { hls, merge } from "../media/resources.ts";
 import type { FaultCode, SingleFault } from "./disk-faults.ts";
-import { isForJournal, openDiskHarness, type TestedMedium } from "./disk-harness.ts";
+import { openDiskHarness, type TestedMedium } from "./disk-harness.ts";
 
 interface Walk {
   name: string;
@@ -37,17 +37,19 @@ const walks: Walk[] = [
 const codes: FaultCode[] = ["ENOSPC", "EIO", "EPIPE"];
 
 /**
- * The first and the last call of each kind; with EVERY_DISK_CALL=1 all of them. A kind's code is another one in each walk, as
- * most kinds are in all of them. For the journal of a stream the disk is full: no task may fail by that.
+ * The first or the last call of each kind, in turn; with EVERY_DISK_CALL=1 all of them. It is the other one in the next walk, and
+ * so is the code, as most kinds are in all of them.
  */
 function faultsOf(calls: ReadonlyMap<string, number>, walk: number): SingleFault[] {
   const isEvery = process.env["EVERY_DISK_CALL"] === "1";
   return [...calls].flatMap(([kind, count]) => {
-    const numbers = isEvery ? Array.from({ length: count }, (_, i) => i + 1) : [1, count];
-    return [...new Set(numbers)].map((nth, i) => ({
+    const numbers = isEvery
+      ? Array.from({ length: count }, (_, i) => i + 1)
+      : [(kind.length + walk) % 2 === 0 ? 1 : count];
+    return numbers.map((nth, i) => ({
       kind,
       nth,
-      code: isForJournal({ kind }) ? "ENOSPC" : codeOf(kind.length + walk + i),
+      code: codeOf(kind.length + walk + i),
     }));
   });
 }
