@@ -7,7 +7,7 @@ import { type DownloadFormat, PageInfo } from "../model/page-info.ts";
 import type { Task } from "../model/task.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
 import { PlaylistFound } from "./choice/entry-choice.ts";
-import { chooseFormat, earlierChoice, type FormatChoice } from "./choice/choose-format.ts";
+import { chooseFormat, earlierChoice, type FormatChoice } from "../resolvers/choose-format.ts";
 
 /** What is downloaded, and the page that lists it. */
 export interface Target {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Format } from "../../src/model/page-info.ts";
 import { chooseAudio } from "../../src/runner/choice/choose-audio.ts";
-import { chooseFormat } from "../../src/runner/choice/choose-format.ts";
+import { chooseFormat } from "../../src/resolvers/choose-format.ts";
 import { formatOf } from "../formats.ts";
 import { pageOf } from "./resolver.ts";
 

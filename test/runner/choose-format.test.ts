@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Format, PageInfo } from "../../src/model/page-info.ts";
-import { chooseFormat } from "../../src/runner/choice/choose-format.ts";
+import { chooseFormat } from "../../src/resolvers/choose-format.ts";
 import type { TaskOptions } from "../../src/model/task.ts";
 import { times } from "../contracts/task-store/harness.ts";
 import { formatOf } from "../formats.ts";

@@ -3,7 +3,7 @@ import { hasAudio, hasVideo, isMuxable } from "../../model/format-ranking.ts";
 import type { FileWarning } from "../../model/file-warnings.ts";
 import type { Format, PageInfo } from "../../model/page-info.ts";
 import type { TaskOptions } from "../../model/task.ts";
-import type { FormatChoice } from "./choose-format.ts";
+import type { FormatChoice } from "../../resolvers/choose-format.ts";
 
 export interface ChosenAudio {
   tracks: FormatChoice & Pick<DownloadJob, "otherAudio">;

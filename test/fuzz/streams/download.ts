@@ -6,7 +6,7 @@ import { download } from "../../../src/engines/native/download.ts";
 import { createHttpClient } from "../../../src/net/http/http-client.ts";
 import { noAdditions } from "../../../src/remux/additions.ts";
 import { createPageResolver } from "../../../src/resolvers/page/page-resolver.ts";
-import { chooseFormat } from "../../../src/runner/choice/choose-format.ts";
+import { chooseFormat } from "../../../src/resolvers/choose-format.ts";
 import type { Resources } from "../../media/resources.ts";
 import { type Site, startSite } from "../../media/site.ts";
 import type { Stream } from "./streams.ts";

@@ -1,11 +1,16 @@
-import type { DownloadJob } from "../../engines/engine.ts";
-import { ServiceError } from "../../model/errors.ts";
-import { bestAudio, byQuality, createAudioFinder, hasAudio, hasVideo, isMuxable } from "../../model/format-ranking.ts";
-import type { Format, PageInfo } from "../../model/page-info.ts";
-import type { Task, TaskOptions } from "../../model/task.ts";
+import { ServiceError } from "../model/errors.ts";
+import { bestAudio, byQuality, createAudioFinder, hasAudio, hasVideo, isMuxable } from "../model/format-ranking.ts";
+import type { DownloadFormat, Format, PageInfo } from "../model/page-info.ts";
+import type { Task, TaskOptions } from "../model/task.ts";
 
-/** What the engine downloads. */
-export type FormatChoice = Pick<DownloadJob, "format" | "audio" | "audioOnly">;
+/** What is downloaded. */
+export interface FormatChoice {
+  format: DownloadFormat;
+  /** Separate audio. */
+  audio: DownloadFormat | null;
+  /** The video is left out. */
+  audioOnly: boolean;
+}
 
 /**
  * Chooses the format that a task's options ask for.
