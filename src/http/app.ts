@@ -25,6 +25,7 @@ import { registerMethods } from "./access/methods.ts";
 import { limitRates } from "./access/rate-limit.ts";
 import { eventRoutes } from "./routes/events.ts";
 import { fileRoutes } from "./routes/file.ts";
+import { downloadRoutes } from "./streams/download.ts";
 import { streamRoutes } from "./streams/streams.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { infoRoutes } from "./routes/info.ts";
@@ -112,6 +113,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
     await app.register(fileRoutes, { store, files, library, onFileBytes });
     await app.register(archiveRoutes, { store, files, onFileBytes });
     await app.register(streamRoutes, { store, files, onFileBytes });
+    await app.register(downloadRoutes, { store, files, onFileBytes, guard, infoCache });
     const tokens = createLinkTokens(options.linkSecret ?? randomBytes(32));
     await app.register(newLinkRoutes, { store, tokens });
     await app.register(linkRoutes, { store, files, keys, tokens, onFileBytes });

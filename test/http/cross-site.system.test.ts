@@ -6,6 +6,7 @@ import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import type { Resolver } from "../../src/resolvers/resolver.ts";
 import { createStubResolver } from "../../src/resolvers/stub.ts";
+import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { isChromiumMissing, launchChromium } from "../web/chromium.ts";
 import { type AppOptions, buildApp } from "./app.ts";
 import { pageUrl } from "./requests.ts";
@@ -26,12 +27,12 @@ const ways: Record<string, (url: string) => string> = {
   stream: (url) => `<script>new EventSource("${url.replace(/info.*/, "tasks/events")}")</script>`,
 };
 
-/** A service that notes the pages that it reads, and the status of the first response: browsers hide it from pages. */
-async function startService(options: Pick<AppOptions, "allowedOrigins"> = {}) {
+/** A service that notes the pages that it reads, and the status of the first response at `path`: browsers hide it from pages. */
+async function startService(options: Pick<AppOptions, "allowedOrigins" | "store"> = {}, path?: string) {
   const status = Promise.withResolvers<unknown>();
   const logger = pino({ level: "info" }, { write: (line: string) => noteStatus(JSON.parse(line)) });
-  function noteStatus(line: { msg: string; status?: unknown }): void {
-    if (line.msg === "request") status.resolve(line.status);
+  function noteStatus(line: { msg: string; path?: unknown; status?: unknown }): void {
+    if (line.msg === "request" && (path ?? line.path) === line.path) status.resolve(line.status);
   }
   const reads: string[] = [];
   const stub = createStubResolver();
@@ -78,6 +79,39 @@ describe.skipIf(isChromiumMissing)("in a browser", () => {
       await page.goto(site, { waitUntil: "commit" });
       expect([await status, reads]).toEqual([403, []]);
     });
+  });
+
+  it.each([
+    ["image", (url: string) => `<img src="${url}">`],
+    ["link", (url: string) => `<a href="${url}">Film</a><script>document.links[0].click()</script>`],
+    ["link to save", (url: string) => `<a download href="${url}">Film</a><script>document.links[0].click()</script>`],
+    ["video", (url: string) => `<video autoplay muted src="${url}"></video>`],
+  ])("a page elsewhere starts no download by %s", async (_, html) => {
+    const store = createMemoryStore();
+    const { port, status } = await startService({ store });
+    const site = await startSite(html(`http://localhost:${port}/download?url=${encodeURIComponent(pageUrl)}`));
+    const page = await browser.newPage();
+    onTestFinished(() => page.close());
+    await page.goto(site, { waitUntil: "commit" });
+    expect([await status, (await store.count()).byState.queued]).toEqual([403, 0]);
+  });
+
+  it("the service's own page starts a download by a link to save, and none by a prefetch", async () => {
+    const store = createMemoryStore();
+    const { port, status } = await startService({ store }, "/download");
+    const page = await browser.newPage();
+    onTestFinished(() => page.close());
+    await page.goto(`http://localhost:${port}/docs/`, { waitUntil: "commit" });
+    const add = (html: string) =>
+      page.evaluate(`document.body.insertAdjacentHTML("beforeend", ${JSON.stringify(html)})`);
+    const url = `/download?url=${encodeURIComponent(pageUrl)}`;
+    await add(`<link rel="prefetch" href="${url}">`);
+    expect([await status, (await store.count()).byState.queued]).toEqual([403, 0]);
+    const made = Promise.withResolvers<string | undefined>();
+    store.events.subscribe(({ state }) => made.resolve(state));
+    await add(`<a id="save" download href="${url}">Film</a>`);
+    await page.evaluate('document.getElementById("save").click()');
+    expect(await made.promise).toBe("queued");
   });
 
   it("a page of an allowed origin creates a task and reads where it is; another one does not", async () => {

@@ -3,7 +3,7 @@ import { type AppResponse, withApp } from "./failing-app.ts";
 type Call = () => Promise<AppResponse>;
 
 /** Paths whose GET does more than to read what is stored. */
-const startingWork = new Set(["/info", "/info/thumbnail", "/tasks/events", "/tasks/{id}/thumbnail"]);
+const startingWork = new Set(["/download", "/info", "/info/thumbnail", "/tasks/events", "/tasks/{id}/thumbnail"]);
 
 /** For each operation, calls that get the responses of the check of hosts, which all routes share. */
 export function hostCalls(paths: Record<string, object>): Record<string, Call> {

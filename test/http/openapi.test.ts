@@ -14,7 +14,7 @@ import { calls as otherCalls } from "./calls.ts";
 import { withApp } from "./failing-app.ts";
 import { hostCalls } from "./host-calls.ts";
 import { keyCalls } from "./key-calls.ts";
-import { streamCalls } from "./stream-calls.ts";
+import { downloadCalls, streamCalls } from "./stream-calls.ts";
 import { taskCalls } from "./task-calls.ts";
 import { thumbnailCalls } from "./thumbnail-calls.ts";
 
@@ -38,6 +38,7 @@ const calls = {
   ...otherCalls,
   ...taskCalls,
   ...streamCalls,
+  ...downloadCalls,
   ...thumbnailCalls,
 };
 const ajv = new Ajv2020({ strict: false });
@@ -117,6 +118,7 @@ describe("the OpenAPI document", () => {
       "get /tasks/{id}/files.zip": conditions,
       "get /links/{token}": conditions,
       "get /tasks/{id}/stream": conditions,
+      "get /download": [...conditions, "traceparent"],
       "delete /tasks/{id}/file": ["if-match"],
       "get /tasks/{id}/thumbnail": ["if-none-match"],
     });

@@ -1,7 +1,13 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { newTask } from "../../src/feed/task-changes.ts";
+import { openDiskFiles } from "../../src/files/disk.ts";
 import { type ErrorCode, errorCodes } from "../../src/model/errors.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
-import { type AppResponse, withApp } from "./failing-app.ts";
+import type { TaskStore } from "../../src/stores/store.ts";
+import { type AppResponse, broken, unavailable, withApp } from "./failing-app.ts";
+import { addFinishedTask } from "./finished-task.ts";
 import { pageUrl, postTask } from "./requests.ts";
 import { fileCalls } from "./task-calls.ts";
 
@@ -23,12 +29,63 @@ export const streamCalls: Record<string, () => Promise<AppResponse>> = {
   [`${name} 507`]: () => getFailed("disk_full"),
 };
 
+const download = `/download?url=${encodeURIComponent(pageUrl)}`;
+const downloadName = "get /download";
+
+/** For each documented response of `/download`, a call that gets it. */
+export const downloadCalls: Record<string, () => Promise<AppResponse>> = {
+  [`${downloadName} 200`]: () => getDownloaded(() => ({})),
+  [`${downloadName} 206`]: () => getDownloaded((etag) => ({ range: "bytes=1-2", "if-range": etag })),
+  [`${downloadName} 304`]: () => getDownloaded((etag) => ({ "if-none-match": etag })),
+  [`${downloadName} 412`]: () => getDownloaded(() => ({ "if-match": '"other"' })),
+  [`${downloadName} 416`]: () => getDownloaded((etag) => ({ range: "bytes=100-", "if-range": etag })),
+  [`${downloadName} 400`]: () => withApp({}, (app) => app.inject("/download?url=nowhere")),
+  [`${downloadName} 403`]: () =>
+    withApp({}, (app) => app.inject({ url: download, headers: { "sec-fetch-site": "cross-site" } })),
+  [`${downloadName} 404`]: () => endDownload((store, id) => store.delete(id)),
+  [`${downloadName} 409`]: () => endDownload((store, id) => store.update(id, { state: "canceled" })),
+  ...Object.fromEntries(
+    (["no_media", "quota_exceeded", "upstream_status", "upstream_timeout", "disk_full", "file_removed"] as const).map(
+      (code) => [`${downloadName} ${errorCodes[code].status}`, () => endDownload((store, id) => fail(store, id, code))],
+    ),
+  ),
+  [`${downloadName} 500`]: () => withApp(broken, (app) => app.inject(download)),
+  [`${downloadName} 503`]: () => withApp(unavailable, (app) => app.inject(download)),
+};
+
+/** Asks for the page of a task that has its file. */
+async function getDownloaded(headersFor: (etag: string) => Record<string, string>): Promise<AppResponse> {
+  const folder = await mkdtemp(join(tmpdir(), "unreel-download-"));
+  try {
+    const parts = { store: createMemoryStore(), files: openDiskFiles({ folder }) };
+    const { file } = await addFinishedTask(parts, Buffer.from("content"));
+    return await withApp(parts, (app) => app.inject({ url: download, headers: headersFor(`"${file?.sha256}"`) }));
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+/** Asks for a page, and ends its task once it has been created. */
+async function endDownload(end: (store: TaskStore, id: string) => Promise<unknown>): Promise<AppResponse> {
+  const store = createMemoryStore();
+  return withApp({ store }, async (app) => {
+    const created = Promise.withResolvers<string>();
+    store.events.subscribe(({ taskId }) => created.resolve(taskId));
+    const [response] = await Promise.all([app.inject(download), created.promise.then((id) => end(store, id))]);
+    return response;
+  });
+}
+
+async function fail(store: TaskStore, id: string, code: ErrorCode): Promise<void> {
+  await store.claim({ leaseMs: 60_000 });
+  const error = { code, message: `failed with ${code}`, retryable: errorCodes[code].retryable };
+  await store.update(id, { state: "failed", error });
+}
+
 /** Asks for the stream of a task that has failed in this way. */
 async function getFailed(code: ErrorCode): Promise<AppResponse> {
   const store = createMemoryStore();
   const { id } = await store.create(newTask(pageUrl, {}, new Date()));
-  await store.claim({ leaseMs: 60_000 });
-  const error = { code, message: `failed with ${code}`, retryable: errorCodes[code].retryable };
-  await store.update(id, { state: "failed", error });
+  await fail(store, id, code);
   return withApp({ store }, (app) => app.inject(`/tasks/${id}/stream`));
 }

@@ -95,10 +95,10 @@ export function fileCalls(name: string, path: string): Record<string, () => Prom
     });
   return {
     [`${name} 200`]: () => getFile(() => ({})),
-    [`${name} 206`]: () => getFile(() => ({ range: "bytes=1-2" })),
+    [`${name} 206`]: () => getFile((etag) => ({ range: "bytes=1-2", "if-range": etag })),
     [`${name} 304`]: () => getFile((etag) => ({ "if-none-match": etag })),
     [`${name} 412`]: () => getFile(() => ({ "if-match": '"other"' })),
-    [`${name} 416`]: () => getFile(() => ({ range: "bytes=1000-" })),
+    [`${name} 416`]: () => getFile((etag) => ({ range: "bytes=1000-", "if-range": etag })),
     [`${name} 410`]: () =>
       withFile(async (app, url) => {
         await remove(app, `${url}/file`);

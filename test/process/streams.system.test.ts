@@ -6,6 +6,7 @@ import { type MediaFixture, readExhibits } from "../media/media-fixtures.ts";
 import { hasFfmpeg } from "../media/probe.ts";
 import { type Site, startSite } from "../media/site.ts";
 import { openTaskClient, type TaskClient } from "./download-client.ts";
+import { startHalfSite, startHeldSite } from "./held-site.ts";
 import { type ServiceProcess, startService } from "./service.ts";
 import { downloadsOf } from "./child-processes.ts";
 import { framesOf, openStreamReader, runCurl, save } from "./stream-client.ts";
@@ -31,34 +32,16 @@ afterAll(async () => {
   rmSync(dataDir, { recursive: true });
 });
 
-/** Starts a site that holds back all segments but the first of each track until `release` is called. */
-async function openHeldSite({ resources }: MediaFixture): Promise<() => void> {
-  site = await startSite(new Map(resources));
-  const { promise: released, resolve: release } = Promise.withResolvers<void>();
-  const firsts = new Set<string>();
-  const later = [...resources.keys()].filter((path) => {
-    const [, folder = "", number] = /^(.*?)(\d+)\.\w+$/.exec(path) ?? [];
-    if (number === undefined || firsts.has(folder)) return number !== undefined;
-    return firsts.add(folder) === undefined;
-  });
-  for (const path of later) site.answer(path, (_response, serve) => released.then(serve));
-  return release;
+async function openHeldSite(fixture: MediaFixture): Promise<() => void> {
+  const held = await startHeldSite(fixture);
+  site = held.site;
+  return held.release;
 }
 
-/** Starts a site that holds back all but the first bytes of a file until `release` is called. */
-async function openHalfSite({ resources, entry }: MediaFixture, half: number): Promise<() => void> {
-  site = await startSite(new Map(resources));
-  const { type, body } = resources.get(entry)!;
-  const { promise: released, resolve: release } = Promise.withResolvers<void>();
-  site.answer(entry, async (response, serve, { headers }) => {
-    // What reads the page, too, asks for its first bytes alone.
-    if (headers.range !== undefined) return serve();
-    response.writeHead(200, { "content-type": type, "content-length": body.length, "accept-ranges": "bytes" });
-    response.write(body.subarray(0, half));
-    await released;
-    response.end(body.subarray(half));
-  });
-  return release;
+async function openHalfSite(fixture: MediaFixture, half: number): Promise<() => void> {
+  const held = await startHalfSite(fixture, half);
+  site = held.site;
+  return held.release;
 }
 
 describe("GET /tasks/{id}/stream", () => {
@@ -129,6 +112,8 @@ describe("GET /tasks/{id}/stream", () => {
     await client.ended(id);
     const part = await fetch(url, { headers: { range: "bytes=0-9" } });
     expect([part.status, (await part.bytes()).length]).toEqual([206, 10]);
+    // What has come of the stream is no part of the file.
+    expect((await fetch(url, { headers: { range: "bytes=10-" } })).status).toBe(412);
   });
 
   it("breaks off if the source dies, whichever client reads, and tells those that come later why", async () => {

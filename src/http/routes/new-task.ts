@@ -74,44 +74,55 @@ export function statusOfNew({ isNew }: Reused): 200 | 201 {
   return isNew ? 201 : 200;
 }
 
+/** Where a request has its options, for its faults. */
+export interface OptionsPlace {
+  part: "body" | "query";
+  /** JSON Pointer to the options there. */
+  pointer: string;
+}
+
 /**
  * Returns the options in the order of their schema, so that equal ones have one fingerprint.
  *
+ * @param place Default: `options` in the body.
  * @throws ServiceError `invalid_request` for ranges that are not in order and apart, for entries that are no ranges from a
  * lower to a higher number, or no URLs
  */
-export function readOptions(given: TaskOptions | undefined): TaskOptions {
+export function readOptions(
+  given: TaskOptions | undefined,
+  place: OptionsPlace = { part: "body", pointer: "/options" },
+): TaskOptions {
   const options = inFixedOrder(given);
-  checkRanges(options);
-  checkEntries(options);
+  checkRanges(options, place);
+  checkEntries(options, place);
   return options;
 }
 
 /** @throws ServiceError `invalid_request` unless each range ends after it starts, and the next one starts after that. */
-function checkRanges({ ranges = [] }: TaskOptions): void {
+function checkRanges({ ranges = [] }: TaskOptions, { part, pointer: options }: OptionsPlace): void {
   for (const [index, { start, end }] of ranges.entries()) {
     const before = ranges[index - 1];
-    const pointer = `/options/ranges/${index}`;
+    const pointer = `${options}/ranges/${index}`;
     if (end !== null && end <= start)
-      throw rangeFault(`${pointer}/end`, `must be more than "start", ${start}, got ${end}`);
+      throw rangeFault(part, `${pointer}/end`, `must be more than "start", ${start}, got ${end}`);
     if (before !== undefined && start < (before.end ?? Infinity)) {
       const rule =
         before.end === null ? "after a range without an end" : `before the end of the range before, ${before.end}`;
-      throw rangeFault(`${pointer}/start`, `must not be ${rule}, got ${start}`);
+      throw rangeFault(part, `${pointer}/start`, `must not be ${rule}, got ${start}`);
     }
   }
 }
 
 /** @throws ServiceError `invalid_request` */
-function checkEntries({ entries = "all" }: TaskOptions): void {
-  const pointer = "/options/entries";
+function checkEntries({ entries = "all" }: TaskOptions, { part, pointer: options }: OptionsPlace): void {
+  const pointer = `${options}/entries`;
   if (typeof entries === "string") {
-    const backward = entries.split(",").find((part) => isBackward(part));
+    const backward = entries.split(",").find((range) => isBackward(range));
     if (backward !== undefined)
-      throw rangeFault(pointer, `must have ranges that end after they start, got ${backward}`);
+      throw rangeFault(part, pointer, `must have ranges that end after they start, got ${backward}`);
     return;
   }
-  for (const [index, url] of entries.entries()) parsePageUrl(url, "body", `${pointer}/${index}`);
+  for (const [index, url] of entries.entries()) parsePageUrl(url, part, `${pointer}/${index}`);
 }
 
 function isBackward(range: string): boolean {
@@ -119,8 +130,8 @@ function isBackward(range: string): boolean {
   return last !== "" && Number(last) < Number(first);
 }
 
-function rangeFault(pointer: string, detail: string): ServiceError {
-  return new ServiceError("invalid_request", `${pointer} in the body ${detail}`, { faults: [{ pointer, detail }] });
+function rangeFault(part: OptionsPlace["part"], pointer: string, detail: string): ServiceError {
+  return new ServiceError("invalid_request", `${pointer} in the ${part} ${detail}`, { faults: [{ pointer, detail }] });
 }
 
 function inFixedOrder(given: TaskOptions = {}): TaskOptions {

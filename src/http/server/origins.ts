@@ -52,6 +52,7 @@ const exposed = [
   "Location",
   "ETag",
   "Content-Disposition",
+  "Content-Location",
   "Content-Range",
   "Link",
   "Preference-Applied",

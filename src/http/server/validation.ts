@@ -1,31 +1,67 @@
-import type { TObject } from "@sinclair/typebox";
+import type { TObject, TSchema } from "@sinclair/typebox";
 import { TypeCompiler, type ValueError, ValueErrorType } from "@sinclair/typebox/compiler";
 import type { FastifySchemaCompiler } from "fastify";
-import { ServiceError } from "../../model/errors.ts";
+import { type InputFault, ServiceError } from "../../model/errors.ts";
 import { ruleOf, withIntegers } from "../../model/schema.ts";
 import { findLikely } from "./likely-name.ts";
 
 /**
- * Validates body, query and headers against their TypeBox schemas. Query parameters are parsed as integers
- * where the schema has one; nothing else is converted, and unknown members are allowed unless the schema excludes
+ * Validates body, query and headers against their TypeBox schemas. Query parameters are parsed (`parseParameters`); nothing
+ * else is converted, and unknown members are allowed unless the schema excludes
  * them. Requests fail with ServiceError `invalid_request`, with a fault for each of the first 20 members that break a rule.
  */
 export const validatorCompiler: FastifySchemaCompiler<TObject> = ({ schema, httpPart }) => {
   const check = TypeCompiler.Compile(schema);
   const part = httpPart === "querystring" ? "query" : (httpPart ?? "input");
   return (input) => {
-    const value = httpPart === "querystring" ? withIntegers(schema, input) : input;
+    const value = httpPart === "querystring" ? parseParameters(schema, input) : input;
+    if (value instanceof ServiceError) return { error: value };
     // Returning a value is slower: Fastify then copies the headers on every access.
     if (check.Check(value)) return value === input ? true : { value };
     const faults = firstFaults(check.Errors(value)).map((error) => ({
       pointer: error.path.slice(0, 200),
-      detail: unknownName(error) ?? `${brokenRule(error, part)}, got ${shown(error)}`,
+      detail: unknownName(error) ?? `${brokenRule(error)}${asExample(error, part)}, got ${shown(error)}`,
     }));
-    const [first] = faults;
-    const where = first?.pointer === "" ? `the ${part}` : `${first?.pointer} in the ${part}`;
-    return { error: new ServiceError("invalid_request", `${where} ${first?.detail}`, { faults }) };
+    return { error: inputError(part, faults) };
   };
 };
+
+function inputError(part: string, faults: readonly InputFault[]): ServiceError {
+  const [first] = faults;
+  const where = first?.pointer === "" ? `the ${part}` : `${first?.pointer} in the ${part}`;
+  return new ServiceError("invalid_request", `${where} ${first?.detail}`, { faults });
+}
+
+/**
+ * Returns the parameters of a query as their schemas want them: text as it is, decimal digits as an integer, all else from
+ * JSON. What cannot be parsed stays text, for the validator to refuse. Returns an error if one is given several times.
+ */
+function parseParameters(schema: TObject, input: Readonly<Record<string, unknown>>) {
+  const known = Object.entries(input).filter(([name]) => Object.hasOwn(schema.properties, name));
+  const repeated = known.filter(([, value]) => Array.isArray(value));
+  if (repeated.length > 0) {
+    const faultOf = ([name, value]: [string, unknown]) => ({
+      pointer: `/${name}`,
+      detail: `must be given once, got ${cut(JSON.stringify(value))}`,
+    });
+    return inputError("query", repeated.map(faultOf));
+  }
+  const parsed = known.map(([name, value]) => [name, fromJson(schema.properties[name]!, value)]);
+  return withIntegers(schema, { ...input, ...Object.fromEntries(parsed) });
+}
+
+function fromJson(schema: TSchema, value: unknown): unknown {
+  if (!isWrittenInJson(schema) || typeof value !== "string") return value;
+  try {
+    return JSON.parse(value);
+  } catch {
+    return value;
+  }
+}
+
+function isWrittenInJson({ type }: TSchema): boolean {
+  return type !== "string" && type !== "integer";
+}
 
 /** Returns the first error of each member: TypeBox reports a missing one twice, once for each rule. */
 function firstFaults(errors: Iterable<ValueError>): ValueError[] {
@@ -69,9 +105,16 @@ function unknownName({ type, schema, path }: ValueError): string | undefined {
     : `is unknown; did you mean ${parent}/${likely}?`;
 }
 
-function brokenRule({ type, schema, value }: ValueError, part: string): string {
+/** Returns how a parameter of a query is written that is no text. */
+function asExample({ schema, path }: ValueError, part: string): string {
+  if (part !== "query" || path.lastIndexOf("/") !== 0 || !isWrittenInJson(schema)) return "";
+  if (schema["type"] === "boolean") return ": true or false";
+  const [example] = (schema["examples"] ?? []) as unknown[];
+  return example !== undefined ? ` in JSON, as in ${path.slice(1)}=${JSON.stringify(example)}` : "";
+}
+
+function brokenRule({ type, schema, value }: ValueError): string {
   if (type === ValueErrorType.ObjectRequiredProperty) return "is required";
-  if (part === "query" && Array.isArray(value)) return "must be given once";
   const variants: readonly Variant[] | undefined = schema["anyOf"];
   if (variants !== undefined) return `must be ${variants.map(nameOf).join(" or ")}`;
   const rule = ruleOf(schema);
@@ -98,6 +141,9 @@ function shown({ path, value }: ValueError): string {
   if (value === undefined) return "nothing";
   // Fastify passes null for a missing body too.
   if (value === null && path === "") return "null or no body";
-  const json = JSON.stringify(value);
+  return cut(JSON.stringify(value));
+}
+
+function cut(json: string): string {
   return json.length > 120 ? `${json.slice(0, 120)}…` : json;
 }

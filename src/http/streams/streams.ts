@@ -2,6 +2,7 @@ import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
 import { requireTask } from "../access/ownership.ts";
 import { getFileSchema, media } from "../responses/send-file.ts";
+import { rangeRule, refuseBlindRange } from "./blind-range.ts";
 import { createStreamSender, type StreamDeps } from "./task-stream.ts";
 import { streamErrors } from "./stream-errors.ts";
 
@@ -19,7 +20,7 @@ const getSchema = {
   description:
     "The media from their first segment on, as fast as the client reads them: fragmented MP4, or a progressive file as it comes. " +
     "The response begins once there is something to send. It ends only if the task succeeds; if it fails, the connection breaks. " +
-    `Of a task that has succeeded, it is the file. ${fileSchema.description}`,
+    `Of a task that has succeeded, it is the file. ${rangeRule}`,
 };
 
 /** The route of media that are being downloaded. */
@@ -31,7 +32,8 @@ export const streamRoutes: FastifyPluginAsyncTypebox<StreamDeps> = async (app, d
   app.head(path, { schema: { ...schema, hide: true } }, async (request, reply) =>
     sendStream(request, reply, { id: request.params.id, isHead: true, read: read(request) }),
   );
-  app.get(path, { exposeHeadRoute: false, schema: getSchema }, async (request, reply) =>
-    sendStream(request, reply, { id: request.params.id, isHead: false, read: read(request) }),
-  );
+  app.get(path, { exposeHeadRoute: false, schema: getSchema }, async (request, reply) => {
+    refuseBlindRange(request);
+    return sendStream(request, reply, { id: request.params.id, isHead: false, read: read(request) });
+  });
 };

@@ -19,7 +19,7 @@ export interface StreamDeps {
   onFileBytes: ((bytes: number) => void) | undefined;
 }
 
-type StreamRequest = Pick<FastifyRequest, "headers" | "log">;
+type StreamRequest = Pick<FastifyRequest, "headers" | "log" | "raw">;
 
 /** How often a run is asked for media that it has fetched since. */
 const pollMs = 100;
@@ -50,7 +50,7 @@ export function createStreamSender({ store, files, onFileBytes }: StreamDeps) {
     try {
       const task = await read();
       watch.note(task.state);
-      found = await findStream(task, watch, files, read);
+      found = await findStream(task, watch, takesStream(request) ? files : undefined, read);
     } catch (error) {
       watch.close();
       throw error;
@@ -96,11 +96,24 @@ interface FoundStream {
   task: Task;
 }
 
-/** Resolves once the task has bytes to send, with the task once it has succeeded. @throws ServiceError why it failed */
+/**
+ * Whether a stream may be sent: HTTP/1.0 marks the end by closing the connection, and so half a film would look whole; `If-Match` names a file.
+ * Others wait for the file, whose length is known.
+ */
+function takesStream({ headers, raw }: StreamRequest): boolean {
+  return raw.httpVersion !== "1.0" && headers["if-match"] === undefined;
+}
+
+/**
+ * Resolves once the task has bytes to send, with the task once it has succeeded.
+ *
+ * @param files undefined: only the file will do.
+ * @throws ServiceError why it failed
+ */
 async function findStream(
   task: Task,
   watch: TaskWatch,
-  files: FileStore,
+  files: FileStore | undefined,
   read: () => Promise<Task>,
 ): Promise<FoundStream | Task> {
   while (!watch.isClosed) {
@@ -110,9 +123,9 @@ async function findStream(
       throw failureOf(ended);
     }
     // Its title is known once it runs.
-    const opened = watch.isRunning ? await openStream(task.id, files) : undefined;
+    const opened = files && watch.isRunning ? await openStream(task.id, files) : undefined;
     if (opened !== undefined) return { ...opened, task: await read() };
-    await watch.changed(watch.isRunning ? pollMs : undefined);
+    await watch.changed(files && watch.isRunning ? pollMs : undefined);
   }
   throw new ServiceError("unavailable", "the client has gone");
 }

@@ -1,0 +1,95 @@
+import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
+import { Type } from "@sinclair/typebox";
+import type { FastifyReply, FastifyRequest, HookHandlerDoneFunction } from "fastify";
+import { fileName } from "../../files/file-name.ts";
+import { ServiceError } from "../../model/errors.ts";
+import { nameInPath } from "../../model/name-in-path.ts";
+import type { PageInfo } from "../../model/page-info.ts";
+import type { InfoCache } from "../../resolvers/info-cache.ts";
+import { requireTask, sharerOf } from "../access/ownership.ts";
+import { attachment } from "../responses/content-disposition.ts";
+import { getFileSchema, media } from "../responses/send-file.ts";
+import { createTask, type NewTaskDeps, NewTaskHeaders } from "../routes/new-task.ts";
+import { parsePageUrl, refuseCutUrl } from "../routes/page-url.ts";
+import { secretOfBearer } from "../server/bearer.ts";
+import { rangeRule, refuseBlindRange } from "./blind-range.ts";
+import { DownloadQuery, readDownloadOptions } from "./download-query.ts";
+import { likelyType } from "./likely-type.ts";
+import { streamErrors } from "./stream-errors.ts";
+import { createStreamSender, type StreamDeps } from "./task-stream.ts";
+
+const path = "/download";
+
+const fileSchema = getFileSchema(media, [...streamErrors, "cross_site", "invalid_url", "too_many_requests"]);
+
+const schema = {
+  ...fileSchema,
+  operationId: "download",
+  summary: "Download the video of a page in one request",
+  description:
+    "Makes a task for the page, or takes the caller's own for the same video with the same options that is queued, running or has its file, " +
+    "and sends what `/tasks/{id}/stream` sends. The task is at `Content-Location`; it goes on if the client goes. " +
+    "Each option of a task is a parameter: text as it is, all else in JSON, as in the body of `POST /tasks/`. " +
+    "Refused to web pages of other sites, to prefetches, and to sessions unless `Sec-Fetch-Site` is `same-origin` or `none`. " +
+    `\`Prefer\` is ignored. ${rangeRule}`,
+  tags: ["tasks"],
+  querystring: DownloadQuery,
+  headers: Type.Composite([fileSchema.headers, Type.Pick(NewTaskHeaders, ["traceparent"])]),
+};
+
+export interface DownloadDeps extends StreamDeps, NewTaskDeps {
+  infoCache: InfoCache;
+}
+
+/** The route that makes a task and sends its medium. */
+export const downloadRoutes: FastifyPluginAsyncTypebox<DownloadDeps> = async (app, deps) => {
+  const { store, guard, infoCache } = deps;
+  const sendStream = createStreamSender(deps);
+  const route = { config: { startsWork: true }, onRequest: refuseUnasked, preValidation: refuseCutUrl };
+
+  app.head(path, { ...route, schema: { ...schema, hide: true } }, async (request, reply) => {
+    const url = parsePageUrl(request.query.url, "query");
+    const options = readDownloadOptions(request.query);
+    const owner = sharerOf(request.caller);
+    const read = await infoCache.get(url, { owner, maxAgeS: Infinity, signal: request.signal });
+    const info = { formats: [], title: null, ...read.info } as unknown as PageInfo;
+    const { mimeType, ext } = likelyType(info, options);
+    const name = fileName(info.title ?? nameInPath(url.href), ext === null ? "" : `.${ext}`, "video");
+    if (mimeType !== null) reply.type(mimeType);
+    return reply.header("content-disposition", attachment(name)).send();
+  });
+
+  app.get(path, { ...route, exposeHeadRoute: false, schema }, async (request, reply) => {
+    parsePageUrl(request.query.url, "query");
+    const options = readDownloadOptions(request.query);
+    refuseBlindRange(request);
+    const { caller } = request;
+    const { traceparent } = request.headers;
+    const wanted = { options, owner: caller?.name, traceparent, idempotencyKey: undefined };
+    const { id } = (await createTask(request.query.url, wanted, { store, guard })).task;
+    reply.header("content-location", `tasks/${id}`);
+    const read = () => requireTask(store, { params: { id }, caller });
+    return sendStream(request, reply, { id, isHead: false, read });
+  });
+};
+
+/**
+ * Hook that refuses what nobody has asked for: what a browser fetches in advance, and what may come from another site with the cookie of a
+ * session. `checkHosts` refuses what does come from there.
+ */
+function refuseUnasked(request: FastifyRequest, _reply: FastifyReply, done: HookHandlerDoneFunction): void {
+  const { headers, caller } = request;
+  const purpose = [headers["sec-purpose"], headers["purpose"], headers["x-purpose"], headers["x-moz"]].join(" ");
+  if (/prefetch|prerender|preview/i.test(purpose)) {
+    return done(refusal("the browser fetches it in advance, before anybody has asked for it"));
+  }
+  const site = headers["sec-fetch-site"];
+  const isSession = caller !== null && secretOfBearer(headers) === undefined;
+  if (!isSession || site === "same-origin" || site === "none") return done();
+  const rule = "with the cookie of a session, Sec-Fetch-Site must be same-origin or none";
+  return done(refusal(`${rule}; browsers send it to https and localhost only; Authorization: Bearer works everywhere`));
+}
+
+function refusal(why: string): ServiceError {
+  return new ServiceError("cross_site", `this request starts no download: ${why}`);
+}

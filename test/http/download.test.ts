@@ -1,0 +1,283 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { openDiskFiles } from "../../src/files/disk.ts";
+import type { App } from "../../src/http/app.ts";
+import { TaskOptions } from "../../src/model/task.ts";
+import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import type { TaskStore } from "../../src/stores/store.ts";
+import { buildApp } from "./app.ts";
+import { withApp } from "./failing-app.ts";
+import { addFinishedTask } from "./finished-task.ts";
+import { addKey } from "./keys.ts";
+import { pageUrl, postTask } from "./requests.ts";
+
+const path = `/download?url=${encodeURIComponent(pageUrl)}`;
+const folder = mkdtempSync(join(tmpdir(), "unreel-download-"));
+const files = openDiskFiles({ folder });
+let store: TaskStore;
+let app: App;
+/** Called when a request has its task. */
+let onMade = () => {};
+
+beforeAll(async () => {
+  const memory = createMemoryStore();
+  store = {
+    ...memory,
+    async reuse(...wanted) {
+      const made = await memory.reuse(...wanted);
+      onMade();
+      return made;
+    },
+  };
+  app = await buildApp({ store, files });
+});
+afterEach(async () => {
+  for (const { id } of await listed()) await store.delete(id);
+});
+afterAll(async () => {
+  await app.close();
+  rmSync(folder, { recursive: true });
+});
+
+const listed = async () =>
+  (await store.list({ limit: 10, state: undefined, owner: undefined, before: undefined })).tasks;
+
+/** Asks, and cancels the task that is made: the response then says so. */
+async function ask(url: string, headers: Record<string, string> = {}) {
+  const unsubscribe = store.events.subscribe(({ taskId, state }) => {
+    if (state === "queued") void store.update(taskId, { state: "canceled" });
+  });
+  const response = await app.inject({ url, headers });
+  unsubscribe();
+  return { response, tasks: await listed() };
+}
+
+/** The parameters of options, by the one rule. */
+const parametersOf = (options: TaskOptions) =>
+  new URLSearchParams(
+    Object.entries(options).map(([name, value]) => [name, typeof value === "string" ? value : JSON.stringify(value)]),
+  ).toString();
+
+describe("the options of GET /download", () => {
+  const all: Required<Omit<TaskOptions, "entries">> = {
+    format_id: "720",
+    max_height: 720,
+    audio_only: true,
+    audio_languages: ["original", "de"],
+    subtitles: { languages: ["en", "pt-BR"], automatic: true },
+    ranges: [
+      { start: 80, end: 165.5 },
+      { start: 600, end: null },
+    ],
+    skip: ["sponsor", "intro"],
+    skip_mode: "chapters",
+    if_exists: "new",
+    embed: false,
+  };
+
+  it.each([
+    ["all of them", all],
+    ["a boolean for an object", { subtitles: true, if_exists: "reuse" } as const],
+    ["none but the default", { if_exists: "reuse" } as const],
+  ])("are parameters: text as it is, all else as in the body of POST: %s", async (_, options) => {
+    const { response, tasks } = await ask(`${path}&${parametersOf(options)}`);
+    expect(tasks).toMatchObject([{ url: pageUrl, options }]);
+    expect(Object.keys(tasks[0]!.options)).toEqual(
+      Object.keys(TaskOptions.properties).filter((name) => name in options),
+    );
+    expect(response.json()).toMatchObject({ code: "conflict" });
+    expect(response.headers["content-location"]).toBe(`tasks/${tasks[0]!.id}`);
+  });
+
+  it("are those of POST /tasks/, without entries", () => {
+    expect(Object.keys(all).toSorted()).toEqual(
+      Object.keys(TaskOptions.properties)
+        .filter((name) => name !== "entries")
+        .toSorted(),
+    );
+  });
+
+  it.each([
+    ["max_height=tall", '/max_height in the query must be an integer from 1 to 65535, got "tall"'],
+    ["max_height=0", "/max_height in the query must be an integer from 1 to 65535, got 0"],
+    ["audio_only=yes", '/audio_only in the query must be a boolean: true or false, got "yes"'],
+    ["format_id=", '/format_id in the query must be 1 to 255 characters long, got ""'],
+    ["if_exists=maybe", '/if_exists in the query must be one of new, reuse, got "maybe"'],
+    ["skip=sponsor", '/skip in the query must be an array in JSON, as in skip=["sponsor","selfpromo"], got "sponsor"'],
+    ['skip=["everything"]', "/skip/0 in the query must be one of sponsor"],
+    ["skip=[]", "/skip in the query must have 1 to 9 items"],
+    ["skip=sponsor&skip=intro", '/skip in the query must be given once, got ["sponsor","intro"]'],
+    ["subtitles=en", '/subtitles in the query must be a boolean or an object in JSON, as in subtitles={"languages":'],
+    ['subtitles={"languages":"all","auto":true}', "/subtitles/auto in the query is unknown, must be one of languages"],
+    ['ranges=[{"start":5,"end":1}]', '/ranges/0/end in the query must be more than "start", 5, got 1'],
+    ['ranges=[{"start":"a","end":1}]', '/ranges/0/start in the query must be a number, got "a"'],
+    ["max_heigth=720", "/max_heigth in the query is unknown; did you mean /max_height?"],
+    ["entries=all", "/entries in the query is unknown, must be one of url, format_id"],
+    ["quality=best", "/quality in the query is unknown, must be one of url, format_id"],
+    ["__proto__=1", "/__proto__ in the query is unknown"],
+  ])("are refused by name: %s", async (query, detail) => {
+    const { response, tasks } = await ask(`${path}&${encodeURI(query)}`);
+    expect([response.statusCode, response.json().code, tasks]).toEqual([400, "invalid_request", []]);
+    expect(response.json().detail).toContain(detail);
+  });
+
+  it.each([
+    ["/download", "/url in the query is required, got nothing"],
+    ["/download?url=nowhere", "/url in the query: "],
+    ["/download?url=https://a.example/?v=1&t=2", "percent-encoded"],
+  ])("a URL is needed: %s", async (url, detail) => {
+    const { response, tasks } = await ask(url);
+    expect([response.statusCode, tasks]).toEqual([400, []]);
+    expect(response.json().detail).toContain(detail);
+  });
+});
+
+async function fail(id: string): Promise<void> {
+  await store.claim({ leaseMs: 60_000 });
+  const error = { code: "upstream_status", message: "GET failed with status 503", retryable: true };
+  await store.update(id, { state: "failed", error });
+}
+
+describe("GET /download", () => {
+  it.each([
+    ["a page of another site", { "sec-fetch-site": "cross-site" }],
+    ["an image in a page of another site", { "sec-fetch-site": "cross-site", "sec-fetch-dest": "image" }],
+    ["a link in a page of the same site", { "sec-fetch-site": "same-site" }],
+    ["a prefetch", { "sec-fetch-site": "same-origin", "sec-purpose": "prefetch" }],
+    ["a prerender", { "sec-fetch-site": "none", "sec-purpose": "prefetch;prerender" }],
+    ["a referring page of another site", { referer: "https://evil.example/" }],
+  ])("refuses %s, and makes no task", async (_name, headers) => {
+    for (const method of ["GET", "HEAD"] as const) {
+      const response = await app.inject({ method, url: path, headers });
+      expect([response.statusCode, await listed()]).toEqual([403, []]);
+      if (method === "GET") expect(response.json().code).toBe("cross_site");
+    }
+  });
+
+  it.each([{}, { "sec-fetch-site": "none" }, { "sec-fetch-site": "same-origin" }] as Record<string, string>[])(
+    "takes %j, as a person or a program asks",
+    async (headers) => expect((await ask(path, headers)).tasks).toHaveLength(1),
+  );
+
+  it.each([
+    ["bytes=10-", 412],
+    ["bytes=-10", 412],
+    ["bytes=1-2", 412],
+    ["bytes=0-", 409],
+    ["lines=1-2", 409],
+  ])("takes no Range: %s that does not say of what: half of a stream is not half of a file", async (range, status) => {
+    const { response, tasks } = await ask(path, { range });
+    expect([response.statusCode, tasks.length]).toEqual([status, status === 412 ? 0 : 1]);
+  });
+
+  it("sends the file of the own equal task that has it, with ranges for its ETag", async () => {
+    const task = await addFinishedTask({ store, files }, Buffer.from("content"));
+    const whole = await app.inject(path);
+    expect([whole.statusCode, whole.body]).toEqual([200, "content"]);
+    expect(whole.headers).toMatchObject({
+      "content-location": `tasks/${task.id}`,
+      "content-disposition": expect.stringContaining('filename="A film.mp4"'),
+    });
+    const headers = { range: "bytes=3-", "if-range": String(whole.headers.etag) };
+    const part = await app.inject({ url: path, headers });
+    expect([part.statusCode, part.body]).toEqual([206, "tent"]);
+    expect(await listed()).toHaveLength(1);
+    const other = await ask(`${path}&max_height=720`);
+    expect([other.response.statusCode, other.tasks.length]).toEqual([409, 2]);
+    const anew = await ask(`${path}&if_exists=new`);
+    expect([anew.response.statusCode, anew.tasks.length]).toEqual([409, 3]);
+  });
+
+  it("joins the equal task that waits, and makes another one once that has failed", async () => {
+    const posted = (await postTask(app, { url: pageUrl, options: { max_height: 720 } })).json();
+    const { promise: isJoined, resolve } = Promise.withResolvers<void>();
+    onMade = resolve;
+    const [failed] = await Promise.all([app.inject(`${path}&max_height=720`), isJoined.then(() => fail(posted.id))]);
+    expect(failed.headers["content-location"]).toBe(`tasks/${posted.id}`);
+    expect(failed.json()).toMatchObject({ code: "upstream_status", status: 502, detail: "GET failed with status 503" });
+    expect((await ask(`${path}&max_height=720`)).tasks).toHaveLength(2);
+  });
+
+  it("keeps the trace of the request with the task", async () => {
+    const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    expect((await ask(path, { traceparent })).tasks).toMatchObject([{ traceparent }]);
+  });
+});
+
+describe("GET /download of a service with keys", () => {
+  let own: TaskStore;
+  let keyed: App;
+  let anna: { secret: string; headers: { authorization: string } };
+  beforeAll(async () => {
+    own = createMemoryStore();
+    anna = await addKey(own, "anna", { limits: { max_queued: 1 } });
+    await addKey(own, "ben");
+    keyed = await buildApp({ store: own });
+  });
+  afterAll(() => keyed.close());
+
+  it("needs a key, and makes the task of its owner within the limits of that", async () => {
+    expect((await keyed.inject(path)).statusCode).toBe(401);
+    const created = Promise.withResolvers<string>();
+    own.events.subscribe(({ taskId }) => created.resolve(taskId));
+    const get = (query: string) =>
+      keyed.inject({ url: `${path}${query}`, headers: { ...anna.headers, "sec-fetch-site": "cross-site" } });
+    const [first, second] = await Promise.all([
+      get(""),
+      created.promise.then(async (id) => {
+        expect(await own.get(id)).toMatchObject({ owner: "anna" });
+        const refused = await get("&max_height=720");
+        await own.update(id, { state: "canceled" });
+        return refused;
+      }),
+    ]);
+    expect([second.statusCode, second.json().code]).toEqual([429, "quota_exceeded"]);
+    expect(second.headers["retry-after"]).toBeDefined();
+    expect(first.statusCode).toBe(409);
+  });
+
+  it.each([undefined, "same-site", "cross-site"])(
+    "refuses a session unless the browser says that it is the person or the own page: Sec-Fetch-Site %s",
+    async (site) => {
+      const session = await keyed.inject({ method: "POST", url: "/session", payload: { key: anna.secret } });
+      const cookie = session.cookies.map(({ name, value }) => `${name}=${value}`).join("; ");
+      const origin = "http://localhost:80";
+      const headers = { cookie, ...(site !== undefined && { "sec-fetch-site": site, origin }) };
+      const before = await own.count();
+      const response = await keyed.inject({ url: path, headers });
+      expect([response.statusCode, response.json().code]).toEqual([403, "cross_site"]);
+      expect(await own.count()).toEqual(before);
+    },
+  );
+
+  it.each(["same-origin", "none"])("takes a session with Sec-Fetch-Site %s", async (site) => {
+    const session = await keyed.inject({ method: "POST", url: "/session", payload: { key: anna.secret } });
+    const cookie = session.cookies.map(({ name, value }) => `${name}=${value}`).join("; ");
+    const unsubscribe = own.events.subscribe(({ taskId, state }) => {
+      if (state === "queued") void own.update(taskId, { state: "canceled" });
+    });
+    const response = await keyed.inject({ url: path, headers: { cookie, "sec-fetch-site": site } });
+    unsubscribe();
+    expect(response.statusCode).toBe(409);
+  });
+});
+
+describe("HEAD /download", () => {
+  it("says the type and the name that the page makes likely, and makes no task", async () => {
+    const parts = { store: createMemoryStore() };
+    await withApp(parts, async (read) => {
+      const response = await read.inject({ method: "HEAD", url: path });
+      expect([response.statusCode, response.body]).toEqual([200, ""]);
+      expect(response.headers).toMatchObject({
+        "content-type": "video/mp4",
+        "content-disposition": expect.stringContaining('filename="A film.mp4"'),
+      });
+      const wrong = await read.inject({ method: "HEAD", url: `${path}&format_id=other` });
+      expect([wrong.statusCode, wrong.body]).toEqual([422, ""]);
+      expect((await read.inject({ method: "HEAD", url: `${path}&max_height=x` })).statusCode).toBe(400);
+      expect((await parts.store.count()).byState.queued).toBe(0);
+    });
+  });
+});

@@ -1,0 +1,38 @@
+import type { MediaFixture } from "../media/media-fixtures.ts";
+import { type Site, startSite } from "../media/site.ts";
+
+/** A site that holds back the most of what it has until `release` is called. */
+export interface HeldSite {
+  site: Site;
+  release: () => void;
+}
+
+/** Holds back all segments but the first of each track. */
+export async function startHeldSite({ resources }: MediaFixture): Promise<HeldSite> {
+  const site = await startSite(new Map(resources));
+  const { promise: released, resolve: release } = Promise.withResolvers<void>();
+  const firsts = new Set<string>();
+  const later = [...resources.keys()].filter((path) => {
+    const [, folder = "", number] = /^(.*?)(\d+)\.\w+$/.exec(path) ?? [];
+    if (number === undefined || firsts.has(folder)) return number !== undefined;
+    return firsts.add(folder) === undefined;
+  });
+  for (const path of later) site.answer(path, (_response, serve) => released.then(serve));
+  return { site, release };
+}
+
+/** Holds back all but the first bytes of a file. */
+export async function startHalfSite({ resources, entry }: MediaFixture, half: number): Promise<HeldSite> {
+  const site = await startSite(new Map(resources));
+  const { type, body } = resources.get(entry)!;
+  const { promise: released, resolve: release } = Promise.withResolvers<void>();
+  site.answer(entry, async (response, serve, { headers }) => {
+    // What reads the page, too, asks for its first bytes alone.
+    if (headers.range !== undefined) return serve();
+    response.writeHead(200, { "content-type": type, "content-length": body.length, "accept-ranges": "bytes" });
+    response.write(body.subarray(0, half));
+    await released;
+    response.end(body.subarray(half));
+  });
+  return { site, release };
+}
