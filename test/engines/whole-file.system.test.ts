@@ -148,6 +148,12 @@ describe.skipIf(!hasFfmpeg)("a file whose connection may end early", () => {
     },
   );
 
+  it("has a warning if it lacks the last page of Ogg, and its server states the length of the others", async () => {
+    const body = bytesOf("vorbis.ogg");
+    const { warnings } = await download("vorbis.ogg", body.lastIndexOf("OggS") / body.length, true);
+    expect(warnings).toMatchObject([{ code: "frames_missing" }]);
+  });
+
   it("is not a result if its container states more", async () => {
     await expect(download("a.flac", 0.5)).rejects.toMatchObject({ code: "upstream_unreachable" });
   });

@@ -8,7 +8,7 @@ import { isUpstreamError, ServiceError } from "../../model/errors.ts";
 import type { HttpClient } from "../../net/client.ts";
 import type { Download, DownloadContext, DownloadJob, EngineDeps, MediaInfo } from "../engine.ts";
 import { inspectFile, truncatedError } from "./inspect/inspect.ts";
-import { isWholeFile } from "./inspect/whole-file.ts";
+import { isWholeFile, mustMarkEnd } from "./inspect/whole-file.ts";
 import { fetchAdditions } from "./output/additions.ts";
 import { assemble } from "./output/assemble.ts";
 import type { Assembled, FileWork } from "./output/assemble-media.ts";
@@ -192,10 +192,11 @@ function checkLengths(run: DownloadRun): FileWarning[] {
   const warnings: FileWarning[] = [];
   for (const path of run.parts.complete().filter((each) => files.has(basename(each)))) {
     const isWhole = isWholeFile(path);
-    if (isWhole === null && unconfirmed.has(path)) unknown.push(path);
-    if (isWhole !== false) continue;
-    run.arePartsUseless ||= unconfirmed.has(path);
-    if (unconfirmed.has(path)) throw truncatedError();
+    const isConfirmed = !unconfirmed.has(path);
+    if (isWhole === null && !isConfirmed) unknown.push(path);
+    if (isWhole === true || (isWhole === null && !(isConfirmed && mustMarkEnd(path)))) continue;
+    run.arePartsUseless ||= !isConfirmed;
+    if (!isConfirmed) throw truncatedError();
     const message = "the file ends before its container says, although the server sent all that it has of it";
     warnings.push({ code: "frames_missing", message });
   }

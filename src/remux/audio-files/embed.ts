@@ -12,12 +12,12 @@ import { readFlacBlocks, writeFlacStart } from "../tags/flac-blocks.ts";
 import { readId3, writeId3 } from "../tags/id3.ts";
 import type { AudioTags } from "../tags/vorbis-comments.ts";
 
-/** Writes a copy of a file, a bounded part in each step; undefined: there can be none. */
-type Copy = ((fd: number) => Generator<undefined, void>) | undefined;
+/** Writes a copy of a file, a bounded part in each step, at last whether it is right; undefined: there can be none. */
+type Copy = ((fd: number) => Generator<undefined, boolean>) | undefined;
 
 /**
  * Copies an MP3, a FLAC file or an Ogg file of Vorbis or Opus with tags, chapters and a cover; its audio stays byte for byte. What
- * its tags say already is kept unless it is said anew. Returns false, and writes nothing, if it is another file, or its tags cannot be read.
+ * its tags say already is kept unless it is said anew. Returns false if it is another file, its tags cannot be read, or pages of Ogg are damaged or missing.
  *
  * @param durationS Of the file.
  * @throws the file system's own errors; `signal.reason`
@@ -33,11 +33,12 @@ export async function embedInAudio(
   const copy = planMp3(file, additions, durationS) ?? planFlac(file, additions) ?? planOgg(file, additions);
   if (copy === undefined) return false;
   await using made = await open(target, "w");
-  for (const _ of copy(made.fd)) {
+  const steps = copy(made.fd);
+  for (let next = steps.next(); ; next = steps.next()) {
+    if (next.done === true) return next.value;
     signal.throwIfAborted();
     await nextTurn();
   }
-  return true;
 }
 
 /** A longer tag is not read. */
@@ -70,7 +71,7 @@ function* copyWith(
   file: OpenFile,
   fd: number,
   { before, start, from }: { before: number; start: Uint8Array; from: number },
-): Generator<undefined, void> {
+): Generator<undefined, boolean> {
   let position = 0;
   function* parts() {
     yield* readChunks(file, before);
@@ -82,4 +83,5 @@ function* copyWith(
     position += part.length;
     yield;
   }
+  return true;
 }

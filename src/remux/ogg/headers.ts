@@ -1,6 +1,6 @@
 import { createFileWindow, type OpenFile } from "../open-file.ts";
 import { type AudioTags, readComments, withTagsAndCover, writeComments } from "../tags/vorbis-comments.ts";
-import { OggWriter, readPage } from "./pages.ts";
+import { isIntact, OggWriter, readPage } from "./pages.ts";
 
 /** Codecs whose second packet is a comment header: how the first one and that begin, and how many headers there are. */
 const codecs = [
@@ -15,13 +15,13 @@ const maxHeaderBytes = 64 << 20;
 
 /**
  * Returns a copy of an Ogg file with one stream of Vorbis or Opus, in which its comment header has these tags: its audio pages stay, but for their
- * numbers; what its comments say already is kept unless it is said anew. Each step writes a bounded part. Returns undefined for other
- * files, and damaged ones.
+ * numbers; what its comments say already is kept unless it is said anew. Each step writes a bounded part; the last one returns false if pages are
+ * damaged or missing, which their new numbers would hide. Returns undefined for other files, and damaged headers.
  */
 export function planOgg(
   file: OpenFile,
   additions: AudioTags,
-): ((fd: number) => Generator<undefined, void>) | undefined {
+): ((fd: number) => Generator<undefined, boolean>) | undefined {
   const headers = readHeaders(file);
   const codec = codecs.find(({ first }) => headers?.packets[0]?.toString("latin1", 0, first.length) === first);
   const stored = headers?.packets[1];
@@ -75,17 +75,21 @@ function* writeCopy(
   fd: number,
   { packets: [first, , ...others], serial, end }: Headers,
   comments: Uint8Array,
-): Generator<undefined, void> {
+): Generator<undefined, boolean> {
   const writer = new OggWriter(fd, serial);
   writer.add(first!, 0n, true);
   writer.add(comments, 0n, others.length === 0);
   for (const [index, packet] of others.entries()) writer.add(packet, 0n, index === others.length - 1);
   const window = createFileWindow(file);
   let at = end;
+  let sequence: number | undefined;
   for (let count = 1; ; count++) {
     const page = readPage(window, at);
     if (page?.serial !== serial || page.isFirst) break;
-    writer.copyPage(window.at(at).subarray(0, page.end - at));
+    const bytes = window.at(at).subarray(0, page.end - at);
+    if (!isIntact(bytes) || (sequence !== undefined && page.sequence !== sequence + 1)) return false;
+    writer.copyPage(bytes);
+    ({ sequence } = page);
     at = page.end;
     if (count % stepPages === 0) yield;
   }
@@ -96,4 +100,5 @@ function* writeCopy(
     at += rest.length;
     yield;
   }
+  return true;
 }

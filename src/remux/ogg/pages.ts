@@ -4,6 +4,8 @@ import type { FileWindow } from "../open-file.ts";
 /** A page of an Ogg file (RFC 3533 §6); positions are in the file. */
 export interface OggPage {
   serial: number;
+  /** Its number in the logical stream. */
+  sequence: number;
   /** The first packet goes on from the page before. */
   isContinued: boolean;
   /** It begins a logical stream. */
@@ -26,7 +28,15 @@ export function readPage(file: FileWindow, at: number): OggPage | undefined {
   const flags = bytes.readUInt8(5);
   const serial = bytes.readUInt32LE(serialAt);
   const isFirst = (flags & 2) !== 0;
-  return { serial, isContinued: (flags & 1) !== 0, isFirst, segments, body: at + body, end };
+  const sequence = bytes.readUInt32LE(sequenceAt);
+  return { serial, sequence, isContinued: (flags & 1) !== 0, isFirst, segments, body: at + body, end };
+}
+
+/** Whether the bytes of a page are those that it was made with. */
+export function isIntact(page: Uint8Array): boolean {
+  const copy = Buffer.from(page);
+  copy.writeUInt32LE(0, checksumAt);
+  return checksum(copy) === Buffer.from(page).readUInt32LE(checksumAt);
 }
 
 /** Each entry of the table is the remainder of a byte (RFC 3533 §6: polynomial 0x04c11db7, no reflection). */

@@ -39,6 +39,7 @@ function compare(made: Frames, source: Frames, kinds: readonly Kind[], runs: rea
       const start = all.findIndex(({ hash }) => hash === first?.hash);
       if (needed.length > 0 && (start < 0 || start > all.indexOf(needed[0]!)))
         return `${kind}: not what comes at ${at} (run ${index})`;
+      if (start < 0) continue;
       let own = start;
       while (at < frames.length && own < all.length && frames[at]!.hash === all[own]!.hash) {
         const { atS, durationS } = frames[at]!;

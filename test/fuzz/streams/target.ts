@@ -108,15 +108,15 @@ const isBeyondEnd = ({ isFile, options }: Stream, { kind }: Mutation): boolean =
 const hasAac = ({ codecs }: Stream): boolean => codecs.some((codec) => codec.startsWith("aac"));
 
 /**
- * MPEG-TS does not say how many packets its last PES packets have: what is lost of them, up to 0.2 s, is less than a list is
- * exact.
+ * MPEG-TS does not say how many packets its last PES packets have, and no list says to 0.25 s where each of its tracks ends: what
+ * is lost of that is less than a list is exact. Of a file of MPEG-TS, nothing says where it ends.
  */
-function isUnstated({ name }: Stream, change: Mutation, made: Frames, source: Frames): boolean {
-  const isEnd = ["cut", "end", "hole"].includes(change.kind) && /TS|mpegts/.test(name);
+function isUnstated({ name, isFile }: Stream, { kind }: Mutation, made: Frames, source: Frames): boolean {
+  const isEnd = ["cut", "end", "hole", "silent", "drop"].includes(kind) && /TS|mpegts|^ts/.test(name);
   if (!isEnd) return false;
-  return (["video", "audio"] as const).every((kind) => {
-    const lost = source[kind].findIndex(({ hash }, index) => hash !== made[kind][index]?.hash);
-    return lost < 0 || source[kind].at(-1)!.atS - source[kind][lost]!.atS < 0.2;
+  return (["video", "audio"] as const).every((track) => {
+    const lost = source[track].findIndex(({ hash }, index) => hash !== made[track][index]?.hash);
+    return lost < 0 || isFile || source[track].at(-1)!.atS - source[track][lost]!.atS < 0.25;
   });
 }
 

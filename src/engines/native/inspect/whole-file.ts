@@ -36,6 +36,11 @@ export function isWholeFile(path: string): boolean | null {
   return pcm === undefined ? (isWholeFlac(path) ?? isWholeMp3(path) ?? isWholeBareAudio(path)) : pcm.isWhole;
 }
 
+/** Whether the container of a file marks its end (RFC 3533 §6: the last page): without the mark it may be a part of one. */
+export function mustMarkEnd(path: string): boolean {
+  return readFileStart(path, Buffer.alloc(4)).toString("latin1") === "OggS";
+}
+
 const segmentId = 0x18538067;
 
 /**
