@@ -13,8 +13,8 @@ import type { ResultFile } from "../model/task.ts";
  *
  * - **One file.** The media as published, without re-encoding: a progressive file unchanged; segments or
  *   several tracks as one MP4 with its index in front, or one WebM.
- * - **Several audio tracks.** Those of `job.otherAudio` come after the first one, with the languages that their formats have;
- *   only the first is enabled.
+ * - **Several audio tracks.** Those of `job.otherAudio` come after the first ones, with the languages that their formats have;
+ *   only the first is enabled. If the media that have the first one have several, `job.audioLanguages` chooses.
  * - **Tags.** What `job.description` says is written into the files that `job.embed` names, chapters and a picture too, and
  *   the picture is a file of its own. What of it cannot be had or written is left out.
  * - **Ranges.** With `job.ranges`, the file presents exactly these parts, rounded to the nearest frame, joined and in sync; it is an
@@ -98,6 +98,11 @@ export interface DownloadJob {
   audio: DownloadFormat | null;
   /** Further audio tracks of the file, in this order after the first one. */
   otherAudio: readonly DownloadFormat[];
+  /**
+   * Which audio tracks are taken of media that have several: `original`, the first of them; `all`; those in a language,
+   * BCP 47. None, or none that is there: the first.
+   */
+  audioLanguages: readonly string[];
   /** The page that plays the media: browsers send its URL as `Referer`. */
   pageUrl: string;
   /** Leave out the video. */
@@ -182,6 +187,8 @@ export type OtherFile = MadeFile &
   Pick<ResultFile, "language" | "role" | "automatic"> & { kind: Exclude<ResultFile["kind"], "media"> };
 
 export interface Download extends MediaInfo, MadeFile {
+  /** The tags in `job.audioLanguages` that were found in the media, and whose tracks the file has. */
+  audioLanguages: readonly string[];
   /** What was made beside the medium. */
   others: readonly OtherFile[];
   /** What differs between what was fetched and the file; empty: nothing. */

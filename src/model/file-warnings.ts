@@ -10,8 +10,10 @@ export const fileWarnings = {
   times_changed: "some frames had the same timestamp as another frame, or an earlier one than the frame before",
   length_unknown:
     "the server stated no length of what it sent and then closed the connection, and its container states none either: the end may be missing",
-  tracks_left: "the source has further audio tracks inside the stream that was downloaded: the file has the first one",
-  audio_missing: "the page lists no audio in a language that was asked for: the original is in the file",
+  tracks_left:
+    "the source has further audio tracks inside the stream that was downloaded, which `audio_languages` did not ask for",
+  audio_missing:
+    "neither the page nor the media have audio in a language that was asked for; if none is left, the file has the original",
   not_embedded:
     "tags, chapters, cover or subtitles were to be written into a file as published, whose container cannot have them",
   subtitles_missing: "subtitles that were asked for are not there, or cannot be read",

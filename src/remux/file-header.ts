@@ -1,6 +1,6 @@
 import type { FileHeader } from "./media-summary.ts";
 import { ebmlId } from "./ebml.ts";
-import { readMatroskaHeader } from "./matroska-header.ts";
+import { readMatroskaHeader } from "./matroska/file-header.ts";
 import { readMp4Header } from "./mp4/read/file-header.ts";
 
 /**

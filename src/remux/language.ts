@@ -37,3 +37,16 @@ export function iso639ToBcp47(code: string): string | null {
   if (!/^[a-z]{3}$/i.test(code) || code.toLowerCase() === "und") return null;
   return new Intl.Locale(code).language;
 }
+
+/**
+ * Returns the index of the listed BCP 47 tag that stands for `asked`: itself, else the first one that begins with it
+ * (RFC 4647 §3.3.1), else the longest that it begins with (§3.4); −1: none does. Case and `_` for `-` make no difference.
+ */
+export function findLanguage(asked: string, listed: readonly (string | null)[]): number {
+  const [tag, ...tags] = [asked, ...listed].map((each) => (each ?? "").toLowerCase().replaceAll("_", "-"));
+  const shorter = tags.filter((each) => each !== "" && tag!.startsWith(`${each}-`));
+  const longest = shorter.toSorted((a, b) => b.length - a.length)[0];
+  const longer = tags.find((each) => each.startsWith(`${tag}-`));
+  const found = tags.includes(tag!) ? tag : (longer ?? longest);
+  return found === undefined ? -1 : tags.indexOf(found);
+}

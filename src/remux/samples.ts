@@ -1,3 +1,4 @@
+import type { AudioChoice } from "./audio-choice.ts";
 import type { Timelines } from "./timelines.ts";
 
 export type TrackKind = "video" | "audio";
@@ -28,6 +29,8 @@ export interface TrackFormat {
   language: string | null;
   /** For people; default: none. */
   name?: string;
+  /** The audio tracks of the output are in the order of their places, those of one place as they came; default: 0. */
+  place?: number;
 }
 
 /** A part of the media that is presented (§8.6.6). All in ticks of the track. */
@@ -71,12 +74,14 @@ export interface SampleSink {
 export interface DemuxerOptions {
   sink: SampleSink;
   timelines: Timelines;
-  /** The first usable track of each of these kinds is read, all others are left out. */
+  /** Tracks of these kinds are read: the first usable one with video, and the audio that is chosen. All others are left out. */
   kinds: readonly TrackKind[];
+  /** Default: the first track. */
+  audio?: AudioChoice;
   /** Called when media of a track are left out: damaged, or impossible to decode. */
   onDrop?: (kind: TrackKind) => void;
-  /** Called with the number of audio tracks that are left out because another one is read. */
-  onLeft?: (tracks: number) => void;
+  /** Called when the tracks are known: with how many audio tracks are read, and how many are left out. */
+  onTracks?: (audio: number, leftAudio: number) => void;
 }
 
 /** Reads one stream, segment by segment in order, and writes its samples into a sink. */

@@ -11,21 +11,53 @@ export interface TrackDetails {
   delayS: number;
 }
 
-/** Returns a sink that adds details to the tracks that it passes on. */
+/** Returns a sink that adds details to the tracks that it passes on: those of a kind in their order. */
 export function withDetails(sink: SampleSink, details: readonly TrackDetails[]): SampleSink {
   const delays = new Map<number, ReturnType<typeof createDelay>>();
+  const left = [...details];
+  const found = new Map<number, TrackDetails>();
   return {
     setFormat(format, track) {
-      const { language = null, name = "", delayS = 0 } = details.find(({ kind }) => kind === format.kind) ?? {};
+      const known = track === undefined ? takeFirst(left, format.kind) : found.get(track);
+      const { language = null, name = "", delayS = 0 } = known ?? {};
       const described: TrackFormat = { ...format, sampleEntry: toQuickTimePcm(format.sampleEntry) };
       if (language !== null) described.language = language;
       if (name !== "") described.name = name;
       const number = sink.setFormat(described, track);
+      if (known !== undefined) found.set(number, known);
       if (delayS > 0 && !delays.has(number)) delays.set(number, createDelay(delayS * format.timescale));
       return number;
     },
     write: (track, sample) => sink.write(track, delays.get(track)?.(sample) ?? sample),
   };
+}
+
+/** More than a stream has audio tracks. */
+const placesOfStream = 100;
+
+/**
+ * Returns a sink that puts the audio tracks of a stream after those of the streams before it, and adds the stream's language,
+ * BCP 47, to its first audio track if that has none. @param stream Counts the streams.
+ */
+export function describeAudio(sink: SampleSink, language: string | null, stream: number): SampleSink {
+  let first: number | undefined;
+  return {
+    setFormat(format, track) {
+      const isFirst = format.kind === "audio" && (first === undefined || first === track);
+      const place = stream * placesOfStream + (format.place ?? 0);
+      const described = { ...format, place, language: isFirst ? (format.language ?? language) : format.language };
+      const number = sink.setFormat(described, track);
+      if (isFirst) first = number;
+      return number;
+    },
+    write: (track, sample) => sink.write(track, sample),
+  };
+}
+
+/** Removes the first details of a kind from a list, and returns them. */
+function takeFirst(details: TrackDetails[], wanted: TrackDetails["kind"]): TrackDetails | undefined {
+  const index = details.findIndex(({ kind }) => kind === wanted);
+  return index < 0 ? undefined : details.splice(index, 1)[0];
 }
 
 /** Creates a function that moves samples to an earlier time, where their priming is before the time of the first one. */

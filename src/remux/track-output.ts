@@ -1,11 +1,12 @@
 import { ServiceError } from "../model/errors.ts";
+import type { TrackSlot } from "./audio-choice.ts";
 import { nameCodec } from "./codec-name.ts";
 import type { Sample, SampleSink, TrackFormat } from "./samples.ts";
 
 export type TrackOutput = ReturnType<typeof createTrackOutput>;
 
-/** Creates one track of a sink; it is added with its first format and keeps that format's timescale. */
-export function createTrackOutput(sink: SampleSink) {
+/** Creates one track of a sink; it is added with its first format and keeps that format's timescale. @param place As in `TrackFormat`. */
+export function createTrackOutput(sink: SampleSink, place = 0) {
   let track: number | undefined;
   let timescale = 0;
   let entry: Uint8Array = new Uint8Array();
@@ -27,12 +28,22 @@ export function createTrackOutput(sink: SampleSink) {
       entry = sampleEntry;
       ({ edits } = format);
       timescale ||= format.timescale;
-      track = sink.setFormat({ ...format, timescale }, track);
+      track = sink.setFormat({ ...format, timescale, place }, track);
     },
     /** Does nothing before the first format. */
     write(sample: Sample): void {
       if (track !== undefined) sink.write(track, sample);
     },
+  };
+}
+
+/** Returns a function that creates the tracks of a sink: one for each slot, when it is first called for. */
+export function createTrackOutputs(sink: SampleSink): (slot: TrackSlot) => TrackOutput {
+  const outputs = new Map<string, TrackOutput>();
+  return ({ slot, place }) => {
+    const output = outputs.get(slot) ?? createTrackOutput(sink, place);
+    outputs.set(slot, output);
+    return output;
   };
 }
 

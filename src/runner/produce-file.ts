@@ -10,7 +10,7 @@ import type { MediaRange } from "../remux/samples.ts";
 import { nameInPath } from "../model/name-in-path.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
 import type { FindSkips, SkipSegment } from "../resolvers/sponsor-block.ts";
-import { chooseAudio } from "./choice/choose-audio.ts";
+import { chooseAudio, warnOfMissing } from "./choice/choose-audio.ts";
 import { chooseSubtitles } from "./choice/choose-subtitles.ts";
 import { describeMedia } from "./choice/describe-media.ts";
 import { withoutSegments, withSegments } from "./choice/skip-segments.ts";
@@ -114,18 +114,22 @@ export async function produceFile(task: Task, deps: ProduceFileDeps, run: Produc
   await deps.library?.expect(task.id);
   await files.saveResult(task.id, download.path, others);
   const title = target.page.title ?? nameInPath(task.url);
-  const unlisted = [
-    ...chooseAudio(target.page, target.choice, task.options).warnings,
-    ...chooseSubtitles(target.page, task.options).warnings,
-    ...unknownSkips,
-  ];
-  const warnings = [...checkFile(download, target.page, task.options), ...unlisted];
+  const warnings = [...listWarnings(download, target, task.options), ...unknownSkips];
   const { mime_type, size, sha256, duration, width, height, ext } = download;
   const common = { name: fileName(title, `.${ext}`, task.id), mime_type, size, sha256 };
   return {
     file: { ...common, duration, width, height, url: `/tasks/${task.id}/file`, warnings },
     files: listFiles({ kind: "media", ...common }, download.others, { title, id: task.id }),
   };
+}
+
+/** Returns what the file lacks of what its page says, and of what was asked for and is not listed. */
+function listWarnings(download: Download, { page, choice }: Target, options: TaskOptions): FileWarning[] {
+  return [
+    ...checkFile(download, page, options),
+    ...warnOfMissing(chooseAudio(page, choice, options), download.audioLanguages),
+    ...chooseSubtitles(page, options).warnings,
+  ];
 }
 
 async function assertFreeSpace({ files, minFreeBytes }: ProduceFileDeps): Promise<void> {

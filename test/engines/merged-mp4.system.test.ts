@@ -2,6 +2,8 @@ import { readFileSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
 import { assemble } from "../../src/engines/native/output/assemble.ts";
 import { findFileWarnings } from "../../src/engines/native/output/file-warnings.ts";
+import { createAudioChoice, firstAudio } from "../../src/remux/audio-choice.ts";
+import { iso639ToBcp47 } from "../../src/remux/language.ts";
 import { nothingToAdd } from "../remux/additions.ts";
 import type { DownloadFormat } from "../../src/model/page-info.ts";
 import type { Plan } from "../../src/engines/native/sources/plan.ts";
@@ -18,7 +20,7 @@ async function convert(name: string): Promise<string> {
 }
 
 /** Makes an MP4 of a file. */
-function assembleFile(name: string): ReturnType<typeof assemble> {
+function assembleFile(name: string, audioChoice = firstAudio): ReturnType<typeof assemble> {
   const path = media.path(name);
   const source = {
     kind: "file",
@@ -43,6 +45,7 @@ function assembleFile(name: string): ReturnType<typeof assemble> {
     fetcher: fetcher as never,
     folder: media.path("."),
     audioOnly: false,
+    audioChoice,
     embed: "made",
     isAudioFile: false,
     ranges: [],
@@ -53,6 +56,20 @@ function assembleFile(name: string): ReturnType<typeof assemble> {
     additions: nothingToAdd,
     journal: new StreamJournal(media.path(".")),
     signal: new AbortController().signal,
+  });
+}
+
+/** Returns the pitch of the tone of each audio track, Hz: half of its zero crossings in the middle half second, doubled. */
+function pitches(path: string): number[] {
+  const tracks = probeStreams(path, "codec_type").filter((type) => type === "audio");
+  return tracks.map((_, index) => {
+    const target = media.path("tone.raw");
+    const range = ["-af", "atrim=0.25:0.75", "-ac", "1", "-f", "s16le", "-y", target];
+    run("ffmpeg", "-v", "error", "-i", path, "-map", `0:a:${index}`, ...range);
+    const bytes = readFileSync(target);
+    const samples = Array.from({ length: bytes.length / 2 }, (__, at) => bytes.readInt16LE(2 * at));
+    const crossings = samples.filter((sample, at) => at > 0 && sample < 0 !== samples[at - 1]! < 0).length;
+    return Math.round(crossings / 10) * 10;
   });
 }
 
@@ -122,6 +139,28 @@ describe.skipIf(!hasFfmpeg)("an MP4 that is made of a Matroska file", () => {
       const message = "1 further audio track of the source is left out";
       expect(all).toEqual([{ code: "tracks_left", message }]);
       expect(probeStreams(path, "codec_name")).toEqual(["h264", "aac"]);
+    });
+  }
+
+  const tagged = ["eng", "deu", "fra"].flatMap((code, index) => [`-metadata:s:a:${index}`, `language=${code}`]);
+  const three = ["-map", "0:v", "-map", "1:a", "-map", "2:a", "-map", "3:a", "-c:a", "aac", ...tagged];
+  for (const name of ["three.ts", "three.mkv", "three.mp4"]) {
+    it(`has those of three audio tracks that were asked for, with their samples: ${name}`, async () => {
+      const audio = [1, 2, 3].flatMap((n) => ["-f", "lavfi", "-i", `sine=${220 * n}:d=1:r=48000`]);
+      media.make(name, ...videoInput(1), ...audio, ...x264, ...three);
+      const choice = createAudioChoice(["fr", "de", "xx"]);
+      const { path, written, warnings } = await assembleFile(name, choice);
+      expect([...choice.found]).toEqual(["fr", "de"]);
+      const tags = ["-select_streams", "a", "-show_entries", "stream_tags=language", "-of", "csv=p=0", path];
+      expect(
+        run("ffprobe", "-v", "error", ...tags)
+          .match(/\w+/g)
+          ?.map(iso639ToBcp47),
+      ).toEqual(["fr", "de"]);
+      expect(pitches(path)).toEqual([660, 440]);
+      const stats = { path, written, durationS: 1, listedKinds: [] };
+      const all = [...warnings, ...(written === null ? [] : findFileWarnings(new Map(), stats))];
+      expect(all).toEqual([{ code: "tracks_left", message: "1 further audio track of the source is left out" }]);
     });
   }
 });

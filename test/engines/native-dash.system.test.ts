@@ -1,5 +1,6 @@
 import { rmSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
+import { firstAudio } from "../../src/remux/audio-choice.ts";
 import { nothingToAdd } from "../remux/additions.ts";
 import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
 import { mergeFiles } from "../../src/engines/native/output/merge.ts";
@@ -191,6 +192,7 @@ describe.skipIf(!hasFfmpeg)("WebM tracks that start at different times", () => {
         isMp4Wanted: false,
         isAudioOptional: false,
         audioOnly: false,
+        audioChoice: firstAudio,
         additions: nothingToAdd,
         otherAudio: [],
         languages: [],

@@ -1,3 +1,4 @@
+import { firstAudio } from "../../src/remux/audio-choice.ts";
 import { nothingToAdd } from "../remux/additions.ts";
 import { readdir, readlink, writeFile } from "node:fs/promises";
 import { join as joinPath } from "node:path";
@@ -84,6 +85,7 @@ describe("an abort of a remux", () => {
       openAudio: null,
       otherAudio: [],
       audioOnly: false,
+      audioChoice: firstAudio,
       target: joinPath(harness.job.folder, "result"),
       expectedS: null,
       maxBytes: 1e6,

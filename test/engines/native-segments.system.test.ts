@@ -2,6 +2,7 @@ import { createCipheriv } from "node:crypto";
 import { afterAll, describe, expect, it } from "vitest";
 import { remux } from "../../src/engines/native/output/remux.ts";
 import { type MediaChunk, readFileChunks } from "../../src/engines/native/sources/source-stream.ts";
+import { firstAudio } from "../../src/remux/audio-choice.ts";
 import { nothingToAdd } from "../remux/additions.ts";
 import type { Container } from "../../src/remux/sniff.ts";
 import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
@@ -115,7 +116,8 @@ describe("a segment that is read from its file", () => {
     }
     const main = { name: "main", language: null, container, path: null, chunks: chunks() } as const;
     const target = `${harness.job.folder}/result`;
-    const options = { audio: null, otherAudio: [], openAudio: null, audioOnly: false, expectedS: 6, maxBytes: 1e6 };
+    const none = { audio: null, otherAudio: [], openAudio: null, audioChoice: firstAudio };
+    const options = { ...none, audioOnly: false, expectedS: 6, maxBytes: 1e6 };
     const { signal } = new AbortController();
     const done = remux({ main, target, onWritten: () => {}, additions: nothingToAdd, signal, ...options });
     return { done, target, [Symbol.asyncDispose]: () => harness[Symbol.asyncDispose]() };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Format } from "../../src/model/page-info.ts";
-import { chooseAudio } from "../../src/runner/choice/choose-audio.ts";
+import { chooseAudio, warnOfMissing } from "../../src/runner/choice/choose-audio.ts";
 import { chooseFormat } from "../../src/resolvers/choose-format.ts";
 import { formatOf } from "../formats.ts";
 import { pageOf } from "./resolver.ts";
@@ -22,13 +22,19 @@ const formats = [
   formatOf("elsewhere", { vcodec: "none", acodec: "mp4a", language: "it" }),
 ];
 
-function choose(audio_languages: string[] | undefined, listed: readonly Format[] = formats, options = {}) {
+function choose(
+  audio_languages: string[] | undefined,
+  listed: readonly Format[] = formats,
+  options = {},
+  found: string[] = [],
+) {
   const page = pageOf(new URL("https://a.test/"), { formats: [...listed] });
   const asked = { ...options, ...(audio_languages && { audio_languages }) };
-  const { tracks, warnings } = chooseAudio(page, chooseFormat(page, asked), asked);
-  const { format, audio, otherAudio, audioOnly } = tracks;
+  const chosen = chooseAudio(page, chooseFormat(page, asked), asked);
+  const warnings = warnOfMissing(chosen, found);
+  const { format, audio, otherAudio, audioOnly, audioLanguages } = chosen.tracks;
   const ids = [format, ...(audio ? [audio] : []), ...otherAudio].map(({ format_id }) => format_id);
-  return { ids, warnings: warnings.map(({ message }) => message), acodec: format.acodec, audioOnly };
+  return { ids, warnings: warnings.map(({ message }) => message), acodec: format.acodec, audioOnly, audioLanguages };
 }
 
 describe("the audio tracks of a task", () => {
@@ -48,9 +54,19 @@ describe("the audio tracks of a task", () => {
   it("that are not listed are named, and the original is there", () => {
     expect(choose(["it", "fr"])).toMatchObject({
       ids: ["v", "fr"],
-      warnings: ["the page lists no audio in it; listed are: en, de-DE, fr"],
+      warnings: ["neither the page nor the media have audio in it; the page lists: en, de-DE, fr"],
     });
     expect(choose(["xx"]).ids).toEqual(["v", "en"]);
+  });
+
+  it("that are not listed are looked for in the media, with what stands for tracks of any media", () => {
+    expect(choose(["original", "it", "fr"]).audioLanguages).toEqual(["original", "it"]);
+    expect(choose(["all"]).audioLanguages).toEqual(["all"]);
+    expect(choose(["fr"]).audioLanguages).toEqual([]);
+    expect(choose(undefined).audioLanguages).toEqual(["original"]);
+    expect(choose(["it", "xx"], formats, {}, ["it"]).warnings).toEqual([
+      "neither the page nor the media have audio in xx; the page lists: en, de-DE, fr",
+    ]);
   });
 
   it("take the place of the audio that is in the video", () => {

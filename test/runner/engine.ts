@@ -36,6 +36,7 @@ export async function writeMedium({ format, folder }: DownloadJob): Promise<Down
     height: 360,
     warnings: [],
     others: [],
+    audioLanguages: [],
   };
 }
 

@@ -142,6 +142,7 @@ test("the engine gets the chosen formats, the folder and the limits", async () =
       format: formats[1],
       audio: formats[2],
       otherAudio: [],
+      audioLanguages: ["original"],
       ranges: [],
       audioOnly: false,
       pageUrl: "https://video.example.com/watch",

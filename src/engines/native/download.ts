@@ -14,6 +14,7 @@ import { assemble } from "./output/assemble.ts";
 import type { Assembled, FileWork } from "./output/assemble-media.ts";
 import { findFileWarnings } from "./output/file-warnings.ts";
 import { createGradualFlush } from "./output/gradual-flush.ts";
+import { createAudioChoice } from "../../remux/audio-choice.ts";
 import { openPartStore } from "./parts/part-store.ts";
 import type { TakeBytes } from "./parts/receiver.ts";
 import { SourceFetcher } from "./sources/fetch-sources.ts";
@@ -41,7 +42,13 @@ export async function download(job: DownloadJob, context: WorkerDownloadContext)
       const lengthWarnings = checkLengths(run);
       const file = await finishFile(run, assembled.path);
       const { others, warnings } = await run.additions.writeFiles();
-      return { ...file, others, warnings: [...lengthWarnings, ...findWarnings(run, assembled, file), ...warnings] };
+      const audioLanguages = [...run.audioChoice.found];
+      return {
+        ...file,
+        audioLanguages,
+        others,
+        warnings: [...lengthWarnings, ...findWarnings(run, assembled, file), ...warnings],
+      };
     } finally {
       await endRun(run);
     }
@@ -98,6 +105,7 @@ async function planRun(job: DownloadJob, context: WorkerDownloadContext) {
     flush,
     additions,
     journal,
+    audioChoice: createAudioChoice(job.audioLanguages),
     arePartsUseless,
   };
 }
@@ -113,7 +121,7 @@ async function checkFreeSpace(folder: string, bytes: number, minFreeBytes: numbe
 }
 
 async function fetchAndAssemble(run: DownloadRun): Promise<Assembled> {
-  const { job, plan, fetcher, flush, additions, journal, signal } = run;
+  const { job, plan, fetcher, flush, additions, audioChoice, journal, signal } = run;
   return assemble(plan, {
     ...job,
     fetcher,
@@ -122,6 +130,7 @@ async function fetchAndAssemble(run: DownloadRun): Promise<Assembled> {
     onWritten: flush.onWritten,
     additions,
     journal,
+    audioChoice,
     signal,
   });
 }
@@ -153,7 +162,10 @@ async function withTimeLimit<T>(
 }
 
 /** Inspects and hashes the file while it is flushed to the disk. */
-async function finishFile(run: DownloadRun, path: string): Promise<Omit<Download, "warnings" | "others">> {
+async function finishFile(
+  run: DownloadRun,
+  path: string,
+): Promise<Omit<Download, "warnings" | "others" | "audioLanguages">> {
   const [info, sha256] = await Promise.all([inspect(run, path), hashFile(path, run.signal), run.flush.finish(path)]);
   const { size } = await stat(path);
   return { path, size, sha256, ...info };

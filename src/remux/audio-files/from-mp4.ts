@@ -19,8 +19,8 @@ import {
 export function* extractFromMp4(path: string, openAudio: OpenAudioFile): Generator<undefined, boolean> {
   const sink = createPacketSink(openAudio);
   let left = 0;
-  const onLeft = (tracks: number) => void (left = tracks);
-  const demuxer = createMp4Demuxer({ sink, timelines: createTimelines(), kinds: ["video", "audio"], onLeft });
+  const onTracks = (_: number, leftAudio: number) => void (left = leftAudio);
+  const demuxer = createMp4Demuxer({ sink, timelines: createTimelines(), kinds: ["video", "audio"], onTracks });
   for (const _ of demuxer.readFile(path, { timeline: 0, offsetS: null })) {
     if (left > 0 || !sink.isWanted()) return false;
     yield;

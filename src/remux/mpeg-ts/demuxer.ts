@@ -1,7 +1,8 @@
 import { ServiceError } from "../../model/errors.ts";
+import { firstAudio } from "../audio-choice.ts";
 import { TimeBases } from "../elementary-streams/time-bases.ts";
 import type { Demuxer, DemuxerOptions, SegmentTiming } from "../samples.ts";
-import { createTrackOutput } from "../track-output.ts";
+import { createTrackOutputs } from "../track-output.ts";
 import { createPacketReader, packetLength } from "./packets.ts";
 import { createPidTable, pidOf, type PidTable } from "./pids.ts";
 import { createProgramReader, type ProgramReader } from "./program.ts";
@@ -14,14 +15,14 @@ import { createStreamReaders } from "./stream-readers.ts";
  * @throws also, from `flush`, `format_unavailable` if the program has no stream of the wanted kinds.
  */
 export function createMpegTsDemuxer(options: DemuxerOptions): Demuxer {
-  const { sink, timelines, kinds, onDrop = () => {}, onLeft } = options;
+  const { sink, timelines, kinds, audio = firstAudio, onDrop = () => {}, onTracks } = options;
   const bases = new TimeBases(timelines);
-  const outputs = { video: createTrackOutput(sink), audio: createTrackOutput(sink) };
+  const outputs = createTrackOutputs(sink);
   const pids = createPidTable();
   const streams = createStreamReaders({ pids, bases, outputs, onDrop });
-  const program = createProgramReader(pids, kinds, (chosen, leftAudio) => {
+  const program = createProgramReader(pids, { kinds, audio }, (chosen, leftAudio) => {
     streams.set(chosen);
-    if (leftAudio > 0) onLeft?.(leftAudio);
+    onTracks?.(chosen.filter(({ kind }) => kind === "audio").length, leftAudio);
   });
   const packets = createPacketReader(createPacketRouter(pids, program), () => streams.cut());
   let current: SegmentTiming | null = null;

@@ -1,3 +1,4 @@
+import type { AudioChoice } from "../audio-choice.ts";
 import type { TrackKind } from "../samples.ts";
 import type { PidTable } from "./pids.ts";
 import { createSectionReader, readAssociations, readProgramMap } from "./tables.ts";
@@ -15,7 +16,7 @@ const maxPrograms = 64;
  */
 export function createProgramReader(
   pids: PidTable,
-  kinds: readonly TrackKind[],
+  wanted: { kinds: readonly TrackKind[]; audio: AudioChoice },
   onProgram: (streams: readonly ChosenStream[], leftAudio: number) => void,
 ) {
   let mapPids = new Set<number>();
@@ -32,7 +33,7 @@ export function createProgramReader(
     const program = readProgramMap(section);
     if (!program) return;
     hasMap = true;
-    const streams = chooseStreams(program, kinds);
+    const streams = chooseStreams(program, wanted.kinds, wanted.audio);
     if (streams.length === 0) return;
     chosenPid = pid;
     latest = content;

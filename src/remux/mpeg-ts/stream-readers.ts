@@ -1,4 +1,5 @@
 import { adts } from "../codecs/adts.ts";
+import type { TrackSlot } from "../audio-choice.ts";
 import { avc } from "../codecs/avc.ts";
 import { dolby } from "../codecs/dolby.ts";
 import { hevc } from "../codecs/hevc.ts";
@@ -18,7 +19,8 @@ import type { ChosenStream } from "./streams.ts";
 interface StreamReadersOptions {
   pids: PidTable;
   bases: TimeBases;
-  outputs: Readonly<Record<TrackKind, TrackOutput>>;
+  /** Returns the track of a slot. */
+  outputs: (slot: TrackSlot) => TrackOutput;
   /** Called when media are left out. */
   onDrop: (kind: TrackKind) => void;
 }
@@ -58,7 +60,7 @@ export function createStreamReaders(options: StreamReadersOptions) {
     /** Reads these streams from now on; does nothing if they are the current ones. */
     set(streams: readonly ChosenStream[]): void {
       const isSame = ({ chosen }: OpenStream) =>
-        streams.some(({ pid, codec }) => pid === chosen.pid && codec === chosen.codec);
+        streams.some(({ pid, codec, slot }) => pid === chosen.pid && codec === chosen.codec && slot === chosen.slot);
       if (open.length === streams.length && open.every(isSame)) return;
       finish();
       for (const { chosen, clock } of open) {
@@ -91,7 +93,7 @@ function openStream(
   const clock = new StreamClock(bases);
   const onCut = () => onDrop(chosen.kind);
   const listedEnd = new ListedEnd();
-  const track = createTrack(chosen, { stream, clock, listedEnd, output: outputs[chosen.kind], onDrop: onCut });
+  const track = createTrack(chosen, { stream, clock, listedEnd, output: outputs(chosen), onDrop: onCut });
   const pes: PesReader = new PesReader({
     stream,
     onStart() {

@@ -1,11 +1,12 @@
 import { ServiceError } from "../../model/errors.ts";
+import type { AudioChoice, TrackSlot } from "../audio-choice.ts";
 import { iso639ToBcp47 } from "../language.ts";
 import type { TrackKind } from "../samples.ts";
 import type { ProgramStream } from "./tables.ts";
 
 export type TsCodec = "avc" | "hevc" | "adts" | "mpeg-audio" | "dolby";
 
-export interface ChosenStream {
+export interface ChosenStream extends TrackSlot {
   pid: number;
   kind: TrackKind;
   codec: TsCodec;
@@ -65,22 +66,29 @@ const byRegistration = new Map<string, StreamType>([
 ]);
 
 /**
- * Returns the first readable stream of each kind in `kinds`; none of a kind that the program does not have.
+ * Returns of each kind in `kinds` the first readable stream, of audio the chosen ones of the readable streams; none of a kind
+ * that the program does not have.
  * @throws ServiceError `drm_protected` or `format_unavailable` if it has streams of a kind, but none is readable.
  */
-export function chooseStreams(program: readonly ProgramStream[], kinds: readonly TrackKind[]): ChosenStream[] {
+export function chooseStreams(
+  program: readonly ProgramStream[],
+  kinds: readonly TrackKind[],
+  audio: AudioChoice,
+): ChosenStream[] {
   return kinds.flatMap((kind) => {
     const candidates = program
       .map((stream) => ({ ...stream, type: typeOf(stream) }))
       .filter(({ type }) => type?.kind === kind);
-    for (const { pid, type, descriptors } of candidates) {
+    const readable = candidates.flatMap(({ pid, type, descriptors }) => {
       const codec = type?.codec ?? "unsupported";
-      if (codec === "unsupported" || codec === "encrypted") continue;
+      if (codec === "unsupported" || codec === "encrypted") return [];
       return [{ pid, kind, codec, language: readLanguage(descriptors.get(tags.language)) }];
-    }
+    });
     const [refused] = candidates;
-    if (refused?.type) throw unreadableError(refused.type, refused.streamType);
-    return [];
+    if (readable.length === 0 && refused?.type) throw unreadableError(refused.type, refused.streamType);
+    if (kind === "video") return readable.slice(0, 1).map((stream) => ({ ...stream, slot: kind, place: 0 }));
+    const chosen = audio.choose(readable.map(({ language }) => language));
+    return chosen.map(({ index, ...slot }) => ({ ...readable[index]!, ...slot }));
   });
 }
 
@@ -88,7 +96,8 @@ export function chooseStreams(program: readonly ProgramStream[], kinds: readonly
 export function countLeft(program: readonly ProgramStream[], chosen: readonly ChosenStream[]): number {
   const isAudio = ({ kind }: { kind: TrackKind }) => kind === "audio";
   const types = program.map((stream) => typeOf(stream)).filter((type) => type !== null);
-  return chosen.some(isAudio) ? types.filter(isAudio).length - 1 : 0;
+  const read = chosen.filter(isAudio).length;
+  return read === 0 ? 0 : types.filter(isAudio).length - read;
 }
 
 function typeOf({ streamType, descriptors }: ProgramStream): StreamType | null {

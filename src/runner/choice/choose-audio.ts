@@ -1,14 +1,17 @@
 import type { DownloadJob } from "../../engines/engine.ts";
 import { hasAudio, hasVideo, isMuxable } from "../../model/format-ranking.ts";
+import { findLanguage } from "../../remux/language.ts";
 import type { FileWarning } from "../../model/file-warnings.ts";
 import type { Format, PageInfo } from "../../model/page-info.ts";
 import type { TaskOptions } from "../../model/task.ts";
 import type { FormatChoice } from "../../resolvers/choose-format.ts";
 
 export interface ChosenAudio {
-  tracks: FormatChoice & Pick<DownloadJob, "otherAudio">;
-  /** What is not listed. */
-  warnings: readonly FileWarning[];
+  tracks: FormatChoice & Pick<DownloadJob, "otherAudio" | "audioLanguages">;
+  /** Tags that were asked for and are not listed. */
+  unlisted: readonly string[];
+  /** Tags that are listed. */
+  listed: readonly string[];
 }
 
 /** The audio that is chosen if nothing is asked for. */
@@ -19,28 +22,32 @@ const original = Symbol("original");
  * first; a language is the best separate audio of the same manifest, else of the page, in that language: its programme
  * rather than a description, in the format's container rather than another, then of the highest bit rate. A tag stands for
  * itself, else for the first listed tag that begins with it (RFC 4647 §3.3.1), else for the longest that it begins with
- * (§3.4). `all` are all languages and versions. What is not there is replaced by the original.
+ * (§3.4). `all` are all languages and versions. What is not listed may be in the stream of the original; if it is not, the
+ * original replaces it.
  */
 export function chooseAudio({ formats }: PageInfo, choice: FormatChoice, options: TaskOptions): ChosenAudio {
   const { audio_languages: asked = ["original"] } = options;
   const versions = versionsOf(formats, choice);
   const own = choice.audio ?? choice.format;
   const wanted = new Set<Format | typeof original>();
-  const warnings: FileWarning[] = [];
+  const unlisted: string[] = [];
   const add = (format: Format) => wanted.add(versionOf(format) === versionOf(own) ? original : format);
   for (const name of asked) {
-    const found = name === "original" || name === "all" ? undefined : findLanguage([own, ...versions], name);
+    const found = name === "original" || name === "all" ? undefined : findFormat([own, ...versions], name);
     if (name === "original" || name === "all") wanted.add(original);
-    else if (found === undefined) warnings.push(missing(name, [own, ...versions]));
+    else if (found === undefined) unlisted.push(name);
     else add(found);
     if (name === "all") for (const version of versions) add(version);
   }
   if (wanted.size === 0) wanted.add(original);
+  const audioLanguages = asked.filter((name) => name === "original" || name === "all" || unlisted.includes(name));
+  const listed = [...new Set([own, ...versions].flatMap(({ language }) => language ?? []))];
+  const about = { unlisted, listed };
   const isOriginal = wanted.delete(original);
-  const listed = [...wanted].filter((each) => each !== original).slice(0, isOriginal ? maxTracks - 1 : maxTracks);
-  if (isOriginal) return { tracks: { ...choice, otherAudio: listed }, warnings };
-  const [first, ...others] = listed;
-  return { tracks: { ...replaceAudio(choice, first!), otherAudio: others }, warnings };
+  const chosen = [...wanted].filter((each) => each !== original).slice(0, isOriginal ? maxTracks - 1 : maxTracks);
+  if (isOriginal) return { tracks: { ...choice, otherAudio: chosen, audioLanguages }, ...about };
+  const [first, ...others] = chosen;
+  return { tracks: { ...replaceAudio(choice, first!), otherAudio: others, audioLanguages }, ...about };
 }
 
 const maxTracks = 20;
@@ -75,20 +82,22 @@ function compare(a: Format, b: Format, format: Format): number {
 }
 
 /** `formats` are sorted: a description comes after the programme in the same language. */
-function findLanguage(formats: readonly Format[], asked: string): Format | undefined {
-  const tag = asked.toLowerCase();
-  const listed = formats.map((format) => ({ format, lower: format.language?.toLowerCase() ?? "" }));
-  const shorter = listed.filter(({ lower }) => lower !== "" && tag.startsWith(`${lower}-`));
-  const found =
-    listed.find(({ lower }) => lower === tag) ??
-    listed.find(({ lower }) => lower.startsWith(`${tag}-`)) ??
-    shorter.toSorted((a, b) => b.lower.length - a.lower.length)[0];
-  return found?.format;
+function findFormat(formats: readonly Format[], asked: string): Format | undefined {
+  return formats[
+    findLanguage(
+      asked,
+      formats.map(({ language }) => language),
+    )
+  ];
 }
 
-function missing(language: string, formats: readonly Format[]): FileWarning {
-  const known = [...new Set(formats.flatMap((format) => format.language ?? []))].slice(0, 20);
-  const named = known.length === 0 ? "none" : known.join(", ");
-  const message = `the page lists no audio in ${language}; listed are: ${named}`;
-  return { code: "audio_missing", message };
+/** Warns of languages that are not in the file. @param found Those of `unlisted` that the stream of the original has. */
+export function warnOfMissing({ unlisted, listed }: ChosenAudio, found: readonly string[]): FileWarning[] {
+  const named = listed.length === 0 ? "none" : listed.slice(0, maxTracks).join(", ");
+  return unlisted
+    .filter((language) => !found.includes(language))
+    .map((language) => {
+      const message = `neither the page nor the media have audio in ${language}; the page lists: ${named}`;
+      return { code: "audio_missing", message };
+    });
 }

@@ -1,4 +1,5 @@
 import type { WantedSubtitles } from "../../engines/engine.ts";
+import { findLanguage } from "../../remux/language.ts";
 import type { FileWarning } from "../../model/file-warnings.ts";
 import type { PageInfo, Subtitle } from "../../model/page-info.ts";
 import type { TaskOptions } from "../../model/task.ts";
@@ -59,13 +60,9 @@ const rankOf = ({ ext }: Subtitle): number => readable.indexOf(ext ?? "vtt");
 const isReadable = (subtitle: Subtitle): boolean => rankOf(subtitle) >= 0;
 
 function find(tracks: Tracks, asked: string): readonly WantedSubtitles[] | undefined {
-  const tag = asked.toLowerCase();
-  const listed = [...tracks.keys()].map((key) => ({ key, lower: key.toLowerCase().replaceAll("_", "-") }));
-  const exact = listed.find(({ lower }) => lower === tag);
-  const longer = listed.find(({ lower }) => lower.startsWith(`${tag}-`));
-  const shorter = listed.filter(({ lower }) => tag.startsWith(`${lower}-`));
-  const found = exact ?? longer ?? shorter.toSorted((a, b) => b.lower.length - a.lower.length)[0];
-  return found && tracks.get(found.key);
+  const tags = [...tracks.keys()];
+  const found = tags[findLanguage(asked, tags)];
+  return found === undefined ? undefined : tracks.get(found);
 }
 
 const maxNamed = 20;

@@ -146,7 +146,7 @@ const warnings: Record<FileWarningCode, string> = {
   frames_missing: "Parts of the video or the audio are missing.",
   gap: "The video or the audio has a gap.",
   duration_differs: "It is longer or shorter than the site says.",
-  tracks_left: "It has one audio track of several.",
+  tracks_left: "The source has further audio tracks.",
   length_unknown: "Its end may be missing: the site did not say how long it is.",
   times_changed: "Some frames had wrong times, which were corrected.",
   stream_lost: "The recording ended early, as the live stream could not be read any more.",

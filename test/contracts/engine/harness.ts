@@ -92,6 +92,7 @@ async function prepare(
     ...formats,
     ...about,
     pageUrl,
+    audioLanguages: ["original"],
     audioOnly: false,
     folder,
     maxBytes: 1e8,

@@ -38,6 +38,7 @@ export async function openDownloader() {
       const job = {
         ...choice,
         otherAudio: [],
+        audioLanguages: ["original"],
         isAudioFile: options.audioOnly === true,
         ranges: [],
         description: { tags: options.embed === "all" ? { ...tags, title: "A" } : tags, chapters, covers: [] },

@@ -7,6 +7,7 @@ import type { FileWarning } from "../../../model/file-warnings.ts";
 import { ServiceError } from "../../../model/errors.ts";
 import type { DownloadJob, MediaInfo } from "../../engine.ts";
 import type { SourceFetcher } from "../sources/fetch-sources.ts";
+import { allAudio, type AudioChoice } from "../../../remux/audio-choice.ts";
 import { isIndexedMp4 } from "../../../remux/mp4/read/file-boxes.ts";
 import { embedInMp4 } from "../../../remux/mp4/embed.ts";
 import { embedInAudio } from "../../../remux/audio-files/embed.ts";
@@ -15,7 +16,7 @@ import { SkipError } from "../../../remux/discontinuity.ts";
 import { hasSelection } from "../sources/select-segments.ts";
 import { FileAnnouncement } from "./announce-file.ts";
 import { addToMatroska } from "./copy-matroska.ts";
-import { mergeFiles } from "./merge.ts";
+import { chooseInFile, mergeFiles } from "./merge.ts";
 import { type FileSource, sourceDuration, statedKinds, type Plan } from "../sources/plan.ts";
 import { WebmSegments } from "./webm-segments.ts";
 import { isRemuxable, type PendingAdditions, remux, type RemuxOptions, type Written } from "./remux.ts";
@@ -35,6 +36,8 @@ export interface AssembleOptions extends Pick<
   fetcher: SourceFetcher;
   /** Reads back what a file contains. */
   inspect: (path: string) => Promise<MediaInfo>;
+  /** Chooses among the audio tracks of the media that have several; asked again if the media are read again. */
+  audioChoice: AudioChoice;
   /** Does work on the files at `paths` under a time limit that depends on their size. */
   withTimeLimit: <T>(kind: FileWork["kind"], paths: string[], work: () => Promise<T>) => Promise<T>;
   onWritten: RemuxOptions["onWritten"];
@@ -65,7 +68,8 @@ export interface Assembled {
  * @throws ServiceError of `fetcher`, `inspect`, `remux` and `mergeFiles`
  */
 export async function assembleMedia(plan: Plan, options: AssembleOptions): Promise<Assembled> {
-  const { fetcher, folder, audioOnly, maxBytes, inspect, withTimeLimit, onWritten, additions, signal } = options;
+  const { fetcher, folder, audioOnly, maxBytes, inspect, withTimeLimit, onWritten, additions, audioChoice, signal } =
+    options;
   // An earlier run may have made them of other sources.
   const names = ["result", "merged", "embedded", "audio-file", "cut", ...allNames(plan).map((name) => `${name}.whole`)];
   for (const name of names) await rm(join(folder, name), { force: true });
@@ -74,6 +78,8 @@ export async function assembleMedia(plan: Plan, options: AssembleOptions): Promi
     const { path } = await fetcher.fetchFile(mainSource, createAnnouncement(mainSource, options));
     const isUsed = options.ranges.length === 0 || isIndexedMp4(path);
     if (isUsed && (!audioOnly || isAudioFile(await inspect(path)))) {
+      // It keeps all its tracks, in whatever languages.
+      if (audioChoice.isAsked) await withTimeLimit("read", [path], () => chooseInFile(path, audioChoice));
       if (options.embed !== "all" || options.ranges.length > 0) return { path, written: null, warnings: [] };
       const embedded = await embed(path, options);
       return { path: embedded ?? path, written: null, warnings: embedded === null ? [notEmbedded] : [] };
@@ -86,7 +92,7 @@ export async function assembleMedia(plan: Plan, options: AssembleOptions): Promi
     isAudioOptional ? null : (openAudio?.() ?? null),
     ...plan.otherAudio.map((other) => fetcher.openStream(other)),
   ]);
-  const common = { audioOnly, target, maxBytes, onWritten, additions, signal };
+  const common = { audioOnly, audioChoice, target, maxBytes, onWritten, additions, signal };
   if ([main, ...(audio === null ? [] : [audio]), ...otherAudio].every(isRemuxable)) {
     const expectedS = sourceDuration(mainSource);
     const stream = options.ranges.length > 0 ? null : { journal: options.journal, kinds: statedKinds(plan, audioOnly) };
@@ -111,7 +117,7 @@ export async function assembleMedia(plan: Plan, options: AssembleOptions): Promi
   const paths = { main: mainPath, audio: audioPath, otherAudio: otherPaths, languages, target: merged, isMp4Wanted };
   await additions.ready();
   const { isMp4, originS, details, warnings } = await withTimeLimit("merge", inputs, () =>
-    mergeFiles({ ...paths, isAudioOptional, audioOnly, additions, signal }),
+    mergeFiles({ ...paths, isAudioOptional, audioOnly, audioChoice, additions, signal }),
   );
   if (!isMp4) return { path: merged, written: null, warnings, joined };
   // Remuxing puts the index of an MP4 in front.
@@ -121,7 +127,7 @@ export async function assembleMedia(plan: Plan, options: AssembleOptions): Promi
     get: (media) => additions.get({ originS: originS + media.originS, offsetOf: () => 0 }),
   };
   const single = { main: stream, audio: null, otherAudio: [], openAudio: null, expectedS: null };
-  const written = await remux({ ...common, ...single, additions: moved, details });
+  const written = await remux({ ...common, ...single, audioChoice: allAudio, additions: moved, details });
   return { path: target, written, warnings, joined };
 }
 

@@ -73,7 +73,12 @@ export class CountingSink implements SampleSink {
 
   /** Whether a track of the kind has been found. */
   has(kind: TrackKind): boolean {
-    return this.#tracks.values().some((counter) => counter.kind === kind);
+    return this.count(kind) > 0;
+  }
+
+  /** Returns how many tracks of the kind have been found. */
+  count(kind: TrackKind): number {
+    return [...this.#tracks.values()].filter((counter) => counter.kind === kind).length;
   }
 
   /** Returns the stats of each track that has samples to show. */

@@ -11,18 +11,18 @@ import {
   type Target,
   WebMOutputFormat,
 } from "mediabunny";
-import type { FileWarning } from "../../../model/file-warnings.ts";
 import { diskError } from "../../../files/disk-error.ts";
 import { ServiceError } from "../../../model/errors.ts";
 import { describeMedia } from "../inspect/describe.ts";
 import { type LocalInput, openLocalInput } from "../inspect/local-input.ts";
 import { writeAll } from "../parts/disk-writes.ts";
+import type { AudioChoice } from "../../../remux/audio-choice.ts";
+import { iso639ToBcp47 } from "../../../remux/language.ts";
 import { noAdditions } from "../../../remux/additions.ts";
 import type { CopyTarget } from "../../../remux/matroska/copy.ts";
+import { checkLeft, checkMerged } from "./check-merged.ts";
 import { copyElements, copyWritten, detailsOf, matroskaSources } from "./copy-matroska.ts";
 import type { PendingAdditions } from "./remux.ts";
-import { leftTracks } from "./file-warnings.ts";
-import { usualGapS } from "../sources/fetch-stats.ts";
 
 export interface MergeOptions {
   main: string;
@@ -34,6 +34,8 @@ export interface MergeOptions {
   /** BCP 47, of the audio tracks in their order, as their formats say; `null`: unknown. */
   languages: readonly (string | null)[];
   audioOnly: boolean;
+  /** Chooses among the audio tracks of `main`, or of `audio`. */
+  audioChoice: AudioChoice;
   /** Path of the result. */
   target: string;
   isMp4Wanted: boolean;
@@ -64,11 +66,13 @@ export async function mergeFiles(options: MergeOptions) {
     const additions = await options.additions.get({ originS, offsetOf: () => 0 });
     await using file = await open(target, "w");
     const sources = matroskaSources(files, chosen);
-    const hasSeveral = !isMp4Wanted && options.otherAudio.length > 0;
-    const languages = hasSeveral ? options.languages : [];
+    const ownAudio = chosen.filter((track) => track.isAudioTrack()).length - options.otherAudio.length;
+    const hasSeveral = !isMp4Wanted && ownAudio + options.otherAudio.length > 1;
+    const [language = null, ...others] = options.languages;
+    // Further tracks of one file say their languages themselves.
+    const languages = hasSeveral ? [language, ...Array.from({ length: ownAudio - 1 }, () => null), ...others] : [];
     const copy = { isWebm, fd: file.fd, additions, languages, signal };
     const isCopied = !isMp4Wanted && (await copyElements(sources, chosen, copy));
-    // The demuxer of MP4 reads one audio track.
     const isMatroska = isWebm || hasSeveral;
     if (!isCopied && (hasSeveral || (isWebm && additions !== noAdditions))) {
       const docType = isWebm ? "webm" : "matroska";
@@ -109,20 +113,38 @@ async function writeMatroska(
   }
 }
 
-/** One video track at most, and of each file one audio track. */
+/** One video track at most, of the file with the first audio the chosen tracks, and of each other file one audio track. */
 async function chooseTracks(
   [main, ...separate]: readonly Input[],
-  { audioOnly, isAudioOptional, audio: audioPath }: MergeOptions,
+  { audioOnly, isAudioOptional, audioChoice, audio: audioPath }: MergeOptions,
 ): Promise<InputTrack[]> {
   const video = audioOnly ? null : await main?.getPrimaryVideoTrack();
   const [first, others] = audioPath === null ? [undefined, separate] : [separate[0], separate.slice(1)];
-  const own = first === undefined || isAudioOptional ? await main?.getPrimaryAudioTrack() : null;
-  const audio = own ?? (await first?.getPrimaryAudioTrack());
+  const own = first === undefined || isAudioOptional ? await chooseAudioTracks(main, audioChoice) : [];
+  const audio = own.length > 0 ? own : await chooseAudioTracks(first, audioChoice);
   const further = await Promise.all(others.map((input) => input.getPrimaryAudioTrack()));
-  const tracks = [video, audio, ...further].filter((track) => track !== null && track !== undefined);
+  const tracks = [video, ...audio, ...further].filter((track) => track !== null && track !== undefined);
   if (tracks.length > 0) return tracks;
   const missing = audioOnly ? "no audio" : "neither video nor audio";
   throw new ServiceError("format_unavailable", `the downloaded media has ${missing}`);
+}
+
+/** The primary track of a file comes first. */
+async function chooseAudioTracks(input: Input | undefined, choice: AudioChoice): Promise<InputTrack[]> {
+  const primary = await input?.getPrimaryAudioTrack();
+  if (input === undefined || !primary) return [];
+  const tracks = [primary, ...(await input.getAudioTracks()).filter((track) => track !== primary)];
+  const languages = await Promise.all(tracks.map((track) => track.getLanguageCode()));
+  return choice.choose(languages.map((code) => iso639ToBcp47(code))).map(({ index }) => tracks[index]!);
+}
+
+/**
+ * Has a choice made among the audio tracks of a file that stays as it is.
+ * @throws ServiceError as `openLocalInput`
+ */
+export async function chooseInFile(path: string, choice: AudioChoice): Promise<void> {
+  using file = openLocalInput(path);
+  await chooseAudioTracks(file.input, choice).catch(() => []);
 }
 
 const webmCodecs: ReadonlySet<string | null> = new Set(["vp8", "vp9", "av1", "opus", "vorbis"]);
@@ -145,21 +167,22 @@ async function write(
   signal: AbortSignal,
 ): Promise<void> {
   const trims = await trimStarts(files, chosen, output.format instanceof WebMOutputFormat);
-  const conversions = await Promise.all(
-    files.map(({ input }, index) => {
-      const choose = async (track: InputTrack) => ({ discard: !chosen.includes(track) });
-      return Conversion.init({
-        input,
-        output,
-        video: choose,
-        audio: choose,
-        trim: { start: trims[index] ?? 0 },
-        copy: { mode: "forced", shiftTolerance: Number.POSITIVE_INFINITY },
-        showWarnings: false,
-        composable: true,
-      });
-    }),
-  );
+  const conversions: Conversion[] = [];
+  // One after the other: the tracks of the output are in the order in which they are added.
+  for (const track of chosen) {
+    const choose = async (other: InputTrack) => ({ discard: other !== track });
+    const conversion = await Conversion.init({
+      input: track.input,
+      output,
+      video: choose,
+      audio: choose,
+      trim: { start: trims[files.findIndex(({ input }) => input === track.input)] ?? 0 },
+      copy: { mode: "forced", shiftTolerance: Number.POSITIVE_INFINITY },
+      showWarnings: false,
+      composable: true,
+    });
+    conversions.push(conversion);
+  }
   const accepted = conversions.flatMap(({ utilizedTracks }) => utilizedTracks);
   if (accepted.length < chosen.length) throw new Error("a track was refused by the output format");
   const cancel = () => {
@@ -172,7 +195,7 @@ async function write(
     await Promise.all(conversions.map((conversion) => conversion.execute()));
     await output.finalize();
   } catch (error) {
-    // Stops the other conversion.
+    // Stops the other conversions.
     if (!signal.aborted) cancel();
     // Closing a failed target fails too; the first error counts.
     await output.cancel().catch(() => undefined);
@@ -196,55 +219,4 @@ async function trimStarts(
   const delayS = isWebm ? (files.find(({ input }) => input === audio)?.codecDelayS ?? 0) : 0;
   const start = Math.min(...starts);
   return files.map(({ input }) => (input === audio ? start : start - delayS));
-}
-
-/**
- * Compares the tracks of a merged file with those it was merged from: by their ends, which the containers
- * list, so that no file is read a second time.
- */
-async function checkMerged(sources: readonly InputTrack[], target: string): Promise<FileWarning[]> {
-  using merged = openLocalInput(target);
-  const tracks = await merged.input.getTracks();
-  const found = await Promise.all(
-    sources.map(async (source): Promise<FileWarning[]> => {
-      const { type } = source;
-      const number = sources.filter((each) => each.type === type).indexOf(source);
-      const track = tracks.filter((candidate) => candidate.type === type)[number];
-      if (track === undefined) {
-        const message = `the source has ${type}, the file has none`;
-        return [{ code: "track_missing", message }];
-      }
-      const [sourceS, fileS] = [await lastedS(source), await lastedS(track)];
-      if (Math.abs(sourceS - fileS) <= usualGapS) return [];
-      const message = `the ${type} lasts ${fileS.toFixed(1)} s, that of its source ${sourceS.toFixed(1)} s`;
-      return [{ code: "duration_differs", message }];
-    }),
-  );
-  const [sourceLead, lead] = [await leadOf(sources), await leadOf(tracks)];
-  if (Math.abs(sourceLead - lead) > longestShiftS) {
-    const message = `the tracks start ${lead.toFixed(2)} s apart, those of the source ${sourceLead.toFixed(2)} s`;
-    found.push([{ code: "times_changed", message }]);
-  }
-  return found.flat();
-}
-
-/** Tells of the audio tracks that are in the file of the chosen one. */
-async function checkLeft(chosen: readonly InputTrack[]): Promise<FileWarning[]> {
-  const audio = chosen.find((track) => track.isAudioTrack());
-  const all = (await audio?.input.getAudioTracks()) ?? [];
-  return leftTracks(all.length - 1).map((message) => ({ code: "tracks_left", message }));
-}
-
-/** Audio that is off by less is hardly noticed (ITU-R BT.1359-1: 45 ms early). */
-const longestShiftS = 0.045;
-
-/** Returns by how much the video starts before the audio, seconds; 0 if there is only one of them. */
-async function leadOf(tracks: readonly InputTrack[]): Promise<number> {
-  const [video, audio] = ["video", "audio"].map((type) => tracks.find((one) => one.type === type));
-  if (video === undefined || audio === undefined) return 0;
-  return (await audio.getFirstTimestamp()) - (await video.getFirstTimestamp());
-}
-
-async function lastedS(track: InputTrack): Promise<number> {
-  return (await track.computeDuration()) - (await track.getFirstTimestamp());
 }

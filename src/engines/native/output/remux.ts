@@ -6,14 +6,15 @@ import { CountingSink } from "./counting-sink.ts";
 import { createPublisher, type StreamOutput } from "./publish.ts";
 import type { TrackStats } from "./track-stats.ts";
 import type { MediaPosition } from "../texts/place-cues.ts";
+import { type AudioChoice, firstAudio } from "../../../remux/audio-choice.ts";
 import type { Additions } from "../../../remux/additions.ts";
 import { createMp4Demuxer } from "../../../remux/mp4/read/demuxer.ts";
 import { openMp4Writer } from "../../../remux/mp4/write/writer.ts";
 import { createMpegTsDemuxer } from "../../../remux/mpeg-ts/demuxer.ts";
 import { createPackedAudioDemuxer } from "../../../remux/packed-audio/demuxer.ts";
-import type { Demuxer, DemuxerOptions, SampleSink, SegmentTiming, TrackKind } from "../../../remux/samples.ts";
+import type { Demuxer, DemuxerOptions, SegmentTiming, TrackKind } from "../../../remux/samples.ts";
 import type { Container } from "../../../remux/sniff.ts";
-import { type TrackDetails, withDetails } from "../../../remux/track-details.ts";
+import { describeAudio, type TrackDetails, withDetails } from "../../../remux/track-details.ts";
 import { createTimelines } from "../../../remux/timelines.ts";
 
 export interface RemuxOptions {
@@ -25,6 +26,8 @@ export interface RemuxOptions {
   /** Opens the audio to use if `main` turns out to have none. */
   openAudio: (() => Promise<SourceStream>) | null;
   audioOnly: boolean;
+  /** Chooses among the audio tracks of `main`, or of the separate audio. */
+  audioChoice: AudioChoice;
   /** Path of the MP4 file; the caller flushes it to the disk. */
   target: string;
   /** Called often with the bytes of media that the file has by now. */
@@ -98,12 +101,13 @@ export async function remux(options: RemuxOptions): Promise<Written> {
   const writer = openMp4Writer({ path: target, expectedS, maxBytes, additionBytes, onMove });
   const timelines = createTimelines();
   const sink = options.details === undefined ? writer : withDetails(writer, options.details);
-  const start = (source: SourceStream, kinds: readonly TrackKind[]) =>
-    new DemuxSession(source, { sink: withLanguage(sink, source.language), timelines, kinds });
+  let place = 0;
+  const start = (source: SourceStream, kinds: readonly TrackKind[], choice = options.audioChoice) =>
+    new DemuxSession(source, { sink: describeAudio(sink, source.language, place++), timelines, kinds, audio: choice });
   const first = start(main, audioOnly ? ["audio"] : audio === null ? ["video", "audio"] : ["video"]);
   const sessions = [first];
   if (audio !== null) sessions.push(start(audio, ["audio"]));
-  for (const other of options.otherAudio) sessions.push(start(other, ["audio"]));
+  for (const other of options.otherAudio) sessions.push(start(other, ["audio"], firstAudio));
   let openMissingAudio = audio === null ? openAudio : null;
   const publisher =
     stream &&
@@ -153,40 +157,34 @@ function summarize(sessions: readonly DemuxSession[]): Omit<Written, "originS"> 
   };
 }
 
-/** Tells the language of audio that does not tell it itself. */
-function withLanguage(sink: SampleSink, language: string | null): SampleSink {
-  if (language === null) return sink;
-  return {
-    setFormat: (format, track) => {
-      const isUnknown = format.kind === "audio" && format.language === null;
-      return sink.setFormat(isUnknown ? { ...format, language } : format, track);
-    },
-    write: (track, sample) => sink.write(track, sample),
-  };
-}
-
 /** A stream being demuxed, and what of it was written so far. */
 class DemuxSession {
   readonly counts: CountingSink;
   hasEnded = false;
+  #audioTracks = 0;
   readonly #stream: SourceStream;
   readonly #steps: AsyncGenerator<undefined, void, undefined>;
 
-  constructor(stream: SourceStream, options: Pick<DemuxerOptions, "sink" | "timelines" | "kinds">) {
+  constructor(stream: SourceStream, options: Omit<DemuxerOptions, "onDrop" | "onTracks">) {
     const counts = new CountingSink(options.sink);
     const onDrop = (kind: TrackKind) => counts.drop(kind);
     this.counts = counts;
     this.#stream = stream;
-    const onLeft = (tracks: number) => void (counts.left = Math.max(counts.left, tracks));
-    this.#steps = demux(stream, { ...options, sink: counts, onDrop, onLeft }, counts);
+    const onTracks = (audio: number, leftAudio: number): void => {
+      counts.left = Math.max(counts.left, leftAudio);
+      this.#audioTracks = audio;
+    };
+    this.#steps = demux(stream, { ...options, sink: counts, onDrop, onTracks }, counts);
   }
 
   async step(): Promise<void> {
     this.hasEnded = (await this.#steps.next()).done === true;
   }
 
+  /** Whether a track has been added, and all that are read if there are several audio tracks. */
   get hasTrack(): boolean {
-    return this.counts.has("video") || this.counts.has("audio");
+    const audio = this.counts.count("audio");
+    return audio + this.counts.count("video") > 0 && (this.#audioTracks < 2 || audio >= this.#audioTracks);
   }
 
   tracks(): WrittenTrack[] {

@@ -20,13 +20,13 @@ const maxFileSamples = 1 << 24;
  * fragments with their media data, or both.
  */
 export function createMp4Demuxer(options: DemuxerOptions): Required<Demuxer> {
-  const { sink, timelines, kinds, onLeft, onDrop = () => {} } = options;
+  const { sink, timelines, onDrop = () => {} } = options;
   const output = createSampleOutput(sink, timelines, onDrop);
   let tracks: InitTrack[] | undefined;
   let nextDts = new Map<InitTrack, number>();
 
   function readMoov(bytes: Uint8Array, moov: Box): InitTrack[] {
-    tracks = readInit(bytes, moov, kinds, onLeft);
+    tracks = readInit(bytes, moov, options);
     nextDts = new Map();
     for (const track of tracks) output.addTrack(track);
     return tracks;

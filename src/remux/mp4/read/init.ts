@@ -1,4 +1,5 @@
 import { ServiceError } from "../../../model/errors.ts";
+import { firstAudio, type TrackSlot } from "../../audio-choice.ts";
 import { createBoxReader } from "../box-reader.ts";
 import { type Box, boxesIn, damagedError, findChild, getChild, typeAt, viewOf } from "../boxes.ts";
 import { type MovieHeader, readEdits, readMediaHeader, readMovieHeader, readTrackHeader } from "./headers.ts";
@@ -7,7 +8,7 @@ import { readCodedSize } from "../sample-entry.ts";
 import type { DemuxerOptions, TrackFormat, TrackKind } from "../../samples.ts";
 
 /** A track as its init section (`moov`) describes it. */
-export interface InitTrack {
+export interface InitTrack extends TrackSlot {
   id: number;
   /** One per sample entry, in their order; at least one. */
   formats: readonly TrackFormat[];
@@ -36,28 +37,29 @@ export interface SampleDefaults {
 export const noDefaults: SampleDefaults = { entry: 1, duration: 0, size: 0, flags: 0 };
 
 /**
- * Reads the first track of each kind from a `moov` box.
+ * Reads from a `moov` box the first track with video, and the chosen tracks with audio.
  * @throws ServiceError `upstream_invalid`; `drm_protected` if one of them is encrypted (§8.12).
  */
 export function readInit(
   bytes: Uint8Array,
   moov: Box,
-  kinds: readonly TrackKind[],
-  onLeft?: DemuxerOptions["onLeft"],
+  { kinds, audio: choice = firstAudio, onTracks }: Pick<DemuxerOptions, "kinds" | "audio" | "onTracks">,
 ): InitTrack[] {
   const view = viewOf(bytes);
   const movie = readMovie(bytes, moov);
-  const tracks = new Map<TrackKind, InitTrack>();
-  let audioTracks = 0;
-  for (const trak of boxesIn(view, moov.body, moov.end)) {
-    if (trak.type !== "trak") continue;
-    const kind = kindOf(view, getChild(view, trak, "mdia"));
-    if (kind === "audio" && kinds.includes(kind)) audioTracks += 1;
-    if (kind === null || !kinds.includes(kind) || tracks.has(kind)) continue;
-    tracks.set(kind, readTrack(bytes, trak, kind, movie));
-  }
-  if (audioTracks > 1) onLeft?.(audioTracks - 1);
-  return [...tracks.values()];
+  const boxes = [...boxesIn(view, moov.body, moov.end)].filter(({ type }) => type === "trak");
+  const found = boxes.map((trak) => ({ trak, kind: kindOf(view, getChild(view, trak, "mdia")) }));
+  const of = (wanted: TrackKind) => found.filter(({ kind }) => kind === wanted && kinds.includes(kind));
+  const audio = of("audio");
+  const languageOf = ({ trak }: { trak: Box }) =>
+    readMediaHeader(bytes, getChild(view, getChild(view, trak, "mdia"), "mdhd")).language;
+  const chosen = audio.length > 0 ? choice.choose(audio.map(languageOf)) : [];
+  const video = of("video").slice(0, 1);
+  onTracks?.(chosen.length, audio.length - chosen.length);
+  return [
+    ...video.map(({ trak }) => readTrack(bytes, trak, "video", movie)),
+    ...chosen.map(({ index, ...slot }) => readTrack(bytes, audio[index]!.trak, "audio", movie, slot)),
+  ];
 }
 
 /**
@@ -107,7 +109,13 @@ function kindOf(view: DataView, mdia: Box): TrackKind | null {
   return handler === "vide" ? "video" : handler === "soun" ? "audio" : null;
 }
 
-function readTrack(bytes: Uint8Array, trak: Box, kind: TrackKind, movie: Movie): InitTrack {
+function readTrack(
+  bytes: Uint8Array,
+  trak: Box,
+  kind: TrackKind,
+  movie: Movie,
+  slot: TrackSlot = { slot: kind, place: 0 },
+): InitTrack {
   const view = viewOf(bytes);
   const header = readTrackHeader(bytes, getChild(view, trak, "tkhd"));
   const { id, width, height } = header;
@@ -126,7 +134,7 @@ function readTrack(bytes: Uint8Array, trak: Box, kind: TrackKind, movie: Movie):
     const coded = kind === "video" && width === 0 ? readCodedSize(sampleEntry) : undefined;
     return { kind, timescale, sampleEntry, language, ...(coded ?? size), ...shown };
   });
-  return { id, formats, shiftTicks, defaults: movie.defaults.get(id) ?? noDefaults, tables };
+  return { ...slot, id, formats, shiftTicks, defaults: movie.defaults.get(id) ?? noDefaults, tables };
 }
 
 function readSampleEntries(bytes: Uint8Array, stsd: Box): Uint8Array[] {

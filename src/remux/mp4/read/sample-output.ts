@@ -1,16 +1,16 @@
 import { discontinuityLimits, isDiscontinuity, maxSkipDriftS, SkipError } from "../../discontinuity.ts";
 import type { Sample, SampleSink, SegmentTiming, TrackFormat, TrackKind } from "../../samples.ts";
 import type { Timelines } from "../../timelines.ts";
-import { createTrackOutput } from "../../track-output.ts";
+import { createTrackOutputs } from "../../track-output.ts";
 import { damagedError } from "../boxes.ts";
 import type { IndexedSample } from "./indexed-sample.ts";
 import { type InitTrack, secondsOf } from "./init.ts";
 import { SpanCut } from "./span-cut.ts";
 
-/** Creates a writer of samples: one track of the sink per kind, whatever init sections follow each other. */
+/** Creates a writer of samples: one track of the sink per slot, whatever init sections follow each other. */
 export function createSampleOutput(sink: SampleSink, timelines: Timelines, onDrop: (kind: TrackKind) => void) {
-  const outputs = { video: createTrackOutput(sink), audio: createTrackOutput(sink) };
-  const cuts = { video: new SpanCut(outputs.video), audio: new SpanCut(outputs.audio) };
+  const outputs = createTrackOutputs(sink);
+  const cuts = new Map<string, SpanCut>();
   let position = startOf(null);
 
   /** Returns the seconds to add to the media times of `samples`; `null`: they were in the segment before. */
@@ -37,11 +37,13 @@ export function createSampleOutput(sink: SampleSink, timelines: Timelines, onDro
   function writeSample(bytes: Uint8Array, sample: IndexedSample, offsetS: number, timing: SegmentTiming): void {
     const { track, dts, pts, duration } = sample;
     const format = formatOf(track, sample.entry);
-    const { kind } = format;
-    const presented = toPresentation(bytes, sample, outputs[kind].timescale, offsetS);
-    cuts[kind].write(format, presented, timing, pts < track.shiftTicks);
+    const output = outputs(track);
+    const cut = cuts.get(track.slot) ?? new SpanCut(output);
+    cuts.set(track.slot, cut);
+    const presented = toPresentation(bytes, sample, output.timescale, offsetS);
+    cut.write(format, presented, timing, pts < track.shiftTicks);
     const endS = secondsOf(track, pts + duration) + offsetS;
-    position.ends[kind] = secondsOf(track, dts + duration) + offsetS;
+    position.ends.set(track.slot, secondsOf(track, dts + duration) + offsetS);
     position.reachedS = Math.max(position.reachedS, endS);
     timelines.reach(endS);
   }
@@ -49,8 +51,7 @@ export function createSampleOutput(sink: SampleSink, timelines: Timelines, onDro
   return {
     /** Adds the track to the sink, before its first sample is known. */
     addTrack(track: InitTrack): void {
-      const format = formatOf(track, track.defaults.entry);
-      outputs[format.kind].setFormat(format);
+      outputs(track).setFormat(formatOf(track, track.defaults.entry));
     },
     /**
      * Writes `samples`, whose offsets count from the start of `bytes`, in the order of their decode times, those of all
@@ -82,8 +83,8 @@ function checkSkip(startS: number, { reachedS, movedS }: TimelinePosition): void
 /** How far a timeline has been written, seconds. */
 interface TimelinePosition {
   timeline: number | null;
-  /** Decode time at which the latest sample of each kind ends; −Infinity: none yet. */
-  ends: Record<TrackKind, number>;
+  /** Decode time at which the latest sample of each slot ends. */
+  ends: Map<string, number>;
   /** Presentation time at which the latest sample ends. */
   reachedS: number;
   /** How far the samples have been moved because of discontinuities. */
@@ -93,21 +94,20 @@ interface TimelinePosition {
 }
 
 function startOf(timeline: number | null): TimelinePosition {
-  const ends = { video: -Infinity, audio: -Infinity };
-  return { timeline, ends, reachedS: -Infinity, movedS: 0, latest: null };
+  return { timeline, ends: new Map(), reachedS: -Infinity, movedS: 0, latest: null };
 }
 
 const limits = discontinuityLimits(1);
 
 /** Returns whether the first sample of each track continues those before. */
 function doesContinue(samples: readonly IndexedSample[], offsetS: number, { ends }: TimelinePosition): boolean {
-  const latest = Math.max(ends.video, ends.audio);
-  if (latest === -Infinity) return true;
+  if (ends.size === 0) return true;
+  const latest = Math.max(...ends.values());
   const tracks = new Set(samples.map(({ track }) => track));
   return [...tracks].every((track) => {
     const first = samples.find((sample) => sample.track === track)!;
     const atS = secondsOf(track, first.dts) + offsetS;
-    return !isDiscontinuity(atS, ends[track.formats[0]!.kind], latest, limits);
+    return !isDiscontinuity(atS, ends.get(track.slot) ?? -Infinity, latest, limits);
   });
 }
 

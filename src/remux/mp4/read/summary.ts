@@ -39,7 +39,7 @@ export function* readMp4Summary(path: string): Generator<undefined, Mp4Summary |
   }
   const bytes = readRange(fd, index);
   const [moov] = boxesIn(viewOf(bytes), 0, bytes.length);
-  const tracks = readInit(bytes, moov!, ["video", "audio"]);
+  const tracks = readInit(bytes, moov!, { kinds: ["video", "audio"] });
   if (tracks.length === 0) return undefined;
   const { duration, timescale } = readMovieHeader(bytes, getChild(viewOf(bytes), moov!, "mvhd"));
   const fragments = boxes.filter(({ type }) => type === "moof");

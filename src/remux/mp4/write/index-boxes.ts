@@ -16,10 +16,11 @@ export interface IndexAdditions {
 
 /** Returns the boxes before the media data: `ftyp` and `moov` (ISO/IEC 14496-12 §4.3, §8.2). */
 export function indexBoxes(
-  tracks: readonly TrackIndex[],
+  added: readonly TrackIndex[],
   data: MediaDataRange,
   { texts, userData }: IndexAdditions = { texts: [], userData: [] },
 ): Uint8Array {
+  const tracks = added.toSorted((a, b) => placeOf(a) - placeOf(b));
   const originS = Math.min(...tracks.map(startS));
   const audio = tracks.filter(({ format }) => format.kind === "audio");
   const rankOf = (track: TrackIndex) => {
@@ -53,6 +54,9 @@ export function indexBoxes(
     ),
   ]);
 }
+
+/** Video, which is where it was added, and audio of the first place are before all others. */
+const placeOf = ({ format: { kind, place = 0 } }: TrackIndex): number => (kind === "video" ? 0 : place);
 
 /** Returns the seconds from the start of what is presented first to the end of what is presented last. */
 export function movieDuration(tracks: readonly TrackIndex[]): number {

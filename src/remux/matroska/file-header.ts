@@ -1,7 +1,7 @@
-import { avcCodec } from "./codec-name.ts";
-import { type Element, ebmlId, readElement } from "./ebml.ts";
-import { type FileHeader, roundNumber } from "./media-summary.ts";
-import { numbersIn } from "./mp4/read/number-source.ts";
+import { avcCodec } from "../codec-name.ts";
+import { type Element, ebmlId, readElement } from "../ebml.ts";
+import { type FileHeader, roundNumber } from "../media-summary.ts";
+import { numbersIn } from "../mp4/read/number-source.ts";
 
 /** Elements of Matroska (RFC 9559 §5.1). */
 const ids = {

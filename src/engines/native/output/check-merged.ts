@@ -1,0 +1,57 @@
+import type { InputTrack } from "mediabunny";
+import type { FileWarning } from "../../../model/file-warnings.ts";
+import { openLocalInput } from "../inspect/local-input.ts";
+import { leftTracks } from "./file-warnings.ts";
+import { usualGapS } from "../sources/fetch-stats.ts";
+
+/**
+ * Compares the tracks of a merged file with those it was merged from: by their ends, which the containers
+ * list, so that no file is read a second time.
+ */
+export async function checkMerged(sources: readonly InputTrack[], target: string): Promise<FileWarning[]> {
+  using merged = openLocalInput(target);
+  const tracks = await merged.input.getTracks();
+  const found = await Promise.all(
+    sources.map(async (source): Promise<FileWarning[]> => {
+      const { type } = source;
+      const number = sources.filter((each) => each.type === type).indexOf(source);
+      const track = tracks.filter((candidate) => candidate.type === type)[number];
+      if (track === undefined) {
+        const message = `the source has ${type}, the file has none`;
+        return [{ code: "track_missing", message }];
+      }
+      const [sourceS, fileS] = [await lastedS(source), await lastedS(track)];
+      if (Math.abs(sourceS - fileS) <= usualGapS) return [];
+      const message = `the ${type} lasts ${fileS.toFixed(1)} s, that of its source ${sourceS.toFixed(1)} s`;
+      return [{ code: "duration_differs", message }];
+    }),
+  );
+  const [sourceLead, lead] = [await leadOf(sources), await leadOf(tracks)];
+  if (Math.abs(sourceLead - lead) > longestShiftS) {
+    const message = `the tracks start ${lead.toFixed(2)} s apart, those of the source ${sourceLead.toFixed(2)} s`;
+    found.push([{ code: "times_changed", message }]);
+  }
+  return found.flat();
+}
+
+/** Tells of the audio tracks that are in the file of the chosen ones. */
+export async function checkLeft(chosen: readonly InputTrack[]): Promise<FileWarning[]> {
+  const audio = chosen.find((track) => track.isAudioTrack());
+  const all = (await audio?.input.getAudioTracks()) ?? [];
+  const left = all.filter((track) => !chosen.includes(track)).length;
+  return leftTracks(left).map((message) => ({ code: "tracks_left", message }));
+}
+
+/** Audio that is off by less is hardly noticed (ITU-R BT.1359-1: 45 ms early). */
+const longestShiftS = 0.045;
+
+/** Returns by how much the video starts before the audio, seconds; 0 if there is only one of them. */
+async function leadOf(tracks: readonly InputTrack[]): Promise<number> {
+  const [video, audio] = ["video", "audio"].map((type) => tracks.find((one) => one.type === type));
+  if (video === undefined || audio === undefined) return 0;
+  return (await audio.getFirstTimestamp()) - (await video.getFirstTimestamp());
+}
+
+async function lastedS(track: InputTrack): Promise<number> {
+  return (await track.computeDuration()) - (await track.getFirstTimestamp());
+}
