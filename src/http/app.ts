@@ -105,15 +105,15 @@ export async function buildApp(options: AppOptions): Promise<App> {
     app.addSchema({ ...Task, $id: "Task" });
     await registerDocs(app);
     const waits = createTaskWaits(app, store);
-    await app.register(taskRoutes, { store, guard, waits });
-    await app.register(batchRoutes, { store, guard });
+    await app.register(taskRoutes, { store, guard, resolver, waits });
+    await app.register(batchRoutes, { store, guard, resolver });
     await app.register(singleTaskRoutes, { store, files, library, waits });
     await app.register(taskActionRoutes, { store });
     const { onFileBytes } = options.observer ?? {};
     await app.register(fileRoutes, { store, files, library, onFileBytes });
     await app.register(archiveRoutes, { store, files, onFileBytes });
     await app.register(streamRoutes, { store, files, onFileBytes });
-    await app.register(downloadRoutes, { store, files, onFileBytes, guard, infoCache });
+    await app.register(downloadRoutes, { store, files, onFileBytes, guard, resolver, infoCache });
     const tokens = createLinkTokens(options.linkSecret ?? randomBytes(32));
     await app.register(newLinkRoutes, { store, tokens });
     await app.register(linkRoutes, { store, files, keys, tokens, onFileBytes });

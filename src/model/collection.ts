@@ -20,6 +20,19 @@ export const IfExistsOption = oneOf(
   "what if the same video with the same options is queued, running or has its file: `new`, the default: a new task; `reuse`, the default for entries: that task",
 );
 
+/** Which video of which site it is, as far as that is known before the page is read. */
+export const SiteVideo = Type.Object(
+  {
+    extractor: Type.String({ description: "yt-dlp's extractor for the URL" }),
+    id: Type.String({ description: "the site's own id of the video" }),
+  },
+  {
+    title: "SiteVideo",
+    description: "which video the URL or the playlist says it is; absent: it does not say, or nobody asked to reuse it",
+  },
+);
+export type SiteVideo = Static<typeof SiteVideo>;
+
 /** The entry of a playlist that a task was made for. */
 export const CollectionEntry = Type.Object(
   {

@@ -1,3 +1,4 @@
+import { SiteVideo } from "./collection.ts";
 import { type Static, Type } from "@sinclair/typebox";
 import { audioRoles, trackRoles } from "./track-roles.ts";
 import { nullableNumber, nullableCount, nullable, oneOf, nullableText, time } from "./schema.ts";
@@ -124,6 +125,7 @@ export const Entry = Type.Object(
     duration: nullableNumber("seconds"),
     thumbnail: Type.Optional(nullableText("URL of a picture")),
     uploaded_at: Type.Optional(nullableText("when it was published, RFC 3339")),
+    video: Type.Optional(SiteVideo),
   },
   { title: "Entry" },
 );

@@ -8,6 +8,7 @@ import {
   Growth,
   IfExistsOption,
   MemberCounts,
+  SiteVideo,
 } from "./collection.ts";
 import { Progress } from "./progress.ts";
 import { nullableNumber, nullableCount, nullable, oneOf, nullableText, time } from "./schema.ts";
@@ -225,6 +226,7 @@ export const Task = Type.Object(
     retry_at: Type.Optional(time("when it runs again by itself, if it waits for that after a failure")),
     finish_requested: Type.Optional(Type.Boolean({ description: "its recording is to end with what there is" })),
     collection: Type.Optional(CollectionEntry),
+    video: Type.Optional(SiteVideo),
     kind: Type.Optional(
       Type.Literal("collection", {
         description: "its entries are tasks of their own; absent: it is the task of one page",

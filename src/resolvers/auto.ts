@@ -87,6 +87,7 @@ export function createAutoResolver({ page, ytDlp }: AutoResolverOptions): Resolv
     name: "auto",
     output: PageInfo,
     ...(ytDlp.unenforced && { unenforced: ytDlp.unenforced }),
+    identify: async (url, signal) => ytDlp.identify?.(url, signal),
     async resolve(url, context) {
       const lister = listerOf(context.entriesCursor);
       if (lister !== undefined) return (lister === "page" ? page : ytDlp).resolve(url, context);

@@ -1,4 +1,5 @@
 import type { Static, TObject } from "@sinclair/typebox";
+import type { SiteVideo } from "../model/collection.ts";
 
 /**
  * Contract of a resolver: it reads what is on a page. It can be implemented from this text alone; the
@@ -32,6 +33,12 @@ export interface Resolver<Output extends TObject = TObject> {
    * `context`.
    */
   resolve(url: URL, context: ResolveContext): Promise<Static<Output>>;
+  /**
+   * Returns which video the URL leads to, without a request; undefined if the URL does not tell. Default: no URL tells.
+   *
+   * @throws ServiceError if it cannot be found out; `signal.reason`
+   */
+  identify?(url: URL, signal: AbortSignal): Promise<SiteVideo | undefined>;
   /**
    * Closes all connections; safe to call twice. Calls that still need the network then reject with
    * `unavailable`, later ones too.

@@ -145,7 +145,8 @@ function toMembers(
       return [];
     }
     const task = newTask(url.href, own, at, owner, traceparent);
-    return [{ index, task: { ...task, collection: { id, index, title } } }];
+    const { video } = entry;
+    return [{ index, task: { ...task, collection: { id, index, title }, ...(video && { video }) } }];
   });
   const which = lost.slice(0, 20).join(", ");
   return { members, lost: lost.length === 0 ? undefined : `entries without a URL that can be fetched: ${which}` };

@@ -33,6 +33,8 @@ export interface StoredTask {
   video: number;
   /** The same of its page's canonical URL; null: that is the same, or unknown. */
   pageVideo: number | null;
+  /** The same of the site's own id of the video; null: unknown. */
+  siteVideo: number | null;
 }
 
 /** A row of a list. */
@@ -138,11 +140,12 @@ export function parseWritten({ document }: Pick<StoredTask, "document">): Task {
 
 /** Returns a deep copy. It is fast for new tasks, whose only object is `options`. */
 export function copyTask(task: Task): Task {
-  const { options, progress, info, file, files, error, kind, collection } = task;
+  const { options, progress, info, file, files, error, kind, collection, video } = task;
   return {
     ...task,
     ...(kind !== undefined && structuredClone(task)),
     ...(collection && { collection: { ...collection } }),
+    ...(video && { video: { ...video } }),
     options: { ...options, ...(hasLists(options) && structuredClone(options)) },
     progress: progress && structuredClone(progress),
     info: info && structuredClone(info),

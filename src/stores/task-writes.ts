@@ -7,7 +7,7 @@ import type { Task } from "../model/task.ts";
 import { boundTask, isLong, parseTask, type StoredTask } from "./documents.ts";
 import { hasEnded, newMessage, type NewMessage } from "./outbox.ts";
 import type { UpdateOptions } from "./store.ts";
-import { pageKeyOf, videoKeyOf } from "./video-keys.ts";
+import { pageKeyOf, siteKeyOf, videoKeyOf } from "./video-keys.ts";
 
 /** What no change of the task itself changes. */
 type FixedColumn = "listed" | "memberships" | "video";
@@ -109,11 +109,12 @@ export function claimDocument(stored: StoredTask, now: Date): TaskWrite {
 }
 
 /** What a new task is found and counted by. */
-export type NewColumns = Pick<StoredTask, "listed" | "video" | "bytes" | "finishedAt">;
+export type NewColumns = Pick<StoredTask, "listed" | "video" | "siteVideo" | "bytes" | "finishedAt">;
 
 export function newColumns(task: Task): NewColumns {
   const { url, options, owner, collection } = task;
-  return { ...fileColumns(task), listed: collection === undefined ? 1 : 0, video: videoKeyOf(url, options, owner) };
+  const video = videoKeyOf(url, options, owner);
+  return { ...fileColumns(task), listed: collection === undefined ? 1 : 0, video, siteVideo: siteKeyOf(task) };
 }
 
 /** Returns by what a task's files are counted and found. */
@@ -122,19 +123,29 @@ export function fileColumns({ file, files, finished_at }: Task): Pick<StoredTask
   return { bytes: files?.reduce((sum, { size }) => sum + size, 0) ?? file.size, finishedAt: finished_at };
 }
 
-function toTaskWrite(given: Task, { stalledCount, pageVideo: earlier }: ChangedColumns, hasNewInfo = false): TaskWrite {
+function toTaskWrite(given: Task, earlier: ChangedColumns, hasNewInfo = false): TaskWrite {
   const whole = JSON.stringify(given);
   const task = hasNewInfo && isLong(whole) ? boundTask(given) : given;
   const document = task === given ? whole : JSON.stringify(task);
   const json = hasNewInfo ? document : JSON.stringify({ ...task, info: undefined });
-  const pageVideo = hasNewInfo ? pageKeyOf(task) : earlier;
+  const { stalledCount } = earlier;
+  const pageVideo = hasNewInfo ? pageKeyOf(task) : earlier.pageVideo;
+  const siteVideo = hasNewInfo ? siteKeyOf(task) : earlier.siteVideo;
   const idle = isIdle(task) ? 1 : 0;
-  const stored = { state: task.state, document, stalledCount, idle, pageVideo, ...fileColumns(task) } as const;
+  const stored = {
+    state: task.state,
+    document,
+    stalledCount,
+    idle,
+    pageVideo,
+    siteVideo,
+    ...fileColumns(task),
+  } as const;
   return { task, stored, event: changeEvent(task, json) };
 }
 
 /** What a change may leave as it is. */
-type ChangedColumns = Pick<StoredTask, "stalledCount" | "pageVideo">;
+type ChangedColumns = Pick<StoredTask, "stalledCount" | "pageVideo" | "siteVideo">;
 
 function leaseLostError({ id }: Task): ServiceError {
   return new ServiceError("conflict", `task ${id} cannot be changed: its lease is no longer valid`);

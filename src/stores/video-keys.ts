@@ -16,12 +16,26 @@ export function pageKeyOf({ url, options, owner, info }: Task): number | null {
   return canonicalUrl(pageUrl) === canonicalUrl(url) ? null : videoKeyOf(pageUrl, options, owner);
 }
 
+/** Returns the key of the site's own id of the task's video; null: it is unknown. */
+export function siteKeyOf(task: Task): number | null {
+  const video = siteVideoOf(task);
+  return video === undefined ? null : videoKeyOf(`${video.extractor} ${video.id}`, task.options, task.owner);
+}
+
 /** Whether a task is for the video that `wanted` is for, of the same owner with the same options. */
 export function isSameVideo(task: Task, wanted: Task): boolean {
   if (task.kind !== undefined || task.owner !== wanted.owner) return false;
   if (optionsText(task.options) !== optionsText(wanted.options)) return false;
+  const [known, asked] = [siteVideoOf(task), siteVideoOf(wanted)];
+  if (known !== undefined && known.extractor === asked?.extractor && known.id === asked.id) return true;
   const url = canonicalUrl(wanted.url);
-  return [task.url, task.info?.webpage_url ?? task.url].some((known) => canonicalUrl(known) === url);
+  return [task.url, task.info?.webpage_url ?? task.url].some((page) => canonicalUrl(page) === url);
+}
+
+/** What was read of the page counts before what its URL says. */
+function siteVideoOf({ info, video }: Task): Task["video"] {
+  const { extractor, video_id: id } = info ?? {};
+  return extractor !== undefined && id !== undefined ? { extractor, id } : video;
 }
 
 /** Returns the URL without its fragment, unless that is a route of a page with scripts. */

@@ -2,7 +2,9 @@ import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import type { App } from "../../src/http/app.ts";
 import { noMembers } from "../../src/feed/collection-changes.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
+import { ServiceError } from "../../src/model/errors.ts";
 import type { Task } from "../../src/model/task.ts";
+import { createStubResolver } from "../../src/resolvers/stub.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import { buildApp } from "./app.ts";
@@ -116,6 +118,22 @@ describe("options.if_exists", () => {
       expect(other.statusCode).toBe(201);
       expect(other.json().id).not.toBe(first.id);
     }
+  });
+
+  it("`reuse` gets the task of another URL with the same video, if the resolver knows in time", async () => {
+    const identify = async ({ hostname }: URL) => {
+      if (hostname === "broken.example") throw new ServiceError("upstream_invalid", "no video in the URL");
+      return hostname === "other.example" ? undefined : { extractor: "Films", id: "1" };
+    };
+    const own = await buildApp({ store, resolver: { ...createStubResolver(), identify } });
+    onTestFinished(() => own.close());
+    const ids: string[] = [];
+    for (const host of ["long", "short", "other", "broken"]) {
+      const made = await postTask(own, { url: `https://${host}.example/1`, options: { if_exists: "reuse" } });
+      ids.push(made.json().id);
+    }
+    expect(ids[1]).toBe(ids[0]);
+    expect(new Set(ids).size).toBe(3);
   });
 
   it("gets the same response for the same key", async () => {

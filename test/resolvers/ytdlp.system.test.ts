@@ -135,6 +135,11 @@ video.m3u8`,
     const find = (url: string) => resolver.findExtractor(new URL(url), signal);
     expect(await find("https://www.youtube.com/watch?v=aqz-KE-bpKQ")).toBe("youtube");
     expect(await find("https://video.example.com/watch/1")).toBeNull();
+    const identify = (url: string) => resolver.identify?.(new URL(url), signal);
+    const video = { extractor: "Youtube", id: "aqz-KE-bpKQ" };
+    expect(await identify("https://www.youtube.com/watch?v=aqz-KE-bpKQ&t=3")).toEqual(video);
+    expect(await identify("https://youtu.be/aqz-KE-bpKQ")).toEqual(video);
+    expect(await identify("https://video.example.com/watch/1")).toBeUndefined();
   });
 });
 
@@ -194,6 +199,7 @@ function createSharedYtDlp() {
         version: ytDlp.version,
         unenforced: ytDlp.unenforced,
         findExtractor: (url, signal) => ytDlp.findExtractor(url, signal),
+        identify: (url, signal) => ytDlp.identify(url, signal),
         async extract(url, context) {
           extractions += 1;
           try {

@@ -2,9 +2,10 @@ import { createHash } from "node:crypto";
 import { Type } from "@sinclair/typebox";
 import { newTask } from "../../feed/task-changes.ts";
 import { ServiceError } from "../../model/errors.ts";
-import { TaskOptions } from "../../model/task.ts";
+import { type Task, TaskOptions } from "../../model/task.ts";
 import { parseTraceparent } from "../../model/trace-context.ts";
 import type { AddressGuard } from "../../net/addresses/address-guard.ts";
+import type { Resolver } from "../../resolvers/resolver.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import type { Reused } from "../../stores/growth.ts";
 import { parsePageUrl, PageUrl } from "./page-url.ts";
@@ -36,6 +37,7 @@ export interface NewTaskDeps {
   store: TaskStore;
   /** Tells which pages are refused at once. */
   guard: AddressGuard;
+  resolver: Pick<Resolver, "identify">;
 }
 
 /** What a request wants of its tasks. */
@@ -57,7 +59,7 @@ export interface NewTaskRequest {
 export async function createTask(
   address: string,
   { options, owner, traceparent, idempotencyKey: key }: NewTaskRequest,
-  { store, guard }: NewTaskDeps,
+  { store, guard, resolver }: NewTaskDeps,
   pointer?: string,
 ): Promise<Reused> {
   const url = parsePageUrl(address, "body", pointer);
@@ -65,8 +67,25 @@ export async function createTask(
   if (blocked !== undefined) throw blocked;
   const idempotency = key === undefined ? undefined : { key, fingerprint: hash(url.href, options) };
   const task = newTask(url.href, options, new Date(), owner, parseTraceparent(traceparent));
-  if (options.if_exists === "reuse" && options.entries === undefined) return store.reuse(task, idempotency);
+  if (options.if_exists === "reuse" && options.entries === undefined) {
+    const video = await identify(url, resolver);
+    return store.reuse({ ...task, ...(video && { video }) }, idempotency);
+  }
   return { task: await store.create(task, idempotency), isNew: true };
+}
+
+/** After that a video is found by its URL alone. */
+const identifyLimitMs = 2_000;
+
+/** Returns which video the URL leads to; undefined if that is unknown, or cannot be found out in time. */
+async function identify(url: URL, resolver: NewTaskDeps["resolver"]): Promise<Task["video"]> {
+  const signal = AbortSignal.timeout(identifyLimitMs);
+  try {
+    return await resolver.identify?.(url, signal);
+  } catch (error) {
+    if (signal.aborted || error instanceof ServiceError) return undefined;
+    throw error;
+  }
 }
 
 /** Returns the status of the response that has the task. */

@@ -91,7 +91,8 @@ interface TaskRoutesOptions extends NewTaskDeps {
   waits: TaskWaits;
 }
 
-export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (app, { store, guard, waits }) => {
+export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (app, deps) => {
+  const { store, waits } = deps;
   app.addHook("onRequest", requireAcceptJson);
   readJsonBodies(app);
 
@@ -112,7 +113,7 @@ export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (a
     const options = readOptions(request.body.options);
     const { "idempotency-key": idempotencyKey, traceparent } = request.headers;
     const wanted = { options, owner: request.caller?.name, traceparent, idempotencyKey };
-    return createTask(request.body.url, wanted, { store, guard }).then((made) => {
+    return createTask(request.body.url, wanted, deps).then((made) => {
       const { task: created } = made;
       const { id } = created;
       reply.code(statusOfNew(made)).header("location", `${ownPath}${id}`);

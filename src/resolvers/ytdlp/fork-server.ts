@@ -1,6 +1,7 @@
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { createCalls, endedError } from "./calls.ts";
+import { SiteVideo } from "../../model/collection.ts";
 import type { Installation } from "./installation.ts";
 import { type Frame, killGroup, type PythonProcess, readFrames, startPython } from "./python-process.ts";
 
@@ -26,7 +27,7 @@ export interface ForkServer extends Static<typeof Hello> {
    *
    * @throws ServiceError `unavailable` if the process ends; it is killed if it does not respond in time
    */
-  find(url: string, signal: AbortSignal): Promise<FindResult>;
+  find(url: string, identify: boolean, signal: AbortSignal): Promise<FindResult>;
   /** Extracts in a process of its own. It has ended when this settles; throws as `find` does. */
   extract(request: ExtractRequest, signal: AbortSignal): Promise<ExtractResult>;
   /** Kills the process and what it started; safe to call twice. */
@@ -36,7 +37,7 @@ export interface ForkServer extends Static<typeof Hello> {
 }
 
 const FindResult = Type.Union([
-  Type.Object({ name: Type.Union([Type.String(), Type.Null()]) }),
+  Type.Object({ name: Type.Union([Type.String(), Type.Null()]), video: Type.Union([SiteVideo, Type.Null()]) }),
   Type.Object({ failure: Type.String() }),
 ]);
 export type FindResult = Static<typeof FindResult>;
@@ -110,12 +111,15 @@ export async function startForkServer(
     ...(await hello),
     ended,
     end,
-    async find(url, signal) {
+    async find(url, identify, signal) {
       finds += 1;
       try {
         // The process responds to one after the other.
         const limitMs = finds * findLimitMs;
-        return await calls.run({ do: "find", url }, { signal, limitMs, onFrame: (frame) => parse(FindResult, frame) });
+        return await calls.run(
+          { do: "find", url, identify },
+          { signal, limitMs, onFrame: (frame) => parse(FindResult, frame) },
+        );
       } finally {
         finds -= 1;
       }

@@ -1,5 +1,6 @@
 import { withApproximateSize } from "../../model/format-sizes.ts";
 import { audioDecision, bestFormats } from "../../model/format-ranking.ts";
+import type { SiteVideo } from "../../model/collection.ts";
 import type { DownloadFormat, Entry, PageInfo, Thumbnail } from "../../model/page-info.ts";
 import { listChapters, type StatedChapter } from "../../parsers/chapters.ts";
 import { parseDate } from "../../parsers/date.ts";
@@ -224,11 +225,20 @@ function readEntry(entry: InfoDict, playlistUrl: URL): Entry | null {
   const isOwnPage = page !== null && !isSamePage(page, playlistUrl);
   const url = isOwnPage ? page : tryParseUrl(asText(entry["url"]), playlistUrl);
   if (url === null) return null;
+  const video = siteVideoOf(entry);
   return {
     url: url.href,
     title: parseLine(asText(entry["title"])),
     duration: parseSeconds(entry["duration"]),
     thumbnail: urlOf(entry["thumbnail"], playlistUrl),
     uploaded_at: uploadTimeOf(entry),
+    ...(video !== undefined && { video }),
   };
+}
+
+/** Returns which video of which site an entry names. */
+function siteVideoOf(entry: InfoDict): SiteVideo | undefined {
+  const [extractor, id] = [asText(entry["ie_key"]), asText(entry["id"])];
+  if (!extractor || !id || genericExtractors.has(extractor.toLowerCase())) return undefined;
+  return { extractor: extractor.slice(0, 200), id: id.slice(0, 200) };
 }

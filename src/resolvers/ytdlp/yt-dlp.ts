@@ -3,6 +3,7 @@ import { access, readFile, stat } from "node:fs/promises";
 import { Value } from "@sinclair/typebox/value";
 import type { BaseLogger } from "pino";
 import { ServiceError } from "../../model/errors.ts";
+import type { SiteVideo } from "../../model/collection.ts";
 import { maxEntries } from "../../model/page-info.ts";
 import { startDeadline } from "../../async/deadline.ts";
 import type { GuardedProxy } from "../../net/proxy/guarded-proxy.ts";
@@ -28,6 +29,8 @@ export interface YtDlp {
    * if an extractor fails on this URL
    */
   findExtractor(url: URL, signal: AbortSignal): Promise<string | null>;
+  /** Returns which video the URL leads to, as its extractor reads it, without a request; throws as `findExtractor` does. */
+  identify(url: URL, signal: AbortSignal): Promise<SiteVideo | undefined>;
   /**
    * Returns yt-dlp's info dict of `url`: known keys with any JSON as values, since the site influences
    * them. Of a playlist it has `maxEntries` entries after the first `entriesStart` (default 0), read no further than to learn
@@ -176,13 +179,8 @@ function createYtDlp(supervisor: Supervisor, options: YtDlpOptions): YtDlp {
     },
     unenforced: findUnenforced(supervisor.current),
 
-    async findExtractor(url, signal) {
-      signal.throwIfAborted();
-      const server = await supervisor.acquire();
-      const result = await server.find(withoutSmuggled(url), signal);
-      if ("name" in result) return result.name;
-      throw new ServiceError("upstream_invalid", `yt-dlp for ${urlForMessage(url)}: ${result.failure}`);
-    },
+    findExtractor: async (url, signal) => (await find(supervisor, url, false, signal)).name,
+    identify: async (url, signal) => (await find(supervisor, url, true, signal)).video ?? undefined,
 
     async extract(url, { signal, owner = "", entriesStart }) {
       const what = `yt-dlp for ${urlForMessage(url)}`;
@@ -198,6 +196,15 @@ function createYtDlp(supervisor: Supervisor, options: YtDlpOptions): YtDlp {
 
     close: () => supervisor.close(),
   };
+}
+
+/** Asks what suits a URL; `identify`: also which video that sees in it. @throws as `YtDlp.findExtractor` does */
+async function find(supervisor: Supervisor, url: URL, identify: boolean, signal: AbortSignal) {
+  signal.throwIfAborted();
+  const server = await supervisor.acquire();
+  const result = await server.find(withoutSmuggled(url), identify, signal);
+  if ("name" in result) return result;
+  throw new ServiceError("upstream_invalid", `yt-dlp for ${urlForMessage(url)}: ${result.failure}`);
 }
 
 /** @throws ServiceError `internal` if the file, which could be read at the start, no longer can. */

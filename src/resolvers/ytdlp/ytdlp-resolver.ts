@@ -111,6 +111,7 @@ export function createYtDlpResolver(options: YtDlpResolverOptions): YtDlpResolve
     output: PageInfo,
     unenforced: ytDlp.unenforced,
     findExtractor: (url, signal) => ytDlp.findExtractor(url, signal),
+    identify: (url, signal) => ytDlp.identify(url, signal),
     async resolve(url, context) {
       context.signal.throwIfAborted();
       const { signal, owner, entriesCursor } = context;

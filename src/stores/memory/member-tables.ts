@@ -4,7 +4,7 @@ import { newColumns } from "../task-writes.ts";
 import type { LocalTables } from "../local-members.ts";
 import type { NewMessage } from "../outbox.ts";
 import type { ListQuery } from "../store.ts";
-import { isSameVideo, videoKeyOf } from "../video-keys.ts";
+import { isSameVideo, siteKeyOf, videoKeyOf } from "../video-keys.ts";
 import type { Entry, TaskTable } from "./task-table.ts";
 
 /** The places of members, and the tasks, as collections and their members change. */
@@ -57,7 +57,11 @@ export function createMemberTables({ tasks, announce, maxQueued }: MemberTablesD
     require: (id) => tasks().require(id),
     findReusable(task) {
       const key = videoKeyOf(task.url, task.options, task.owner);
-      const known = [...tasks().all()].filter(({ video, pageVideo }) => video === key || pageVideo === key);
+      const site = siteKeyOf(task);
+      const known = [...tasks().all()].filter(
+        ({ video, pageVideo, siteVideo }) =>
+          video === key || pageVideo === key || (site !== null && siteVideo === site),
+      );
       return known.findLast((entry) => isReusable(entry, task));
     },
     room: (owner) => Math.min(maxQueued - tasks().counts.queued, tasks().queueRoom(owner)),

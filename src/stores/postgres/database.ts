@@ -227,3 +227,16 @@ function createClient(config: ClientConfig): Client {
     throw new Error(`STORE_URL must be the URL of a database: ${reason}`, { cause: error });
   }
 }
+
+/** Postgres 15, as `server_version_num`. */
+const oldestServer = 150_000;
+
+/** @throws Error if the server is too old. */
+export async function requireServer(sql: Sql): Promise<void> {
+  const [row] = await sql.query<{ number: number; name: string }>(
+    `SELECT current_setting('server_version_num')::int AS number,
+            current_setting('server_version') AS name`,
+  );
+  if (row === undefined || row.number >= oldestServer) return;
+  throw new Error(`Postgres must be version 15 or newer; the server is version ${row.name}`);
+}

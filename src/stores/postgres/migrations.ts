@@ -1,15 +1,12 @@
 import { freeRecordBytes } from "../quotas.ts";
 import { assertKnownVersion } from "../rules.ts";
-import type { Database, Sql } from "./database.ts";
+import { type Database, requireServer, type Sql } from "./database.ts";
 
 /** Created here, empty, for the tables of pg-boss. */
 export const jobsSchema = "unreel_jobs";
 
 /** Name of all jobs. */
 export const jobName = "downloads";
-
-/** Postgres 15, as `server_version_num`. */
-const oldestServer = 150_000;
 
 /** Of the advisory lock; the same in all processes. */
 const lock = 7_261_983_450;
@@ -150,6 +147,11 @@ const migrations: readonly string[] = [
     collection bigint NOT NULL, place integer NOT NULL, task bigint NOT NULL, PRIMARY KEY (collection, place));
   CREATE INDEX members_by_task ON unreel.members (task, collection);
   `,
+  // site_video: as video, of the site's own id of the video.
+  `
+  ALTER TABLE unreel.tasks ADD COLUMN site_video bigint;
+  CREATE INDEX tasks_by_site_video ON unreel.tasks (site_video) WHERE site_video IS NOT NULL;
+  `,
 ];
 
 /** Processes of an earlier release may have finished files meanwhile, and the record of one may be damaged. */
@@ -216,15 +218,6 @@ export async function migrate(database: Database): Promise<void> {
     }
     await sql.query(countOwnersAgain);
   });
-}
-
-async function requireServer(sql: Sql): Promise<void> {
-  const [row] = await sql.query<{ number: number; name: string }>(
-    `SELECT current_setting('server_version_num')::int AS number,
-            current_setting('server_version') AS name`,
-  );
-  if (row === undefined || row.number >= oldestServer) return;
-  throw new Error(`Postgres must be version 15 or newer; the server is version ${row.name}`);
 }
 
 async function readVersion(sql: Sql): Promise<number> {

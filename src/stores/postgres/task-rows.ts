@@ -34,6 +34,7 @@ const writtenColumns = {
   job: ["uuid", ({ job }) => job],
   bytes: ["bigint", ({ bytes }) => bytes],
   finished_at: ["text", ({ finishedAt }) => finishedAt],
+  site_video: ["bigint", ({ siteVideo }) => siteVideo],
 } satisfies Record<string, Column<NewRow | RowUpdate>>;
 
 /** The columns that an update writes. */
@@ -83,6 +84,7 @@ export async function lockRowNoWait(sql: Sql, id: string, wait = "NOWAIT"): Prom
 /** What a `TaskRow` has. */
 export const taskColumns = `seq, id, state, owner, host, document, lease, deaths AS "stalledCount", job, bytes,
   finished_at AS "finishedAt", listed, idle, memberships, video, page_video AS "pageVideo",
+  site_video AS "siteVideo",
   (SELECT keys.document::json -> 'limits' FROM unreel.keys WHERE name = tasks.owner) AS limits`;
 
 /** Resolves when no transaction has locked the row. */

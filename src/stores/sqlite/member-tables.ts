@@ -3,7 +3,7 @@ import { parseTask } from "../documents.ts";
 import { newColumns } from "../task-writes.ts";
 import type { LocalTables } from "../local-members.ts";
 import type { NewMessage } from "../outbox.ts";
-import { isSameVideo, videoKeyOf } from "../video-keys.ts";
+import { isSameVideo, siteKeyOf, videoKeyOf } from "../video-keys.ts";
 import type { OwnerTable } from "./owner-table.ts";
 import type { Statements } from "./statements.ts";
 import { requireTask, type TaskRow, type TaskTable } from "./task-table.ts";
@@ -54,7 +54,8 @@ export function createMemberTables({ sql, tasks, owners, outbox, maxQueued }: Me
 /** Returns the newest task that is reused instead of this one. */
 function findReusable(sql: Statements, task: Task): TaskRow | undefined {
   const key = videoKeyOf(task.url, task.options, task.owner);
-  const found = [...sql.reusableByVideo.all(key), ...sql.reusableByPage.all(key)] as unknown as TaskRow[];
+  const bySite = sql.reusableBySite.all(siteKeyOf(task));
+  const found = [...sql.reusableByVideo.all(key), ...sql.reusableByPage.all(key), ...bySite] as unknown as TaskRow[];
   return found.toSorted((a, b) => b.seq - a.seq).find((row) => isReusable(row, task));
 }
 

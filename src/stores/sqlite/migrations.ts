@@ -198,6 +198,11 @@ export const migrations: readonly string[] = [
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX members_by_task ON members (task, collection);
   `,
+  // site_video: as video, of the site's own id of the video.
+  `
+  ALTER TABLE tasks ADD COLUMN site_video INTEGER;
+  CREATE INDEX tasks_by_site_video ON tasks (site_video) WHERE site_video IS NOT NULL;
+  `,
 ];
 
 /**

@@ -15,11 +15,11 @@ export interface ClaimState {
 export interface SavedTask extends Omit<StoredTask, "id" | "owner" | "listed" | "memberships" | "video">, ClaimState {}
 
 /** The columns that an insert and an update write. */
-const columns = ["state", "claimable", "document", "bytes", "finished_at"];
+const columns = ["state", "claimable", "document", "bytes", "finished_at", "site_video"];
 
 /** Returns the values of the columns; not by name, which would take node:sqlite as long as all else. */
-export function columnValues({ state, claimable, document, bytes, finishedAt }: NewTask) {
-  return [state, claimable, document, bytes, finishedAt] as const;
+export function columnValues({ state, claimable, document, bytes, finishedAt, siteVideo }: NewTask) {
+  return [state, claimable, document, bytes, finishedAt, siteVideo] as const;
 }
 
 /** What an insert writes, besides what never changes. */
@@ -27,7 +27,8 @@ export type NewTask = Omit<SavedTask, "dueAtMs" | "lease" | "stalledCount" | "id
 
 /** The columns of a `TaskRow`. */
 const taskRow = `seq, id, state, owner, host, claimable, due_at AS dueAtMs, lease, deaths AS stalledCount, bytes,
-  finished_at AS finishedAt, listed, idle, memberships, video, page_video AS pageVideo, document`;
+  finished_at AS finishedAt, listed, idle, memberships, video, page_video AS pageVideo, site_video AS siteVideo,
+  document`;
 
 /** A page of tasks of all states; each part is read in the order of an index, and SQLite merges them as it reads. */
 const pageOfStates = (condition: string) =>
@@ -79,6 +80,7 @@ export const statements = {
 
   reusableByVideo: `${reusable("video")} ORDER BY seq DESC LIMIT 16`,
   reusableByPage: `${reusable("page_video")} ORDER BY seq DESC LIMIT 16`,
+  reusableBySite: `${reusable("site_video")} ORDER BY seq DESC LIMIT 16`,
   addPlace: "INSERT INTO members (collection, place, task) VALUES (?, ?, ?)",
   countPlace: "UPDATE tasks SET memberships = memberships + 1 WHERE seq = ?",
   placesOfTask: "SELECT collection, count(*) AS places FROM members WHERE task = ? GROUP BY collection",

@@ -52,6 +52,30 @@ export function describeReuse(open: OpenStore): void {
       expect((await reuse(harness, url, { options, owner })).isNew).toBe(!isFound);
     });
 
+    test.each<[string, Task["video"], Task["video"], boolean]>([
+      ["what was read of its page", undefined, { extractor: "Films", id: "1" }, true],
+      ["what its URL says", { extractor: "Films", id: "1" }, undefined, true],
+      ["another id", { extractor: "Films", id: "2" }, { extractor: "Films", id: "2" }, false],
+      ["another site", { extractor: "Songs", id: "1" }, { extractor: "Songs", id: "1" }, false],
+      ["an id that its page contradicts", { extractor: "Films", id: "1" }, { extractor: "Films", id: "2" }, false],
+    ])("the video of another URL, by %s", async (_, video, read, isFound) => {
+      const { store, clock } = await openStoreHarness(open);
+      const [first, second] = ["https://long.example/watch?v=1", "https://short.example/1"].map((url) =>
+        newTask(url, {}, clock.now()),
+      );
+      const known = await store.create({ ...first!, ...(video && { video }) });
+      await store.claim({ leaseMs: 60_000 });
+      const info = read && pageInfo({ url: known.url, extractor: read.extractor, video_id: read.id });
+      if (info !== undefined) await store.update(known.id, { info });
+      await store.update(known.id, { progress: null });
+      const wanted = { ...second!, video: { extractor: "Films", id: "1" } };
+      const { task, isNew } = await store.reuse(wanted);
+      expect([task.id, isNew]).toEqual(isFound ? [known.id, false] : [wanted.id, true]);
+      expect(await store.reuse(newTask("https://other.example/1", {}, clock.now()))).toMatchObject({ isNew: true });
+      const other = newTask("https://other.example/2", { max_height: 720 }, clock.now(), "anna");
+      expect(await store.reuse({ ...other, video: wanted.video })).toMatchObject({ isNew: true });
+    });
+
     test("of several it is the newest; a collection is none", async () => {
       const harness = await openStoreHarness(open);
       await harness.add(page);

@@ -36,7 +36,7 @@ class ListedIE(InfoExtractor):
             yield None if n % 3 else {'_type': 'url', 'url': 'ftp://x'} if n % 2 else self._entry(n)
     def _pictures(self, count):
         for n in range(count):
-            yield self._entry(n, timestamp=1709287200, thumbnails=[{'url': '/small.jpg'}, {'url': '/large.jpg'}])
+            yield self._entry(n, ie='Listed', video_id=str(n), timestamp=1709287200, thumbnails=[{'url': '/small.jpg'}, {'url': '/large.jpg'}])
 `;
 
 describe.skipIf(installed === undefined)(`the entries of a playlist, read by yt-dlp${missing},`, () => {
@@ -107,6 +107,7 @@ describe.skipIf(installed === undefined)(`the entries of a playlist, read by yt-
     expect(entries_count).toBe(3);
     expect(entries?.[2]).toEqual({
       url: "http://listed.example/video/2",
+      video: { extractor: "Listed", id: "2" },
       title: "Otter 2",
       duration: 2,
       thumbnail: "http://listed.example/large.jpg",

@@ -28,6 +28,7 @@ export function createRecordedYtDlp({ extractor = null, info = {} }: Recording):
       if (extractor instanceof Error) throw extractor;
       return extractor;
     },
+    identify: async () => undefined,
     async extract(url, { signal, entriesStart = 0 }) {
       signal.throwIfAborted();
       extracted.push(url.href);

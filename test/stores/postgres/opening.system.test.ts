@@ -139,11 +139,11 @@ test("a database opened again has its tasks", async () => {
   expect(await store.get(task.id)).toEqual(task);
 });
 
-/** Undoes the step that has made the tables of collections; columns take their indexes with them. */
+/** Undoes the steps that have made the tables and columns of collections and videos; columns take their indexes with them. */
 const dropCollections = `
   DROP TABLE unreel.members;
   ALTER TABLE unreel.tasks DROP COLUMN listed, DROP COLUMN idle, DROP COLUMN memberships, DROP COLUMN video,
-    DROP COLUMN page_video;
+    DROP COLUMN page_video, DROP COLUMN site_video;
   CREATE INDEX tasks_by_state ON unreel.tasks (state, seq DESC);
   CREATE INDEX tasks_by_owner ON unreel.tasks (owner, seq DESC) WHERE owner IS NOT NULL;
   CREATE INDEX tasks_by_owner_and_state ON unreel.tasks (owner, state, seq DESC) WHERE owner IS NOT NULL;`;

@@ -203,6 +203,7 @@ describe("migrations", () => {
         memberships: 0,
         video: null,
         page_video: null,
+        site_video: null,
       },
     ]);
     expect(db.prepare(statements.lastSeq).get()).toEqual({ seq: 2 });

@@ -35,6 +35,7 @@ test.each([
   [statements.placesOfTask, "SEARCH members USING COVERING INDEX members_by_task (task=?)"],
   [statements.reusableByVideo, "SEARCH tasks USING INDEX tasks_by_video (video=?)"],
   [statements.reusableByPage, "SEARCH tasks USING INDEX tasks_by_page_video (page_video=?)"],
+  [statements.reusableBySite, "SEARCH tasks USING INDEX tasks_by_site_video (site_video=?)"],
   [statements.promoteDue, "SEARCH tasks USING COVERING INDEX tasks_waiting (due_at<?)"],
   [statements.countState, "SEARCH tasks USING COVERING INDEX tasks_by_state (state=?)"],
   [statements.queuedTasks, "SEARCH tasks USING INDEX tasks_by_state (state=? AND listed=?)"],

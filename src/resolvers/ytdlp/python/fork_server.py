@@ -178,18 +178,20 @@ class _Server:
     def _handle(self, request):
         number = request['id']
         if request['do'] == 'find':
-            _send(b'F', number, self._find(request['url']))
+            _send(b'F', number, self._find(request['url'], request['identify']))
         elif request['do'] == 'extract':
             self._start(number, request)
         elif number in self._children:
             self._children[number].kill()
 
-    def _find(self, url):
-        """Returns the name of the first extractor that suits, as yt-dlp would choose it."""
+    def _find(self, url, identify):
+        """Returns the name of the first extractor that suits, as yt-dlp would choose it, and which video it sees in the URL."""
         signal.signal(signal.SIGPROF, _raise_timeout)
         signal.setitimer(signal.ITIMER_PROF, _FIND_LIMIT_S)
         try:
-            return {'name': next((each.IE_NAME for each in self._extractors if each.suitable(url)), None)}
+            found = next((each for each in self._extractors if each.suitable(url)), None)
+            video = found.get_temp_id(url) if identify and found else None
+            return {'name': found and found.IE_NAME, 'video': video and {'extractor': found.ie_key(), 'id': video[:200]}}
         except TimeoutError:
             return {'failure': f'matching the URL took over {_FIND_LIMIT_S} s'}
         except Exception as error:

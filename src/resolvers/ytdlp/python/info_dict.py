@@ -14,7 +14,7 @@ _PAGE = (
     'timestamp', 'upload_date', 'uploader', 'uploader_url', 'channel', 'channel_url', 'thumbnail', 'view_count',
     'like_count', 'live_status', 'age_limit', '_count', '_has_more',
 )
-_ENTRY = ('_type', 'url', 'webpage_url', 'title', 'duration', 'timestamp', 'upload_date')
+_ENTRY = ('_type', 'id', 'ie_key', 'url', 'webpage_url', 'title', 'duration', 'timestamp', 'upload_date')
 _FORMAT = (
     'format_id', 'url', 'manifest_url', 'protocol', 'ext', 'width', 'height', 'fps', 'vcodec', 'acodec', 'tbr',
     'filesize', 'filesize_approx', 'language', 'language_preference', 'has_drm', 'cookies', 'fragment_base_url',

@@ -11,7 +11,7 @@ import {
   retryChange,
 } from "../../member-rules.ts";
 import type { Grown, Growing } from "../../growth.ts";
-import { isSameVideo, videoKeyOf } from "../../video-keys.ts";
+import { isSameVideo, siteKeyOf, videoKeyOf } from "../../video-keys.ts";
 import { asText, type Sql, type Transaction } from "../database.ts";
 import type { JobQueue } from "../job-queue.ts";
 import { insertTasks, type TaskInsert, toInsert } from "../task-inserts.ts";
@@ -120,7 +120,8 @@ async function endStep(
 /** Returns the tasks that are reused, locked: the newest ones that these would only repeat. */
 export async function lockReusable(sql: Sql, tasks: readonly Task[]): Promise<TaskRow[]> {
   const keys = [...new Set(tasks.map(({ url, options, owner }) => videoKeyOf(url, options, owner)))];
-  const found = await sql.query<{ seq: number; id: string; document: string }>(selectReusable, { keys });
+  const siteKeys = [...new Set(tasks.flatMap((task) => siteKeyOf(task) ?? []))];
+  const found = await sql.query<{ seq: number; id: string; document: string }>(selectReusable, { keys, siteKeys });
   const parsed = found.flatMap(({ seq, id, document }) => {
     const task = tryParse({ id, document });
     return task === undefined ? [] : { seq, task };
@@ -139,9 +140,10 @@ function tryParse(row: Pick<TaskRow, "id" | "document">): Task | undefined {
   }
 }
 
-const reusable = (column: string) => `SELECT seq, id, document FROM unreel.tasks
-  WHERE ${column} = ANY(:keys::bigint[]) AND (state IN ('queued', 'running') OR bytes > 0)`;
-const selectReusable = `${reusable("video")} UNION ${reusable("page_video")} ORDER BY seq DESC`;
+const reusable = (column: string, keys = ":keys") => `SELECT seq, id, document FROM unreel.tasks
+  WHERE ${column} = ANY(${keys}::bigint[]) AND (state IN ('queued', 'running') OR bytes > 0)`;
+const selectReusable = `${reusable("video")} UNION ${reusable("page_video")}
+  UNION ${reusable("site_video", ":siteKeys")} ORDER BY seq DESC`;
 
 /** A place of a collection that is added: of a task that exists, or of one that is inserted. */
 interface Place {
