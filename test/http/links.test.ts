@@ -1,7 +1,11 @@
-import { rm } from "node:fs/promises";
+import { rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { newTask } from "../../src/feed/task-changes.ts";
 import { openDiskFiles } from "../../src/files/disk.ts";
+import { StreamJournal } from "../../src/files/stream-journal.ts";
 import type { App } from "../../src/http/app.ts";
 import { createLinkTokens } from "../../src/http/links/link-tokens.ts";
 import { type KeyRing, openKeyRing } from "../../src/keys/key-ring.ts";
@@ -11,7 +15,7 @@ import { makeFolder } from "../stores/folder.ts";
 import { buildApp } from "./app.ts";
 import { addFinishedTask } from "./finished-task.ts";
 import { addKey } from "./keys.ts";
-import { postJson } from "./requests.ts";
+import { pageUrl, postJson } from "./requests.ts";
 
 const content = Buffer.from("0123456789");
 const linkSecret = Buffer.alloc(32, 7);
@@ -42,6 +46,7 @@ afterEach(async () => {
 });
 
 const finish = () => addFinishedTask({ store, files: openDiskFiles({ folder }) }, content, {}, "anna");
+const addQueued = async () => (await store.create(newTask(pageUrl, {}, new Date(), "anna"))).id;
 const create = (id: string, body: object = {}, headers = anna) =>
   postJson(app, `/tasks/${id}/links`, { file: "A film.mp4", expires_in: 60, ...body }, headers);
 const get = async (url: string, headers = {}) => {
@@ -87,9 +92,37 @@ describe("a link", () => {
     const { id } = await finish();
     expect((await create(id, {}, bert)).statusCode).toBe(404);
     expect((await create(id, { file: "another" })).statusCode).toBe(404);
-    expect((await create(id, { file: "stream" })).statusCode).toBe(404);
     for (const expires_in of [59, 2_592_001, 60.5, "60"])
       expect((await create(id, { expires_in })).json().code).toBe("invalid_request");
+  });
+
+  it("to a stream waits for a task that is queued, sends it while it runs, then its file, and ends when the task fails", async () => {
+    const sent = await addQueued();
+    const { url } = (await create(sent, { file: "stream" })).json();
+    const waiting = app.inject({ url, payloadAsStream: true });
+    await store.claim({ leaseMs: 60_000 });
+    const workFolder = await openDiskFiles({ folder }).openWorkFolder(sent);
+    await writeFile(join(workFolder, "part"), content);
+    const journal = new StreamJournal(workFolder);
+    journal.open({ mime_type: "video/mp4", ext: "mp4", file: "part" }, true);
+    journal.end();
+    const response = await waiting;
+    expect([response.statusCode, response.headers["referrer-policy"]]).toEqual([200, "no-referrer"]);
+    await store.update(sent, { state: "succeeded", file: (await finish()).file });
+    expect(await text(response.stream())).toBe("0123456789");
+
+    const failed = await addQueued();
+    const other = (await create(failed, { file: "stream" })).json().url;
+    const broken = get(other);
+    await store.claim({ leaseMs: 60_000 });
+    const error = { code: "no_media", message: "no media", retryable: false } as const;
+    await store.update(failed, { state: "failed", error });
+    expect(await broken).toEqual(dead);
+    expect(await get(other)).toEqual(dead);
+    expect((await create(failed, { file: "stream" })).statusCode).toBe(404);
+
+    const { id } = await finish();
+    expect(await get((await create(id, { file: "stream" })).json().url)).toMatchObject({ body: "0123456789" });
   });
 
   it("that was changed, or made with another secret, is as none at all", async () => {

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
-import type { FastifyRequest } from "fastify";
+import type { FastifyReply, FastifyRequest } from "fastify";
 import type { FileStore } from "../../files/files.ts";
 import type { KeyRing } from "../../keys/key-ring.ts";
 import { ServiceError } from "../../model/errors.ts";
@@ -15,11 +15,12 @@ import { problems } from "../responses/problem.ts";
 import { anyFile, createFileSender, fileTag, getFileSchema, type StoredFile } from "../responses/send-file.ts";
 import { readJsonBodies } from "../server/json.ts";
 import { findMistakes } from "../server/mistaken-names.ts";
+import { createStreamSender } from "../streams/task-stream.ts";
 import type { LinkTarget, LinkTokens } from "./link-tokens.ts";
 
 const LinkBody = Type.Object(
   {
-    file: Type.String({ maxLength: 1_024, description: "`name` of one of the task's `files`" }),
+    file: Type.String({ maxLength: 1_024, description: "`name` of one of the task's `files`, or `stream`" }),
     expires_in: Type.Integer({ minimum: 60, maximum: 2_592_000, description: "how long the link works, seconds" }),
   },
   { title: "NewLink" },
@@ -35,9 +36,10 @@ const Link = Type.Object(
 
 const createSchema = {
   operationId: "createLink",
-  summary: "Create a link to a file, which works without a key",
+  summary: "Create a link to a file or to the stream, which works without a key",
   description:
-    "Whoever has the link can download the file until the link ends. It ends early when the task, its files or the key that made it are removed.",
+    "Whoever has the link can download the file until the link ends. It ends early when the task, its files or the key that made it are removed. " +
+    "A link to `stream` works from the start on, as `/tasks/{id}/stream`, and also ends when the task fails.",
   tags: ["tasks"],
   params: Type.Object({ id: Type.String({ description: "the task's id" }) }),
   body: LinkBody,
@@ -91,7 +93,7 @@ export const newLinkRoutes: FastifyPluginAsyncTypebox<Pick<LinkRoutesOptions, "s
     if (mistakes !== undefined) throw mistakes;
     const { file: name, expires_in: seconds } = request.body;
     const task = await requireTask(store, request);
-    if (findFile(task, name) === undefined) {
+    if (name === streamName ? !hasStream(task) : findFile(task, name) === undefined) {
       const shown = JSON.stringify(name.slice(0, 200));
       throw new ServiceError("not_found", `task ${task.id} has no file named ${shown}; its state is ${task.state}`);
     }
@@ -104,32 +106,55 @@ export const newLinkRoutes: FastifyPluginAsyncTypebox<Pick<LinkRoutesOptions, "s
 /** The routes that links lead to. */
 export const linkRoutes: FastifyPluginAsyncTypebox<LinkRoutesOptions> = async (app, options) => {
   const { sendHead, sendFile } = createFileSender(options.files, options.onFileBytes);
+  const sendStream = createStreamSender(options);
   const config = { access: "open" } as const;
 
+  async function send(request: LinkRequest, reply: FastifyReply, isHead: boolean): Promise<FastifyReply> {
+    const { taskId: id, name } = openLink(request, options);
+    reply.headers(linkHeaders);
+    if (name === streamName) return sendStream(request, reply, { id, isHead, read: () => findStreamed(options, id) });
+    const found = findFile(await findTask(options.store, id), name);
+    if (found === undefined) throw deadLinkError();
+    assertIfMatch(request.headers["if-match"], fileTag(found.file));
+    const stored = { id, ...found };
+    return isHead ? sendHead(request, reply, stored) : sendFile(request, reply, stored);
+  }
+
   app.head(linkPath, { config, schema: { ...schema, hide: true } }, async (request, reply) =>
-    sendHead(request, reply.headers(linkHeaders), await findTarget(request, options)),
+    send(request, reply, true),
   );
   app.get(linkPath, { exposeHeadRoute: false, config, schema: getSchema }, async (request, reply) =>
-    sendFile(request, reply.headers(linkHeaders), await findTarget(request, options)),
+    send(request, reply, false),
   );
 };
 
 const linkPath = "/links/:token";
 
+/** Instead of the name of a file: those have an extension. */
+const streamName = "stream";
+
 /** The URL is as good as a key. */
 const linkHeaders = { "referrer-policy": "no-referrer", "x-robots-tag": "noindex" };
 
-type LinkRequest = Pick<FastifyRequest, "headers"> & { params: { token: string } };
+type LinkRequest = Pick<FastifyRequest, "headers" | "log" | "raw"> & { params: { token: string } };
 
-/** @throws ServiceError `not_found`, the same whatever is wrong with the link; `precondition_failed`; of the store */
-async function findTarget(request: LinkRequest, { store, keys, tokens }: LinkRoutesOptions): Promise<StoredFile> {
+/** @throws ServiceError `not_found`, the same whatever is wrong with the link */
+function openLink(request: LinkRequest, { keys, tokens }: LinkRoutesOptions): LinkTarget {
   const target = tokens.open(request.params.token);
   if (target === undefined || target.endsMs <= Date.now() || !isMakerAdmitted(keys, target)) throw deadLinkError();
-  const { taskId: id, name } = target;
-  const found = findFile(await findTask(store, id), name);
-  if (found === undefined) throw deadLinkError();
-  assertIfMatch(request.headers["if-match"], fileTag(found.file));
-  return { id, ...found };
+  return target;
+}
+
+/** Returns the task as long as it has a stream. @throws ServiceError `not_found` as `openLink`; of the store */
+async function findStreamed({ store }: LinkRoutesOptions, id: string): Promise<Task> {
+  const task = await findTask(store, id);
+  if (task === undefined || !hasStream(task)) throw deadLinkError();
+  return task;
+}
+
+function hasStream({ state, file, kind }: Task): boolean {
+  if (kind === "collection") return false;
+  return state === "queued" || state === "running" || (state === "succeeded" && file !== null);
 }
 
 function isMakerAdmitted(keys: KeyRing, { keyHash }: LinkTarget): boolean {
