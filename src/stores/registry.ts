@@ -14,7 +14,7 @@ export interface StoreDeps extends Omit<PostgresStoreOptions, "url" | "clock"> {
 /** `location` is what follows the scheme's colon. */
 type Opener = (location: string, options: StoreDeps) => TaskStore | Promise<TaskStore>;
 
-/** Its packages are loaded only for it: that takes an eighth of the time in which the service starts. */
+/** Its packages are loaded only for it. */
 const openPostgres: Opener = async (location, options) => {
   const { openPostgresStore } = await import("./postgres/postgres-store.ts");
   return openPostgresStore({ ...options, url: `postgres:${location}` });

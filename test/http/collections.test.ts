@@ -59,6 +59,17 @@ describe("GET /tasks/?parent=", () => {
     expect((await listed(`?parent=${id}&state=canceled`)).tasks).toMatchObject([{ id: first?.id }]);
   });
 
+  it("is no way to a stream of a collection, which has no medium itself", async () => {
+    const id = await addCollection(1);
+    const stream = async () => (await app.inject(`/tasks/${id}/stream`)).json();
+    const refusal = { code: "conflict", detail: expect.stringContaining("is a collection") };
+    expect(await stream()).toMatchObject(refusal);
+    const { task, lease } = (await store.claim({ leaseMs: 60_000 }))!;
+    await store.update(task.id, { state: "succeeded" }, { lease });
+    expect((await app.inject(`/tasks/${id}`)).json()).toMatchObject({ state: "succeeded" });
+    expect(await stream()).toMatchObject(refusal);
+  });
+
   it("is 404 for an unknown one, and empty for a task that is none", async () => {
     expect((await app.inject("/tasks/?parent=x")).statusCode).toBe(404);
     const { id } = (await postTask(app, { url: pageUrl })).json();

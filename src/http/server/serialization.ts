@@ -5,10 +5,7 @@ type BuildSerializer = NonNullable<
   NonNullable<NonNullable<FastifyServerOptions["schemaController"]>["compilersFactory"]>["buildSerializer"]
 >;
 
-/**
- * Fastify's own serializers, but each is compiled for its first response: all at once take a quarter of the time in which
- * the service starts.
- */
+/** Fastify's own serializers, but each is compiled for its first response: a process needs few of all. */
 export const buildSerializer: BuildSerializer = (schemas, options) => {
   const compile = SerializerSelector()(schemas, options);
   return (route) => {

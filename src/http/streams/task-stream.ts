@@ -116,6 +116,7 @@ async function findStream(
   files: FileStore | undefined,
   read: () => Promise<Task>,
 ): Promise<FoundStream | Task> {
+  refuseCollection(task);
   while (!watch.isClosed) {
     if (watch.end !== undefined) {
       const ended = await read();
@@ -161,9 +162,18 @@ function brokenError(end: End | undefined): StreamBrokenError {
   return new StreamBrokenError(`the stream of the task ends too early: ${end ?? "the client has gone"}`);
 }
 
-/** @throws ServiceError `file_removed` */
-function requireFile({ id, file, removed_at }: Task): TaskFile {
+/** @throws ServiceError `conflict` */
+function refuseCollection({ id, kind }: Task): void {
+  if (kind === "collection") {
+    throw new ServiceError("conflict", `task ${id} is a collection, which has no medium; its members have`);
+  }
+}
+
+/** @throws ServiceError `file_removed`; `conflict` if it has become a collection */
+function requireFile(task: Task): TaskFile {
+  const { id, file, removed_at } = task;
   if (file !== null) return file;
+  refuseCollection(task);
   throw new ServiceError("file_removed", `the files of task ${id} were removed at ${removed_at}`);
 }
 
