@@ -172,6 +172,13 @@ describe("GET /download", () => {
     expect([response.statusCode, tasks.length]).toEqual([status, status === 412 ? 0 : 1]);
   });
 
+  it("lets the player of a browser seek in the file of a task that has it", async () => {
+    await addFinishedTask({ store, files }, Buffer.from("content"));
+    const headers = { range: "bytes=3-", "sec-fetch-dest": "video", "sec-fetch-site": "same-origin" };
+    const part = await app.inject({ url: path, headers });
+    expect([part.statusCode, part.body]).toEqual([206, "tent"]);
+  });
+
   it("sends the file of the own equal task that has it, with ranges for its ETag", async () => {
     const task = await addFinishedTask({ store, files }, Buffer.from("content"));
     const whole = await app.inject(path);

@@ -122,7 +122,10 @@ describe("a link", () => {
     expect((await create(failed, { file: "stream" })).statusCode).toBe(404);
 
     const { id } = await finish();
-    expect(await get((await create(id, { file: "stream" })).json().url)).toMatchObject({ body: "0123456789" });
+    const done = (await create(id, { file: "stream" })).json().url;
+    expect(await get(done)).toMatchObject({ body: "0123456789" });
+    // What has come of a stream is no part of the file.
+    expect(await get(done, { range: "bytes=3-" })).toMatchObject({ statusCode: 412 });
   });
 
   it("that was changed, or made with another secret, is as none at all", async () => {

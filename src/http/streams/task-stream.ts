@@ -10,6 +10,7 @@ import { attachment } from "../responses/content-disposition.ts";
 import { createFileStreams } from "../responses/file-streams.ts";
 import { assertIfMatch } from "../responses/etag.ts";
 import { createFileSender, fileTag } from "../responses/send-file.ts";
+import { refuseBlindRange } from "./blind-range.ts";
 import { type End, TaskWatch } from "./task-watch.ts";
 
 export interface StreamDeps {
@@ -37,13 +38,14 @@ export function createStreamSender({ store, files, onFileBytes }: StreamDeps) {
    * Responds once there is something to send, with the header fields alone if `isHead`.
    *
    * @param read Returns the task as it is now, if the caller may see it.
-   * @throws ServiceError why the task failed, if it does before that; of `read`, the file store and the file sender
+   * @throws ServiceError why the task failed, if it does before that; as `refuseBlindRange`; of `read`, the file store and the file sender
    */
   return async function sendStream(
     request: StreamRequest,
     reply: FastifyReply,
     { id, isHead, read }: { id: string; isHead: boolean; read: () => Promise<Task> },
   ): Promise<FastifyReply> {
+    if (!isHead) refuseBlindRange(request);
     const watch = new TaskWatch(id, store.events);
     reply.raw.once("close", () => watch.close());
     let found: FoundStream | Task;
