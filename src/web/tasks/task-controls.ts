@@ -1,7 +1,7 @@
 import { type ReadonlySignal, useSignal } from "@preact/signals";
 import { type ComponentChild, h } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
-import type { Task } from "../../model/task.ts";
+import type { Task, TaskFile } from "../../model/task.ts";
 import { hasSession } from "../session.ts";
 import type { TaskAction } from "./task-requests.ts";
 import { curlCommand } from "./task-texts.ts";
@@ -30,7 +30,7 @@ export function titleId(id: string): string {
   return `title-${id}`;
 }
 
-/** What can be opened below a task that has a file. */
+/** What can be opened below a task that has a file, or is being downloaded. */
 export type FilePart = "player" | "command";
 
 interface FileActionsProps extends ActionProps {
@@ -38,22 +38,24 @@ interface FileActionsProps extends ActionProps {
   onOpen: (part: FilePart | undefined) => void;
 }
 
+interface ToggleProps extends Omit<FileActionsProps, "onAction"> {
+  part: FilePart;
+  label: string;
+}
+
+/** Opens a part below the task, or closes it. */
+export function Toggle({ task, opened, onOpen, part, label }: ToggleProps): ComponentChild {
+  const isOpen = opened === part;
+  const onClick = () => onOpen(isOpen ? undefined : part);
+  const { id } = task.peek();
+  return h("button", { type: "button", "aria-describedby": titleId(id), "aria-expanded": isOpen, onClick }, label);
+}
+
 /** What can be done with a file. One line of buttons, as a running download has: the row keeps its height. */
-export function FileActions({ opened, onOpen, ...props }: FileActionsProps): ComponentChild {
+export function FileActions(props: FileActionsProps): ComponentChild {
   const { id } = props.task.peek();
-  const toggle = (part: FilePart, label: string) =>
-    h(
-      "button",
-      {
-        type: "button",
-        "aria-describedby": titleId(id),
-        "aria-expanded": opened === part,
-        onClick: () => onOpen(opened === part ? undefined : part),
-      },
-      label,
-    );
   return [
-    toggle("player", "Play"),
+    h(Toggle, { ...props, part: "player", label: "Play" }),
     h("a", { class: "button", href: fileOf(id), download: "", "aria-describedby": titleId(id) }, "Save"),
     h(
       "details",
@@ -62,7 +64,7 @@ export function FileActions({ opened, onOpen, ...props }: FileActionsProps): Com
       h(
         "div",
         { class: "row" },
-        toggle("command", "Copy curl command"),
+        h(Toggle, { ...props, part: "command", label: "Copy curl command" }),
         h(ActionButton, { ...props, action: "delete-file", label: "Delete file only" }),
         h(ActionButton, { ...props, action: "delete", label: "Delete" }),
       ),
@@ -70,28 +72,47 @@ export function FileActions({ opened, onOpen, ...props }: FileActionsProps): Com
   ];
 }
 
-/** Plays the file, and brings itself into view. */
+/**
+ * Plays what has been downloaded so far, then the file from the same place on, in which the user can go anywhere. Brings itself into view.
+ */
 export function Player({ task }: { task: Task }): ComponentChild {
-  const { id, file } = task;
+  const { id, file, options } = task;
   const player = useRef<HTMLMediaElement>(null);
+  const source = file === null ? `tasks/${id}/stream` : fileOf(id);
   // Before the click is over, as browsers play nothing by themselves.
+  useLayoutEffect(() => player.current?.scrollIntoView({ block: "nearest", behavior: scrolling() }), []);
   useLayoutEffect(() => {
-    // What the browser refuses to play, the user can still start.
-    player.current?.play().catch(() => {});
-    const isCalm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    player.current?.scrollIntoView({ block: "nearest", behavior: isCalm ? "instant" : "smooth" });
-  }, []);
-  const isAudio = file?.mime_type.startsWith("audio/") === true;
+    if (player.current !== null) playFrom(player.current, source);
+  }, [source]);
+  const isAudio = file === null ? options.audio_only === true : file.mime_type.startsWith("audio/");
   return h(isAudio ? "audio" : "video", {
     ref: player,
     class: "task-part",
     controls: true,
     preload: "metadata",
     "aria-labelledby": titleId(id),
-    ...(!isAudio && { playsInline: true }),
-    ...(!isAudio && file?.width != null && file.height != null ? { width: file.width, height: file.height } : {}),
-    src: fileOf(id),
+    ...(!isAudio && { playsInline: true, ...sizeOf(file) }),
   });
+}
+
+/** Their ratio alone counts: so much room is kept until the player knows. */
+function sizeOf(file: TaskFile | null): { width: number; height: number } {
+  const { width = null, height = null } = file ?? {};
+  return width === null || height === null ? { width: 16, height: 9 } : { width, height };
+}
+
+function scrolling(): "instant" | "smooth" {
+  return matchMedia("(prefers-reduced-motion: reduce)").matches ? "instant" : "smooth";
+}
+
+/** Plays a source: the first one from its start, another one from where the last one is, and only if that plays. */
+function playFrom(player: HTMLMediaElement, source: string): void {
+  const { currentTime, paused, ended } = player;
+  const isFirst = !player.hasAttribute("src");
+  player.src = source;
+  player.currentTime = currentTime;
+  // What the browser refuses to play, the user can still start.
+  if (isFirst || (!paused && !ended)) player.play().catch(() => {});
 }
 
 /** The command in a field that is selected, as only pages with HTTPS may copy by themselves. */

@@ -1,7 +1,16 @@
 import { type ReadonlySignal, useSignal } from "@preact/signals";
 import { h, type ComponentChild } from "preact";
 import type { Task, TaskFile } from "../../model/task.ts";
-import { ActionButton, Command, FileActions, type FilePart, Player, type RowAction, titleId } from "./task-controls.ts";
+import {
+  ActionButton,
+  Command,
+  FileActions,
+  type FilePart,
+  Player,
+  type RowAction,
+  titleId,
+  Toggle,
+} from "./task-controls.ts";
 import { describeOptions, describeState, describeWarnings, sumOf, taskTitle } from "./task-texts.ts";
 
 export interface TaskRowProps {
@@ -19,6 +28,8 @@ export function TaskRow(props: TaskRowProps): ComponentChild {
   const { id, info, url, options, state } = task;
   const hasFile = state === "succeeded" && task.file !== null;
   const opened = useSignal<FilePart | undefined>(undefined);
+  const canPlay = hasFile || hasStream(task, opened.value === "player");
+  const parts = { opened: opened.value, onOpen: (part: FilePart | undefined) => (opened.value = part) };
   const about = [describeOptions(options), ...(info?.uploader == null ? [] : [info.uploader])];
   return h(
     "article",
@@ -41,19 +52,27 @@ export function TaskRow(props: TaskRowProps): ComponentChild {
       "div",
       { class: "row task-actions" },
       hasFile
-        ? h(FileActions, {
-            ...props,
-            opened: opened.value,
-            onOpen: (part) => (opened.value = part),
-          })
-        : actionsOf(task).map(([action, label]) => h(ActionButton, { ...props, key: action, action, label })),
+        ? h(FileActions, { ...props, ...parts })
+        : [
+            ...actionsOf(task).map(([action, label]) => h(ActionButton, { ...props, key: action, action, label })),
+            // Last, so that it moves no other one when it comes.
+            canPlay && h(Toggle, { ...props, ...parts, key: "play", part: "player", label: "Play now" }),
+          ],
       h(RawError, { error: task.error }),
     ),
+    canPlay && opened.value === "player" && h(Player, { task }),
+    hasFile && opened.value === "command" && h(Command, { id }),
+    // Below what plays, as they come with the file.
     h(Warnings, { file: task.file }),
     hasFile && h(OtherFiles, { files: task.files ?? [] }),
-    hasFile && opened.value === "player" && h(Player, { task }),
-    hasFile && opened.value === "command" && h(Command, { id }),
   );
+}
+
+/** Whether what has been downloaded so far can be played; what plays goes on with the next attempt. */
+function hasStream({ state, kind, options, progress }: Task, isPlaying: boolean): boolean {
+  if (kind !== undefined || options.ranges !== undefined) return false;
+  if (state === "running" && progress?.stage !== "resolving") return true;
+  return isPlaying && (state === "running" || state === "queued");
 }
 
 /** What can be done with a task that has no file. */

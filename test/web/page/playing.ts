@@ -1,6 +1,8 @@
 import { expect, it } from "vitest";
 import type { OpenTab } from "../browser.ts";
+import { filmTitle, openFilmSite } from "./film-page.ts";
 import { openApp } from "./open-app.ts";
+import { openService } from "./restartable.ts";
 import { addDone } from "./stored-tasks.ts";
 
 export function playing(openTab: OpenTab): void {
@@ -34,6 +36,32 @@ export function playing(openTab: OpenTab): void {
       else expect(count).toBeGreaterThan(0);
     },
   );
+
+  it("plays what is there of a film with the click on Play now, and goes on to the file", async () => {
+    const film = await openFilmSite();
+    film.hold(5);
+    const service = await openService();
+    const tab = await openTab(service.url());
+    const { page } = tab;
+    tab.expectShifts();
+    await tab.paste(film.url);
+    await page.getByRole("button", { name: /^Download 720p/ }).click();
+    const row = page.getByRole("article", { name: filmTitle });
+    await row.getByRole("button", { name: "Play now" }).click();
+    const video = row.locator("video");
+    const time = () => video.evaluate(({ currentTime }: { currentTime: number }) => currentTime);
+    await expect.poll(time).toBeGreaterThan(1);
+    expect(await video.getAttribute("src")).toMatch(/\/stream$/);
+    expect(await video.evaluate(({ videoHeight }: { videoHeight: number }) => videoHeight)).toBe(90);
+    await row.getByRole("button", { name: "Cancel" }).waitFor();
+    const shown = await time();
+    film.release();
+    await row.locator("video[src$='/file']").waitFor();
+    await expect.poll(time).toBeGreaterThanOrEqual(shown);
+    await expect.poll(() => video.evaluate(({ duration }: { duration: number }) => duration)).toBeCloseTo(6, 1);
+    await row.getByRole("button", { name: "Play", exact: true }).click();
+    await video.waitFor({ state: "detached" });
+  });
 }
 
 /** Counts, and notes how the page asks, from the next frame on, when what has scrolled so far is told. */

@@ -92,6 +92,6 @@ function mountains(url: string, thumbnail: string) {
 /** As WebP, which Playwright cannot. */
 async function take(page: Page, path: string): Promise<void> {
   const session = await page.context().newCDPSession(page);
-  const { data } = await session.send("Page.captureScreenshot", { format: "webp", quality: 72 });
+  const { data } = await session.send("Page.captureScreenshot", { format: "webp", quality: 68 });
   await writeFile(path, Buffer.from(data, "base64"));
 }

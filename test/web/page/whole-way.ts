@@ -1,11 +1,9 @@
-import { mkdtemp, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { readFile } from "node:fs/promises";
 import type { Page } from "playwright-core";
-import { expect, it, onTestFinished } from "vitest";
-import { type ServiceProcess, startService } from "../../process/service.ts";
+import { expect, it } from "vitest";
 import type { OpenTab } from "../browser.ts";
 import { filmTitle, openFilmSite } from "./film-page.ts";
+import { openService } from "./restartable.ts";
 
 export function wholeWay(openTab: OpenTab): void {
   it("leads from a pasted address to a played, saved and deleted file, through a reload and a SIGKILL", async () => {
@@ -39,7 +37,7 @@ export function wholeWay(openTab: OpenTab): void {
     film.release();
 
     const part = page.waitForResponse((response) => response.url().endsWith("/file") && response.status() === 206);
-    await row.getByRole("button", { name: "Play" }).click();
+    await row.getByRole("button", { name: "Play", exact: true }).click();
     await playFromTheMiddle(page);
     expect((await part).headers()["content-range"]).toMatch(/^bytes \d+-\d+\/\d+$/);
 
@@ -94,31 +92,4 @@ async function shownProgress(page: Page): Promise<number> {
 async function untilProgress(page: Page, bytes: number): Promise<number> {
   await expect.poll(() => shownProgress(page)).toBeGreaterThanOrEqual(bytes);
   return shownProgress(page);
-}
-
-interface Restartable {
-  url(): string;
-  start(): Promise<void>;
-  /** As a power cut does. */
-  kill(): Promise<void>;
-}
-
-/** The real program, which keeps its port and its data when it is started again. */
-async function openService(): Promise<Restartable> {
-  const folder = await mkdtemp(join(tmpdir(), "unreel-page-"));
-  let service: ServiceProcess | undefined;
-  let port = "0";
-  const start = async (): Promise<void> => {
-    service = await startService({ PORT: port, DATA_DIR: folder, ALLOW_NETWORKS: "127.0.0.0/8" });
-    ({ port } = new URL(service.url));
-  };
-  const kill = async (): Promise<void> => {
-    await service?.end("SIGKILL");
-  };
-  onTestFinished(async () => {
-    await kill();
-    await rm(folder, { recursive: true });
-  });
-  await start();
-  return { url: () => service?.url ?? "", start, kill };
 }
