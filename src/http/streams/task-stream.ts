@@ -4,12 +4,12 @@ import type { FileStore } from "../../files/files.ts";
 import { type MediaStream, StreamBrokenError } from "../../files/media-stream.ts";
 import { type ErrorCode, errorCodes, ServiceError } from "../../model/errors.ts";
 import { nameInPath } from "../../model/name-in-path.ts";
-import type { Task, TaskFile } from "../../model/task.ts";
+import type { Task } from "../../model/task.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import { attachment } from "../responses/content-disposition.ts";
 import { createFileStreams } from "../responses/file-streams.ts";
 import { assertIfMatch } from "../responses/etag.ts";
-import { createFileSender, fileTag } from "../responses/send-file.ts";
+import { createFileSender, fileTag, type StoredFile } from "../responses/send-file.ts";
 import { refuseBlindRange } from "./blind-range.ts";
 import { type End, TaskWatch } from "./task-watch.ts";
 
@@ -59,8 +59,7 @@ export function createStreamSender({ store, files, onFileBytes }: StreamDeps) {
     }
     if ("state" in found) {
       watch.close();
-      const stored = { id, number: 0, file: requireFile(found) };
-      assertIfMatch(request.headers["if-match"], fileTag(stored.file));
+      const stored = requireFile(found, request);
       return isHead ? sender.sendHead(request, reply, stored) : sender.sendFile(request, reply, stored);
     }
     const { stream, first, task } = found;
@@ -171,10 +170,13 @@ function refuseCollection({ id, kind }: Task): void {
   }
 }
 
-/** @throws ServiceError `file_removed`; `conflict` if it has become a collection */
-function requireFile(task: Task): TaskFile {
+/** @throws ServiceError `precondition_failed`; `file_removed`; `conflict` if it has become a collection */
+function requireFile(task: Task, { headers }: StreamRequest): StoredFile {
   const { id, file, removed_at } = task;
-  if (file !== null) return file;
+  if (file !== null) {
+    assertIfMatch(headers["if-match"], fileTag(file));
+    return { id, number: 0, file };
+  }
   refuseCollection(task);
   throw new ServiceError("file_removed", `the files of task ${id} were removed at ${removed_at}`);
 }

@@ -51,13 +51,7 @@ export function TaskRow(props: TaskRowProps): ComponentChild {
     h(
       "div",
       { class: "row task-actions" },
-      hasFile
-        ? h(FileActions, { ...props, ...parts })
-        : [
-            ...actionsOf(task).map(([action, label]) => h(ActionButton, { ...props, key: action, action, label })),
-            // Last, so that it moves no other one when it comes.
-            canPlay && h(Toggle, { ...props, ...parts, key: "play", part: "player", label: "Play now" }),
-          ],
+      h(Actions, { ...props, ...parts, hasFile, canPlay }),
       h(RawError, { error: task.error }),
     ),
     canPlay && opened.value === "player" && h(Player, { task }),
@@ -66,6 +60,22 @@ export function TaskRow(props: TaskRowProps): ComponentChild {
     h(Warnings, { file: task.file }),
     hasFile && h(OtherFiles, { files: task.files ?? [] }),
   );
+}
+
+interface ActionsProps extends TaskRowProps {
+  opened: FilePart | undefined;
+  onOpen: (part: FilePart | undefined) => void;
+  hasFile: boolean;
+  canPlay: boolean;
+}
+
+function Actions({ hasFile, canPlay, ...props }: ActionsProps): ComponentChild {
+  if (hasFile) return h(FileActions, props);
+  return [
+    ...actionsOf(props.task.value).map(([action, label]) => h(ActionButton, { ...props, key: action, action, label })),
+    // Last, so that it moves no other one when it comes.
+    canPlay && h(Toggle, { ...props, key: "play", part: "player", label: "Play now" }),
+  ];
 }
 
 /** Whether what has been downloaded so far can be played; what plays goes on with the next attempt. */
