@@ -14,8 +14,9 @@ export class TaskWatch {
   onEnd: (end: End) => void = () => {};
   #state: State | "deleted" | undefined;
   #end: End | undefined;
+  #isClosed = false;
+  /** Aborted when the state changes, and for good when the watch is closed. */
   #changing = new AbortController();
-  readonly #closing = new AbortController();
   readonly #unsubscribe: () => void;
 
   constructor(id: string, events: TaskStore["events"]) {
@@ -34,7 +35,7 @@ export class TaskWatch {
   }
 
   get isClosed(): boolean {
-    return this.#closing.signal.aborted;
+    return this.#isClosed;
   }
 
   /** Notes the state of a record that was read after the watch began; events are newer. */
@@ -44,14 +45,14 @@ export class TaskWatch {
 
   /** Resolves when the state changes, the watch is closed, or after that time. */
   async changed(maxMs = longestMs): Promise<void> {
-    const signal = AbortSignal.any([this.#changing.signal, this.#closing.signal]);
-    await sleep(maxMs, undefined, { signal }).catch(() => {});
+    await sleep(maxMs, undefined, { signal: this.#changing.signal }).catch(() => {});
   }
 
   /** Safe to call twice. */
   close(): void {
     this.#unsubscribe();
-    this.#closing.abort();
+    this.#isClosed = true;
+    this.#changing.abort();
   }
 
   #set(state: State | "deleted" | undefined): void {
