@@ -2,13 +2,14 @@ import { setTimeout as wait } from "node:timers/promises";
 import type { FastifyListenOptions } from "fastify";
 import { pino } from "pino";
 import { readConfig, settingsByPart } from "./config/config.ts";
-import type { App } from "./http/app.ts";
 import { openServices } from "./services.ts";
 import { openLogOutput } from "./system/log-output.ts";
 import { stopOnSignal } from "./system/stop-on-signal.ts";
 
 /** How long the service may take to stop after `DRAIN_MS`; Docker allows 10 s. */
 const stopMs = 9_500;
+
+type App = Awaited<ReturnType<typeof openServices>>["app"];
 
 await start().catch((error: unknown) => {
   process.stderr.write(`unreel: ${error instanceof Error ? error.message : String(error)}\n`);

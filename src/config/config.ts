@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { type Static, type TObject, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { parseTemplate } from "../library/template.ts";
+import { parseTemplate } from "../runner/library/template.ts";
 import { ruleOf, withIntegers } from "../model/schema.ts";
 import { isWebhookUrl, type WebhookEndpoint, webhookSecretPattern } from "../model/webhook-endpoint.ts";
 import { Config } from "./settings.ts";

@@ -1,5 +1,5 @@
 import { type Static, Type } from "@sinclair/typebox";
-import { defaultTemplate } from "../library/template.ts";
+import { defaultTemplate } from "../runner/library/template.ts";
 import { oneOf } from "../model/schema.ts";
 
 const KiB = 1024;

@@ -1,7 +1,7 @@
 import type { Download, Embedding, Engine } from "../engines/engine.ts";
 import { fileName } from "../files/file-name.ts";
 import type { FileStore } from "../files/files.ts";
-import type { Library } from "../library/library.ts";
+import type { Library } from "./library/library.ts";
 import { ServiceError } from "../model/errors.ts";
 import type { FileWarning } from "../model/file-warnings.ts";
 import { pageUrlOf, type PageInfo } from "../model/page-info.ts";

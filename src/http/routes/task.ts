@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
 import type { FileStore } from "../../files/files.ts";
-import type { Library } from "../../library/library.ts";
+import type { Library } from "../../runner/library/library.ts";
 import { ServiceError } from "../../model/errors.ts";
 import { oneOf } from "../../model/schema.ts";
 import { DamagedTaskError, taskNotFoundError } from "../../stores/rules.ts";

@@ -7,7 +7,7 @@ import type { InfoCache } from "../../resolvers/info-cache.ts";
 import { urlForMessage } from "../../net/http-url.ts";
 import { type Entry, maxEntries, PageInfo, pageUrlOf, type Thumbnail } from "../../model/page-info.ts";
 import type { TaskStore } from "../../stores/store.ts";
-import { type Thumbnails, thumbnailTtlS } from "../../thumbnails/thumbnails.ts";
+import { type Thumbnails, thumbnailTtlS } from "../../resolvers/thumbnails.ts";
 import { ConditionHeaders, findMatch } from "../responses/etag.ts";
 import { noContent } from "../responses/empty.ts";
 import { requireTask, sharerOf } from "../access/ownership.ts";

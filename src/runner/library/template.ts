@@ -1,6 +1,6 @@
-import { nameInPath } from "../model/name-in-path.ts";
-import type { PageInfo } from "../model/page-info.ts";
-import type { Task } from "../model/task.ts";
+import { nameInPath } from "../../model/name-in-path.ts";
+import type { PageInfo } from "../../model/page-info.ts";
+import type { Task } from "../../model/task.ts";
 
 /** What a library names files after. */
 export type NamedTask = Pick<Task, "id" | "url" | "owner" | "collection" | "info" | "file" | "files">;

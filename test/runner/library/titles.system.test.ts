@@ -1,8 +1,8 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { foldName } from "../../src/library/names.ts";
-import { parseTemplate } from "../../src/library/template.ts";
+import { foldName } from "../../../src/runner/library/names.ts";
+import { parseTemplate } from "../../../src/runner/library/template.ts";
 import { createLibraryHarness } from "./harness.ts";
 
 it(

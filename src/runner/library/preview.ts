@@ -1,7 +1,7 @@
 import { Value } from "@sinclair/typebox/value";
-import { newTask } from "../feed/task-changes.ts";
-import { ServiceError } from "../model/errors.ts";
-import { PageInfo } from "../model/page-info.ts";
+import { newTask } from "../../feed/task-changes.ts";
+import { ServiceError } from "../../model/errors.ts";
+import { PageInfo } from "../../model/page-info.ts";
 import { nameFiles } from "./names.ts";
 import type { Template } from "./template.ts";
 

@@ -1,8 +1,8 @@
 import { Parser } from "htmlparser2";
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { movieNfo } from "../../src/library/nfo.ts";
-import { pageInfo } from "../page-info.ts";
+import { movieNfo } from "../../../src/runner/library/nfo.ts";
+import { pageInfo } from "../../page-info.ts";
 
 /** Elements of a `<movie>` in Kodi's documents that Jellyfin's list too. */
 const documented = new Set(["title", "plot", "runtime", "premiered", "year", "studio", "tag", "uniqueid", "dateadded"]);

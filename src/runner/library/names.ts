@@ -1,4 +1,4 @@
-import type { ResultFile } from "../model/task.ts";
+import type { ResultFile } from "../../model/task.ts";
 import { type NamedTask, readField, type Template, type TemplateNode } from "./template.ts";
 
 /** Where the files of a task belong, below the library's folder. */

@@ -1,11 +1,11 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { newTask } from "../../src/feed/task-changes.ts";
-import { foldName, nameFiles } from "../../src/library/names.ts";
-import { defaultTemplate, type NamedTask, parseTemplate } from "../../src/library/template.ts";
-import type { PageInfo } from "../../src/model/page-info.ts";
-import type { ResultFile } from "../../src/model/task.ts";
-import { pageInfo } from "../page-info.ts";
+import { newTask } from "../../../src/feed/task-changes.ts";
+import { foldName, nameFiles } from "../../../src/runner/library/names.ts";
+import { defaultTemplate, type NamedTask, parseTemplate } from "../../../src/runner/library/template.ts";
+import type { PageInfo } from "../../../src/model/page-info.ts";
+import type { ResultFile } from "../../../src/model/task.ts";
+import { pageInfo } from "../../page-info.ts";
 
 const medium: ResultFile = { kind: "media", name: "x.mp4", mime_type: "video/mp4", size: 1, sha256: "00", url: "/x" };
 const subtitles = (language: string | null, ext: string, role?: ResultFile["role"]): ResultFile => ({

@@ -1,10 +1,10 @@
 import { constants } from "node:fs";
 import { copyFile, type FileHandle, link, lstat, open, rename, rm, statfs } from "node:fs/promises";
 import { join } from "node:path";
-import { isMissing } from "../files/disk-error.ts";
-import type { OpenResult } from "../files/files.ts";
-import { noFollow } from "../files/no-follow.ts";
-import { ServiceError } from "../model/errors.ts";
+import { isMissing } from "../../files/disk-error.ts";
+import type { OpenResult } from "../../files/files.ts";
+import { noFollow } from "../../files/no-follow.ts";
+import { ServiceError } from "../../model/errors.ts";
 import { type OpenFolder, setMode } from "./folders.ts";
 
 /** What a file is recognised by as the one that was put there: nothing has been written to it since. */

@@ -4,15 +4,15 @@ import { writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished, vi } from "vitest";
-import { newTask } from "../../src/feed/task-changes.ts";
-import { openDiskFiles } from "../../src/files/disk.ts";
-import { type LibraryOptions, openLibrary } from "../../src/library/library.ts";
-import { defaultTemplate, parseTemplate } from "../../src/library/template.ts";
-import type { PageInfo } from "../../src/model/page-info.ts";
-import type { ResultFile, Task } from "../../src/model/task.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
-import type { TaskStore } from "../../src/stores/store.ts";
-import { pageInfo } from "../page-info.ts";
+import { newTask } from "../../../src/feed/task-changes.ts";
+import { openDiskFiles } from "../../../src/files/disk.ts";
+import { type LibraryOptions, openLibrary } from "../../../src/runner/library/library.ts";
+import { defaultTemplate, parseTemplate } from "../../../src/runner/library/template.ts";
+import type { PageInfo } from "../../../src/model/page-info.ts";
+import type { ResultFile, Task } from "../../../src/model/task.ts";
+import { createMemoryStore } from "../../../src/stores/memory/memory-store.ts";
+import type { TaskStore } from "../../../src/stores/store.ts";
+import { pageInfo } from "../../page-info.ts";
 
 /** Thousands of files are flushed at once there. */
 const memoryDisk = "/dev/shm";

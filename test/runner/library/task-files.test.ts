@@ -3,12 +3,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { pino } from "pino";
-import { openLibrary } from "../../src/library/library.ts";
-import { parseTemplate } from "../../src/library/template.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
-import { createTestFiles } from "../runner/files.ts";
-import { createRunnerHarness } from "../runner/harness.ts";
-import { buildApp } from "../http/app.ts";
+import { openLibrary } from "../../../src/runner/library/library.ts";
+import { parseTemplate } from "../../../src/runner/library/template.ts";
+import { createMemoryStore } from "../../../src/stores/memory/memory-store.ts";
+import { createTestFiles } from "../files.ts";
+import { createRunnerHarness } from "../harness.ts";
+import { buildApp } from "../../http/app.ts";
 
 /** Runs a task with a library until its file is there. */
 async function placeOne() {

@@ -1,8 +1,8 @@
 import { readdir, rm } from "node:fs/promises";
 import { basename, join } from "node:path";
-import type { FileStore, OpenResult } from "../files/files.ts";
-import { ServiceError } from "../model/errors.ts";
-import type { LibraryFile, Task } from "../model/task.ts";
+import type { FileStore, OpenResult } from "../../files/files.ts";
+import { ServiceError } from "../../model/errors.ts";
+import type { LibraryFile, Task } from "../../model/task.ts";
 import { folderMode, type OpenFolder, openPath, type OpenPath, openSubfolder } from "./folders.ts";
 import { type FilePaths, foldName, nameFiles, nfoEnding } from "./names.ts";
 import { movieNfo } from "./nfo.ts";

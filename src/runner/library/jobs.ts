@@ -1,10 +1,10 @@
 import { open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { isMissing } from "../files/disk-error.ts";
-import { createFolder, isTaskId, syncFolder } from "../files/disk.ts";
-import { oldMs } from "../files/files.ts";
-import type { LibraryFile } from "../model/task.ts";
+import { isMissing } from "../../files/disk-error.ts";
+import { createFolder, isTaskId, syncFolder } from "../../files/disk.ts";
+import { oldMs } from "../../files/files.ts";
+import type { LibraryFile } from "../../model/task.ts";
 
 /**
  * What is to be done for a task: its files are to be put into the library once it has succeeded, as `files` if their paths have been

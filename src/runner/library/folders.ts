@@ -1,7 +1,7 @@
 import { constants } from "node:fs";
 import { type FileHandle, lstat, mkdir, open, readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { assertKind } from "../files/no-follow.ts";
+import { assertKind } from "../../files/no-follow.ts";
 import { foldName } from "./names.ts";
 
 /** A folder that is open: whatever takes its place meanwhile, calls on `path` reach this one. */

@@ -1,4 +1,4 @@
-import type { PageInfo } from "../model/page-info.ts";
+import type { PageInfo } from "../../model/page-info.ts";
 
 /**
  * Returns the text of a file that tells Jellyfin and Kodi what a video is, as their documents describe it: a `<movie>`, since that is

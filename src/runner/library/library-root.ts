@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { isMissing } from "../files/disk-error.ts";
-import { createFolder } from "../files/disk.ts";
-import { noFollow } from "../files/no-follow.ts";
-import { ServiceError } from "../model/errors.ts";
+import { isMissing } from "../../files/disk-error.ts";
+import { createFolder } from "../../files/disk.ts";
+import { noFollow } from "../../files/no-follow.ts";
+import { ServiceError } from "../../model/errors.ts";
 import { openFolder, type OpenFolder } from "./folders.ts";
 import { writeDurably } from "./jobs.ts";
 
