@@ -146,6 +146,9 @@ function cutAt({ length }: Buffer, { share, isAligned }: Mutation): number {
   return isAligned ? at - (at % 188) : at;
 }
 
+/** By how much a number may grow. */
+export const maxNumberChange = 1 + 2 * 977;
+
 /** Changes a number of an edit list or of the times of an MP4. */
 function changeNumber(data: Buffer, { at, other }: Mutation): Buffer {
   const places = [...data.toString("latin1").matchAll(/elst|stts|ctts|tfdt|mdhd|mvhd/g)].map(({ index }) => index);

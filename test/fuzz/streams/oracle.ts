@@ -12,16 +12,18 @@ type Kind = keyof typeof slackS;
 
 /**
  * Returns what is wrong with frames that were made of `source`; `null`: nothing. They are right if they are those of the
- * source, at its times; or, if `runs` of the source are all that was listed, these one after the other.
+ * source, at its times; or, if `runs` of the source are all that was listed, these one after the other. Audio may have
+ * `slackSamples` more or less.
  */
 export function findFault(
   made: Frames,
   source: Frames,
   kinds: readonly Kind[],
   runs: readonly Run[] | null,
+  slackSamples = 0,
 ): string | null {
   const whole = [{ fromS: -Infinity, toS: Infinity }];
-  const fault = compare(made, source, kinds, whole) ?? wrongSamples(made, source, kinds);
+  const fault = compare(made, source, kinds, whole) ?? wrongSamples(made, source, kinds, slackSamples);
   if (fault === null || runs === null) return fault;
   return compare(made, source, kinds, runs);
 }
@@ -78,7 +80,7 @@ function inRun(frames: readonly Frame[], { fromS, toS }: Run, kind: Kind) {
   return { all: between(fromS - slack, toS + slack), needed: between(fromS + slack, toS - slack) };
 }
 
-function wrongSamples(made: Frames, source: Frames, kinds: readonly Kind[]): string | null {
-  if (!kinds.includes("audio") || made.samples === source.samples) return null;
+function wrongSamples(made: Frames, source: Frames, kinds: readonly Kind[], slack: number): string | null {
+  if (!kinds.includes("audio") || Math.abs(made.samples - source.samples) <= slack) return null;
   return `audio: ${made.samples} samples instead of ${source.samples}`;
 }
