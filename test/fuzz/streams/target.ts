@@ -96,7 +96,8 @@ interface Case {
 async function findFaultOf(made: Frames, { stream, change, mutated, right, kinds }: Case): Promise<string | null> {
   const { downloader } = await openTools();
   const saysOther = change.kind === "number" || (stream.isFile && change.kind !== "end");
-  const found = saysOther ? await readFiles(stream, mutated.parts, downloader) : right.frames;
+  // A track that is not asked for may be damaged: ffmpeg would stop there.
+  const found = saysOther ? await readFiles(stream, mutated.parts, downloader, kinds) : right.frames;
   // What ffmpeg refuses, others may play; and of fragments it does not read all edits.
   const source = kinds.every((kind) => found[kind].length > 0) ? found : right.frames;
   const slackSamples = change.kind === "number" && !stream.isFile ? maxNumberChange : 0;
@@ -140,22 +141,27 @@ async function readNew(stream: Stream): Promise<Known> {
   return { parts, others, frames };
 }
 
-/** Returns what ffmpeg finds in parts, of which each is joined to a file. */
-async function readFiles(stream: Stream, parts: readonly Part[], { folder }: Downloader): Promise<Frames> {
+/** Returns what ffmpeg finds of `kinds` in parts, of which each is joined to a file. */
+async function readFiles(
+  stream: Stream,
+  parts: readonly Part[],
+  { folder }: Downloader,
+  kinds: Case["kinds"] = ["video", "audio"],
+): Promise<Frames> {
   const frames: Frames = { video: [], audio: [], samples: 0 };
   for (const [index, part] of parts.entries()) {
     const path = joinPath(folder, `source-${index}.${part.ext}`);
     await writeFile(path, join(part.rendition));
-    const own = await readFrames(path, kindsOf(stream, part));
+    const own = await readFrames(path, kindsOf(stream, part, kinds));
     if (own.video.length > 0) frames.video = own.video;
     if (own.audio.length > 0) Object.assign(frames, { audio: own.audio, samples: own.samples });
   }
   return frames;
 }
 
-const kindsOf = (stream: Stream, { kind }: Part) => ({
-  video: kind !== "audio",
-  audio: kind !== "video",
+const kindsOf = (stream: Stream, { kind }: Part, kinds: Case["kinds"]) => ({
+  video: kind !== "audio" && kinds.includes("video"),
+  audio: kind !== "video" && kinds.includes("audio"),
   isAac: hasAac(stream),
 });
 
