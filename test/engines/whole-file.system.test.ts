@@ -36,6 +36,7 @@ const silent: readonly (readonly [string, readonly string[]])[] = [
   ["a.aac", [...audioInput(2), "-c:a", "aac"]],
   ["plain.mp3", [...audioInput(2), "-c:a", "libmp3lame", "-write_xing", "0"]],
   ["live.mkv", [...both, "-live", "1"]],
+  ["indexed.mp4", [...both, "-g", "10", "-movflags", "+frag_keyframe+dash+global_sidx+skip_trailer"]],
 ];
 
 const made = new Map<string, Buffer>();
@@ -152,6 +153,14 @@ describe.skipIf(!hasFfmpeg)("a file whose connection may end early", () => {
     const body = bytesOf("vorbis.ogg");
     const { warnings } = await download("vorbis.ogg", body.lastIndexOf("OggS") / body.length, true);
     expect(warnings).toMatchObject([{ code: "frames_missing" }]);
+  });
+
+  it("has a warning if it lacks fragments that its index lists, and its server states the length of the others", async () => {
+    const body = bytesOf("indexed.mp4");
+    const end = body.lastIndexOf("moof") - 4;
+    const { warnings } = await download("indexed.mp4", end / body.length, true);
+    expect(warnings).toMatchObject([{ code: "frames_missing" }]);
+    expect((await download("indexed.mp4", 1, true)).warnings).toEqual([]);
   });
 
   it("is not a result if its container states more", async () => {

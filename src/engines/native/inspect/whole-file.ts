@@ -1,6 +1,6 @@
 import { statSync } from "node:fs";
 import { ebmlId, readElement } from "../../../remux/ebml.ts";
-import { isCompleteMp4, listsItsFragments } from "../../../remux/mp4/read/file-boxes.ts";
+import { isCompleteMp4, lacksIndexedSegments, listsItsFragments } from "../../../remux/mp4/read/file-boxes.ts";
 import { numbersIn } from "../../../remux/mp4/read/number-source.ts";
 import { readFileStart } from "../../../remux/open-file.ts";
 import { readPcmContainer } from "./pcm-containers.ts";
@@ -28,12 +28,18 @@ export function isCompleteFile(path: string): boolean {
 export function isWholeFile(path: string): boolean | null {
   const head = readFileStart(path, Buffer.alloc(headBytes));
   const text = head.toString("latin1");
-  if (mp4Starts.has(text.slice(4, 8))) return isCompleteMp4(path) && (listsItsFragments(path) ? true : null);
+  if (mp4Starts.has(text.slice(4, 8))) return isWholeMp4(path);
   if (head.length >= 4 && head.readUInt32BE(0) === ebmlId) return isCompleteEbml(head, statSync(path).size);
   if (text.startsWith("OggS")) return isWholeOgg(path);
   if (/^(?:RIFF|RF64).{4}WAVE/s.test(text)) return isWholeWave(path);
   const pcm = readPcmContainer(path);
   return pcm === undefined ? (isWholeFlac(path) ?? isWholeMp3(path) ?? isWholeBareAudio(path)) : pcm.isWhole;
+}
+
+/** Fragments say only how long each of them is: where they end is known from an index alone. */
+function isWholeMp4(path: string): boolean | null {
+  if (!isCompleteMp4(path) || lacksIndexedSegments(path)) return false;
+  return listsItsFragments(path) ? true : null;
 }
 
 /** Whether the container of a file marks its end (RFC 3533 §6: the last page): without the mark it may be a part of one. */

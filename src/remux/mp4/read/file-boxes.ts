@@ -35,6 +35,39 @@ export function listsItsFragments(path: string): boolean {
 }
 
 /**
+ * Returns whether an index of segments in the MP4 file at `path` lists more bytes than the file has (`sidx`, ISO/IEC 14496-12
+ * §8.16.3). One that is damaged or over 1 MiB lists nothing.
+ * @throws the file system's own errors.
+ */
+export function lacksIndexedSegments(path: string): boolean {
+  using file = openFile(path);
+  const { fd, size } = file;
+  return completeFileBoxes(fd, size).some((box) => {
+    if (box.type !== "sidx" || box.end - box.body > maxIndexBytes) return false;
+    return box.end + indexedBytes(viewOf(readRange(fd, { start: box.body, end: box.end }))) > size;
+  });
+}
+
+/** The number of its entries has 16 bits. */
+const maxIndexBytes = 1 << 20;
+
+/** Returns how many bytes after it the last entry of a `sidx` ends; 0 if it is damaged. */
+function indexedBytes(view: DataView): number {
+  const isLong = view.byteLength >= indexHead.long && view.getUint8(0) > 0;
+  const head = isLong ? indexHead.long : indexHead.short;
+  const entries = view.byteLength < head ? 0 : view.getUint16(head - 2);
+  if (entries === 0 || view.byteLength < head + 12 * entries) return 0;
+  // Where the first one begins is in 32 bits, or 64.
+  let bytes = view.getUint32(head - 8) + (isLong ? view.getUint32(head - 12) * 2 ** 32 : 0);
+  // The first bit of an entry says what it refers to.
+  for (let index = 0; index < entries; index++) bytes += view.getUint32(head + 12 * index) & 0x7fffffff;
+  return bytes;
+}
+
+/** Bytes of a `sidx` before its entries, in versions 0 and 1. */
+const indexHead = { short: 24, long: 32 };
+
+/**
  * Returns whether the file at `path` is an MP4 whose index lists all samples: it is not fragmented.
  * @throws the file system's own errors.
  */
