@@ -11,6 +11,8 @@ interface Discontinuity {
 /** Of media and presentation times of one discontinuity in two sources. */
 const maxApartS = 0.5;
 const maxKept = 64;
+/** Audio and video of a segment do not end at once: where media times go on, the next ones may overlap them by this. */
+const maxJoinS = 0.1;
 
 export type Timelines = ReturnType<typeof createTimelines>;
 
@@ -22,17 +24,28 @@ export function createTimelines() {
   const offsets = new Map<number, number>();
   let discontinuities: Discontinuity[] = [];
   let end = 0;
+  /** The timeline before the one that begins. */
+  let latest = { offset: 0, firstS: 0 };
+  /** Returns the offset of a timeline after another one. */
+  const nextOffset = (firstS: number): number => {
+    const offset = end - firstS;
+    const goesOn = Math.abs(offset - latest.offset) <= maxJoinS && firstS - latest.firstS > maxJoinS;
+    return goesOn ? latest.offset : offset;
+  };
   return {
     /**
      * Returns the seconds to add to the media times of `timeline`: `offsetS` if it is given (it may differ between the
      * tracks of a timeline). Otherwise the first call for a timeline decides and later calls return the same: 0 for the
      * very first timeline; for the others such that `firstS` (the timeline's first presentation time) is where the latest
-     * sample ended.
+     * sample ended, or that of the timeline before, if its media times go on.
      */
     offset(timeline: number, offsetS: number | null, firstS: number): number {
       const known = offsets.get(timeline);
-      const offset = offsetS ?? known ?? (offsets.size === 0 ? 0 : end - firstS);
-      if (known === undefined) offsets.set(timeline, offset);
+      const offset = offsetS ?? known ?? (offsets.size === 0 ? 0 : nextOffset(firstS));
+      if (known === undefined) {
+        offsets.set(timeline, offset);
+        latest = { offset, firstS };
+      }
       return offset;
     },
     /** Returns what `offset` has returned for a timeline without an offset of its own; undefined if it was not called. */

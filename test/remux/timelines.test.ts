@@ -14,6 +14,17 @@ describe("timelines", () => {
     expect(timelines.offset(1, null, 2)).toBe(7);
   });
 
+  it("insert nothing before a timeline whose media times go on, although audio or video before it ended a little later", () => {
+    const timelines = createTimelines();
+    timelines.offset(0, 3, 5);
+    timelines.reach(17.06);
+    expect(timelines.offset(1, null, 14)).toBe(3);
+    timelines.reach(25);
+    // The same clock again.
+    expect(timelines.offset(2, null, 14)).toBe(11);
+    expect(timelines.offset(3, null, 14)).toBe(11);
+  });
+
   it("return the same offset for later calls of a timeline", () => {
     const timelines = createTimelines();
     timelines.offset(0, null, 0);
