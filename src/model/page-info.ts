@@ -192,6 +192,9 @@ export const PageInfo = Type.Object(
     live_status: nullable(oneOf(["is_live", "is_upcoming", "was_live", "not_live"], "yt-dlp's live status")),
     age_limit: nullableCount("years"),
     tags: Type.Array(Type.String()),
+    series: Type.Optional(Type.String({ description: "of which the video is an episode; absent: unknown" })),
+    season_number: Type.Optional(Type.Integer({ minimum: 0, description: "in the series; absent: unknown" })),
+    episode_number: Type.Optional(Type.Integer({ minimum: 0, description: "in the season; absent: unknown" })),
     formats: Type.Array(Format, { description: "best first" }),
     subtitles: Type.Record(Type.String(), Type.Array(Subtitle), { description: "by language" }),
     automatic_captions: Type.Optional(

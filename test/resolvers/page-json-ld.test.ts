@@ -111,6 +111,33 @@ describe("JSON-LD", () => {
     expect(info).toMatchObject({ title: "Otters", duration: 5 });
   });
 
+  const otters = {
+    "@type": "TVEpisode",
+    name: "Otters",
+    episodeNumber: 3,
+    partOfSeason: { "@type": "TVSeason", seasonNumber: "2" },
+    partOfSeries: { "@type": "TVSeries", name: "Pets" },
+  };
+  const numbered = { series: "Pets", season_number: 2, episode_number: 3 };
+  it.each([
+    ["the episode that the page is about", [{ ...otters, video }], numbered],
+    ["a video that is an episode", [{ ...otters, ...video, "@type": ["VideoObject", "TVEpisode"] }], numbered],
+    [
+      "a season that alone names the series",
+      [{ ...video, partOfSeason: { partOfSeries: { name: "Pets" } } }],
+      { series: "Pets" },
+    ],
+    [
+      "a special, of season 0",
+      [{ ...video, episodeNumber: "1", partOfSeason: { seasonNumber: 0 } }],
+      { season_number: 0, episode_number: 1 },
+    ],
+    ["none of several episodes", [video, otters, { ...otters, name: "Cats", episodeNumber: 4 }], {}],
+  ])("tells series, season and episode of %s", async (_, blocks, expected) => {
+    const { series, season_number, episode_number } = await resolvePage(jsonLd(...blocks));
+    expect({ series, season_number, episode_number }).toEqual(expected);
+  });
+
   it("resolves references by @id within a block", async () => {
     const info = await resolvePage(
       jsonLd({

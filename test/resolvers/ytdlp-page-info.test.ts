@@ -18,6 +18,9 @@ const fullDict = videoDict({
     { url: "/small.jpg", width: 120, height: 90 },
     { url: "https://img.example.com/large.jpg", width: 1280, height: 720 },
   ],
+  series: " Otters at play ",
+  season_number: 0,
+  episode_number: 12,
   view_count: 0,
   like_count: 12,
   live_status: "post_live",
@@ -67,6 +70,9 @@ describe("the yt-dlp resolver", () => {
       live_status: "was_live",
       age_limit: 18,
       tags: ["otters", "play"],
+      series: "Otters at play",
+      season_number: 0,
+      episode_number: 12,
       subtitles: {
         en: [
           { url: "https://video.example.com/en.vtt", ext: "vtt", name: "English" },

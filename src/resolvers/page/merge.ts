@@ -69,6 +69,9 @@ const precedence: Readonly<Record<Field, readonly MetadataSource[]>> = {
   like_count: [...medium, ...part],
   live_status: [...medium, ...part],
   age_limit: [...medium, ...part, "og", "html"],
+  series: [...medium, ...page, ...part],
+  season_number: [...medium, ...page, ...part],
+  episode_number: [...medium, ...page, ...part],
   thumbnails: [...medium, "og", "twitter", ...page, "oembed", ...part, "html", "player", "feed"],
   tags: [...medium, "og", ...page, "html"],
   subtitles: ["html", "player"],
@@ -126,12 +129,12 @@ export function mergeMetadata(metadata: PageMetadata, url: URL): Merged {
       vocabulary: vocabularyOf[source],
     })),
   );
-  const chapters = first("chapters");
+  const [series, season_number, episode_number] = [first("series"), first("season_number"), first("episode_number")];
   const media = findMedia(resources);
   const embed = findEmbed(resources, [url, URL.parse(webpage_url)]);
   if (embed !== null) sources["embed"] = embed.vocabulary;
   if (media[0] !== undefined) sources["formats"] = media[0].vocabulary;
-  const duration = first("duration");
+  const [duration, chapters] = [first("duration"), first("chapters")];
   const kind = mediaTypeOrder.map((source) => metadata[source]?.media_type).find(isMedium);
   const isPlayed = media.length > 0 || embed !== null;
   const isMediumItself = isPlayed || kind !== undefined || duration !== null;
@@ -155,6 +158,9 @@ export function mergeMetadata(metadata: PageMetadata, url: URL): Merged {
     live_status: first("live_status"),
     age_limit: first("age_limit"),
     tags: first("tags") ?? [],
+    ...(series !== null && { series }),
+    ...(season_number !== null && { season_number }),
+    ...(episode_number !== null && { episode_number }),
     subtitles: first("subtitles") ?? {},
     ...(chapters !== null && { chapters }),
     ...list,

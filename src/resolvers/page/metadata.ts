@@ -18,6 +18,9 @@ export interface Metadata {
   like_count?: number | null;
   live_status?: PageInfo["live_status"];
   age_limit?: number | null;
+  series?: string | null;
+  season_number?: number | null;
+  episode_number?: number | null;
   thumbnails?: Thumbnail[];
   tags?: string[];
   subtitles?: PageInfo["subtitles"];

@@ -58,10 +58,16 @@ export function readVideo(info: InfoDict, formats: readonly ListedFormat[], url:
   const chapters = listChapters(asList(info["chapters"]).map(readChapter), duration);
   const automatic = readSubtitles(info["automatic_captions"], url);
   const language = languageOf(formats);
+  const series = parseLine(asText(info["series"]));
+  const season_number = asCount(info["season_number"], 0);
+  const episode_number = asCount(info["episode_number"], 0);
   const facts = withSources(
     {
       ...unknownFacts(),
       ...(id && { video_id: id }),
+      ...(series && { series }),
+      ...(season_number !== null && { season_number }),
+      ...(episode_number !== null && { episode_number }),
       ...(chapters.length > 0 && { chapters }),
       ...(Object.keys(automatic).length > 0 && { automatic_captions: automatic }),
       webpage_url: webpageUrl?.href ?? null,

@@ -5,7 +5,7 @@ import { ServiceError } from "../../model/errors.ts";
 import type { LibraryFile, Task } from "../../model/task.ts";
 import { folderMode, type OpenFolder, openPath, type OpenPath, openSubfolder } from "./folders.ts";
 import { type FilePaths, foldName, nameFiles, nfoEnding } from "./names.ts";
-import { movieNfo } from "./nfo.ts";
+import { createNfo } from "./nfo.ts";
 import { type FileMark, isUnchanged, placeFile } from "./place-file.ts";
 import type { Template } from "./template.ts";
 
@@ -78,7 +78,7 @@ function modifiedMsOf({ finished_at, created_at }: Task): number {
   return Math.floor(Date.parse(finished_at ?? created_at) / timeStepMs) * timeStepMs;
 }
 
-function sourcesOf(task: Task, { files, isLink, hasNfo }: Placement): Source[] {
+function sourcesOf(task: Task, { files, isLink, hasNfo, template }: Placement): Source[] {
   const modifiedMs = modifiedMsOf(task);
   const open = async (number: number) => {
     const result = await files.open(task.id, number);
@@ -96,7 +96,8 @@ function sourcesOf(task: Task, { files, isLink, hasNfo }: Placement): Source[] {
   }));
   const isVideo = task.file?.mime_type.startsWith("video/") === true;
   if (!hasNfo || !isVideo || task.info === null) return sources;
-  const text = movieNfo(task.info, task.finished_at ?? task.created_at);
+  const { stem } = nameFiles(task, template);
+  const text = createNfo(task.info, task.finished_at ?? task.created_at, stem);
   return [...sources, { open: async () => text, mark: async () => ({ size: Buffer.byteLength(text), modifiedMs }) }];
 }
 

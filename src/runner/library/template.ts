@@ -33,7 +33,9 @@ const fields = {
   media_type: ofPage(({ media_type }) => media_type),
   duration: ofPage(({ duration }) => (duration === null ? null : Math.round(duration))),
   age_limit: ofPage(({ age_limit }) => age_limit),
-  series: ofPage((info) => ("series" in info && typeof info.series === "string" ? info.series : null)),
+  series: ofPage(({ series }) => series),
+  season_number: ofPage(({ season_number }) => season_number),
+  episode_number: ofPage(({ episode_number }) => episode_number),
   height: ({ file }: NamedTask) => file?.height,
   id: ({ id }: NamedTask) => id,
   owner: ({ owner }: NamedTask) => owner,
@@ -44,7 +46,14 @@ const fields = {
 export type FieldName = keyof typeof fields;
 
 const dateFields: ReadonlySet<string> = new Set(["uploaded_at"]);
-const numberFields: ReadonlySet<string> = new Set(["playlist_index", "duration", "age_limit", "height"]);
+const numberFields: ReadonlySet<string> = new Set([
+  "season_number",
+  "episode_number",
+  "playlist_index",
+  "duration",
+  "age_limit",
+  "height",
+]);
 
 /** A path has at most so many components. */
 const maxParts = 10;

@@ -43,6 +43,7 @@ describe("the path of a file", () => {
 
   test.each([
     ["{series|uploader}/{title}", "Ann/A film.mp4"],
+    ["{playlist} (S{season_number:02}E{episode_number:02}) {title}", "A list (S02E03) A film.mp4"],
     ["{title} - {language} - {video_id}", "A film - a1.mp4"],
     ["{language} - {title}", "A film.mp4"],
     ["{title} - {language}", "A film.mp4"],
@@ -52,7 +53,8 @@ describe("the path of a file", () => {
     ["Films/{language}/{title}", "Films/A film.mp4"],
   ])("follows the template %s", (template, path) => {
     const collection = { id: "c", index: 7, title: "A list" };
-    expect(pathOf(named(known, { owner: "bob", collection }), template)).toBe(path);
+    const info = { ...known, season_number: 2, episode_number: 3 };
+    expect(pathOf(named(info, { owner: "bob", collection }), template)).toBe(path);
   });
 
   test.each([

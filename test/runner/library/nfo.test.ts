@@ -1,7 +1,7 @@
 import { Parser } from "htmlparser2";
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { movieNfo } from "../../../src/runner/library/nfo.ts";
+import { createNfo } from "../../../src/runner/library/nfo.ts";
 import { pageInfo } from "../../page-info.ts";
 
 /** Elements of a `<movie>` in Kodi's documents that Jellyfin's list too. */
@@ -18,7 +18,8 @@ it("an NFO is a movie as Kodi and Jellyfin document it", () => {
     video_id: "a1",
     extractor: "youtube",
   });
-  expect(movieNfo(info, "2026-02-03T04:05:06.789Z")).toBe(`<?xml version="1.0" encoding="UTF-8" standalone="yes"?>
+  expect(createNfo(info, "2026-02-03T04:05:06.789Z", "Cats S02E03"))
+    .toBe(`<?xml version="1.0" encoding="UTF-8" standalone="yes"?>
 <movie>
   <title>Cats &amp; &lt;Dogs&gt;</title>
   <plot>Two
@@ -35,8 +36,28 @@ lines, &quot;quoted&quot;</plot>
 `);
 });
 
+it("an NFO is an episode if the page states its numbers and the file's name has them", () => {
+  const episode = { title: "Dogs", series: "Pets", season_number: 2, episode_number: 3, uploaded_at: "2026-01-02" };
+  const nfo = (info: Partial<typeof episode>, name: string) => createNfo(pageInfo(info), "2026-02-03T04:05:06Z", name);
+  expect(nfo(episode, "Pets S02E03 Dogs")).toBe(`<?xml version="1.0" encoding="UTF-8" standalone="yes"?>
+<episodedetails>
+  <title>Dogs</title>
+  <showtitle>Pets</showtitle>
+  <season>2</season>
+  <episode>3</episode>
+  <aired>2026-01-02</aired>
+  <year>2026</year>
+  <dateadded>2026-02-03 04:05:06</dateadded>
+</episodedetails>
+`);
+  const { series: _, ...others } = episode;
+  for (const movie of [nfo(episode, "Dogs"), nfo(episode, "Pets S02E04"), nfo(others, "Pets S02E03")]) {
+    expect(movie).toContain("<movie>");
+  }
+});
+
 it("an NFO has nothing of what is unknown", () => {
-  expect(movieNfo(pageInfo(), "2026-02-03T04:05:06Z")).not.toMatch(/null|undefined|<(title|plot|uniqueid)/);
+  expect(createNfo(pageInfo(), "2026-02-03T04:05:06Z", "")).not.toMatch(/null|undefined|<(title|plot|uniqueid)/);
 });
 
 it("an NFO is well-formed XML 1.0 whatever the page says, and the title can be read back", () => {
@@ -46,7 +67,7 @@ it("an NFO is well-formed XML 1.0 whatever the page says, and the title can be r
   );
   fc.assert(
     fc.property(text, text, text, (title, description, video_id) => {
-      const nfo = movieNfo(pageInfo({ title, description, video_id }), "2026-02-03T04:05:06Z");
+      const nfo = createNfo(pageInfo({ title, description, video_id }), "2026-02-03T04:05:06Z", "");
       expect(nfo).toMatch(/^[\t\n\r\u{20}-\u{D7FF}\u{E000}-\u{FFFD}\u{10000}-\u{10FFFF}]*$/u);
       expect(nfo.replaceAll(/&(amp|lt|gt|quot);/g, "")).not.toContain("&");
       const [names, texts] = [new Set<string>(), new Map<string, string>()];

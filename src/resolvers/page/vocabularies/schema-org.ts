@@ -39,6 +39,7 @@ export function extractMedium(thing: Thing, base: URL, now: Date): Metadata {
     age_limit: ageLimit(thing),
     thumbnails: thumbnails(thing, base),
     tags: parseKeywords(textsOf(thing, "keywords")),
+    ...episode(thing),
     chapters: chapters(thing),
     resources: resources(thing, kind, base),
     media_type: kind,
@@ -67,6 +68,28 @@ export function extractPage(pages: readonly Thing[], base: URL): Metadata {
     uploader: first(authorOf),
     thumbnails: listed.flatMap((page) => thumbnails(page, base)),
     tags: parseKeywords(listed.flatMap((page) => textsOf(page, "keywords"))),
+    ...onlyEpisode(listed),
+  };
+}
+
+/** What the only episode among the things of a page states; of several, none is known to be the page's own. */
+function onlyEpisode(pages: readonly Thing[]): ReturnType<typeof episode> | undefined {
+  const [only, other] = pages.filter(({ types }) => types.some((type) => type.endsWith("Episode")));
+  return only === undefined || other !== undefined ? undefined : episode(only);
+}
+
+/** Reads of what an Episode is an episode. */
+function episode(thing: Thing): Pick<Metadata, "series" | "season_number" | "episode_number"> {
+  const season = thingsOf(thing, "partofseason")[0];
+  const names = [thing, season].flatMap((part) =>
+    part === undefined
+      ? []
+      : ["partofseries", "partoftvseries"].flatMap((property) => textsWithin(part, property, "name")),
+  );
+  return {
+    series: firstKnown(names, parseLine),
+    season_number: parseCount(season && textOf(season, "seasonnumber")),
+    episode_number: parseCount(textOf(thing, "episodenumber")),
   };
 }
 
