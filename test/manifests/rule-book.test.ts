@@ -28,6 +28,10 @@ const multivariantStart = "#EXTM3U\n";
 const begun = (type: string) =>
   bases.template.replace("<MPD ", `<MPD type="${type}" availabilityStartTime="2026-01-01T00:59:56Z" `);
 
+/** A variant on two pathways, of which content steering chooses one. */
+const steered = (attributes: string) =>
+  `${multivariantStart}#EXT-X-CONTENT-STEERING:${attributes}\n${["A", "B"].map((id) => `#EXT-X-STREAM-INF:BANDWIDTH=1000,PATHWAY-ID="${id}"\n${id}.m3u8\n`).join("")}`;
+
 /** One for each name of the table. */
 const cases: readonly Case[] = [
   // MPD
@@ -286,6 +290,7 @@ const cases: readonly Case[] = [
     'SESSION-DATA:DATA-ID="a",VALUE="b"',
   ].map((tag) => caseOf(`EXT-X-${tag.split(":", 1)[0]}`, "multivariant", `#EXT-X-${tag}\n`, multivariantStart)),
   caseOf("EXT-X-CONTENT-STEERING", "multivariant", '#EXT-X-CONTENT-STEERING:SERVER-URI="s"\n', multivariantStart),
+  { name: "EXT-X-CONTENT-STEERING:PATHWAY-ID", without: steered('SERVER-URI="s"'), with: steered('PATHWAY-ID="B"') },
 ];
 
 test("the table and the cases have the same names", () => {

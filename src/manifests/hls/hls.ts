@@ -60,22 +60,27 @@ function* readMultivariant(text: string, url: URL): Steps<Manifest> {
   return { formats, subtitles: subtitlesOf(playlist), duration: null, live_status: null };
 }
 
-/** Reads the variants and renditions of a multivariant playlist. */
+/** Reads the variants and renditions of a multivariant playlist: first those of the pathway that its content steering names. */
 export function* parseMultivariant(text: string, url: URL): Steps<MultivariantPlaylist> {
   const playlist: MultivariantPlaylist = { variants: [], renditions: [], has_drm: false };
   const variables = createVariables(url);
   const keys = createLicenceCheck();
   let pending: Attributes | null = null;
+  let pathway: string | undefined;
   let seen = 0;
   for (const lines of splitLines(text)) {
     for (const line of readLines(lines)) {
       if (line.tag === null && pending === null) continue;
-      if (seen >= 2 * maxFormats || playlist.variants.length >= maxFormats) return playlist;
+      if (seen >= 2 * maxFormats || playlist.variants.length >= maxFormats) return inOrder();
       readLine(line);
     }
     yield;
   }
-  return playlist;
+  return inOrder();
+
+  function inOrder(): MultivariantPlaylist {
+    return { ...playlist, variants: startWith(pathway, playlist.variants) };
+  }
 
   function readLine({ tag, value }: PlaylistLine): void {
     if (tag === "#EXT-X-DEFINE") variables.define(value);
@@ -89,6 +94,8 @@ export function* parseMultivariant(text: string, url: URL): Steps<MultivariantPl
     } else if (tag === "#EXT-X-SESSION-KEY" || tag === "#EXT-X-KEY") {
       keys.set(variables.substitute(value));
       playlist.has_drm = keys.isLicensed;
+    } else if (tag === "#EXT-X-CONTENT-STEERING") {
+      pathway = readAttributes(variables.substitute(value)).get("PATHWAY-ID");
     } else if (tag === null && pending !== null) {
       seen += 1;
       const variantUrl = tryParseUrl(variables.substitute(value), url);
@@ -97,6 +104,12 @@ export function* parseMultivariant(text: string, url: URL): Steps<MultivariantPl
       pending = null;
     }
   }
+}
+
+/** A variant that names no pathway is of `.` (8216bis §4.4.6.2); without content steering, the order is that of the playlist. */
+function startWith(pathway: string | undefined, variants: readonly Variant[]): Variant[] {
+  const isOther = ({ attributes }: Variant) => Number((attributes.get("PATHWAY-ID") ?? ".") !== pathway);
+  return pathway === undefined ? [...variants] : variants.toSorted((a, b) => isOther(a) - isOther(b));
 }
 
 /** Subtitle renditions are playlists, whatever their segments are. */
