@@ -48,6 +48,8 @@ import type { ResultFile } from "../model/task.ts";
 export interface Engine {
   /** Registry key, for logs. */
   readonly name: string;
+  /** Makes it likely that the next `download` need not wait for a start; default: there is nothing to start. */
+  prepare?(): void;
   /** Downloads are independent and may run concurrently, each in its own folder. */
   download(job: DownloadJob, context: DownloadContext): Promise<Download>;
   /** Aborts running downloads and frees all resources; safe to call twice. */

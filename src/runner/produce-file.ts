@@ -76,6 +76,8 @@ export async function produceFile(task: Task, deps: ProduceFileDeps, run: Produc
   const hasProgressed = () => (progress.bytes ?? 0) > (before.downloaded_bytes ?? 0);
   const stalledCount = () => (hasProgressed() ? 0 : run.stalledCount);
   let unknownSkips: FileWarning[] = [];
+  // It starts while the page is read.
+  deps.engine.prepare?.();
   const { target, download } = await downloadTarget(task, {
     resolver,
     signal,

@@ -55,6 +55,7 @@ export function createNativeEngine(options: NativeEngineOptions = {}): Engine {
   });
   return {
     name: "native",
+    prepare: () => pool.prepare(),
     async download(job, context) {
       context.signal.throwIfAborted();
       try {
