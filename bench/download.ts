@@ -8,6 +8,7 @@ import { measureMemory } from "./download/memory.ts";
 import { createMediaMaker } from "./download/media.ts";
 import type { Bench } from "./download/part.ts";
 import { measureProgressive, measureStream, measureThroughput } from "./download/speed.ts";
+import { measureReader } from "./download/reader.ts";
 import { measureService } from "./download/service-meanwhile.ts";
 import { describeDisk } from "./http/disk.ts";
 import { printTargets, type Target } from "./table.ts";
@@ -54,6 +55,7 @@ const parts: Readonly<Record<string, (bench: Bench) => Promise<Target[]>>> = {
   progressive: measureProgressive,
   latency: measureStream,
   hls: measureThroughput,
+  reader: measureReader,
   memory: measureMemory,
   service: measureService,
   running: measureLatency,

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import type { Task } from "../../src/model/task.ts";
-import { childrenOf } from "../../test/process/child-processes.ts";
+import { childrenOf, processorMsOfTree } from "../../test/process/child-processes.ts";
 import { openTaskClient, type TaskClient } from "../../test/process/download-client.ts";
 import { type ServiceProcess, startService } from "../../test/process/service.ts";
 
@@ -12,8 +12,10 @@ export interface BenchService extends AsyncDisposable {
   url: string;
   client: TaskClient;
   process: ServiceProcess["process"];
-  /** Downloads the media of `page`, then deletes the task. */
-  download(page: string): Promise<DownloadTimes>;
+  /** Downloads the media of `page`, then deletes the task once `onTask` has resolved, which is called with its id. */
+  download(page: string, onTask?: (id: string) => Promise<void>): Promise<DownloadTimes>;
+  /** Processor time that the service and its downloads have used, seconds; NaN without /proc. */
+  processorS(): number;
   /**
    * Largest resident memory so far, MiB (VmHWM): the service's, plus that of each worker process which is
    * alive; NaN without /proc.
@@ -66,9 +68,10 @@ export async function openBenchService(env: Record<string, string> = {}): Promis
     url: service.url,
     client,
     process: service.process,
-    async download(page) {
+    async download(page, onTask = async () => {}) {
       const startMs = performance.now();
       const { id } = await client.post(page);
+      const watching = onTask(id);
       const since = () => (performance.now() - startMs) / 1000;
       const isFetched = ({ progress, state }: Task) => progress?.stage === "processing" || state === "succeeded";
       await client.until(id, isFetched);
@@ -78,11 +81,13 @@ export async function openBenchService(env: Record<string, string> = {}): Promis
       if (task.state !== "succeeded") {
         throw new Error(`${page} ended as ${task.state}: ${task.error?.message}`);
       }
+      await watching;
       await client.request("DELETE", id);
       return { fetched, kept };
     },
     peakMiB: () => memory(pid, "VmHWM") + memoryOfAll(childrenOf(pid), "VmHWM"),
     residentMiB: () => memory(pid, "VmRSS") + memoryOfAll(childrenOf(pid), "VmRSS"),
+    processorS: () => [pid, ...childrenOf(pid)].reduce((sum, each) => sum + processorMsOfTree(each), 0) / 1000,
     usage() {
       const workers = childrenOf(pid);
       return {

@@ -1,7 +1,7 @@
 import { createHash, type Hash } from "node:crypto";
 import { join } from "node:path";
-import { journalName, type StreamRecord } from "./stream-journal.ts";
-import { closeRun, inodeAt, openRun, readAt, type StreamRun } from "./stream-run.ts";
+import { journalName, type MediaRecord, type StreamRecord } from "./stream-journal.ts";
+import { closeRun, inodeAt, openRun, type StreamRun } from "./stream-run.ts";
 
 /**
  * Reads the stream of a file that a task is making, from its first byte on, in any process. It can be read on after the work folder was
@@ -12,11 +12,11 @@ export interface MediaStream {
   /** Of a file name, without the dot. */
   readonly ext: string;
   /**
-   * Returns the next bytes, at most `maxBytes`; `null` if there are none now, `"end"` if there will be none.
+   * Reads the next bytes into this memory; returns how many they are, `null` if there are none now, `"end"` if there will be none.
    *
    * @throws StreamBrokenError if what was sent does not continue
    */
-  read(maxBytes: number): Promise<Uint8Array | "end" | null>;
+  read(into: Buffer): Promise<number | "end" | null>;
   /** Safe to call twice. */
   close(): Promise<void>;
 }
@@ -32,8 +32,6 @@ export async function openMediaStream(folder: string): Promise<MediaStream | und
   return run && new JournalStream(folder, run);
 }
 
-type MediaRecord = Extract<StreamRecord, { type: "media" }>;
-
 class JournalStream implements MediaStream {
   readonly mimeType: string;
   readonly ext: string;
@@ -42,13 +40,17 @@ class JournalStream implements MediaStream {
   /** The newest run, if it is another one; kept open, as its folder goes when it has succeeded. */
   #later: StreamRun | undefined;
   #lookedMs = performance.now();
-  /** Of the file if that is the stream itself, else of `#record`: bytes that were returned. */
+  /** Bytes that were returned of the file if that is the stream itself, else of the first of `#records`. */
   #position = 0;
-  #record: MediaRecord | undefined;
-  /** Of the records so far, `#record` included. */
+  /** Those that were found and not returned in full. */
+  readonly #records: MediaRecord[] = [];
+  /** What stands after them; undefined: it may go on. */
+  #last: "end" | "broken" | undefined;
+  /** By how many bytes the media data were moved up, which happens once at most; `null`: that must be read. */
+  #shift: number | null = null;
+  /** Of all records that were found. */
   #count = 0;
-  #hash = createHash("sha256");
-  #hasEnded = false;
+  readonly #hash = createHash("sha256");
   /** The same of the later run, as far as that has come. */
   #laterCount = 0;
   #laterHash = createHash("sha256");
@@ -61,9 +63,9 @@ class JournalStream implements MediaStream {
     this.ext = run.header.ext;
   }
 
-  async read(maxBytes: number): Promise<Uint8Array | "end" | null> {
+  async read(into: Buffer): Promise<number | "end" | null> {
     if (performance.now() - this.#lookedMs >= lookEveryMs) await this.#findLater();
-    return this.#run.header.inode === null ? this.#readFile(maxBytes) : this.#readRecords(maxBytes);
+    return this.#run.header.inode === null ? this.#readFile(into) : this.#readRecords(into);
   }
 
   close(): Promise<void> {
@@ -75,66 +77,73 @@ class JournalStream implements MediaStream {
     if (this.#later !== undefined) await closeRun(this.#later);
   }
 
-  async #readFile(maxBytes: number): Promise<Uint8Array | "end" | null> {
+  async #readFile(into: Buffer): Promise<number | "end" | null> {
     const { file, journal, inode } = this.#run;
-    // Before the bytes: what is there after the end is all of it.
-    const end = await journal.next();
-    if (end?.type === "end") {
-      if (end.inode !== inode) throw new StreamBrokenError("the file was fetched anew");
-      this.#hasEnded = true;
-    } else if (end !== undefined) throw new StreamBrokenError("the run made another file");
-    const bytes = await readAt(file, this.#position, maxBytes);
-    this.#position += bytes.length;
-    if (bytes.length > 0) return bytes;
-    if (this.#hasEnded) return "end";
-    const path = join(this.#folder, this.#run.header.file);
-    const now = await inodeAt(path);
-    if (now !== undefined && now !== inode) throw new StreamBrokenError("the file was fetched anew");
+    const { bytesRead } = await file.read(into, 0, into.length, this.#position);
+    this.#position += bytesRead;
+    if (bytesRead > 0) return bytesRead;
+    if (this.#last === "end") return "end";
+    const record = await journal.next();
+    if (record !== undefined) {
+      if (record.type !== "end") throw new StreamBrokenError("the run made another file");
+      if (record.inode !== inode) throw refetchedError();
+      this.#last = "end";
+      // What is there after the end is all of it.
+      return this.#readFile(into);
+    }
+    const now = await inodeAt(join(this.#folder, this.#run.header.file));
+    if (now !== undefined && now !== inode) throw refetchedError();
     await this.#follow();
     return null;
   }
 
-  async #readRecords(maxBytes: number): Promise<Uint8Array | "end" | null> {
-    if (this.#record === undefined && !(await this.#nextRecord())) {
-      if (this.#hasEnded) return "end";
+  async #readRecords(into: Buffer): Promise<number | "end" | null> {
+    await this.#findRecords(into.length);
+    if (this.#records.length === 0) {
+      if (this.#last === "broken") throw brokenOffError();
+      if (this.#last === "end") return "end";
       await this.#follow();
       return null;
     }
-    const { head, offset, bytes } = this.#record!;
-    const headBytes = Buffer.from(head, "base64");
-    const at = this.#position - headBytes.length;
-    const found =
-      at < 0
-        ? headBytes.subarray(this.#position, this.#position + maxBytes)
-        : await this.#readMedia(offset + at, Math.min(maxBytes, bytes - at));
-    if (found === null) return null;
-    this.#position += found.length;
-    if (this.#position === headBytes.length + bytes) this.#record = undefined;
-    return found;
+    const { filled, media, mediaAt, sent, position } = layOut(this.#records, this.#position, into);
+    if (media.length > 0 && !(await this.#readMedia(media, mediaAt))) return null;
+    this.#records.splice(0, sent);
+    this.#position = position;
+    return filled;
   }
 
-  /** Returns `null` while the media data are being moved. */
-  async #readMedia(offset: number, length: number): Promise<Uint8Array | null> {
+  /** Fills the buffers with what follows there; returns false if the media data are being moved. */
+  async #readMedia(buffers: readonly Buffer[], at: number): Promise<boolean> {
     const { file, journal } = this.#run;
-    const shift = await journal.shift();
-    if (shift === undefined) throw brokenOffError();
-    if (shift === null) return null;
-    const bytes = await readAt(file, offset + shift, length);
-    if ((await journal.shift()) !== shift) return null;
-    if (bytes.length === 0) throw new StreamBrokenError("the file is shorter than its journal says");
-    return bytes;
+    if (this.#shift === null) {
+      const shift = await journal.shift();
+      if (shift === undefined) throw brokenOffError();
+      this.#shift = shift;
+    }
+    if (this.#shift === null) return false;
+    const { bytesRead } = await file.readv(buffers, at + this.#shift);
+    if (this.#shift === 0 && (await journal.shift()) !== 0) {
+      this.#shift = null;
+      return false;
+    }
+    if (bytesRead === buffers.reduce((sum, { length }) => sum + length, 0)) return true;
+    throw new StreamBrokenError("the file is shorter than its journal says");
   }
 
-  async #nextRecord(): Promise<boolean> {
-    const record = await this.#run.journal.next();
-    if (record?.type === "broken") throw brokenOffError();
-    if (record?.type === "end") this.#hasEnded = true;
-    if (record?.type !== "media") return false;
-    this.#record = record;
-    this.#position = 0;
-    this.#count += 1;
-    addTo(this.#hash, record);
-    return true;
+  /** Reads records until they have so many bytes, or no further one is there. */
+  async #findRecords(bytes: number): Promise<void> {
+    let found = this.#records.reduce((sum, record) => sum + record.head.length + record.bytes, -this.#position);
+    while (found < bytes && this.#last === undefined) {
+      const record = await this.#run.journal.next();
+      if (record === undefined) return;
+      if (record.type === "end" || record.type === "broken") this.#last = record.type;
+      if (record.type !== "media") return;
+      const head = Buffer.from(record.head, "base64");
+      this.#records.push({ head, offset: record.offset, bytes: record.bytes });
+      this.#count += 1;
+      addTo(this.#hash, record);
+      found += head.length + record.bytes;
+    }
   }
 
   /** Goes over to a later run, once that has come as far. @throws StreamBrokenError */
@@ -146,6 +155,7 @@ class JournalStream implements MediaStream {
     const before = this.#run;
     this.#run = later;
     this.#later = undefined;
+    this.#shift = null;
     await closeRun(before);
   }
 
@@ -185,8 +195,52 @@ const brokenOffError = (): StreamBrokenError => new StreamBrokenError("the run c
 
 const changedError = (): StreamBrokenError => new StreamBrokenError("a later run of the task made another file");
 
+const refetchedError = (): StreamBrokenError => new StreamBrokenError("the file was fetched anew");
+
+interface Layout {
+  /** How many bytes of the memory. */
+  filled: number;
+  /** The parts of it that media belong in, which follow each other in the file. */
+  media: Buffer[];
+  /** Where they start. */
+  mediaAt: number;
+  /** Of how many records this is the rest. */
+  sent: number;
+  /** How many bytes of the next one have been sent then. */
+  position: number;
+}
+
+/** Lays out what follows `position` of the first record, with what is in front of media in its place: one call reads the media of many. */
+function layOut(records: readonly MediaRecord[], position: number, into: Buffer): Layout {
+  const media: Buffer[] = [];
+  let mediaAt = 0;
+  let mediaBytes = 0;
+  let filled = 0;
+  let sent = 0;
+  for (const { head, offset, bytes } of records) {
+    const part = head.subarray(position, position + into.length - filled);
+    into.set(part, filled);
+    filled += part.length;
+    position += part.length;
+    const count = position < head.length ? 0 : Math.min(head.length + bytes - position, into.length - filled);
+    if (count > 0) {
+      const at = offset + position - head.length;
+      if (media.length === 0) mediaAt = at;
+      else if (at !== mediaAt + mediaBytes) break;
+      media.push(into.subarray(filled, filled + count));
+      mediaBytes += count;
+      filled += count;
+      position += count;
+    }
+    if (position < head.length + bytes) break;
+    sent += 1;
+    position = 0;
+  }
+  return { filled, media, mediaAt, sent, position };
+}
+
 /** Where its media are may differ between runs. */
-function addTo(hash: Hash, { head, bytes }: MediaRecord): void {
+function addTo(hash: Hash, { head, bytes }: Extract<StreamRecord, { type: "media" }>): void {
   hash.update(`${head} ${bytes}\n`);
 }
 

@@ -63,8 +63,10 @@ export class JournalReader {
         this.#rest = this.#rest.subarray(end + 1);
         return JSON.parse(line) as StreamRecord;
       }
-      const more = await readAt(this.#file, this.#position, journalChunkBytes);
-      if (more.length === 0) return (await this.#file.stat()).size < this.#position ? { type: "broken" } : undefined;
+      const { size } = await this.#file.stat();
+      if (size === this.#position) return undefined;
+      if (size < this.#position) return { type: "broken" };
+      const more = await readAt(this.#file, this.#position, Math.min(size - this.#position, journalChunkBytes));
       this.#position += more.length;
       this.#rest = Buffer.concat([this.#rest, more]);
     }

@@ -31,7 +31,18 @@ export function isRunning(pid: number): boolean {
 
 /** Returns the processor time that a running process has used, milliseconds. */
 export function processorMs(pid: number): number {
+  // utime and stime (proc_pid_stat(5)).
+  return ticksMs(pid, 11, 13);
+}
+
+/** Returns the same with that of its children that have ended. */
+export function processorMsOfTree(pid: number): number {
+  // cutime and cstime, too.
+  return ticksMs(pid, 11, 15);
+}
+
+function ticksMs(pid: number, from: number, to: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").at(-1)!.split(" ");
-  // In ticks of 10 ms (proc_pid_stat(5): utime and stime).
-  return 10 * (Number(fields[11]) + Number(fields[12]));
+  // A tick is 10 ms.
+  return fields.slice(from, to).reduce((sum, ticks) => sum + 10 * Number(ticks), 0);
 }

@@ -1,4 +1,6 @@
 import type { FileHandle } from "node:fs/promises";
+import type { ServerResponse } from "node:http";
+import { Socket } from "node:net";
 import { Readable } from "node:stream";
 import { callbackify } from "node:util";
 import { inUseMs } from "../../files/files.ts";
@@ -8,16 +10,18 @@ import type { IntRange } from "../../net/byte-range.ts";
 export interface FileStreams {
   /**
    * Returns the bytes of `range`, which the file must have; closes `handle` at the end. Calls `keep` every 20 s
-   * until then, however slowly the client reads.
+   * until then, however slowly the client reads. `isSent`: as of a `ChunkSource`.
    */
-  open(handle: FileHandle, range: IntRange, keep: () => Promise<void>): Readable;
+  open(handle: FileHandle, range: IntRange, keep: () => Promise<void>, isSent?: () => boolean): Readable;
   /** Returns the bytes that `source` reads, one chunk after the other; closes it at the end. */
   follow(source: ChunkSource): Readable;
 }
 
 export interface ChunkSource {
-  /** Returns the next bytes, at most `maxBytes`; `null`: there are no more. */
-  read(maxBytes: number): Promise<Uint8Array | null>;
+  /** Reads the next bytes into this memory; returns how many they are, at least 1, or `null`: there are no more. */
+  read(into: Buffer): Promise<number | null>;
+  /** Whether the reader of the stream no longer needs any chunk that it got: its memory is used again. Default: it may need all. */
+  isSent?(): boolean;
   close(): Promise<void>;
 }
 
@@ -39,14 +43,20 @@ export function createFileStreams(onRead: (bytes: number) => void = () => {}): F
     return Math.min(maxChunkBytes, Math.max(minChunkBytes, Math.floor(totalBytes / openStreams)));
   }
 
-  function follow({ read, close }: ChunkSource): Readable {
+  function follow({ read, isSent = () => false, close }: ChunkSource): Readable {
     openStreams += 1;
+    let memory = Buffer.alloc(0);
     async function readChunk(): Promise<Uint8Array | null> {
-      const chunk = await read(chunkBytes());
-      if (chunk !== null) onRead(chunk.length);
-      return chunk;
+      const size = chunkBytes();
+      // To collect the garbage would take more time than to read and send it. Not part of a shared pool: that would keep the whole pool.
+      const isFree = memory.length === size && stream.readableLength === 0 && isSent();
+      if (!isFree) memory = Buffer.allocUnsafeSlow(size);
+      const count = await read(memory);
+      if (count === null) return null;
+      onRead(count);
+      return memory.subarray(0, count);
     }
-    return new Readable({
+    const stream = new Readable({
       highWaterMark: 0,
       read() {
         callbackify(readChunk)((error, chunk) => {
@@ -59,22 +69,22 @@ export function createFileStreams(onRead: (bytes: number) => void = () => {}): F
         callbackify(close)((failure) => done(error ?? failure));
       },
     });
+    return stream;
   }
 
   return {
-    open(handle, { start, end }, keep) {
+    open(handle, { start, end }, keep, isSent) {
       let position = start;
       const keeping = setInterval(() => void keep(), keepEveryMs);
       return follow({
-        async read(maxBytes) {
-          const size = Math.min(maxBytes, end + 1 - position);
+        ...(isSent && { isSent }),
+        async read(into) {
+          const size = Math.min(into.length, end + 1 - position);
           if (size <= 0) return null;
-          // Of its own memory: part of a shared pool would keep the whole pool.
-          const chunk = Buffer.allocUnsafeSlow(size);
-          const { bytesRead } = await handle.read(chunk, 0, size, position);
+          const { bytesRead } = await handle.read(into, 0, size, position);
           if (bytesRead === 0) throw new Error(`the file ends at byte ${position} of ${end + 1}`);
           position += bytesRead;
-          return chunk.subarray(0, bytesRead);
+          return bytesRead;
         },
         close() {
           clearInterval(keeping);
@@ -84,6 +94,11 @@ export function createFileStreams(onRead: (bytes: number) => void = () => {}): F
     },
     follow,
   };
+}
+
+/** Whether the system has taken all that was written of a response to a client's connection. */
+export function isFlushed({ socket, writableLength }: ServerResponse): boolean {
+  return socket instanceof Socket && writableLength === 0;
 }
 
 /**

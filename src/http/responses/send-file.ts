@@ -8,7 +8,7 @@ import type { IntRange } from "../../net/byte-range.ts";
 import { attachment } from "./content-disposition.ts";
 import { noContent } from "./empty.ts";
 import { ConditionHeaders, findMatch } from "./etag.ts";
-import { createFileStreams, parseRange } from "./file-streams.ts";
+import { createFileStreams, isFlushed, parseRange } from "./file-streams.ts";
 import { problems } from "./problem.ts";
 
 const bytes = { schema: Type.Unsafe<unknown>({ description: "the file's bytes" }) };
@@ -93,7 +93,8 @@ export function createFileSender(files: FileStore, onFileBytes: ((bytes: number)
         request.log.warn({ task: id, err }, "the file may be removed while it is sent");
       });
     await keep();
-    return reply.send(streams.open(handle, range ?? { start: 0, end: file.size - 1 }, keep));
+    const isSent = () => isFlushed(reply.raw);
+    return reply.send(streams.open(handle, range ?? { start: 0, end: file.size - 1 }, keep, isSent));
   }
 
   return { sendHead, sendFile };

@@ -7,11 +7,11 @@ import { nameInPath } from "../../model/name-in-path.ts";
 import type { Task } from "../../model/task.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import { attachment } from "../responses/content-disposition.ts";
-import { createFileStreams } from "../responses/file-streams.ts";
+import { createFileStreams, type FileStreams, isFlushed } from "../responses/file-streams.ts";
 import { assertIfMatch } from "../responses/etag.ts";
 import { createFileSender, fileTag, type StoredFile } from "../responses/send-file.ts";
 import { refuseBlindRange } from "./blind-range.ts";
-import { type End, TaskWatch } from "./task-watch.ts";
+import { type End, TaskWatch, untilChanged } from "./task-watch.ts";
 
 export interface StreamDeps {
   store: TaskStore;
@@ -37,13 +37,14 @@ export function createStreamSender({ store, files, onFileBytes }: StreamDeps) {
   /**
    * Responds once there is something to send, with the header fields alone if `isHead`.
    *
+   * @param patienceMs A retry that is due later is not waited for; default: each is.
    * @param read Returns the task as it is now, if the caller may see it.
    * @throws ServiceError why the task failed, if it does before that; as `refuseBlindRange`; of `read`, the file store and the file sender
    */
   return async function sendStream(
     request: StreamRequest,
     reply: FastifyReply,
-    { id, isHead, read }: { id: string; isHead: boolean; read: () => Promise<Task> },
+    { id, isHead, read, patienceMs = Infinity }: StreamOrder,
   ): Promise<FastifyReply> {
     if (!isHead) refuseBlindRange(request);
     const watch = new TaskWatch(id, store.events);
@@ -52,7 +53,8 @@ export function createStreamSender({ store, files, onFileBytes }: StreamDeps) {
     try {
       const task = await read();
       watch.note(task.state);
-      found = await findStream(task, watch, takesStream(request) ? files : undefined, read);
+      const wanted = { files: takesStream(request) ? files : undefined, read, patienceMs };
+      found = await findStream(task, watch, wanted);
     } catch (error) {
       watch.close();
       throw error;
@@ -62,33 +64,50 @@ export function createStreamSender({ store, files, onFileBytes }: StreamDeps) {
       const stored = requireFile(found, request);
       return isHead ? sender.sendHead(request, reply, stored) : sender.sendFile(request, reply, stored);
     }
-    const { stream, first, task } = found;
+    const { stream, task } = found;
     setHeaders(reply, stream, task);
-    if (!isHead) return reply.send(streamBody(stream, first, watch));
+    if (!isHead) return reply.send(streamBody(streams, found, watch, () => isFlushed(reply.raw)));
     watch.close();
     await stream.close();
     return reply.send();
   };
+}
 
-  function streamBody(stream: MediaStream, first: Uint8Array, watch: TaskWatch) {
-    let next: Uint8Array | undefined = first;
-    const body = streams.follow({
-      async read(maxBytes) {
-        const bytes = next ?? (await readNext(stream, watch, maxBytes));
-        next = undefined;
-        return bytes;
-      },
-      close() {
-        watch.close();
-        return stream.close();
-      },
-    });
-    // A client that reads nothing now learns of it, too.
-    watch.onEnd = (end) => {
-      if (end !== "succeeded") body.destroy(brokenError(end));
-    };
-    return body;
-  }
+/** Returns the bytes of a stream, from the first one on. @param isSent As of a `ChunkSource`. */
+function streamBody(streams: FileStreams, { stream, first }: FoundStream, watch: TaskWatch, isSent: () => boolean) {
+  let isFirst = true;
+  let hasSentAll = false;
+  const body = streams.follow({
+    async read(into) {
+      if (isFirst) {
+        isFirst = false;
+        into.set(first);
+        return first.length;
+      }
+      // A little later, there is more than a few bytes.
+      if (hasSentAll && watch.end === undefined) await untilChanged(watch.changing, pollMs);
+      const count = await readNext(stream, watch, into);
+      hasSentAll = count !== null && count < into.length;
+      return count;
+    },
+    isSent,
+    close() {
+      watch.close();
+      return stream.close();
+    },
+  });
+  // A client that reads nothing now learns of it, too.
+  watch.onEnd = (end) => {
+    if (end !== "succeeded") body.destroy(brokenError(end));
+  };
+  return body;
+}
+
+interface StreamOrder {
+  id: string;
+  isHead: boolean;
+  read: () => Promise<Task>;
+  patienceMs?: number;
 }
 
 interface FoundStream {
@@ -108,26 +127,27 @@ function takesStream({ headers, raw }: StreamRequest): boolean {
 /**
  * Resolves once the task has bytes to send, with the task once it has succeeded.
  *
- * @param files undefined: only the file will do.
- * @throws ServiceError why it failed
+ * @param wanted `files` undefined: only the file will do.
+ * @throws ServiceError why it failed, or waits to be tried again for too long
  */
 async function findStream(
   task: Task,
   watch: TaskWatch,
-  files: FileStore | undefined,
-  read: () => Promise<Task>,
+  { files, read, patienceMs }: Pick<Required<StreamOrder>, "read" | "patienceMs"> & { files: FileStore | undefined },
 ): Promise<FoundStream | Task> {
   refuseCollection(task);
   while (!watch.isClosed) {
+    const { changing } = watch;
     if (watch.end !== undefined) {
       const ended = await read();
       if (ended.state === "succeeded") return ended;
       throw failureOf(ended);
     }
+    if (watch.isQueued && patienceMs < Infinity) refuseLateRetry(await read(), patienceMs);
     // Its title is known once it runs.
     const opened = files && watch.isRunning ? await openStream(task.id, files) : undefined;
     if (opened !== undefined) return { ...opened, task: await read() };
-    await watch.changed(files && watch.isRunning ? pollMs : undefined);
+    await untilChanged(changing, files && watch.isRunning ? pollMs : undefined);
   }
   throw new ServiceError("unavailable", "the client has gone");
 }
@@ -137,8 +157,9 @@ async function openStream(id: string, files: FileStore): Promise<Omit<FoundStrea
   const stream = await files.openStream(id);
   if (stream === undefined) return undefined;
   try {
-    const first = await stream.read(firstBytes);
-    if (first instanceof Uint8Array) return { stream, first };
+    const memory = Buffer.allocUnsafeSlow(firstBytes);
+    const count = await stream.read(memory);
+    if (typeof count === "number") return { stream, first: memory.subarray(0, count) };
   } catch (error) {
     if (!(error instanceof StreamBrokenError)) throw error;
   }
@@ -146,16 +167,16 @@ async function openStream(id: string, files: FileStore): Promise<Omit<FoundStrea
   return undefined;
 }
 
-/** Returns the next bytes, once there are some; `null` after the end of a task that has succeeded. */
-async function readNext(stream: MediaStream, watch: TaskWatch, maxBytes: number): Promise<Uint8Array | null> {
+/** Reads the next bytes, once there are some; `null` after the end of a task that has succeeded. */
+async function readNext(stream: MediaStream, watch: TaskWatch, into: Buffer): Promise<number | null> {
   for (;;) {
     // Before the bytes: after it has ended, no more come.
-    const { end } = watch;
-    const found = await stream.read(maxBytes);
-    if (found instanceof Uint8Array) return found;
+    const { end, changing } = watch;
+    const found = await stream.read(into);
+    if (typeof found === "number") return found;
     if (end === "succeeded" && found === "end") return null;
     if (end !== undefined || watch.isClosed) throw brokenError(end);
-    await watch.changed(found === "end" ? undefined : pollMs);
+    await untilChanged(changing, found === "end" ? undefined : pollMs);
   }
 }
 
@@ -181,11 +202,19 @@ function requireFile(task: Task, { headers }: StreamRequest): StoredFile {
   throw new ServiceError("file_removed", `the files of task ${id} were removed at ${removed_at}`);
 }
 
-function failureOf({ id, state, error }: Task): ServiceError {
+function failureOf({ id, state, error }: Task, retryAfterS?: number): ServiceError {
   if (error === null) return new ServiceError("conflict", `task ${id} has no medium; its state is ${state}`);
   const { message, retryable } = error;
   const code = error.code in errorCodes ? (error.code as ErrorCode) : "internal";
-  return new ServiceError(code, message, { retryable });
+  return new ServiceError(code, message, { retryable, retryAfterS });
+}
+
+/** @throws ServiceError why the latest run failed, if the task waits longer than that for its next one */
+function refuseLateRetry(task: Task, patienceMs: number): void {
+  const { state, error, retry_at: retryAt } = task;
+  if (state !== "queued" || error === null || retryAt === undefined) return;
+  const waitMs = Date.parse(retryAt) - Date.now();
+  if (waitMs > patienceMs) throw failureOf(task, waitMs / 1000);
 }
 
 /** The content is untrusted, so the headers keep browsers from running it as a page of this service. */

@@ -8,6 +8,11 @@ export type End = Extract<State, "succeeded" | "failed" | "canceled"> | "deleted
 const ends: ReadonlySet<string> = new Set<End>(["succeeded", "failed", "canceled", "deleted"]);
 const longestMs = 2 ** 31 - 1;
 
+/** Resolves once the signal is aborted, or after that time; default: never. */
+export async function untilChanged(changing: AbortSignal, maxMs = longestMs): Promise<void> {
+  await sleep(maxMs, undefined, { signal: changing }).catch(() => {});
+}
+
 /** Follows the state of a task by the events of its store. */
 export class TaskWatch {
   /** Called once, when the task ends. */
@@ -30,6 +35,10 @@ export class TaskWatch {
     return this.#end;
   }
 
+  get isQueued(): boolean {
+    return this.#state === "queued";
+  }
+
   get isRunning(): boolean {
     return this.#state === "running";
   }
@@ -43,9 +52,9 @@ export class TaskWatch {
     if (this.#state === undefined) this.#set(state);
   }
 
-  /** Resolves when the state changes, the watch is closed, or after that time. */
-  async changed(maxMs = longestMs): Promise<void> {
-    await sleep(maxMs, undefined, { signal: this.#changing.signal }).catch(() => {});
+  /** Aborted once the state changes, or the watch is closed. To be taken before the state is looked at. */
+  get changing(): AbortSignal {
+    return this.#changing.signal;
   }
 
   /** Safe to call twice. */
