@@ -34,6 +34,7 @@ beforeAll(async () => {
   app = await buildApp({ store, files });
 });
 afterEach(async () => {
+  onMade = () => {};
   for (const { id } of await listed()) await store.delete(id);
 });
 afterAll(async () => {
@@ -172,9 +173,13 @@ describe("GET /download", () => {
     expect([response.statusCode, tasks.length]).toEqual([status, status === 412 ? 0 : 1]);
   });
 
-  it("lets the player of a browser seek in the file of a task that has it", async () => {
+  it.each([
+    ["of a browser", { "sec-fetch-dest": "video", "sec-fetch-site": "same-origin" }],
+    ["built on ffmpeg or GStreamer", { "icy-metadata": "1" }],
+    ["of a television set", { "transfermode.dlna.org": "Streaming" }],
+  ])("lets a player %s seek in the file of a task that has it", async (_name, fields) => {
     await addFinishedTask({ store, files }, Buffer.from("content"));
-    const headers = { range: "bytes=3-", "sec-fetch-dest": "video", "sec-fetch-site": "same-origin" };
+    const headers = { range: "bytes=3-", ...fields };
     const part = await app.inject({ url: path, headers });
     expect([part.statusCode, part.body]).toEqual([206, "tent"]);
   });
@@ -205,6 +210,54 @@ describe("GET /download", () => {
     expect(failed.headers["content-location"]).toBe(`tasks/${posted.id}`);
     expect(failed.json()).toMatchObject({ code: "upstream_status", status: 502, detail: "GET failed with status 503" });
     expect((await ask(`${path}&max_height=720`)).tasks).toHaveLength(2);
+  });
+
+  it("tells why a run failed that is tried again later, and when; waits for what is tried again soon", async () => {
+    const lastly = () => store.list({ limit: 1, state: undefined, owner: undefined, before: undefined });
+    onMade = () => void failFor(60_000);
+    async function failFor(waitMs: number): Promise<void> {
+      onMade = () => {};
+      const claim = await store.claim({ leaseMs: 60_000 });
+      const error = { code: "upstream_unreachable" as const, message: "refused", retryable: true };
+      const retry_at = new Date(Date.now() + waitMs).toISOString();
+      await store.update(claim!.task.id, { state: "queued", error, retry_at }, { runAfter: new Date(retry_at) });
+    }
+    const later = await app.inject(path);
+    const [task] = (await lastly()).tasks;
+    expect(later.json()).toMatchObject({ status: 502, code: "upstream_unreachable", detail: "refused" });
+    expect([59, 60]).toContain(Number(later.headers["retry-after"]));
+    expect(later.headers["content-location"]).toBe(`tasks/${task!.id}`);
+    expect(task!.state).toBe("queued");
+    // Who asks again joins it, and learns the same at once.
+    expect((await app.inject(path)).statusCode).toBe(502);
+    expect((await lastly()).tasks).toHaveLength(1);
+    await store.delete(task!.id);
+    const canceled = async () => store.update((await lastly()).tasks[0]!.id, { state: "canceled" });
+    onMade = () => void failFor(1_000).then(canceled);
+    const soon = await app.inject(path);
+    expect([soon.statusCode, soon.headers["retry-after"]]).toEqual([502, undefined]);
+    expect((await lastly()).tasks).toMatchObject([{ state: "canceled" }]);
+  });
+
+  it("ends a stream whose task succeeds while its end is being found", async () => {
+    const claimed = Promise.withResolvers<string>();
+    const reads = [
+      async (into: Buffer) => into.write("all"),
+      async () => {
+        await store.update(await claimed.promise, { state: "succeeded" });
+        return "end" as const;
+      },
+    ];
+    const stream = {
+      mimeType: "video/mp4",
+      ext: "mp4",
+      read: async (into: Buffer) => (await reads.shift()?.(into)) ?? ("end" as const),
+      close: async () => {},
+    };
+    await using streaming = await buildApp({ store, files: { ...files, openStream: async () => stream } });
+    onMade = () => void store.claim({ leaseMs: 60_000 }).then((claim) => claimed.resolve(claim!.task.id));
+    const response = await streaming.inject(path);
+    expect([response.statusCode, response.body]).toEqual([200, "all"]);
   });
 
   it("keeps the trace of the request with the task", async () => {

@@ -20,6 +20,9 @@ import { createStreamSender, type StreamDeps } from "./task-stream.ts";
 
 const path = "/download";
 
+/** What passes soon is waited for. */
+const patienceMs = 2_000;
+
 const fileSchema = getFileSchema(media, [...streamErrors, "cross_site", "invalid_url", "too_many_requests"]);
 
 const schema = {
@@ -29,6 +32,7 @@ const schema = {
   description:
     "Makes a task for the page, or takes the caller's own for the same video with the same options that is queued, running or has its file, " +
     "and sends what `/tasks/{id}/stream` sends. The task is at `Content-Location`; it goes on if the client goes. " +
+    "If it fails and is tried again only more than 2 s later, the response is the problem, with `Retry-After`. " +
     "Each option of a task is a parameter: text as it is, all else in JSON, as in the body of `POST /tasks/`. " +
     "Refused to web pages of other sites, to prefetches, and to sessions unless `Sec-Fetch-Site` is `same-origin` or `none`. " +
     `\`Prefer\` is ignored. ${rangeRule}`,
@@ -69,7 +73,7 @@ export const downloadRoutes: FastifyPluginAsyncTypebox<DownloadDeps> = async (ap
     const { id } = (await createTask(request.query.url, wanted, { store, guard, resolver })).task;
     reply.header("content-location", `tasks/${id}`);
     const read = () => requireTask(store, { params: { id }, caller });
-    return sendStream(request, reply, { id, isHead: false, read });
+    return sendStream(request, reply, { id, isHead: false, read, patienceMs });
   });
 };
 
