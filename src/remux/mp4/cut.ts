@@ -78,6 +78,42 @@ export async function cutMp4(options: CutOptions): Promise<(Pick<CutPlan, "kept"
   }
 }
 
+/** Bytes of a file from `start` to before `end`. */
+export interface ByteSpan {
+  start: number;
+  end: number;
+}
+
+/**
+ * Returns where the samples are that `cutMp4` takes of an MP4 file for these ranges. Reads its boxes, and the samples at which
+ * a range may start if `isThere` says that the file has them: then there may be others that are needed.
+ *
+ * @throws ServiceError `upstream_invalid` of the reader; the file system's own errors.
+ */
+export function bytesOfCut(
+  path: string,
+  ranges: readonly MediaRange[],
+  isThere: (span: ByteSpan) => boolean,
+): ByteSpan[] {
+  using file = openFile(path);
+  const { tracks } = planCut(readLists(file), ranges, (list, index) => {
+    const { offset, size } = list.at(index);
+    return !isThere({ start: offset, end: offset + size }) || canStart(file, list.at(index));
+  });
+  const spans: ByteSpan[] = [];
+  for (const { list, groups } of tracks) {
+    for (const { from, to } of groups) {
+      for (let index = from; index < to; index += 1) {
+        const { offset, size } = list.at(index);
+        const last = spans.at(-1);
+        if (last?.end === offset) last.end += size;
+        else spans.push({ start: offset, end: offset + size });
+      }
+    }
+  }
+  return spans;
+}
+
 function isLacking({ tracks, isBeyond }: CutPlan, { missing, isWhole }: CutOptions): boolean {
   if (isBeyond && !isWhole) return true;
   return tracks.some(({ list, groups }) => {

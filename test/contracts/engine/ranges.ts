@@ -10,6 +10,9 @@ import { openMedia, type OpenEngine } from "./harness.ts";
 
 const names = Object.keys(longMedia) as (keyof typeof longMedia)[];
 const inSegments = new Set<string>(["HLS in MPEG-TS", "HLS in fMP4", "HLS with separate audio", "DASH"]);
+/** Those of which the server is asked for parts; their indexes and what is fetched with them have this many bytes. */
+const inParts = new Set<string>(["a progressive MP4", "a progressive MP4 with its index at the end"]);
+const indexBytes = 3 * 65_536;
 /** Of all media, seconds. */
 const groupS = 2;
 
@@ -17,7 +20,8 @@ const groupS = 2;
 export function describeRanges(open: OpenEngine): void {
   describe.skipIf(!hasFfmpeg)("makes a file of exact ranges", () => {
     it.each(names)("of %s", { timeout: 120_000 }, async (name) => {
-      await using harness = await openMedia(open, await makeLongMedia(name));
+      const media = await makeLongMedia(name);
+      await using harness = await openMedia(open, media);
       const whole = await harness.download();
       const allBytes = harness.site.sent;
       const frames = await shownFrames(whole.path);
@@ -39,6 +43,11 @@ export function describeRanges(open: OpenEngine): void {
         expect(Math.max(...offS), note).toBeLessThan(0.002);
         expect(audioFaults(await heardPackets(made.path), packets, expected), note).toEqual([]);
         const neededS = expected.durationS + 2 * groupS * count + groupS;
+        if (inParts.has(name)) {
+          const fileBytes = media.resources.get(media.entry)!.body.length;
+          const mediaBytes = Math.min(1, (1.25 * neededS) / longS) * fileBytes;
+          expect(harness.site.sent - before, note).toBeLessThan(mediaBytes + indexBytes);
+        }
         if (!inSegments.has(name)) continue;
         expect(share, note).toBeLessThan((1.25 * neededS) / longS);
         const paths = harness.site.asked.slice(asked).map(({ path }) => path);
@@ -55,6 +64,63 @@ export function describeRanges(open: OpenEngine): void {
         const listed = paths.map((path) => harness.site.resources.get(path)?.body.length ?? 0);
         expect(harness.site.sent - before, note).toBeLessThanOrEqual(listed.reduce((sum, size) => sum + size, 0));
       }
+    });
+
+    describe("of a progressive MP4 of which parts are fetched", () => {
+      const ranges = [
+        { startS: 6.2, endS: 7 },
+        { startS: 12, endS: 13.5 },
+      ];
+      const name = "a progressive MP4 with its index at the end";
+
+      it("goes on with them after it was interrupted", async () => {
+        await using harness = await openMedia(open, await makeLongMedia(name));
+        const { site } = harness;
+        const whole = await harness.download({ ranges, folder: await harness.newFolder() });
+        const before = site.asked.length;
+        const stop = new AbortController();
+        site.answer("index.mp4", (_response, serve) => (site.asked.length < before + 3 ? serve() : stop.abort()));
+        await expect(harness.download({ ranges }, stop.signal)).rejects.toMatchObject({ name: "AbortError" });
+        site.answer("index.mp4", (_response, serve) => serve());
+        const made = await harness.download({ ranges });
+        expect(made.sha256).toBe(whole.sha256);
+        // Only what it did not get is asked for again.
+        const asked = site.asked.slice(before).map(({ range }) => range);
+        expect(new Set(asked).size).toBe(asked.length - 1);
+      });
+
+      it.each([
+        ["the server sends no parts", false],
+        ["nothing shows that its parts belong together", true],
+      ])("is right although %s: all is fetched", async (_why, sendsParts) => {
+        const media = await makeLongMedia(name);
+        await using harness = await openMedia(open, media);
+        const right = await harness.download({ ranges, folder: await harness.newFolder() });
+        const { type, body } = media.resources.get("index.mp4")!;
+        harness.site.answer("index.mp4", (response, _serve, { headers }) => {
+          const [, first, last] = (sendsParts && /^bytes=(\d+)-(\d+)$/.exec(headers.range ?? "")) || [];
+          response.setHeader("content-type", type);
+          if (first === undefined) return response.writeHead(200, { "content-length": body.length }).end(body);
+          const part = body.subarray(Number(first), Number(last) + 1);
+          return response.writeHead(206, { "content-range": `bytes ${first}-${last}/${body.length}` }).end(part);
+        });
+        const made = await harness.download({ ranges });
+        expect([made.sha256, made.warnings]).toEqual([right.sha256, []]);
+      });
+
+      it("has nothing of a file that was there before the server changed it", async () => {
+        const [before, after] = [await makeLongMedia(name), await makeLongMedia("a progressive MP4")];
+        await using harness = await openMedia(open, before);
+        const { site } = harness;
+        const first = site.asked.length;
+        site.answer("index.mp4", (_response, serve) => {
+          if (site.asked.length === first + 2) site.resources.set("index.mp4", after.resources.get("index.mp4")!);
+          return serve();
+        });
+        const made = await harness.download({ ranges, folder: await harness.newFolder() });
+        const right = await harness.download({ ranges });
+        expect(made.sha256).toBe(right.sha256);
+      });
     });
 
     it("whose ends are those of the media", async () => {

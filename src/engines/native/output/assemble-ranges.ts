@@ -7,6 +7,7 @@ import { cutMp4 } from "../../../remux/mp4/cut.ts";
 import type { Plan } from "../sources/plan.ts";
 import { hasEnd, hasSelection, selectAll } from "../sources/select-segments.ts";
 import type { MediaPosition } from "../texts/place-cues.ts";
+import { chooseInFile } from "./merge.ts";
 import { type Assembled, assembleMedia, type AssembleOptions } from "./assemble-media.ts";
 import type { PendingAdditions, Written } from "./remux.ts";
 
@@ -43,7 +44,7 @@ async function tryCut(plan: Plan, options: AssembleOptions): Promise<Assembled |
       return noAdditions;
     },
   };
-  const whole = await assembleMedia(plan, { ...options, additions: later });
+  const whole = (await fetchPart(plan, options)) ?? (await assembleMedia(plan, { ...options, additions: later }));
   await additions.ready();
   const target = join(folder, "cut");
   const cut = await withTimeLimit("merge", [whole.path], () =>
@@ -60,8 +61,18 @@ async function tryCut(plan: Plan, options: AssembleOptions): Promise<Assembled |
   );
   if (cut === null) return null;
   // A file as published is among the parts.
-  if (whole.path === join(folder, "result")) await rm(whole.path);
+  for (const name of ["result", "part"]) await rm(join(folder, name), { force: true });
   return { ...whole, path: target, cut };
+}
+
+/** Returns a file with the parts of the published MP4 that the ranges need; `null` if it can be fetched only as a whole. */
+async function fetchPart({ main, isPassthrough }: Plan, options: AssembleOptions): Promise<Assembled | null> {
+  const { fetcher, folder, ranges, audioOnly, audioChoice, withTimeLimit } = options;
+  if (!isPassthrough || main.kind !== "file" || (audioOnly && main.format.vcodec !== "none")) return null;
+  const path = join(folder, "part");
+  if (!(await fetcher.fetchMp4Part(main, ranges, path))) return null;
+  if (audioChoice.isAsked) await withTimeLimit("read", [path], () => chooseInFile(path, audioChoice));
+  return { path, written: null, warnings: [] };
 }
 
 /** Returns what a file lacks because segments were not selected. */

@@ -19,11 +19,12 @@ export interface Extent {
  * Returns the extent of a part in a response: a 206 has the requested bytes, any other response the resource
  * from its first byte.
  *
- * @throws ServiceError `upstream_invalid` if the resource is shorter than the part's range, or a 206 for a
- * range without an end does not state the resource's length.
+ * @throws ServiceError `upstream_invalid` if the resource is shorter than the part's range, a 206 for a
+ * range without an end does not state the resource's length, or only a 206 was wanted.
  */
 export function extentOf(response: HttpResponse, part: Part): Extent {
   const { status, headers } = response;
+  if (status !== 206 && part.isPartialOnly === true) throw partError(part, "the server sends no parts of the resource");
   const { total } = representationOf(response);
   const size = sizeOf(part.range, total);
   if (size === undefined) throw partError(part, `the resource has only ${total} bytes`);

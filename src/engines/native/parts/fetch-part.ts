@@ -45,7 +45,7 @@ export async function fetchPart(
       retryPolicy.recordFailure(partError(part, "every response is too short"), stored.size);
     }
   }
-  return { path: stored.path, size: stored.size };
+  return { path: stored.path, size: stored.size, representation: stored.representation };
 }
 
 function isSameRange(a: ByteRange | null, b: ByteRange | null): boolean {

@@ -16,6 +16,8 @@ export interface Part {
   range: ByteRange | null;
   /** Most bytes that one request asks for; default all. */
   chunkBytes?: number | undefined;
+  /** A response that is not a part of the resource (206) is an error; default: what `range` has of it is taken. */
+  isPartialOnly?: boolean;
 }
 
 export interface FetchOptions {
@@ -32,6 +34,8 @@ export interface FetchedPart {
   path: string;
   /** Bytes. */
   size: number;
+  /** What the bytes belong to. */
+  representation: Representation | null;
 }
 
 const noBytes = new Uint8Array();

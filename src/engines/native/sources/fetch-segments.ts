@@ -15,7 +15,7 @@ import { Mirrors } from "./mirrors.ts";
 import type { SegmentSource } from "./plan.ts";
 
 /** An init section or segment in a file. */
-export interface FetchedSegment extends FetchedPart {
+export interface FetchedSegment extends Pick<FetchedPart, "path" | "size"> {
   /** `null`: not encrypted. */
   key: AesKey | null;
   timing: SegmentTiming;

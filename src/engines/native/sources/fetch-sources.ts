@@ -2,6 +2,8 @@ import { fetchSegments, type FetchSegmentsOptions } from "./fetch-segments.ts";
 import type { PartStore } from "../parts/part-store.ts";
 import { Mirrors } from "./mirrors.ts";
 import type { FetchedPart, Part } from "../parts/stored-part.ts";
+import type { MediaRange } from "../../../remux/samples.ts";
+import { fetchMp4Part } from "./fetch-mp4-part.ts";
 import { FetchStats } from "./fetch-stats.ts";
 import { type FileSource, isLiveSource, type Source, type SourceName } from "./plan.ts";
 import type { ProgressTracker } from "./progress-tracker.ts";
@@ -42,6 +44,19 @@ export class SourceFetcher {
     return fetched;
   }
 
+  /** Fetches what `ranges` need of a progressive MP4 into a file at `path`; returns whether it is there, as `fetchMp4Part`. */
+  async fetchMp4Part(source: FileSource, ranges: readonly MediaRange[], path: string): Promise<boolean> {
+    const { name, url, format } = source;
+    const common = { url, chunkBytes: format.http_chunk_size, isPartialOnly: true };
+    return fetchMp4Part({
+      path,
+      ranges,
+      fetch: (range) =>
+        this.#fetchPart(source, { ...common, name: `${name}-at-${range.offset}-${range.length}`, range }),
+      onTotal: (bytes) => this.#deps.progress.setTotal(name, bytes),
+    });
+  }
+
   /** Starts to fetch; resolves once the container is known. */
   async openStream(source: Source): Promise<SourceStream> {
     const { name } = source;
@@ -64,7 +79,7 @@ export class SourceFetcher {
     const fetched = await parts.fetch(part, {
       signal,
       headers,
-      onTotal: (bytes) => progress.setTotal(name, bytes),
+      onTotal: (bytes) => part.isPartialOnly === true || progress.setTotal(name, bytes),
       onBytes: () => {
         progress.update();
         onBytes?.();
