@@ -4,15 +4,21 @@ import type { Additions } from "../../src/remux/additions.ts";
 import { extractAudio } from "../../src/remux/audio-files/extract.ts";
 import { framesIn } from "../../src/remux/matroska/lacing.ts";
 import { additions, mutagen, probeAll } from "./additions.ts";
+import { cut } from "./mp4-cuts.ts";
 import { audioInput, createMediaFolder, hasFfmpeg, probeStreams, run } from "./ts-media.ts";
 
 const media = createMediaFolder();
 afterAll(media.remove);
 
 /** Returns the path of the file with the audio of another one; undefined if there is none. */
-async function extract(name: string, ext: string, given: Additions = additions): Promise<string | undefined> {
+async function extract(
+  name: string,
+  ext: string,
+  given: Additions = additions,
+  isCut = false,
+): Promise<string | undefined> {
   const path = media.path(`made.${ext}`);
-  const options = { durationS: 4, signal: new AbortController().signal };
+  const options = { durationS: 4, isCut, signal: new AbortController().signal };
   return (await extractAudio(media.path(name), path, given, options)) ? path : undefined;
 }
 
@@ -68,6 +74,32 @@ describe.skipIf(!hasFfmpeg)("audio in its own container", () => {
     const hasEnd = isMp4 && !name.startsWith("Vorbis");
     expect(made.length).toBe(hasEnd ? 4 * 2 * rate! * channels! : played.length);
   });
+
+  it.each([
+    ["Opus", "opus", opus!, 0.02],
+    ["Vorbis", "ogg", vorbis!, 0.1],
+    ["MP3", "mp3", mp3!, 0.03],
+    ["FLAC", "flac", [...flac!, "-strict", "-2"], 0.2],
+  ] as const)(
+    "has the packets of the parts of a cut, and what is heard is as long: %s",
+    async (_, ext, args, packetS) => {
+      media.make("whole.mp4", ...audioInput(4, 48_000), ...args);
+      const ranges = [
+        { startS: 0.7, endS: 1.51 },
+        { startS: 2.22, endS: 3.3 },
+      ];
+      await cut(media.path("whole.mp4"), media.path("cut.mp4"), ranges);
+      const path = (await extract("cut.mp4", ext, additions, true))!;
+      const all = packets(media.path("whole.mp4"));
+      const places = packets(path).map((hash) => all.indexOf(hash));
+      expect(places).not.toContain(-1);
+      const channels = Number(probeStreams(path, "channels")[0]);
+      const made = heard(path);
+      expect(Math.abs(made.length / (2 * channels * 48_000) - 1.89)).toBeLessThan(2 * packetS);
+      if (ext === "flac")
+        expect(heard(media.path("whole.mp4")).includes(made.subarray(0, 48_000 * channels))).toBe(true);
+    },
+  );
 
   it("has no delay that its source does not state: MP3 in Matroska", async () => {
     media.make("plain.mp3", ...audioInput(4, 48_000), ...mp3!, "-write_xing", "0");

@@ -28,6 +28,8 @@ export interface AudioFileTarget {
   additions: AudioTags;
   /** Of the source; Infinity: unknown. */
   durationS: number;
+  /** The file has other packets than its configuration says. */
+  isCut: boolean;
 }
 
 /** Returns an `upstream_invalid` error for audio that cannot be read. */

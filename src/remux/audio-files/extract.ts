@@ -19,22 +19,25 @@ const headBytes = 4096;
  * as they are. What is not presented at its start and end is the same. Returns false if it has another codec or several tracks, says what
  * such a file cannot, or is damaged.
  *
+ * @param options `durationS`: of the source, Infinity if unknown. `isCut`: an MP4 file was cut, of which only what its edits
+ *   present is wanted; default false.
  * @throws the file system's own errors; `signal.reason`
  */
 export async function extractAudio(
   source: string,
   target: string,
   given: Additions,
-  { durationS, signal }: { durationS: number; signal: AbortSignal },
+  { durationS, isCut = false, signal }: { durationS: number; isCut?: boolean; signal: AbortSignal },
 ): Promise<boolean> {
   const container = sniffContainer(readFileStart(source, Buffer.alloc(headBytes)));
   if (container !== "webm" && container !== "mp4") return false;
   using file = openFile(source);
   await using made = await open(target, "w");
-  const options: AudioFileTarget = { fd: made.fd, additions: boundAdditions(given, durationS), durationS };
+  const options: AudioFileTarget = { fd: made.fd, additions: boundAdditions(given, durationS), durationS, isCut };
   const openAudio: OpenAudioFile = (track) => openers[track.codec](track, options);
   try {
-    const steps = container === "webm" ? extractFromMatroska(file.fd, openAudio) : extractFromMp4(source, openAudio);
+    const steps =
+      container === "webm" ? extractFromMatroska(file.fd, openAudio) : extractFromMp4(source, openAudio, isCut);
     for (let next = steps.next(); ; next = steps.next()) {
       if (next.done === true) return next.value;
       signal.throwIfAborted();

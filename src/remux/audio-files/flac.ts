@@ -7,13 +7,18 @@ import { type AudioFile, type AudioFileTarget, type AudioTrack, damagedAudioErro
 const blockSizeAt = 8;
 const rateAt = 18;
 const samplesAt = 21;
+/** A digest of all samples is last. */
+const digestEnd = 42;
 
 /**
  * Opens a FLAC file; what its metadata say already is kept unless it is said anew. A number of samples that is unknown is
  * counted.
  * @throws ServiceError `upstream_invalid` if it has no STREAMINFO.
  */
-export function openFlacFile({ configuration, delayS }: AudioTrack, { fd, additions }: AudioFileTarget): AudioFile {
+export function openFlacFile(
+  { configuration, delayS }: AudioTrack,
+  { fd, additions, isCut }: AudioFileTarget,
+): AudioFile {
   const read = readFlacBlocks((at, length) => configuration.subarray(at, at + length));
   const start = read && writeFlacStart(read.blocks, additions);
   if (start === undefined) throw damagedAudioError("its FLAC has no metadata");
@@ -21,16 +26,22 @@ export function openFlacFile({ configuration, delayS }: AudioTrack, { fd, additi
   const rate = start.readUIntBE(rateAt, 3) >> 4;
   let position = start.length;
   let samples = 0;
+  if (isCut) {
+    // Unknown: those of the source have more.
+    start[samplesAt]! &= 0xf0;
+    start.fill(0, samplesAt + 1, digestEnd);
+  }
   writeAt(fd, start, 0);
   return {
     add(packet) {
       writeAt(fd, packet, position);
       position += packet.length;
-      samples = readFrameHeader(Buffer.from(packet), blockSize)?.end ?? samples;
+      const header = readFrameHeader(Buffer.from(packet), blockSize);
+      if (header !== null) samples = isCut ? samples + header.samples : header.end;
     },
     finish(trimmedOf) {
-      const isCut = delayS !== null || trimmedOf(samples / rate) > 0;
-      if (isCut) throw damagedAudioError("FLAC cannot say that a part of it is not presented");
+      const isTrimmed = delayS !== null || trimmedOf(samples / rate) > 0;
+      if (isTrimmed) throw damagedAudioError("FLAC cannot say that a part of it is not presented");
       const isKnown = (start[samplesAt]! & 15) !== 0 || start.readUInt32BE(samplesAt + 1) !== 0;
       if (isKnown) return;
       start[samplesAt]! |= Math.floor(samples / 2 ** 32) & 15;

@@ -2,22 +2,18 @@ import { nameCodec, specificOf } from "../codec-name.ts";
 import { createMp4Demuxer } from "../mp4/read/demuxer.ts";
 import type { Sample, SampleSink, TrackFormat } from "../samples.ts";
 import { createTimelines } from "../timelines.ts";
-import {
-  assertNoPauses,
-  type AudioFile,
-  type AudioTrack,
-  damagedAudioError,
-  type OpenAudioFile,
-} from "./audio-file.ts";
+import { assertNoPauses, type AudioTrack, damagedAudioError, type OpenAudioFile } from "./audio-file.ts";
 
 /**
  * Copies the packets of the one audio track of an MP4 file. Each step copies a bounded part. Returns false if it is not the only
  * one, there is video, or its codec has no file of its own.
  *
- * @throws ServiceError `upstream_invalid` if the file is damaged, presents several parts of the track, or has pauses in it.
+ * @param isCut Only the parts that the edits present are wanted; their ends may move by a part of a packet.
+ * @throws ServiceError `upstream_invalid` if the file is damaged, presents several parts of a track that is not cut, or has
+ *   pauses in it.
  */
-export function* extractFromMp4(path: string, openAudio: OpenAudioFile): Generator<undefined, boolean> {
-  const sink = createPacketSink(openAudio);
+export function* extractFromMp4(path: string, openAudio: OpenAudioFile, isCut: boolean): Generator<undefined, boolean> {
+  const sink = createPacketSink(openAudio, isCut);
   let left = 0;
   const onTracks = (_: number, leftAudio: number) => void (left = leftAudio);
   const demuxer = createMp4Demuxer({ sink, timelines: createTimelines(), kinds: ["video", "audio"], onTracks });
@@ -33,21 +29,10 @@ const maxDelayS = 1;
 /** Edits count ticks of the movie: often milliseconds. */
 const editRoundingS = 0.001;
 
-function createPacketSink(openAudio: OpenAudioFile) {
+function createPacketSink(openAudio: OpenAudioFile, isCut: boolean) {
   let format: TrackFormat | undefined;
   let hasOther = false;
-  let audio: { file: AudioFile; delayS: number; firstDts: number } | undefined;
-  let endTicks = 0;
-  let lastTicks = 0;
-
-  function open(first: Sample): Exclude<typeof audio, undefined> {
-    const { edits, timescale, sampleEntry } = format!;
-    const delayS = (edits?.[0]?.mediaTicks ?? -first.pts) / timescale;
-    if (delayS > maxDelayS || (edits?.length ?? 0) > 1) throw damagedAudioError("only parts of it are presented");
-    const file = openAudio({ ...readEntry(sampleEntry)!, delayS: delayS > 0 ? delayS : null });
-    return { file, delayS: Math.max(0, delayS), firstDts: first.dts };
-  }
-
+  let audio: AudioPackets | undefined;
   const sink: SampleSink = {
     setFormat(given) {
       hasOther ||= format !== undefined || given.kind === "video" || readEntry(given.sampleEntry) === undefined;
@@ -56,26 +41,87 @@ function createPacketSink(openAudio: OpenAudioFile) {
     },
     write(_, sample) {
       if (hasOther) return;
-      audio ??= open(sample);
-      audio.file.add(sample.data);
-      lastTicks = sample.dts - audio.firstDts;
-      endTicks = lastTicks + sample.duration;
+      audio ??= (isCut ? openParts : openWhole)(format!, sample, openAudio);
+      audio.add(sample);
     },
   };
   return {
     ...sink,
     isWanted: () => !hasOther,
     finish(): boolean {
-      if (hasOther || audio === undefined || format === undefined) return false;
-      const { delayS } = audio;
-      const shownS = (format.edits?.[0]?.durationTicks ?? Infinity) / format.timescale;
-      const endS = Math.min(endTicks / format.timescale, delayS + shownS);
-      const lastS = lastTicks / format.timescale;
-      audio.file.finish((lastedS) => {
-        assertNoPauses(lastedS, lastS);
+      if (hasOther || audio === undefined) return false;
+      audio.finish();
+      return true;
+    },
+  };
+}
+
+interface AudioPackets {
+  add(sample: Sample): void;
+  finish(): void;
+}
+
+function openWhole(format: TrackFormat, first: Sample, openAudio: OpenAudioFile): AudioPackets {
+  const { edits, timescale } = format;
+  const delayS = delayOf(format, first);
+  if ((edits?.length ?? 0) > 1) throw damagedAudioError("only parts of it are presented");
+  const file = openAudio({ ...readEntry(format.sampleEntry)!, delayS: delayS > 0 ? delayS : null });
+  let [lastTicks, endTicks] = [0, 0];
+  return {
+    add({ data, dts, duration }) {
+      file.add(data);
+      lastTicks = dts - first.dts;
+      endTicks = lastTicks + duration;
+    },
+    finish() {
+      const shownS = (edits?.[0]?.durationTicks ?? Infinity) / timescale;
+      const endS = Math.min(endTicks / timescale, Math.max(0, delayS) + shownS);
+      file.finish((lastedS) => {
+        assertNoPauses(lastedS, lastTicks / timescale);
         return lastedS - endS > editRoundingS ? lastedS - endS : 0;
       });
-      return true;
+    },
+  };
+}
+
+/** @throws ServiceError `upstream_invalid` */
+function delayOf({ edits, timescale }: TrackFormat, first: Sample): number {
+  const delayS = (edits?.[0]?.mediaTicks ?? -first.pts) / timescale;
+  if (delayS > maxDelayS) throw damagedAudioError("only parts of it are presented");
+  return delayS;
+}
+
+/**
+ * Writes the packets that the edits present any of. Opus and MP3 have those before the first part too, and say what of them is
+ * presented; the others present whole packets.
+ */
+function openParts(format: TrackFormat, first: Sample, openAudio: OpenAudioFile): AudioPackets {
+  const { edits = [], timescale } = format;
+  const track = readEntry(format.sampleEntry)!;
+  const delayS = delayOf(format, first);
+  const parts = edits.map(({ mediaTicks: from, durationTicks }) => ({ from, to: from + durationTicks }));
+  const roundingTicks = editRoundingS * timescale;
+  // The least delay that an MP3 file can state is less than a frame.
+  const isExact = track.codec === "opus" || (track.codec === "mp3" && delayS * timescale >= first.duration);
+  const hasLead = isExact || track.codec === "vorbis";
+  const file = openAudio({ ...track, delayS: isExact && delayS > 0 ? delayS : null });
+  let [leftOutTicks, lastTicks, endTicks] = [0, 0, 0];
+  return {
+    add({ data, dts, duration }) {
+      const from = dts - first.dts;
+      const to = from + duration;
+      const isShown = parts.some((part) => to - part.from > roundingTicks && part.to - from > roundingTicks);
+      if (isShown || (hasLead && from < parts[0]!.from)) {
+        file.add(data);
+        [lastTicks, endTicks] = [from - leftOutTicks, to];
+      } else leftOutTicks += duration;
+    },
+    finish() {
+      const trimmedS = (endTicks - parts.at(-1)!.to) / timescale;
+      file.finish((lastedS) => {
+        assertNoPauses(lastedS, lastTicks / timescale);
+        return isExact && trimmedS > editRoundingS ? trimmedS : 0;
+      });
     },
   };
 }

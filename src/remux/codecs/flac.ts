@@ -1,9 +1,9 @@
 /**
- * Reads the header of a frame of FLAC (RFC 9639 §9.1): how many samples there are to its end; `null` if it has none.
+ * Reads the header of a frame of FLAC (RFC 9639 §9.1): how many samples it has, and there are to its end; `null` if it has none.
  *
  * @param blockSize Of a stream whose blocks have one size.
  */
-export function readFrameHeader(frame: Buffer, blockSize: number): { end: number } | null {
+export function readFrameHeader(frame: Buffer, blockSize: number): { samples: number; end: number } | null {
   if (frame.length < 8 || frame.readUInt16BE(0) >> 1 !== syncCode) return null;
   const code = frame[2]! >> 4;
   const first = frame[4]!;
@@ -15,7 +15,7 @@ export function readFrameHeader(frame: Buffer, blockSize: number): { end: number
   const [byte = 0, next = 0] = frame.subarray(at);
   const samples = code === 6 ? byte + 1 : code === 7 ? byte * 256 + next + 1 : sizeOf(code);
   const isVariable = (frame[1]! & 1) === 1;
-  return { end: (isVariable ? number : number * blockSize) + samples };
+  return { samples, end: (isVariable ? number : number * blockSize) + samples };
 }
 
 const syncCode = 0x7ffc;

@@ -13,12 +13,12 @@ import type { PendingAdditions } from "./remux.ts";
  * @throws ServiceError of `assembleMedia` and `assembleRanges`
  */
 export async function assemble(plan: Plan, options: AssembleOptions): Promise<Assembled> {
-  if (options.ranges.length > 0) return assembleRanges(plan, options);
-  return options.isAudioFile ? assembleAudioFile(plan, options) : assembleMedia(plan, options);
+  const make = options.ranges.length > 0 ? assembleRanges : assembleMedia;
+  return options.isAudioFile ? assembleAudioFile(plan, options, make) : make(plan, options);
 }
 
 /** Puts the audio into a file of its own kind, if its codec has one. */
-async function assembleAudioFile(plan: Plan, options: AssembleOptions): Promise<Assembled> {
+async function assembleAudioFile(plan: Plan, options: AssembleOptions, make: typeof assemble): Promise<Assembled> {
   const { folder, embed, inspect, withTimeLimit, signal } = options;
   let position: MediaPosition = { originS: 0, offsetOf: () => 0 };
   const additions: PendingAdditions = {
@@ -28,13 +28,14 @@ async function assembleAudioFile(plan: Plan, options: AssembleOptions): Promise<
       return options.additions.get(media);
     },
   };
-  const assembled = await assembleMedia(plan, { ...options, additions });
+  const assembled = await make(plan, { ...options, additions });
   const { path } = assembled;
   await additions.ready();
   const added = embed === "none" ? noAdditions : await additions.get(position);
   const { duration } = await inspect(path);
   const target = join(folder, "audio-file");
-  const extract = () => extractAudio(path, target, added, { durationS: duration ?? Infinity, signal });
+  const isCut = options.ranges.length > 0;
+  const extract = () => extractAudio(path, target, added, { durationS: duration ?? Infinity, isCut, signal });
   const isExtracted = await withTimeLimit("merge", [path], extract);
   return isExtracted ? { ...assembled, path: target, copiedFrom: path } : assembled;
 }
