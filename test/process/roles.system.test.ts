@@ -5,6 +5,7 @@ import { startCuttingProxy } from "../postgres/cutting-proxy.ts";
 import { openDatabase } from "../postgres/database.ts";
 import { film, openSite } from "./film-site.ts";
 import { collectLog, startRefused } from "./service.ts";
+import { openStreamReader } from "./stream-client.ts";
 import { clientOf, openTestCluster } from "./test-cluster.ts";
 import { watchVisits } from "./visits.ts";
 
@@ -38,6 +39,27 @@ it.concurrent("an api process takes tasks, and a worker process runs them", asyn
 });
 
 describe.concurrent("the files that several processes share", () => {
+  it("are streamed by an api process while a worker process downloads them", async ({ expect, onTestFinished }) => {
+    const site = await openSite({}, onTestFinished);
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    const half = film.length >> 1;
+    site.answer("film.mp4", async (response, serve, { headers }) => {
+      if (headers.range !== undefined) return serve();
+      response.writeHead(200, { "content-type": "video/mp4", "content-length": film.length });
+      response.write(film.subarray(0, half));
+      await released;
+      response.end(film.subarray(half));
+    });
+    const cluster = openTestCluster(await openDatabase(onTestFinished), {}, onTestFinished);
+    const api = await cluster.start("api");
+    await cluster.start("worker");
+    const reader = await openStreamReader(`${api.url}/download?url=${encodeURIComponent(site.url("film.mp4"))}`);
+    await reader.until(half);
+    const late = await openStreamReader(`${api.url}/download?url=${encodeURIComponent(site.url("film.mp4"))}`);
+    release();
+    for (const each of [reader, late]) expect(film.equals(await each.all())).toBe(true);
+  });
+
   it("are kept when a worker starts while another one runs their task", async ({ expect, onTestFinished }) => {
     const site = await openSite({ bytesPerSecond: film.length / 60 }, onTestFinished);
     const visits = watchVisits(site, "film.mp4");

@@ -19,8 +19,7 @@ let site: Site;
 
 beforeAll(async () => {
   dataDir = mkdtempSync(join(tmpdir(), "unreel-streams-"));
-  service = await startService({ DATA_DIR: dataDir, ALLOW_NETWORKS: "127.0.0.1/32", RETRY_BACKOFF_MS: "1" });
-  client = await openTaskClient(service.url);
+  await start();
 });
 afterEach(async () => {
   for (const { id } of await client.list()) await client.request("DELETE", id);
@@ -31,6 +30,11 @@ afterAll(async () => {
   await service.end("SIGKILL");
   rmSync(dataDir, { recursive: true });
 });
+
+async function start(): Promise<void> {
+  service = await startService({ DATA_DIR: dataDir, ALLOW_NETWORKS: "127.0.0.1/32", RETRY_BACKOFF_MS: "1" });
+  client = await openTaskClient(service.url);
+}
 
 async function openHeldSite(fixture: MediaFixture): Promise<() => void> {
   const held = await startHeldSite(fixture);
@@ -172,18 +176,43 @@ describe("GET /tasks/{id}/stream", () => {
     await expect(second.all()).rejects.toThrow("terminated");
   });
 
-  it("serves each of several readers at its own pace, and lets the download end before a slow one", async () => {
+  it("serves 50 readers, a slow one and a late one the same bytes, and lets the download end before the slow one", async () => {
     const fixture = exhibits.get("HLS in fMP4 with sound of two languages apart")!;
     const release = await openHeldSite(fixture);
+    const { promise: isFollowed, resolve: endHold } = Promise.withResolvers<void>();
+    const last = [...fixture.resources.keys()].findLast((path) => /\d+\.\w+$/.test(path))!;
+    site.answer(last, (_response, serve) => isFollowed.then(serve));
     const { id } = await client.post(site.url(fixture.entry));
     const url = `${service.url}/tasks/${id}/stream`;
     const slow = await openStreamReader(url);
     await slow.untilMedia();
-    const others = await Promise.all(Array.from({ length: 10 }, () => openStreamReader(url)));
+    const others = await Promise.all(Array.from({ length: 50 }, () => openStreamReader(url)));
     release();
-    const all = await Promise.all(others.map((reader) => reader.all()));
+    await others[0]!.untilMedia(4);
+    const late = await openStreamReader(url);
+    endHold();
+    const all = await Promise.all([late, ...others].map((reader) => reader.all()));
     expect(await client.ended(id)).toMatchObject({ state: "succeeded" });
-    const last = await slow.all();
-    expect(all.every((bytes) => bytes.equals(last))).toBe(true);
+    const whole = await slow.all();
+    expect(all.every((bytes) => bytes.equals(whole))).toBe(true);
+  });
+
+  it("breaks off if the service is killed, and goes on with the task at the next request after its restart", async () => {
+    const fixture = exhibits.get("HLS in MPEG-TS with B-frames")!;
+    const release = await openHeldSite(fixture);
+    const request = () => `${service.url}/download?url=${encodeURIComponent(site.url(fixture.entry))}`;
+    const reader = await openStreamReader(request());
+    await reader.untilMedia();
+    const [task] = await client.list();
+    client.close();
+    await service.end("SIGKILL");
+    await expect(reader.all()).rejects.toThrow("terminated");
+    await start();
+    const next = await openStreamReader(request());
+    release();
+    const streamed = await next.all();
+    expect(next.response.headers.get("content-location")).toBe(`tasks/${task!.id}`);
+    expect(streamed.subarray(0, reader.bytes.length).equals(reader.bytes)).toBe(true);
+    expect(await client.ended(task!.id)).toMatchObject({ state: "succeeded" });
   });
 });
