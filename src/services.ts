@@ -16,7 +16,7 @@ import { HostPauses } from "./net/host-pauses.ts";
 import { createHttpClient } from "./net/http/http-client.ts";
 import { createPostClient, everyNetwork } from "./net/http/post-client.ts";
 import { openReader } from "./resolvers/page/reader/reader-pool.ts";
-import { delayHosts } from "./resolvers/host-delay.ts";
+import { delayHosts, pauseHosts } from "./resolvers/host-delay.ts";
 import { openResolver } from "./resolvers/registry.ts";
 import { createSponsorBlock } from "./resolvers/sponsor-block.ts";
 import { createRunner } from "./runner/runner.ts";
@@ -95,7 +95,7 @@ async function openResolving(
     onBlocked,
     onResolved,
   });
-  const resolver = delayHosts(ownResolver, hostDelayMs);
+  const resolver = pauseHosts(delayHosts(ownResolver, hostDelayMs), pauses);
   opened.defer(() => resolver.close());
   return { client, pauses, resolver };
 }

@@ -1,5 +1,28 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { HostPauses } from "../net/host-pauses.ts";
+import { urlForMessage } from "../net/http-url.ts";
 import type { Resolver } from "./resolver.ts";
+
+/** Longest wait for the end of a pause, as that of a request for a page. */
+const maxPauseMs = 1_000;
+
+/**
+ * Returns a resolver that behaves as `resolver` does, but reads no page of a host that has asked for a pause: it waits for up to a
+ * second. That holds for programs too whose requests cannot be seen, such as yt-dlp.
+ */
+export function pauseHosts<R extends Resolver>(resolver: R, pauses: HostPauses): R {
+  return {
+    ...resolver,
+    async resolve(url: URL, context: Parameters<R["resolve"]>[1]) {
+      await pauses.wait(url.host, {
+        what: `the request for ${urlForMessage(url)}`,
+        maxWaitMs: maxPauseMs,
+        signal: context.signal,
+      });
+      return resolver.resolve(url, context);
+    },
+  };
+}
 
 /**
  * Returns a resolver that behaves as `resolver` does, but begins to read the pages of one host (`URL.host`) at least `delayMs`

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { delayHosts } from "../../src/resolvers/host-delay.ts";
+import { HostPauses } from "../../src/net/host-pauses.ts";
+import { delayHosts, pauseHosts } from "../../src/resolvers/host-delay.ts";
 import { createTestResolver, pageOf } from "../runner/resolver.ts";
 
 function start(delayMs: number) {
@@ -44,4 +45,20 @@ test("the caller learns when it waits, and may abort the wait", async () => {
 test("without a delay the resolver stays as it is", () => {
   const resolver = createTestResolver();
   expect(delayHosts(resolver, 0)).toBe(resolver);
+});
+
+test("no page is read of a host that has asked for a pause, whatever reads pages; those of others are", async () => {
+  const read: string[] = [];
+  const resolver = createTestResolver(async (url) => {
+    read.push(url.host);
+    return pageOf(url);
+  });
+  const pauses = new HostPauses();
+  pauses.add({ host: "a.test", seconds: 60 });
+  const { resolve } = pauseHosts(resolver, pauses);
+  const { signal } = new AbortController();
+  const refused = resolve(new URL("http://a.test/watch"), { signal });
+  await expect(refused).rejects.toMatchObject({ code: "upstream_status", retryable: true, retryAfterS: 60 });
+  await resolve(new URL("http://b.test/watch"), { signal });
+  expect(read).toEqual(["b.test"]);
 });
