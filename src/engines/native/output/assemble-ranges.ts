@@ -7,8 +7,8 @@ import { cutMp4 } from "../../../remux/mp4/cut.ts";
 import type { Plan } from "../sources/plan.ts";
 import { hasEnd, hasSelection, selectAll } from "../sources/select-segments.ts";
 import type { MediaPosition } from "../texts/place-cues.ts";
-import { chooseInFile } from "./merge.ts";
 import { type Assembled, assembleMedia, type AssembleOptions } from "./assemble-media.ts";
+import { chooseInFile } from "./merge.ts";
 import type { PendingAdditions, Written } from "./remux.ts";
 
 /**
@@ -44,7 +44,7 @@ async function tryCut(plan: Plan, options: AssembleOptions): Promise<Assembled |
       return noAdditions;
     },
   };
-  const whole = (await fetchPart(plan, options)) ?? (await assembleMedia(plan, { ...options, additions: later }));
+  const whole = (await fetchNeeded(plan, options)) ?? (await assembleMedia(plan, { ...options, additions: later }));
   await additions.ready();
   const target = join(folder, "cut");
   const cut = await withTimeLimit("merge", [whole.path], () =>
@@ -65,8 +65,8 @@ async function tryCut(plan: Plan, options: AssembleOptions): Promise<Assembled |
   return { ...whole, path: target, cut };
 }
 
-/** Returns a file with the parts of the published MP4 that the ranges need; `null` if it can be fetched only as a whole. */
-async function fetchPart({ main, isPassthrough }: Plan, options: AssembleOptions): Promise<Assembled | null> {
+/** Returns a file with what the ranges need of a published MP4; `null` if that cannot be fetched apart from the rest. */
+async function fetchNeeded({ main, isPassthrough }: Plan, options: AssembleOptions): Promise<Assembled | null> {
   const { fetcher, folder, ranges, audioOnly, audioChoice, withTimeLimit } = options;
   if (!isPassthrough || main.kind !== "file" || (audioOnly && main.format.vcodec !== "none")) return null;
   const path = join(folder, "part");

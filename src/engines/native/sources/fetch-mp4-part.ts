@@ -25,7 +25,8 @@ export interface Mp4PartOptions {
  * The file at `path` has them where the resource has them, and holes elsewhere.
  *
  * Returns whether it is there. It is not if the server sends no parts (RFC 9110 §14), or nothing shows that they belong to one
- * representation (§13.1.5); if the resource is no such MP4, or has over 64 boxes; or if the parts are most of it.
+ * representation (§13.1.5); if the resource is no such MP4, has over 64 boxes, an index over 256 MiB or over 1 TiB; or if the
+ * parts are over 1,024, or most of it.
  *
  * @throws ServiceError of `fetch`, but `upstream_invalid`; the file system's own errors.
  */
@@ -38,6 +39,7 @@ export async function fetchMp4Part({ path, ranges, fetch, onTotal }: Mp4PartOpti
     for (let tries = 0; tries < maxTries; tries += 1) {
       const missing = file.missing(bytesOfCut(path, ranges, (span) => file.missing([span]).length === 0));
       if (missing.length === 0) return true;
+      if (missing.length > maxParts) return false;
       const bytes = file.bytes + missing.reduce((sum, { start, end }) => sum + end - start, 0);
       if (tries === 0 && bytes > maxShare * file.size) return false;
       onTotal(bytes);
@@ -53,12 +55,17 @@ export async function fetchMp4Part({ path, ranges, fetch, onTotal }: Mp4PartOpti
 const headBytes = 64 << 10;
 const maxBoxes = 64;
 const maxTries = 8;
+const maxIndexBytes = 256 << 20;
+const maxFileBytes = 2 ** 40;
+
+/** Twice as many as ranges need whose sound and picture lie apart; samples may be scattered all over a file. */
+const maxParts = 1_024;
 
 /** Above it, one request for all is better. */
 const maxShare = 0.8;
 
-/** What lies between two spans is fetched too if it has fewer bytes: a request costs more. */
-const minHoleBytes = 64 << 10;
+/** What lies between two spans is fetched too if it has no more bytes: a request costs more. */
+const maxGapBytes = 64 << 10;
 
 /** Fetches the headers of the boxes of the top level, and the index (`moov`). Returns whether it lists all samples. */
 async function fetchBoxes(file: PartialFile): Promise<boolean> {
@@ -73,6 +80,7 @@ async function fetchBoxes(file: PartialFile): Promise<boolean> {
     const box = readBoxHeader(viewOf(await file.read(header)), 0, file.size - start);
     if (box.type === "moof" || count === maxBoxes) return false;
     if (box.type === "moov") {
+      if (box.size > maxIndexBytes) return false;
       for (const span of file.missing([{ start, end: start + box.size }])) await file.fetch(span);
       hasIndex = true;
     }
@@ -98,9 +106,9 @@ class PartialFile {
     this.#fetch = fetch;
   }
 
-  /** Returns what is not there of these spans, and of short holes between them, in order. */
+  /** Returns what is not there of these spans, and of short gaps between them, in order. */
   missing(spans: readonly ByteSpan[]): ByteSpan[] {
-    return joined(spans, minHoleBytes).flatMap(({ start, end }) => {
+    return joined(spans, maxGapBytes).flatMap(({ start, end }) => {
       const found: ByteSpan[] = [];
       for (const there of this.#spans) {
         if (there.end <= start || there.start >= end) continue;
@@ -115,10 +123,11 @@ class PartialFile {
   async fetch({ start, end }: ByteSpan): Promise<void> {
     const { path, size, representation } = await this.#fetch({ offset: start, length: end - start });
     const first = (this.#representation ??= representation);
-    if (first === null || representation === null || !isResumable(first))
-      throw changed("says of no version that it is");
-    if (!isSameRepresentation(first, representation, false)) throw changed("has changed, or may have");
-    if (first.total === null) throw changed("has an unknown length");
+    if (first === null || representation === null || !isResumable(first)) {
+      throw refused("it has no ETag and no Last-Modified");
+    }
+    if (!isSameRepresentation(first, representation, false)) throw refused("it has changed, or may have");
+    if (first.total === null || first.total > maxFileBytes) throw refused(`its length is ${first.total} bytes`);
     if (this.size === 0) await this.#handle.truncate((this.size = first.total));
     using part = openFile(path);
     let at = start;
@@ -136,17 +145,17 @@ class PartialFile {
   }
 }
 
-/** Returns the spans in order, as one where less than `hole` bytes are between them. */
-function joined(spans: readonly ByteSpan[], hole: number): ByteSpan[] {
+/** Returns the spans in order, as one where at most `maxGap` bytes are between them. */
+function joined(spans: readonly ByteSpan[], maxGap: number): ByteSpan[] {
   const found: ByteSpan[] = [];
   for (const span of spans.toSorted((a, b) => a.start - b.start)) {
     const last = found.at(-1);
-    if (last !== undefined && span.start <= last.end + hole) last.end = Math.max(last.end, span.end);
+    if (last !== undefined && span.start <= last.end + maxGap) last.end = Math.max(last.end, span.end);
     else found.push({ ...span });
   }
   return found;
 }
 
-function changed(rule: string): ServiceError {
-  return new ServiceError("upstream_invalid", `a file of which parts are fetched ${rule}`);
+function refused(rule: string): ServiceError {
+  return new ServiceError("upstream_invalid", `a file cannot be fetched in parts: ${rule}`);
 }

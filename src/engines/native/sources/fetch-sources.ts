@@ -79,7 +79,10 @@ export class SourceFetcher {
     const fetched = await parts.fetch(part, {
       signal,
       headers,
-      onTotal: (bytes) => part.isPartialOnly === true || progress.setTotal(name, bytes),
+      onTotal: (bytes) => {
+        // Of parts, `fetchMp4Part` tells the total.
+        if (part.isPartialOnly !== true) progress.setTotal(name, bytes);
+      },
       onBytes: () => {
         progress.update();
         onBytes?.();
