@@ -143,6 +143,8 @@ describe("a library that cannot be written to", () => {
     await succeed();
     const { file } = await untilFailed(id);
     expect(file?.warnings?.[0]?.message).toMatch(/not enough space in LIBRARY_DIR/);
+    // It tries again all the time.
+    await library.stop();
     expect(listed()).toEqual([]);
   });
 });
