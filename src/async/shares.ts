@@ -22,7 +22,7 @@ export class Shares {
   readonly #isFirm: boolean;
   /** How many places each owner has; at least one. */
   readonly #held = new Map<string, number>();
-  /** By owner, in the order of the calls. */
+  /** By owner, in the order of the calls; first the owner who has longest got no place. */
   readonly #waiting = new Map<string, Set<Admit>>();
   #taken = 0;
 
@@ -53,7 +53,8 @@ export class Shares {
   }
 
   /**
-   * Waits for a place. Places that become free go to the owner that has the fewest, each owner's calls in their order.
+   * Waits for a place. Places that become free go to the owner that has the fewest, of several to each in turn; each owner's calls in
+   * their order.
    *
    * @throws `signal.reason` when `signal` is aborted.
    */
@@ -101,8 +102,16 @@ export class Shares {
       const [owner = "", [admit] = []] = next ?? [];
       if (admit === undefined) return;
       this.#leave(owner, admit);
+      this.#putLast(owner);
       admit(this.#takePlace(owner));
     }
+  }
+
+  #putLast(owner: string): void {
+    const calls = this.#waiting.get(owner);
+    if (calls === undefined) return;
+    this.#waiting.delete(owner);
+    this.#waiting.set(owner, calls);
   }
 
   #leave(owner: string, admit: Admit): void {

@@ -70,6 +70,21 @@ describe("shares", () => {
     expect(shares.taken).toBe(4);
   });
 
+  it("give places to waiting owners in turn, however many calls of others wait for longer", async () => {
+    const shares = new Shares(1, { isFirm: true });
+    const [first] = takeAll(shares, "eve");
+    const order: string[] = [];
+    const run = async (owner: string) => {
+      const release = await shares.wait(owner, never);
+      order.push(owner);
+      release();
+    };
+    const runs = ["eve", "eve", "eve", "eve", "bob", "bob", "anna"].map(run);
+    first?.();
+    await Promise.all(runs);
+    expect(order).toEqual(["eve", "bob", "anna", "eve", "bob", "eve", "eve"]);
+  });
+
   it("give no place to a call that was aborted", async () => {
     const shares = new Shares(1);
     const [release] = takeAll(shares, "anna");
