@@ -365,6 +365,13 @@ describe("an Accept header", () => {
     },
   );
 
+  it("is disregarded if it is over 2,000 characters long, as reading it may take quadratic time", async () => {
+    const ofLength = (length: number) => ({ url: "/tasks/", headers: { accept: `text/html,"`.padEnd(length, ",") } });
+    expect((await app.inject(ofLength(2_000))).statusCode).toBe(406);
+    expect((await app.inject(ofLength(2_001))).statusCode).toBe(200);
+    expect((await app.inject(ofLength(1_000_000))).statusCode).toBe(200);
+  });
+
   it.each(["application/json", "*/*", "application/*", "text/html, */*;q=0.1", "APPLICATION/JSON"])(
     "%s is accepted",
     async (accept) => {

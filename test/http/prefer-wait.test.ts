@@ -145,7 +145,13 @@ describe("Prefer: wait", () => {
     ['foo="a, wait=5"', null],
     ["foo; wait=5", null],
     ["await=5", null],
-  ])("reads %j", (prefer, seconds) => {
+    ['foo="a\\"b", wait=5', 5],
+    ['foo="a, wait=5', null],
+    ['wait=5, foo="a\\', 5],
+    // Quadratic time would be hours.
+    ['\\"'.repeat(1_000_000), null],
+    ['"\\'.repeat(1_000_000), null],
+  ])("reads %.40j", (prefer, seconds) => {
     expect(parseWait(prefer)).toBe(seconds);
   });
 });

@@ -98,7 +98,8 @@ const ends: ReadonlySet<State> = new Set<State>(["succeeded", "failed", "cancele
 
 /** Returns the seconds of the first preference `wait` (RFC 7240 §4.3), at most 60; `null`: there is none that can be read. */
 export function parseWait(prefer: string | undefined): number | null {
-  const preferences = prefer?.match(/(?:[^,"]|"(?:[^"\\]|\\.)*")+/g) ?? [];
+  // A quote without an end reaches to the end of the text: to look for it at each quote would take quadratic time.
+  const preferences = prefer?.match(/(?:[^,"]|"(?:[^"\\]|\\.)*(?:"|\\?$))+/g) ?? [];
   const first = preferences.find((preference) => /^\s*wait\s*(?:[=;]|$)/i.test(preference)) ?? "";
   const [, seconds] = /=\s*"?(\d{1,9})"?\s*(?:;|$)/.exec(first) ?? [];
   return seconds === undefined ? null : Math.min(Number(seconds), maxWaitS);
