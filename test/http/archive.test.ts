@@ -10,6 +10,7 @@ import { openDiskFiles } from "../../src/files/disk.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import type { Task } from "../../src/model/task.ts";
+import { createArchive } from "../../src/http/archives/archive.ts";
 import { buildApp } from "./app.ts";
 import { addFinishedTask } from "./finished-task.ts";
 import { pageUrl } from "./requests.ts";
@@ -150,6 +151,26 @@ describe("the archive of a collection", () => {
       ["SAME.mp4", "SAME.mp4"],
       ["Other.mp4", "Other.mp4"],
     ]);
+  });
+
+  it("numbers files of one name, past the numbers that other names have, in time that grows as they do", () => {
+    const namesOf = (names: readonly string[]) => {
+      const file = (name: string) => ({ name, mime_type: "video/mp4", size: 1, sha256: "" });
+      const task = newTask(pageUrl, {}, new Date());
+      const medium = { ...file("a"), url: "/", duration: 1, width: 1, height: 1 };
+      const resultFiles = names.map((name) => ({ ...file(name), kind: "cover" as const, url: "/" }));
+      return createArchive([{ ...task, state: "succeeded", file: medium, files: resultFiles }]).files.map(
+        ({ name }) => name,
+      );
+    };
+    expect(namesOf(["a.mp4", "a (2).mp4", "A.mp4", "a (2).mp4", "a.mp4"])).toEqual([
+      "a.mp4",
+      "a (2).mp4",
+      "A (3).mp4",
+      "a (2) (2).mp4",
+      "a (4).mp4",
+    ]);
+    expect(namesOf(Array.from({ length: 50_000 }, () => "a.mp4")).at(-1)).toBe("a (50000).mp4");
   });
 
   it("is the same after DELETE with ?library=true that is refused, as one of them has a file in the library", async () => {

@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { ServiceError } from "../../model/errors.ts";
 import type { Task } from "../../model/task.ts";
@@ -67,7 +68,7 @@ function nameOf({ id, file, info }: Task): string {
   return file === null ? (info?.title ?? id) : file.name.replace(/\.[^.]{1,10}$/, "");
 }
 
-/** Reads all members, page by page; only what is needed of them is kept. */
+/** Reads all members, page by page, between which other requests are answered; only what is needed of them is kept. */
 async function membersWithFiles(store: TaskStore, { id: parent }: Task): Promise<Task[]> {
   const found: Task[] = [];
   for (let before: number | undefined; ;) {
@@ -75,5 +76,6 @@ async function membersWithFiles(store: TaskStore, { id: parent }: Task): Promise
     found.push(...tasks.filter((task) => filesOf(task).length > 0).map((task) => ({ ...task, info: null })));
     if (next === undefined) return found;
     before = next;
+    await setImmediate();
   }
 }

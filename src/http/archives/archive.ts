@@ -36,7 +36,7 @@ const formatVersion = 1;
 
 /** Lays out an archive of the files of all tasks that have some. */
 export function createArchive(tasks: readonly Task[]): Archive {
-  const names = new Set<string>();
+  const names = new Map<string, number>();
   const files = tasks.flatMap((task) =>
     filesOf(task).map(({ name, size, sha256 }, number): ArchivedFile => {
       const modifiedAt = new Date(task.finished_at ?? task.created_at);
@@ -53,15 +53,25 @@ export function filesOf({ state, file, files }: Task): Pick<ResultFile, "name" |
   return state === "succeeded" && file !== null ? (files ?? [file]) : [];
 }
 
-/** Returns the name without a way into a folder, with a number if another file has it on some file system. */
-function uniqueName(name: string, names: Set<string>): string {
+/**
+ * Returns the name without a way into a folder, with a number if another file has it on some file system.
+ *
+ * @param names Those that are taken, as such file systems compare them, with the next number to try for each: a playlist may have thousands
+ * of one name.
+ */
+function uniqueName(name: string, names: Map<string, number>): string {
   const plain = name.replaceAll(/[/\\:\0]/g, "_").replace(/^\.+/, "_");
   const [, stem = plain, ending = ""] = /^(.*?)((?:\.[a-z0-9-]{1,35}){0,4})$/is.exec(plain) ?? [];
+  const folded = fold(plain);
   let unique = plain;
-  const fold = () => unique.normalize("NFC").toLowerCase();
-  for (let number = 2; names.has(fold()); number += 1) unique = `${stem} (${number})${ending}`;
-  names.add(fold());
+  let number = names.get(folded) ?? 2;
+  for (; names.has(fold(unique)); number += 1) unique = `${stem} (${number})${ending}`;
+  names.set(fold(unique), 2).set(folded, number);
   return unique;
+}
+
+function fold(name: string): string {
+  return name.normalize("NFC").toLowerCase();
 }
 
 const wholeOf = ({ size }: ArchivedFile): IntRange => ({ start: 0, end: size - 1 });
