@@ -4,6 +4,7 @@ import { text } from "node:stream/consumers";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { App } from "../../src/http/app.ts";
 import { type AppOptions, buildApp } from "./app.ts";
+import { pageUrl, postTask } from "./requests.ts";
 
 const head = "POST /tasks/ HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n";
 
@@ -88,6 +89,56 @@ describe("a broken body", () => {
     const socket = await open(app);
     socket.write("GET /tasks/events HTTP/1.1\r\nhost: a\r\n\r\n\0\0garbage\r\n\r\n");
     expect(await text(socket)).toMatch(/^HTTP\/1\.1 200 /);
+    await expect.poll(() => countOpen(app)).toBe(0);
+  });
+});
+
+describe("requests of one connection that do not wait for responses", () => {
+  const get = "GET /health/live HTTP/1.1\r\nhost: a\r\n\r\n";
+
+  /** Opens a connection whose first request waits until `end` is called. */
+  async function openWaiting() {
+    const app = await listen();
+    const { id } = (await postTask(app, { url: pageUrl })).json();
+    const socket = await open(app);
+    socket.write(`GET /tasks/${id} HTTP/1.1\r\nhost: a\r\nprefer: wait=60\r\n\r\n`);
+    const end = () => app.inject({ method: "POST", url: `/tasks/${id}/cancel` });
+    return { app, socket, end };
+  }
+
+  it("are served one after the other, in their order", async () => {
+    const { app, socket, end } = await openWaiting();
+    const body = JSON.stringify({ url: `${pageUrl}/second` });
+    const last = get.replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n");
+    socket.write(`${head}content-length: ${body.length}\r\n\r\n${body}${last}`);
+    // Connections are read in turn, so that these requests came before that one.
+    await ask(app);
+    expect((await app.inject("/tasks/")).json().tasks).toHaveLength(1);
+    await end();
+    const statuses = (await text(socket)).match(/HTTP\/1\.1 \d+|"(?:state|status)":"\w+"/g);
+    expect(statuses).toEqual([
+      "HTTP/1.1 200",
+      '"state":"canceled"',
+      "HTTP/1.1 201",
+      '"state":"queued"',
+      "HTTP/1.1 200",
+      '"status":"ok"',
+    ]);
+  });
+
+  it("may be 16 that wait", async () => {
+    const { app, socket, end } = await openWaiting();
+    const last = get.replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n");
+    socket.write(get.repeat(15) + last);
+    await ask(app);
+    await end();
+    expect((await text(socket)).match(/HTTP\/1\.1 200/g)).toHaveLength(17);
+  });
+
+  it("close the connection if more wait", async () => {
+    const { app, socket } = await openWaiting();
+    socket.write(get.repeat(17));
+    expect(await text(socket).catch(() => "")).toBe("");
     await expect.poll(() => countOpen(app)).toBe(0);
   });
 });

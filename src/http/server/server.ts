@@ -5,6 +5,7 @@ import { type ErrorCode, ServiceError } from "../../model/errors.ts";
 import { everyResponse } from "../responses/every-response.ts";
 import { problemMediaType, problemOf } from "../responses/problem.ts";
 import { type ConnectionLimits, limitConnections, pendingResponse } from "./connections.ts";
+import { oneByOne } from "./one-by-one.ts";
 
 /** Creates the server of an app: with limits that keep a slow or endless request from taking resources. */
 export function createHttpServer(
@@ -12,7 +13,7 @@ export function createHttpServer(
   limits: ConnectionLimits,
   log: FastifyBaseLogger | undefined,
 ): Server {
-  const server = createServer(serverOptions, handler);
+  const server = createServer(serverOptions, oneByOne(handler));
   limitConnections(server, limits, log);
   // Node would respond without a problem document; the app has its own rule.
   server.on("checkExpectation", (request, response) => server.emit("request", request, response));
