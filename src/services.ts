@@ -138,8 +138,8 @@ function openWebhooks(
 
 /** Opens what decides who may use the service. */
 async function openAccess(config: SettingsByPart, parts: Parts, opened: AsyncDisposableStack) {
-  const linkSecret = openSecretFile(join(resolve(config.files.folder), "link.secret"));
-  return { keys: await openKeys(config, parts, opened), linkSecret };
+  const keys = await openKeys(config, parts, opened);
+  return { keys, linkSecret: openSecretFile(join(resolve(config.files.folder), "link.secret")) };
 }
 
 /** Opens the keys and, if no other process can open the store, a socket over which they are changed. */

@@ -37,10 +37,10 @@ export function chooseFormat(info: PageInfo, options: TaskOptions, before: Forma
   const again = before && format_id === undefined ? findAgain(before, info.formats) : undefined;
   if (again !== undefined) return again;
   assertMedia(info);
+  const videos = audio_only ? [] : info.formats.filter(hasVideo);
+  if (format_id === undefined && videos.length === 0) return bestAudioOnly(info);
   const audioOf = createAudioFinder(info);
   if (format_id !== undefined) return chooseById(info.formats, format_id, audio_only, audioOf);
-  const videos = audio_only ? [] : info.formats.filter(hasVideo);
-  if (videos.length === 0) return bestAudioOnly(info);
   const within = max_height === undefined ? videos : withinHeight(videos, max_height);
   return bestVideo(withoutDrm(within), audioOf);
 }

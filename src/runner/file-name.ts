@@ -2,32 +2,36 @@ import type { OtherFile } from "../engines/engine.ts";
 import { fileName } from "../files/file-name.ts";
 import type { ResultFile } from "../model/task.ts";
 
+/** A file of a task without its name. */
+type UnnamedFile = Omit<OtherFile, "kind"> & Pick<ResultFile, "kind">;
+
 /**
- * Lists the files of a task with their names and URLs: `Title.mp4`, `Title.en.vtt`, `Title.en.forced.vtt`, `Title.jpg`. A
- * name that another file has gets a number.
+ * Lists the files of a task, the medium first, with their names and URLs: `Title.mp4`, `Title.en.vtt`,
+ * `Title.en.forced.vtt`, `Title.jpg`. A name that another file has gets a number.
  */
 export function listFiles(
-  media: Omit<ResultFile, "url">,
+  medium: UnnamedFile,
   others: readonly OtherFile[],
   { title, id }: { title: string | null; id: string },
-): ResultFile[] {
+): [ResultFile, ...ResultFile[]] {
   const names = new Set<string>();
-  const withUrl = (file: Omit<ResultFile, "url">): ResultFile => {
-    names.add(file.name.toLowerCase());
-    return { ...file, url: `/tasks/${id}/files/${encodeURIComponent(file.name)}` };
-  };
-  const listed = [withUrl(media)];
-  for (const { path: _, ext, ...other } of others) {
-    const { kind, language, role = "subtitles" } = other;
-    const tag = language != null && languagePattern.test(language) ? language : "und";
-    const parts = kind === "subtitles" ? [tag, ...(role === "subtitles" ? [] : [role])] : [];
-    const nameWith = (number: string) =>
-      fileName(title, `.${[...parts, ...(number === "" ? [] : [number]), ext].join(".")}`, id);
-    let name = nameWith("");
+  const withName = ({ path: _path, ext, ...file }: UnnamedFile): ResultFile => {
+    const parts = tagsOf(file);
+    const nameWith = (...number: string[]) => fileName(title, `.${[...parts, ...number, ext].join(".")}`, id);
+    let name = nameWith();
     for (let number = 2; names.has(name.toLowerCase()); number += 1) name = nameWith(String(number));
-    listed.push(withUrl({ ...other, name }));
-  }
-  return listed;
+    names.add(name.toLowerCase());
+    return { ...file, name, url: `/tasks/${id}/files/${encodeURIComponent(name)}` };
+  };
+  const first = withName(medium);
+  return [first, ...others.map(withName)];
+}
+
+/** Returns what the name of subtitles says of them. */
+function tagsOf({ kind, language, role = "subtitles" }: Omit<UnnamedFile, "path" | "ext">): string[] {
+  if (kind !== "subtitles") return [];
+  const tag = language != null && languagePattern.test(language) ? language : "und";
+  return role === "subtitles" ? [tag] : [tag, role];
 }
 
 /** RFC 5646 §4.4.1: software should allow 35 characters. */

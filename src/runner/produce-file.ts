@@ -1,5 +1,4 @@
 import type { Download, Embedding, Engine } from "../engines/engine.ts";
-import { fileName } from "../files/file-name.ts";
 import type { FileStore } from "../files/files.ts";
 import type { Library } from "./library/library.ts";
 import { ServiceError } from "../model/errors.ts";
@@ -117,12 +116,12 @@ export async function produceFile(task: Task, deps: ProduceFileDeps, run: Produc
   await files.saveResult(task.id, download.path, others);
   const title = target.page.title ?? nameInPath(task.url);
   const warnings = [...listWarnings(download, target, task.options), ...unknownSkips];
-  const { mime_type, size, sha256, duration, width, height, ext } = download;
-  const common = { name: fileName(title, `.${ext}`, task.id), mime_type, size, sha256 };
-  return {
-    file: { ...common, duration, width, height, url: `/tasks/${task.id}/file`, warnings },
-    files: listFiles({ kind: "media", ...common }, download.others, { title, id: task.id }),
-  };
+  const { path, ext, mime_type, size, sha256, duration, width, height } = download;
+  const medium = { kind: "media", path, ext, mime_type, size, sha256 } as const;
+  const listed = listFiles(medium, download.others, { title, id: task.id });
+  const { name } = listed[0];
+  const url = `/tasks/${task.id}/file`;
+  return { file: { name, mime_type, size, sha256, duration, width, height, url, warnings }, files: listed };
 }
 
 /** Returns what the file lacks of what its page says, and of what was asked for and is not listed. */

@@ -69,8 +69,8 @@ describe("the files of a task", () => {
       { ...subtitles, language: "../x" },
       { ...file, kind: "cover", ext: "jpg" } as const,
     ];
-    const media = { kind: "media", name: "A film.mp4", mime_type: "video/mp4", size: 1, sha256: "00" } as const;
-    const listed = listFiles(media, others, { title: "A film", id: "id" });
+    const medium = { ...file, kind: "media", ext: "mp4", mime_type: "video/mp4" } as const;
+    const listed = listFiles(medium, others, { title: "A film", id: "id" });
     expect(listed.map(({ name }) => name)).toEqual([
       "A film.mp4",
       "A film.en.vtt",
