@@ -1,6 +1,7 @@
 import { createHash, type Hash } from "node:crypto";
 import { join } from "node:path";
-import { journalName, type MediaRecord, type StreamRecord } from "./stream-journal.ts";
+import { journalName, lookEveryMs, type MediaRecord, type StreamRecord } from "./stream-journal.ts";
+import { layOut } from "./stream-layout.ts";
 import { closeRun, inodeAt, openRun, type StreamRun } from "./stream-run.ts";
 
 /**
@@ -39,7 +40,10 @@ class JournalStream implements MediaStream {
   #run: StreamRun;
   /** The newest run, if it is another one; kept open, as its folder goes when it has succeeded. */
   #later: StreamRun | undefined;
-  #lookedMs = performance.now();
+  /** A later run that succeeds takes its journal with it, and a client may read nothing for long. */
+  readonly #looks = setInterval(() => this.#look(), lookEveryMs).unref();
+  /** What is done with the files comes one after the other. */
+  #turn: Promise<unknown> = Promise.resolve();
   /** Bytes that were returned of the file if that is the stream itself, else of the first of `#records`. */
   #position = 0;
   /** Those that were found and not returned in full. */
@@ -63,13 +67,24 @@ class JournalStream implements MediaStream {
     this.ext = run.header.ext;
   }
 
-  async read(into: Buffer): Promise<number | "end" | null> {
-    if (performance.now() - this.#lookedMs >= lookEveryMs) await this.#findLater();
-    return this.#run.header.inode === null ? this.#readFile(into) : this.#readRecords(into);
+  read(into: Buffer): Promise<number | "end" | null> {
+    return this.#inTurn(() => (this.#run.header.inode === null ? this.#readFile(into) : this.#readRecords(into)));
   }
 
   close(): Promise<void> {
-    return (this.#closing ??= this.#closeAll());
+    clearInterval(this.#looks);
+    return (this.#closing ??= this.#inTurn(() => this.#closeAll()));
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#turn.then(work);
+    this.#turn = done.catch(() => {});
+    return done;
+  }
+
+  #look(): void {
+    // What keeps it from looking, `read` meets at the end of the run.
+    this.#inTurn(() => this.#findLater()).catch(() => {});
   }
 
   async #closeAll(): Promise<void> {
@@ -93,8 +108,7 @@ class JournalStream implements MediaStream {
     }
     const now = await inodeAt(join(this.#folder, this.#run.header.file));
     if (now !== undefined && now !== inode) throw refetchedError();
-    await this.#follow();
-    return null;
+    return (await this.#follow()) ? this.#readFile(into) : null;
   }
 
   async #readRecords(into: Buffer): Promise<number | "end" | null> {
@@ -102,8 +116,7 @@ class JournalStream implements MediaStream {
     if (this.#records.length === 0) {
       if (this.#last === "broken") throw brokenOffError();
       if (this.#last === "end") return "end";
-      await this.#follow();
-      return null;
+      return (await this.#follow()) ? this.#readRecords(into) : null;
     }
     const { filled, media, mediaAt, sent, position } = layOut(this.#records, this.#position, into);
     if (media.length > 0 && !(await this.#readMedia(media, mediaAt))) return null;
@@ -146,21 +159,20 @@ class JournalStream implements MediaStream {
     }
   }
 
-  /** Goes over to a later run, once that has come as far. @throws StreamBrokenError */
-  async #follow(): Promise<void> {
+  /** Goes over to a later run, once that has come as far; returns whether it has. @throws StreamBrokenError */
+  async #follow(): Promise<boolean> {
     await this.#findLater();
     const later = this.#later;
-    if (later === undefined) return;
-    if (!(await this.#continuesIn(later))) return;
+    if (later === undefined || !(await this.#continuesIn(later))) return false;
     const before = this.#run;
     this.#run = later;
     this.#later = undefined;
     this.#shift = null;
     await closeRun(before);
+    return true;
   }
 
   async #findLater(): Promise<void> {
-    this.#lookedMs = performance.now();
     const now = await inodeAt(join(this.#folder, journalName));
     const known = this.#later ?? this.#run;
     if (now === undefined || now === known.journal.inode) return;
@@ -197,51 +209,7 @@ const changedError = (): StreamBrokenError => new StreamBrokenError("a later run
 
 const refetchedError = (): StreamBrokenError => new StreamBrokenError("the file was fetched anew");
 
-interface Layout {
-  /** How many bytes of the memory. */
-  filled: number;
-  /** The parts of it that media belong in, which follow each other in the file. */
-  media: Buffer[];
-  /** Where they start. */
-  mediaAt: number;
-  /** Of how many records this is the rest. */
-  sent: number;
-  /** How many bytes of the next one have been sent then. */
-  position: number;
-}
-
-/** Lays out what follows `position` of the first record, with what is in front of media in its place: one call reads the media of many. */
-function layOut(records: readonly MediaRecord[], position: number, into: Buffer): Layout {
-  const media: Buffer[] = [];
-  let mediaAt = 0;
-  let mediaBytes = 0;
-  let filled = 0;
-  let sent = 0;
-  for (const { head, offset, bytes } of records) {
-    const part = head.subarray(position, position + into.length - filled);
-    into.set(part, filled);
-    filled += part.length;
-    position += part.length;
-    const count = position < head.length ? 0 : Math.min(head.length + bytes - position, into.length - filled);
-    if (count > 0) {
-      const at = offset + position - head.length;
-      if (media.length === 0) mediaAt = at;
-      else if (at !== mediaAt + mediaBytes) break;
-      media.push(into.subarray(filled, filled + count));
-      mediaBytes += count;
-      filled += count;
-      position += count;
-    }
-    if (position < head.length + bytes) break;
-    sent += 1;
-    position = 0;
-  }
-  return { filled, media, mediaAt, sent, position };
-}
-
 /** Where its media are may differ between runs. */
 function addTo(hash: Hash, { head, bytes }: Extract<StreamRecord, { type: "media" }>): void {
   hash.update(`${head} ${bytes}\n`);
 }
-
-const lookEveryMs = 1_000;

@@ -1,5 +1,6 @@
 import { closeSync, fstatSync, ftruncateSync, openSync, renameSync, rmSync, statSync, writeSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { noFollow } from "./no-follow.ts";
 import { findRequest } from "./stream-request.ts";
 
@@ -13,6 +14,9 @@ export const journalName = "stream.ndjson";
 /** Bytes of the first line. */
 export const shiftBytes = 20;
 export const movingMark = "moving";
+
+/** How often a reader looks for the journal of a later run. */
+export const lookEveryMs = 1_000;
 
 export type StreamRecord =
   /** The first record: what the stream is, and which file of the folder has its media. */
@@ -47,7 +51,10 @@ export interface MediaRecord {
  */
 export class StreamJournal {
   readonly #folder: string;
+  /** There was a journal of an earlier run, which may have readers. */
+  readonly #isLater: boolean;
   #fd: number | undefined;
+  #openedMs: number | undefined;
   #file = "";
   #hasFailed = false;
   /** Why readers could not be told that the stream has ended. */
@@ -56,6 +63,7 @@ export class StreamJournal {
   /** Removes the journal of an earlier run. @throws the file system's own errors: that would speak of files that are gone */
   constructor(folder: string) {
     this.#folder = folder;
+    this.#isLater = statSync(this.#path, { throwIfNoEntry: false }) !== undefined;
     try {
       this.#remove();
     } catch {
@@ -83,7 +91,20 @@ export class StreamJournal {
       this.#writeShift(0);
       this.#append({ type: "open", ...header, inode: isGrowing ? null : this.#inode() });
       renameSync(draft, this.#path);
+      this.#openedMs = performance.now();
     });
+  }
+
+  /**
+   * Resolves once readers of an earlier run have had the time to find this journal, which goes with the work folder: after 1.5 s at
+   * most.
+   *
+   * @throws AbortError if aborted before
+   */
+  async untilFound(signal: AbortSignal): Promise<void> {
+    if (!this.#isLater || this.#openedMs === undefined) return;
+    const leftMs = this.#openedMs + 1.5 * lookEveryMs - performance.now();
+    if (leftMs > 0) await sleep(leftMs, undefined, { signal });
   }
 
   add(records: readonly MediaRecord[]): void {

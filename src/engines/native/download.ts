@@ -42,6 +42,7 @@ export async function download(job: DownloadJob, context: WorkerDownloadContext)
       const lengthWarnings = checkLengths(run);
       const file = await finishFile(run, assembled.path);
       const { others, warnings } = await run.additions.writeFiles();
+      await run.journal.untilFound(run.signal);
       const audioLanguages = [...run.audioChoice.found];
       return {
         ...file,

@@ -1,0 +1,72 @@
+import { randomUUIDv7 } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it, onTestFinished } from "vitest";
+import { openDiskFiles } from "../../src/files/disk.ts";
+import { StreamJournal } from "../../src/files/stream-journal.ts";
+import type { MediaStream } from "../../src/files/media-stream.ts";
+import { makeFolder } from "../stores/folder.ts";
+
+const media = Buffer.from("-0123456789-");
+const type = { mime_type: "video/mp4", ext: "mp4", file: "part" };
+const never = new AbortController().signal;
+
+/** Begins a run that makes a file, and says what of it can be sent. */
+function startRun(folder: string, ...parts: readonly [head: string, offset: number, bytes: number][]) {
+  const journal = new StreamJournal(folder);
+  writeFileSync(join(folder, type.file), media);
+  journal.open(type, false);
+  journal.add(parts.map(([head, offset, bytes]) => ({ head: Buffer.from(head), offset, bytes })));
+  return journal;
+}
+
+async function openFirstRun() {
+  const files = openDiskFiles({ folder: makeFolder() });
+  const id = randomUUIDv7();
+  const folder = await files.openWorkFolder(id);
+  startRun(folder, ["a", 1, 2], ["b", 3, 4]).close();
+  const stream = (await files.openStream(id))!;
+  onTestFinished(() => stream.close());
+  return { stream, folder, end: () => files.saveResult(id, join(folder, type.file)) };
+}
+
+async function readAll(stream: MediaStream): Promise<string> {
+  const into = Buffer.alloc(5);
+  let text = "";
+  for (;;) {
+    const count = await stream.read(into);
+    if (count === null) throw new Error(`the stream does not go on after ${text}`);
+    if (count === "end") return text;
+    text += into.toString("latin1", 0, count);
+  }
+}
+
+it("A stream that nobody reads meanwhile goes on with a later run that has ended, wherever that has its media", async () => {
+  const { stream, folder, end } = await openFirstRun();
+  expect(await stream.read(Buffer.alloc(2))).toBe(2);
+  const later = startRun(folder, ["a", 1, 2], ["b", 3, 4], ["c", 7, 4]);
+  later.end();
+  await later.untilFound(never);
+  await end();
+  expect(await readAll(stream)).toBe("1b2345c6789");
+});
+
+it("A stream breaks if a later run makes another file than it has sent", async () => {
+  const { stream, folder, end } = await openFirstRun();
+  const later = startRun(folder, ["a", 1, 2], ["B", 3, 4]);
+  later.end();
+  await later.untilFound(never);
+  await end();
+  await expect(readAll(stream)).rejects.toThrow("a later run of the task made another file");
+});
+
+it("Only a run after another one waits until its stream is found, and no longer than it is to run", async () => {
+  const files = openDiskFiles({ folder: makeFolder() });
+  const folder = await files.openWorkFolder(randomUUIDv7());
+  const first = startRun(folder, ["a", 1, 2]);
+  await first.untilFound(AbortSignal.abort());
+  first.end();
+  const later = startRun(folder, ["a", 1, 2]);
+  later.end();
+  await expect(later.untilFound(AbortSignal.abort())).rejects.toThrow("aborted");
+});
