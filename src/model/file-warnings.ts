@@ -10,6 +10,8 @@ export const fileWarnings = {
   times_changed: "some frames had the same timestamp as another frame, or an earlier one than the frame before",
   length_unknown:
     "the server stated no length of what it sent and then closed the connection, and its container states none either: the end may be missing",
+  end_padding:
+    "the audio has padding of its encoder at its end, which the source leaves out; the file, an MP4, does so by an edit list, whose end some players do not read: they play up to 0.1 s more",
   tracks_left:
     "the source has further audio tracks inside the stream that was downloaded, which `audio_languages` did not ask for",
   audio_missing:

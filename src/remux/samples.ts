@@ -25,6 +25,8 @@ export interface TrackFormat {
    * in another format, only what is before the first edit is left out.
    */
   edits?: readonly Edit[];
+  /** How much at the end of its last samples is padding of the encoder, which is not presented, ticks; default: none. */
+  paddingTicks?: number;
   /** BCP 47; `null`: unknown. */
   language: string | null;
   /** For people; default: none. */

@@ -9,6 +9,10 @@ export interface TrackDetails {
   name: string;
   /** How much at its start is priming of the decoder, and how much earlier than its times it is presented, seconds. */
   delayS: number;
+  /** How much at its end is padding of the encoder, seconds. */
+  paddingS: number;
+  /** How much of that is in the duration of its last sample, seconds. */
+  timedPaddingS: number;
 }
 
 /** Returns a sink that adds details to the tracks that it passes on: those of a kind in their order. */
@@ -19,10 +23,11 @@ export function withDetails(sink: SampleSink, details: readonly TrackDetails[]):
   return {
     setFormat(format, track) {
       const known = track === undefined ? takeFirst(left, format.kind) : found.get(track);
-      const { language = null, name = "", delayS = 0 } = known ?? {};
+      const { language = null, name = "", delayS = 0, timedPaddingS = 0 } = known ?? {};
       const described: TrackFormat = { ...format, sampleEntry: toQuickTimePcm(format.sampleEntry) };
       if (language !== null) described.language = language;
       if (name !== "") described.name = name;
+      if (timedPaddingS > 0) described.paddingTicks = Math.round(timedPaddingS * format.timescale);
       const number = sink.setFormat(described, track);
       if (known !== undefined) found.set(number, known);
       if (delayS > 0 && !delays.has(number)) delays.set(number, createDelay(delayS * format.timescale));

@@ -73,6 +73,14 @@ function pitches(path: string): number[] {
   });
 }
 
+/** Returns how long the last track is presented by its edit list, which has one entry, seconds. */
+function presentedS(path: string): number {
+  const bytes = readFileSync(path);
+  const list = bytes.lastIndexOf("elst");
+  expect(bytes.readUInt32BE(list + 8)).toBe(1);
+  return Number(bytes.readBigUInt64BE(list + 12)) / 90_000;
+}
+
 /** Returns the samples that a player hears. */
 function heard(path: string): string {
   return run("ffmpeg", "-v", "error", "-i", path, "-map", "0:a", "-c:a", "pcm_f64le", "-f", "md5", "-");
@@ -127,6 +135,23 @@ describe.skipIf(!hasFfmpeg)("an MP4 that is made of a Matroska file", () => {
     const distance = (file: string) => starts(file)[0] - starts(file)[1];
     // Of the source, the start of what is left out.
     expect(distance(path)).toBeCloseTo(distance(source) - 0.0065, 2);
+  });
+
+  for (const duration of ["20", "60"]) {
+    it(`leaves out the padding at the end of audio in packets of ${duration} ms, and warns of players that do not`, async () => {
+      const opus = ["-c:a", "libopus", "-frame_duration", duration];
+      media.make("padded.mkv", ...videoInput(1), ...audioInput(1.0102, 48_000), ...x264, ...opus);
+      const { path, warnings } = await assembleFile("padded.mkv");
+      expect(presentedS(path)).toBeCloseTo(1.0102, 2);
+      expect(warnings).toMatchObject([{ code: "end_padding" }]);
+    });
+  }
+
+  it("presents all of audio without padding, and warns of nothing", async () => {
+    media.make("whole.mkv", ...videoInput(1), ...audioInput(1.0102, 48_000), ...x264, "-c:a", "flac");
+    const { path, warnings } = await assembleFile("whole.mkv");
+    expect(heard(path)).toBe(heard(media.path("whole.mkv")));
+    expect(warnings).toEqual([]);
   });
 
   const two = ["-map", "0:v", "-map", "1:a", "-map", "2:a", "-c:a", "aac"];

@@ -2,7 +2,8 @@ import { closeSync, openSync } from "node:fs";
 import { spawnSync } from "node:child_process";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Additions } from "../../src/remux/additions.ts";
-import { copyMatroska, selectTracks } from "../../src/remux/matroska/copy.ts";
+import { selectTracks } from "../../src/remux/matroska/chosen-tracks.ts";
+import { copyMatroska } from "../../src/remux/matroska/copy.ts";
 import { additions, cuesOf, packetHashes, probeAll } from "./additions.ts";
 import { audioInput, createMediaFolder, hasFfmpeg, run, videoInput } from "./ts-media.ts";
 

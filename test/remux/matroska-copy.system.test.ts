@@ -1,13 +1,8 @@
 import { closeSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { noAdditions } from "../../src/remux/additions.ts";
-import {
-  chosenBlocks,
-  type ChosenTracks,
-  copyMatroska,
-  isCopiable,
-  selectTracks,
-} from "../../src/remux/matroska/copy.ts";
+import { chosenBlocks, type ChosenTracks, selectTracks } from "../../src/remux/matroska/chosen-tracks.ts";
+import { copyMatroska, isCopiable } from "../../src/remux/matroska/copy.ts";
 import { ids } from "../../src/remux/matroska/elements.ts";
 import { element, MatroskaWriter } from "../../src/remux/matroska/writer.ts";
 import { audioInput, createMediaFolder, hasFfmpeg, probeStreams, run, videoInput } from "./ts-media.ts";

@@ -1,4 +1,5 @@
-import { chosenBlocks, type ChosenTracks, isCopiable, readBytes, selectAll } from "../matroska/copy.ts";
+import { chosenBlocks, type ChosenTracks, selectAll } from "../matroska/chosen-tracks.ts";
+import { isCopiable, readBytes } from "../matroska/copy.ts";
 import { elementsIn, ids } from "../matroska/elements.ts";
 import { framesIn } from "../matroska/lacing.ts";
 import type { MatroskaTrack } from "../matroska/tracks.ts";

@@ -1,38 +1,13 @@
 import type { Element } from "../ebml.ts";
 import { readFully } from "../mp4/read/file-boxes.ts";
-import { type NumberSource, numbersInFile } from "../mp4/read/number-source.ts";
-import { type Block, readBlocks } from "./blocks.ts";
+import type { Block } from "./blocks.ts";
+import { chosenBlocks, type ChosenTracks } from "./chosen-tracks.ts";
 import { damagedMatroskaError, elementAt, elementsIn, ids, textIn } from "./elements.ts";
-import { type MatroskaHeader, type MatroskaTrack, readHeader } from "./tracks.ts";
+import type { MatroskaTrack } from "./tracks.ts";
 import { type Additions, boundAdditions } from "../additions.ts";
 import { describingElements, textBlock, textEntry } from "./additions.ts";
 import { iso639Of } from "../language.ts";
 import { element, MatroskaWriter, text, unsigned, type WrittenBlock } from "./writer.ts";
-
-/** A Matroska file that is open, and which of its tracks are read. */
-export interface ChosenTracks {
-  fd: number;
-  source: NumberSource;
-  header: MatroskaHeader;
-  tracks: readonly MatroskaTrack[];
-}
-
-/** Returns the tracks of an open file that have these numbers; undefined if it is no Matroska file or lacks one. */
-export function selectTracks(fd: number, numbers: readonly number[]): ChosenTracks | undefined {
-  const source = numbersInFile(fd);
-  const header = readHeader(source);
-  if (header === undefined) return undefined;
-  const found = numbers.map((number) => header.tracks.find((track) => track.number === number));
-  const tracks = found.filter((track) => track !== undefined);
-  return tracks.length === numbers.length ? { fd, source, header, tracks } : undefined;
-}
-
-/** Returns all tracks of an open file; undefined if it is no Matroska file. */
-export function selectAll(fd: number): ChosenTracks | undefined {
-  const source = numbersInFile(fd);
-  const header = readHeader(source);
-  return header && { fd, source, header, tracks: header.tracks };
-}
 
 /** Returns the type of a file that has been selected. */
 export function readDocType({ source }: ChosenTracks): CopyTarget["docType"] {
@@ -51,22 +26,17 @@ export function keptElements({ fd, source, header }: ChosenTracks, { chapters }:
   return found.map((kept) => element(kept.id, readBytes(fd, kept)));
 }
 
-/** Whether `copyMatroska` can copy these tracks: their frames are plain, and their times count the same ticks. */
+/** Whether `copyMatroska` can copy these tracks: their frames are plain. */
 export function isCopiable(files: readonly ChosenTracks[]): boolean {
-  const scales = new Set(files.map(({ header }) => header.timestampScale));
-  return scales.size === 1 && files.every(({ tracks }) => tracks.every(({ isEncoded }) => !isEncoded));
-}
-
-/** Whether a part of the last frames is not presented. @throws ServiceError as `readBlocks`. */
-export function hasPadding(file: ChosenTracks): boolean {
-  return chosenBlocks(file).some(({ discardNs }) => discardNs > 0);
+  return files.every(({ tracks }) => tracks.every(({ isEncoded }) => !isEncoded));
 }
 
 const stepBlocks = 256;
 
 /**
  * Copies tracks of Matroska files into one file, element by element: what they say of delay, padding, colour or language
- * is kept, whatever it is, and so are laces. The earliest first block gets the time 0. Cues that begin after the last block
+ * is kept, whatever it is, and so are laces. The earliest first block gets the time 0; times are in
+ * the longest ticks that a file has. Cues that begin after the last block
  * are left out. Each step copies a bounded part.
  *
  * @throws ServiceError `upstream_invalid` if a file is damaged; the file system's own errors.
@@ -82,20 +52,20 @@ export function* copyMatroska(
     const stated = rank < 0 ? undefined : { isDefault: rank === 0, language: languages[rank] ?? null };
     return copyEntry(each.file, each.track, i + 1, stated);
   });
-  const { timestampScale } = files[0]!.header;
+  const timestampScale = Math.max(...files.map(({ header }) => header.timestampScale));
   // A Segment has one element of attachments.
   const hasAttachments = kept.some((part) => Buffer.from(part).readUInt32BE() === ids.attachments);
   const given = boundAdditions(hasAttachments ? { ...additions, cover: null } : additions, Infinity);
   const texts = textBlocks(given, entries, timestampScale);
   const others = [...describingElements(given, docType), ...kept];
   const writer = new MatroskaWriter({ fd, docType, timestampScale, entries, title: given.tags.title, others });
-  const startTicks = Math.min(...files.map(firstTicks));
+  const startTicks = Math.min(...files.map((file) => firstTicks(file, timestampScale)));
   const readers = files.map((file) => {
     const copies = file.tracks.map((track) => {
       const number = tracks.findIndex((one) => one.track === track) + 1;
-      return [track.number, new TrackCopy(file, track, { number, startTicks })] as const;
+      return [track.number, new TrackCopy(file, track, { number, startTicks, timestampScale })] as const;
     });
-    const blocks = chosenBlocks(file);
+    const blocks = blocksIn(file, timestampScale);
     return { copies: new Map(copies), blocks, next: blocks.next().value };
   });
   let nextText = 0;
@@ -134,31 +104,41 @@ function textBlocks({ subtitles }: Additions, entries: Uint8Array[], tickNs: num
   return blocks.toSorted((a, b) => a.ticks - b.ticks);
 }
 
-/** Yields the blocks of the chosen tracks, in order. @throws ServiceError as `readBlocks`. */
-export function* chosenBlocks({ source, header, tracks }: ChosenTracks): Generator<Block, undefined> {
-  const numbers = new Set(tracks.map(({ number }) => number));
-  for (const block of readBlocks(source, header)) if (numbers.has(block.track)) yield block;
+/** Yields them with their times in ticks of `timestampScale`. */
+function* blocksIn(file: ChosenTracks, timestampScale: number): Generator<Block, undefined> {
+  const ratio = file.header.timestampScale / timestampScale;
+  for (const block of chosenBlocks(file)) {
+    const { ticks, duration } = block;
+    yield { ...block, ticks: Math.round(ticks * ratio), duration: duration && Math.round(duration * ratio) };
+  }
 }
 
 /** Returns the earliest time of the first blocks of all tracks; Infinity if there is none. */
-function firstTicks(file: ChosenTracks): number {
+function firstTicks(file: ChosenTracks, timestampScale: number): number {
   const firsts = new Map<number, number>();
-  for (const { track, ticks } of chosenBlocks(file)) {
+  for (const { track, ticks } of blocksIn(file, timestampScale)) {
     if (!firsts.has(track)) firsts.set(track, ticks);
     if (firsts.size === file.tracks.length) break;
   }
   return Math.min(...firsts.values());
 }
 
+interface CopyPosition {
+  /** Of the track in the new file. */
+  number: number;
+  startTicks: number;
+  timestampScale: number;
+}
+
 /** Copies the blocks of a track. */
 class TrackCopy {
   readonly #file: ChosenTracks;
   readonly #track: MatroskaTrack;
-  readonly #to: { number: number; startTicks: number };
+  readonly #to: CopyPosition;
   #last: number | undefined;
   #step = 0;
 
-  constructor(file: ChosenTracks, track: MatroskaTrack, to: { number: number; startTicks: number }) {
+  constructor(file: ChosenTracks, track: MatroskaTrack, to: CopyPosition) {
     this.#file = file;
     this.#track = track;
     this.#to = to;
@@ -167,7 +147,9 @@ class TrackCopy {
   copy(block: Block) {
     const { fd } = this.#file;
     const { number, startTicks } = this.#to;
-    const { isKey, flags, others } = block;
+    const { isKey, flags, others, duration } = block;
+    const copyOther = (other: Element): Uint8Array =>
+      element(other.id, other.id === ids.blockDuration ? unsigned(duration ?? 0) : readBytes(fd, other));
     const ticks = block.ticks - startTicks;
     if (this.#last !== undefined && ticks > this.#last) this.#step = ticks - this.#last;
     this.#last = ticks;
@@ -178,17 +160,18 @@ class TrackCopy {
       isKey,
       flags,
       payload: readBytes(fd, block),
-      others: others && Buffer.concat(others.map((other) => element(other.id, readBytes(fd, other)))),
+      others: others && Buffer.concat(others.map(copyOther)),
     };
   }
 
   /** Returns how long a block is presented after its timestamp. */
   #lasts({ duration, discardNs, flags, body }: Block): number {
-    const { source, header } = this.#file;
+    const { source } = this.#file;
+    const { timestampScale } = this.#to;
     const { codecDelayNs, defaultDurationNs } = this.#track;
     const frames = isLaced(flags) ? source.u8(body) + 1 : 1;
-    const stated = (defaultDurationNs * frames) / header.timestampScale;
-    return (duration ?? (stated || this.#step)) - (discardNs + codecDelayNs) / header.timestampScale;
+    const stated = (defaultDurationNs * frames) / timestampScale;
+    return (duration ?? (stated || this.#step)) - (discardNs + codecDelayNs) / timestampScale;
   }
 }
 

@@ -148,6 +148,7 @@ const warnings: Record<FileWarningCode, string> = {
   duration_differs: "It is longer or shorter than the site says.",
   tracks_left: "The source has further audio tracks.",
   length_unknown: "Its end may be missing: the site did not say how long it is.",
+  end_padding: "Some players play up to 0.1 s of padding at its end.",
   times_changed: "Some frames had wrong times, which were corrected.",
   stream_lost: "The recording ended early, as the live stream could not be read any more.",
   audio_missing: "A language that was asked for is missing.",

@@ -62,7 +62,9 @@ async function tryCut(plan: Plan, options: AssembleOptions): Promise<Assembled |
   if (cut === null) return null;
   // A file as published is among the parts.
   for (const name of ["result", "part"]) await rm(join(folder, name), { force: true });
-  return { ...whole, path: target, cut };
+  // The end of each part is one of its edit list.
+  const warnings = whole.warnings.filter(({ code }) => code !== "end_padding");
+  return { ...whole, path: target, warnings, cut };
 }
 
 /** Returns a file with what the ranges need of a published MP4; `null` if that cannot be fetched apart from the rest. */

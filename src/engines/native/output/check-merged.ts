@@ -2,6 +2,7 @@ import type { InputTrack } from "mediabunny";
 import type { FileWarning } from "../../../model/file-warnings.ts";
 import { openLocalInput } from "../inspect/local-input.ts";
 import { leftTracks } from "./file-warnings.ts";
+import type { TrackDetails } from "../../../remux/track-details.ts";
 import { usualGapS } from "../sources/fetch-stats.ts";
 
 /**
@@ -40,6 +41,13 @@ export async function checkLeft(chosen: readonly InputTrack[]): Promise<FileWarn
   const all = (await audio?.input.getAudioTracks()) ?? [];
   const left = all.filter((track) => !chosen.includes(track)).length;
   return leftTracks(left).map((message) => ({ code: "tracks_left", message }));
+}
+
+/** Tells of padding that not all players leave out: few read where the edits of an MP4 end. */
+export function checkPadding(details: readonly TrackDetails[]): FileWarning[] {
+  const paddingMs = Math.max(0, ...details.map(({ paddingS }) => paddingS * 1000));
+  const message = `the audio has ${paddingMs.toFixed(1)} ms of padding at its end, which some players play`;
+  return paddingMs === 0 ? [] : [{ code: "end_padding", message }];
 }
 
 /** Audio that is off by less is hardly noticed (ITU-R BT.1359-1: 45 ms early). */

@@ -5,17 +5,8 @@ import type { InputTrack } from "mediabunny";
 import { isUpstreamError } from "../../../model/errors.ts";
 import type { Additions } from "../../../remux/additions.ts";
 import { openFile } from "../../../remux/open-file.ts";
-import {
-  type ChosenTracks,
-  keptElements,
-  readDocType,
-  selectAll,
-  copyMatroska,
-  type CopyTarget,
-  hasPadding,
-  isCopiable,
-  selectTracks,
-} from "../../../remux/matroska/copy.ts";
+import { type ChosenTracks, selectAll, readEnds, selectTracks } from "../../../remux/matroska/chosen-tracks.ts";
+import { keptElements, readDocType, copyMatroska, type CopyTarget, isCopiable } from "../../../remux/matroska/copy.ts";
 import type { TrackDetails } from "../../../remux/track-details.ts";
 import type { LocalInput } from "../inspect/local-input.ts";
 
@@ -34,15 +25,29 @@ export function matroskaSources(files: readonly LocalInput[], chosen: readonly I
   });
 }
 
-/** A longer delay is none: that of Opus is 80 ms at most. */
-const maxDelayNs = 1e9;
+/** A longer delay or padding is none: a packet of Opus has 120 ms at most. */
+const maxTrimmedNs = 1e9;
 
 /** Returns what the tracks say that no MP4 of mediabunny does. */
-export function detailsOf({ tracks }: ChosenTracks): TrackDetails[] {
-  return tracks.flatMap(({ kind, language, name, codecDelayNs }) => {
-    const isDelayed = kind === "audio" && codecDelayNs < maxDelayNs;
-    return kind === null ? [] : [{ kind, language, name, delayS: isDelayed ? codecDelayNs / 1e9 : 0 }];
+export function detailsOf(file: ChosenTracks): TrackDetails[] {
+  const ends = tryReadEnds(file);
+  const secondsOf = (ns: number) => (ns < maxTrimmedNs ? ns / 1e9 : 0);
+  return file.tracks.flatMap(({ kind, language, name, number, codecDelayNs }) => {
+    const { paddingNs, isCounted } = ends.get(number) ?? { paddingNs: 0, isCounted: false };
+    if (kind === null) return [];
+    const [delayS, paddingS] = kind === "audio" ? [secondsOf(codecDelayNs), secondsOf(paddingNs)] : [0, 0];
+    return [{ kind, language, name, delayS, paddingS, timedPaddingS: isCounted ? paddingS : 0 }];
   });
+}
+
+/** Returns nothing of a damaged file. */
+function tryReadEnds(file: ChosenTracks): ReturnType<typeof readEnds> {
+  try {
+    return readEnds(file);
+  } catch (error) {
+    if (!isUpstreamError(error)) throw error;
+    return new Map();
+  }
 }
 
 /**
@@ -57,7 +62,9 @@ export async function copyElements(
   const found = sources.flatMap(({ tracks }) => tracks);
   if (found.length < chosen.length || !isCopiable(sources)) return false;
   try {
-    const isPadded = () => found.every(({ kind }) => kind === "audio") && sources.some(hasPadding);
+    const isPadded = () =>
+      found.every(({ kind }) => kind === "audio") &&
+      sources.some((source) => [...readEnds(source).values()].some(({ paddingNs }) => paddingNs > 0));
     if (!isWebm && !isPadded()) return false;
     await copyAll(sources, { ...target, docType: isWebm ? "webm" : "matroska" }, signal);
     return true;

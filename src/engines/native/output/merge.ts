@@ -20,7 +20,7 @@ import type { AudioChoice } from "../../../remux/audio-choice.ts";
 import { iso639ToBcp47 } from "../../../remux/language.ts";
 import { noAdditions } from "../../../remux/additions.ts";
 import type { CopyTarget } from "../../../remux/matroska/copy.ts";
-import { checkLeft, checkMerged } from "./check-merged.ts";
+import { checkLeft, checkMerged, checkPadding } from "./check-merged.ts";
 import { copyElements, copyWritten, detailsOf, matroskaSources } from "./copy-matroska.ts";
 import type { PendingAdditions } from "./remux.ts";
 
@@ -81,8 +81,9 @@ export async function mergeFiles(options: MergeOptions) {
       const format = isWebm ? new WebMOutputFormat() : new Mp4OutputFormat({ fastStart: "fragmented" });
       await write(files, chosen, new Output({ format, target: createFileTarget(file) }), signal);
     }
-    const warnings = [...(await checkMerged(chosen, options.target)), ...(await checkLeft(chosen))];
-    return { isMp4: !isMatroska && !isCopied, originS, details: sources.flatMap(detailsOf), warnings };
+    const details = isCopied ? [] : sources.flatMap(detailsOf);
+    const warnings = [await checkMerged(chosen, options.target), await checkLeft(chosen), checkPadding(details)].flat();
+    return { isMp4: !isMatroska && !isCopied, originS, details, warnings };
   } catch (error) {
     options.signal.throwIfAborted();
     const cause = diskError(`write ${options.target}`, error);

@@ -14,7 +14,7 @@ export interface PresentedPart {
 
 /**
  * Returns what of a track is presented, in order: everything but hidden samples, or else what `edits` say, or
- * else everything but the priming of audio. At least one part, which is empty if nothing is presented.
+ * else everything but the priming and the padding of audio. At least one part, which is empty if nothing is presented.
  *
  * @param videoStartS Presentation time at which video starts; Infinity: there is none.
  */
@@ -31,7 +31,9 @@ export function presentedParts(
   }
   const { startTicks, endTicks, zeroTicks } = times;
   const start = isPriming(times, format) && videoStartS >= -maxRoundingS ? 0 : startTicks;
-  return [{ startTicks: start, endTicks, mediaTicks: start + zeroTicks, isCut: false }];
+  const { paddingTicks = 0 } = format;
+  const end = Math.max(start, endTicks - paddingTicks);
+  return [{ startTicks: start, endTicks: end, mediaTicks: start + zeroTicks, isCut: end < endTicks }];
 }
 
 /** More than any encoder needs; Opus has 80 ms at most. */

@@ -1,0 +1,60 @@
+import { type NumberSource, numbersInFile } from "../mp4/read/number-source.ts";
+import { type Block, readBlocks } from "./blocks.ts";
+import { type MatroskaHeader, type MatroskaTrack, readHeader } from "./tracks.ts";
+
+/** A Matroska file that is open, and which of its tracks are read. */
+export interface ChosenTracks {
+  fd: number;
+  source: NumberSource;
+  header: MatroskaHeader;
+  tracks: readonly MatroskaTrack[];
+}
+
+/** Returns the tracks of an open file that have these numbers; undefined if it is no Matroska file or lacks one. */
+export function selectTracks(fd: number, numbers: readonly number[]): ChosenTracks | undefined {
+  const source = numbersInFile(fd);
+  const header = readHeader(source);
+  if (header === undefined) return undefined;
+  const found = numbers.map((number) => header.tracks.find((track) => track.number === number));
+  const tracks = found.filter((track) => track !== undefined);
+  return tracks.length === numbers.length ? { fd, source, header, tracks } : undefined;
+}
+
+/** Returns all tracks of an open file; undefined if it is no Matroska file. */
+export function selectAll(fd: number): ChosenTracks | undefined {
+  const source = numbersInFile(fd);
+  const header = readHeader(source);
+  return header && { fd, source, header, tracks: header.tracks };
+}
+
+/** Yields the blocks of the chosen tracks, in order. @throws ServiceError as `readBlocks`. */
+export function* chosenBlocks({ source, header, tracks }: ChosenTracks): Generator<Block, undefined> {
+  const numbers = new Set(tracks.map(({ number }) => number));
+  for (const block of readBlocks(source, header)) if (numbers.has(block.track)) yield block;
+}
+
+/** How a track of an open file ends. */
+export interface TrackEnd {
+  /** How much of its last frames is not presented, nanoseconds. */
+  paddingNs: number;
+  /** Whether the duration that its last block states includes that: some writers leave it out. */
+  isCounted: boolean;
+}
+
+/** Returns the ends of the tracks that have blocks, by number. @throws ServiceError as `readBlocks`. */
+export function readEnds(file: ChosenTracks): Map<number, TrackEnd> {
+  const lasts = new Map<number, { block: Block; step: number }>();
+  for (const block of chosenBlocks(file)) {
+    const step = block.ticks - (lasts.get(block.track)?.block.ticks ?? block.ticks);
+    lasts.set(block.track, { block, step });
+  }
+  const { timestampScale } = file.header;
+  return new Map(
+    [...lasts].map(([track, { block, step }]) => {
+      const { duration, discardNs } = block;
+      const withoutNs = Math.abs(((duration ?? step) - step) * timestampScale + discardNs);
+      const isCounted = duration === null || Math.abs(duration - step) * timestampScale <= withoutNs;
+      return [track, { paddingNs: Math.max(0, discardNs), isCounted }];
+    }),
+  );
+}
