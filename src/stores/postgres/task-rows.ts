@@ -162,14 +162,16 @@ export async function writeRows(run: Query, { owner, updates, removals, events, 
   }
   for (const { state } of removals) more[state] -= 1;
   const lists = Object.entries(updatedColumns).map(([name, [, of]]) => [name, updates.map(({ after }) => of(after))]);
+  const documents = updates.map(({ after }) => after.document);
   const [written] = await run<{ number: number }>(rowsStatement, {
     ...Object.fromEntries(lists),
+    document: documents.join(separator),
     seqs: updates.map(({ row }) => row.seq),
     removed: removals.map(({ seq }) => seq),
     count: events.length,
     types: events.map(({ type }) => type),
     taskIds: events.map(({ taskId }) => taskId),
-    jsons: events.map(({ json }) => json),
+    jsons: events.map(({ json }) => json).join(separator),
     eventOwner: owner,
     owner: owner ?? "",
     ...more,
@@ -182,8 +184,14 @@ export async function writeRows(run: Query, { owner, updates, removals, events, 
   return written.number;
 }
 
+/** Between JSON texts, none of which has it unescaped (RFC 7464); an array of them would have each of their quotes escaped. */
+const separator = "\u001E";
+const separated = (name: string) => `string_to_array(:${name}, E'\\x1E')`;
+
 const updatedNames = Object.keys(updatedColumns);
-const updatedArrays = Object.entries(updatedColumns).map(([name, [type]]) => `:${name}::${type}[]`);
+const updatedArrays = Object.entries(updatedColumns).map(([name, [type]]) =>
+  name === "document" ? separated(name) : `:${name}::${type}[]`,
+);
 
 const rowsStatement = `
   WITH updated AS (
@@ -200,7 +208,7 @@ const rowsStatement = `
   ), published AS (
     INSERT INTO unreel.task_events (number, type, task_id, json, owner)
     SELECT number - :count + ordinal, type, task_id, json, :eventOwner FROM counted,
-      unnest(:types::text[], :taskIds::text[], :jsons::text[]) WITH ORDINALITY AS event (type, task_id, json, ordinal)
+      unnest(:types::text[], :taskIds::text[], ${separated("jsons")}) WITH ORDINALITY AS event (type, task_id, json, ordinal)
   ), owned AS (
     INSERT INTO unreel.owners AS known (owner, queued, running, bytes, records)
     SELECT :owner, :useQueued, :useRunning, :useBytes, :useRecords FROM counted

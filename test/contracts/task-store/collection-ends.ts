@@ -75,6 +75,28 @@ export function describeCollectionEnds(open: OpenStore): void {
       );
       expect(JSON.parse(seen.at(-1)!.json)).toMatchObject({ counts: { ...none, canceled: 2 } });
     });
+
+    test("all of 2,500 are canceled, and keep whatever characters their records have", async () => {
+      const harness = await openStoreHarness(open);
+      const { store } = harness;
+      const title = `${String.fromCharCode(...times(128, (code) => Math.max(code, 1)))}\u2028\u{1F3AC}`;
+      const events = collectEvents(store);
+      const { task, lease } = await begin(harness);
+      const members = membersFor(times(2_500, entryUrl), {});
+      for (const member of members) Object.assign(member.task.collection!, { title });
+      await store.grow(task.id, { lease, members, isReusing: false, growth: null });
+      const canceled = await store.update(task.id, { state: "canceled" });
+      expect(canceled).toMatchObject({ state: "canceled", counts: { ...none, canceled: 2_500 } });
+      const seen = (await events.take(5_006)).slice(2_504);
+      expect(seen.map(({ taskId }) => taskId)).toEqual([task.id, ...members.map((each) => each.task.id), task.id]);
+      for (const { json } of seen.slice(1, -1)) {
+        expect(JSON.parse(json)).toMatchObject({ state: "canceled", collection: { title } });
+      }
+      const last = await store.get(members.at(-1)!.task.id);
+      expect(last).toMatchObject({ url: entryUrl(2_499), state: "canceled", collection: { index: 2_500, title } });
+      expect((await store.count()).byState).toEqual({ ...none, canceled: 2_501 });
+      expect(await store.claim({ leaseMs: minuteMs })).toBeUndefined();
+    });
   });
 
   describe("retries collections:", () => {

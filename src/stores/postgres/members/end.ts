@@ -76,7 +76,7 @@ export async function cancelAndCommit(deps: EndDeps, sql: Transaction, change: R
   return { task, number, count: count + followed.length };
 }
 
-/** Cancels locked members, chunk by chunk: while the database writes one, the next is changed here. */
+/** Cancels locked members, chunk by chunk: while the database writes one, the next is changed and sent. */
 async function cancelMembers({ jobs, ...deps }: EndDeps, sql: Sql, members: readonly MemberRow[]): Promise<Numbers> {
   const chunks = chunksOf(members);
   const select = `SELECT ${taskColumns} FROM unreel.tasks WHERE seq = ANY(:seqs::bigint[]) ORDER BY seq`;
@@ -94,8 +94,11 @@ async function cancelMembers({ jobs, ...deps }: EndDeps, sql: Sql, members: read
     });
     held.push(...changes.flatMap(({ row }) => row.job ?? []));
     count += changes.length;
+    const sent = Promise.all([write(changes), read(chunks[next])]);
+    // If the transaction has failed, the one before throws its error.
+    sent.catch(() => {});
     [, rows] = await pending;
-    pending = Promise.all([write(changes), read(chunks[next])]);
+    pending = sent;
   }
   const [number] = await pending;
   await jobs.remove(sql, held);
