@@ -1,6 +1,17 @@
-import { closeSync, fstatSync, ftruncateSync, openSync, renameSync, rmSync, statSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  renameSync,
+  rmSync,
+  statSync,
+  unlinkSync,
+  writeSync,
+} from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { isMissing } from "./disk-error.ts";
 import { noFollow } from "./no-follow.ts";
 import { findRequest } from "./stream-request.ts";
 
@@ -63,12 +74,13 @@ export class StreamJournal {
   /** Removes the journal of an earlier run. @throws the file system's own errors: that would speak of files that are gone */
   constructor(folder: string) {
     this.#folder = folder;
-    this.#isLater = statSync(this.#path, { throwIfNoEntry: false }) !== undefined;
     try {
-      this.#remove();
-    } catch {
+      unlinkSync(this.#path);
+      this.#isLater = true;
+    } catch (error) {
+      this.#isLater = !isMissing(error);
       // Without a first record it is none.
-      closeSync(openSync(this.#path, noFollow.overwrite));
+      if (this.#isLater) closeSync(openSync(this.#path, noFollow.overwrite));
     }
   }
 
