@@ -50,9 +50,10 @@ export async function openServices(
   const maxConnections = maxConnectionsOfProcess();
   const server = { ...config.server, logger, drainSignal, maxConnections };
   const observed = { ...server, observer: metrics.app };
+  const names = { library, template: config.libraryTemplate };
   const app = await (config.role === "worker"
     ? buildWorkerApp({ ...parts, ...observed })
-    : buildApp({ ...parts, library, ...observed, ...config.app, ...(await openAccess(config, parts, opened)) }));
+    : buildApp({ ...parts, ...names, ...observed, ...config.app, ...(await openAccess(config, parts, opened)) }));
   opened.defer(() => app.close());
   if (!config.hasMetricsPort) return { app, metricsApp: undefined, runner, webhooks, library };
   const metricsApp = await buildMetricsApp({ metrics, ...server, maxConnections: maxMetricsConnections });

@@ -177,7 +177,7 @@ export const Config = Type.Object({
   ),
   LIBRARY_TEMPLATE: text(
     defaultTemplate,
-    "names of these files, without their endings: fields in braces, with dates (`{uploaded_at:date}`) and digits (`{playlist_index:03}`); what is unknown leaves with its brackets",
+    "names of these files and of those in archives, without their endings: fields in braces, with dates (`{uploaded_at:date}`) and digits (`{playlist_index:03}`); what is unknown leaves with its brackets",
   ),
   LIBRARY_LINK: choice(
     "copy",

@@ -6,12 +6,14 @@ import { createAddressGuard } from "../net/addresses/address-guard.ts";
 import type { HttpClient } from "../net/client.ts";
 import { networkList } from "../net/http/http-client.ts";
 import type { Library } from "../runner/library/library.ts";
+import type { Template } from "../runner/library/template.ts";
 import type { KeyRing } from "../keys/key-ring.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
 import type { TaskStore } from "../stores/store.ts";
 import { Task } from "../model/task.ts";
 import { createThumbnails } from "../resolvers/thumbnails.ts";
 import { archiveRoutes } from "./archives/archive-routes.ts";
+import { createArchiveSender } from "./archives/archive-sender.ts";
 import { requireAccess } from "./access/access.ts";
 import { type BaseAppOptions, createBaseApp } from "./base-app.ts";
 import { batchRoutes } from "./routes/batch.ts";
@@ -45,6 +47,8 @@ export interface AppOptions extends BaseAppOptions {
   files: FileStore;
   /** Where files of tasks also are, under names for people; default: nowhere. */
   library?: Pick<Library, "remove"> | undefined;
+  /** What names the files of archives, as in the library; default: as `LIBRARY_TEMPLATE`. */
+  template?: Template;
   /** What reads pages. */
   resolver: Resolver;
   /** What fetches thumbnails. */
@@ -111,7 +115,8 @@ export async function buildApp(options: AppOptions): Promise<App> {
     await app.register(taskActionRoutes, { store });
     const { onFileBytes } = options.observer ?? {};
     await app.register(fileRoutes, { store, files, library, onFileBytes });
-    await app.register(archiveRoutes, { store, files, onFileBytes });
+    const archives = createArchiveSender({ store, files, template: options.template, onFileBytes });
+    await app.register(archiveRoutes, { store, archives });
     await app.register(streamRoutes, { store, files, onFileBytes });
     await app.register(downloadRoutes, { store, files, onFileBytes, guard, resolver, infoCache });
     const tokens = createLinkTokens(options.linkSecret ?? randomBytes(32));

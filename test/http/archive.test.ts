@@ -1,19 +1,17 @@
 import { mkdtempSync, rmSync } from "node:fs";
-import { writeFile } from "node:fs/promises";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it, onTestFinished } from "vitest";
-import { noMembers } from "../../src/feed/collection-changes.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
-import type { TaskStore } from "../../src/stores/store.ts";
-import type { Task } from "../../src/model/task.ts";
-import { createArchive } from "../../src/http/archives/archive.ts";
+import { pageInfo } from "../page-info.ts";
 import { buildApp } from "./app.ts";
+import { addCollection } from "./finished-collection.ts";
 import { addFinishedTask } from "./finished-task.ts";
 import { pageUrl } from "./requests.ts";
+import { readEntries } from "./zip-entries.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "unreel-archive-"));
 const files = openDiskFiles({ folder });
@@ -21,12 +19,20 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 const film = Buffer.from("0123456789".repeat(50));
 const words = Buffer.from("WEBVTT\n\n00:01.000 --> 00:02.000\nGrüße\n");
-const subtitles = { kind: "subtitles", name: "Ein Film – 🎬.de.vtt", mime_type: "text/vtt", content: words } as const;
+const known = { uploader: "Ann", uploaded_at: "2026-01-02", title: "Ein Film – 🎬", video_id: "a1" };
+const subtitles = {
+  kind: "subtitles",
+  name: "Ein Film – 🎬.de.vtt",
+  language: "de",
+  mime_type: "text/vtt",
+  content: words,
+} as const;
 
 /** Returns what reads the archive of a task; each call to `fresh` is to a process that has read nothing of it. */
 async function addArchive() {
   const store = createMemoryStore();
-  const task = await addFinishedTask({ store, files }, film, { name: "Ein Film – 🎬.mp4" }, undefined, [subtitles]);
+  const { id } = await addFinishedTask({ store, files }, film, { name: "Ein Film – 🎬.mp4" }, undefined, [subtitles]);
+  const task = await store.update(id, { info: pageInfo(known) }, { from: ["succeeded"] });
   const url = `/tasks/${task.id}/files.zip`;
   const fresh = async (headers: Record<string, string> = {}) => {
     await using app = await buildApp({ store, files });
@@ -35,27 +41,8 @@ async function addArchive() {
   return { store, task, url, fresh };
 }
 
-/** Returns the files of an archive by the entries of its central directory. */
-function read(zip: Buffer): [name: string, content: string, crc: number][] {
-  const end = zip.length - 22;
-  let at = zip.readUInt32LE(end + 16);
-  return Array.from({ length: zip.readUInt16LE(end + 10) }, () => {
-    const [size, nameLength, extraLength] = [
-      zip.readUInt32LE(at + 24),
-      zip.readUInt16LE(at + 28),
-      zip.readUInt16LE(at + 30),
-    ];
-    const name = zip.toString("utf8", at + 46, at + 46 + nameLength);
-    const local = zip.readUInt32LE(at + 42);
-    const start = local + 30 + zip.readUInt16LE(local + 26) + zip.readUInt16LE(local + 28);
-    const crc = zip.readUInt32LE(at + 16);
-    at += 46 + nameLength + extraLength;
-    return [name, zip.toString("utf8", start, start + size), crc];
-  });
-}
-
 describe("GET /tasks/{id}/files.zip", () => {
-  it("has all files of the task, under their names", async () => {
+  it("has all files of the task, under the names of the library's default", async () => {
     const { fresh } = await addArchive();
     const { statusCode, headers, rawPayload } = await fresh();
     expect(statusCode).toBe(200);
@@ -67,9 +54,9 @@ describe("GET /tasks/{id}/files.zip", () => {
       "content-disposition": expect.stringContaining("Ein%20Film%20%E2%80%93%20%F0%9F%8E%AC.zip"),
     });
     expect(headers).not.toHaveProperty("repr-digest");
-    expect(read(rawPayload).map(([name, content]) => [name, content])).toEqual([
-      ["Ein Film – 🎬.mp4", film.toString()],
-      ["Ein Film – 🎬.de.vtt", words.toString()],
+    expect(readEntries(rawPayload).map(({ name, content }) => [name, content])).toEqual([
+      ["Ann/2026-01-02 Ein Film – 🎬 [a1].mp4", film.toString()],
+      ["Ann/2026-01-02 Ein Film – 🎬 [a1].de.vtt", words.toString()],
     ]);
   });
 
@@ -142,42 +129,37 @@ describe("the archive of a collection", () => {
   it("has the files of all members that have some, in their order, under names of their own", async () => {
     const store = createMemoryStore();
     await using app = await buildApp({ store, files });
-    const { id, finishMembers } = await addCollection(store);
+    const { id, finish } = await addCollection({ store, files, count: 4 });
     expect((await app.inject(`/tasks/${id}/files.zip`)).statusCode).toBe(404);
-    await finishMembers(["../Same.mp4", "SAME.mp4", "Other.mp4"]);
+    for (const title of ["../Same", "SAME", "same", "_SAME"]) await finish({ title }, title);
     const { rawPayload } = await app.inject(`/tasks/${id}/files.zip`);
-    expect(read(rawPayload).map(([name, content]) => [name, content])).toEqual([
-      ["__Same.mp4", "../Same.mp4"],
-      ["SAME.mp4", "SAME.mp4"],
-      ["Other.mp4", "Other.mp4"],
+    expect(readEntries(rawPayload).map(({ name, content }) => [name, content])).toEqual([
+      ["_Same.mp4", "../Same"],
+      ["SAME.mp4", "SAME"],
+      ["same (2).mp4", "same"],
+      ["_SAME (2).mp4", "_SAME"],
     ]);
   });
 
-  it("numbers files of one name, past the numbers that other names have, in time that grows as they do", () => {
-    const namesOf = (names: readonly string[]) => {
-      const file = (name: string) => ({ name, mime_type: "video/mp4", size: 1, sha256: "" });
-      const task = newTask(pageUrl, {}, new Date());
-      const medium = { ...file("a"), url: "/", duration: 1, width: 1, height: 1 };
-      const resultFiles = names.map((name) => ({ ...file(name), kind: "cover" as const, url: "/" }));
-      return createArchive([{ ...task, state: "succeeded", file: medium, files: resultFiles }]).files.map(
-        ({ name }) => name,
-      );
-    };
-    expect(namesOf(["a.mp4", "a (2).mp4", "A.mp4", "a (2).mp4", "a.mp4"])).toEqual([
-      "a.mp4",
-      "a (2).mp4",
-      "A (3).mp4",
-      "a (2) (2).mp4",
-      "a (4).mp4",
-    ]);
-    expect(namesOf(Array.from({ length: 50_000 }, () => "a.mp4")).at(-1)).toBe("a (50000).mp4");
+  it("has hundreds of files of one name, each with its task's id", async () => {
+    const store = createMemoryStore();
+    await using app = await buildApp({ store, files });
+    const { id, finish } = await addCollection({ store, files, count: 250 });
+    for (let n = 0; n < 250; n += 1) await finish({ title: "a" }, "x");
+    const names = readEntries((await app.inject(`/tasks/${id}/files.zip`)).rawPayload).map(({ name }) => name);
+    expect([names[0], names[8], new Set(names).size]).toEqual(["a.mp4", "a (9).mp4", 250]);
+    expect(names.slice(9).every((name) => /^a \[[0-9a-f-]{36}\]\.mp4$/.test(name))).toBe(true);
   });
 
   it("is the same after DELETE with ?library=true that is refused, as one of them has a file in the library", async () => {
     const store = createMemoryStore();
     await using app = await buildApp({ store, files });
-    const { id, ids, finishMembers } = await addCollection(store);
-    await finishMembers(["A.mp4", "B.mp4", "C.mp4"]);
+    const { id, finish } = await addCollection({ store, files, count: 3 });
+    const ids = [
+      await finish({ title: "A" }, "A"),
+      await finish({ title: "B" }, "B"),
+      await finish({ title: "C" }, "C"),
+    ];
     const library = [{ path: "C.mp4", size: 5, modified_at: "2026-01-02T03:04:05.000Z" }];
     await store.update(ids[2]!, { library }, { from: ["succeeded"] });
     const before = await app.inject(`/tasks/${id}/files.zip`);
@@ -187,32 +169,3 @@ describe("the archive of a collection", () => {
     expect(after.rawPayload.equals(before.rawPayload)).toBe(true);
   });
 });
-
-/** Stores a collection of four tasks; `finishMembers` runs the first of them to success, with files of these names. */
-async function addCollection(store: TaskStore) {
-  const { id } = await store.create(newTask(pageUrl, { entries: "all" }, new Date()));
-  const { lease } = (await store.claim({ leaseMs: 60_000 }))!;
-  const growth = { slice: { offset: 0, made: 0 } };
-  await store.update(id, { kind: "collection", counts: noMembers, growth }, { lease });
-  const members = Array.from({ length: 4 }, (_, n) => {
-    const collection = { id, index: n + 1, title: "A list" };
-    return { index: n + 1, task: { ...newTask(`${pageUrl}?n=${n}`, {}, new Date()), collection } };
-  });
-  await store.grow(id, { lease, members, isReusing: true, growth: null });
-  async function finish(task: Task, name: string): Promise<void> {
-    await store.claim({ leaseMs: 60_000 });
-    const path = join(await files.openWorkFolder(task.id), "result");
-    await writeFile(path, name);
-    await files.saveResult(task.id, path);
-    const file = { name, mime_type: "video/mp4", size: name.length, sha256: name, duration: 1, width: 1, height: 1 };
-    await store.update(task.id, { state: "succeeded", file: { ...file, url: "/" } });
-  }
-
-  return {
-    id,
-    ids: members.map(({ task }) => task.id),
-    async finishMembers(names: readonly string[]): Promise<void> {
-      for (const [n, name] of names.entries()) await finish(members[n]!.task, name);
-    },
-  };
-}

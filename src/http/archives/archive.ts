@@ -7,6 +7,8 @@ import type { FileStore } from "../../files/files.ts";
 import { ServiceError } from "../../model/errors.ts";
 import type { ResultFile, Task } from "../../model/task.ts";
 import type { IntRange } from "../../net/byte-range.ts";
+import type { Template } from "../../runner/library/template.ts";
+import { createPaths } from "../../runner/library/unique-names.ts";
 import type { FileStreams } from "../responses/file-streams.ts";
 import { layOutZip, lengthOf, type ZipPart } from "./zip-layout.ts";
 
@@ -24,7 +26,7 @@ interface ArchivedFile {
   taskId: string;
   /** Of the file store. */
   number: number;
-  /** Unique in the archive. */
+  /** Path in the archive, where no other has it, whatever its case or normal form. */
   name: string;
   size: number;
   sha256: string;
@@ -34,44 +36,35 @@ interface ArchivedFile {
 /** Changes whenever the same files would become other bytes. */
 const formatVersion = 1;
 
-/** Lays out an archive of the files of all tasks that have some. */
-export function createArchive(tasks: readonly Task[]): Archive {
-  const names = new Map<string, number>();
-  const files = tasks.flatMap((task) =>
-    filesOf(task).map(({ name, size, sha256 }, number): ArchivedFile => {
+/** Creates what makes an archive of the files of tasks, under the paths that a library would give them that has only these. */
+export function createArchiver(template: Template) {
+  const pathsOf = createPaths(template);
+  const files: ArchivedFile[] = [];
+  return {
+    /** Adds the files of a task, if it has some. */
+    add(task: Task): void {
+      const found = filesOf(task);
+      if (found.length === 0) return;
+      const paths = pathsOf({ ...task, files: found });
       const modifiedAt = new Date(task.finished_at ?? task.created_at);
-      return { taskId: task.id, number, name: uniqueName(name, names), size, sha256, modifiedAt };
-    }),
-  );
-  const parts = layOutZip(files);
-  const hash = createHash("sha256").update(JSON.stringify([formatVersion, files]));
-  return { size: lengthOf(parts), id: hash.digest("hex"), files, parts };
+      for (const [number, { size, sha256 }] of found.entries()) {
+        files.push({ taskId: task.id, number, name: paths[number] ?? "", size, sha256, modifiedAt });
+      }
+    },
+    /** Returns the archive of what was added; undefined: that was nothing. */
+    finish(): Archive | undefined {
+      if (files.length === 0) return undefined;
+      const parts = layOutZip(files);
+      const hash = createHash("sha256").update(JSON.stringify([formatVersion, files]));
+      return { size: lengthOf(parts), id: hash.digest("hex"), files, parts };
+    },
+  };
 }
 
 /** Returns the files that the task has now, in the order of the file store. */
-export function filesOf({ state, file, files }: Task): Pick<ResultFile, "name" | "size" | "sha256">[] {
-  return state === "succeeded" && file !== null ? (files ?? [file]) : [];
-}
-
-/**
- * Returns the name without a way into a folder, with a number if another file has it on some file system.
- *
- * @param names Those that are taken, as such file systems compare them, with the next number to try for each: a playlist may have thousands
- * of one name.
- */
-function uniqueName(name: string, names: Map<string, number>): string {
-  const plain = name.replaceAll(/[/\\:\0]/g, "_").replace(/^\.+/, "_");
-  const [, stem = plain, ending = ""] = /^(.*?)((?:\.[a-z0-9-]{1,35}){0,4})$/is.exec(plain) ?? [];
-  const folded = fold(plain);
-  let unique = plain;
-  let number = names.get(folded) ?? 2;
-  for (; names.has(fold(unique)); number += 1) unique = `${stem} (${number})${ending}`;
-  names.set(fold(unique), 2).set(folded, number);
-  return unique;
-}
-
-function fold(name: string): string {
-  return name.normalize("NFC").toLowerCase();
+export function filesOf({ state, file, files }: Task): ResultFile[] {
+  if (state !== "succeeded" || file === null) return [];
+  return files ?? [{ kind: "media", ...file }];
 }
 
 const wholeOf = ({ size }: ArchivedFile): IntRange => ({ start: 0, end: size - 1 });

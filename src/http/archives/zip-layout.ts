@@ -1,6 +1,6 @@
 /** A file of an archive. */
 export interface ZipEntry {
-  /** Without folders. */
+  /** With `/` after folders. */
   name: string;
   /** Bytes. */
   size: number;

@@ -129,10 +129,16 @@ async function findNamed(store: TaskStore, request: FileRequest & { params: { na
 }
 
 /** @throws ServiceError `not_found` if the task does not exist or has no file; `file_removed`. */
-export async function requireFiles(store: TaskStore, request: FileRequest): Promise<Task & { file: TaskFile }> {
-  const { file, ...task } = await requireTask(store, request);
-  const { id, state, removed_at } = task;
-  if (state === "succeeded" && file !== null) return { ...task, file };
+async function requireFiles(store: TaskStore, request: FileRequest): Promise<Task & { file: TaskFile }> {
+  const task = await requireTask(store, request);
+  assertHasFiles(task);
+  return task;
+}
+
+/** @throws ServiceError `not_found` if the task has no file; `file_removed`. */
+export function assertHasFiles(task: Task): asserts task is Task & { file: TaskFile } {
+  const { id, state, file, removed_at } = task;
+  if (state === "succeeded" && file !== null) return;
   if (removed_at === null) throw new ServiceError("not_found", `task ${id} has no file; its state is ${state}`);
   throw new ServiceError("file_removed", `the files of task ${id} were removed at ${removed_at}`);
 }

@@ -2,7 +2,7 @@ import { constants } from "node:fs";
 import { type FileHandle, lstat, mkdir, open, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { assertKind } from "../../files/no-follow.ts";
-import { foldName } from "./names.ts";
+import { FolderNames } from "./unique-names.ts";
 
 /** A folder that is open: whatever takes its place meanwhile, calls on `path` reach this one. */
 export interface OpenFolder extends AsyncDisposable {
@@ -58,15 +58,25 @@ export async function openPath(
   return { ...current, names };
 }
 
+/** Reads the names that a folder has; symbolic links and the like count as folders, which are refused when they are opened. */
+export async function readNames(folder: OpenFolder): Promise<FolderNames> {
+  const names = new FolderNames();
+  for (const entry of await readdir(folder.path, { withFileTypes: true })) {
+    if (entry.isFile()) names.addFile(entry.name);
+    else names.addFolder(entry.name);
+  }
+  return names;
+}
+
 /**
- * Opens the folder `name` in another; creates it if there is none. One whose name differs only in case or normal form is taken for
- * it.
+ * Opens the folder `wanted` in another; creates it if there is none. One whose name differs only in case or normal form is taken for
+ * it; if a file has the name, it gets a number.
  */
-export async function openSubfolder(parent: OpenFolder, name: string, mode: number): Promise<OpenFolder> {
-  const names = await readdir(parent.path);
-  const known = names.includes(name) ? name : names.find((each) => foldName(each) === foldName(name));
-  if (known !== undefined) return openFolder(join(parent.path, known), known);
+export async function openSubfolder(parent: OpenFolder, wanted: string, mode: number): Promise<OpenFolder> {
+  const names = await readNames(parent);
+  const name = names.chooseFolder(wanted);
   const path = join(parent.path, name);
+  if (names.hasFolder(name)) return openFolder(path, name);
   await mkdir(path, { mode });
   const made = await openFolder(path, name);
   // The process creates files for its user alone.

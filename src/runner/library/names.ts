@@ -5,7 +5,7 @@ import { type NamedTask, readField, type Template, type TemplateNode } from "./t
 export interface FilePaths {
   /** Names of the folders, one in the other. */
   folders: readonly string[];
-  /** Names of the files, in the order of `task.files`. */
+  /** Names of the files, in the order of `task.files`; the one that describes the medium last. */
   names: readonly string[];
   /** What all names begin with. */
   stem: string;
@@ -15,7 +15,7 @@ export interface FilePaths {
 export const maxNameBytes = 255;
 
 /** Of the file that describes the medium for media centres. */
-export const nfoEnding = ".nfo";
+const nfoEnding = ".nfo";
 
 /** Characters of a value that are looked at; more cannot fit. */
 const maxValueLength = 1_000;
@@ -26,9 +26,10 @@ const maxValueLength = 1_000;
  * unknown leaves with the brackets around it and the separator before it; without any the task's id is the name.
  *
  * @param suffix Added to the name, as ` (2)`, if another file has it.
+ * @param hasNfo Whether a file that describes the medium comes last.
  */
-export function nameFiles(task: NamedTask, template: Template, suffix = ""): FilePaths {
-  const endings = endingsOf(task.files ?? []);
+export function nameFiles(task: NamedTask, template: Template, { suffix = "", hasNfo = false } = {}): FilePaths {
+  const endings = [...endingsOf(task.files ?? []), ...(hasNfo ? [nfoEnding] : [])];
   const longest = Math.max(nfoEnding.length, ...endings.map((ending) => Buffer.byteLength(ending)));
   const folders = template.parts.slice(0, -1).map((part) => renderPart(task, part, maxNameBytes));
   const last = renderPart(task, template.parts.at(-1) ?? [], maxNameBytes - longest - suffix.length);
@@ -150,6 +151,11 @@ const refusedEnd = /(?:[\s.]|\u200C|\u200D)+$/u;
 function safeName(text: string): string {
   const name = text.normalize("NFC").replaceAll(/\s+/g, " ").replace(refusedStart, "").replace(refusedEnd, "");
   return devicePattern.test(name) ? `_${name}` : name;
+}
+
+/** Returns the longest start of a name that fits and is a name. */
+export function fitName(name: string, maxBytes: number): string {
+  return Buffer.byteLength(name) <= maxBytes ? name : safeName(shorten(name, maxBytes));
 }
 
 const graphemes = new Intl.Segmenter();

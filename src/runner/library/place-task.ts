@@ -1,10 +1,10 @@
-import { readdir, rm } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { basename, join } from "node:path";
 import type { FileStore, OpenResult } from "../../files/files.ts";
 import { ServiceError } from "../../model/errors.ts";
 import type { LibraryFile, Task } from "../../model/task.ts";
-import { folderMode, type OpenFolder, openPath, type OpenPath, openSubfolder } from "./folders.ts";
-import { type FilePaths, foldName, nameFiles, nfoEnding } from "./names.ts";
+import { folderMode, type OpenFolder, openPath, type OpenPath, openSubfolder, readNames } from "./folders.ts";
+import { nameFiles } from "./names.ts";
 import { createNfo } from "./nfo.ts";
 import { type FileMark, isUnchanged, placeFile } from "./place-file.ts";
 import type { Template } from "./template.ts";
@@ -44,9 +44,9 @@ export async function placeTask(task: Task, placement: Placement): Promise<Libra
   const folders = chosen?.[0]?.path.split("/").slice(0, -1) ?? nameFiles(task, template).folders;
   const mode = folderMode(placement.mode);
   await using folder = await openPath(root, folders, (parent, name) => openSubfolder(parent, name, mode));
-  let names = chosen?.map(({ path }) => basename(path));
+  let names: readonly string[] | undefined = chosen?.map(({ path }) => basename(path));
   if (names === undefined || (await hasOther(names, folder, sources))) {
-    names = await chooseNames(task, placement, folder);
+    names = (await readNames(folder)).chooseFiles(task, template, hasNfo(task, placement)).names;
     const marks = await Promise.all(sources.map((source) => source.mark()));
     await placement.saveChosen(listFiles(folder, names, marks));
   }
@@ -78,7 +78,12 @@ function modifiedMsOf({ finished_at, created_at }: Task): number {
   return Math.floor(Date.parse(finished_at ?? created_at) / timeStepMs) * timeStepMs;
 }
 
-function sourcesOf(task: Task, { files, isLink, hasNfo, template }: Placement): Source[] {
+function hasNfo({ file, info }: Task, placement: Placement): boolean {
+  return placement.hasNfo && file?.mime_type.startsWith("video/") === true && info !== null;
+}
+
+function sourcesOf(task: Task, placement: Placement): Source[] {
+  const { files, isLink, template } = placement;
   const modifiedMs = modifiedMsOf(task);
   const open = async (number: number) => {
     const result = await files.open(task.id, number);
@@ -94,8 +99,7 @@ function sourcesOf(task: Task, { files, isLink, hasNfo, template }: Placement): 
       return { size, modifiedMs: Math.floor((await found.stat()).mtimeMs) };
     },
   }));
-  const isVideo = task.file?.mime_type.startsWith("video/") === true;
-  if (!hasNfo || !isVideo || task.info === null) return sources;
+  if (task.info === null || !hasNfo(task, placement)) return sources;
   const { stem } = nameFiles(task, template);
   const text = createNfo(task.info, task.finished_at ?? task.created_at, stem);
   return [...sources, { open: async () => text, mark: async () => ({ size: Buffer.byteLength(text), modifiedMs }) }];
@@ -128,27 +132,4 @@ async function placeSource(
   } finally {
     if (typeof opened !== "string") await opened.handle.close();
   }
-}
-
-const lastNumber = 9;
-
-/** Chooses names that nothing in the folder has, in whatever case or normal form, nor another medium without its ending. */
-async function chooseNames(task: Task, placement: Placement, folder: OpenPath): Promise<string[]> {
-  const taken = new Set<string>();
-  for (const name of await readdir(folder.path)) {
-    taken.add(foldName(name)).add(foldName(name.replace(/\.[a-z0-9]{1,10}$/i, "")));
-  }
-  const numbers = Array.from({ length: lastNumber - 1 }, (_, index) => ` (${index + 2})`);
-  for (const suffix of ["", ...numbers, ` [${task.id}]`]) {
-    const named = nameFiles(task, placement.template, suffix);
-    const names = withNfo(named, task, placement);
-    if (![named.stem, ...names].some((name) => taken.has(foldName(name)))) return names;
-  }
-  const rule = "other files have its name, with every number, and with the task's id";
-  throw new ServiceError("conflict", `the file has no name in the library: ${rule}`);
-}
-
-function withNfo({ names, stem }: FilePaths, task: Task, placement: Placement): string[] {
-  const hasMore = sourcesOf(task, placement).length > names.length;
-  return hasMore ? [...names, stem + nfoEnding] : [...names];
 }

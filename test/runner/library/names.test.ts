@@ -23,7 +23,7 @@ function named(info: Partial<PageInfo> | null, task: Partial<NamedTask> = {}): N
 }
 
 function pathOf(task: NamedTask, template = defaultTemplate, suffix?: string): string {
-  const { folders, names } = nameFiles(task, parseTemplate(template), suffix);
+  const { folders, names } = nameFiles(task, parseTemplate(template), { suffix });
   return [...folders, names[0]].join("/");
 }
 
@@ -113,7 +113,9 @@ test("a name is safe whatever the page says", () => {
   fc.assert(
     fc.property(text, text, text, fc.integer({ min: 1, max: 9999 }), (title, uploader, video_id, number) => {
       const task = named({ title, uploader, video_id }, { files });
-      const { folders, names } = nameFiles(task, parseTemplate("{uploader}/{title} [{video_id}]"), ` (${number})`);
+      const { folders, names } = nameFiles(task, parseTemplate("{uploader}/{title} [{video_id}]"), {
+        suffix: ` (${number})`,
+      });
       for (const name of [...folders, ...names]) {
         expect(Buffer.byteLength(name)).toBeLessThanOrEqual(255);
         expect(name).toBe(name.normalize("NFC"));

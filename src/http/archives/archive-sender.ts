@@ -1,0 +1,80 @@
+import { setImmediate } from "node:timers/promises";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type { FileStore } from "../../files/files.ts";
+import type { Task } from "../../model/task.ts";
+import { defaultTemplate, parseTemplate, type Template } from "../../runner/library/template.ts";
+import type { TaskStore } from "../../stores/store.ts";
+import { assertIfMatch } from "../responses/etag.ts";
+import { createFileStreams } from "../responses/file-streams.ts";
+import { sendRepresentation, sendRepresentationHead } from "../responses/send-file.ts";
+import { type Archive, createArchiver, createArchiveStreams, filesOf } from "./archive.ts";
+
+export interface ArchiveOptions {
+  store: TaskStore;
+  files: FileStore;
+  /** What names the files; default: the library's default. */
+  template: Template | undefined;
+  /** Called with the size of each piece of a file that is sent. */
+  onFileBytes: ((bytes: number) => void) | undefined;
+}
+
+export type ArchiveSender = ReturnType<typeof createArchiveSender>;
+
+/** Creates what sends all files of a task, or of all members of a collection, as one archive. */
+export function createArchiveSender(options: ArchiveOptions) {
+  const { store, files, template = parseTemplate(defaultTemplate), onFileBytes } = options;
+  const streams = createArchiveStreams(files, createFileStreams(onFileBytes), createFileStreams());
+
+  /** Reads all members, page by page, between which other requests are answered. */
+  async function* membersOf(task: Task): AsyncGenerator<Task> {
+    if (task.kind !== "collection") {
+      yield task;
+      return;
+    }
+    for (let before: number | undefined; ;) {
+      const { tasks, next } = await store.list({ parent: task.id, limit: 200, before });
+      yield* tasks;
+      if (next === undefined) return;
+      before = next;
+      await setImmediate();
+    }
+  }
+
+  async function read(task: Task): Promise<Archive | undefined> {
+    const archiver = createArchiver(template);
+    for await (const member of membersOf(task)) archiver.add(member);
+    return archiver.finish();
+  }
+
+  return {
+    /** Returns whether there is a file. */
+    async hasFiles(task: Task): Promise<boolean> {
+      for await (const member of membersOf(task)) if (filesOf(member).length > 0) return true;
+      return false;
+    },
+
+    /**
+     * Sends the archive, or its head, with conditions and ranges; returns undefined if there is no file.
+     *
+     * @throws ServiceError `precondition_failed`, `range_not_satisfiable`
+     */
+    async send(
+      request: Pick<FastifyRequest, "headers" | "log">,
+      reply: FastifyReply,
+      task: Task,
+      isHead: boolean,
+    ): Promise<FastifyReply | undefined> {
+      const archive = await read(task);
+      if (archive === undefined) return undefined;
+      const etag = `"zip-${archive.id}"`;
+      assertIfMatch(request.headers["if-match"], etag);
+      const served = { name: `${nameOf(task)}.zip`, mime_type: "application/zip", size: archive.size, etag };
+      if (isHead) return sendRepresentationHead(request, reply, served);
+      return sendRepresentation(request, reply, served, (range) => streams.open(archive, range));
+    },
+  };
+}
+
+function nameOf({ id, file, info }: Task): string {
+  return file === null ? (info?.title ?? id) : file.name.replace(/\.[^.]{1,10}$/, "");
+}

@@ -1,0 +1,57 @@
+import { createHash } from "node:crypto";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { noMembers } from "../../src/feed/collection-changes.ts";
+import { newTask } from "../../src/feed/task-changes.ts";
+import type { FileStore } from "../../src/files/files.ts";
+import type { PageInfo } from "../../src/model/page-info.ts";
+import type { Library } from "../../src/runner/library/library.ts";
+import type { TaskStore } from "../../src/stores/store.ts";
+import { pageInfo } from "../page-info.ts";
+import { pageUrl } from "./requests.ts";
+
+interface CollectionOptions {
+  store: TaskStore;
+  files: FileStore;
+  count: number;
+  library?: Pick<Library, "expect">;
+  owner?: string;
+}
+
+/** Stores a collection of `count` tasks that runs; `finish` runs its next member to success, with a file of this content. */
+export async function addCollection({ store, files, count, library, owner }: CollectionOptions) {
+  const { id } = await store.create(newTask(pageUrl, { entries: "all" }, new Date(), owner));
+  const { lease } = (await store.claim({ leaseMs: 60_000 }))!;
+  const growth = { slice: { offset: 0, made: 0 } };
+  await store.update(id, { kind: "collection", counts: noMembers, growth }, { lease });
+  const members = Array.from({ length: count }, (_, n) => {
+    const collection = { id, index: n + 1, title: "A list" };
+    return { index: n + 1, task: { ...newTask(`${pageUrl}?n=${n}`, {}, new Date(), owner), collection } };
+  });
+  for (let at = 0; at < count; at += 200) {
+    const isLast = at + 200 >= count;
+    const slice = members.slice(at, at + 200);
+    await store.grow(id, { lease, members: slice, isReusing: true, growth: isLast ? null : growth });
+  }
+
+  async function finish(info: Partial<PageInfo>, content: string): Promise<string> {
+    const task = (await store.claim({ leaseMs: 60_000 }))!.task;
+    const path = join(await files.openWorkFolder(task.id), "result");
+    await writeFile(path, content);
+    await library?.expect(task.id);
+    await files.saveResult(task.id, path);
+    const served = {
+      name: "any.mp4",
+      mime_type: "video/mp4",
+      size: Buffer.byteLength(content),
+      sha256: createHash("sha256").update(content).digest("hex"),
+      url: "/",
+    };
+    const file = { ...served, duration: 1, width: 1, height: 1, warnings: [] };
+    await store.update(task.id, { info: pageInfo(info) });
+    await store.update(task.id, { state: "succeeded", file, files: [{ kind: "media", ...served }] });
+    return task.id;
+  }
+
+  return { id, finish };
+}
