@@ -13,9 +13,11 @@ import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import { makeFolder } from "../stores/folder.ts";
 import { buildApp } from "./app.ts";
+import { addCollection } from "./finished-collection.ts";
 import { addFinishedTask } from "./finished-task.ts";
 import { addKey } from "./keys.ts";
 import { pageUrl, postJson } from "./requests.ts";
+import { readEntries } from "./zip-entries.ts";
 
 const content = Buffer.from("0123456789");
 const linkSecret = Buffer.alloc(32, 7);
@@ -126,6 +128,43 @@ describe("a link", () => {
     expect(await get(done)).toMatchObject({ body: "0123456789" });
     // What has come of a stream is no part of the file.
     expect(await get(done, { range: "bytes=3-" })).toMatchObject({ statusCode: 412 });
+  });
+
+  it("to files.zip leads to all files of a task, with ranges and HEAD, and ends with them", async () => {
+    const { id } = await finish();
+    const { url } = (await create(id, { file: "files.zip" })).json();
+    const own = await app.inject({ url: `/tasks/${id}/files.zip`, headers: anna });
+    const { statusCode, rawPayload, headers } = await app.inject(url);
+    expect([statusCode, rawPayload.equals(own.rawPayload)]).toEqual([200, true]);
+    expect(headers).toMatchObject({
+      "content-type": "application/zip",
+      "referrer-policy": "no-referrer",
+      etag: own.headers.etag,
+    });
+    const tail = await app.inject({ url, headers: { range: "bytes=9-", "if-range": String(headers.etag) } });
+    expect([tail.statusCode, tail.rawPayload.equals(rawPayload.subarray(9))]).toEqual([206, true]);
+    const head = await app.inject({ method: "HEAD", url });
+    expect([head.statusCode, head.headers["content-length"], head.body]).toEqual([200, `${rawPayload.length}`, ""]);
+    await app.inject({ method: "DELETE", url: `/tasks/${id}/file`, headers: anna });
+    expect(await get(url)).toEqual(dead);
+    expect((await create(id, { file: "files.zip" })).statusCode).toBe(404);
+  });
+
+  it("to files.zip of a collection leads to the files that its members have, and ends with it", async () => {
+    const collection = await addCollection({ store, files: openDiskFiles({ folder }), count: 3, owner: "anna" });
+    const { id } = collection;
+    const ask = (headers = anna) => create(id, { file: "files.zip" }, headers);
+    expect((await ask()).statusCode).toBe(404);
+    await collection.finish({ title: "One" }, "1");
+    const { url } = (await ask()).json();
+    expect((await ask(bert)).statusCode).toBe(404);
+    const namesNow = async () => readEntries((await app.inject(url)).rawPayload).map(({ name }) => name);
+    expect(await namesNow()).toEqual(["One.mp4"]);
+    await collection.finish({ title: "Two" }, "2");
+    expect(await namesNow()).toEqual(["One.mp4", "Two.mp4"]);
+    expect((await create(id, { file: "stream" })).statusCode).toBe(404);
+    await app.inject({ method: "DELETE", url: `/tasks/${id}`, headers: anna });
+    expect(await get(url)).toEqual(dead);
   });
 
   it("that was changed, or made with another secret, is as none at all", async () => {

@@ -9,10 +9,11 @@ import type { Task } from "../../model/task.ts";
 import { DamagedTaskError } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import { requireTask } from "../access/ownership.ts";
+import type { ArchiveSender } from "../archives/archive-sender.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
 import { assertIfMatch } from "../responses/etag.ts";
 import { problems } from "../responses/problem.ts";
-import { anyFile, createFileSender, fileTag, getFileSchema, type StoredFile } from "../responses/send-file.ts";
+import { anyFile, archive, createFileSender, fileTag, getFileSchema, type StoredFile } from "../responses/send-file.ts";
 import { readJsonBodies } from "../server/json.ts";
 import { findMistakes } from "../server/mistaken-names.ts";
 import { createStreamSender } from "../streams/task-stream.ts";
@@ -20,7 +21,10 @@ import type { LinkTarget, LinkTokens } from "./link-tokens.ts";
 
 const LinkBody = Type.Object(
   {
-    file: Type.String({ maxLength: 1_024, description: "`name` of one of the task's `files`, or `stream`" }),
+    file: Type.String({
+      maxLength: 1_024,
+      description: "`name` of one of the task's `files`, `files.zip` or `stream`",
+    }),
     expires_in: Type.Integer({ minimum: 60, maximum: 2_592_000, description: "how long the link works, seconds" }),
   },
   { title: "NewLink" },
@@ -36,9 +40,10 @@ const Link = Type.Object(
 
 const createSchema = {
   operationId: "createLink",
-  summary: "Create a link to a file or to the stream, which works without a key",
+  summary: "Create a link to a file, to all of them or to the stream, which works without a key",
   description:
     "Whoever has the link can download the file until the link ends. It ends early when the task, its files or the key that made it are removed. " +
+    "A link to `files.zip` is to all files of the task, or to those that the members of a collection have when it is used; it ends when there are none. " +
     "A link to `stream` works from the start on, as `/tasks/{id}/stream`, and also ends when the task fails.",
   tags: ["tasks"],
   params: Type.Object({ id: Type.String({ description: "the task's id" }) }),
@@ -67,7 +72,7 @@ const getSchema = {
   ...schema,
   operationId: "getLink",
   summary: "Download the file of a link",
-  ...getFileSchema(anyFile, ["invalid_request", "not_found", "internal", "unavailable"]),
+  ...getFileSchema({ ...anyFile, ...archive }, ["invalid_request", "not_found", "internal", "unavailable"]),
 };
 
 export interface LinkRoutesOptions {
@@ -75,16 +80,16 @@ export interface LinkRoutesOptions {
   files: FileStore;
   keys: KeyRing;
   tokens: LinkTokens;
+  archives: ArchiveSender;
   onFileBytes: ((bytes: number) => void) | undefined;
 }
 
 const bodyNames = Object.keys(LinkBody.properties);
 
 /** The route that makes links. */
-export const newLinkRoutes: FastifyPluginAsyncTypebox<Pick<LinkRoutesOptions, "store" | "tokens">> = async (
-  app,
-  { store, tokens },
-) => {
+export const newLinkRoutes: FastifyPluginAsyncTypebox<
+  Pick<LinkRoutesOptions, "store" | "tokens" | "archives">
+> = async (app, { store, tokens, archives }) => {
   app.addHook("onRequest", requireAcceptJson);
   readJsonBodies(app);
 
@@ -93,7 +98,11 @@ export const newLinkRoutes: FastifyPluginAsyncTypebox<Pick<LinkRoutesOptions, "s
     if (mistakes !== undefined) throw mistakes;
     const { file: name, expires_in: seconds } = request.body;
     const task = await requireTask(store, request);
-    if (name === streamName ? !hasStream(task) : findFile(task, name) === undefined) {
+    const isThere =
+      (name === streamName && hasStream(task)) ||
+      (name === archiveName && (await archives.hasFiles(task))) ||
+      findFile(task, name) !== undefined;
+    if (!isThere) {
       const shown = JSON.stringify(name.slice(0, 200));
       throw new ServiceError("not_found", `task ${task.id} has no file named ${shown}; its state is ${task.state}`);
     }
@@ -113,7 +122,13 @@ export const linkRoutes: FastifyPluginAsyncTypebox<LinkRoutesOptions> = async (a
     const { taskId: id, name } = openLink(request, options);
     reply.headers(linkHeaders);
     if (name === streamName) return sendStream(request, reply, { id, isHead, read: () => findStreamed(options, id) });
-    const found = findFile(await findTask(options.store, id), name);
+    const task = await findTask(options.store, id);
+    if (name === archiveName) {
+      const sent = task && (await options.archives.send(request, reply, task, isHead));
+      if (sent === undefined) throw deadLinkError();
+      return sent;
+    }
+    const found = findFile(task, name);
     if (found === undefined) throw deadLinkError();
     assertIfMatch(request.headers["if-match"], fileTag(found.file));
     const stored = { id, ...found };
@@ -130,8 +145,9 @@ export const linkRoutes: FastifyPluginAsyncTypebox<LinkRoutesOptions> = async (a
 
 const linkPath = "/links/:token";
 
-/** Instead of the name of a file: those have an extension. */
+/** Instead of the name of a file: those have an extension, that of a medium, subtitles or a picture. */
 const streamName = "stream";
+const archiveName = "files.zip";
 
 /** The URL is as good as a key. */
 const linkHeaders = { "referrer-policy": "no-referrer", "x-robots-tag": "noindex" };
