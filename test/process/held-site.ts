@@ -22,7 +22,10 @@ export async function startHeldSite({ resources }: MediaFixture): Promise<HeldSi
 }
 
 /** Holds back all but the first bytes of a file. */
-export async function startHalfSite({ resources, entry }: MediaFixture, half: number): Promise<HeldSite> {
+export async function startHalfSite(
+  { resources, entry }: Pick<MediaFixture, "resources" | "entry">,
+  half: number,
+): Promise<HeldSite> {
   const site = await startSite(new Map(resources));
   const { type, body } = resources.get(entry)!;
   const { promise: released, resolve: release } = Promise.withResolvers<void>();

@@ -18,11 +18,13 @@ export interface StreamReader {
 export async function openStreamReader(url: string): Promise<StreamReader> {
   const response = await fetch(url);
   const chunks: Uint8Array[] = [];
+  let received = 0;
   const reader = response.body!.getReader();
   const bytes = () => Buffer.concat(chunks);
   async function next(): Promise<boolean> {
     const { done, value } = await reader.read();
     if (value !== undefined) chunks.push(value);
+    received += value?.length ?? 0;
     return !done;
   }
   return {
@@ -36,8 +38,8 @@ export async function openStreamReader(url: string): Promise<StreamReader> {
         throw new Error(`the stream ended without media after ${bytes().length} bytes`);
     },
     async until(count) {
-      while (bytes().length < count && (await next()));
-      if (bytes().length < count) throw new Error(`the stream ended after ${bytes().length} bytes`);
+      while (received < count && (await next()));
+      if (received < count) throw new Error(`the stream ended after ${received} bytes`);
     },
     async all() {
       while (await next());
