@@ -1,0 +1,68 @@
+import { createHash, generateKeyPairSync } from "node:crypto";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, it, onTestFinished } from "vitest";
+import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { isChromiumMissing, launchWithExtension } from "../web/chromium.ts";
+import { buildApp } from "./app.ts";
+import { addKey } from "./keys.ts";
+import { pageUrl } from "./requests.ts";
+
+/** Writes an unpacked extension that may call no host; returns its folder and its id. */
+function writeExtension() {
+  const folder = mkdtempSync(join(tmpdir(), "unreel-extension-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const { publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
+  const key = publicKey.export({ type: "spki", format: "der" });
+  const manifest = { manifest_version: 3, name: "Send to", version: "1.0", key: key.toString("base64") };
+  writeFileSync(join(folder, "manifest.json"), JSON.stringify(manifest));
+  writeFileSync(join(folder, "popup.html"), "<!doctype html><title>Send to</title>");
+  // Chrome names an extension by the first 32 hexadecimal digits of its key's SHA-256, in letters from a on.
+  const digits = createHash("sha256").update(key).digest("hex").slice(0, 32);
+  const id = digits.replaceAll(/./g, (digit) => String.fromCharCode(97 + Number.parseInt(digit, 16)));
+  return { folder, id };
+}
+
+const createTask = (port: number, headers: Record<string, string>) => `
+  fetch("http://127.0.0.1:${port}/tasks/", {
+    method: "POST",
+    headers: ${JSON.stringify({ "content-type": "application/json", ...headers })},
+    body: JSON.stringify({ url: "${pageUrl}" }),
+  }).then(
+    async (response) => {
+      const { state, code } = await response.json();
+      return [response.status, response.headers.get("location"), state ?? code];
+    },
+    (error) => error.name,
+  )`;
+
+it.skipIf(isChromiumMissing)(
+  "an extension in ALLOWED_ORIGINS creates a task with a key; one that is not listed reads nothing",
+  async () => {
+    const store = createMemoryStore();
+    const { secret } = await addKey(store, "anna");
+    const { folder, id } = writeExtension();
+    const context = await launchWithExtension(folder);
+    onTestFinished(() => context.close());
+    const page = await context.newPage();
+    await page.goto(`chrome-extension://${id}/popup.html`);
+    const results: unknown[] = [];
+    for (const allowedOrigins of [`chrome-extension://${id}`, `chrome-extension://${"a".repeat(32)}`]) {
+      const app = await buildApp({ store, allowedOrigins });
+      onTestFinished(() => app.close());
+      await app.listen({ host: "127.0.0.1", port: 0 });
+      const { port } = app.server.address() as AddressInfo;
+      results.push(await page.evaluate(createTask(port, { authorization: `Bearer ${secret}` })));
+      results.push(await page.evaluate(createTask(port, {})));
+    }
+    expect(results).toEqual([
+      [201, expect.stringMatching(/^\.\.\/tasks\//), "queued"],
+      [401, null, "unauthorized"],
+      "TypeError",
+      "TypeError",
+    ]);
+    expect((await store.count()).byState.queued).toBe(1);
+  },
+);
