@@ -1,8 +1,9 @@
 import { box } from "../mp4/boxes.ts";
 import { makeVideoEntry } from "../mp4/sample-entry.ts";
-import { type BitReader, createBitReader } from "./bits.ts";
+import { createFieldReader } from "./avc-fields.ts";
+import { readAvcSps } from "./avc-sps.ts";
+import { createBitReader } from "./bits.ts";
 import { unescapeNal } from "./nal-units.ts";
-import { isValidSize, readCrop, readPixelAspect, type SequenceFormat } from "./picture-size.ts";
 import { nal, type VideoSyntax, withLength } from "./video-syntax.ts";
 
 const type = { idr: 5, sei: 6, sps: 7, pps: 8 } as const;
@@ -32,6 +33,7 @@ const roles: readonly number[] = [
 
 export const avc: VideoSyntax = {
   headerLength: 2,
+  createFieldReader,
   classify(bytes, at) {
     const unitType = (bytes[at] ?? 0) & 0x1f;
     const role = roles[unitType] ?? 0;
@@ -94,74 +96,4 @@ function hasMessage(payload: Uint8Array, wanted: number): boolean {
     at += payloadSize;
   }
   return false;
-}
-
-interface AvcSps extends SequenceFormat {
-  /** profile_idc, constraint flags, level_idc. */
-  profile: Uint8Array;
-  /** The profile is one whose `avcC` ends with chroma format and bit depths. */
-  isHigh: boolean;
-  /** Width : height of a pixel. */
-  pixelAspect: readonly [number, number];
-}
-
-const highProfiles = new Set([100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135]);
-
-/** Reads a sequence parameter set (ISO/IEC 14496-10 §7.3.2.1.1); `null` if it is damaged. */
-function readAvcSps(unit: Uint8Array): AvcSps | null {
-  const payload = unescapeNal(unit.subarray(1, 1024));
-  const profile = payload.subarray(0, 3);
-  const bits = createBitReader(payload.subarray(3));
-  const id = bits.readUnsigned();
-  const isHigh = highProfiles.has(profile[0] ?? 0);
-  const format = isHigh ? readFormat(bits) : { chroma: 1, lumaDepth: 0, chromaDepth: 0, planes: 1 };
-  bits.readUnsigned();
-  skipPictureOrder(bits);
-  bits.readUnsigned();
-  bits.skip(1);
-  const columns = bits.readUnsigned() + 1;
-  const rows = bits.readUnsigned() + 1;
-  const isFrameOnly = bits.read(1) === 1;
-  if (!isFrameOnly) bits.skip(1);
-  bits.skip(1);
-  const crop = readCrop(bits, format.planes);
-  const width = columns * 16 - crop.across;
-  const height = (rows * 16 - crop.down) * (isFrameOnly ? 1 : 2);
-  const isValid = id < 32 && format.chroma < 4 && isValidSize(width, height);
-  if (bits.isOverrun || !isValid) return null;
-  const pixelAspect = readPixelAspect(bits);
-  return { id, profile, isHigh, ...format, width, height, pixelAspect };
-}
-
-function readFormat(bits: BitReader) {
-  const chroma = bits.readUnsigned();
-  const isSeparate = chroma === 3 && bits.read(1) === 1;
-  const lumaDepth = bits.readUnsigned() & 7;
-  const chromaDepth = bits.readUnsigned() & 7;
-  bits.skip(1);
-  if (bits.read(1) === 1) skipScalingLists(bits, chroma === 3 ? 12 : 8);
-  return { chroma, lumaDepth, chromaDepth, planes: isSeparate ? 0 : chroma };
-}
-
-function skipScalingLists(bits: BitReader, count: number): void {
-  for (let i = 0; i < count; i++) {
-    if (bits.read(1) === 0) continue;
-    let last = 8;
-    let next = 8;
-    for (let k = i < 6 ? 16 : 64; k > 0; k--) {
-      if (next !== 0) next = (last + bits.readSigned() + 256) & 0xff;
-      if (next !== 0) last = next;
-    }
-  }
-}
-
-function skipPictureOrder(bits: BitReader): void {
-  const kind = bits.readUnsigned();
-  if (kind === 0) bits.readUnsigned();
-  if (kind !== 1) return;
-  bits.skip(1);
-  bits.readSigned();
-  bits.readSigned();
-  const cycle = Math.min(bits.readUnsigned(), 255);
-  for (let i = 0; i < cycle; i++) bits.readSigned();
 }

@@ -1,4 +1,5 @@
 import type { TrackFormat } from "../samples.ts";
+import type { AccessUnit } from "./nal-units.ts";
 
 /** Parses the NAL units of a video codec (H.264, HEVC). */
 export interface VideoSyntax {
@@ -12,6 +13,18 @@ export interface VideoSyntax {
   identify(unit: Uint8Array): Pick<ParameterSet, "level" | "id"> | null;
   /** Returns `null` while sets are missing or if they are damaged. */
   describe(sets: readonly ParameterSet[]): Pick<TrackFormat, "sampleEntry" | "width" | "height"> | null;
+  /** Creates a reader of access units that may be fields of frames; default: none is. */
+  createFieldReader?(): FieldReader;
+}
+
+export interface FieldReader {
+  /**
+   * Returns what the next access unit is in decoding order: a `frame`, the `first` field of one, or the `second`
+   * field of the frame whose first field is the unit before.
+   */
+  next(unit: AccessUnit): "frame" | "first" | "second";
+  /** Access units may be missing here: the next one is no second field. */
+  skip(): void;
 }
 
 export interface ParameterSet {

@@ -1,10 +1,10 @@
 import { ServiceError } from "../../model/errors.ts";
 import { type AccessUnit, startCode, trimZeros } from "../codecs/nal-units.ts";
-import { nal, type VideoSyntax } from "../codecs/video-syntax.ts";
+import { type FieldReader, nal, type VideoSyntax } from "../codecs/video-syntax.ts";
 import type { ElementaryStream } from "./stream.ts";
 import type { PesTime } from "./timestamps.ts";
 
-/** An access unit of an elementary stream; valid until the callback that gets it returns. */
+/** A picture of an elementary stream: a frame, with both of its fields; valid until the callback that gets it returns. */
 export interface TimedAccessUnit extends AccessUnit {
   /** Of the packet with its first byte; `null`: it has none. */
   time: PesTime | null;
@@ -14,7 +14,18 @@ export interface TimedAccessUnit extends AccessUnit {
 
 const maxUnits = 16_384;
 
-/** Splits an elementary stream into access units. */
+/** An access unit that was found; its offsets change with what the stream releases. */
+interface HeldUnit {
+  starts: number[];
+  ends: number[];
+  roles: number[];
+  time: PesTime | null;
+}
+
+/**
+ * Splits an elementary stream into access units. Two that are the fields of one frame become one: an MP4 has
+ * both in a sample.
+ */
 export class AccessUnitReader {
   readonly #stream: ElementaryStream;
   readonly #syntax: VideoSyntax;
@@ -23,12 +34,18 @@ export class AccessUnitReader {
   #roles: number[] = [];
   #time: PesTime | null = null;
   #hasPicture = false;
+  readonly #fields: FieldReader | undefined;
+  /** A first field, until the next access unit is known. */
+  #field: HeldUnit | null = null;
+  /** Where bytes are missing: no field after one is the second of a field before it. */
+  #gaps: number[] = [];
   /** The stream has been searched up to here. */
   #searched = 0;
 
   constructor(stream: ElementaryStream, syntax: VideoSyntax, onAccessUnit: (unit: TimedAccessUnit) => void) {
     this.#stream = stream;
     this.#syntax = syntax;
+    this.#fields = syntax.createFieldReader?.();
     this.#onAccessUnit = onAccessUnit;
   }
 
@@ -53,23 +70,42 @@ export class AccessUnitReader {
     }
     if (isLast) {
       this.#finish(bytes, bytes.length, true);
+      this.#fields?.skip();
       this.#release(bytes.length);
     } else {
-      const first = this.#starts[0];
+      const first = this.#field?.starts[0] ?? this.#starts[0];
       this.#release(first === undefined ? this.#searched : first - startCode.length);
     }
   }
 
+  /** Bytes are missing after those that are held. */
+  skip(): void {
+    this.#gaps.push(this.#stream.length);
+  }
+
   #finish(bytes: Buffer, end: number, isLast: boolean): void {
-    const starts = this.#starts;
-    const ends = starts.map((start, i) =>
-      trimZeros(bytes, start, (starts[i + 1] ?? end + startCode.length) - startCode.length),
-    );
-    const unit = { bytes, starts, ends, roles: this.#roles, time: this.#time, isLast };
-    if (this.#hasPicture) this.#onAccessUnit(unit);
+    const [starts, roles, time, hasPicture] = [this.#starts, this.#roles, this.#time, this.#hasPicture];
     this.#starts = [];
     this.#roles = [];
     this.#hasPicture = false;
+    const ends = starts.map((start, i) =>
+      trimZeros(bytes, start, (starts[i + 1] ?? end + startCode.length) - startCode.length),
+    );
+    const unit = { starts, ends, roles, time };
+    const first = this.#field;
+    this.#field = null;
+    const kind = hasPicture ? this.#kindOf(bytes, unit) : null;
+    const isPair = first !== null && kind === "second";
+    if (first !== null && !isPair) this.#onAccessUnit({ bytes, ...first, isLast: isLast && !hasPicture });
+    if (kind === "first" && !isLast) this.#field = unit;
+    else if (hasPicture) this.#onAccessUnit({ bytes, ...(isPair ? joinFields(first, unit) : unit), isLast });
+  }
+
+  #kindOf(bytes: Buffer, unit: HeldUnit): ReturnType<FieldReader["next"]> {
+    const later = this.#gaps.filter((gap) => gap > (unit.starts[0] ?? 0));
+    if (later.length < this.#gaps.length) this.#fields?.skip();
+    this.#gaps = later;
+    return this.#fields?.next({ bytes, ...unit }) ?? "frame";
   }
 
   #add(start: number, role: number): void {
@@ -89,7 +125,18 @@ export class AccessUnitReader {
   #release(offset: number): void {
     this.#stream.consume(offset);
     this.#searched = Math.max(0, this.#searched - offset);
-    const starts = this.#starts;
-    for (let i = 0; i < starts.length; i++) starts[i] = (starts[i] ?? 0) - offset;
+    for (const offsets of [this.#gaps, this.#starts, this.#field?.starts ?? [], this.#field?.ends ?? []]) {
+      for (let i = 0; i < offsets.length; i++) offsets[i] = (offsets[i] ?? 0) - offset;
+    }
   }
+}
+
+/** Decoding starts at a first field, never at a second one. */
+function joinFields(first: HeldUnit, second: HeldUnit): HeldUnit {
+  return {
+    starts: [...first.starts, ...second.starts],
+    ends: [...first.ends, ...second.ends],
+    roles: [...first.roles, ...second.roles.map((role) => role & ~(nal.sync | nal.message))],
+    time: first.time,
+  };
 }

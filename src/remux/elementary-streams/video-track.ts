@@ -66,8 +66,8 @@ export function createVideoTrack(options: VideoTrackOptions): TrackReader {
     });
   };
   const units = new AccessUnitReader(stream, syntax, onAccessUnit);
-  // Nothing to skip: PES packets with missing bytes are removed from the stream.
-  return { read: (isLast) => units.read(isLast), skip: () => {} };
+  // PES packets with missing bytes are removed from the stream.
+  return { read: (isLast) => units.read(isLast), skip: () => units.skip() };
 }
 
 /** Pictures at equal distances, and shorter than this, are a film: the last one lasts no longer. */

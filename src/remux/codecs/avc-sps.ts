@@ -1,0 +1,79 @@
+import { type BitReader, createBitReader } from "./bits.ts";
+import { unescapeNal } from "./nal-units.ts";
+import { isValidSize, readCrop, readPixelAspect, type SequenceFormat } from "./picture-size.ts";
+
+export interface AvcSps extends SequenceFormat {
+  /** profile_idc, constraint flags, level_idc. */
+  profile: Uint8Array;
+  /** The profile is one whose `avcC` ends with chroma format and bit depths. */
+  isHigh: boolean;
+  /** separate_colour_plane_flag. */
+  isSeparate: boolean;
+  /** Of `frame_num`. */
+  frameNumBits: number;
+  /** frame_mbs_only_flag: no picture is a field. */
+  isFrameOnly: boolean;
+  /** Width : height of a pixel. */
+  pixelAspect: readonly [number, number];
+}
+
+const highProfiles = new Set([100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135]);
+
+/** Reads a sequence parameter set (ISO/IEC 14496-10 §7.3.2.1.1); `null` if it is damaged. */
+export function readAvcSps(unit: Uint8Array): AvcSps | null {
+  const payload = unescapeNal(unit.subarray(1, 1024));
+  const profile = payload.subarray(0, 3);
+  const bits = createBitReader(payload.subarray(3));
+  const id = bits.readUnsigned();
+  const isHigh = highProfiles.has(profile[0] ?? 0);
+  const format = isHigh ? readFormat(bits) : { chroma: 1, lumaDepth: 0, chromaDepth: 0, isSeparate: false };
+  const frameNumBits = bits.readUnsigned() + 4;
+  skipPictureOrder(bits);
+  bits.readUnsigned();
+  bits.skip(1);
+  const columns = bits.readUnsigned() + 1;
+  const rows = bits.readUnsigned() + 1;
+  const isFrameOnly = bits.read(1) === 1;
+  if (!isFrameOnly) bits.skip(1);
+  bits.skip(1);
+  const crop = readCrop(bits, format.isSeparate ? 0 : format.chroma);
+  const width = columns * 16 - crop.across;
+  const height = (rows * 16 - crop.down) * (isFrameOnly ? 1 : 2);
+  const isValid = id < 32 && format.chroma < 4 && isValidSize(width, height);
+  if (bits.isOverrun || !isValid) return null;
+  const pixelAspect = readPixelAspect(bits);
+  return { id, profile, isHigh, ...format, frameNumBits, isFrameOnly, width, height, pixelAspect };
+}
+
+function readFormat(bits: BitReader) {
+  const chroma = bits.readUnsigned();
+  const isSeparate = chroma === 3 && bits.read(1) === 1;
+  const lumaDepth = bits.readUnsigned() & 7;
+  const chromaDepth = bits.readUnsigned() & 7;
+  bits.skip(1);
+  if (bits.read(1) === 1) skipScalingLists(bits, chroma === 3 ? 12 : 8);
+  return { chroma, lumaDepth, chromaDepth, isSeparate };
+}
+
+function skipScalingLists(bits: BitReader, count: number): void {
+  for (let i = 0; i < count; i++) {
+    if (bits.read(1) === 0) continue;
+    let last = 8;
+    let next = 8;
+    for (let k = i < 6 ? 16 : 64; k > 0; k--) {
+      if (next !== 0) next = (last + bits.readSigned() + 256) & 0xff;
+      if (next !== 0) last = next;
+    }
+  }
+}
+
+function skipPictureOrder(bits: BitReader): void {
+  const kind = bits.readUnsigned();
+  if (kind === 0) bits.readUnsigned();
+  if (kind !== 1) return;
+  bits.skip(1);
+  bits.readSigned();
+  bits.readSigned();
+  const cycle = Math.min(bits.readUnsigned(), 255);
+  for (let i = 0; i < cycle; i++) bits.readSigned();
+}

@@ -1,0 +1,186 @@
+import { writeFileSync } from "node:fs";
+import { afterAll, describe, expect, it } from "vitest";
+import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
+import { createMpegTsDemuxer } from "../../src/remux/mpeg-ts/demuxer.ts";
+import type { Sample } from "../../src/remux/samples.ts";
+import { createTimelines } from "../../src/remux/timelines.ts";
+import { type CodedPicture, createFieldMaker, type FieldCoding } from "./field-maker.ts";
+import { createMediaFolder, decodedMd5, hasFfmpeg, probePackets } from "./ts-media.ts";
+import { createPacketMaker, videoPid } from "./ts-packet-maker.ts";
+import { demux, start } from "./ts-recorder.ts";
+
+const fieldTicks = 1800;
+const frameTicks = 2 * fieldTicks;
+
+/** How pictures get into PES packets: each in its own, without a time, or with the picture before. */
+type Packing = "timed" | "untimed" | "joined";
+
+interface SentPicture extends CodedPicture {
+  packing?: Packing;
+  at?: number;
+}
+
+/** The field `at` × 20 ms after the start. */
+const field = (at: number, more: Partial<SentPicture> = {}): SentPicture => {
+  const frameNum = Math.floor(at / 2) % 16;
+  const structure = at % 2 === 0 ? "top" : "bottom";
+  return { structure, kind: at === 0 ? "idr" : "intra", frameNum, order: at, grey: 20 + at, at, ...more };
+};
+
+/** Returns a transport stream of these pictures, some of its video packets left out. */
+function transport(pictures: readonly SentPicture[], coding: FieldCoding = {}): Buffer {
+  const make = createFieldMaker(coding);
+  const { tables, pes } = createPacketMaker();
+  const payloads: { pts: number | null; bytes: Buffer }[] = [];
+  for (const picture of pictures) {
+    const { packing = "timed", at = 0 } = picture;
+    const bytes = make(picture);
+    const last = payloads.at(-1);
+    if (packing === "joined" && last) last.bytes = Buffer.concat([last.bytes, bytes]);
+    else payloads.push({ pts: packing === "untimed" ? null : 90_000 + at * fieldTicks, bytes });
+  }
+  const packets = payloads.map(({ pts, bytes }) => pes(videoPid, pts, bytes, bytes.length + (pts === null ? 3 : 8)));
+  return Buffer.concat([tables([{ pid: videoPid, streamType: 0x1b }]), ...packets]);
+}
+
+const videoOf = (stream: Uint8Array): Sample[] => demux([stream]).track("video").samples;
+
+/** Returns how many coded slices a sample has. */
+function countSlices({ data }: Sample): number {
+  const bytes = Buffer.from(data);
+  let slices = 0;
+  for (let at = 0; at < bytes.length; at += 4 + bytes.readUInt32BE(at)) {
+    const unitType = (bytes[at + 4] ?? 0) & 0x1f;
+    if (unitType === 1 || unitType === 5) slices++;
+  }
+  return slices;
+}
+
+const fieldsOf = (stream: Uint8Array): number[] => videoOf(stream).map(countSlices);
+const distances = (samples: readonly Sample[]): number[] =>
+  samples.slice(1).map(({ dts }, i) => dts - (samples[i]?.dts ?? 0));
+
+const eight = Array.from({ length: 8 }, (_, at) => field(at));
+const seconds = (packing: Packing): SentPicture[] =>
+  eight.map((picture, i) => (i % 2 === 1 ? { ...picture, packing } : picture));
+
+describe("an MPEG-TS demuxer of field-coded H.264", () => {
+  for (const [what, pictures] of Object.entries({
+    "each with a time": eight,
+    "the second ones without a time": seconds("untimed"),
+    "both in one PES packet": seconds("joined"),
+  })) {
+    it(`makes one sample of the two fields of a frame: ${what}`, () => {
+      const samples = videoOf(transport(pictures));
+      expect(samples.map(countSlices)).toEqual([2, 2, 2, 2]);
+      expect(distances(samples)).toEqual([frameTicks, frameTicks, frameTicks]);
+      expect(samples.at(-1)?.duration).toBe(frameTicks);
+    });
+  }
+
+  it("starts to decode at an I field whose second field is a P field", () => {
+    const pictures = eight.map((picture, i) => (i % 2 === 1 ? { ...picture, kind: "skipped" as const } : picture));
+    const samples = videoOf(transport(pictures));
+    expect(samples.map(countSlices)).toEqual([2, 2, 2, 2]);
+    expect(samples.map(({ isSync }) => isSync)).toEqual([true, false, false, false]);
+  });
+
+  it("pairs two fields of an IDR picture, but not the fields of two of them", () => {
+    const idr = (at: number, idrPictureId: number) => field(at, { kind: "idr", frameNum: 0, idrPictureId });
+    expect(fieldsOf(transport([idr(0, 0), idr(1, 0), idr(2, 1), idr(3, 1)]))).toEqual([2, 2]);
+    expect(fieldsOf(transport([idr(0, 0), idr(1, 1), field(2)]))).toEqual([1, 1, 1]);
+  });
+
+  it("takes the bottom field first if it comes first", () => {
+    const flipped = eight.map((picture, i) => ({
+      ...picture,
+      structure: i % 2 ? ("top" as const) : ("bottom" as const),
+    }));
+    expect(fieldsOf(transport(flipped))).toEqual([2, 2, 2, 2]);
+  });
+
+  it("pairs fields that no others refer to", () => {
+    const free = { isReference: false, frameNum: 1 };
+    expect(
+      fieldsOf(transport([field(0), field(1), field(2, free), field(3, free), field(4, free), field(5, free)])),
+    ).toEqual([2, 2, 2]);
+  });
+
+  for (const [what, pictures, expected] of [
+    ["the second one is missing", [0, 1, 2, 4, 5].map((at) => field(at)), [2, 1, 2]],
+    ["the first one is missing", [0, 1, 3, 4, 5].map((at) => field(at)), [2, 1, 2]],
+    ["neighbours are of two frames", [0, 1, 2, 5, 6, 7].map((at) => field(at)), [2, 1, 1, 2]],
+    ["both are top fields", [field(0), field(1), field(2), field(3, { structure: "top" })], [2, 1, 1]],
+    ["others refer to the first one only", [field(0), field(1), field(2), field(3, { isReference: false })], [2, 1, 1]],
+    ["a third one follows", [field(0), field(1), field(2, { frameNum: 0 }), field(4)], [2, 1, 1]],
+    [
+      "a frame follows",
+      [field(0), field(1), field(2), field(3, { structure: "frame" }), field(4), field(5)],
+      [2, 1, 1, 2],
+    ],
+  ] as const) {
+    it(`keeps a field as a sample of its own if it has no second one: ${what}`, () => {
+      const samples = videoOf(transport(pictures));
+      expect(samples.map(countSlices)).toEqual(expected);
+      expect(samples.map(({ dts }) => dts).every((dts, i, all) => i === 0 || dts > all[i - 1]!)).toBe(true);
+    });
+  }
+
+  it("does not pair fields across packets that are missing", () => {
+    const free = { isReference: false, frameNum: 1 };
+    const pictures = [0, 1, 2, 3, 4, 5, 6, 7].map((at) =>
+      field(at, at > 1 && at < 6 ? free : { frameNum: at > 5 ? 1 : 0 }),
+    );
+    const whole = transport(pictures);
+    // Each field begins with a packet that starts a payload unit: the fields 3 and 4 are cut out.
+    const starts = unitStarts(whole);
+    const damaged = Buffer.concat([whole.subarray(0, starts[3]), whole.subarray(starts[5])]);
+    const dropped: string[] = [];
+    const samples = demux([damaged], ["video"], (kind) => dropped.push(kind)).track("video").samples;
+    expect(samples.map(countSlices)).toEqual([2, 1, 1, 2]);
+    expect(dropped).not.toEqual([]);
+  });
+
+  it("leaves frames alone that are coded of fields together, or of no fields", () => {
+    const frames = [0, 1, 2].map((i) => field(2 * i, { structure: "frame", frameNum: i }));
+    for (const coding of [{ isMbaff: true }, {}, { isFrameOnly: true }]) {
+      const samples = videoOf(transport(frames, coding));
+      expect(samples.map(countSlices)).toEqual([1, 1, 1]);
+      expect(distances(samples)).toEqual([frameTicks, frameTicks]);
+    }
+  });
+
+  it("pairs fields whose bytes come in pieces of any size", () => {
+    const whole = transport(eight);
+    const pieces = Array.from({ length: Math.ceil(whole.length / 188) }, (_, i) =>
+      whole.subarray(i * 188, (i + 1) * 188),
+    );
+    expect(demux(pieces).track("video").samples.map(countSlices)).toEqual([2, 2, 2, 2]);
+  });
+});
+
+/** Returns where the packets are that start a PES packet of the video. */
+function unitStarts(stream: Buffer): number[] {
+  const offsets = Array.from({ length: stream.length / 188 }, (_, i) => i * 188);
+  return offsets.filter((at) => stream.readUInt16BE(at + 1) === (0x4000 | videoPid));
+}
+
+describe.skipIf(!hasFfmpeg)("an MP4 of field-coded H.264", () => {
+  const media = createMediaFolder();
+  afterAll(media.remove);
+
+  for (const second of ["intra", "skipped"] as const) {
+    it(`decodes to the same frames as its source, one packet for each: ${second} second fields`, () => {
+      const pictures = eight.map((picture, i) => (i % 2 === 1 ? { ...picture, kind: second } : picture));
+      const source = transport(pictures);
+      writeFileSync(media.path("source.ts"), source);
+      const sink = openMp4Writer({ path: media.path("result.mp4"), expectedS: null });
+      const demuxer = createMpegTsDemuxer({ sink, timelines: createTimelines(), kinds: ["video"] });
+      demuxer.read(source, start);
+      demuxer.flush();
+      sink.finish();
+      expect(probePackets(media.path("result.mp4")).video).toHaveLength(4);
+      expect(decodedMd5(media.path("result.mp4"), "video")).toBe(decodedMd5(media.path("source.ts"), "video"));
+    });
+  }
+});
