@@ -113,3 +113,61 @@ describe("a further BaseURL of DASH is used", () => {
     await expect(harness.download()).rejects.toThrow(/one\/v\/1\.m4s failed with status 404/);
   });
 });
+
+describe("content steering of DASH", () => {
+  const places = ["one", "two", "three"];
+  const film = layNumbered("v", readRendition("video.m4s"), "m4s");
+
+  /** An MPD with a BaseURL for each place, of which the steering names the last ones first. */
+  function steered(steering: string, locations: readonly string[] = places): Resources {
+    const urls = places.map((place, i) => `<BaseURL serviceLocation="${locations[i]}">${place}/</BaseURL>`);
+    const video: Representation = {
+      id: "v",
+      mimeType: "video/mp4",
+      codecs: "avc1.64000c",
+      addressing: `${urls.join("")}${numberTemplate("m4s", 1, 1)}`,
+    };
+    const text = mpd([[video]], 6).replace("<Period", `${steering}<Period`);
+    const copies = places.flatMap((place) => [...film].map(([path, file]) => [`${place}/${path}`, file] as const));
+    return merge(new Map(copies), new Map([["main.mpd", dash(text)]]));
+  }
+
+  const element = (attributes: string) => `<ContentSteering ${attributes}>https://steering.example/</ContentSteering>`;
+
+  /** The places that were asked for media, in order; those in `broken` have no second segment. */
+  async function placesOf(resources: Resources, ...broken: string[]): Promise<string[]> {
+    for (const place of broken) expect(resources.delete(`${place}/v/2.m4s`)).toBe(true);
+    await using harness = await openEntry(open, resources, "main.mpd");
+    const { warnings } = await harness.download();
+    expect(warnings).toEqual([]);
+    const asked = harness.site.asked.map(({ path }) => path.split("/", 1)[0] ?? "");
+    return [...new Set(asked.filter((place) => places.includes(place)))];
+  }
+
+  it("names the places that are tried first, in its order", async () => {
+    const steering = element('defaultServiceLocation=" three  two " queryBeforeStart="true"');
+    expect(await placesOf(steered(steering))).toEqual(["three"]);
+    expect(await placesOf(steered(steering), "three")).toEqual(["three", "two"]);
+    expect(await placesOf(steered(steering), "three", "two")).toEqual(["three", "two", "one"]);
+  });
+
+  it("gives the same file wherever it begins", async () => {
+    const hashes = ["", element('defaultServiceLocation="two"')].map((steering) =>
+      wholeFile(steered(steering), "main.mpd"),
+    );
+    const [whole, other] = await Promise.all(hashes);
+    expect(other).toBe(whole);
+  });
+
+  it("changes nothing if it names no place, or none of the MPD", async () => {
+    for (const steering of ["", element(""), element('defaultServiceLocation="four"')]) {
+      expect(await placesOf(steered(steering), "one")).toEqual(["one", "two"]);
+    }
+  });
+
+  it("leaves the order of places alone that have one service location", async () => {
+    const locations = ["a", "b", "b"];
+    const resources = steered(element('defaultServiceLocation="b"'), locations);
+    expect(await placesOf(resources, "two")).toEqual(["two", "three"]);
+  });
+});

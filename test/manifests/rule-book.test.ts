@@ -32,6 +32,11 @@ const begun = (type: string) =>
 const steered = (attributes: string) =>
   `${multivariantStart}#EXT-X-CONTENT-STEERING:${attributes}\n${["A", "B"].map((id) => `#EXT-X-STREAM-INF:BANDWIDTH=1000,PATHWAY-ID="${id}"\n${id}.m3u8\n`).join("")}`;
 
+/** An MPD of two places, of which content steering names one. */
+const steeredMpd = (steering: string, second = ' serviceLocation="b"') =>
+  bases.template.replace(inMpd, `${inMpd}<BaseURL${second}>c/</BaseURL>${steering}`);
+const steering = '<ContentSteering defaultServiceLocation="b">https://s.example/</ContentSteering>';
+
 /** One for each name of the table. */
 const cases: readonly Case[] = [
   // MPD
@@ -43,7 +48,13 @@ const cases: readonly Case[] = [
   caseOf("UTCTiming", "live", scheme("UTCTiming", "urn:mpeg:dash:utc:http-iso:2014", "https://t.example"), inMpd),
   caseOf("BaseURL", "template", "<BaseURL>c/</BaseURL>", '<Period id="p">'),
   caseOf("BaseURL@byteRange", "template", "$base$?r=$first$-$last$"),
-  caseOf("BaseURL@serviceLocation", "template", "cdn"),
+  { name: "BaseURL@serviceLocation", without: steeredMpd(steering, ""), with: steeredMpd(steering) },
+  { name: "ContentSteering@defaultServiceLocation", without: steeredMpd(""), with: steeredMpd(steering) },
+  {
+    name: "ContentSteering@queryBeforeStart",
+    without: steeredMpd(steering),
+    with: steeredMpd(steering.replace(">", ' queryBeforeStart="true" clientRequirement="true">')),
+  },
   ...["availabilityEndTime", "publishTime"].map((name) => caseOf(`MPD@${name}`, "live", "2026-01-02T00:00:00Z")),
   ...["minBufferTime", "suggestedPresentationDelay", "maxSegmentDuration", "maxSubsegmentDuration"].map((name) =>
     caseOf(`MPD@${name}`, "live", "PT9S"),

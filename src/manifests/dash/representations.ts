@@ -72,7 +72,7 @@ function representationOf(chain: Chain, base: URL | null): Omit<DashRepresentati
     file: isFile ? base : null,
     has_drm: chain.some((element) => element.isProtected),
     isLayer: isLayer(representation, attribute("codecs")),
-    label: parseLine(set.label) ?? parseLine(attribute("label")),
+    label: parseLine(set.label.text) ?? parseLine(attribute("label")),
     attribute,
   };
 }

@@ -1,21 +1,18 @@
 import { Parser } from "htmlparser2";
 import type { Steps } from "../../parsers/steps.ts";
+import { chooseBaseUrls, maxBaseUrls, type WithBaseUrls } from "./base-urls.ts";
 import { isLink } from "./links.ts";
 import { refusedName } from "./refused.ts";
 import type { Descriptor } from "../tracks.ts";
 import { checkLength, invalidManifestError, stepLength } from "../manifest.ts";
 
 /** An element of an MPD whose children inherit its attributes and base URL. */
-export interface MpdElement {
+export interface MpdElement extends WithBaseUrls {
   name: "MPD" | "Period" | "AdaptationSet" | "Representation";
   /** Only those in `usedAttributes`. */
   attributes: Map<string, string>;
-  /** Text of the BaseURL that is used; `""`: there is none. */
-  baseUrl: string;
-  /** How many it has. */
-  baseUrls: number;
-  /** Text of the first Label. */
-  label: string;
+  /** Its first Label. */
+  label: { text: string };
   /** Its EssentialProperty, SupplementalProperty, Role, Accessibility and UTCTiming elements. */
   descriptors: Descriptor[];
   /** It has a ContentProtection child. */
@@ -64,13 +61,13 @@ const maxAttributeLength = 2 * maxTextLength;
  * Parses an MPD (ISO/IEC 23009-1) in one pass and keeps what describes formats and segments, at most
  * 10,000 Periods, AdaptationSets and Representations. Ignores namespace prefixes of elements, expands no
  * entities but XML's own, and closes unclosed elements at the end. Of several BaseURLs of an element, the one at index
- * `base` is used, or the last one.
+ * `base` is used, or the last one; those that its ContentSteering names come first (`chooseBaseUrls`).
  *
  * @throws ServiceError as `openMpd`
  */
 export function* parseMpd(text: string, url: URL, base: number): Steps<Mpd> {
   checkLength(text, url);
-  const tree = createTree(base);
+  const tree = createTree();
   let isRefused = false;
   let element = "";
   let depth = 0;
@@ -103,7 +100,10 @@ export function* parseMpd(text: string, url: URL, base: number): Steps<Mpd> {
     yield;
   }
   const { root, ...rest } = tree.mpd;
-  if (root !== null && !isRefused) return { ...rest, root };
+  if (root !== null && !isRefused) {
+    yield* chooseBaseUrls(root, base, tree.steering.defaultServiceLocation);
+    return { ...rest, root };
+  }
   throw invalidManifestError(url, "a DASH manifest must be an MPD element, at most 64 levels deep");
 }
 
@@ -114,7 +114,7 @@ type Open =
   | { name: "SegmentTimeline"; entries: TimelineEntry[] }
   | { name: "leaf"; fields: Record<string, string> };
 
-function createTree(base: number) {
+function createTree() {
   const mpd: Omit<Mpd, "root"> & { root: MpdElement | null } = {
     root: null,
     isCut: false,
@@ -125,7 +125,9 @@ function createTree(base: number) {
   let elements = 0;
   /** The open elements, innermost last; `null` for an ignored one. */
   const stack: (Open | null)[] = [];
-  let reading: { element: MpdElement; field: "baseUrl" | "label" } | null = null;
+  /** What the text goes to. */
+  let reading: { text: string } | null = null;
+  const steering = { defaultServiceLocation: "" };
 
   function opened(name: string): Open | null {
     if (mpd.root === null) return (mpd.root = newElement("MPD"));
@@ -140,9 +142,15 @@ function createTree(base: number) {
       return null;
     }
     const child = childOf[parent.name];
+    if (name === "BaseURL" && parent.baseUrls.length < maxBaseUrls) {
+      const found = { text: "", fields: { serviceLocation: "" } };
+      reading = found;
+      mpd.baseUrls = Math.max(mpd.baseUrls, parent.baseUrls.push(found));
+      return { name: "leaf", fields: found.fields };
+    }
+    if (name === "ContentSteering" && parent.name === "MPD") return { name: "leaf", fields: steering };
     if (child === null || child !== name) {
-      reading = textOf(parent, name, base);
-      mpd.baseUrls = Math.max(mpd.baseUrls, parent.baseUrls);
+      if (name === "Label" && parent.label.text === "") reading = parent.label;
       return recordChild(parent, name);
     }
     if (elements >= maxElements) {
@@ -157,6 +165,7 @@ function createTree(base: number) {
 
   return {
     mpd,
+    steering,
     open: (name: string) => void stack.push(opened(name)),
     attribute(name: string, value: string): void {
       const target = stack.at(-1);
@@ -169,9 +178,7 @@ function createTree(base: number) {
       }
     },
     text(chunk: string): void {
-      if (reading === null) return;
-      const { element, field } = reading;
-      element[field] += chunk.slice(0, maxTextLength - element[field].length);
+      if (reading !== null) reading.text += chunk.slice(0, maxTextLength - reading.text.length);
     },
     close(): void {
       stack.pop();
@@ -207,20 +214,15 @@ const usedAttributes: ReadonlySet<string> = new Set(
 );
 
 function newElement(name: MpdElement["name"]): MpdElement {
-  const found = { baseUrl: "", baseUrls: 0, label: "", descriptors: [], isProtected: false, addressing: null };
+  const found = {
+    baseUrl: "",
+    baseUrls: [],
+    label: { text: "" },
+    descriptors: [],
+    isProtected: false,
+    addressing: null,
+  };
   return { name, attributes: new Map(), ...found, children: [] };
-}
-
-/** Returns the field that the text of this child goes to; `null`: none. */
-function textOf(element: MpdElement, child: string, base: number) {
-  if (child === "BaseURL" && element.baseUrls <= base) {
-    element.baseUrls += 1;
-    element.baseUrl = "";
-    return { element, field: "baseUrl" } as const;
-  }
-  if (child === "BaseURL") element.baseUrls += 1;
-  if (child === "Label" && element.label === "") return { element, field: "label" } as const;
-  return null;
 }
 
 /** Records what a child says about its parent; returns it if its own children are read too. */
