@@ -1,6 +1,6 @@
 import accepts from "@fastify/accepts";
 import type { TypeBoxTypeProvider } from "@fastify/type-provider-typebox";
-import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
+import Fastify, { type FastifyBaseLogger, type FastifyInstance } from "fastify";
 import { compressJson } from "./responses/compression.ts";
 import { addContacts, createProxyCheck, localNetworks } from "./server/contact.ts";
 import { closeConnectionsOnDrain, drainOnClose } from "./server/drain.ts";
@@ -8,7 +8,7 @@ import { handleError, refuseExpectations } from "./server/error-handler.ts";
 import { checkHosts } from "./server/hosts.ts";
 import { allowOrigins, parseOrigins } from "./server/origins.ts";
 import { ignoreBodies } from "./server/json.ts";
-import { type AppObserver, logRequests, observeRequests } from "./server/observe-requests.ts";
+import { type AppObserver, logRequests, observeRequests, RequestLogs } from "./server/observe-requests.ts";
 import { dropLengthOf304 } from "./responses/empty.ts";
 import { createRequestIds, setEveryHeader } from "./responses/every-response.ts";
 import { Problem } from "./responses/problem.ts";
@@ -60,7 +60,7 @@ export function createBaseApp(options: BaseAppOptions, stop: () => void): Fastif
     routerOptions: { maxParamLength: 16 * 1024 },
     return503OnClosing: false,
     genReqId: createRequestIds(),
-    logController: new LogController({ disableRequestLogging: true }),
+    logController: new RequestLogs(),
     clientErrorHandler: createClientErrorHandler(),
     frameworkErrors: handleError,
     schemaController: { compilersFactory: { buildSerializer } },

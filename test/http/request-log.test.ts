@@ -1,10 +1,16 @@
+import type { AddressInfo } from "node:net";
 import { pino } from "pino";
 import { expect, onTestFinished, test, vi } from "vitest";
+import { newTask } from "../../src/feed/task-changes.ts";
+import { openDiskFiles } from "../../src/files/disk.ts";
 import { buildWorkerApp } from "../../src/http/app.ts";
 import { buildApp } from "./app.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import type { TaskStore } from "../../src/stores/store.ts";
+import { makeFolder } from "../stores/folder.ts";
 import { openEvents } from "./event-client.ts";
 import { addKey } from "./keys.ts";
+import { pageUrl } from "./requests.ts";
 
 type Line = Record<string, unknown>;
 
@@ -127,4 +133,41 @@ test("requests of /health/ are logged at level debug, in each kind of process", 
       ["/health/ready", 20],
       ["/health/nothing", 30],
     ]);
+});
+
+test.each([
+  [
+    "the task fails",
+    async (store: TaskStore, id: string) => void (await store.update(id, { state: "failed" })),
+    /ends too early: failed/,
+  ],
+  ["the disk fails", async () => Promise.reject(new Error("EIO: i/o error, read")), /^EIO/],
+])("the line of a response that the service breaks off says why: %s", async (_, fail, reason) => {
+  const { logger, lines } = openLog();
+  const store = createMemoryStore();
+  const task = await store.create(newTask(pageUrl, {}, new Date()));
+  await store.claim({ leaseMs: 60_000 });
+  const reads: ((into: Buffer) => Promise<number | null>)[] = [
+    async (into: Buffer) => into.write("half"),
+    () => fail(store, task.id).then(() => null),
+  ];
+  const stream = {
+    mimeType: "video/mp4",
+    ext: "mp4",
+    aliveMs: performance.now(),
+    read: async (into: Buffer) => (await reads.shift()?.(into)) ?? null,
+    close: async () => {},
+  };
+  const files = { ...openDiskFiles({ folder: makeFolder() }), openStream: async () => stream };
+  const app = await buildApp({ store, files, logger });
+  onTestFinished(() => app.close());
+  await app.listen({ host: "127.0.0.1", port: 0 });
+  const { port } = app.server.address() as AddressInfo;
+  const path = `/tasks/${task.id}/stream`;
+  await expect(fetch(`http://127.0.0.1:${port}${path}`).then((response) => response.bytes())).rejects.toThrow(
+    "terminated",
+  );
+  expect(lines.filter(({ reqId }) => reqId !== undefined)).toMatchObject([
+    { level: 40, path, reason: expect.stringMatching(reason), msg: "response broken off" },
+  ]);
 });

@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyRequest } from "fastify";
+import { type FastifyInstance, type FastifyRequest, LogController } from "fastify";
 import { withoutSecrets } from "../../model/access-key.ts";
 import { parseTraceparent, traceIdOf } from "../../model/trace-context.ts";
 
@@ -64,8 +64,8 @@ function methodOf({ method }: FastifyRequest, route: string): string {
 }
 
 /**
- * Logs one line for each request: its status, or that the client disconnected before the response; those of
- * `/health/` at level `debug`, others at `info`. `ip` is the client's address, as connections are counted: of IPv6 its
+ * Logs one line for each request: its status, that the client disconnected before the response, or, at level `warn`, why that was
+ * broken off; those of `/health/` at level `debug`, others at `info`. `ip` is the client's address, as connections are counted: of IPv6 its
  * network, none for loopback. `trace_id` is that of the request's `traceparent`; `key` is the name of the request's key, if it has one; `code` that of the error.
  */
 export function logRequests(app: FastifyInstance): void {
@@ -80,14 +80,32 @@ export function logRequests(app: FastifyInstance): void {
     const { statusCode: status, errorCode } = reply;
     log(request, { status, ...(errorCode !== null && { code: errorCode }), ms }, "request");
   });
-  app.addHook("onRequestAbort", async (request) => log(request, {}, "client disconnected"));
+  app.addHook("onRequestAbort", async (request) => {
+    if (!brokenOff.has(request)) log(request, {}, "client disconnected");
+  });
+}
+
+const brokenOff = new WeakSet<FastifyRequest>();
+
+/** Logs why the service broke off a response that it had begun, instead of Fastify's own lines. */
+export class RequestLogs extends LogController {
+  constructor() {
+    super({ disableRequestLogging: true });
+  }
+
+  override streamError(error: NodeJS.ErrnoException, request: FastifyRequest): void {
+    // The client has gone.
+    if (error.code === "ERR_STREAM_PREMATURE_CLOSE") return;
+    brokenOff.add(request);
+    log(request, { reason: error.message }, "response broken off", "warn");
+  }
 }
 
 /** Without the query: a URL in it may contain a secret. */
-function log(request: FastifyRequest, outcome: object, message: string): void {
+function log(request: FastifyRequest, outcome: object, message: string, level: "info" | "warn" = "info"): void {
   const { method, url, contact, caller, routeOptions } = request;
   const [path = ""] = url.split("?", 1);
   const who = { ip: contact.client, key: caller?.name };
   const line = { method, path: withoutSecrets(path), ...who, ...outcome };
-  request.log[routeOptions.url?.startsWith("/health/") ? "debug" : "info"](line, message);
+  request.log[routeOptions.url?.startsWith("/health/") ? "debug" : level](line, message);
 }
