@@ -5,6 +5,7 @@ import { diskError, isMissing } from "./disk-error.ts";
 import { ServiceError } from "../model/errors.ts";
 import { type FileStore, inUseMs, oldMs, type OpenResult } from "./files.ts";
 import { openMediaStream } from "./media-stream.ts";
+import { markStream } from "./stream-run.ts";
 import { assertKind, noFollow } from "./no-follow.ts";
 import { requestStream } from "./stream-request.ts";
 
@@ -62,6 +63,11 @@ export function openDiskFiles({ folder }: { folder: string }): FileStore {
         const stream = await openMediaStream(workFolder);
         if (stream === undefined) await requestStream(workFolder);
         return stream;
+      }),
+
+    markStream: (id) =>
+      attempt(`mark the stream of task ${id}`, async () => {
+        if (isTaskId(id)) await markStream(join(workFolders, id));
       }),
 
     remove: (id) =>

@@ -7,6 +7,9 @@ export const inUseMs = 60_000;
 /** How long nothing was written in a work folder that is old, milliseconds: a week. */
 export const oldMs = 7 * 86_400_000;
 
+/** How often a run marks its stream, milliseconds. */
+export const markStreamMs = 5_000;
+
 /** A result that is open for reading. */
 export interface OpenResult {
   handle: FileHandle;
@@ -59,6 +62,8 @@ export interface FileStore {
    * is asked for it, and may soon have one.
    */
   openStream(id: string): Promise<MediaStream | undefined>;
+  /** Marks the stream as one whose run goes on, for readers in any process; no error if there is none. */
+  markStream(id: string): Promise<void>;
   /** Removes the result and the work folder; no error if there are none. */
   remove(id: string): Promise<void>;
   /**

@@ -2,7 +2,7 @@ import { createHash, type Hash } from "node:crypto";
 import { join } from "node:path";
 import { journalName, lookEveryMs, type MediaRecord, type StreamRecord } from "./stream-journal.ts";
 import { layOut } from "./stream-layout.ts";
-import { closeRun, inodeAt, openRun, type StreamRun } from "./stream-run.ts";
+import { closeRun, openRun, statAt, type StreamRun } from "./stream-run.ts";
 
 /**
  * Reads the stream of a file that a task is making, from its first byte on, in any process. It can be read on after the work folder was
@@ -18,6 +18,8 @@ export interface MediaStream {
    * @throws StreamBrokenError if what was sent does not continue
    */
   read(into: Buffer): Promise<number | "end" | null>;
+  /** When its run was last seen to write or to mark it, by `performance.now()`; at first: when it was opened. */
+  readonly aliveMs: number;
   /** Safe to call twice. */
   close(): Promise<void>;
 }
@@ -36,6 +38,7 @@ export async function openMediaStream(folder: string): Promise<MediaStream | und
 class JournalStream implements MediaStream {
   readonly mimeType: string;
   readonly ext: string;
+  aliveMs = performance.now();
   readonly #folder: string;
   #run: StreamRun;
   /** The newest run, if it is another one; kept open, as its folder goes when it has succeeded. */
@@ -54,6 +57,8 @@ class JournalStream implements MediaStream {
   #shift: number | null = null;
   /** Of all records that were found. */
   #count = 0;
+  /** When the newest journal was written or marked, by its file system. */
+  #markedMs = 0;
   readonly #hash = createHash("sha256");
   /** The same of the later run, as far as that has come. */
   #laterCount = 0;
@@ -106,8 +111,8 @@ class JournalStream implements MediaStream {
       // What is there after the end is all of it.
       return this.#readFile(into);
     }
-    const now = await inodeAt(join(this.#folder, this.#run.header.file));
-    if (now !== undefined && now !== inode) throw refetchedError();
+    const now = await statAt(join(this.#folder, this.#run.header.file));
+    if (now !== undefined && now.ino !== inode) throw refetchedError();
     return (await this.#follow()) ? this.#readFile(into) : null;
   }
 
@@ -173,9 +178,13 @@ class JournalStream implements MediaStream {
   }
 
   async #findLater(): Promise<void> {
-    const now = await inodeAt(join(this.#folder, journalName));
+    const now = await statAt(join(this.#folder, journalName));
+    // Without one, its folder went with the success of the run, or another one begins.
+    if (now === undefined || now.mtimeMs !== this.#markedMs) this.aliveMs = performance.now();
+    if (now === undefined) return;
+    this.#markedMs = now.mtimeMs;
     const known = this.#later ?? this.#run;
-    if (now === undefined || now === known.journal.inode) return;
+    if (now.ino === known.journal.inode) return;
     const found = await openRun(this.#folder);
     if (found === undefined) return;
     if (this.#later !== undefined) await closeRun(this.#later);

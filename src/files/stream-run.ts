@@ -1,3 +1,4 @@
+import type { Stats } from "node:fs";
 import { type FileHandle, lstat, open } from "node:fs/promises";
 import { join } from "node:path";
 import { isMissing } from "./disk-error.ts";
@@ -98,10 +99,20 @@ async function openIfThere(path: string): Promise<FileHandle | undefined> {
   }
 }
 
-/** Returns the inode at the path; undefined if nothing is there. */
-export async function inodeAt(path: string): Promise<number | undefined> {
+/** Writes the time into the journal in the folder, if there is one. */
+export async function markStream(folder: string): Promise<void> {
+  const journal = await openIfThere(join(folder, journalName));
   try {
-    return (await lstat(path)).ino;
+    await journal?.utimes(new Date(), new Date());
+  } finally {
+    await journal?.close();
+  }
+}
+
+/** Returns what is at the path; undefined if nothing is there. */
+export async function statAt(path: string): Promise<Stats | undefined> {
+  try {
+    return await lstat(path);
   } catch (error) {
     if (isMissing(error)) return undefined;
     throw error;

@@ -1,4 +1,5 @@
 import type { BaseLogger } from "pino";
+import { markStreamMs } from "../files/files.ts";
 import { ServiceError } from "../model/errors.ts";
 import type { Claim } from "../stores/store.ts";
 import type { PageInfo } from "../model/page-info.ts";
@@ -67,6 +68,7 @@ export async function runTask(run: TaskRun, deps: RunDeps): Promise<void> {
     save: (saved, madeProgress) => taskLease.update({ progress: saved }, madeProgress ? { stalledCount: 0 } : {}),
     onBytes: observer?.onBytes,
   });
+  const marking = setInterval(() => void markStream(task.id, deps), markStreamMs);
   const timer = setTimeout(() => controller.abort(runTimeoutError(runTimeoutMs)), runTimeoutMs);
   observer?.onStart();
   logger.info({ ...about, stalledCount }, "run started");
@@ -80,10 +82,20 @@ export async function runTask(run: TaskRun, deps: RunDeps): Promise<void> {
     end = await storeFailure(aborted ? reason : error, run, { ...deps, hasProgressed });
   }
   clearTimeout(timer);
+  clearInterval(marking);
   const { outcome, level = "info", message, fields } = end;
   const ms = performance.now() - sinceMs;
   logger[level]({ ...about, bytes: progress.bytes, ms: Math.round(ms), ...fields }, message);
   observer?.onEnd(outcome, ms / 1000);
+}
+
+/** For readers in other processes, which do not learn otherwise that this one was killed. */
+async function markStream(id: string, { files, logger }: RunDeps): Promise<void> {
+  try {
+    await files.markStream(id);
+  } catch (err) {
+    logger.warn({ task: id, err }, "the stream of a run could not be marked");
+  }
 }
 
 /** How a run ended, and the line of the log that says so. */

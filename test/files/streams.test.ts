@@ -1,9 +1,9 @@
 import { randomUUIDv7 } from "node:crypto";
-import { writeFileSync } from "node:fs";
+import { rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { openDiskFiles } from "../../src/files/disk.ts";
-import { StreamJournal } from "../../src/files/stream-journal.ts";
+import { journalName, StreamJournal } from "../../src/files/stream-journal.ts";
 import type { MediaStream } from "../../src/files/media-stream.ts";
 import { makeFolder } from "../stores/folder.ts";
 
@@ -27,7 +27,7 @@ async function openFirstRun() {
   startRun(folder, ["a", 1, 2], ["b", 3, 4]).close();
   const stream = (await files.openStream(id))!;
   onTestFinished(() => stream.close());
-  return { stream, folder, end: () => files.saveResult(id, join(folder, type.file)) };
+  return { files, id, stream, folder, end: () => files.saveResult(id, join(folder, type.file)) };
 }
 
 async function readAll(stream: MediaStream): Promise<string> {
@@ -58,6 +58,29 @@ it("A stream breaks if a later run makes another file than it has sent", async (
   await later.untilFound(never);
   await end();
   await expect(readAll(stream)).rejects.toThrow("a later run of the task made another file");
+});
+
+it("A stream is alive for its readers when its run marks it, and while another run begins", async () => {
+  const { files, id, stream, folder } = await openFirstRun();
+  const untilAliveAfter = async (ms: number) =>
+    await expect.poll(() => stream.aliveMs, { timeout: 10_000 }).toBeGreaterThan(ms);
+  await untilAliveAfter(stream.aliveMs);
+  const before = stream.aliveMs;
+  utimesSync(join(folder, journalName), 1, 1);
+  await untilAliveAfter(before);
+  const old = stream.aliveMs;
+  await files.markStream(id);
+  await untilAliveAfter(old);
+  // As of a run that was killed: there is nothing to see.
+  await stream.read(Buffer.alloc(20));
+  const last = stream.aliveMs;
+  for (let reads = 0; reads < 3; reads += 1) await stream.read(Buffer.alloc(20));
+  expect(stream.aliveMs).toBe(last);
+  rmSync(join(folder, journalName));
+  await untilAliveAfter(last);
+  await files.markStream(id);
+  await files.markStream(randomUUIDv7());
+  await files.markStream("../x");
 });
 
 it("Only a run after another one waits until its stream is found, and no longer than it is to run", async () => {

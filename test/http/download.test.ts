@@ -251,6 +251,7 @@ describe("GET /download", () => {
     const stream = {
       mimeType: "video/mp4",
       ext: "mp4",
+      aliveMs: performance.now(),
       read: async (into: Buffer) => (await reads.shift()?.(into)) ?? ("end" as const),
       close: async () => {},
     };

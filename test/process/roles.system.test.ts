@@ -1,9 +1,11 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, inject, it } from "vitest";
+import { readExhibits } from "../media/media-fixtures.ts";
 import { startCuttingProxy } from "../postgres/cutting-proxy.ts";
 import { openDatabase } from "../postgres/database.ts";
 import { film, openSite } from "./film-site.ts";
+import { startHeldSite } from "./held-site.ts";
 import { collectLog, startRefused } from "./service.ts";
 import { openStreamReader } from "./stream-client.ts";
 import { clientOf, openTestCluster } from "./test-cluster.ts";
@@ -58,6 +60,28 @@ describe.concurrent("the files that several processes share", () => {
     const late = await openStreamReader(`${api.url}/download?url=${encodeURIComponent(site.url("film.mp4"))}`);
     release();
     for (const each of [reader, late]) expect(film.equals(await each.all())).toBe(true);
+  });
+
+  it("are streamed no further than the life of their worker, and from the start once another one runs", async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const fixture = readExhibits().get("HLS in MPEG-TS with B-frames")!;
+    const { site, release } = await startHeldSite(fixture);
+    onTestFinished(() => site.close());
+    const cluster = openTestCluster(await openDatabase(onTestFinished), {}, onTestFinished);
+    const api = await cluster.start("api");
+    const worker = await cluster.start("worker");
+    const url = `${api.url}/download?url=${encodeURIComponent(site.url(fixture.entry))}`;
+    const reader = await openStreamReader(url);
+    await reader.untilMedia();
+    await worker.end("SIGKILL");
+    await expect(reader.all()).rejects.toThrow("terminated");
+    release();
+    await cluster.start("worker");
+    const whole = await (await openStreamReader(url)).all();
+    expect(whole.subarray(0, reader.bytes.length).equals(reader.bytes)).toBe(true);
+    expect(whole.length).toBeGreaterThan(reader.bytes.length);
   });
 
   it("are kept when a worker starts while another one runs their task", async ({ expect, onTestFinished }) => {

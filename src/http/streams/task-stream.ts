@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { fileName } from "../../files/file-name.ts";
-import type { FileStore } from "../../files/files.ts";
+import { type FileStore, markStreamMs } from "../../files/files.ts";
 import { type MediaStream, StreamBrokenError } from "../../files/media-stream.ts";
 import { type ErrorCode, errorCodes, ServiceError } from "../../model/errors.ts";
 import { nameInPath } from "../../model/name-in-path.ts";
@@ -24,6 +24,8 @@ type StreamRequest = Pick<FastifyRequest, "headers" | "log" | "raw">;
 
 /** How often a run is asked for media that it has fetched since. */
 const pollMs = 100;
+/** How often it is looked at whether a run that has sent all still goes on. */
+const lookEveryMs = 5_000;
 const firstBytes = 8 * 1024;
 
 /**
@@ -176,8 +178,14 @@ async function readNext(stream: MediaStream, watch: TaskWatch, into: Buffer): Pr
     if (typeof found === "number") return found;
     if (end === "succeeded" && found === "end") return null;
     if (end !== undefined || watch.isClosed) throw brokenError(end);
-    await untilChanged(changing, found === "end" ? undefined : pollMs);
+    if (isAbandoned(stream, watch)) throw new StreamBrokenError("the worker of the task is gone");
+    await untilChanged(changing, found === "end" ? lookEveryMs : pollMs);
   }
+}
+
+/** Whether the task is to be running, but its run neither writes nor marks the stream. */
+function isAbandoned({ aliveMs }: MediaStream, { isRunning, sinceMs }: TaskWatch): boolean {
+  return isRunning && performance.now() - Math.max(aliveMs, sinceMs) > 4 * markStreamMs;
 }
 
 function brokenError(end: End | undefined): StreamBrokenError {

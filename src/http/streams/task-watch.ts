@@ -18,6 +18,7 @@ export class TaskWatch {
   /** Called once, when the task ends. */
   onEnd: (end: End) => void = () => {};
   #state: State | "deleted" | undefined;
+  #sinceMs = performance.now();
   #end: End | undefined;
   #isClosed = false;
   /** Aborted when the state changes, and for good when the watch is closed. */
@@ -41,6 +42,11 @@ export class TaskWatch {
 
   get isRunning(): boolean {
     return this.#state === "running";
+  }
+
+  /** When the state was first known to be what it is, by `performance.now()`. */
+  get sinceMs(): number {
+    return this.#sinceMs;
   }
 
   get isClosed(): boolean {
@@ -67,6 +73,7 @@ export class TaskWatch {
   #set(state: State | "deleted" | undefined): void {
     if (state === undefined || state === this.#state) return;
     this.#state = state;
+    this.#sinceMs = performance.now();
     if (this.#end === undefined && ends.has(state)) {
       this.#end = state as End;
       this.onEnd(this.#end);
