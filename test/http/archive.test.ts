@@ -1,7 +1,10 @@
+import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setImmediate } from "node:timers/promises";
+import { crc32 } from "node:zlib";
 import { afterAll, describe, expect, it, onTestFinished } from "vitest";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { openDiskFiles } from "../../src/files/disk.ts";
@@ -113,6 +116,29 @@ describe("GET /tasks/{id}/files.zip", () => {
       )
       .catch((error: unknown) => error);
     expect(response).toBeInstanceOf(TypeError);
+  });
+
+  it("has the bytes of its files for clients that read at their own pace, beside each other", async () => {
+    const store = createMemoryStore();
+    const content = randomBytes(6_000_000);
+    const { id } = await addFinishedTask({ store, files }, content, {}, undefined, [subtitles]);
+    const app = await buildApp({ store, files });
+    onTestFinished(() => app.close());
+    await app.listen({ host: "127.0.0.1", port: 0 });
+    const url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}/tasks/${id}/files.zip`;
+    const headerSize = 30 + "42.mp4".length;
+    const read = async () => {
+      const chunks: Uint8Array[] = [];
+      for await (const chunk of (await fetch(url)).body!) {
+        chunks.push(chunk);
+        await setImmediate();
+      }
+      return Buffer.concat(chunks);
+    };
+    const received = await Promise.all([read(), read(), read()]);
+    for (const zip of received)
+      expect(zip.subarray(headerSize, headerSize + content.length).equals(content)).toBe(true);
+    expect(readEntries(received[0])[0]?.crc).toBe(crc32(content));
   });
 
   it("is 404 for a task without files, and 410 once they are removed", async () => {

@@ -5,7 +5,7 @@ import type { Task } from "../../model/task.ts";
 import { defaultTemplate, parseTemplate, type Template } from "../../runner/library/template.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import { assertIfMatch } from "../responses/etag.ts";
-import { createFileStreams } from "../responses/file-streams.ts";
+import { createFileStreams, isFlushed } from "../responses/file-streams.ts";
 import { sendRepresentation, sendRepresentationHead } from "../responses/send-file.ts";
 import { type Archive, createArchiver, createArchiveStreams, filesOf } from "./archive.ts";
 
@@ -70,7 +70,9 @@ export function createArchiveSender(options: ArchiveOptions) {
       assertIfMatch(request.headers["if-match"], etag);
       const served = { name: `${nameOf(task)}.zip`, mime_type: "application/zip", size: archive.size, etag };
       if (isHead) return sendRepresentationHead(request, reply, served);
-      return sendRepresentation(request, reply, served, (range) => streams.open(archive, range));
+      return sendRepresentation(request, reply, served, (range) =>
+        streams.open(archive, range, () => isFlushed(reply.raw)),
+      );
     },
   };
 }

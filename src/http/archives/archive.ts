@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { Readable } from "node:stream";
+import { callbackify } from "node:util";
 import { crc32 } from "node:zlib";
 import { LRUCache } from "lru-cache";
 import { createKeyedMutex } from "../../async/keyed-mutex.ts";
@@ -80,7 +81,7 @@ export function createArchiveStreams(store: FileStore, streams: FileStreams, unc
   const remembered = new LRUCache<string, number>({ max: maxRemembered });
   const mutex = createKeyedMutex();
 
-  async function* readFile(file: ArchivedFile, range: IntRange, from: FileStreams): AsyncGenerator<Buffer> {
+  async function* readFile(file: ArchivedFile, range: IntRange, { open, isSent }: Reader): AsyncGenerator<Buffer> {
     if (range.end < range.start) return;
     const opened = await store.open(file.taskId, file.number);
     if (opened === undefined) throw new ServiceError("not_found", `the file of task ${file.taskId} is gone`);
@@ -92,12 +93,12 @@ export function createArchiveStreams(store: FileStore, streams: FileStreams, unc
     // A file that is not marked may be removed while it is sent, and can be read to its end all the same.
     const keep = () => markInUse().catch(() => {});
     await keep();
-    yield* from.open(handle, range, keep);
+    yield* open(handle, range, keep, isSent);
   }
 
-  async function* readWhole(file: ArchivedFile): AsyncGenerator<Buffer> {
+  async function* readWhole(file: ArchivedFile, reader: Reader): AsyncGenerator<Buffer> {
     let crc = 0;
-    for await (const chunk of readFile(file, wholeOf(file), streams)) {
+    for await (const chunk of readFile(file, wholeOf(file), reader)) {
       crc = crc32(chunk, crc);
       yield chunk;
     }
@@ -109,13 +110,16 @@ export function createArchiveStreams(store: FileStore, streams: FileStreams, unc
       const known = remembered.get(file.sha256);
       if (known !== undefined) return known;
       let crc = 0;
-      for await (const chunk of readFile(file, wholeOf(file), uncounted)) crc = crc32(chunk, crc);
+      const reader = { ...uncounted, isSent: () => true };
+      for await (const chunk of readFile(file, wholeOf(file), reader)) crc = crc32(chunk, crc);
       remembered.set(file.sha256, crc);
       return crc;
     });
   }
 
-  async function* readParts({ files, parts }: Archive, { start, end }: IntRange): AsyncGenerator<Buffer> {
+  async function* readParts(archive: Archive, { start, end }: IntRange, isSent: () => boolean): AsyncGenerator<Buffer> {
+    const { files, parts } = archive;
+    const reader = { ...streams, isSent };
     const fileAt = (index: number) => files[index] as ArchivedFile;
     let offset = 0;
     for (const part of parts) {
@@ -128,14 +132,41 @@ export function createArchiveStreams(store: FileStore, streams: FileStreams, unc
       } else {
         const file = fileAt(part.index);
         const isWhole = range.start === 0 && range.end === part.length - 1;
-        yield* isWhole ? readWhole(file) : readFile(file, range, streams);
+        yield* isWhole ? readWhole(file, reader) : readFile(file, range, reader);
       }
     }
   }
 
   return {
-    /** Returns the bytes of `range`, which the archive must have. If a file is gone, the stream fails. */
-    open: (archive: Archive, range: IntRange): Readable =>
-      Readable.from(readParts(archive, range), { objectMode: false, highWaterMark: 0 }),
+    /**
+     * Returns the bytes of `range`, which the archive must have. If a file is gone, the stream fails.
+     *
+     * @param isSent Whether what was read of the stream is no longer needed: its memory is used again.
+     */
+    open(archive: Archive, range: IntRange, isSent: () => boolean): Readable {
+      const isFree = () => stream.readableLength === 0 && isSent();
+      const chunks = readParts(archive, range, isFree);
+      async function readChunk(): Promise<Buffer | null> {
+        const { done, value } = await chunks.next();
+        return done === true ? null : value;
+      }
+      // Unlike that of `Readable.from`, it reads no chunk before the one before has been taken.
+      const stream = new Readable({
+        highWaterMark: 0,
+        read() {
+          callbackify(readChunk)((error, chunk) => {
+            if (error === null) this.push(chunk);
+            else this.destroy(error);
+          });
+        },
+        destroy(error, done) {
+          callbackify(() => chunks.return(undefined))((failure) => done(error ?? failure));
+        },
+      });
+      return stream;
+    },
   };
 }
+
+/** What reads a file, and whether its last chunk is no longer needed. */
+type Reader = Pick<FileStreams, "open"> & { isSent: () => boolean };
