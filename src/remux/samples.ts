@@ -59,8 +59,20 @@ export interface Sample {
   isHidden?: boolean;
   /** How much at its start is priming of the decoder, ticks; default: what its time says. */
   primingTicks?: number;
+  /** What its source says of how it is decoded; default: nothing. */
+  groups?: readonly SampleGroup[];
   /** Its media time does not follow that of the sample before, because one of them is hidden. */
   isJump?: boolean;
+}
+
+/**
+ * A group that samples of an MP4 are in (ISO/IEC 14496-12 §8.9, §10): decoding may start at them if output starts later or
+ * others are decoded before (`roll`, `prol`), or if those that are presented before them are left out (`rap `).
+ */
+export interface SampleGroup {
+  type: "roll" | "prol" | "rap ";
+  /** Its description, a character for each byte. */
+  description: string;
 }
 
 /** Takes the samples of one or more tracks; copies or writes their data before it returns. */

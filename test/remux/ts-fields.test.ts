@@ -1,47 +1,8 @@
-import { writeFileSync } from "node:fs";
-import { afterAll, describe, expect, it } from "vitest";
-import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
-import { createMpegTsDemuxer } from "../../src/remux/mpeg-ts/demuxer.ts";
+import { describe, expect, it } from "vitest";
 import type { Sample } from "../../src/remux/samples.ts";
-import { createTimelines } from "../../src/remux/timelines.ts";
-import { type CodedPicture, createFieldMaker, type FieldCoding } from "./field-maker.ts";
-import { createMediaFolder, decodedMd5, hasFfmpeg, probePackets } from "./ts-media.ts";
-import { createPacketMaker, videoPid } from "./ts-packet-maker.ts";
-import { demux, start } from "./ts-recorder.ts";
-
-const fieldTicks = 1800;
-const frameTicks = 2 * fieldTicks;
-
-/** How pictures get into PES packets: each in its own, without a time, or with the picture before. */
-type Packing = "timed" | "untimed" | "joined";
-
-interface SentPicture extends CodedPicture {
-  packing?: Packing;
-  at?: number;
-}
-
-/** The field `at` × 20 ms after the start. */
-const field = (at: number, more: Partial<SentPicture> = {}): SentPicture => {
-  const frameNum = Math.floor(at / 2) % 16;
-  const structure = at % 2 === 0 ? "top" : "bottom";
-  return { structure, kind: at === 0 ? "idr" : "intra", frameNum, order: at, grey: 20 + at, at, ...more };
-};
-
-/** Returns a transport stream of these pictures, some of its video packets left out. */
-function transport(pictures: readonly SentPicture[], coding: FieldCoding = {}): Buffer {
-  const make = createFieldMaker(coding);
-  const { tables, pes } = createPacketMaker();
-  const payloads: { pts: number | null; bytes: Buffer }[] = [];
-  for (const picture of pictures) {
-    const { packing = "timed", at = 0 } = picture;
-    const bytes = make(picture);
-    const last = payloads.at(-1);
-    if (packing === "joined" && last) last.bytes = Buffer.concat([last.bytes, bytes]);
-    else payloads.push({ pts: packing === "untimed" ? null : 90_000 + at * fieldTicks, bytes });
-  }
-  const packets = payloads.map(({ pts, bytes }) => pes(videoPid, pts, bytes, bytes.length + (pts === null ? 3 : 8)));
-  return Buffer.concat([tables([{ pid: videoPid, streamType: 0x1b }]), ...packets]);
-}
+import { eightFields, field, frameTicks, type Packing, type SentPicture, transport } from "./field-stream.ts";
+import { videoPid } from "./ts-packet-maker.ts";
+import { demux } from "./ts-recorder.ts";
 
 const videoOf = (stream: Uint8Array): Sample[] => demux([stream]).track("video").samples;
 
@@ -60,13 +21,12 @@ const fieldsOf = (stream: Uint8Array): number[] => videoOf(stream).map(countSlic
 const distances = (samples: readonly Sample[]): number[] =>
   samples.slice(1).map(({ dts }, i) => dts - (samples[i]?.dts ?? 0));
 
-const eight = Array.from({ length: 8 }, (_, at) => field(at));
 const seconds = (packing: Packing): SentPicture[] =>
-  eight.map((picture, i) => (i % 2 === 1 ? { ...picture, packing } : picture));
+  eightFields.map((picture, i) => (i % 2 === 1 ? { ...picture, packing } : picture));
 
 describe("an MPEG-TS demuxer of field-coded H.264", () => {
   for (const [what, pictures] of Object.entries({
-    "each with a time": eight,
+    "each with a time": eightFields,
     "the second ones without a time": seconds("untimed"),
     "both in one PES packet": seconds("joined"),
   })) {
@@ -79,7 +39,9 @@ describe("an MPEG-TS demuxer of field-coded H.264", () => {
   }
 
   it("starts to decode at an I field whose second field is a P field", () => {
-    const pictures = eight.map((picture, i) => (i % 2 === 1 ? { ...picture, kind: "skipped" as const } : picture));
+    const pictures = eightFields.map((picture, i) =>
+      i % 2 === 1 ? { ...picture, kind: "skipped" as const } : picture,
+    );
     const samples = videoOf(transport(pictures));
     expect(samples.map(countSlices)).toEqual([2, 2, 2, 2]);
     expect(samples.map(({ isSync }) => isSync)).toEqual([true, false, false, false]);
@@ -92,7 +54,7 @@ describe("an MPEG-TS demuxer of field-coded H.264", () => {
   });
 
   it("takes the bottom field first if it comes first", () => {
-    const flipped = eight.map((picture, i) => ({
+    const flipped = eightFields.map((picture, i) => ({
       ...picture,
       structure: i % 2 ? ("top" as const) : ("bottom" as const),
     }));
@@ -151,7 +113,7 @@ describe("an MPEG-TS demuxer of field-coded H.264", () => {
   });
 
   it("pairs fields whose bytes come in pieces of any size", () => {
-    const whole = transport(eight);
+    const whole = transport(eightFields);
     const pieces = Array.from({ length: Math.ceil(whole.length / 188) }, (_, i) =>
       whole.subarray(i * 188, (i + 1) * 188),
     );
@@ -164,23 +126,3 @@ function unitStarts(stream: Buffer): number[] {
   const offsets = Array.from({ length: stream.length / 188 }, (_, i) => i * 188);
   return offsets.filter((at) => stream.readUInt16BE(at + 1) === (0x4000 | videoPid));
 }
-
-describe.skipIf(!hasFfmpeg)("an MP4 of field-coded H.264", () => {
-  const media = createMediaFolder();
-  afterAll(media.remove);
-
-  for (const second of ["intra", "skipped"] as const) {
-    it(`decodes to the same frames as its source, one packet for each: ${second} second fields`, () => {
-      const pictures = eight.map((picture, i) => (i % 2 === 1 ? { ...picture, kind: second } : picture));
-      const source = transport(pictures);
-      writeFileSync(media.path("source.ts"), source);
-      const sink = openMp4Writer({ path: media.path("result.mp4"), expectedS: null });
-      const demuxer = createMpegTsDemuxer({ sink, timelines: createTimelines(), kinds: ["video"] });
-      demuxer.read(source, start);
-      demuxer.flush();
-      sink.finish();
-      expect(probePackets(media.path("result.mp4")).video).toHaveLength(4);
-      expect(decodedMd5(media.path("result.mp4"), "video")).toBe(decodedMd5(media.path("source.ts"), "video"));
-    });
-  }
-});

@@ -1,5 +1,6 @@
 import { createBoxReader } from "../box-reader.ts";
 import { type Box, boxesIn, damagedError, findChild, getChild, viewOf } from "../boxes.ts";
+import { openSampleGroups, readGroupDescriptions } from "../sample-groups.ts";
 import { type Budget, type IndexedSample, spend } from "./indexed-sample.ts";
 import { type InitTrack, noDefaults, type SampleDefaults } from "./init.ts";
 
@@ -43,10 +44,11 @@ export function readFragmentRuns(
     isAbsolute ||= absoluteBase !== null;
     const base = absoluteBase ?? (isFromMoof ? moof.start : dataEnd);
     dataEnd = base;
+    const nextGroups = track && openSampleGroups(bytes, traf, track.groups, readGroupDescriptions(bytes, traf));
     let dts = readDecodeTime(bytes, traf) ?? (track && nextDts.get(track)) ?? 0;
     for (const trun of boxesIn(view, traf.body, traf.end)) {
       if (trun.type !== "trun") continue;
-      const run = readTrackRun(bytes, trun, { track, defaults, base, dataEnd, dts, budget });
+      const run = readTrackRun(bytes, trun, { track, defaults, base, dataEnd, dts, budget, nextGroups });
       runs.push(run);
       ({ dataEnd, dts } = run);
     }
@@ -95,6 +97,7 @@ interface TrackRunContext {
   /** Decode time of the first sample. */
   dts: number;
   budget: Budget;
+  nextGroups: ReturnType<typeof openSampleGroups>;
 }
 
 type TrackRun = ReturnType<typeof readTrackRun>;
@@ -104,7 +107,7 @@ type TrackRun = ReturnType<typeof readTrackRun>;
  * data end, and the decode time after its last sample.
  */
 function readTrackRun(bytes: Uint8Array, trun: Box, context: TrackRunContext) {
-  const { track, defaults, base, budget } = context;
+  const { track, defaults, base, budget, nextGroups } = context;
   const reader = createBoxReader(bytes, trun);
   const { flags } = reader.versionAndFlags();
   const count = reader.u32();
@@ -131,7 +134,10 @@ function readTrackRun(bytes: Uint8Array, trun: Box, context: TrackRunContext) {
       const pts = dts + composition;
       // sample_is_non_sync_sample, or sample_depends_on = 1 (§8.8.3.1).
       const isSync = (sampleFlags & 0x01010000) === 0;
-      samples.push({ track, entry, offset: dataEnd, size, dts, pts, duration, isSync });
+      const sample: IndexedSample = { track, entry, offset: dataEnd, size, dts, pts, duration, isSync };
+      const groups = nextGroups?.();
+      if (groups !== undefined) sample.groups = groups;
+      samples.push(sample);
     }
     dts += duration;
     dataEnd += size;

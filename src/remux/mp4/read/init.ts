@@ -3,6 +3,7 @@ import { firstAudio, type TrackSlot } from "../../audio-choice.ts";
 import { createBoxReader } from "../box-reader.ts";
 import { type Box, boxesIn, damagedError, findChild, getChild, typeAt, viewOf } from "../boxes.ts";
 import { type MovieHeader, readEdits, readMediaHeader, readMovieHeader, readTrackHeader } from "./headers.ts";
+import { type GroupDescriptions, readGroupDescriptions } from "../sample-groups.ts";
 import { isUnity, multiplyMatrices } from "../matrix.ts";
 import { readCodedSize } from "../sample-entry.ts";
 import type { DemuxerOptions, TrackFormat, TrackKind } from "../../samples.ts";
@@ -15,6 +16,8 @@ export interface InitTrack extends TrackSlot {
   /** Presentation time = media time − this, ticks (edit list). */
   shiftTicks: number;
   defaults: SampleDefaults;
+  /** What it says of groups of samples, for its fragments too. */
+  groups: GroupDescriptions;
   /** The `stbl` box: the sample tables of a file that is not, or not only, fragmented. */
   tables: Box;
 }
@@ -134,7 +137,8 @@ function readTrack(
     const coded = kind === "video" && width === 0 ? readCodedSize(sampleEntry) : undefined;
     return { kind, timescale, sampleEntry, language, ...(coded ?? size), ...shown };
   });
-  return { ...slot, id, formats, shiftTicks, defaults: movie.defaults.get(id) ?? noDefaults, tables };
+  const defaults = movie.defaults.get(id) ?? noDefaults;
+  return { ...slot, id, formats, shiftTicks, defaults, groups: readGroupDescriptions(bytes, tables), tables };
 }
 
 function readSampleEntries(bytes: Uint8Array, stsd: Box): Uint8Array[] {

@@ -1,7 +1,8 @@
+import { createGroupSets } from "../sample-groups.ts";
 import type { IndexedSample } from "./indexed-sample.ts";
 import type { InitTrack } from "./init.ts";
 
-/** The samples of a track in decode order, in columns: 33 bytes each. Times are media times in ticks. */
+/** The samples of a track in decode order, in columns: 35 bytes each. Times are media times in ticks. */
 export class SampleList {
   readonly track: InitTrack;
   #length = 0;
@@ -12,6 +13,9 @@ export class SampleList {
   #sizes = new Uint32Array(firstRoom);
   /** The number of the sample entry, negative unless decoding can start here. */
   #entries = new Int32Array(firstRoom);
+  /** The number of the set of its groups. */
+  #groups = new Uint16Array(firstRoom);
+  readonly #groupSets = createGroupSets();
 
   constructor(track: InitTrack, samples: Iterable<IndexedSample>) {
     this.track = track;
@@ -46,6 +50,7 @@ export class SampleList {
   /** @throws RangeError */
   at(index: number): IndexedSample {
     if (index < 0 || index >= this.#length) throw new RangeError(`there is no sample ${index}`);
+    const groups = this.#groupSets.all[this.#groups[index] ?? 0];
     return {
       track: this.track,
       entry: Math.abs(this.#entries[index]!),
@@ -55,10 +60,11 @@ export class SampleList {
       pts: this.pts(index),
       duration: this.duration(index),
       isSync: this.isSync(index),
+      ...(groups && { groups }),
     };
   }
 
-  #add({ entry, offset, size, dts, pts, duration, isSync }: IndexedSample): void {
+  #add({ entry, offset, size, dts, pts, duration, isSync, groups }: IndexedSample): void {
     if (this.#length === this.#sizes.length) this.#grow();
     const index = this.#length++;
     this.#dts[index] = dts;
@@ -66,6 +72,7 @@ export class SampleList {
     this.#offsets[index] = offset;
     this.#durations[index] = duration;
     this.#sizes[index] = size;
+    this.#groups[index] = this.#groupSets.add(groups);
     this.#entries[index] = isSync ? entry : -entry;
   }
 
@@ -77,6 +84,7 @@ export class SampleList {
     this.#offsets = wide(this.#offsets);
     this.#durations = withRoom(new Uint32Array(room), this.#durations);
     this.#sizes = withRoom(new Uint32Array(room), this.#sizes);
+    this.#groups = withRoom(new Uint16Array(room), this.#groups);
     this.#entries = withRoom(new Int32Array(room), this.#entries);
   }
 }

@@ -114,7 +114,7 @@ function doesContinue(samples: readonly IndexedSample[], offsetS: number, { ends
 /** Returns the sample with its data and its presentation times, in ticks of `timescale`. */
 function toPresentation(
   bytes: Uint8Array,
-  { track, offset, size, dts, pts, duration, isSync }: IndexedSample,
+  { track, offset, size, dts, pts, duration, isSync, groups }: IndexedSample,
   timescale: number,
   offsetS: number,
 ): Sample {
@@ -130,6 +130,7 @@ function toPresentation(
     pts: Math.round((pts - track.shiftTicks) * ratio) + shift,
     duration: Math.round(duration * ratio),
     isSync,
+    ...(groups && { groups }),
     ...(kind === "audio" && primingOf(track, pts, duration, ratio)),
   };
 }

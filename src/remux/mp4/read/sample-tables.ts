@@ -1,5 +1,6 @@
 import { type BoxReader, createBoxReader } from "../box-reader.ts";
 import { damagedError, findChild, viewOf } from "../boxes.ts";
+import { openSampleGroups } from "../sample-groups.ts";
 import { type Budget, type IndexedSample, spend } from "./indexed-sample.ts";
 import { type InitTrack, secondsOf } from "./init.ts";
 
@@ -41,6 +42,7 @@ function* readTrackTables(bytes: Uint8Array, track: InitTrack, budget: Budget): 
   const nextDuration = openRunLengths(table("stts"));
   const nextComposition = openRunLengths(table("ctts"));
   const syncs = readSyncs(table("stss"), count);
+  const nextGroups = openSampleGroups(bytes, track.tables, track.groups);
   let number = 0;
   let dts = 0;
   for (const chunk of readChunks(table("stsc"), table("stco", "co64"))) {
@@ -51,7 +53,10 @@ function* readTrackTables(bytes: Uint8Array, track: InitTrack, budget: Budget): 
       const pts = dts + (nextComposition() | 0);
       const isSync = syncs === null || syncs[number] === 1;
       spend(budget, 0, size);
-      yield { track, entry: chunk.entry, offset, size, dts, pts, duration, isSync };
+      const sample: IndexedSample = { track, entry: chunk.entry, offset, size, dts, pts, duration, isSync };
+      const groups = nextGroups?.();
+      if (groups !== undefined) sample.groups = groups;
+      yield sample;
       offset += size;
       dts += duration;
       number++;

@@ -107,7 +107,15 @@ function baseOf({ parts, firstTicks, firstComposition }: TrackIndex): number {
 /** Returns `ftyp` and a `moov` without samples (§8.8.1). */
 function startBoxes(tracks: readonly TrackIndex[]): Uint8Array {
   const empty = new Uint32Array();
-  const tables = { sizes: empty, syncs: empty, durations: empty, compositions: empty, chunkRuns: empty, chunks: [] };
+  const tables = {
+    sizes: empty,
+    syncs: empty,
+    groups: [],
+    durations: empty,
+    compositions: empty,
+    chunkRuns: empty,
+    chunks: [],
+  };
   const described = tracks.map((track) => {
     const parts = track.parts.map(({ startTicks }) => {
       const mediaTicks = startTicks - track.firstTicks - baseOf(track);

@@ -154,6 +154,7 @@ export function textTrackBox(
     durations,
     compositions: new Uint32Array(),
     syncs: sizes,
+    groups: [],
     chunkRuns: Uint32Array.of(1, sizes.length, 1),
     chunks: [text.offset],
   };

@@ -1,5 +1,6 @@
 import { ascii, box, fullBox, u16, u32, u32Table, u64 } from "../boxes.ts";
 import { bcp47ToMp4 } from "../../language.ts";
+import { groupBoxes } from "./sample-groups.ts";
 import type { TrackIndex } from "./track.ts";
 
 /** Where the media data are in the file, bytes. */
@@ -25,7 +26,7 @@ export interface MediaDescription {
 /** Contents of the sample tables, as in `TrackIndex`. */
 export type SampleTables = Pick<
   TrackIndex,
-  "sampleEntries" | "sizes" | "syncs" | "compositions" | "durations" | "chunkRuns" | "chunks"
+  "sampleEntries" | "sizes" | "syncs" | "groups" | "compositions" | "durations" | "chunkRuns" | "chunks"
 >;
 
 /** Returns a `mdia` box: the format of a track and its sample tables (ISO/IEC 14496-12 §8.4 to §8.7). */
@@ -79,6 +80,7 @@ function sampleTable(track: SampleTables, data: MediaDataRange): Uint8Array {
     table("stsc", chunkRuns, 3),
     fullBox("stsz", 0, 0, u32(0, sizes.length), u32Table(sizes)),
     chunkOffsets(track.chunks, data),
+    ...groupBoxes(track.groups),
   );
   return box("stbl", ...parts);
 }

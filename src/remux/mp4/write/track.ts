@@ -1,7 +1,9 @@
 import { ServiceError } from "../../../model/errors.ts";
+import { createGroupSets } from "../sample-groups.ts";
 import { ChunkReader } from "./chunk-reader.ts";
-import { createNumberList } from "./number-lists.ts";
+import { createNumberList, createRunLengths } from "./number-lists.ts";
 import { type PresentedPart, presentedParts } from "./presented-parts.ts";
+import { type GroupTable, groupTables } from "./sample-groups.ts";
 import { type TimesIndex, TrackTimes } from "./times.ts";
 import type { Edit, Sample, TrackFormat, TrackKind } from "../../samples.ts";
 
@@ -15,6 +17,7 @@ export interface TrackIndex extends TimesIndex {
   sizes: Uint32Array;
   /** Numbers of the sync samples, from 1. */
   syncs: Uint32Array;
+  groups: readonly GroupTable[];
   /** First chunk (from 1), samples per chunk and sample entry (from 1) in turn (`stsc`). */
   chunkRuns: Uint32Array;
   /** Offsets of the chunks in the media data. */
@@ -33,6 +36,9 @@ export class TrackWriter {
   readonly #times: TrackTimes;
   readonly #sizes = createNumberList();
   readonly #syncs = createNumberList();
+  readonly #groupSets = createGroupSets();
+  /** The numbers of the samples' sets of groups. */
+  readonly #groups = createRunLengths();
   readonly #chunks: number[] = [];
   readonly #chunkRuns = createNumberList();
   #lastRun = { samples: 0, entry: 0 };
@@ -83,6 +89,7 @@ export class TrackWriter {
     }
     this.#addToChunk(sample.data, this.#times.add(sample));
     this.#sizes.push(sample.data.length);
+    this.#groups.push(this.#groupSets.add(sample.groups));
     if (sample.isSync) this.#syncs.push(this.#sizes.length);
   }
 
@@ -135,6 +142,7 @@ export class TrackWriter {
       sampleEntries: this.#entries.all,
       sizes: this.#sizes.values(),
       syncs: this.#syncs.values(),
+      groups: groupTables(this.#groupSets.all, this.#groups.pairs()),
       chunks: this.#chunks,
       chunkRuns: this.#chunkRuns.values(),
       parts: presentedParts(times, this.#first, this.#edits, videoStartS),
