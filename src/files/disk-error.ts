@@ -21,3 +21,8 @@ export function diskError(tried: string, error: unknown): unknown {
 export function isMissing(error: unknown): boolean {
   return error instanceof Error && "code" in error && error.code === "ENOENT";
 }
+
+/** Returns whether the error is EEXIST: something has the name. */
+export function isTaken(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "EEXIST";
+}

@@ -7,8 +7,8 @@ import { commandWith, type ServiceProcess, startService } from "./service.ts";
 /** Processes of one service: they share a database and a data folder. */
 export interface Cluster extends AsyncDisposable {
   readonly dataDir: string;
-  /** Starts one more process; `env` overrides that of the cluster. */
-  start(role: Role, env?: Record<string, string>): Promise<ServiceProcess>;
+  /** Starts one more process; `env` overrides that of the cluster, `starter` is the program that starts it. */
+  start(role: Role, env?: Record<string, string>, starter?: readonly string[]): Promise<ServiceProcess>;
 }
 
 export type Role = "all" | "api" | "worker";
@@ -19,7 +19,7 @@ export function openCluster(storeUrl: string, env: Record<string, string> = {}):
   const processes: ServiceProcess[] = [];
   return {
     dataDir,
-    async start(role, given = {}) {
+    async start(role, given = {}, starter = []) {
       const environment = {
         ROLE: role,
         STORE_URL: storeUrl,
@@ -31,7 +31,7 @@ export function openCluster(storeUrl: string, env: Record<string, string> = {}):
       };
       // Options of the command, unlike its environment, are passed on to worker processes.
       const mark = fileURLToPath(new URL("process-mark.ts", import.meta.url));
-      const started = await startService(environment, commandWith("--import", mark));
+      const started = await startService(environment, [...starter, ...commandWith("--import", mark)]);
       processes.push(started);
       return started;
     },

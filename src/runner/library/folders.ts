@@ -1,6 +1,7 @@
 import { constants } from "node:fs";
 import { type FileHandle, lstat, mkdir, open, readdir } from "node:fs/promises";
 import { join } from "node:path";
+import { isTaken } from "../../files/disk-error.ts";
 import { assertKind } from "../../files/no-follow.ts";
 import { FolderNames } from "./unique-names.ts";
 
@@ -77,7 +78,13 @@ export async function openSubfolder(parent: OpenFolder, wanted: string, mode: nu
   const name = names.chooseFolder(wanted);
   const path = join(parent.path, name);
   if (names.hasFolder(name)) return openFolder(path, name);
-  await mkdir(path, { mode });
+  try {
+    await mkdir(path, { mode });
+  } catch (error) {
+    // Another service has made it meanwhile.
+    if (isTaken(error)) return openFolder(path, name);
+    throw error;
+  }
   const made = await openFolder(path, name);
   // The process creates files for its user alone.
   await using handle = await open(made.path, "r");

@@ -1,12 +1,13 @@
 import { randomUUID } from "node:crypto";
-import { readFile, writeFile } from "node:fs/promises";
+import { readFile, rm, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { isMissing } from "../../files/disk-error.ts";
+import { isMissing, isTaken } from "../../files/disk-error.ts";
 import { createFolder } from "../../files/disk.ts";
 import { noFollow } from "../../files/no-follow.ts";
 import { ServiceError } from "../../model/errors.ts";
 import { openFolder, type OpenFolder } from "./folders.ts";
 import { writeDurably } from "./jobs.ts";
+import { renameExclusively } from "./place-file.ts";
 
 /** In the library's folder: says that this is the disk that the service has used before. */
 const markName = ".unreel-library";
@@ -51,14 +52,26 @@ async function remember(folder: string, jobsFolder: string, mark: string): Promi
 }
 
 async function readMark(root: OpenFolder): Promise<string | undefined> {
-  return unlessMissing(readFile(join(root.path, markName), { encoding: "utf8", flag: noFollow.read }));
+  const mark = await unlessMissing(readFile(join(root.path, markName), { encoding: "utf8", flag: noFollow.read }));
+  return mark === "" ? undefined : mark;
 }
 
 async function writeMark(root: OpenFolder): Promise<string> {
   const mark = randomUUID();
-  await writeFile(join(root.path, markName), mark, { flag: "wx", mode: 0o644, flush: true });
-  await root.sync();
-  return mark;
+  const draft = join(root.path, `${markName}-${mark}`);
+  await writeFile(draft, mark, { flag: "wx", mode: 0o644, flush: true });
+  try {
+    await renameExclusively(draft, join(root.path, markName));
+    await root.sync();
+    return mark;
+  } catch (error) {
+    // Another service has made it meanwhile.
+    const other = isTaken(error) ? await readMark(root) : undefined;
+    if (other === undefined) throw error;
+    return other;
+  } finally {
+    await rm(draft, { force: true });
+  }
 }
 
 async function unlessMissing(found: Promise<string>): Promise<string | undefined> {

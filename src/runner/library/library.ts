@@ -1,4 +1,3 @@
-import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { BaseLogger } from "pino";
@@ -12,7 +11,7 @@ import type { TaskStore } from "../../stores/store.ts";
 import { openFolder, type OpenFolder, openPath } from "./folders.ts";
 import { createLibraryJobs, type LibraryJob } from "./jobs.ts";
 import { openLibraryRoot, readMemory } from "./library-root.ts";
-import { isUnchanged } from "./place-file.ts";
+import { removeUnchanged } from "./place-file.ts";
 import { type PlacementOptions, placeTask } from "./place-task.ts";
 
 /** The folder in which the files of tasks are put under names for people. */
@@ -211,10 +210,7 @@ async function removeFile(root: OpenFolder, { path, size, modified_at }: Library
   const name = names.pop() ?? "";
   try {
     await using folder = await openPath(root, names, (parent, next) => openFolder(join(parent.path, next), next));
-    const mark = { size, modifiedMs: Date.parse(modified_at) };
-    if ((await isUnchanged(folder, name, mark)) !== true) return;
-    await rm(join(folder.path, name));
-    await folder.sync();
+    await removeUnchanged(folder, name, { size, modifiedMs: Date.parse(modified_at) });
   } catch (error) {
     if (!isMissing(error)) throw error;
   }

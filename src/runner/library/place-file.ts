@@ -113,7 +113,7 @@ async function copy(
 }
 
 /** Renames a file; never replaces another. @throws EEXIST */
-async function renameExclusively(from: string, to: string): Promise<void> {
+export async function renameExclusively(from: string, to: string): Promise<void> {
   try {
     await link(from, to);
   } catch (error) {
@@ -133,6 +133,13 @@ export async function isUnchanged(folder: OpenFolder, name: string, mark: FileMa
     if (isMissing(error)) return undefined;
     throw error;
   }
+}
+
+/** Removes a file that is there as it was put there. */
+export async function removeUnchanged(folder: OpenFolder, name: string, mark: FileMark): Promise<void> {
+  if ((await isUnchanged(folder, name, mark)) !== true) return;
+  await rm(join(folder.path, name));
+  await folder.sync();
 }
 
 function codeOf(error: unknown): string {

@@ -1,12 +1,13 @@
 import { rm } from "node:fs/promises";
 import { basename, join } from "node:path";
+import { isTaken } from "../../files/disk-error.ts";
 import type { FileStore, OpenResult } from "../../files/files.ts";
 import { ServiceError } from "../../model/errors.ts";
 import type { LibraryFile, Task } from "../../model/task.ts";
 import { folderMode, type OpenFolder, openPath, type OpenPath, openSubfolder, readNames } from "./folders.ts";
 import { nameFiles } from "./names.ts";
 import { createNfo } from "./nfo.ts";
-import { type FileMark, isUnchanged, placeFile } from "./place-file.ts";
+import { type FileMark, isUnchanged, placeFile, type PlaceOptions, removeUnchanged } from "./place-file.ts";
 import type { Template } from "./template.ts";
 
 /** How files are put into the library. */
@@ -39,22 +40,51 @@ export interface Placement extends PlacementOptions {
  * @throws the file system's errors; ServiceError
  */
 export async function placeTask(task: Task, placement: Placement): Promise<LibraryFile[]> {
-  const { template, root, chosen } = placement;
+  const { root, chosen } = placement;
   const sources = sourcesOf(task, placement);
-  const folders = chosen?.[0]?.path.split("/").slice(0, -1) ?? nameFiles(task, template).folders;
+  const folders = chosen?.[0]?.path.split("/").slice(0, -1) ?? nameFiles(task, placement.template).folders;
   const mode = folderMode(placement.mode);
   await using folder = await openPath(root, folders, (parent, name) => openSubfolder(parent, name, mode));
   let names: readonly string[] | undefined = chosen?.map(({ path }) => basename(path));
-  if (names === undefined || (await hasOther(names, folder, sources))) {
-    names = (await readNames(folder)).chooseFiles(task, template, hasNfo(task, placement)).names;
-    const marks = await Promise.all(sources.map((source) => source.mark()));
-    await placement.saveChosen(listFiles(folder, names, marks));
+  if (names !== undefined && (await hasOther(names, folder, sources))) names = undefined;
+  const draft = `.unreel-${task.id}`;
+  for (const refused: string[] = []; ;) {
+    placement.signal.throwIfAborted();
+    const isNew: boolean = names === undefined;
+    if (names === undefined) {
+      names = await chooseNames(task, placement, folder, refused);
+      const marks = await Promise.all(sources.map((source) => source.mark()));
+      await placement.saveChosen(listFiles(folder, names, marks));
+    }
+    const placed: FileMark[] = [];
+    try {
+      for (const source of sources) {
+        const name = names[placed.length] ?? "";
+        // What has a name that was free now is another's, however much it looks like this file.
+        const found = isNew ? undefined : await findPlaced(source, folder, name, draft);
+        placed.push(found ?? (await placeSource(source, folder, name, { ...placement, draft })));
+      }
+      return listFiles(folder, names, placed);
+    } catch (error) {
+      if (!isTaken(error)) throw error;
+      // Something else has put a file there meanwhile.
+      refused.push(names[placed.length] ?? "");
+      for (const [number, mark] of placed.entries()) await removeUnchanged(folder, names[number] ?? "", mark);
+      names = undefined;
+    }
   }
-  const marks: FileMark[] = [];
-  for (const [number, source] of sources.entries()) {
-    marks.push(await placeSource(source, folder, names[number] ?? "", `.unreel-${task.id}`, placement));
-  }
-  return listFiles(folder, names, marks);
+}
+
+/** Chooses names that nothing in the folder has; nor are they `refused`. */
+async function chooseNames(
+  task: Task,
+  placement: Placement,
+  folder: OpenPath,
+  refused: readonly string[],
+): Promise<readonly string[]> {
+  const taken = await readNames(folder);
+  for (const name of refused) taken.addFile(name);
+  return taken.chooseFiles(task, placement.template, hasNfo(task, placement)).names;
 }
 
 function listFiles(folder: OpenPath, names: readonly string[], marks: readonly FileMark[]): LibraryFile[] {
@@ -114,21 +144,29 @@ async function hasOther(names: readonly string[], folder: OpenFolder, sources: r
   return false;
 }
 
-async function placeSource(
+/** Returns the mark of a file that an earlier attempt has put there, whose draft may be left. */
+async function findPlaced(
   source: Source,
   folder: OpenFolder,
   name: string,
   draft: string,
-  placement: Placement,
-): Promise<FileMark> {
+): Promise<FileMark | undefined> {
   const mark = await source.mark();
-  if ((await isUnchanged(folder, name, mark)) === true) {
-    await rm(join(folder.path, draft), { force: true });
-    return mark;
-  }
+  if ((await isUnchanged(folder, name, mark)) !== true) return undefined;
+  await rm(join(folder.path, draft), { force: true });
+  return mark;
+}
+
+async function placeSource(
+  source: Source,
+  folder: OpenFolder,
+  name: string,
+  options: Omit<PlaceOptions, "modifiedMs">,
+): Promise<FileMark> {
+  const { modifiedMs } = await source.mark();
   const opened = await source.open();
   try {
-    return await placeFile(opened, folder, name, { ...placement, draft, modifiedMs: mark.modifiedMs });
+    return await placeFile(opened, folder, name, { ...options, modifiedMs });
   } finally {
     if (typeof opened !== "string") await opened.handle.close();
   }

@@ -191,6 +191,22 @@ it("several processes put each file there once", async () => {
   expect(log.filter(({ msg }) => msg === "put into the library")).toHaveLength(60);
 });
 
+it("services with nothing in common but the folder put their files there at once, under names of their own", async () => {
+  const harnesses = [createLibraryHarness(), createLibraryHarness(), createLibraryHarness()];
+  const [{ dir, listed }] = harnesses as [(typeof harnesses)[0]];
+  const placed = harnesses.map(async ({ open, add, untilPlaced, log }) => {
+    const library = await open({ folder: dir, retryMs: 60_000 });
+    const added = [];
+    for (let n = 0; n < 20; n += 1) added.push(await add(library, { title: "A film", uploader: `Ann ${n}` }));
+    for (const { succeed } of added) await succeed();
+    library.start();
+    for (const { id } of added) await untilPlaced(id);
+    return log.filter(({ err }) => err !== undefined);
+  });
+  expect(await Promise.all(placed)).toEqual([[], [], []]);
+  expect(new Set(listed()).size).toBe(60);
+});
+
 describe("removing a task's files from the library", () => {
   it("leaves those that have been changed since, and other files", async () => {
     const { open, add, untilPlaced, listed, dir } = createLibraryHarness();
