@@ -24,7 +24,8 @@ export function createMpegTsDemuxer(options: DemuxerOptions): Demuxer {
     streams.set(chosen);
     onTracks?.(chosen.filter(({ kind }) => kind === "audio").length, leftAudio);
   });
-  const packets = createPacketReader(createPacketRouter(pids, program), () => streams.cut());
+  const segments = createSegmentCounter(createPacketRouter(pids, program));
+  const packets = createPacketReader(segments.read, () => streams.cut());
   let current: SegmentTiming | null = null;
   return {
     read(segment, timing) {
@@ -41,7 +42,10 @@ export function createMpegTsDemuxer(options: DemuxerOptions): Demuxer {
       }
       pids.startSegment(current === null || doesFollow(timing, current));
       // A large segment is read in several parts.
-      if (timing !== current) streams.startSegment(timing);
+      if (timing !== current) {
+        segments.start(timing);
+        streams.startSegment(timing);
+      }
       current = timing;
       packets.read(segment);
     },
@@ -49,6 +53,7 @@ export function createMpegTsDemuxer(options: DemuxerOptions): Demuxer {
       packets.reset();
       pids.finish();
       streams.finish();
+      for (let empty = segments.takeEmpty(); empty > 0; empty--) streams.cut();
       if (!streams.isEmpty) return;
       throw program.hasMap
         ? new ServiceError("format_unavailable", `the stream has no ${kinds.join(" and no ")}`)
@@ -62,6 +67,40 @@ function doesFollow(timing: SegmentTiming, before: SegmentTiming): boolean {
   if (timing === before) return true;
   const isNext = timing.sequence === undefined || timing.sequence - (before.sequence ?? NaN) === 1;
   return timing.timeline === before.timeline && isNext;
+}
+
+/** Counts the segments of a list without media, in the packets that it passes on to `read`. */
+function createSegmentCounter(read: (bytes: Buffer, at: number) => void) {
+  let isListed = false;
+  /** A PES packet starts in the current segment. */
+  let hasMedia = false;
+  let empty = 0;
+  const start = ({ durationS }: Pick<SegmentTiming, "durationS">): void => {
+    if (isListed && !hasMedia) empty += 1;
+    isListed = durationS !== undefined;
+    hasMedia = false;
+  };
+  return {
+    start,
+    read(bytes: Buffer, at: number): void {
+      hasMedia ||= startsMedia(bytes, at);
+      read(bytes, at);
+    },
+    /** Ends the current segment; returns how many had no media since the last call. */
+    takeEmpty(): number {
+      start({});
+      const count = empty;
+      empty = 0;
+      return count;
+    },
+  };
+}
+
+/** Whether a PES packet starts in the transport packet at `at`: of any stream, also of those that are left out. */
+function startsMedia(bytes: Uint8Array, at: number): boolean {
+  if (((bytes[at + 1] ?? 0) & 0x40) === 0) return false;
+  const from = at + 4 + ((bytes[at + 3] ?? 0) & 0x20 ? 1 + (bytes[at + 4] ?? 0) : 0);
+  return bytes[from] === 0 && bytes[from + 1] === 0 && bytes[from + 2] === 1;
 }
 
 /** Of packets without content. */

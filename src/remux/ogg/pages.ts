@@ -10,6 +10,8 @@ export interface OggPage {
   isContinued: boolean;
   /** It begins a logical stream. */
   isFirst: boolean;
+  /** It ends a logical stream. */
+  isLast: boolean;
   /** Sizes of the segments of packets: one below 255 ends a packet. */
   segments: Uint8Array;
   body: number;
@@ -27,9 +29,9 @@ export function readPage(file: FileWindow, at: number): OggPage | undefined {
   if (end > file.size) return undefined;
   const flags = bytes.readUInt8(5);
   const serial = bytes.readUInt32LE(serialAt);
-  const isFirst = (flags & 2) !== 0;
+  const [isFirst, isLast] = [(flags & 2) !== 0, (flags & 4) !== 0];
   const sequence = bytes.readUInt32LE(sequenceAt);
-  return { serial, sequence, isContinued: (flags & 1) !== 0, isFirst, segments, body: at + body, end };
+  return { serial, sequence, isContinued: (flags & 1) !== 0, isFirst, isLast, segments, body: at + body, end };
 }
 
 /** Whether the bytes of a page are those that it was made with. */

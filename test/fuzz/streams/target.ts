@@ -113,11 +113,13 @@ const hasAac = ({ codecs }: Stream): boolean => codecs.some((codec) => codec.sta
 
 /**
  * MPEG-TS does not say how many packets its last PES packets have, and no list says to 0.25 s where each of its tracks ends: what
- * is lost of that is less than a list is exact. Of a file of MPEG-TS, nothing says where it ends.
+ * is lost of that is less than a list is exact. Of a file of MPEG-TS, nothing says where it ends. Tracks apart may end so far
+ * from each other, too: that the last piece of one of them is not listed, or does not exist, is nothing that a list says.
  */
 function isUnstated({ name, isFile }: Stream, { kind }: Mutation, made: Frames, source: Frames): boolean {
   const isEnd = ["cut", "end", "hole", "silent", "drop"].includes(kind) && /TS|mpegts|^ts/.test(name);
-  if (!isEnd) return false;
+  const isUnlisted = ["drop", "missing"].includes(kind) && /apart|^DASH/.test(name);
+  if (!isEnd && !isUnlisted) return false;
   return (["video", "audio"] as const).every((track) => {
     const lost = source[track].findIndex(({ hash }, index) => hash !== made[track][index]?.hash);
     return lost < 0 || isFile || source[track].at(-1)!.atS - source[track][lost]!.atS < 0.25;

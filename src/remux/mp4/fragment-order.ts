@@ -1,0 +1,56 @@
+import { openFile } from "../open-file.ts";
+import { createBoxReader } from "./box-reader.ts";
+import { boxesIn, findChild, viewOf } from "./boxes.ts";
+import { completeFileBoxes, readRange } from "./read/file-boxes.ts";
+
+/**
+ * Returns how many fragments of the MP4 file at `path` are out of order: they have neither a higher number (`mfhd`, ISO/IEC
+ * 14496-12 §8.8.5) nor later decode times than the ones before. 0 if most are: then their numbers mean nothing.
+ * @throws ServiceError `upstream_invalid` if a fragment cannot be read; the file system's own errors.
+ */
+export function countFragmentsOutOfOrder(path: string): number {
+  using file = openFile(path);
+  let latest: FragmentPlace | undefined;
+  let fragments = 0;
+  let count = 0;
+  for (const box of completeFileBoxes(file.fd, file.size)) {
+    if (box.type !== "moof") continue;
+    const place = readPlace(readRange(file.fd, box));
+    if (latest !== undefined && isBefore(place, latest)) count += 1;
+    latest = place;
+    fragments += 1;
+  }
+  return count * 2 <= fragments ? count : 0;
+}
+
+interface FragmentPlace {
+  sequence: number;
+  /** Decode times by track. */
+  times: Map<number, number>;
+}
+
+function readPlace(bytes: Uint8Array): FragmentPlace {
+  const view = viewOf(bytes);
+  const times = new Map<number, number>();
+  const [moof] = boxesIn(view, 0, bytes.length);
+  let sequence = 0;
+  for (const child of moof === undefined ? [] : boxesIn(view, moof.body, moof.end)) {
+    if (child.type === "mfhd") sequence = afterFlags(bytes, child).reader.u32();
+    const [tfhd, tfdt] = child.type === "traf" ? ["tfhd", "tfdt"].map((type) => findChild(view, child, type)) : [];
+    if (tfhd === undefined || tfdt === undefined) continue;
+    const { reader, version } = afterFlags(bytes, tfdt);
+    times.set(afterFlags(bytes, tfhd).reader.u32(), version === 1 ? reader.i64() : reader.u32());
+  }
+  return { sequence, times };
+}
+
+function afterFlags(bytes: Uint8Array, box: Parameters<typeof createBoxReader>[1]) {
+  const reader = createBoxReader(bytes, box);
+  const { version } = reader.versionAndFlags();
+  return { reader, version };
+}
+
+function isBefore({ sequence, times }: FragmentPlace, latest: FragmentPlace): boolean {
+  if (sequence > latest.sequence) return false;
+  return [...times].some(([track, time]) => time <= (latest.times.get(track) ?? -1));
+}

@@ -1,0 +1,46 @@
+import { createFileWindow, type FileWindow, openFile } from "../open-file.ts";
+import { readPage } from "./pages.ts";
+
+/**
+ * Returns at how many places of the Ogg file at `path` pages are damaged, missing, doubled or out of order (RFC 3533 §6), by
+ * their lengths and numbers; 0 if most pages are so: then they are not numbered. What comes after the last page does not count.
+ * @throws the file system's own errors.
+ */
+export function countOggBreaks(path: string): number {
+  using file = openFile(path);
+  const window = createFileWindow(file);
+  /** Of each logical stream: the number of its next page; `null`: any. */
+  const next = new Map<number, number | null>();
+  let pages = 0;
+  let breaks = 0;
+  for (let at: number | undefined = 0; at !== undefined && at < file.size;) {
+    const page = readPage(window, at);
+    if (page === undefined) {
+      at = findPage(window, at + 1);
+      if (at !== undefined) breaks += 1;
+      next.clear();
+      continue;
+    }
+    const { serial, sequence, isFirst, isLast, end } = page;
+    const expected = next.get(serial) ?? null;
+    // A stream that follows another one may have its serial number.
+    if (expected !== null && (isFirst || sequence !== expected)) breaks += 1;
+    next.set(serial, isLast ? null : sequence + 1);
+    pages += 1;
+    at = end;
+  }
+  return breaks * 2 <= pages ? breaks : 0;
+}
+
+const signature = "OggS";
+
+/** Returns where the next page may be; undefined: nowhere. */
+function findPage(file: FileWindow, from: number): number | undefined {
+  for (let at = from; at + signature.length <= file.size;) {
+    const bytes = file.at(at);
+    const found = bytes.indexOf(signature);
+    if (found >= 0) return at + found;
+    at += Math.max(1, bytes.length - signature.length + 1);
+  }
+  return undefined;
+}

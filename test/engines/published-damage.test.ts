@@ -1,0 +1,109 @@
+import { afterAll, describe, expect, it } from "vitest";
+import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
+import { openEntry } from "../contracts/engine/harness.ts";
+import { layFiles, mediaPlaylist } from "../media/hls.ts";
+import { join, readMedium, readRendition } from "../media/rendition.ts";
+import { hls, merge, resource, type Resources } from "../media/resources.ts";
+
+const engine = createNativeEngine({ allowNetworks: "127.0.0.1/32", idleTimeoutMs: 500 });
+afterAll(() => engine.close());
+
+async function warningsOf(resources: Resources, entry: string): Promise<string[]> {
+  await using harness = await openEntry(() => engine, resources, entry);
+  const { warnings } = await harness.download();
+  return warnings.map(({ code, message }) => `${code}: ${message}`);
+}
+
+const fileWarnings = (name: string, type: string, parts: readonly Buffer[]) =>
+  warningsOf(new Map([[name, resource(type, Buffer.concat([...parts]))]]), name);
+
+describe("an Ogg file that is kept as published", () => {
+  const pages = pagesOf(readMedium("vorbis.ogg"));
+  const warnings = (parts: readonly Buffer[]) => fileWarnings("sound.ogg", "audio/ogg", parts);
+  const broken = (places: string) => [
+    `frames_missing: pages of the file are missing, damaged or out of order at ${places}`,
+  ];
+
+  it("has no warning if its pages follow each other, whatever comes after the last one, also two streams in a row", async () => {
+    expect(pages.length).toBeGreaterThan(3);
+    expect(await warnings(pages)).toEqual([]);
+    expect(await warnings([...pages, Buffer.alloc(128, "TAG")])).toEqual([]);
+    expect(await warnings([...pages, ...pages])).toEqual([]);
+  });
+
+  it("has none if all pages have one number: a program that does not count", async () => {
+    const alike = pages.map((page) => {
+      const copy = Buffer.from(page);
+      copy.writeUInt32LE(0, 18);
+      return copy;
+    });
+    expect(await warnings(alike)).toEqual([]);
+  });
+
+  it("has a warning if a page is missing, twice there, in another place, or cut short", async () => {
+    const [first, second, third, fourth, ...rest] = pages as [Buffer, Buffer, Buffer, Buffer, ...Buffer[]];
+    const headers = [first, second];
+    expect(await warnings([...headers, fourth, ...rest])).toEqual(broken("1 place"));
+    expect(await warnings([...headers, third, third, fourth, ...rest])).toEqual(broken("1 place"));
+    expect(await warnings([first, first, second, third, fourth, ...rest])).toEqual(broken("1 place"));
+    expect(await warnings([...headers, third.subarray(0, -9), fourth, ...rest])).toEqual(broken("1 place"));
+    expect(await warnings([...headers, fourth, third, ...rest])).toHaveLength(1);
+  });
+});
+
+function pagesOf(bytes: Buffer): Buffer[] {
+  const pages: Buffer[] = [];
+  for (let at = 0; at < bytes.length; at += pages.at(-1)!.length) {
+    const segments = bytes[at + 26]!;
+    const body = bytes.subarray(at + 27, at + 27 + segments).reduce((sum, size) => sum + size, 0);
+    pages.push(bytes.subarray(at, at + 27 + segments + body));
+  }
+  return pages;
+}
+
+describe("a fragmented MP4 file that is kept as published", () => {
+  const rendition = readRendition("muxed.m4s");
+  const order = (...indexes: number[]) =>
+    fileWarnings("film.mp4", "video/mp4", [rendition.init!, ...indexes.map((index) => rendition.pieces[index]!.data)]);
+
+  it("has no warning if its fragments are in order, or one is left out", async () => {
+    expect(await fileWarnings("film.mp4", "video/mp4", [join(rendition)])).toEqual([]);
+    expect(await order(0, 1, 3)).not.toContainEqual(expect.stringContaining("out of order"));
+  });
+
+  it("has none if its fragments have one number, but times in order", async () => {
+    const bytes = Buffer.from(join(rendition));
+    for (let at = bytes.indexOf("mfhd"); at >= 0; at = bytes.indexOf("mfhd", at + 4)) bytes.writeUInt32BE(0, at + 8);
+    expect(await fileWarnings("film.mp4", "video/mp4", [bytes])).toEqual([]);
+  });
+
+  it("has a warning if a fragment is twice there, or comes after a later one", async () => {
+    for (const indexes of [
+      [0, 1, 1, 2],
+      [2, 1, 2, 3],
+    ]) {
+      expect(await order(...indexes)).toContainEqual(
+        expect.stringContaining("fragments of the file are out of order at 1 place"),
+      );
+    }
+  });
+});
+
+describe("a list of segments of MPEG-TS", () => {
+  const { resources, lines } = layFiles("ts", readRendition("high.m2t"), "ts");
+  const served = (change: ReadonlyMap<string, (bytes: Buffer) => Buffer>): Resources =>
+    merge(
+      new Map([...resources].map(([path, { type, body }]) => [path, resource(type, change.get(path)?.(body) ?? body)])),
+      new Map([["index.m3u8", hls(mediaPlaylist(lines))]]),
+    );
+  const packets = (count: number) => (bytes: Buffer) => bytes.subarray(0, count * 188);
+
+  it("has no warning if all segments have media", async () => {
+    expect(await warningsOf(served(new Map()), "index.m3u8")).toEqual([]);
+  });
+
+  it.each([2, 3])("has a warning if the first segment has nothing but %i packets of its tables", async (count) => {
+    const warnings = await warningsOf(served(new Map([["ts/0.ts", packets(count)]])), "index.m3u8");
+    expect(warnings).toContainEqual(expect.stringMatching(/^frames_missing: video is damaged at 1 place/));
+  });
+});
