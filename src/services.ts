@@ -12,7 +12,7 @@ import { openKeySocket } from "./keys/key-socket.ts";
 import { type Library, openLibrary } from "./runner/library/library.ts";
 import { previewPath } from "./runner/library/preview.ts";
 import { createMetrics, type Metrics } from "./metrics/metrics.ts";
-import { HostPauses } from "./net/host-pauses.ts";
+import { type HostPause, HostPauses } from "./net/host-pauses.ts";
 import { createHttpClient } from "./net/http/http-client.ts";
 import { createPostClient, everyNetwork } from "./net/http/post-client.ts";
 import { openReader } from "./resolvers/page/reader/reader-pool.ts";
@@ -22,6 +22,7 @@ import { createSponsorBlock } from "./resolvers/sponsor-block.ts";
 import { createRunner } from "./runner/runner.ts";
 import { measureStore } from "./stores/measured.ts";
 import { openStore } from "./stores/registry.ts";
+import type { TaskStore } from "./stores/store.ts";
 import { openSecretFile } from "./system/secret-file.ts";
 import { createFolder } from "./system/create-folder.ts";
 import { createWebhooks } from "./webhooks/webhooks.ts";
@@ -72,7 +73,26 @@ async function openParts(config: SettingsByPart, logger: Logger, opened: AsyncDi
   opened.defer(() => ownStore.close());
   const metrics = createMetrics({ store: ownStore, files });
   const store = measureStore(ownStore, metrics.onStoreCall);
-  return { files, store, metrics, logger, ...(await openResolving(config, logger, metrics, opened)) };
+  const resolving = await openResolving(config, logger, metrics, opened);
+  await sharePauses(store, resolving.pauses, logger, opened);
+  return { files, store, metrics, logger, ...resolving };
+}
+
+/** Lets each process that shares the store leave a host alone that has asked one of them for it. */
+async function sharePauses(
+  { pauses: shared }: TaskStore,
+  pauses: HostPauses,
+  logger: Logger,
+  opened: AsyncDisposableStack,
+): Promise<void> {
+  if (shared === undefined) return;
+  const share = (pause: HostPause) => {
+    shared.share(pause).catch((err: unknown) => {
+      logger.warn({ ...pause, err }, "other processes do not know that a host has asked for a pause");
+    });
+  };
+  opened.defer(pauses.subscribe(share));
+  opened.defer(await shared.follow((pause) => pauses.add(pause, share)));
 }
 
 /** Opens what reads pages. */

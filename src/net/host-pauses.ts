@@ -26,9 +26,15 @@ export class HostPauses {
     this.#onWaiting = onWaiting;
   }
 
-  /** Leaves a host alone, for an hour at most, and tells the listeners; a pause that ends later stays. */
-  add(pause: HostPause): void {
-    if (this.learn(pause)) for (const listener of this.#listeners) listener(pause);
+  /**
+   * Leaves a host alone, for an hour at most, and tells the listeners; a pause that ends later stays.
+   *
+   * @param teller The listener that need not be told: it knows of it.
+   */
+  add({ host, seconds }: HostPause, teller?: (pause: HostPause) => void): void {
+    const pause = { host, seconds: Math.min(seconds, maxPauseS) };
+    if (!this.learn(pause)) return;
+    for (const listener of this.#listeners) if (listener !== teller) listener(pause);
   }
 
   /** Does the same without telling the listeners: they know of it. Returns whether that has changed anything. */

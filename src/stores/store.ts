@@ -1,3 +1,4 @@
+import type { SharedPauses } from "../feed/shared-pauses.ts";
 import type { TaskEventPublisher, TaskEvents } from "../feed/task-events.ts";
 import type { Grown, Growing, Reused } from "./growth.ts";
 import type { Idempotency } from "./idempotency.ts";
@@ -12,12 +13,11 @@ import type { Outbox } from "./outbox.ts";
  * Contract of a task store. It can be implemented from this text alone; the suite in
  * `test/contracts/task-store.ts` holds every implementation to it.
  *
- * - **Order.** Each task gets a sequence number (`seq`, a positive safe integer) in the order in which
- *   `create` was acknowledged; no number is used twice. Ids are not ordered within a millisecond, so
- *   pages and claims go by `seq`.
- * - **Atomicity.** Every method takes effect wholly or not at all, also if the process dies meanwhile;
- *   concurrent calls act as if one came after the other. When the promise of a writing method resolves,
- *   a durable store has put the change where `SIGKILL` and power loss do not reach it.
+ * - **Order.** Each task gets a sequence number (`seq`, a positive safe integer) in the order in which `create` was acknowledged; no
+ *   number is used twice. Ids are not ordered within a millisecond, so pages and claims go by `seq`.
+ * - **Atomicity.** Every method takes effect wholly or not at all, also if the process dies meanwhile; concurrent calls act as if one
+ *   came after the other. When the promise of a writing method resolves, a durable store has put the change where `SIGKILL` and power
+ *   loss do not reach it.
  * - **Copies.** Tasks go in and come out by value: changing an object that was passed in or returned
  *   changes nothing that is stored.
  * - **Time.** Leases, delays and the life of idempotency keys are durations: setting the clock of a running
@@ -30,16 +30,14 @@ import type { Outbox } from "./outbox.ts";
  *   page of an owner's tasks costs the same however many tasks others have.
  * - **Turns.** Owners take turns in claims, so that one with many tasks does not hold up the others. Tasks that
  *   belong to nobody count as those of one more owner.
- * - **Quotas.** An owner is held to the `limits` of the key of its name, as they are stored at that moment;
- *   one without a key has none. However many calls come at once, from however many processes, a limit is
- *   neither exceeded nor applied too early.
+ * - **Quotas.** An owner is held to the `limits` of the key of its name, as they are stored at that moment; one without a key has
+ *   none. However many calls come at once, from however many processes, a limit is neither exceeded nor applied too early.
  * - **Collections.** A task becomes a collection by an update of its `kind`. Its members are tasks, each at an index; a task may be a member of
  *   several, of one more than once. `counts` of a collection are those of its members' states, and an idle one
  *   (`isIdle`) changes its state with them (`changeMembers`), in the transaction that changes a member, with an event of its
  *   own after that of the member. An idle collection counts as running for no owner and no claim.
  * - **Absence.** `get` returns undefined; `update` and `delete` of an unknown id reject with `not_found`.
- * - **Transitions.** `changeTask` in `task-changes.ts` decides; the store passes its `conflict` on and changes
- *   nothing.
+ * - **Transitions.** `changeTask` in `task-changes.ts` decides; the store passes its `conflict` on and changes nothing.
  * - **Errors.** `ServiceError` with the code named here. A store that is unreachable, out of space or
  *   closed rejects with `unavailable` and the original error as `cause`. If only the response of the
  *   server or the disk was lost, the write may have taken effect.
@@ -55,6 +53,9 @@ export interface TaskStore {
 
   /** The keys with which clients may use the service. */
   readonly keys: KeyStore;
+
+  /** The hosts that are left alone, if several processes can share the store. */
+  readonly pauses?: SharedPauses;
 
   /** The messages about ended tasks that webhooks' receivers have not had yet. */
   readonly outbox: Outbox;
@@ -120,8 +121,8 @@ export interface TaskStore {
   update(id: string, change: TaskChange, options?: UpdateOptions): Promise<Task>;
 
   /**
-   * Removes the task, whatever its state, with its places in collections; with a collection those members that a collection
-   * has made and that are in no other one. Returns what was removed; undefined if its record was damaged.
+   * Removes the task, whatever its state, with its places in collections; with a collection those members that a collection has made
+   * and that are in no other one. Returns what was removed; undefined if its record was damaged.
    */
   delete(id: string): Promise<Task | undefined>;
 

@@ -152,6 +152,10 @@ const migrations: readonly string[] = [
   ALTER TABLE unreel.tasks ADD COLUMN site_video bigint;
   CREATE INDEX tasks_by_site_video ON unreel.tasks (site_video) WHERE site_video IS NOT NULL;
   `,
+  // Hosts that have asked for no requests. A crash of the server may empty the table.
+  `
+  CREATE UNLOGGED TABLE unreel.host_pauses (host text COLLATE "C" PRIMARY KEY, ends_at timestamptz NOT NULL);
+  `,
 ];
 
 /** Processes of an earlier release may have finished files meanwhile, and the record of one may be damaged. */

@@ -14,7 +14,8 @@ import { createBatchInserter, type InsertTask } from "./batch-inserter.ts";
 import { claimNextAndCommit } from "./claim.ts";
 import type { Database, Sql, Transaction } from "./database.ts";
 import { toStoreError } from "./database-errors.ts";
-import { isPruningDue, prune } from "./feed.ts";
+import { isPruningDue, prune } from "./feed/feed.ts";
+import { writePause } from "./feed/pause-rows.ts";
 import type { JobQueue } from "./job-queue.ts";
 import { createKeyRows } from "./key-rows.ts";
 import { cancelAndCommit, endInTransaction, isCollection, mustLockMembers, removeAndCommit } from "./members/end.ts";
@@ -82,6 +83,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const deps = { database, jobs, now, steadyNow, maxQueued, damage, outbox, insert, read, write, onCommit };
   return {
     events: feed.events,
+    pauses: { ...feed.pauses, share: (pause) => read(() => writePause(database, pause)) },
     keys: createKeyRows(database, steadyNow, read),
     outbox,
     ...createTaskReads(deps),

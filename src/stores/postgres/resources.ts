@@ -3,7 +3,7 @@ import type { BaseLogger } from "pino";
 import { ServiceError } from "../../model/errors.ts";
 import { connectionConfig, createDatabase, type Database, describeDatabase } from "./database.ts";
 import { isConnectionLost, reasonOf } from "./database-errors.ts";
-import { type EventFeed, openEventFeed } from "./feed.ts";
+import { type EventFeed, openEventFeed } from "./feed/feed.ts";
 import { type JobQueue, type JobQueueOptions, openJobQueue } from "./job-queue.ts";
 import { migrate } from "./migrations.ts";
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { connectionConfig } from "../../../src/stores/postgres/database.ts";
-import { openEventFeed } from "../../../src/stores/postgres/feed.ts";
+import { openEventFeed } from "../../../src/stores/postgres/feed/feed.ts";
 import { openDatabase } from "../../postgres/database.ts";
 import { connect, follow, idsAfter, makeTables, numbered, pollOptions, write, writeAll } from "./feed-harness.ts";
 

@@ -139,9 +139,9 @@ test("a database opened again has its tasks", async () => {
   expect(await store.get(task.id)).toEqual(task);
 });
 
-/** Undoes the steps that have made the tables and columns of collections and videos; columns take their indexes with them. */
-const dropCollections = `
-  DROP TABLE unreel.members;
+/** Undoes the steps that have made the tables and columns of collections, videos and pauses; columns take their indexes with them. */
+const dropLater = `
+  DROP TABLE unreel.members, unreel.host_pauses;
   ALTER TABLE unreel.tasks DROP COLUMN listed, DROP COLUMN idle, DROP COLUMN memberships, DROP COLUMN video,
     DROP COLUMN page_video, DROP COLUMN site_video;
   CREATE INDEX tasks_by_state ON unreel.tasks (state, seq DESC);
@@ -155,7 +155,7 @@ test("tables of version 1 are migrated; their tasks belong to nobody", async () 
   await before.close();
   await query(
     url,
-    `${dropCollections}
+    `${dropLater}
      ALTER TABLE unreel.tasks DROP COLUMN owner;
      ALTER TABLE unreel.task_events DROP COLUMN owner;
      DROP TABLE unreel.keys, unreel.owners, unreel.request_counts, unreel.outbox_lines,
@@ -200,7 +200,7 @@ test("tables from before files were counted are migrated; damaged records are le
   const earlier = { ...old, finished_at: "2020-01-01T00:00:00.000Z" };
   await query(
     url,
-    `${dropCollections}
+    `${dropLater}
      UPDATE unreel.tasks SET document = '${JSON.stringify(earlier)}' WHERE id = '${old.id}';
      UPDATE unreel.tasks SET document = '{' WHERE id = '${damaged.id}';
      ALTER TABLE unreel.tasks DROP COLUMN finished_at;

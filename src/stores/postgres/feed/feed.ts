@@ -1,9 +1,10 @@
 import type { ClientBase, ClientConfig, Pool } from "pg";
 import type { BaseLogger } from "pino";
-import { createTaskEvents, feedBounds, type TaskEvent, type TaskEvents } from "../../feed/task-events.ts";
-import { type State, states } from "../../model/task.ts";
-import type { Sql } from "./database.ts";
+import { createTaskEvents, feedBounds, type TaskEvent, type TaskEvents } from "../../../feed/task-events.ts";
+import { type State, states } from "../../../model/task.ts";
+import type { Sql } from "../database.ts";
 import { startListener } from "./listener.ts";
+import { createPauseRows, type PauseRows, pausesChannel } from "./pause-rows.ts";
 
 export interface EventFeedOptions {
   /** For the queries of `openEventFeed`. */
@@ -13,9 +14,12 @@ export interface EventFeedOptions {
   logger?: Pick<BaseLogger, "info" | "error"> | undefined;
 }
 
-/** A feed of the changes that all processes write to one database. */
+/** A feed of what all processes write to one database. */
 export interface EventFeed {
+  /** The changes of tasks. */
   events: TaskEvents;
+  /** The hosts that have asked for a pause. */
+  pauses: Pick<PauseRows, "follow">;
   /** Ends the feed at once, without reading further. */
   close(): Promise<void>;
 }
@@ -46,15 +50,18 @@ export async function openEventFeed(options: EventFeedOptions): Promise<EventFee
   }
 
   past.forEach(publish);
+  const pauses = createPauseRows(pool);
   const listener = startListener({
     connection,
     logger,
-    channel: "unreel_events",
+    channels: ["unreel_events", pausesChannel],
     async onConnect(client) {
+      await pauses.read(client);
       // Lower than before if a standby took over that had not received all rows.
       newest = Math.min(newest, (await readCounters(client)).newest);
     },
-    async onNotify(client) {
+    async onNotify(client, channels) {
+      if (channels.has(pausesChannel)) await pauses.read(client);
       let page: EventRow[];
       do {
         page = await readAfter(client, newest);
@@ -62,7 +69,7 @@ export async function openEventFeed(options: EventFeedOptions): Promise<EventFee
       } while (page.length === pageSize || (page.at(-1)?.bytes ?? 0) >= pageBytes);
     },
   });
-  return { events, close: listener.close };
+  return { events, pauses, close: listener.close };
 }
 
 type Queryable = Pick<ClientBase, "query">;
@@ -133,7 +140,7 @@ export function isPruningDue(number: number, count: number): boolean {
   return Math.floor(number / pruningInterval) > Math.floor((number - count) / pruningInterval);
 }
 
-/** Deletes the events that no feed reaches back to, and expired idempotency keys. */
+/** Deletes the events that no feed reaches back to, expired idempotency keys, and pauses that have ended. */
 export async function prune(sql: Sql, newest: number, now: Date): Promise<void> {
   const oldest = newest - feedBounds.maxEvents;
   await sql.query("DELETE FROM unreel.task_events WHERE number <= :oldest", { oldest });
@@ -142,4 +149,5 @@ export async function prune(sql: Sql, newest: number, now: Date): Promise<void> 
        (SELECT key FROM unreel.idempotency_keys WHERE ends_at <= :now ORDER BY ends_at LIMIT 10000)`,
     { now },
   );
+  await sql.query("DELETE FROM unreel.host_pauses WHERE ends_at <= now()");
 }

@@ -2,7 +2,7 @@ import { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client, type ClientConfig } from "pg";
 import type { BaseLogger } from "pino";
-import { numbers } from "./database.ts";
+import { numbers } from "../database.ts";
 
 export interface Listener {
   /** Ends the connection at once; resolves when no callback runs any more. */
@@ -11,11 +11,14 @@ export interface Listener {
 
 export interface ListenerOptions {
   connection: ClientConfig;
-  channel: string;
+  channels: readonly string[];
   /** Called with each new connection once it listens, before `onNotify`. */
   onConnect(client: Client): Promise<void>;
-  /** Called after `onConnect`, then after notifications, one call for several; and after four seconds without one. */
-  onNotify(client: Client): Promise<void>;
+  /**
+   * Called after `onConnect`, then after notifications, one call for several, with their channels; and after four seconds
+   * without one.
+   */
+  onNotify(client: Client, channels: ReadonlySet<string>): Promise<void>;
   /** Gets a line when an outage begins and one when it ends. */
   logger?: Pick<BaseLogger, "info" | "error"> | undefined;
 }
@@ -65,7 +68,7 @@ export function startListener(options: ListenerOptions): Listener {
 
 /** @throws the error that ended the connection; any error after `signal` is aborted. */
 async function listen(
-  { connection, channel, onConnect, onNotify }: ListenerOptions,
+  { connection, channels, onConnect, onNotify }: ListenerOptions,
   signal: AbortSignal,
   onSuccess: () => void,
 ): Promise<never> {
@@ -76,11 +79,15 @@ async function listen(
   try {
     const client = createClient(connection, socket);
     await client.connect();
-    await client.query(`LISTEN ${channel}`);
+    let notified = new Set<string>();
+    client.on("notification", ({ channel }) => void notified.add(channel));
+    for (const channel of channels) await client.query(`LISTEN ${channel}`);
     await onConnect(client);
     for (;;) {
+      const from = notified;
+      notified = new Set();
       // Waits from before the call: a notification may come during it.
-      await Promise.all([nextNotification(client), onNotify(client).then(onSuccess)]);
+      await Promise.all([nextNotification(client), onNotify(client, from).then(onSuccess)]);
     }
   } finally {
     signal.removeEventListener("abort", destroy);

@@ -1,0 +1,16 @@
+/** A host (`URL.host`) that is left alone, and for how long from now. */
+export interface SharedPause {
+  host: string;
+  seconds: number;
+}
+
+/** How processes that share a store tell each other which hosts have asked to be left alone. */
+export interface SharedPauses {
+  /** Tells all processes, also those that start before the pause ends; a pause of the host that ends later stays. */
+  share(pause: SharedPause): Promise<void>;
+  /**
+   * Calls `listener` with all pauses that have not ended, then with each that a process shares, until the returned function is
+   * called; with some of them twice.
+   */
+  follow(listener: (pause: SharedPause) => void): Promise<() => void>;
+}

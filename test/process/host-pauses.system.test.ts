@@ -1,0 +1,43 @@
+import { expect, it } from "vitest";
+import { resource } from "../media/resources.ts";
+import { openDatabase } from "../postgres/database.ts";
+import { openSite } from "./film-site.ts";
+import type { ServiceProcess } from "./service.ts";
+import { clientOf, openTestCluster } from "./test-cluster.ts";
+
+const notSent = /was not sent: the host asked for a pause \(Retry-After\)/;
+
+it("a host that has asked one process for a pause is left alone by all of them, and their tasks wait", async () => {
+  const site = await openSite();
+  const other = await openSite();
+  const asked: string[] = [];
+  for (const name of ["busy", ...Array.from({ length: 1_000 }, (_, n) => `page${n}`)]) {
+    site.resources.set(name, resource("text/html", "<title>A page</title>"));
+    site.answer(name, async (response, serve) => {
+      asked.push(name);
+      if (name !== "busy") return serve();
+      response.writeHead(429, { "retry-after": "600" }).end();
+    });
+  }
+  let number = 0;
+  /** Returns why a page that no process has asked for cannot be read. */
+  const readNext = async ({ url }: ServiceProcess, name = `page${(number += 1)}`): Promise<string> => {
+    const response = await fetch(`${url}/info?url=${encodeURIComponent(site.url(name))}`);
+    return ((await response.json()) as { detail?: string }).detail ?? "";
+  };
+  const cluster = openTestCluster(await openDatabase());
+  const [one, two] = [await cluster.start("all"), await cluster.start("api")];
+  expect(await readNext(one, "busy")).toMatch(/429/);
+  await expect.poll(async () => readNext(two)).toMatch(notSent);
+  const three = await cluster.start("all");
+  const before = asked.length;
+  for (const service of [one, two, three]) expect(await readNext(service)).toMatch(notSent);
+
+  // Others go on meanwhile.
+  const client = await clientOf(two);
+  const { id } = await client.post(site.url("film.mp4"));
+  const good = await client.post(other.url("film.mp4"));
+  expect(await client.ended(good.id)).toMatchObject({ state: "succeeded" });
+  expect(await client.get(id)).toMatchObject({ state: "queued", attempts: 0 });
+  expect(asked).toHaveLength(before);
+});

@@ -1,0 +1,49 @@
+import { expect, it, onTestFinished } from "vitest";
+import type { SharedPause } from "../../../src/feed/shared-pauses.ts";
+import { openPostgresStore } from "../../../src/stores/postgres/postgres-store.ts";
+import { openDatabase } from "../../postgres/database.ts";
+import { pollOptions } from "./feed-harness.ts";
+import { query } from "./query.ts";
+
+/** Opens a store as a process of its own would; `heard` gets the pauses that it hears of. */
+async function openProcess(url: string) {
+  const store = await openPostgresStore({ url });
+  onTestFinished(() => store.close());
+  const heard: SharedPause[] = [];
+  const unfollow = await store.pauses!.follow((pause) => heard.push(pause));
+  const secondsOf = (host: string) => heard.findLast((pause) => pause.host === host)?.seconds ?? 0;
+  return { pauses: store.pauses!, heard, secondsOf, unfollow };
+}
+
+it("a pause reaches all processes, also one that starts before it ends", async () => {
+  const url = await openDatabase();
+  const [one, other] = [await openProcess(url), await openProcess(url)];
+  await one.pauses.share({ host: "busy.example", seconds: 60 });
+  for (const { secondsOf } of [one, other]) {
+    await expect.poll(() => secondsOf("busy.example"), pollOptions).toBeGreaterThan(50);
+    expect(secondsOf("busy.example")).toBeLessThanOrEqual(60);
+  }
+  await other.pauses.share({ host: "other.example:8080", seconds: 30 });
+  await expect.poll(() => one.secondsOf("other.example:8080"), pollOptions).toBeGreaterThan(20);
+  const late = await openProcess(url);
+  expect(late.heard.map(({ host }) => host).toSorted()).toEqual(["busy.example", "other.example:8080"]);
+  late.unfollow();
+  const count = late.heard.length;
+  await one.pauses.share({ host: "third.example", seconds: 30 });
+  await expect.poll(() => one.secondsOf("third.example"), pollOptions).toBeGreaterThan(0);
+  expect(late.heard).toHaveLength(count);
+});
+
+it("a pause that ends later stays, and one that has ended is forgotten", async () => {
+  const url = await openDatabase();
+  const { pauses } = await openProcess(url);
+  await pauses.share({ host: "a.example", seconds: 600 });
+  await pauses.share({ host: "a.example", seconds: 5 });
+  await pauses.share({ host: "b.example", seconds: 5 });
+  await pauses.share({ host: "b.example", seconds: 600 });
+  await pauses.share({ host: "ended.example", seconds: 600 });
+  await query(url, "UPDATE unreel.host_pauses SET ends_at = now() WHERE host = 'ended.example'");
+  const { heard } = await openProcess(url);
+  expect(heard.map(({ host }) => host).toSorted()).toEqual(["a.example", "b.example"]);
+  expect(heard.every(({ seconds }) => seconds > 500)).toBe(true);
+});
