@@ -1,8 +1,10 @@
 import { describe, expect, it } from "vitest";
+import { createMpegTsDemuxer } from "../../src/remux/mpeg-ts/demuxer.ts";
 import type { Sample } from "../../src/remux/samples.ts";
+import { createTimelines } from "../../src/remux/timelines.ts";
 import { ServiceError } from "../../src/model/errors.ts";
 import { adtsFrames, audioPid, avcPicture, createPacketMaker, videoPid } from "./ts-packet-maker.ts";
-import { cut, demux, type Recorder } from "./ts-recorder.ts";
+import { createRecorder, cut, demux, type Recorder, start } from "./ts-recorder.ts";
 
 const avc = { pid: videoPid, streamType: 0x1b };
 const aac = { pid: audioPid, streamType: 0x0f };
@@ -130,6 +132,48 @@ describe("an MPEG-TS demuxer of synthetic streams", () => {
     const result = demux(segments, ["video"], (kind) => void drops.push(kind), sequences);
     expect(result.track("video").samples).toHaveLength(4);
     expect(drops).toEqual(expected);
+  });
+
+  it.each([
+    [
+      "tells of packets that are missing at the end of a segment, though the next one counts from the start again",
+      13,
+      16,
+      ["video"],
+    ],
+    ["tells of none where counters start again, but no time is missing", 16, 16, []],
+  ])("%s", (_what, end, next, expected) => {
+    const makers = [createPacketMaker(), createPacketMaker()] as const;
+    const unit = (n: number) => makers[n < next ? 0 : 1].pes(videoPid, n * 3600, avcPicture(n === 0));
+    const pictures = (from: number, to: number) =>
+      Buffer.concat(Array.from({ length: to - from }, (_, i) => unit(from + i)));
+    const drops: string[] = [];
+    const tables = makers[0].tables([avc]);
+    // A picture is one packet.
+    const segments = [Buffer.concat([tables, pictures(0, 4)]), pictures(4, 8), pictures(8, end), pictures(next, 20)];
+    demux(segments, ["video"], (kind) => void drops.push(kind), [0, 1, 2, 3]);
+    expect(drops).toEqual(expected);
+  });
+
+  it("tells of a segment that has its media twice, not of segments of which each has the same times", () => {
+    const { tables, pes } = createPacketMaker();
+    const film = () => Buffer.concat([0, 1, 2, 3].map((n) => pes(videoPid, n * 450_000, avcPicture(n === 0))));
+    const head = tables([avc]);
+    const read = (...segments: readonly Buffer[]) => {
+      const drops: string[] = [];
+      const [sink, timelines] = [createRecorder(), createTimelines()];
+      const demuxer = createMpegTsDemuxer({
+        sink,
+        timelines,
+        kinds: ["video"],
+        onDrop: (kind) => void drops.push(kind),
+      });
+      for (const segment of segments) demuxer.read(segment, { ...start, durationS: 20 });
+      demuxer.flush();
+      return drops;
+    };
+    expect(read(Buffer.concat([head, film(), film(), film(), film()]), film())).toHaveLength(3);
+    expect(read(Buffer.concat([head, film()]), film(), film())).toEqual([]);
   });
 
   it("refuses streams that it cannot read, with the reason as code", () => {

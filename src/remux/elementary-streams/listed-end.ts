@@ -32,6 +32,12 @@ export class ListedEnd {
     this.#next = null;
   }
 
+  /** Whether a packet has the times of the first one of its segment: the segment has its media twice. */
+  isRepeated({ pts, dts }: PesTime): boolean {
+    const first = this.#next === null ? this.#segment?.first : undefined;
+    return first?.pts === pts && first.dts === dts;
+  }
+
   /** Returns how long the segment lasts after `pts`, ticks; `null`: unknown. */
   after(pts: number): number | null {
     if (this.#segment === null || !this.#isBelieved) return null;

@@ -21,6 +21,8 @@ interface Pid {
   broken: number;
   /** The latest time it did not, which does not count if other times begin there. */
   isBreakNew: boolean;
+  /** It began again, as it began at first, with the payload unit that is being read. */
+  isCountNew: boolean;
   /** Number of the segment it came from. */
   segment: number;
   /** Where it starts in `bytes`, which hold it until the segment ends. */
@@ -58,6 +60,7 @@ export function createPidTable() {
         continued: 0,
         broken: 0,
         isBreakNew: false,
+        isCountNew: false,
         segment,
         at: 0,
         bytes,
@@ -81,6 +84,11 @@ export function createPidTable() {
     startTimes(pid: number): void {
       const found = pids[pid];
       if (found !== undefined) found.isBreakNew = false;
+    },
+    /** The payload unit that is being read comes late: if its counter began again, it did so by chance. */
+    noteGap(pid: number): void {
+      const found = pids[pid];
+      if (found?.isCountNew === true) found.isBreakNew = true;
     },
     /** Tells the readers of what is known to be missing; nothing follows. */
     finish(): void {
@@ -119,6 +127,7 @@ export function createPidTable() {
       const isCountRestart = isStart && (isRestart || pid.segment !== segment);
       const isBoundary = pid.counter >= 0 && pid.segment !== segment && pid.segment >= joined;
       if (isStart) countBreak(pid);
+      if (isStart) pid.isCountNew = false;
       if (isStart && !isRestart && isBoundary) noteBoundary(pid, counter, isFollowing);
       if (pid.firstCounter < 0) pid.firstCounter = counter;
       pid.counter = counter;
@@ -133,8 +142,9 @@ export function createPidTable() {
 }
 
 function noteBoundary(pid: Pid, counter: number, isFollowing: boolean): void {
+  pid.isCountNew = !isFollowing && counter === pid.firstCounter;
   if (isFollowing) pid.continued += 1;
-  else pid.isBreakNew = counter !== pid.firstCounter;
+  else pid.isBreakNew = !pid.isCountNew;
 }
 
 /** Packets are missing at the end of a segment if the counters go on in others. */

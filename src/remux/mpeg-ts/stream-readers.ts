@@ -13,6 +13,7 @@ import { createVideoTrack, type VideoTrackOptions } from "../elementary-streams/
 import type { SegmentTiming, TrackKind } from "../samples.ts";
 import type { TrackOutput } from "../track-output.ts";
 import { PesReader } from "./pes.ts";
+import { PesSteps } from "./pes-steps.ts";
 import type { PidTable } from "./pids.ts";
 import type { ChosenStream } from "./streams.ts";
 
@@ -93,6 +94,7 @@ function openStream(
   const clock = new StreamClock(bases);
   const onCut = () => onDrop(chosen.kind);
   const listedEnd = new ListedEnd();
+  const steps = new PesSteps();
   const track = createTrack(chosen, { stream, clock, listedEnd, output: outputs(chosen), onDrop: onCut });
   const pes: PesReader = new PesReader({
     stream,
@@ -106,8 +108,11 @@ function openStream(
     onTime(time) {
       if (clock.beginsTimeBase(time)) {
         pids.startTimes(chosen.pid);
+        steps.reset();
+        if (listedEnd.isRepeated(time)) onCut();
         readAll(opened);
       }
+      if (steps.isLate(time.dts)) pids.noteGap(chosen.pid);
       clock.note(time);
       listedEnd.note(time);
     },

@@ -101,8 +101,9 @@ async function findFaultOf(made: Frames, { stream, change, mutated, right, kinds
   // What ffmpeg refuses, others may play; and of fragments it does not read all edits.
   const source = kinds.every((kind) => found[kind].length > 0) ? found : right.frames;
   const slackSamples = change.kind === "number" && !stream.isFile ? maxNumberChange : 0;
+  const isBetween = mutated.parts[0]?.rendition.pieces.at(-1)?.data.length === 0;
   const fault = findFault(made, source, kinds, stream.isFile ? null : runsOf(stream, mutated), slackSamples);
-  return fault !== null && isUnstated(stream, change, made, right.frames) ? null : fault;
+  return fault !== null && isUnstated(stream, change, { made, source: right.frames, isBetween }) ? null : fault;
 }
 
 /** What a file has after the end that it states is none of it. */
@@ -113,13 +114,19 @@ const hasAac = ({ codecs }: Stream): boolean => codecs.some((codec) => codec.sta
 
 /**
  * MPEG-TS does not say how many packets its last PES packets have, and no list says to 0.25 s where each of its tracks ends: what
- * is lost of that is less than a list is exact. Of a file of MPEG-TS, nothing says where it ends. Tracks apart may end so far
+ * is lost of that is less than a list is exact. Of a file of MPEG-TS, nothing says where it ends, of fragments nothing says
+ * how many there are. Tracks apart may end so far
  * from each other, too: that the last piece of one of them is not listed, or does not exist, is nothing that a list says.
  */
-function isUnstated({ name, isFile }: Stream, { kind }: Mutation, made: Frames, source: Frames): boolean {
+function isUnstated(
+  { name, isFile }: Stream,
+  { kind }: Mutation,
+  { made, source, isBetween }: { made: Frames; source: Frames; isBetween: boolean },
+): boolean {
   const isEnd = ["cut", "end", "hole", "silent", "drop"].includes(kind) && /TS|mpegts|^ts/.test(name);
   const isUnlisted = ["drop", "missing"].includes(kind) && /apart|^DASH/.test(name);
-  if (!isEnd && !isUnlisted) return false;
+  const isCounted = !(isFile && isBetween && name.includes("frag"));
+  if (!isEnd && !isUnlisted && isCounted) return false;
   return (["video", "audio"] as const).every((track) => {
     const lost = source[track].findIndex(({ hash }, index) => hash !== made[track][index]?.hash);
     return lost < 0 || isFile || source[track].at(-1)!.atS - source[track][lost]!.atS < 0.25;
