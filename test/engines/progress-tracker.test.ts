@@ -22,6 +22,7 @@ const file = (name: SourceName): Source => ({
   headers,
   format: formatOf(name),
   kind: "file",
+  part: null,
   url: new URL("https://media.example.com/film.mp4"),
   mirrors: none(),
 });

@@ -49,9 +49,14 @@ const types: Readonly<Record<string, string>> = {
 };
 
 /** Makes one of them; returns what a server has then. */
-export async function makeLongMedia(name: keyof typeof longMedia): Promise<{ resources: Resources; entry: string }> {
-  const folder = mkdtempSync(join(tmpdir(), "unreel-long-"));
+export function makeLongMedia(name: keyof typeof longMedia): Promise<{ resources: Resources; entry: string }> {
   const [line, entry] = longMedia[name];
+  return makeMedia(line, entry);
+}
+
+/** Makes files with FFmpeg, whose arguments are in `line`, apart by spaces; a bar stands for a space in one. */
+export async function makeMedia(line: string, entry: string): Promise<{ resources: Resources; entry: string }> {
+  const folder = mkdtempSync(join(tmpdir(), "unreel-long-"));
   try {
     const words = line.split(" ").map((word) => word.replace("|", " "));
     await promisify(execFile)("ffmpeg", ["-v", "error", "-nostdin", "-y", ...words], { cwd: folder });

@@ -145,7 +145,8 @@ function fileHeader(docType: string): Uint8Array {
   );
 }
 
-function segmentHeader(bytes: number): Uint8Array {
+/** Returns the head of a Segment that has so many bytes. */
+export function segmentHeader(bytes: number): Uint8Array {
   return Buffer.concat([idBytes(ids.segment), longSize(bytes)]);
 }
 

@@ -11,7 +11,7 @@ import { openMedia, type OpenEngine } from "./harness.ts";
 const names = Object.keys(longMedia) as (keyof typeof longMedia)[];
 const inSegments = new Set<string>(["HLS in MPEG-TS", "HLS in fMP4", "HLS with separate audio", "DASH"]);
 /** Those of which the server is asked for parts; their indexes and what is fetched with them have this many bytes. */
-const inParts = new Set<string>(["a progressive MP4", "a progressive MP4 with its index at the end"]);
+const inParts = new Set<string>(["a progressive MP4", "a progressive MP4 with its index at the end", "WebM"]);
 const indexBytes = 3 * 65_536;
 /** Of all media, seconds. */
 const groupS = 2;

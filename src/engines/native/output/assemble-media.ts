@@ -13,14 +13,14 @@ import { embedInMp4 } from "../../../remux/mp4/embed.ts";
 import { embedInAudio } from "../../../remux/audio-files/embed.ts";
 import type { Cut } from "../../../remux/mp4/cut-plan.ts";
 import { SkipError } from "../../../remux/discontinuity.ts";
-import { hasSelection } from "../sources/select-segments.ts";
+import { hasSelection, sourcesOf } from "../sources/select-segments.ts";
 import { FileAnnouncement } from "./announce-file.ts";
 import { addToMatroska } from "./copy-matroska.ts";
 import { chooseInFile, mergeFiles } from "./merge.ts";
 import { type FileSource, sourceDuration, statedKinds, type Plan } from "../sources/plan.ts";
 import { WebmSegments } from "./webm-segments.ts";
 import { isRemuxable, type PendingAdditions, remux, type RemuxOptions, type Written } from "./remux.ts";
-import { checkAbsent, openFileStream, type SourceStream } from "../sources/source-stream.ts";
+import { checkAbsent, openFileStream, partTiming, type SourceStream } from "../sources/source-stream.ts";
 
 /** Work on complete files, whose time is limited by their size. */
 export interface FileWork {
@@ -59,6 +59,8 @@ export interface Assembled {
   joined?: readonly WebmSegments[];
   /** What of the media it presents; absent: all. */
   cut?: Cut;
+  /** Where the time of `written` starts on that of the files of the sources, seconds; absent: 0. */
+  originS?: number;
 }
 
 /**
@@ -74,7 +76,7 @@ export async function assembleMedia(plan: Plan, options: AssembleOptions): Promi
   const names = ["result", "merged", "embedded", "audio-file", "cut", ...allNames(plan).map((name) => `${name}.whole`)];
   for (const name of names) await rm(join(folder, name), { force: true });
   const { main: mainSource, audio: audioSource, isAudioOptional } = plan;
-  if (plan.isPassthrough && mainSource.kind === "file") {
+  if (plan.isPassthrough && mainSource.kind === "file" && mainSource.part === null) {
     const { path } = await fetcher.fetchFile(mainSource, createAnnouncement(mainSource, options));
     const isUsed = options.ranges.length === 0 || isIndexedMp4(path);
     if (isUsed && (!audioOnly || isAudioFile(await inspect(path)))) {
@@ -99,7 +101,7 @@ export async function assembleMedia(plan: Plan, options: AssembleOptions): Promi
     const written = await remux({ ...common, main, audio, otherAudio, openAudio, expectedS, stream });
     return { path: target, written, warnings: [] };
   }
-  if (hasSelection(plan)) {
+  if (sourcesOf(plan).some((source) => source.kind === "segments" && source.selection !== null)) {
     for (const { chunks } of [main, ...(audio === null ? [] : [audio]), ...otherAudio]) await chunks.return?.();
     throw new SkipError("the segments are joined as they are");
   }
@@ -121,14 +123,14 @@ export async function assembleMedia(plan: Plan, options: AssembleOptions): Promi
   );
   if (!isMp4) return { path: merged, written: null, warnings, joined };
   // Remuxing puts the index of an MP4 in front.
-  const stream = openFileStream("main", merged);
+  const stream = openFileStream("main", merged, null, hasSelection(plan) ? partTiming : undefined);
   const moved: PendingAdditions = {
     ...additions,
     get: (media) => additions.get({ originS: originS + media.originS, offsetOf: () => 0 }),
   };
   const single = { main: stream, audio: null, otherAudio: [], openAudio: null, expectedS: null };
   const written = await remux({ ...common, ...single, audioChoice: allAudio, additions: moved, details });
-  return { path: target, written, warnings, joined };
+  return { path: target, written, warnings, joined, originS };
 }
 
 /** Returns what announces the file if it is sent as it comes; undefined if only a part of it becomes the result. */

@@ -1,15 +1,16 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { ServiceError } from "../../../model/errors.ts";
+import { isUpstreamError, ServiceError } from "../../../model/errors.ts";
 import { noAdditions } from "../../../remux/additions.ts";
 import { SkipError } from "../../../remux/discontinuity.ts";
-import { cutMp4 } from "../../../remux/mp4/cut.ts";
+import { cutMp4, type CutOptions } from "../../../remux/mp4/cut.ts";
+import type { MediaRange, TrackKind } from "../../../remux/samples.ts";
 import type { Plan } from "../sources/plan.ts";
-import { hasEnd, hasSelection, selectAll } from "../sources/select-segments.ts";
+import { hasEnd, hasSelection, selectAll, sourcesOf } from "../sources/select-segments.ts";
 import type { MediaPosition } from "../texts/place-cues.ts";
 import { type Assembled, assembleMedia, type AssembleOptions } from "./assemble-media.ts";
 import { chooseInFile } from "./merge.ts";
-import type { PendingAdditions, Written } from "./remux.ts";
+import type { PendingAdditions } from "./remux.ts";
 
 /**
  * Makes a file of the media that the ranges need, and cuts it. Fetches all media if those that were selected are too few,
@@ -18,18 +19,29 @@ import type { PendingAdditions, Written } from "./remux.ts";
  * @throws ServiceError of `assembleMedia` and `cutMp4`
  */
 export async function assembleRanges(plan: Plan, options: AssembleOptions): Promise<Assembled> {
-  if (hasSelection(plan)) {
+  const selected = await withPart(plan, options);
+  if (hasSelection(selected)) {
     try {
-      const cut = await tryCut(plan, options);
+      const cut = await tryCut(selected, options);
       if (cut !== null) return cut;
     } catch (error) {
-      if (!(error instanceof SkipError)) throw error;
+      const isDamaged = selected !== plan && isUpstreamError(error);
+      if (!(error instanceof SkipError) && !isDamaged) throw error;
     }
   }
   const cut = await tryCut(selectAll(plan), options);
   if (cut === null)
     throw new ServiceError("internal", "all media are too few for a part of them", { retryable: false });
   return cut;
+}
+
+/** Returns the plan with what the ranges need of its progressive file, if that can be fetched apart from the rest. */
+async function withPart(plan: Plan, { fetcher, folder, ranges, audioOnly }: AssembleOptions): Promise<Plan> {
+  const { main, isPassthrough } = plan;
+  if (!isPassthrough || main.kind !== "file") return plan;
+  const acceptsHoles = !audioOnly || main.format.vcodec === "none";
+  const part = await fetcher.fetchPart(main, join(folder, "part"), { ranges, audioOnly, acceptsHoles });
+  return part === null ? plan : { ...plan, main: { ...main, part } };
 }
 
 /** Returns `null` if the media that were fetched do not have all that the ranges need. */
@@ -44,7 +56,7 @@ async function tryCut(plan: Plan, options: AssembleOptions): Promise<Assembled |
       return noAdditions;
     },
   };
-  const whole = (await fetchNeeded(plan, options)) ?? (await assembleMedia(plan, { ...options, additions: later }));
+  const whole = (await openPart(plan, options)) ?? (await assembleMedia(plan, { ...options, additions: later }));
   await additions.ready();
   const target = join(folder, "cut");
   const cut = await withTimeLimit("merge", [whole.path], () =>
@@ -52,7 +64,8 @@ async function tryCut(plan: Plan, options: AssembleOptions): Promise<Assembled |
       source: whole.path,
       target,
       ranges,
-      ...missingOf(plan, whole.written),
+      missing: missingOf(plan, whole),
+      isWhole: hasEnd(plan),
       maxBytes,
       additions: (shown) => additions.get({ ...position, cut: shown }),
       onWritten,
@@ -67,23 +80,26 @@ async function tryCut(plan: Plan, options: AssembleOptions): Promise<Assembled |
   return { ...whole, path: target, warnings, cut };
 }
 
-/** Returns a file with what the ranges need of a published MP4; `null` if that cannot be fetched apart from the rest. */
-async function fetchNeeded({ main, isPassthrough }: Plan, options: AssembleOptions): Promise<Assembled | null> {
-  const { fetcher, folder, ranges, audioOnly, audioChoice, withTimeLimit } = options;
-  if (!isPassthrough || main.kind !== "file" || (audioOnly && main.format.vcodec !== "none")) return null;
-  const path = join(folder, "part");
-  if (!(await fetcher.fetchMp4Part(main, ranges, path))) return null;
+/** Returns the part of a published MP4 that has been fetched; `null`: there is none that can be cut as it is. */
+async function openPart({ main }: Plan, options: AssembleOptions): Promise<Assembled | null> {
+  const { audioChoice, withTimeLimit } = options;
+  if (main.kind !== "file" || main.part?.hasHoles !== true) return null;
+  const { path } = main.part;
   if (audioChoice.isAsked) await withTimeLimit("read", [path], () => chooseInFile(path, audioChoice));
   return { path, written: null, warnings: [] };
 }
 
-/** Returns what a file lacks because segments were not selected. */
-function missingOf(plan: Plan, written: Written | null) {
+/** Returns what a file lacks because it was not fetched, seconds from its start. */
+function missingOf(plan: Plan, { written, originS: startS = 0 }: Assembled): CutOptions["missing"] {
   const tracks = written?.tracks ?? [];
   const originS = written?.originS ?? 0;
-  const of = (kind: "video" | "audio") =>
-    tracks
+  const parts = sourcesOf(plan).flatMap((source) => (source.kind === "file" ? (source.part ?? []) : []));
+  const move = (range: MediaRange, byS: number) => ({ startS: range.startS - byS, endS: range.endS - byS });
+  const of = (kind: TrackKind) => [
+    ...tracks
       .filter((track) => track.kind === kind)
-      .flatMap(({ skips }) => skips.map(({ fromS, toS }) => ({ startS: fromS - originS, endS: toS - originS })));
-  return { missing: { video: of("video"), audio: of("audio") }, isWhole: hasEnd(plan) };
+      .flatMap(({ skips }) => skips.map(({ fromS, toS }) => move({ startS: fromS, endS: toS }, originS))),
+    ...parts.flatMap(({ missing }) => missing[kind].map((range) => move(range, originS + startS))),
+  ];
+  return { video: of("video"), audio: of("audio") };
 }

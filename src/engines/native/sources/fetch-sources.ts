@@ -2,8 +2,8 @@ import { fetchSegments, type FetchSegmentsOptions } from "./fetch-segments.ts";
 import type { PartStore } from "../parts/part-store.ts";
 import { Mirrors } from "./mirrors.ts";
 import type { FetchedPart, Part } from "../parts/stored-part.ts";
-import type { MediaRange } from "../../../remux/samples.ts";
-import { fetchMp4Part } from "./fetch-mp4-part.ts";
+import type { PartialMedia, PartialMediaOptions } from "../partial/partial-file.ts";
+import { fetchPartialMedia } from "../partial/partial-media.ts";
 import { FetchStats } from "./fetch-stats.ts";
 import { type FileSource, isLiveSource, type Source, type SourceName } from "./plan.ts";
 import type { ProgressTracker } from "./progress-tracker.ts";
@@ -44,13 +44,16 @@ export class SourceFetcher {
     return fetched;
   }
 
-  /** Fetches what `ranges` need of a progressive MP4 into a file at `path`; returns whether it is there, as `fetchMp4Part`. */
-  async fetchMp4Part(source: FileSource, ranges: readonly MediaRange[], path: string): Promise<boolean> {
+  /** Fetches what ranges need of a progressive file into one at `path`, as `fetchPartialMedia`. */
+  async fetchPart(
+    source: FileSource,
+    path: string,
+    options: Omit<PartialMediaOptions, "fetch" | "onTotal">,
+  ): Promise<PartialMedia | null> {
     const { name, url, format } = source;
     const common = { url, chunkBytes: format.http_chunk_size, isPartialOnly: true };
-    return fetchMp4Part({
-      path,
-      ranges,
+    return fetchPartialMedia(path, {
+      ...options,
       fetch: (range) =>
         this.#fetchPart(source, { ...common, name: `${name}-at-${range.offset}-${range.length}`, range }),
       onTotal: (bytes) => this.#deps.progress.setTotal(name, bytes),
@@ -61,7 +64,9 @@ export class SourceFetcher {
   async openStream(source: Source): Promise<SourceStream> {
     const { name } = source;
     const { language } = source.format;
-    if (source.kind === "file") return openFileStream(name, (await this.fetchFile(source)).path, language);
+    if (source.kind === "file") {
+      return openFileStream(name, source.part?.path ?? (await this.fetchFile(source)).path, language);
+    }
     const stats = new FetchStats();
     stats.isLive = isLiveSource(source);
     this.stats.set(name, stats);
@@ -80,7 +85,7 @@ export class SourceFetcher {
       signal,
       headers,
       onTotal: (bytes) => {
-        // Of parts, `fetchMp4Part` tells the total.
+        // Of parts, `fetchPartialMedia` tells the total.
         if (part.isPartialOnly !== true) progress.setTotal(name, bytes);
       },
       onBytes: () => {

@@ -5,6 +5,7 @@ import type { HeadersFor } from "../../../net/client.ts";
 import type { DownloadFormat } from "../../../model/page-info.ts";
 import type { TrackKind } from "../../../remux/samples.ts";
 import type { DownloadJob } from "../../engine.ts";
+import type { PartialMedia } from "../partial/partial-file.ts";
 import type { FormatLocator, LocatedFormat, MediaLocation } from "./locate-format.ts";
 import { withoutQuery } from "../parts/representation.ts";
 
@@ -32,7 +33,11 @@ interface SourceBase {
   headers: HeadersFor;
 }
 
-export type FileSource = SourceBase & Extract<MediaLocation, { kind: "file" }>;
+export type FileSource = SourceBase &
+  Extract<MediaLocation, { kind: "file" }> & {
+    /** What has been fetched of it for ranges; `null`: all is fetched. */
+    part: PartialMedia | null;
+  };
 
 export type SegmentSource = SourceBase &
   Extract<MediaLocation, { kind: "segments" }> & {
@@ -106,7 +111,7 @@ export function isLiveSource(source: Source): boolean {
 
 function sourceOf(name: SourceName, { format, headers, media }: LocatedFormat, folder: string): Source {
   const common = { name, format, headers };
-  if (media.kind === "file") return { ...common, ...media };
+  if (media.kind === "file") return { ...common, ...media, part: null };
   const hash = createHash("sha256").update(withoutQuery(new URL(format.url)));
   const path = join(folder, `${name}-${hash.digest("hex").slice(0, 16)}.live`);
   // A download that began live stays live, even if the stream has ended since.

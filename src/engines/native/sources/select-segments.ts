@@ -14,26 +14,35 @@ export function selectRanges(plan: Plan, ranges: readonly MediaRange[]): Plan {
   return { ...withSources(plan, (other) => select(other, fetched).source), main: source };
 }
 
-/** Returns the same plan with all segments. */
+/** Returns the same plan with all that its sources have. */
 export function selectAll(plan: Plan): Plan {
-  return withSources(plan, (source) => (source.kind === "file" ? source : { ...source, selection: null }));
+  return withSources(plan, (source) => {
+    return source.kind === "file" ? { ...source, part: null } : { ...source, selection: null };
+  });
 }
 
-function withSources(plan: Plan, change: (source: Source) => Source): Plan {
+/** Returns the sources of a plan. */
+export function sourcesOf({ main, audio, otherAudio }: Plan): Source[] {
+  return [main, audio, ...otherAudio].filter((source) => source !== null);
+}
+
+/** Returns the same plan with other sources. */
+export function withSources(plan: Plan, change: (source: Source) => Source): Plan {
   const { main, audio, otherAudio } = plan;
   return { ...plan, main: change(main), audio: audio && change(audio), otherAudio: otherAudio.map(change) };
 }
 
-/** Whether some segments of a source are not fetched. */
-export function hasSelection({ main, audio, otherAudio }: Plan): boolean {
-  return [main, audio, ...otherAudio].some((source) => source?.kind === "segments" && source.selection !== null);
+/** Whether some media of a source are not fetched. */
+export function hasSelection(plan: Plan): boolean {
+  return sourcesOf(plan).some((source) => (source.kind === "file" ? source.part : source.selection) !== null);
 }
 
-/** Whether the last segments of all sources are fetched. */
-export function hasEnd({ main, audio, otherAudio }: Plan): boolean {
-  return [main, audio, ...otherAudio].every(
-    (source) => source?.kind !== "segments" || source.selection?.has(source.list.segments.length - 1) !== false,
-  );
+/** Whether the ends of all sources are fetched. */
+export function hasEnd(plan: Plan): boolean {
+  return sourcesOf(plan).every((source) => {
+    if (source.kind === "file") return source.part?.isWhole !== false;
+    return source.selection?.has(source.list.segments.length - 1) !== false;
+  });
 }
 
 /** Returns the source, and the times of what is fetched of it. */

@@ -35,8 +35,13 @@ export function checkAbsent({ computed, error }: AbsentSegment, reachedS: number
 }
 
 /** Streams a complete file. */
-export function openFileStream(name: SourceName, path: string, language: string | null = null): SourceStream {
-  return { name, language, container: sniffFile(path), path, chunks: readFileChunks(path) };
+export function openFileStream(
+  name: SourceName,
+  path: string,
+  language: string | null = null,
+  timing = fileTiming,
+): SourceStream {
+  return { name, language, container: sniffFile(path), path, chunks: readFileChunks(path, timing) };
 }
 
 /**
@@ -64,10 +69,12 @@ export async function openSegmentStream(
 }
 
 const fileTiming: SegmentTiming = { timeline: 0, offsetS: null };
+/** Of a file in which media are left out: its times are right, however far apart they are. */
+export const partTiming: SegmentTiming = { timeline: 0, offsetS: 0 };
 
 /** Reads a file as chunks: an MP4 file as one, any other cut at arbitrary positions. */
-export async function* readFileChunks(path: string): AsyncGenerator<MediaChunk> {
-  for await (const media of mediaIn(path)) yield { media, timing: fileTiming };
+export async function* readFileChunks(path: string, timing = fileTiming): AsyncGenerator<MediaChunk> {
+  for await (const media of mediaIn(path)) yield { media, timing };
 }
 
 async function* readSegmentChunks(

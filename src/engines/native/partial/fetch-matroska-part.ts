@@ -1,0 +1,215 @@
+import { open } from "node:fs/promises";
+import type { Element } from "../../../remux/ebml.ts";
+import { type ClusterRun, readClusterRun } from "../../../remux/matroska/cluster-run.ts";
+import { type CuePoint, findCues, readCues } from "../../../remux/matroska/cues.ts";
+import { damagedMatroskaError, elementAt, ids } from "../../../remux/matroska/elements.ts";
+import { type MatroskaHeader, readHeader } from "../../../remux/matroska/tracks.ts";
+import { segmentHeader } from "../../../remux/matroska/writer.ts";
+import type { ByteSpan } from "../../../remux/mp4/cut.ts";
+import { numbersInFile } from "../../../remux/mp4/read/number-source.ts";
+import { openFile, readChunks } from "../../../remux/open-file.ts";
+import type { MediaRange, TrackKind } from "../../../remux/samples.ts";
+import { writeAll } from "../parts/disk-writes.ts";
+import { isWorthwhile, type PartialFile, type PartialMedia, type PartialMediaOptions } from "./partial-file.ts";
+
+/**
+ * Writes a WebM or Matroska file to `target` that has the tracks of `file`, and of its Clusters the first ones and those of
+ * the ranges, as the Cues list them. What they have decides, not what the Cues say of it. Returns `null` if there are no
+ * Cues, or they have over 16 MiB, or do not lead to all that is needed.
+ *
+ * @throws ServiceError `upstream_invalid` if the file is damaged, or its Cues are wrong; of `file`.
+ */
+export async function fetchMatroskaPart(
+  file: PartialFile,
+  target: string,
+  { ranges, audioOnly, onTotal }: PartialMediaOptions,
+): Promise<PartialMedia | null> {
+  const index = await fetchIndex(file, audioOnly);
+  if (index === null) return null;
+  const { borders } = index;
+  const zeroS = await fetchZero(file, index);
+  if (zeroS === null) return null;
+  const wanted = ranges.map(({ startS, endS }) => ({ startS: zeroS + startS, endS: zeroS + endS }));
+  let places = [{ from: 0, to: 1 }, ...wanted.map((range) => placeOf(range, borders))];
+  for (let tries = 0; tries < maxTries; tries += 1) {
+    const runs = joined(places);
+    const spans = runs.map(({ from, to }) => ({ start: borders[from]!.at, end: borders[to]!.at }));
+    const missing = file.missing(spans);
+    if (!isWorthwhile(file, missing)) return null;
+    onTotal(file.bytesWith(missing));
+    await file.fetchMissing(missing);
+    const read = spans.map((span) => readClusterRun(numbersInFile(file.fd), index.header, span));
+    const wider = places.map((place, i) => {
+      const run = read[runs.findIndex(({ from, to }) => from <= place.from && place.to <= to)]!;
+      return i === 0 ? place : widened(place, wanted[i - 1]!, run, index);
+    });
+    if (wider.every((place, i) => place === places[i])) {
+      await writeCompact(file, target, index, read);
+      const isWhole = runs.at(-1)!.to === borders.length - 1;
+      return { path: target, hasHoles: false, isWhole, missing: missingOf(read, index, isWhole) };
+    }
+    places = wider;
+  }
+  return null;
+}
+
+const maxTries = 4;
+const maxElements = 64;
+const maxElementBytes = 16 << 20;
+
+/** A part of a range: a key frame and a packet of preroll are needed before it, and after it what shows where it ends. */
+const slackS = 0.1;
+
+interface Index {
+  header: MatroskaHeader;
+  /** The EBML header. */
+  top: Element;
+  /** Where the elements are before the first Cluster that are kept. */
+  kept: ByteSpan[];
+  /** Numbers of the tracks that are needed, by kind. */
+  tracks: Record<TrackKind, readonly number[]>;
+  /** Where Clusters begin, in order, and the end. */
+  borders: { at: number; timeS: number }[];
+}
+
+/** Clusters from one border to another, by their indexes. */
+interface Place {
+  from: number;
+  to: number;
+}
+
+async function fetchIndex(file: PartialFile, audioOnly: boolean): Promise<Index | null> {
+  const numbers = () => numbersInFile(file.fd);
+  const top = elementAt(numbers(), 0, file.size);
+  const segment = elementAt(numbers(), top.end, Infinity);
+  const end = Math.min(segment.end, file.size);
+  const fetchElement = async (at: number): Promise<Element> => {
+    await file.fetchNear({ start: at, end: Math.min(at + 16, end) });
+    const element = elementAt(numbers(), at, end);
+    if (!needed.has(element.id)) return element;
+    if (element.end - element.body > maxElementBytes) throw damagedMatroskaError(`the element at ${at} is too large`);
+    await file.fetchMissing([{ start: at, end: element.end }]);
+    return element;
+  };
+  const kept: ByteSpan[] = [];
+  let at = segment.body;
+  let front: Element | undefined;
+  let cuesAt: number | undefined;
+  for (let count = 0; ; count += 1) {
+    const element = await fetchElement(at);
+    if (element.id === ids.cluster) break;
+    if (element.end >= end || count === maxElements) return null;
+    if (element.id === ids.seekHead) cuesAt ??= findCues(numbers(), element, segment.body);
+    if (element.id === ids.cues) front = element;
+    if (element.id === ids.info || element.id === ids.tracks) kept.push({ start: at, end: element.end });
+    at = element.end;
+  }
+  const cues = front ?? (cuesAt !== undefined && cuesAt > at && cuesAt < end ? await fetchElement(cuesAt) : undefined);
+  const header = readHeader(numbers());
+  if (cues?.id !== ids.cues || header === undefined) return null;
+  const ofKind = (kind: TrackKind) => header.tracks.filter((track) => track.kind === kind).map(({ number }) => number);
+  // As the first of several video tracks is chosen.
+  const [video, audio] = [ofKind("video").slice(0, 1), ofKind("audio")];
+  const points = readCues(numbers(), cues, segment.body);
+  const borders = bordersOf(points, video[0] ?? audio[0], header);
+  if (borders.some((border) => border.at < at || border.at >= end)) throw damagedMatroskaError("its Cues are wrong");
+  const later = borders.filter((border) => border.at > at);
+  if (later.length === 0) return null;
+  return {
+    header,
+    top,
+    kept,
+    tracks: { video: audioOnly ? [] : video, audio },
+    borders: [{ at, timeS: -Infinity }, ...later, { at: end, timeS: Infinity }],
+  };
+}
+
+const needed: ReadonlySet<number> = new Set([ids.seekHead, ids.info, ids.tracks, ids.cues]);
+
+/** Returns where the Clusters are in which Cues list blocks of a track. @throws ServiceError if their times are not in order. */
+function bordersOf(points: readonly CuePoint[], track: number | undefined, { timestampScale }: MatroskaHeader) {
+  const borders: Index["borders"] = [];
+  const own = points.filter((point) => point.track === track);
+  for (const { at, ticks } of own.toSorted((a, b) => a.at - b.at || a.ticks - b.ticks)) {
+    const timeS = (ticks * timestampScale) / 1e9;
+    const last = borders.at(-1);
+    if (last !== undefined && timeS < last.timeS) throw damagedMatroskaError("its Cues are not in order");
+    if (last?.at !== at) borders.push({ at, timeS });
+  }
+  return borders;
+}
+
+/** Fetches the first Clusters; returns where the time of ranges counts from, seconds of the file; `null`: it is not there. */
+async function fetchZero(file: PartialFile, { header, borders, tracks }: Index): Promise<number | null> {
+  const span = { start: borders[0]!.at, end: borders[1]!.at };
+  if (!isWorthwhile(file, file.missing([span]))) return null;
+  await file.fetchMissing([span]);
+  const first = readClusterRun(numbersInFile(file.fd), header, span);
+  const own = tracks.video.length > 0 ? tracks.video : tracks.audio;
+  const zeroS = Math.min(...own.map((number) => first.tracks.get(number)?.startS ?? Infinity));
+  return zeroS === Infinity ? null : zeroS;
+}
+
+function placeOf({ startS, endS }: MediaRange, borders: Index["borders"]): Place {
+  const from = borders.findLastIndex(({ timeS }) => timeS <= startS - slackS);
+  const to = borders.findIndex(({ timeS }, i) => i > from && timeS >= endS);
+  return { from: Math.min(from, borders.length - 2), to };
+}
+
+/** Returns the place, or a wider one if the run that has it does not have all that the range needs. */
+function widened(place: Place, { startS, endS }: MediaRange, run: ClusterRun, { tracks, borders }: Index): Place {
+  const own = [...tracks.video, ...tracks.audio].map((number) => run.tracks.get(number));
+  const isEarly = own.every((track) => track !== undefined && track.startS <= startS - slackS);
+  const isLate = own.every((track) => track !== undefined && track.endS >= endS + slackS);
+  const from = isEarly ? place.from : Math.max(0, place.from - 1);
+  const to = isLate ? place.to : Math.min(borders.length - 1, place.to + 1);
+  return from === place.from && to === place.to ? place : { from, to };
+}
+
+/** Returns the places in order, as one where they touch. */
+function joined(places: readonly Place[]): Place[] {
+  const found: Place[] = [];
+  for (const place of places.toSorted((a, b) => a.from - b.from)) {
+    const last = found.at(-1);
+    if (last !== undefined && place.from <= last.to) last.to = Math.max(last.to, place.to);
+    else found.push({ ...place });
+  }
+  return found;
+}
+
+/** Returns what is not there of each kind, seconds of the file. @throws ServiceError if Clusters are not in the order of their times. */
+function missingOf(runs: readonly ClusterRun[], { tracks }: Index, isWhole: boolean): PartialMedia["missing"] {
+  const of = (kind: TrackKind): MediaRange[] =>
+    tracks[kind].flatMap((number) => {
+      const own = runs.map((run) => run.tracks.get(number) ?? { startS: Infinity, endS: -Infinity });
+      const holes = own.map(({ endS }, i) => ({ startS: endS, endS: own[i + 1]?.startS ?? Infinity }));
+      if (holes.some(({ startS, endS }) => startS > endS)) throw damagedMatroskaError("its Clusters are not in order");
+      return isWhole ? holes.slice(0, -1) : holes;
+    });
+  const early = ({ startS, endS }: MediaRange) => ({ startS: startS - roundingS, endS: endS - roundingS });
+  return { video: of("video").map(early), audio: of("audio").map(early) };
+}
+
+/** Of times in containers: from what is missing to what is there. */
+const roundingS = 0.01;
+
+/** Writes the elements that are kept, and the Clusters. */
+async function writeCompact(
+  { path }: PartialFile,
+  target: string,
+  { top, kept }: Index,
+  runs: readonly ClusterRun[],
+): Promise<void> {
+  const spans = [...kept, ...runs.flatMap(({ clusters }) => clusters)];
+  const bytes = spans.reduce((sum, { start, end }) => sum + end - start, 0);
+  using source = openFile(path);
+  await using copy = await open(target, "w");
+  let at = 0;
+  const write = async (chunk: Uint8Array): Promise<void> => {
+    await writeAll(copy, [chunk], at);
+    at += chunk.length;
+  };
+  for (const chunk of readChunks(source, top.end)) await write(chunk);
+  await write(segmentHeader(bytes));
+  for (const { start, end } of spans) for (const chunk of readChunks(source, end, start)) await write(chunk);
+}

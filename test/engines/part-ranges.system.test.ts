@@ -1,0 +1,245 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Download } from "../../src/engines/engine.ts";
+import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
+import type { MediaRange } from "../../src/remux/samples.ts";
+import { type EngineHarness, openMedia } from "../contracts/engine/harness.ts";
+import { makeMedia } from "../media/long-media.ts";
+import { hasFfmpeg } from "../media/probe.ts";
+import {
+  audioFaults,
+  expectedCut,
+  heardPackets,
+  randomRanges,
+  type HeardPacket,
+  shownFrames,
+  type ShownFrame,
+} from "../remux/mp4-cuts.ts";
+
+/** Of all media, and of a group of pictures, seconds. */
+const [lengthS, groupS] = [120, 2];
+const video = `-f lavfi -i testsrc2=size=160x90:rate=25:duration=${lengthS}`;
+const audio = `-f lavfi -i anoisesrc=duration=${lengthS}:sample_rate=48000:amplitude=0.3:seed=7`;
+const x264 = "-c:v libx264 -preset veryfast -bf 3 -g 50 -sc_threshold 0 -b:v 200k";
+const vp9 = "-c:v libvpx-vp9 -cpu-used 8 -deadline realtime -g 50 -b:v 150k";
+
+/** A bar stands for a space. */
+const kinds = {
+  "WebM with its Cues at the end": `${video} ${audio} ${vp9} -c:a libopus index.webm`,
+  "WebM with its Cues in front": `${video} ${audio} ${vp9} -c:a libopus -cues_to_front 1 index.webm`,
+  "WebM with small Clusters": `${video} ${audio} ${vp9} -c:a libopus -cluster_time_limit 300 index.webm`,
+  "WebM without audio": `${video} ${vp9} index.webm`,
+  "Matroska with B-frames": `${video} ${audio} ${x264} -c:a aac index.mkv`,
+  "Matroska with open GOPs": `${video} ${audio} ${x264} -x264-params open-gop=1 -c:a libmp3lame index.mkv`,
+  "Matroska whose audio starts late": `${video} -itsoffset 1 ${audio} ${x264} -t ${lengthS} -c:a aac index.mkv`,
+} as const;
+
+interface Whole {
+  frames: ShownFrame[];
+  packets: HeardPacket[];
+}
+
+const engine = createNativeEngine({ allowNetworks: "127.0.0.1/32", idleTimeoutMs: 2_000 });
+afterAll(() => engine.close());
+const open = () => engine;
+
+/** Returns what all of the media presents. */
+async function readWhole(harness: EngineHarness): Promise<Whole> {
+  const whole = await harness.download({ folder: await harness.newFolder() });
+  return { frames: await shownFrames(whole.path), packets: await heardPackets(whole.path) };
+}
+
+/** Checks that a file presents the ranges exactly. */
+async function expectRanges(made: Download, ranges: readonly MediaRange[], { frames, packets }: Whole): Promise<void> {
+  const note = JSON.stringify(ranges);
+  const expected = expectedCut(frames, ranges, frames.at(-1)!.timeS + 0.04);
+  expect([made.ext, made.warnings], note).toEqual(["mp4", []]);
+  expect(made.duration, note).toBeCloseTo(expected.durationS, 1);
+  const shown = await shownFrames(made.path);
+  expect(
+    shown.map(({ md5 }) => md5),
+    note,
+  ).toEqual(expected.frames.map(({ md5 }) => md5));
+  const offS = shown.map(({ timeS }, i) => Math.abs(timeS - shown[0]!.timeS - expected.frames[i]!.timeS));
+  expect(Math.max(...offS), note).toBeLessThan(0.002);
+  if (packets.length === 0) return;
+  expect(audioFaults(await heardPackets(made.path), packets, expected), note).toEqual([]);
+}
+
+/** The largest share of the media that the ranges may need, with two groups of pictures each and the first one. */
+function largestShare(ranges: readonly MediaRange[]): number {
+  const neededS = ranges.reduce((sum, { startS, endS }) => sum + endS - startS + 2 * groupS, groupS);
+  return (1.25 * neededS) / lengthS;
+}
+
+/** Head and index of a file. */
+const indexBytes = 3 * 65_536;
+
+describe.skipIf(!hasFfmpeg)("fetches what ranges need of one file", () => {
+  it.each(Object.keys(kinds) as (keyof typeof kinds)[])("that is %s", { timeout: 120_000 }, async (name) => {
+    const media = await makeMedia(kinds[name], kinds[name].split(" ").at(-1)!);
+    await using harness = await openMedia(open, media);
+    const whole = await readWhole(harness);
+    const fileBytes = media.resources.get(media.entry)!.body.length;
+    const all: readonly MediaRange[][] = [
+      [{ startS: 60, endS: 62 }],
+      [
+        { startS: 11.3, endS: 11.9 },
+        { startS: 53.97, endS: 54 },
+        { startS: 118.41, endS: 500 },
+      ],
+      ...[1, 2, 3, 4].map((seed) =>
+        randomRanges(seed, 2, lengthS).map(({ startS, endS }) => ({ startS, endS: Math.min(endS, startS + 5) })),
+      ),
+    ];
+    for (const ranges of all) {
+      const before = harness.site.sent;
+      const made = await harness.download({ ranges, folder: await harness.newFolder() });
+      const sent = harness.site.sent - before;
+      await expectRanges(made, ranges, whole);
+      const ends = ranges.map(({ startS, endS }) => ({ startS, endS: Math.min(endS, lengthS) }));
+      // What is joined has to begin with a frame after which a decoder needs nothing before it.
+      if (ranges.length > 1 && name.includes("open")) continue;
+      expect(sent, JSON.stringify(ranges)).toBeLessThan(largestShare(ends) * fileBytes + indexBytes);
+    }
+  });
+
+  describe("or all of it, and makes the same file,", () => {
+    const ranges = [
+      { startS: 30.2, endS: 31 },
+      { startS: 90, endS: 92.5 },
+    ];
+    let media: Awaited<ReturnType<typeof makeMedia>>;
+    let whole: Whole;
+    beforeAll(async () => {
+      media = await makeMedia(kinds["WebM with its Cues at the end"], "index.webm");
+      await using harness = await openMedia(open, media);
+      whole = await readWhole(harness);
+    });
+
+    /** Downloads the ranges of a changed file, or from a server that is not as usual. */
+    async function download(prepare: (harness: EngineHarness, body: Buffer) => unknown): Promise<number> {
+      const body = Buffer.from(media.resources.get("index.webm")!.body);
+      await using harness = await openMedia(open, media);
+      const type = "video/webm";
+      const changed = prepare(harness, body);
+      harness.site.resources.set("index.webm", { type, body: Buffer.isBuffer(changed) ? changed : body });
+      const before = harness.site.sent;
+      const made = await harness.download({ ranges, folder: await harness.newFolder() });
+      await expectRanges(made, ranges, whole);
+      return (harness.site.sent - before) / body.length;
+    }
+
+    /** Returns where an element of four bytes for its id is, and where its content begins; its size has eight bytes or one. */
+    function find(body: Buffer, id: number, from = 0): { at: number; body: number } {
+      const bytes = Buffer.alloc(4);
+      bytes.writeUInt32BE(id);
+      const at = body.indexOf(bytes, from);
+      return { at, body: at + 4 + Math.clz32(body[at + 4]!) - 23 };
+    }
+    const cuesId = 0x1c53bb6b;
+
+    /** Changes the positions of Clusters that the Cues state. */
+    function movePositions(body: Buffer, move: (position: number, index: number, all: number[]) => number): void {
+      const cues = find(body, cuesId, body.length - 65_536);
+      const places: { at: number; length: number }[] = [];
+      // Each CuePoint (0xbb) has a CueTrackPositions (0xb7) with a CueClusterPosition (0xf1).
+      for (let at = cues.body; body[at] === 0xbb; at += 2 + (body[at + 1]! & 0x7f)) {
+        const found = body.indexOf(0xf1, body.indexOf(0xf7, at) + 3);
+        places.push({ at: found + 2, length: body[found + 1]! & 0x7f });
+      }
+      const all = places.map(({ at, length }) => body.readUIntBE(at, length));
+      for (const [i, { at, length }] of places.entries()) body.writeUIntBE(move(all[i]!, i, all), at, length);
+    }
+
+    /** Makes the Cues an element without a meaning. */
+    function hideCues(body: Buffer): void {
+      const { at, body: content } = find(body, cuesId, body.length - 65_536);
+      const length = content - at - 1;
+      body[at] = 0xec;
+      body.fill(0, at + 1, content);
+      body.writeUInt32BE(body.length - content, content - 4);
+      body[at + 1] = 0x100 >> length;
+    }
+
+    it("if the server ignores Range", async () => {
+      const share = await download(({ site }, body) => {
+        site.answer("index.webm", (response) => response.writeHead(200, { etag: '"1"' }).end(body));
+      });
+      expect(share).toBe(0);
+    });
+
+    it("if it leads to another place for each request", async () => {
+      const share = await download(({ site }, body) => {
+        for (const path of ["a.webm", "b.webm"]) site.resources.set(path, { type: "video/webm", body });
+        let count = 0;
+        site.answer("index.webm", (response) => {
+          response.writeHead(302, { location: site.url(count++ % 2 === 0 ? "a.webm" : "b.webm") }).end();
+        });
+      });
+      expect(share).toBeGreaterThan(1);
+    });
+
+    it("if it encodes what it sends", async () => {
+      await download(({ site }, body) => {
+        site.answer("index.webm", (response, serve, { headers }) => {
+          if (headers.range === undefined) return serve();
+          const encoded = { "content-encoding": "gzip", "content-range": `bytes 0-99/${body.length}`, etag: '"1"' };
+          return response.writeHead(206, encoded).end(body.subarray(0, 100));
+        });
+      });
+    });
+
+    it("if the file changes meanwhile", async () => {
+      await using harness = await openMedia(open, await makeMedia(kinds["Matroska with B-frames"], "index.mkv"));
+      const { site } = harness;
+      const [, old] = [...site.resources][0]!;
+      const { body } = media.resources.get("index.webm")!;
+      let count = 0;
+      site.answer("index.mkv", (_response, serve) => {
+        count += 1;
+        site.resources.set("index.mkv", count < 3 ? old : { ...old, body });
+        return serve();
+      });
+      await expectRanges(await harness.download({ ranges }), ranges, whole);
+    });
+
+    it("but all of it no more than once, from a server to which another one leads", async () => {
+      const share = await download(({ site }, body) => {
+        site.resources.set("a.webm", { type: "video/webm", body });
+        site.answer("index.webm", (response) => response.writeHead(302, { location: site.url("a.webm") }).end());
+      });
+      expect(share).toBeLessThan(0.25);
+    });
+
+    it.each<[string, (body: Buffer) => Buffer | void]>([
+      ["there are no Cues", (body) => hideCues(body)],
+      ["they are far away, and nothing leads to them", (body) => void body.writeUInt32BE(0, find(body, cuesId).at)],
+      ["they lead into Clusters", (body) => movePositions(body, (position, i) => position + (i > 0 ? 100 : 0))],
+      ["they lead to no bytes", (body) => movePositions(body, (position, i) => position + (i > 20 ? 2 ** 23 : 0))],
+      [
+        "their times are those of Clusters far away",
+        (body) => movePositions(body, (_at, i, all) => all[Math.max(0, i - 9)]!),
+      ],
+      ["they are in no order", (body) => movePositions(body, (at, i, all) => (i < 20 ? at : (all[i ^ 1] ?? at)))],
+      [
+        "they have too many bytes",
+        (body) => {
+          // The SeekHead leads to other Cues after all.
+          const { body: segmentBody } = find(body, 0x18538067);
+          const seek = body.indexOf(Buffer.from("53ab841c53bb6b53ac", "hex"));
+          const length = body[seek + 9]! & 0x7f;
+          body.writeUIntBE(body.length - segmentBody, seek + 10, length);
+          const size = Buffer.alloc(12);
+          size.writeUInt32BE(cuesId);
+          size.writeUInt32BE(0x01000000, 4);
+          size.writeUInt32BE(17 << 20, 8);
+          body.writeBigUInt64BE(0x01ffffffffffffffn, segmentBody - 8);
+          return Buffer.concat([body, size, Buffer.from([0xec, 0x01, 0, 0, 0]), Buffer.alloc(17 << 20)]);
+        },
+      ],
+    ])("if %s", async (_why, change) => {
+      const share = await download((_harness, body) => change(body));
+      expect(share).toBeGreaterThan(1);
+    });
+  });
+});
