@@ -155,6 +155,7 @@ const migrations: readonly string[] = [
   // Hosts that have asked for no requests. A crash of the server may empty the table.
   `
   CREATE UNLOGGED TABLE unreel.host_pauses (host text COLLATE "C" PRIMARY KEY, ends_at timestamptz NOT NULL);
+  CREATE INDEX host_pauses_by_end ON unreel.host_pauses (ends_at);
   `,
 ];
 

@@ -46,4 +46,8 @@ it("a pause that ends later stays, and one that has ended is forgotten", async (
   const { heard } = await openProcess(url);
   expect(heard.map(({ host }) => host).toSorted()).toEqual(["a.example", "b.example"]);
   expect(heard.every(({ seconds }) => seconds > 500)).toBe(true);
+  await pauses.share({ host: "last.example", seconds: 600 });
+  expect(await query(url, "SELECT host FROM unreel.host_pauses ORDER BY host")).toEqual(
+    ["a.example", "b.example", "last.example"].map((host) => ({ host })),
+  );
 });

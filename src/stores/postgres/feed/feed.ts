@@ -55,13 +55,15 @@ export async function openEventFeed(options: EventFeedOptions): Promise<EventFee
     connection,
     logger,
     channels: ["unreel_events", pausesChannel],
+    onMessage(channel, payload) {
+      if (channel === pausesChannel) pauses.onMessage(payload);
+    },
     async onConnect(client) {
-      await pauses.read(client);
+      await pauses.readAll(client);
       // Lower than before if a standby took over that had not received all rows.
       newest = Math.min(newest, (await readCounters(client)).newest);
     },
-    async onNotify(client, channels) {
-      if (channels.has(pausesChannel)) await pauses.read(client);
+    async onNotify(client) {
       let page: EventRow[];
       do {
         page = await readAfter(client, newest);
@@ -140,7 +142,7 @@ export function isPruningDue(number: number, count: number): boolean {
   return Math.floor(number / pruningInterval) > Math.floor((number - count) / pruningInterval);
 }
 
-/** Deletes the events that no feed reaches back to, expired idempotency keys, and pauses that have ended. */
+/** Deletes the events that no feed reaches back to, and expired idempotency keys. */
 export async function prune(sql: Sql, newest: number, now: Date): Promise<void> {
   const oldest = newest - feedBounds.maxEvents;
   await sql.query("DELETE FROM unreel.task_events WHERE number <= :oldest", { oldest });
@@ -149,5 +151,4 @@ export async function prune(sql: Sql, newest: number, now: Date): Promise<void> 
        (SELECT key FROM unreel.idempotency_keys WHERE ends_at <= :now ORDER BY ends_at LIMIT 10000)`,
     { now },
   );
-  await sql.query("DELETE FROM unreel.host_pauses WHERE ends_at <= now()");
 }

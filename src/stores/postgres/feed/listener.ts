@@ -14,11 +14,10 @@ export interface ListenerOptions {
   channels: readonly string[];
   /** Called with each new connection once it listens, before `onNotify`. */
   onConnect(client: Client): Promise<void>;
-  /**
-   * Called after `onConnect`, then after notifications, one call for several, with their channels; and after four seconds
-   * without one.
-   */
-  onNotify(client: Client, channels: ReadonlySet<string>): Promise<void>;
+  /** Called with each notification as it comes; must not throw. */
+  onMessage(channel: string, payload: string): void;
+  /** Called after `onConnect`, then after notifications, one call for several; and after four seconds without one. */
+  onNotify(client: Client): Promise<void>;
   /** Gets a line when an outage begins and one when it ends. */
   logger?: Pick<BaseLogger, "info" | "error"> | undefined;
 }
@@ -68,7 +67,7 @@ export function startListener(options: ListenerOptions): Listener {
 
 /** @throws the error that ended the connection; any error after `signal` is aborted. */
 async function listen(
-  { connection, channels, onConnect, onNotify }: ListenerOptions,
+  { connection, channels, onMessage, onConnect, onNotify }: ListenerOptions,
   signal: AbortSignal,
   onSuccess: () => void,
 ): Promise<never> {
@@ -79,15 +78,12 @@ async function listen(
   try {
     const client = createClient(connection, socket);
     await client.connect();
-    let notified = new Set<string>();
-    client.on("notification", ({ channel }) => void notified.add(channel));
+    client.on("notification", ({ channel, payload = "" }) => onMessage(channel, payload));
     for (const channel of channels) await client.query(`LISTEN ${channel}`);
     await onConnect(client);
     for (;;) {
-      const from = notified;
-      notified = new Set();
       // Waits from before the call: a notification may come during it.
-      await Promise.all([nextNotification(client), onNotify(client, from).then(onSuccess)]);
+      await Promise.all([nextNotification(client), onNotify(client).then(onSuccess)]);
     }
   } finally {
     signal.removeEventListener("abort", destroy);
