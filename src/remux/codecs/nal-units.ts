@@ -35,7 +35,11 @@ export interface AccessUnit {
 
 /** Returns the NAL units with this role, without copying them. */
 export function nalUnitsWith({ bytes, starts, ends, roles }: AccessUnit, role: number): Buffer[] {
-  return roles.flatMap((found, i) => (found & role ? [bytes.subarray(starts[i], ends[i])] : []));
+  const found: Buffer[] = [];
+  for (let i = 0; i < roles.length; i++) {
+    if ((roles[i] ?? 0) & role) found.push(bytes.subarray(starts[i], ends[i]));
+  }
+  return found;
 }
 
 const lengthBytes = 4;
