@@ -24,7 +24,7 @@ export interface Segment {
   /** Needed to decode it (EXT-X-MAP, Initialization); `null`: none. */
   init: InitSection | null;
   key: SegmentKey | null;
-  /** As listed, seconds; 0: unknown. */
+  /** As listed, but no more than its Period presents (DASH), seconds; 0: unknown. */
   durationS: number;
   /** Increases through the list (EXT-X-MEDIA-SEQUENCE, or the index in the presentation). */
   sequence: number;

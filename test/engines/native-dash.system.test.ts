@@ -1,15 +1,22 @@
-import { rmSync } from "node:fs";
+import { readFileSync, rmSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
 import { firstAudio } from "../../src/remux/audio-choice.ts";
 import { nothingToAdd } from "../remux/additions.ts";
 import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
 import { mergeFiles } from "../../src/engines/native/output/merge.ts";
 import { openEntry } from "../contracts/engine/harness.ts";
-import { layNumbered, mpd, numberTemplate, rangeList, type Representation } from "../media/dash.ts";
+import { layNumbered, mpd, numberTemplate, rangeList, timelineTemplate, type Representation } from "../media/dash.ts";
 import { decode, hasFfmpeg, probe } from "../media/probe.ts";
 import { readMedium, readRendition, readWebmRendition } from "../media/rendition.ts";
 import { dash, merge, resource, type Resources } from "../media/resources.ts";
-import { factsOf, ffmpeg, openFolder } from "../remux/mp4-media.ts";
+import { factsOf, ffmpeg, openFolder, videoInput } from "../remux/mp4-media.ts";
+
+/** Returns which edits of the first track of an MP4 have no media. */
+function emptyEdits(bytes: Buffer): number[] {
+  const list = bytes.indexOf("elst") + 8;
+  const edits = Array.from({ length: bytes.readUInt32BE(list) }, (_, i) => i);
+  return edits.filter((i) => bytes.readBigInt64BE(list + 12 + 20 * i) === -1n);
+}
 
 const engine = createNativeEngine({ allowNetworks: "127.0.0.1/32", idleTimeoutMs: 2_000 });
 const folder = openFolder();
@@ -109,6 +116,35 @@ describe("Periods", () => {
     expect(result.pictures).toEqual([...pictures.slice(0, shown), ...pictures]);
     expect(result.faults).toBe("");
     expect((await probe(path)).durationS).toBeCloseTo(10, 1);
+  });
+
+  it.skipIf(!hasFfmpeg)(
+    "show their last picture until the first one of the next Period, whatever pictures both need",
+    async () => {
+      const name = folder.path("b-frames.mp4");
+      ffmpeg(`${videoInput(6)} -c:v libx264 -bf 2 -b_strategy 0 -g 50 -movflags frag_keyframe+empty_moov ${name}`);
+      const film: Resources = new Map([["film.mp4", resource("video/mp4", readFileSync(name))]]);
+      const whole: Representation = { ...video, addressing: "<BaseURL>film.mp4</BaseURL>" };
+      await using harness = await openEntry(open, withMpd(film, [[whole], [whole]], 4), "main.mpd");
+      const { path } = await harness.download();
+      const { pictures } = await decode(name, await probe(name));
+      const result = await decode(path, await probe(path));
+      // It begins at 0.08 s, and the picture that is decoded before the last two of the first Period comes after its end.
+      expect(result.pictures).toEqual([...pictures.slice(0, 98), ...pictures]);
+      expect((await probe(path)).durationS).toBeCloseTo(10, 1);
+      // Readers take one between others for the start of the track.
+      expect(emptyEdits(readFileSync(path))).toEqual([]);
+    },
+  );
+
+  it("whose timelines list what is before and after them last as long as they say", async () => {
+    const whole = timelineTemplate("m4s", readRendition("audio-en.m4s"), 48_000, 1024);
+    const later = whole.replace('startNumber="1"', 'startNumber="1" presentationTimeOffset="144000"');
+    const periods = [[{ ...sound, addressing: whole }], [{ ...sound, addressing: later }]];
+    await using harness = await openEntry(open, withMpd(numbered, periods, 3), "main.mpd");
+    const { path, warnings } = await harness.download();
+    expect(warnings).toEqual([]);
+    expect((await probe(path)).durationS).toBeCloseTo(6, 1);
   });
 
   it.skipIf(!hasFfmpeg)("may begin within a segment", async () => {

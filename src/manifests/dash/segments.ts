@@ -43,9 +43,12 @@ export function segmentsOf(
     const { period } = representation;
     const times = periods[period] ?? { startS: null, durationS: null };
     const timeline = availability === null ? period : Math.round(1000 * (times.startS ?? 0));
-    for (const segment of segmentsInPeriod(representation, times, url, availability)) {
-      const span = spans[period];
-      add({ ...(span && { span }), ...segment, sequence: segments.length, timeline });
+    const span = spans[period];
+    for (const { startS, ...segment } of segmentsInPeriod(representation, times, url, availability)) {
+      const durationS = presentedS(startS, segment.durationS, span);
+      // A timeline may list what is before and after its Period.
+      if (durationS <= 0 && segment.durationS > 0) continue;
+      add({ ...(span && { span }), ...segment, durationS, sequence: segments.length, timeline });
     }
   }
   return segments;
@@ -69,7 +72,14 @@ function spansOf(periods: readonly PeriodTimes[]): (TimeSpan | undefined)[] {
   });
 }
 
-type PeriodSegment = Omit<Segment, "sequence" | "timeline">;
+/** Returns how much of a segment is within the span, seconds. */
+function presentedS(startS: number | null | undefined, durationS: number, span: TimeSpan | undefined): number {
+  if (span === undefined || startS === null || startS === undefined) return durationS;
+  return Math.min(durationS, startS + durationS - span.startS, span.endS - startS);
+}
+
+/** `startS`: on the timeline of the presentation; `null`: unknown. */
+type PeriodSegment = Omit<Segment, "sequence" | "timeline"> & { startS?: number | null };
 
 function* segmentsInPeriod(
   representation: DashRepresentation,
@@ -103,7 +113,8 @@ function* segmentsInPeriod(
       yield { ...common, ...listed, url: href, init };
     }
   } else {
-    for (const { startS, ...segment } of templateSegments(representation, addressing, times, { base, url, fromS: 0 })) {
+    for (const segment of templateSegments(representation, addressing, times, { base, url, fromS: 0 })) {
+      const { startS } = segment;
       const isDated = availability !== null && startS !== null;
       yield isDated ? dated(segment, startS, availability) : segment;
     }

@@ -74,8 +74,7 @@ export function createMp4Demuxer(options: DemuxerOptions): Required<Demuxer> {
         yield;
       }
     },
-    // Samples are written as they are read.
-    flush() {},
+    flush: output.flush,
   };
   return demuxer;
 }

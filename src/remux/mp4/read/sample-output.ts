@@ -17,9 +17,7 @@ export function createSampleOutput(sink: SampleSink, timelines: Timelines, onDro
   function offsetOf(samples: readonly IndexedSample[], timing: SegmentTiming): number | null {
     const { timeline, offsetS } = timing;
     if (timeline !== position.timeline) position = startOf(timeline);
-    const firstS = samples.reduce((least, { track, pts }) => {
-      return Math.min(least, secondsOf(track, pts));
-    }, Infinity);
+    const firstS = earliestS(samples);
     const offset = timelines.offset(timeline, offsetS, firstS) + position.movedS;
     const hasSkipped = timing.skippedS !== undefined && timing !== position.latest;
     const isSameSegment = timing === position.latest && timing.durationS !== undefined;
@@ -66,7 +64,14 @@ export function createSampleOutput(sink: SampleSink, timelines: Timelines, onDro
       samples.sort((a, b) => secondsOf(a.track, a.dts) - secondsOf(b.track, b.dts));
       for (const sample of samples) writeSample(bytes, sample, offset, timing);
     },
+    /** Writes what is held back where Periods end. */
+    flush: () => cuts.forEach((cut) => cut.flush()),
   };
+}
+
+/** Returns the media time at which the first of them is presented, seconds. */
+function earliestS(samples: readonly IndexedSample[]): number {
+  return samples.reduce((least, { track, pts }) => Math.min(least, secondsOf(track, pts)), Infinity);
 }
 
 function kindsOf(samples: readonly IndexedSample[]): Set<TrackKind> {

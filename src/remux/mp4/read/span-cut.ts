@@ -17,11 +17,15 @@ export class SpanCut {
   #lead = createQueue();
   /** After the end of the span. */
   #tail = createQueue();
+  /** The last samples of the span and those after its end that they need, until it is known what follows. */
+  #end = createQueue();
+  /** There were such samples of the current span. */
+  #isEnding = false;
+  /** Where what is presented ends, in ticks. */
+  #presentedEnd = -Infinity;
   #hasBegun = false;
   #hasEnded = false;
   #lastPts = -Infinity;
-  /** Samples after the end have been written. */
-  #hasTail = false;
   /** The hidden samples between the last and the next one take media time. */
   #isJump = false;
 
@@ -49,8 +53,8 @@ export class SpanCut {
       this.#hasEnded = !isVideo || !this.#tail.add(held) || this.#tail.samples.length > maxTail;
     } else if (sample.pts >= span.startS * timescale - slack) {
       this.#putLead();
-      this.#putTail();
-      this.#put(held, false);
+      if (this.#isEnding || this.#tail.samples.length > 0) this.#putLater(held);
+      else this.#put(held, false);
     } else if (isVideo) {
       this.#putBefore(held);
     } else if (isPriming && sample.pts >= (span.startS - maxPrimingS) * timescale) {
@@ -58,10 +62,15 @@ export class SpanCut {
     }
   }
 
+  /** Writes what is held back of the last span. */
+  flush(): void {
+    this.#putEnd(-Infinity);
+  }
+
   #startSpan(timeline: number): void {
     this.#timeline = timeline;
-    this.#isJump ||= this.#hasTail;
-    this.#hasTail = false;
+    this.#isJump ||= this.#isEnding;
+    this.#isEnding = false;
     this.#lead = createQueue();
     this.#tail = createQueue();
     this.#hasBegun = false;
@@ -69,13 +78,18 @@ export class SpanCut {
     this.#lastPts = -Infinity;
   }
 
-  #put({ format, sample }: HeldSample, isHidden: boolean): void {
-    const isJump = this.#isJump;
+  #put(held: HeldSample, isHidden: boolean): void {
+    this.#putEnd(held.sample.pts);
+    this.#putNow(held, isHidden, this.#isJump);
+    this.#isJump = false;
+  }
+
+  #putNow({ format, sample }: HeldSample, isHidden: boolean, isJump: boolean): void {
     this.#output.setFormat(format);
     this.#output.write({ ...sample, ...(isHidden && { isHidden }), ...(isJump && { isJump }) });
     this.#hasBegun = true;
-    this.#isJump = false;
     this.#lastPts = sample.pts;
+    if (!isHidden) this.#presentedEnd = Math.max(this.#presentedEnd, endOf(sample));
   }
 
   #putBefore(held: HeldSample): void {
@@ -94,18 +108,39 @@ export class SpanCut {
     if (samples.length > 0) this.#lead = createQueue();
   }
 
-  #putTail(): void {
-    const { samples } = this.#tail;
-    this.#hasTail ||= samples.length > 0;
-    for (const held of samples) this.#put(held, true);
-    if (samples.length > 0) this.#tail = createQueue();
+  /** Holds back a sample of the span, and those after its end that come before it, which it may need. */
+  #putLater(held: HeldSample): void {
+    const before = this.#tail.samples.map((sample) => ({ ...sample, isHidden: true }));
+    this.#tail = createQueue();
+    this.#isEnding = true;
+    const hasSpace = [...before, held].map((sample) => this.#end.add(sample)).every(Boolean);
+    if (!hasSpace || this.#end.samples.length > maxTail) this.#putEnd(-Infinity);
+  }
+
+  /**
+   * Writes what is held back. Those after the end of the span are moved by the time until something else is presented, at
+   * `next`: its last picture lasts as long.
+   */
+  #putEnd(next: number): void {
+    const { samples } = this.#end;
+    this.#end = createQueue();
+    const presented = samples.filter(({ isHidden = false }) => !isHidden);
+    const end = presented.reduce((latest, { sample }) => Math.max(latest, endOf(sample)), this.#presentedEnd);
+    const gap = Math.max(0, next - end);
+    for (const { isHidden = false, format, sample } of samples) {
+      const pts = sample.pts + (isHidden ? gap : 0);
+      this.#putNow({ format, sample: { ...sample, pts } }, isHidden, false);
+    }
   }
 }
+
+const endOf = ({ pts, duration }: Sample): number => pts + duration;
 
 /** A sample that is written only if one follows that needs it. */
 interface HeldSample {
   format: TrackFormat;
   sample: Sample;
+  isHidden?: boolean;
 }
 
 const maxHeldBytes = 32 << 20;
@@ -116,9 +151,10 @@ function createQueue() {
   return {
     samples,
     /** Adds a copy; returns false if it is the last one that fits. */
-    add({ format, sample }: HeldSample): boolean {
+    add(held: HeldSample): boolean {
+      const { sample } = held;
       bytes += sample.data.length;
-      samples.push({ format, sample: { ...sample, data: Uint8Array.from(sample.data) } });
+      samples.push({ ...held, sample: { ...sample, data: Uint8Array.from(sample.data) } });
       return bytes < maxHeldBytes;
     },
   };

@@ -70,12 +70,20 @@ function partsOf(times: TimesIndex, edits: readonly Edit[]): PresentedPart[] {
   return parts;
 }
 
-/** A span ends where the next one begins: the end of the last frame before a cut is not exact. */
+/**
+ * A span ends where the next one begins: the end of the last frame before a cut is not exact, and time between them is given to it as
+ * far as the media have some there, since readers take an edit without media between others for the start of the track.
+ */
 function partsOfSpans(spans: readonly PresentedSpan[], zeroTicks: number): PresentedPart[] {
-  return spans.map(({ startTicks, endTicks, shiftTicks }, index) => ({
-    startTicks,
-    endTicks: Math.min(endTicks, spans[index + 1]?.startTicks ?? Infinity),
-    mediaTicks: startTicks + shiftTicks + zeroTicks,
-    isCut: index < spans.length - 1,
-  }));
+  return spans.map(({ startTicks, endTicks, shiftTicks, tailTicks }, index) => {
+    const next = spans[index + 1];
+    const heldTicks = next === undefined ? endTicks : Math.min(tailTicks, next.mediaTicks - shiftTicks);
+    const latestTicks = Math.max(endTicks, heldTicks);
+    return {
+      startTicks,
+      endTicks: Math.min(latestTicks, next?.startTicks ?? Infinity),
+      mediaTicks: startTicks + shiftTicks + zeroTicks,
+      isCut: next !== undefined,
+    };
+  });
 }

@@ -30,7 +30,19 @@ export interface PresentedSpan {
   endTicks: number;
   /** How much more time the media have before it than the presentation. */
   shiftTicks: number;
+  /** Where the media of its samples begin, of hidden ones too, on the presentation timeline plus `shiftTicks`. */
+  mediaTicks: number;
+  /** Where hidden samples follow in the media; Infinity: none do. */
+  tailTicks: number;
 }
+
+const newSpan = (shiftTicks: number): PresentedSpan => ({
+  startTicks: Infinity,
+  endTicks: -Infinity,
+  shiftTicks,
+  mediaTicks: Infinity,
+  tailTicks: Infinity,
+});
 
 /** Collects the times of a track. */
 export class TrackTimes {
@@ -45,7 +57,7 @@ export class TrackTimes {
   #firstComposition: number | undefined;
   /** Where the media end, on the presentation timeline plus the span's shift. */
   #mediaEnd = -Infinity;
-  #span: PresentedSpan = { startTicks: Infinity, endTicks: -Infinity, shiftTicks: 0 };
+  #span = newSpan(0);
   readonly #spans = [this.#span];
   #hasHidden = false;
   #hasPriming = false;
@@ -85,8 +97,11 @@ export class TrackTimes {
     this.#within(composition, -(2 ** 31), 2 ** 31 - 1, "between decode and presentation");
     this.#compositions.push(composition);
     this.#firstComposition ??= composition;
+    this.#span.mediaTicks = Math.min(this.#span.mediaTicks, pts);
     this.#leastComposition = Math.min(this.#leastComposition, composition);
     const isShown = !isHidden && (primingTicks === 0 || primingTicks < duration);
+    const isTail = isHidden && shown > this.#span.startTicks;
+    if (isTail) this.#span.tailTicks = Math.min(this.#span.tailTicks, shown);
     if (isShown) this.#span.startTicks = Math.min(this.#span.startTicks, shown + primingTicks);
     this.#hasPriming ||= primingTicks > 0;
     this.#last = { dts, pts, duration, isHidden };
@@ -151,11 +166,12 @@ export class TrackTimes {
     this.#span.endTicks = this.#endAfter(ticks);
   }
 
-  /** Hidden samples get media time of their own, which the presentation leaves out. */
+  /** Hidden samples get media time of their own, which the presentation leaves out; time between the spans has some, too. */
   #startSpan(from: number): void {
     this.#endLast(this.#lastStep());
-    const shiftTicks = Math.max(0, this.#mediaEnd - from);
-    this.#span = { startTicks: Infinity, endTicks: -Infinity, shiftTicks };
+    const { endTicks } = this.#span;
+    const shiftTicks = Math.max(0, this.#mediaEnd - (endTicks > -Infinity ? Math.min(from, endTicks) : from));
+    this.#span = newSpan(shiftTicks);
     this.#spans.push(this.#span);
   }
 
