@@ -44,6 +44,7 @@ function segments(name: SourceName, durationsS: number[], liveJournalPath: strin
     reload,
     liveJournalPath,
     selection: null,
+    part: null,
   };
 }
 

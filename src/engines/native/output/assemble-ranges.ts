@@ -5,7 +5,7 @@ import { noAdditions } from "../../../remux/additions.ts";
 import { SkipError } from "../../../remux/discontinuity.ts";
 import { cutMp4, type CutOptions } from "../../../remux/mp4/cut.ts";
 import type { MediaRange, TrackKind } from "../../../remux/samples.ts";
-import type { Plan } from "../sources/plan.ts";
+import type { Plan, Source } from "../sources/plan.ts";
 import { hasEnd, hasSelection, selectAll, sourcesOf } from "../sources/select-segments.ts";
 import type { MediaPosition } from "../texts/place-cues.ts";
 import { type Assembled, assembleMedia, type AssembleOptions } from "./assemble-media.ts";
@@ -19,7 +19,7 @@ import type { PendingAdditions } from "./remux.ts";
  * @throws ServiceError of `assembleMedia` and `cutMp4`
  */
 export async function assembleRanges(plan: Plan, options: AssembleOptions): Promise<Assembled> {
-  const selected = await withPart(plan, options);
+  const selected = await withParts(plan, options);
   if (hasSelection(selected)) {
     try {
       const cut = await tryCut(selected, options);
@@ -35,14 +35,25 @@ export async function assembleRanges(plan: Plan, options: AssembleOptions): Prom
   return cut;
 }
 
-/** Returns the plan with what the ranges need of its progressive file, if that can be fetched apart from the rest. */
-async function withPart(plan: Plan, { fetcher, folder, ranges, audioOnly }: AssembleOptions): Promise<Plan> {
-  const { main, isPassthrough } = plan;
-  if (!isPassthrough || main.kind !== "file") return plan;
-  const acceptsHoles = !audioOnly || main.format.vcodec === "none";
-  const part = await fetcher.fetchPart(main, join(folder, "part"), { ranges, audioOnly, acceptsHoles });
-  return part === null ? plan : { ...plan, main: { ...main, part } };
+/** Returns the plan with what the ranges need of each source that is one file, if that can be fetched apart from the rest. */
+async function withParts(plan: Plan, { fetcher, folder, ranges, audioOnly }: AssembleOptions): Promise<Plan> {
+  const { isPassthrough, isAudioOptional } = plan;
+  const acceptsHoles = isPassthrough && (!audioOnly || plan.main.format.vcodec === "none");
+  const withPart = async <S extends Source>(source: S, zeroS: number | null): Promise<S> => {
+    const options = { ranges, audioOnly, zeroS, acceptsHoles };
+    return { ...source, part: await fetcher.fetchPart(source, partPath(folder, source), options) };
+  };
+  const main = await withPart(plan.main, null);
+  const zeroS = main.part?.zeroS ?? null;
+  // Nothing else says where the time of ranges counts from.
+  if (zeroS === null) return main.part === null ? plan : { ...plan, main };
+  const audio = plan.audio && (isAudioOptional ? plan.audio : await withPart(plan.audio, zeroS));
+  const otherAudio: Source[] = [];
+  for (const other of plan.otherAudio) otherAudio.push(await withPart(other, zeroS));
+  return { ...plan, main, audio, otherAudio };
 }
+
+const partPath = (folder: string, { name }: Source): string => join(folder, `${name}.part`);
 
 /** Returns `null` if the media that were fetched do not have all that the ranges need. */
 async function tryCut(plan: Plan, options: AssembleOptions): Promise<Assembled | null> {
@@ -74,7 +85,8 @@ async function tryCut(plan: Plan, options: AssembleOptions): Promise<Assembled |
   );
   if (cut === null) return null;
   // A file as published is among the parts.
-  for (const name of ["result", "part"]) await rm(join(folder, name), { force: true });
+  const parts = sourcesOf(plan).map((source) => partPath(folder, source));
+  for (const path of [join(folder, "result"), ...parts]) await rm(path, { force: true });
   // The end of each part is one of its edit list.
   const warnings = whole.warnings.filter(({ code }) => code !== "end_padding");
   return { ...whole, path: target, warnings, cut };
@@ -83,7 +95,7 @@ async function tryCut(plan: Plan, options: AssembleOptions): Promise<Assembled |
 /** Returns the part of a published MP4 that has been fetched; `null`: there is none that can be cut as it is. */
 async function openPart({ main }: Plan, options: AssembleOptions): Promise<Assembled | null> {
   const { audioChoice, withTimeLimit } = options;
-  if (main.kind !== "file" || main.part?.hasHoles !== true) return null;
+  if (main.part?.hasHoles !== true) return null;
   const { path } = main.part;
   if (audioChoice.isAsked) await withTimeLimit("read", [path], () => chooseInFile(path, audioChoice));
   return { path, written: null, warnings: [] };
@@ -93,7 +105,7 @@ async function openPart({ main }: Plan, options: AssembleOptions): Promise<Assem
 function missingOf(plan: Plan, { written, originS: startS = 0 }: Assembled): CutOptions["missing"] {
   const tracks = written?.tracks ?? [];
   const originS = written?.originS ?? 0;
-  const parts = sourcesOf(plan).flatMap((source) => (source.kind === "file" ? (source.part ?? []) : []));
+  const parts = sourcesOf(plan).flatMap(({ part }) => part ?? []);
   const move = (range: MediaRange, byS: number) => ({ startS: range.startS - byS, endS: range.endS - byS });
   const of = (kind: TrackKind) => [
     ...tracks

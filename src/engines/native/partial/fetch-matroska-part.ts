@@ -22,12 +22,12 @@ import { isWorthwhile, type PartialFile, type PartialMedia, type PartialMediaOpt
 export async function fetchMatroskaPart(
   file: PartialFile,
   target: string,
-  { ranges, audioOnly, onTotal }: PartialMediaOptions,
+  { ranges, audioOnly, onTotal, ...options }: PartialMediaOptions,
 ): Promise<PartialMedia | null> {
   const index = await fetchIndex(file, audioOnly);
   if (index === null) return null;
   const { borders } = index;
-  const zeroS = await fetchZero(file, index);
+  const zeroS = options.zeroS ?? (await fetchZero(file, index));
   if (zeroS === null) return null;
   const wanted = ranges.map(({ startS, endS }) => ({ startS: zeroS + startS, endS: zeroS + endS }));
   let places = [{ from: 0, to: 1 }, ...wanted.map((range) => placeOf(range, borders))];
@@ -46,7 +46,7 @@ export async function fetchMatroskaPart(
     if (wider.every((place, i) => place === places[i])) {
       await writeCompact(file, target, index, read);
       const isWhole = runs.at(-1)!.to === borders.length - 1;
-      return { path: target, hasHoles: false, isWhole, missing: missingOf(read, index, isWhole) };
+      return { path: target, hasHoles: false, isWhole, zeroS, missing: missingOf(read, index, isWhole) };
     }
     places = wider;
   }

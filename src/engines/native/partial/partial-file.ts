@@ -15,6 +15,8 @@ export interface PartialMediaOptions {
   ranges: readonly MediaRange[];
   /** Only audio is wanted, so that ranges count from its start. */
   audioOnly: boolean;
+  /** Where the time of ranges counts from, seconds of the file; `null`: the media of the file themselves say so. */
+  zeroS: number | null;
   /** An MP4 with holes is of use. */
   acceptsHoles: boolean;
   fetch: FetchRange;
@@ -29,6 +31,8 @@ export interface PartialMedia {
   hasHoles: boolean;
   /** Media that it lacks, seconds of the file. */
   missing: Readonly<Record<TrackKind, readonly MediaRange[]>>;
+  /** Where the time of ranges counts from, seconds of the file; `null`: unknown. */
+  zeroS: number | null;
   /** It has the end of the media. */
   isWhole: boolean;
 }

@@ -38,5 +38,5 @@ async function fetchOf(file: PartialFile, path: string, options: PartialMediaOpt
   if (container === "webm") return fetchMatroskaPart(file, path, options);
   if (container !== "mp4" || !options.acceptsHoles || !(await fetchMp4Part(file, options))) return null;
   await rename(file.path, path);
-  return { path, hasHoles: true, missing: { video: [], audio: [] }, isWhole: true };
+  return { path, hasHoles: true, missing: { video: [], audio: [] }, zeroS: null, isWhole: true };
 }

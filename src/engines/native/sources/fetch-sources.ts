@@ -5,7 +5,7 @@ import type { FetchedPart, Part } from "../parts/stored-part.ts";
 import type { PartialMedia, PartialMediaOptions } from "../partial/partial-file.ts";
 import { fetchPartialMedia } from "../partial/partial-media.ts";
 import { FetchStats } from "./fetch-stats.ts";
-import { type FileSource, isLiveSource, type Source, type SourceName } from "./plan.ts";
+import { type FileSource, fileUrlOf, isLiveSource, type Source, type SourceName } from "./plan.ts";
 import type { ProgressTracker } from "./progress-tracker.ts";
 import { openFileStream, openSegmentStream, type SourceStream } from "./source-stream.ts";
 
@@ -44,13 +44,15 @@ export class SourceFetcher {
     return fetched;
   }
 
-  /** Fetches what ranges need of a progressive file into one at `path`, as `fetchPartialMedia`. */
+  /** Fetches what ranges need of a source that is one file into another at `path`, as `fetchPartialMedia`; `null`: it is not. */
   async fetchPart(
-    source: FileSource,
+    source: Source,
     path: string,
     options: Omit<PartialMediaOptions, "fetch" | "onTotal">,
   ): Promise<PartialMedia | null> {
-    const { name, url, format } = source;
+    const { name, format } = source;
+    const url = fileUrlOf(source);
+    if (url === null) return null;
     const common = { url, chunkBytes: format.http_chunk_size, isPartialOnly: true };
     return fetchPartialMedia(path, {
       ...options,
@@ -64,9 +66,8 @@ export class SourceFetcher {
   async openStream(source: Source): Promise<SourceStream> {
     const { name } = source;
     const { language } = source.format;
-    if (source.kind === "file") {
-      return openFileStream(name, source.part?.path ?? (await this.fetchFile(source)).path, language);
-    }
+    if (source.part !== null) return openFileStream(name, source.part.path, language);
+    if (source.kind === "file") return openFileStream(name, (await this.fetchFile(source)).path, language);
     const stats = new FetchStats();
     stats.isLive = isLiveSource(source);
     this.stats.set(name, stats);

@@ -31,13 +31,11 @@ interface SourceBase {
   format: DownloadFormat;
   /** Of every request. */
   headers: HeadersFor;
+  /** What has been fetched for ranges of a source that is one file; `null`: that, or the selected segments, will be fetched. */
+  part: PartialMedia | null;
 }
 
-export type FileSource = SourceBase &
-  Extract<MediaLocation, { kind: "file" }> & {
-    /** What has been fetched of it for ranges; `null`: all is fetched. */
-    part: PartialMedia | null;
-  };
+export type FileSource = SourceBase & Extract<MediaLocation, { kind: "file" }>;
 
 export type SegmentSource = SourceBase &
   Extract<MediaLocation, { kind: "segments" }> & {
@@ -105,13 +103,23 @@ export function sourceDuration(source: Source): number | null {
   return selected.reduce((seconds, { durationS }) => seconds + durationS, 0) || null;
 }
 
+/** Returns the URL of a source that is one file, also as the only segment of a list (SegmentBase of DASH); `null`: it is not. */
+export function fileUrlOf(source: Source): URL | null {
+  if (source.kind === "file") return source.url;
+  const { list, liveJournalPath } = source;
+  const [file, ...others] = list.segments;
+  if (file === undefined || others.length > 0 || liveJournalPath !== null) return null;
+  const isPlain = file.key === null && file.init === null && file.range === null && (list.gapsS ?? []).length === 0;
+  return isPlain ? new URL(file.url) : null;
+}
+
 export function isLiveSource(source: Source): boolean {
   return source.kind === "segments" && source.liveJournalPath !== null;
 }
 
 function sourceOf(name: SourceName, { format, headers, media }: LocatedFormat, folder: string): Source {
-  const common = { name, format, headers };
-  if (media.kind === "file") return { ...common, ...media, part: null };
+  const common = { name, format, headers, part: null };
+  if (media.kind === "file") return { ...common, ...media };
   const hash = createHash("sha256").update(withoutQuery(new URL(format.url)));
   const path = join(folder, `${name}-${hash.digest("hex").slice(0, 16)}.live`);
   // A download that began live stays live, even if the stream has ended since.

@@ -17,7 +17,7 @@ export function selectRanges(plan: Plan, ranges: readonly MediaRange[]): Plan {
 /** Returns the same plan with all that its sources have. */
 export function selectAll(plan: Plan): Plan {
   return withSources(plan, (source) => {
-    return source.kind === "file" ? { ...source, part: null } : { ...source, selection: null };
+    return source.kind === "file" ? { ...source, part: null } : { ...source, part: null, selection: null };
   });
 }
 
@@ -26,21 +26,22 @@ export function sourcesOf({ main, audio, otherAudio }: Plan): Source[] {
   return [main, audio, ...otherAudio].filter((source) => source !== null);
 }
 
-/** Returns the same plan with other sources. */
-export function withSources(plan: Plan, change: (source: Source) => Source): Plan {
+function withSources(plan: Plan, change: (source: Source) => Source): Plan {
   const { main, audio, otherAudio } = plan;
   return { ...plan, main: change(main), audio: audio && change(audio), otherAudio: otherAudio.map(change) };
 }
 
 /** Whether some media of a source are not fetched. */
 export function hasSelection(plan: Plan): boolean {
-  return sourcesOf(plan).some((source) => (source.kind === "file" ? source.part : source.selection) !== null);
+  return sourcesOf(plan).some(
+    (source) => source.part !== null || (source.kind === "segments" && source.selection !== null),
+  );
 }
 
 /** Whether the ends of all sources are fetched. */
 export function hasEnd(plan: Plan): boolean {
   return sourcesOf(plan).every((source) => {
-    if (source.kind === "file") return source.part?.isWhole !== false;
+    if (source.kind === "file" || source.part !== null) return source.part?.isWhole !== false;
     return source.selection?.has(source.list.segments.length - 1) !== false;
   });
 }
