@@ -89,6 +89,32 @@ describe("a fragmented MP4 file that is kept as published", () => {
   });
 });
 
+describe("a WebM file of which a copy with tags is wanted", () => {
+  const film = readMedium("vp9-opus.webm");
+  const simpleBlocks = [...film.toString("latin1").matchAll(/\xa3(?:[\x80-\xff]|[\x40-\x7f].)\x81/gs)];
+
+  async function copyWarnings(bytes: Buffer): Promise<string[]> {
+    const resources: Resources = new Map([["film.webm", resource("video/webm", bytes)]]);
+    await using harness = await openEntry(() => engine, resources, "film.webm");
+    const { warnings } = await harness.download({ embed: "all" });
+    return warnings.map(({ code }) => code);
+  }
+
+  it("has no warning if it is right", async () => {
+    expect(await copyWarnings(film)).toEqual([]);
+  });
+
+  it("stays as published, with a warning, if a lace does not fit into its block", async () => {
+    const { index, 0: head } = simpleBlocks[3]!;
+    const damaged = Buffer.from(film);
+    const ebmlLace = 0x06;
+    // Track, time in two bytes, flags, count of frames, sizes.
+    damaged[index + head.length + 2] = damaged[index + head.length + 2]! | ebmlLace;
+    damaged.fill(0xff, index + head.length + 3, index + head.length + 6);
+    expect(await copyWarnings(damaged)).toEqual(["not_embedded"]);
+  });
+});
+
 describe("a list of segments of MPEG-TS", () => {
   const { resources, lines } = layFiles("ts", readRendition("high.m2t"), "ts");
   const served = (change: ReadonlyMap<string, (bytes: Buffer) => Buffer>): Resources =>

@@ -3,6 +3,7 @@ import { readFully } from "../mp4/read/file-boxes.ts";
 import type { Block } from "./blocks.ts";
 import { chosenBlocks, type ChosenTracks } from "./chosen-tracks.ts";
 import { damagedMatroskaError, elementAt, elementsIn, ids, textIn } from "./elements.ts";
+import { framesIn } from "./lacing.ts";
 import type { MatroskaTrack } from "./tracks.ts";
 import { type Additions, boundAdditions } from "../additions.ts";
 import { describingElements, textBlock, textEntry } from "./additions.ts";
@@ -144,6 +145,7 @@ class TrackCopy {
     this.#to = to;
   }
 
+  /** @throws ServiceError `upstream_invalid` if the sizes of a lace do not fit. */
   copy(block: Block) {
     const { fd } = this.#file;
     const { number, startTicks } = this.#to;
@@ -153,13 +155,16 @@ class TrackCopy {
     const ticks = block.ticks - startTicks;
     if (this.#last !== undefined && ticks > this.#last) this.#step = ticks - this.#last;
     this.#last = ticks;
+    const payload = readBytes(fd, block);
+    // Players end where a lace is damaged.
+    if (isLaced(flags)) framesIn(payload, flags);
     return {
       track: number,
       ticks,
       endTicks: ticks + this.#lasts(block),
       isKey,
       flags,
-      payload: readBytes(fd, block),
+      payload,
       others: others && Buffer.concat(others.map(copyOther)),
     };
   }
