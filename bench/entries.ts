@@ -8,12 +8,14 @@ import { setTimeout as wait } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import type { Task } from "../src/model/task.ts";
 import { startService } from "../test/process/service.ts";
+import { createVariant, installed } from "../test/resolvers/ytdlp/installed.ts";
 import { openBenchPostgres } from "./postgres.ts";
 import { format, median, printTable, printTargets, type Target } from "./table.ts";
 
 /**
- * What a long list costs, in SQLite and in Postgres: `node bench/entries.ts [--entries 10000] [--rounds 3]`. A feed is posted with
- * all its entries; the first media never end. Once all entries are tasks, the collection is canceled, retried and deleted.
+ * What a long list costs, in SQLite and in Postgres: `node bench/entries.ts [--entries 10000] [--rounds 3]`. A feed, or a playlist of
+ * yt-dlp if it is installed, is posted with all its entries; the first media never end. Once all entries are tasks, the collection is
+ * canceled, retried and deleted.
  */
 async function main(): Promise<void> {
   const { values } = parseArgs({
@@ -22,10 +24,19 @@ async function main(): Promise<void> {
   const [entries, rounds] = [Number(values.entries), Number(values.rounds)];
   await using site = await openFeed(entries);
   await using postgres = await openBenchPostgres();
-  const found: Record<string, Measured[]> = { SQLite: [], Postgres: [] };
+  using ytDlp = installed && createVariant({ extractors: { listed: extractor } });
+  const lists = ytDlp === undefined ? ["feed"] : ["feed", "yt-dlp"];
+  if (ytDlp === undefined) console.log("no yt-dlp (YTDLP): its list is left out");
+  const found: Record<string, Measured[]> = {};
   for (let round = 0; round < rounds; round++) {
-    found["SQLite"]?.push(await measure(site.url, entries, {}));
-    found["Postgres"]?.push(await measure(site.url, entries, { STORE_URL: await postgres.open() }));
+    for (const list of lists) {
+      const url = list === "feed" ? site.url : site.url.replace("feed", `list-${entries}`);
+      const env = list === "feed" ? {} : { YTDLP: ytDlp?.path ?? "" };
+      (found[`${list}, SQLite`] ??= []).push(await measure(url, entries, env));
+      (found[`${list}, Postgres`] ??= []).push(
+        await measure(url, entries, { ...env, STORE_URL: await postgres.open() }),
+      );
+    }
   }
   const columns = Object.keys(bounds) as (keyof Measured)[];
   const medians = Object.entries(found).map(([store, all]) => ({
@@ -42,6 +53,18 @@ async function main(): Promise<void> {
   );
   printTargets(targets.flat());
 }
+
+/** A playlist whose entries yt-dlp makes as they are read. */
+const extractor = `
+from .common import InfoExtractor
+__all__ = ['ListedIE']
+class ListedIE(InfoExtractor):
+    _VALID_URL = r'(?P<base>http://127\\.0\\.0\\.1:\\d+)/list-(?P<id>\\d+)$'
+    def _real_extract(self, url):
+        base, count = self._match_valid_url(url).group('base', 'id')
+        entries = (self.url_result(f'{base}/{n + 1}.mp4', video_title=f'Film {n + 1}') for n in range(int(count)))
+        return self.playlist_result(entries, count, 'Films')
+`;
 
 interface Measured {
   "POST s": number;
