@@ -73,9 +73,10 @@ async function openParts(config: SettingsByPart, logger: Logger, opened: AsyncDi
   opened.defer(() => ownStore.close());
   const metrics = createMetrics({ store: ownStore, files });
   const store = measureStore(ownStore, metrics.onStoreCall);
-  const resolving = await openResolving(config, logger, metrics, opened);
-  await sharePauses(store, resolving.pauses, logger, opened);
-  return { files, store, metrics, logger, ...resolving };
+  const pauses = new HostPauses();
+  await sharePauses(store, pauses, logger, opened);
+  const resolving = await openResolving(config, { ...metrics, logger, pauses }, opened);
+  return { files, store, metrics, logger, pauses, ...resolving };
 }
 
 /** Lets each process that shares the store leave a host alone that has asked one of them for it. */
@@ -95,14 +96,17 @@ async function sharePauses(
   opened.defer(await shared.follow((pause) => pauses.add(pause, share)));
 }
 
+interface ResolvingDeps extends Partial<Pick<Metrics, "onBlocked" | "onResolved">> {
+  logger: Logger;
+  pauses: HostPauses;
+}
+
 /** Opens what reads pages. */
 async function openResolving(
   config: SettingsByPart,
-  logger: Logger,
-  { onBlocked, onResolved }: Partial<Pick<Metrics, "onBlocked" | "onResolved">>,
+  { logger, pauses, onBlocked, onResolved }: ResolvingDeps,
   opened: AsyncDisposableStack,
 ) {
-  const pauses = new HostPauses();
   const client = createHttpClient({ ...config.client, readBytes: 16 * 1024, pauses, onBlocked });
   opened.defer(() => client.close());
   const reader = openReader();
@@ -118,7 +122,7 @@ async function openResolving(
   });
   const resolver = pauseHosts(delayHosts(ownResolver, hostDelayMs), pauses);
   opened.defer(() => resolver.close());
-  return { client, pauses, resolver };
+  return { client, resolver };
 }
 
 /**
@@ -128,7 +132,7 @@ async function openResolving(
  */
 export async function previewLibrary(config: SettingsByPart, page: URL, logger: Logger): Promise<string> {
   await using opened = new AsyncDisposableStack();
-  const { resolver } = await openResolving(config, logger, {}, opened);
+  const { resolver } = await openResolving(config, { logger, pauses: new HostPauses() }, opened);
   const found: unknown = await resolver.resolve(page, { signal: AbortSignal.timeout(config.client.totalTimeoutMs) });
   return previewPath(page, found, config.libraryTemplate);
 }
