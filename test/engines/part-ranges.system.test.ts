@@ -113,6 +113,27 @@ describe.skipIf(!hasFfmpeg)("fetches what ranges need of one file", () => {
     });
   });
 
+  const dashed = `${video} ${audio} ${vp9} -c:a libopus -f dash -dash_segment_type webm -seg_duration 2`;
+
+  it("or many that are segments of WebM", { timeout: 120_000 }, async () => {
+    const media = await makeMedia(`${dashed} index.mpd`, "index.mpd");
+    await using harness = await openMedia(open, media);
+    await expectParts(harness, bytesOf(media.resources), false);
+  });
+
+  it("and all segments of WebM if Cues come before them", async () => {
+    const media = await makeMedia(`${dashed} index.mpd`, "index.mpd");
+    const [, init] = [...media.resources].find(([path]) => path.startsWith("init-stream0"))!;
+    // An empty element in place of the one that fills up.
+    init.body.write("1c53bb6b80ec0100000000000063", init.body.indexOf(Buffer.from("ec0100000000000068", "hex")), "hex");
+    await using harness = await openMedia(open, media);
+    const whole = await readWhole(harness);
+    const before = harness.site.sent;
+    const ranges = [{ startS: 60, endS: 62 }];
+    await expectRanges(await harness.download({ ranges, folder: await harness.newFolder() }), ranges, whole);
+    expect(harness.site.sent - before).toBeGreaterThan(0.9 * bytesOf(media.resources));
+  });
+
   const bytesOf = (resources: Resources) => [...resources.values()].reduce((sum, { body }) => sum + body.length, 0);
 
   /** Downloads ranges, and checks what comes of them and how much was sent for it. */

@@ -13,7 +13,7 @@ import { embedInMp4 } from "../../../remux/mp4/embed.ts";
 import { embedInAudio } from "../../../remux/audio-files/embed.ts";
 import type { Cut } from "../../../remux/mp4/cut-plan.ts";
 import { SkipError } from "../../../remux/discontinuity.ts";
-import { hasSelection, sourcesOf } from "../sources/select-segments.ts";
+import { hasSelection } from "../sources/select-segments.ts";
 import { FileAnnouncement } from "./announce-file.ts";
 import { addToMatroska } from "./copy-matroska.ts";
 import { chooseInFile, mergeFiles } from "./merge.ts";
@@ -101,10 +101,6 @@ export async function assembleMedia(plan: Plan, options: AssembleOptions): Promi
     const written = await remux({ ...common, main, audio, otherAudio, openAudio, expectedS, stream });
     return { path: target, written, warnings: [] };
   }
-  if (sourcesOf(plan).some((source) => source.kind === "segments" && source.selection !== null)) {
-    for (const { chunks } of [main, ...(audio === null ? [] : [audio]), ...otherAudio]) await chunks.return?.();
-    throw new SkipError("the segments are joined as they are");
-  }
   const joined: WebmSegments[] = [];
   const save = (stream: SourceStream) => saveStream(stream, joined, folder, signal);
   const mainPath = await save(main);
@@ -181,6 +177,7 @@ async function saveStream(
   }
   const path = join(folder, `${name}.whole`);
   const segments = new WebmSegments(name);
+  let hasSkipped = false;
   if (container === "webm") joined.push(segments);
   async function* bytes() {
     let timeline: number | undefined;
@@ -194,6 +191,10 @@ async function saveStream(
       if (timing.timeline !== (timeline ??= timing.timeline)) {
         const rule = `a ${container} stream of several Periods or discontinuities cannot be joined`;
         throw new ServiceError("format_unavailable", rule);
+      }
+      hasSkipped ||= timing.skippedS !== undefined;
+      if (hasSkipped && (container !== "webm" || segments.hasIndex || !(media instanceof Uint8Array))) {
+        throw new SkipError("the segments are joined as they are");
       }
       // Copied: the bytes are valid only until the next chunk is requested.
       if (media instanceof Uint8Array && container === "webm") segments.add(media, timing);

@@ -101,17 +101,27 @@ async function openPart({ main }: Plan, options: AssembleOptions): Promise<Assem
   return { path, written: null, warnings: [] };
 }
 
+/** Of times in two containers; holes end that much early. */
+const roundingS = 0.01;
+
 /** Returns what a file lacks because it was not fetched, seconds from its start. */
-function missingOf(plan: Plan, { written, originS: startS = 0 }: Assembled): CutOptions["missing"] {
-  const tracks = written?.tracks ?? [];
+function missingOf(plan: Plan, { written, joined = [], originS: startS = 0 }: Assembled): CutOptions["missing"] {
   const originS = written?.originS ?? 0;
+  // Of what was copied from another container, so that times are rounded.
+  const copiedS = originS + startS + roundingS;
+  const tracks = [
+    ...(written?.tracks ?? []).map((track) => ({ ...track, originS })),
+    ...joined.flatMap((segments) => segments.tracks()).map((track) => ({ ...track, originS: copiedS })),
+  ];
   const parts = sourcesOf(plan).flatMap(({ part }) => part ?? []);
   const move = (range: MediaRange, byS: number) => ({ startS: range.startS - byS, endS: range.endS - byS });
   const of = (kind: TrackKind) => [
     ...tracks
       .filter((track) => track.kind === kind)
-      .flatMap(({ skips }) => skips.map(({ fromS, toS }) => move({ startS: fromS, endS: toS }, originS))),
-    ...parts.flatMap(({ missing }) => missing[kind].map((range) => move(range, originS + startS))),
+      .flatMap(({ skips, ...track }) => {
+        return skips.map(({ fromS, toS }) => move({ startS: fromS, endS: toS }, track.originS));
+      }),
+    ...parts.flatMap(({ missing }) => missing[kind].map((range) => move(range, copiedS))),
   ];
   return { video: of("video"), audio: of("audio") };
 }

@@ -1,5 +1,6 @@
 import { isUpstreamError } from "../../../model/errors.ts";
 import { type Block, readBlocks } from "../../../remux/matroska/blocks.ts";
+import { ids } from "../../../remux/matroska/elements.ts";
 import { type MatroskaHeader, type MatroskaTrack, readHeader } from "../../../remux/matroska/tracks.ts";
 import { numbersIn } from "../../../remux/mp4/read/number-source.ts";
 import type { SampleSink, SegmentTiming } from "../../../remux/samples.ts";
@@ -7,12 +8,17 @@ import type { SourceName } from "../sources/plan.ts";
 import type { WrittenTrack } from "./remux.ts";
 import { CountingSink } from "./counting-sink.ts";
 
+/** As it is written, also in a SeekHead. */
+const cuesId = Buffer.from(ids.cues.toString(16), "hex");
+
 const nowhere: SampleSink = { setFormat: (_format, track) => track ?? 0, write: () => {} };
 
 /** Counts what the segments of a WebM stream have, apart from those who copy them. */
 export class WebmSegments {
   /** Segments of which a part is missing. */
   damaged = 0;
+  /** What comes before the media says where they are: not so if some are left out. */
+  hasIndex = false;
   readonly #source: SourceName;
   #header: MatroskaHeader | undefined;
   #latest: SegmentTiming | undefined;
@@ -28,8 +34,10 @@ export class WebmSegments {
   add(bytes: Uint8Array, timing: SegmentTiming): void {
     const source = numbersIn(bytes);
     try {
+      if (this.#header === undefined) this.hasIndex = Buffer.from(bytes).includes(cuesId);
       this.#header ??= readHeader(source);
       if (this.#header === undefined) return;
+      if (timing !== this.#latest && timing.skippedS !== undefined) this.#counts.skip();
       if (timing !== this.#latest) this.#counts.startSegment(timing);
       this.#latest = timing;
       const segment = { id: 0, body: 0, end: bytes.length };

@@ -186,12 +186,8 @@ function missingOf(runs: readonly ClusterRun[], { tracks }: Index, isWhole: bool
       if (holes.some(({ startS, endS }) => startS > endS)) throw damagedMatroskaError("its Clusters are not in order");
       return isWhole ? holes.slice(0, -1) : holes;
     });
-  const early = ({ startS, endS }: MediaRange) => ({ startS: startS - roundingS, endS: endS - roundingS });
-  return { video: of("video").map(early), audio: of("audio").map(early) };
+  return { video: of("video"), audio: of("audio") };
 }
-
-/** Of times in containers: from what is missing to what is there. */
-const roundingS = 0.01;
 
 /** Writes the elements that are kept, and the Clusters. */
 async function writeCompact(
