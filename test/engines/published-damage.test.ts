@@ -89,9 +89,20 @@ describe("a fragmented MP4 file that is kept as published", () => {
   });
 });
 
-describe("a WebM file of which a copy with tags is wanted", () => {
+describe("a WebM file", () => {
   const film = readMedium("vp9-opus.webm");
   const simpleBlocks = [...film.toString("latin1").matchAll(/\xa3(?:[\x80-\xff]|[\x40-\x7f].)\x81/gs)];
+
+  /** Where a lace does not fit into its block. */
+  function withDamagedLace(): Buffer {
+    const { index, 0: head } = simpleBlocks[3]!;
+    const damaged = Buffer.from(film);
+    const ebmlLace = 0x06;
+    // Track, time in two bytes, flags, count of frames, sizes.
+    damaged[index + head.length + 2] = damaged[index + head.length + 2]! | ebmlLace;
+    damaged.fill(0xff, index + head.length + 3, index + head.length + 6);
+    return damaged;
+  }
 
   async function copyWarnings(bytes: Buffer): Promise<string[]> {
     const resources: Resources = new Map([["film.webm", resource("video/webm", bytes)]]);
@@ -100,18 +111,18 @@ describe("a WebM file of which a copy with tags is wanted", () => {
     return warnings.map(({ code }) => code);
   }
 
-  it("has no warning if it is right", async () => {
+  it("has no warning if it is right, as published or with tags", async () => {
+    expect(await fileWarnings("film.webm", "video/webm", [film])).toEqual([]);
     expect(await copyWarnings(film)).toEqual([]);
   });
 
-  it("stays as published, with a warning, if a lace does not fit into its block", async () => {
-    const { index, 0: head } = simpleBlocks[3]!;
-    const damaged = Buffer.from(film);
-    const ebmlLace = 0x06;
-    // Track, time in two bytes, flags, count of frames, sizes.
-    damaged[index + head.length + 2] = damaged[index + head.length + 2]! | ebmlLace;
-    damaged.fill(0xff, index + head.length + 3, index + head.length + 6);
-    expect(await copyWarnings(damaged)).toEqual(["not_embedded"]);
+  it("has a warning as published if a lace does not fit into its block", async () => {
+    const warnings = await fileWarnings("film.webm", "video/webm", [withDamagedLace()]);
+    expect(warnings).toEqual(["frames_missing: the frames of 1 block of the file are damaged"]);
+  });
+
+  it("has no tags, and warnings, if a lace does not fit into its block", async () => {
+    expect(await copyWarnings(withDamagedLace())).toEqual(["not_embedded", "frames_missing"]);
   });
 });
 

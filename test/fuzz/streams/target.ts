@@ -116,7 +116,8 @@ const hasAac = ({ codecs }: Stream): boolean => codecs.some((codec) => codec.sta
  * MPEG-TS does not say how many packets its last PES packets have, and no list says to 0.25 s where each of its tracks ends: what
  * is lost of that is less than a list is exact. Of a file of MPEG-TS, nothing says where it ends, of fragments nothing says
  * how many there are. Tracks apart may end so far
- * from each other, too: that the last piece of one of them is not listed, or does not exist, is nothing that a list says.
+ * from each other, too: that the last piece of one of them is not listed, has nothing of it, or does not exist, is nothing that
+ * a list says.
  */
 function isUnstated(
   { name, isFile }: Stream,
@@ -124,7 +125,7 @@ function isUnstated(
   { made, source, isBetween }: { made: Frames; source: Frames; isBetween: boolean },
 ): boolean {
   const isEnd = ["cut", "end", "hole", "silent", "drop"].includes(kind) && /TS|mpegts|^ts/.test(name);
-  const isUnlisted = ["drop", "missing"].includes(kind) && /apart|^DASH/.test(name);
+  const isUnlisted = ["drop", "missing", "silent"].includes(kind) && /apart|^DASH|fMP4/.test(name);
   const isCounted = !(isFile && isBetween && name.includes("frag"));
   if (!isEnd && !isUnlisted && isCounted) return false;
   return (["video", "audio"] as const).every((track) => {

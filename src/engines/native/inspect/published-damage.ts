@@ -1,4 +1,5 @@
 import { countFragmentsOutOfOrder } from "../../../remux/mp4/fragment-order.ts";
+import { countDamagedLaces } from "../../../remux/matroska/damaged-laces.ts";
 import { countOggBreaks } from "../../../remux/ogg/breaks.ts";
 import { readFileStart } from "../../../remux/open-file.ts";
 
@@ -11,10 +12,14 @@ export function publishedDamage(path: string): string[] {
   const start = readFileStart(path, Buffer.alloc(8)).toString("latin1");
   const pages = start.startsWith("OggS") ? countOggBreaks(path) : 0;
   const fragments = start.endsWith("ftyp") ? countFragmentsOutOfOrder(path) : 0;
+  const blocks = start.startsWith(ebmlSignature) ? countDamagedLaces(path) : 0;
   return [
+    ...(blocks === 0 ? [] : [`the frames of ${blocks === 1 ? "1 block" : `${blocks} blocks`} of the file are damaged`]),
     ...(pages === 0 ? [] : [`pages of the file are missing, damaged or out of order at ${places(pages)}`]),
     ...(fragments === 0 ? [] : [`fragments of the file are out of order at ${places(fragments)}`]),
   ];
 }
+
+const ebmlSignature = "\x1a\x45\xdf\xa3";
 
 const places = (count: number): string => (count === 1 ? "1 place" : `${count} places`);
