@@ -108,14 +108,14 @@ export class StreamJournal {
   }
 
   /**
-   * Resolves once readers of an earlier run have had the time to find this journal, which goes with the work folder: after 1.5 s at
+   * Resolves once readers of an earlier run have had the time to find this journal, which goes with the work folder: after 2 s at
    * most.
    *
    * @throws AbortError if aborted before
    */
   async untilFound(signal: AbortSignal): Promise<void> {
     if (!this.#isLater || this.#openedMs === undefined) return;
-    const leftMs = this.#openedMs + 1.5 * lookEveryMs - performance.now();
+    const leftMs = this.#openedMs + 2 * lookEveryMs - performance.now();
     if (leftMs > 0) await sleep(leftMs, undefined, { signal });
   }
 
