@@ -9,8 +9,9 @@ import type { LibraryFile, Task } from "../../model/task.ts";
 import { DamagedTaskError } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import { openFolder, type OpenFolder, openPath } from "./folders.ts";
-import { createLibraryJobs, type LibraryJob } from "./jobs.ts";
+import { createLibraryJobs, type LibraryJob, type LibraryJobs } from "./jobs.ts";
 import { openLibraryRoot, readMemory } from "./library-root.ts";
+import { createPasses } from "./passes.ts";
 import { removeUnchanged } from "./place-file.ts";
 import { type PlacementOptions, placeTask } from "./place-task.ts";
 
@@ -57,7 +58,7 @@ export async function openLibrary(options: LibraryOptions): Promise<Library> {
   if (options.isFiller && (await readMemory(folder, jobsFolder)) === undefined) await assertFolder(folder);
   const stopping = new AbortController();
   const { signal } = stopping;
-  const filler = createFiller({ ...options, jobs, signal });
+  const filler = createFiller({ ...options, jobs, signal, retryMs });
   const attempt = logOutages(logger, {
     failed: "the library cannot be filled",
     restored: "the library is filled again",
@@ -117,13 +118,14 @@ async function assertFolder(folder: string): Promise<void> {
   }
 }
 
-type FillerOptions = LibraryOptions & { jobs: ReturnType<typeof createLibraryJobs>; signal: AbortSignal };
+type FillerOptions = LibraryOptions & { jobs: LibraryJobs; signal: AbortSignal; retryMs: number };
 
 /** Creates what does the jobs. */
 function createFiller(options: FillerOptions) {
-  const { store, jobs, logger, folder, jobsFolder, signal } = options;
+  const { store, jobs, logger, folder, jobsFolder, signal, retryMs } = options;
 
-  async function placeFiles(task: Task, job: LibraryJob & { kind: "place" }): Promise<void> {
+  /** Returns whether they are there. */
+  async function placeFiles(task: Task, job: LibraryJob & { kind: "place" }): Promise<boolean> {
     const { id, file } = task;
     try {
       await using root = await openLibraryRoot(folder, jobsFolder);
@@ -137,14 +139,16 @@ function createFiller(options: FillerOptions) {
         await removeFiles(id, { files: library });
       }
       logger.info({ task: id, path: library[0]?.path }, "put into the library");
+      return true;
     } catch (error) {
       signal.throwIfAborted();
       const failure = diskError("put the file into the library", error);
       const message = failure instanceof Error ? failure.message : String(failure);
       const known = file?.warnings?.find(({ code }) => code === "library_failed");
-      if (known?.message === message || file === null) return;
+      if (known?.message === message || file === null) return false;
       logger.warn({ task: id, err: error }, "a file could not be put into the library; retrying every minute");
       await saveOutcome(id, { file: withWarning(file, message) });
+      return false;
     }
   }
 
@@ -158,38 +162,40 @@ function createFiller(options: FillerOptions) {
     }
   }
 
-  async function removeFiles(id: string, { files }: { files: readonly LibraryFile[] }): Promise<void> {
+  /** Returns whether they are removed. */
+  async function removeFiles(id: string, { files }: { files: readonly LibraryFile[] }): Promise<boolean> {
     try {
       await using root = await openLibraryRoot(folder, jobsFolder);
       for (const file of files) await removeFile(root, file);
       await jobs.remove(id);
+      return true;
     } catch (err) {
       logger.warn({ task: id, err }, "files could not be removed from the library; retrying every minute");
+      return false;
     }
   }
 
-  /** Returns whether the job is done, or does it. */
-  async function perform(id: string): Promise<void> {
+  /** Does the job if it can be done now; returns false if that has failed. */
+  async function perform(id: string): Promise<boolean> {
     const job = await jobs.read(id);
     if (job?.kind === "remove") return removeFiles(id, job);
     const task = await store.get(id).catch(damagedAsUndefined);
-    if (job === undefined || task?.state === "queued" || task?.state === "running") return;
+    if (job === undefined || task?.state === "queued" || task?.state === "running") return true;
     if (task === undefined ? await jobs.isOld(id) : task.state !== "succeeded" || task.file === null) {
       await jobs.remove(id);
-    } else if (task !== undefined) await placeFiles(task, job);
+    } else if (task !== undefined) return placeFiles(task, job);
+    return true;
   }
 
+  const performAll = createPasses({ perform, retryMs, signal });
   return {
     removeFiles,
-    /** Does all jobs once; returns false if another process is doing them. */
+    /** Does all jobs once, of those that have failed before not all each time; returns false if another process is doing them. */
     async pass(): Promise<boolean> {
       const ids = await jobs.ids();
       if (ids.length === 0) return true;
       using lock = jobs.tryLock();
-      for (const id of lock === undefined ? [] : ids) {
-        if (signal.aborted) break;
-        await perform(id);
-      }
+      if (lock !== undefined) await performAll(ids);
       return lock !== undefined;
     },
   };

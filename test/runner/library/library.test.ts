@@ -149,6 +149,41 @@ describe("a library that cannot be written to", () => {
   });
 });
 
+it("a task that succeeds while the library is away tries only one of those again that wait for it", async () => {
+  const inner = createMemoryStore();
+  let newest: string | undefined;
+  let readsOfOthers = 0;
+  const store: typeof inner = {
+    ...inner,
+    get(id) {
+      readsOfOthers += Number(id !== newest);
+      return inner.get(id);
+    },
+  };
+  const { open, add, untilPlaced, untilFailed, dir, folder, listed } = createLibraryHarness(store);
+  const library = await open({ retryMs: 60_000 });
+  library.start();
+  const first = await add(library, known);
+  await first.succeed();
+  await untilPlaced(first.id);
+  renameSync(dir, join(folder, "unmounted"));
+  const ids: string[] = [];
+  for (let n = 0; n < 50; n += 1) {
+    const { id, succeed } = await add(library, { ...known, video_id: `b${n}` });
+    newest = id;
+    await succeed();
+    await untilFailed(id);
+    ids.push(id);
+  }
+  // Of all those before it, each success would read 1,225.
+  expect(readsOfOthers).toBeLessThan(300);
+  renameSync(join(folder, "unmounted"), dir);
+  const last = await add(library, { ...known, video_id: "c" });
+  await last.succeed();
+  for (const id of ids) await untilPlaced(id);
+  expect(listed()).toHaveLength(52);
+});
+
 it("a process that dies before it has stored where the files are finds them again", async () => {
   const inner = createMemoryStore();
   const fault = { isArmed: false };
