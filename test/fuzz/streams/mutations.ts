@@ -165,10 +165,14 @@ const cluster = 0x1f43b675;
 /** Changes how frames share the blocks of a Matroska file (RFC 9559 §10.3). */
 function changeLace(data: Buffer, { at, other }: Mutation): Buffer {
   if (data.readUInt32BE(0) !== cluster) return data;
-  const places = [...data.toString("latin1").matchAll(/\xa3[\x40-\xff]/g)].map(({ index }) => index);
-  if (places.length === 0) return data;
+  const blocks = /\xa3(?:[\x80-\xff]|[\x40-\x7f].)[\x81\x82]/gs;
+  const heads = [...data.toString("latin1").matchAll(blocks)].map(({ index, 0: head }) => index + head.length);
+  if (heads.length === 0) return data;
   const changed = Buffer.from(data);
-  const place = places[at % places.length]! + 6 + (other % 3);
+  // After the track and a time of two bytes come the flags; of a lace, then the count of its frames and their sizes.
+  const flags = heads[at % heads.length]! + 2;
+  const isLaced = ((data[flags] ?? 0) & 0x06) !== 0;
+  const place = flags + (isLaced ? other % 3 : 0);
   if (place < data.length) changed[place] = (changed[place]! + 2 + (other % 7)) & 0xff;
   return changed;
 }
