@@ -77,6 +77,14 @@ describe("a fragmented MP4 file that is kept as published", () => {
     expect(await fileWarnings("film.mp4", "video/mp4", [bytes])).toEqual([]);
   });
 
+  it("has none if its fragments have no number: players need none", async () => {
+    const bytes = Buffer.from(join(rendition));
+    for (let at = bytes.indexOf("mfhd"); at >= 0; at = bytes.indexOf("mfhd", at + 4)) {
+      bytes.write("\0\0\0\x08mfhd\0\0\0\x08free", at - 4, "latin1");
+    }
+    expect(await fileWarnings("film.mp4", "video/mp4", [bytes])).toEqual([]);
+  });
+
   it("has a warning if a fragment is twice there, or comes after a later one", async () => {
     for (const indexes of [
       [0, 1, 1, 2],

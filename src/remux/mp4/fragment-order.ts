@@ -35,7 +35,7 @@ function readPlace(bytes: Uint8Array): FragmentPlace {
   const [moof] = boxesIn(view, 0, bytes.length);
   let sequence = 0;
   for (const child of moof === undefined ? [] : boxesIn(view, moof.body, moof.end)) {
-    if (child.type === "mfhd") sequence = afterFlags(bytes, child).reader.u32();
+    if (child.type === "mfhd" && child.end - child.body >= 8) sequence = afterFlags(bytes, child).reader.u32();
     const [tfhd, tfdt] = child.type === "traf" ? ["tfhd", "tfdt"].map((type) => findChild(view, child, type)) : [];
     if (tfhd === undefined || tfdt === undefined) continue;
     const { reader, version } = afterFlags(bytes, tfdt);
