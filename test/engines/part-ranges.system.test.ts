@@ -23,6 +23,8 @@ const audio = `-f lavfi -i anoisesrc=duration=${lengthS}:sample_rate=48000:ampli
 const x264 = "-c:v libx264 -preset veryfast -bf 3 -g 50 -sc_threshold 0 -b:v 200k";
 const vp9 = "-c:v libvpx-vp9 -cpu-used 8 -deadline realtime -g 50 -b:v 150k";
 
+const fragmented = "-movflags +frag_keyframe+empty_moov+default_base_moof+global_sidx";
+
 /** A bar stands for a space. */
 const kinds = {
   "WebM with its Cues at the end": `${video} ${audio} ${vp9} -c:a libopus index.webm`,
@@ -31,6 +33,7 @@ const kinds = {
   "WebM without audio": `${video} ${vp9} index.webm`,
   "Matroska with B-frames": `${video} ${audio} ${x264} -c:a aac index.mkv`,
   "Matroska with open GOPs": `${video} ${audio} ${x264} -x264-params open-gop=1 -c:a libmp3lame index.mkv`,
+  "a fragmented MP4": `${video} ${audio} ${x264} -c:a aac ${fragmented} index.mp4`,
   "Matroska whose audio starts late": `${video} -itsoffset 1 ${audio} ${x264} -t ${lengthS} -c:a aac index.mkv`,
 } as const;
 
@@ -84,6 +87,7 @@ describe.skipIf(!hasFfmpeg)("fetches what ranges need of one file", () => {
 
   describe("and another one, with the audio,", () => {
     const apart = {
+      mp4: `${video} ${audio} -map 0 ${x264} ${fragmented} v.mp4 -map 1 -c:a aac -frag_duration 2000000 ${fragmented} a.mp4`,
       webm: `${video} ${audio} ${vp9} -c:a libopus -map 0 -dash 1 v.webm -map 1 -c:a libopus -dash 1 a.webm`,
     };
 
@@ -99,8 +103,8 @@ describe.skipIf(!hasFfmpeg)("fetches what ranges need of one file", () => {
     it.each(Object.entries(apart))("that an MPD lists as %s", { timeout: 120_000 }, async (ext, line) => {
       const { resources } = await makeMedia(line, `v.${ext}`);
       const sets = (["video", "audio"] as const).map((kind) => {
-        const codecs = { webm: { video: "vp9", audio: "opus" } }[ext]![kind];
-        const attributes = `id="${kind}" mimeType="${kind}/${ext}" codecs="${codecs}" bandwidth="200000"`;
+        const codecs = { mp4: { video: "avc1.64000a", audio: "mp4a.40.2" }, webm: { video: "vp9", audio: "opus" } };
+        const attributes = `id="${kind}" mimeType="${kind}/${ext}" codecs="${codecs[ext as keyof typeof codecs][kind]}" bandwidth="200000"`;
         const base = `<BaseURL>${kind[0]}.${ext}</BaseURL><SegmentBase indexRange="300-400"/>`;
         return `<AdaptationSet contentType="${kind}"><Representation ${attributes}>${base}</Representation></AdaptationSet>`;
       });
@@ -161,6 +165,71 @@ describe.skipIf(!hasFfmpeg)("fetches what ranges need of one file", () => {
       expect(sent, JSON.stringify(ranges)).toBeLessThan(largestShare(ends) * fileBytes + indexBytes);
     }
   }
+
+  describe("or all of a fragmented MP4, and makes the same file,", () => {
+    const ranges = [
+      { startS: 30.2, endS: 31 },
+      { startS: 90, endS: 92.5 },
+    ];
+    const entryBytes = 12;
+
+    /** Returns where the entries of the first segment index begin, and how many it has. */
+    function entriesIn(body: Buffer): { at: number; count: number } {
+      const type = body.indexOf("sidx");
+      return { at: type + 36, count: body.readUInt16BE(type + 34) };
+    }
+
+    it.each<[string, (body: Buffer) => void]>([
+      [
+        "its index is absent",
+        (body) => body.write("free", body.indexOf("sidx")) && body.write("free", body.indexOf("sidx")),
+      ],
+      [
+        "the index has other sizes",
+        (body) => {
+          const { at } = entriesIn(body);
+          for (const [entry, by] of [
+            [14, 100],
+            [15, -100],
+          ] as const) {
+            const place = at + entry * entryBytes;
+            body.writeUInt32BE(body.readUInt32BE(place) + by, place);
+          }
+        },
+      ],
+      [
+        "the index has other times",
+        (body) => {
+          const { at, count } = entriesIn(body);
+          for (let entry = 0; entry < count; entry++) {
+            const place = at + entry * entryBytes + 4;
+            body.writeUInt32BE(Math.round(body.readUInt32BE(place) * 1.2), place);
+          }
+        },
+      ],
+      [
+        "a fragment does not say when it is presented",
+        (body) => {
+          const { at } = entriesIn(body);
+          const sizes = Array.from({ length: 44 }, (_, entry) => body.readUInt32BE(at + entry * entryBytes));
+          const start = body.indexOf("moof") - 4 + sizes.reduce((sum, size) => sum + size, 0);
+          body.write("free", body.indexOf("tfdt", start));
+        },
+      ],
+    ])("if %s", { timeout: 60_000 }, async (_why, change) => {
+      const media = await makeMedia(kinds["a fragmented MP4"], "index.mp4");
+      await using harness = await openMedia(open, media);
+      const whole = await readWhole(harness);
+      const { type, body } = media.resources.get("index.mp4")!;
+      const changed = Buffer.from(body);
+      change(changed);
+      expect(changed.equals(body)).toBe(false);
+      harness.site.resources.set("index.mp4", { type, body: changed });
+      const before = harness.site.sent;
+      await expectRanges(await harness.download({ ranges, folder: await harness.newFolder() }), ranges, whole);
+      expect(harness.site.sent - before).toBeGreaterThan(body.length);
+    });
+  });
 
   describe("or all of it, and makes the same file,", () => {
     const ranges = [

@@ -85,8 +85,8 @@ async function tryCut(plan: Plan, options: AssembleOptions): Promise<Assembled |
   );
   if (cut === null) return null;
   // A file as published is among the parts.
-  const parts = sourcesOf(plan).map((source) => partPath(folder, source));
-  for (const path of [join(folder, "result"), ...parts]) await rm(path, { force: true });
+  const parts = sourcesOf(plan).flatMap(({ part }) => [part?.path, ...(part?.chunks ?? []).map(({ path }) => path)]);
+  for (const path of [join(folder, "result"), ...parts]) if (path !== undefined) await rm(path, { force: true });
   // The end of each part is one of its edit list.
   const warnings = whole.warnings.filter(({ code }) => code !== "end_padding");
   return { ...whole, path: target, warnings, cut };

@@ -24,9 +24,17 @@ export interface PartialMediaOptions {
   onTotal: (bytes: number) => void;
 }
 
+export interface PartialChunk {
+  path: string;
+  /** How long what is left out before it lasts, seconds. */
+  skippedS: number;
+}
+
 /** What has been fetched of a file for ranges of its media. */
 export interface PartialMedia {
   path: string;
+  /** The files that have it, one after the other, of fragmented MP4: the first one at `path`. Default: that is the only one. */
+  chunks?: readonly PartialChunk[];
   /** The file is an MP4 whose index lists all samples, and has none that are not needed: `cutMp4` can cut it. */
   hasHoles: boolean;
   /** Media that it lacks, seconds of the file. */

@@ -1,6 +1,7 @@
 import { rename, rm } from "node:fs/promises";
 import { isUpstreamError } from "../../../model/errors.ts";
 import { sniffContainer } from "../../../remux/sniff.ts";
+import { fetchFragments } from "./fetch-fragments.ts";
 import { fetchMatroskaPart } from "./fetch-matroska-part.ts";
 import { fetchMp4Part } from "./fetch-mp4-part.ts";
 import {
@@ -36,7 +37,8 @@ export async function fetchPartialMedia(path: string, options: PartialMediaOptio
 async function fetchOf(file: PartialFile, path: string, options: PartialMediaOptions): Promise<PartialMedia | null> {
   const container = sniffContainer(await file.read({ start: 0, end: headBytes }));
   if (container === "webm") return fetchMatroskaPart(file, path, options);
-  if (container !== "mp4" || !options.acceptsHoles || !(await fetchMp4Part(file, options))) return null;
+  if (container !== "mp4") return null;
+  if (!options.acceptsHoles || !(await fetchMp4Part(file, options))) return fetchFragments(file, path, options);
   await rename(file.path, path);
   return { path, hasHoles: true, missing: { video: [], audio: [] }, zeroS: null, isWhole: true };
 }

@@ -7,7 +7,7 @@ import { fetchPartialMedia } from "../partial/partial-media.ts";
 import { FetchStats } from "./fetch-stats.ts";
 import { type FileSource, fileUrlOf, isLiveSource, type Source, type SourceName } from "./plan.ts";
 import type { ProgressTracker } from "./progress-tracker.ts";
-import { openFileStream, openSegmentStream, type SourceStream } from "./source-stream.ts";
+import { openFileStream, openPartStream, openSegmentStream, type SourceStream } from "./source-stream.ts";
 
 type SegmentDeps = Omit<FetchSegmentsOptions, "fetchPart" | "onSegment" | "stats">;
 
@@ -66,7 +66,7 @@ export class SourceFetcher {
   async openStream(source: Source): Promise<SourceStream> {
     const { name } = source;
     const { language } = source.format;
-    if (source.part !== null) return openFileStream(name, source.part.path, language);
+    if (source.part !== null) return openPartStream(source, source.part);
     if (source.kind === "file") return openFileStream(name, (await this.fetchFile(source)).path, language);
     const stats = new FetchStats();
     stats.isLive = isLiveSource(source);

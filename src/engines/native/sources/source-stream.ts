@@ -7,7 +7,8 @@ import { decrypt } from "./encryption.ts";
 import type { AbsentSegment, FetchedSegment } from "./fetch-segments.ts";
 import type { FetchStats } from "./fetch-stats.ts";
 import { readFileStart } from "../../../remux/open-file.ts";
-import type { SourceName } from "./plan.ts";
+import type { PartialChunk, PartialMedia } from "../partial/partial-file.ts";
+import type { Source, SourceName } from "./plan.ts";
 
 /** A source as a stream of bytes in presentation order. */
 export interface SourceStream {
@@ -42,6 +43,23 @@ export function openFileStream(
   timing = fileTiming,
 ): SourceStream {
   return { name, language, container: sniffFile(path), path, chunks: readFileChunks(path, timing) };
+}
+
+/** Streams what has been fetched of a source. */
+export function openPartStream(source: Source, { path, chunks }: PartialMedia): SourceStream {
+  const { name, format } = source;
+  const stream = openFileStream(name, path, format.language);
+  if (chunks === undefined) return stream;
+  const { timeline, offsetS, span } = source.kind === "file" ? fileTiming : source.list.segments[0]!;
+  async function* all(parts: readonly PartialChunk[]): AsyncGenerator<MediaChunk> {
+    for (const { path: part, skippedS } of parts) {
+      yield {
+        media: { path: part },
+        timing: { timeline, offsetS, ...(span && { span }), ...(skippedS > 0 && { skippedS }) },
+      };
+    }
+  }
+  return { ...stream, path: null, chunks: all(chunks) };
 }
 
 /**
