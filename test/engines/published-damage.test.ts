@@ -102,13 +102,14 @@ describe("a WebM file", () => {
   const simpleBlocks = [...film.toString("latin1").matchAll(/\xa3(?:[\x80-\xff]|[\x40-\x7f].)\x81/gs)];
 
   /** Where a lace does not fit into its block. */
-  function withDamagedLace(): Buffer {
+  function withDamagedLace(frames = 0xff): Buffer {
     const { index, 0: head } = simpleBlocks[3]!;
     const damaged = Buffer.from(film);
     const ebmlLace = 0x06;
     // Track, time in two bytes, flags, count of frames, sizes.
     damaged[index + head.length + 2] = damaged[index + head.length + 2]! | ebmlLace;
     damaged.fill(0xff, index + head.length + 3, index + head.length + 6);
+    damaged[index + head.length + 3] = frames;
     return damaged;
   }
 
@@ -124,10 +125,13 @@ describe("a WebM file", () => {
     expect(await copyWarnings(film)).toEqual([]);
   });
 
-  it("has a warning as published if a lace does not fit into its block", async () => {
-    const warnings = await fileWarnings("film.webm", "video/webm", [withDamagedLace()]);
-    expect(warnings).toEqual(["frames_missing: the frames of 1 block of the file are damaged"]);
-  });
+  it.each([255, 0])(
+    "has a warning as published if a lace does not fit into its block: of %i frames and one",
+    async (frames) => {
+      const warnings = await fileWarnings("film.webm", "video/webm", [withDamagedLace(frames)]);
+      expect(warnings).toEqual(["frames_missing: the frames of 1 block of the file are damaged"]);
+    },
+  );
 
   it("has no tags, and warnings, if a lace does not fit into its block", async () => {
     expect(await copyWarnings(withDamagedLace())).toEqual(["not_embedded", "frames_missing"]);

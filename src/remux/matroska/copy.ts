@@ -3,7 +3,7 @@ import { readFully } from "../mp4/read/file-boxes.ts";
 import type { Block } from "./blocks.ts";
 import { chosenBlocks, type ChosenTracks } from "./chosen-tracks.ts";
 import { damagedMatroskaError, elementAt, elementsIn, ids, textIn } from "./elements.ts";
-import { framesIn } from "./lacing.ts";
+import { checkLace } from "./lacing.ts";
 import type { MatroskaTrack } from "./tracks.ts";
 import { type Additions, boundAdditions } from "../additions.ts";
 import { describingElements, textBlock, textEntry } from "./additions.ts";
@@ -157,7 +157,7 @@ class TrackCopy {
     this.#last = ticks;
     const payload = readBytes(fd, block);
     // Players end where a lace is damaged.
-    if (isLaced(flags)) framesIn(payload, flags);
+    if (isLaced(flags)) checkLace(payload, flags);
     return {
       track: number,
       ticks,

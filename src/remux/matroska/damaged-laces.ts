@@ -3,7 +3,7 @@ import { openFile } from "../open-file.ts";
 import type { Block } from "./blocks.ts";
 import { chosenBlocks, selectAll } from "./chosen-tracks.ts";
 import { isLaced, readBytes } from "./copy.ts";
-import { framesIn } from "./lacing.ts";
+import { checkLace } from "./lacing.ts";
 
 /**
  * Returns how many blocks of a Matroska or WebM file have a lace whose sizes do not fit (RFC 9559 §10.3), up to where the file
@@ -16,14 +16,19 @@ export function countDamagedLaces(path: string): number {
   unlessDamaged(() => {
     const source = selectAll(file.fd);
     for (const block of source === undefined ? [] : chosenBlocks(source)) {
-      if (isLaced(block.flags) && !hasFrames(file.fd, block)) count += 1;
+      if (isLaced(block.flags) && !isRight(file.fd, block)) count += 1;
     }
   });
   return count;
 }
 
-function hasFrames(fd: number, block: Block): boolean {
-  return unlessDamaged(() => framesIn(readBytes(fd, block), block.flags)) !== undefined;
+function isRight(fd: number, block: Block): boolean {
+  return (
+    unlessDamaged(() => {
+      checkLace(readBytes(fd, block), block.flags);
+      return true;
+    }) ?? false
+  );
 }
 
 function unlessDamaged<T>(read: () => T): T | undefined {

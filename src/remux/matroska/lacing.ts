@@ -23,6 +23,15 @@ export function framesIn(payload: Uint8Array, flags: number): Uint8Array[] {
   return frames;
 }
 
+/**
+ * @throws ServiceError `upstream_invalid` if the sizes of a lace do not fit, or its first one is missing: players end there, also
+ * if it is the only one.
+ */
+export function checkLace(payload: Uint8Array, flags: number): void {
+  const isWithoutSizes = framesIn(payload, flags).length === 1 && ((flags >> 1) & 3) === ebml;
+  if (isWithoutSizes) throw damagedMatroskaError("a lace has no sizes");
+}
+
 interface Sizes {
   /** Of all frames but the last. */
   sizes: number[];
