@@ -231,6 +231,22 @@ describe.skipIf(!hasFfmpeg)("fetches what ranges need of one file", () => {
     });
   });
 
+  it("or all of it, and does not count twice what it has of it", { timeout: 60_000 }, async () => {
+    const media = await makeMedia(kinds["a fragmented MP4"], "index.mp4");
+    await using harness = await openMedia(open, media);
+    const { body } = harness.site.resources.get("index.mp4")!;
+    // The index says that the second half comes later.
+    const [at, count] = [body.indexOf("sidx") + 36, body.readUInt16BE(body.indexOf("sidx") + 34)];
+    for (let entry = count / 2; entry < count; entry++) {
+      body.writeUInt32BE(body.readUInt32BE(at + 12 * entry + 4) * 2, at + 12 * entry + 4);
+    }
+    const before = harness.site.sent;
+    const ranges = [{ startS: 20, endS: 80 }];
+    const made = await harness.download({ ranges, maxBytes: Math.round(1.1 * body.length) });
+    expect(made.duration).toBeCloseTo(60, 1);
+    expect(harness.site.sent - before).toBeGreaterThan(1.3 * body.length);
+  });
+
   describe("or all of it, and makes the same file,", () => {
     const ranges = [
       { startS: 30.2, endS: 31 },

@@ -29,6 +29,7 @@ export async function assembleRanges(plan: Plan, options: AssembleOptions): Prom
       if (!(error instanceof SkipError) && !isDamaged) throw error;
     }
   }
+  for (const source of sourcesOf(plan)) await options.fetcher.dropPart(source);
   const cut = await tryCut(selectAll(plan), options);
   if (cut === null)
     throw new ServiceError("internal", "all media are too few for a part of them", { retryable: false });

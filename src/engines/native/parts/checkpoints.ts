@@ -59,14 +59,16 @@ export class Checkpoints {
 
   async #flush(part: StoredPart): Promise<void> {
     const { size, generation, path, name } = part;
+    if (part.isRemoved) return;
     try {
       await syncFile(path);
     } catch (error) {
+      if (part.isRemoved) return;
       // The system may have dropped the bytes that it could not write.
       if (!this.#isStopped) await this.#journal.add({ type: "lost", part: name });
       throw diskError(`flush ${path}`, error);
     }
-    if (this.#isStopped || part.generation !== generation) return;
+    if (this.#isStopped || part.isRemoved || part.generation !== generation) return;
     part.synced = size;
     await this.#journal.add({ type: "synced", part: name, bytes: size });
   }

@@ -99,6 +99,18 @@ export async function openPartStore({
       });
     },
 
+    /** Whether a part has bytes, maybe of an earlier run. */
+    hasBegun: (name: string): boolean => (stored.get(name)?.size ?? 0) > 0,
+
+    /** Removes the parts whose names begin with `prefix` and which nobody fetches or reads; they no longer count. */
+    async remove(prefix: string): Promise<void> {
+      for (const part of [...stored.values()].filter(({ name }) => name.startsWith(prefix))) {
+        await part.remove();
+        quota.add(-part.size);
+        stored.delete(part.name);
+      }
+    },
+
     /** Returns where a part is, or will be. */
     pathOf: (name: string): string => partNamed(name).path,
 

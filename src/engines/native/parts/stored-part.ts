@@ -59,6 +59,8 @@ export class StoredPart {
   /** Bytes flushed to the disk. */
   synced = 0;
   isComplete = false;
+  /** Its file has been removed, and nothing more is recorded of it. */
+  isRemoved = false;
   /** Number of restarts. */
   generation = 0;
   readonly #journal: Journal;
@@ -94,6 +96,19 @@ export class StoredPart {
   invalidate(): void {
     this.representation = null;
     this.isComplete = false;
+  }
+
+  /** Removes its file: a later run finds none. @throws ServiceError `disk_full`, `unavailable` */
+  async remove(): Promise<void> {
+    this.isRemoved = true;
+    await this.#journal.add({ type: "lost", part: this.name });
+    // As in `begin`.
+    if (this.synced > 0) await this.#journal.sync();
+    try {
+      await rm(this.path, { force: true });
+    } catch (error) {
+      throw diskError(`remove ${this.path}`, error);
+    }
   }
 
   /** Restarts a part whose file was emptied. The file must not be written before this resolves. */

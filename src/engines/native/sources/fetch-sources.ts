@@ -52,7 +52,8 @@ export class SourceFetcher {
   ): Promise<PartialMedia | null> {
     const { name, format } = source;
     const url = fileUrlOf(source);
-    if (url === null) return null;
+    // An earlier run has found that all of it is needed.
+    if (url === null || this.#deps.parts.hasBegun(source.kind === "file" ? name : `${name}-000000`)) return null;
     const common = { url, chunkBytes: format.http_chunk_size, isPartialOnly: true };
     return fetchPartialMedia(path, {
       ...options,
@@ -60,6 +61,11 @@ export class SourceFetcher {
         this.#fetchPart(source, { ...common, name: `${name}-at-${range.offset}-${range.length}`, range }),
       onTotal: (bytes) => this.#deps.progress.setTotal(name, bytes),
     });
+  }
+
+  /** Forgets what `fetchPart` has fetched of a source, since all of it will be. */
+  async dropPart({ name }: Source): Promise<void> {
+    await this.#deps.parts.remove(`${name}-at-`);
   }
 
   /** Starts to fetch; resolves once the container is known. */
