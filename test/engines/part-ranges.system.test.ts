@@ -231,6 +231,21 @@ describe.skipIf(!hasFfmpeg)("fetches what ranges need of one file", () => {
     });
   });
 
+  it.each([false, true])("that is audio alone (in a file of its own kind: %s)", async (isAudioFile) => {
+    const media = await makeMedia(`${audio} -c:a libopus index.webm`, "index.webm");
+    await using harness = await openMedia(open, media);
+    const { body } = media.resources.get("index.webm")!;
+    const wanted = { ranges: [{ startS: 61.03, endS: 63.4 }], audioOnly: true, isAudioFile };
+    const before = harness.site.sent;
+    const made = await harness.download({ ...wanted, folder: await harness.newFolder() });
+    // Its Clusters last 5 s.
+    expect(harness.site.sent - before).toBeLessThan((20 / lengthS) * body.length + indexBytes);
+    harness.site.answer("index.webm", (response) => response.writeHead(200).end(body));
+    const right = await harness.download({ ...wanted, folder: await harness.newFolder() });
+    const heard = async ({ path }: Download) => (await heardPackets(path)).map(({ timeS, md5 }) => [timeS, md5]);
+    expect([made.ext, made.duration, await heard(made)]).toEqual([right.ext, right.duration, await heard(right)]);
+  });
+
   it("or all of it, and does not count twice what it has of it", { timeout: 60_000 }, async () => {
     const media = await makeMedia(kinds["a fragmented MP4"], "index.mp4");
     await using harness = await openMedia(open, media);
