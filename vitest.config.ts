@@ -4,6 +4,12 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** Beginnings of the paths below `test/` of the files that take longest, in the order in which they start. */
 const slowest = [
+  "engines/part-ranges",
+  "process/kills",
+  "web/page.system",
+  "fuzz.system",
+  "engines/matrix",
+  "web/page-states",
   "process/",
   "web/",
   "fuzz",

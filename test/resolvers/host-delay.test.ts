@@ -22,9 +22,9 @@ test("pages of one host are read one delay after another, those of others meanwh
   await Promise.all(["a.test", "a.test", "b.test", "a.test"].map((host) => read(host)));
   expect(reads.map(({ host }) => host)).toEqual(["a.test", "b.test", "a.test", "a.test"]);
   const [first, , second, third] = reads.map(({ atMs }) => atMs);
-  // A timer may be early by a millisecond.
+  // Each timer may be early by a millisecond.
   expect(second! - first!).toBeGreaterThanOrEqual(99);
-  expect(third! - first!).toBeGreaterThanOrEqual(199);
+  expect(third! - first!).toBeGreaterThanOrEqual(198);
 });
 
 test("the caller learns when it waits, and may abort the wait", async () => {

@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { expect, it } from "vitest";
+import { pageInfo } from "../../page-info.ts";
 import type { OpenTab } from "../browser.ts";
 import { playlistPage } from "./found-pages.ts";
 import { openApp, type PageApp } from "./open-app.ts";
@@ -84,14 +85,14 @@ export function collections(openTab: OpenTab): void {
     // The link comes above the list.
     expectShifts('<ul class="stack">');
     const [first] = await membersOf(app, id);
-    await app.store.update(first!.id, { state: "running" });
+    await app.store.update(first!.id, { state: "running", info: pageInfo({ title: "Part 1" }) });
     await endWithFilm(app, { id: first!.id, title: "Part 1" });
     const downloading = page.waitForEvent("download");
     await save.click();
     const saved = await readFile(await (await downloading).path());
     const served = await fetch(new URL(`tasks/${id}/files.zip`, app.url));
     expect(saved.equals(Buffer.from(await served.arrayBuffer()))).toBe(true);
-    expect(saved.includes("Part 1.mp4")).toBe(true);
+    expect(saved.includes("Part 1")).toBe(true);
   });
 
   it("cancels and deletes a whole collection only if somebody says so", async () => {
