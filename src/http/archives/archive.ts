@@ -1,6 +1,5 @@
 import { createHash } from "node:crypto";
-import { Readable } from "node:stream";
-import { callbackify } from "node:util";
+import type { Readable } from "node:stream";
 import { crc32 } from "node:zlib";
 import { LRUCache } from "lru-cache";
 import { createKeyedMutex } from "../../async/keyed-mutex.ts";
@@ -10,7 +9,7 @@ import type { ResultFile, Task } from "../../model/task.ts";
 import type { IntRange } from "../../net/byte-range.ts";
 import type { Template } from "../../runner/library/template.ts";
 import { createPaths } from "../../runner/library/unique-names.ts";
-import type { FileStreams } from "../responses/file-streams.ts";
+import { type FileStreams, streamChunks } from "../responses/file-streams.ts";
 import { layOutZip, lengthOf, type ZipPart } from "./zip-layout.ts";
 
 /** All files of one or more tasks as one ZIP archive: the same bytes whenever these files are the same. */
@@ -150,19 +149,7 @@ export function createArchiveStreams(store: FileStore, streams: FileStreams, unc
         const { done, value } = await chunks.next();
         return done === true ? null : value;
       }
-      // Unlike that of `Readable.from`, it reads no chunk before the one before has been taken.
-      const stream = new Readable({
-        highWaterMark: 0,
-        read() {
-          callbackify(readChunk)((error, chunk) => {
-            if (error === null) this.push(chunk);
-            else this.destroy(error);
-          });
-        },
-        destroy(error, done) {
-          callbackify(() => chunks.return(undefined))((failure) => done(error ?? failure));
-        },
-      });
+      const stream = streamChunks(readChunk, () => chunks.return(undefined));
       return stream;
     },
   };

@@ -56,18 +56,9 @@ export function createFileStreams(onRead: (bytes: number) => void = () => {}): F
       onRead(count);
       return memory.subarray(0, count);
     }
-    const stream = new Readable({
-      highWaterMark: 0,
-      read() {
-        callbackify(readChunk)((error, chunk) => {
-          if (error === null) this.push(chunk);
-          else this.destroy(error);
-        });
-      },
-      destroy(error, done) {
-        openStreams -= 1;
-        callbackify(close)((failure) => done(error ?? failure));
-      },
+    const stream = streamChunks(readChunk, () => {
+      openStreams -= 1;
+      return close();
     });
     return stream;
   }
@@ -94,6 +85,25 @@ export function createFileStreams(onRead: (bytes: number) => void = () => {}): F
     },
     follow,
   };
+}
+
+/**
+ * Returns a stream of the chunks that `next` resolves with, `null` after the last one. Unlike that of `Readable.from`, it asks for none
+ * before the one before has been taken. Calls `close` at the end.
+ */
+export function streamChunks(next: () => Promise<Uint8Array | null>, close: () => Promise<unknown>): Readable {
+  return new Readable({
+    highWaterMark: 0,
+    read() {
+      callbackify(next)((error, chunk) => {
+        if (error === null) this.push(chunk);
+        else this.destroy(error);
+      });
+    },
+    destroy(error, done) {
+      callbackify(close)((failure) => done(error ?? failure));
+    },
+  });
 }
 
 /** Whether the system has taken all that was written of a response to a client's connection. */
