@@ -1,16 +1,14 @@
-import { open } from "node:fs/promises";
 import { type Box, boxesIn, damagedError, readBoxHeader, viewOf } from "../../../remux/mp4/boxes.ts";
 import type { ByteSpan } from "../../../remux/mp4/cut.ts";
 import { readSegmentIndex, type SegmentIndex } from "../../../remux/mp4/segment-index.ts";
-import { openFile, readChunks } from "../../../remux/open-file.ts";
 import type { MediaRange } from "../../../remux/samples.ts";
-import { writeAll } from "../parts/disk-writes.ts";
 import {
   isWorthwhile,
   type PartialChunk,
   type PartialFile,
   type PartialMedia,
   type PartialMediaOptions,
+  writeParts,
 } from "./partial-file.ts";
 
 /**
@@ -37,7 +35,7 @@ export async function fetchFragments(
   for (const [i, run] of runs.entries()) {
     await checkFragments(file, run);
     const path = i === 0 ? target : `${target}-${i}`;
-    await writeSpans(file, path, i === 0 ? [...header, run] : [run]);
+    await writeParts(file, path, i === 0 ? [...header, run] : [run]);
     chunks.push({ path, skippedS: i === 0 ? 0 : run.startS - runs[i - 1]!.endS });
   }
   const isWhole = runs.at(-1)!.end === parts.at(-1)!.end;
@@ -116,16 +114,4 @@ async function checkFragments(file: PartialFile, { start, end }: Run): Promise<v
   const tracks = [...boxesIn(view, first.body - first.start, bytes.length)].filter(({ type }) => type === "traf");
   const isTimed = tracks.every((traf) => [...boxesIn(view, traf.body, traf.end)].some(({ type }) => type === "tfdt"));
   if (!isTimed) throw damagedError(`the fragment at ${first.start} does not say when it is presented`);
-}
-
-async function writeSpans({ path }: PartialFile, target: string, spans: readonly ByteSpan[]): Promise<void> {
-  using source = openFile(path);
-  await using copy = await open(target, "w");
-  let at = 0;
-  for (const { start, end } of spans) {
-    for (const chunk of readChunks(source, end, start)) {
-      await writeAll(copy, [chunk], at);
-      at += chunk.length;
-    }
-  }
 }

@@ -1,4 +1,3 @@
-import { open } from "node:fs/promises";
 import type { Element } from "../../../remux/ebml.ts";
 import { type ClusterRun, readClusterRun } from "../../../remux/matroska/cluster-run.ts";
 import { type CuePoint, findCues, readCues } from "../../../remux/matroska/cues.ts";
@@ -7,10 +6,14 @@ import { type MatroskaHeader, readHeader } from "../../../remux/matroska/tracks.
 import { segmentHeader } from "../../../remux/matroska/writer.ts";
 import type { ByteSpan } from "../../../remux/mp4/cut.ts";
 import { numbersInFile } from "../../../remux/mp4/read/number-source.ts";
-import { openFile, readChunks } from "../../../remux/open-file.ts";
 import type { MediaRange, TrackKind } from "../../../remux/samples.ts";
-import { writeAll } from "../parts/disk-writes.ts";
-import { isWorthwhile, type PartialFile, type PartialMedia, type PartialMediaOptions } from "./partial-file.ts";
+import {
+  isWorthwhile,
+  type PartialFile,
+  type PartialMedia,
+  type PartialMediaOptions,
+  writeParts,
+} from "./partial-file.ts";
 
 /**
  * Writes a WebM or Matroska file to `target` that has the tracks of `file`, and of its Clusters the first ones and those of
@@ -190,22 +193,13 @@ function missingOf(runs: readonly ClusterRun[], { tracks }: Index, isWhole: bool
 }
 
 /** Writes the elements that are kept, and the Clusters. */
-async function writeCompact(
-  { path }: PartialFile,
+function writeCompact(
+  file: PartialFile,
   target: string,
   { top, kept }: Index,
   runs: readonly ClusterRun[],
 ): Promise<void> {
   const spans = [...kept, ...runs.flatMap(({ clusters }) => clusters)];
   const bytes = spans.reduce((sum, { start, end }) => sum + end - start, 0);
-  using source = openFile(path);
-  await using copy = await open(target, "w");
-  let at = 0;
-  const write = async (chunk: Uint8Array): Promise<void> => {
-    await writeAll(copy, [chunk], at);
-    at += chunk.length;
-  };
-  for (const chunk of readChunks(source, top.end)) await write(chunk);
-  await write(segmentHeader(bytes));
-  for (const { start, end } of spans) for (const chunk of readChunks(source, end, start)) await write(chunk);
+  return writeParts(file, target, [{ start: 0, end: top.end }, segmentHeader(bytes), ...spans]);
 }

@@ -65,6 +65,23 @@ export async function openPartialFile(path: string, fetch: FetchRange): Promise<
   return new PartialFile(path, await open(path, "w+"), fetch);
 }
 
+/** Writes bytes, and spans of the file, one after the other to `target`. */
+export async function writeParts(
+  { path }: PartialFile,
+  target: string,
+  parts: readonly (ByteSpan | Uint8Array)[],
+): Promise<void> {
+  using source = openFile(path);
+  await using copy = await open(target, "w");
+  let at = 0;
+  for (const part of parts) {
+    for (const chunk of part instanceof Uint8Array ? [part] : readChunks(source, part.end, part.start)) {
+      await writeAll(copy, [chunk], at);
+      at += chunk.length;
+    }
+  }
+}
+
 /** A file with some bytes of a resource, each where the resource has it. */
 export class PartialFile implements AsyncDisposable {
   readonly path: string;
