@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { request } from "node:http";
 import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
@@ -11,6 +11,7 @@ import { startSite } from "../media/site.ts";
 import { openTaskClient } from "./download-client.ts";
 import { paddedFilm } from "./padded-film.ts";
 import { type ServiceProcess, startCommand, startService } from "./service.ts";
+import { descriptors, residentBytes } from "./usage.ts";
 
 const MiB = 1024 * 1024;
 
@@ -36,15 +37,6 @@ async function askHealth({ url }: ServiceProcess): Promise<number | undefined> {
   const [response] = await once(call, "response");
   response.resume();
   return response.statusCode;
-}
-
-function descriptors({ process: { pid } }: ServiceProcess): number {
-  return readdirSync(`/proc/${pid}/fd`).length;
-}
-
-function residentBytes({ process: { pid } }: ServiceProcess): number {
-  const [, kib] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
-  return Number(kib) * 1024;
 }
 
 /** Starts a service with a file of 16 MiB; resolves with the file's path as well. */

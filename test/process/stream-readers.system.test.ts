@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,6 +12,7 @@ import { startHalfSite } from "./held-site.ts";
 import { openLiveSite } from "./live-site.ts";
 import { paddedFilm } from "./padded-film.ts";
 import { type ServiceProcess, startService } from "./service.ts";
+import { descriptors, residentBytes } from "./usage.ts";
 import { framesOf, openStreamReader, save } from "./stream-client.ts";
 
 const MiB = 1024 * 1024;
@@ -57,15 +58,6 @@ async function openIdleReader({ url }: ServiceProcess, path: string): Promise<vo
   await once(socket, "connect");
   socket.write(`GET ${path} HTTP/1.1\r\nhost: a\r\n\r\n`);
   await once(socket, "readable");
-}
-
-function descriptors({ process: { pid } }: ServiceProcess): number {
-  return readdirSync(`/proc/${pid}/fd`).length;
-}
-
-function residentBytes({ process: { pid } }: ServiceProcess): number {
-  const [, kib] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
-  return Number(kib) * 1024;
 }
 
 it.skipIf(platform !== "linux")(
