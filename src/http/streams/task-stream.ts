@@ -24,8 +24,6 @@ type StreamRequest = Pick<FastifyRequest, "headers" | "log" | "raw">;
 
 /** How often a run is asked for media that it has fetched since. */
 const pollMs = 100;
-/** How often it is looked at whether a run that has sent all still goes on. */
-const lookEveryMs = 5_000;
 const firstBytes = 8 * 1024;
 
 /**
@@ -179,11 +177,11 @@ async function readNext(stream: MediaStream, watch: TaskWatch, into: Buffer): Pr
     if (end === "succeeded" && found === "end") return null;
     if (end !== undefined || watch.isClosed) throw brokenError(end);
     if (isAbandoned(stream, watch)) throw new StreamBrokenError("the worker of the task is gone");
-    await untilChanged(changing, found === "end" ? lookEveryMs : pollMs);
+    await untilChanged(changing, found === "end" ? markStreamMs : pollMs);
   }
 }
 
-/** Whether the task is to be running, but its run neither writes nor marks the stream. */
+/** Whether the task is running by its record, but no run writes or marks the stream. */
 function isAbandoned({ aliveMs }: MediaStream, { isRunning, sinceMs }: TaskWatch): boolean {
   return isRunning && performance.now() - Math.max(aliveMs, sinceMs) > 4 * markStreamMs;
 }
