@@ -7,9 +7,6 @@ export const inUseMs = 60_000;
 /** How long nothing was written in a work folder that is old, milliseconds: a week. */
 export const oldMs = 7 * 86_400_000;
 
-/** How often a run marks its stream, milliseconds. */
-export const markStreamMs = 5_000;
-
 /** A result that is open for reading. */
 export interface OpenResult {
   handle: FileHandle;

@@ -1,6 +1,6 @@
 import { createHash, type Hash } from "node:crypto";
 import { join } from "node:path";
-import { journalName, lookEveryMs, type MediaRecord, type StreamRecord } from "./stream-journal.ts";
+import { journalName, lookEveryMs, markStreamMs, type MediaRecord, type StreamRecord } from "./stream-journal.ts";
 import { layOut } from "./stream-layout.ts";
 import { closeRun, openRun, statAt, type StreamRun } from "./stream-run.ts";
 
@@ -59,6 +59,8 @@ class JournalStream implements MediaStream {
   #count = 0;
   /** When the newest journal was written or marked, by its file system. */
   #markedMs = 0;
+  /** When it was last looked for, by `performance.now()`. */
+  #lookedMs = performance.now();
   readonly #hash = createHash("sha256");
   /** The same of the later run, as far as that has come. */
   #laterCount = 0;
@@ -179,8 +181,12 @@ class JournalStream implements MediaStream {
 
   async #findLater(): Promise<void> {
     const now = await statAt(join(this.#folder, journalName));
+    const lookedMs = this.#lookedMs;
+    this.#lookedMs = performance.now();
+    // A process that was suspended has seen no marks, and a worker that was suspended with it has yet to write its next one.
+    const wasSuspended = this.#lookedMs - lookedMs > markStreamMs;
     // Without one, its folder went with the success of the run, or another one begins.
-    if (now === undefined || now.mtimeMs !== this.#markedMs) this.aliveMs = performance.now();
+    if (now === undefined || now.mtimeMs !== this.#markedMs || wasSuspended) this.aliveMs = this.#lookedMs;
     if (now === undefined) return;
     this.#markedMs = now.mtimeMs;
     const known = this.#later ?? this.#run;

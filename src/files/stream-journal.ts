@@ -29,6 +29,9 @@ export const movingMark = "moving";
 /** How often a reader looks for the journal of a later run. */
 export const lookEveryMs = 1_000;
 
+/** How often a run marks its journal, milliseconds. */
+export const markStreamMs = 5_000;
+
 export type StreamRecord =
   /** The first record: what the stream is, and which file of the folder has its media. */
   | StreamHeader

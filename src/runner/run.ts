@@ -1,5 +1,5 @@
 import type { BaseLogger } from "pino";
-import { markStreamMs } from "../files/files.ts";
+import { markStreamMs } from "../files/stream-journal.ts";
 import { ServiceError } from "../model/errors.ts";
 import type { Claim } from "../stores/store.ts";
 import type { PageInfo } from "../model/page-info.ts";

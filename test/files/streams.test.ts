@@ -1,7 +1,7 @@
 import { randomUUIDv7 } from "node:crypto";
 import { rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it, onTestFinished, vi } from "vitest";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import { journalName, StreamJournal } from "../../src/files/stream-journal.ts";
 import type { MediaStream } from "../../src/files/media-stream.ts";
@@ -81,6 +81,18 @@ it("A stream is alive for its readers when its run marks it, and while another r
   await files.markStream(id);
   await files.markStream(randomUUIDv7());
   await files.markStream("../x");
+});
+
+it("A stream whose reader was suspended is alive until its run has had the time to mark it", async () => {
+  const { stream } = await openFirstRun();
+  await expect.poll(() => stream.read(Buffer.alloc(20))).toBe(null);
+  const atMs = performance.now() + 60_000;
+  using clock = vi.spyOn(performance, "now").mockReturnValue(atMs);
+  expect(await stream.read(Buffer.alloc(20))).toBe(null);
+  expect(stream.aliveMs).toBe(atMs);
+  clock.mockReturnValue(atMs + 1_000);
+  expect(await stream.read(Buffer.alloc(20))).toBe(null);
+  expect(stream.aliveMs).toBe(atMs);
 });
 
 it("Only a run after another one waits until its stream is found, and no longer than it is to run", async () => {
