@@ -133,7 +133,8 @@ function checkRanges({ ranges = [] }: TaskOptions, { part, pointer: options }: O
 }
 
 /** @throws ServiceError `invalid_request` */
-function checkEntries({ entries = "all" }: TaskOptions, { part, pointer: options }: OptionsPlace): void {
+function checkEntries({ entries }: TaskOptions, { part, pointer: options }: OptionsPlace): void {
+  if (entries === undefined) return;
   const pointer = `${options}/entries`;
   if (typeof entries === "string") {
     const backward = entries.split(",").find((range) => isBackward(range));
@@ -153,9 +154,13 @@ function rangeFault(part: OptionsPlace["part"], pointer: string, detail: string)
   return new ServiceError("invalid_request", `${pointer} in the ${part} ${detail}`, { faults: [{ pointer, detail }] });
 }
 
-function inFixedOrder(given: TaskOptions = {}): TaskOptions {
-  const names = Object.keys(TaskOptions.properties) as (keyof TaskOptions)[];
-  return Object.fromEntries(names.filter((name) => Object.hasOwn(given, name)).map((name) => [name, given[name]]));
+const optionNames = Object.keys(TaskOptions.properties) as (keyof TaskOptions)[];
+
+function inFixedOrder(given: TaskOptions | undefined): TaskOptions {
+  if (given === undefined) return {};
+  return Object.fromEntries(
+    optionNames.filter((name) => Object.hasOwn(given, name)).map((name) => [name, given[name]]),
+  );
 }
 
 function hash(url: string, options: TaskOptions): string {

@@ -37,11 +37,11 @@ const boundPage = (found: string, order: "ASC" | "DESC") => `
     FROM (${found} ORDER BY seq ${order} LIMIT :limit) AS found
   ) AS summed ORDER BY seq ${order}`;
 
-/** Each state is read in the order of an index; the server merges them as it reads. */
+/** At most `limit` tasks of each state are read, in the order of an index: else the planner sorts all if it thinks that they are few. */
 function listed({ state, owner }: ListQuery): string {
   const ofOwner = owner === undefined ? "" : "AND owner = :owner";
-  const part = (value: string) => `SELECT seq, id, document FROM unreel.tasks
-    WHERE state = ${value} AND listed = 1 AND seq < :before ${ofOwner}`;
+  const part = (value: string) => `SELECT * FROM (SELECT seq, id, document FROM unreel.tasks
+    WHERE state = ${value} AND listed = 1 AND seq < :before ${ofOwner} ORDER BY seq DESC LIMIT :limit) AS part`;
   return state === undefined ? states.map((each) => part(`'${each}'`)).join(" UNION ALL ") : part(":state");
 }
 

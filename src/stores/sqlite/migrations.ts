@@ -203,6 +203,10 @@ export const migrations: readonly string[] = [
   ALTER TABLE tasks ADD COLUMN site_video INTEGER;
   CREATE INDEX tasks_by_site_video ON tasks (site_video) WHERE site_video IS NOT NULL;
   `,
+  // A page of all tasks is read twice as fast as one that is merged from those of the states.
+  `
+  CREATE INDEX tasks_listed ON tasks (seq) WHERE listed = 1;
+  `,
 ];
 
 /**

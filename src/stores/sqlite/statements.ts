@@ -30,14 +30,13 @@ const taskRow = `seq, id, state, owner, host, claimable, due_at AS dueAtMs, leas
   finished_at AS finishedAt, listed, idle, memberships, video, page_video AS pageVideo, site_video AS siteVideo,
   document`;
 
-/** A page of tasks of all states; each part is read in the order of an index, and SQLite merges them as it reads. */
-const pageOfStates = (condition: string) =>
-  states
-    .map(
-      (state) =>
-        `SELECT seq, id, document FROM tasks WHERE ${condition} AND state = '${state}' AND listed = 1 AND seq < ?1`,
-    )
-    .join(" UNION ALL ");
+/** The tasks of an owner; each part is read in the order of an index, and SQLite merges them as it reads. */
+const tasksOfOwner = states
+  .map(
+    (state) =>
+      `SELECT seq, id, document FROM tasks WHERE owner = ?3 AND state = '${state}' AND listed = 1 AND seq < ?1`,
+  )
+  .join(" UNION ALL ");
 
 /** The members of a collection. */
 const memberRows = "FROM members CROSS JOIN tasks ON tasks.seq = task WHERE collection = ?1";
@@ -69,10 +68,11 @@ export const statements = {
   queuedTasks: `SELECT seq, id, document FROM tasks WHERE state = 'queued' AND listed = 0
     UNION ALL SELECT seq, id, document FROM tasks WHERE state = 'queued' AND listed = 1 ORDER BY seq`,
 
-  page: `${pageOfStates("true")} ORDER BY seq DESC LIMIT ?2`,
+  page: `SELECT seq, id, document FROM tasks INDEXED BY tasks_listed WHERE listed = 1 AND seq < ?1
+    ORDER BY seq DESC LIMIT ?2`,
   pageOfState: `SELECT seq, id, document FROM tasks WHERE state = ?3 AND listed = 1 AND seq < ?1
     ORDER BY seq DESC LIMIT ?2`,
-  pageOfOwner: `${pageOfStates("owner = ?3")} ORDER BY seq DESC LIMIT ?2`,
+  pageOfOwner: `${tasksOfOwner} ORDER BY seq DESC LIMIT ?2`,
   pageOfOwnerAndState: `SELECT seq, id, document FROM tasks
     WHERE owner = ?3 AND state = ?4 AND listed = 1 AND seq < ?1 ORDER BY seq DESC LIMIT ?2`,
   pageOfParent: `SELECT place, id, document ${memberRows} AND place > ?2
