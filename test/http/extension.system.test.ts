@@ -4,9 +4,12 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
+import { openDiskFiles } from "../../src/files/disk.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { makeFolder } from "../stores/folder.ts";
 import { isChromiumMissing, launchWithExtension } from "../web/chromium.ts";
 import { buildApp } from "./app.ts";
+import { addFinishedTask } from "./finished-task.ts";
 import { addKey } from "./keys.ts";
 import { pageUrl } from "./requests.ts";
 
@@ -29,7 +32,7 @@ const createTask = (port: number, headers: Record<string, string>) => `
   fetch("http://127.0.0.1:${port}/tasks/", {
     method: "POST",
     headers: ${JSON.stringify({ "content-type": "application/json", ...headers })},
-    body: JSON.stringify({ url: "${pageUrl}" }),
+    body: JSON.stringify({ url: "${pageUrl}?new" }),
   }).then(
     async (response) => {
       const { state, code } = await response.json();
@@ -38,11 +41,20 @@ const createTask = (port: number, headers: Record<string, string>) => `
     (error) => error.name,
   )`;
 
+const getText = (port: number, path: string, headers: Record<string, string>) => `
+  fetch("http://127.0.0.1:${port}/${path}", { headers: ${JSON.stringify(headers)} }).then(
+    async (response) => [response.status, response.headers.get("content-location"), await response.text()],
+    (error) => error.name,
+  )`;
+
 it.skipIf(isChromiumMissing)(
-  "an extension in ALLOWED_ORIGINS creates a task with a key; one that is not listed reads nothing",
+  "an extension in ALLOWED_ORIGINS creates a task and gets files with a key; one that is not listed reads nothing",
   async () => {
     const store = createMemoryStore();
-    const { secret } = await addKey(store, "anna");
+    const { headers } = await addKey(store, "anna");
+    const files = openDiskFiles({ folder: makeFolder() });
+    const film = await addFinishedTask({ store, files }, Buffer.from("content"), {}, "anna");
+    const paths = [`tasks/${film.id}/file`, `download?url=${encodeURIComponent(pageUrl)}`];
     const { folder, id } = writeExtension();
     const context = await launchWithExtension(folder);
     onTestFinished(() => context.close());
@@ -50,18 +62,19 @@ it.skipIf(isChromiumMissing)(
     await page.goto(`chrome-extension://${id}/popup.html`);
     const results: unknown[] = [];
     for (const allowedOrigins of [`chrome-extension://${id}`, `chrome-extension://${"a".repeat(32)}`]) {
-      const app = await buildApp({ store, allowedOrigins });
+      const app = await buildApp({ store, files, allowedOrigins });
       onTestFinished(() => app.close());
       await app.listen({ host: "127.0.0.1", port: 0 });
       const { port } = app.server.address() as AddressInfo;
-      results.push(await page.evaluate(createTask(port, { authorization: `Bearer ${secret}` })));
-      results.push(await page.evaluate(createTask(port, {})));
+      results.push(await page.evaluate(createTask(port, headers)), await page.evaluate(createTask(port, {})));
+      for (const path of paths) results.push(await page.evaluate(getText(port, path, headers)));
     }
     expect(results).toEqual([
       [201, expect.stringMatching(/^\.\.\/tasks\//), "queued"],
       [401, null, "unauthorized"],
-      "TypeError",
-      "TypeError",
+      [200, null, "content"],
+      [200, `tasks/${film.id}`, "content"],
+      ...Array.from({ length: 4 }, () => "TypeError"),
     ]);
     expect((await store.count()).byState.queued).toBe(1);
   },
