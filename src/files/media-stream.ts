@@ -18,7 +18,10 @@ export interface MediaStream {
    * @throws StreamBrokenError if what was sent does not continue
    */
   read(into: Buffer): Promise<number | "end" | null>;
-  /** When its run was last seen to write or to mark it, by `performance.now()`; at first: when it was opened. */
+  /**
+   * When its run was last seen to write or to mark it, by `performance.now()`; at first: when it was opened. Infinity of a run that marks
+   * nothing, which may be alive.
+   */
   readonly aliveMs: number;
   /** Safe to call twice. */
   close(): Promise<void>;
@@ -38,7 +41,7 @@ export async function openMediaStream(folder: string): Promise<MediaStream | und
 class JournalStream implements MediaStream {
   readonly mimeType: string;
   readonly ext: string;
-  aliveMs = performance.now();
+  #aliveMs = performance.now();
   readonly #folder: string;
   #run: StreamRun;
   /** The newest run, if it is another one; kept open, as its folder goes when it has succeeded. */
@@ -72,6 +75,11 @@ class JournalStream implements MediaStream {
     this.#run = run;
     this.mimeType = run.header.mime_type;
     this.ext = run.header.ext;
+  }
+
+  get aliveMs(): number {
+    const { header } = this.#later ?? this.#run;
+    return header.is_marked === true ? this.#aliveMs : Infinity;
   }
 
   read(into: Buffer): Promise<number | "end" | null> {
@@ -186,7 +194,7 @@ class JournalStream implements MediaStream {
     // A process that was suspended has seen no marks, and a worker that was suspended with it has yet to write its next one.
     const wasSuspended = this.#lookedMs - lookedMs > markStreamMs;
     // Without one, its folder went with the success of the run, or another one begins.
-    if (now === undefined || now.mtimeMs !== this.#markedMs || wasSuspended) this.aliveMs = this.#lookedMs;
+    if (now === undefined || now.mtimeMs !== this.#markedMs || wasSuspended) this.#aliveMs = this.#lookedMs;
     if (now === undefined) return;
     this.#markedMs = now.mtimeMs;
     const known = this.#later ?? this.#run;

@@ -51,6 +51,8 @@ export interface StreamHeader {
   file: string;
   /** Of a file that media records refer to; `null`: the stream is the file itself, which grows at its end. */
   inode: number | null;
+  /** Its run marks the journal; absent: that of an earlier release does not. */
+  is_marked?: true;
 }
 
 export interface MediaRecord {
@@ -104,7 +106,7 @@ export class StreamJournal {
       const draft = `${this.#path}.new`;
       this.#fd = openSync(draft, noFollow.overwrite);
       this.#writeShift(0);
-      this.#append({ type: "open", ...header, inode: isGrowing ? null : this.#inode() });
+      this.#append({ type: "open", ...header, inode: isGrowing ? null : this.#inode(), is_marked: true });
       renameSync(draft, this.#path);
       this.#openedMs = performance.now();
     });

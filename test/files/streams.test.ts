@@ -1,5 +1,5 @@
 import { randomUUIDv7 } from "node:crypto";
-import { rmSync, utimesSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { openDiskFiles } from "../../src/files/disk.ts";
@@ -81,6 +81,20 @@ it("A stream is alive for its readers when its run marks it, and while another r
   await files.markStream(id);
   await files.markStream(randomUUIDv7());
   await files.markStream("../x");
+});
+
+it("A stream of a run that marks nothing, as those of earlier releases, is not taken for one whose run is gone", async () => {
+  const { stream, folder, files, id } = await openFirstRun();
+  expect(stream.aliveMs).toBeLessThanOrEqual(performance.now());
+  const path = join(folder, journalName);
+  writeFileSync(path, readFileSync(path, "latin1").replace(/,"is_marked":true/, ""));
+  const unmarked = (await files.openStream(id))!;
+  onTestFinished(() => unmarked.close());
+  expect(unmarked.aliveMs).toBe(Infinity);
+  startRun(folder, ["a", 1, 2], ["b", 3, 4], ["c", 7, 4]).close();
+  expect(await unmarked.read(Buffer.alloc(20))).toBe(8);
+  expect(await unmarked.read(Buffer.alloc(20))).toBe(5);
+  expect(unmarked.aliveMs).toBeLessThanOrEqual(performance.now());
 });
 
 it("A stream whose reader was suspended is alive until its run has had the time to mark it", async () => {
