@@ -35,7 +35,7 @@ describe("an Ogg file that is kept as published", () => {
     const alike = pages.map((page) => {
       const copy = Buffer.from(page);
       copy.writeUInt32LE(0, 18);
-      return copy;
+      return withChecksum(copy);
     });
     expect(await warnings(alike)).toEqual([]);
   });
@@ -49,7 +49,33 @@ describe("an Ogg file that is kept as published", () => {
     expect(await warnings([...headers, third.subarray(0, -9), fourth, ...rest])).toEqual(broken("1 place"));
     expect(await warnings([...headers, fourth, third, ...rest])).toHaveLength(1);
   });
+
+  it("has a warning if the bytes of a page are others than it was made with, also of the last one, or of all", async () => {
+    const damaged = pages.map((page) => {
+      const copy = Buffer.from(page);
+      copy[copy.length - 1]! ^= 1;
+      return copy;
+    });
+    const at = (...indexes: number[]) => pages.map((page, i) => (indexes.includes(i) ? damaged[i]! : page));
+    expect(await warnings(at(3))).toEqual(broken("1 place"));
+    expect(await warnings(at(2, 3))).toEqual(broken("1 place"));
+    expect(await warnings(at(pages.length - 1))).toEqual(broken("1 place"));
+    expect(await warnings(at(2, pages.length - 1))).toEqual(broken("2 places"));
+    expect(await warnings([...pages.slice(0, 2), ...damaged.slice(2)])).toEqual(broken("1 place"));
+  });
 });
+
+/** Writes the checksum of a page anew (RFC 3533 §6). */
+function withChecksum(page: Buffer): Buffer {
+  page.writeUInt32LE(0, 22);
+  let rest = 0;
+  for (const byte of page) {
+    rest ^= byte << 24;
+    for (let bit = 0; bit < 8; bit++) rest = rest < 0 ? (rest << 1) ^ 0x04c11db7 : rest << 1;
+  }
+  page.writeUInt32LE(rest >>> 0, 22);
+  return page;
+}
 
 function pagesOf(bytes: Buffer): Buffer[] {
   const pages: Buffer[] = [];

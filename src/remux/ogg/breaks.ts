@@ -1,9 +1,9 @@
 import { createFileWindow, type FileWindow, openFile } from "../open-file.ts";
-import { readPage } from "./pages.ts";
+import { isIntact, readPage } from "./pages.ts";
 
 /**
  * Returns at how many places of the Ogg file at `path` pages are damaged, missing, doubled or out of order (RFC 3533 §6), by
- * their lengths and numbers; 0 if most pages are so: then they are not numbered. What comes after the last page does not count.
+ * their lengths, checksums and numbers; if most are out of order, they are not numbered. What comes after the last page does not count.
  * @throws the file system's own errors.
  */
 export function countOggBreaks(path: string): number {
@@ -12,24 +12,29 @@ export function countOggBreaks(path: string): number {
   /** Of each logical stream: the number of its next page; `null`: any. */
   const next = new Map<number, number | null>();
   let pages = 0;
-  let breaks = 0;
+  let damaged = 0;
+  let unordered = 0;
+  let isLost = false;
   for (let at: number | undefined = 0; at !== undefined && at < file.size;) {
     const page = readPage(window, at);
-    if (page === undefined) {
+    if (page === undefined || !isIntact(window.at(at).subarray(0, page.end - at))) {
+      const isThere: boolean = page !== undefined;
       at = findPage(window, at + 1);
-      if (at !== undefined) breaks += 1;
+      if (!isLost && (isThere || at !== undefined)) damaged += 1;
+      isLost = true;
       next.clear();
       continue;
     }
+    isLost = false;
     const { serial, sequence, isFirst, isLast, end } = page;
     const expected = next.get(serial) ?? null;
     // A stream that follows another one may have its serial number.
-    if (expected !== null && (isFirst || sequence !== expected)) breaks += 1;
+    if (expected !== null && (isFirst || sequence !== expected)) unordered += 1;
     next.set(serial, isLast ? null : sequence + 1);
     pages += 1;
     at = end;
   }
-  return breaks * 2 <= pages ? breaks : 0;
+  return damaged + (unordered * 2 <= pages ? unordered : 0);
 }
 
 const signature = "OggS";

@@ -36,10 +36,13 @@ export function readPage(file: FileWindow, at: number): OggPage | undefined {
 
 /** Whether the bytes of a page are those that it was made with. */
 export function isIntact(page: Uint8Array): boolean {
-  const copy = Buffer.from(page);
-  copy.writeUInt32LE(0, checksumAt);
-  return checksum(copy) === Buffer.from(page).readUInt32LE(checksumAt);
+  const stated = Buffer.from(page.buffer, page.byteOffset, page.length).readUInt32LE(checksumAt);
+  const rest = [page.subarray(0, checksumAt), noChecksum, page.subarray(checksumAt + noChecksum.length)];
+  return rest.reduce(checksum, 0) === stated;
 }
+
+/** The checksum is that of the page with this instead. */
+const noChecksum = Buffer.alloc(4);
 
 /** Each entry of the table is the remainder of a byte (RFC 3533 §6: polynomial 0x04c11db7, no reflection). */
 const crcTable = Uint32Array.from({ length: 256 }, (_, byte) => {
@@ -126,15 +129,16 @@ export class OggWriter {
   #write(page: Buffer): void {
     page.writeUInt32LE(this.#sequence, sequenceAt);
     page.writeUInt32LE(0, checksumAt);
-    page.writeUInt32LE(checksum(page), checksumAt);
+    page.writeUInt32LE(checksum(0, page), checksumAt);
     writeAt(this.#fd, page, this.#position);
     this.#position += page.length;
     this.#sequence += 1;
   }
 }
 
-function checksum(page: Uint8Array): number {
-  let rest = 0;
-  for (const byte of page) rest = ((rest << 8) ^ crcTable[(rest >>> 24) ^ byte]!) >>> 0;
+/** Returns the checksum after more bytes. */
+function checksum(before: number, bytes: Uint8Array): number {
+  let rest = before;
+  for (const byte of bytes) rest = ((rest << 8) ^ crcTable[(rest >>> 24) ^ byte]!) >>> 0;
   return rest;
 }
