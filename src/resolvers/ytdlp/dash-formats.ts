@@ -77,7 +77,7 @@ async function readFormatsAt(
       fetchText: (link) => fetchText(link),
       run: (steps) => slices.run(steps, requestSignal),
     });
-    return manifest.formats.map((format) => ({ ...format, ...demands, languagePreference: -1 }));
+    return manifest.formats.map((format) => ({ ...format, ...demands, languagePreference: -1, isDub: false }));
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof ServiceError || requestSignal.aborted) return [];

@@ -10,6 +10,8 @@ import { asAmount, asCount, asDict, asList, asText, type InfoDict } from "./info
 export interface ListedFormat extends DownloadFormat {
   /** Above 0: the language that the page is about; below -1: a variant for few, such as descriptive audio. */
   languagePreference: number;
+  /** Its note says that its audio is dubbed. */
+  isDub: boolean;
 }
 
 /** yt-dlp's protocols that the engine can fetch. */
@@ -101,8 +103,18 @@ function readFormat(dict: InfoDict, base: URL): ListedFormat | null {
     ...(Object.keys(headers).length > 0 && { http_headers: headers }),
     ...(protocol === "https" && chunkSize >= minChunkBytes && { http_chunk_size: chunkSize }),
     ...(cookies !== null && { cookies }),
-    languagePreference: Number(dict["language_preference"] ?? -1) || -1,
+    languagePreference: languagePreferenceOf(dict, vcodec),
+    isDub: /\bdub(?:bed)?\b/i.test(asText(dict["format_note"]) ?? ""),
   };
+}
+
+/** Extractors that know no preference may tell it in the note for people. */
+function languagePreferenceOf(dict: InfoDict, vcodec: string | null): number {
+  const stated = Number(dict["language_preference"] ?? -1) || -1;
+  if (stated !== -1 || vcodec !== "none") return stated;
+  const note = asText(dict["format_note"]) ?? "";
+  if (/\b(?:descriptive|description|described)\b/i.test(note)) return -10;
+  return /\boriginal\b/i.test(note) && asText(dict["language"]) ? 10 : stated;
 }
 
 function readSizes(dict: InfoDict): Pick<ListedFormat, "filesize" | "filesize_approx"> {

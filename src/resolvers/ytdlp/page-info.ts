@@ -181,7 +181,7 @@ function sortFormats(formats: readonly ListedFormat[]): DownloadFormat[] {
   return bestFormats(formats)
     .toSorted((a, b) => isForFew(a) - isForFew(b))
     .map((listed) => {
-      const { languagePreference: _, ...format } = listed;
+      const { languagePreference: _preference, isDub: _isDub, ...format } = listed;
       return format;
     });
 }

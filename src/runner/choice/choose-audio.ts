@@ -69,8 +69,10 @@ function versionsOf(formats: readonly Format[], { format }: FormatChoice): Forma
 }
 
 /** Formats of one version differ in quality and container only. */
-function versionOf({ language, roles = [] }: Format): string {
-  return JSON.stringify([language?.toLowerCase(), roles.filter((role) => role !== "main").toSorted()]);
+function versionOf({ language, roles = [], audio_role = null }: Format): string {
+  const purposes = new Set<string>(roles.filter((role) => role !== "main"));
+  if (audio_role === "description" || audio_role === "commentary") purposes.add(audio_role);
+  return JSON.stringify([language?.toLowerCase(), [...purposes].toSorted()]);
 }
 
 function compare(a: Format, b: Format, format: Format): number {
