@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Resources, resource } from "./resources.ts";
@@ -54,13 +54,19 @@ export function makeLongMedia(name: keyof typeof longMedia): Promise<{ resources
   return makeMedia(line, entry);
 }
 
-/** Makes files with FFmpeg, whose arguments are in `line`, apart by spaces; a bar stands for a space in one. */
-export async function makeMedia(line: string, entry: string): Promise<{ resources: Resources; entry: string }> {
+/** Makes files with FFmpeg, whose arguments are in `line`, apart by spaces; a bar stands for a space in one. It may read `inputs`. */
+export async function makeMedia(
+  line: string,
+  entry: string,
+  inputs: Resources = new Map(),
+): Promise<{ resources: Resources; entry: string }> {
   const folder = mkdtempSync(join(tmpdir(), "unreel-long-"));
   try {
+    for (const [path, { body }] of inputs) writeFileSync(join(folder, path), body);
     const words = line.split(" ").map((word) => word.replace("|", " "));
     await promisify(execFile)("ffmpeg", ["-v", "error", "-nostdin", "-y", ...words], { cwd: folder });
-    const files = readdirSync(folder).map((file) => {
+    const made = readdirSync(folder).filter((file) => !inputs.has(file));
+    const files = made.map((file) => {
       const type = types[file.slice(file.lastIndexOf(".") + 1)] ?? "application/octet-stream";
       return [file, resource(type, readFileSync(join(folder, file)))] as const;
     });

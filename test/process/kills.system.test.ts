@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import { once } from "node:events";
 import { describe, expect, it } from "vitest";
 import type { Task } from "../../src/model/task.ts";
-import { makeLongMedia } from "../media/long-media.ts";
+import { makeLongMedia, makeMedia } from "../media/long-media.ts";
 import { hasFfmpeg } from "../media/probe.ts";
 import { resource } from "../media/resources.ts";
 import { openDatabase } from "../postgres/database.ts";
@@ -70,8 +70,9 @@ describe("a service that is restarted each time it ends", () => {
     }
   });
 
-  it.skipIf(!hasFfmpeg)("makes the same file with parts, chapters and subtitles, although it was killed", async () => {
+  it.skipIf(!hasFfmpeg)("makes the same files with parts, chapters and subtitles, although it was killed", async () => {
     const site = await openSite();
+    const slow = await Promise.all(Object.entries(partialFiles).map(([name, line]) => serveSlowly(site, name, line)));
     const { resources } = await makeLongMedia("HLS in fMP4");
     for (const [path, found] of resources) site.resources.set(path, found);
     // Of ten segments the site serves three, then one more in each life of the service, and all in the last.
@@ -95,12 +96,16 @@ describe("a service that is restarted each time it ends", () => {
     };
     const cluster = openTestCluster("sqlite:", env);
     let service = await cluster.start("all");
-    const { id } = await (await clientOf(service)).post(site.url("watch"), options);
+    const first = await clientOf(service);
+    const { id } = await first.post(site.url("watch"), options);
+    const ids = await Promise.all(slow.map(async ({ url }) => (await first.post(url, parts)).id));
     let known = 0;
     for (let kills = 0; kills < 4; kills += 1) {
       const { progress } = await (await clientOf(service)).until(id, hasMoreThan(known));
       known = progress?.downloaded_bytes ?? 0;
+      await Promise.all(slow.map(({ untilHeld }) => untilHeld()));
       await service.end("SIGKILL");
+      for (const { serve } of slow) serve(kills < 3 ? 1 : Infinity);
       served = kills < 3 ? served + 1 : 10;
       service = await cluster.start("all");
     }
@@ -112,6 +117,13 @@ describe("a service that is restarted each time it ends", () => {
     const digests = ({ files = [] }: Task) => files.map(({ kind, sha256 }) => [kind, sha256]);
     expect(digests(killed)).toEqual(digests(whole));
     expect(killed.files?.map(({ kind }) => kind)).toEqual(["media", "subtitles", "subtitles"]);
+    for (const [index, { url, bytes, sent }] of slow.entries()) {
+      const ended = await last.ended(ids[index]!);
+      expect(sent()).toBeLessThan(bytes);
+      const again = await last.ended((await last.post(url, parts)).id);
+      expect(ended).toMatchObject({ state: "succeeded", attempts: 1, file: { warnings: [] } });
+      expect(ended.file?.sha256).toBe(again.file?.sha256);
+    }
   });
 
   it("dies five times of a page that kills whoever reads it, and completes a task that it read meanwhile", async () => {
@@ -159,6 +171,49 @@ describe("a service that is restarted each time it ends", () => {
     expect(await last.ended(id)).toMatchObject({ state: "succeeded", attempts: 1 });
   });
 });
+
+const sources = "-f lavfi -i testsrc2=size=160x90:rate=25:duration=60 -f lavfi -i sine=duration=60 -g 50 -b:v 200k";
+/** Files of which only parts are fetched. */
+const partialFiles = {
+  "parts.webm": `${sources} -c:v libvpx-vp9 -cpu-used 8 -deadline realtime -c:a libopus`,
+  "parts.mp4": `${sources} -c:v libx264 -preset veryfast -c:a aac -movflags +frag_keyframe+empty_moov+default_base_moof+global_sidx`,
+};
+const parts = {
+  ranges: [
+    { start: 10.3, end: 11 },
+    { start: 20, end: 21.5 },
+    { start: 30.2, end: 31 },
+    { start: 40, end: 41 },
+    { start: 50.2, end: 51 },
+  ],
+};
+
+/** Serves a file, of which at first the first part that is asked for; the next ones once `serve` allows them. */
+async function serveSlowly(site: Awaited<ReturnType<typeof openSite>>, name: string, line: string) {
+  const { resources } = await makeMedia(`${line} ${name}`, name);
+  const served = resources.get(name)!;
+  site.resources.set(name, served);
+  let most = 1;
+  /** The parts that were asked for, in their order; the page resolver asks for all of the file. */
+  const ranges = () => [...new Set(site.asked.flatMap(({ path, range }) => (path === name && range) || []))];
+  site.answer(name, (_response, serve, { headers: { range } }) => {
+    return site.until(() => range === undefined || ranges().indexOf(range) < most).then(serve);
+  });
+  return {
+    url: site.url(name),
+    bytes: served.body.length,
+    /** Resolves once a part is asked for that is not served. */
+    untilHeld: () => site.until(() => ranges().length > most),
+    serve: (more: number) => void (most += more),
+    /** Bytes of all parts that were asked for. */
+    sent: () => ranges().reduce((sum, range) => sum + lengthOf(range), 0),
+  };
+}
+
+function lengthOf(range: string): number {
+  const [, first = "0", last = "0"] = /^bytes=(\d+)-(\d+)$/.exec(range) ?? [];
+  return Number(last) - Number(first) + 1;
+}
 
 /** Starts a service that downloads so many slow films, and records `live`; resolves once it has bytes of each. */
 async function openDownloads(storeUrl: string, films = 2, live?: string) {
