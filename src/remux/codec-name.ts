@@ -49,6 +49,8 @@ const mp4aNames = new Map([
   [0x68, "AAC"],
   [0x69, "MPEG audio"],
   [0x6b, "MPEG audio"],
+  // Of the MP4 Registration Authority.
+  [0xdd, "Vorbis"],
 ]);
 
 /** The object type, and of MPEG-4 audio the audio object type (ISO/IEC 14496-3 §1.6.2.1) follow. */

@@ -107,10 +107,19 @@ export interface Demuxer {
    * `format_unavailable` for a codec that an MP4 cannot hold; `drm_protected`. SkipError.
    */
   read(segment: Uint8Array, timing: SegmentTiming): void;
-  /** Only of MP4: reads a segment or file of any size; each step reads a bounded part of it. */
-  readFile?(path: string, timing: SegmentTiming): Generator<undefined, void>;
+  /**
+   * Only of MP4: reads a segment or file of any size; each step reads a bounded part of it.
+   * @param within Where the samples are that it has, in order and apart from each other; default: all that its index lists.
+   */
+  readFile?(path: string, timing: SegmentTiming, within?: readonly ByteSpan[]): Generator<undefined, void>;
   /** Writes what is held back (the last access units). */
   flush(): void;
+}
+
+/** Bytes of a file from `start` to before `end`. */
+export interface ByteSpan {
+  start: number;
+  end: number;
 }
 
 /** A part of a presentation, seconds. */

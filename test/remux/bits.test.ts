@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createBitReader } from "../../src/remux/codecs/bits.ts";
+import { createBitReader } from "../../src/remux/nal/bits.ts";
 
 /** Writes an Exp-Golomb code (ITU-T H.264 §9.1). */
 function codeOf(value: number): string {

@@ -1,10 +1,11 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
 import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
 import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import type { Sample, TrackFormat } from "../../src/remux/samples.ts";
 import { createTimelines } from "../../src/remux/timelines.ts";
 import { assignedGroups, describedGroups, type Groups, groupsOf, hasBox, withBoxes } from "./group-maker.ts";
+import { cut } from "./mp4-cuts.ts";
 import { openFolder } from "./mp4-media.ts";
 import { audioFormat, fillPattern, fragmentOf, videoFormat } from "./mp4-samples.ts";
 
@@ -127,6 +128,35 @@ describe("sample groups of MP4", () => {
     });
   });
 
+  it.each<[string, Groups[], syncEvery: number, startsAt: number]>([
+    ["one packet without them", [], 1, 49],
+    ["four of them by `prol`", [{ type: "prol", descriptions: [[0xff, 0xfc]], runs: [100, 1] }], 1, 46],
+    ["three for those that come later", [{ ...roll, descriptions: [[0xff, 0xfb]], runs: [52, 0, 48, 1] }], 1, 47],
+    ["all from a sync sample", [{ type: "prol", descriptions: [[0xff, 0xff]], runs: [100, 1] }], 12, 48],
+    [
+      "all from a sync sample that is early enough",
+      [{ ...roll, descriptions: [[0xff, 0xfd]], runs: [100, 1] }],
+      12,
+      36,
+    ],
+    ["one packet if others come after it", [{ ...roll, descriptions: [[0, 3]], runs: [100, 1] }], 1, 49],
+  ])("say what is decoded before a range of audio: %s", async (_, groups, syncEvery, startsAt) => {
+    const samples = samplesFrom(0, 100).map((sample, i) => ({ ...sample, isSync: i % syncEvery === 0 }));
+    const [source, target] = [folder.path("whole.mp4"), folder.path("part.mp4")];
+    const boxes = bothBoxes(...groups);
+    const file = withBoxes(fileOf(audioFormat, samples), inTable, () => boxes);
+    // The media data are after the index.
+    const table = file.indexOf("stco") + 8;
+    for (let at = table + 4; at <= table + 4 * file.readUInt32BE(table); at += 4) {
+      file.writeUInt32BE(file.readUInt32BE(at) + Buffer.concat(boxes).length, at);
+    }
+    writeFileSync(source, file);
+    const from = (sample: number) => (sample * 1024) / audioFormat.timescale;
+    await cut(source, target, [{ startS: from(50), endS: from(60) }]);
+    const kept = readFileSync(target, "latin1").match(/sample \d+ /g);
+    expect(kept?.[0]).toBe(`sample ${startsAt} `);
+  });
+
   it("of streams that have none make no boxes", () => {
     const made = remux(...fragmented([], () => []));
     for (const type of ["sgpd", "sbgp"]) expect(hasBox(made, inTable, type)).toBe(false);
@@ -134,7 +164,7 @@ describe("sample groups of MP4", () => {
 
   it("are left out if they are damaged, and the media are read", () => {
     const whole = assignedGroups({ ...roll, runs: [4, 0x10001] });
-    const cut = (bytes: Uint8Array, length: number) => {
+    const shorten = (bytes: Uint8Array, length: number) => {
       const short = Buffer.from(bytes.subarray(0, length));
       short.writeUInt32BE(length);
       return short;
@@ -144,8 +174,8 @@ describe("sample groups of MP4", () => {
       [assignedGroups({ ...roll, runs: [4, 0x10007] }), described],
       [assignedGroups({ ...roll, runs: [4, 0xffffffff] }), described],
       [assignedGroups({ ...roll, runs: [0, 0, 0, 0] }), described],
-      ...[8, 12, 16, 18, 20, 24, 25].map((length) => [cut(described, length), whole]),
-      ...[8, 12, 16, 19].map((length) => [described, cut(whole, length)]),
+      ...[8, 12, 16, 18, 20, 24, 25].map((length) => [shorten(described, length), whole]),
+      ...[8, 12, 16, 19].map((length) => [described, shorten(whole, length)]),
     ]) {
       const made = remux(...fragmented([], () => boxes));
       expect(groupsOf(made)).toEqual({});

@@ -20,7 +20,7 @@ import type { TakeBytes } from "./parts/receiver.ts";
 import { SourceFetcher } from "./sources/fetch-sources.ts";
 import { createFormatLocator } from "./sources/locate-format.ts";
 import { listedKinds, planDownload } from "./sources/plan.ts";
-import { selectRanges } from "./sources/select-segments.ts";
+import { hasSelection, selectRanges } from "./sources/select-segments.ts";
 import { ProgressTracker } from "./sources/progress-tracker.ts";
 
 export type WorkerDownloadContext = DownloadContext &
@@ -73,9 +73,9 @@ async function planRun(job: DownloadJob, context: WorkerDownloadContext) {
   const plan = selectRanges(all, job.ranges);
   const partsFolder = join(folder, "parts");
   const journal = new StreamJournal(folder);
-  // Everything else is written a second time.
+  // Everything else is written a second time, and what was selected for ranges once more when it is cut.
   const isKept = plan.isPassthrough && job.embed !== "all" && !job.isAudioFile && job.ranges.length === 0;
-  const copies = isKept ? 1 : 2;
+  const copies = isKept ? 1 : hasSelection(plan) ? 3 : 2;
   await mkdir(partsFolder, { recursive: true });
   const parts = await openPartStore({
     folder: partsFolder,
@@ -84,7 +84,7 @@ async function planRun(job: DownloadJob, context: WorkerDownloadContext) {
     maxBytes,
     minSpeedBps,
     takeBytes,
-    checkFreeSpace: (bytes) => checkFreeSpace(partsFolder, copies * bytes, minFreeBytes),
+    checkFreeSpace: (bytes, isPartial) => checkFreeSpace(partsFolder, (isPartial ? 3 : copies) * bytes, minFreeBytes),
   });
   const progress = new ProgressTracker(plan, parts, onProgress);
   const ahead = 2 * concurrentFragments;

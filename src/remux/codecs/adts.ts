@@ -1,6 +1,6 @@
 import { makeAudioEntry, makeEsds } from "../mp4/sample-entry.ts";
 import type { AudioFrame, AudioSyntax } from "./audio-syntax.ts";
-import { createBitReader } from "./bits.ts";
+import { createBitReader } from "../nal/bits.ts";
 
 /** Sampling rates by index (ISO/IEC 14496-3 table 1.18). */
 const rates: readonly number[] = [

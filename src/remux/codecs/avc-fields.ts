@@ -1,6 +1,6 @@
-import { type AvcSps, readAvcSps } from "./avc-sps.ts";
-import { createBitReader } from "./bits.ts";
-import { type AccessUnit, nalUnitsWith, unescapeNal } from "./nal-units.ts";
+import { type AvcSps, readAvcSps } from "../nal/avc-sps.ts";
+import { createBitReader } from "../nal/bits.ts";
+import { type AccessUnit, nalUnitsWith, unescapeNal } from "../nal/nal-units.ts";
 import { type FieldReader, nal } from "./video-syntax.ts";
 
 const type = { slice: 1, firstPartition: 2, idr: 5, sps: 7, pps: 8 } as const;

@@ -1,9 +1,9 @@
 import { box } from "../mp4/boxes.ts";
 import { makeVideoEntry } from "../mp4/sample-entry.ts";
 import { createFieldReader } from "./avc-fields.ts";
-import { readAvcSps } from "./avc-sps.ts";
-import { createBitReader } from "./bits.ts";
-import { unescapeNal } from "./nal-units.ts";
+import { readAvcSps } from "../nal/avc-sps.ts";
+import { createBitReader } from "../nal/bits.ts";
+import { unescapeNal } from "../nal/nal-units.ts";
 import { nal, type VideoSyntax, withLength } from "./video-syntax.ts";
 
 const type = { idr: 5, sei: 6, sps: 7, pps: 8 } as const;

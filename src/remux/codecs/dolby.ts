@@ -1,7 +1,7 @@
 import { box } from "../mp4/boxes.ts";
 import { makeAudioEntry } from "../mp4/sample-entry.ts";
 import type { AudioFrame, AudioSyntax } from "./audio-syntax.ts";
-import { createBitReader } from "./bits.ts";
+import { createBitReader } from "../nal/bits.ts";
 
 const headerLength = 8;
 

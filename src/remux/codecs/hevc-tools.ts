@@ -1,4 +1,4 @@
-import type { BitReader } from "./bits.ts";
+import type { BitReader } from "../nal/bits.ts";
 
 const maxShortTermSets = 64;
 const maxPictures = 16;

@@ -1,9 +1,9 @@
 import { box } from "../mp4/boxes.ts";
 import { makeVideoEntry } from "../mp4/sample-entry.ts";
-import { type BitReader, createBitReader } from "./bits.ts";
+import { type BitReader, createBitReader } from "../nal/bits.ts";
 import { skipCodingTools } from "./hevc-tools.ts";
-import { unescapeNal } from "./nal-units.ts";
-import { isValidSize, readCrop, readPixelAspect, type SequenceFormat } from "./picture-size.ts";
+import { unescapeNal } from "../nal/nal-units.ts";
+import { isValidSize, readCrop, readPixelAspect, type SequenceFormat } from "../nal/picture-size.ts";
 import { nal, type ParameterSet, type VideoSyntax, withLength } from "./video-syntax.ts";
 
 const type = { vps: 32, sps: 33, pps: 34, delimiter: 35, filler: 38 } as const;

@@ -1,5 +1,5 @@
 import type { TrackFormat } from "../samples.ts";
-import type { AccessUnit } from "./nal-units.ts";
+import type { AccessUnit } from "../nal/nal-units.ts";
 
 /** Parses the NAL units of a video codec (H.264, HEVC). */
 export interface VideoSyntax {

@@ -1,5 +1,5 @@
 import { ServiceError } from "../../model/errors.ts";
-import { type AccessUnit, startCode, trimZeros } from "../codecs/nal-units.ts";
+import { type AccessUnit, startCode, trimZeros } from "../nal/nal-units.ts";
 import { type FieldReader, nal, type VideoSyntax } from "../codecs/video-syntax.ts";
 import type { ElementaryStream } from "./stream.ts";
 import type { PesTime } from "./timestamps.ts";

@@ -1,4 +1,4 @@
-import { type AccessUnit, createNalWriter, nalUnitsWith } from "../codecs/nal-units.ts";
+import { type AccessUnit, createNalWriter, nalUnitsWith } from "../nal/nal-units.ts";
 import { createParameterSets, nal, type VideoSyntax } from "../codecs/video-syntax.ts";
 import { AccessUnitReader, type TimedAccessUnit } from "./access-units.ts";
 import type { ListedEnd } from "./listed-end.ts";

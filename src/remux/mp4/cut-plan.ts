@@ -1,12 +1,13 @@
 import type { Edit, MediaRange } from "../samples.ts";
 import {
-  type CanJoin,
   createCutTrack,
   type CutTrack,
+  type FindJoin,
   firstIndex,
   leastS,
   type Part,
   type SampleGroup,
+  startOf,
   type TakenSamples,
   takenOf,
 } from "./cut-tracks.ts";
@@ -52,13 +53,20 @@ export interface CutPlan extends CutPosition {
  * the tracks in sync.
  *
  * @param ranges In order, apart from each other.
+ * @param countsFromS Where they count from instead, seconds of the presentation; `null`: as above.
  */
-export function planCut(lists: readonly SampleList[], ranges: readonly MediaRange[], canJoin: CanJoin): CutPlan {
-  const tracks = lists.filter(({ length }) => length > 0).map((list) => createCutTrack(list, canJoin));
+export function planCut(
+  lists: readonly SampleList[],
+  ranges: readonly MediaRange[],
+  findJoin: FindJoin,
+  countsFromS: number | null = null,
+): CutPlan {
+  const tracks = lists.filter(({ length }) => length > 0).map((list) => createCutTrack(list, findJoin));
   const video = tracks.find(({ isVideo }) => isVideo);
   const endS = Math.max(...tracks.map((track) => track.endS));
   const frames = video === undefined ? null : frameStarts(video);
-  const zeroS = frames === null ? Math.min(...tracks.map(({ startS }) => startS)) : (frames[0] ?? 0);
+  const ownZeroS = frames === null ? Math.min(...tracks.map(({ startS }) => startS)) : (frames[0] ?? 0);
+  const zeroS = countsFromS ?? ownZeroS;
   const kept = ranges.flatMap((range) => {
     const asked = { startS: zeroS + range.startS, endS: Math.min(zeroS + range.endS, endS) };
     if (asked.startS >= endS - leastS) return [];
@@ -128,8 +136,8 @@ function placeRanges(tracks: readonly CutTrack[], kept: readonly MediaRange[]): 
       const addedS = groups.length > 0 ? moveS : zeroS + presentedS - range.startS;
       const shift = Math.round(group.offset + addedS * list.timescale);
       const taken = { startS: group.leadS, endS: group.endS };
-      const { from, to, times } = group;
-      groups.push({ range: index, from, to, times, shift, decodeShift: shift - group.earlier, taken });
+      const { from, to, join, times } = group;
+      groups.push({ range: index, from, to, join, times, shift, decodeShift: shift - group.earlier, taken });
       addEdits(group, shift, presentedS - range.startS);
     }
     mediaEndS = Math.max(mediaEndS, ...own.map(({ toS }) => toS + moveS));
@@ -156,13 +164,16 @@ function addEdits({ track, parts }: TakenSamples, shift: number, delayS: number)
   const { list, groups, edits } = track;
   const { timescale } = list;
   const [first] = groups;
-  const firstDts = (first!.times.get(first!.from)?.dts ?? list.dts(first!.from)) + first!.decodeShift;
+  const start = startOf(first!);
+  const firstDts = (first!.times.get(start)?.dts ?? list.dts(start)) + first!.decodeShift;
   for (const part of parts) {
-    const { startS, endS, media } = edits.length === 0 || track.isVideo ? part : atPacket(list, part);
-    const gap = edits.length === 0 ? 0 : Math.round((startS + delayS - track.presentedS) * timescale);
+    const isFirst = edits.length === 0;
+    const isKept = track.isVideo || (isFirst && !track.hasWholePackets);
+    const { startS, endS, media } = isKept ? part : atPacket(list, part, isFirst);
+    const gap = isFirst ? 0 : Math.round((startS + delayS - track.presentedS) * timescale);
     const last = edits.at(-1);
     // The part before ends where a packet of this one starts.
-    const isNear = !track.isVideo && last !== undefined && Math.abs(gap) < list.duration(0);
+    const isNear = !track.isVideo && last !== undefined && Math.abs(gap) < longestNear(list, media);
     if (isNear) last.durationTicks += gap;
     edits.push({
       mediaTicks: media + shift - firstDts,
@@ -173,10 +184,16 @@ function addEdits({ track, parts }: TakenSamples, shift: number, delayS: number)
   }
 }
 
-/** Lets a part start with the packet whose start is nearest: many players present only whole ones. */
-function atPacket(list: SampleList, { startS, endS, media }: Part): Part {
+/** Lets a part start with the packet whose start is nearest, or is the next: many players present only whole ones. */
+function atPacket(list: SampleList, { startS, endS, media }: Part, isNext: boolean): Part {
   const next = firstIndex(list, 0, (index) => list.pts(index) >= media);
   const [before, after] = [list.pts(Math.max(0, next - 1)), list.pts(next)];
-  const nearest = media - before < after - media ? before : after;
+  const nearest = media - before < after - media && !isNext ? before : after;
   return { startS: startS + (nearest - media) / list.timescale, endS, media: nearest };
+}
+
+/** Returns how long the longer one of the packets lasts between which a media time is. */
+function longestNear(list: SampleList, media: number): number {
+  const next = firstIndex(list, 0, (index) => list.pts(index) >= media);
+  return Math.max(list.duration(0), list.duration(Math.max(0, next - 1)), list.duration(next));
 }

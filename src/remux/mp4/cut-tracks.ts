@@ -1,5 +1,6 @@
 import { nameCodec } from "../codec-name.ts";
 import type { Edit, MediaRange } from "../samples.ts";
+import type { Join } from "./joins.ts";
 import type { SampleList } from "./read/sample-list.ts";
 
 /** Less than any frame or packet lasts, seconds. */
@@ -12,7 +13,9 @@ export interface SampleGroup {
   from: number;
   /** After the last one. */
   to: number;
-  /** Those of samples that do not keep their own, by index. */
+  /** How it follows another range. */
+  join: Join;
+  /** Those of samples that do not keep their own, by index. If `join` is "reset", the first sample of the track is in the group, too, as if it were before `from`. */
   times: ReadonlyMap<number, SampleTimes>;
   /** What is added to their presentation and decode times, ticks. */
   shift: number;
@@ -21,28 +24,37 @@ export interface SampleGroup {
   taken: MediaRange;
 }
 
-/** Whether a sync sample can follow any other sample, so that a decoder starts anew with it. */
-export type CanJoin = (list: SampleList, index: number) => boolean;
+/** Returns how a sync sample can follow any other sample, so that a decoder starts anew with it; `null`: it cannot. */
+export type FindJoin = (list: SampleList, index: number) => Join | null;
+
+/** Returns the number of the first sample of a group: an index, or the one before the first. */
+export const startOf = ({ from, join }: Pick<SampleGroup, "from" | "join">): number =>
+  from - (join === "reset" ? 1 : 0);
+
+/** Returns the index of a sample by its number in a group. */
+export const indexIn = ({ from }: Pick<SampleGroup, "from">, number: number): number => (number < from ? 0 : number);
 
 /** A track that is cut. */
 export type CutTrack = ReturnType<typeof createCutTrack>;
 
-export function createCutTrack(list: SampleList, canJoin: CanJoin) {
+export function createCutTrack(list: SampleList, findJoin: FindJoin) {
   const { track, timescale } = list;
   const [format] = track.formats;
-  const isOpus = nameCodec(format!.sampleEntry) === "Opus";
+  const codec = nameCodec(format!.sampleEntry);
   const parts = partsOf(list);
   return {
     list,
     isVideo: format!.kind === "video",
     /** RFC 7845 §4.6: 80 ms; of other codecs one packet. */
-    preroll: isOpus ? 0.08 * timescale : 1,
+    preroll: codec === "Opus" ? 0.08 * timescale : 1,
+    /** FFmpeg takes no part of a packet of Vorbis away. */
+    hasWholePackets: codec === "Vorbis",
     parts,
     startS: parts[0]?.startS ?? 0,
     endS: parts.at(-1)?.endS ?? 0,
     edits: [] as Edit[],
     groups: [] as SampleGroup[],
-    canJoin,
+    findJoin,
     /** Where what is presented of it ends in the cut, seconds. */
     presentedS: 0,
   };
@@ -93,7 +105,7 @@ interface SampleTimes {
  */
 function leadTimes(
   list: SampleList,
-  { from, to, first }: { from: number; to: number; first: number },
+  { from, to, join, first }: Pick<SampleGroup, "from" | "to" | "join"> & { first: number },
   startTicks: number,
 ): Map<number, SampleTimes> {
   const hidden = Array.from({ length: to - from }, (_, n) => from + n).filter((index) => list.pts(index) < startTicks);
@@ -103,6 +115,9 @@ function leadTimes(
   }
   for (let index = from; index < first; index++) {
     times.set(index, { pts: list.pts(index), ...times.get(index), dts: list.dts(first) - (first - index) });
+  }
+  if (join === "reset") {
+    times.set(from - 1, { dts: list.dts(first) - (first - from) - 1, pts: startTicks - hidden.length - 1 });
   }
   return times;
 }
@@ -118,7 +133,7 @@ export type TakenSamples = NonNullable<ReturnType<typeof takenOf>>;
  * @param isJoin They follow those of another range.
  */
 export function takenOf(track: CutTrack, range: MediaRange, isJoin: boolean) {
-  const { list, preroll, isVideo, canJoin } = track;
+  const { list, preroll, isVideo } = track;
   const { timescale } = list;
   const parts = partsWithin(track, range);
   const [first] = parts;
@@ -130,13 +145,17 @@ export function takenOf(track: CutTrack, range: MediaRange, isJoin: boolean) {
   // Added to media times: the presentation time of the first part.
   const offset = first.startS * timescale - first.media;
   const lead = isVideo ? Infinity : needed.earliest - preroll;
-  const from = leadOf(list, needed, lead, (index) => !isJoin || !isVideo || canJoin(list, index));
+  const findJoin = (index: number) => (isJoin && isVideo ? track.findJoin(list, index) : "start");
+  const from = leadOf(list, isVideo ? needed : withRoll(list, needed), lead, (index) => findJoin(index) !== null);
+  const join = (from > 0 ? findJoin(from) : null) ?? "start";
   // The end of audio may move by a part of a packet.
   const to = Math.min(needed.last + (isVideo ? 1 : 2), list.length);
   const isFirst = (index: number) => list.pts(index) >= first.media && list.pts(index) < toTicks;
   const firstShown = firstIndex(list, from, isFirst);
-  const times = isVideo ? leadTimes(list, { from, to, first: firstShown }, first.media) : noTimes;
+  const times = isVideo ? leadTimes(list, { from, to, join, first: firstShown }, first.media) : noTimes;
   let [earliest, latest, shown, end] = [Infinity, -Infinity, Infinity, -Infinity];
+  const reset = times.get(from - 1);
+  if (reset !== undefined) earliest = Math.min(reset.dts, reset.pts);
   for (let i = from; i < to; i++) {
     const [pts, duration] = [list.pts(i), list.duration(i)];
     const written = times.get(i) ?? { dts: list.dts(i), pts };
@@ -148,7 +167,7 @@ export function takenOf(track: CutTrack, range: MediaRange, isJoin: boolean) {
   const toS = (ticks: number) => (ticks + offset) / timescale;
   const decodeDelay = first.media - list.dts(firstShown);
   const extent = { fromS: toS(earliest), toS: toS(latest), leadS: toS(shown), endS: toS(end) };
-  return { track, parts, from, to, times, offset, decodeDelay, earlier: 0, ...extent };
+  return { track, parts, from, to, join, times, offset, decodeDelay, earlier: 0, ...extent };
 }
 
 /** Returns what of a track is presented in a range. */
@@ -179,6 +198,13 @@ function neededOf(list: SampleList, fromTicks: number, toTicks: number) {
     earliest = Math.min(earliest, pts);
   }
   return first < 0 ? null : { first, last, earliest };
+}
+
+/** Returns them with the samples before that have to be decoded, as the groups of audio say. */
+function withRoll<Needed extends { first: number; last: number }>(list: SampleList, needed: Needed): Needed {
+  let { first } = needed;
+  for (let i = needed.first; i <= needed.last; i++) first = Math.min(first, i - list.roll(i));
+  return { ...needed, first: Math.max(0, first) };
 }
 
 /** Returns where decoding has to start: at a sync sample that no needed one is presented before, no later than `leadTicks`. */

@@ -5,8 +5,8 @@ import { openFile, type OpenFile } from "../open-file.ts";
 import type { MediaRange, TrackFormat, TrackKind } from "../samples.ts";
 import { boxesIn, damagedError, viewOf } from "./boxes.ts";
 import { type CutPlan, type CutPosition, planCut, type PlannedTrack } from "./cut-plan.ts";
-import type { SampleGroup } from "./cut-tracks.ts";
-import { asJoined, canJoin } from "./joins.ts";
+import { indexIn, type SampleGroup, startOf } from "./cut-tracks.ts";
+import { createJoin, type Join, joinOf } from "./joins.ts";
 import { checkSampleTables } from "./read/check-tables.ts";
 import { fileBoxes, readFully, readRange } from "./read/file-boxes.ts";
 import { createBudget, type IndexedSample } from "./read/indexed-sample.ts";
@@ -48,7 +48,7 @@ export interface CutOptions {
 export async function cutMp4(options: CutOptions): Promise<(Pick<CutPlan, "kept"> & { durationS: number }) | null> {
   const { source, target, ranges, maxBytes, signal } = options;
   using file = openFile(source);
-  const plan = planCut(readLists(file), ranges, (list, index) => canStart(file, list.at(index)));
+  const plan = planCut(readSampleLists(file), ranges, (list, index) => joinAt(file, list, index));
   if (isLacking(plan, options)) return null;
   if (plan.kept.length === 0) {
     const lastsS = (plan.endS - plan.zeroS).toFixed(3);
@@ -78,42 +78,6 @@ export async function cutMp4(options: CutOptions): Promise<(Pick<CutPlan, "kept"
   }
 }
 
-/** Bytes of a file from `start` to before `end`. */
-export interface ByteSpan {
-  start: number;
-  end: number;
-}
-
-/**
- * Returns where the samples are that `cutMp4` takes of an MP4 file for these ranges. Reads its boxes, and the samples at which
- * a range may start if `isThere` says that the file has them: then there may be others that are needed.
- *
- * @throws ServiceError `upstream_invalid` of the reader; the file system's own errors.
- */
-export function bytesOfCut(
-  path: string,
-  ranges: readonly MediaRange[],
-  isThere: (span: ByteSpan) => boolean,
-): ByteSpan[] {
-  using file = openFile(path);
-  const { tracks } = planCut(readLists(file), ranges, (list, index) => {
-    const { offset, size } = list.at(index);
-    return !isThere({ start: offset, end: offset + size }) || canStart(file, list.at(index));
-  });
-  const spans: ByteSpan[] = [];
-  for (const { list, groups } of tracks) {
-    for (const { from, to } of groups) {
-      for (let index = from; index < to; index += 1) {
-        const { offset, size } = list.at(index);
-        const last = spans.at(-1);
-        if (last?.end === offset) last.end += size;
-        else spans.push({ start: offset, end: offset + size });
-      }
-    }
-  }
-  return spans;
-}
-
 function isLacking({ tracks, isBeyond }: CutPlan, { missing, isWhole }: CutOptions): boolean {
   if (isBeyond && !isWhole) return true;
   return tracks.some(({ list, groups }) => {
@@ -131,12 +95,32 @@ function sizeOf({ cover, tags, chapters, subtitles }: Additions): number {
 /** Enough for what comes before the first slice. */
 const headBytes = 64 << 10;
 
-function canStart({ fd }: OpenFile, { track, entry, offset, size }: IndexedSample): boolean {
-  const head = readFully(fd, Buffer.alloc(Math.min(size, headBytes)), offset);
-  return canJoin(head, track.formats[entry - 1]?.sampleEntry ?? head);
+/** Returns how a sync sample may follow another range; see `joinOf`. @throws ServiceError `upstream_invalid` */
+export function joinAt(
+  file: OpenFile,
+  list: SampleList,
+  index: number,
+  isThere = (_at: IndexedSample) => true,
+): Join | null {
+  const sample = list.at(index);
+  // Until it is there, nothing else may be needed.
+  const join = isThere(sample) ? joinOf(headOf(file, sample), entryOf(sample)) : "start";
+  if (join !== "reset") return join;
+  // The first sample of the track comes before it.
+  const first = list.at(0);
+  const canReset = first.entry === sample.entry && first.isSync;
+  return canReset && (!isThere(first) || joinOf(headOf(file, first), entryOf(first)) === "start") ? join : null;
 }
 
-function readLists(file: OpenFile): SampleList[] {
+function headOf({ fd }: OpenFile, { offset, size }: IndexedSample): Buffer {
+  return readFully(fd, Buffer.alloc(Math.min(size, headBytes)), offset);
+}
+
+const entryOf = ({ track, entry }: IndexedSample): Uint8Array =>
+  track.formats[entry - 1]?.sampleEntry ?? new Uint8Array();
+
+/** Returns the samples of all video and audio tracks in the index of an MP4 file. @throws ServiceError `upstream_invalid` */
+export function readSampleLists(file: OpenFile): SampleList[] {
   checkSampleTables(numbersInFile(file.fd));
   const moov = [...fileBoxes(file.fd, file.size)].find(({ type }) => type === "moov");
   if (moov === undefined) throw damagedError(`the file has no "moov"`);
@@ -150,8 +134,10 @@ function readLists(file: OpenFile): SampleList[] {
 const maxSamples = 1 << 24;
 
 interface TakenSample extends IndexedSample {
-  /** It does not continue the sample before it. */
-  isJoin: boolean;
+  /** How it and those after it follow samples that they do not continue; `null`: as the one before. */
+  join: Join | null;
+  /** It is there only for those after it, and stays as it is. */
+  isReset: boolean;
 }
 
 /** Yields the samples that are taken, those of a range in the order of their decode times. */
@@ -159,17 +145,19 @@ function* samplesOf({ tracks, kept }: CutPlan): Generator<TakenSample> {
   for (const range of kept.keys()) {
     const open = tracks.flatMap(({ list, groups }) => {
       const group = groups.find((each) => each.range === range);
-      return group === undefined ? [] : [{ list, group, at: group.from }];
+      return group === undefined ? [] : [{ list, group, at: startOf(group) }];
     });
     for (;;) {
       const left = open.filter(({ at, group }) => at < group.to);
       const [first] = left.toSorted((a, b) => decodeS(a) - decodeS(b));
       if (first === undefined) break;
       const { list, group } = first;
-      const sample = list.at(first.at);
-      const { dts, pts } = group.times.get(first.at++) ?? sample;
+      const number = first.at++;
+      const sample = list.at(indexIn(group, number));
+      const { dts, pts } = group.times.get(number) ?? sample;
       const times = { dts: dts + group.decodeShift, pts: pts + group.shift };
-      yield { ...sample, ...times, isJoin: range > 0 && first.at === group.from + 1 };
+      const join = range > 0 && number === group.from ? group.join : null;
+      yield { ...sample, ...times, join, isReset: number < group.from };
     }
   }
 }
@@ -178,22 +166,33 @@ function decodeS({ list, group, at }: { list: SampleList; group: SampleGroup; at
   return ((group.times.get(at)?.dts ?? list.dts(at)) + group.decodeShift) / list.timescale;
 }
 
+interface OpenTrack {
+  number: number;
+  /** Of the latest sample. */
+  entry: number;
+  formats: TrackFormat[];
+  /** Lets a sample follow those before its range. */
+  change: (sample: Uint8Array) => Uint8Array;
+}
+
 /** Adds the tracks to the writer; returns a function that writes a sample, whose offset counts from the start of `bytes`. */
 function createTrackSink(writer: ReturnType<typeof openMp4Writer>, tracks: readonly PlannedTrack[]) {
-  const open = new Map<InitTrack, { number: number; entry: number; formats: TrackFormat[] }>();
+  const open = new Map<InitTrack, OpenTrack>();
   for (const { list, edits, groups } of tracks) {
     const { track } = list;
     const formats = track.formats.map((format) => ({ ...format, edits }));
-    const { entry } = list.at(groups[0]!.from);
-    open.set(track, { number: writer.setFormat(formatAt(formats, entry)), entry, formats });
+    const { entry } = list.at(indexIn(groups[0]!, startOf(groups[0]!)));
+    const number = writer.setFormat(formatAt(formats, entry));
+    open.set(track, { number, entry, formats, change: (sample) => sample });
   }
-  return (bytes: Uint8Array, { track, entry, offset, size, isJoin, ...times }: TakenSample): void => {
+  return (bytes: Uint8Array, { track, entry, offset, size, join, isReset, ...times }: TakenSample): void => {
     const output = open.get(track)!;
     const format = formatAt(output.formats, entry);
     if (entry !== output.entry) writer.setFormat(format, output.number);
     output.entry = entry;
     const media = bytes.subarray(offset, offset + size);
-    writer.write(output.number, { ...times, data: isJoin ? asJoined(media, format.sampleEntry) : media });
+    if (join !== null) output.change = createJoin(join, format.sampleEntry);
+    writer.write(output.number, { ...times, data: isReset ? media : output.change(media) });
   };
 }
 

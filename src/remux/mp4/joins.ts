@@ -1,49 +1,93 @@
+import { type AvcSlices, createAvcSlices, createRenumbering } from "../nal/avc-numbers.ts";
+
 /** Where a sample may follow one that it does not continue. Samples are those of MP4 (ISO/IEC 14496-15 §5.3.2). */
 
-const avcIdr = 5;
+const avc = { slice: 1, idr: 5 };
 const hevc = { brokenLink: 16, cleanAccess: 21 };
 
+/** How a sync sample may follow any other sample: as it is, or after a sample that `canReset`, which is not shown. */
+export type Join = "start" | "reset";
+
 /**
- * Returns whether a decoder starts anew with a sync sample of this sample entry, of which at least the start is given. Of H.264
- * that is an IDR picture (ISO/IEC 14496-10 §7.4.1.2.1): after another one, pictures may be shown in the wrong order.
+ * Returns how a decoder starts anew with a sync sample of this sample entry, of which at least the start is given; `null`: it
+ * cannot. Of H.264 that is an IDR picture (ISO/IEC 14496-10 §7.4.1.2.1): after others, pictures may be shown in the wrong
+ * order, as their numbers continue those before, unless they are changed (`createJoin`).
  */
-export function canJoin(sample: Uint8Array, sampleEntry: Uint8Array): boolean {
-  const lengthBytes = lengthBytesOf(sampleEntry, "avcC", 4);
-  if (lengthBytes === null) return true;
-  for (const { bytes, at } of nalUnits(sample, lengthBytes)) {
-    const type = bytes.readUInt8(at) & 31;
-    if (type >= 1 && type <= avcIdr) return type === avcIdr;
+export function joinOf(sample: Uint8Array, sampleEntry: Uint8Array): Join | null {
+  const configuration = configurationOf(sampleEntry, "avcC");
+  if (configuration === null) return "start";
+  const slices = createAvcSlices(configuration);
+  for (const unit of nalUnits(sample, lengthBytesOf(configuration, 4))) {
+    slices.take(unit);
+    const type = unit.readUInt8(0) & 31;
+    if (type === avc.idr) return "start";
+    const isReference = (unit.readUInt8(0) & 0x60) !== 0;
+    if (type === avc.slice) return isReference && slices.numbersOf(unit) !== null ? "reset" : null;
+    if (type < avc.idr && type > 0) return null;
   }
-  return false;
+  return null;
 }
 
 /**
- * Returns a sync sample as it has to be after one that it does not continue: a clean random access picture of HEVC becomes a
- * broken link access picture (ISO/IEC 23008-2 §3.11, §7.4.2.2), after which a decoder starts anew. Others stay.
+ * Returns a function that changes samples in decode order, from a sync sample on that has this join, so that they can follow
+ * one that it does not continue: a clean random access picture of HEVC becomes a broken link access picture (ISO/IEC 23008-2
+ * §3.11, §7.4.2.2), after which a decoder starts anew; pictures of H.264 get the numbers of those after an IDR picture.
  */
-export function asJoined(sample: Uint8Array, sampleEntry: Uint8Array): Uint8Array {
-  const lengthBytes = lengthBytesOf(sampleEntry, "hvcC", 21);
-  if (lengthBytes === null) return sample;
+export function createJoin(join: Join, sampleEntry: Uint8Array): (sample: Uint8Array) => Uint8Array {
+  const configuration = configurationOf(sampleEntry, "avcC");
+  if (configuration !== null) {
+    if (join === "start") return (sample) => sample;
+    return renumberSamples(createAvcSlices(configuration), lengthBytesOf(configuration, 4));
+  }
+  let isFirst = true;
+  return (sample) => {
+    const found = isFirst ? asBrokenLink(sample, sampleEntry) : sample;
+    isFirst = false;
+    return found;
+  };
+}
+
+function renumberSamples(slices: AvcSlices, lengthBytes: number): (sample: Uint8Array) => Uint8Array {
+  const renumber = createRenumbering(slices);
+  return (sample) => {
+    const parts: Buffer[] = [];
+    for (const unit of nalUnits(sample, lengthBytes)) {
+      const changed = renumber(unit);
+      const length = Buffer.alloc(lengthBytes);
+      length.writeUIntBE(changed.length, 0, lengthBytes);
+      parts.push(length, changed);
+    }
+    return Buffer.concat(parts);
+  };
+}
+
+function asBrokenLink(sample: Uint8Array, sampleEntry: Uint8Array): Uint8Array {
+  const configuration = configurationOf(sampleEntry, "hvcC");
+  if (configuration === null) return sample;
   const copy = Buffer.from(sample);
-  for (const { at } of nalUnits(copy, lengthBytes)) {
-    const head = copy.readUInt8(at);
-    if (((head >> 1) & 0x3f) === hevc.cleanAccess) copy.writeUInt8((head & 0x81) | (hevc.brokenLink << 1), at);
+  for (const unit of nalUnits(copy, lengthBytesOf(configuration, 21))) {
+    const head = unit.readUInt8(0);
+    if (((head >> 1) & 0x3f) === hevc.cleanAccess) unit.writeUInt8((head & 0x81) | (hevc.brokenLink << 1), 0);
   }
   return copy;
 }
 
-/** Returns how many bytes the lengths of NAL units have by the configuration in a sample entry; `null`: it has none. */
-function lengthBytesOf(sampleEntry: Uint8Array, configuration: string, field: number): number | null {
+/** Returns the content of the configuration in a sample entry; `null`: it has none of this type. */
+function configurationOf(sampleEntry: Uint8Array, type: string): Buffer | null {
   const entry = Buffer.from(sampleEntry.buffer, sampleEntry.byteOffset, sampleEntry.length);
-  const found = entry.indexOf(configuration, 86, "latin1");
-  const at = found + 4 + field;
-  return found < 0 || at >= entry.length ? null : (entry.readUInt8(at) & 3) + 1;
+  const found = entry.indexOf(type, 86, "latin1");
+  return found < 0 ? null : entry.subarray(found + 4);
 }
 
-/** Yields where the NAL units of a sample start, as far as they are whole up to there. */
-function* nalUnits(sample: Uint8Array, lengthBytes: number): Generator<{ bytes: Buffer; at: number }> {
+/** Returns how many bytes the lengths of NAL units have. */
+const lengthBytesOf = (configuration: Buffer, field: number): number => ((configuration[field] ?? 3) & 3) + 1;
+
+/** Yields the NAL units of a sample that have bytes, without their lengths; the last one as far as it is there. */
+function* nalUnits(sample: Uint8Array, lengthBytes: number): Generator<Buffer> {
   const bytes = Buffer.from(sample.buffer, sample.byteOffset, sample.length);
-  for (let at = 0; at + lengthBytes < bytes.length; at += lengthBytes + bytes.readUIntBE(at, lengthBytes)) {
-    yield { bytes, at: at + lengthBytes };
+  for (let at = 0; at + lengthBytes < bytes.length;) {
+    const start = at + lengthBytes;
+    at = start + bytes.readUIntBE(at, lengthBytes);
+    if (at > start) yield bytes.subarray(start, at);
   }
 }

@@ -118,6 +118,13 @@ function groupBoxesIn(bytes: Uint8Array, parent: Box, type: "sgpd" | "sbgp"): { 
 
 const isKept = (type: string): type is GroupType => keptGroups.has(type as GroupType);
 
+/** Returns how many samples before one in these groups have to be decoded for it (ISO/IEC 14496-12 §10.1): roll_distance below 0. */
+export function rollOf(groups: GroupSet): number {
+  if (groups === undefined) return 0;
+  const distances = groups.filter(({ type, description }) => type !== "rap " && description.length >= 2);
+  return Math.max(0, ...distances.map(({ description }) => -Buffer.from(description, "latin1").readInt16BE(0)));
+}
+
 /** Further ones are left out. */
 const maxSets = 1 << 10;
 

@@ -9,7 +9,15 @@ import { audioFaults, expectedCut, heardPackets, randomRanges, shownFrames } fro
 import { openMedia, type OpenEngine } from "./harness.ts";
 
 const names = Object.keys(longMedia) as (keyof typeof longMedia)[];
-const inSegments = new Set<string>(["HLS in MPEG-TS", "HLS in fMP4", "HLS with separate audio", "DASH"]);
+const inSegments = new Set<string>([
+  "HLS in MPEG-TS",
+  "HLS in fMP4",
+  "HLS with separate audio",
+  "DASH",
+  "open GOPs in MPEG-TS",
+]);
+/** How many ranges each draw has. */
+const counts = Array.from({ length: Number(process.env["RANGE_DRAWS"] ?? 3) }, (_, i) => [1, 2, 10][i] ?? 1 + (i % 4));
 /** Those of which the server is asked for parts; their indexes and what is fetched with them have this many bytes. */
 const inParts = new Set<string>(["a progressive MP4", "a progressive MP4 with its index at the end", "WebM"]);
 const indexBytes = 3 * 65_536;
@@ -27,7 +35,7 @@ export function describeRanges(open: OpenEngine): void {
       const frames = await shownFrames(whole.path);
       const packets = await heardPackets(whole.path);
       const endS = frames.at(-1)!.timeS + 0.04;
-      for (const [seed, count] of [1, 2, 10].entries()) {
+      for (const [seed, count] of counts.entries()) {
         const ranges = randomRanges(seed, count, longS);
         const note = JSON.stringify(ranges);
         const [before, asked] = [harness.site.sent, harness.site.asked.length];

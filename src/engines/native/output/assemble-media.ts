@@ -188,6 +188,7 @@ async function saveStream(
         continue;
       }
       const { media, timing } = next.value;
+      if (!(media instanceof Uint8Array) && media.within !== undefined) throw new SkipError("the file has holes");
       if (timing.timeline !== (timeline ??= timing.timeline)) {
         const rule = `a ${container} stream of several Periods or discontinuities cannot be joined`;
         throw new ServiceError("format_unavailable", rule);

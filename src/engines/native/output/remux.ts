@@ -235,7 +235,7 @@ async function* demux(
       demuxer.read(media, timing);
       yield;
     } else if (demuxer.readFile !== undefined) {
-      yield* demuxer.readFile(media.path, timing);
+      yield* demuxer.readFile(media.path, timing, media.within);
     } else {
       const message = `the segments of the ${name} stream are in different containers`;
       throw new ServiceError("upstream_invalid", message);

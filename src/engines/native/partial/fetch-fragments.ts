@@ -1,7 +1,6 @@
 import { type Box, boxesIn, damagedError, readBoxHeader, viewOf } from "../../../remux/mp4/boxes.ts";
-import type { ByteSpan } from "../../../remux/mp4/cut.ts";
 import { readSegmentIndex, type SegmentIndex } from "../../../remux/mp4/segment-index.ts";
-import type { MediaRange } from "../../../remux/samples.ts";
+import type { ByteSpan, MediaRange } from "../../../remux/samples.ts";
 import {
   isWorthwhile,
   type PartialChunk,

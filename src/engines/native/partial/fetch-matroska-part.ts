@@ -4,9 +4,8 @@ import { type CuePoint, findCues, readCues } from "../../../remux/matroska/cues.
 import { damagedMatroskaError, elementAt, ids } from "../../../remux/matroska/elements.ts";
 import { type MatroskaHeader, readHeader } from "../../../remux/matroska/tracks.ts";
 import { segmentHeader } from "../../../remux/matroska/writer.ts";
-import type { ByteSpan } from "../../../remux/mp4/cut.ts";
 import { numbersInFile } from "../../../remux/mp4/read/number-source.ts";
-import type { MediaRange, TrackKind } from "../../../remux/samples.ts";
+import type { ByteSpan, MediaRange, TrackKind } from "../../../remux/samples.ts";
 import {
   isWorthwhile,
   type PartialFile,

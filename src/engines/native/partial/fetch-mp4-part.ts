@@ -1,29 +1,56 @@
+import { rename } from "node:fs/promises";
 import { readBoxHeader, viewOf } from "../../../remux/mp4/boxes.ts";
-import { bytesOfCut } from "../../../remux/mp4/cut.ts";
-import { isWorthwhile, type PartialFile, type PartialMediaOptions } from "./partial-file.ts";
+import { bytesOfCut, type IsThere, type PartNeeds, samplesOfPart } from "../../../remux/mp4/cut-needs.ts";
+import type { ByteSpan, TrackKind } from "../../../remux/samples.ts";
+import { isWorthwhile, type PartialFile, type PartialMedia, type PartialMediaOptions } from "./partial-file.ts";
 
 /**
- * Fetches what `cutMp4` needs of an MP4 that is not fragmented: its boxes without the media, and the samples of the ranges.
- * Returns whether they are there: not if it has over 64 boxes or an index over 256 MiB, or if the parts are over 1,024 or most
- * of it.
+ * Fetches what ranges need of an MP4 that is not fragmented, and moves the file to `target`: its boxes without the media, and
+ * the samples of the ranges. Returns `null` if it has over 64 boxes or an index over 256 MiB, or if the parts are over 1,024
+ * or most of it.
  *
  * @throws ServiceError `upstream_invalid` if it is damaged; of `file`; the file system's own errors.
  */
 export async function fetchMp4Part(
   file: PartialFile,
-  { ranges, onTotal }: Pick<PartialMediaOptions, "ranges" | "onTotal">,
-): Promise<boolean> {
-  if (!(await fetchBoxes(file))) return false;
+  target: string,
+  { ranges, audioOnly, acceptsHoles, zeroS, onTotal }: PartialMediaOptions,
+): Promise<PartialMedia | null> {
+  if (!(await fetchBoxes(file))) return null;
+  if (acceptsHoles) {
+    const find = (isThere: IsThere) => ({ spans: bytesOfCut(file.path, ranges, isThere) });
+    if ((await fetchNeeds(file, find, onTotal)) === null) return null;
+    await rename(file.path, target);
+    return { path: target, hasHoles: true, missing: { video: [], audio: [] }, zeroS: null, isWhole: true };
+  }
+  // Times count from those of another file if it is that of separate audio.
+  const kinds: readonly TrackKind[] = audioOnly || zeroS !== null ? ["audio"] : ["video", "audio"];
+  const find = (isThere: IsThere) => samplesOfPart(file.path, { ranges, kinds, zeroS, isThere });
+  const needs = await fetchNeeds<PartNeeds>(file, find, onTotal);
+  if (needs === null) return null;
+  await rename(file.path, target);
+  const { spans: within, ...rest } = needs;
+  return { path: target, chunks: [{ path: target, skippedS: 0, within }], hasHoles: false, ...rest };
+}
+
+/** Fetches what is needed; returns it, or `null` if it is too much. */
+async function fetchNeeds<Needs extends { spans: readonly ByteSpan[] }>(
+  file: PartialFile,
+  find: (isThere: IsThere) => Needs | null,
+  onTotal: PartialMediaOptions["onTotal"],
+): Promise<Needs | null> {
   // A sample shows only once it is there whether a range may start at it.
   for (let tries = 0; tries < maxTries; tries += 1) {
-    const missing = file.missing(bytesOfCut(file.path, ranges, (span) => file.missing([span]).length === 0));
-    if (missing.length === 0) return true;
-    if (missing.length > maxParts) return false;
-    if (tries === 0 && !isWorthwhile(file, missing)) return false;
+    const needs = find((span) => file.missing([span]).length === 0);
+    if (needs === null) return null;
+    const missing = file.missing(needs.spans);
+    if (missing.length === 0) return needs;
+    if (missing.length > maxParts) return null;
+    if (tries === 0 && !isWorthwhile(file, missing)) return null;
     onTotal(file.bytesWith(missing));
     await file.fetchMissing(missing);
   }
-  return false;
+  return null;
 }
 
 const maxBoxes = 64;

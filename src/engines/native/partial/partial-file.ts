@@ -1,8 +1,7 @@
 import { type FileHandle, open } from "node:fs/promises";
 import { ServiceError } from "../../../model/errors.ts";
-import type { ByteSpan } from "../../../remux/mp4/cut.ts";
 import { openFile, readChunks } from "../../../remux/open-file.ts";
-import type { MediaRange, TrackKind } from "../../../remux/samples.ts";
+import type { ByteSpan, MediaRange, TrackKind } from "../../../remux/samples.ts";
 import { writeAll } from "../parts/disk-writes.ts";
 import { isResumable, isSameRepresentation, type Representation } from "../parts/representation.ts";
 import type { FetchedPart } from "../parts/stored-part.ts";
@@ -28,12 +27,14 @@ export interface PartialChunk {
   path: string;
   /** How long what is left out before it lasts, seconds. */
   skippedS: number;
+  /** Of an MP4 whose index lists all samples: where those are that it has; default: it has all. */
+  within?: readonly ByteSpan[];
 }
 
 /** What has been fetched of a file for ranges of its media. */
 export interface PartialMedia {
   path: string;
-  /** The files that have it, one after the other, of fragmented MP4: the first one at `path`. Default: that is the only one. */
+  /** The files that have it, one after the other, of MP4: the first one at `path`. Default: that is the only one, and has no holes. */
   chunks?: readonly PartialChunk[];
   /** The file is an MP4 whose index lists all samples, and has none that are not needed: `cutMp4` can cut it. */
   hasHoles: boolean;

@@ -1,4 +1,4 @@
-import { rename, rm } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { isUpstreamError } from "../../../model/errors.ts";
 import { sniffContainer } from "../../../remux/sniff.ts";
 import { fetchFragments } from "./fetch-fragments.ts";
@@ -38,7 +38,5 @@ async function fetchOf(file: PartialFile, path: string, options: PartialMediaOpt
   const container = sniffContainer(await file.read({ start: 0, end: headBytes }));
   if (container === "webm") return fetchMatroskaPart(file, path, options);
   if (container !== "mp4") return null;
-  if (!options.acceptsHoles || !(await fetchMp4Part(file, options))) return fetchFragments(file, path, options);
-  await rename(file.path, path);
-  return { path, hasHoles: true, missing: { video: [], audio: [] }, zeroS: null, isWhole: true };
+  return (await fetchMp4Part(file, path, options)) ?? fetchFragments(file, path, options);
 }

@@ -4,7 +4,7 @@ import type { HttpClient } from "../../../net/client.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import { fetchPart } from "./fetch-part.ts";
 import { type Journal, openJournal } from "./journal.ts";
-import { Quota } from "./quota.ts";
+import { type CheckFreeSpace, Quota } from "./quota.ts";
 import type { TakeBytes } from "./receiver.ts";
 import { RetryPolicy } from "./retry-policy.ts";
 import { type FetchedPart, type FetchOptions, type Part, StoredPart } from "./stored-part.ts";
@@ -19,8 +19,8 @@ export interface PartStoreOptions {
   identity: string;
   /** Limit of all parts together. */
   maxBytes: number;
-  /** Throws unless this many more bytes are free; called when a part begins and every 16 MiB. */
-  checkFreeSpace: (bytes: number) => Promise<void>;
+  /** Called when a part begins and every 16 MiB. */
+  checkFreeSpace: CheckFreeSpace;
   /** Wait after the first failure; doubles with each further one. Default 500. */
   backoffMs?: number;
   /** Between two failures, fewer new bytes per second are no progress; default 0. */

@@ -3,14 +3,17 @@ import { ServiceError } from "../../../model/errors.ts";
 /** Between two checks of the free space. */
 const bytesBetween = 16 * 1024 * 1024;
 
+/** Throws unless this many more bytes are free. `isPartial`: they are those of a part of a file, not of all of it. */
+export type CheckFreeSpace = (bytes: number, isPartial: boolean) => Promise<void>;
+
 /** Limits the bytes of all parts together and checks the free disk space. */
 export class Quota {
   readonly #maxBytes: number;
-  readonly #checkFreeSpace: (bytes: number) => Promise<void>;
+  readonly #checkFreeSpace: CheckFreeSpace;
   #bytes = 0;
   #unchecked = 0;
 
-  constructor(maxBytes: number, checkFreeSpace: (bytes: number) => Promise<void>) {
+  constructor(maxBytes: number, checkFreeSpace: CheckFreeSpace) {
     this.#maxBytes = maxBytes;
     this.#checkFreeSpace = checkFreeSpace;
   }
@@ -26,22 +29,22 @@ export class Quota {
   }
 
   /**
-   * Checks that this many more bytes are allowed and have free disk space.
+   * Checks that this many more bytes are allowed and have free disk space. `isPartial`: as `CheckFreeSpace`.
    *
    * @throws ServiceError `too_large`; what `checkFreeSpace` throws
    */
-  async reserve(bytes: number): Promise<void> {
+  async reserve(bytes: number, isPartial = false): Promise<void> {
     this.#checkLimit(bytes);
-    if (bytes > 0) await this.#checkFreeSpace(bytes);
+    if (bytes > 0) await this.#checkFreeSpace(bytes, isPartial);
   }
 
   /** Checks bytes about to be written after `pending` ones, the free space every 16 MiB. @throws as `reserve` */
-  async checkWrite(bytes: number, pending: number): Promise<void> {
+  async checkWrite(bytes: number, pending: number, isPartial = false): Promise<void> {
     this.#checkLimit(pending + bytes);
     this.#unchecked += bytes;
     if (this.#unchecked < bytesBetween) return;
     this.#unchecked = 0;
-    await this.#checkFreeSpace(bytesBetween);
+    await this.#checkFreeSpace(bytesBetween, isPartial);
   }
 
   #checkLimit(more: number): void {

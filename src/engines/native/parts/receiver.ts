@@ -30,7 +30,7 @@ export async function receive(response: HttpResponse, isResume: boolean, transfe
     const writer = await openWriter(response, isResume, transfer);
     try {
       options.onTotal?.(extent.size);
-      await quota.reserve(extent.size === null ? 0 : extent.size - stored.size);
+      await quota.reserve(extent.size === null ? 0 : extent.size - stored.size, part.isPartialOnly);
       await write(response, extent, writer, transfer);
     } finally {
       await writer.close();
@@ -92,7 +92,7 @@ async function write(
     skip -= Math.min(skip, chunk.length);
     left -= bytes.length;
     if (stored.from !== from && isWholeTail(bytes, stored, part)) await stored.move(from, representationOf(response));
-    await quota.checkWrite(bytes.length, writer.pending);
+    await quota.checkWrite(bytes.length, writer.pending, part.isPartialOnly);
     await writer.write(bytes);
     // The rest of the resource is not part of the range.
     if (!isPartial && part.range !== null && left === 0) break;

@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { ServiceError } from "../../../model/errors.ts";
-import type { SegmentTiming } from "../../../remux/samples.ts";
+import type { ByteSpan, SegmentTiming } from "../../../remux/samples.ts";
 import { type Container, sniffBytes, sniffContainer } from "../../../remux/sniff.ts";
 import { decrypt } from "./encryption.ts";
 import type { AbsentSegment, FetchedSegment } from "./fetch-segments.ts";
@@ -24,8 +24,8 @@ export interface SourceStream {
 
 /** Media that a demuxer can read at once. */
 export interface MediaChunk {
-  /** Bytes, valid until the next chunk is requested; or an MP4 file, which the demuxer reads itself. */
-  media: Uint8Array | { path: string };
+  /** Bytes, valid until the next chunk is requested; or an MP4 file, which the demuxer reads itself: of its samples those within spans, or all. */
+  media: Uint8Array | { path: string; within?: readonly ByteSpan[] | undefined };
   timing: SegmentTiming;
 }
 
@@ -50,11 +50,12 @@ export function openPartStream(source: Source, { path, chunks }: PartialMedia): 
   const { name, format } = source;
   const stream = openFileStream(name, path, format.language);
   if (chunks === undefined) return stream;
-  const { timeline, offsetS, span } = source.kind === "file" ? fileTiming : source.list.segments[0]!;
+  const { timeline, span, ...first } = source.kind === "file" ? fileTiming : source.list.segments[0]!;
   async function* all(parts: readonly PartialChunk[]): AsyncGenerator<MediaChunk> {
-    for (const { path: part, skippedS } of parts) {
+    for (const { path: part, skippedS, within } of parts) {
+      const offsetS = within === undefined ? first.offsetS : (first.offsetS ?? partTiming.offsetS);
       yield {
-        media: { path: part },
+        media: { path: part, within },
         timing: { timeline, offsetS, ...(span && { span }), ...(skippedS > 0 && { skippedS }) },
       };
     }

@@ -1,10 +1,10 @@
 import { type Box, boxesIn, damagedError, viewOf } from "../boxes.ts";
 import { type OpenFile, openFile } from "../../open-file.ts";
-import type { Demuxer, DemuxerOptions } from "../../samples.ts";
+import type { ByteSpan, Demuxer, DemuxerOptions } from "../../samples.ts";
 import { checkSampleTables } from "./check-tables.ts";
 import { fileBoxes, readRange } from "./file-boxes.ts";
 import { readFragment } from "./fragment.ts";
-import { createBudget } from "./indexed-sample.ts";
+import { createBudget, type IndexedSample } from "./indexed-sample.ts";
 import { type InitTrack, readInit } from "./init.ts";
 import { numbersIn, numbersInFile } from "./number-source.ts";
 import { createSampleOutput } from "./sample-output.ts";
@@ -56,7 +56,7 @@ export function createMp4Demuxer(options: DemuxerOptions): Required<Demuxer> {
      * @throws also `upstream_invalid` if a top-level box is cut off, or if the index, a fragment or a
      * sample has over 256 MiB; the file system's own errors.
      */
-    *readFile(path, timing) {
+    *readFile(path, timing, within) {
       using file = openFile(path);
       const { fd, size } = file;
       checkSampleTables(numbersInFile(fd));
@@ -65,7 +65,7 @@ export function createMp4Demuxer(options: DemuxerOptions): Required<Demuxer> {
         throw damagedError(`the file has neither "moov" nor "moof"`);
       }
       const moov = boxes.find(({ type }) => type === "moov");
-      for (const { bytes, samples } of moov ? readIndexed(file, moov, readMoov) : []) {
+      for (const { bytes, samples } of moov ? readIndexed(file, moov, { readMoov, within }) : []) {
         output.write(bytes, samples, timing);
         yield;
       }
@@ -83,12 +83,29 @@ export function createMp4Demuxer(options: DemuxerOptions): Required<Demuxer> {
 function* readIndexed(
   file: OpenFile,
   moov: Box,
-  readMoov: (bytes: Uint8Array, moov: Box) => InitTrack[],
+  {
+    readMoov,
+    within,
+  }: { readMoov: (bytes: Uint8Array, moov: Box) => InitTrack[]; within?: readonly ByteSpan[] | undefined },
 ): Generator<SampleWindow> {
   const bytes = readRange(file.fd, moov);
   const [box] = boxesIn(viewOf(bytes), 0, bytes.length);
   const budget = createBudget(file.size, maxFileSamples);
-  yield* readWindows(file, readSampleTables(bytes, readMoov(bytes, box!), budget));
+  const samples = readSampleTables(bytes, readMoov(bytes, box!), budget);
+  yield* readWindows(file, within === undefined ? samples : samplesWithin(samples, within));
+}
+
+function* samplesWithin(samples: Iterable<IndexedSample>, spans: readonly ByteSpan[]): Generator<IndexedSample> {
+  for (const sample of samples) {
+    const { offset, size } = sample;
+    let [low, high] = [0, spans.length];
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (spans[middle]!.end < offset + size) low = middle + 1;
+      else high = middle;
+    }
+    if (low < spans.length && spans[low]!.start <= offset) yield sample;
+  }
 }
 
 /** Yields the ranges from each `moof` to the end of the media data that follow it. */

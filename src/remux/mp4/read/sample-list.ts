@@ -1,4 +1,4 @@
-import { createGroupSets } from "../sample-groups.ts";
+import { createGroupSets, rollOf } from "../sample-groups.ts";
 import type { IndexedSample } from "./indexed-sample.ts";
 import type { InitTrack } from "./init.ts";
 
@@ -45,6 +45,11 @@ export class SampleList {
 
   isSync(index: number): boolean {
     return (this.#entries[index] ?? 0) > 0;
+  }
+
+  /** How many samples before it have to be decoded for it, as its groups say; 0: they do not say. */
+  roll(index: number): number {
+    return rollOf(this.#groupSets.all[this.#groups[index] ?? 0]);
   }
 
   /** @throws RangeError */

@@ -24,6 +24,22 @@ export function unescapeNal(unit: Uint8Array): Buffer {
   return payload.subarray(0, length);
 }
 
+/** Returns a NAL unit with this payload: the inverse of `unescapeNal`. */
+export function escapeNal(payload: Uint8Array): Buffer {
+  const unit = Buffer.allocUnsafe(payload.length + (payload.length >> 1) + 1);
+  let length = 0;
+  let zeros = 0;
+  for (const byte of payload) {
+    if (zeros >= 2 && byte <= 3) {
+      unit[length++] = 3;
+      zeros = 0;
+    }
+    zeros = byte === 0 ? zeros + 1 : 0;
+    unit[length++] = byte;
+  }
+  return unit.subarray(0, length);
+}
+
 /** The NAL units of one picture: the unit `i` is in `bytes` from `starts[i]` to `ends[i]`. */
 export interface AccessUnit {
   bytes: Buffer;

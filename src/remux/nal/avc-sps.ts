@@ -11,6 +11,10 @@ export interface AvcSps extends SequenceFormat {
   isSeparate: boolean;
   /** Of `frame_num`. */
   frameNumBits: number;
+  /** Of `pic_order_cnt_lsb`; `null`: slices do not have it. */
+  orderBits: number | null;
+  /** gaps_in_frame_num_value_allowed_flag. */
+  hasGaps: boolean;
   /** frame_mbs_only_flag: no picture is a field. */
   isFrameOnly: boolean;
   /** Width : height of a pixel. */
@@ -28,9 +32,9 @@ export function readAvcSps(unit: Uint8Array): AvcSps | null {
   const isHigh = highProfiles.has(profile[0] ?? 0);
   const format = isHigh ? readFormat(bits) : { chroma: 1, lumaDepth: 0, chromaDepth: 0, isSeparate: false };
   const frameNumBits = bits.readUnsigned() + 4;
-  skipPictureOrder(bits);
+  const orderBits = readPictureOrder(bits);
   bits.readUnsigned();
-  bits.skip(1);
+  const hasGaps = bits.read(1) === 1;
   const columns = bits.readUnsigned() + 1;
   const rows = bits.readUnsigned() + 1;
   const isFrameOnly = bits.read(1) === 1;
@@ -42,7 +46,7 @@ export function readAvcSps(unit: Uint8Array): AvcSps | null {
   const isValid = id < 32 && format.chroma < 4 && isValidSize(width, height);
   if (bits.isOverrun || !isValid) return null;
   const pixelAspect = readPixelAspect(bits);
-  return { id, profile, isHigh, ...format, frameNumBits, isFrameOnly, width, height, pixelAspect };
+  return { id, profile, isHigh, ...format, frameNumBits, orderBits, hasGaps, isFrameOnly, width, height, pixelAspect };
 }
 
 function readFormat(bits: BitReader) {
@@ -67,13 +71,15 @@ function skipScalingLists(bits: BitReader, count: number): void {
   }
 }
 
-function skipPictureOrder(bits: BitReader): void {
+/** Returns how many bits `pic_order_cnt_lsb` has; `null`: pictures are not ordered by it. */
+function readPictureOrder(bits: BitReader): number | null {
   const kind = bits.readUnsigned();
-  if (kind === 0) bits.readUnsigned();
-  if (kind !== 1) return;
+  if (kind === 0) return Math.min(bits.readUnsigned(), 12) + 4;
+  if (kind !== 1) return null;
   bits.skip(1);
   bits.readSigned();
   bits.readSigned();
   const cycle = Math.min(bits.readUnsigned(), 255);
   for (let i = 0; i < cycle; i++) bits.readSigned();
+  return null;
 }
