@@ -14,21 +14,26 @@ import { format, median, printTable, printTargets } from "./table.ts";
 /** Tasks, of two hosts. */
 const tasks = 6;
 const settleS = 3;
+/** What each task has received once it is under way. */
+const settledBytes = 1_000_000;
 const limitBps = 6_000_000;
 
 /**
  * How exactly media are limited: `node bench/speed.ts [--seconds 10] [--rounds 3]`. Six tasks download from two hosts, in one process
- * and in two on Postgres that have half the limit each, with a limit of everything and with one of each host.
+ * and in two on Postgres, with a limit of everything and with one of each host.
  */
 async function main(): Promise<void> {
   const options = { seconds: { type: "string", default: "10" }, rounds: { type: "string", default: "3" } } as const;
   const { values } = parseArgs({ options });
   const [seconds, rounds] = [Number(values.seconds), Number(values.rounds)];
   await using postgres = await openBenchPostgres();
+  const [all, perHost] = [{ MAX_SPEED_BPS: `${limitBps}` }, { MAX_SPEED_PER_HOST_BPS: `${limitBps / 2}` }];
   const ways = [
-    { name: "one process, MAX_SPEED_BPS", workers: 1, env: { MAX_SPEED_BPS: `${limitBps}` } },
-    { name: "one process, MAX_SPEED_PER_HOST_BPS", workers: 1, env: { MAX_SPEED_PER_HOST_BPS: `${limitBps / 2}` } },
-    { name: "two workers, MAX_SPEED_BPS", workers: 2, env: { MAX_SPEED_BPS: `${limitBps / 2}` } },
+    { name: "one process, MAX_SPEED_BPS", workers: [tasks], env: all },
+    { name: "one process, MAX_SPEED_PER_HOST_BPS", workers: [tasks], env: perHost },
+    { name: "two workers, MAX_SPEED_BPS", workers: [tasks / 2, tasks / 2], env: all },
+    { name: "two workers, MAX_SPEED_PER_HOST_BPS", workers: [tasks / 2, tasks / 2], env: perHost },
+    { name: "two workers, all tasks in one of them, MAX_SPEED_BPS", workers: [tasks, 0], env: all },
   ];
   const rows: { name: string; errors: number[] }[] = ways.map(({ name }) => ({ name, errors: [] }));
   for (let round = 0; round < rounds; round += 1) {
@@ -46,14 +51,13 @@ async function main(): Promise<void> {
   printTargets(rows.map(({ name, errors }) => ({ name, value: Math.abs(median(errors)), unit: "%", atMost: 5 })));
 }
 
-/** Returns how many bytes a second all tasks wrote together, once all ran. */
-async function measure(workers: number, env: Record<string, string>, seconds: number): Promise<number> {
+/** Returns how many bytes a second all tasks wrote together, once all ran; `workers` says how many run in each. */
+async function measure(workers: readonly number[], env: Record<string, string>, seconds: number): Promise<number> {
   const dataDir = await mkdtemp(join(tmpdir(), "unreel-speed-"));
   await using sites = await openSites(2);
-  const concurrency = `${tasks / workers}`;
-  const settings = { ...env, DATA_DIR: dataDir, ALLOW_NETWORKS: "127.0.0.0/8", CONCURRENCY: concurrency };
+  const settings = { ...env, DATA_DIR: dataDir, ALLOW_NETWORKS: "127.0.0.0/8", CONCURRENCY_PER_HOST: `${tasks}` };
   const services = await Promise.all(
-    Array.from({ length: workers }, async () => startService({ ...settings, CONCURRENCY_PER_HOST: concurrency })),
+    workers.map(async (most) => startService({ ...settings, CONCURRENCY: `${most}` })),
   );
   try {
     for (let n = 0; n < tasks; n += 1) {
@@ -63,6 +67,7 @@ async function measure(workers: number, env: Record<string, string>, seconds: nu
       if (response.status !== 201) throw new Error(await response.text());
     }
     await sites.untilAsked(tasks);
+    while ((await receivedBytes(dataDir)).filter((bytes) => bytes > settledBytes).length < tasks) await wait(100);
     await wait(1_000 * settleS);
     const [before, startMs] = [await writtenBytes(dataDir), performance.now()];
     await wait(1_000 * seconds);
@@ -74,12 +79,22 @@ async function measure(workers: number, env: Record<string, string>, seconds: nu
   }
 }
 
-/** What the service has received: the system's buffers are no measure. */
+/** What the service has received of all tasks: the system's buffers are no measure. */
 async function writtenBytes(dataDir: string): Promise<number> {
-  const entries = await readdir(join(dataDir, "parts"), { recursive: true, withFileTypes: true });
-  const files = entries.filter((entry) => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name));
-  const sizes = await Promise.all(files.map(async (file) => (await stat(file)).size));
-  return sizes.reduce((sum, size) => sum + size, 0);
+  return (await receivedBytes(dataDir)).reduce((sum, bytes) => sum + bytes, 0);
+}
+
+/** What it has received of each task. */
+async function receivedBytes(dataDir: string): Promise<number[]> {
+  const parts = join(dataDir, "parts");
+  return Promise.all(
+    (await readdir(parts)).map(async (task) => {
+      const entries = await readdir(join(parts, task), { recursive: true, withFileTypes: true });
+      const files = entries.filter((entry) => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name));
+      const sizes = await Promise.all(files.map(async (file) => (await stat(file)).size));
+      return sizes.reduce((sum, size) => sum + size, 0);
+    }),
+  );
 }
 
 /** Opens hosts whose films do not end within a measurement. */

@@ -13,6 +13,8 @@ import { type Library, openLibrary } from "./runner/library/library.ts";
 import { previewPath } from "./runner/library/preview.ts";
 import { createMetrics, type Metrics } from "./metrics/metrics.ts";
 import { type HostPause, HostPauses } from "./net/host-pauses.ts";
+import { SpeedLimit } from "./net/speed-limit.ts";
+import { shareSpeed } from "./net/speed-sharing.ts";
 import { createHttpClient } from "./net/http/http-client.ts";
 import { createPostClient, everyNetwork } from "./net/http/post-client.ts";
 import { openReader } from "./resolvers/page/reader/reader-pool.ts";
@@ -212,7 +214,9 @@ function openRunner(
   { store, files, resolver, client, pauses, logger, metrics, library }: Parts & { library: Library | undefined },
   opened: AsyncDisposableStack,
 ) {
-  const engine = openEngine(name, { ...engineSettings, pauses, observer: metrics.engine });
+  const speed = new SpeedLimit(engineSettings);
+  if (store.broadcast !== undefined && speed.isLimited) opened.defer(shareSpeed(speed, store.broadcast));
+  const engine = openEngine(name, { ...engineSettings, pauses, speed, observer: metrics.engine });
   opened.defer(() => engine.close());
   const findSkips = createSponsorBlock(client, sponsorBlockUrl);
   const runner = createRunner({

@@ -141,12 +141,12 @@ export const Config = Type.Object({
   MAX_SPEED_BPS: integer(
     0,
     [0, 100 * GiB],
-    "how fast each process receives media, all its tasks together, bytes per second; 0: any speed",
+    "how fast all processes that share the store receive media, all their tasks together, bytes per second; 0: any speed",
   ),
   MAX_SPEED_PER_HOST_BPS: integer(
     0,
     [0, 100 * GiB],
-    "how fast each process receives media from one host, bytes per second; 0: any speed",
+    "how fast they receive media from one host, bytes per second; 0: any speed",
   ),
   MAX_FILE_BYTES: integer(10 * GiB, [1, Number.MAX_SAFE_INTEGER], "largest file that is downloaded, bytes"),
   MIN_FREE_BYTES: integer(

@@ -2,7 +2,7 @@ import type { FileWarning } from "../model/file-warnings.ts";
 import type { Additions } from "../remux/additions.ts";
 import type { MediaRange } from "../remux/samples.ts";
 import type { HostPauses } from "../net/host-pauses.ts";
-import type { MaxSpeeds } from "../net/speed-limit.ts";
+import type { MaxSpeeds, SpeedLimit } from "../net/speed-limit.ts";
 import type { DownloadFormat, Subtitle, SubtitleRole } from "../model/page-info.ts";
 import type { Progress } from "../model/progress.ts";
 import type { ResultFile } from "../model/task.ts";
@@ -34,8 +34,8 @@ import type { ResultFile } from "../model/task.ts";
  *   `createSiteHeaders` makes of its `http_headers`, its `cookies` and `job.pageUrl`; what its manifest
  *   lists has them too. Of a progressive file with `http_chunk_size`, each request is for at most that many
  *   bytes. `fragments` are downloaded like the segments of a manifest, which is then not read.
- * - **Speed.** All downloads together receive at most `maxSpeedBps` of media, and `maxSpeedPerHostBps` from each host, in fair
- *   shares. Manifests and pictures are not limited. A download that waits for that is neither idle nor slow.
+ * - **Speed.** All downloads together receive at most `maxSpeedBps` of media, and `maxSpeedPerHostBps` from each host, or what
+ *   `speed` allows, in fair shares. Manifests and pictures are not limited. A download that waits for that is neither idle nor slow.
  * - **Pauses.** A host that has asked for a pause, whichever download it told, is left alone by all. They wait for up to 30 s; if the
  *   pause is longer, they fail with `isUntried`.
  * - **Errors.** `ServiceError`: the client's (`address_blocked`, `upstream_*`), `format_unavailable` (the
@@ -78,6 +78,8 @@ export interface EngineShared {
   observer?: EngineObserver | undefined;
   /** Hosts that downloads leave alone, and add to; default: none yet. */
   pauses?: HostPauses | undefined;
+  /** What all downloads may receive; default: what `EngineDeps` says. */
+  speed?: SpeedLimit | undefined;
 }
 
 /** What is observed of an engine. */

@@ -1,3 +1,6 @@
+import type { SpeedDemand } from "./fair-speed.ts";
+import { TokenBucket } from "./token-bucket.ts";
+
 /** Bytes per second; 0: any speed. */
 export interface MaxSpeeds {
   /** Of everything together. */
@@ -31,21 +34,42 @@ interface Share {
   hasWaited: boolean;
 }
 
+/** The limit of all hosts together; no host has this name. */
+export const everything = "";
+
+/** Returns how fast this process may receive from a host, or `everything`, if that is limited to `maxBps`. */
+export type SpeedOf = (key: string, maxBps: number) => number;
+
+interface Limit {
+  /** A host, or `everything`. */
+  readonly key: string;
+  readonly bucket: TokenBucket;
+  /** Bytes since it was measured. */
+  received: Map<Share, number>;
+}
+
 /**
- * Limits how fast tasks receive bytes, all together and from each host, by token buckets of a quarter of a second. The share
+ * Limits how fast tasks receive bytes, all together and from each host, by token buckets of a second. The share
  * that has had the least is next; one that was idle saves nothing up. Bytes are granted in pieces of 50 ms of the limit, at most.
  */
 export class SpeedLimit {
-  readonly #all: TokenBucket;
-  readonly #bytesPerHostS: number;
-  readonly #hosts = new Map<string, TokenBucket>();
+  readonly #max: MaxSpeeds;
+  readonly #all: Limit;
+  readonly #hosts = new Map<string, Limit>();
   readonly #shares = new Set<Share>();
+  #speedOf: SpeedOf = (_, maxBps) => maxBps;
   #had = 0;
+  #measuredMs = performance.now();
   #timer: NodeJS.Timeout | undefined;
 
   constructor({ maxSpeedBps, maxSpeedPerHostBps }: MaxSpeeds) {
-    this.#all = new TokenBucket(maxSpeedBps || Infinity);
-    this.#bytesPerHostS = maxSpeedPerHostBps || Infinity;
+    this.#max = { maxSpeedBps: maxSpeedBps || Infinity, maxSpeedPerHostBps: maxSpeedPerHostBps || Infinity };
+    this.#all = this.#createLimit(everything);
+  }
+
+  /** Whether anything is limited. */
+  get isLimited(): boolean {
+    return Math.min(this.#max.maxSpeedBps, this.#max.maxSpeedPerHostBps) < Infinity;
   }
 
   /** Opens the share of a task. */
@@ -76,13 +100,68 @@ export class SpeedLimit {
     };
   }
 
+  /** Returns what is wanted of each limit, `everything` or a host, of those that were used since it was asked before. */
+  measure(): Map<string, SpeedDemand> {
+    const nowMs = performance.now();
+    const seconds = (nowMs - this.#measuredMs) / 1_000;
+    const waiting = this.#findWaiting(nowMs);
+    const found = new Map<string, SpeedDemand>();
+    for (const limit of [this.#all, ...this.#hosts.values()]) {
+      const own = waiting.get(limit) ?? new Set();
+      const others = [...limit.received].filter(([share]) => !own.has(share));
+      const bps = others.reduce((sum, [, bytes]) => sum + bytes, 0) / seconds;
+      const isUsed = own.size + others.length > 0;
+      if (isUsed && this.#maxOf(limit.key) < Infinity) {
+        found.set(limit.key, { waiting: own.size, others: others.length, bps });
+      }
+      limit.received = new Map();
+    }
+    this.#measuredMs = nowMs;
+    return found;
+  }
+
+  /** Returns which shares wait for each limit. */
+  #findWaiting(nowMs: number): ReadonlyMap<Limit, ReadonlySet<Share>> {
+    const waiting = new Map<Limit, Set<Share>>();
+    for (const share of this.#shares) {
+      for (const [host, [take]] of share.waiting) {
+        if (take === undefined) continue;
+        const { bucket } = this.#limitOf(host);
+        const isOfHost = bucket.waitMs(Math.min(take.bytes, bucket.unit), nowMs) > 0;
+        waiting.getOrInsertComputed(isOfHost ? this.#limitOf(host) : this.#all, () => new Set()).add(share);
+      }
+    }
+    return waiting;
+  }
+
+  /** Limits what is received as `speedOf` says from now on. */
+  adjust(speedOf: SpeedOf): void {
+    this.#speedOf = speedOf;
+    const nowMs = performance.now();
+    for (const { key, bucket } of [this.#all, ...this.#hosts.values()]) bucket.setSpeed(this.#speed(key), nowMs);
+    this.#serve();
+  }
+
+  #createLimit(key: string): Limit {
+    return { key, bucket: new TokenBucket(this.#speed(key)), received: new Map() };
+  }
+
+  #speed(key: string): number {
+    const maxBps = this.#maxOf(key);
+    return maxBps === Infinity ? maxBps : this.#speedOf(key, maxBps);
+  }
+
+  #maxOf(key: string): number {
+    return key === everything ? this.#max.maxSpeedBps : this.#max.maxSpeedPerHostBps;
+  }
+
   /** Grants what may be received now, and comes back when there will be more. */
   #serve(): void {
     clearTimeout(this.#timer);
     for (;;) {
       const nowMs = performance.now();
       const { next, waitMs } = this.#findNext(nowMs);
-      const pauseMs = next === undefined ? waitMs : this.#all.waitMs(next.bytes, nowMs);
+      const pauseMs = next === undefined ? waitMs : this.#all.bucket.waitMs(next.bytes, nowMs);
       if (next === undefined || pauseMs > 0) {
         if (pauseMs < Infinity) this.#timer = setTimeout(() => this.#serve(), Math.ceil(pauseMs));
         this.#forgetHosts(nowMs);
@@ -99,35 +178,37 @@ export class SpeedLimit {
     for (const share of this.#shares) {
       for (const [host, [take]] of share.waiting) {
         if (take === undefined) continue;
-        const bucket = this.#bucketOf(host);
-        const bytes = Math.min(take.bytes, this.#all.unit, bucket.unit);
-        const hostMs = bucket.waitMs(bytes, nowMs);
+        const limit = this.#limitOf(host);
+        const bytes = Math.min(take.bytes, this.#all.bucket.unit, limit.bucket.unit);
+        const hostMs = limit.bucket.waitMs(bytes, nowMs);
         if (hostMs > 0) waitMs = Math.min(waitMs, hostMs);
-        else if (next === undefined || share.had < next.share.had) next = { share, host, bucket, bytes };
+        else if (next === undefined || share.had < next.share.had) next = { share, host, limit, bytes };
       }
     }
     return { next, waitMs };
   }
 
-  #grant({ share, host, bucket, bytes }: Next): void {
+  #grant({ share, host, limit, bytes }: Next): void {
     const takes = share.waiting.get(host) ?? [];
     const take = takes.shift();
     if (takes.length === 0) share.waiting.delete(host);
     this.#had = share.had;
     share.had += bytes;
-    this.#all.take(bytes);
-    bucket.take(bytes);
+    for (const each of [limit, this.#all]) {
+      each.bucket.take(bytes);
+      each.received.set(share, (each.received.get(share) ?? 0) + bytes);
+    }
     take?.grant(bytes);
   }
 
-  #bucketOf(host: string): TokenBucket {
-    return this.#hosts.getOrInsertComputed(host, () => new TokenBucket(this.#bytesPerHostS));
+  #limitOf(host: string): Limit {
+    return this.#hosts.getOrInsertComputed(host, () => this.#createLimit(host));
   }
 
   /** A new bucket is empty, so that nothing is gained by being forgotten. */
   #forgetHosts(nowMs: number): void {
     if (this.#hosts.size <= maxIdleHosts) return;
-    for (const [host, bucket] of this.#hosts) if (bucket.isFull(nowMs)) this.#hosts.delete(host);
+    for (const [host, { bucket }] of this.#hosts) if (bucket.isFull(nowMs)) this.#hosts.delete(host);
   }
 }
 
@@ -136,44 +217,6 @@ const maxIdleHosts = 100;
 interface Next {
   share: Share;
   host: string;
-  bucket: TokenBucket;
+  limit: Limit;
   bytes: number;
-}
-
-/** What a bucket holds at most, seconds of its speed. */
-const capacityS = 0.25;
-/** What is taken from it at a time, at most, seconds of its speed. */
-const unitS = 0.05;
-
-/** Fills with `bytesPerS`, empty at first. */
-class TokenBucket {
-  /** Bytes that are taken at a time, at most. */
-  readonly unit: number;
-  readonly #bytesPerS: number;
-  readonly #capacity: number;
-  #tokens = 0;
-  #atMs = performance.now();
-
-  constructor(bytesPerS: number) {
-    this.#bytesPerS = bytesPerS;
-    this.unit = Math.max(1, Math.floor(bytesPerS * unitS));
-    this.#capacity = Math.max(this.unit, bytesPerS * capacityS);
-  }
-
-  isFull(nowMs: number): boolean {
-    return this.waitMs(this.#capacity, nowMs) <= 0;
-  }
-
-  /** Returns when so many bytes can be taken, in milliseconds from now. */
-  waitMs(bytes: number, nowMs: number): number {
-    if (this.#bytesPerS === Infinity) return 0;
-    const filled = (this.#bytesPerS * (nowMs - this.#atMs)) / 1_000;
-    this.#tokens = Math.min(this.#capacity, this.#tokens + filled);
-    this.#atMs = nowMs;
-    return Math.max(0, ((bytes - this.#tokens) / this.#bytesPerS) * 1_000);
-  }
-
-  take(bytes: number): void {
-    if (this.#bytesPerS !== Infinity) this.#tokens -= bytes;
-  }
 }

@@ -1,4 +1,4 @@
-import type { SharedPauses } from "../feed/shared-pauses.ts";
+import type { Broadcast, SharedPauses } from "../feed/processes.ts";
 import type { TaskEventPublisher, TaskEvents } from "../feed/task-events.ts";
 import type { Grown, Growing, Reused } from "./growth.ts";
 import type { Idempotency } from "./idempotency.ts";
@@ -54,8 +54,9 @@ export interface TaskStore {
   /** The keys with which clients may use the service. */
   readonly keys: KeyStore;
 
-  /** The hosts that are left alone, if several processes can share the store. */
+  /** The hosts that are left alone, and what else processes tell each other, if several can share the store. */
   readonly pauses?: SharedPauses;
+  readonly broadcast?: Broadcast;
 
   /** The messages about ended tasks that webhooks' receivers have not had yet. */
   readonly outbox: Outbox;
@@ -115,8 +116,7 @@ export interface TaskStore {
    * `quota_exceeded`, which comes before that.
    *
    * A collection that is canceled cancels those queued and running members that a collection has made and that are in no
-   * other collection which is queued or running. One that fails while members are queued or running stays running, and
-   * idle.
+   * other collection which is queued or running. One that fails while members are queued or running stays running, idle.
    */
   update(id: string, change: TaskChange, options?: UpdateOptions): Promise<Task>;
 

@@ -98,7 +98,7 @@ test("a share says whether it had to wait a moment ago", async () => {
   await vi.advanceTimersByTimeAsync(1_000);
   await share.take("a.test", 100);
   expect(share.hasWaited()).toBe(false);
-  void receive(share, "a.test", 10);
+  void receive(share, "a.test", 30);
   expect(share.hasWaited()).toBe(true);
 });
 

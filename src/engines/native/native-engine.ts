@@ -37,7 +37,7 @@ const defaultLimits: WorkerLimits = {
  * and guarded client, so that its work and its crash affect nothing else.
  */
 export function createNativeEngine(options: NativeEngineOptions = {}): Engine {
-  const { limits, observer, pauses = new HostPauses(), ...deps } = options;
+  const { limits, observer, pauses = new HostPauses(), speed, ...deps } = options;
   const data = { ...defaults, ...deps };
   const workerOptions = {
     data,
@@ -45,7 +45,7 @@ export function createNativeEngine(options: NativeEngineOptions = {}): Engine {
     usage: new Map<number, number>(),
     observer,
     pauses,
-    speed: new SpeedLimit(data),
+    speed: speed ?? new SpeedLimit(data),
   };
   const pool = new ProcessPool({
     start: () => new WorkerProcess(workerOptions),

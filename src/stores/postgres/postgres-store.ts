@@ -14,7 +14,7 @@ import { createBatchInserter, type InsertTask } from "./batch-inserter.ts";
 import { claimNextAndCommit } from "./claim.ts";
 import type { Database, Sql, Transaction } from "./database.ts";
 import { toStoreError } from "./database-errors.ts";
-import { isPruningDue, prune } from "./feed/feed.ts";
+import { isPruningDue, prune, sendText } from "./feed/feed.ts";
 import { writePause } from "./feed/pause-rows.ts";
 import type { JobQueue } from "./job-queue.ts";
 import { createKeyRows } from "./key-rows.ts";
@@ -84,6 +84,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   return {
     events: feed.events,
     pauses: { ...feed.pauses, share: (pause) => read(() => writePause(database, pause)) },
+    broadcast: { ...feed.broadcast, send: (text) => read(() => sendText(database, text)) },
     keys: createKeyRows(database, steadyNow, read),
     outbox,
     ...createTaskReads(deps),

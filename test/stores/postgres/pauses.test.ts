@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished } from "vitest";
-import type { SharedPause } from "../../../src/feed/shared-pauses.ts";
+import type { SharedPause } from "../../../src/feed/processes.ts";
 import { openPostgresStore } from "../../../src/stores/postgres/postgres-store.ts";
 import { openDatabase } from "../../postgres/database.ts";
 import { pollOptions } from "./feed-harness.ts";
@@ -50,4 +50,26 @@ it("a pause that ends later stays, and one that has ended is forgotten", async (
   expect(await query(url, "SELECT host FROM unreel.host_pauses ORDER BY host")).toEqual(
     ["a.example", "b.example", "last.example"].map((host) => ({ host })),
   );
+});
+
+it("what a process tells is heard by all that follow, in its order", async () => {
+  const url = await openDatabase();
+  const [one, other] = [await openPostgresStore({ url }), await openPostgresStore({ url })];
+  const heard: [string[], string[]] = [[], []];
+  const ends = [one, other].map(({ broadcast }, n) => broadcast!.follow((text) => heard[n]!.push(text)));
+  const hasStarted = async () => {
+    await one.broadcast!.send("start");
+    return heard.every((texts) => texts.includes("start"));
+  };
+  await expect.poll(hasStarted, pollOptions).toBe(true);
+  const texts = ["first", 'it\'s "second"', "x".repeat(7_900)];
+  for (const text of texts) await one.broadcast!.send(text);
+  const rest = () => heard.map((each) => each.filter((text) => text !== "start"));
+  await expect.poll(() => JSON.stringify(rest()) === JSON.stringify([texts, texts]), pollOptions).toBe(true);
+  ends[0]?.();
+  await other.broadcast!.send("last");
+  await expect.poll(() => heard[1].at(-1), pollOptions).toBe("last");
+  expect(rest()[0]).toHaveLength(texts.length);
+  await Promise.all([one.close(), other.close()]);
+  await expect(one.broadcast!.send("")).rejects.toMatchObject({ code: "unavailable" });
 });

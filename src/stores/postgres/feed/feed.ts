@@ -1,5 +1,6 @@
 import type { ClientBase, ClientConfig, Pool } from "pg";
 import type { BaseLogger } from "pino";
+import type { Broadcast } from "../../../feed/processes.ts";
 import { createTaskEvents, feedBounds, type TaskEvent, type TaskEvents } from "../../../feed/task-events.ts";
 import { type State, states } from "../../../model/task.ts";
 import type { Sql } from "../database.ts";
@@ -20,6 +21,8 @@ export interface EventFeed {
   events: TaskEvents;
   /** The hosts that have asked for a pause. */
   pauses: Pick<PauseRows, "follow">;
+  /** What other processes and this one tell. */
+  broadcast: Pick<Broadcast, "follow">;
   /** Ends the feed at once, without reading further. */
   close(): Promise<void>;
 }
@@ -51,12 +54,15 @@ export async function openEventFeed(options: EventFeedOptions): Promise<EventFee
 
   past.forEach(publish);
   const pauses = createPauseRows(pool);
+  const heard = new Set<(text: string) => void>();
   const listener = startListener({
     connection,
     logger,
-    channels: ["unreel_events", pausesChannel],
+    channel: "unreel_events",
+    otherChannels: [pausesChannel, broadcastChannel],
     onMessage(channel, payload) {
       if (channel === pausesChannel) pauses.onMessage(payload);
+      else for (const hear of heard) hear(payload);
     },
     async onConnect(client) {
       await pauses.readAll(client);
@@ -71,7 +77,13 @@ export async function openEventFeed(options: EventFeedOptions): Promise<EventFee
       } while (page.length === pageSize || (page.at(-1)?.bytes ?? 0) >= pageBytes);
     },
   });
-  return { events, pauses, close: listener.close };
+  const broadcast: EventFeed["broadcast"] = {
+    follow(hear) {
+      heard.add(hear);
+      return () => void heard.delete(hear);
+    },
+  };
+  return { events, pauses, broadcast, close: listener.close };
 }
 
 type Queryable = Pick<ClientBase, "query">;
@@ -132,6 +144,13 @@ async function readAfter(client: Queryable, number: number): Promise<EventRow[]>
     [number],
   );
   return rows;
+}
+
+const broadcastChannel = "unreel_broadcast";
+
+/** Sends a text as `Broadcast` says. */
+export async function sendText(sql: Sql, text: string): Promise<void> {
+  await sql.query(`SELECT pg_notify('${broadcastChannel}', :text)`, { text });
 }
 
 /** Events between two prunings. */

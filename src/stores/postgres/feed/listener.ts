@@ -11,10 +11,13 @@ export interface Listener {
 
 export interface ListenerOptions {
   connection: ClientConfig;
-  channels: readonly string[];
+  /** What `onNotify` is called for. */
+  channel: string;
+  /** What only `onMessage` is called for. */
+  otherChannels: readonly string[];
   /** Called with each new connection once it listens, before `onNotify`. */
   onConnect(client: Client): Promise<void>;
-  /** Called with each notification as it comes; must not throw. */
+  /** Called with each notification of the other channels as it comes; must not throw. */
   onMessage(channel: string, payload: string): void;
   /** Called after `onConnect`, then after notifications, one call for several; and after four seconds without one. */
   onNotify(client: Client): Promise<void>;
@@ -67,7 +70,7 @@ export function startListener(options: ListenerOptions): Listener {
 
 /** @throws the error that ended the connection; any error after `signal` is aborted. */
 async function listen(
-  { connection, channels, onMessage, onConnect, onNotify }: ListenerOptions,
+  { connection, channel: own, otherChannels, onMessage, onConnect, onNotify }: ListenerOptions,
   signal: AbortSignal,
   onSuccess: () => void,
 ): Promise<never> {
@@ -78,12 +81,14 @@ async function listen(
   try {
     const client = createClient(connection, socket);
     await client.connect();
-    client.on("notification", ({ channel, payload = "" }) => onMessage(channel, payload));
-    for (const channel of channels) await client.query(`LISTEN ${channel}`);
+    client.on("notification", ({ channel, payload = "" }) => {
+      if (channel !== own) onMessage(channel, payload);
+    });
+    for (const channel of [own, ...otherChannels]) await client.query(`LISTEN ${channel}`);
     await onConnect(client);
     for (;;) {
       // Waits from before the call: a notification may come during it.
-      await Promise.all([nextNotification(client), onNotify(client).then(onSuccess)]);
+      await Promise.all([nextNotification(client, own), onNotify(client).then(onSuccess)]);
     }
   } finally {
     signal.removeEventListener("abort", destroy);
@@ -104,15 +109,18 @@ function createClient(connection: ClientConfig, socket: Socket): Client {
   return client;
 }
 
-/** Resolves after a notification or `maxSilenceMs`. @throws if the connection is lost meanwhile. */
-async function nextNotification(client: Client): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+/** Resolves after a notification of the channel or `maxSilenceMs`. @throws if the connection is lost meanwhile. */
+async function nextNotification(client: Client, own: string): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
   const timer = setTimeout(resolve, maxSilenceMs);
-  client.on("notification", resolve).on("error", reject);
+  const onNotification = ({ channel }: { channel: string }) => {
+    if (channel === own) resolve();
+  };
+  client.on("notification", onNotification).on("error", reject);
   try {
     await promise;
   } finally {
     clearTimeout(timer);
-    client.off("notification", resolve).off("error", reject);
+    client.off("notification", onNotification).off("error", reject);
   }
 }

@@ -1,5 +1,5 @@
 import type { ClientBase } from "pg";
-import type { SharedPause, SharedPauses } from "../../../feed/shared-pauses.ts";
+import type { SharedPause, SharedPauses } from "../../../feed/processes.ts";
 import type { Sql } from "../database.ts";
 
 export const pausesChannel = "unreel_pauses";

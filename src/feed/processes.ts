@@ -14,3 +14,15 @@ export interface SharedPauses {
    */
   follow(listener: (pause: SharedPause) => void): Promise<() => void>;
 }
+
+/** How the processes that share a store tell each other what holds for the moment. */
+export interface Broadcast {
+  /**
+   * Tells all processes that follow now, this one too. What a process sends is heard in its order, or not at all.
+   *
+   * @param text Less than 8,000 bytes.
+   */
+  send(text: string): Promise<void>;
+  /** Calls `listener` with each text that is heard, until the returned function is called. */
+  follow(listener: (text: string) => void): () => void;
+}

@@ -1,0 +1,101 @@
+import { randomUUID } from "node:crypto";
+import { type Static, Type } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
+import { fairSpeed, type SpeedDemand } from "./fair-speed.ts";
+import type { SpeedLimit } from "./speed-limit.ts";
+
+/** How processes tell each other what they want; each hears itself, too. */
+export interface SpeedChannel {
+  send(text: string): Promise<void>;
+  follow(listener: (text: string) => void): () => void;
+}
+
+/** How often a process that receives something says so. */
+const intervalMs = 1_000;
+
+/** A process that says nothing for so long receives nothing. */
+const silenceMs = 3_500;
+
+/** Longest message, characters; those limits are left out that come after it. */
+const maxLength = 7_000;
+
+const Count = Type.Integer({ minimum: 0 });
+
+/** What a process wants of each limit that it uses, which a process of another release may have sent. */
+const Message = Type.Object({
+  from: Type.String(),
+  demands: Type.Array(Type.Tuple([Type.String(), Count, Count, Count])),
+});
+
+interface Peer {
+  demands: ReadonlyMap<string, SpeedDemand>;
+  heardMs: number;
+}
+
+/** What is wanted of a limit that has not been used until now. */
+const first: SpeedDemand = { waiting: 1, others: 0, bps: 0 };
+
+/**
+ * Makes a limit one of all processes on a channel: once a second each says what it wants, and takes its fair share. While
+ * the channel does not work, the shares stay as they are: who does not hear itself forgets nobody. Returns the function that ends it.
+ */
+export function shareSpeed(limit: SpeedLimit, channel: SpeedChannel): () => void {
+  const from = randomUUID();
+  const peers = new Map<string, Peer>();
+  let own: Peer["demands"] = new Map();
+  let isTold = true;
+
+  const speedOf = (key: string, maxBps: number): number => {
+    const others = [...peers.values()].flatMap(({ demands }) => demands.get(key) ?? []);
+    return fairSpeed(maxBps, own.get(key) ?? first, others);
+  };
+
+  function hear(text: string): void {
+    const message = parse(text);
+    if (message === undefined) return;
+    const demands = new Map(message.demands.map(([key, waiting, others, bps]) => [key, { waiting, others, bps }]));
+    const heardMs = performance.now();
+    if (message.from === from) {
+      own = demands;
+      for (const [id, peer] of peers) if (heardMs - peer.heardMs > silenceMs) peers.delete(id);
+    } else if (demands.size > 0) peers.set(message.from, { demands, heardMs });
+    else peers.delete(message.from);
+    limit.adjust(speedOf);
+  }
+
+  function tell(): void {
+    const demands = limit.measure();
+    if (demands.size === 0 && isTold) return;
+    isTold = demands.size === 0;
+    // Whoever reads the tasks from there logs an outage.
+    channel.send(format(from, demands)).catch(() => {});
+  }
+
+  const unfollow = channel.follow(hear);
+  const timer = setInterval(tell, intervalMs).unref();
+  return () => {
+    clearInterval(timer);
+    unfollow();
+  };
+}
+
+function format(from: string, found: ReadonlyMap<string, SpeedDemand>): string {
+  const demands: Static<typeof Message>["demands"] = [];
+  let length = 0;
+  for (const [key, { waiting, others, bps }] of found) {
+    const demand: (typeof demands)[number] = [key, waiting, others, Math.round(bps)];
+    length += JSON.stringify(demand).length + 1;
+    if (length > maxLength) break;
+    demands.push(demand);
+  }
+  return JSON.stringify({ from, demands });
+}
+
+function parse(text: string): Static<typeof Message> | undefined {
+  try {
+    const message: unknown = JSON.parse(text);
+    return Value.Check(Message, message) ? message : undefined;
+  } catch {
+    return undefined;
+  }
+}
