@@ -21,6 +21,8 @@ export interface InfoCache {
    * throws; errors are not cached. `signal.reason` when `signal` is aborted.
    */
   get(url: URL, options: InfoRequest): Promise<CachedInfo>;
+  /** Returns what `get` would return without a read; else undefined. */
+  find(url: URL, options: Omit<InfoRequest, "signal">): CachedInfo | undefined;
   /** Aborts the reads in flight and refuses new ones; safe to call twice. */
   stop(): void;
 }
@@ -65,6 +67,13 @@ export function createInfoCache(options: InfoCacheOptions): InfoCache {
   const shares = new Shares(concurrency);
   let isStopped = false;
 
+  function find(url: URL, query: Omit<InfoRequest, "signal">): CachedInfo | undefined {
+    const hit = cache.get(keyOf(url, query));
+    if (hit === undefined) return undefined;
+    const ageS = (performance.now() - hit.readAt) / 1000;
+    return ageS < Math.min(ttlS, query.maxAgeS) ? { info: hit.info, ageS: Math.floor(ageS) } : undefined;
+  }
+
   async function readPage(url: URL, query: InfoRequest, abort: AbortController): Promise<Info> {
     if (isStopped) throw shutdownError();
     const { owner, entriesCursor } = query;
@@ -86,14 +95,11 @@ export function createInfoCache(options: InfoCacheOptions): InfoCache {
   }
 
   return {
+    find,
     async get(url, query) {
-      const key = keyOf(url, query);
-      const hit = cache.get(key);
-      const ageS = hit && (performance.now() - hit.readAt) / 1000;
-      if (hit && ageS !== undefined && ageS < Math.min(ttlS, query.maxAgeS)) {
-        return { info: hit.info, ageS: Math.floor(ageS) };
-      }
-      const info = await inFlight.run(key, query.signal, (abort) => readPage(url, query, abort));
+      const found = find(url, query);
+      if (found !== undefined) return found;
+      const info = await inFlight.run(keyOf(url, query), query.signal, (abort) => readPage(url, query, abort));
       return { info, ageS: 0 };
     },
     stop() {
@@ -103,7 +109,7 @@ export function createInfoCache(options: InfoCacheOptions): InfoCache {
   };
 }
 
-function keyOf(url: URL, { owner, entriesCursor = "" }: InfoRequest): string {
+function keyOf(url: URL, { owner, entriesCursor = "" }: Pick<InfoRequest, "owner" | "entriesCursor">): string {
   return `${owner} ${entriesCursor} ${url.href}`;
 }
 

@@ -9,6 +9,12 @@ import { Shares } from "../async/shares.ts";
 import type { Thumbnail } from "../model/page-info.ts";
 import { createSingleFlight } from "../async/single-flight.ts";
 
+/** A page, and its thumbnails, best first. */
+export interface Illustration {
+  page: URL;
+  listed: readonly Thumbnail[];
+}
+
 interface ThumbnailRequest {
   /** Who asks; the pages whose images are fetched at a time are shared by owners. */
   owner: string;
@@ -17,7 +23,7 @@ interface ThumbnailRequest {
 
 interface ThumbnailsOptions {
   client: HttpClient;
-  /** Longest time for one page, with all that are tried and the wait for a slot. */
+  /** Longest time for the images of one page, with all that are tried and the wait for a place; for the page alike. */
   timeoutMs: number;
 }
 
@@ -48,49 +54,84 @@ export function createThumbnails({ client, timeoutMs }: ThumbnailsOptions) {
   const shares = new Shares(concurrency);
   let isStopped = false;
 
-  async function fetchFirst(page: URL, urls: readonly URL[], owner: string, abort: AbortSignal): Promise<Image> {
-    const { signal, end } = startDeadline(abort, timeoutMs, `the thumbnail of ${page.host}`);
+  async function within<T>(abort: AbortSignal, host: string, job: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const { signal, end } = startDeadline(abort, timeoutMs, `the thumbnail of ${host}`);
+    try {
+      return await job(signal);
+    } finally {
+      end();
+    }
+  }
+
+  async function fetchFirst({ page, urls, key }: Choice, owner: string, signal: AbortSignal): Promise<TaggedImage> {
+    let failure: unknown;
+    for (const url of urls) {
+      try {
+        const image = await fetchImage(client, url, { headers: createPageHeaders(page), owner, signal });
+        const tagged = { ...image, etag: etagOf(image.bytes) };
+        cache.set(key, tagged);
+        return tagged;
+      } catch (error) {
+        signal.throwIfAborted();
+        failure = error;
+      }
+    }
+    throw failure;
+  }
+
+  /** Has one of the owner's places until `job` has ended, which finds what is to be fetched. */
+  async function fetchInPlace(
+    host: string,
+    owner: string,
+    abort: AbortSignal,
+    job: (signal: AbortSignal) => Promise<Illustration>,
+  ): Promise<TaggedImage> {
     let release = () => {};
     try {
-      release = await shares.wait(owner, signal);
-      let failure: unknown;
-      for (const url of urls) {
-        try {
-          return await fetchImage(client, url, { headers: createPageHeaders(page), owner, signal });
-        } catch (error) {
-          signal.throwIfAborted();
-          failure = error;
-        }
-      }
-      throw failure;
+      const found = await within(abort, host, async (signal) => {
+        release = await shares.wait(owner, signal);
+        return job(signal);
+      });
+      const choice = choose(found);
+      const cached = cache.get(choice.key);
+      return cached ?? (await within(abort, host, (signal) => fetchFirst(choice, owner, signal)));
     } finally {
       release();
-      end();
     }
   }
 
   return {
     /**
-     * Returns the image of a page, from the cache if it was fetched less than an hour ago. `listed` are its thumbnails, best
-     * first: tried are the smallest that is at least 320 pixels wide, then the others in their order, three at most.
-     * Concurrent calls of one owner for one page share the requests, which are aborted with the last of them.
+     * Returns the image of a page, from the cache if it was fetched less than an hour ago. Of `listed` are tried the smallest
+     * that is at least 320 pixels wide, then the others in their order, three at most. Concurrent calls of one owner for one page share
+     * the requests, which are aborted with the last of them.
      *
      * @throws ServiceError `not_found` if none is listed; `upstream_timeout` after `timeoutMs`; `unavailable` once `stop`
      * was called; else as `fetchImage` for the last one tried. `signal.reason` when `signal` is aborted.
      */
-    async get(page: URL, listed: readonly Thumbnail[], { owner, signal }: ThumbnailRequest): Promise<TaggedImage> {
-      const urls = choose(listed);
-      if (urls.length === 0) throw new ServiceError("not_found", `the page at ${page.host} has no thumbnail`);
-      // With the page: what a site sends may depend on the `Referer`.
-      const key = [page, ...urls].map(({ href }) => href).join(" ");
+    async get(illustration: Illustration, { owner, signal }: ThumbnailRequest): Promise<TaggedImage> {
+      const { key, page } = choose(illustration);
       const cached = cache.get(key);
       if (cached !== undefined) return cached;
       return inFlight.run(`${owner} ${key}`, signal, async ({ signal: abort }) => {
         if (isStopped) throw shutdownError();
-        const image = await fetchFirst(page, urls, owner, abort);
-        const tagged = { ...image, etag: etagOf(image.bytes) };
-        cache.set(key, tagged);
-        return tagged;
+        return fetchInPlace(page.host, owner, abort, async () => illustration);
+      });
+    },
+    /**
+     * Does the same for a page that `read` has to read first: as many of them at a time as there are places, so that an owner whose
+     * images fail all at once does not have as many pages read at once. Concurrent calls of an owner with one `key` share it all.
+     *
+     * @throws as `get`, and what `read` throws
+     */
+    async read(
+      { key, host }: { key: string; host: string },
+      read: (signal: AbortSignal) => Promise<Illustration>,
+      { owner, signal }: ThumbnailRequest,
+    ): Promise<TaggedImage> {
+      return inFlight.run(`read ${owner} ${key}`, signal, async ({ signal: abort }) => {
+        if (isStopped) throw shutdownError();
+        return fetchInPlace(host, owner, abort, read);
       });
     },
     /** Aborts the requests in flight and refuses new ones; safe to call twice. */
@@ -101,17 +142,27 @@ export function createThumbnails({ client, timeoutMs }: ThumbnailsOptions) {
   };
 }
 
-/** Returns the URLs to try, the first one first. */
-function choose(listed: readonly Thumbnail[]): URL[] {
+interface Choice {
+  page: URL;
+  /** To try, the first one first. */
+  urls: URL[];
+  /** With the page: what a site sends may depend on the `Referer`. */
+  key: string;
+}
+
+/** @throws ServiceError `not_found` */
+function choose({ page, listed }: Illustration): Choice {
   const wide = listed.filter(({ width }) => (width ?? 0) >= preferredWidth);
   const smallest = wide.toSorted((a, b) => (a.width ?? 0) - (b.width ?? 0))[0];
   const hrefs = [...(smallest ? [smallest] : []), ...listed].map(({ url }) => url);
-  const urls = [...new Set(hrefs)].map((href) => URL.parse(href));
-  return urls.filter((url) => url !== null).slice(0, maxTried);
+  const parsed = [...new Set(hrefs)].map((href) => URL.parse(href));
+  const urls = parsed.filter((url) => url !== null).slice(0, maxTried);
+  if (urls.length === 0) throw new ServiceError("not_found", `the page at ${page.host} has no thumbnail`);
+  return { page, urls, key: [page, ...urls].map(({ href }) => href).join(" ") };
 }
 
 /** With a strong entity tag of the bytes. */
-type TaggedImage = Image & { etag: string };
+export type TaggedImage = Image & { etag: string };
 
 function etagOf(bytes: Buffer): string {
   return `"${createHash("sha256").update(bytes).digest("base64url")}"`;

@@ -43,6 +43,21 @@ function createSlowResolver() {
   return { resolver, slowReads: () => slow };
 }
 
+/** A client whose requests are not answered. */
+function createSilentClient() {
+  const fetched: string[] = [];
+  const client: HttpClient = {
+    async get(url, { signal }) {
+      fetched.push(url.pathname);
+      const { promise, reject } = Promise.withResolvers<never>();
+      signal.addEventListener("abort", () => reject(signal.reason));
+      return promise;
+    },
+    close: async () => {},
+  };
+  return { client, fetched };
+}
+
 describe("owners share", () => {
   test("the pages that are read at a time", async () => {
     const { resolver, slowReads } = createSlowResolver();
@@ -90,16 +105,7 @@ describe("owners share", () => {
   });
 
   test("the thumbnails that are fetched at a time", async () => {
-    const fetched: string[] = [];
-    const client: HttpClient = {
-      async get(url, { signal }) {
-        fetched.push(url.pathname);
-        const { promise, reject } = Promise.withResolvers<never>();
-        signal.addEventListener("abort", () => reject(signal.reason));
-        return promise;
-      },
-      close: async () => {},
-    };
+    const { client, fetched } = createSilentClient();
     const { app, store, eve, bob } = await openShared({ client, infoTimeoutMs: 300 });
     const get = async (headers: Record<string, string>, owner: string, name: string) => {
       const { id } = await store.create(newTask(pageUrl, {}, new Date(), owner));
@@ -112,5 +118,30 @@ describe("owners share", () => {
     const bobs = Array.from({ length: 4 }, (_, n) => get(bob, "bob", `bob${n}`));
     await vi.waitUntil(() => fetched.filter((path) => path.startsWith("/bob")).length === 4, 250);
     await Promise.all([...eves, ...bobs]);
+  });
+
+  test("the pages that are read for thumbnails, also when images fail all at once", async () => {
+    const { client, fetched } = createSilentClient();
+    const read: string[] = [];
+    const resolver: Resolver = {
+      ...createStubResolver(),
+      async resolve(url) {
+        read.push(url.pathname);
+        return pageInfo({
+          thumbnails: [{ url: `https://images.example.com${url.pathname}`, width: null, height: null }],
+        });
+      },
+    };
+    const { app, eve, bob } = await openShared({ client, resolver, infoTimeoutMs: 300 });
+    const get = (headers: Record<string, string>, name: string) =>
+      app.inject({ url: `/info/thumbnail?url=${encodeURIComponent(`https://films.example.com/${name}`)}`, headers });
+    const eves = Array.from({ length: 100 }, (_, n) => get(eve, `eve${n}`));
+    await vi.waitUntil(() => fetched.length === 8);
+    const bobs = Array.from({ length: 4 }, (_, n) => get(bob, `bob${n}`));
+    const responses = await Promise.all([...eves, ...bobs]);
+    expect(responses.map(({ statusCode }) => statusCode)).toEqual(Array(104).fill(504));
+    expect(fetched).toEqual(read);
+    expect(read.filter((path) => path.startsWith("/bob"))).toHaveLength(4);
+    expect(read.length).toBeLessThan(30);
   });
 });

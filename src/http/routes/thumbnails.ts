@@ -7,7 +7,7 @@ import type { InfoCache } from "../../resolvers/info-cache.ts";
 import { urlForMessage } from "../../net/http-url.ts";
 import { type Entry, maxEntries, PageInfo, pageUrlOf, type Thumbnail } from "../../model/page-info.ts";
 import type { TaskStore } from "../../stores/store.ts";
-import { type Thumbnails, thumbnailTtlS } from "../../resolvers/thumbnails.ts";
+import { type Illustration, type TaggedImage, type Thumbnails, thumbnailTtlS } from "../../resolvers/thumbnails.ts";
 import { ConditionHeaders, findMatch } from "../responses/etag.ts";
 import { noContent } from "../responses/empty.ts";
 import { requireTask, sharerOf } from "../access/ownership.ts";
@@ -91,16 +91,7 @@ export const thumbnailRoutes: FastifyPluginAsyncTypebox<ThumbnailRoutesOptions> 
 ) => {
   const config = { startsWork: true };
 
-  async function send(info: unknown, { what, entry }: Wanted, request: FastifyRequest, reply: FastifyReply) {
-    if (!illustratedCheck.Check(info)) {
-      throw new ServiceError("not_found", `${what} has no thumbnail`);
-    }
-    const page = new URL(pageUrlOf(info));
-    const images = entry === undefined ? info.thumbnails : imagesOf(info.entries?.[entry - 1]);
-    const { bytes, type, etag } = await thumbnails.get(page, images, {
-      owner: sharerOf(request.caller),
-      signal: request.signal,
-    });
+  function send({ bytes, type, etag }: TaggedImage, request: FastifyRequest, reply: FastifyReply) {
     reply.headers({
       etag,
       "cache-control": `private, max-age=${thumbnailTtlS}`,
@@ -116,13 +107,25 @@ export const thumbnailRoutes: FastifyPluginAsyncTypebox<ThumbnailRoutesOptions> 
     const url = parsePageUrl(request.query.url, "query");
     const { signal, caller } = request;
     const owner = sharerOf(caller);
-    const { info } = await infoCache.get(url, { owner, signal, maxAgeS: Number.POSITIVE_INFINITY, entriesCursor });
-    return send(info, { what: `the page ${urlForMessage(url)}`, entry }, request, reply);
+    const query = { owner, maxAgeS: Number.POSITIVE_INFINITY, entriesCursor };
+    const wanted = { what: `the page ${urlForMessage(url)}`, entry };
+    const cached = infoCache.find(url, query);
+    if (cached !== undefined) {
+      return send(await thumbnails.get(illustrationOf(cached.info, wanted), { owner, signal }), request, reply);
+    }
+    const source = { key: `${entry} ${entriesCursor} ${url.href}`, host: url.host };
+    const read = async (reading: AbortSignal) => {
+      const { info } = await infoCache.get(url, { ...query, signal: reading });
+      return illustrationOf(info, wanted);
+    };
+    return send(await thumbnails.read(source, read, { owner, signal }), request, reply);
   });
 
   app.get("/tasks/:id/thumbnail", { config, schema: taskSchema }, async (request, reply) => {
     const { id, info } = await requireTask(store, request);
-    return send(info, { what: `task ${id}` }, request, reply);
+    const { signal, caller } = request;
+    const illustration = illustrationOf(info, { what: `task ${id}` });
+    return send(await thumbnails.get(illustration, { owner: sharerOf(caller), signal }), request, reply);
   });
 };
 
@@ -130,6 +133,13 @@ export const thumbnailRoutes: FastifyPluginAsyncTypebox<ThumbnailRoutesOptions> 
 interface Wanted {
   what: string;
   entry?: number | undefined;
+}
+
+/** @throws ServiceError `not_found` if nothing is known of thumbnails */
+function illustrationOf(info: unknown, { what, entry }: Wanted): Illustration {
+  if (!illustratedCheck.Check(info)) throw new ServiceError("not_found", `${what} has no thumbnail`);
+  const listed = entry === undefined ? info.thumbnails : imagesOf(info.entries?.[entry - 1]);
+  return { page: new URL(pageUrlOf(info)), listed };
 }
 
 function imagesOf(entry: Entry | undefined): Thumbnail[] {
