@@ -12,7 +12,7 @@ import { type AppObserver, logRequests, observeRequests, RequestLogs } from "./s
 import { dropLengthOf304 } from "./responses/empty.ts";
 import { createRequestIds, setEveryHeader } from "./responses/every-response.ts";
 import { Problem } from "./responses/problem.ts";
-import { buildSerializer } from "./server/serialization.ts";
+import { createSerializers } from "./server/serialization.ts";
 import { createClientErrorHandler, createHttpServer } from "./server/server.ts";
 import { validatorCompiler } from "./server/validation.ts";
 
@@ -63,7 +63,7 @@ export function createBaseApp(options: BaseAppOptions, stop: () => void): Fastif
     logController: new RequestLogs(),
     clientErrorHandler: createClientErrorHandler(),
     frameworkErrors: handleError,
-    schemaController: { compilersFactory: { buildSerializer } },
+    schemaController: { compilersFactory: { buildSerializer: createSerializers() } },
   }).withTypeProvider<TypeBoxTypeProvider>();
   addContacts(app, isProxy);
   app.setValidatorCompiler(validatorCompiler);

@@ -5,11 +5,21 @@ type BuildSerializer = NonNullable<
   NonNullable<NonNullable<FastifyServerOptions["schemaController"]>["compilersFactory"]>["buildSerializer"]
 >;
 
-/** Fastify's own serializers, but each is compiled for its first response: a process needs few of all. */
-export const buildSerializer: BuildSerializer = (schemas, options) => {
-  const compile = SerializerSelector()(schemas, options);
-  return (route) => {
-    let serialize: ReturnType<typeof compile> | undefined;
-    return (data) => (serialize ??= compile(route))(data);
+/**
+ * Creates what builds Fastify's own serializers for an app. Each is compiled for its first response: a process needs few of all.
+ * Responses that refer to one schema of the app share a serializer.
+ */
+export function createSerializers(): BuildSerializer {
+  const byReference = new Map<string, (data: unknown) => string>();
+  return (schemas, options) => {
+    const compile = SerializerSelector()(schemas, options);
+    return (route) => {
+      const { $ref: reference } = route.schema as { $ref?: string };
+      let serialize: ReturnType<typeof compile> | undefined;
+      return (data) => {
+        serialize ??= reference ? byReference.getOrInsertComputed(reference, () => compile(route)) : compile(route);
+        return serialize(data);
+      };
+    };
   };
-};
+}
