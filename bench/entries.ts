@@ -27,10 +27,13 @@ async function main(): Promise<void> {
   using ytDlp = installed && createVariant({ extractors: { listed: extractor } });
   const lists = ytDlp === undefined ? ["feed"] : ["feed", "yt-dlp"];
   if (ytDlp === undefined) console.log("no yt-dlp (YTDLP): its list is left out");
+  const listUrl = (count: number) => site.url.replace("feed", `list-${count}`);
+  // Python compiles what has just been installed.
+  if (ytDlp !== undefined) await measure(listUrl(1), 1, { YTDLP: ytDlp.path });
   const found: Record<string, Measured[]> = {};
   for (let round = 0; round < rounds; round++) {
     for (const list of lists) {
-      const url = list === "feed" ? site.url : site.url.replace("feed", `list-${entries}`);
+      const url = list === "feed" ? site.url : listUrl(entries);
       const env = list === "feed" ? {} : { YTDLP: ytDlp?.path ?? "" };
       (found[`${list}, SQLite`] ??= []).push(await measure(url, entries, env));
       (found[`${list}, Postgres`] ??= []).push(

@@ -51,8 +51,8 @@ export interface ExtractRequest {
   /** Cookies in Netscape format; empty: none. */
   cookies: string;
   socketTimeoutS: number;
-  /** Which entries of a playlist are wanted: `most` after the first `start`. */
-  entries: { start: number; most: number };
+  /** Which entries of a playlist are wanted: `most` after the first `start`, and `ahead` after these if they cost little. */
+  entries: { start: number; most: number; ahead: number };
   /** Largest answer, bytes. */
   maxBytes: number;
   limits: { cpuS: number; memoryMiB: number };

@@ -34,7 +34,8 @@ export interface YtDlp {
   /**
    * Returns yt-dlp's info dict of `url`: known keys with any JSON as values, since the site influences
    * them. Of a playlist it has `maxEntries` entries after the first `entriesStart` (default 0), read no further than to learn
-   * of the next one; `_has_more` says whether there is one, `_count` how many there are. Without formats, `findMissingFormatsError` says why. Waits while `concurrency` others run.
+   * of the next one, and of those after them up to `entriesAhead` if yt-dlp would have to walk past them to read on;
+   * `_has_more` says whether there is one after all these, `_count` how many there are. Without formats, `findMissingFormatsError` says why. Waits while `concurrency` others run.
    *
    * Rejects with `signal.reason` when `signal` is aborted; the processes of the extraction have ended then.
    *
@@ -53,6 +54,8 @@ export interface ExtractOptions {
   signal: AbortSignal;
   owner?: string | undefined;
   entriesStart?: number | undefined;
+  /** Default 0. */
+  entriesAhead?: number | undefined;
 }
 
 export interface YtDlpOptions {
@@ -149,7 +152,8 @@ function createYtDlp(supervisor: Supervisor, options: YtDlpOptions): YtDlp {
   const slots = createHostSlots(concurrency);
 
   /** Extracts with a run of the proxy, whose error says more than what yt-dlp makes of it. */
-  async function extractNow(url: URL, what: string, { signal, entriesStart = 0 }: ExtractOptions): Promise<unknown> {
+  async function extractNow(url: URL, what: string, given: ExtractOptions): Promise<unknown> {
+    const { signal, entriesStart = 0, entriesAhead = 0 } = given;
     const server = await supervisor.acquire();
     const cookies = await readCookies(cookiesFile);
     const proxyRun = proxy.openRun({ signal, maxBytes: maxRunBytes });
@@ -159,7 +163,7 @@ function createYtDlp(supervisor: Supervisor, options: YtDlpOptions): YtDlp {
       node: keepsScriptsOffline(server) ? process.execPath : "",
       cookies,
       socketTimeoutS: Math.min(maxSocketTimeoutS, timeoutMs / 1_000),
-      entries: { start: entriesStart, most: maxEntries },
+      entries: { start: entriesStart, most: maxEntries, ahead: entriesAhead },
       maxBytes: maxAnswerBytes,
       limits,
     };
@@ -182,12 +186,12 @@ function createYtDlp(supervisor: Supervisor, options: YtDlpOptions): YtDlp {
     findExtractor: async (url, signal) => (await find(supervisor, url, false, signal)).name,
     identify: async (url, signal) => (await find(supervisor, url, true, signal)).video ?? undefined,
 
-    async extract(url, { signal, owner = "", entriesStart }) {
+    async extract(url, { signal, owner = "", ...entries }) {
       const what = `yt-dlp for ${urlForMessage(url)}`;
       const release = await slots.acquire("", owner, signal);
       const deadline = startDeadline(signal, timeoutMs, what);
       try {
-        return await extractNow(url, what, { signal: deadline.signal, entriesStart });
+        return await extractNow(url, what, { ...entries, signal: deadline.signal });
       } finally {
         deadline.end();
         release();

@@ -14,6 +14,7 @@ import { findMissingFormatsError } from "./failures.ts";
 import { readFormats } from "./formats.ts";
 import { asDict, asText } from "./info-dict.ts";
 import { type Facts, isGuess, readNothing, readPlaylist, readVideo, videoOf } from "./page-info.ts";
+import { readAhead } from "./read-ahead.ts";
 import { openYtDlp, type YtDlp, type YtDlpOptions } from "./yt-dlp.ts";
 
 export interface YtDlpResolverOptions {
@@ -75,6 +76,7 @@ const name = "yt-dlp";
 export function createYtDlpResolver(options: YtDlpResolverOptions): YtDlpResolver {
   const { ytDlp, client, reader = createLocalReader(), now = () => new Date() } = options;
   const slices = createTimeSlices();
+  const extract = readAhead(ytDlp);
 
   async function readFacts(info: unknown, url: URL, start: number, context: ResolveContext): Promise<Facts> {
     const { signal, owner, forDownload = false, deadlineMs = Infinity } = context;
@@ -117,7 +119,7 @@ export function createYtDlpResolver(options: YtDlpResolverOptions): YtDlpResolve
       const { signal, owner, entriesCursor } = context;
       const entriesStart = startOf(entriesCursor, name);
       const fetchedAt = now();
-      const info = await ytDlp.extract(url, { signal, owner, entriesStart }).catch(ignoreMissingMedia);
+      const info = await extract(url, { signal, owner, entriesStart }).catch(ignoreMissingMedia);
       const facts = info === null ? readNothing(url) : await readFacts(info, url, entriesStart, context);
       const extractor = asText(asDict(info)["extractor_key"])?.slice(0, 200) ?? null;
       return {

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createHttpClient } from "../../../src/net/http/http-client.ts";
 import { createYtDlpResolver } from "../../../src/resolvers/ytdlp/ytdlp-resolver.ts";
+import type { YtDlp } from "../../../src/resolvers/ytdlp/yt-dlp.ts";
 import { never, openHarness, type YtDlpHarness } from "./harness.ts";
 import { createVariant, installed, missing, type Variant } from "./installed.ts";
 
@@ -42,27 +43,40 @@ class ListedIE(InfoExtractor):
 describe.skipIf(installed === undefined)(`the entries of a playlist, read by yt-dlp${missing},`, () => {
   let variant: Variant;
   let harness: YtDlpHarness;
+  const client = createHttpClient();
   beforeAll(async () => {
     variant = createVariant({ extractors: { listed: extractor } });
     harness = await openHarness({ path: variant.path });
   });
   afterAll(async () => {
+    await client.close();
     await harness[Symbol.asyncDispose]();
     variant[Symbol.dispose]();
   });
 
-  async function read(name: string, entriesCursor?: string) {
-    await using client = closing(createHttpClient());
-    const resolver = createYtDlpResolver({ ytDlp: harness.ytDlp, client });
+  /** Reads with a resolver of its own, unless one is given. */
+  async function read(name: string, entriesCursor?: string, resolver = createResolver()) {
     return resolver.resolve(new URL(`http://listed.example/${name}`), { signal: never, entriesCursor });
   }
 
+  /** `onStart` is told where each extraction starts. */
+  function createResolver(onStart: (entriesStart: number | undefined) => void = () => {}) {
+    const ytDlp: YtDlp = {
+      ...harness.ytDlp,
+      extract(url, options) {
+        onStart(options.entriesStart);
+        return harness.ytDlp.extract(url, options);
+      },
+    };
+    return createYtDlpResolver({ ytDlp, client });
+  }
+
   /** Reads slice by slice; returns the numbers of the entries, of each slice. */
-  async function readAll(name: string): Promise<number[][]> {
+  async function readAll(name: string, resolver = createResolver()): Promise<number[][]> {
     const slices: number[][] = [];
     let cursor: string | undefined;
     do {
-      const { entries = [], entries_next } = await read(name, cursor);
+      const { entries = [], entries_next } = await read(name, cursor, resolver);
       slices.push(entries.map(({ url }) => Number(url.split("/").at(-1))));
       cursor = entries_next;
     } while (cursor !== undefined);
@@ -79,8 +93,11 @@ describe.skipIf(installed === undefined)(`the entries of a playlist, read by yt-
     },
   );
 
-  it("are all there if there are 10,000", async () => {
-    expect((await readAll("generator-10000")).flat()).toEqual(Array.from({ length: 10_000 }, (_, n) => n));
+  it("are all there if there are 10,000, and are walked past some times only", async () => {
+    const starts: (number | undefined)[] = [];
+    const resolver = createResolver((start) => starts.push(start));
+    expect((await readAll("generator-10000", resolver)).flat()).toEqual(Array.from({ length: 10_000 }, (_, n) => n));
+    expect(starts.length).toBeLessThan(20);
   });
 
   it("are read no further than to the one after those that are listed", async () => {
@@ -88,6 +105,14 @@ describe.skipIf(installed === undefined)(`the entries of a playlist, read by yt-
     expect(entries).toHaveLength(200);
     expect(entries_count).toBeNull();
     await expect(read("broken-201", entries_next)).rejects.toMatchObject({ code: "upstream_invalid" });
+  });
+
+  it("are listed if only those after them cannot be read", async () => {
+    const resolver = createResolver();
+    const { entries_next } = await read("broken-500", undefined, resolver);
+    const { entries, entries_next: last } = await read("broken-500", entries_next, resolver);
+    expect(entries).toHaveLength(200);
+    await expect(read("broken-500", last, resolver)).rejects.toMatchObject({ code: "upstream_invalid" });
   });
 
   it("leave memory once they are passed: 2 GB of them before", async () => {
@@ -115,7 +140,3 @@ describe.skipIf(installed === undefined)(`the entries of a playlist, read by yt-
     });
   });
 });
-
-function closing<T extends { close(): Promise<void> }>(closable: T): T & AsyncDisposable {
-  return { ...closable, [Symbol.asyncDispose]: () => closable.close() };
-}

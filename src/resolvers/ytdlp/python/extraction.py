@@ -31,7 +31,7 @@ def warm_up():
     """Extracts a page of its own without a request: later ones find modules loaded and patterns compiled."""
     page = '<title>A</title><video src="http://127.0.0.1/a.mp4"></video>'
     request = {'url': f'data:text/html,{page}', 'socketTimeoutS': 1, 'node': '', 'maxBytes': 100_000}
-    extract(request | {'entries': {'start': 0, 'most': 1}, 'proxy': 'http://127.0.0.1:9', 'cookies': ''})
+    extract(request | {'entries': {'start': 0, 'most': 1, 'ahead': 0}, 'proxy': 'http://127.0.0.1:9', 'cookies': ''})
 
 
 def extract(request):

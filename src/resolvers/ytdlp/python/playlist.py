@@ -1,6 +1,7 @@
 """Reads a part of a playlist: the rest of it is neither requested nor kept."""
 
 import itertools
+import time
 
 from info_dict import PLAYLISTS
 from yt_dlp import YoutubeDL
@@ -10,18 +11,21 @@ from yt_dlp.utils import PagedList
 _LINKS = ('url', 'url_transparent')
 # Of a playlist within a playlist.
 _MAX_INNER_ENTRIES = 200
+# How long further entries are read, seconds.
+_AHEAD_S = 3
 
 
 class PlaylistReader(YoutubeDL):
     """
-    Resolves of a playlist only `most` entries after the first `start`. It then has `_has_more`, and as `_count` the number
-    of all entries, if that is known.
+    Resolves of a playlist only `most` entries after the first `start`, and up to `ahead` further ones if a later call would
+    have to walk past them again. It then has `_has_more`, and as `_count` the number of all entries, if that is known.
     """
 
     def __init__(self, params, entries):
         super().__init__(params)
         self._start = entries['start']
         self._most = entries['most']
+        self._ahead = entries['ahead']
 
     def process_ie_result(self, ie_result, download=True, extra_info=None):
         entries = ie_result.get('entries')
@@ -34,9 +38,28 @@ class PlaylistReader(YoutubeDL):
 
     def _part(self, playlist):
         entries = playlist['entries']
-        found = list(itertools.islice(_entries_from(entries, self._start), self._most + 1))
+        rest = _entries_from(entries, self._start)
+        found = list(itertools.islice(rest, self._most + 1))
+        has_more = len(found) > self._most
+        if has_more and not isinstance(entries, PagedList):
+            has_more = _read_ahead(rest, found, self._ahead)
         count = len(entries) if isinstance(entries, list) else playlist.get('playlist_count')
-        return {'entries': found[:self._most], '_has_more': len(found) > self._most, '_count': count}
+        return {'entries': found[:-1] if has_more else found, '_has_more': has_more, '_count': count}
+
+
+def _read_ahead(entries, found, most):
+    """Adds to `found`. Returns whether there may be more; what keeps them from being read is for the call that asks for them."""
+    ends = time.monotonic() + _AHEAD_S
+    try:
+        for _ in range(most):
+            if time.monotonic() > ends:
+                break
+            found.append(next(entries))
+    except StopIteration:
+        return False
+    except Exception:
+        pass
+    return True
 
 
 def _inner_part(entries):

@@ -1,0 +1,48 @@
+import { LRUCache } from "lru-cache";
+import { maxEntries } from "../../model/page-info.ts";
+import { asDict, asList } from "./info-dict.ts";
+import type { ExtractOptions, YtDlp } from "./yt-dlp.ts";
+
+/** Most entries that are read ahead. */
+const maxAhead = 1_000;
+
+/** Size of all that is kept, characters of JSON, and how long it is kept. */
+const maxSize = 16 * 1024 * 1024;
+const ttlMs = 300_000;
+
+/** A part of a playlist, as yt-dlp's info dict. */
+interface Part {
+  start: number;
+  info: object;
+  entries: readonly unknown[];
+  hasMore: boolean;
+}
+
+/**
+ * Returns `extract` of yt-dlp, which reads some lists only from their start, one page after the other: of such a list as many
+ * entries again are read as come before those that are asked for, and kept for the owner who asks for the next ones.
+ */
+export function readAhead({ extract }: Pick<YtDlp, "extract">): YtDlp["extract"] {
+  const parts = new LRUCache<string, Part>({ maxSize, ttl: ttlMs });
+
+  return async (url: URL, options: ExtractOptions) => {
+    const { owner = "", entriesStart: start = 0 } = options;
+    if (start === 0) return extract(url, options);
+    const key = `${owner} ${url.href}`;
+    const kept = parts.get(key);
+    if (kept !== undefined && hasNext(kept, start)) {
+      return { ...kept.info, entries: kept.entries.slice(start - kept.start) };
+    }
+    const info = await extract(url, { ...options, entriesAhead: Math.min(start, maxAhead) });
+    const { entries, _has_more: hasMore } = asDict(info);
+    const part = { start, info: asDict(info), entries: asList(entries), hasMore: hasMore === true };
+    if (part.entries.length > maxEntries) parts.set(key, part, { size: JSON.stringify(info).length });
+    return info;
+  };
+}
+
+/** Whether all that `extract` would return from there on, at least, is there. */
+function hasNext(part: Part, start: number): boolean {
+  const left = part.start + part.entries.length - start;
+  return start > part.start && left > 0 && (left >= maxEntries || !part.hasMore);
+}
