@@ -3,7 +3,7 @@ import { parseTask } from "../../documents.ts";
 import { updateDocument } from "../../task-writes.ts";
 import type { Database, Sql, Transaction } from "../database.ts";
 import type { JobQueue } from "../job-queue.ts";
-import { lockRow, taskColumns, type TaskRow, writeRows } from "../task-rows.ts";
+import { lockRow, taskColumns, type TaskRow } from "../task-rows.ts";
 import {
   followAll,
   lockFollowers,
@@ -15,6 +15,7 @@ import {
   type RowChange,
   writeChanges,
 } from "./member-rows.ts";
+import { writeRows } from "./write-rows.ts";
 
 interface EndDeps extends MemberDeps {
   jobs: JobQueue;

@@ -6,7 +6,8 @@ import { ChangesByCollection } from "../../member-rules.ts";
 import type { NewMessage } from "../../outbox.ts";
 import { addUse, freeRecordBytes, noUse, type OwnerUse, queueRoom, useChange } from "../../quotas.ts";
 import { asText, type Query, type Sql } from "../database.ts";
-import { type RowUpdate, taskColumns, type TaskRow, writeRows } from "../task-rows.ts";
+import { type RowUpdate, taskColumns, type TaskRow } from "../task-rows.ts";
+import { writeRows } from "./write-rows.ts";
 
 /**
  * The rows of members and collections. Every transaction locks rows in this order, so that none waits for another in a circle:
