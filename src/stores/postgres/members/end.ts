@@ -4,7 +4,10 @@ import { updateDocument } from "../../task-writes.ts";
 import type { Database, Sql, Transaction } from "../database.ts";
 import type { JobQueue } from "../job-queue.ts";
 import { lockRow, taskColumns, type TaskRow } from "../task-rows.ts";
+import { ChangesByCollection } from "../../member-rules.ts";
+import { toArray } from "./arrays.ts";
 import {
+  type Follower,
   followAll,
   lockFollowers,
   lockMembers,
@@ -62,38 +65,54 @@ export function isCollection({ document }: Pick<TaskRow, "document">): boolean {
 /** Cancels the members of a collection, `change`, which is canceled with them. Returns the collection. */
 export async function cancelAndCommit(deps: EndDeps, sql: Transaction, change: RowChange, all: readonly MemberRow[]) {
   const members = all.filter(({ state, isFree }) => isFree && (state === "queued" || state === "running"));
-  const followers = await lockFollowers(sql, members, "canceled");
   const canceled = { ...change.row, ...change.written.stored, ...change.held };
+  const followers = await lockFollowersOf(sql, members, canceled);
   let { number, count }: Numbers = { number: await writeChanges(sql.query, sql, [change], deps), count: 1 };
   if (members.length > 0) {
     const done = await cancelMembers(deps, sql, members);
     number = Math.max(number, done.number);
     count += done.count;
   }
-  const rows = followers.map((each) => (each.row.seq === canceled.seq ? { ...each, row: canceled } : each));
-  const followed = followAll(rows, deps);
+  const followed = followAll(followers, deps);
   if (followed.length > 0) number = await writeChanges(sql.query, sql, followed, deps);
   const { task } = followed.find(({ row }) => row.seq === canceled.seq)?.written ?? { task: parseTask(canceled) };
   return { task, number, count: count + followed.length };
 }
 
+/** As `lockFollowers`, of members that become canceled with this locked collection; only others are asked for. */
+async function lockFollowersOf(sql: Sql, members: readonly MemberRow[], collection: TaskRow): Promise<Follower[]> {
+  const changes = new ChangesByCollection<number>();
+  for (const { state, memberships } of members) {
+    if (memberships === 1) changes.add(collection.seq, { before: state, after: "canceled" }, 1);
+  }
+  const elsewhere = members.filter(({ memberships }) => memberships > 1);
+  const others = await lockFollowers(sql, elsewhere, "canceled");
+  const known = others.find(({ row }) => row.seq === collection.seq)?.changes ?? [];
+  const own = { row: collection, changes: [...known, ...changes.take(collection.seq)] };
+  return [...others.filter(({ row }) => row.seq !== collection.seq), ...(own.changes.length > 0 ? [own] : [])];
+}
+
 /** Cancels locked members, chunk by chunk: while the database writes one, the next is changed and sent. */
 async function cancelMembers({ jobs, ...deps }: EndDeps, sql: Sql, members: readonly MemberRow[]): Promise<Numbers> {
+  const now = deps.now();
   const chunks = chunksOf(members);
   const select = `SELECT ${taskColumns} FROM unreel.tasks WHERE seq = ANY(:seqs::bigint[]) ORDER BY seq`;
-  const read = async (seqs?: number[]) => (seqs === undefined ? [] : sql.query<TaskRow>(select, { seqs }));
+  const read = async (seqs?: number[]) =>
+    seqs === undefined ? [] : sql.query<TaskRow>(select, { seqs: toArray("bigint", seqs, (seq) => seq) });
   const write = async (changes: readonly RowChange[]) =>
     changes.length === 0 ? 0 : writeChanges(sql.query, sql, changes, deps);
-  const held: string[] = [];
   let count = 0;
-  let rows = await read(chunks[0]);
-  let pending = Promise.all([Promise.resolve(0), read(chunks[1])]);
+  const first = read(chunks[0]);
+  const held = members.flatMap(({ job }) => job ?? []);
+  const removed = jobs.remove(sql, held).then(() => 0);
+  let pending = Promise.all([removed, read(chunks[1])]);
+  pending.catch(() => {});
+  let rows = await first;
   for (let next = 2; rows.length > 0; next += 1) {
     const changes = rows.flatMap((row): RowChange[] => {
-      const written = deps.damage.unlessDamaged(row, () => updateDocument(row, { state: "canceled" }, {}, deps.now()));
+      const written = deps.damage.unlessDamaged(row, () => updateDocument(row, { state: "canceled" }, {}, now));
       return written === undefined ? [] : [{ row, written, held: { job: null, lease: null } }];
     });
-    held.push(...changes.flatMap(({ row }) => row.job ?? []));
     count += changes.length;
     const sent = Promise.all([write(changes), read(chunks[next])]);
     // If the transaction has failed, the one before throws its error.
@@ -102,7 +121,6 @@ async function cancelMembers({ jobs, ...deps }: EndDeps, sql: Sql, members: read
     pending = sent;
   }
   const [number] = await pending;
-  await jobs.remove(sql, held);
   return { number, count };
 }
 

@@ -3,6 +3,7 @@ import { type State, states } from "../../../model/task.ts";
 import type { OwnerUse } from "../../quotas.ts";
 import type { Query } from "../database.ts";
 import { type RowUpdate, type TaskRow, updatedColumns } from "../task-rows.ts";
+import { arrayOf, toArray } from "./arrays.ts";
 
 /** What is written of several tasks of one owner; each is updated or removed. */
 export interface RowsWrite {
@@ -23,19 +24,18 @@ export async function writeRows(run: Query, { owner, updates, removals, events, 
     more[after.state] += 1;
   }
   for (const { state } of removals) more[state] -= 1;
-  const lists = Object.entries(updatedColumns).map(([name, [, of]]) => [name, updates.map(({ after }) => of(after))]);
+  const lists = updated.map(([name, type, of]) => [name, toArray(type, updates, ({ after }) => of(after))]);
   const documents = updates.map(({ after }) => after.document);
   // Of a task without `info` the database makes it from the document: half as much is sent.
   const jsons = events.map(({ json }, n) => (json === withoutNoInfo(documents[n]) ? "" : json));
   const [written] = await run<{ number: number }>(rowsStatement, {
     ...Object.fromEntries(lists),
-    document: documents.join(separator),
-    seqs: updates.map(({ row }) => row.seq),
-    removed: removals.map(({ seq }) => seq),
+    seqs: toArray("bigint", updates, ({ row }) => row.seq),
+    removed: toArray("bigint", removals, ({ seq }) => seq),
     count: events.length,
-    types: events.map(({ type }) => type),
-    taskIds: events.map(({ taskId }) => taskId),
-    jsons: jsons.join(separator),
+    types: toArray("json", events, ({ type }) => type),
+    taskIds: toArray("json", events, ({ taskId }) => taskId),
+    jsons: toArray("json", jsons, (json) => json),
     noInfo,
     eventOwner: owner,
     owner: owner ?? "",
@@ -49,10 +49,6 @@ export async function writeRows(run: Query, { owner, updates, removals, events, 
   return written.number;
 }
 
-/** Between JSON texts, none of which has it unescaped (RFC 7464); an array of them would have each of their quotes escaped. */
-const separator = "\u001E";
-const separated = (name: string) => `string_to_array(:${name}, E'\\x1E')`;
-
 /** What the document of a task without `info` has, and its event has not. */
 const noInfo = `"info":null,`;
 
@@ -60,15 +56,17 @@ function withoutNoInfo(document: string | undefined): string | undefined {
   return document?.replaceAll(noInfo, "");
 }
 
-const updatedNames = Object.keys(updatedColumns);
-const updatedArrays = Object.entries(updatedColumns).map(([name, [type]]) =>
-  name === "document" ? separated(name) : `:${name}::${type}[]`,
+/** Name, type and value of each column; texts that are never null are sent as JSON is. */
+const updated = Object.entries(updatedColumns).map(
+  ([name, [type, of]]) => [name, name === "document" || name === "state" ? "json" : type, of] as const,
 );
+const updatedNames = updated.map(([name]) => name);
 
 const rowsStatement = `
   WITH updated AS (
     UPDATE unreel.tasks SET ${updatedNames.map((name) => `${name} = given.${name}`).join(", ")}
-    FROM unnest(:seqs::bigint[], ${updatedArrays.join(", ")}) AS given (known, ${updatedNames.join(", ")})
+    FROM unnest(:seqs::bigint[], ${updated.map(([name, type]) => arrayOf(name, type)).join(", ")})
+      AS given (known, ${updatedNames.join(", ")})
     WHERE seq = known
   ), removed AS (
     DELETE FROM unreel.tasks WHERE seq = ANY(:removed::bigint[])
@@ -81,7 +79,7 @@ const rowsStatement = `
     INSERT INTO unreel.task_events (number, type, task_id, json, owner)
     SELECT number - :count + ordinal, type, task_id, coalesce(nullif(json, ''), replace(written, :noInfo, '')), :eventOwner
     FROM counted,
-      unnest(:types::text[], :taskIds::text[], ${separated("jsons")}, ${separated("document")})
+      unnest(${["types", "taskIds", "jsons", "document"].map((name) => arrayOf(name, "json")).join(", ")})
         WITH ORDINALITY AS event (type, task_id, json, written, ordinal)
   ), owned AS (
     INSERT INTO unreel.owners AS known (owner, queued, running, bytes, records)
