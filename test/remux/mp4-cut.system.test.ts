@@ -14,9 +14,9 @@ const both = `${video} ${audio}`;
 const sources = [
   ["H.264 with B-frames, and AAC", ["libx264"], `${both} -c:v libx264 -preset veryfast -bf 3 -g 50 -c:a aac`],
   [
-    "H.264 with open GOPs",
+    "H.264 with open GOPs, in slices and without CABAC",
     ["libx264"],
-    `${both} -c:v libx264 -preset veryfast -bf 3 -g 40 -x264-params open-gop=1:b-pyramid=normal -c:a aac`,
+    `${both} -c:v libx264 -preset veryfast -bf 3 -g 40 -x264-params open-gop=1:b-pyramid=normal:slices=3:cabac=0 -c:a aac`,
   ],
   ["one GOP", ["libx264"], `${both} -c:v libx264 -preset veryfast -g 1000 -sc_threshold 0 -c:a aac`],
   [

@@ -2,7 +2,7 @@ import { openFile, type OpenFile } from "../open-file.ts";
 import type { ByteSpan, MediaRange, TrackKind } from "../samples.ts";
 import { joinAt, readSampleLists } from "./cut.ts";
 import { planCut } from "./cut-plan.ts";
-import { type FindJoin, type SampleGroup, startOf } from "./cut-tracks.ts";
+import type { FindJoin } from "./cut-tracks.ts";
 import { secondsOf } from "./read/init.ts";
 import type { SampleList } from "./read/sample-list.ts";
 
@@ -18,7 +18,7 @@ export type IsThere = (span: ByteSpan) => boolean;
 export function bytesOfCut(path: string, ranges: readonly MediaRange[], isThere: IsThere): ByteSpan[] {
   using file = openFile(path);
   const { tracks } = planCut(readSampleLists(file), ranges, joinsThere(file, isThere));
-  return tracks.flatMap(({ list, groups }) => bytesOf(list, runsOf(groups)));
+  return tracks.flatMap(({ list, groups }) => bytesOf(list, groups));
 }
 
 export interface PartNeeds {
@@ -85,10 +85,13 @@ const leastS = 1e-3;
 
 const kindOf = ({ formats }: SampleList["track"]): TrackKind => formats[0]!.kind;
 
+/** Until a sample is there, nothing else may be needed. */
 const joinsThere =
   (file: OpenFile, isThere: IsThere): FindJoin =>
-  (list, index) =>
-    joinAt(file, list, index, ({ offset, size }) => isThere({ start: offset, end: offset + size }));
+  (list, index) => {
+    const { offset, size } = list.at(index);
+    return isThere({ start: offset, end: offset + size }) ? joinAt(file, list, index) : "start";
+  };
 
 /** Returns ranges that are longer at both ends, still apart from each other. */
 function widened(ranges: readonly MediaRange[]): MediaRange[] {
@@ -103,12 +106,6 @@ function widened(ranges: readonly MediaRange[]): MediaRange[] {
 interface SampleRun {
   from: number;
   to: number;
-}
-
-/** Returns where the samples of groups are. */
-function runsOf(groups: readonly SampleGroup[]): SampleRun[] {
-  const isReset = groups.some((group) => startOf(group) < group.from);
-  return isReset ? [{ from: 0, to: 1 }, ...groups] : [...groups];
 }
 
 /** Returns the runs in order, as one where they touch. */

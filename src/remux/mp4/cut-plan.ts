@@ -136,8 +136,8 @@ function placeRanges(tracks: readonly CutTrack[], kept: readonly MediaRange[]): 
       const addedS = groups.length > 0 ? moveS : zeroS + presentedS - range.startS;
       const shift = Math.round(group.offset + addedS * list.timescale);
       const taken = { startS: group.leadS, endS: group.endS };
-      const { from, to, join, times } = group;
-      groups.push({ range: index, from, to, join, times, shift, decodeShift: shift - group.earlier, taken });
+      const { from, to, join, left, times } = group;
+      groups.push({ range: index, from, to, join, left, times, shift, decodeShift: shift - group.earlier, taken });
       addEdits(group, shift, presentedS - range.startS);
     }
     mediaEndS = Math.max(mediaEndS, ...own.map(({ toS }) => toS + moveS));

@@ -15,7 +15,9 @@ export interface SampleGroup {
   to: number;
   /** How it follows another range. */
   join: Join;
-  /** Those of samples that do not keep their own, by index. If `join` is "reset", the first sample of the track is in the group, too, as if it were before `from`. */
+  /** Indexes of samples that are left out: pictures that are shown before the first one refer to others before that, too. */
+  left: ReadonlySet<number>;
+  /** Those of samples that do not keep their own, by index. If `join` is "reset", the sample at `from` is there once more, as if it were before it. */
   times: ReadonlyMap<number, SampleTimes>;
   /** What is added to their presentation and decode times, ticks. */
   shift: number;
@@ -32,7 +34,7 @@ export const startOf = ({ from, join }: Pick<SampleGroup, "from" | "join">): num
   from - (join === "reset" ? 1 : 0);
 
 /** Returns the index of a sample by its number in a group. */
-export const indexIn = ({ from }: Pick<SampleGroup, "from">, number: number): number => (number < from ? 0 : number);
+export const indexIn = ({ from }: Pick<SampleGroup, "from">, number: number): number => Math.max(from, number);
 
 /** A track that is cut. */
 export type CutTrack = ReturnType<typeof createCutTrack>;
@@ -105,10 +107,11 @@ interface SampleTimes {
  */
 function leadTimes(
   list: SampleList,
-  { from, to, join, first }: Pick<SampleGroup, "from" | "to" | "join"> & { first: number },
+  { from, to, join, left, first }: Pick<SampleGroup, "from" | "to" | "join" | "left"> & { first: number },
   startTicks: number,
 ): Map<number, SampleTimes> {
-  const hidden = Array.from({ length: to - from }, (_, n) => from + n).filter((index) => list.pts(index) < startTicks);
+  const taken = Array.from({ length: to - from }, (_, n) => from + n).filter((index) => !left.has(index));
+  const hidden = taken.filter((index) => list.pts(index) < startTicks);
   const times = new Map<number, SampleTimes>();
   for (const [rank, index] of hidden.toSorted((a, b) => list.pts(b) - list.pts(a)).entries()) {
     times.set(index, { dts: list.dts(index), pts: startTicks - rank - 1 });
@@ -120,6 +123,16 @@ function leadTimes(
     times.set(from - 1, { dts: list.dts(first) - (first - from) - 1, pts: startTicks - hidden.length - 1 });
   }
   return times;
+}
+
+const noIndexes: ReadonlySet<number> = new Set();
+
+/** Returns the indexes of the samples of a group that are decoded after its first one, and would be presented before it. */
+function leadingIn(list: SampleList, from: number, to: number): ReadonlySet<number> {
+  const found = new Set<number>();
+  if (from === 0) return found;
+  for (let index = from + 1; index < to; index++) if (list.pts(index) < list.pts(from)) found.add(index);
+  return found;
 }
 
 const noTimes: ReadonlyMap<number, SampleTimes> = new Map();
@@ -152,11 +165,13 @@ export function takenOf(track: CutTrack, range: MediaRange, isJoin: boolean) {
   const to = Math.min(needed.last + (isVideo ? 1 : 2), list.length);
   const isFirst = (index: number) => list.pts(index) >= first.media && list.pts(index) < toTicks;
   const firstShown = firstIndex(list, from, isFirst);
-  const times = isVideo ? leadTimes(list, { from, to, join, first: firstShown }, first.media) : noTimes;
+  const left = isVideo ? leadingIn(list, from, to) : noIndexes;
+  const times = isVideo ? leadTimes(list, { from, to, join, left, first: firstShown }, first.media) : noTimes;
   let [earliest, latest, shown, end] = [Infinity, -Infinity, Infinity, -Infinity];
   const reset = times.get(from - 1);
   if (reset !== undefined) earliest = Math.min(reset.dts, reset.pts);
   for (let i = from; i < to; i++) {
+    if (left.has(i)) continue;
     const [pts, duration] = [list.pts(i), list.duration(i)];
     const written = times.get(i) ?? { dts: list.dts(i), pts };
     earliest = Math.min(earliest, written.dts, written.pts);
@@ -167,7 +182,7 @@ export function takenOf(track: CutTrack, range: MediaRange, isJoin: boolean) {
   const toS = (ticks: number) => (ticks + offset) / timescale;
   const decodeDelay = first.media - list.dts(firstShown);
   const extent = { fromS: toS(earliest), toS: toS(latest), leadS: toS(shown), endS: toS(end) };
-  return { track, parts, from, to, join, times, offset, decodeDelay, earlier: 0, ...extent };
+  return { track, parts, from, to, join, left, times, offset, decodeDelay, earlier: 0, ...extent };
 }
 
 /** Returns what of a track is presented in a range. */

@@ -6,7 +6,7 @@ import type { MediaRange, TrackFormat, TrackKind } from "../samples.ts";
 import { boxesIn, damagedError, viewOf } from "./boxes.ts";
 import { type CutPlan, type CutPosition, planCut, type PlannedTrack } from "./cut-plan.ts";
 import { indexIn, type SampleGroup, startOf } from "./cut-tracks.ts";
-import { createJoin, type Join, joinOf } from "./joins.ts";
+import { asReset, createJoin, type Join, joinOf, withGaps } from "./joins.ts";
 import { checkSampleTables } from "./read/check-tables.ts";
 import { fileBoxes, readFully, readRange } from "./read/file-boxes.ts";
 import { createBudget, type IndexedSample } from "./read/indexed-sample.ts";
@@ -96,28 +96,11 @@ function sizeOf({ cover, tags, chapters, subtitles }: Additions): number {
 const headBytes = 64 << 10;
 
 /** Returns how a sync sample may follow another range; see `joinOf`. @throws ServiceError `upstream_invalid` */
-export function joinAt(
-  file: OpenFile,
-  list: SampleList,
-  index: number,
-  isThere = (_at: IndexedSample) => true,
-): Join | null {
-  const sample = list.at(index);
-  // Until it is there, nothing else may be needed.
-  const join = isThere(sample) ? joinOf(headOf(file, sample), entryOf(sample)) : "start";
-  if (join !== "reset") return join;
-  // The first sample of the track comes before it.
-  const first = list.at(0);
-  const canReset = first.entry === sample.entry && first.isSync;
-  return canReset && (!isThere(first) || joinOf(headOf(file, first), entryOf(first)) === "start") ? join : null;
+export function joinAt({ fd }: OpenFile, list: SampleList, index: number): Join | null {
+  const { track, entry, offset, size } = list.at(index);
+  const head = readFully(fd, Buffer.alloc(Math.min(size, headBytes)), offset);
+  return joinOf(head, track.formats[entry - 1]?.sampleEntry ?? head);
 }
-
-function headOf({ fd }: OpenFile, { offset, size }: IndexedSample): Buffer {
-  return readFully(fd, Buffer.alloc(Math.min(size, headBytes)), offset);
-}
-
-const entryOf = ({ track, entry }: IndexedSample): Uint8Array =>
-  track.formats[entry - 1]?.sampleEntry ?? new Uint8Array();
 
 /** Returns the samples of all video and audio tracks in the index of an MP4 file. @throws ServiceError `upstream_invalid` */
 export function readSampleLists(file: OpenFile): SampleList[] {
@@ -138,6 +121,8 @@ interface TakenSample extends IndexedSample {
   join: Join | null;
   /** It is there only for those after it, and stays as it is. */
   isReset: boolean;
+  /** It is not written. */
+  isLeft: boolean;
 }
 
 /** Yields the samples that are taken, those of a range in the order of their decode times. */
@@ -157,7 +142,9 @@ function* samplesOf({ tracks, kept }: CutPlan): Generator<TakenSample> {
       const { dts, pts } = group.times.get(number) ?? sample;
       const times = { dts: dts + group.decodeShift, pts: pts + group.shift };
       const join = range > 0 && number === group.from ? group.join : null;
-      yield { ...sample, ...times, join, isReset: number < group.from };
+      // A reader that looks for where decoding can start has to find the sample before it.
+      const isSync = sample.isSync && join !== "reset";
+      yield { ...sample, ...times, isSync, join, isReset: number < group.from, isLeft: group.left.has(number) };
     }
   }
 }
@@ -165,6 +152,9 @@ function* samplesOf({ tracks, kept }: CutPlan): Generator<TakenSample> {
 function decodeS({ list, group, at }: { list: SampleList; group: SampleGroup; at: number }): number {
   return ((group.times.get(at)?.dts ?? list.dts(at)) + group.decodeShift) / list.timescale;
 }
+
+/** Encoders number IDR pictures with 0 and 1 in turn. */
+const leastResetId = 2;
 
 interface OpenTrack {
   number: number;
@@ -180,19 +170,25 @@ function createTrackSink(writer: ReturnType<typeof openMp4Writer>, tracks: reado
   const open = new Map<InitTrack, OpenTrack>();
   for (const { list, edits, groups } of tracks) {
     const { track } = list;
-    const formats = track.formats.map((format) => ({ ...format, edits }));
+    const hasGaps = groups.some(({ left, join }) => left.size > 0 || join === "reset");
+    const formats = track.formats.map((format) => {
+      return { ...format, edits, ...(hasGaps && { sampleEntry: withGaps(format.sampleEntry) }) };
+    });
     const { entry } = list.at(indexIn(groups[0]!, startOf(groups[0]!)));
     const number = writer.setFormat(formatAt(formats, entry));
     open.set(track, { number, entry, formats, change: (sample) => sample });
   }
-  return (bytes: Uint8Array, { track, entry, offset, size, join, isReset, ...times }: TakenSample): void => {
+  let resets = 0;
+  return (bytes: Uint8Array, { track, entry, offset, size, join, isReset, isLeft, ...times }: TakenSample): void => {
     const output = open.get(track)!;
     const format = formatAt(output.formats, entry);
     if (entry !== output.entry) writer.setFormat(format, output.number);
     output.entry = entry;
     const media = bytes.subarray(offset, offset + size);
-    if (join !== null) output.change = createJoin(join, format.sampleEntry);
-    writer.write(output.number, { ...times, data: isReset ? media : output.change(media) });
+    const own = formatAt(track.formats, entry).sampleEntry;
+    if (join !== null) output.change = createJoin(join, own);
+    const data = isReset ? asReset(media, own, leastResetId + (resets++ % 2)) : output.change(media);
+    if (!isLeft) writer.write(output.number, { ...times, data });
   };
 }
 

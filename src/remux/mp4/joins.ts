@@ -1,11 +1,18 @@
-import { type AvcSlices, createAvcSlices, createRenumbering } from "../nal/avc-numbers.ts";
+import { asIdrSlice } from "../nal/avc-idr.ts";
+import {
+  type AvcSlices,
+  createAvcSlices,
+  createRenumbering,
+  withGaps as withSequenceGaps,
+  withGapsAllowed,
+} from "../nal/avc-numbers.ts";
 
 /** Where a sample may follow one that it does not continue. Samples are those of MP4 (ISO/IEC 14496-15 §5.3.2). */
 
-const avc = { slice: 1, idr: 5 };
+const avc = { slice: 1, idr: 5, sps: 7 };
 const hevc = { brokenLink: 16, cleanAccess: 21 };
 
-/** How a sync sample may follow any other sample: as it is, or after a sample that `canReset`, which is not shown. */
+/** How a sync sample may follow any other sample: as it is, or after one that has the same picture, and is not shown (`asReset`). */
 export type Join = "start" | "reset";
 
 /**
@@ -17,12 +24,14 @@ export function joinOf(sample: Uint8Array, sampleEntry: Uint8Array): Join | null
   const configuration = configurationOf(sampleEntry, "avcC");
   if (configuration === null) return "start";
   const slices = createAvcSlices(configuration);
-  for (const unit of nalUnits(sample, lengthBytesOf(configuration, 4))) {
+  const lengthBytes = lengthBytesOf(configuration, 4);
+  for (const unit of nalUnits(sample, lengthBytes)) {
     slices.take(unit);
     const type = unit.readUInt8(0) & 31;
     if (type === avc.idr) return "start";
-    const isReference = (unit.readUInt8(0) & 0x60) !== 0;
-    if (type === avc.slice) return isReference && slices.numbersOf(unit) !== null ? "reset" : null;
+    // A changed unit may be longer.
+    const canReset = () => lengthBytes > 2 && slices.numbersOf(unit) !== null && asIdrSlice(unit, slices, 0) !== null;
+    if (type === avc.slice) return canReset() ? "reset" : null;
     if (type < avc.idr && type > 0) return null;
   }
   return null;
@@ -47,18 +56,51 @@ export function createJoin(join: Join, sampleEntry: Uint8Array): (sample: Uint8A
   };
 }
 
+/** Returns the sample entry of samples of which some are left out that nothing refers to: of H.264, their numbers have gaps then. */
+export function withGaps(sampleEntry: Uint8Array): Uint8Array {
+  const configuration = configurationOf(sampleEntry, "avcC");
+  if (configuration === null) return sampleEntry;
+  const entry = Buffer.from(sampleEntry);
+  const contentAt = entry.length - configuration.length;
+  const boxAt = contentAt - 8;
+  const end = boxAt + entry.readUInt32BE(boxAt);
+  const content = withGapsAllowed(entry.subarray(contentAt, end));
+  const changed = Buffer.concat([entry.subarray(0, contentAt), content, entry.subarray(end)]);
+  changed.writeUInt32BE(changed.length, 0);
+  changed.writeUInt32BE(8 + content.length, boxAt);
+  return changed;
+}
+
+/**
+ * Returns what comes before a sync sample whose join is "reset": the same picture as an IDR picture.
+ * @param id Other ones next to it have another one.
+ */
+export function asReset(sample: Uint8Array, sampleEntry: Uint8Array, id: number): Uint8Array {
+  const configuration = configurationOf(sampleEntry, "avcC");
+  if (configuration === null) return sample;
+  const slices = createAvcSlices(configuration);
+  return changeUnits(sample, lengthBytesOf(configuration, 4), (unit) => {
+    slices.take(unit);
+    const type = unit.readUInt8(0) & 31;
+    if (type === avc.sps) return withSequenceGaps(unit);
+    return type === avc.slice ? (asIdrSlice(unit, slices, id) ?? unit) : unit;
+  });
+}
+
 function renumberSamples(slices: AvcSlices, lengthBytes: number): (sample: Uint8Array) => Uint8Array {
   const renumber = createRenumbering(slices);
-  return (sample) => {
-    const parts: Buffer[] = [];
-    for (const unit of nalUnits(sample, lengthBytes)) {
-      const changed = renumber(unit);
-      const length = Buffer.alloc(lengthBytes);
-      length.writeUIntBE(changed.length, 0, lengthBytes);
-      parts.push(length, changed);
-    }
-    return Buffer.concat(parts);
-  };
+  return (sample) => changeUnits(sample, lengthBytes, renumber);
+}
+
+function changeUnits(sample: Uint8Array, lengthBytes: number, change: (unit: Buffer) => Buffer): Buffer {
+  const parts: Buffer[] = [];
+  for (const unit of nalUnits(sample, lengthBytes)) {
+    const changed = change(unit);
+    const length = Buffer.alloc(lengthBytes);
+    length.writeUIntBE(changed.length, 0, lengthBytes);
+    parts.push(length, changed);
+  }
+  return Buffer.concat(parts);
 }
 
 function asBrokenLink(sample: Uint8Array, sampleEntry: Uint8Array): Uint8Array {

@@ -13,8 +13,12 @@ export interface AvcSps extends SequenceFormat {
   frameNumBits: number;
   /** Of `pic_order_cnt_lsb`; `null`: slices do not have it. */
   orderBits: number | null;
+  /** max_num_ref_frames. */
+  referenceFrames: number;
   /** gaps_in_frame_num_value_allowed_flag. */
   hasGaps: boolean;
+  /** Where that is in the unescaped unit, bits. */
+  gapsAt: number;
   /** frame_mbs_only_flag: no picture is a field. */
   isFrameOnly: boolean;
   /** Width : height of a pixel. */
@@ -33,7 +37,8 @@ export function readAvcSps(unit: Uint8Array): AvcSps | null {
   const format = isHigh ? readFormat(bits) : { chroma: 1, lumaDepth: 0, chromaDepth: 0, isSeparate: false };
   const frameNumBits = bits.readUnsigned() + 4;
   const orderBits = readPictureOrder(bits);
-  bits.readUnsigned();
+  const referenceFrames = bits.readUnsigned();
+  const gapsAt = 8 * (1 + profile.length) + bits.position;
   const hasGaps = bits.read(1) === 1;
   const columns = bits.readUnsigned() + 1;
   const rows = bits.readUnsigned() + 1;
@@ -46,7 +51,8 @@ export function readAvcSps(unit: Uint8Array): AvcSps | null {
   const isValid = id < 32 && format.chroma < 4 && isValidSize(width, height);
   if (bits.isOverrun || !isValid) return null;
   const pixelAspect = readPixelAspect(bits);
-  return { id, profile, isHigh, ...format, frameNumBits, orderBits, hasGaps, isFrameOnly, width, height, pixelAspect };
+  const numbers = { frameNumBits, orderBits, referenceFrames, hasGaps, gapsAt };
+  return { id, profile, isHigh, ...format, ...numbers, isFrameOnly, width, height, pixelAspect };
 }
 
 function readFormat(bits: BitReader) {
