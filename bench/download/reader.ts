@@ -52,7 +52,7 @@ export async function measureReader({ base, maker, largeBytes, rounds }: Bench):
       name: `${name}: alone : with a reader, processor time`,
       value: ratio("processorS"),
       unit: "×",
-      atLeast: 0.5,
+      atLeast: 0.75,
     });
   }
   return targets;
