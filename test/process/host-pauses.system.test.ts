@@ -1,4 +1,5 @@
-import { expect, it } from "vitest";
+import { Client } from "pg";
+import { expect, it, onTestFinished } from "vitest";
 import { resource } from "../media/resources.ts";
 import { openDatabase } from "../postgres/database.ts";
 import { openSite } from "./film-site.ts";
@@ -7,7 +8,7 @@ import { clientOf, openTestCluster } from "./test-cluster.ts";
 
 const notSent = /was not sent: the host asked for a pause \(Retry-After\)/;
 
-it("a host that has asked one process for a pause is left alone by all of them, and their tasks wait", async () => {
+it("a host that has asked one process for a pause is left alone by all of them, and their tasks wait; others share a limit of the speed", async () => {
   const site = await openSite();
   const other = await openSite();
   const asked: string[] = [];
@@ -25,7 +26,8 @@ it("a host that has asked one process for a pause is left alone by all of them, 
     const response = await fetch(`${url}/info?url=${encodeURIComponent(site.url(name))}`);
     return ((await response.json()) as { detail?: string }).detail ?? "";
   };
-  const cluster = openTestCluster(await openDatabase());
+  const database = await openDatabase();
+  const cluster = openTestCluster(database, { MAX_SPEED_BPS: "10000000" });
   const [one, two] = [await cluster.start("all"), await cluster.start("api")];
   expect(await readNext(one, "busy")).toMatch(/429/);
   await expect.poll(async () => readNext(two)).toMatch(notSent);
@@ -33,11 +35,24 @@ it("a host that has asked one process for a pause is left alone by all of them, 
   const before = asked.length;
   for (const service of [one, two, three]) expect(await readNext(service)).toMatch(notSent);
 
-  // Others go on meanwhile.
+  // Others go on meanwhile, and their process says what they have received.
+  const { promise: said, resolve: onSaid } = Promise.withResolvers<string>();
+  await listen(database, onSaid);
   const client = await clientOf(two);
   const { id } = await client.post(site.url("film.mp4"));
   const good = await client.post(other.url("film.mp4"));
   expect(await client.ended(good.id)).toMatchObject({ state: "succeeded" });
   expect(await client.get(id)).toMatchObject({ state: "queued", attempts: 0 });
   expect(asked).toHaveLength(before);
+  const some = expect.any(Number);
+  expect(JSON.parse(await said)).toEqual({ from: expect.any(String), demands: [["", some, some, some]] });
 });
+
+/** Calls `onText` with what processes tell each other. */
+async function listen(database: string, onText: (text: string) => void): Promise<void> {
+  const client = new Client({ connectionString: database });
+  onTestFinished(() => client.end());
+  client.on("notification", ({ payload = "" }) => onText(payload)).on("error", () => {});
+  await client.connect();
+  await client.query("LISTEN unreel_broadcast");
+}
