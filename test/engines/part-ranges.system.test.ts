@@ -287,19 +287,43 @@ describe.skipIf(!hasFfmpeg)("fetches what ranges need of one file", () => {
     await small.close();
   });
 
-  it.each([false, true])("that is audio alone (in a file of its own kind: %s)", async (isAudioFile) => {
-    const media = await mediaOf(`${webm} -vn index.webm`, "index.webm");
+  it.each([
+    ["WebM in WebM", "index.webm", `${webm} -vn index.webm`, false],
+    ["WebM in a file of its own kind", "index.webm", `${webm} -vn index.webm`, true],
+    ["a progressive MP4 with video", "index.mp4", `${h264} index.mp4`, false],
+  ])("whose audio alone is wanted, of %s", async (_, entry, line, isAudioFile) => {
+    const media = await mediaOf(line, entry);
     await using harness = await openMedia(openEngine, media);
-    const { body } = media.resources.get("index.webm")!;
+    const { body } = media.resources.get(entry)!;
     const wanted = { ranges: [{ startS: 31.03, endS: 33.4 }], audioOnly: true, isAudioFile };
     const before = harness.site.sent;
     const made = await harness.download({ ...wanted, folder: await harness.newFolder() });
-    // Its Clusters last 5 s.
+    // Clusters last 5 s.
     expect(harness.site.sent - before).toBeLessThan((20 / lengthS) * body.length + indexBytes);
-    harness.site.answer("index.webm", (response) => response.writeHead(200).end(body));
+    harness.site.answer(entry, (response) => response.writeHead(200).end(body));
     const right = await harness.download({ ...wanted, folder: await harness.newFolder() });
     const heard = async ({ path }: Download) => (await heardPackets(path)).map(({ timeS, md5 }) => [timeS, md5]);
     expect([made.ext, made.duration, await heard(made)]).toEqual([right.ext, right.duration, await heard(right)]);
+  });
+
+  it("or all of it if the audio is apart in another kind of file, and makes the same file", async () => {
+    const line = "-i h264.mp4 -i vp9.webm -map 0:v -c copy v.mp4 -map 1:a -c copy a.webm";
+    const { resources } = await mediaOf(line, "v.mp4");
+    await using harness = await openMedia(openEngine, { resources, entry: "v.mp4" });
+    const format = { ...harness.job.format, acodec: "none" };
+    const sound = { ...format, ...formatAt(harness.site.url("a.webm")), vcodec: "none" };
+    Object.assign(harness.job, { format, audio: sound });
+    const whole = await mediaOf(`${webm} -vn index.webm`, "index.webm");
+    await using other = await openMedia(openEngine, await mediaOf(`${h264} -an index.mp4`, "index.mp4"));
+    await using heard = await openMedia(openEngine, whole);
+    const { frames } = await readWhole(other);
+    const { path } = await heard.download({ folder: await heard.newFolder() });
+    const ranges = [
+      { startS: 15.2, endS: 16 },
+      { startS: 45, endS: 47.6 },
+    ];
+    const made = await harness.download({ ranges, folder: await harness.newFolder() });
+    await expectRanges(made, ranges, { frames, packets: await heardPackets(path) });
   });
 
   it("or all of it, and does not count twice what it has of it", { timeout: 60_000 }, async () => {

@@ -110,7 +110,8 @@ export function audioFaults(
     return part;
   });
   const faults: string[] = [];
-  let reachedS = 0;
+  // The audio of the source may start late.
+  let reachedS = Math.max(0, source[0]!.timeS - parts[0]!.startS);
   for (const { timeS, durationS: lastsS, md5 } of heard) {
     const times = (byHash.get(md5) ?? []).flatMap((packet) =>
       parts.map((part) => part.atS + packet.timeS - part.startS),
