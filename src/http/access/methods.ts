@@ -16,10 +16,9 @@ export function registerMethods(app: FastifyInstance): { refuseOthers(): void } 
   return {
     refuseOthers() {
       for (const [url, access] of paths.entries().toArray()) {
-        const has = (method: string) => app.hasRoute({ method, url });
-        const others = app.supportedMethods.filter((method) => !has(method));
-        if (others.length === 0) continue;
-        refuse(app, { url, access, methods: app.supportedMethods.filter(has), others });
+        const methods = new Set(app.supportedMethods.filter((method) => app.hasRoute({ method, url })));
+        const others = app.supportedMethods.filter((method) => !methods.has(method));
+        if (others.length > 0) refuse(app, { url, access, methods: [...methods], others });
       }
     },
   };

@@ -134,8 +134,10 @@ const rowLength = letterCount + 2;
 
 /** Returns a search for all patterns at once (Aho and Corasick 1975): each letter of a name leads to the next row of a table. */
 function createSearch(patterns: readonly Pattern[]): (name: string) => number {
-  const table = createTable(patterns);
+  // Created when it is first used: most processes read no page.
+  let created: Int32Array | undefined;
   return (name) => {
+    const table = (created ??= createTable(patterns));
     const length = spell(name);
     let row = 0;
     let given = 0;
