@@ -10,7 +10,8 @@ const slackS = 0.1;
  */
 export function selectRanges(plan: Plan, ranges: readonly MediaRange[]): Plan {
   if (ranges.length === 0) return plan;
-  const { source, fetched } = select(plan.main, ranges);
+  const wanted = ranges.map(({ startS, endS }) => ({ startS: startS - slackS, endS: endS + slackS }));
+  const { source, fetched } = select(plan.main, wanted);
   return { ...withSources(plan, (other) => select(other, fetched).source), main: source };
 }
 
@@ -59,10 +60,11 @@ function select(source: Source, ranges: readonly MediaRange[]): { source: Source
   let startS = 0;
   for (const [index, { durationS }] of segments.entries()) {
     const endS = startS + durationS;
-    const isNeeded = ranges.some((range) => range.startS < endS + slackS && range.endS > startS - slackS);
+    const isNeeded = ranges.some((range) => range.startS < endS && range.endS > startS);
     if (isNeeded) {
       selection.add(index);
-      fetched.push({ startS, endS });
+      // Others may be longer.
+      fetched.push({ startS, endS: index === segments.length - 1 ? Infinity : endS });
     }
     startS = endS;
   }
