@@ -4,12 +4,13 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** Beginnings of the paths below `test/` of the files that take longest, in the order in which they start. */
 const slowest = [
-  "engines/part-ranges",
   "process/kills",
-  "web/page.system",
-  "fuzz.system",
   "engines/matrix",
+  "web/page.system",
   "web/page-states",
+  "fuzz.system",
+  "resolvers/ytdlp/faults",
+  "engines/part-ranges",
   "process/",
   "web/",
   "fuzz",
