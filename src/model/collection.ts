@@ -7,7 +7,10 @@ const entryUrl = Type.String({ minLength: 1, maxLength: 8192 });
 
 /** Which entries of a playlist a client wants. */
 export const EntriesOption = Type.Union(
-  [Type.String({ pattern: entriesPattern, maxLength: 1000 }), Type.Array(entryUrl, { minItems: 1, maxItems: 500 })],
+  [
+    Type.String({ pattern: entriesPattern, maxLength: 1000, examples: ["all", "1-20,25,40-"] }),
+    Type.Array(entryUrl, { minItems: 1, maxItems: 500 }),
+  ],
   {
     description:
       'which entries of a playlist become tasks: `"all"`, their numbers from 1 on as in `"1-20,25,40-"`, or their URLs; on a page with one video it changes nothing; absent: a playlist fails',

@@ -123,12 +123,23 @@ function brokenRule({ type, schema, value }: ValueError): string {
     return `must have ${schema["minItems"] ?? 0} to ${schema["maxItems"]} items`;
   }
   if (typeof value === "string" && schema["pattern"] !== undefined && value.length <= schema["maxLength"]) {
-    return `must match ${schema["pattern"]}`;
+    return isTextExamples(schema["examples"])
+      ? `must be written as in ${schema["examples"].map((example) => JSON.stringify(example)).join(" or ")}`
+      : `must match ${schema["pattern"]}`;
+  }
+  if (schema["type"] === "number" && schema["maximum"] !== undefined) {
+    const least =
+      schema["minimum"] !== undefined ? `from ${schema["minimum"]}` : `over ${schema["exclusiveMinimum"]}, up`;
+    return `must be a number ${least} to ${schema["maximum"]}`;
   }
   if (schema["type"] === "string" && typeof value === "string") {
     return `must be ${schema["minLength"] ?? 1} to ${schema["maxLength"]} characters long`;
   }
   return `must be ${nameOf({ type: schema["type"], const: schema["const"] })}`;
+}
+
+function isTextExamples(examples: unknown): examples is string[] {
+  return Array.isArray(examples) && examples.length > 0;
 }
 
 function nameOf({ type, const: only }: Variant): string {
