@@ -88,3 +88,10 @@ export function withIntegers(schema: TObject, values: Readonly<Record<string, un
     }),
   );
 }
+
+/** A BCP 47 tag. RFC 5646 §4.4.1: software should allow 35 characters. */
+export const LanguageTag = Type.String({
+  pattern: "^[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8}){0,8}$",
+  maxLength: 35,
+  examples: ["en", "pt-BR"],
+});

@@ -11,7 +11,7 @@ import {
   SiteVideo,
 } from "./collection.ts";
 import { Progress } from "./progress.ts";
-import { nullableNumber, nullableCount, nullable, oneOf, nullableText, time } from "./schema.ts";
+import { LanguageTag, nullableNumber, nullableCount, nullable, oneOf, nullableText, time } from "./schema.ts";
 
 /** What a task can be; the last three are ends, from which only a client leads it back. */
 export const states = ["queued", "running", "succeeded", "failed", "canceled"] as const;
@@ -26,13 +26,10 @@ export const transitions: Readonly<Record<State, readonly State[]>> = {
   canceled: ["queued"],
 };
 
-/** RFC 5646 §4.4.1: software should allow 35 characters. */
-const languageTag = Type.String({ pattern: "^[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8}){0,8}$", maxLength: 35 });
-
 /** Which subtitles a client wants. */
 export const SubtitleChoice = Type.Object(
   {
-    languages: Type.Union([Type.Array(languageTag, { minItems: 1, maxItems: 60 }), Type.Literal("all")], {
+    languages: Type.Union([Type.Array(LanguageTag, { minItems: 1, maxItems: 60 }), Type.Literal("all")], {
       description: "BCP 47 tags; one without a region stands for any region if it is not listed itself",
     }),
     automatic: Type.Optional(
@@ -79,7 +76,7 @@ export const TaskOptions = Type.Object(
     max_height: Type.Optional(Type.Integer({ minimum: 1, maximum: 65535, description: "pixels" })),
     audio_only: Type.Optional(Type.Boolean({ description: "download only the audio" })),
     audio_languages: Type.Optional(
-      Type.Array(Type.Union([Type.Literal("original"), Type.Literal("all"), languageTag]), {
+      Type.Array(Type.Union([Type.Literal("original"), Type.Literal("all"), LanguageTag]), {
         minItems: 1,
         maxItems: 20,
         description:
