@@ -67,9 +67,8 @@ function findFormatAgain(before: Format, formats: readonly Format[]): Format | u
     return !has_drm && protocol === before.protocol;
   });
   const sameId = usable.find(({ format_id }) => format_id === before.format_id);
-  if (sameId !== undefined && identifying.every((name) => agrees(sameId[name], before[name]))) {
-    return sameId;
-  }
+  const isSame = sameId !== undefined && identifying.every((name) => agrees(sameId[name], before[name]));
+  if (isSame && agrees(sameId.audio_role ?? null, before.audio_role ?? null)) return sameId;
   const [closest] = usable
     .filter((format) => identifying.every((name) => format[name] === before[name]) && isSameVersion(format, before))
     .filter((format) => rateRatio(format, before) <= maxRateRatio)
@@ -81,7 +80,7 @@ const identifying = ["height", "vcodec", "acodec", "language", "ext"] as const;
 
 /** Whether both are the programme, or one version of it. */
 function isSameVersion(a: Format, b: Format): boolean {
-  return String(a.roles ?? []) === String(b.roles ?? []);
+  return String(a.roles ?? []) === String(b.roles ?? []) && (a.audio_role ?? null) === (b.audio_role ?? null);
 }
 
 /** What a manifest says is unknown (null) while that cannot be read. */

@@ -179,6 +179,30 @@ test.each<[string, Format[], TaskOptions]>([
   expect(refusal(formats, options)).toMatchObject({ code: "drm_protected", retryable: false });
 });
 
+describe("after the page was read again", () => {
+  const programme = { ...separateAudio, language: "en", tbr: 128 };
+  const before = { ...programme, audio_role: "original" } as const;
+  const film = formatOf("video", { ...silentVideo, height: 720 });
+  const page = (...formats: Format[]) => pageOf(new URL("https://a.test/"), { formats: [film, ...formats] });
+  const chosen = chooseFormat(page(formatOf("1", before)), {});
+
+  test.each<[string, Format[], string]>([
+    [
+      "the same audio under another id before a description of its language",
+      [formatOf("2", { ...programme, audio_role: "description" }), formatOf("3", { ...before, tbr: 130 })],
+      "3",
+    ],
+    [
+      "not what has its id now, if that is a dub",
+      [formatOf("1", { ...programme, audio_role: "dub" }), formatOf("2", before)],
+      "2",
+    ],
+    ["what has its id, if its role is not known any more", [formatOf("1", programme), formatOf("2", before)], "1"],
+  ])("it chooses %s", (_name, formats, expected) => {
+    expect(chooseFormat(page(...formats), {}, chosen).audio?.format_id).toBe(expected);
+  });
+});
+
 test("a page without formats is no_media, or live_stream before the event begins", () => {
   const noMedia = { code: "no_media", retryable: false };
   const message = "there is no format to download on https://a.test/";
