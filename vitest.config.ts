@@ -59,8 +59,8 @@ export default defineConfig({
     expect: { poll: { timeout: 30_000 } },
     // No module keeps state, so files share processes and what these have imported.
     isolate: false,
-    // The default is one less than there are processors, but most tests wait for processes and timers.
-    maxWorkers: 2 * availableParallelism() + 1,
+    // The default is one less than there are processors, but many tests wait for processes and timers.
+    maxWorkers: availableParallelism() + 1,
     maxConcurrency: 3,
     sequence: { sequencer: SlowFirst },
   },

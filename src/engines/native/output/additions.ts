@@ -29,7 +29,7 @@ export interface AdditionFetcher extends PendingAdditions {
 }
 
 /** How long a picture, and subtitles, are waited for once the media are complete. */
-const coverPatienceMs = 3_000;
+const coverPatienceMs = 10_000;
 const textPatienceMs = 60_000;
 const maxTried = 3;
 /** As many pictures have. */
