@@ -50,6 +50,17 @@ describe("an Ogg file that is kept as published", () => {
     expect(await warnings([...headers, fourth, third, ...rest])).toHaveLength(1);
   });
 
+  it("has a warning, soon, if headers of large pages lie within each other", async () => {
+    const [first, second, third] = pages as [Buffer, Buffer, Buffer];
+    // Of 255 segments of 255 bytes; each would be read with what follows for every one of a million headers.
+    const header = Buffer.alloc(27);
+    header.write("OggS");
+    header.writeUInt8(255, 26);
+    const nested = Buffer.alloc(27 << 20, Buffer.concat([header, Buffer.alloc(27, 0xff)]));
+    const found = await warnings([first, second, third, nested]);
+    expect(found.filter((warning) => warning.startsWith("frames_missing: pages"))).toHaveLength(1);
+  });
+
   it("has a warning if the bytes of a page are others than it was made with, also of the last one, or of all", async () => {
     const damaged = pages.map((page) => {
       const copy = Buffer.from(page);
