@@ -29,6 +29,10 @@ class ListedIE(InfoExtractor):
     def _broken(self, count):
         yield from self._list(count)
         raise ExtractorError('read too far')
+    def _stalled(self, count):
+        yield from self._list(count)
+        import time
+        time.sleep(600)
     def _large(self, count):
         for n in range(count):
             yield self._entry(n, description='x' * 200_000 + str(n))
@@ -113,6 +117,15 @@ describe.skipIf(installed === undefined)(`the entries of a playlist, read by yt-
     const { entries, entries_next: last } = await read("broken-500", entries_next, resolver);
     expect(entries).toHaveLength(200);
     await expect(read("broken-500", last, resolver)).rejects.toMatchObject({ code: "upstream_invalid" });
+  });
+
+  it("are listed within some seconds if the site stalls on those after them", async () => {
+    const info = await harness.ytDlp.extract(new URL("http://listed.example/stalled-450"), {
+      signal: never,
+      entriesStart: 200,
+      entriesAhead: 200,
+    });
+    expect(info).toMatchObject({ _has_more: true, entries: { length: 249, 0: { title: "Otter 200" } } });
   });
 
   it("leave memory once they are passed: 2 GB of them before", async () => {

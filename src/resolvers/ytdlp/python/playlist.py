@@ -1,7 +1,7 @@
 """Reads a part of a playlist: the rest of it is neither requested nor kept."""
 
 import itertools
-import time
+import threading
 
 from info_dict import PLAYLISTS
 from yt_dlp import YoutubeDL
@@ -48,18 +48,29 @@ class PlaylistReader(YoutubeDL):
 
 
 def _read_ahead(entries, found, most):
-    """Adds to `found`. Returns whether there may be more; what keeps them from being read is for the call that asks for them."""
-    ends = time.monotonic() + _AHEAD_S
-    try:
-        for _ in range(most):
-            if time.monotonic() > ends:
-                break
-            found.append(next(entries))
-    except StopIteration:
-        return False
-    except Exception:
-        pass
-    return True
+    """
+    Adds to `found`. Returns whether there may be more; what keeps them from being read, such as a site that does not answer, is for
+    the call that asks for them.
+    """
+    ahead = []
+    ends = []
+
+    def read():
+        try:
+            for _ in range(most):
+                ahead.append(next(entries))
+        except StopIteration:
+            ends.append(True)
+        except Exception:
+            pass
+
+    # A thread can be left alone; it ends with the process.
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    reader.join(_AHEAD_S)
+    is_late = reader.is_alive()
+    found += ahead[:]
+    return is_late or not ends
 
 
 def _inner_part(entries):
