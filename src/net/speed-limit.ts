@@ -59,7 +59,8 @@ export class SpeedLimit {
   readonly #shares = new Set<Share>();
   #speedOf: SpeedOf = (_, maxBps) => maxBps;
   #had = 0;
-  #measuredMs = performance.now();
+  /** Absent: nobody measures, so that nothing is counted. */
+  #measuredMs: number | undefined;
   #timer: NodeJS.Timeout | undefined;
 
   constructor({ maxSpeedBps, maxSpeedPerHostBps }: MaxSpeeds) {
@@ -100,10 +101,13 @@ export class SpeedLimit {
     };
   }
 
-  /** Returns what is wanted of each limit, `everything` or a host, of those that were used since it was asked before. */
+  /**
+   * Returns what is wanted of each limit, `everything` or a host, of those that were used since it was asked before; what was
+   * received counts from the first call on.
+   */
   measure(): Map<string, SpeedDemand> {
     const nowMs = performance.now();
-    const seconds = (nowMs - this.#measuredMs) / 1_000;
+    const seconds = (nowMs - (this.#measuredMs ?? nowMs)) / 1_000 || 1;
     const waiting = this.#findWaiting(nowMs);
     const found = new Map<string, SpeedDemand>();
     for (const limit of [this.#all, ...this.#hosts.values()]) {
@@ -196,7 +200,7 @@ export class SpeedLimit {
     share.had += bytes;
     for (const each of [limit, this.#all]) {
       each.bucket.take(bytes);
-      each.received.set(share, (each.received.get(share) ?? 0) + bytes);
+      if (this.#measuredMs !== undefined) each.received.set(share, (each.received.get(share) ?? 0) + bytes);
     }
     take?.grant(bytes);
   }

@@ -115,3 +115,18 @@ test("without a limit everything is granted at once", async () => {
   expect(await share.take("a.test", 1e9)).toBe(1e9);
   expect([share.hasWaited(), vi.getTimerCount()]).toEqual([false, 0]);
 });
+
+test("what was received is counted from the first measurement on: nobody else may ask for it", async () => {
+  const limit = new SpeedLimit({ maxSpeedBps: 100 * kB, maxSpeedPerHostBps: 0 });
+  const receiveOnce = async () => {
+    const share = limit.open();
+    const taken = share.take("a.test", 1_000);
+    await vi.advanceTimersByTimeAsync(1_000);
+    await taken;
+    share.close();
+  };
+  await receiveOnce();
+  expect([...limit.measure().values()]).toEqual([]);
+  await receiveOnce();
+  expect([...limit.measure().values()]).toEqual([{ waiting: 0, others: 1, bps: 1_000 }]);
+});
