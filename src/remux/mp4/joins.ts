@@ -1,3 +1,4 @@
+import { ServiceError } from "../../model/errors.ts";
 import { asIdrSlice } from "../nal/avc-idr.ts";
 import {
   type AvcSlices,
@@ -96,6 +97,10 @@ function changeUnits(sample: Uint8Array, lengthBytes: number, change: (unit: Buf
   const parts: Buffer[] = [];
   for (const unit of nalUnits(sample, lengthBytes)) {
     const changed = change(unit);
+    if (changed.length >= 2 ** (8 * lengthBytes)) {
+      const rule = `a NAL unit of ${unit.length} bytes is too long to be changed: its length has ${lengthBytes} bytes`;
+      throw new ServiceError("upstream_invalid", rule);
+    }
     const length = Buffer.alloc(lengthBytes);
     length.writeUIntBE(changed.length, 0, lengthBytes);
     parts.push(length, changed);

@@ -123,9 +123,12 @@ export function withGapsAllowed(configuration: Buffer): Buffer {
   return Buffer.concat([configuration.subarray(0, setsAt + 1), ...allowed, configuration.subarray(rest)]);
 }
 
-/** Returns a sequence parameter set that allows gaps; see `withGapsAllowed`. */
+/** Far more than one has. */
+const maxSequenceBytes = 16_384;
+
+/** Returns a sequence parameter set that allows gaps; see `withGapsAllowed`. One that cannot be read stays as it is. */
 export function withGaps(unit: Buffer): Buffer {
-  const sps = readAvcSps(unit);
+  const sps = unit.length > maxSequenceBytes ? null : readAvcSps(unit);
   return sps === null ? unit : changed(unit, [{ at: sps.gapsAt, bits: 1, value: 1 }]);
 }
 
