@@ -67,20 +67,26 @@ function findFormatAgain(before: Format, formats: readonly Format[]): Format | u
     return !has_drm && protocol === before.protocol;
   });
   const sameId = usable.find(({ format_id }) => format_id === before.format_id);
-  const isSame = sameId !== undefined && identifying.every((name) => agrees(sameId[name], before[name]));
-  if (isSame && agrees(sameId.audio_role ?? null, before.audio_role ?? null)) return sameId;
+  if (sameId !== undefined && identifying.every((name) => agrees(valueOf(sameId, name), valueOf(before, name)))) {
+    return sameId;
+  }
   const [closest] = usable
-    .filter((format) => identifying.every((name) => format[name] === before[name]) && isSameVersion(format, before))
+    .filter(
+      (format) =>
+        identifying.every((name) => valueOf(format, name) === valueOf(before, name)) && isSameVersion(format, before),
+    )
     .filter((format) => rateRatio(format, before) <= maxRateRatio)
     .toSorted((a, b) => rateRatio(a, before) - rateRatio(b, before));
   return closest;
 }
 
-const identifying = ["height", "vcodec", "acodec", "language", "ext"] as const;
+const identifying = ["height", "vcodec", "acodec", "language", "ext", "audio_role"] as const;
+
+const valueOf = (format: Format, name: (typeof identifying)[number]) => format[name] ?? null;
 
 /** Whether both are the programme, or one version of it. */
 function isSameVersion(a: Format, b: Format): boolean {
-  return String(a.roles ?? []) === String(b.roles ?? []) && (a.audio_role ?? null) === (b.audio_role ?? null);
+  return String(a.roles ?? []) === String(b.roles ?? []);
 }
 
 /** What a manifest says is unknown (null) while that cannot be read. */
