@@ -122,6 +122,17 @@ export interface ByteSpan {
   end: number;
 }
 
+/** Returns the spans in order, as one where at most `maxGap` bytes, by default none, are between them. */
+export function joinSpans(spans: readonly ByteSpan[], maxGap = 0): ByteSpan[] {
+  const found: ByteSpan[] = [];
+  for (const span of spans.toSorted((a, b) => a.start - b.start)) {
+    const last = found.at(-1);
+    if (last !== undefined && span.start <= last.end + maxGap) last.end = Math.max(last.end, span.end);
+    else found.push({ ...span });
+  }
+  return found;
+}
+
 /** A part of a presentation, seconds. */
 export interface MediaRange {
   startS: number;

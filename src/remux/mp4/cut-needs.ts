@@ -1,5 +1,5 @@
 import { openFile, type OpenFile } from "../open-file.ts";
-import type { ByteSpan, MediaRange, TrackKind } from "../samples.ts";
+import { type ByteSpan, joinSpans, type MediaRange, type TrackKind } from "../samples.ts";
 import { joinAt, readSampleLists } from "./cut.ts";
 import { planCut } from "./cut-plan.ts";
 import type { FindJoin } from "./cut-tracks.ts";
@@ -76,7 +76,7 @@ export function samplesOfPart(path: string, { ranges, kinds, isThere, ...options
       if (left.from < left.to) needs.missing[kindOf(list.track)].push(shownIn(list, left));
     }
   }
-  needs.spans = inOrder(needs.spans);
+  needs.spans = joinSpans(needs.spans);
   return needs;
 }
 
@@ -110,13 +110,8 @@ interface SampleRun {
 
 /** Returns the runs in order, as one where they touch. */
 function joined(runs: readonly SampleRun[]): SampleRun[] {
-  const found: SampleRun[] = [];
-  for (const { from, to } of runs.toSorted((a, b) => a.from - b.from)) {
-    const last = found.at(-1);
-    if (last !== undefined && from <= last.to) last.to = Math.max(last.to, to);
-    else found.push({ from, to });
-  }
-  return found;
+  const spans = joinSpans(runs.map(({ from, to }) => ({ start: from, end: to })));
+  return spans.map(({ start, end }) => ({ from: start, to: end }));
 }
 
 /** Returns the index of the sample that is presented last. */
@@ -148,14 +143,4 @@ function bytesOf(list: SampleList, runs: readonly SampleRun[]): ByteSpan[] {
     }
   }
   return spans;
-}
-
-function inOrder(spans: readonly ByteSpan[]): ByteSpan[] {
-  const found: ByteSpan[] = [];
-  for (const { start, end } of spans.toSorted((a, b) => a.start - b.start)) {
-    const last = found.at(-1);
-    if (last !== undefined && start <= last.end) last.end = Math.max(last.end, end);
-    else found.push({ start, end });
-  }
-  return found;
 }

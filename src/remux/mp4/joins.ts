@@ -98,7 +98,7 @@ function changeUnits(sample: Uint8Array, lengthBytes: number, change: (unit: Buf
   for (const unit of nalUnits(sample, lengthBytes)) {
     const changed = change(unit);
     if (changed.length >= 2 ** (8 * lengthBytes)) {
-      const rule = `a NAL unit of ${unit.length} bytes is too long to be changed: its length has ${lengthBytes} bytes`;
+      const rule = `a NAL unit of ${changed.length} bytes is too long: lengths have ${lengthBytes} bytes`;
       throw new ServiceError("upstream_invalid", rule);
     }
     const length = Buffer.alloc(lengthBytes);

@@ -1,7 +1,7 @@
 import { type FileHandle, open } from "node:fs/promises";
 import { ServiceError } from "../../../model/errors.ts";
 import { openFile, readChunks } from "../../../remux/open-file.ts";
-import type { ByteSpan, MediaRange, TrackKind } from "../../../remux/samples.ts";
+import { type ByteSpan, joinSpans, type MediaRange, type TrackKind } from "../../../remux/samples.ts";
 import { writeAll } from "../parts/disk-writes.ts";
 import { isResumable, isSameRepresentation, type Representation } from "../parts/representation.ts";
 import type { FetchedPart } from "../parts/stored-part.ts";
@@ -113,7 +113,7 @@ export class PartialFile implements AsyncDisposable {
 
   /** Returns what is not there of these spans, and of short gaps between them, in order. */
   missing(spans: readonly ByteSpan[]): ByteSpan[] {
-    return joined(spans, maxGapBytes).flatMap(({ start, end }) => {
+    return joinSpans(spans, maxGapBytes).flatMap(({ start, end }) => {
       const found: ByteSpan[] = [];
       for (const there of this.#spans) {
         if (there.end <= start || there.start >= end) continue;
@@ -152,7 +152,7 @@ export class PartialFile implements AsyncDisposable {
       at += chunk.length;
     }
     this.bytes += size;
-    this.#spans = joined([...this.#spans, { start, end: at }], 0);
+    this.#spans = joinSpans([...this.#spans, { start, end: at }]);
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -163,17 +163,6 @@ export class PartialFile implements AsyncDisposable {
     const { buffer, bytesRead } = await this.#handle.read(Buffer.alloc(end - start), 0, end - start, start);
     return buffer.subarray(0, bytesRead);
   }
-}
-
-/** Returns the spans in order, as one where at most `maxGap` bytes are between them. */
-function joined(spans: readonly ByteSpan[], maxGap: number): ByteSpan[] {
-  const found: ByteSpan[] = [];
-  for (const span of spans.toSorted((a, b) => a.start - b.start)) {
-    const last = found.at(-1);
-    if (last !== undefined && span.start <= last.end + maxGap) last.end = Math.max(last.end, span.end);
-    else found.push({ ...span });
-  }
-  return found;
 }
 
 function refused(rule: string): ServiceError {
