@@ -46,7 +46,7 @@ export interface AppOptions extends BaseAppOptions {
   /** Where the files of tasks are. */
   files: FileStore;
   /** Where files of tasks also are, under names for people; default: nowhere. */
-  library?: Pick<Library, "remove"> | undefined;
+  library?: Pick<Library, "remove" | "isPending"> | undefined;
   /** What names the files of archives, as in the library; default: as `LIBRARY_TEMPLATE`. */
   template?: Template;
   /** What reads pages. */
@@ -108,7 +108,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
   return serveOnly(app, "; see /docs", async () => {
     app.addSchema({ ...Task, $id: "Task" });
     await registerDocs(app);
-    const waits = createTaskWaits(app, store);
+    const waits = createTaskWaits(app, { store, library });
     await app.register(taskRoutes, { store, guard, resolver, waits });
     await app.register(batchRoutes, { store, guard, resolver });
     await app.register(singleTaskRoutes, { store, files, library, waits });

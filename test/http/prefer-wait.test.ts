@@ -1,11 +1,14 @@
+import { renameSync } from "node:fs";
 import { request } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import type { App } from "../../src/http/app.ts";
 import { parseWait } from "../../src/http/responses/prefer-wait.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { createTaskEvents } from "../../src/feed/task-events.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
+import { codesOf, createLibraryHarness } from "../runner/library/harness.ts";
 import { buildApp } from "./app.ts";
 import { pageUrl, postTask } from "./requests.ts";
 
@@ -90,6 +93,25 @@ describe("Prefer: wait", () => {
     await store.delete(id);
     expect((await response).statusCode).toBe(404);
     expect((await get("x", "wait=30")).statusCode).toBe(404);
+  });
+
+  it("also waits until the files are in the library, or that fails", async () => {
+    const { store: own, folder, files, open, add: addFilm, dir } = createLibraryHarness();
+    const library = await open();
+    const withLibrary = await buildApp({ store: own, files, library });
+    onTestFinished(() => withLibrary.close());
+    const [film, other] = [await addFilm(library, { title: "A" }), await addFilm(library, { title: "B" })];
+    const wait = (id: string) => withLibrary.inject({ url: `/tasks/${id}`, headers: { prefer: "wait=30" } });
+    const early = wait(film.id);
+    await turn();
+    await film.succeed();
+    const late = wait(film.id);
+    library.start();
+    for (const response of [await early, await late]) expect(response.json().library).toHaveLength(1);
+    renameSync(dir, join(folder, "away"));
+    await other.succeed();
+    const failed = (await wait(other.id)).json();
+    expect([failed.library, codesOf(failed)]).toEqual([undefined, ["library_failed"]]);
   });
 
   it("does not hold up the end of the service", async () => {

@@ -1,6 +1,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import type { FastifyInstance, FastifyReply } from "fastify";
 import type { State, Task } from "../../model/task.ts";
+import type { Library } from "../../runner/library/library.ts";
 import type { TaskStore } from "../../stores/store.ts";
 
 /** Longest wait, seconds. */
@@ -10,7 +11,7 @@ const maxWaitS = 60;
 export const PreferHeaders = Type.Object({
   prefer: Type.Optional(
     Type.String({
-      description: `\`wait=N\`: the response comes once the task has ended, or after N seconds, at most ${maxWaitS}, with its state then`,
+      description: `\`wait=N\`: the response comes once the task has ended and its files are in the library, if there is one, or after N seconds, at most ${maxWaitS}, with its state then`,
       examples: ["wait=30"],
     }),
   ),
@@ -18,7 +19,7 @@ export const PreferHeaders = Type.Object({
 
 export interface TaskWaits {
   /**
-   * Returns the task, once it has ended if `prefer` says so; see `PreferHeaders`. Undefined if there is none any more. Sets
+   * Returns the task, once it has ended and is in the library if `prefer` says so; see `PreferHeaders`. Undefined if there is none any more. Sets
    * `Preference-Applied` if it has waited.
    *
    * @param read Returns the task as it is now, if the caller may see it.
@@ -32,22 +33,31 @@ export interface TaskWaits {
   ): Promise<Task | undefined>;
 }
 
+export interface TaskWaitsDeps {
+  store: Pick<TaskStore, "events" | "get">;
+  /** A task whose files are still to be put there is waited for, too. */
+  library?: Pick<Library, "isPending"> | undefined;
+}
+
 /** Creates what lets requests of `app` wait for the ends of tasks: by the events of the store, which is not asked meanwhile. */
-export function createTaskWaits(app: FastifyInstance, store: Pick<TaskStore, "events" | "get">): TaskWaits {
-  const waiting = new Map<string, Set<() => void>>();
+export function createTaskWaits(app: FastifyInstance, { store, library }: TaskWaitsDeps): TaskWaits {
+  const waiters = createWaiters();
   /** Those who wait for one task share its record. */
   const reads = new Map<string, Promise<Task | undefined>>();
-  const wakeAll = (id: string) => {
-    for (const wake of waiting.get(id) ?? []) wake();
-  };
+  const isPending = async (task: Task) => (await library?.isPending(task)) ?? false;
+  /** Not by a shared read, which may have begun before the event. */
+  async function wakeUnlessPending(id: string): Promise<void> {
+    const task = await store.get(id).catch(() => undefined);
+    if (task === undefined || !(await isPending(task))) waiters.wake(id);
+  }
   const unsubscribe = store.events.subscribe(({ type, taskId, state }) => {
-    if (type === "deleted" || (state !== undefined && ends.has(state))) wakeAll(taskId);
+    if (type !== "deleted" && (state === undefined || !ends.has(state))) return;
+    if (library === undefined || !waiters.has(taskId)) waiters.wake(taskId);
+    else void wakeUnlessPending(taskId);
   });
-  let isClosing = false;
   app.addHook("preClose", async () => {
-    isClosing = true;
     unsubscribe();
-    for (const id of waiting.keys()) wakeAll(id);
+    waiters.close();
   });
 
   function readEnded(id: string): Promise<Task | undefined> {
@@ -56,40 +66,56 @@ export function createTaskWaits(app: FastifyInstance, store: Pick<TaskStore, "ev
     return reading;
   }
 
-  /** Starts to wait; `end` resolves when the task ends, the time is over, or nobody waits any more. */
-  function start(id: string, seconds: number, reply: FastifyReply) {
-    const { promise: end, resolve } = Promise.withResolvers<void>();
-    const own = waiting.get(id) ?? new Set();
-    waiting.set(id, own);
-    const stop = () => {
-      own.delete(stop);
-      if (own.size === 0 && waiting.get(id) === own) waiting.delete(id);
-      clearTimeout(timer);
-      reply.raw.off("close", stop);
-      resolve();
-    };
-    const timer = setTimeout(stop, seconds * 1_000);
-    own.add(stop);
-    reply.raw.once("close", stop);
-    if (isClosing || reply.raw.destroyed) stop();
-    return { end, stop };
-  }
-
   return {
     async wait(id, { prefer }, reply, read) {
       const seconds = parseWait(prefer);
       if (seconds === null) return read();
       reply.header("preference-applied", `wait=${seconds}`);
       // Before it is read, so that no end is missed.
-      const { end, stop } = start(id, seconds, reply);
+      const { end, stop } = waiters.start(id, seconds, reply);
       try {
         const task = await read();
-        if (task === undefined || ends.has(task.state)) return task;
+        if (task === undefined || (ends.has(task.state) && !(await isPending(task)))) return task;
         await end;
         return await readEnded(id);
       } finally {
         stop();
       }
+    },
+  };
+}
+
+/** Creates what keeps the requests that wait, by task. */
+function createWaiters() {
+  const waiting = new Map<string, Set<() => void>>();
+  let isClosed = false;
+  const wake = (id: string) => {
+    for (const stop of waiting.get(id) ?? []) stop();
+  };
+  return {
+    has: (id: string) => waiting.has(id),
+    wake,
+    close() {
+      isClosed = true;
+      for (const id of waiting.keys()) wake(id);
+    },
+    /** Starts to wait; `end` resolves when the task ends, the time is over, or nobody waits any more. */
+    start(id: string, seconds: number, reply: FastifyReply) {
+      const { promise: end, resolve } = Promise.withResolvers<void>();
+      const own = waiting.get(id) ?? new Set();
+      waiting.set(id, own);
+      const stop = () => {
+        own.delete(stop);
+        if (own.size === 0 && waiting.get(id) === own) waiting.delete(id);
+        clearTimeout(timer);
+        reply.raw.off("close", stop);
+        resolve();
+      };
+      const timer = setTimeout(stop, seconds * 1_000);
+      own.add(stop);
+      reply.raw.once("close", stop);
+      if (isClosed || reply.raw.destroyed) stop();
+      return { end, stop };
     },
   };
 }

@@ -19,6 +19,8 @@ import { type PlacementOptions, placeTask } from "./place-task.ts";
 export interface Library {
   /** Notes that the files of a task belong there once it has succeeded. Must be called before it has. */
   expect(id: string): Promise<void>;
+  /** Whether the files of a task that has succeeded are still to be put there, which has not failed until now. Never rejects. */
+  isPending(task: Task): Promise<boolean>;
   /**
    * Removes the files of a task there that are as they were put, also those that are being put there; if that cannot be done now, a
    * process that fills the library does it later.
@@ -84,6 +86,7 @@ export async function openLibrary(options: LibraryOptions): Promise<Library> {
         throw diskError(`note that the file of task ${id} belongs in the library`, error);
       }
     },
+    isPending: (task) => isPending(task, jobs),
     async remove(task) {
       const planned = await jobs.read(task.id);
       const files = [...(task.library ?? []), ...(planned?.files ?? [])];
@@ -107,6 +110,12 @@ export async function openLibrary(options: LibraryOptions): Promise<Library> {
       await filled;
     },
   };
+}
+
+async function isPending({ id, state, file, library }: Task, jobs: LibraryJobs): Promise<boolean> {
+  if (state !== "succeeded" || file === null || library !== undefined || file.warnings?.some(isFailure)) return false;
+  const job = await jobs.read(id).catch(() => undefined);
+  return job?.kind === "place";
 }
 
 async function assertFolder(folder: string): Promise<void> {
@@ -144,7 +153,7 @@ function createFiller(options: FillerOptions) {
       signal.throwIfAborted();
       const failure = diskError("put the file into the library", error);
       const message = failure instanceof Error ? failure.message : String(failure);
-      const known = file?.warnings?.find(({ code }) => code === "library_failed");
+      const known = file?.warnings?.find(isFailure);
       if (known?.message === message || file === null) return false;
       logger.warn({ task: id, err: error }, "a file could not be put into the library; retrying every minute");
       await saveOutcome(id, { file: withWarning(file, message) });
@@ -206,8 +215,12 @@ function damagedAsUndefined(error: unknown): undefined {
 }
 
 function withWarning(file: NonNullable<Task["file"]>, message: string | undefined): NonNullable<Task["file"]> {
-  const others = (file.warnings ?? []).filter(({ code }) => code !== "library_failed");
+  const others = (file.warnings ?? []).filter((warning) => !isFailure(warning));
   return { ...file, warnings: message === undefined ? others : [...others, { code: "library_failed", message }] };
+}
+
+function isFailure({ code }: { code: string }): boolean {
+  return code === "library_failed";
 }
 
 /** Removes a file that is as it was put there; a folder that is gone, or changed, is left alone. */
