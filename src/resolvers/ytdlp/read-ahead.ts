@@ -20,15 +20,19 @@ interface Part {
 
 /**
  * Returns `extract` of yt-dlp, which reads some lists only from their start, one page after the other: of such a list as many
- * entries again are read as come before those that are asked for, and kept for the owner who asks for the next ones.
+ * entries again are read as come before those that are asked for, and kept for the owner who asks for the next ones, until that owner
+ * reads the list anew from its start.
  */
 export function readAhead({ extract }: Pick<YtDlp, "extract">): YtDlp["extract"] {
   const parts = new LRUCache<string, Part>({ maxSize, ttl: ttlMs });
 
   return async (url: URL, options: ExtractOptions) => {
     const { owner = "", entriesStart: start = 0 } = options;
-    if (start === 0) return extract(url, options);
     const key = `${owner} ${url.href}`;
+    if (start === 0) {
+      parts.delete(key);
+      return extract(url, options);
+    }
     const kept = parts.get(key);
     if (kept !== undefined && hasNext(kept, start)) {
       return { ...kept.info, entries: kept.entries.slice(start - kept.start) };
