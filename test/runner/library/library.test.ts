@@ -180,7 +180,7 @@ it("a task that succeeds while the library is away tries only one of those again
   renameSync(join(folder, "unmounted"), dir);
   const last = await add(library, { ...known, video_id: "c" });
   await last.succeed();
-  for (const id of ids) await untilPlaced(id);
+  for (const id of [...ids, last.id]) await untilPlaced(id);
   expect(listed()).toHaveLength(52);
 });
 
@@ -220,7 +220,7 @@ it("several processes put each file there once", async () => {
     await succeed();
     ids.push(id);
   }
-  for (const id of ids) await untilPlaced(id);
+  for (const id of [...ids, last.id]) await untilPlaced(id);
   for (const library of libraries) await library.stop();
   expect(listed()).toHaveLength(60);
   expect(log.filter(({ msg }) => msg === "put into the library")).toHaveLength(60);
