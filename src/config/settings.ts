@@ -109,7 +109,7 @@ export const Config = Type.Object({
   INFO_TIMEOUT_MS: integer(
     15_000,
     [1, 600_000],
-    "time limit for reading one page, or a thumbnail of one, milliseconds",
+    "time limit for reading one page, or for a thumbnail with its page, milliseconds",
   ),
   INFO_CACHE_TTL_S: integer(
     300,

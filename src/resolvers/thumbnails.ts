@@ -23,7 +23,7 @@ interface ThumbnailRequest {
 
 interface ThumbnailsOptions {
   client: HttpClient;
-  /** Longest time for the images of one page, with all that are tried and the wait for a place; for the page alike. */
+  /** Longest time for one image: the wait for a place, half of it at most; the page if it is to be read; all images that are tried. */
   timeoutMs: number;
 }
 
@@ -54,15 +54,6 @@ export function createThumbnails({ client, timeoutMs }: ThumbnailsOptions) {
   const shares = new Shares(concurrency);
   let isStopped = false;
 
-  async function within<T>(abort: AbortSignal, host: string, job: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const { signal, end } = startDeadline(abort, timeoutMs, `the thumbnail of ${host}`);
-    try {
-      return await job(signal);
-    } finally {
-      end();
-    }
-  }
-
   async function fetchFirst({ page, urls, key }: Choice, owner: string, signal: AbortSignal): Promise<TaggedImage> {
     let failure: unknown;
     for (const url of urls) {
@@ -86,17 +77,18 @@ export function createThumbnails({ client, timeoutMs }: ThumbnailsOptions) {
     abort: AbortSignal,
     job: (signal: AbortSignal) => Promise<Illustration>,
   ): Promise<TaggedImage> {
+    const what = `the thumbnail of ${host}`;
+    const { signal, end } = startDeadline(abort, timeoutMs, what);
+    // Who got a place in the last moment would read a page in vain.
+    const wait = startDeadline(signal, timeoutMs / 2, `the wait for ${what}`);
     let release = () => {};
     try {
-      const found = await within(abort, host, async (signal) => {
-        release = await shares.wait(owner, signal);
-        return job(signal);
-      });
-      const choice = choose(found);
-      const cached = cache.get(choice.key);
-      return cached ?? (await within(abort, host, (signal) => fetchFirst(choice, owner, signal)));
+      release = await shares.wait(owner, wait.signal).finally(wait.end);
+      const choice = choose(await job(signal));
+      return cache.get(choice.key) ?? (await fetchFirst(choice, owner, signal));
     } finally {
       release();
+      end();
     }
   }
 

@@ -5,6 +5,7 @@ import type { App } from "../../src/http/app.ts";
 import { type AppOptions, buildApp } from "./app.ts";
 import { PageInfo } from "../../src/model/page-info.ts";
 import type { ResolveContext } from "../../src/resolvers/resolver.ts";
+import { createThumbnails } from "../../src/resolvers/thumbnails.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import { localClient } from "../net/client.ts";
@@ -209,6 +210,20 @@ describe("GET /tasks/{id}/thumbnail", () => {
     const response = await ofTask(site.url("/a").href, site.url("/b").href);
     expect(response.json()).toMatchObject({ status: 504, code: "upstream_timeout" });
     expect(site.asked).toEqual(["/a"]);
+  });
+
+  it("gives the page and its images one time together", async () => {
+    const site = await startSite(() => {});
+    const thumbnails = createThumbnails({ client: localClient(), timeoutMs: 100 });
+    let reading: AbortSignal | undefined;
+    const read = async (signal: AbortSignal) => {
+      reading = signal;
+      return { page: new URL(pageUrl), listed: illustrated(pageUrl, site.url("/a").href).thumbnails };
+    };
+    const page = { key: pageUrl, host: "video.example.com" };
+    const response = thumbnails.read(page, read, { owner: "", signal: AbortSignal.any([]) });
+    await expect(response).rejects.toMatchObject({ code: "upstream_timeout" });
+    expect(reading?.aborted).toBe(true);
   });
 
   it("ends the request when the only client disconnects", async () => {
