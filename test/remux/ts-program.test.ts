@@ -34,6 +34,18 @@ describe("the program of a transport stream", () => {
     expect(demux(stream).track("audio").samples.length).toBe(2);
   });
 
+  it.each([
+    { what: "audio of another codec", video: avcPicture(true), audio: Buffer.alloc(400, 0x21), drops: ["audio"] },
+    { what: "video of another codec", video: adtsFrames(2), audio: adtsFrames(2), drops: ["video"] },
+    { what: "no bytes", video: avcPicture(true), audio: Buffer.alloc(0), drops: [] },
+  ])("tells if a stream has nothing of its type: $what", ({ video, audio, drops }) => {
+    const { tables, pes } = createPacketMaker();
+    const dropped: string[] = [];
+    const stream = [tables([avc, aac]), pes(videoPid, 0, video), pes(audioPid, 0, audio)];
+    demux(stream, ["video", "audio"], (kind) => dropped.push(kind));
+    expect(dropped).toEqual(drops);
+  });
+
   it("is read again for another timeline, into the same tracks", () => {
     const { tables, pes } = createPacketMaker();
     const recorder = createRecorder();

@@ -34,6 +34,9 @@ interface OpenStream {
   listedEnd: ListedEnd;
   pes: PesReader;
   track: TrackReader;
+  output: TrackOutput;
+  /** It has had any. */
+  hasBytes: boolean;
 }
 
 /** How much to read until the first timestamps of all streams of a time base are known. */
@@ -48,10 +51,16 @@ export function createStreamReaders(options: StreamReadersOptions) {
   const countHeld = (): number => open.reduce((total, { stream }) => total + stream.length, 0);
   /** Writes what is held back. */
   const finish = (): void => {
-    for (const { pes } of open) pes.finish();
+    for (const each of open) {
+      each.pes.finish();
+      each.hasBytes ||= each.stream.length > 0;
+    }
     // A time base starts where those end that have started before.
     for (const stream of open.filter(({ clock }) => clock.tryStart())) readAll(stream);
     for (const stream of open) readAll(stream);
+    // It may be another codec than the program says.
+    const unread = open.filter(({ hasBytes, output }) => hasBytes && output.timescale === 0);
+    for (const { chosen } of unread) options.onDrop(chosen.kind);
   };
 
   return {
@@ -95,10 +104,12 @@ function openStream(
   const onCut = () => onDrop(chosen.kind);
   const listedEnd = new ListedEnd();
   const steps = new PesSteps();
-  const track = createTrack(chosen, { stream, clock, listedEnd, output: outputs(chosen), onDrop: onCut });
+  const output = outputs(chosen);
+  const track = createTrack(chosen, { stream, clock, listedEnd, output, onDrop: onCut });
   const pes: PesReader = new PesReader({
     stream,
     onStart() {
+      opened.hasBytes ||= stream.length > 0;
       if (!clock.tryStart()) {
         if (countHeld() < maxWaitBytes) return;
         clock.start();
@@ -118,7 +129,7 @@ function openStream(
     },
     onCut,
   });
-  const opened = { chosen, stream, clock, listedEnd, pes, track };
+  const opened: OpenStream = { chosen, stream, clock, listedEnd, pes, track, output, hasBytes: false };
   pids.set(chosen.pid, {
     read: (bytes, from, to, isStart) => pes.read(bytes, from, to, isStart),
     onLoss() {
