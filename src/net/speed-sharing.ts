@@ -37,7 +37,7 @@ const first: SpeedDemand = { waiting: 1, others: 0, bps: 0 };
 
 /**
  * Makes a limit one of all processes on a channel: once a second each says what it wants, and takes its fair share. While
- * the channel does not work, the shares stay as they are: who does not hear itself forgets nobody. Returns the function that ends it.
+ * the channel does not work, the shares stay as they are: who hears nothing forgets nobody. Returns the function that ends it.
  */
 export function shareSpeed(limit: SpeedLimit, channel: SpeedChannel): () => void {
   const from = randomUUID();
@@ -55,11 +55,10 @@ export function shareSpeed(limit: SpeedLimit, channel: SpeedChannel): () => void
     if (message === undefined) return;
     const demands = new Map(message.demands.map(([key, waiting, others, bps]) => [key, { waiting, others, bps }]));
     const heardMs = performance.now();
-    if (message.from === from) {
-      own = demands;
-      for (const [id, peer] of peers) if (heardMs - peer.heardMs > silenceMs) peers.delete(id);
-    } else if (demands.size > 0) peers.set(message.from, { demands, heardMs });
+    if (message.from === from) own = demands;
+    else if (demands.size > 0) peers.set(message.from, { demands, heardMs });
     else peers.delete(message.from);
+    for (const [id, peer] of peers) if (heardMs - peer.heardMs > silenceMs) peers.delete(id);
     limit.adjust(speedOf);
   }
 

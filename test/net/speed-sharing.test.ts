@@ -130,6 +130,21 @@ test("the share of a process that is gone goes to the others after some seconds"
   expectSpeed((await speedsWithin(10, one))[0]!, maxSpeedBps);
 });
 
+test("a process without tasks forgets those that are gone as soon as it hears another one", async () => {
+  const channel = createChannel();
+  const [idle, one, other] = [startProcess(channel), startProcess(channel), startProcess(channel)];
+  one.start();
+  const task = other.start();
+  await speedsWithin(3);
+  other.end();
+  task.close();
+  await speedsWithin(5);
+  idle.start();
+  const share = maxSpeedBps / 2;
+  // A second of it was saved.
+  expectSpeed((await speedsWithin(1, idle))[0]!, 2 * share);
+});
+
 test("the shares stay as they are while processes cannot hear each other", async () => {
   const channel = createChannel();
   const [one, other] = [startProcess(channel), startProcess(channel)];
