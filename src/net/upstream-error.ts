@@ -1,5 +1,5 @@
-import { errors } from "undici";
 import { type ErrorCode, ServiceError } from "../model/errors.ts";
+import { undici } from "./undici.ts";
 
 /** Largest header of a response. */
 export const maxHeaderBytes = 32 * 1024;
@@ -45,7 +45,7 @@ export function invalidResponseError(what: string, rule: string, cause?: unknown
 export function toUpstreamError(error: unknown, what: string, idleTimeoutMs: number): unknown {
   if (error instanceof ServiceError) return error;
   const fail = (as: ErrorCode, rule: string) => new ServiceError(as, `${what}: ${rule}`, { cause: error });
-  if (error instanceof errors.HTTPParserError) {
+  if (error instanceof undici.errors.HTTPParserError) {
     return error.message.includes("Invalid EOF state")
       ? fail("upstream_unreachable", "the connection was lost during the response")
       : fail("upstream_invalid", error.message);

@@ -1,9 +1,10 @@
 import type { LookupAddress } from "node:dns";
 import type { LookupFunction, OnReadOpts, Socket } from "node:net";
 import { callbackify } from "node:util";
-import { buildConnector } from "undici";
+import type { buildConnector } from "undici";
 import { ServiceError } from "../../model/errors.ts";
 import { maxHeaderBytes } from "../upstream-error.ts";
+import { undici } from "../undici.ts";
 import type { AddressGuard } from "./address-guard.ts";
 
 /** Options of the sockets themselves, as `net.connect` has them. */
@@ -74,7 +75,7 @@ function connectTo(
   options: buildConnector.BuildOptions,
 ): Promise<Socket> {
   const { promise, resolve, reject } = Promise.withResolvers<Socket>();
-  const connect = buildConnector({
+  const connect = undici.buildConnector({
     ...options,
     lookup: pinnedLookup(addresses),
     autoSelectFamily: true,

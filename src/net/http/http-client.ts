@@ -1,4 +1,3 @@
-import { Agent } from "undici";
 import { isPauseStatus, ServiceError } from "../../model/errors.ts";
 import { type BlockObserver, createAddressGuard, type Lookup } from "../addresses/address-guard.ts";
 import { checkPartial } from "../byte-range.ts";
@@ -15,6 +14,7 @@ import { createReadBufferPool, type ReadBufferPool } from "./read-buffer-pool.ts
 import { isRedirect, redirectTarget, withRedirects } from "./redirect.ts";
 import { createResponseBody } from "./response-body.ts";
 import { invalidResponseError, isRetryableStatus, parseRetryAfter, toUpstreamError } from "../upstream-error.ts";
+import { undici } from "../undici.ts";
 
 export interface HttpClientOptions {
   /**
@@ -76,7 +76,7 @@ export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
     onBlocked: options.onBlocked,
   });
   const buffers = createReadBufferPool(options.readBytes ?? 256 * 1024);
-  const agent = new Agent(guardedOptions(guard, idleTimeoutMs, buffers));
+  const agent = new undici.Agent(guardedOptions(guard, idleTimeoutMs, buffers));
   const { pauses = new HostPauses(), maxPauseMs = 1_000 } = options;
   const deps = { agent, slots: createHostSlots(perHost), pauses, maxPauseMs };
   const limits = { idleTimeoutMs, minSpeed: { bytesPerS: minSpeedBps, windowMs: speedWindowMs } };

@@ -1,4 +1,3 @@
-import { Agent } from "undici";
 import { createAddressGuard } from "../addresses/address-guard.ts";
 import { startDeadline } from "../../async/deadline.ts";
 import { discard, exchange, userAgent } from "./exchange.ts";
@@ -7,6 +6,7 @@ import { createHostSlots } from "./host-slots.ts";
 import { networkList } from "./http-client.ts";
 import { findUrlProblem, urlForMessage } from "../http-url.ts";
 import { toUpstreamError } from "../upstream-error.ts";
+import { undici } from "../undici.ts";
 
 /** Sends POST requests. */
 export interface PostClient {
@@ -58,7 +58,7 @@ export function createPostClient(options: PostClientOptions): PostClient {
     allowNetworks: networkList(options.allowNetworks),
     lookupTimeoutMs: totalTimeoutMs,
   });
-  const agent = new Agent(guardedOptions(guard, totalTimeoutMs, {}));
+  const agent = new undici.Agent(guardedOptions(guard, totalTimeoutMs, {}));
   const deps = { agent, slots: createHostSlots(perHost) };
 
   return {

@@ -1,10 +1,11 @@
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
-import { Client, type Dispatcher } from "undici";
+import type { Dispatcher } from "undici";
 import { guardedOptions } from "../addresses/guarded-connector.ts";
 import { findUrlProblem, urlForMessage } from "../http-url.ts";
 import { invalidResponseError } from "../upstream-error.ts";
+import { undici } from "../undici.ts";
 import { type Admitted, fieldsOf, type ProxyLimits, type Refusal, refusalOf, toProxyError } from "./admission.ts";
 
 /**
@@ -23,7 +24,10 @@ export async function forward(
     return;
   }
   const what = `${request.method} ${urlForMessage(url)}`;
-  const upstream = new Client(url.origin, { ...guardedOptions(guard, idleTimeoutMs, { signal }), pipelining: 0 });
+  const upstream = new undici.Client(url.origin, {
+    ...guardedOptions(guard, idleTimeoutMs, { signal }),
+    pipelining: 0,
+  });
   try {
     const received = await upstream.request({
       method: request.method ?? "GET",

@@ -1,27 +1,14 @@
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
-import {
-  ADTS,
-  CustomSource,
-  FLAC,
-  Input,
-  type InputFormat,
-  type InputVideoTrack,
-  MATROSKA,
-  MP3,
-  MP4,
-  MPEG_TS,
-  OGG,
-  QTFF,
-  WAVE,
-  WEBM,
-} from "mediabunny";
+import type { Input, InputFormat, InputVideoTrack } from "mediabunny";
 import type { MediaInfo } from "../../engine.ts";
 import { ServiceError } from "../../../model/errors.ts";
+import { mediabunny } from "../mediabunny.ts";
 import { checkNotEncrypted, readCodecDelay } from "./track-headers.ts";
 import { checkSampleTables } from "../../../remux/mp4/read/check-tables.ts";
 import { numbersInFile } from "../../../remux/mp4/read/number-source.ts";
 
 /** All single-file containers; an HLS playlist could name other files of this machine. */
+const { ADTS, FLAC, MATROSKA, MP3, MP4, MPEG_TS, OGG, QTFF, WAVE, WEBM } = mediabunny;
 const formats = [MP4, QTFF, MATROSKA, WEBM, WAVE, OGG, FLAC, MP3, ADTS, MPEG_TS];
 
 export interface LocalInput extends Disposable {
@@ -46,7 +33,7 @@ export function openLocalInput(path: string): LocalInput {
     if (isClosed) throw new Error(`${path} is closed`);
     return file;
   };
-  const source = new CustomSource({
+  const source = new mediabunny.CustomSource({
     getSize: () => fstatSync(opened()).size,
     read: (start, end) => {
       const bytes = new Uint8Array(end - start);
@@ -63,7 +50,7 @@ export function openLocalInput(path: string): LocalInput {
   checkSampleTables(numbersInFile(file));
   checkNotEncrypted(file);
   const codecDelayS = readCodecDelay(file);
-  const input = new Input({ source, formats });
+  const input = new mediabunny.Input({ source, formats });
   cleanup.defer(() => input.dispose());
   const kept = cleanup.move();
   return { input, fd: file, codecDelayS, [Symbol.dispose]: () => kept.dispose() };

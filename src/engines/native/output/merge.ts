@@ -1,20 +1,10 @@
 import { type FileHandle, open, rm } from "node:fs/promises";
-import {
-  Conversion,
-  type Input,
-  type InputTrack,
-  MkvOutputFormat,
-  Mp4OutputFormat,
-  Output,
-  StreamTarget,
-  type StreamTargetChunk,
-  type Target,
-  WebMOutputFormat,
-} from "mediabunny";
+import type { Conversion, Input, InputTrack, Output, StreamTargetChunk, Target } from "mediabunny";
 import { diskError } from "../../../files/disk-error.ts";
 import { ServiceError } from "../../../model/errors.ts";
 import { describeMedia } from "../inspect/describe.ts";
 import { type LocalInput, openLocalInput } from "../inspect/local-input.ts";
+import { mediabunny } from "../mediabunny.ts";
 import { writeAll } from "../parts/disk-writes.ts";
 import type { AudioChoice } from "../../../remux/audio-choice.ts";
 import { iso639ToBcp47 } from "../../../remux/language.ts";
@@ -78,8 +68,10 @@ export async function mergeFiles(options: MergeOptions) {
       const docType = isWebm ? "webm" : "matroska";
       await writeMatroska(files, chosen, file, { target, additions, docType, languages, signal });
     } else if (!isCopied) {
-      const format = isWebm ? new WebMOutputFormat() : new Mp4OutputFormat({ fastStart: "fragmented" });
-      await write(files, chosen, new Output({ format, target: createFileTarget(file) }), signal);
+      const format = isWebm
+        ? new mediabunny.WebMOutputFormat()
+        : new mediabunny.Mp4OutputFormat({ fastStart: "fragmented" });
+      await write(files, chosen, new mediabunny.Output({ format, target: createFileTarget(file) }), signal);
     }
     const details = isCopied ? [] : sources.flatMap(detailsOf);
     const warnings = [await checkMerged(chosen, options.target), await checkLeft(chosen), checkPadding(details)].flat();
@@ -102,11 +94,11 @@ async function writeMatroska(
   { target, signal, ...copy }: Pick<MergeOptions, "target" | "signal"> & Omit<CopyTarget, "fd">,
 ): Promise<void> {
   const path = `${target}.plain`;
-  const format = copy.docType === "webm" ? new WebMOutputFormat() : new MkvOutputFormat();
+  const format = copy.docType === "webm" ? new mediabunny.WebMOutputFormat() : new mediabunny.MkvOutputFormat();
   try {
     {
       await using plain = await open(path, "w");
-      await write(files, chosen, new Output({ format, target: createFileTarget(plain) }), signal);
+      await write(files, chosen, new mediabunny.Output({ format, target: createFileTarget(plain) }), signal);
     }
     await copyWritten(path, { ...copy, fd: file.fd }, signal);
   } finally {
@@ -158,7 +150,7 @@ function createFileTarget(file: FileHandle): Target {
   const writable = new WritableStream<StreamTargetChunk>({
     write: ({ data, position }) => writeAll(file, [data], position),
   });
-  return new StreamTarget(writable, { chunked: true });
+  return new mediabunny.StreamTarget(writable, { chunked: true });
 }
 
 async function write(
@@ -167,12 +159,12 @@ async function write(
   output: Output,
   signal: AbortSignal,
 ): Promise<void> {
-  const trims = await trimStarts(files, chosen, output.format instanceof WebMOutputFormat);
+  const trims = await trimStarts(files, chosen, output.format instanceof mediabunny.WebMOutputFormat);
   const conversions: Conversion[] = [];
   // One after the other: the tracks of the output are in the order in which they are added.
   for (const track of chosen) {
     const choose = async (other: InputTrack) => ({ discard: other !== track });
-    const conversion = await Conversion.init({
+    const conversion = await mediabunny.Conversion.init({
       input: track.input,
       output,
       video: choose,
