@@ -1,3 +1,4 @@
+import type { BaseLogger } from "pino";
 import { ServiceError } from "../model/errors.ts";
 import type { Task } from "../model/task.ts";
 import { maxDelayMs, type TaskCounts } from "./store.ts";
@@ -75,10 +76,21 @@ export function earlierDocument(
   );
 }
 
-/** @throws Error if a newer release has migrated the tables: `version` steps were applied, `known` exist. */
-export function assertKnownVersion(version: number, known: number): void {
-  if (version <= known) return;
-  throw new Error(`its schema version is ${version}, and this release knows versions up to ${known}`);
+/**
+ * Logs that tables of an older release are changed, while which nothing is served; the returned function logs its end.
+ *
+ * @param from Steps that were applied to them, of the `to` that there are; 0: there are no tables.
+ * @throws Error if a newer release has applied more
+ */
+export function startUpgrade(from: number, to: number, logger?: Pick<BaseLogger, "info">): () => void {
+  if (from > to) throw new Error(`its schema version is ${from}, and this release knows versions up to ${to}`);
+  if (from === 0 || from === to) return () => {};
+  const sinceMs = performance.now();
+  logger?.info({ from, to }, "upgrading the task store; with a million tasks this may take minutes");
+  return () => {
+    const ms = Math.round(performance.now() - sinceMs);
+    logger?.info({ from, to, ms }, "the task store is upgraded");
+  };
 }
 
 /** Returns how long a task that is queued at `now` waits for `runAfter`, milliseconds. */

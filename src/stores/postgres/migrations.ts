@@ -1,5 +1,6 @@
+import type { BaseLogger } from "pino";
 import { freeRecordBytes } from "../quotas.ts";
-import { assertKnownVersion } from "../rules.ts";
+import { startUpgrade } from "../rules.ts";
 import { type Database, requireServer, type Sql } from "./database.ts";
 
 /** Created here, empty, for the tables of pg-boss. */
@@ -200,12 +201,12 @@ const countTasksAgain = `
  *
  * @throws Error if the server is too old or a newer release has migrated the tables.
  */
-export async function migrate(database: Database): Promise<void> {
+export async function migrate(database: Database, logger?: Pick<BaseLogger, "info">): Promise<void> {
   await database.transaction(async (sql) => {
     await requireServer(sql);
     await sql.runLong(`SELECT pg_advisory_xact_lock(${lock})`);
     const version = await readVersion(sql);
-    assertKnownVersion(version, migrations.length);
+    const onUpgraded = startUpgrade(version, migrations.length, logger);
     for (const [index, statements] of migrations.entries()) {
       if (index < version) continue;
       await sql.runLong(statements);
@@ -213,6 +214,7 @@ export async function migrate(database: Database): Promise<void> {
         version: index + 1,
       });
     }
+    onUpgraded();
     await sql.query(setMissingTimes);
     const [counters] = await sql.query<{ isExact: boolean }>(
       `SELECT counted_events = events AS "isExact" FROM unreel.counters FOR UPDATE`,

@@ -39,7 +39,7 @@ export async function openPostgresResources(options: PostgresResourcesOptions): 
     for (const end of closers) await end();
   };
   try {
-    await migrate(database);
+    await migrate(database, logger);
     const jobs = await openJobQueue({ connection, heartbeatS, clock, onWarning });
     closers.unshift(jobs.close);
     const feed = await openEventFeed({ pool: database.pool, connection, logger });

@@ -1,5 +1,6 @@
 import { dirname, join, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import type { BaseLogger } from "pino";
 import { ServiceError } from "../../model/errors.ts";
 import { createFolder } from "../../system/create-folder.ts";
 import { applicationId, migrate, migrations, readPragma } from "./migrations.ts";
@@ -17,7 +18,7 @@ export function sqlitePath(location: string, dataDir: string): string {
  * @throws ServiceError `unavailable` that names the file and the reason: another process has it open,
  * it is not a task store, it is damaged, or a newer release has written it.
  */
-export function openDatabase(path: string): DatabaseSync {
+export function openDatabase(path: string, logger?: Pick<BaseLogger, "info">): DatabaseSync {
   const file = resolve(path);
   let db: DatabaseSync | undefined;
   try {
@@ -26,7 +27,7 @@ export function openDatabase(path: string): DatabaseSync {
     db.exec("PRAGMA locking_mode = EXCLUSIVE");
     assertOurs(db);
     db.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
-    migrate(db, migrations);
+    migrate(db, migrations, logger);
     db.exec(countQueued);
     db.exec(endLeases);
     db.exec(endOutboxLeases);

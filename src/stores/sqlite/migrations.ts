@@ -1,5 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
-import { assertKnownVersion } from "../rules.ts";
+import type { BaseLogger } from "pino";
+import { startUpgrade } from "../rules.ts";
 
 /** "unrl" in the file's header. */
 export const applicationId = 0x756e726c;
@@ -214,14 +215,15 @@ export const migrations: readonly string[] = [
  *
  * @throws Error if more steps were applied to the file than there are.
  */
-export function migrate(db: DatabaseSync, steps: readonly string[]): void {
+export function migrate(db: DatabaseSync, steps: readonly string[], logger?: Pick<BaseLogger, "info">): void {
   db.exec("BEGIN IMMEDIATE");
   try {
     const version = readPragma(db, "user_version");
-    assertKnownVersion(version, steps.length);
+    const onUpgraded = startUpgrade(version, steps.length, logger);
     for (const step of steps.slice(version)) db.exec(step);
     if (version < steps.length) db.exec(`PRAGMA user_version = ${steps.length}`);
     db.exec("COMMIT");
+    onUpgraded();
   } catch (error) {
     if (db.isTransaction) db.exec("ROLLBACK");
     throw error;

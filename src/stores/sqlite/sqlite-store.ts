@@ -57,7 +57,7 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
   const { events = createTaskEvents() } = options;
   const clock = createClock(options);
   const { steadyMs } = clock;
-  const db = openDatabase(path);
+  const db = openDatabase(path, logger);
   endImpossibleDelays(db, steadyMs() + maxDelayMs);
   const damage = createDamageReport(logger);
   const suspects = db.prepare(suspectRows).all() as unknown as ListedTask[];

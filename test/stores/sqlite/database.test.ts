@@ -11,6 +11,7 @@ import { statements } from "../../../src/stores/sqlite/statements.ts";
 import { fileOf } from "../../contracts/task-store/files.ts";
 import { times } from "../../contracts/task-store/harness.ts";
 import { makeFolder } from "../folder.ts";
+import { createTestLog } from "../log.ts";
 
 describe("opening a file as task store", () => {
   test("turns on the write-ahead log and the exclusive lock, and leaves syncing the log to the store", () => {
@@ -120,7 +121,13 @@ describe("migrations", () => {
       INSERT INTO tasks (id, state, host, claimable, due_at, lease, document)
       VALUES ('${task.id}', 'running', 'video.example.com', 0, ${Date.now() + 60_000}, 'old', '${document}')`,
     );
-    const store = openSqliteStore({ path });
+    const { log, logger } = createTestLog();
+    const store = openSqliteStore({ path, logger });
+    const to = migrations.length;
+    expect(log).toMatchObject([
+      { from: 1, to, msg: "upgrading the task store; with a million tasks this may take minutes" },
+      { from: 1, to, ms: expect.any(Number), msg: "the task store is upgraded" },
+    ]);
     expect(await store.get(task.id)).toEqual(JSON.parse(document));
     const claim = await store.claim({ leaseMs: 1000 });
     expect(claim).toMatchObject({ stalledCount: 0, task: { id: task.id, attempts: 1 } });
