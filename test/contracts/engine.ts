@@ -11,22 +11,26 @@ import { describeMatrix } from "./engine/matrix.ts";
 import { describeMoves } from "./engine/moves.ts";
 import { describeRanges } from "./engine/ranges.ts";
 import { describeRefusals } from "./engine/refusals.ts";
+import { describeSilence } from "./engine/silence.ts";
 import { describeSubtitles } from "./engine/subtitles.ts";
 import { describeResume } from "./engine/resume.ts";
 
 export interface EngineOptions {
   /** The only network that may be fetched. */
   allowNetworks: string;
-  idleTimeoutMs: number;
+  /** Default: that of the service. */
+  idleTimeoutMs?: number;
 }
 
 /** The contract of `src/engines/engine.ts`. */
 export function describeEngine(name: string, open: (options: EngineOptions) => Engine): void {
   let engine: Engine;
+  let impatient: Engine;
   beforeAll(() => {
-    engine = open({ allowNetworks: "127.0.0.1/32", idleTimeoutMs: 2_000 });
+    engine = open({ allowNetworks: "127.0.0.1/32" });
+    impatient = open({ allowNetworks: "127.0.0.1/32", idleTimeoutMs: 2_000 });
   });
-  afterAll(() => engine.close());
+  afterAll(() => Promise.all([engine.close(), impatient.close()]));
   describe(`${name}, as any engine,`, () => {
     describeMatrix(() => engine);
     describeAdditions(() => engine);
@@ -41,5 +45,6 @@ export function describeEngine(name: string, open: (options: EngineOptions) => E
     describeFaults(() => engine);
     describeDemands(() => engine);
     describeMoves(() => engine);
+    describeSilence(() => impatient);
   });
 }

@@ -111,7 +111,7 @@ function describeFetching(open: OpenResolver): void {
   });
 
   it("keeps one call apart from the failure and the abort of others", async () => {
-    const { resolver, url, whenRequested } = await start(open, { idleTimeoutMs: 60_000 });
+    const { resolver, url, whenRequested } = await start(open);
     const abort = new AbortController();
     const reason = new Error("changed my mind");
     const stalled = resolver.resolve(url("/stalled"), { signal: abort.signal }).catch((error: unknown) => error);
@@ -149,7 +149,7 @@ function describeErrors(open: OpenResolver, { codes }: ResolverTraits): void {
       ["/inward", "address_blocked"],
     ].map(([path = "", code = ""]) => [path, codes?.[path] ?? code] as const),
   )("rejects for %s with %s, without a word of the body", async (path, code) => {
-    const { resolver, url } = await start(open);
+    const { resolver, url } = await start(open, code === "upstream_timeout" ? { idleTimeoutMs: 500 } : {});
     const error: unknown = await resolve(resolver, url(path)).catch((reason: unknown) => reason);
     expect(error).toMatchObject({ name: "ServiceError", code });
     expect(String(error)).not.toContain(bodyText);
@@ -173,9 +173,7 @@ function describeErrors(open: OpenResolver, { codes }: ResolverTraits): void {
 function describeAbort(open: OpenResolver, { followsLinks = true }: ResolverTraits): void {
   const paths = ["/silent", "/stalled", ...(followsLinks ? ["/leads-to-silence"] : [])];
   it.each(paths)("ends everything within a second of the abort: %s", async (path) => {
-    const { resolver, url, upstream, whenRequested } = await start(open, {
-      idleTimeoutMs: 60_000,
-    });
+    const { resolver, url, upstream, whenRequested } = await start(open);
     const abort = new AbortController();
     const reason = new Error("changed my mind");
     const outcome = resolver.resolve(url(path), { signal: abort.signal }).catch((error: unknown) => error);
@@ -191,7 +189,7 @@ function describeAbort(open: OpenResolver, { followsLinks = true }: ResolverTrai
 
 function describeClose(open: OpenResolver): void {
   it("rejects with unavailable what is running when it is closed, and what comes later", async () => {
-    const { resolver, url, upstream, whenRequested } = await start(open, { idleTimeoutMs: 60_000 });
+    const { resolver, url, upstream, whenRequested } = await start(open);
     const running = resolve(resolver, url("/silent")).catch((error: unknown) => error);
     await whenRequested("/silent");
     await resolver.close();

@@ -13,7 +13,7 @@ import { layFiles, mediaPlaylist } from "../media/hls.ts";
 import { readMedium, readRendition } from "../media/rendition.ts";
 import { hls, merge, resource } from "../media/resources.ts";
 
-const engine = createNativeEngine({ allowNetworks: "127.0.0.1/32", idleTimeoutMs: 5_000 });
+const engine = createNativeEngine({ allowNetworks: "127.0.0.1/32" });
 afterAll(() => engine.close());
 const open = () => engine;
 

@@ -73,7 +73,7 @@ interface Whole {
   packets: HeardPacket[];
 }
 
-const engine = createNativeEngine({ allowNetworks: "127.0.0.1/32", idleTimeoutMs: 2_000 });
+const engine = createNativeEngine({ allowNetworks: "127.0.0.1/32" });
 afterAll(() => engine.close());
 const openEngine = () => engine;
 

@@ -46,16 +46,16 @@ export async function startSite(resources: Resources, { bytesPerSecond = Infinit
   const look = () => {
     for (const check of waiting) check();
   };
-  const server = createServer((request, response) => {
+  const server = createServer({ keepAliveTimeout: 60_000 }, (request, response) => {
     const path = decodeURIComponent((request.url ?? "").slice(1).replace(/\?.*/, ""));
     const { headers } = request;
     site.asked.push({ path, headers, range: headers.range });
-    look();
     const refuse = () => response.writeHead(403).end();
     const serve = () => send(site.resources.get(path), request, response);
     response.on("error", () => {});
     const answer = site.accepts(request) ? (answers.get(path) ?? serve) : refuse;
     void answer(response, serve, request);
+    look();
   });
 
   async function send(found: Resource | undefined, request: IncomingMessage, response: ServerResponse): Promise<void> {

@@ -1,4 +1,4 @@
-import { onTestFinished } from "vitest";
+import { onTestFinished, vi } from "vitest";
 import type { Engine } from "../../src/engines/engine.ts";
 import type { FileStore } from "../../src/files/files.ts";
 import { createRunner, type Runner, type RunnerOptions } from "../../src/runner/runner.ts";
@@ -24,6 +24,17 @@ export interface RunnerHarness {
   /** Resolves after the first change with downloaded bytes. */
   untilLoading: (id: string) => Promise<Task>;
   states: (id: string) => Task["state"][];
+}
+
+/**
+ * Stops the time of leases and heartbeats for the rest of the test: from now on `vi.advanceTimersByTimeAsync` moves it. To
+ * be called after the harness is created.
+ */
+export function stopTime(): void {
+  vi.useFakeTimers({
+    toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval", "performance", "Date"],
+  });
+  onTestFinished(() => void vi.useRealTimers());
 }
 
 export type RunnerHarnessOptions = Partial<Omit<RunnerOptions, "store" | "files" | "logger">> & {

@@ -6,7 +6,7 @@ import { newTask } from "../../src/feed/task-changes.ts";
 import { createClock } from "../contracts/task-store/harness.ts";
 import { formatOf } from "../formats.ts";
 import { neverEnd, writeMedium } from "./engine.ts";
-import { createRunnerHarness } from "./harness.ts";
+import { createRunnerHarness, stopTime } from "./harness.ts";
 import { createTestResolver, pageOf } from "./resolver.ts";
 
 describe("a task whose workers died reading its page", () => {
@@ -136,15 +136,14 @@ test("heartbeats hold a task longer than its lease", async () => {
       return isHeld;
     },
   };
-  const { runner, add, untilLoading, states } = createRunnerHarness({
-    store,
-    leaseMs: 1_500,
-    downloads: neverEnd,
-  });
+  const leaseMs = 1_500;
+  const { runner, add, untilLoading, states } = createRunnerHarness({ store, leaseMs, downloads: neverEnd });
+  stopTime();
   const { id } = await add();
   runner.start();
   await untilLoading(id);
-  await vi.waitUntil(() => beats.length >= 6, 60_000);
+  await vi.advanceTimersByTimeAsync(3 * leaseMs);
+  expect(beats.length).toBeGreaterThanOrEqual(6);
   expect(beats).not.toContain(false);
   expect(await inner.claim({ leaseMs: 1 })).toBeUndefined();
   expect(states(id)).toEqual(["queued", "running"]);
@@ -160,11 +159,13 @@ test("a run whose task another claim has taken is aborted, and changes nothing m
     leaseMs: 60,
     downloads: (job, context) => neverEnd(job, context).finally(() => aborted.resolve(undefined)),
   });
+  stopTime();
   const { id } = await add();
   runner.start();
   await untilLoading(id);
   clock.advance(60);
   const claim = await inner.claim({ leaseMs: 600_000 });
+  await vi.advanceTimersByTimeAsync(30);
   await aborted.promise;
   await vi.waitUntil(() => log.length === 2, 60_000);
   expect(log[1]).toMatchObject({ task: id, msg: expect.stringContaining("run ended") });

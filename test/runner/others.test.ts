@@ -1,14 +1,13 @@
 import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test, vi } from "vitest";
 import { ServiceError } from "../../src/model/errors.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import { neverEnd, writeMedium } from "./engine.ts";
 import { createTaskEvents, changeEvent } from "../../src/feed/task-events.ts";
-import { createRunnerHarness } from "./harness.ts";
+import { createRunnerHarness, stopTime } from "./harness.ts";
 
 /** Events of changes that other processes make may reach a runner late, or never. */
 
@@ -28,13 +27,16 @@ describe("a run that cannot reach the store", () => {
       return inner.heartbeat(...call);
     };
     const ended = Promise.withResolvers<number>();
-    const { runner, add } = createRunnerHarness({
+    const { runner, add, untilLoading } = createRunnerHarness({
       store: { ...inner, heartbeat },
       leaseMs,
       downloads: (job, context) => neverEnd(job, context).finally(() => ended.resolve(performance.now())),
     });
-    await add();
+    stopTime();
+    const { id } = await add();
     runner.start();
+    await untilLoading(id);
+    await vi.advanceTimersByTimeAsync(2 * leaseMs);
     const heldMs = (await ended.promise) - sentMs;
     expect(heldMs).toBeGreaterThan(leaseMs / 2);
     expect(heldMs).toBeLessThan(leaseMs);
@@ -45,17 +47,21 @@ describe("a run that cannot reach the store", () => {
     let isDown = true;
     const heartbeat: TaskStore["heartbeat"] = (...call) =>
       isDown ? Promise.reject(unavailable) : inner.heartbeat(...call);
-    const { runner, add, until, log, states } = createRunnerHarness({
+    const leaseMs = 300;
+    const { runner, add, until, untilLoading, log, states } = createRunnerHarness({
       store: { ...inner, heartbeat },
-      leaseMs: 300,
+      leaseMs,
       downloads(job, context, count) {
         if (count === 1) return neverEnd(job, context);
         isDown = false;
         return writeMedium(job);
       },
     });
+    stopTime();
     const { id } = await add();
     runner.start();
+    await untilLoading(id);
+    await vi.advanceTimersByTimeAsync(leaseMs);
     expect(await until(id, "succeeded")).toMatchObject({ attempts: 1 });
     expect(states(id)).toEqual(["queued", "running", "queued", "running", "succeeded"]);
     const reason = "the lease expired while the store was unreachable";
@@ -67,13 +73,14 @@ describe("a run that cannot reach the store", () => {
   test("counts its lease from the request, however late the response came", async () => {
     const inner = createMemoryStore();
     let downloads = 0;
+    const leaseMs = 100;
     const { runner, add, until, log } = createRunnerHarness({
-      leaseMs: 100,
+      leaseMs,
       store: {
         ...inner,
         async claim(query) {
           const claim = await inner.claim(query);
-          if (claim !== undefined && log.length === 0) await sleep(100);
+          if (claim !== undefined && log.length === 0) vi.advanceTimersByTime(leaseMs);
           return claim;
         },
       },
@@ -82,6 +89,7 @@ describe("a run that cannot reach the store", () => {
         return writeMedium(job);
       },
     });
+    stopTime();
     const { id } = await add();
     runner.start();
     await until(id, "succeeded");
@@ -99,15 +107,18 @@ describe("a task that another process cancels or deletes", () => {
   test.each(ways)("is no longer run once it is %s, without an event of it", async (_way, end) => {
     const { store, unheard } = withUnheardChanges(createMemoryStore());
     const aborted = Promise.withResolvers<unknown>();
+    const leaseMs = 300;
     const { runner, add, untilLoading, log } = createRunnerHarness({
       store,
-      leaseMs: 300,
+      leaseMs,
       downloads: (job, context) => neverEnd(job, context).finally(() => aborted.resolve(undefined)),
     });
+    stopTime();
     const { id } = await add();
     runner.start();
     await untilLoading(id);
     await unheard(() => end(store, id));
+    await vi.advanceTimersByTimeAsync(leaseMs / 2);
     await aborted.promise;
     await vi.waitUntil(() => log.length === 2, 60_000);
     expect(log[1]).toMatchObject({ msg: expect.stringContaining("canceled, deleted or claimed") });

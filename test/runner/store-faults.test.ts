@@ -4,7 +4,7 @@ import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import type { TaskChange } from "../../src/feed/task-changes.ts";
 import { neverEnd } from "./engine.ts";
-import { createRunnerHarness } from "./harness.ts";
+import { createRunnerHarness, stopTime } from "./harness.ts";
 
 const down = new ServiceError("unavailable", "the task store failed: disk I/O error");
 
@@ -50,12 +50,16 @@ test.each(["succeeded", "failed", "queued"] as const)(
 test("a task whose outcome cannot be stored during the lease is claimed again", async () => {
   let isDown = true;
   const isEnd = ({ state }: TaskChange) => state === "succeeded" || state === "queued";
+  const leaseMs = 150;
   const { runner, files, log, add, until } = createRunnerHarness({
-    leaseMs: 150,
+    leaseMs,
     store: faulty((call, change) => isDown && (call === "heartbeat" || (call === "update" && isEnd(change)))),
   });
+  stopTime();
   const { id } = await add();
   runner.start();
+  await vi.waitUntil(() => files.results().length > 0, { timeout: 60_000, interval: 1 });
+  await vi.advanceTimersByTimeAsync(leaseMs);
   await vi.waitUntil(() => log.some(({ msg }) => /storing its result failed|lease lost/.test(String(msg))), 60_000);
   expect(files.results()).toEqual([id]);
   isDown = false;

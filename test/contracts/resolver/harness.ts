@@ -18,7 +18,7 @@ export const bodyText = "what-only-the-body-says";
 
 /**
  * Starts a site on 127.0.0.1 and opens a resolver for one test. Unless `options` say otherwise, it may
- * fetch from 127.0.0.1 alone and waits at most 500 ms for the next byte.
+ * fetch from 127.0.0.1 alone and waits at most 60 s for the next byte.
  */
 export async function start(
   open: OpenResolver,
@@ -33,7 +33,7 @@ export async function start(
     listener(request, response);
     waiting.get(path)?.();
   });
-  const resolver = await open({ allowNetworks: "127.0.0.1/32", idleTimeoutMs: 500, ...options });
+  const resolver = await open({ allowNetworks: "127.0.0.1/32", idleTimeoutMs: 60_000, ...options });
   onTestFinished(() => resolver.close());
   async function whenRequested(path: string): Promise<void> {
     const { promise, resolve: onRequest } = Promise.withResolvers<void>();
