@@ -261,7 +261,6 @@ const sleepers: Record<string, string> = {
   "process/webhook-outage.ts": "an outage that lasts",
   "resolvers/ytdlp-formats.test.ts": "a manifest that comes too late",
   "resolvers/ytdlp/faults.system.test.ts": "polls the processes of the machine",
-  "runner/others.test.ts": "a claim whose response is late",
   "stores/postgres/opening.system.test.ts": "a statement that takes long",
   "webhooks/webhooks.test.ts": "a message that must not come",
 };

@@ -14,7 +14,7 @@ test.skipIf(process.platform !== "linux")(
       workMs: 60_000,
     };
     const watch = watchLimits(process.pid, limits, usage, () => {});
-    await vi.waitUntil(() => usage.has(process.pid));
+    await vi.waitUntil(() => usage.has(process.pid), 60_000);
     const { rss } = process.memoryUsage();
     expect(Math.abs((usage.get(process.pid) ?? 0) - rss / 1024 ** 2)).toBeLessThan(100);
     watch.stop();

@@ -11,6 +11,8 @@ import { openEvents } from "./event-client.ts";
 import { addKey } from "./keys.ts";
 import { pageUrl } from "./requests.ts";
 
+const infoTimeoutMs = 300;
+
 /** Opens the service with keys of eve, who is greedy, and of bob. */
 async function openShared(options: AppOptions) {
   const store = createMemoryStore();
@@ -58,16 +60,25 @@ function createSilentClient() {
   return { client, fetched };
 }
 
+/** Stops the time of requests for the rest of the test; returns what ends it. */
+function stopTime(): () => void {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  return () => vi.advanceTimersByTime(infoTimeoutMs);
+}
+
 describe("owners share", () => {
   test("the pages that are read at a time", async () => {
     const { resolver, slowReads } = createSlowResolver();
-    const { app, eve, bob } = await openShared({ resolver, infoConcurrency: 4, infoTimeoutMs: 2_000 });
+    const { app, eve, bob } = await openShared({ resolver, infoConcurrency: 4, infoTimeoutMs });
+    const endTime = stopTime();
     const get = (headers: Record<string, string>, page: string) =>
       app.inject({ url: `/info?url=${encodeURIComponent(`${pageUrl}?${page}`)}`, headers });
     const eves = Array.from({ length: 12 }, (_, n) => get(eve, `slow${n}`));
-    await vi.waitUntil(() => slowReads() === 4);
+    await expect.poll(slowReads).toBe(4);
     const bobs = await Promise.all([get(bob, "one"), get(bob, "two")]);
     expect(bobs.map(({ statusCode }) => statusCode)).toEqual([200, 200]);
+    endTime();
     const refused = (await Promise.all(eves)).filter(({ statusCode }) => statusCode === 429);
     expect(refused).toHaveLength(8);
     expect(refused[0]?.headers["retry-after"]).toBe("1");
@@ -106,7 +117,8 @@ describe("owners share", () => {
 
   test("the thumbnails that are fetched at a time", async () => {
     const { client, fetched } = createSilentClient();
-    const { app, store, eve, bob } = await openShared({ client, infoTimeoutMs: 300 });
+    const { app, store, eve, bob } = await openShared({ client, infoTimeoutMs });
+    const endTime = stopTime();
     const get = async (headers: Record<string, string>, owner: string, name: string) => {
       const { id } = await store.create(newTask(pageUrl, {}, new Date(), owner));
       const thumbnails = [{ url: `https://images.example.com/${name}`, width: 640, height: 360 }];
@@ -114,9 +126,10 @@ describe("owners share", () => {
       return app.inject({ url: `/tasks/${id}/thumbnail`, headers });
     };
     const eves = Array.from({ length: 20 }, (_, n) => get(eve, "eve", `eve${n}`));
-    await vi.waitUntil(() => fetched.length === 8);
+    await expect.poll(() => fetched.length).toBe(8);
     const bobs = Array.from({ length: 4 }, (_, n) => get(bob, "bob", `bob${n}`));
-    await vi.waitUntil(() => fetched.filter((path) => path.startsWith("/bob")).length === 4, 250);
+    await expect.poll(() => countBobs(fetched)).toBe(4);
+    endTime();
     await Promise.all([...eves, ...bobs]);
   });
 
@@ -132,16 +145,23 @@ describe("owners share", () => {
         });
       },
     };
-    const { app, eve, bob } = await openShared({ client, resolver, infoTimeoutMs: 300 });
+    const { app, eve, bob } = await openShared({ client, resolver, infoTimeoutMs });
+    const endTime = stopTime();
     const get = (headers: Record<string, string>, name: string) =>
       app.inject({ url: `/info/thumbnail?url=${encodeURIComponent(`https://films.example.com/${name}`)}`, headers });
     const eves = Array.from({ length: 100 }, (_, n) => get(eve, `eve${n}`));
-    await vi.waitUntil(() => fetched.length === 8);
+    await expect.poll(() => fetched.length).toBe(8);
     const bobs = Array.from({ length: 4 }, (_, n) => get(bob, `bob${n}`));
+    await expect.poll(() => countBobs(read)).toBe(4);
+    endTime();
     const responses = await Promise.all([...eves, ...bobs]);
     expect(responses.map(({ statusCode }) => statusCode)).toEqual(Array(104).fill(504));
     expect(fetched).toEqual(read);
-    expect(read.filter((path) => path.startsWith("/bob"))).toHaveLength(4);
+    expect(countBobs(read)).toBe(4);
     expect(read.length).toBeLessThan(30);
   });
 });
+
+function countBobs(paths: readonly string[]): number {
+  return paths.filter((path) => path.startsWith("/bob")).length;
+}

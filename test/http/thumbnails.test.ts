@@ -207,7 +207,12 @@ describe("GET /tasks/{id}/thumbnail", () => {
       response.on("close", () => clearInterval(timer));
     });
     const { ofTask } = await build({ infoTimeoutMs: 300 });
-    const response = await ofTask(site.url("/a").href, site.url("/b").href);
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const responding = ofTask(site.url("/a").href, site.url("/b").href);
+    await expect.poll(() => site.asked.length).toBe(1);
+    vi.advanceTimersByTime(300);
+    const response = await responding;
     expect(response.json()).toMatchObject({ status: 504, code: "upstream_timeout" });
     expect(site.asked).toEqual(["/a"]);
   });

@@ -246,7 +246,7 @@ describe("the idle time", () => {
       const drip = setInterval(() => socket.write("a"), 20);
       socket.on("close", () => clearInterval(drip));
     });
-    const proxy = await localProxy({ idleTimeoutMs });
+    const proxy = await localProxy({ idleTimeoutMs: 800 });
     const run = openRun(proxy, { signal: AbortSignal.timeout(1_000) });
     await expect(fetchThrough(run, upstream.url("/"))).rejects.toThrow(lost);
     await expect.poll(() => closedSockets(upstream.sockets)).toBe(1);

@@ -2,7 +2,7 @@ import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { bodyOf, get, localClient, read } from "./client.ts";
 import { startRawUpstream, startUpstream } from "./upstream.ts";
 
-const idleTimeoutMs = 100;
+const idleTimeoutMs = 250;
 const totalTimeoutMs = 400;
 
 describe("the idle time", () => {
@@ -11,7 +11,7 @@ describe("the idle time", () => {
     await expect(get(localClient({ idleTimeoutMs }), upstream.url("/"))).rejects.toMatchObject({
       code: "upstream_timeout",
       retryable: true,
-      message: `GET ${upstream.url("/").href}: no response within 100 ms`,
+      message: `GET ${upstream.url("/").href}: no response within 250 ms`,
     });
     await expect.poll(() => upstream.sockets[0]?.destroyed).toBe(true);
   });
@@ -21,7 +21,7 @@ describe("the idle time", () => {
     const response = await get(localClient({ idleTimeoutMs }), upstream.url("/"));
     await expect(bodyOf(response)).rejects.toMatchObject({
       code: "upstream_timeout",
-      message: `GET ${upstream.url("/").href}: no bytes for 100 ms`,
+      message: `GET ${upstream.url("/").href}: no bytes for 250 ms`,
     });
     await expect.poll(() => upstream.sockets[0]?.destroyed).toBe(true);
   });
@@ -30,7 +30,7 @@ describe("the idle time", () => {
     const lookup = () => new Promise<never>(() => {});
     await expect(get(localClient({ idleTimeoutMs, lookup }), new URL("http://video.test/"))).rejects.toMatchObject({
       code: "upstream_timeout",
-      message: "DNS lookup of video.test took over 100 ms",
+      message: "DNS lookup of video.test took over 250 ms",
     });
   });
 
@@ -56,7 +56,7 @@ describe("the idle time", () => {
     const url = new URL(`https://127.0.0.1:${upstream.port}/`);
     await expect(get(localClient({ idleTimeoutMs }), url)).rejects.toMatchObject({
       code: "upstream_timeout",
-      message: `GET ${url.href}: no connection within 100 ms`,
+      message: `GET ${url.href}: no connection within 250 ms`,
     });
   });
 
@@ -115,7 +115,7 @@ describe("the least speed", () => {
   it("leaves a body alone that is faster", async () => {
     const drop = "a".repeat(2_000);
     const upstream = await startDrip("HTTP/1.1 200 OK\r\nContent-Length: 60000\r\n\r\n", drop);
-    const client = localClient({ minSpeedBps: 1_000, speedWindowMs: 100 });
+    const client = localClient({ minSpeedBps: 1_000, speedWindowMs: 300 });
     expect(await read(client, upstream.url("/"))).toHaveLength(60_000);
   });
 });

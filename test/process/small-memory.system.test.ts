@@ -10,7 +10,7 @@ import { type ServiceProcess, startCommand, startService } from "./service.ts";
 
 const cgroup = makeCgroup(512 * MiB);
 // The processes of a service that was killed end a moment later.
-afterAll(() => vi.waitFor(() => cgroup?.remove(), { timeout: 10_000 }));
+afterAll(() => vi.waitFor(() => cgroup?.remove(), { timeout: 60_000 }));
 
 const hostile = Object.entries({ ...pages, ...listsAndTexts, "a large page": ["text/html", "a".repeat(8 * MiB)] });
 const requests = 200;

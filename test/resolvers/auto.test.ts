@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { Value } from "@sinclair/typebox/value";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { type ErrorCode, ServiceError } from "../../src/model/errors.ts";
 import { buildApp } from "../http/app.ts";
 import type { HttpClient } from "../../src/net/client.ts";
@@ -51,12 +51,15 @@ async function untilAborted(signal: AbortSignal): Promise<never> {
 }
 
 /** Creates a resolver whose yt-dlp extracts until it is aborted; `never`: it does not even name an extractor. */
-function slowResolver(page: string, extractor: string | null = "Example") {
+function slowResolver(page: string, extractor: string | null = "Example", onExtract = () => {}) {
   const client = createSavedClient({ [pageUrl]: { body: page } });
   const recorded = createRecordedYtDlp({ extractor });
   const ytDlp: YtDlp = {
     ...recorded,
-    extract: (_url, { signal }) => untilAborted(signal),
+    extract(_url, { signal }) {
+      onExtract();
+      return untilAborted(signal);
+    },
     ...(extractor === "never" && { findExtractor: (_url, signal) => untilAborted(signal) }),
   };
   return createAutoResolver({
@@ -343,8 +346,15 @@ describe("the auto resolver", () => {
   });
 
   it("leaves time for the page in /info if yt-dlp does not end", async () => {
-    await using app = await buildApp({ resolver: slowResolver(withMedium), infoTimeoutMs: 1_500 });
-    const response = await app.inject({ url: "/info", query: { url: pageUrl } });
+    const extracting = Promise.withResolvers<void>();
+    const resolver = slowResolver(withMedium, "Example", extracting.resolve);
+    await using app = await buildApp({ resolver, infoTimeoutMs: 1_500 });
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const responding = app.inject({ url: "/info", query: { url: pageUrl } });
+    await extracting.promise;
+    vi.advanceTimersByTime(1_499);
+    const response = await responding;
     expect([response.statusCode, response.json()]).toMatchObject([200, { resolver: "page" }]);
   });
 

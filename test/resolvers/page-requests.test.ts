@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import type { DownloadFormat, PageInfo } from "../../src/model/page-info.ts";
 import { createPageResolver } from "../../src/resolvers/page/page-resolver.ts";
 import type { ResolveContext } from "../../src/resolvers/resolver.ts";
@@ -196,12 +196,12 @@ describe("all that a page leads to", () => {
 
   it.each(Object.entries(lead))("shares one time limit: %s", async (_, routes) => {
     const site = await startSite(() => routes);
-    const { info, requested } = await site.visit("/watch", {}, 300);
+    const isNested = typeof routes["/embed/1"] === "string";
+    const expected = ["/watch", "/embed/1", ...(isNested ? ["/embed/2"] : [])];
+    const { info, requested } = await visitUntil(site, expected.at(-1)!);
     expect(info).toMatchObject(outer);
     // Once the time is over, nothing more is requested.
-    const paths = requested.map(({ path }) => path);
-    const isNested = typeof routes["/embed/1"] === "string";
-    expect(paths).toEqual(["/watch", "/embed/1", ...(isNested ? ["/embed/2"] : [])]);
+    expect(requested.map(({ path }) => path)).toEqual(expected);
   });
 
   it.each(Object.entries(lead))("ends before the caller's deadline: %s", async (_, routes) => {
@@ -216,7 +216,21 @@ describe("all that a page leads to", () => {
       "/embed/1": video("/main.m3u8"),
       "/main.m3u8": undefined,
     }));
-    const { info } = await site.visit("/watch", {}, 200);
+    const { info } = await visitUntil(site, "/main.m3u8");
     expect(info.formats).toMatchObject([{ format_id: "m3u8", url: site.url("/main.m3u8").href }]);
   });
 });
+
+/** Visits `/watch`; the time for all that it leads to is over once `path` has been requested. */
+async function visitUntil(site: TestSite, path: string): Promise<Visited> {
+  const limitMs = 300;
+  const over = new AbortController();
+  const startTimer = AbortSignal.timeout.bind(AbortSignal);
+  const timers = vi.spyOn(AbortSignal, "timeout");
+  onTestFinished(() => void timers.mockRestore());
+  timers.mockImplementation((ms) => (ms === limitMs ? over.signal : startTimer(ms)));
+  const visited = site.visit("/watch", {}, limitMs);
+  await expect.poll(() => site.requested.at(-1)?.path).toBe(path);
+  over.abort(new DOMException("", "TimeoutError"));
+  return visited;
+}

@@ -21,7 +21,7 @@ const ytDlpOptions = {
   searchPath: process.env["PATH"] ?? "",
   cookiesFile: "",
   concurrency: 2,
-  timeoutMs: 20_000,
+  timeoutMs: 60_000,
   logger: pino({ level: "silent" }),
 };
 

@@ -17,9 +17,9 @@ export type Downloader = Awaited<ReturnType<typeof openDownloader>>;
 export async function openDownloader() {
   const site = await startSite(new Map());
   const allowNetworks = "127.0.0.1/32";
-  const pages = createHttpClient({ allowNetworks, totalTimeoutMs: 5_000 });
+  const pages = createHttpClient({ allowNetworks });
   const resolver = createPageResolver({ client: pages, pageMaxBytes: 1_000_000 });
-  const client = createHttpClient({ allowNetworks, perHost: 4, idleTimeoutMs: 5_000, totalTimeoutMs: Infinity });
+  const client = createHttpClient({ allowNetworks, perHost: 4, idleTimeoutMs: 30_000, totalTimeoutMs: Infinity });
   const root = await mkdtemp(join(tmpdir(), "unreel-mutations-"));
   let runs = 0;
   return {

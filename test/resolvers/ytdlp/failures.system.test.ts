@@ -9,6 +9,8 @@ const cases: readonly {
   code: string;
   retryable?: boolean;
   upstreamStatus?: number;
+  /** Limit of the extraction; default one that no machine reaches. */
+  timeoutMs?: number;
 }[] = [
   { does: "raise ExtractorError('Video unavailable', expected=True)", code: "no_media" },
   {
@@ -81,7 +83,7 @@ const cases: readonly {
   },
   { does: "self._download_webpage('http://10.0.0.1/', 'x')", code: "address_blocked" },
   { does: "raise TransportError(cause=TimeoutError('SECRET'))", code: "upstream_timeout" },
-  { does: "while True: pass", code: "upstream_timeout" },
+  { does: "while True: pass", code: "upstream_timeout", timeoutMs: 1_000 },
   { does: "x = bytearray(2 << 30)", code: "upstream_invalid" },
   { does: "import os; os.abort()", code: "upstream_invalid" },
   { does: "import os; os._exit(0)", code: "upstream_invalid" },
@@ -143,12 +145,7 @@ describe.skipIf(installed === undefined)(`a failure of yt-dlp${missing}`, () => 
       else response.writeHead(Number(request.url?.slice(1)) || 200).end("SECRET");
     });
     variant = createVariant({ extractors: { fault: source(site) } });
-    harness = await openHarness({
-      path: variant.path,
-      timeoutMs: 4_000,
-      lookup: async () => [],
-    });
-    await harness.ytDlp.findExtractor(new URL(site.origin), never);
+    harness = await open();
   });
 
   afterAll(async () => {
@@ -157,12 +154,21 @@ describe.skipIf(installed === undefined)(`a failure of yt-dlp${missing}`, () => 
     variant[Symbol.dispose]();
   });
 
-  const extract = (index: number) => harness.ytDlp.extract(new URL(`http://fault.example/${index}`), { signal: never });
+  /** Starts yt-dlp; resolves once it has loaded. */
+  async function open(limits: { timeoutMs?: number } = {}): Promise<YtDlpHarness> {
+    const opened = await openHarness({ path: variant.path, lookup: async () => [], ...limits });
+    await opened.ytDlp.findExtractor(new URL(site.origin), never);
+    return opened;
+  }
+
+  const extract = (index: number, { ytDlp } = harness) =>
+    ytDlp.extract(new URL(`http://fault.example/${index}`), { signal: never });
 
   it.each(cases.map((each, index) => ({ ...each, index })))(
     "is $code: $does",
-    async ({ index, code, retryable, upstreamStatus }) => {
-      const error: unknown = await extract(index).catch((reason: unknown) => reason);
+    async ({ index, code, retryable, upstreamStatus, timeoutMs }) => {
+      await using impatient = timeoutMs === undefined ? null : await open({ timeoutMs });
+      const error: unknown = await extract(index, impatient ?? harness).catch((reason: unknown) => reason);
       expect(error).toMatchObject({
         code,
         ...(retryable !== undefined && { retryable }),

@@ -227,7 +227,7 @@ describe.skipIf(installed === undefined || process.platform !== "linux")(`yt-dlp
     const known = new Set(childrenOf(process.pid));
     const servers = () => childrenOf(process.pid).filter((pid) => !known.has(pid) && isServer(pid));
     const untilServers = (count: number) =>
-      vi.waitUntil(() => servers().length === count, { timeout: 20_000, interval: 20 });
+      vi.waitUntil(() => servers().length === count, { timeout: 60_000, interval: 20 });
     using variant = createVariant({ version: "2026.10.01" });
     // Starts a second late.
     const python = join(variant.packageFolder, "../python3");

@@ -28,7 +28,7 @@ export async function openHarness(options: HarnessOptions = {}): Promise<YtDlpHa
       searchPath: process.env["PATH"] ?? "",
       cookiesFile: "",
       concurrency: 2,
-      timeoutMs: 20_000,
+      timeoutMs: 60_000,
       proxy,
       logger,
       ...rest,

@@ -80,7 +80,7 @@ export function createLibraryHarness(store: TaskStore = createMemoryStore()) {
       const task = await store.get(id);
       return task !== undefined && holds(task) ? task : undefined;
     };
-    const found = await vi.waitUntil(read, { timeout: 20_000, interval: 5 });
+    const found = await vi.waitUntil(read, { timeout: 60_000, interval: 5 });
     return found;
   }
 

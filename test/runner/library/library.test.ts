@@ -66,7 +66,7 @@ describe("a library", () => {
     const { id } = await add(library, known);
     await store.update(id, { state: "failed", error: { code: "no_media", message: "x", retryable: false } });
     const jobs = join(folder, "data", "library");
-    await vi.waitUntil(() => !existsSync(join(jobs, `${id}.json`)), 10_000);
+    await vi.waitUntil(() => !existsSync(join(jobs, `${id}.json`)), 60_000);
     expect(listed()).toEqual([]);
   });
 
@@ -200,7 +200,7 @@ it("a process that dies before it has stored where the files are finds them agai
   await succeed();
   fault.isArmed = true;
   first.start();
-  await vi.waitUntil(() => listed().length === 2, 10_000);
+  await vi.waitUntil(() => listed().length === 2, 60_000);
   await first.stop();
   fault.isArmed = false;
   const second = await open();
@@ -297,7 +297,7 @@ describe("removing a task's files from the library", () => {
     await library.remove(task);
     await store.delete(id);
     renameSync(join(folder, "unmounted"), dir);
-    await vi.waitUntil(() => !existsSync(join(folder, "data", "library", `${id}.json`)), 10_000);
+    await vi.waitUntil(() => !existsSync(join(folder, "data", "library", `${id}.json`)), 60_000);
     expect(listed()).toEqual([]);
   });
 });

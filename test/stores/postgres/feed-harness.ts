@@ -65,4 +65,4 @@ export function numbered(prefix: string, count: number): string[] {
 }
 
 /** For work of another process. */
-export const pollOptions = { timeout: 20_000, interval: 5 };
+export const pollOptions = { timeout: 60_000, interval: 5 };
