@@ -227,7 +227,7 @@ async function visitUntil(site: TestSite, path: string): Promise<Visited> {
   const over = new AbortController();
   const startTimer = AbortSignal.timeout.bind(AbortSignal);
   const timers = vi.spyOn(AbortSignal, "timeout");
-  onTestFinished(() => void timers.mockRestore());
+  onTestFinished(() => timers.mockRestore());
   timers.mockImplementation((ms) => (ms === limitMs ? over.signal : startTimer(ms)));
   const visited = site.visit("/watch", {}, limitMs);
   await expect.poll(() => site.requested.at(-1)?.path).toBe(path);
