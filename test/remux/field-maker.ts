@@ -14,6 +14,8 @@ export interface CodedPicture {
   /** With parameter sets before it; default: of an IDR picture. */
   hasSets?: boolean;
   idrPictureId?: number;
+  /** After it, numbers start anew (memory_management_control_operation 5). */
+  isReset?: boolean;
 }
 
 export interface FieldCoding {
@@ -80,6 +82,7 @@ function writeSlice(picture: CodedPicture, isMbaff: boolean, isFrameOnly: boolea
   // num_ref_idx_active_override_flag, ref_pic_list_modification_flag_l0.
   if (!isIntra) bits.fixed(0, 2);
   if (isIdr) bits.fixed(0, 2);
+  else if (picture.isReset) for (const code of ["1", "00110", "1"]) bits.fixed(Number.parseInt(code, 2), code.length);
   else if (isReference) bits.fixed(0, 1);
   bits.unsigned(0);
   writeMacroblocks(bits, picture, structure === "frame" ? 4 : 2, structure === "frame" && isMbaff, grey);

@@ -92,14 +92,15 @@ function sizeOf({ cover, tags, chapters, subtitles }: Additions): number {
   return (cover?.data.length ?? 0) + 3 * JSON.stringify([tags, chapters]).length + 24 * cues + 1000 * subtitles.length;
 }
 
-/** Enough for what comes before the first slice. */
-const headBytes = 64 << 10;
+/** No access unit is larger. */
+const maxSampleBytes = 32 << 20;
 
 /** Returns how a sync sample may follow another range; see `joinOf`. @throws ServiceError `upstream_invalid` */
 export function joinAt({ fd }: OpenFile, list: SampleList, index: number): Join | null {
   const { track, entry, offset, size } = list.at(index);
-  const head = readFully(fd, Buffer.alloc(Math.min(size, headBytes)), offset);
-  return joinOf(head, track.formats[entry - 1]?.sampleEntry ?? head);
+  if (size > maxSampleBytes) return null;
+  const sample = readFully(fd, Buffer.alloc(size), offset);
+  return joinOf(sample, track.formats[entry - 1]?.sampleEntry ?? sample);
 }
 
 /** Returns the samples of all video and audio tracks in the index of an MP4 file. @throws ServiceError `upstream_invalid` */

@@ -1,12 +1,7 @@
 import { ServiceError } from "../../model/errors.ts";
 import { asIdrSlice } from "../nal/avc-idr.ts";
-import {
-  type AvcSlices,
-  createAvcSlices,
-  createRenumbering,
-  withGaps as withSequenceGaps,
-  withGapsAllowed,
-} from "../nal/avc-numbers.ts";
+import { createRenumbering, withGaps as withSequenceGaps, withGapsAllowed } from "../nal/avc-numbers.ts";
+import { type AvcSlices, createAvcSlices } from "../nal/avc-slices.ts";
 
 /** Where a sample may follow one that it does not continue. Samples are those of MP4 (ISO/IEC 14496-15 §5.3.2). */
 
@@ -17,8 +12,7 @@ const hevc = { brokenLink: 16, cleanAccess: 21 };
 export type Join = "start" | "reset";
 
 /**
- * Returns how a decoder starts anew with a sync sample of this sample entry, of which at least the start is given; `null`: it
- * cannot. Of H.264 that is an IDR picture (ISO/IEC 14496-10 §7.4.1.2.1): after others, pictures may be shown in the wrong
+ * Returns how a decoder starts anew with a sync sample of this sample entry; `null`: it cannot. Of H.264 that is an IDR picture (ISO/IEC 14496-10 §7.4.1.2.1): after others, pictures may be shown in the wrong
  * order, as their numbers continue those before, unless they are changed (`createJoin`).
  */
 export function joinOf(sample: Uint8Array, sampleEntry: Uint8Array): Join | null {
@@ -26,17 +20,23 @@ export function joinOf(sample: Uint8Array, sampleEntry: Uint8Array): Join | null
   if (configuration === null) return "start";
   const slices = createAvcSlices(configuration);
   const lengthBytes = lengthBytesOf(configuration, 4);
+  let join: Join | null = null;
   for (const unit of nalUnits(sample, lengthBytes)) {
     slices.take(unit);
     const type = unit.readUInt8(0) & 31;
     if (type === avc.idr) return "start";
     // A changed unit may be longer.
-    const canReset = () => lengthBytes > 2 && slices.numbersOf(unit) !== null && asIdrSlice(unit, slices, 0) !== null;
-    if (type === avc.slice) return canReset() ? "reset" : null;
-    if (type < avc.idr && type > 0) return null;
+    const canReset = () =>
+      lengthBytes > 2 && slices.numbersOf(unit) !== null && asIdrSlice(startOf(unit), slices, 0) !== null;
+    // Encoders that refresh a picture in parts have intra slices beside others in it.
+    if (type < avc.idr && type > 0 && !(type === avc.slice && canReset())) return null;
+    if (type === avc.slice) join = "reset";
   }
-  return null;
+  return join;
 }
+
+/** Returns a slice as far as its header goes. */
+const startOf = (unit: Buffer): Buffer => unit.subarray(0, 2048);
 
 /**
  * Returns a function that changes samples in decode order, from a sync sample on that has this join, so that they can follow

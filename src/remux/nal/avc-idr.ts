@@ -1,4 +1,4 @@
-import type { AvcSlices } from "./avc-numbers.ts";
+import { type AvcSlices, readMarking } from "./avc-slices.ts";
 import { createBitReader } from "./bits.ts";
 import { escapeNal, trimZeros, unescapeNal } from "./nal-units.ts";
 
@@ -31,7 +31,7 @@ export function asIdrSlice(unit: Buffer, slices: AvcSlices, id: number): Buffer 
   if (pps.hasBottomOrder) bits.readSigned();
   if (pps.hasRedundant) bits.readUnsigned();
   const markingAt = bits.position;
-  skipMarking(bits);
+  readMarking(bits);
   const markingEnd = bits.position;
   // slice_qp_delta, disable_deblocking_filter_idc and its offsets.
   bits.readSigned();
@@ -52,15 +52,6 @@ export function asIdrSlice(unit: Buffer, slices: AvcSlices, id: number): Buffer 
   writer.copy(payload, pps.isCabac ? 8 * Math.ceil(bits.position / 8) : bits.position, 8 * payload.length);
   const bytes = writer.bytes();
   return escapeNal(bytes.subarray(0, trimZeros(bytes, 0, bytes.length)));
-}
-
-/** Skips dec_ref_pic_marking (§7.3.3.3). */
-function skipMarking(bits: ReturnType<typeof createBitReader>): void {
-  if (bits.read(1) === 0) return;
-  for (let operation = bits.readUnsigned(); operation !== 0 && !bits.isOverrun; operation = bits.readUnsigned()) {
-    const numbers = operation === 5 ? 0 : operation === 3 ? 2 : 1;
-    for (let i = 0; i < numbers; i++) bits.readUnsigned();
-  }
 }
 
 function createBitWriter(maxBytes: number) {

@@ -1,114 +1,10 @@
-import { type AvcSps, readAvcSps } from "./avc-sps.ts";
-import { createBitReader } from "./bits.ts";
+import { readAvcSps } from "./avc-sps.ts";
+import { type AvcSlices, type Field, setsAt, setsIn } from "./avc-slices.ts";
 import { escapeNal, unescapeNal } from "./nal-units.ts";
 
-const type = { slice: 1, idr: 5, sps: 7, pps: 8 } as const;
-/** More than a slice header has up to its last number that is read, and its emulation prevention. */
+const type = { slice: 1, idr: 5, sps: 7 } as const;
+/** More than a slice header has up to the last number that is changed, and its emulation prevention. */
 const maxHeaderBytes = 32;
-
-/** A number in the payload of a slice. */
-interface Field {
-  value: number;
-  /** Its first bit. */
-  at: number;
-  bits: number;
-}
-
-/** What counts from the IDR picture before. */
-interface SliceNumbers {
-  frame: Field;
-  order: Field;
-  /** How many frames later ones can refer to. */
-  referenceFrames: number;
-}
-
-/** What a picture parameter set (§7.3.2.2) says of slice headers. */
-interface Pps {
-  sequence: number;
-  isCabac: boolean;
-  hasBottomOrder: boolean;
-  hasDeblocking: boolean;
-  hasRedundant: boolean;
-}
-
-/** Returns the id of a picture parameter set, and what it says; `null` if macroblocks are in several groups, or it is damaged. */
-function readPps(unit: Uint8Array): [id: number, pps: Pps | null] {
-  const bits = createBitReader(unescapeNal(unit.subarray(1, maxHeaderBytes)));
-  const [id, sequence] = [bits.readUnsigned(), bits.readUnsigned()];
-  const flag = () => bits.read(1) === 1;
-  const [isCabac, hasBottomOrder] = [flag(), flag()];
-  if (bits.readUnsigned() > 0) return [id, null];
-  // Default numbers of references, weighted prediction, quantizers.
-  for (let i = 0; i < 2; i++) bits.readUnsigned();
-  bits.skip(3);
-  for (let i = 0; i < 3; i++) bits.readSigned();
-  const hasDeblocking = flag();
-  bits.skip(1);
-  const pps = { sequence, isCabac, hasBottomOrder, hasDeblocking, hasRedundant: flag() };
-  return [id, bits.isOverrun ? null : pps];
-}
-
-/** Reads slices of H.264 in decode order, with the parameter sets among them. */
-export type AvcSlices = ReturnType<typeof createAvcSlices>;
-
-/** @param configuration Content of an `avcC` box (ISO/IEC 14496-15 §5.3.3.1). */
-export function createAvcSlices(configuration: Buffer) {
-  const sequences = new Map<number, AvcSps>();
-  const pictures = new Map<number, Pps | null>();
-  const take = (unit: Uint8Array): void => {
-    const unitType = (unit[0] ?? 0) & 0x1f;
-    if (unitType === type.sps) {
-      const sps = readAvcSps(unit);
-      if (sps !== null) sequences.set(sps.id, sps);
-    }
-    if (unitType !== type.pps) return;
-    pictures.set(...readPps(unit));
-  };
-  /** Returns the parameter sets of slices with this pic_parameter_set_id. */
-  const setsOf = (id: number): { sps: AvcSps; pps: Pps } | undefined => {
-    const pps = pictures.get(id) ?? undefined;
-    const sps = sequences.get(pps?.sequence ?? -1);
-    return pps && sps && { sps, pps };
-  };
-  for (const unit of setsIn(configuration)) take(unit);
-  return {
-    take,
-    setsOf,
-    /** Returns the numbers of a slice (§7.3.3) that is not of an IDR picture; `null`: they cannot be told, or are not all there is. */
-    numbersOf(unit: Uint8Array): SliceNumbers | null {
-      const bits = createBitReader(unescapeNal(unit.subarray(0, maxHeaderBytes)));
-      bits.skip(8);
-      // first_mb_in_slice, slice_type.
-      bits.readUnsigned();
-      bits.readUnsigned();
-      const sps = setsOf(bits.readUnsigned())?.sps;
-      if (sps === undefined || sps.hasGaps || sps.orderBits === null) return null;
-      if (sps.isSeparate) bits.skip(2);
-      const field = (count: number): Field => ({ at: bits.position, bits: count, value: bits.read(count) });
-      const frame = field(sps.frameNumBits);
-      // field_pic_flag, bottom_field_flag.
-      if (!sps.isFrameOnly && bits.read(1) === 1) bits.skip(1);
-      const order = field(sps.orderBits);
-      return bits.isOverrun ? null : { frame, order, referenceFrames: sps.referenceFrames };
-    },
-  };
-}
-
-/** Where the number of its sequence parameter sets is in a configuration. */
-const setsAt = 5;
-
-/** Yields the parameter sets of a configuration, as far as they are whole. */
-function* setsIn(configuration: Buffer): Generator<Buffer> {
-  let at = setsAt;
-  for (const mask of [0x1f, 0xff]) {
-    let count = (configuration[at++] ?? 0) & mask;
-    for (; count > 0 && at + 2 <= configuration.length; count -= 1) {
-      const end = at + 2 + configuration.readUInt16BE(at);
-      yield configuration.subarray(at + 2, end);
-      at = end;
-    }
-  }
-}
 
 /** Returns a configuration whose sequences allow that reference pictures are missing that nothing refers to (§8.2.5.2). */
 export function withGapsAllowed(configuration: Buffer): Buffer {
@@ -142,6 +38,8 @@ export function createRenumbering(slices: AvcSlices): (unit: Buffer) => Buffer {
   let base: { frame: number; order: number } | undefined;
   let lastFrame = 0;
   let isOver = false;
+  /** Numbers start anew after this picture. */
+  let isLast = false;
   return (unit) => {
     const unitType = (unit[0] ?? 0) & 0x1f;
     slices.take(unit);
@@ -149,7 +47,10 @@ export function createRenumbering(slices: AvcSlices): (unit: Buffer) => Buffer {
     isOver ||= unitType === type.idr;
     const numbers = unitType === type.slice && !isOver ? slices.numbersOf(unit) : null;
     if (numbers === null) return unit;
-    const { frame, order, referenceFrames } = numbers;
+    const { frame, order, isFirst, isReset, referenceFrames } = numbers;
+    isOver = isLast && isFirst;
+    if (isOver) return unit;
+    isLast ||= isReset;
     const frames = 2 ** frame.bits;
     const missing = Math.min(referenceFrames, frames - 2);
     base ??= { frame: frame.value - 1 - missing, order: order.value - 2 ** (order.bits - 1) + 2 };

@@ -1,0 +1,178 @@
+import { type AvcSps, readAvcSps } from "./avc-sps.ts";
+import { type BitReader, createBitReader } from "./bits.ts";
+import { unescapeNal } from "./nal-units.ts";
+
+const type = { slice: 1, idr: 5, sps: 7, pps: 8 } as const;
+/** More than a picture parameter set has up to its last number that is read, and its emulation prevention. */
+const maxPpsBytes = 32;
+/** More than a slice header has: most of it may be weights of 64 references. */
+const maxHeaderBytes = 2048;
+
+/** A number in the payload of a slice. */
+export interface Field {
+  value: number;
+  /** Its first bit. */
+  at: number;
+  bits: number;
+}
+
+/** What counts from the IDR picture before. */
+export interface SliceNumbers {
+  frame: Field;
+  order: Field;
+  /** It is the first one of its picture. */
+  isFirst: boolean;
+  /** After its picture, numbers start anew (memory_management_control_operation 5). */
+  isReset: boolean;
+  /** How many frames later ones can refer to. */
+  referenceFrames: number;
+}
+
+/** What a picture parameter set (§7.3.2.2) says of slice headers. */
+interface Pps {
+  sequence: number;
+  isCabac: boolean;
+  hasBottomOrder: boolean;
+  /** How many references slices have by default, of both lists. */
+  references: readonly [number, number];
+  /** Of P slices, of B slices. */
+  hasWeights: readonly [boolean, boolean];
+  hasDeblocking: boolean;
+  hasRedundant: boolean;
+}
+
+/** Returns the id of a picture parameter set, and what it says; `null` if macroblocks are in several groups, or it is damaged. */
+function readPps(unit: Uint8Array): [id: number, pps: Pps | null] {
+  const bits = createBitReader(unescapeNal(unit.subarray(1, maxPpsBytes)));
+  const [id, sequence] = [bits.readUnsigned(), bits.readUnsigned()];
+  const flag = () => bits.read(1) === 1;
+  const [isCabac, hasBottomOrder] = [flag(), flag()];
+  if (bits.readUnsigned() > 0) return [id, null];
+  const references = [bits.readUnsigned() + 1, bits.readUnsigned() + 1] as const;
+  const hasWeights = [flag(), bits.read(2) === 1] as const;
+  // Quantizers.
+  for (let i = 0; i < 3; i++) bits.readSigned();
+  const hasDeblocking = flag();
+  bits.skip(1);
+  const pps = { sequence, isCabac, hasBottomOrder, references, hasWeights, hasDeblocking, hasRedundant: flag() };
+  return [id, bits.isOverrun ? null : pps];
+}
+
+/** Reads slices of H.264 in decode order, with the parameter sets among them. */
+export type AvcSlices = ReturnType<typeof createAvcSlices>;
+
+/** @param configuration Content of an `avcC` box (ISO/IEC 14496-15 §5.3.3.1). */
+export function createAvcSlices(configuration: Buffer) {
+  const sequences = new Map<number, AvcSps>();
+  const pictures = new Map<number, Pps | null>();
+  const take = (unit: Uint8Array): void => {
+    const unitType = (unit[0] ?? 0) & 0x1f;
+    if (unitType === type.sps) {
+      const sps = readAvcSps(unit);
+      if (sps !== null) sequences.set(sps.id, sps);
+    }
+    if (unitType !== type.pps) return;
+    pictures.set(...readPps(unit));
+  };
+  /** Returns the parameter sets of slices with this pic_parameter_set_id. */
+  const setsOf = (id: number): { sps: AvcSps; pps: Pps } | undefined => {
+    const pps = pictures.get(id) ?? undefined;
+    const sps = sequences.get(pps?.sequence ?? -1);
+    return pps && sps && { sps, pps };
+  };
+  for (const unit of setsIn(configuration)) take(unit);
+  return {
+    take,
+    setsOf,
+    /** Returns the numbers of a slice (§7.3.3) that is not of an IDR picture; `null`: they cannot be told, or are not all there is. */
+    numbersOf(unit: Uint8Array): SliceNumbers | null {
+      const bits = createBitReader(unescapeNal(unit.subarray(0, maxHeaderBytes)));
+      bits.skip(8);
+      const isFirst = bits.readUnsigned() === 0;
+      const sliceType = bits.readUnsigned() % 5;
+      const sets = setsOf(bits.readUnsigned());
+      const orderBits = sets?.sps.orderBits ?? null;
+      if (sets === undefined || sets.sps.hasGaps || orderBits === null) return null;
+      const { sps, pps } = sets;
+      if (sps.isSeparate) bits.skip(2);
+      const field = (count: number): Field => ({ at: bits.position, bits: count, value: bits.read(count) });
+      const frame = field(sps.frameNumBits);
+      const isField = !sps.isFrameOnly && bits.read(1) === 1;
+      // bottom_field_flag.
+      if (isField) bits.skip(1);
+      const order = field(orderBits);
+      if (bits.isOverrun) return null;
+      const isReference = ((unit[0] ?? 0) & 0x60) !== 0;
+      if (isReference) skipToMarking(bits, sliceType, { sps, pps, isField });
+      const isReset = isReference && readMarking(bits);
+      return { frame, order, isFirst, isReset, referenceFrames: sps.referenceFrames };
+    },
+  };
+}
+
+/** Where the number of its sequence parameter sets is in a configuration. */
+export const setsAt = 5;
+
+/** Yields the parameter sets of a configuration, as far as they are whole. */
+export function* setsIn(configuration: Buffer): Generator<Buffer> {
+  let at = setsAt;
+  for (const mask of [0x1f, 0xff]) {
+    let count = (configuration[at++] ?? 0) & mask;
+    for (; count > 0 && at + 2 <= configuration.length; count -= 1) {
+      const end = at + 2 + configuration.readUInt16BE(at);
+      yield configuration.subarray(at + 2, end);
+      at = end;
+    }
+  }
+}
+
+/** Values of slice_type, less 5 if all slices of the picture have it. */
+const sliceTypes = { p: 0, b: 1, sp: 3 };
+
+/** Skips what is in a slice header between pic_order_cnt_lsb and dec_ref_pic_marking. */
+function skipToMarking(
+  bits: BitReader,
+  sliceType: number,
+  { sps, pps, isField }: { sps: AvcSps; pps: Pps; isField: boolean },
+): void {
+  if (pps.hasBottomOrder && !isField) bits.readSigned();
+  if (pps.hasRedundant) bits.readUnsigned();
+  const isB = sliceType === sliceTypes.b;
+  if (!isB && sliceType !== sliceTypes.p && sliceType !== sliceTypes.sp) return;
+  // direct_spatial_mv_pred_flag.
+  if (isB) bits.skip(1);
+  const isOverridden = bits.read(1) === 1;
+  const lists = isB ? [0, 1] : [0];
+  const references = lists.map((list) => (isOverridden ? bits.readUnsigned() + 1 : pps.references[list]!));
+  for (const _list of lists) skipListModification(bits);
+  if (!pps.hasWeights[isB ? 1 : 0]) return;
+  // Denominators.
+  bits.readUnsigned();
+  const hasChroma = !sps.isSeparate && sps.chroma !== 0;
+  if (hasChroma) bits.readUnsigned();
+  for (const count of references) {
+    for (let i = 0; i < count && !bits.isOverrun; i++) {
+      if (bits.read(1) === 1) for (let k = 0; k < 2; k++) bits.readSigned();
+      if (hasChroma && bits.read(1) === 1) for (let k = 0; k < 4; k++) bits.readSigned();
+    }
+  }
+}
+
+/** Skips ref_pic_list_modification (§7.3.3.1) of a list. */
+function skipListModification(bits: BitReader): void {
+  const end = 3;
+  if (bits.read(1) === 0) return;
+  while (bits.readUnsigned() !== end && !bits.isOverrun) bits.readUnsigned();
+}
+
+/** Reads dec_ref_pic_marking (§7.3.3.3) of a picture that is no IDR picture; returns whether numbers start anew. */
+export function readMarking(bits: BitReader): boolean {
+  let isReset = false;
+  if (bits.read(1) === 0) return false;
+  for (let operation = bits.readUnsigned(); operation !== 0 && !bits.isOverrun; operation = bits.readUnsigned()) {
+    isReset ||= operation === 5;
+    const numbers = operation === 5 ? 0 : operation === 3 ? 2 : 1;
+    for (let i = 0; i < numbers; i++) bits.readUnsigned();
+  }
+  return isReset && !bits.isOverrun;
+}
