@@ -144,7 +144,7 @@ function skipToMarking(
   const isOverridden = bits.read(1) === 1;
   const lists = isB ? [0, 1] : [0];
   const references = lists.map((list) => (isOverridden ? bits.readUnsigned() + 1 : pps.references[list]!));
-  for (const _list of lists) skipListModification(bits);
+  lists.forEach(() => skipListModification(bits));
   if (!pps.hasWeights[isB ? 1 : 0]) return;
   // Denominators.
   bits.readUnsigned();
