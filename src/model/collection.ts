@@ -42,6 +42,19 @@ export const CollectionEntry = Type.Object(
     id: Type.String({ description: "id of the collection that made it" }),
     index: Type.Integer({ minimum: 1, description: "which entry of the playlist it is, counted from 1" }),
     title: nullableText("title of the playlist"),
+    entry: Type.Optional(
+      Type.Object(
+        {
+          title: Type.Optional(Type.String()),
+          uploaded_at: Type.Optional(Type.String()),
+          thumbnail: Type.Optional(Type.String()),
+        },
+        {
+          title: "EntryFacts",
+          description: "what the playlist says of it; `info` has that where its own page does not say; absent: nothing",
+        },
+      ),
+    ),
   },
   {
     title: "CollectionEntry",

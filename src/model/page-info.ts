@@ -15,6 +15,7 @@ export const vocabularies = [
   "manifest",
   "feed",
   "m3u",
+  "playlist",
   "media",
   "yt-dlp",
 ] as const;

@@ -7,6 +7,7 @@ import { type DownloadFormat, PageInfo } from "../model/page-info.ts";
 import type { Task } from "../model/task.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
 import { PlaylistFound } from "./choice/entry-choice.ts";
+import { withFacts } from "./choice/entry-facts.ts";
 import { chooseFormat, earlierChoice, type FormatChoice } from "../resolvers/choose-format.ts";
 
 /** What is downloaded, and the page that lists it. */
@@ -65,7 +66,7 @@ export async function downloadTarget(
 }
 
 async function resolveTarget(
-  { url, options, owner }: Task,
+  { url, options, owner, collection }: Task,
   before: FormatChoice | null,
   { resolver, signal, inTurn, saveInfo, onWaiting }: DownloadTargetDeps,
   isFirst: boolean,
@@ -73,9 +74,10 @@ async function resolveTarget(
   const needsHeights = options.max_height !== undefined;
   const page = await inTurn(async () => {
     const context = { signal, owner, forDownload: true, needsHeights, ...(isFirst && { onWaiting }) };
-    const found: unknown = await resolver.resolve(new URL(url), context);
+    const resolved: unknown = await resolver.resolve(new URL(url), context);
     signal.throwIfAborted();
-    if (!Value.Check(PageInfo, found)) throw noFormatsError(resolver);
+    if (!Value.Check(PageInfo, resolved)) throw noFormatsError(resolver);
+    const found = withFacts<ResolvedPage>(resolved, collection?.entry);
     if (isFirst && isPlaylist(found) && options.entries !== undefined) throw new PlaylistFound(found);
     const chosen = () => chosenIds(() => chooseFormat(found, options, before));
     await saveInfo(boundInfo(publicInfo(found), maxStoredBytes, chosen), isFirst);

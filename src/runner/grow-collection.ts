@@ -8,6 +8,7 @@ import type { CollectionWarning, Growth } from "../model/collection.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
 import type { NewMember } from "../stores/growth.ts";
 import { chooseEntries, type EntryChoice } from "./choice/entry-choice.ts";
+import { factsOf } from "./choice/entry-facts.ts";
 import { publicInfo } from "./download-target.ts";
 import { readInTurn, type ReadingTurns } from "./read-in-turn.ts";
 import type { TaskLease } from "./task-lease.ts";
@@ -146,7 +147,9 @@ function toMembers(
     }
     const task = newTask(url.href, own, at, owner, traceparent);
     const { video } = entry;
-    return [{ index, task: { ...task, collection: { id, index, title }, ...(video && { video }) } }];
+    const facts = factsOf(entry);
+    const collection = { id, index, title, ...(facts && { entry: facts }) };
+    return [{ index, task: { ...task, collection, ...(video && { video }) } }];
   });
   const which = lost.slice(0, 20).join(", ");
   return { members, lost: lost.length === 0 ? undefined : `entries without a URL that can be fetched: ${which}` };

@@ -144,7 +144,7 @@ export function copyTask(task: Task): Task {
   return {
     ...task,
     ...(kind !== undefined && structuredClone(task)),
-    ...(collection && { collection: { ...collection } }),
+    ...(collection && { collection: structuredClone(collection) }),
     ...(video && { video: { ...video } }),
     options: { ...options, ...(hasLists(options) && structuredClone(options)) },
     progress: progress && structuredClone(progress),

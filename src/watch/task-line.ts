@@ -91,8 +91,8 @@ function formatDuration(seconds: number): string {
   return hours > 0 ? `${hours}:${pad(minutes)}:${pad(whole % 60)}` : `${minutes}:${pad(whole % 60)}`;
 }
 
-function titleOf({ info, url }: Task): string {
-  return printable(info?.title ?? url);
+function titleOf({ info, collection, url }: Task): string {
+  return printable(info?.title ?? collection?.entry?.title ?? url);
 }
 
 /** Removes characters that control a terminal or change the reading direction; at most 200 UTF-16 units. */

@@ -4,6 +4,7 @@ import { ServiceError } from "../../src/model/errors.ts";
 import type { Task } from "../../src/model/task.ts";
 import { accessKeyOf, newSecret } from "../../src/keys/secrets.ts";
 import { createRunnerHarness, type RunnerHarness, type RunnerHarnessOptions } from "./harness.ts";
+import type { Resolver } from "../../src/resolvers/resolver.ts";
 import { createPlaylist, entriesUpTo, entryUrl, playlistUrl } from "./playlists.ts";
 
 function harnessFor(count: number, options: RunnerHarnessOptions = {}, sliceSize = 2) {
@@ -33,13 +34,50 @@ describe("a task for the entries of a playlist", () => {
     const members = await membersOf(harness, id);
     expect(members.map(({ url }) => url)).toEqual([1, 2, 3, 4, 5].map(entryUrl));
     expect(members.map(({ collection }) => collection)).toEqual(
-      [1, 2, 3, 4, 5].map((index) => ({ id, index, title: "A list" })),
+      [1, 2, 3, 4, 5].map((index) => ({ id, index, title: "A list", entry: { title: `Part ${index}` } })),
     );
     for (const { state, options, file } of members) {
       expect({ state, options }).toEqual({ state: "succeeded", options: { max_height: 720 } });
       expect(file).not.toBeNull();
     }
     expect(harness.cursors).toEqual(["", "2", "4"]);
+  });
+
+  test("names its members as the playlist does where their pages are files, which have no titles", async () => {
+    const known = { title: "Episode 1", uploaded_at: "2026-06-01", thumbnail: "https://videos.example.com/1.jpg" };
+    const entries = entriesUpTo(4).map((entry, n) => (n === 2 ? entry : { ...entry, ...known }));
+    const { resolver: lists } = createPlaylist(entries, { sliceSize: 4 });
+    const files = new Set([1, 3, 4].map(entryUrl));
+    const resolver: Resolver = {
+      ...lists,
+      async resolve(url, context) {
+        const found = await lists.resolve(url, context);
+        return files.has(url.href) ? { ...found, title: "default", sources: { title: "media" } } : found;
+      },
+    };
+    const harness = createRunnerHarness({ resolver });
+    const { id } = await harness.add(playlistUrl, { entries: "all" });
+    harness.runner.start();
+    await harness.until(id, "succeeded");
+    const members = await membersOf(harness, id);
+    const thumbnails = [{ url: known.thumbnail, width: null, height: null }];
+    expect(members.map(({ info }) => info)).toMatchObject([
+      {
+        title: known.title,
+        uploaded_at: known.uploaded_at,
+        thumbnails,
+        sources: { title: "playlist", uploaded_at: "playlist", thumbnails: "playlist" },
+      },
+      { title: "A film", uploaded_at: known.uploaded_at },
+      { title: "Part 3", uploaded_at: null, thumbnails: [] },
+      { title: "Episode 1" },
+    ]);
+    expect(members.map(({ file }) => file?.name.replace(/\..*/, ""))).toEqual([
+      "Episode 1",
+      "A film",
+      "Part 3",
+      "Episode 1",
+    ]);
   });
 
   test("on a page with one video is a task like any other", async () => {

@@ -219,6 +219,7 @@ const vocabularyNames: Record<Vocabulary, string> = {
   manifest: "the manifest",
   feed: "the feed",
   m3u: "the playlist file",
+  playlist: "the playlist",
   media: "the media file",
   "yt-dlp": "yt-dlp",
 };

@@ -21,9 +21,9 @@ export const stateNames: Record<State, string> = {
   canceled: "Canceled",
 };
 
-/** Returns the title of the video, else the address of its page. */
-export function taskTitle({ info, url }: Task): string {
-  return info?.title ?? url;
+/** Returns the title of the video, else that of its entry in a playlist, else the address of its page. */
+export function taskTitle({ info, collection, url }: Task): string {
+  return info?.title ?? collection?.entry?.title ?? url;
 }
 
 /** Returns the title, cut where it is too long for a sentence. */
