@@ -9,7 +9,7 @@ import { startSite } from "../media/site.ts";
 
 const client = createHttpClient({ allowNetworks: "127.0.0.1/32" });
 afterAll(() => client.close());
-const locator = () => createFormatLocator(client, { pageUrl: "", signal: AbortSignal.timeout(5_000) });
+const locator = () => createFormatLocator(client, { pageUrl: "", signal: new AbortController().signal });
 
 const set = (kind: string, codecs: string) =>
   `<AdaptationSet mimeType="${kind}/mp4"><SegmentTemplate media="${kind}-$Number$.m4s" duration="3"/>` +

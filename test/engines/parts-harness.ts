@@ -65,7 +65,7 @@ export async function startPartsHarness(clientOptions: HttpClientOptions = {}): 
       return parts;
     },
     fetch(parts, { name = "file", url = server.url("/medium"), range = null, ...options } = {}) {
-      const signal = AbortSignal.timeout(20_000);
+      const signal = AbortSignal.timeout(60_000);
       return parts.fetch({ name, url, range }, { signal, ...options });
     },
   };

@@ -31,7 +31,7 @@ it.concurrent("every api process serves the file that a worker downloaded", asyn
 
 it("a run ends at a cancel or delete through another process, not at its next heartbeat", async () => {
   const site = await openSite({ bytesPerSecond: film.length / 60 });
-  const cluster = openTestCluster(await openDatabase());
+  const cluster = openTestCluster(await openDatabase(), { HEARTBEAT_S: "3600" });
   const client = await clientOf(await cluster.start("api"));
   await cluster.start("worker");
   for (const [method, path] of [
@@ -41,9 +41,7 @@ it("a run ends at a cancel or delete through another process, not at its next he
     const visits = watchVisits(site, "film.mp4");
     const { id } = await client.post(site.url("film.mp4"));
     await site.until(() => visits.requests > 0);
-    const startMs = performance.now();
     expect(await client.request(method, id, path)).toBeLessThan(300);
     await visits.closed();
-    expect(performance.now() - startMs).toBeLessThan(8_000);
   }
 });

@@ -43,7 +43,7 @@ export interface ServiceResponse {
   body: Record<string, unknown>;
 }
 
-/** Sends a GET, or a POST of a task for `page`; rejects if there is no response within 20 s. */
+/** Sends a GET, or a POST of a task for `page`; rejects if there is no response within a minute. */
 export async function send(
   { url }: ServiceProcess,
   path: string,
@@ -51,7 +51,7 @@ export async function send(
   headers: Record<string, string> = {},
 ): Promise<ServiceResponse> {
   const response = await fetch(url + path, {
-    signal: AbortSignal.timeout(20_000),
+    signal: AbortSignal.timeout(60_000),
     ...(page !== undefined && {
       method: "POST",
       body: JSON.stringify({ url: page }),

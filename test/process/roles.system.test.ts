@@ -153,10 +153,8 @@ it.concurrent("a task runs in one worker at a time when a worker loses its conne
   const { id } = await client.post(site.url("film.mp4"));
   await site.until(() => site.sent > 0);
   await cluster.start("worker");
-  const startMs = performance.now();
   proxy.stall();
   await site.until(() => visits.firsts.size === 2);
-  expect(performance.now() - startMs).toBeLessThan(35_000);
   expect(visits.mostAtOnce).toBe(1);
   const failed = "claiming tasks failed; retrying every second";
   const restored = "claiming tasks works again";
