@@ -220,6 +220,7 @@ describe("a mistaken name in a body", () => {
     [{ options: { max_heigth: 720 } }, "/options/max_heigth in the body is unknown; did you mean /options/max_height?"],
     [{ options: { maxHeight: 720 } }, "did you mean /options/max_height?"],
     [{ options: { format: "hls-1" } }, "did you mean /options/format_id?"],
+    [{ options: { subtitles: null } }, "/options/subtitles in the body must be a boolean or an object, got null"],
     [{ options: { subtitles: "en" } }, '/options/subtitles in the body must be a boolean or an object, got "en"'],
     [
       { options: { subtitles: { languages: "en" } } },

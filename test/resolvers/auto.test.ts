@@ -246,7 +246,7 @@ describe("the auto resolver, for a feed,", () => {
       const { outcome } = await read(feed, { info: failure(code) });
       expect(outcome).toMatchObject({
         code: "upstream_invalid",
-        message: expect.stringContaining("neither a web page nor media, but application/rss+xml"),
+        message: expect.stringContaining("a feed of which no entry can be fetched"),
       });
     },
   );

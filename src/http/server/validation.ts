@@ -91,6 +91,7 @@ interface Variant {
 }
 
 function typeOf(value: unknown): string {
+  if (value === null) return "null";
   return Array.isArray(value) ? "array" : typeof value;
 }
 
