@@ -1,3 +1,4 @@
+import { flushCompileCache } from "node:module";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import type { Task } from "../../src/model/task.ts";
 import { createRunner } from "../../src/runner/runner.ts";
@@ -27,6 +28,8 @@ const runner = createRunner({
   maxLiveS: 0,
   maxEntries: 10_000,
 });
+// It is killed before it would do so itself.
+flushCompileCache();
 store.events.subscribe(({ json }) => {
   const { kind, state, counts } = JSON.parse(json) as Partial<Task>;
   if (kind === "collection") process.stdout.write(`${state} ${JSON.stringify(counts)}\n`);

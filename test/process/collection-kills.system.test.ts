@@ -12,6 +12,7 @@ import { entryUrl, playlistUrl } from "../runner/playlists.ts";
 import { makeFolder } from "../stores/folder.ts";
 
 const script = join(import.meta.dirname, "collection-child.ts");
+const compileCache = join(import.meta.dirname, "../../node_modules/.cache/collections");
 const entries = 300;
 
 it("a process that is killed ten times while it makes and runs 300 entries has each exactly once", async () => {
@@ -80,7 +81,10 @@ interface Child {
 }
 
 function start(url: string, dataDir: string): Child {
-  const child = spawn(process.execPath, [script, url, dataDir, `${entries}`], { stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(process.execPath, [script, url, dataDir, `${entries}`], {
+    env: { ...process.env, NODE_COMPILE_CACHE: compileCache },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
   onTestFinished(() => kill(child));
   return { child, lines: createInterface({ input: child.stdout }) };
 }
