@@ -7,7 +7,8 @@ export const fileWarnings = {
   gap: "a track has nothing to play for more than a second or most of a segment, within it, before its start or after its end; or some frames of many that come at equal distances are missing; or segments of a live stream were not listed",
   duration_differs:
     "a track is longer or shorter than its manifest or its source says, by more than a segment and a second; or it is shorter because its last segment does not exist; or the file lasts much less than its page says",
-  times_changed: "some frames had the same timestamp as another frame, or an earlier one than the frame before",
+  times_changed:
+    "some frames had the same timestamp as another frame, or an earlier one than the frame before; or no timestamp, in video that is not shown in the order of decoding",
   length_unknown:
     "the server stated no length of what it sent and then closed the connection, and its container states none either: the end may be missing",
   end_padding:

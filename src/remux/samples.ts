@@ -61,6 +61,8 @@ export interface Sample {
   primingTicks?: number;
   /** What its source says of how it is decoded; default: nothing. */
   groups?: readonly SampleGroup[];
+  /** Its source says neither when it is decoded nor when it is shown, and its pictures are not shown in the order of decoding. */
+  isGuessed?: boolean;
   /** Its media time does not follow that of the sample before, because one of them is hidden. */
   isJump?: boolean;
 }

@@ -65,6 +65,10 @@ describe("a time that another sample has", () => {
     });
   });
 
+  it("is counted if it was guessed", () => {
+    expect(statsOf(every(4, 10).map((times, i) => ({ ...times, isGuessed: i > 6 })))).toMatchObject({ guessed: 3 });
+  });
+
   it("is one of a sample that does not come after the one before", () => {
     expect(statsOf([...every(4, 10), ...every(4, 10)])).toMatchObject({
       samples: 20,

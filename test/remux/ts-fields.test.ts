@@ -126,3 +126,34 @@ function unitStarts(stream: Buffer): number[] {
   const offsets = Array.from({ length: stream.length / 188 }, (_, i) => i * 188);
   return offsets.filter((at) => stream.readUInt16BE(at + 1) === (0x4000 | videoPid));
 }
+
+describe("frames of H.264 that state only when they are shown", () => {
+  const frame = (at: number, packing: Packing = "timed"): SentPicture => {
+    return field(at, { structure: "frame", frameNum: 0, packing });
+  };
+
+  it.each([
+    [0, 6, 2, 4, 12, 8, 10, 18],
+    [0, 16, 8, 4, 2, 6, 12, 10, 14, 32],
+    [0, 2, 4, 6, 20, 22],
+  ])("keep these times, and are decoded at rising ones, soon after them at the latest: %j", (...shown) => {
+    const samples = videoOf(
+      transport(
+        shown.map((at) => frame(at)),
+        { isFrameOnly: true },
+      ),
+    );
+    const [first] = samples;
+    expect(samples.map(({ pts }) => (pts - first!.pts) / 1800)).toEqual(shown);
+    expect(Math.min(...distances(samples))).toBeGreaterThan(0);
+    expect(Math.min(...samples.map(({ pts, dts }) => pts - dts))).toBeGreaterThan(-32 * 1800);
+  });
+
+  it("tell which times are guessed if others are not in the order of decoding", () => {
+    const guessed = (...pictures: SentPicture[]) =>
+      videoOf(transport(pictures, { isFrameOnly: true })).map(({ isGuessed = false }) => isGuessed);
+    const reordered = [frame(0), frame(6), frame(2), frame(4, "untimed"), frame(12)];
+    expect(guessed(...reordered)).toEqual([false, false, false, true, false]);
+    expect(guessed(frame(0), frame(2), frame(4, "joined"), frame(6, "untimed"), frame(8))).not.toContain(true);
+  });
+});

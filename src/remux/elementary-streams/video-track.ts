@@ -2,7 +2,7 @@ import { type AccessUnit, createNalWriter, nalUnitsWith } from "../nal/nal-units
 import { createParameterSets, nal, type VideoSyntax } from "../codecs/video-syntax.ts";
 import { AccessUnitReader, type TimedAccessUnit } from "./access-units.ts";
 import type { ListedEnd } from "./listed-end.ts";
-import { type PesTime, ticksPerSecond, unwrap } from "./timestamps.ts";
+import { type PesTime, ticksPerSecond } from "./timestamps.ts";
 import type { TrackReader, TrackReaderOptions } from "./stream.ts";
 
 /** A stream with more formats keeps the latest sample entry; the samples have the parameter sets too. */
@@ -14,6 +14,8 @@ const maxDuration = ticksPerSecond;
 const leastListed = ticksPerSecond / 10;
 /** Between decode and presentation time. */
 const maxDelay = 10 * ticksPerSecond;
+/** A picture is shown before one that is decoded before it by so many pictures at most, and a few that decoding is ahead. */
+const maxReorder = 32;
 
 export interface VideoTrackOptions extends TrackReaderOptions<VideoSyntax> {
   listedEnd: ListedEnd;
@@ -32,6 +34,7 @@ export function createVideoTrack(options: VideoTrackOptions): TrackReader {
   let dts = -defaultDuration;
   let delay = 0;
   const steps = createSteps();
+  const reorder = createReorder();
 
   const declare = (): void => {
     if (formats >= maxFormats) return;
@@ -45,16 +48,18 @@ export function createVideoTrack(options: VideoTrackOptions): TrackReader {
       dts += steps.usual;
       return;
     }
-    const next = clock.time(unit.time.dts);
+    const shown = clock.time(unit.time.pts);
+    const next = reorder.decodeTime(clock.time(unit.time.dts), shown, dts);
     steps.add(next - dts);
     dts = next;
-    delay = unwrap(unit.time.pts - unit.time.dts, 0);
+    delay = shown - dts;
     if (Math.abs(delay) > maxDelay) delay = 0;
   };
   const onAccessUnit = (unit: TimedAccessUnit): void => {
     advance(unit);
     if (sets.take(nalUnitsWith(unit, nal.parameters))) declare();
     if (formats === 0) return onDrop();
+    const isGuessed = unit.time === null && delay !== 0;
     const duration = unit.isLast ? lastDuration(unit.time, options, steps) : steps.usual;
     clock.reach(dts + delay + duration);
     output.write({
@@ -63,11 +68,31 @@ export function createVideoTrack(options: VideoTrackOptions): TrackReader {
       pts: dts + delay,
       duration: unit.isLast ? duration : 0,
       isSync: isSync(unit, syntax),
+      ...(isGuessed && { isGuessed }),
     });
   };
   const units = new AccessUnitReader(stream, syntax, onAccessUnit);
   // PES packets with missing bytes are removed from the stream.
   return { read: (isLast) => units.read(isLast), skip: () => units.skip() };
+}
+
+/** Finds decode times of pictures that state only when they are shown, although they are not decoded in that order. */
+function createReorder() {
+  let hasDecodeTimes = false;
+  let lastShown: number | null = null;
+  /** The least distance of two pictures. */
+  let least = Infinity;
+  return {
+    /** @param last Decode time of the picture before. */
+    decodeTime(stated: number, shown: number, last: number): number {
+      hasDecodeTimes ||= stated !== shown;
+      const distance = Math.abs(shown - (lastShown ?? shown));
+      if (distance > 0) least = Math.min(least, distance);
+      lastShown = shown;
+      const isLater = stated > last || last - stated > maxReorder * least;
+      return hasDecodeTimes || isLater ? stated : last + least;
+    },
+  };
 }
 
 /** Pictures at equal distances, and shorter than this, are a film: the last one lasts no longer. */

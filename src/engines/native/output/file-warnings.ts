@@ -211,9 +211,10 @@ function differentSource(
   return [`the media${what} last ${seconds(playedS)}, their manifest says ${seconds(listedS)}${why}`];
 }
 
-function changedTimes({ kind, samples, outOfOrder, sameTime }: WrittenTrack): string[] {
+function changedTimes({ kind, samples, outOfOrder, sameTime, guessed }: WrittenTrack): string[] {
   const counts = [
     outOfOrder > 0 && `${outOfOrder} of ${samples} ${kind} samples do not come after the one before`,
+    guessed > 0 && `${guessed} of ${samples} ${kind} samples have no time, and may be shown in another order`,
     sameTime > 0 && `${sameTime} of ${samples} ${kind} samples have the time of another one`,
   ];
   return counts.filter((text) => text !== false);

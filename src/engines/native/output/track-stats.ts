@@ -12,6 +12,8 @@ export interface TrackStats {
   outOfOrder: number;
   /** Samples with the presentation time of another one nearby. */
   sameTime: number;
+  /** Samples whose times were guessed, and may be those of others. */
+  guessed: number;
   /** Times without samples, presentation time. */
   gaps: TrackGaps;
   /** From the last sample before segments that were left out to the first one after them. */
@@ -51,6 +53,7 @@ export class TrackCounter {
   #firstDts = 0;
   #outOfOrder = 0;
   #sameTime = 0;
+  #guessed = 0;
   #start = Infinity;
   #end = -Infinity;
   #last = { dts: 0, pts: 0, duration: 0 };
@@ -75,7 +78,8 @@ export class TrackCounter {
   }
 
   add(sample: Sample): void {
-    const { dts, pts, duration, isHidden = false, isJump = false, primingTicks = 0 } = sample;
+    const { dts, pts, duration, isHidden = false, isJump = false, isGuessed = false, primingTicks = 0 } = sample;
+    if (isGuessed) this.#guessed += 1;
     if (isHidden) {
       this.#samples += 1;
       this.#isAfterHidden = true;
@@ -172,6 +176,7 @@ export class TrackCounter {
       endS: end / this.timescale,
       outOfOrder: this.#outOfOrder,
       sameTime: this.#sameTime,
+      guessed: this.#guessed,
       gaps: this.#allGaps(),
       skips: this.#skips,
     };
