@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { crc32 } from "node:zlib";
+import { pino } from "pino";
 import { afterAll, describe, expect, it, onTestFinished } from "vitest";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { openDiskFiles } from "../../src/files/disk.ts";
@@ -61,6 +62,28 @@ describe("GET /tasks/{id}/files.zip", () => {
       ["Ann/2026-01-02 Ein Film – 🎬 [a1].mp4", film.toString()],
       ["Ann/2026-01-02 Ein Film – 🎬 [a1].de.vtt", words.toString()],
     ]);
+  });
+
+  it("is sent without an error in the log", async () => {
+    const { store, url } = await addArchive();
+    const lines: string[] = [];
+    const logger = pino({ level: "warn" }, { write: (line: string) => void lines.push(line) });
+    await using app = await buildApp({ store, files, logger });
+    const { url: link } = (
+      await app.inject({
+        method: "POST",
+        url: url.replace("files.zip", "links"),
+        payload: { file: "files.zip", expires_in: 60 },
+      })
+    ).json();
+    for (const path of [url, link]) {
+      for (const headers of [{}, { range: "bytes=0-9" }, { "if-none-match": "*" }]) {
+        expect((await app.inject({ url: path, headers })).statusCode).toBeLessThan(400);
+      }
+      expect((await app.inject({ method: "HEAD", url: path })).statusCode).toBe(200);
+    }
+    await setImmediate();
+    expect(lines).toEqual([]);
   });
 
   it("has the same bytes in every range, also of a process that has not read the files before", async () => {

@@ -30,9 +30,8 @@ export const archiveRoutes: FastifyPluginAsyncTypebox<ArchiveRoutesOptions> = as
   async function send(request: FileRequest, reply: FastifyReply, isHead: boolean): Promise<FastifyReply> {
     const task = await requireTask(store, request);
     if (task.kind !== "collection") assertHasFiles(task);
-    const sent = await archives.send(request, reply, task, isHead);
-    if (sent === undefined) throw new ServiceError("not_found", `no task of collection ${task.id} has a file`);
-    return sent;
+    if (await archives.send(request, reply, task, isHead)) return reply;
+    throw new ServiceError("not_found", `no task of collection ${task.id} has a file`);
   }
 
   app.head(path, { schema: { ...schema, hide: true } }, async (request, reply) => send(request, reply, true));

@@ -3,6 +3,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import type { FileStore } from "../../files/files.ts";
 import type { Task } from "../../model/task.ts";
 import { defaultTemplate, parseTemplate, type Template } from "../../runner/library/template.ts";
+import type { IntRange } from "../../net/byte-range.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import { assertIfMatch } from "../responses/etag.ts";
 import { createFileStreams, isFlushed } from "../responses/file-streams.ts";
@@ -54,7 +55,7 @@ export function createArchiveSender(options: ArchiveOptions) {
     },
 
     /**
-     * Sends the archive, or its head, with conditions and ranges; returns undefined if there is no file.
+     * Sends the archive, or its head, with conditions and ranges; returns whether there is a file. To await a reply gives nothing.
      *
      * @throws ServiceError `precondition_failed`, `range_not_satisfiable`
      */
@@ -63,16 +64,15 @@ export function createArchiveSender(options: ArchiveOptions) {
       reply: FastifyReply,
       task: Task,
       isHead: boolean,
-    ): Promise<FastifyReply | undefined> {
+    ): Promise<boolean> {
       const archive = await read(task);
-      if (archive === undefined) return undefined;
+      if (archive === undefined) return false;
       const etag = `"zip-${archive.id}"`;
       assertIfMatch(request.headers["if-match"], etag);
       const served = { name: `${nameOf(task)}.zip`, mime_type: "application/zip", size: archive.size, etag };
-      if (isHead) return sendRepresentationHead(request, reply, served);
-      return sendRepresentation(request, reply, served, (range) =>
-        streams.open(archive, range, () => isFlushed(reply.raw)),
-      );
+      const open = (range: IntRange) => streams.open(archive, range, () => isFlushed(reply.raw));
+      void (isHead ? sendRepresentationHead(request, reply, served) : sendRepresentation(request, reply, served, open));
+      return true;
     },
   };
 }

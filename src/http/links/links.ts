@@ -124,9 +124,8 @@ export const linkRoutes: FastifyPluginAsyncTypebox<LinkRoutesOptions> = async (a
     if (name === streamName) return sendStream(request, reply, { id, isHead, read: () => findStreamed(options, id) });
     const task = await findTask(options.store, id);
     if (name === archiveName) {
-      const sent = task && (await options.archives.send(request, reply, task, isHead));
-      if (sent === undefined) throw deadLinkError();
-      return sent;
+      if (task === undefined || !(await options.archives.send(request, reply, task, isHead))) throw deadLinkError();
+      return reply;
     }
     const found = findFile(task, name);
     if (found === undefined) throw deadLinkError();
