@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -14,13 +15,22 @@ export type LibraryJob = { kind: "place"; files?: LibraryFile[] } | { kind: "rem
 
 export type LibraryJobs = ReturnType<typeof createLibraryJobs>;
 
-/** Keeps the jobs of all processes that share `folder`: one file for each. They survive `SIGKILL` and power loss. */
+/**
+ * Keeps the jobs of all processes that share `folder`. They survive `SIGKILL` and power loss. What is to be put there and what is to be
+ * removed are files of their own: one process may want to have removed what another one is putting there, and neither overwrites the other.
+ */
 export function createLibraryJobs(folder: string) {
-  const pathOf = (id: string) => join(folder, `${id}.json`);
+  const pathOf = (id: string, ending = placeEnding) => join(folder, `${id}${ending}`);
 
   async function read(id: string): Promise<LibraryJob | undefined> {
+    const [place, removal] = [await readFrom(pathOf(id)), await readFrom(pathOf(id, removalEnding))];
+    if (removal === undefined) return place;
+    return { kind: "remove", files: [...(removal.files ?? []), ...(place?.files ?? [])] };
+  }
+
+  async function readFrom(path: string): Promise<LibraryJob | undefined> {
     try {
-      return JSON.parse(await readFile(pathOf(id), "utf8")) as LibraryJob;
+      return JSON.parse(await readFile(path, "utf8")) as LibraryJob;
     } catch (error) {
       if (isMissing(error)) return undefined;
       // A disk has damaged it: names are chosen again.
@@ -29,21 +39,26 @@ export function createLibraryJobs(folder: string) {
     }
   }
 
-  async function write(id: string, job: LibraryJob): Promise<void> {
-    await createFolder(folder);
-    await writeDurably(folder, `${id}.json`, JSON.stringify(job));
-  }
-
   return {
+    /** Returns the job of a task; if its files are to be put there and to be removed, they are to be removed. */
     read,
-    write,
+    async write(id: string, job: LibraryJob): Promise<void> {
+      await createFolder(folder);
+      const ending = job.kind === "place" ? placeEnding : removalEnding;
+      await writeDurably(folder, `${id}${ending}`, JSON.stringify(job));
+    },
     async ids(): Promise<string[]> {
       await createFolder(folder);
       const names = await readdir(folder);
-      return names.map((name) => name.replace(/\.json$/, "")).filter(isTaskId);
+      await Promise.all(
+        names.filter((name) => name.endsWith(draftEnding)).map((name) => removeOld(join(folder, name))),
+      );
+      return [...new Set(names.map((name) => name.replace(/(?:\.remove)?\.json$/, "")))].filter(isTaskId);
     },
-    async remove(id: string): Promise<void> {
+    /** Ends the job, of what is to be put there only that; safe to call twice. */
+    async remove(id: string, kind?: "place"): Promise<void> {
       await rm(pathOf(id), { force: true });
+      if (kind === undefined) await rm(pathOf(id, removalEnding), { force: true });
     },
     /** Whether nothing was written for a week: the task may belong to another store before. */
     async isOld(id: string): Promise<boolean> {
@@ -65,14 +80,26 @@ export function createLibraryJobs(folder: string) {
   };
 }
 
-/** Writes a file that is there wholly or not at all. */
+const placeEnding = ".json";
+const removalEnding = ".remove.json";
+const draftEnding = ".new";
+
+/** Removes the draft of a process that was killed a week ago. */
+async function removeOld(path: string): Promise<void> {
+  const { mtimeMs } = await stat(path).catch(() => ({ mtimeMs: Infinity }));
+  if (Date.now() - mtimeMs > oldMs) await rm(path, { force: true });
+}
+
+/** Writes a file that is there wholly or not at all, also if several write it at once. */
 export async function writeDurably(folder: string, name: string, text: string): Promise<void> {
-  const draft = join(folder, `${name}.new`);
-  {
-    await using handle = await open(draft, "w", 0o600);
+  const draft = join(folder, `${name}.${randomUUID()}${draftEnding}`);
+  try {
+    await using handle = await open(draft, "wx", 0o600);
     await handle.writeFile(text);
     await handle.sync();
+    await rename(draft, join(folder, name));
+  } finally {
+    await rm(draft, { force: true });
   }
-  await rename(draft, join(folder, name));
   await syncFolder(folder);
 }

@@ -88,14 +88,10 @@ export async function openLibrary(options: LibraryOptions): Promise<Library> {
     },
     isPending: (task) => isPending(task, jobs),
     async remove(task) {
-      const planned = await jobs.read(task.id);
-      const files = [...(task.library ?? []), ...(planned?.files ?? [])];
-      if (planned === undefined && files.length === 0) return;
-      const job = { kind: "remove" as const, files };
-      await jobs.write(task.id, job);
+      const removal = await planRemoval(task, jobs, store);
       // What fills the library may be putting them there, and removes them afterwards.
-      if (planned?.kind === "place" && task.library === undefined) wakeUp.abort();
-      else if (options.isFiller) await filler.removeFiles(task.id, job);
+      if (removal?.isPlacing === true) wakeUp.abort();
+      else if (removal !== undefined && options.isFiller) await filler.removeFiles(task.id, removal);
     },
     start() {
       if (filled !== undefined) return;
@@ -110,6 +106,20 @@ export async function openLibrary(options: LibraryOptions): Promise<Library> {
       await filled;
     },
   };
+}
+
+/** Notes which files of a task are to be removed, and returns them; undefined: it has none, and gets none. */
+async function planRemoval(task: Task, jobs: LibraryJobs, store: Pick<TaskStore, "get">) {
+  const { id } = task;
+  const findPlaced = async () => task.library ?? (await store.get(id).catch(damagedAsUndefined))?.library;
+  const planned = await jobs.read(id);
+  const isPlaced = ((await findPlaced()) ?? []).length > 0;
+  if (planned === undefined && !isPlaced) return undefined;
+  // Before it is read again which files that are: what fills the library looks for it after it has put them there.
+  await jobs.write(id, { kind: "remove", files: planned?.files ?? [] });
+  const files = [...((await findPlaced()) ?? []), ...((await jobs.read(id))?.files ?? [])];
+  await jobs.write(id, { kind: "remove", files });
+  return { files, isPlacing: planned?.kind === "place" && !isPlaced };
 }
 
 async function isPending({ id, state, file, library }: Task, jobs: LibraryJobs): Promise<boolean> {
@@ -138,12 +148,11 @@ function createFiller(options: FillerOptions) {
     const { id, file } = task;
     try {
       await using root = await openLibraryRoot(folder, jobsFolder);
-      const kindNow = async () => (await jobs.read(id))?.kind ?? "remove";
-      const saveChosen = async (files: LibraryFile[]) => jobs.write(id, { kind: await kindNow(), files });
+      const saveChosen = async (files: LibraryFile[]) => jobs.write(id, { kind: "place", files });
       const library = await placeTask(task, { ...options, root, chosen: job.files, saveChosen });
       await saveOutcome(id, { library, ...(file !== null && { file: withWarning(file, undefined) }) });
-      if ((await kindNow()) === "place") await jobs.remove(id);
-      else {
+      await jobs.remove(id, "place");
+      if ((await jobs.read(id)) !== undefined) {
         await jobs.write(id, { kind: "remove", files: library });
         await removeFiles(id, { files: library });
       }

@@ -95,6 +95,8 @@ export function createLibraryHarness(store: TaskStore = createMemoryStore()) {
     until,
     untilPlaced: (id: string) => until(id, ({ library }) => library !== undefined),
     untilFailed: (id: string) => until(id, (task) => codesOf(task).includes("library_failed")),
+    /** What is still to be done for a task. */
+    jobsOf: (id: string) => readdirSync(join(folder, "data", "library")).filter((file) => file.startsWith(id)),
     /** All files of the library but its mark. */
     listed: () =>
       readdirSync(dir, { recursive: true, withFileTypes: true })

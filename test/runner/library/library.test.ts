@@ -275,19 +275,54 @@ describe("removing a task's files from the library", () => {
   });
 
   it("removes what is being put there meanwhile", async () => {
-    const { store, open, add, listed, folder } = createLibraryHarness();
+    const { store, open, add, listed, jobsOf } = createLibraryHarness();
     const library = await open();
     const { id, succeed } = await add(library, known);
     const task = await succeed();
     library.start();
     await library.remove(task);
     await store.delete(id);
-    await vi.waitUntil(() => !existsSync(join(folder, "data", "library", `${id}.json`)), 20_000);
+    await vi.waitUntil(() => jobsOf(id).length === 0, 20_000);
     expect(listed()).toEqual([]);
   });
 
+  it("removes what was put there after the task was read, however many ask for it at once", async () => {
+    const { open, add, untilPlaced, listed, jobsOf } = createLibraryHarness();
+    const library = await open();
+    const { id, succeed } = await add(library, known);
+    const task = await succeed();
+    library.start();
+    await untilPlaced(id);
+    await vi.waitUntil(() => jobsOf(id).length === 0, 20_000);
+    await Promise.all(Array.from({ length: 20 }, () => library.remove(task)));
+    await vi.waitUntil(() => jobsOf(id).length === 0, 20_000);
+    expect(listed()).toEqual([]);
+  });
+
+  it("has the last word over what is to be put there, also of other processes", async () => {
+    const { store, open, add, listed, jobsOf } = createLibraryHarness();
+    const asking: Promise<void>[] = [];
+    const api = await open({ isFiller: false });
+    const filler = await open({
+      store: {
+        ...store,
+        async update(id, change, ...others) {
+          // As late as the filler can be asked: its files are there, and it is about to say so.
+          if (change.library !== undefined) asking.push(api.remove(task));
+          return store.update(id, change, ...others);
+        },
+      },
+    });
+    const { id, succeed } = await add(filler, known);
+    const task = await succeed();
+    filler.start();
+    await vi.waitUntil(() => asking.length > 0 && jobsOf(id).length === 0, 20_000);
+    await Promise.all(asking);
+    await vi.waitUntil(() => listed().length === 0, 20_000);
+  });
+
   it("is done later if the folder is away", async () => {
-    const { open, add, untilPlaced, store, listed, dir, folder } = createLibraryHarness();
+    const { open, add, untilPlaced, store, listed, jobsOf, dir, folder } = createLibraryHarness();
     const library = await open();
     library.start();
     const { id, succeed } = await add(library, known);
@@ -297,7 +332,7 @@ describe("removing a task's files from the library", () => {
     await library.remove(task);
     await store.delete(id);
     renameSync(join(folder, "unmounted"), dir);
-    await vi.waitUntil(() => !existsSync(join(folder, "data", "library", `${id}.json`)), 60_000);
+    await vi.waitUntil(() => jobsOf(id).length === 0, 60_000);
     expect(listed()).toEqual([]);
   });
 });
