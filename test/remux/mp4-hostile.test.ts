@@ -188,3 +188,30 @@ describe("an MP4 file that was cut off", () => {
     expect(outcome([cut])).toMatchObject({ code: "upstream_invalid", samples: 0 });
   });
 });
+
+describe("data offsets of fragments that do not say what they count from", () => {
+  const [index, whole] = makeFile();
+  const flags = Buffer.from("tfhd\0\u0002\0\0", "latin1");
+  const second = whole.lastIndexOf("trun") + 12;
+
+  /** Returns the media of a fragment without the flags that its offsets count from its start. */
+  function read(secondOffset: number): string[] {
+    const bytes = Buffer.from(whole);
+    for (let at = bytes.indexOf(flags); at >= 0; at = bytes.indexOf(flags)) bytes[at + 5] = 0;
+    bytes.writeInt32BE(secondOffset, second);
+    const media: string[] = [];
+    const sink = { setFormat: (_format: unknown, track = media.length) => track, write: note };
+    function note(_track: number, { data }: Sample): void {
+      media.push(Buffer.from(data).toString("hex"));
+    }
+    const demuxer = createMp4Demuxer({ sink, timelines: createTimelines(), kinds: ["video", "audio"] });
+    for (const segment of [index, bytes]) demuxer.read(segment, start);
+    return media.toSorted();
+  }
+
+  it("count from the end of the data before, or from the start if they cannot", () => {
+    const written = Array.from({ length: 40 }, (_, i) => Buffer.from(fillPattern(20, i)).toString("hex")).toSorted();
+    expect(read(0)).toEqual(written);
+    expect(read(whole.readInt32BE(second))).toEqual(written);
+  });
+});

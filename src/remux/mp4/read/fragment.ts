@@ -43,12 +43,13 @@ export function readFragmentRuns(
     const { track, defaults, absoluteBase, isFromMoof } = readFragmentHeader(bytes, traf, tracks);
     isAbsolute ||= absoluteBase !== null;
     const base = absoluteBase ?? (isFromMoof ? moof.start : dataEnd);
+    const place = { base, moof: absoluteBase === null ? moof : null };
     dataEnd = base;
     const nextGroups = track && openSampleGroups(bytes, traf, track.groups, readGroupDescriptions(bytes, traf));
     let dts = readDecodeTime(bytes, traf) ?? (track && nextDts.get(track)) ?? 0;
     for (const trun of boxesIn(view, traf.body, traf.end)) {
       if (trun.type !== "trun") continue;
-      const run = readTrackRun(bytes, trun, { track, defaults, base, dataEnd, dts, budget, nextGroups });
+      const run = readTrackRun(bytes, trun, { ...place, track, defaults, dataEnd, dts, budget, nextGroups });
       runs.push(run);
       ({ dataEnd, dts } = run);
     }
@@ -92,6 +93,8 @@ interface TrackRunContext {
   defaults: SampleDefaults;
   /** What the run's data offset counts from. */
   base: number;
+  /** What it may count from as well; `null`: nothing. */
+  moof: Box | null;
   /** Where the data of the previous run ended. */
   dataEnd: number;
   /** Decode time of the first sample. */
@@ -107,11 +110,11 @@ type TrackRun = ReturnType<typeof readTrackRun>;
  * data end, and the decode time after its last sample.
  */
 function readTrackRun(bytes: Uint8Array, trun: Box, context: TrackRunContext) {
-  const { track, defaults, base, budget, nextGroups } = context;
+  const { track, defaults, budget, nextGroups } = context;
   const reader = createBoxReader(bytes, trun);
   const { flags } = reader.versionAndFlags();
   const count = reader.u32();
-  const dataStart = flags & 0x1 ? base + reader.i32() : context.dataEnd;
+  const dataStart = flags & 0x1 ? dataStartAt(reader.i32(), context) : context.dataEnd;
   const firstFlags = flags & 0x4 ? reader.u32() : defaults.flags;
   const fields = [0x100, 0x200, 0x400, 0x800].filter((flag) => flags & flag).length;
   if (count * fields * 4 > reader.left) throw damagedError(`"trun" is too short for ${count} samples`);
@@ -143,6 +146,14 @@ function readTrackRun(bytes: Uint8Array, trun: Box, context: TrackRunContext) {
     dataEnd += size;
   }
   return { count, dataStart, samples, dataEnd, dts };
+}
+
+/**
+ * Returns where a data offset leads. Without a flag it counts from where the data of the track before end, but browsers count
+ * from the `moof`, as do muxers that forget the flag: no data start within it, and none so far after those before.
+ */
+function dataStartAt(offset: number, { base, moof }: Pick<TrackRunContext, "base" | "moof">): number {
+  return moof !== null && offset >= moof.end - moof.start ? moof.start + offset : base + offset;
 }
 
 /**
