@@ -191,8 +191,8 @@ describe.skipIf(!hasFfmpeg)("fetches what ranges need of one file", () => {
 
   /** Downloads ranges, and checks what comes of them and how much was sent for it. */
   async function expectParts(harness: EngineHarness, fileBytes: number): Promise<void> {
-    const { format, audio } = harness.job;
-    const isOneFile = audio === null && format.protocol === "https";
+    const { job } = harness;
+    const isOneFile = job.audio === null && job.format.protocol === "https";
     const whole = await (isOneFile ? readWholeOnce(harness) : readWhole(harness));
     const all: readonly MediaRange[][] = [
       [
