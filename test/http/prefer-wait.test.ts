@@ -8,7 +8,7 @@ import { parseWait } from "../../src/http/responses/prefer-wait.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { createTaskEvents } from "../../src/feed/task-events.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
-import { codesOf, createLibraryHarness } from "../runner/library/harness.ts";
+import { createLibraryHarness } from "../runner/library/harness.ts";
 import { buildApp } from "./app.ts";
 import { pageUrl, postTask } from "./requests.ts";
 
@@ -111,7 +111,8 @@ describe("Prefer: wait", () => {
     renameSync(dir, join(folder, "away"));
     await other.succeed();
     const failed = (await wait(other.id)).json();
-    expect([failed.library, codesOf(failed)]).toEqual([undefined, ["library_failed"]]);
+    expect(failed.library).toBeUndefined();
+    expect(failed.file.warnings).toEqual([{ code: "library_failed", message: "there is no folder at LIBRARY_DIR" }]);
   });
 
   it("does not hold up the end of the service", async () => {

@@ -22,7 +22,7 @@ export interface OpenFolder extends AsyncDisposable {
  * @throws the file system's errors; ServiceError `unavailable` if it is no folder, or a symbolic link
  */
 export async function openFolder(path: string, name: string, isRoot = false): Promise<OpenFolder> {
-  if (!isRoot) assertKind(path, await lstat(path), "folder");
+  if (!isRoot) assertKind(`${JSON.stringify(name)} in LIBRARY_DIR`, await lstat(path), "folder");
   if (process.platform === "win32") return { path, name, sync: async () => {}, [Symbol.asyncDispose]: async () => {} };
   const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants;
   const handle = await open(path, O_RDONLY | O_DIRECTORY | (isRoot ? 0 : O_NOFOLLOW));

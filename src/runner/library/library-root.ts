@@ -22,7 +22,9 @@ const memoryName = "folder.json";
  * @throws ServiceError `unavailable` if the folder has not its mark; the file system's errors
  */
 export async function openLibraryRoot(folder: string, jobsFolder: string): Promise<OpenFolder> {
-  const root = await openFolder(folder, folder, true);
+  const root = await openFolder(folder, folder, true).catch((cause: unknown) => {
+    throw isMissing(cause) ? new ServiceError("unavailable", "there is no folder at LIBRARY_DIR", { cause }) : cause;
+  });
   try {
     const known = await readMemory(folder, jobsFolder);
     const mark = await readMark(root);

@@ -101,6 +101,7 @@ describe("a library that cannot be written to", () => {
     await succeed();
     const failed = await untilFailed(id);
     expect(failed.state).toBe("succeeded");
+    expect(failed.file?.warnings?.[0]?.message).toBe('"Ann" in LIBRARY_DIR must be a folder, and is a symbolic link');
     expect(readdirSync(join(folder, "outside"))).toEqual([]);
     rmSync(join(dir, "Ann"));
     expect(codesOf(await untilPlaced(id))).toEqual([]);
