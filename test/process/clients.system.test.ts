@@ -5,6 +5,7 @@ import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Site } from "../media/site.ts";
 import { film, openSite } from "./film-site.ts";
 import { addKey } from "./keys.ts";
 import { openTestCluster } from "./test-cluster.ts";
@@ -28,21 +29,29 @@ it("are three", () => {
   expect(clients.map(({ name }) => name)).toEqual(["curl", "Python", "TypeScript"]);
 });
 
+/** What the clients are told, and the site of their pages. */
+let env: { SERVICE: string; KEY: string };
+let site: Site;
+const ends: (() => PromiseLike<void> | void)[] = [];
+
+beforeAll(async () => {
+  site = await openSite({}, (end) => ends.push(end));
+  const cluster = openTestCluster("sqlite:", {}, (end) => ends.push(end));
+  const KEY = await addKey({ DATA_DIR: cluster.dataDir }, "anna");
+  const { url: SERVICE } = await cluster.start("all");
+  env = { SERVICE, KEY };
+});
+afterAll(async () => {
+  for (const end of ends) await end();
+});
+
 describe.each(clients)("the client in $name, as it is documented", ({ file, program, command, setup }) => {
   let folder: string;
-  const run = (lines: string, env: Record<string, string> = {}) =>
+  const run = (lines: string, given: Record<string, string> = {}) =>
     promisify(execFile)("sh", ["-e", "-c", lines], {
       cwd: folder,
-      env: { ...process.env, PATH: [dirname(process.execPath), process.env["PATH"]].join(delimiter), ...env },
+      env: { ...process.env, PATH: [dirname(process.execPath), process.env["PATH"]].join(delimiter), ...given },
     });
-
-  async function open() {
-    const site = await openSite();
-    const cluster = openTestCluster("sqlite:");
-    const KEY = await addKey({ DATA_DIR: cluster.dataDir }, "anna");
-    const { url: SERVICE } = await cluster.start("all");
-    return { site, env: { SERVICE, KEY } };
-  }
 
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), "unreel-client-"));
@@ -52,14 +61,12 @@ describe.each(clients)("the client in $name, as it is documented", ({ file, prog
   afterAll(() => rmSync(folder, { recursive: true }));
 
   it("downloads what is on the page, under its name", async () => {
-    const { site, env } = await open();
     await run(setup, env);
     await run(command, { ...env, page: site.url("film.mp4") });
     expect(readFileSync(join(folder, "film.mp4")).equals(film)).toBe(true);
   });
 
   it("says why there is no file: what the service refuses, and what the site has not", async () => {
-    const { site, env } = await open();
     const says = (words: string) => expect.objectContaining({ stderr: expect.stringContaining(words) });
     await expect(run(command, { ...env, page: "no-url" })).rejects.toEqual(says("must be absolute"));
     const missing = run(command, { ...env, page: site.url("other.mp4") });
