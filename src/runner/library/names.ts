@@ -158,13 +158,11 @@ export function fitName(name: string, maxBytes: number): string {
   return Buffer.byteLength(name) <= maxBytes ? name : safeName(shorten(name, maxBytes));
 }
 
-const graphemes = new Intl.Segmenter();
-
 /** Returns the longest start made of whole grapheme clusters that fits. */
 function shorten(text: string, bytes: number): string {
   let left = bytes;
   let end = 0;
-  for (const { segment } of graphemes.segment(text)) {
+  for (const { segment } of new Intl.Segmenter().segment(text)) {
     left -= Buffer.byteLength(segment);
     if (left < 0) break;
     end += segment.length;
