@@ -89,12 +89,16 @@ export const singleTaskRoutes: FastifyPluginAsyncTypebox<SingleTaskRoutesOptions
   app.delete("/tasks/:id", { schema: deleteSchema }, async (request, reply) => {
     const { id } = request.params;
     await assertVisible(store, id, request.caller);
-    const task = await findReadable(store, id);
+    let task = await findReadable(store, id);
     if (task !== "damaged" && task !== undefined) assertIfMatch(request.headers["if-match"], etagOf(task));
+    const isInLibrary = request.query.library === "true";
+    if (isInLibrary && library !== undefined) {
+      await endRuns(store, task);
+      task = await findReadable(store, id);
+    }
     // Before the record, as a file without a record would stay. The files of a task in another state are
     // removed by the runner.
     const members = task === "damaged" || task?.kind === undefined ? [] : await store.ownMembers(id);
-    const isInLibrary = request.query.library === "true";
     if (isInLibrary) {
       for (const member of members) await removeFromLibrary(library, await findReadable(store, member));
       await removeFromLibrary(library, task);
@@ -109,6 +113,17 @@ export const singleTaskRoutes: FastifyPluginAsyncTypebox<SingleTaskRoutesOptions
 
   app.all("/tasks", { schema: { hide: true } }, redirectTo("tasks/"));
 };
+
+/** Cancels a task that could still succeed, with its members: what it then put into the library would stay there. */
+async function endRuns(store: TaskStore, task: Task | "damaged" | undefined): Promise<void> {
+  if (task === "damaged" || (task?.state !== "queued" && task?.state !== "running")) return;
+  try {
+    await store.update(task.id, { state: "canceled" });
+  } catch (error) {
+    // It has just ended, or was deleted.
+    if (!(error instanceof ServiceError) || !["conflict", "not_found"].includes(error.code)) throw error;
+  }
+}
 
 /** A member may have become one of another collection after its file was removed: then it stays, and says so. */
 async function noteRemovals(store: TaskStore, members: readonly string[]): Promise<void> {

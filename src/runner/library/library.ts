@@ -111,15 +111,16 @@ export async function openLibrary(options: LibraryOptions): Promise<Library> {
 /** Notes which files of a task are to be removed, and returns them; undefined: it has none, and gets none. */
 async function planRemoval(task: Task, jobs: LibraryJobs, store: Pick<TaskStore, "get">) {
   const { id } = task;
-  const findPlaced = async () => task.library ?? (await store.get(id).catch(damagedAsUndefined))?.library;
-  const planned = await jobs.read(id);
-  const isPlaced = ((await findPlaced()) ?? []).length > 0;
-  if (planned === undefined && !isPlaced) return undefined;
-  // Before it is read again which files that are: what fills the library looks for it after it has put them there.
-  await jobs.write(id, { kind: "remove", files: planned?.files ?? [] });
-  const files = [...((await findPlaced()) ?? []), ...((await jobs.read(id))?.files ?? [])];
-  await jobs.write(id, { kind: "remove", files });
-  return { files, isPlacing: planned?.kind === "place" && !isPlaced };
+  const findPlaced = async () => task.library ?? (await store.get(id).catch(damagedAsUndefined))?.library ?? [];
+  const [planned, placed] = [await jobs.read(id), await findPlaced()];
+  if (planned === undefined && placed.length === 0) return undefined;
+  const known = [...placed, ...(planned?.files ?? [])];
+  await jobs.write(id, { kind: "remove", files: known });
+  // Read again, as what fills the library looks for this job only after it has put them there, and has said so.
+  const files = [...(await findPlaced()), ...((await jobs.read(id))?.files ?? [])];
+  const isKnown = files.every(({ path }) => known.some((file) => file.path === path));
+  if (!isKnown) await jobs.write(id, { kind: "remove", files });
+  return { files, isPlacing: planned?.kind === "place" && placed.length === 0 };
 }
 
 async function isPending({ id, state, file, library }: Task, jobs: LibraryJobs): Promise<boolean> {

@@ -9,6 +9,7 @@ import { createMemoryStore } from "../../../src/stores/memory/memory-store.ts";
 import { createTestFiles } from "../files.ts";
 import { createRunnerHarness } from "../harness.ts";
 import { buildApp } from "../../http/app.ts";
+import { createLibraryHarness } from "./harness.ts";
 
 /** Runs a task with a library until its file is there. */
 async function placeOne() {
@@ -56,6 +57,33 @@ it("DELETE with ?library=true removes a task and its file in the library", async
   const { app, id, dir, store } = await placeOne();
   const { statusCode } = await app.inject({ method: "DELETE", url: `/tasks/${id}?library=true` });
   expect([statusCode, await store.get(id), readdirSync(dir)]).toEqual([204, undefined, [".unreel-library"]]);
+});
+
+it("DELETE with ?library=true leaves nothing there of a task that would succeed meanwhile", async () => {
+  const { store, files, folder, open, add, untilPlaced, listed } = createLibraryHarness();
+  const library = await open();
+  library.start();
+  const { id, succeed } = await add(library, { title: "A film" });
+  // It still downloads.
+  rmSync(join(folder, "data", "library", `${id}.json`));
+  const app = await buildApp({
+    store: {
+      ...store,
+      async delete(taskId) {
+        await library.expect(taskId);
+        await succeed().then(
+          () => untilPlaced(taskId),
+          () => undefined,
+        );
+        return store.delete(taskId);
+      },
+    },
+    files,
+    library,
+  });
+  onTestFinished(() => app.close());
+  const { statusCode } = await app.inject({ method: "DELETE", url: `/tasks/${id}?library=true` });
+  expect([statusCode, await store.get(id), listed()]).toEqual([204, undefined, []]);
 });
 
 it("DELETE of the file with ?library=true keeps the task, which then has none there", async () => {
