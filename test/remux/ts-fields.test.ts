@@ -149,6 +149,17 @@ describe("frames of H.264 that state only when they are shown", () => {
     expect(Math.min(...samples.map(({ pts, dts }) => pts - dts))).toBeGreaterThan(-32 * 1800);
   });
 
+  it.each([-40, -7])("keep decode times that fall where parts overlap: by %i", (by) => {
+    const shown = Array.from({ length: 30 }, (_, i) => 2 * i);
+    const samples = videoOf(
+      transport(
+        [...shown, ...shown.map((at) => 60 + at + by)].map((at) => frame(at)),
+        { isFrameOnly: true },
+      ),
+    );
+    expect(Math.min(...distances(samples))).toBeLessThan(0);
+  });
+
   it("tell which times are guessed if others are not in the order of decoding", () => {
     const guessed = (...pictures: SentPicture[]) =>
       videoOf(transport(pictures, { isFrameOnly: true })).map(({ isGuessed = false }) => isGuessed);

@@ -14,8 +14,8 @@ const maxDuration = ticksPerSecond;
 const leastListed = ticksPerSecond / 10;
 /** Between decode and presentation time. */
 const maxDelay = 10 * ticksPerSecond;
-/** A picture is shown before one that is decoded before it by so many pictures at most, and a few that decoding is ahead. */
-const maxReorder = 32;
+/** A picture is shown at most so many pictures before one that is decoded before it. */
+const maxReorder = 16;
 
 export interface VideoTrackOptions extends TrackReaderOptions<VideoSyntax> {
   listedEnd: ListedEnd;
@@ -79,18 +79,26 @@ export function createVideoTrack(options: VideoTrackOptions): TrackReader {
 /** Finds decode times of pictures that state only when they are shown, although they are not decoded in that order. */
 function createReorder() {
   let hasDecodeTimes = false;
-  let lastShown: number | null = null;
+  const recent = new Float64Array(2 * maxReorder).fill(-Infinity);
+  let count = 0;
+  let latest = -Infinity;
   /** The least distance of two pictures. */
   let least = Infinity;
+  /** Whether it is shown in a gap that others have left; where parts of streams are joined, others overlap. The first ones tell `least`. */
+  const isBetween = (shown: number): boolean => {
+    const isApart = count < maxReorder || recent.every((other) => Math.abs(other - shown) > least / 2);
+    return isApart && latest - shown <= maxReorder * least;
+  };
   return {
     /** @param last Decode time of the picture before. */
     decodeTime(stated: number, shown: number, last: number): number {
       hasDecodeTimes ||= stated !== shown;
-      const distance = Math.abs(shown - (lastShown ?? shown));
+      const distance = Math.abs(shown - recent[(count + recent.length - 1) % recent.length]!);
       if (distance > 0) least = Math.min(least, distance);
-      lastShown = shown;
-      const isLater = stated > last || last - stated > maxReorder * least;
-      return hasDecodeTimes || isLater ? stated : last + least;
+      const isReordered = !hasDecodeTimes && stated <= last && isBetween(shown);
+      recent[count++ % recent.length] = shown;
+      latest = Math.max(latest, shown);
+      return isReordered ? last + least : stated;
     },
   };
 }
