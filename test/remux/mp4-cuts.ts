@@ -30,9 +30,22 @@ export interface ShownFrame {
 
 /** Returns the frames of the first video track as a player that follows edit lists shows them. */
 export async function shownFrames(path: string): Promise<ShownFrame[]> {
-  const options = "-map 0:v:0 -fps_mode passthrough -enc_time_base 1:90000 -f framemd5 -".split(" ");
-  const lines = (await run("ffmpeg", "-v", "fatal", "-copyts", "-i", path, ...options)).split("\n");
-  return lines
+  return framesOf(await run("ffmpeg", "-v", "fatal", "-copyts", "-i", path, ...frameHashes));
+}
+
+/** Returns the frames that are shown, and the warnings of the decoders of all tracks. */
+export async function playThrough(path: string): Promise<{ frames: ShownFrame[]; complaints: string }> {
+  const audio = "-map 0:a? -f null -".split(" ");
+  const words = ["-v", "warning", "-nostdin", "-copyts", "-i", path, ...frameHashes, ...audio];
+  const { stdout, stderr } = await promisify(execFile)("ffmpeg", words, { maxBuffer: 1 << 26 });
+  return { frames: framesOf(stdout), complaints: stderr };
+}
+
+const frameHashes = "-map 0:v:0 -fps_mode passthrough -enc_time_base 1:90000 -f framemd5 -".split(" ");
+
+function framesOf(hashes: string): ShownFrame[] {
+  return hashes
+    .split("\n")
     .filter((line) => /^\d/.test(line))
     .map((line) => line.split(",").map((field) => field.trim()))
     .map((fields) => ({ timeS: Number(fields[2]) / 90_000, md5: fields.at(-1)! }));

@@ -69,6 +69,12 @@ export async function factsOf(path: string): Promise<Facts> {
   };
 }
 
+/** Returns how long a file says that it is, seconds. */
+export async function readDuration(path: string): Promise<number> {
+  const { stdout } = await run("ffprobe", ["-v", "quiet", "-show_entries", "format=duration", "-of", "csv=p=0", path]);
+  return Number(stdout);
+}
+
 /** A source of segments, or of the paths of files. */
 export interface Source {
   segments: Iterable<Uint8Array | string>;
