@@ -160,6 +160,12 @@ describe("frames of H.264 that state only when they are shown", () => {
     expect(Math.min(...distances(samples))).toBeLessThan(0);
   });
 
+  it("share the time until the next one with those after them that state none", () => {
+    const pictures = Array.from({ length: 12 }, (_, i) => frame(i, i % 3 === 0 ? "timed" : "joined"));
+    const samples = videoOf(transport(pictures, { isFrameOnly: true }));
+    expect(distances(samples.slice(3))).toEqual(Array.from({ length: 8 }, () => frameTicks / 2));
+  });
+
   it("tell which times are guessed if others are not in the order of decoding", () => {
     const guessed = (...pictures: SentPicture[]) =>
       videoOf(transport(pictures, { isFrameOnly: true })).map(({ isGuessed = false }) => isGuessed);

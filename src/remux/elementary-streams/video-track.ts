@@ -32,6 +32,9 @@ export function createVideoTrack(options: VideoTrackOptions): TrackReader {
   const writeNals = createNalWriter();
   let formats = 0;
   let dts = -defaultDuration;
+  /** Decode time of the latest picture that has one, and how many came after it. */
+  let timed = dts;
+  let untimed = 0;
   let delay = 0;
   const steps = createSteps();
   const reorder = createReorder();
@@ -46,12 +49,15 @@ export function createVideoTrack(options: VideoTrackOptions): TrackReader {
   const advance = (unit: TimedAccessUnit): void => {
     if (!unit.time) {
       dts += steps.usual;
+      untimed += 1;
       return;
     }
     const shown = clock.time(unit.time.pts);
-    const next = reorder.decodeTime(clock.time(unit.time.dts), shown, dts);
-    steps.add(next - dts);
+    const next = reorder.decodeTime(clock.time(unit.time.dts), shown, untimed > 0 ? null : dts);
+    steps.add((next - timed) / (untimed + 1));
     dts = next;
+    timed = next;
+    untimed = 0;
     delay = shown - dts;
     if (Math.abs(delay) > maxDelay) delay = 0;
   };
@@ -90,12 +96,12 @@ function createReorder() {
     return isApart && latest - shown <= maxReorder * least;
   };
   return {
-    /** @param last Decode time of the picture before. */
-    decodeTime(stated: number, shown: number, last: number): number {
+    /** @param last Decode time of the picture before; `null`: it was guessed. */
+    decodeTime(stated: number, shown: number, last: number | null): number {
       hasDecodeTimes ||= stated !== shown;
       const distance = Math.abs(shown - recent[(count + recent.length - 1) % recent.length]!);
       if (distance > 0) least = Math.min(least, distance);
-      const isReordered = !hasDecodeTimes && stated <= last && isBetween(shown);
+      const isReordered = !hasDecodeTimes && last !== null && stated <= last && isBetween(shown);
       recent[count++ % recent.length] = shown;
       latest = Math.max(latest, shown);
       return isReordered ? last + least : stated;
