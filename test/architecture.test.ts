@@ -272,6 +272,18 @@ describe("the tests", () => {
     expect(found.filter((file) => !(file in sleepers))).toEqual([]);
   });
 
+  it("wait for longer than a busy machine takes", () => {
+    // The default of these is a second.
+    const short = testFiles.filter((file) =>
+      [...testTexts.get(file)!.matchAll(/\bvi\.wait(?:Until|For)\([^;]*/g)].some(
+        ([call]) => !/\b(?:[3-9]\d|\d{3})_000\b/.test(call),
+      ),
+    );
+    expect(short).toEqual([]);
+    const impatient = testFiles.filter((file) => /createNativeEngine\(\{[^}]*TimeoutMs/.test(testTexts.get(file)!));
+    expect(impatient).toEqual([]);
+  });
+
   it("of `npm test` start the program in few files, and no browser", () => {
     const testImportsOf = (file: string): string[] =>
       [...(testTexts.get(file) ?? "").matchAll(/ from "(\.[^"]+)"/g)].map(([, name = ""]) =>

@@ -265,14 +265,14 @@ describe("removing a task's files from the library", () => {
     // The second of its files cannot be put there.
     rmSync(join(folder, "data", "others", id, "1"));
     first.start();
-    await vi.waitUntil(() => listed().length === 1, 20_000);
+    await vi.waitUntil(() => listed().length === 1, 60_000);
     await first.stop();
     const second = await open();
     await second.remove(task);
     await store.delete(id);
     writeFileSync(join(dir, "Ann", "other"), "x");
     second.start();
-    await vi.waitUntil(() => listed().join() === "Ann/other", 20_000);
+    await vi.waitUntil(() => listed().join() === "Ann/other", 60_000);
   });
 
   it("removes what is being put there meanwhile", async () => {
@@ -283,7 +283,7 @@ describe("removing a task's files from the library", () => {
     library.start();
     await library.remove(task);
     await store.delete(id);
-    await vi.waitUntil(() => jobsOf(id).length === 0, 20_000);
+    await vi.waitUntil(() => jobsOf(id).length === 0, 60_000);
     expect(listed()).toEqual([]);
   });
 
@@ -294,9 +294,9 @@ describe("removing a task's files from the library", () => {
     const task = await succeed();
     library.start();
     await untilPlaced(id);
-    await vi.waitUntil(() => jobsOf(id).length === 0, 20_000);
+    await vi.waitUntil(() => jobsOf(id).length === 0, 60_000);
     await Promise.all(Array.from({ length: 20 }, () => library.remove(task)));
-    await vi.waitUntil(() => jobsOf(id).length === 0, 20_000);
+    await vi.waitUntil(() => jobsOf(id).length === 0, 60_000);
     expect(listed()).toEqual([]);
   });
 
@@ -317,9 +317,9 @@ describe("removing a task's files from the library", () => {
     const { id, succeed } = await add(filler, known);
     const task = await succeed();
     filler.start();
-    await vi.waitUntil(() => asking.length > 0 && jobsOf(id).length === 0, 20_000);
+    await vi.waitUntil(() => asking.length > 0 && jobsOf(id).length === 0, 60_000);
     await Promise.all(asking);
-    await vi.waitUntil(() => listed().length === 0, 20_000);
+    await vi.waitUntil(() => listed().length === 0, 60_000);
   });
 
   it("is done later if the folder is away", async () => {
