@@ -42,6 +42,7 @@ describe("the settings", () => {
     ],
     [{ RESOLVER: "yt-dlp", YTDLP: "off" }, 'RESOLVER must be another one if YTDLP is off, got "yt-dlp"'],
     [{ LIBRARY_TEMPLATE: "{title" }, 'LIBRARY_TEMPLATE must close each { with a }, got "{title"'],
+    [{ LIBRARY_MODE: "7777" }, 'LIBRARY_MODE must be written as in "0644", got "7777"'],
     [{ LIBRARY_LINK: "soft" }, 'LIBRARY_LINK must be one of copy, hard, got "soft"'],
     [{ INFO_TIMEOUT_MS: "0" }, "INFO_TIMEOUT_MS must be an integer from 1 to 600000, got 0"],
     [{ LOG_LEVEL: "loud" }, 'LOG_LEVEL must be one of fatal, error, warn, info, debug, trace, silent, got "loud"'],

@@ -39,7 +39,8 @@ function readSettings<T extends TObject>(schema: T, env: Environment): Static<T>
   const fault = Value.Errors(schema, config).First();
   if (fault !== undefined) {
     const { path, schema: broken, value } = fault;
-    const rule = ruleOf(broken) ?? `at least ${broken["minLength"]} characters long`;
+    const written = `written as in ${JSON.stringify(broken["default"])}`;
+    const rule = ruleOf(broken) ?? (broken["pattern"] ? written : `at least ${broken["minLength"]} characters long`);
     throw new Error(`${path.slice(1)} must be ${rule}, got ${JSON.stringify(value)}`);
   }
   return config as Static<T>;

@@ -70,8 +70,11 @@ describe("a service with LIBRARY_DIR", () => {
     const settings = { ...env, YTDLP: "off", ALLOW_NETWORKS: "127.0.0.0/8", PATH: process.env["PATH"] };
     const preview = (url: string) =>
       promisify(execFile)(process.execPath, [program, "preview", url], { env: settings });
+    site.resources.set("list", resource("audio/x-mpegurl", "#EXTM3U\n#EXTINF:1,A\na.mp4\n#EXTINF:1,B\nb.mp4\n"));
     expect((await preview(site.url("watch"))).stdout).toBe("Films/An evening.mp4\n");
     await expect(preview(site.url("none"))).rejects.toMatchObject({ code: 1, stderr: /^library: .*404\n$/ });
+    const refused = { code: 1, stderr: expect.stringContaining("is a playlist of 2 entries") };
+    await expect(preview(site.url("list"))).rejects.toMatchObject(refused);
     await expect(preview("x")).rejects.toMatchObject({ code: 2, stderr: expect.stringContaining("usage") });
     expect(readdirSync(library)).toEqual([]);
   });
