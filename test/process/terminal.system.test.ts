@@ -90,17 +90,17 @@ async function expectCleanStart(settings: Settings): Promise<void> {
   expect(await end("SIGTERM")).toEqual({ code: 0, signal: null });
 }
 
-/** Each request is a line of the log. */
-async function fillLog(url: string, requests: number): Promise<void> {
+/** Each request is a line of the log, which has its path. */
+async function fillLog(url: string, requests: number, path = "/tasks/", expected = 200): Promise<void> {
   for (let sent = 0; sent < requests; sent += 50) {
     const statuses = await Promise.all(
       Array.from({ length: 50 }, async () => {
-        const response = await fetch(`${url}/tasks/`, { headers: { "x-request-id": "i".repeat(64) } });
+        const response = await fetch(url + path, { headers: { "x-request-id": "i".repeat(64) } });
         await response.bytes();
         return response.status;
       }),
     );
-    expect(new Set(statuses)).toEqual(new Set([200]));
+    expect(new Set(statuses)).toEqual(new Set([expected]));
   }
 }
 
@@ -174,8 +174,9 @@ describe("standard output that is a pipe", () => {
     const log = collectLog(service);
     const output = service.process.stdout!;
     output.pause();
-    let sent = 8_000;
-    await fillLog(service.url, sent);
+    // Over two million bytes.
+    let sent = 600;
+    await fillLog(service.url, sent, `/${"x".repeat(4_000)}`, 404);
     output.resume();
     const dropped = (): number => {
       const notices = log.filter(({ msg }) => msg === "lines of the log were dropped: nobody read it");
