@@ -93,9 +93,9 @@ async function readAs(
   if (kind === "video" || kind === "audio") {
     return { kind: "media", metadata: extractFile(url, kind, type.mime_type, headers) };
   }
-  const what = contentType === null ? "and has no Content-Type" : `but ${contentType.slice(0, 100)}`;
-  const found = kind === "feed" ? "a feed of which no entry can be fetched" : `neither a web page nor media, ${what}`;
-  const message = `${url.href.slice(0, 200)} is ${found}`;
+  const found = kind === "feed" ? "a feed of which no entry can be fetched" : "neither a web page nor media";
+  const stated = contentType === null ? "it has no Content-Type" : `its Content-Type is ${contentType.slice(0, 100)}`;
+  const message = `${url.href.slice(0, 200)} is ${found}; ${stated}`;
   if (kind === "feed" || /[/+]xml$/.test(type.mime_type ?? "")) throw new OtherXmlError("upstream_invalid", message);
   throw new ServiceError("upstream_invalid", message);
 }
