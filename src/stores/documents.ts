@@ -144,7 +144,7 @@ export function copyTask(task: Task): Task {
   return {
     ...task,
     ...(kind !== undefined && structuredClone(task)),
-    ...(collection && { collection: structuredClone(collection) }),
+    ...(collection && { collection: copyPlace(collection) }),
     ...(video && { video: { ...video } }),
     options: { ...options, ...(hasLists(options) && structuredClone(options)) },
     progress: progress && structuredClone(progress),
@@ -153,6 +153,10 @@ export function copyTask(task: Task): Task {
     ...(files && { files: structuredClone(files) }),
     error: error && structuredClone(error),
   };
+}
+
+function copyPlace({ entry, ...place }: NonNullable<Task["collection"]>) {
+  return { ...place, ...(entry && { entry: { ...entry } }) };
 }
 
 function hasLists(options: Task["options"]): boolean {

@@ -77,7 +77,7 @@ export function earlierDocument(
 }
 
 /**
- * Logs that tables of an older release are changed, while which nothing is served; the returned function logs its end.
+ * Logs that the tables of an older release are being changed, as nothing is served meanwhile; the returned function logs the end.
  *
  * @param from Steps that were applied to them, of the `to` that there are; 0: there are no tables.
  * @throws Error if a newer release has applied more

@@ -55,7 +55,8 @@ export function createArchiveSender(options: ArchiveOptions) {
     },
 
     /**
-     * Sends the archive, or its head, with conditions and ranges; returns whether there is a file. To await a reply gives nothing.
+     * Sends the archive, or its head, with conditions and ranges; returns whether there is a file: to await the reply would
+     * return nothing.
      *
      * @throws ServiceError `precondition_failed`, `range_not_satisfiable`
      */

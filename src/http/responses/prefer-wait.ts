@@ -19,8 +19,8 @@ export const PreferHeaders = Type.Object({
 
 export interface TaskWaits {
   /**
-   * Returns the task, once it has ended and is in the library if `prefer` says so; see `PreferHeaders`. Undefined if there is none any more. Sets
-   * `Preference-Applied` if it has waited.
+   * Returns the task, once it has ended and is in the library if `prefer` says so; see `PreferHeaders`. Undefined if there is none
+   * any more. Sets `Preference-Applied` if it has waited.
    *
    * @param read Returns the task as it is now, if the caller may see it.
    * @throws ServiceError of `read` and the store

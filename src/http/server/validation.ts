@@ -140,7 +140,7 @@ function brokenRule({ type, schema, value }: ValueError): string {
 }
 
 function isTextExamples(examples: unknown): examples is string[] {
-  return Array.isArray(examples) && examples.length > 0;
+  return Array.isArray(examples) && examples.length > 0 && examples.every((example) => typeof example === "string");
 }
 
 function nameOf({ type, const: only }: Variant): string {

@@ -44,6 +44,7 @@ export function createCutTrack(list: SampleList, findJoin: FindJoin) {
   const [format] = track.formats;
   const codec = nameCodec(format!.sampleEntry);
   const parts = partsOf(list);
+  const joins = new Map<number, Join | null>();
   return {
     list,
     isVideo: format!.kind === "video",
@@ -56,7 +57,13 @@ export function createCutTrack(list: SampleList, findJoin: FindJoin) {
     endS: parts.at(-1)?.endS ?? 0,
     edits: [] as Edit[],
     groups: [] as SampleGroup[],
-    findJoin,
+    /** Reads a sample once only, which may have megabytes. */
+    findJoin(index: number): Join | null {
+      const known = joins.get(index);
+      const join = known === undefined ? findJoin(list, index) : known;
+      joins.set(index, join);
+      return join;
+    },
     /** Where what is presented of it ends in the cut, seconds. */
     presentedS: 0,
   };
@@ -158,7 +165,7 @@ export function takenOf(track: CutTrack, range: MediaRange, isJoin: boolean) {
   // Added to media times: the presentation time of the first part.
   const offset = first.startS * timescale - first.media;
   const lead = isVideo ? Infinity : needed.earliest - preroll;
-  const findJoin = (index: number) => (isJoin && isVideo ? track.findJoin(list, index) : "start");
+  const findJoin = (index: number) => (isJoin && isVideo ? track.findJoin(index) : "start");
   const from = leadOf(list, isVideo ? needed : withRoll(list, needed), lead, (index) => findJoin(index) !== null);
   const join = (from > 0 ? findJoin(from) : null) ?? "start";
   // The end of audio may move by a part of a packet.

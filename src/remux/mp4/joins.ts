@@ -1,7 +1,7 @@
 import { ServiceError } from "../../model/errors.ts";
 import { asIdrSlice } from "../nal/avc-idr.ts";
 import { createRenumbering, withGaps as withSequenceGaps, withGapsAllowed } from "../nal/avc-numbers.ts";
-import { type AvcSlices, createAvcSlices } from "../nal/avc-slices.ts";
+import { type AvcSlices, createAvcSlices, maxSliceHeaderBytes } from "../nal/avc-slices.ts";
 
 /** Where a sample may follow one that it does not continue. Samples are those of MP4 (ISO/IEC 14496-15 §5.3.2). */
 
@@ -12,8 +12,9 @@ const hevc = { brokenLink: 16, cleanAccess: 21 };
 export type Join = "start" | "reset";
 
 /**
- * Returns how a decoder starts anew with a sync sample of this sample entry; `null`: it cannot. Of H.264 that is an IDR picture (ISO/IEC 14496-10 §7.4.1.2.1): after others, pictures may be shown in the wrong
- * order, as their numbers continue those before, unless they are changed (`createJoin`).
+ * Returns how a decoder starts anew with a sync sample of this sample entry; `null`: it cannot. Of H.264 that is an IDR picture
+ * (ISO/IEC 14496-10 §7.4.1.2.1): after others, pictures may be shown in the wrong order, as their numbers continue those before,
+ * unless they are changed (`createJoin`).
  */
 export function joinOf(sample: Uint8Array, sampleEntry: Uint8Array): Join | null {
   const configuration = configurationOf(sampleEntry, "avcC");
@@ -27,16 +28,15 @@ export function joinOf(sample: Uint8Array, sampleEntry: Uint8Array): Join | null
     if (type === avc.idr) return "start";
     // A changed unit may be longer.
     const canReset = () =>
-      lengthBytes > 2 && slices.numbersOf(unit) !== null && asIdrSlice(startOf(unit), slices, 0) !== null;
+      lengthBytes > 2 &&
+      slices.numbersOf(unit) !== null &&
+      asIdrSlice(unit.subarray(0, maxSliceHeaderBytes), slices, 0) !== null;
     // Encoders that refresh a picture in parts have intra slices beside others in it.
     if (type < avc.idr && type > 0 && !(type === avc.slice && canReset())) return null;
     if (type === avc.slice) join = "reset";
   }
   return join;
 }
-
-/** Returns a slice as far as its header goes. */
-const startOf = (unit: Buffer): Buffer => unit.subarray(0, 2048);
 
 /**
  * Returns a function that changes samples in decode order, from a sync sample on that has this join, so that they can follow

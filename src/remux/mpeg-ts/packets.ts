@@ -1,10 +1,12 @@
 import { ServiceError } from "../../model/errors.ts";
+import { openFile, readChunks, readFileStart } from "../open-file.ts";
 
 export const packetLength = 188;
 const sync = 0x47;
 /** Plain packets; with a timestamp before each (BDAV); with parity after each (DVB). */
-const strides = [packetLength, 192, 204] as const;
+const timedStride = 192;
 const longestStride = 204;
+const strides = [packetLength, timedStride, longestStride] as const;
 const maxGarbage = 1024 * 1024;
 /** A shorter segment may lie within the garbage between two packets. */
 const minSegmentBytes = 1024;
@@ -88,6 +90,16 @@ export function findPackets(bytes: Uint8Array, from: number): { at: number; stri
   }
   if (at < 0) return { at: bytes.length, stride: 0 };
   return { at, stride: bytes[at + packetLength] === sync ? packetLength : 0 };
+}
+
+/** Returns whether the file at `path` is MPEG-TS of which the last packet is cut off. @throws the file system's own errors. */
+export function endsWithinPacket(path: string): boolean {
+  const { at, stride } = findPackets(readFileStart(path, Buffer.alloc(5 * longestStride)), 0);
+  // It starts with a packet, or with the timestamp of one.
+  if (stride === 0 || at !== (stride === timedStride ? timedStride - packetLength : 0)) return false;
+  using file = openFile(path);
+  const [rest] = readChunks(file, file.size, file.size - (file.size % stride));
+  return rest?.[at] === sync;
 }
 
 /** Returns whether one more packet follows the one at `at`, and three more as far as `bytes` reaches. */

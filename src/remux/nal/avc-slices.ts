@@ -6,7 +6,7 @@ const type = { slice: 1, idr: 5, sps: 7, pps: 8 } as const;
 /** More than a picture parameter set has up to its last number that is read, and its emulation prevention. */
 const maxPpsBytes = 32;
 /** More than a slice header has: most of it may be weights of 64 references. */
-const maxHeaderBytes = 2048;
+export const maxSliceHeaderBytes = 2048;
 
 /** A number in the payload of a slice. */
 export interface Field {
@@ -86,7 +86,7 @@ export function createAvcSlices(configuration: Buffer) {
     setsOf,
     /** Returns the numbers of a slice (§7.3.3) that is not of an IDR picture; `null`: they cannot be told, or are not all there is. */
     numbersOf(unit: Uint8Array): SliceNumbers | null {
-      const bits = createBitReader(unescapeNal(unit.subarray(0, maxHeaderBytes)));
+      const bits = createBitReader(unescapeNal(unit.subarray(0, maxSliceHeaderBytes)));
       bits.skip(8);
       const isFirst = bits.readUnsigned() === 0;
       const sliceType = bits.readUnsigned() % 5;

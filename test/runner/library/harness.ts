@@ -17,6 +17,19 @@ import { pageInfo } from "../../page-info.ts";
 /** Thousands of files are flushed at once there. */
 const memoryDisk = "/dev/shm";
 
+/** Titles that are hard to name files by; some are one name on some file systems. */
+export const oddTitles: readonly string[] = [
+  "🎬👩\u200D👩\u200D👧",
+  "שלום\u202E",
+  "..",
+  "\u0000",
+  "CON",
+  "x".repeat(10_000),
+  "same",
+  "\u00e9",
+  "e\u0301",
+];
+
 type OtherFile = Pick<ResultFile, "kind" | "name"> & Partial<ResultFile>;
 
 /** Creates a folder for a library, a store and files of tasks; all are removed after the test. */

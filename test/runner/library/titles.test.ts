@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { foldName } from "../../../src/runner/library/names.ts";
 import { parseTemplate } from "../../../src/runner/library/template.ts";
-import { createLibraryHarness } from "./harness.ts";
+import { createLibraryHarness, oddTitles } from "./harness.ts";
 
 /** How many titles; over 200. */
 const count = Number(process.env["TITLES"] ?? 400);
@@ -14,18 +14,7 @@ it(
   async () => {
     const { open, add, untilPlaced, listed, folder, dir } = createLibraryHarness();
     const library = await open({ template: parseTemplate("{uploader}/{title} [{video_id}]") });
-    const titles = [
-      "🎬👩\u200D👩\u200D👧",
-      "שלום\u202E",
-      "..",
-      "\u0000",
-      "CON",
-      "x".repeat(10_000),
-      "...",
-      "same",
-      "\u00e9",
-      "e\u0301",
-    ];
+    const titles = [...oddTitles, "..."];
     const ids: string[] = [];
     for (let n = 0; n < count; n += 1) {
       const title = titles[n % titles.length]!;

@@ -7,8 +7,8 @@ import { checkNotEncrypted, readCodecDelay } from "./track-headers.ts";
 import { checkSampleTables } from "../../../remux/mp4/read/check-tables.ts";
 import { numbersInFile } from "../../../remux/mp4/read/number-source.ts";
 
-/** All single-file containers; an HLS playlist could name other files of this machine. */
 const { ADTS, FLAC, MATROSKA, MP3, MP4, MPEG_TS, OGG, QTFF, WAVE, WEBM } = mediabunny;
+/** All single-file containers; an HLS playlist could name other files of this machine. */
 const formats = [MP4, QTFF, MATROSKA, WEBM, WAVE, OGG, FLAC, MP3, ADTS, MPEG_TS];
 
 export interface LocalInput extends Disposable {

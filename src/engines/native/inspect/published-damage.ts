@@ -1,7 +1,8 @@
 import { countFragmentsOutOfOrder } from "../../../remux/mp4/fragment-order.ts";
 import { countDamagedLaces } from "../../../remux/matroska/damaged-laces.ts";
 import { countOggBreaks } from "../../../remux/ogg/breaks.ts";
-import { openFile, readChunks, readFileStart } from "../../../remux/open-file.ts";
+import { endsWithinPacket } from "../../../remux/mpeg-ts/packets.ts";
+import { readFileStart } from "../../../remux/open-file.ts";
 
 /**
  * Returns what a file that is as published says itself of its parts, in words: players leave out some of them, or present
@@ -22,27 +23,5 @@ export function publishedDamage(path: string): string[] {
 }
 
 const ebmlSignature = "\x1a\x45\xdf\xa3";
-
-const syncByte = 0x47;
-/** Bytes of a packet of MPEG-TS, and those before its first one: alone, after a time, before parity. */
-const packetShapes = [
-  [188, 0],
-  [192, 4],
-  [204, 0],
-] as const;
-
-/** Whether a file is MPEG-TS, and its last packet is cut off. */
-function endsWithinPacket(path: string): boolean {
-  const head = readFileStart(path, Buffer.alloc(1024));
-  const shape = packetShapes.find(([bytes, before]) =>
-    [0, 1, 2, 3].every((packet) => head[before + packet * bytes] === syncByte),
-  );
-  if (shape === undefined) return false;
-  const [bytes, before] = shape;
-  using file = openFile(path);
-  const lastAt = file.size - (file.size % bytes);
-  for (const packet of readChunks(file, file.size, lastAt)) return packet[before] === syncByte;
-  return false;
-}
 
 const places = (count: number): string => (count === 1 ? "1 place" : `${count} places`);
