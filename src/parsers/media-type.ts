@@ -114,7 +114,8 @@ export function isMediaKind(kind: MediaKind): boolean {
 const genericTypes: ReadonlySet<string> = new Set(
   (
     "application/octet-stream binary/octet-stream application/binary application/x-download application/force-download " +
-    "text/plain text/xml application/xml"
+    // What Debian's and Python's lists of types say of `.ts`: translations of Qt.
+    "text/plain text/xml application/xml text/vnd.trolltech.linguist"
   ).split(" "),
 );
 

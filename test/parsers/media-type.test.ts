@@ -32,19 +32,24 @@ test("the media type has no parameters and is in lower case", () => {
   expect(mediaTypeOf("Video/MP4;codecs=avc1", at("/")).mime_type).toBe("video/mp4");
 });
 
-test.each([null, "", "nonsense", "application/octet-stream", "text/plain", "binary/octet-stream"])(
-  "with the type %j the path's extension decides",
-  (contentType) => {
-    expect(mediaTypeOf(contentType, at("/v/Clip.MP4?x=.mpd#a.swf"))).toEqual({
-      kind: "video",
-      ext: "mp4",
-      mime_type: "video/mp4",
-    });
-    expect(mediaTypeOf(contentType, at("/clip.webm"))).toMatchObject({ kind: "video" });
-    expect(mediaTypeOf(contentType, at("/live.m3u8"))).toMatchObject({ kind: "hls" });
-    expect(mediaTypeOf(contentType, at("/main.mpd"))).toMatchObject({ kind: "dash" });
-  },
-);
+test.each([
+  null,
+  "",
+  "nonsense",
+  "application/octet-stream",
+  "text/plain",
+  "binary/octet-stream",
+  "text/vnd.trolltech.linguist",
+])("with the type %j the path's extension decides", (contentType) => {
+  expect(mediaTypeOf(contentType, at("/v/Clip.MP4?x=.mpd#a.swf"))).toEqual({
+    kind: "video",
+    ext: "mp4",
+    mime_type: "video/mp4",
+  });
+  expect(mediaTypeOf(contentType, at("/clip.webm"))).toMatchObject({ kind: "video" });
+  expect(mediaTypeOf(contentType, at("/live.m3u8"))).toMatchObject({ kind: "hls" });
+  expect(mediaTypeOf(contentType, at("/main.mpd"))).toMatchObject({ kind: "dash" });
+});
 
 test("the kind is unknown if neither type nor path tell it", () => {
   expect(mediaTypeOf(null, at("/watch?v=1.mp4"))).toEqual({

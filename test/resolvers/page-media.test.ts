@@ -78,6 +78,13 @@ describe("a URL of a medium", () => {
       "RIFF\x01\x02\x03\x04AVI LIST",
       "video/x-msvideo",
     ],
+    [
+      "by its first bytes",
+      "https://cdn.example.com/e.ts",
+      "text/vnd.trolltech.linguist",
+      `G${"\0".repeat(187)}`.repeat(3),
+      "video/mp2t",
+    ],
   ])("is recognized %s: %s", async (_, mediaUrl, type, head, mime_type) => {
     const file = endless(head);
     const info = await resolveFrom({ [mediaUrl]: { type, body: file.body } }, mediaUrl);
@@ -139,6 +146,7 @@ describe("a URL of a medium", () => {
     ["application/atom+xml; charset=utf-8", "<?xml version='1.0'?><feed/>"],
     ["text/plain", "<rss version='2.0'><channel/></rss>"],
     ["application/octet-stream", "whatever"],
+    ["text/vnd.trolltech.linguist", "<!DOCTYPE TS><TS></TS>"],
   ])("is refused with its type if it is neither page nor medium: %s", async (type, body) => {
     await expect(
       resolveFrom({ "https://example.com/x": { type, body } }, "https://example.com/x"),
