@@ -244,6 +244,13 @@ describe("an ItemList of a page", () => {
     expect(info.entries_count).toBe(40);
   });
 
+  it("may have one video if the page is about the list: a channel that begins", async () => {
+    const about = (items: unknown[]) => jsonLd({ "@type": "CollectionPage", mainEntity: list(items) });
+    expect(urlsOf(await resolvePage(about(listItems.slice(0, 1))))).toEqual(watchUrls(1));
+    for (const items of [urlItems.slice(0, 1), [{ ...videos[0], url: pageUrl, contentUrl: undefined }], []])
+      expect(await resolvePage(about(items))).not.toHaveProperty("entries");
+  });
+
   it("is listed in slices", async () => {
     const many = Array.from({ length: 450 }, (_, n) => ({ "@type": "ListItem", url: `/watch/${n}0` }));
     const slices = await readAll({ body: jsonLd(list(many)) });

@@ -20,13 +20,15 @@ export interface ListContext {
 
 const listTypes: ReadonlySet<string> = new Set(["ItemList"]);
 const pageTypes = /(?:^ListItem|^CreativeWork|Page)$/;
+/** Fewer are a recommendation, unless the list is what the page is about. */
 const minEntries = 2;
 /** JSON-LD is read up to as many values of a property. */
 const maxItems = 500;
 
 /**
  * Returns what the only ItemList of a page (schema.org) lists: the main entity of one of its things, else one on the top level.
- * Each item is a medium, or a URL. Returns null if there are several lists, fewer than two items, or items of another kind.
+ * Each item is a medium, or a URL. Returns null if there are several lists, fewer than two items (of a main entity: no medium), or
+ * items of another kind.
  */
 export function* readItemList(roots: readonly Thing[], context: ListContext): Steps<ListedMedia | null> {
   const main = roots.flatMap((root) => thingsOf(root, "mainentity")).filter((thing) => isA(thing, listTypes));
@@ -34,7 +36,8 @@ export function* readItemList(roots: readonly Thing[], context: ListContext): St
   const [list] = new Set(lists);
   if (list === undefined || new Set(lists).size > 1) return null;
   const stated = valuesOf(list, "itemlistelement").slice(0, maxItems);
-  const media = yield* readItems(stated, context);
+  const isMain = main.length > 0 && stated.every((value) => isOfMedium(value, context));
+  const media = yield* readItems(stated, context, isMain ? 1 : minEntries);
   const count = parseCount(textOf(list, "numberofitems"));
   return media && { entries: media, entries_count: count ?? (stated.length < maxItems ? media.length : null) };
 }
@@ -42,11 +45,11 @@ export function* readItemList(roots: readonly Thing[], context: ListContext): St
 /** Returns the parts of a medium that are media themselves; null if there are fewer than two. */
 export function* readParts(medium: Thing, context: ListContext): Steps<ListedMedia | null> {
   const parts = thingsOf(medium, "haspart").filter((part) => context.isMedium(part));
-  const entries = yield* readItems(parts, context);
+  const entries = yield* readItems(parts, context, minEntries);
   return entries && { entries, entries_count: entries.length };
 }
 
-function* readItems(values: readonly Value[], context: ListContext): Steps<Entry[] | null> {
+function* readItems(values: readonly Value[], context: ListContext, least: number): Steps<Entry[] | null> {
   const entries = new Map<string, Entry>();
   for (const value of values) {
     yield;
@@ -54,7 +57,12 @@ function* readItems(values: readonly Value[], context: ListContext): Steps<Entry
     if (entry === "other") return null;
     if (entry !== null && !entries.has(entry.url)) entries.set(entry.url, entry);
   }
-  return entries.size < minEntries ? null : [...entries.values()];
+  return entries.size < least ? null : [...entries.values()];
+}
+
+function isOfMedium(value: Value, context: ListContext): boolean {
+  const [item = value] = typeof value === "string" ? [] : valuesOf(value, "item");
+  return typeof item !== "string" && context.isMedium(item);
 }
 
 /** Returns null for what leads nowhere else, `other` for what is neither medium nor URL. */
