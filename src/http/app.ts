@@ -46,7 +46,7 @@ export interface AppOptions extends BaseAppOptions {
   /** Where the files of tasks are. */
   files: FileStore;
   /** Where files of tasks also are, under names for people; default: nowhere. */
-  library?: Pick<Library, "remove" | "isPending"> | undefined;
+  library?: Pick<Library, "remove" | "isPending" | "pendingMembers"> | undefined;
   /** What names the files of archives, as in the library; default: as `LIBRARY_TEMPLATE`. */
   template?: Template;
   /** What reads pages. */

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vit
 import type { App } from "../../src/http/app.ts";
 import { parseWait } from "../../src/http/responses/prefer-wait.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { newTask } from "../../src/feed/task-changes.ts";
 import { createTaskEvents } from "../../src/feed/task-events.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import { createLibraryHarness } from "../runner/library/harness.ts";
@@ -113,6 +114,30 @@ describe("Prefer: wait", () => {
     const failed = (await wait(other.id)).json();
     expect(failed.library).toBeUndefined();
     expect(failed.file.warnings).toEqual([{ code: "library_failed", message: "there is no folder at LIBRARY_DIR" }]);
+  });
+
+  it("waits for the files of all members of a collection, too", async () => {
+    const { store: own, files, open, add: addFilm } = createLibraryHarness();
+    const library = await open();
+    const withLibrary = await buildApp({ store: own, files, library });
+    onTestFinished(() => withLibrary.close());
+    const film = await addFilm(library, { title: "A" });
+    const { id } = await own.create(newTask(pageUrl, { entries: "all" }, new Date()));
+    const { lease } = (await own.claim({ leaseMs: 60_000 }))!;
+    const counts = { queued: 0, running: 0, succeeded: 0, failed: 0, canceled: 0 };
+    await own.update(id, { kind: "collection", counts, growth: { slice: { offset: 0, made: 0 } } }, { lease });
+    const member = { index: 1, task: newTask("https://example.com/watch", {}, new Date()) };
+    await own.grow(id, { lease, members: [member], isReusing: true, growth: null });
+    const wait = async () => {
+      const { statusCode, json } = await withLibrary.inject({ url: `/tasks/${id}`, headers: { prefer: "wait=30" } });
+      return [statusCode, json().state, (await own.get(film.id))?.library?.length];
+    };
+    const early = wait();
+    await turn();
+    await film.succeed();
+    const late = wait();
+    library.start();
+    for (const response of [early, late, late.then(wait)]) expect(await response).toEqual([200, "succeeded", 1]);
   });
 
   it("does not hold up the end of the service", async () => {

@@ -35,8 +35,8 @@ export interface TaskWaits {
 
 export interface TaskWaitsDeps {
   store: Pick<TaskStore, "events" | "get">;
-  /** A task whose files are still to be put there is waited for, too. */
-  library?: Pick<Library, "isPending"> | undefined;
+  /** A task whose files, or those of its members, are still to be put there is waited for, too. */
+  library?: Pick<Library, "isPending" | "pendingMembers"> | undefined;
 }
 
 /** Creates what lets requests of `app` wait for the ends of tasks: by the events of the store, which is not asked meanwhile. */
@@ -44,7 +44,7 @@ export function createTaskWaits(app: FastifyInstance, { store, library }: TaskWa
   const waiters = createWaiters();
   /** Those who wait for one task share its record. */
   const reads = new Map<string, Promise<Task | undefined>>();
-  const isPending = async (task: Task) => (await library?.isPending(task)) ?? false;
+  const isPending = createPendingCheck(waiters, { store, library });
   /** Not by a shared read, which may have begun before the event. */
   async function wakeUnlessPending(id: string): Promise<void> {
     const task = await store.get(id).catch(() => undefined);
@@ -85,6 +85,38 @@ export function createTaskWaits(app: FastifyInstance, { store, library }: TaskWa
   };
 }
 
+/** Creates what tells whether files are still to be put into the library; if it is of members, those who wait are woken afterwards. */
+function createPendingCheck(waiters: Waiters, { store, library }: TaskWaitsDeps): (task: Task) => Promise<boolean> {
+  /** Collections whose members are waited for. */
+  const following = new Set<string>();
+
+  async function followMembers(id: string, members: AsyncIterable<Task>): Promise<void> {
+    try {
+      for await (const { id: member } of members) {
+        const { end, stop } = waiters.start(member);
+        const task = await store.get(member);
+        if (task === undefined || !(await library?.isPending(task))) stop();
+        await end;
+      }
+    } catch {
+      // The store or the disk is away: nobody is held up by that.
+    }
+    following.delete(id);
+    waiters.wake(id);
+  }
+
+  return async (task) => {
+    if (library === undefined) return false;
+    if (task.kind !== "collection") return library.isPending(task);
+    if (following.has(task.id)) return true;
+    following.add(task.id);
+    void followMembers(task.id, library.pendingMembers(task.id));
+    return true;
+  };
+}
+
+type Waiters = ReturnType<typeof createWaiters>;
+
 /** Creates what keeps the requests that wait, by task. */
 function createWaiters() {
   const waiting = new Map<string, Set<() => void>>();
@@ -99,8 +131,8 @@ function createWaiters() {
       isClosed = true;
       for (const id of waiting.keys()) wake(id);
     },
-    /** Starts to wait; `end` resolves when the task ends, the time is over, or nobody waits any more. */
-    start(id: string, seconds: number, reply: FastifyReply) {
+    /** Starts to wait; `end` resolves when the task ends, the time is over, or nobody waits for the `reply` any more. */
+    start(id: string, seconds?: number, reply?: FastifyReply) {
       const { promise: end, resolve } = Promise.withResolvers<void>();
       const own = waiting.get(id) ?? new Set();
       waiting.set(id, own);
@@ -108,13 +140,13 @@ function createWaiters() {
         own.delete(stop);
         if (own.size === 0 && waiting.get(id) === own) waiting.delete(id);
         clearTimeout(timer);
-        reply.raw.off("close", stop);
+        reply?.raw.off("close", stop);
         resolve();
       };
-      const timer = setTimeout(stop, seconds * 1_000);
+      const timer = seconds === undefined ? undefined : setTimeout(stop, seconds * 1_000);
       own.add(stop);
-      reply.raw.once("close", stop);
-      if (isClosed || reply.raw.destroyed) stop();
+      reply?.raw.once("close", stop);
+      if (isClosed || reply?.raw.destroyed === true) stop();
       return { end, stop };
     },
   };

@@ -12,6 +12,7 @@ import { openFolder, type OpenFolder, openPath } from "./folders.ts";
 import { createLibraryJobs, type LibraryJob, type LibraryJobs } from "./jobs.ts";
 import { openLibraryRoot, readMemory } from "./library-root.ts";
 import { createPasses } from "./passes.ts";
+import { findPendingMembers, isFailure, isPending } from "./pending.ts";
 import { removeUnchanged } from "./place-file.ts";
 import { type PlacementOptions, placeTask } from "./place-task.ts";
 
@@ -21,6 +22,8 @@ export interface Library {
   expect(id: string): Promise<void>;
   /** Whether the files of a task that has succeeded are still to be put there, which has not failed until now. Never rejects. */
   isPending(task: Task): Promise<boolean>;
+  /** Yields members of a collection, by index, of which that is so. */
+  pendingMembers(id: string): AsyncIterable<Task>;
   /**
    * Removes the files of a task there that are as they were put, also those that are being put there; if that cannot be done now, a
    * process that fills the library does it later.
@@ -87,6 +90,7 @@ export async function openLibrary(options: LibraryOptions): Promise<Library> {
       }
     },
     isPending: (task) => isPending(task, jobs),
+    pendingMembers: (id) => findPendingMembers(id, jobs, store),
     async remove(task) {
       const removal = await planRemoval(task, jobs, store);
       // What fills the library may be putting them there, and removes them afterwards.
@@ -121,12 +125,6 @@ async function planRemoval(task: Task, jobs: LibraryJobs, store: Pick<TaskStore,
   const isKnown = files.every(({ path }) => known.some((file) => file.path === path));
   if (!isKnown) await jobs.write(id, { kind: "remove", files });
   return { files, isPlacing: planned?.kind === "place" && placed.length === 0 };
-}
-
-async function isPending({ id, state, file, library }: Task, jobs: LibraryJobs): Promise<boolean> {
-  if (state !== "succeeded" || file === null || library !== undefined || file.warnings?.some(isFailure)) return false;
-  const job = await jobs.read(id).catch(() => undefined);
-  return job?.kind === "place";
 }
 
 async function assertFolder(folder: string): Promise<void> {
@@ -227,10 +225,6 @@ function damagedAsUndefined(error: unknown): undefined {
 function withWarning(file: NonNullable<Task["file"]>, message: string | undefined): NonNullable<Task["file"]> {
   const others = (file.warnings ?? []).filter((warning) => !isFailure(warning));
   return { ...file, warnings: message === undefined ? others : [...others, { code: "library_failed", message }] };
-}
-
-function isFailure({ code }: { code: string }): boolean {
-  return code === "library_failed";
 }
 
 /** Removes a file that is as it was put there; a folder that is gone, or changed, is left alone. */
