@@ -1,17 +1,19 @@
-import { enableCompileCache, flushCompileCache } from "node:module";
+import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
+import { loadProgram } from "./system/load-program.js";
 
 // Node is started with `config.flags` of package.json, which V8 takes at its start only. A small young generation: garbage
 // is freed early. Without the second flag V8 may come to allocate requests and responses in the old generation, until the
 // process ends. Stripping types still counts as experimental.
 
-// `npm start` runs this file, not main.ts: with the compile cache enabled before the first TypeScript
-// file is loaded, the start takes two thirds of the time and 20 MB less memory.
-enableCompileCache(fileURLToPath(new URL("../node_modules/.cache/unreel", import.meta.url)));
-
 // Downloads keep Node's default of four threads for file I/O busy for seconds; the task store and file
 // responses need some too.
 process.env["UV_THREADPOOL_SIZE"] ??= "16";
 
-await import("./main.ts");
-flushCompileCache();
+const isBundled = await loadProgram(new URL("./main.ts", import.meta.url));
+if (!isBundled && process.exitCode === undefined) {
+  // For the processes of downloads and pages, and for the next start.
+  const program = fileURLToPath(new URL("./system/bundle-programs.ts", import.meta.url));
+  const child = spawn(process.execPath, [program], { stdio: ["ignore", "ignore", "inherit"] });
+  child.on("error", (error) => process.stderr.write(`unreel: programs cannot be bundled: ${error.message}\n`)).unref();
+}

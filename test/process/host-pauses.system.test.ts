@@ -2,7 +2,7 @@ import { Client } from "pg";
 import { expect, it, onTestFinished } from "vitest";
 import { resource } from "../media/resources.ts";
 import { openDatabase } from "../postgres/database.ts";
-import { openSite } from "./film-site.ts";
+import { film, openSite } from "./film-site.ts";
 import type { ServiceProcess } from "./service.ts";
 import { clientOf, openTestCluster } from "./test-cluster.ts";
 
@@ -27,7 +27,7 @@ it("a host that has asked one process for a pause is left alone by all of them, 
     return ((await response.json()) as { detail?: string }).detail ?? "";
   };
   const database = await openDatabase();
-  const cluster = openTestCluster(database, { MAX_SPEED_BPS: "10000000" });
+  const cluster = openTestCluster(database, { MAX_SPEED_BPS: String(Math.round(film.length / 3)) });
   const [one, two] = [await cluster.start("all"), await cluster.start("api")];
   expect(await readNext(one, "busy")).toMatch(/429/);
   await expect.poll(async () => readNext(two)).toMatch(notSent);
@@ -35,7 +35,7 @@ it("a host that has asked one process for a pause is left alone by all of them, 
   const before = asked.length;
   for (const service of [one, two, three]) expect(await readNext(service)).toMatch(notSent);
 
-  // Others go on meanwhile, and their process says what they have received.
+  // Others go on meanwhile, and their process says once a second what they have received.
   const { promise: said, resolve: onSaid } = Promise.withResolvers<string>();
   await listen(database, onSaid);
   const client = await clientOf(two);

@@ -1,0 +1,84 @@
+import { existsSync, statSync } from "node:fs";
+import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { build, type Plugin } from "esbuild";
+import { bundleFolder } from "./load-program.js";
+
+// Puts every program of the service into one file each, which Node loads sooner than hundreds of sources.
+
+const programs = ["main.ts", "engines/native/worker/worker.ts", "resolvers/page/reader/reader-program.ts"];
+
+/** Packages that find files or packages of their own when they run. */
+const external = ["fastify", "@fastify/*", "pino", "pg", "pg-boss", "esbuild"];
+
+/** Sources refer to files beside them, from their own place. */
+const ownUrls: Plugin = {
+  name: "own-urls",
+  setup({ onLoad }) {
+    onLoad({ filter: /\/src\/.*\.ts$/ }, async ({ path }) => {
+      const text = await readFile(path, "utf8");
+      return { loader: "ts", contents: text.replaceAll("import.meta.url", JSON.stringify(pathToFileURL(path).href)) };
+    });
+  },
+};
+
+// They are for every user of the system, unlike what the service writes.
+process.umask(0o022);
+await bundlePrograms(fileURLToPath(new URL("../../", import.meta.url))).catch((error: NodeJS.ErrnoException) => {
+  // An installation of another user: only speed is lost, as without the compile cache.
+  if (error.code === "EACCES" || error.code === "EROFS") return;
+  process.stderr.write(`unreel: programs cannot be bundled: ${error.message}\n`);
+  process.exitCode = 1;
+});
+
+/** Writes the bundles of the service in the folder `root`, if they are not there, and removes those of earlier sources. */
+async function bundlePrograms(root: string): Promise<void> {
+  const folder = bundleFolder(root);
+  if (existsSync(folder)) return;
+  const parent = dirname(folder);
+  await mkdir(parent, { recursive: true });
+  const others = (await readdir(parent)).filter((name) => join(parent, name) !== folder);
+  const unfinished = await mkdtemp(join(parent, "unfinished-"));
+  try {
+    await bundle(join(root, "src"), unfinished);
+    await chmod(unfinished, 0o755);
+    // Not if a source was changed meanwhile.
+    if (bundleFolder(root) === folder) await rename(unfinished, folder);
+  } catch (error) {
+    // Another process may have been first.
+    if (!existsSync(folder)) throw error;
+  } finally {
+    await rm(unfinished, { recursive: true, force: true });
+  }
+  await Promise.all(others.map((name) => removeIfOld(join(parent, name))));
+}
+
+async function bundle(src: string, outdir: string): Promise<void> {
+  await build({
+    absWorkingDir: src,
+    entryPoints: programs,
+    outbase: ".",
+    outdir,
+    outExtension: { ".js": ".mjs" },
+    bundle: true,
+    format: "esm",
+    platform: "node",
+    external,
+    plugins: [ownUrls],
+    // CommonJS packages load parts of Node.
+    banner: { js: 'import { createRequire as from } from "node:module"; const require = from(import.meta.url);' },
+    // For debuggers, and for stack traces with --enable-source-maps.
+    sourcemap: true,
+    sourcesContent: false,
+    charset: "utf8",
+    tsconfigRaw: {},
+    logLevel: "silent",
+  });
+}
+
+/** Another process may be writing a new one. */
+async function removeIfOld(folder: string): Promise<void> {
+  const stats = statSync(folder, { throwIfNoEntry: false });
+  if (stats && Date.now() - stats.mtimeMs > 60_000) await rm(folder, { recursive: true, force: true });
+}

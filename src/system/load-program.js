@@ -1,0 +1,56 @@
+import { createHash } from "node:crypto";
+import { accessSync, constants, readdirSync, statSync } from "node:fs";
+import { enableCompileCache, flushCompileCache } from "node:module";
+import { join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+
+// JavaScript: TypeScript is loaded after the compile cache is enabled, and best not at all.
+
+/**
+ * Loads a program of the service: from the one file into which `bundle-programs.ts` has put it, if nothing has changed since, else
+ * from its sources.
+ *
+ * @param {URL} source Its TypeScript file.
+ * @returns {Promise<boolean>} Whether it was loaded from one file.
+ */
+export async function loadProgram(source) {
+  const root = fileURLToPath(new URL("../../", import.meta.url));
+  enableCompileCache(join(root, "node_modules/.cache/unreel"));
+  const bundle = join(bundleFolder(root), relative(join(root, "src"), fileURLToPath(source)).replace(/ts$/, "mjs"));
+  const isBundled = canRead(bundle);
+  await import(isBundled ? bundle : source.href);
+  flushCompileCache();
+  return isBundled;
+}
+
+/**
+ * The folder for the bundles of the service in the folder `root`. Its name changes with the path, the size and the time of every
+ * source, and with the packages.
+ *
+ * @param {string} root
+ * @returns {string}
+ */
+export function bundleFolder(root) {
+  const entries = readdirSync(join(root, "src"), { recursive: true, withFileTypes: true });
+  const sources = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  const states = [...sources.toSorted(), join(root, "node_modules/.package-lock.json")].map((path) => {
+    const { size, mtimeMs } = statSync(path);
+    return `${path} ${size} ${mtimeMs}`;
+  });
+  const name = createHash("sha256").update(states.join("\n")).digest("hex").slice(0, 16);
+  return join(root, "node_modules/.cache/unreel-programs", name);
+}
+
+/**
+ * @param {string} file
+ * @returns {boolean}
+ */
+function canRead(file) {
+  try {
+    accessSync(file, constants.R_OK);
+    return true;
+  } catch {
+    // Not there, or another user's.
+    return false;
+  }
+}

@@ -1,0 +1,59 @@
+import { execFile } from "node:child_process";
+import { cpSync, existsSync, mkdirSync, readdirSync, symlinkSync, utimesSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { makeFolder } from "../stores/folder.ts";
+import { commandWith, startService } from "./service.ts";
+
+const top = join(import.meta.dirname, "../..");
+
+/** A copy of the service with the same packages, not yet bundled. */
+function copyService() {
+  const root = makeFolder();
+  for (const name of ["src", "package.json"]) cpSync(join(top, name), join(root, name), { recursive: true });
+  const packages = join(root, "node_modules");
+  mkdirSync(packages);
+  for (const name of readdirSync(join(top, "node_modules"))) {
+    if (name !== ".cache") symlinkSync(join(top, "node_modules", name), join(packages, name));
+  }
+  const bundles = join(packages, ".cache/unreel-programs");
+  return {
+    root,
+    src: join(root, "src"),
+    bundles,
+    listBundles: () => (existsSync(bundles) ? readdirSync(bundles) : []),
+  };
+}
+
+/** The file of the program that a worker process loads, from the stack trace of the error without a service. */
+function loadedByWorker(src: string): Promise<string | undefined> {
+  const program = join(src, "engines/native/worker/start-worker.js");
+  return new Promise((resolve) => {
+    execFile(process.execPath, [program], (_error, _stdout, stderr) => {
+      resolve(/worker\.(?:ts|mjs)(?=:\d)/.exec(stderr)?.[0]);
+    });
+  });
+}
+
+it("runs its programs from one file each once a start has written them, and from sources that were changed since", async () => {
+  const { root, src, bundles, listBundles } = copyService();
+  const command = [...commandWith().slice(0, -1), join(src, "start.js")];
+  expect(await loadedByWorker(src)).toBe("worker.ts");
+
+  const first = await startService({ DATA_DIR: join(root, "data") }, command);
+  await expect.poll(listBundles).toEqual([expect.stringMatching(/^[0-9a-f]{16}$/)]);
+  await first.end("SIGTERM");
+  expect(await loadedByWorker(src)).toBe("worker.mjs");
+  const second = await startService({ DATA_DIR: join(root, "data") }, command);
+  expect((await fetch(new URL("/health/ready", second.url))).status).toBe(200);
+  await second.end("SIGTERM");
+
+  const [old = ""] = listBundles();
+  utimesSync(join(bundles, old), 1, 1);
+  utimesSync(join(src, "engines/engine.ts"), 1, 1);
+  expect(await loadedByWorker(src)).toBe("worker.ts");
+  const third = await startService({ DATA_DIR: join(root, "data") }, command);
+  await expect.poll(listBundles).toEqual([expect.not.stringMatching(`unfinished|${old}`)]);
+  await third.end("SIGTERM");
+  expect(await loadedByWorker(src)).toBe("worker.mjs");
+});
