@@ -318,24 +318,18 @@ describe.skipIf(!hasFfmpeg)("fetches what ranges need of one file", () => {
     expect([made.ext, made.duration, await heard(made)]).toEqual([right.ext, right.duration, await heard(right)]);
   });
 
-  it("or all of it if the audio is apart in another kind of file, and makes the same file", async () => {
-    const line = "-i h264.mp4 -i vp9.webm -map 0:v -c copy v.mp4 -map 1:a -c copy a.webm";
-    const { resources } = await mediaOf(line, "v.mp4");
-    await using harness = await openMedia(openEngine, { resources, entry: "v.mp4" });
+  it.each([
+    ["a progressive MP4, with the audio in WebM", `${h264} -map 0:v v.mp4 -map 1:a`, "v.mp4", "a.webm"],
+    ["a fragmented MP4, with the audio in WebM", `${h264} -map 0:v ${fragmented} v.mp4 -map 1:a`, "v.mp4", "a.webm"],
+    ["WebM, with the audio in a progressive MP4", "-i vp9.webm -c copy -map 0:v v.webm -map 1:a", "v.webm", "a.mp4"],
+  ])("that is %s", { timeout: 120_000 }, async (_, line, entry, apart) => {
+    const second = apart === "a.webm" ? "vp9.webm" : "h264.mp4";
+    const { resources } = await mediaOf(line.replace(" -c copy", ` -i ${second} -c copy`) + ` -c copy ${apart}`, entry);
+    await using harness = await openMedia(openEngine, { resources, entry });
     const format = { ...harness.job.format, acodec: "none" };
-    const sound = { ...format, ...formatAt(harness.site.url("a.webm")), vcodec: "none" };
+    const sound = { ...format, ...formatAt(harness.site.url(apart)), vcodec: "none" };
     Object.assign(harness.job, { format, audio: sound });
-    const whole = await mediaOf(`${webm} -vn index.webm`, "index.webm");
-    await using other = await openMedia(openEngine, await mediaOf(`${h264} -an index.mp4`, "index.mp4"));
-    await using heard = await openMedia(openEngine, whole);
-    const { frames } = await readWhole(other);
-    const { path } = await heard.download({ folder: await heard.newFolder() });
-    const ranges = [
-      { startS: 15.2, endS: 16 },
-      { startS: 45, endS: 47.6 },
-    ];
-    const made = await harness.download({ ranges, folder: await harness.newFolder() });
-    await expectRanges(made, ranges, { frames, packets: await heardPackets(path) });
+    await expectParts(harness, bytesOf(resources));
   });
 
   it("or all of it, and does not count twice what it has of it", { timeout: 60_000 }, async () => {

@@ -7,7 +7,7 @@ import type { FileWarning } from "../../../model/file-warnings.ts";
 import { ServiceError } from "../../../model/errors.ts";
 import type { DownloadJob, MediaInfo } from "../../engine.ts";
 import type { SourceFetcher } from "../sources/fetch-sources.ts";
-import { allAudio, type AudioChoice } from "../../../remux/audio-choice.ts";
+import type { AudioChoice } from "../../../remux/audio-choice.ts";
 import { isIndexedMp4 } from "../../../remux/mp4/read/file-boxes.ts";
 import { embedInMp4 } from "../../../remux/mp4/embed.ts";
 import { embedInAudio } from "../../../remux/audio-files/embed.ts";
@@ -124,8 +124,8 @@ export async function assembleMedia(plan: Plan, options: AssembleOptions): Promi
     ...additions,
     get: (media) => additions.get({ originS: originS + media.originS, offsetOf: () => 0 }),
   };
-  const single = { main: stream, audio: null, otherAudio: [], openAudio: null, expectedS: null };
-  const written = await remux({ ...common, ...single, audioChoice: allAudio, additions: moved, details });
+  const single = { main: { ...stream, details }, audio: null, otherAudio: [], openAudio: null, expectedS: null };
+  const written = await remux({ ...common, ...single, additions: moved });
   return { path: target, written, warnings, joined, originS };
 }
 

@@ -2,14 +2,17 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { isUpstreamError, ServiceError } from "../../../model/errors.ts";
 import { noAdditions } from "../../../remux/additions.ts";
+import { firstAudio } from "../../../remux/audio-choice.ts";
 import { SkipError } from "../../../remux/discontinuity.ts";
 import { cutMp4, type CutOptions } from "../../../remux/mp4/cut.ts";
 import type { MediaRange, TrackKind } from "../../../remux/samples.ts";
 import type { Plan, Source } from "../sources/plan.ts";
 import { hasEnd, hasSelection, selectAll, sourcesOf } from "../sources/select-segments.ts";
+import { openFileStream } from "../sources/source-stream.ts";
+import type { PartialMedia } from "../partial/partial-file.ts";
 import type { MediaPosition } from "../texts/place-cues.ts";
 import { type Assembled, assembleMedia, type AssembleOptions } from "./assemble-media.ts";
-import { chooseInFile } from "./merge.ts";
+import { chooseInFile, mergeFiles } from "./merge.ts";
 import type { PendingAdditions } from "./remux.ts";
 
 /**
@@ -19,7 +22,7 @@ import type { PendingAdditions } from "./remux.ts";
  * @throws ServiceError of `assembleMedia` and `cutMp4`
  */
 export async function assembleRanges(plan: Plan, options: AssembleOptions): Promise<Assembled> {
-  const selected = await withParts(plan, options);
+  const selected = await inOneKind(await withParts(plan, options), options);
   if (hasSelection(selected)) {
     try {
       const cut = await tryCut(selected, options);
@@ -53,6 +56,44 @@ async function withParts(plan: Plan, { fetcher, folder, ranges, audioOnly }: Ass
   for (const other of plan.otherAudio) otherAudio.push(await withPart(other, zeroS));
   return { ...plan, main, audio, otherAudio };
 }
+
+/** Returns the plan with the parts as MP4 if some are MP4 and others are not, which can be put together only so. */
+async function inOneKind(plan: Plan, options: AssembleOptions): Promise<Plan> {
+  const containers = new Set(sourcesOf(plan).map(({ part }) => part && openFileStream("main", part.path).container));
+  const isMixed = containers.size > 1 && !containers.has(null);
+  if (!isMixed || !containers.has("mp4") || plan.main.part?.hasHoles === true) return plan;
+  const { audioChoice, audioOnly } = options;
+  const convert = async <S extends Source>(source: S, choice = firstAudio, isAudio = true): Promise<S> => {
+    const converted = await asMp4(source, { ...options, audioChoice: choice, audioOnly: isAudio });
+    return { ...source, part: converted };
+  };
+  const hasOwnAudio = plan.audio === null;
+  const main = await convert(plan.main, hasOwnAudio ? audioChoice : firstAudio, audioOnly);
+  const audio = plan.audio && (await convert(plan.audio, audioChoice));
+  const otherAudio: Source[] = [];
+  for (const other of plan.otherAudio) otherAudio.push(await convert(other));
+  return { ...plan, main, audio, otherAudio };
+}
+
+async function asMp4({ name, format, part }: Source, options: AssembleOptions): Promise<PartialMedia | null> {
+  if (part === null) return null;
+  const { path, chunks = [{ path, skippedS: 0 }] } = part;
+  if (openFileStream(name, path).container === "mp4") {
+    return { ...part, chunks: chunks.map((chunk) => ({ zeroS: 0, ...chunk })) };
+  }
+  const target = `${path}.mp4`;
+  const { audioOnly, audioChoice, withTimeLimit, additions, signal } = options;
+  const alone = { main: path, audio: null, otherAudio: [], isAudioOptional: false, languages: [format.language] };
+  const { originS, details } = await withTimeLimit("merge", [path], () =>
+    mergeFiles({ ...alone, target, audioOnly, audioChoice, additions: without(additions), isMp4Wanted: true, signal }),
+  );
+  await rm(path, { force: true });
+  return { ...part, path: target, chunks: [{ path: target, skippedS: 0, zeroS: originS }], details };
+}
+
+const without = (additions: PendingAdditions): PendingAdditions => {
+  return { ...additions, bytes: () => 0, get: () => Promise.resolve(noAdditions) };
+};
 
 const partPath = (folder: string, { name }: Source): string => join(folder, `${name}.part`);
 

@@ -6,7 +6,7 @@ import { CountingSink } from "./counting-sink.ts";
 import { createPublisher, type StreamOutput } from "./publish.ts";
 import type { TrackStats } from "./track-stats.ts";
 import type { MediaPosition } from "../texts/place-cues.ts";
-import { type AudioChoice, firstAudio } from "../../../remux/audio-choice.ts";
+import { allAudio, type AudioChoice, firstAudio } from "../../../remux/audio-choice.ts";
 import type { Additions } from "../../../remux/additions.ts";
 import { createMp4Demuxer } from "../../../remux/mp4/read/demuxer.ts";
 import { openMp4Writer } from "../../../remux/mp4/write/writer.ts";
@@ -14,7 +14,7 @@ import { createMpegTsDemuxer } from "../../../remux/mpeg-ts/demuxer.ts";
 import { createPackedAudioDemuxer } from "../../../remux/packed-audio/demuxer.ts";
 import type { Demuxer, DemuxerOptions, SegmentTiming, TrackKind } from "../../../remux/samples.ts";
 import type { Container } from "../../../remux/sniff.ts";
-import { describeAudio, type TrackDetails, withDetails } from "../../../remux/track-details.ts";
+import { describeAudio, withDetails } from "../../../remux/track-details.ts";
 import { createTimelines } from "../../../remux/timelines.ts";
 
 export interface RemuxOptions {
@@ -38,8 +38,6 @@ export interface RemuxOptions {
   maxBytes: number;
   /** Returns what to add to the media, and before that how many bytes of it are likely. */
   additions: PendingAdditions;
-  /** What else is known of the tracks of `main`, which is an MP4 of this program. */
-  details?: readonly TrackDetails[];
   /** Gets what can be sent while the file is being written; default: nobody does. */
   stream?: StreamOutput | null;
   signal: AbortSignal;
@@ -100,10 +98,13 @@ export async function remux(options: RemuxOptions): Promise<Written> {
   const onMove = (by: number | null) => stream?.journal.setShift(by);
   const writer = openMp4Writer({ path: target, expectedS, maxBytes, additionBytes, onMove });
   const timelines = createTimelines();
-  const sink = options.details === undefined ? writer : withDetails(writer, options.details);
   let place = 0;
-  const start = (source: SourceStream, kinds: readonly TrackKind[], choice = options.audioChoice) =>
-    new DemuxSession(source, { sink: describeAudio(sink, source.language, place++), timelines, kinds, audio: choice });
+  const start = (source: SourceStream, kinds: readonly TrackKind[], choice = options.audioChoice) => {
+    const { details, language } = source;
+    const sink = describeAudio(details === undefined ? writer : withDetails(writer, details), language, place++);
+    // What was converted has been chosen.
+    return new DemuxSession(source, { sink, timelines, kinds, audio: details === undefined ? choice : allAudio });
+  };
   const first = start(main, audioOnly ? ["audio"] : audio === null ? ["video", "audio"] : ["video"]);
   const sessions = [first];
   if (audio !== null) sessions.push(start(audio, ["audio"]));

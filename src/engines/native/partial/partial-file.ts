@@ -2,6 +2,7 @@ import { type FileHandle, open } from "node:fs/promises";
 import { ServiceError } from "../../../model/errors.ts";
 import { openFile, readChunks } from "../../../remux/open-file.ts";
 import { type ByteSpan, joinSpans, type MediaRange, type TrackKind } from "../../../remux/samples.ts";
+import type { TrackDetails } from "../../../remux/track-details.ts";
 import { writeAll } from "../parts/disk-writes.ts";
 import { isResumable, isSameRepresentation, type Representation } from "../parts/representation.ts";
 import type { FetchedPart } from "../parts/stored-part.ts";
@@ -29,6 +30,8 @@ export interface PartialChunk {
   skippedS: number;
   /** Of an MP4 whose index lists all samples: where those are that it has; default: it has all. */
   within?: readonly ByteSpan[];
+  /** Of the source, where the times in the file count from, seconds; default: the first one of the source is its start. */
+  zeroS?: number;
 }
 
 /** What has been fetched of a file for ranges of its media. */
@@ -44,6 +47,8 @@ export interface PartialMedia {
   zeroS: number | null;
   /** It has the end of the media. */
   isWhole: boolean;
+  /** What else is known of its tracks if it has been converted into an MP4. */
+  details?: readonly TrackDetails[];
 }
 
 /** Of the start of a file, and around what is looked at. */

@@ -2,6 +2,7 @@ import { hash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { ServiceError } from "../../../model/errors.ts";
 import type { ByteSpan, SegmentTiming } from "../../../remux/samples.ts";
+import type { TrackDetails } from "../../../remux/track-details.ts";
 import { type Container, sniffBytes, sniffContainer } from "../../../remux/sniff.ts";
 import { decrypt } from "./encryption.ts";
 import type { AbsentSegment, FetchedSegment } from "./fetch-segments.ts";
@@ -20,6 +21,8 @@ export interface SourceStream {
   /** The file that contains all of it; `null`: it comes in segments. */
   path: string | null;
   chunks: AsyncIterator<MediaChunk | AbsentSegment, unknown>;
+  /** What else is known of the tracks of an MP4 that this program has converted from another container. */
+  details?: readonly TrackDetails[] | undefined;
 }
 
 /** Media that a demuxer can read at once. */
@@ -46,21 +49,22 @@ export function openFileStream(
 }
 
 /** Streams what has been fetched of a source. */
-export function openPartStream(source: Source, { path, chunks }: PartialMedia): SourceStream {
+export function openPartStream(source: Source, { path, chunks, details }: PartialMedia): SourceStream {
   const { name, format } = source;
   const stream = openFileStream(name, path, format.language);
   if (chunks === undefined) return stream;
   const { timeline, span, ...first } = source.kind === "file" ? fileTiming : source.list.segments[0]!;
   async function* all(parts: readonly PartialChunk[]): AsyncGenerator<MediaChunk> {
-    for (const { path: part, skippedS, within } of parts) {
-      const offsetS = within === undefined ? first.offsetS : (first.offsetS ?? partTiming.offsetS);
+    for (const { path: part, skippedS, within, zeroS } of parts) {
+      const isTimed = within !== undefined || zeroS !== undefined;
+      const offsetS = isTimed ? (first.offsetS ?? 0) + (zeroS ?? 0) : first.offsetS;
       yield {
         media: { path: part, within },
         timing: { timeline, offsetS, ...(span && { span }), ...(skippedS > 0 && { skippedS }) },
       };
     }
   }
-  return { ...stream, path: null, chunks: all(chunks) };
+  return { ...stream, path: null, chunks: all(chunks), details };
 }
 
 /**
