@@ -5,6 +5,7 @@ import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
 import { readMp4Summary } from "../../src/remux/mp4/read/summary.ts";
 import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import type { Edit, Sample, TrackFormat } from "../../src/remux/samples.ts";
+import { cut } from "./mp4-cuts.ts";
 import { createTimelines } from "../../src/remux/timelines.ts";
 import { audioInput, factsOf, ffmpeg, missing, openFolder, remux, start, videoInput } from "./mp4-media.ts";
 import { audioFormat, fillPattern, indexOf, videoFormat } from "./mp4-samples.ts";
@@ -89,6 +90,48 @@ describe("the edit list of a track", () => {
     expect(file.durationS).toBe(3.6);
   });
 
+  it.each([
+    ["the last frame, if the range lies within it", [[3.985, 4]], [99_000]],
+    [
+      "the last frame once, if two ranges lie within it",
+      [
+        [3.97, 3.984],
+        [3.985, 3.99],
+      ],
+      [99_000],
+    ],
+    [
+      "a frame once, if two ranges lie within it",
+      [
+        [1.001, 1.002],
+        [1.003, 1.004],
+      ],
+      [25_000],
+    ],
+    [
+      "the frames of two ranges that touch within one",
+      [
+        [1, 1.03],
+        [1.03, 1.09],
+      ],
+      [25_000, 26_000],
+    ],
+  ] as const)("of a cut presents %s", async (_, ranges, frames) => {
+    write([videoFormat]);
+    const target = folder.path("part.mp4");
+    const made = await cut(
+      path,
+      target,
+      ranges.map(([startS, endS]) => ({ startS, endS })),
+    );
+    const [format] = formatsIn(target);
+    expect(made?.durationS).toBeCloseTo(frames.length * 0.04, 6);
+    expect(made?.kept.map(({ startS }) => Math.round(startS * 25_000))).toEqual(frames);
+    expect(format?.edits?.reduce((sum, { durationTicks }) => sum + durationTicks, 0) ?? 1000).toBe(
+      frames.length * 1000,
+    );
+  });
+
   it("moves nothing: audio stays where it is relative to the cut video", () => {
     const writer = openMp4Writer({ path, expectedS: 4 });
     const video = writer.setFormat({ ...videoFormat, edits: [edit(10_000, Infinity)] });
@@ -148,16 +191,16 @@ describe("the edit list of a track", () => {
   });
 
   it.skipIf(missing("libx264", "aac"))("shows the frames that ffmpeg shows of the source", async () => {
-    const [whole, cut, target] = ["whole.mp4", "cut.mp4", "target.mp4"].map(folder.path) as [string, string, string];
+    const [whole, part, target] = ["whole.mp4", "cut.mp4", "target.mp4"].map(folder.path) as [string, string, string];
     const codecs = "-c:v libx264 -preset ultrafast -bf 2 -g 50 -c:a aac";
     ffmpeg(`${videoInput(4)} ${audioInput(4)} ${codecs} ${whole}`);
-    ffmpeg(`-ss 2.6 -i ${whole} -t 1 -c copy ${cut}`);
-    remux([{ segments: [cut] }], target);
-    const [expected, actual] = await Promise.all([factsOf(cut), factsOf(target)]);
+    ffmpeg(`-ss 2.6 -i ${whole} -t 1 -c copy ${part}`);
+    remux([{ segments: [part] }], target);
+    const [expected, actual] = await Promise.all([factsOf(part), factsOf(target)]);
     expect(actual.videoMd5).toBe(expected.videoMd5);
     expect(Math.abs(actual.durationS - expected.durationS)).toBeLessThan(0.002);
     const heard = (file: string) => ffmpeg(`-i ${file} -map a -f md5 -`);
-    expect(heard(target)).toBe(heard(cut));
+    expect(heard(target)).toBe(heard(part));
   });
 });
 

@@ -67,11 +67,15 @@ export function planCut(
   const frames = video === undefined ? null : frameStarts(video);
   const ownZeroS = frames === null ? Math.min(...tracks.map(({ startS }) => startS)) : (frames[0] ?? 0);
   const zeroS = countsFromS ?? ownZeroS;
+  let reachedS = -Infinity;
   const kept = ranges.flatMap((range) => {
     const asked = { startS: zeroS + range.startS, endS: Math.min(zeroS + range.endS, endS) };
     if (asked.startS >= endS - leastS) return [];
     const cut = video === undefined || frames === null ? asked : roundToFrames(asked, frames, video.endS);
-    return cut.endS > cut.startS ? [cut] : [];
+    // A frame that two ranges are rounded to is in the first one.
+    const startS = Math.max(cut.startS, reachedS);
+    reachedS = Math.max(reachedS, cut.endS);
+    return cut.endS > startS ? [{ startS, endS: cut.endS }] : [];
   });
   if (kept.length > 0) placeRanges(tracks, kept);
   const isBeyond = ranges.some((range) => zeroS + range.endS > endS);
@@ -93,8 +97,8 @@ function frameStarts({ list, parts }: CutTrack): Float64Array {
 }
 
 /**
- * Rounds the ends of a range to where a frame begins or the last one ends, so that at least one frame is in it. After the
- * video they stay.
+ * Rounds the ends of a range to where a frame begins or the last one ends, so that at least one frame is in it if it begins
+ * within the video. After the video they stay.
  */
 function roundToFrames(range: MediaRange, frames: Float64Array, videoEndS: number): MediaRange {
   const round = (timeS: number): number => {
@@ -103,7 +107,8 @@ function roundToFrames(range: MediaRange, frames: Float64Array, videoEndS: numbe
     const [beforeS, afterS] = [frames[next - 1] ?? -Infinity, frames[next] ?? videoEndS];
     return timeS - beforeS < afterS - timeS ? beforeS : afterS;
   };
-  const startS = round(range.startS);
+  const lastS = frames.at(-1) ?? videoEndS;
+  const startS = range.startS < videoEndS ? Math.min(round(range.startS), lastS) : range.startS;
   const leastEndS = frames[firstFrom(frames, startS) + 1] ?? videoEndS;
   return { startS, endS: Math.max(round(range.endS), leastEndS) };
 }
