@@ -92,6 +92,13 @@ describe("POST /tasks/", () => {
     expect(response.json()).toMatchObject({ code: "invalid_request", errors: [{ pointer, detail }] });
   });
 
+  it("refuses `skip_mode` without `skip`", async () => {
+    const response = await postTask(app, { url: pageUrl, options: { skip_mode: "cut" } });
+    expect(response.statusCode).toBe(400);
+    const errors = [{ pointer: "/options/skip_mode", detail: 'needs "skip", which says what is skipped' }];
+    expect(response.json()).toMatchObject({ code: "invalid_request", errors });
+  });
+
   it("stores the options and ignores other members of the body", async () => {
     const options = { format_id: "hls-1080", max_height: 720, audio_only: false };
     const response = await postTask(app, {

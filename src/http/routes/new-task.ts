@@ -104,8 +104,8 @@ export interface OptionsPlace {
  * Returns the options in the order of their schema, so that equal ones have one fingerprint.
  *
  * @param place Default: `options` in the body.
- * @throws ServiceError `invalid_request` for ranges that are not in order and apart, for entries that are no ranges from a
- * lower to a higher number, or no URLs
+ * @throws ServiceError `invalid_request` for ranges that are not in order and apart, for `skip_mode` without `skip`, for entries
+ * that are no ranges from a lower to a higher number, or no URLs
  */
 export function readOptions(
   given: TaskOptions | undefined,
@@ -113,6 +113,7 @@ export function readOptions(
 ): TaskOptions {
   const options = inFixedOrder(given);
   checkRanges(options, place);
+  checkSkipMode(options, place);
   checkEntries(options, place);
   return options;
 }
@@ -123,13 +124,19 @@ function checkRanges({ ranges = [] }: TaskOptions, { part, pointer: options }: O
     const before = ranges[index - 1];
     const pointer = `${options}/ranges/${index}`;
     if (end !== null && end <= start)
-      throw rangeFault(part, `${pointer}/end`, `must be more than "start", ${start}, got ${end}`);
+      throw optionFault(part, `${pointer}/end`, `must be more than "start", ${start}, got ${end}`);
     if (before !== undefined && start < (before.end ?? Infinity)) {
       const rule =
         before.end === null ? "after a range without an end" : `before the end of the range before, ${before.end}`;
-      throw rangeFault(part, `${pointer}/start`, `must not be ${rule}, got ${start}`);
+      throw optionFault(part, `${pointer}/start`, `must not be ${rule}, got ${start}`);
     }
   }
+}
+
+/** @throws ServiceError `invalid_request` for a mode of nothing, of which nothing would come. */
+function checkSkipMode({ skip, skip_mode: mode }: TaskOptions, { part, pointer: options }: OptionsPlace): void {
+  if (mode === undefined || skip !== undefined) return;
+  throw optionFault(part, `${options}/skip_mode`, `needs "skip", which says what is skipped`);
 }
 
 /** @throws ServiceError `invalid_request` */
@@ -139,7 +146,7 @@ function checkEntries({ entries }: TaskOptions, { part, pointer: options }: Opti
   if (typeof entries === "string") {
     const backward = entries.split(",").find((range) => isBackward(range));
     if (backward !== undefined)
-      throw rangeFault(part, pointer, `must have ranges that end after they start, got ${backward}`);
+      throw optionFault(part, pointer, `must have ranges that end after they start, got ${backward}`);
     return;
   }
   for (const [index, url] of entries.entries()) parsePageUrl(url, part, `${pointer}/${index}`);
@@ -150,7 +157,7 @@ function isBackward(range: string): boolean {
   return last !== "" && Number(last) < Number(first);
 }
 
-function rangeFault(part: OptionsPlace["part"], pointer: string, detail: string): ServiceError {
+function optionFault(part: OptionsPlace["part"], pointer: string, detail: string): ServiceError {
   return new ServiceError("invalid_request", `${pointer} in the ${part} ${detail}`, { faults: [{ pointer, detail }] });
 }
 

@@ -38,7 +38,7 @@ function parametersOf<T extends Record<string, TSchema>>(properties: T): T {
 /**
  * Returns the options of the task that the parameters ask for.
  *
- * @throws ServiceError `invalid_request` for ranges that are not in order and apart
+ * @throws ServiceError as `readOptions`
  */
 export function readDownloadOptions({ url: _url, ...given }: Static<typeof DownloadQuery>): TaskOptions {
   return readOptions({ if_exists: "reuse", ...given }, { part: "query", pointer: "" });
