@@ -11,6 +11,11 @@ export interface TimestampMap {
 const time = String.raw`(?:(\d{1,4}):)?(\d{1,2}):(\d{1,2})(?:[.,](\d{1,9}))?`;
 const timing = new RegExp(String.raw`^${time}[ \t]{0,100}-->[ \t]{0,100}${time}(?:[ \t](.*))?$`, "s");
 
+/** How a line of times begins, right or not. */
+const timeStart = /^\s{0,9}\d{1,4}:\d{1,2}[:.,]\d|-->/;
+
+const digits = /^\s{0,9}\d{1,9}\s{0,9}$/;
+
 /** No screen has so much. */
 const maxCueLength = 2 << 20;
 
@@ -22,7 +27,7 @@ const maxCueLength = 2 << 20;
 export function readWebVtt(text: string): { cues: Cue[]; map: TimestampMap | null } {
   let map: TimestampMap | null = null;
   const cues = readBlocks(
-    text,
+    linesOf(text),
     (payload) => payload,
     (line) => {
       if (line.startsWith("X-TIMESTAMP-MAP")) map ??= readTimestampMap(line);
@@ -31,36 +36,64 @@ export function readWebVtt(text: string): { cues: Cue[]; map: TimestampMap | nul
   return { cues, map };
 }
 
-/** Reads SubRip. Its `<i>`, `<b>` and `<u>` are kept, other tags and positions are left out. @throws as `readWebVtt`. */
+/**
+ * Reads SubRip. Its `<i>`, `<b>` and `<u>` are kept, other tags and positions are left out. A cue may have empty lines: it goes on
+ * to the number and the times of the next one. @throws as `readWebVtt`.
+ */
 export function readSubRip(text: string): Cue[] {
-  return readBlocks(text, fromSubRip, () => {}).map((cue) => ({ ...cue, settings: "" }));
+  return readBlocks(withoutEmptyLines(linesOf(text)), fromSubRip, () => {}).map((cue) => ({ ...cue, settings: "" }));
+}
+
+/** Yields the lines of SubRip without the numbers of its cues, and an empty one only where a cue ends. */
+function* withoutEmptyLines(lines: Iterable<string>): Generator<string> {
+  /** It may be the number of a cue. */
+  let held: { line: string; isAfterEmpty: boolean } | null = null;
+  let isAfterEmpty = false;
+  for (const line of lines) {
+    if (line.trim() === "") {
+      isAfterEmpty = true;
+      continue;
+    }
+    const isTime = timeStart.test(line);
+    const isNumber = isTime && held !== null && (held.isAfterEmpty || !isAfterEmpty);
+    if (held !== null && !isNumber) yield held.line;
+    held = digits.test(line) ? { line, isAfterEmpty } : null;
+    isAfterEmpty = false;
+    if (isTime) yield "";
+    if (held === null) yield line;
+  }
+  if (held?.isAfterEmpty === false) yield held.line;
 }
 
 /** `onOther` gets the lines that belong to no cue. */
-function readBlocks(text: string, toPayload: (text: string) => string, onOther: (line: string) => void): Cue[] {
+function readBlocks(
+  lines: Iterable<string>,
+  toPayload: (text: string) => string,
+  onOther: (line: string) => void,
+): Cue[] {
   const cues: Cue[] = [];
-  let open: { startS: number; endS: number; settings: string; lines: string[]; length: number } | null = null;
+  let open: { startS: number; endS: number; settings: string; payload: string[]; length: number } | null = null;
   const close = () => {
     if (open === null) return;
-    const { startS, endS, settings, lines } = open;
+    const { startS, endS, settings, payload: own } = open;
     open = null;
-    const payload = toPayload(lines.join("\n")).trim();
+    const payload = toPayload(own.join("\n")).trim();
     if (endS <= startS || payload === "") return;
     if (cues.length >= maxCues) throw invalidSubtitlesError(`they have more than ${maxCues} cues`);
     cues.push({ startS, endS, text: payload, settings });
   };
-  for (const line of linesOf(text)) {
+  for (const line of lines) {
     const found = line.includes("-->") ? timing.exec(line.trimStart()) : null;
     if (found !== null) {
       close();
       const [startS, endS] = [secondsOf(found.slice(1, 5)), secondsOf(found.slice(5, 9))];
-      open = { startS, endS, settings: (found[9] ?? "").trim(), lines: [], length: 0 };
+      open = { startS, endS, settings: (found[9] ?? "").trim(), payload: [], length: 0 };
     } else if (line.trim() === "") close();
     else if (open === null) onOther(line);
     else {
       open.length += line.length;
       if (open.length > maxCueLength) throw invalidSubtitlesError(`a cue has over ${maxCueLength} characters`);
-      open.lines.push(line);
+      open.payload.push(line);
     }
   }
   close();

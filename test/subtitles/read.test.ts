@@ -74,6 +74,24 @@ describe("SubRip is read", () => {
     ]);
   });
 
+  it("with empty lines in cues, and numbers that are text", () => {
+    const times = [
+      "1 --> 00:00:02,000",
+      "3-->00:00:04,000",
+      "5 --> 00:00:06,000",
+      "7 --> 00:00:08,000",
+      "9 -> 00:00:10",
+    ];
+    const [first, second, third, fourth, wrong] = times.map((text) => `00:00:0${text.replace(" -", ",000 -")}`);
+    const text = `1\n${first}\n\nA\n\nB\n\n2\n\n${second}\n5\n6\n\n3\n${third}\n1984\n\n${fourth}\nD\n\n5\n${wrong}\nnone\n\n6\n`;
+    expect(read(text)).toEqual([
+      [1, 2, "A\nB"],
+      [3, 4, "5\n6"],
+      [5, 6, "1984"],
+      [7, 8, "D"],
+    ]);
+  });
+
   it("in Windows-1252 if it is no UTF-8", () => {
     const text = Buffer.from("1\n00:00:01,000 --> 00:00:02,000\nGr\xfc\xdfe\n", "latin1");
     expect(plain(readSubtitles(text).cues)).toEqual([[1, 2, "Grüße"]]);
