@@ -1,12 +1,12 @@
 /** 31 days. Longer values are counters of endless broadcasts, not durations. */
 const maxSeconds = 31 * 86_400;
 
-const amount = String.raw`(\d{1,9}(?:[.,]\d{1,9})?)`;
+const amount = String.raw`(\d{1,9}(?:[.,]\d{1,20})?)`;
 const iso = new RegExp(
   `^P?(?:0+Y)?(?:0+M)?(?:${amount}W)?(?:${amount}D)?T?(?:${amount}H)?(?:${amount}M)?(?:${amount}S)?$`,
   "i",
 );
-const clock = /^(?:(\d{1,4}):)?(\d{1,4}):(\d{1,2}(?:[.,]\d{1,9})?)$/;
+const clock = /^(?:(\d{1,4}):)?(\d{1,4}):(\d{1,2}(?:[.,]\d{1,20})?)$/;
 const seconds = new RegExp(`^${amount}\\s*(?:s|secs?|seconds?)?$`, "i");
 
 /**

@@ -27,6 +27,8 @@ describe("durations", () => {
     ["1:02.5", 62.5],
     ["120", 120],
     ["8.98", 8.98],
+    ["0.8400000000000001", 0.84],
+    ["0:01.8400000000000001", 1.84],
     ["90 sec", 90],
   ])("%s are %d seconds", (text, seconds) => {
     expect(parseDuration(text)).toBe(seconds);
