@@ -76,6 +76,24 @@ describe.skipIf(!hasFfmpeg)("a published audio file with tags, chapters and a co
     expect(readFileSync(path).includes("alt")).toBe(false);
   });
 
+  it("keeps what is not said anew: ID3v2.2", async () => {
+    const plain = media.make("plain22.mp3", ...audioInput(1), "-c:a", "libmp3lame", "-id3v2_version", "0");
+    const picture = Buffer.concat([Buffer.from("\0PNG\x03\0"), png]);
+    const stated = { TT2: "\0Alt", TCM: "\0Bach", TYE: "\x001999", XYZ: "none", PIC: picture };
+    const frames = Object.entries(stated).map(([id, content]) => {
+      const bytes = Buffer.from(content);
+      return Buffer.concat([Buffer.from(id), Buffer.from([0, bytes.length >> 8, bytes.length & 255]), bytes]);
+    });
+    const size = frames.reduce((sum, { length }) => sum + length, 0);
+    const head = Buffer.from([...Buffer.from("ID3\x02\0\0\0\0"), size >> 7, size & 127]);
+    writeFileSync(media.path("old.mp3"), Buffer.concat([head, ...frames, plain]));
+    const path = (await embed("old.mp3", { ...noAdditions, tags: { ...noAdditions.tags, title: "Neu" } }))!;
+    const { format, streams } = probeAll(path);
+    expect(format.tags).toMatchObject({ title: "Neu", composer: "Bach", date: "1999" });
+    expect(streams).toHaveLength(2);
+    expect(audioHashes(path)).toEqual(audioHashes(media.path("plain22.mp3")));
+  });
+
   it.each(kinds)("has a large cover and many chapters, and the same audio: %s", async (_, name, args) => {
     media.make(name, ...audioInput(4), ...args);
     const cover = { mimeType: "image/png", data: Buffer.concat([png, Buffer.alloc(300_000)]) } as const;
@@ -116,7 +134,11 @@ describe.skipIf(!hasFfmpeg)("a published file whose tags or pages cannot be read
   };
 
   it.each<[string, string, () => Buffer]>([
-    ["ID3v2.2", "a.mp3", () => Buffer.concat([Buffer.from("ID3\x02\0\0\0\0\0\x0aTT2\0\0\x04\0abc"), mp3()])],
+    [
+      "a frame of ID3v2.2 that is too long",
+      "a.mp3",
+      () => Buffer.concat([Buffer.from("ID3\x02\0\0\0\0\0\x0aTT2\0\0\x05\0abc"), mp3()]),
+    ],
     [
       "a frame of ID3 that is too long",
       "b.mp3",

@@ -41,18 +41,20 @@ function subjectOf({ id, bytes }: Id3Frame): string {
 const encodings = ["latin1", "utf-16", "utf-16be", "utf-8"];
 
 /**
- * Reads the frames of a tag; undefined if it is none of ID3v2.3 or 2.4, or damaged. Frames that cannot be in ID3v2.4 as they
- * are (compressed or encrypted ones of 2.3) are left out.
+ * Reads the frames of a tag; undefined if it is none of ID3v2.2 to 2.4, or damaged. Frames that cannot be in ID3v2.4 (compressed
+ * or encrypted ones of 2.3, and those of 2.2 that players hardly know) are left out.
  *
  * @param tag With its header.
  */
 export function readId3(tag: Buffer): Id3Frame[] | undefined {
   const [version, flags] = [tag.readUInt8(3), tag.readUInt8(5)];
-  if (version !== 3 && version !== 4) return undefined;
-  const isOld = version === 3;
+  if (version < 2 || version > 4) return undefined;
+  const isOld = version < 4;
   const stored = tag.subarray(headerBytes, headerBytes + id3Size(tag, 6));
   const isUnsynchronised = (flags & 0x80) !== 0;
   const body = isOld && isUnsynchronised ? resynchronise(stored) : stored;
+  // The other flag of ID3v2.2 is compression, which nobody has defined.
+  if (version === 2) return (flags & 0x40) === 0 ? oldestFrames(body) : undefined;
   const start = (flags & 0x40) === 0 ? 0 : endOfExtendedHeader(body, isOld);
   return isOld ? oldFrames(body.subarray(start)) : framesIn(body.subarray(start), isUnsynchronised ? 2 : 0);
 }
@@ -76,6 +78,38 @@ function oldFrames(body: Buffer): Id3Frame[] | undefined {
       if (id === "CHAP") return frame(id, newChapter(content));
       return frame(id === "TYER" ? "TDRC" : id, content);
     });
+}
+
+/** Those of ID3v2.2 (https://id3.org/id3v2-00) that are the same in ID3v2.4 but for their names. */
+const newNames = new Map(
+  [
+    ["TT1 TIT1", "TT2 TIT2", "TT3 TIT3", "TP1 TPE1", "TP2 TPE2", "TP3 TPE3", "TP4 TPE4", "TAL TALB", "TRK TRCK"],
+    ["TPA TPOS", "TYE TDRC", "TCO TCON", "TCM TCOM", "TEN TENC", "TSS TSSE", "TBP TBPM", "TLA TLAN", "TKE TKEY"],
+    ["TCR TCOP", "TPB TPUB", "TXT TEXT", "TRC TSRC", "TLE TLEN", "TCP TCMP", "TXX TXXX", "WXX WXXX", "COM COMM"],
+    ["ULT USLT", "UFI UFID", "PIC APIC"],
+  ].flatMap((row) => row.map((pair) => pair.split(" ") as [string, string])),
+);
+
+/** Returns the frames of ID3v2.2 that ID3v2.4 has. */
+function oldestFrames(body: Buffer): Id3Frame[] | undefined {
+  const frames: Id3Frame[] = [];
+  for (let at = 0; at + 6 <= body.length && body.readUInt8(at) !== 0;) {
+    const end = at + 6 + body.readUIntBE(at + 3, 3);
+    const name = body.toString("latin1", at, at + 3);
+    if (!/^[A-Z][A-Z\d]{2}$/.test(name) || end > body.length) return undefined;
+    const id = newNames.get(name);
+    const content = body.subarray(at + 6, end);
+    if (id !== undefined) frames.push(frame(id, id === "APIC" ? newPicture(content) : content));
+    at = end;
+  }
+  return frames;
+}
+
+/** A picture has three letters for its type. */
+function newPicture(content: Buffer): Buffer {
+  const type = content.toString("latin1", 1, 4).toLowerCase();
+  const mimeType = `image/${type === "jpg" ? "jpeg" : type}\0`;
+  return Buffer.concat([content.subarray(0, 1), Buffer.from(mimeType, "latin1"), content.subarray(4)]);
 }
 
 /** A chapter has frames in it, after its name and times. */
