@@ -115,6 +115,24 @@ test("segments become chapters if that is asked for, and are written into files 
   ]);
 });
 
+test("a segment within another one becomes a chapter, after which that one goes on", async () => {
+  const nested = [
+    { category: "filler", segment: [10, 60] },
+    { category: "sponsor", segment: [20, 30] },
+    { category: "sponsor", segment: [20, 25] },
+  ];
+  const { url } = await startSponsorBlock(nested);
+  const { job } = await run(url, { skip: ["sponsor", "filler"], skip_mode: "chapters" });
+  expect(job?.description.chapters.map(({ startS, endS, title }) => [startS, endS, title])).toEqual([
+    [0, 10, "One"],
+    [10, 20, "[SponsorBlock]: Filler"],
+    [20, 25, "[SponsorBlock]: Sponsor"],
+    [25, 30, "[SponsorBlock]: Sponsor"],
+    [30, 60, "[SponsorBlock]: Filler"],
+    [60, Infinity, "Two"],
+  ]);
+});
+
 test("nothing is cut of a video without segments, and of other sites, which are not asked for", async () => {
   const { url, asked } = await startSponsorBlock(404);
   const without = await run(url, { skip: ["sponsor"] });

@@ -36,18 +36,20 @@ const titles: Readonly<Record<SkipCategory, string>> = {
 };
 
 /**
- * Returns the chapters with one for each segment, named as yt-dlp does. A chapter that a segment interrupts goes on after it; what has
- * no chapter gets `title`.
+ * Returns the chapters with one for each segment, named as yt-dlp does. A chapter or segment that a segment interrupts goes on after
+ * it; what has no chapter gets `title`.
  */
 export function withSegments(chapters: readonly Chapter[], segments: readonly SkipSegment[], title: string): Chapter[] {
   const base = chapters.length === 0 ? [{ startS: 0, endS: Infinity, title }] : withEnds(chapters);
-  const left = base.flatMap((chapter) =>
-    withoutSegments([chapter], segments).map((range) => ({ ...range, title: chapter.title })),
-  );
-  const marked = segments.map(({ startS, endS, category }) => {
-    return { startS, endS, title: `[SponsorBlock]: ${titles[category]}` };
-  });
-  return [...left, ...marked].toSorted((a, b) => a.startS - b.startS);
+  const inOrder = segments.toSorted((a, b) => a.startS - b.startS || b.endS - a.endS);
+  const arranged = inOrder.reduce<Chapter[]>((left, segment) => {
+    const { startS, endS, category } = segment;
+    const interrupted = left.flatMap((chapter) =>
+      withoutSegments([chapter], [segment]).map((range) => ({ ...range, title: chapter.title })),
+    );
+    return [...interrupted, { startS, endS, title: `[SponsorBlock]: ${titles[category]}` }];
+  }, base);
+  return arranged.toSorted((a, b) => a.startS - b.startS);
 }
 
 /** A chapter without an end lasts until the next one. */
