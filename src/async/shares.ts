@@ -15,7 +15,8 @@ type Admit = (release: Release) => void;
  * Nobody loses a place. So that shares are found while others have more than theirs, up to twice `total` places are taken
  * for a while, and more only by owners with one place each. A `total` of 0 is no place for anybody.
  *
- * A firm `total` is never exceeded: an owner gets what is free, and may have to wait until another gives a place back.
+ * Of a firm `total` an owner gets what is free, and may have to wait until another gives a place back. It is exceeded by one place
+ * at most: while no place is free and some owner has several, an owner that has none gets one more.
  */
 export class Shares {
   readonly #total: number;
@@ -40,8 +41,8 @@ export class Shares {
   free(owner: string): number {
     if (this.#total === 0) return 0;
     const unused = this.#total - this.#taken;
-    if (this.#isFirm) return unused;
     const own = this.#placesOf(owner);
+    if (this.#isFirm) return own === 0 && unused === 0 && this.#held.size < this.#taken ? 1 : Math.max(0, unused);
     const owners = this.#held.size + Number(own === 0);
     const upToShare = Math.min(Math.floor(this.#total / owners) - own, unused + this.#total);
     return Math.max(unused, upToShare, Number(own === 0));

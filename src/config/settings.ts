@@ -88,7 +88,11 @@ export const Config = Type.Object({
     "",
     "file of cookies (Netscape format) with which yt-dlp reads pages, as a person who is logged in; each run gets a copy",
   ),
-  YTDLP_CONCURRENCY: integer(2, [1, 64], "pages that yt-dlp reads at a time; others wait, owners in turn"),
+  YTDLP_CONCURRENCY: integer(
+    2,
+    [1, 64],
+    "pages that yt-dlp reads at a time; others wait, owners in turn, and one more for an owner that has none while another has several",
+  ),
   ALLOW_NETWORKS: text(
     "",
     "non-public networks that may be fetched from: comma-separated CIDR blocks, e.g. `127.0.0.0/8,::1/128`; IPv4 counts as such in every IPv6 form",
@@ -99,7 +103,11 @@ export const Config = Type.Object({
     description:
       "SponsorBlock service that tasks with `skip` are looked up at, by 4 digits of the hash of their video's id; empty: none",
   }),
-  FETCHES_PER_HOST: integer(4, [1, 256], "concurrent requests per host; others wait, owners in turn"),
+  FETCHES_PER_HOST: integer(
+    4,
+    [1, 256],
+    "concurrent requests per host; others wait, owners in turn, and one more for an owner that has none while another has several",
+  ),
   HOST_DELAY_MS: integer(
     0,
     [0, 600_000],

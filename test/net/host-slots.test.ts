@@ -24,8 +24,26 @@ describe("host slots", () => {
     expect(order).toEqual([1, 2, 3, 4]);
   });
 
-  it("go in turn to the owners that have the fewest, and never exceed the limit", async () => {
-    const slots = createHostSlots(2);
+  it("go in turn to the owners that have the fewest", async () => {
+    const slots = createHostSlots(1);
+    const order: string[] = [];
+    const take = async (owner: string) => {
+      const release = await slots.acquire("a.test", owner, never);
+      order.push(owner);
+      return release;
+    };
+    const [first, ...eves] = ["eve", "eve", "eve"].map(take);
+    const bobs = ["bob", "bob"].map(take);
+    (await first)?.();
+    (await eves[0])?.();
+    (await bobs[0])?.();
+    (await eves[1])?.();
+    await bobs[1];
+    expect(order).toEqual(["eve", "eve", "bob", "eve", "bob"]);
+  });
+
+  it("are one more, for an owner that has none while another has all", async () => {
+    const slots = createHostSlots(3);
     const order: string[] = [];
     const take = async (owner: string) => {
       const release = await slots.acquire("a.test", owner, never);
@@ -33,15 +51,14 @@ describe("host slots", () => {
       return release;
     };
     const eves = ["eve", "eve", "eve", "eve"].map(take);
-    const bobs = ["bob", "bob"].map(take);
-    await Promise.all(eves.slice(0, 2));
-    expect(order).toEqual(["eve", "eve"]);
+    const others = ["bob", "bob", "carl"].map(take);
+    (await others[0])?.();
+    expect(order).toEqual(["eve", "eve", "eve", "bob"]);
+    (await others[1])?.();
+    (await others[2])?.();
     (await eves[0])?.();
-    (await bobs[0])?.();
-    await bobs[1];
-    (await eves[1])?.();
-    await eves[2];
-    expect(order).toEqual(["eve", "eve", "bob", "bob", "eve"]);
+    await eves[3];
+    expect(order.slice(4)).toEqual(["bob", "carl", "eve"]);
   });
 
   it("of different hosts are independent", async () => {

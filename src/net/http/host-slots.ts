@@ -1,6 +1,9 @@
 import { type Release, Shares } from "../../async/shares.ts";
 
-/** Limits the concurrent requests to each host; further ones wait. A free slot goes to the owner that has the fewest. */
+/**
+ * Limits the concurrent requests to each host; further ones wait. A free slot goes to the owner that has the fewest; an owner that has
+ * none while another one has several may get one more.
+ */
 export interface HostSlots {
   /** Number of hosts with a taken slot; others use no memory. */
   readonly size: number;
