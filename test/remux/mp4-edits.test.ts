@@ -132,6 +132,15 @@ describe("the edit list of a track", () => {
     );
   });
 
+  it.each([
+    ["the first whole frame", videoFormat.timescale, 10_500, 0.02],
+    ["a part of one that stands still", 1000, 1500, 0],
+  ])("of a cut counts from %s after the start of an edit", async (_, timescale, mediaTicks, startS) => {
+    write([{ ...videoFormat, timescale, edits: [edit(mediaTicks, Infinity)] }]);
+    const made = await cut(path, folder.path("part.mp4"), [{ startS: 0, endS: 0.08 }]);
+    expect(made?.kept[0]?.startS).toBeCloseTo(startS, 6);
+  });
+
   it("moves nothing: audio stays where it is relative to the cut video", () => {
     const writer = openMp4Writer({ path, expectedS: 4 });
     const video = writer.setFormat({ ...videoFormat, edits: [edit(10_000, Infinity)] });

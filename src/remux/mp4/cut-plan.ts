@@ -82,14 +82,18 @@ export function planCut(
   return { tracks: tracks.filter(({ groups }) => groups.length > 0), kept, zeroS, endS, isBeyond };
 }
 
+/** What players (FFmpeg, Chromium) do not show of a frame that begins before an edit; longer ones are pictures that stand still, seconds. */
+const longestPartS = 0.1;
+
 /** Returns when each frame is shown, in order, seconds. */
 function frameStarts({ list, parts }: CutTrack): Float64Array {
   const starts: number[] = [];
   for (const { startS, endS, media } of parts) {
     const to = media + (endS - startS) * list.timescale;
+    const leastEnd = media + longestPartS * list.timescale;
     for (let i = 0; i < list.length; i++) {
       const pts = list.pts(i);
-      const isShown = pts < to - 0.5 && pts + list.duration(i) > media;
+      const isShown = pts < to - 0.5 && (pts > media - 0.5 || pts + list.duration(i) > leastEnd);
       if (isShown) starts.push(startS + Math.max(0, pts - media) / list.timescale);
     }
   }
