@@ -241,3 +241,25 @@ function moveStamp(bytes: Buffer, at: number, seconds: number): void {
   bytes.writeUInt16BE(((Math.floor(stamp / 2 ** 15) % 2 ** 15) << 1) | 1, at + 1);
   bytes.writeUInt16BE(((stamp % 2 ** 15) << 1) | 1, at + 3);
 }
+
+describe("a Matroska file", () => {
+  /** The film with other bytes in place of the first that are these. */
+  const filmWith = (before: string, after: string): Buffer => {
+    const film = readMedium("h264-aac.mkv");
+    Buffer.from(after, "hex").copy(film, film.indexOf(Buffer.from(before, "hex")));
+    return film;
+  };
+
+  it("has video that is disabled, if no other is enabled", async () => {
+    // FlagEnabled instead of FlagLacing of the first track.
+    const whole = { ext: "mkv", mime_type: "video/x-matroska", width: 160, height: 90 };
+    expect(await inspect(filmWith("9c8100", "b98100"))).toMatchObject(whole);
+  });
+
+  it("has video whose frames are compressed, as its header says", async () => {
+    // ContentEncodings with zlib instead of TrackUID of the first track.
+    const info = await inspect(filmWith("73c588", "6d8088624085503482ec80"));
+    expect(info).toMatchObject({ ext: "mkv", mime_type: "video/x-matroska", width: null });
+    expect(info.duration).toBeGreaterThan(5.9);
+  });
+});

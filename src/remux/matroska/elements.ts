@@ -26,6 +26,7 @@ export const ids = {
   trackNumber: 0xd7,
   trackUid: 0x73c5,
   trackType: 0x83,
+  flagEnabled: 0xb9,
   codecId: 0x86,
   codecPrivate: 0x63a2,
   codecDelay: 0x56aa,

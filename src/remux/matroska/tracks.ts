@@ -21,6 +21,8 @@ export interface MatroskaTrack {
   name: string;
   /** Its frames are compressed or encrypted. */
   isEncoded: boolean;
+  /** What says that it is not usable (FlagEnabled, §5.1.4.1.4); `null`: nothing does. */
+  disabled: Element | null;
 }
 
 export interface MatroskaHeader {
@@ -80,6 +82,7 @@ function readTrack(source: NumberSource, entry: Element): MatroskaTrack {
     const child = children.get(id);
     return child === undefined ? "" : textIn(source, child);
   };
+  const enabled = children.get(ids.flagEnabled);
   const language = text(ids.languageBcp47) || text(ids.language) || defaultLanguage;
   const isCode = /^[a-z]{3}$/i.test(language);
   return {
@@ -92,6 +95,7 @@ function readTrack(source: NumberSource, entry: Element): MatroskaTrack {
     language: isCode ? iso639ToBcp47(language) : language,
     name: text(ids.name),
     isEncoded: children.has(ids.encodings),
+    disabled: enabled !== undefined && enabled.end > enabled.body && unsignedIn(source, enabled) === 0 ? enabled : null,
   };
 }
 

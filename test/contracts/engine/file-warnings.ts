@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { Download } from "../../../src/engines/engine.ts";
 import { layFiles, mediaPlaylist } from "../../media/hls.ts";
-import { readRendition } from "../../media/rendition.ts";
-import { hls, merge, type Resources } from "../../media/resources.ts";
-import { type OpenEngine, openEntry } from "./harness.ts";
+import { readMedium, readRendition } from "../../media/rendition.ts";
+import { hls, merge, resource, type Resources } from "../../media/resources.ts";
+import { formatAt, type OpenEngine, openEntry } from "./harness.ts";
 
 const stream = layFiles("ts", readRendition("high.m2t"), "ts");
 const packetBytes = 188;
@@ -35,6 +35,23 @@ export function describeFileWarnings(open: OpenEngine): void {
       expect(codes(warnings)).toEqual(["frames_missing", "gap"]);
       expect(warnings[0]?.message).toBe("2 of 6 segments had no media");
       expect(warnings[1]?.message).toMatch(/^no video from 2\.0 to 4\.0 s; no audio from [12]\.\d /);
+    });
+
+    it.each([
+      ["compressed video of Matroska, which it does not read", "73c588", "6d8088624085503482ec80", ["track_missing"]],
+      ["no disabled video of Matroska, which players play", "9c8100", "b98100", []],
+    ])("%s", async (_, before, after, expected) => {
+      const film = readMedium("h264-aac.mkv");
+      Buffer.from(after, "hex").copy(film, film.indexOf(Buffer.from(before, "hex")));
+      const resources = new Map([
+        ["film.mkv", resource("video/x-matroska", film)],
+        ["aac.m4a", resource("audio/mp4", readMedium("aac.m4a"))],
+      ]);
+      await using harness = await openEntry(open, resources, "film.mkv");
+      const { warnings, width } = await harness.download({ audio: formatAt(harness.site.url("aac.m4a")) });
+      expect([codes(warnings), width]).toEqual([expected, expected.length > 0 ? null : 160]);
+      if (expected.length > 0)
+        expect(warnings[0]?.message).toMatch(/^the video of the source cannot be read: its frames are/);
     });
 
     it("packets of a transport stream that are missing", async () => {

@@ -93,7 +93,7 @@ function programCodecs(head: string): string[] {
   return codecs.filter((name) => name !== false);
 }
 
-/** Names come from the file. */
-function printable(name: string): string {
+/** Returns a name of a codec, which comes from a file, as a message can have it. */
+export function printable(name: string): string {
   return name.replaceAll(/[^\w./-]/g, "?").slice(0, 40);
 }

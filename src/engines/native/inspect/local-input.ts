@@ -1,11 +1,12 @@
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 import type { Input, InputFormat, InputVideoTrack } from "mediabunny";
 import type { MediaInfo } from "../../engine.ts";
-import { ServiceError } from "../../../model/errors.ts";
+import { isUpstreamError, ServiceError } from "../../../model/errors.ts";
 import { mediabunny } from "../mediabunny.ts";
 import { checkNotEncrypted, readCodecDelay } from "./track-headers.ts";
 import { checkSampleTables } from "../../../remux/mp4/read/check-tables.ts";
-import { numbersInFile } from "../../../remux/mp4/read/number-source.ts";
+import { type NumberSource, numbersInFile } from "../../../remux/mp4/read/number-source.ts";
+import { type MatroskaTrack, readHeader } from "../../../remux/matroska/tracks.ts";
 
 const { ADTS, FLAC, MATROSKA, MP3, MP4, MPEG_TS, OGG, QTFF, WAVE, WEBM } = mediabunny;
 /** All single-file containers; an HLS playlist could name other files of this machine. */
@@ -16,6 +17,8 @@ export interface LocalInput extends Disposable {
   fd: number;
   /** How much earlier than its time stamps the audio is presented, seconds. */
   codecDelayS: number;
+  /** Video and audio that a Matroska file has, as its header says; empty for other containers. */
+  headerTracks: readonly MatroskaTrack[];
   /** Stops all reads and closes the file; safe to call twice. */
   [Symbol.dispose](): void;
 }
@@ -38,6 +41,7 @@ export function openLocalInput(path: string): LocalInput {
     read: (start, end) => {
       const bytes = new Uint8Array(end - start);
       const length = readSync(opened(), bytes, 0, bytes.length, start);
+      for (const at of flags) if (at >= start && at < start + length) bytes[at - start] = 1;
       return bytes.subarray(0, length);
     },
     prefetchProfile: "fileSystem",
@@ -47,13 +51,41 @@ export function openLocalInput(path: string): LocalInput {
     isClosed = true;
     closeSync(file);
   });
-  checkSampleTables(numbersInFile(file));
+  const numbers = numbersInFile(file);
+  checkSampleTables(numbers);
   checkNotEncrypted(file);
+  const headerTracks = readTracks(numbers);
+  const flags = flagsToSet(headerTracks);
   const codecDelayS = readCodecDelay(file);
   const input = new mediabunny.Input({ source, formats });
   cleanup.defer(() => input.dispose());
   const kept = cleanup.move();
-  return { input, fd: file, codecDelayS, [Symbol.dispose]: () => kept.dispose() };
+  return { input, fd: file, codecDelayS, headerTracks, [Symbol.dispose]: () => kept.dispose() };
+}
+
+/** Returns none of a damaged file: mediabunny finds more in it. */
+function readTracks(source: NumberSource): MatroskaTrack[] {
+  try {
+    return readHeader(source)?.tracks.filter(({ kind }) => kind !== null) ?? [];
+  } catch (error) {
+    if (isUpstreamError(error)) return [];
+    throw error;
+  }
+}
+
+/**
+ * Returns where in the file the flags of disabled tracks are that are read nevertheless, because no other of their kind is
+ * enabled: players play them, mediabunny leaves them out.
+ */
+function flagsToSet(tracks: readonly MatroskaTrack[]): number[] {
+  const enabled = new Set(tracks.filter(({ disabled }) => disabled === null).map(({ kind }) => kind));
+  return tracks.flatMap(({ kind, disabled }) => (disabled === null || enabled.has(kind) ? [] : [disabled.end - 1]));
+}
+
+/** Returns the tracks of a Matroska file that mediabunny does not read, although they are not disabled. */
+export async function unreadTracks({ input, headerTracks }: LocalInput): Promise<MatroskaTrack[]> {
+  const read = new Set((await input.getTracks()).map(({ id }) => id));
+  return headerTracks.filter(({ number, disabled }) => disabled === null && !read.has(number));
 }
 
 /**
@@ -65,12 +97,15 @@ export async function readByLibrary(path: string): Promise<MediaInfo> {
   const { input } = file;
   const format = await input.getFormat();
   const tracks = await input.getTracks();
-  if (tracks.length === 0) throw new ServiceError("upstream_invalid", "the downloaded file has no track");
+  const unread = await unreadTracks(file);
+  if (tracks.length + unread.length === 0) {
+    throw new ServiceError("upstream_invalid", "the downloaded file has no track");
+  }
   const video = await input.getPrimaryVideoTrack();
-  const duration = (await input.getDurationFromMetadata()) ?? (await measureDuration(input));
+  const duration = (await input.getDurationFromMetadata()) ?? (tracks.length > 0 ? await measureDuration(input) : null);
   return {
-    ...kindOf(format, video !== null),
-    duration: Number.isFinite(duration) && duration > 0 ? duration : null,
+    ...kindOf(format, video !== null || unread.some(({ kind }) => kind === "video")),
+    duration: duration !== null && Number.isFinite(duration) && duration > 0 ? duration : null,
     ...(video === null ? { width: null, height: null } : await sizeOf(video)),
   };
 }

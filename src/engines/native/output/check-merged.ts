@@ -1,6 +1,7 @@
 import type { InputTrack } from "mediabunny";
 import type { FileWarning } from "../../../model/file-warnings.ts";
-import { openLocalInput } from "../inspect/local-input.ts";
+import { printable } from "../inspect/describe.ts";
+import { type LocalInput, openLocalInput, unreadTracks } from "../inspect/local-input.ts";
 import { leftTracks } from "./file-warnings.ts";
 import type { TrackDetails } from "../../../remux/track-details.ts";
 import { usualGapS } from "../sources/fetch-stats.ts";
@@ -41,6 +42,22 @@ export async function checkLeft(chosen: readonly InputTrack[]): Promise<FileWarn
   const all = (await audio?.input.getAudioTracks()) ?? [];
   const left = all.filter((track) => !chosen.includes(track)).length;
   return leftTracks(left).map((message) => ({ code: "tracks_left", message }));
+}
+
+/** Tells of a kind of tracks that the files have, as their headers say, and of which none could be chosen. */
+export async function checkUnread(
+  files: readonly LocalInput[],
+  chosen: readonly InputTrack[],
+  audioOnly: boolean,
+): Promise<FileWarning[]> {
+  const unread = (await Promise.all(files.map(unreadTracks))).flat();
+  const kinds = audioOnly ? (["audio"] as const) : (["video", "audio"] as const);
+  return kinds.flatMap((kind) => {
+    const lost = unread.find((track) => track.kind === kind);
+    if (lost === undefined || chosen.some(({ type }) => type === kind)) return [];
+    const why = lost.isEncoded ? "its frames are compressed" : `its codec is ${printable(lost.codecId)}`;
+    return [{ code: "track_missing", message: `the ${kind} of the source cannot be read: ${why}` }];
+  });
 }
 
 /** Tells of padding that not all players leave out: few read where the edits of an MP4 end. */

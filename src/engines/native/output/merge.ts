@@ -2,6 +2,7 @@ import { type FileHandle, open, rm } from "node:fs/promises";
 import type { Conversion, Input, InputTrack, Output, StreamTargetChunk, Target } from "mediabunny";
 import { diskError } from "../../../files/disk-error.ts";
 import { ServiceError } from "../../../model/errors.ts";
+import type { FileWarning } from "../../../model/file-warnings.ts";
 import { describeMedia } from "../inspect/describe.ts";
 import { type LocalInput, openLocalInput } from "../inspect/local-input.ts";
 import { mediabunny } from "../mediabunny.ts";
@@ -10,7 +11,7 @@ import type { AudioChoice } from "../../../remux/audio-choice.ts";
 import { iso639ToBcp47 } from "../../../remux/language.ts";
 import { noAdditions } from "../../../remux/additions.ts";
 import type { CopyTarget } from "../../../remux/matroska/copy.ts";
-import { checkLeft, checkMerged, checkPadding } from "./check-merged.ts";
+import { checkLeft, checkMerged, checkPadding, checkUnread } from "./check-merged.ts";
 import { copyElements, copyWritten, detailsOf, matroskaSources } from "./copy-matroska.ts";
 import type { PendingAdditions } from "./remux.ts";
 
@@ -49,6 +50,8 @@ export async function mergeFiles(options: MergeOptions) {
       .map((path) => opened.use(openLocalInput(path)));
     const inputs = files.map(({ input }) => input);
     const chosen = await chooseTracks(inputs, options);
+    const unread = await checkUnread(files, chosen, options.audioOnly);
+    if (chosen.length === 0) throw noTrackError(options, unread);
     const codecs = await Promise.all(chosen.map((track) => track.getCodec()));
     const { signal, target, isMp4Wanted } = options;
     const isWebm = !isMp4Wanted && codecs.every((codec) => webmCodecs.has(codec));
@@ -74,7 +77,8 @@ export async function mergeFiles(options: MergeOptions) {
       await write(files, chosen, new mediabunny.Output({ format, target: createFileTarget(file) }), signal);
     }
     const details = isCopied ? [] : sources.flatMap(detailsOf);
-    const warnings = [await checkMerged(chosen, options.target), await checkLeft(chosen), checkPadding(details)].flat();
+    const checks = [await checkMerged(chosen, options.target), await checkLeft(chosen), checkPadding(details)];
+    const warnings = [...unread, ...checks.flat()];
     return { isMp4: !isMatroska && !isCopied, originS, details, warnings };
   } catch (error) {
     options.signal.throwIfAborted();
@@ -84,6 +88,12 @@ export async function mergeFiles(options: MergeOptions) {
     const message = `${named} cannot be put into MP4 or WebM`;
     throw new ServiceError("format_unavailable", message, { cause });
   }
+}
+
+function noTrackError({ audioOnly }: MergeOptions, unread: readonly FileWarning[]): ServiceError {
+  const missing = `the downloaded media has ${audioOnly ? "no audio" : "neither video nor audio"}`;
+  const reasons = unread.map(({ message }) => message).join("; ");
+  return new ServiceError("format_unavailable", reasons || missing);
 }
 
 /** mediabunny writes the media; what is added to them needs a copy. */
@@ -116,10 +126,7 @@ async function chooseTracks(
   const own = first === undefined || isAudioOptional ? await chooseAudioTracks(main, audioChoice) : [];
   const audio = own.length > 0 ? own : await chooseAudioTracks(first, audioChoice);
   const further = await Promise.all(others.map((input) => input.getPrimaryAudioTrack()));
-  const tracks = [video, ...audio, ...further].filter((track) => track !== null && track !== undefined);
-  if (tracks.length > 0) return tracks;
-  const missing = audioOnly ? "no audio" : "neither video nor audio";
-  throw new ServiceError("format_unavailable", `the downloaded media has ${missing}`);
+  return [video, ...audio, ...further].filter((track) => track !== null && track !== undefined);
 }
 
 /** The primary track of a file comes first. */
