@@ -149,6 +149,21 @@ test("heartbeats hold a task longer than its lease", async () => {
   expect(states(id)).toEqual(["queued", "running"]);
 });
 
+test("another worker goes on with the task of one that died, a second after its lease at the latest, and not before", async () => {
+  const leaseMs = 30_000;
+  const { store, runner, add, untilLoading, changes } = createRunnerHarness({ leaseMs, downloads: neverEnd });
+  stopTime();
+  const { id } = await add();
+  const dead = await store.claim({ leaseMs });
+  expect(dead?.task.id).toBe(id);
+  runner.start();
+  await vi.advanceTimersByTimeAsync(leaseMs - 1);
+  expect(changes).toHaveLength(2);
+  const resumed = untilLoading(id);
+  await vi.advanceTimersByTimeAsync(1_001);
+  expect(await resumed).toMatchObject({ state: "running", attempts: 1 });
+});
+
 test("a run whose task another claim has taken is aborted, and changes nothing more", async () => {
   const clock = createClock();
   const inner = createMemoryStore({ now: clock.now });
