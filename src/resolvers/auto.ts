@@ -87,12 +87,13 @@ export function createAutoResolver({ page, ytDlp }: AutoResolverOptions): Resolv
     name: "auto",
     output: PageInfo,
     ...(ytDlp.unenforced && { unenforced: ytDlp.unenforced }),
-    identify: async (url, signal) => ytDlp.identify?.(url, signal),
+    identify: async (url, signal, owner) => ytDlp.identify?.(url, signal, owner),
     async resolve(url, context) {
       const lister = listerOf(context.entriesCursor);
       if (lister !== undefined) return (lister === "page" ? page : ytDlp).resolve(url, context);
       const what = `yt-dlp's extractor for ${urlForMessage(url)}`;
-      const extractor = await withinShare(firstShare, context, what, ({ signal }) => ytDlp.findExtractor(url, signal));
+      const find = ({ signal, owner }: ResolveContext) => ytDlp.findExtractor(url, signal, owner);
+      const extractor = await withinShare(firstShare, context, what, find);
       return typeof extractor === "string" ? askFirst(url, context) : readFirst(url, context, extractor);
     },
     async close() {

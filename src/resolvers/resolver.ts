@@ -35,10 +35,11 @@ export interface Resolver<Output extends TObject = TObject> {
   resolve(url: URL, context: ResolveContext): Promise<Static<Output>>;
   /**
    * Returns which video the URL leads to, without a request; undefined if the URL does not tell. Default: no URL tells.
+   * Owners take turns.
    *
    * @throws ServiceError if it cannot be found out; `signal.reason`
    */
-  identify?(url: URL, signal: AbortSignal): Promise<SiteVideo | undefined>;
+  identify?(url: URL, signal: AbortSignal, owner?: string): Promise<SiteVideo | undefined>;
   /**
    * Closes all connections; safe to call twice. Calls that still need the network then reject with
    * `unavailable`, later ones too.

@@ -68,7 +68,7 @@ export async function createTask(
   const idempotency = key === undefined ? undefined : { key, fingerprint: hash(url.href, options) };
   const task = newTask(url.href, options, new Date(), owner, parseTraceparent(traceparent));
   if (options.if_exists === "reuse" && options.entries === undefined) {
-    const video = await identify(url, resolver);
+    const video = await identify(url, owner, resolver);
     return store.reuse({ ...task, ...(video && { video }) }, idempotency);
   }
   return { task: await store.create(task, idempotency), isNew: true };
@@ -78,10 +78,14 @@ export async function createTask(
 const identifyLimitMs = 2_000;
 
 /** Returns which video the URL leads to; undefined if that is unknown, or cannot be found out in time. */
-async function identify(url: URL, resolver: NewTaskDeps["resolver"]): Promise<Task["video"]> {
+async function identify(
+  url: URL,
+  owner: string | undefined,
+  resolver: NewTaskDeps["resolver"],
+): Promise<Task["video"]> {
   const signal = AbortSignal.timeout(identifyLimitMs);
   try {
-    return await resolver.identify?.(url, signal);
+    return await resolver.identify?.(url, signal, owner);
   } catch (error) {
     if (signal.aborted || error instanceof ServiceError) return undefined;
     throw error;

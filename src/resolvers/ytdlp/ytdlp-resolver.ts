@@ -1,3 +1,4 @@
+import { Shares } from "../../async/shares.ts";
 import { ServiceError } from "../../model/errors.ts";
 import type { BlockObserver } from "../../net/addresses/address-guard.ts";
 import type { HttpClient } from "../../net/client.ts";
@@ -34,7 +35,7 @@ export interface YtDlpResolver extends Resolver<typeof PageInfo> {
    *
    * @throws ServiceError of `YtDlp.findExtractor`; `signal.reason`
    */
-  findExtractor(url: URL, signal: AbortSignal): Promise<string | null>;
+  findExtractor(url: URL, signal: AbortSignal, owner?: string): Promise<string | null>;
 }
 
 export type YtDlpResolverDeps = Pick<YtDlpResolverOptions, "client" | "reader"> & {
@@ -108,12 +109,13 @@ export function createYtDlpResolver(options: YtDlpResolverOptions): YtDlpResolve
     return forDownload ? facts : { ...facts, formats: facts.formats.map(withoutSecrets) };
   }
 
+  const inTurn = createTurns();
   return {
     name,
     output: PageInfo,
     unenforced: ytDlp.unenforced,
-    findExtractor: (url, signal) => ytDlp.findExtractor(url, signal),
-    identify: (url, signal) => ytDlp.identify(url, signal),
+    findExtractor: (url, signal, owner) => inTurn(owner, signal, () => ytDlp.findExtractor(url, signal)),
+    identify: (url, signal, owner) => inTurn(owner, signal, () => ytDlp.identify(url, signal)),
     async resolve(url, context) {
       context.signal.throwIfAborted();
       const { signal, owner, entriesCursor } = context;
@@ -132,6 +134,18 @@ export function createYtDlpResolver(options: YtDlpResolverOptions): YtDlpResolve
       };
     },
     close: () => ytDlp.close(),
+  };
+}
+
+/**
+ * Creates what asks about URLs for owners in turn: that takes milliseconds each, one after the other, and a request may have
+ * hundreds.
+ */
+function createTurns() {
+  const places = new Shares(2, { isFirm: true });
+  return async <T>(owner = "", signal: AbortSignal, ask: () => Promise<T>): Promise<T> => {
+    const release = await places.wait(owner, signal);
+    return ask().finally(release);
   };
 }
 

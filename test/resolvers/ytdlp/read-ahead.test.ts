@@ -2,6 +2,9 @@ import { expect, it } from "vitest";
 import { readAhead } from "../../../src/resolvers/ytdlp/read-ahead.ts";
 import type { ExtractOptions } from "../../../src/resolvers/ytdlp/yt-dlp.ts";
 import { asDict, asList } from "../../../src/resolvers/ytdlp/info-dict.ts";
+import { createYtDlpResolver } from "../../../src/resolvers/ytdlp/ytdlp-resolver.ts";
+import { createSavedClient } from "../page/saved-client.ts";
+import { createRecordedYtDlp } from "./recorded.ts";
 
 it("a list that is read anew from its start has no entries that were read ahead before", async () => {
   let version = "old";
@@ -21,4 +24,26 @@ it("a list that is read anew from its start has no entries that were read ahead 
   expect(await read(0)).toBe("new");
   expect(await read(400)).toBe("new");
   expect(await read(400, "bob")).toBe("old");
+});
+
+it("an owner that asks about many URLs at once does not hold up another one", async () => {
+  const asked: { path: string; answer: () => void }[] = [];
+  const ytDlp = {
+    ...createRecordedYtDlp({}),
+    identify: ({ pathname: path }: URL) =>
+      new Promise<undefined>((answer) => asked.push({ path, answer: () => answer(undefined) })),
+  };
+  const resolver = createYtDlpResolver({ ytDlp, client: createSavedClient({}) });
+  const identify = async (path: string, owner: string) =>
+    resolver.identify?.(new URL(path, "http://a.example"), AbortSignal.any([]), owner);
+  const eves = Array.from({ length: 9 }, () => identify("/eve", "eve"));
+  const bob = identify("/bob", "bob");
+  await expect.poll(() => asked.map(({ path }) => path)).toEqual(["/eve", "/eve", "/bob"]);
+  asked[2]?.answer();
+  await bob;
+  for (let n = 0; n < eves.length + 1; n += 1) {
+    await expect.poll(() => asked.length).toBeGreaterThan(n);
+    asked[n]?.answer();
+  }
+  await Promise.all(eves);
 });
