@@ -6,11 +6,23 @@ export const hasVideo = ({ vcodec }: Pick<Format, "vcodec">): boolean => vcodec 
 /** As `hasVideo`, of audio. */
 export const hasAudio = ({ acodec }: Pick<Format, "acodec">): boolean => acodec !== "none";
 
-/** Sorts the better format first: with video, then the programme, then higher, then of higher bit rate. */
+/**
+ * Codecs that few players decode (RFC 6381): MPEG-H 3D Audio, AC-4, DTS, VVC, EVC, LCEVC, and Dolby Vision of profile 5, whose
+ * colours are wrong in others.
+ */
+const rareCodec = /^(?:mh[am][12]|ac-4|dts[cehlxy]|vvc1|vvi1|evc1|lvc1|dv(?:h1|he)\.05)(?:\.|$)/i;
+
+const isRare = ({ vcodec, acodec }: Format): boolean => rareCodec.test(vcodec ?? "") || rareCodec.test(acodec ?? "");
+
+/**
+ * Sorts the better format first: with video, then the programme, then in codecs that most players decode, then higher, then of
+ * higher bit rate.
+ */
 export function byQuality(a: Format, b: Format): number {
   return (
     Number(hasVideo(b)) - Number(hasVideo(a)) ||
     (b.preference ?? 0) - (a.preference ?? 0) ||
+    Number(isRare(a)) - Number(isRare(b)) ||
     (b.height ?? 0) - (a.height ?? 0) ||
     (b.tbr ?? 0) - (a.tbr ?? 0)
   );

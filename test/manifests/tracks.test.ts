@@ -52,6 +52,26 @@ test("the main track comes before one without a role, a dub, and a description, 
   ]);
 });
 
+test("codecs that few players decode come after others, but before what is not the programme", () => {
+  const sound = (id: string, bandwidth: number, codecs: string, children = "") =>
+    `<AdaptationSet mimeType="audio/mp4">${children}<Representation id="${id}" bandwidth="${bandwidth}" codecs="${codecs}"/></AdaptationSet>`;
+  const picture = (id: string, height: number, codecs: string) =>
+    `<AdaptationSet mimeType="video/mp4"><Representation id="${id}" bandwidth="${height}" height="${height}" codecs="${codecs}"/></AdaptationSet>`;
+  const formats = readDash(
+    picture("vision", 2160, "dvh1.05.06"),
+    picture("compatible", 1440, "dvh1.08.06"),
+    picture("vvc", 4320, "vvc1.1.L93"),
+    picture("avc", 720, "avc1.64001f"),
+    sound("mpegh", 900, "mhm1.0x0D"),
+    sound("dts", 800, "dtsc"),
+    sound("surround", 640, "ec-3"),
+    sound("stereo", 128, "mp4a.40.2"),
+    sound("dub", 2_000, "mp4a.40.2", role("dub")),
+  );
+  const names = ["compatible", "avc", "vvc", "vision", "surround", "stereo", "mpegh", "dts", "dub"];
+  expect(ids(formats)).toEqual(names.map((name) => `dash-${name}`));
+});
+
 test("roles of other schemes and unknown values choose nothing", () => {
   const formats = readDash(
     audio("a", 900, role("dub", "urn:example:roles") + accessibility("9", "urn:tva:metadata:cs:AudioPurposeCS:2007")),
