@@ -40,13 +40,24 @@ export function iso639ToBcp47(code: string): string | null {
 
 /**
  * Returns the index of the listed BCP 47 tag that stands for `asked`: itself, else the first one that begins with it
- * (RFC 4647 §3.3.1), else the longest that it begins with (§3.4); −1: none does. Case and `_` for `-` make no difference.
+ * (RFC 4647 §3.3.1), else the longest that it begins with (§3.4); −1: none does. Case, `_` for `-` and codes that stand for
+ * the same language (`deu`, `ger`: `de`) make no difference.
  */
 export function findLanguage(asked: string, listed: readonly (string | null)[]): number {
-  const [tag, ...tags] = [asked, ...listed].map((each) => (each ?? "").toLowerCase().replaceAll("_", "-"));
+  const [tag, ...tags] = [asked, ...listed].map((each) => canonical(each ?? ""));
   const shorter = tags.filter((each) => each !== "" && tag!.startsWith(`${each}-`));
   const longest = shorter.toSorted((a, b) => b.length - a.length)[0];
   const longer = tags.find((each) => each.startsWith(`${tag}-`));
   const found = tags.includes(tag!) ? tag : (longer ?? longest);
   return found === undefined ? -1 : tags.indexOf(found);
+}
+
+function canonical(text: string): string {
+  const tag = text.replaceAll("_", "-");
+  try {
+    return (Intl.getCanonicalLocales(tag)[0] ?? tag).toLowerCase();
+  } catch {
+    // It is none of BCP 47, or of private use.
+    return tag.toLowerCase();
+  }
 }

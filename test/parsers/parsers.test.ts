@@ -139,6 +139,8 @@ describe("languages", () => {
     ["", null],
     ["{{lang}}", null],
     ["english language", null],
+    ["X-Klingon", "x-klingon"],
+    ["x-", null],
     ["en-", null],
   ])("%j is %j", (text, tag) => {
     expect(parseLanguage(text)).toBe(tag);

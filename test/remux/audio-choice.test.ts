@@ -13,6 +13,7 @@ describe("the audio tracks that are read of a stream", () => {
     ["are the original first", ["fr", "original"], [0, 2]],
     ["are all of them", ["all"], [0, 1, 2, 3]],
     ["are in a language whatever its region", ["de-CH"], [1]],
+    ["are in a language by any code of it", ["fra", "ger"], [2, 1]],
     ["are the first if none is in the language", ["it"], [0]],
   ])("%s", (_, asked, expected) => {
     expect(indexes(asked, ["en", "de", "fr-FR", null])).toEqual(expected);
