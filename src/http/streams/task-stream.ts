@@ -25,6 +25,8 @@ type StreamRequest = Pick<FastifyRequest, "headers" | "log" | "raw">;
 
 /** How often a run is asked for media that it has fetched since. */
 const pollMs = 100;
+/** As often is looked for the stream of a page that is slow: a thousand clients may wait for it. */
+const longestPollMs = 300;
 const firstBytes = 8 * 1024;
 
 /**
@@ -137,7 +139,7 @@ async function findStream(
   { files, read, patienceMs }: Pick<Required<StreamOrder>, "read" | "patienceMs"> & { files: FileStore | undefined },
 ): Promise<FoundStream | Task> {
   refuseCollection(task);
-  while (!watch.isClosed) {
+  for (let pauseMs = pollMs; !watch.isClosed; pauseMs = Math.min(longestPollMs, 1.25 * pauseMs)) {
     const { changing } = watch;
     if (watch.end !== undefined) {
       const ended = await read();
@@ -148,7 +150,7 @@ async function findStream(
     // Its title is known once it runs.
     const opened = files && watch.isRunning ? await openStream(task.id, files) : undefined;
     if (opened !== undefined) return { ...opened, task: await read() };
-    await untilChanged(changing, files && watch.isRunning ? pollMs : undefined);
+    await untilChanged(changing, files && watch.isRunning ? pauseMs : undefined);
   }
   throw new ServiceError("unavailable", "the client has gone");
 }
