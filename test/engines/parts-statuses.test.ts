@@ -45,4 +45,25 @@ describe("a status", () => {
     });
     expect(harness.server.requests).toHaveLength(3);
   });
+
+  it.each([
+    ["a web page", "\ufeff<!DOCTYPE html><title>Bad gateway</title>"],
+    ["nothing", ""],
+  ])("200 with %s is retried three times, then taken", async (_, body) => {
+    const harness = await startPartsHarness();
+    const strange = Buffer.from(body);
+    harness.server.serve("/medium", strange);
+    const parts = await harness.open();
+    let responses = 0;
+    const onTotal = () => {
+      if ((responses += 1) === 3) harness.server.serve("/medium", medium);
+    };
+    expect(await hashOfFile((await harness.fetch(parts, { onTotal })).path)).toBe(sha256(medium));
+    expect([responses, parts.bytes]).toEqual([4, medium.length]);
+    harness.server.serve("/medium", strange);
+    const { path, size } = await harness.fetch(parts, { name: "other" });
+    expect([await hashOfFile(path), size]).toEqual([sha256(strange), strange.length]);
+    expect(harness.server.requests).toHaveLength(8);
+    expect(parts.bytes).toBe(medium.length + strange.length);
+  });
 });

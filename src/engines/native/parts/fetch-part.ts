@@ -4,7 +4,8 @@ import type { GetOptions, HttpClient } from "../../../net/client.ts";
 import { partError, sizeOf } from "./extent.ts";
 import { type PartTransfer, receive } from "./receiver.ts";
 import { ifRangeOf, isResumable, withoutQuery } from "./representation.ts";
-import type { RetryPolicy } from "./retry-policy.ts";
+import { readFileStart } from "../../../remux/open-file.ts";
+import { maxFailures, type RetryPolicy } from "./retry-policy.ts";
 import type { FetchedPart, FetchOptions, Part, StoredPart } from "./stored-part.ts";
 
 /** Implements `PartStore.fetch` for one part at a time. */
@@ -16,6 +17,7 @@ export async function fetchPart(
   const { stored, part, options, checkpoints, quota } = transfer;
   const { signal } = options;
   const begun = stored.generation;
+  let strange = 0;
   await quota.reserve(0);
   if (!isSameRange(stored.range, part.range)) stored.invalidate();
   if (stored.size > 0 && stored.from !== withoutQuery(part.url)) quota.add(-(await stored.reopen()));
@@ -40,6 +42,11 @@ export async function fetchPart(
       } else await retryPolicy.backOff(error, stored.size);
       continue;
     }
+    if (stored.isComplete && strange < maxFailures && isStrange(stored)) {
+      stored.invalidate();
+      await retryPolicy.wait((strange += 1));
+      continue;
+    }
     const isChunk = part.chunkBytes !== undefined && stored.size > sizeBefore;
     if (!stored.isComplete && !isChunk) {
       retryPolicy.recordFailure(partError(part, "every response is too short"), stored.size);
@@ -47,6 +54,14 @@ export async function fetchPart(
   }
   return { path: stored.path, size: stored.size, representation: stored.representation };
 }
+
+/** Whether it is empty or a web page, which some servers send with status 200 for a moment. No medium begins like that. */
+function isStrange({ path, size }: StoredPart): boolean {
+  return size === 0 || webPage.test(readFileStart(path, Buffer.alloc(pageStartBytes)).toString("latin1"));
+}
+
+const pageStartBytes = 256;
+const webPage = /^(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html)\b/i;
 
 function isSameRange(a: ByteRange | null, b: ByteRange | null): boolean {
   return a?.offset === b?.offset && a?.length === b?.length;

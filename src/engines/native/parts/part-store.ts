@@ -84,7 +84,7 @@ export async function openPartStore({
      *
      * Retries after a lost or stalled connection and after 408, 425, 429 and 5xx, respecting a `Retry-After`
      * of up to 30 s. Gives up at the 4th failure in a row without progress, and at once if the server is
-     * too slow or its name cannot be resolved.
+     * too slow or its name cannot be resolved. What is empty or a web page is fetched three times more, then taken.
      *
      * @throws ServiceError of the client; `upstream_invalid` (the resource is shorter than the range, or keeps
      * changing); `too_large`; `disk_full`; `unavailable` (the file system failed). Errors of `checkFreeSpace`

@@ -2,7 +2,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { isPauseStatus, ServiceError } from "../../../model/errors.ts";
 import { isLookupFailure } from "../../../net/addresses/address-guard.ts";
 
-const maxFailures = 3;
+/** Retries of a fetch without progress. */
+export const maxFailures = 3;
 /** Longest wait that a server may ask for within a run. */
 export const maxWaitS = 30;
 
@@ -35,7 +36,12 @@ export class RetryPolicy {
     // For the end of a pause, the client waits.
     const retryAfterS = isPauseStatus(error.upstreamStatus) ? 0 : (error.retryAfterS ?? 0);
     this.recordFailure(error, size);
-    const waitMs = Math.max(this.#backoffMs * 2 ** (this.#failures - 1), retryAfterS * 1000);
+    await this.wait(this.#failures, retryAfterS * 1000);
+  }
+
+  /** Waits as after so many failures in a row. @throws `signal.reason` */
+  async wait(failures: number, leastMs = 0): Promise<void> {
+    const waitMs = Math.max(this.#backoffMs * 2 ** (failures - 1), leastMs);
     const signal = this.#signal;
     await delay(waitMs, undefined, { signal }).catch(() => signal.throwIfAborted());
     this.#startedAt = performance.now();
