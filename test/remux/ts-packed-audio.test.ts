@@ -25,6 +25,23 @@ describe("a demuxer of packed audio", () => {
     expect(read([[adtsFrames(2)]]).map(({ dts }) => dts)).toEqual([0, 1024]);
   });
 
+  it.each([
+    ["Xing", 36],
+    ["Info", 21],
+    ["VBRI", 36],
+  ])("takes the first frame of MP3 for no audio if it has a table: %s", (name, at) => {
+    // 48 kHz, 64 kbit/s.
+    const [audio, table] = [7, 0].map((fill) => Buffer.alloc(192, fill));
+    for (const frame of [audio!, table!]) frame.set([0xff, 0xfb, 0x54, at === 21 ? 0xc0 : 0]);
+    table!.write(name, at);
+    const samples = read([[table!, audio!, audio!]]);
+    expect(samples.map(({ dts, data }) => [dts, data[50]])).toEqual([
+      [0, 7],
+      [1152, 7],
+    ]);
+    expect(read([[audio!, table!, audio!]])).toHaveLength(3);
+  });
+
   it("reads a last segment of a single frame", () => {
     const samples = read([
       [tag(0), adtsFrames(2)],

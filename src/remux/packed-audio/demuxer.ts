@@ -53,13 +53,14 @@ export function createPackedAudioDemuxer({
   };
   return {
     read(segment, timing) {
-      const { start, timestamp } = skipId3Tags(segment);
+      const { start: afterTags, timestamp } = skipId3Tags(segment);
       if (timing.timeline !== current?.timeline) startTimeline(timing);
       else if (timing !== current && timing.skippedS !== undefined) {
         if (timestamp === null) throw new SkipError("a segment after what is left out has no timestamp");
         skip(timing.skippedS);
       }
       current = timing;
+      const start = afterTags + (track === null ? infoFrameSize(segment, afterTags) : 0);
       if (start >= segment.length) return;
       const found = syntaxes.find((candidate) => isFrame(candidate, segment, start)) ?? syntax;
       if (!found) throw noAudioError();
@@ -82,6 +83,17 @@ export function createPackedAudioDemuxer({
     },
   };
 }
+
+/** Returns how long the frame of a file of MP3 at `at` is that has a table (Xing, Info, VBRI) instead of audio; 0: it has audio. */
+function infoFrameSize(segment: Uint8Array, at: number): number {
+  const frame = mpegAudio.frameAt(Buffer.from(segment.subarray(at, at + mpegAudio.headerLength)), 0, true);
+  if (frame === null || frame === "incomplete") return 0;
+  const start = Buffer.from(segment.subarray(at, at + Math.min(frame.size, maxTableAt))).toString("latin1");
+  // The table is after what a frame of audio has, which is empty.
+  return /^.{4}\0{9,32}(?:Xing|Info|VBRI)/s.test(start) ? frame.size : 0;
+}
+
+const maxTableAt = 40;
 
 /** Returns whether packed audio starts at `at`. */
 export function isPackedAudio(segment: Uint8Array, at: number): boolean {
