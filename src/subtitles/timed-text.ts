@@ -12,7 +12,7 @@ const time = String.raw`(?:(\d{1,4}):)?(\d{1,2}):(\d{1,2})(?:[.,](\d{1,9}))?`;
 const timing = new RegExp(String.raw`^${time}[ \t]{0,100}-->[ \t]{0,100}${time}(?:[ \t](.*))?$`, "s");
 
 /** How a line of times begins, right or not. */
-const timeStart = /^\s{0,9}\d{1,4}:\d{1,2}[:.,]\d|-->/;
+const timeStart = /^\s{0,9}\d{1,4}:\d{1,2}[:.,]\d/;
 
 const digits = /^\s{0,9}\d{1,9}\s{0,9}$/;
 
