@@ -15,21 +15,23 @@ type Admit = (release: Release) => void;
  * Nobody loses a place. So that shares are found while others have more than theirs, up to twice `total` places are taken
  * for a while, and more only by owners with one place each. A `total` of 0 is no place for anybody.
  *
- * Of a firm `total` an owner gets what is free, and may have to wait until another gives a place back. It is exceeded by one place
- * at most: while no place is free and some owner has several, an owner that has none gets one more.
+ * A firm `total` is never exceeded: an owner gets what is free, and may have to wait until another gives a place back. With a spare
+ * place, an owner that has none gets one more than the `total` while no place is free and some owner has several.
  */
 export class Shares {
   readonly #total: number;
   readonly #isFirm: boolean;
+  readonly #hasSpare: boolean;
   /** How many places each owner has; at least one. */
   readonly #held = new Map<string, number>();
   /** By owner, in the order of the calls; first the owner who has longest got no place. */
   readonly #waiting = new Map<string, Set<Admit>>();
   #taken = 0;
 
-  constructor(total: number, { isFirm = false } = {}) {
+  constructor(total: number, { isFirm = false, hasSpare = false } = {}) {
     this.#total = total;
     this.#isFirm = isFirm;
+    this.#hasSpare = hasSpare;
   }
 
   /** Places that are taken. */
@@ -42,7 +44,10 @@ export class Shares {
     if (this.#total === 0) return 0;
     const unused = this.#total - this.#taken;
     const own = this.#placesOf(owner);
-    if (this.#isFirm) return own === 0 && unused === 0 && this.#held.size < this.#taken ? 1 : Math.max(0, unused);
+    if (this.#isFirm) {
+      const isSpare = this.#hasSpare && own === 0 && unused === 0 && this.#held.size < this.#taken;
+      return isSpare ? 1 : Math.max(0, unused);
+    }
     const owners = this.#held.size + Number(own === 0);
     const upToShare = Math.min(Math.floor(this.#total / owners) - own, unused + this.#total);
     return Math.max(unused, upToShare, Number(own === 0));

@@ -24,7 +24,7 @@ export function createHostSlots(perHost: number): HostSlots {
 
     async acquire(host, owner, signal) {
       signal.throwIfAborted();
-      const shares = hosts.get(host) ?? new Shares(perHost, { isFirm: true });
+      const shares = hosts.get(host) ?? new Shares(perHost, { isFirm: true, hasSpare: true });
       hosts.set(host, shares);
       const release = await shares.wait(owner, signal);
       return () => {

@@ -142,7 +142,7 @@ export function createYtDlpResolver(options: YtDlpResolverOptions): YtDlpResolve
  * hundreds.
  */
 function createTurns() {
-  const places = new Shares(2, { isFirm: true });
+  const places = new Shares(2, { isFirm: true, hasSpare: true });
   return async <T>(owner = "", signal: AbortSignal, ask: () => Promise<T>): Promise<T> => {
     const release = await places.wait(owner, signal);
     return ask().finally(release);
