@@ -11,8 +11,8 @@ export interface TimestampMap {
 const time = String.raw`(?:(\d{1,4}):)?(\d{1,2}):(\d{1,2})(?:[.,](\d{1,9}))?`;
 const timing = new RegExp(String.raw`^${time}[ \t]{0,100}-->[ \t]{0,100}${time}(?:[ \t](.*))?$`, "s");
 
-/** How a line of times begins, right or not. */
-const timeStart = /^\s{0,9}\d{1,4}:\d{1,2}[:.,]\d/;
+/** A line of times, right or not, such as those with another arrow. */
+const timesLike = new RegExp(String.raw`^\s{0,9}${time}\D{1,20}\d{1,4}:\d`);
 
 const digits = /^\s{0,9}\d{1,9}\s{0,9}$/;
 
@@ -54,7 +54,8 @@ function* withoutEmptyLines(lines: Iterable<string>): Generator<string> {
       isAfterEmpty = true;
       continue;
     }
-    const isTime = timeStart.test(line);
+    // A text may have times, too.
+    const isTime = timesOf(line) !== null || ((held ?? { isAfterEmpty }).isAfterEmpty && timesLike.test(line));
     const isNumber = isTime && held !== null && (held.isAfterEmpty || !isAfterEmpty);
     if (held !== null && !isNumber) yield held.line;
     held = digits.test(line) ? { line, isAfterEmpty } : null;
@@ -64,6 +65,8 @@ function* withoutEmptyLines(lines: Iterable<string>): Generator<string> {
   }
   if (held?.isAfterEmpty === false) yield held.line;
 }
+
+const timesOf = (line: string) => (line.includes("-->") ? timing.exec(line.trimStart()) : null);
 
 /** `onOther` gets the lines that belong to no cue. */
 function readBlocks(
@@ -83,7 +86,7 @@ function readBlocks(
     cues.push({ startS, endS, text: payload, settings });
   };
   for (const line of lines) {
-    const found = line.includes("-->") ? timing.exec(line.trimStart()) : null;
+    const found = timesOf(line);
     if (found !== null) {
       close();
       const [startS, endS] = [secondsOf(found.slice(1, 5)), secondsOf(found.slice(5, 9))];

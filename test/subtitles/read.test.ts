@@ -74,6 +74,11 @@ describe("SubRip is read", () => {
     ]);
   });
 
+  it("with times in their text", () => {
+    const text = "1\n00:00:01,000 --> 00:00:02,000\n10:30:15 it began\n2\n11:00:00 - 12:00:00 --> lunch\nend\n";
+    expect(read(text)).toEqual([[1, 2, "10:30:15 it began\n2\n11:00:00 - 12:00:00 --&gt; lunch\nend"]]);
+  });
+
   it("with empty lines in cues, and numbers that are text", () => {
     const times = [
       "1 --> 00:00:02,000",
