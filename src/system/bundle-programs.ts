@@ -1,5 +1,5 @@
 import { existsSync, statSync } from "node:fs";
-import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { build, type Plugin } from "esbuild";
@@ -12,7 +12,7 @@ const programs = ["main.ts", "engines/native/worker/worker.ts", "resolvers/page/
 /** Packages that find files or packages of their own when they run. */
 const external = ["fastify", "@fastify/*", "pino", "pg", "pg-boss", "esbuild"];
 
-/** Sources refer to files beside them, from their own place. */
+/** Lets the sources find files beside them, as if they were not bundled. */
 const ownUrls: Plugin = {
   name: "own-urls",
   setup({ onLoad }) {
@@ -23,7 +23,7 @@ const ownUrls: Plugin = {
   },
 };
 
-// They are for every user of the system, unlike what the service writes.
+// The service, which starts this program, lets only its user read what it writes.
 process.umask(0o022);
 await bundlePrograms(fileURLToPath(new URL("../../", import.meta.url))).catch((error: NodeJS.ErrnoException) => {
   // An installation of another user: only speed is lost, as without the compile cache.
@@ -55,7 +55,8 @@ async function bundlePrograms(root: string): Promise<void> {
 }
 
 async function bundle(src: string, outdir: string): Promise<void> {
-  await build({
+  const { outputFiles } = await build({
+    write: false,
     absWorkingDir: src,
     entryPoints: programs,
     outbase: ".",
@@ -75,6 +76,11 @@ async function bundle(src: string, outdir: string): Promise<void> {
     tsconfigRaw: {},
     logLevel: "silent",
   });
+  for (const { path, contents } of outputFiles) {
+    await mkdir(dirname(path), { recursive: true });
+    // Otherwise a power failure could leave an empty program, which starts nothing.
+    await writeFile(path, contents, { flush: true });
+  }
 }
 
 /** Another process may be writing a new one. */

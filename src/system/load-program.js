@@ -33,9 +33,11 @@ export async function loadProgram(source) {
 export function bundleFolder(root) {
   const entries = readdirSync(join(root, "src"), { recursive: true, withFileTypes: true });
   const sources = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
-  const states = [...sources.toSorted(), join(root, "node_modules/.package-lock.json")].map((path) => {
-    const { size, mtimeMs } = statSync(path);
-    return `${path} ${size} ${mtimeMs}`;
+  const packages = ["package.json", "node_modules/.package-lock.json"].map((name) => join(root, name));
+  const states = [...sources.toSorted(), ...packages].map((path) => {
+    // Other package managers than npm write no such lock file; a source may just have been removed.
+    const stats = statSync(path, { throwIfNoEntry: false });
+    return `${path} ${stats?.size} ${stats?.mtimeMs}`;
   });
   const name = createHash("sha256").update(states.join("\n")).digest("hex").slice(0, 16);
   return join(root, "node_modules/.cache/unreel-programs", name);
