@@ -66,4 +66,22 @@ describe("a status", () => {
     expect(harness.server.requests).toHaveLength(8);
     expect(parts.bytes).toBe(medium.length + strange.length);
   });
+
+  it("200 with nothing is retried twelve times in all, until a retry gives media", async () => {
+    const harness = await startPartsHarness();
+    const parts = await harness.open();
+    const requests = async (name: string) => {
+      const before = harness.server.requests.length;
+      await harness.fetch(parts, { name });
+      return harness.server.requests.length - before;
+    };
+    harness.server.serve("/medium", Buffer.alloc(0));
+    const counts: number[] = [];
+    for (const name of ["a", "b", "c"]) counts.push(await requests(name));
+    const onTotal = () => harness.server.serve("/medium", medium);
+    await harness.fetch(parts, { name: "d", onTotal });
+    harness.server.serve("/medium", Buffer.alloc(0));
+    for (const name of ["e", "f", "g", "h", "i", "j"]) counts.push(await requests(name));
+    expect(counts).toEqual([4, 4, 4, 4, 4, 4, 4, 1, 1]);
+  });
 });

@@ -1,10 +1,10 @@
 import { ServiceError } from "../../../model/errors.ts";
 import type { ByteRange } from "../../../net/byte-range.ts";
 import type { GetOptions, HttpClient } from "../../../net/client.ts";
+import { readFileStart } from "../../../remux/open-file.ts";
 import { partError, sizeOf } from "./extent.ts";
 import { type PartTransfer, receive } from "./receiver.ts";
 import { ifRangeOf, isResumable, withoutQuery } from "./representation.ts";
-import { readFileStart } from "../../../remux/open-file.ts";
 import { maxFailures, type RetryPolicy } from "./retry-policy.ts";
 import type { FetchedPart, FetchOptions, Part, StoredPart } from "./stored-part.ts";
 
@@ -14,10 +14,10 @@ export async function fetchPart(
   client: HttpClient,
   retryPolicy: RetryPolicy,
 ): Promise<FetchedPart> {
-  const { stored, part, options, checkpoints, quota } = transfer;
+  const { stored, part, options, checkpoints, quota, repeats } = transfer;
   const { signal } = options;
   const begun = stored.generation;
-  let strange = 0;
+  let repeated = 0;
   await quota.reserve(0);
   if (!isSameRange(stored.range, part.range)) stored.invalidate();
   if (stored.size > 0 && stored.from !== withoutQuery(part.url)) quota.add(-(await stored.reopen()));
@@ -42,11 +42,13 @@ export async function fetchPart(
       } else await retryPolicy.backOff(error, stored.size);
       continue;
     }
-    if (stored.isComplete && strange < maxFailures && isStrange(stored)) {
+    const isNoMedium = stored.isComplete && isEmptyOrPage(stored);
+    if (isNoMedium && repeated < maxFailures && repeats.take()) {
       stored.invalidate();
-      await retryPolicy.wait((strange += 1));
+      await retryPolicy.wait((repeated += 1));
       continue;
     }
+    if (!isNoMedium && repeated > 0) repeats.refill();
     const isChunk = part.chunkBytes !== undefined && stored.size > sizeBefore;
     if (!stored.isComplete && !isChunk) {
       retryPolicy.recordFailure(partError(part, "every response is too short"), stored.size);
@@ -56,7 +58,7 @@ export async function fetchPart(
 }
 
 /** Whether it is empty or a web page, which some servers send with status 200 for a moment. No medium begins like that. */
-function isStrange({ path, size }: StoredPart): boolean {
+function isEmptyOrPage({ path, size }: StoredPart): boolean {
   return size === 0 || webPage.test(readFileStart(path, Buffer.alloc(pageStartBytes)).toString("latin1"));
 }
 

@@ -6,7 +6,7 @@ import { fetchPart } from "./fetch-part.ts";
 import { type Journal, openJournal } from "./journal.ts";
 import { type CheckFreeSpace, Quota } from "./quota.ts";
 import type { TakeBytes } from "./receiver.ts";
-import { RetryPolicy } from "./retry-policy.ts";
+import { Repeats, RetryPolicy } from "./retry-policy.ts";
 import { type FetchedPart, type FetchOptions, type Part, StoredPart } from "./stored-part.ts";
 
 export type PartStore = Awaited<ReturnType<typeof openPartStore>>;
@@ -54,6 +54,7 @@ export async function openPartStore({
   const mutex = createKeyedMutex();
   const quota = new Quota(maxBytes, checkFreeSpace);
   for (const { size } of stored.values()) quota.add(size);
+  const repeats = new Repeats();
   let closing: Promise<void> | undefined;
 
   function partNamed(name: string): StoredPart {
@@ -84,7 +85,8 @@ export async function openPartStore({
      *
      * Retries after a lost or stalled connection and after 408, 425, 429 and 5xx, respecting a `Retry-After`
      * of up to 30 s. Gives up at the 4th failure in a row without progress, and at once if the server is
-     * too slow or its name cannot be resolved. What is empty or a web page is fetched three times more, then taken.
+     * too slow or its name cannot be resolved. What is empty or a web page is fetched three times
+     * more, then taken; at once if 12 such repeats in a row, of any parts, gave nothing else.
      *
      * @throws ServiceError of the client; `upstream_invalid` (the resource is shorter than the range, or keeps
      * changing); `too_large`; `disk_full`; `unavailable` (the file system failed). Errors of `checkFreeSpace`
@@ -92,7 +94,7 @@ export async function openPartStore({
      */
     async fetch(part: Part, options: FetchOptions): Promise<FetchedPart> {
       if (closing !== undefined) throw new ServiceError("unavailable", "the part store is closed");
-      const transfer = { stored: partNamed(part.name), part, options, checkpoints, quota, takeBytes };
+      const transfer = { stored: partNamed(part.name), part, options, checkpoints, quota, takeBytes, repeats };
       return mutex.runExclusive(part.name, () => {
         const retryPolicy = new RetryPolicy(backoffMs, options.signal, minSpeedBps);
         return fetchPart(transfer, client, retryPolicy);

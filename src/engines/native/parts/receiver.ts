@@ -4,6 +4,7 @@ import { type Extent, extentOf, partError, partTruncatedError } from "./extent.t
 import { openPartWriter, type PartWriter } from "./part-writer.ts";
 import type { Quota } from "./quota.ts";
 import { isSameRepresentation, representationOf, withoutQuery } from "./representation.ts";
+import type { Repeats } from "./retry-policy.ts";
 import type { FetchOptions, Part, StoredPart } from "./stored-part.ts";
 
 /** Resolves with how many bytes may be received from `host` (`URL.host`) now: 1 to `bytes`. Rejects with `signal.reason`. */
@@ -17,6 +18,7 @@ export interface PartTransfer {
   checkpoints: Checkpoints;
   quota: Quota;
   takeBytes: TakeBytes | undefined;
+  repeats: Repeats;
 }
 
 /**

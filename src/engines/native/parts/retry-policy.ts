@@ -70,3 +70,22 @@ function isRetryable(error: unknown): error is ServiceError {
     (error.retryAfterS ?? 0) <= maxWaitS
   );
 }
+
+const maxRepeats = 12;
+
+/** How often parts that are no media may still be fetched again: some streams have nothing but such parts. */
+export class Repeats {
+  #left = maxRepeats;
+
+  /** Takes one; returns false if none is left. */
+  take(): boolean {
+    if (this.#left === 0) return false;
+    this.#left -= 1;
+    return true;
+  }
+
+  /** One of them gave media. */
+  refill(): void {
+    this.#left = maxRepeats;
+  }
+}
