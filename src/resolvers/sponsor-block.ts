@@ -27,6 +27,8 @@ export type FindSkips = (
 
 const maxBytes = 4 << 20;
 const timeoutMs = 10_000;
+/** Of a video. Nobody marks so many, and each one takes time to be cut out. */
+const maxSegments = 300;
 /** Fewer votes: users say that it is wrong. */
 const leastVotes = -2;
 
@@ -58,6 +60,10 @@ export function createSponsorBlock(client: HttpClient, base: string): FindSkips 
     url.searchParams.set("service", "YouTube");
     const answer = await ask(client, url, AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]), signal);
     const own = answer.find(({ videoID }) => videoID === id)?.segments ?? [];
+    if (own.length > maxSegments) {
+      const message = `SponsorBlock lists ${own.length} segments of the video, the limit is ${maxSegments}`;
+      throw new ServiceError("upstream_invalid", message);
+    }
     return own
       .filter((found) => categories.some((category) => category === found.category))
       .filter(({ actionType = "skip", votes = 0 }) => actionType === "skip" && votes >= leastVotes)

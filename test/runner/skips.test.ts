@@ -133,6 +133,16 @@ test("a segment within another one becomes a chapter, after which that one goes 
   ]);
 });
 
+test("nothing is cut if there are more segments than anybody marks", async () => {
+  const many = Array.from({ length: 301 }, (_, i) => ({ category: "sponsor", segment: [i / 4, i / 4 + 0.1] }));
+  const { url } = await startSponsorBlock(many);
+  const { task, job } = await run(url, { skip: ["sponsor"] });
+  expect(job?.ranges).toEqual([]);
+  expect(task.file?.warnings).toMatchObject([
+    { code: "skip_unavailable", message: expect.stringContaining("301 segments of the video, the limit is 300") },
+  ]);
+});
+
 test("nothing is cut of a video without segments, and of other sites, which are not asked for", async () => {
   const { url, asked } = await startSponsorBlock(404);
   const without = await run(url, { skip: ["sponsor"] });

@@ -44,9 +44,10 @@ export function withSegments(chapters: readonly Chapter[], segments: readonly Sk
   const inOrder = segments.toSorted((a, b) => a.startS - b.startS || b.endS - a.endS);
   const arranged = inOrder.reduce<Chapter[]>((left, segment) => {
     const { startS, endS, category } = segment;
-    const interrupted = left.flatMap((chapter) =>
-      withoutSegments([chapter], [segment]).map((range) => ({ ...range, title: chapter.title })),
-    );
+    const interrupted = left.flatMap((chapter) => {
+      if (chapter.endS <= startS || chapter.startS >= endS) return [chapter];
+      return withoutSegments([chapter], [segment]).map((range) => ({ ...range, title: chapter.title }));
+    });
     return [...interrupted, { startS, endS, title: `[SponsorBlock]: ${titles[category]}` }];
   }, base);
   return arranged.toSorted((a, b) => a.startS - b.startS);
