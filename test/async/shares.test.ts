@@ -70,6 +70,16 @@ describe("shares", () => {
     expect(shares.taken).toBe(4);
   });
 
+  it("never exceed a firm total, and by a spare place only for an owner that has none while another has several", () => {
+    const firm = new Shares(2, { isFirm: true });
+    expect([takeAll(firm, "eve").length, takeAll(firm, "bob").length]).toEqual([2, 0]);
+    const spare = new Shares(2, { isFirm: true, hasSpare: true });
+    const counts = ["eve", "bob", "anna"].map((owner) => takeAll(spare, owner).length);
+    expect(counts).toEqual([2, 1, 0]);
+    const one = new Shares(1, { isFirm: true, hasSpare: true });
+    expect([takeAll(one, "eve").length, takeAll(one, "bob").length]).toEqual([1, 0]);
+  });
+
   it("give places to waiting owners in turn, however many calls of others wait for longer", async () => {
     const shares = new Shares(1, { isFirm: true });
     const [first] = takeAll(shares, "eve");

@@ -1,10 +1,21 @@
 import type { ServerResponse } from "node:http";
 import { describe, expect, it } from "vitest";
-import { createHostSlots } from "../../src/net/http/host-slots.ts";
+import { createHostSlots, type HostSlots } from "../../src/net/http/host-slots.ts";
 import { get, localClient, read } from "./client.ts";
 import { startRawUpstream, startUpstream } from "./upstream.ts";
 
 const never = new AbortController().signal;
+
+/** `take` waits for a slot of one host; `order` lists the owners that have got one. */
+function listTaken(slots: HostSlots) {
+  const order: string[] = [];
+  const take = async (owner: string) => {
+    const release = await slots.acquire("a.test", owner, never);
+    order.push(owner);
+    return release;
+  };
+  return { order, take };
+}
 
 describe("host slots", () => {
   it("go to the first requests up to the limit, then in order of arrival", async () => {
@@ -26,12 +37,7 @@ describe("host slots", () => {
 
   it("go in turn to the owners that have the fewest", async () => {
     const slots = createHostSlots(1);
-    const order: string[] = [];
-    const take = async (owner: string) => {
-      const release = await slots.acquire("a.test", owner, never);
-      order.push(owner);
-      return release;
-    };
+    const { order, take } = listTaken(slots);
     const [first, ...eves] = ["eve", "eve", "eve"].map(take);
     const bobs = ["bob", "bob"].map(take);
     (await first)?.();
@@ -44,12 +50,7 @@ describe("host slots", () => {
 
   it("are one more, for an owner that has none while another has all", async () => {
     const slots = createHostSlots(3);
-    const order: string[] = [];
-    const take = async (owner: string) => {
-      const release = await slots.acquire("a.test", owner, never);
-      order.push(owner);
-      return release;
-    };
+    const { order, take } = listTaken(slots);
     const eves = ["eve", "eve", "eve", "eve"].map(take);
     const others = ["bob", "bob", "carl"].map(take);
     (await others[0])?.();
