@@ -137,7 +137,7 @@ function checkRanges({ ranges = [] }: TaskOptions, { part, pointer: options }: O
   }
 }
 
-/** @throws ServiceError `invalid_request` for a mode of nothing, of which nothing would come. */
+/** @throws ServiceError `invalid_request` for a mode without what is skipped: it would have no effect. */
 function checkSkipMode({ skip, skip_mode: mode }: TaskOptions, { part, pointer: options }: OptionsPlace): void {
   if (mode === undefined || skip !== undefined) return;
   throw optionFault(part, `${options}/skip_mode`, `needs "skip", which says what is skipped`);

@@ -25,7 +25,7 @@ type StreamRequest = Pick<FastifyRequest, "headers" | "log" | "raw">;
 
 /** How often a run is asked for media that it has fetched since. */
 const pollMs = 100;
-/** As often is looked for the stream of a page that is slow: a thousand clients may wait for it. */
+/** Longest pause between two looks for a stream that has not begun: a thousand clients may wait for one slow page. */
 const longestPollMs = 300;
 const firstBytes = 8 * 1024;
 
