@@ -21,7 +21,7 @@ export const fileWarnings = {
     "tags, chapters, cover or subtitles were to be written into a file as published, whose container cannot have them",
   subtitles_missing: "subtitles that were asked for are not there, or cannot be read",
   skip_unavailable:
-    "the segments that were to be left out or marked are not known, as SponsorBlock did not answer: nothing was left out",
+    "the segments that were to be left out or marked are not known, as SponsorBlock did not answer, or with too many: nothing was left out",
   library_failed:
     "the file is not in the library yet: its disk is full or away, or refuses to be written to; tried again every minute, after which the warning goes",
   track_missing: "the format has video or audio that is not in the file",
