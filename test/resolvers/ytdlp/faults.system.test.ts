@@ -65,6 +65,10 @@ describe.skipIf(installed === undefined || process.platform !== "linux")(`yt-dlp
     const { ytDlp } = harness;
     const watch = new URL("https://www.youtube.com/watch?v=aaaaaaaaaaa");
     expect(await findAgain(ytDlp, watch)).toBe("youtube");
+    const choosesByOthers = new URL("/playlist?list=PLwiyx1dc3P2JR9N8gQaQN_BCvlSlap7re", watch);
+    expect(await findAgain(ytDlp, choosesByOthers)).toBe("youtube:tab");
+    const hasSeveralExpressions = new URL("https://rss.art19.com/episodes/5ba1413c-48b8-472b-9cc3-cfd952340bdb.mp3");
+    expect(await findAgain(ytDlp, hasSeveralExpressions)).toBe("Art19");
     expect(await findAgain(ytDlp, new URL(site.origin))).toBeNull();
   });
 
