@@ -9,6 +9,9 @@ import { markStream } from "./stream-run.ts";
 import { assertKind, noFollow } from "./no-follow.ts";
 import { requestStream } from "./stream-request.ts";
 
+/** Tasks whose files are looked up one by one; for more, the folders are listed, which is quicker. */
+const mostLookedUp = 500;
+
 /**
  * Opens a file store on disk: results are `<folder>/files/<id>` with `<folder>/others/<id>/<number>`, work folders
  * `<folder>/parts/<id>/`. All are on one file system, as a result is moved by renaming it. Folders are created on first
@@ -18,11 +21,24 @@ export function openDiskFiles({ folder }: { folder: string }): FileStore {
   const results = join(folder, "files");
   const otherResults = join(folder, "others");
   const workFolders = join(folder, "parts");
+  const folders = [results, otherResults, workFolders];
 
   async function removeAll(id: string): Promise<void> {
     await rm(join(results, id), { force: true });
     await removeFolder(join(otherResults, id));
     await removeFolder(join(workFolders, id));
+  }
+
+  async function hasFiles(id: string): Promise<boolean> {
+    for (const parent of folders) {
+      if ((await unlessMissing(lstat(join(parent, id)), undefined)) !== undefined) return true;
+    }
+    return false;
+  }
+
+  async function listIds(): Promise<string[]> {
+    const names = await Promise.all(folders.map((path) => unlessMissing(readdir(path), [])));
+    return [...new Set(names.flat().filter(isTaskId))];
   }
 
   return {
@@ -47,13 +63,13 @@ export function openDiskFiles({ folder }: { folder: string }): FileStore {
         return openResult(number === 0 ? join(results, id) : join(otherResults, id, String(number)), id);
       }),
 
-    has: (id) =>
-      attempt(`find the files of task ${id}`, async () => {
-        if (!isTaskId(id)) return false;
-        for (const parent of [results, otherResults, workFolders]) {
-          if ((await unlessMissing(lstat(join(parent, id)), undefined)) !== undefined) return true;
-        }
-        return false;
+    withFiles: (ids) =>
+      attempt("find the files of tasks", async () => {
+        const wanted = new Set(ids.filter(isTaskId));
+        if (wanted.size > mostLookedUp) return wanted.intersection(new Set(await listIds()));
+        const found = new Set<string>();
+        for (const id of wanted) if (await hasFiles(id)) found.add(id);
+        return found;
       }),
 
     openStream: (id) =>
@@ -88,12 +104,7 @@ export function openDiskFiles({ folder }: { folder: string }): FileStore {
         return true;
       }),
 
-    ids: () =>
-      attempt("list the files", async () => {
-        const folders = [results, otherResults, workFolders];
-        const names = await Promise.all(folders.map((path) => unlessMissing(readdir(path), [])));
-        return [...new Set(names.flat().filter(isTaskId))];
-      }),
+    ids: () => attempt("list the files", listIds),
 
     freeBytes: () =>
       attempt("read the free disk space", async () => {

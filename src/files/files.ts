@@ -52,8 +52,8 @@ export interface FileStore {
    * handle. The file can be read to its end even if it is removed meanwhile.
    */
   open(id: string, number?: number): Promise<OpenResult | undefined>;
-  /** Returns whether there is a file of a result or a work folder. */
-  has(id: string): Promise<boolean>;
+  /** Returns those of the ids that have a file of a result or a work folder. */
+  withFiles(ids: readonly string[]): Promise<Set<string>>;
   /**
    * Opens the stream of the medium that a run of the task is making; the caller closes it. Undefined if there is none now, but the run
    * is asked for it, and may soon have one.

@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import type { BaseLogger } from "pino";
 import type { FileStore } from "../files/files.ts";
 import { DamagedTaskError } from "../stores/rules.ts";
@@ -25,14 +26,15 @@ export function createFileCleanup(deps: {
   logger: Pick<BaseLogger, "warn" | "error">;
 }): FileCleanup {
   const { store, files, mutex, logger } = deps;
+  const hasFiles = createLookup(files);
 
   async function cleanUp(id: string): Promise<void> {
     try {
-      // One after the other: thousands of tasks end with their collection, and most have no files.
-      const removeIfAny = async () => {
-        if (await files.has(id)) await removeUnneededFiles(id, await store.get(id), files);
-      };
-      await mutex.runExclusive(id, () => mutex.runExclusive("cleanup", removeIfAny));
+      await mutex.runExclusive(id, async () => {
+        if (!(await hasFiles(id))) return;
+        // One after the other: thousands of tasks may end with their collection.
+        await mutex.runExclusive("cleanup", async () => removeUnneededFiles(id, await store.get(id), files));
+      });
     } catch (err) {
       logger.error({ task: id, err }, "files of a task could not be removed");
     }
@@ -58,6 +60,26 @@ export function createFileCleanup(deps: {
   }
 
   return { cleanUp, cleanUpAll };
+}
+
+/** Creates what tells whether a task has files, with one look for all that it is asked about at once: most have none. */
+function createLookup(files: FileStore) {
+  let asked: { ids: string[]; found: Promise<Set<string>> } | undefined;
+
+  async function look(ids: readonly string[]): Promise<Set<string>> {
+    await setImmediate();
+    asked = undefined;
+    return files.withFiles(ids);
+  }
+
+  return async (id: string): Promise<boolean> => {
+    if (asked === undefined) {
+      const ids: string[] = [];
+      asked = { ids, found: look(ids) };
+    }
+    asked.ids.push(id);
+    return (await asked.found).has(id);
+  };
 }
 
 function damagedAsNull(error: unknown): null {

@@ -211,16 +211,19 @@ export function describeFiles(name: string, open: () => FileStore): void {
       await files.remove(id);
     });
 
-    it("knows whether a task has a result, other files or a work folder", async () => {
+    it("finds the tasks that have a result or a work folder, among few and among many", async () => {
       const files = open();
-      const [kept, begun, none] = [randomUUIDv7(), randomUUIDv7(), randomUUIDv7()];
+      const [kept, begun] = [randomUUIDv7(), randomUUIDv7()];
       await keep(files, kept, "x");
+      await keep(files, randomUUIDv7(), "of a task that is not asked about");
       await files.openWorkFolder(begun);
-      const ids = [kept, begun, none, "x", "../x"];
-      expect(await Promise.all(ids.map((id) => files.has(id)))).toEqual([true, true, false, false, false]);
+      for (const others of [3, 3_000]) {
+        const ids = [kept, begun, "x", "../x", ...Array.from({ length: others }, () => randomUUIDv7())];
+        expect(await files.withFiles(ids)).toEqual(new Set([kept, begun]));
+      }
       await files.remove(kept);
       await files.removeWorkFolder(begun);
-      expect(await Promise.all(ids.map((id) => files.has(id)))).toEqual(ids.map(() => false));
+      expect(await files.withFiles([kept, begun])).toEqual(new Set());
     });
 
     it("lists the tasks that have a result or a work folder, each once", async () => {
