@@ -51,7 +51,7 @@ const leastBytes = 64 << 10;
 export type FileWindow = ReturnType<typeof createFileWindow>;
 
 /** Reads a file through a window of 1 MiB; best from the start to the end. */
-export function createFileWindow({ fd, size }: OpenFile) {
+export function createFileWindow({ fd, size }: Pick<OpenFile, "fd" | "size">) {
   const buffer = Buffer.allocUnsafeSlow(Math.min(chunkBytes, size));
   let start = 0;
   let length = 0;

@@ -4,6 +4,8 @@ import type { NumberSource } from "../mp4/read/number-source.ts";
 
 /** Elements of Matroska (RFC 9559 §5.1) that are read or written. */
 export const ids = {
+  void: 0xec,
+  crc32: 0xbf,
   ebmlVersion: 0x4286,
   ebmlReadVersion: 0x42f7,
   ebmlMaxIdLength: 0x42f2,

@@ -6,6 +6,7 @@ import { mediabunny } from "../mediabunny.ts";
 import { checkNotEncrypted, readCodecDelay } from "./track-headers.ts";
 import { checkSampleTables } from "../../../remux/mp4/read/check-tables.ts";
 import { type NumberSource, numbersInFile } from "../../../remux/mp4/read/number-source.ts";
+import { findDamage, voidHead } from "../../../remux/matroska/damage.ts";
 import { type MatroskaTrack, readHeader } from "../../../remux/matroska/tracks.ts";
 
 const { ADTS, FLAC, MATROSKA, MP3, MP4, MPEG_TS, OGG, QTFF, WAVE, WEBM } = mediabunny;
@@ -41,8 +42,9 @@ export function openLocalInput(path: string): LocalInput {
     read: (start, end) => {
       const bytes = new Uint8Array(end - start);
       const length = readSync(opened(), bytes, 0, bytes.length, start);
-      for (const at of flags) if (at >= start && at < start + length) bytes[at - start] = 1;
-      return bytes.subarray(0, length);
+      const read = bytes.subarray(0, length);
+      for (const patch of patches) applyPatch(patch, read, start);
+      return read;
     },
     prefetchProfile: "fileSystem",
   });
@@ -55,7 +57,10 @@ export function openLocalInput(path: string): LocalInput {
   checkSampleTables(numbers);
   checkNotEncrypted(file);
   const headerTracks = readTracks(numbers);
-  const flags = flagsToSet(headerTracks);
+  // In damage at the end, mediabunny looks for elements for ever.
+  const damage = findDamage({ fd: file, size: fstatSync(file).size });
+  const voids = damage.map((place): Patch => ({ at: place.start, bytes: voidHead(place) }));
+  const patches = [...flagsToSet(headerTracks), ...voids];
   const codecDelayS = readCodecDelay(file);
   const input = new mediabunny.Input({ source, formats });
   cleanup.defer(() => input.dispose());
@@ -73,13 +78,28 @@ function readTracks(source: NumberSource): MatroskaTrack[] {
   }
 }
 
+/** What is read of a file at a place instead of what it has there. */
+interface Patch {
+  at: number;
+  bytes: Uint8Array;
+}
+
+/** Applies a patch to what was read from `start` on. */
+function applyPatch({ at, bytes }: Patch, read: Uint8Array, start: number): void {
+  const from = Math.max(0, start - at);
+  const to = Math.min(bytes.length, start + read.length - at);
+  if (from < to) read.set(bytes.subarray(from, to), at + from - start);
+}
+
 /**
- * Returns where in the file the flags of disabled tracks are that are read nevertheless, because no other of their kind is
- * enabled: players play them, mediabunny leaves them out.
+ * Returns patches of the flags of disabled tracks that are read nevertheless, because no other of their kind is enabled: players
+ * play them, mediabunny leaves them out.
  */
-function flagsToSet(tracks: readonly MatroskaTrack[]): number[] {
+function flagsToSet(tracks: readonly MatroskaTrack[]): Patch[] {
   const enabled = new Set(tracks.filter(({ disabled }) => disabled === null).map(({ kind }) => kind));
-  return tracks.flatMap(({ kind, disabled }) => (disabled === null || enabled.has(kind) ? [] : [disabled.end - 1]));
+  return tracks.flatMap(({ kind, disabled }) =>
+    disabled === null || enabled.has(kind) ? [] : [{ at: disabled.end - 1, bytes: Uint8Array.of(1) }],
+  );
 }
 
 /** Returns the tracks of a Matroska file that mediabunny does not read, although they are not disabled. */

@@ -14,6 +14,7 @@ import { embedInAudio } from "../../../remux/audio-files/embed.ts";
 import type { Cut } from "../../../remux/mp4/cut-plan.ts";
 import { SkipError } from "../../../remux/discontinuity.ts";
 import { hasSelection } from "../sources/select-segments.ts";
+import { publishedDamage } from "../inspect/published-damage.ts";
 import { FileAnnouncement } from "./announce-file.ts";
 import { addToMatroska } from "./copy-matroska.ts";
 import { chooseInFile, mergeFiles } from "./merge.ts";
@@ -70,23 +71,13 @@ export interface Assembled {
  * @throws ServiceError of `fetcher`, `inspect`, `remux` and `mergeFiles`
  */
 export async function assembleMedia(plan: Plan, options: AssembleOptions): Promise<Assembled> {
-  const { fetcher, folder, audioOnly, maxBytes, inspect, withTimeLimit, onWritten, additions, audioChoice, signal } =
-    options;
+  const { fetcher, folder, audioOnly, maxBytes, withTimeLimit, onWritten, additions, audioChoice, signal } = options;
   // An earlier run may have made them of other sources.
   const names = ["result", "merged", "embedded", "audio-file", "cut", ...allNames(plan).map((name) => `${name}.whole`)];
   for (const name of names) await rm(join(folder, name), { force: true });
   const { main: mainSource, audio: audioSource, isAudioOptional } = plan;
-  if (plan.isPassthrough && mainSource.kind === "file" && mainSource.part === null) {
-    const { path } = await fetcher.fetchFile(mainSource, createAnnouncement(mainSource, options));
-    const isUsed = options.ranges.length === 0 || isIndexedMp4(path);
-    if (isUsed && (!audioOnly || isAudioFile(await inspect(path)))) {
-      // It keeps all its tracks, in whatever languages.
-      if (audioChoice.isAsked) await withTimeLimit("read", [path], () => chooseInFile(path, audioChoice));
-      if (options.embed !== "all" || options.ranges.length > 0) return { path, written: null, warnings: [] };
-      const embedded = await embed(path, options);
-      return { path: embedded ?? path, written: null, warnings: embedded === null ? [notEmbedded] : [] };
-    }
-  }
+  const published = await keepPublished(plan, options);
+  if (published !== null) return published;
   const target = join(folder, "result");
   const openAudio = audioSource && (() => fetcher.openStream(audioSource));
   const [main, audio, ...otherAudio] = await Promise.all([
@@ -102,7 +93,11 @@ export async function assembleMedia(plan: Plan, options: AssembleOptions): Promi
     return { path: target, written, warnings: [] };
   }
   const joined: WebmSegments[] = [];
-  const save = (stream: SourceStream) => saveStream(stream, joined, folder, signal);
+  const damage: string[] = [];
+  const save = (stream: SourceStream) => {
+    if (stream.path !== null) damage.push(...publishedDamage(stream.path));
+    return saveStream(stream, joined, folder, signal);
+  };
   const mainPath = await save(main);
   const separateAudio = audio ?? (await openAudio?.()) ?? null;
   const audioPath = separateAudio && (await save(separateAudio));
@@ -114,9 +109,11 @@ export async function assembleMedia(plan: Plan, options: AssembleOptions): Promi
   const isMp4Wanted = options.ranges.length > 0;
   const paths = { main: mainPath, audio: audioPath, otherAudio: otherPaths, languages, target: merged, isMp4Wanted };
   await additions.ready();
-  const { isMp4, originS, details, warnings } = await withTimeLimit("merge", inputs, () =>
+  const { isMp4, originS, details, ...merge } = await withTimeLimit("merge", inputs, () =>
     mergeFiles({ ...paths, isAudioOptional, audioOnly, audioChoice, additions, signal }),
   );
+  const missing = damage.map((message): FileWarning => ({ code: "frames_missing", message }));
+  const warnings = [...merge.warnings, ...missing];
   if (!isMp4) return { path: merged, written: null, warnings, joined };
   // Remuxing puts the index of an MP4 in front.
   const stream = openFileStream("main", merged, null, hasSelection(plan) ? partTiming : undefined);
@@ -127,6 +124,21 @@ export async function assembleMedia(plan: Plan, options: AssembleOptions): Promi
   const single = { main: { ...stream, details }, audio: null, otherAudio: [], openAudio: null, expectedS: null };
   const written = await remux({ ...common, ...single, additions: moved });
   return { path: target, written, warnings, joined, originS };
+}
+
+/** Keeps the file of a plan as it is, but for additions; `null` if it must become another one. */
+async function keepPublished({ isPassthrough, main }: Plan, options: AssembleOptions): Promise<Assembled | null> {
+  if (!isPassthrough || main.kind !== "file" || main.part !== null) return null;
+  const { fetcher, ranges, audioOnly, audioChoice, inspect, withTimeLimit } = options;
+  const { path } = await fetcher.fetchFile(main, createAnnouncement(main, options));
+  if (ranges.length > 0 && !isIndexedMp4(path)) return null;
+  if (audioOnly && !isAudioFile(await inspect(path))) return null;
+  // It keeps all its tracks, in whatever languages.
+  if (audioChoice.isAsked) await withTimeLimit("read", [path], () => chooseInFile(path, audioChoice));
+  if (options.embed !== "all" || ranges.length > 0) return { path, written: null, warnings: [] };
+  const embedded = await embed(path, options);
+  const warnings = embedded === null ? [notEmbedded] : [];
+  return { path: embedded ?? path, copiedFrom: path, written: null, warnings };
 }
 
 /** Returns what announces the file if it is sent as it comes; undefined if only a part of it becomes the result. */

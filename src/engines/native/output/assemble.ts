@@ -29,7 +29,7 @@ async function assembleAudioFile(plan: Plan, options: AssembleOptions, make: typ
     },
   };
   const assembled = await make(plan, { ...options, additions });
-  const { path } = assembled;
+  const { path, copiedFrom = path } = assembled;
   await additions.ready();
   const added = embed === "none" ? noAdditions : await additions.get(position);
   const { duration } = await inspect(path);
@@ -37,5 +37,5 @@ async function assembleAudioFile(plan: Plan, options: AssembleOptions, make: typ
   const isCut = options.ranges.length > 0;
   const extract = () => extractAudio(path, target, added, { durationS: duration ?? Infinity, isCut, signal });
   const isExtracted = await withTimeLimit("merge", [path], extract);
-  return isExtracted ? { ...assembled, path: target, copiedFrom: path } : assembled;
+  return isExtracted ? { ...assembled, path: target, copiedFrom } : assembled;
 }

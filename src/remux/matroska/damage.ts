@@ -1,0 +1,156 @@
+import { crc32 } from "node:zlib";
+import { type Element, ebmlId, readElement } from "../ebml.ts";
+import { type NumberSource, numbersInFile } from "../mp4/read/number-source.ts";
+import { createFileWindow, type FileWindow, openFile, type OpenFile, readChunks } from "../open-file.ts";
+import type { ClusterSpan } from "./cluster-run.ts";
+import { ids } from "./elements.ts";
+
+/** Bytes of a Matroska or WebM file that are no element, or none that is known. */
+export interface Damage extends ClusterSpan {
+  /** No media are missing: an element that no program of today knows, or what comes after the end that the last Segment states. */
+  isHarmless: boolean;
+}
+
+const maxPlaces = 1_000;
+
+/**
+ * Returns at how many places media of the Matroska or WebM file at `path` are missing or damaged, by its elements and the checksums of
+ * its Clusters; 0 of another file.
+ * @throws the file system's own errors.
+ */
+export function countDamage(path: string): number {
+  using file = openFile(path);
+  const changed: Element[] = [];
+  let summedTo = 0;
+  const damage = findDamage(file, (cluster) => {
+    // The sizes of some reach into others.
+    if (cluster.body < summedTo || cluster.end === Infinity || changed.length === maxPlaces) return;
+    summedTo = cluster.end;
+    if (!isAsSummed(file, cluster)) changed.push(cluster);
+  });
+  const isWhole = ({ body, end }: Element) => !damage.some(({ start }) => start >= body && start < end);
+  const harmful = damage.filter(({ isHarmless }) => !isHarmless);
+  const places = harmful.filter(({ start }, i) => harmful[i - 1]?.end !== start);
+  return places.length + changed.filter(isWhole).length;
+}
+
+/**
+ * Returns where a Matroska or WebM file is damaged, in order; none of another file. Its elements are followed (RFC 8794 §5), and from
+ * damage on the next Cluster, or other element of a Segment, is looked for. After 1,000 places the rest counts as one.
+ * @throws the file system's own errors.
+ */
+export function findDamage(file: Pick<OpenFile, "fd" | "size">, onCluster?: (cluster: Element) => void): Damage[] {
+  const source = numbersInFile(file.fd);
+  if (source.size < 4 || source.u32(0) !== ebmlId) return [];
+  const window = createFileWindow(file);
+  const found: Damage[] = [];
+  let segmentEnd = source.size;
+  /** 0: in none. */
+  let clusterEnd = 0;
+  /** Infinity: not stated. */
+  let statedEnd = Infinity;
+  for (let at = 0; at < source.size;) {
+    if (at >= segmentEnd) segmentEnd = source.size;
+    const limit = at < clusterEnd ? clusterEnd : segmentEnd;
+    const element = readElement(source, at, segmentEnd);
+    if (element !== undefined && isRight(source, element, { limit, segmentEnd, isInCluster: at < clusterEnd })) {
+      const isUnknown = at >= clusterEnd && !isTop(element) && element.id !== ids.void;
+      if (isUnknown) found.push({ start: at, end: element.end, isHarmless: true });
+      if (isTop(element)) clusterEnd = 0;
+      if (element.id === ids.segment) {
+        segmentEnd = Math.min(element.end, source.size);
+        statedEnd = element.end;
+      }
+      if (element.id === ids.cluster) {
+        clusterEnd = Math.min(element.end, segmentEnd);
+        onCluster?.(element);
+      }
+      at = element.id === ids.segment || element.id === ids.cluster ? element.body : element.end;
+      continue;
+    }
+    const end: number = found.length >= maxPlaces - 1 ? source.size : findTop(window, at + 1, limit);
+    found.push({ start: at, end, isHarmless: at >= statedEnd && end === source.size });
+    at = end;
+  }
+  return found;
+}
+
+/** Returns the head of a Void element (RFC 8794 §11.3.2) that takes the place of damage; empty for a single byte. */
+export function voidHead({ start, end }: ClusterSpan): Uint8Array {
+  const [voidId, longest] = [ids.void, 9];
+  const length = end - start;
+  if (length < 2) return new Uint8Array();
+  if (length < longest) return Uint8Array.of(voidId, 0x80 + length - 2);
+  const head = Buffer.alloc(longest);
+  head.writeUInt16BE((voidId << 8) + 1);
+  head.writeUIntBE(length - longest, 3, 6);
+  return head;
+}
+
+/** The elements of a file and a Segment after which there is another one of them. */
+const tops: ReadonlySet<number> = new Set([
+  ebmlId,
+  ids.segment,
+  ids.seekHead,
+  ids.info,
+  ids.tracks,
+  ids.cluster,
+  ids.cues,
+  ids.chapters,
+  ids.tags,
+  ids.attachments,
+]);
+
+/** Within a Cluster it ends that: some sizes are too large, and others are not stated. */
+const isTop = ({ id }: Element): boolean => tops.has(id);
+
+interface Place {
+  limit: number;
+  segmentEnd: number;
+  isInCluster: boolean;
+}
+
+/** Elements that no program of today knows are right if they fit; those of a Segment have IDs of 4 bytes. */
+function isRight(source: NumberSource, element: Element, { limit, segmentEnd, isInCluster }: Place): boolean {
+  const { id, body, end } = element;
+  if (id === ids.segment || id === ids.cluster) return end <= segmentEnd || end === Infinity || id === ids.segment;
+  if (end > (isTop(element) ? segmentEnd : limit)) return false;
+  if (!isInCluster) return id >= 0x1000_0000 || id === ids.void || id === ids.crc32;
+  if (id === ids.simpleBlock) return isBlock(source, element);
+  if (id !== ids.blockGroup) return true;
+  for (let at = body; at < end;) {
+    const child = readElement(source, at, end);
+    if (child === undefined || child.end > end || (child.id === ids.block && !isBlock(source, child))) return false;
+    at = child.end;
+  }
+  return true;
+}
+
+/** Whether there is room for the number of its track, its time and its flags (RFC 9559 §10.1). */
+function isBlock(source: NumberSource, { body, end }: Element): boolean {
+  const length = body < end ? Math.clz32(source.u8(body)) - 23 : Infinity;
+  return length <= 8 && body + length + 3 <= end;
+}
+
+/** What the next sound part of a file begins with. */
+const signatures = [ids.cluster, ids.cues, ids.tags, ebmlId].map((id) => Buffer.from(id.toString(16), "hex"));
+
+/** Returns where the next such element may be from `from` on; `limit`: nowhere before it. */
+function findTop(file: FileWindow, from: number, limit: number): number {
+  for (let at = from; at + 4 <= limit;) {
+    const bytes = file.at(at);
+    const places = signatures.map((signature) => bytes.indexOf(signature)).filter((place) => place >= 0);
+    if (places.length > 0) return Math.min(limit, at + Math.min(...places));
+    at += Math.max(1, bytes.length - 3);
+  }
+  return limit;
+}
+
+/** Whether a Cluster has the bytes that it was made with (RFC 8794 §11.3.1), if it says so. */
+function isAsSummed(file: OpenFile, { body, end }: Element): boolean {
+  const source = numbersInFile(file.fd);
+  const first = readElement(source, body, end);
+  if (first?.id !== ids.crc32 || first.end - first.body !== 4) return true;
+  const sum = [3, 2, 1, 0].reduce((value, at) => value * 256 + source.u8(first.body + at), 0);
+  return readChunks(file, end, first.end).reduce((crc, bytes) => crc32(bytes, crc), 0) === sum;
+}
