@@ -111,6 +111,17 @@ function isSameLanguage(a: string | null, b: string): boolean {
   return a?.split("-", 1)[0]?.toLowerCase() === b.split("-", 1)[0]?.toLowerCase();
 }
 
+/** Returns what is equal of formats in one language and for the same purpose. */
+export function purposeKey({
+  language,
+  roles = [],
+  audio_role = null,
+}: Pick<Format, "language" | "audio_role"> & { roles?: readonly TrackRole[] }): string {
+  const purposes = new Set<string>(roles.filter((role) => role !== "main"));
+  if (audio_role === "description" || audio_role === "commentary") purposes.add(audio_role);
+  return JSON.stringify([language?.toLowerCase(), [...purposes].toSorted()]);
+}
+
 /** Limit of a record's formats. */
 const maxFormats = 2_000;
 

@@ -40,17 +40,26 @@ export function withDetails(sink: SampleSink, details: readonly TrackDetails[]):
 /** More than a stream has audio tracks. */
 const placesOfStream = 100;
 
+/** What is said of a stream's audio where it is listed. */
+export interface AudioLabel {
+  /** BCP 47; `null`: unknown. */
+  language: string | null;
+  name?: string;
+}
+
 /**
- * Returns a sink that puts the audio tracks of a stream after those of the streams before it, and adds the stream's language,
- * BCP 47, to its first audio track if that has none. @param stream Counts the streams.
+ * Returns a sink that puts the audio tracks of a stream after those of the streams before it, and adds the stream's name, and its
+ * language if it has none itself, to its first audio track. @param stream Counts the streams.
  */
-export function describeAudio(sink: SampleSink, language: string | null, stream: number): SampleSink {
+export function describeAudio(sink: SampleSink, { language, name }: AudioLabel, stream: number): SampleSink {
   let first: number | undefined;
   return {
     setFormat(format, track) {
       const isFirst = format.kind === "audio" && (first === undefined || first === track);
       const place = stream * placesOfStream + (format.place ?? 0);
-      const described = { ...format, place, language: isFirst ? (format.language ?? language) : format.language };
+      const described = { ...format, place };
+      if (isFirst) described.language ??= language;
+      if (isFirst && name !== undefined) described.name = name;
       const number = sink.setFormat(described, track);
       if (isFirst) first = number;
       return number;

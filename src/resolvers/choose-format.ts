@@ -80,7 +80,7 @@ function findFormatAgain(before: Format, formats: readonly Format[]): Format | u
   return closest;
 }
 
-const identifying = ["height", "vcodec", "acodec", "language", "ext", "audio_role"] as const;
+const identifying = ["height", "vcodec", "acodec", "language", "name", "ext", "audio_role"] as const;
 
 const valueOf = (format: Format, name: (typeof identifying)[number]) => format[name] ?? null;
 

@@ -231,7 +231,7 @@ describe.skipIf(!hasFfmpeg)("WebM tracks that start at different times", () => {
         audioChoice: firstAudio,
         additions: nothingToAdd,
         otherAudio: [],
-        languages: [],
+        labels: [],
       };
       await mergeFiles({ main, audio, target, signal, ...kinds });
       const start = async (path: string, codec: string) =>

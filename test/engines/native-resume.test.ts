@@ -80,7 +80,7 @@ describe("an abort of a remux", () => {
     const path = joinPath(harness.job.folder, "film.mp4");
     await writeFile(path, readMedium("index-last.mp4"));
     const stopped = remux({
-      main: { name: "main", language: null, container: "mp4", path, chunks: readFileChunks(path) },
+      main: { name: "main", label: { language: null }, container: "mp4", path, chunks: readFileChunks(path) },
       audio: null,
       openAudio: null,
       otherAudio: [],

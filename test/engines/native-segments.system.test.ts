@@ -114,7 +114,7 @@ describe("a segment that is read from its file", () => {
       yield { media: head ?? init!, timing };
       yield { media: { path }, timing };
     }
-    const main = { name: "main", language: null, container, path: null, chunks: chunks() } as const;
+    const main = { name: "main", label: { language: null }, container, path: null, chunks: chunks() } as const;
     const target = `${harness.job.folder}/result`;
     const none = { audio: null, otherAudio: [], openAudio: null, audioChoice: firstAudio };
     const options = { ...none, audioOnly: false, expectedS: 6, maxBytes: 1e6 };

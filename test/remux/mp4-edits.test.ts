@@ -235,3 +235,13 @@ describe("the matrix of a track", () => {
     expect(format?.matrix?.map((value) => value + 0)).toEqual(expected);
   });
 });
+
+describe("a cut", () => {
+  it("keeps the name and the language of a track, with its region", async () => {
+    write([{ ...videoFormat, language: "pt-BR", name: "Câmara 2" }]);
+    const target = folder.path("cut.mp4");
+    await cut(path, target, [{ startS: 1, endS: 2 }]);
+    expect(formatsIn(target)).toMatchObject([{ language: "pt-BR" }]);
+    expect(readFileSync(target).includes("Câmara 2\0")).toBe(true);
+  });
+});

@@ -95,6 +95,27 @@ describe("the formats of the yt-dlp resolver", () => {
     expect(await readFormat(hls)).toMatchObject({ manifest_url: hls.url });
   });
 
+  it("have the names that HLS gives to several audios in one language", async () => {
+    const audio = (group: string, name: string) =>
+      fileDict({
+        format_id: `hls-${group}-${name.replaceAll(" ", "_")}`,
+        format_note: name,
+        url: `https://cdn.example.com/${group}/${name}.m3u8`,
+        manifest_url: "https://cdn.example.com/main.m3u8",
+        protocol: "m3u8_native",
+        vcodec: "none",
+        language: "en",
+      });
+    const namesOf = async (...formats: object[]) =>
+      (await readRecorded(videoDict({ formats }))).formats.map(({ name }) => name);
+    expect(await namesOf(audio("low", "With jokes"), audio("low", "English"), audio("high", "English"))).toEqual([
+      "English",
+      "English",
+      "With jokes",
+    ]);
+    expect(await namesOf(audio("low", "English 64k"), audio("high", "English 128k"))).toEqual([undefined, undefined]);
+  });
+
   it("are the dict itself if it lists none", async () => {
     const { formats: _, ...dict } = videoDict({ ...fileDict(), format_id: "0", protocol: "http" });
     expect(await readRecorded(dict)).toMatchObject({

@@ -81,6 +81,20 @@ describe("the audio tracks of a task", () => {
     expect(choose(["all"], formats, { audio_only: true }).ids).toEqual(["en", "de", "fr", "en-ad"]);
   });
 
+  it("are one for each name that tells them apart, in the best of its qualities", () => {
+    const named = [
+      video,
+      sound("en-high", "en", { tbr: 256, name: "English" }),
+      sound("talk-high", "en", { tbr: 256, name: "English, with jokes", preference: -1 }),
+      sound("en-low", "en", { tbr: 64, name: "English" }),
+      sound("talk-low", "en", { tbr: 64, name: "English, with jokes", preference: -1 }),
+      sound("en-other", "en", { tbr: 512 }),
+    ];
+    expect(choose(["all"], named).ids).toEqual(["v", "en-high", "talk-high"]);
+    expect(choose(undefined, named).ids).toEqual(["v", "en-high"]);
+    expect(choose(["en"], named).ids).toEqual(["v", "en-high"]);
+  });
+
   it("are at most 20", () => {
     const many = [video, ...Array.from({ length: 30 }, (_, i) => sound(`s${i}`, `x-${i}`))];
     expect(choose(["all"], many).ids).toHaveLength(1 + 20);

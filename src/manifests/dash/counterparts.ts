@@ -95,7 +95,7 @@ export function mostSimilar<C extends Candidate>(candidates: readonly C[], forma
 }
 
 /**
- * Prefers, in this order: without DRM, the same language, the same roles, the nearest height, the same id, the nearest bit
+ * Prefers, in this order: without DRM, the same language, the same roles, the same name, the nearest height, the same id, the nearest bit
  * rate, the nearest index in the Period.
  */
 function bestCounterpart(
@@ -112,6 +112,7 @@ function bestCounterpart(
       Number(other.has_drm),
       languageDistance(other.language, format.language),
       roleDistance(other, format),
+      Number(other.name !== format.name),
       distance(other.height, format.height),
       Number(representation.id !== id),
       distance(other.tbr, format.tbr),

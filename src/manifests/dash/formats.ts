@@ -3,6 +3,8 @@ import type { Steps } from "../../parsers/steps.ts";
 import { parsePixels } from "../../parsers/count.ts";
 import { extensionOfMediaType } from "../../parsers/media-type.ts";
 import { framesPerSecond, kilobits } from "../attributes.ts";
+import { addNames } from "../audio-names.ts";
+import { codecFamily } from "../codecs.ts";
 import { type DashRepresentation, textExtensions, representationsOf } from "./representations.ts";
 import { type Candidate, comparePeriods, type Joined } from "./counterparts.ts";
 import { timePeriods } from "./periods.ts";
@@ -83,6 +85,11 @@ function* findCandidates(mpd: MpdElement, url: URL) {
     else if (!isLayer) candidates[kind].push({ format: formatOf(representation, url), representation });
   }
   checkIgnored(candidates, ignored, url);
+  addNames(
+    candidates.audio.map(({ format: audio, representation: { label, period } }) => {
+      return { audio, name: label, group: `${period} ${codecFamily(audio.acodec) ?? ""}` };
+    }),
+  );
   return candidates;
 }
 

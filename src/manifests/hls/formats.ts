@@ -1,10 +1,11 @@
 import { parsePixels } from "../../parsers/count.ts";
-import { framesPerSecond, kilobits, languageTag } from "../attributes.ts";
+import { framesPerSecond, kilobits } from "../attributes.ts";
 import type { Codecs } from "../codecs.ts";
+import type { Format } from "../../model/page-info.ts";
 import { createFormatIds } from "../format-ids.ts";
 import { type ManifestFormat, maxFormats } from "../manifest.ts";
 import { preferences, type TrackStatement } from "../tracks.ts";
-import { type Group, groupRenditions, type Rendition, rolesBeyondGroup } from "./groups.ts";
+import { type Group, groupRenditions, nameRenditions, type Rendition, rolesBeyondGroup } from "./groups.ts";
 import type { Attributes } from "./lines.ts";
 import { unknownHlsFormat } from "./media.ts";
 
@@ -33,6 +34,7 @@ export function listHlsFormats(
   { variants, renditions }: { variants: readonly Variant[]; renditions: readonly Rendition[] },
   common: CommonPart,
 ): ManifestFormat[] {
+  nameRenditions(renditions);
   const audioGroups = groupAudio(variants, renditions);
   const videos = listVideos(variants, groupRenditions(renditions, "VIDEO"), audioGroups);
   const audios = listAudios(audioGroups);
@@ -150,7 +152,7 @@ function variantFormat({ attributes, codecs, url }: Variant, group: AudioGroup |
     acodec,
     tbr: peakTbr ?? listedTbr,
     ...(averageTbr !== null && { averageTbr }),
-    language: languageTag(acodec === "none" ? undefined : included?.attributes.get("LANGUAGE")),
+    ...(acodec === "none" ? { language: null } : labelOf(included)),
     ...(roles.length > 0 && { roles }),
   };
 }
@@ -170,9 +172,13 @@ function renditionFormat(rendition: Rendition, url: URL, acodec: string | null):
     vcodec: "none",
     acodec,
     tbr: kilobits(attributes.get("BANDWIDTH")),
-    language: languageTag(attributes.get("LANGUAGE")),
+    ...labelOf(rendition),
     ...(roles.length > 0 && { roles: [...roles] }),
   };
+}
+
+function labelOf({ language = null, name }: Partial<Rendition> = {}): Pick<Format, "language" | "name"> {
+  return { language, ...(name !== undefined && { name }) };
 }
 
 function namesOf({ attributes }: Rendition): string[] {

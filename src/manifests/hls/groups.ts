@@ -1,4 +1,7 @@
 import type { TrackRole } from "../../model/track-roles.ts";
+import { parseLine } from "../../parsers/text.ts";
+import { languageTag } from "../attributes.ts";
+import { addNames } from "../audio-names.ts";
 import { hlsRoles, isYes, preferences } from "../tracks.ts";
 import type { Attributes } from "./lines.ts";
 
@@ -6,6 +9,9 @@ import type { Attributes } from "./lines.ts";
 export interface Rendition {
   attributes: Attributes;
   roles: readonly TrackRole[];
+  language: string | null;
+  /** Of audio that nothing else tells apart from other renditions of its group. */
+  name?: string;
   /** `null`: its media is in the variants, or its URL is not http(s). */
   url: URL | null;
 }
@@ -21,7 +27,18 @@ export interface Group {
 
 /** Reads an EXT-X-MEDIA. */
 export function renditionOf(attributes: Attributes, url: URL | null): Rendition {
-  return { attributes, roles: hlsRoles(attributes), url };
+  return { attributes, roles: hlsRoles(attributes), language: languageTag(attributes.get("LANGUAGE")), url };
+}
+
+/** Adds their names to audio renditions of one group that nothing else tells apart. */
+export function nameRenditions(renditions: readonly Rendition[]): void {
+  const listed = renditions.filter(({ attributes }) => isOfType(attributes, "AUDIO"));
+  addNames(
+    listed.map((audio) => {
+      const { attributes } = audio;
+      return { audio, name: parseLine(attributes.get("NAME")), group: attributes.get("GROUP-ID") ?? "" };
+    }),
+  );
 }
 
 /** Groups the renditions of a type; in a group DEFAULT comes first, then AUTOSELECT, descriptions and the like last. */

@@ -8,6 +8,7 @@ import type { MatroskaTrack } from "./tracks.ts";
 import { type Additions, boundAdditions } from "../additions.ts";
 import { describingElements, textBlock, textEntry } from "./additions.ts";
 import { iso639Of } from "../language.ts";
+import type { AudioLabel } from "../track-details.ts";
 import { element, MatroskaWriter, text, unsigned, type WrittenBlock } from "./writer.ts";
 
 /** Returns the type of a file that has been selected. */
@@ -44,13 +45,13 @@ const stepBlocks = 256;
  */
 export function* copyMatroska(
   files: readonly ChosenTracks[],
-  { fd, docType, additions, kept = [], languages = [] }: CopyTarget,
+  { fd, docType, additions, kept = [], labels = [] }: CopyTarget,
 ): Generator<undefined, void> {
   const tracks = files.flatMap((file) => file.tracks.map((track) => ({ file, track })));
   const audio = tracks.filter(({ track }) => track.kind === "audio");
   const entries = tracks.map((each, i) => {
-    const rank = languages.length > 0 ? audio.indexOf(each) : -1;
-    const stated = rank < 0 ? undefined : { isDefault: rank === 0, language: languages[rank] ?? null };
+    const rank = labels.length > 0 ? audio.indexOf(each) : -1;
+    const stated = rank < 0 ? undefined : { language: null, ...labels[rank], isDefault: rank === 0 };
     return copyEntry(each.file, each.track, i + 1, stated);
   });
   const timestampScale = Math.max(...files.map(({ header }) => header.timestampScale));
@@ -91,8 +92,8 @@ export interface CopyTarget {
   additions: Additions;
   /** Further elements of the Segment; default: none. */
   kept?: readonly Uint8Array[];
-  /** BCP 47, of the audio tracks in their order; `null`: as their entries say. Of these the first is the default track. */
-  languages?: readonly (string | null)[];
+  /** Of the audio tracks in their order; what is unknown: as their entries say. Of these the first is the default track. */
+  labels?: readonly AudioLabel[];
 }
 
 /** Adds the entries of the subtitles to `entries`; returns the blocks of all, in order. */
@@ -190,7 +191,7 @@ function copyEntry(
   { fd, source }: ChosenTracks,
   { entry }: MatroskaTrack,
   number: number,
-  stated?: { isDefault: boolean; language: string | null },
+  stated?: AudioLabel & { isDefault: boolean },
 ): Uint8Array {
   const left = new Set<number>(replaced);
   const own = [element(ids.trackNumber, unsigned(number)), element(ids.trackUid, unsigned(number))];
@@ -202,6 +203,10 @@ function copyEntry(
   if (language !== null) {
     left.add(ids.language).add(ids.languageBcp47);
     own.push(element(ids.language, text(iso639Of(language))), element(ids.languageBcp47, text(language)));
+  }
+  if (stated?.name !== undefined) {
+    left.add(ids.name);
+    own.push(element(ids.name, text(stated.name)));
   }
   const kept = [...elementsIn(source, entry)].filter(({ id }) => !left.has(id));
   const copies = kept.map((child) => element(child.id, readBytes(fd, child)));

@@ -1,8 +1,10 @@
 import { isFieldValue, siteHeaderNames } from "../../net/http/site-headers.ts";
 import type { DownloadFormat, Format, Fragment } from "../../model/page-info.ts";
+import { addNames, type ListedAudio } from "../../manifests/audio-names.ts";
 import { parseLanguage } from "../../parsers/language.ts";
 import { mediaTypeOf } from "../../parsers/media-type.ts";
 import type { Steps } from "../../parsers/steps.ts";
+import { parseLine } from "../../parsers/text.ts";
 import { tryParseUrl } from "../../parsers/url.ts";
 import { asAmount, asCount, asDict, asList, asText, type InfoDict } from "./info-dict.ts";
 
@@ -53,6 +55,7 @@ export function* readFormats(
 ): Steps<ListedFormat[]> {
   const listed = "formats" in info ? asList(info["formats"]) : [info];
   const formats: ListedFormat[] = [];
+  const named: ListedAudio[] = [];
   let remaining = maxFragments;
   for (const each of listed.slice(-maxFormats).toReversed()) {
     yield;
@@ -69,8 +72,18 @@ export function* readFormats(
       else if (format.manifest_url === null) continue;
     }
     formats.push(format);
+    named.push(...namedAudioOf(format, asText(dict["format_note"])));
   }
+  addNames(named);
   return formats;
+}
+
+/** The id of audio that HLS lists is the name of its group and its own name, which is its note too. */
+function namedAudioOf(audio: ListedFormat, note: string | null): ListedAudio[] {
+  const name = parseLine(note);
+  const end = `-${note?.replaceAll(/[\s,/+[\]()]/g, "_")}`;
+  const isListed = audio.protocol === "m3u8" && audio.vcodec === "none" && audio.format_id.endsWith(end);
+  return isListed ? [{ audio, name, group: `${audio.manifest_url} ${audio.format_id.slice(0, -end.length)}` }] : [];
 }
 
 function readFormat(dict: InfoDict, base: URL): ListedFormat | null {

@@ -1,5 +1,5 @@
 import type { DownloadJob } from "../../engines/engine.ts";
-import { hasAudio, hasVideo, isMuxable } from "../../model/format-ranking.ts";
+import { hasAudio, hasVideo, isMuxable, purposeKey } from "../../model/format-ranking.ts";
 import { findLanguage } from "../../remux/language.ts";
 import type { FileWarning } from "../../model/file-warnings.ts";
 import type { Format, PageInfo } from "../../model/page-info.ts";
@@ -27,7 +27,7 @@ const original = Symbol("original");
  */
 export function chooseAudio({ formats }: PageInfo, choice: FormatChoice, options: TaskOptions): ChosenAudio {
   const { audio_languages: asked = ["original"] } = options;
-  const versions = versionsOf(formats, choice);
+  const { versions, versionOf } = versionsOf(formats, choice);
   const own = choice.audio ?? choice.format;
   const wanted = new Set<Format | typeof original>();
   const unlisted: string[] = [];
@@ -59,20 +59,25 @@ function replaceAudio(choice: FormatChoice, audio: Format): FormatChoice {
   return { ...choice, format: { ...choice.format, acodec: "none" }, audio };
 }
 
-/** Returns the best separate audio of each language and purpose, the programme first. */
-function versionsOf(formats: readonly Format[], { format }: FormatChoice): Format[] {
+/** Returns the best separate audio of each language, purpose and name, the programme first, and what is equal of formats that are one version. */
+function versionsOf(formats: readonly Format[], { format }: FormatChoice) {
   const separate = formats.filter((each) => !hasVideo(each) && hasAudio(each) && !each.has_drm);
   const listed = separate.filter(({ manifest_url }) => manifest_url !== null && manifest_url === format.manifest_url);
-  const byVersion = Map.groupBy(listed.length > 0 ? listed : separate, versionOf);
-  const best = [...byVersion.values()].map((same) => same.toSorted((a, b) => compare(a, b, format))[0]!);
-  return best.toSorted((a, b) => (b.preference ?? 0) - (a.preference ?? 0));
+  const candidates = byPreference(listed.length > 0 ? listed : separate);
+  const names = new Map<string, string>();
+  for (const each of candidates) {
+    const key = purposeKey(each);
+    if (each.name !== undefined && !names.has(key)) names.set(key, each.name);
+  }
+  // Audio without a name is another quality of the first that has one.
+  const versionOf = (each: Format) => `${purposeKey(each)} ${each.name ?? names.get(purposeKey(each)) ?? ""}`;
+  const same = [...Map.groupBy(candidates, versionOf).values()];
+  const best = same.map((qualities) => qualities.toSorted((a, b) => compare(a, b, format))[0]!);
+  return { versions: byPreference(best), versionOf };
 }
 
-/** Formats of one version differ in quality and container only. */
-function versionOf({ language, roles = [], audio_role = null }: Format): string {
-  const purposes = new Set<string>(roles.filter((role) => role !== "main"));
-  if (audio_role === "description" || audio_role === "commentary") purposes.add(audio_role);
-  return JSON.stringify([language?.toLowerCase(), [...purposes].toSorted()]);
+function byPreference(formats: readonly Format[]): Format[] {
+  return formats.toSorted((a, b) => (b.preference ?? 0) - (a.preference ?? 0));
 }
 
 function compare(a: Format, b: Format, format: Format): number {

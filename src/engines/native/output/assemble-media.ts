@@ -105,9 +105,9 @@ export async function assembleMedia(plan: Plan, options: AssembleOptions): Promi
   for (const other of otherAudio) otherPaths.push(await save(other));
   const merged = join(folder, "merged");
   const inputs = [mainPath, audioPath, ...otherPaths].filter((path) => path !== null);
-  const languages = [isAudioOptional ? main : (separateAudio ?? main), ...otherAudio].map(({ language }) => language);
+  const labels = [isAudioOptional ? main : (separateAudio ?? main), ...otherAudio].map(({ label }) => label);
   const isMp4Wanted = options.ranges.length > 0;
-  const paths = { main: mainPath, audio: audioPath, otherAudio: otherPaths, languages, target: merged, isMp4Wanted };
+  const paths = { main: mainPath, audio: audioPath, otherAudio: otherPaths, labels, target: merged, isMp4Wanted };
   await additions.ready();
   const { isMp4, originS, details, ...merge } = await withTimeLimit("merge", inputs, () =>
     mergeFiles({ ...paths, isAudioOptional, audioOnly, audioChoice, additions, signal }),
@@ -116,7 +116,7 @@ export async function assembleMedia(plan: Plan, options: AssembleOptions): Promi
   const warnings = [...merge.warnings, ...missing];
   if (!isMp4) return { path: merged, written: null, warnings, joined };
   // Remuxing puts the index of an MP4 in front.
-  const stream = openFileStream("main", merged, null, hasSelection(plan) ? partTiming : undefined);
+  const stream = openFileStream("main", merged, undefined, hasSelection(plan) ? partTiming : undefined);
   const moved: PendingAdditions = {
     ...additions,
     get: (media) => additions.get({ originS: originS + media.originS, offsetOf: () => 0 }),

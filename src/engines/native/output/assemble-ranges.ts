@@ -83,7 +83,7 @@ async function asMp4({ name, format, part }: Source, options: AssembleOptions): 
   }
   const target = `${path}.mp4`;
   const { audioOnly, audioChoice, withTimeLimit, additions, signal } = options;
-  const alone = { main: path, audio: null, otherAudio: [], isAudioOptional: false, languages: [format.language] };
+  const alone = { main: path, audio: null, otherAudio: [], isAudioOptional: false, labels: [format] };
   const { originS, details } = await withTimeLimit("merge", [path], () =>
     mergeFiles({ ...alone, target, audioOnly, audioChoice, additions: without(additions), isMp4Wanted: true, signal }),
   );

@@ -28,8 +28,23 @@ export function matroskaSources(files: readonly LocalInput[], chosen: readonly I
 /** A longer delay or padding is none: a packet of Opus has 120 ms at most. */
 const maxTrimmedNs = 1e9;
 
-/** Returns what the tracks say that no MP4 of mediabunny does. */
-export function detailsOf(file: ChosenTracks): TrackDetails[] {
+/** Returns what the chosen tracks say that no MP4 of mediabunny does, those of a kind in their order. */
+export function detailsOf(
+  files: readonly LocalInput[],
+  chosen: readonly InputTrack[],
+  sources: readonly ChosenTracks[],
+): TrackDetails[] {
+  return files.flatMap((file) => {
+    const source = sources.find(({ fd }) => fd === file.fd);
+    if (source !== undefined) return detailsIn(source);
+    const others = chosen.filter(({ input }) => input === file.input);
+    return others.map((track) => ({ kind: track.isVideoTrack() ? "video" : "audio", ...noDetails }));
+  });
+}
+
+const noDetails = { language: null, name: "", delayS: 0, paddingS: 0, timedPaddingS: 0 };
+
+function detailsIn(file: ChosenTracks): TrackDetails[] {
   const ends = tryReadEnds(file);
   const secondsOf = (ns: number) => (ns < maxTrimmedNs ? ns / 1e9 : 0);
   return file.tracks.flatMap(({ kind, language, name, number, codecDelayNs }) => {

@@ -10,6 +10,7 @@ import { writeAll } from "../parts/disk-writes.ts";
 import type { AudioChoice } from "../../../remux/audio-choice.ts";
 import { iso639ToBcp47 } from "../../../remux/language.ts";
 import { noAdditions } from "../../../remux/additions.ts";
+import type { AudioLabel, TrackDetails } from "../../../remux/track-details.ts";
 import type { CopyTarget } from "../../../remux/matroska/copy.ts";
 import { checkLeft, checkMerged, checkPadding, checkUnread } from "./check-merged.ts";
 import { copyElements, copyWritten, detailsOf, matroskaSources } from "./copy-matroska.ts";
@@ -22,8 +23,8 @@ export interface MergeOptions {
   isAudioOptional: boolean;
   /** Files with further audio tracks. */
   otherAudio: readonly string[];
-  /** BCP 47, of the audio tracks in their order, as their formats say; `null`: unknown. */
-  languages: readonly (string | null)[];
+  /** Of the audio tracks in their order, as their formats say. */
+  labels: readonly AudioLabel[];
   audioOnly: boolean;
   /** Chooses among the audio tracks of `main`, or of `audio`. */
   audioChoice: AudioChoice;
@@ -61,22 +62,24 @@ export async function mergeFiles(options: MergeOptions) {
     const sources = matroskaSources(files, chosen);
     const ownAudio = chosen.filter((track) => track.isAudioTrack()).length - options.otherAudio.length;
     const hasSeveral = !isMp4Wanted && ownAudio + options.otherAudio.length > 1;
-    const [language = null, ...others] = options.languages;
+    const [first = unknown, ...others] = options.labels;
     // Further tracks of one file say their languages themselves.
-    const languages = hasSeveral ? [language, ...Array.from({ length: ownAudio - 1 }, () => null), ...others] : [];
-    const copy = { isWebm, fd: file.fd, additions, languages, signal };
+    const own = Array.from({ length: ownAudio }, (_, index) => (index === 0 ? first : unknown));
+    const stated = [...own, ...others];
+    const labels = hasSeveral ? stated : [];
+    const copy = { isWebm, fd: file.fd, additions, labels, signal };
     const isCopied = !isMp4Wanted && (await copyElements(sources, chosen, copy));
     const isMatroska = isWebm || hasSeveral;
     if (!isCopied && (hasSeveral || (isWebm && additions !== noAdditions))) {
       const docType = isWebm ? "webm" : "matroska";
-      await writeMatroska(files, chosen, file, { target, additions, docType, languages, signal });
+      await writeMatroska(files, chosen, file, { target, additions, docType, labels, signal });
     } else if (!isCopied) {
       const format = isWebm
         ? new mediabunny.WebMOutputFormat()
         : new mediabunny.Mp4OutputFormat({ fastStart: "fragmented" });
       await write(files, chosen, new mediabunny.Output({ format, target: createFileTarget(file) }), signal);
     }
-    const details = isCopied ? [] : sources.flatMap(detailsOf);
+    const details = isCopied ? [] : withLabels(detailsOf(files, chosen, sources), stated);
     const checks = [await checkMerged(chosen, options.target), await checkLeft(chosen), checkPadding(details)];
     const warnings = [...unread, ...checks.flat()];
     return { isMp4: !isMatroska && !isCopied, originS, details, warnings };
@@ -89,6 +92,17 @@ export async function mergeFiles(options: MergeOptions) {
     throw new ServiceError("format_unavailable", message, { cause });
   }
 }
+
+/** Adds what the formats say of the audio tracks. */
+function withLabels(details: readonly TrackDetails[], labels: readonly AudioLabel[]): TrackDetails[] {
+  const left = [...labels];
+  return details.map((each) => {
+    const { language, name = each.name } = (each.kind === "audio" ? left.shift() : undefined) ?? unknown;
+    return { ...each, language: language ?? each.language, name };
+  });
+}
+
+const unknown: AudioLabel = { language: null };
 
 function noTrackError({ audioOnly }: MergeOptions, unread: readonly FileWarning[]): ServiceError {
   const missing = `the downloaded media has ${audioOnly ? "no audio" : "neither video nor audio"}`;

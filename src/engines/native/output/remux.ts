@@ -100,8 +100,8 @@ export async function remux(options: RemuxOptions): Promise<Written> {
   const timelines = createTimelines();
   let place = 0;
   const start = (source: SourceStream, kinds: readonly TrackKind[], choice = options.audioChoice) => {
-    const { details, language } = source;
-    const sink = describeAudio(details === undefined ? writer : withDetails(writer, details), language, place++);
+    const { details, label } = source;
+    const sink = describeAudio(details === undefined ? writer : withDetails(writer, details), label, place++);
     // What was converted has been chosen.
     return new DemuxSession(source, { sink, timelines, kinds, audio: details === undefined ? choice : allAudio });
   };

@@ -70,10 +70,9 @@ export class SourceFetcher {
 
   /** Starts to fetch; resolves once the container is known. */
   async openStream(source: Source): Promise<SourceStream> {
-    const { name } = source;
-    const { language } = source.format;
+    const { name, format: label } = source;
     if (source.part !== null) return openPartStream(source, source.part);
-    if (source.kind === "file") return openFileStream(name, (await this.fetchFile(source)).path, language);
+    if (source.kind === "file") return openFileStream(name, (await this.fetchFile(source)).path, label);
     const stats = new FetchStats();
     stats.isLive = isLiveSource(source);
     this.stats.set(name, stats);
@@ -83,7 +82,7 @@ export class SourceFetcher {
       fetchPart: (part) => this.#fetchPart(source, part),
       onSegment: (durationS, bytes) => this.#deps.progress.addSegment(name, durationS, bytes),
     });
-    return openSegmentStream({ name, language }, segments, stats);
+    return openSegmentStream({ name, label }, segments, stats);
   }
 
   async #fetchPart({ name, headers }: Source, part: Part, onBytes?: () => void): Promise<FetchedPart> {

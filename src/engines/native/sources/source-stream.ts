@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { ServiceError } from "../../../model/errors.ts";
 import type { ByteSpan, SegmentTiming } from "../../../remux/samples.ts";
-import type { TrackDetails } from "../../../remux/track-details.ts";
+import type { AudioLabel, TrackDetails } from "../../../remux/track-details.ts";
 import { type Container, sniffBytes, sniffContainer } from "../../../remux/sniff.ts";
 import { decrypt } from "./encryption.ts";
 import type { AbsentSegment, FetchedSegment } from "./fetch-segments.ts";
@@ -14,8 +14,8 @@ import type { Source, SourceName } from "./plan.ts";
 /** A source as a stream of bytes in presentation order. */
 export interface SourceStream {
   name: SourceName;
-  /** Of its audio, as its format says, BCP 47; `null`: unknown. */
-  language: string | null;
+  /** Of its audio, as its format says. */
+  label: AudioLabel;
   /** From its first bytes; `null`: unknown. */
   container: Container | null;
   /** The file that contains all of it; `null`: it comes in segments. */
@@ -42,16 +42,16 @@ export function checkAbsent({ computed, error }: AbsentSegment, reachedS: number
 export function openFileStream(
   name: SourceName,
   path: string,
-  language: string | null = null,
+  label: AudioLabel = { language: null },
   timing = fileTiming,
 ): SourceStream {
-  return { name, language, container: sniffFile(path), path, chunks: readFileChunks(path, timing) };
+  return { name, label, container: sniffFile(path), path, chunks: readFileChunks(path, timing) };
 }
 
 /** Streams what has been fetched of a source. */
 export function openPartStream(source: Source, { path, chunks, details }: PartialMedia): SourceStream {
   const { name, format } = source;
-  const stream = openFileStream(name, path, format.language);
+  const stream = openFileStream(name, path, format);
   if (chunks === undefined) return stream;
   const { timeline, span, ...first } = source.kind === "file" ? fileTiming : source.list.segments[0]!;
   async function* all(parts: readonly PartialChunk[]): AsyncGenerator<MediaChunk> {
@@ -74,7 +74,7 @@ export function openPartStream(source: Source, { path, chunks, details }: Partia
  * @throws ServiceError `upstream_invalid` if there is none; what `segments` throws.
  */
 export async function openSegmentStream(
-  { name, language }: Pick<SourceStream, "name" | "language">,
+  { name, label }: Pick<SourceStream, "name" | "label">,
   segments: AsyncIterable<FetchedSegment | AbsentSegment>,
   stats: FetchStats,
 ): Promise<SourceStream> {
@@ -88,7 +88,7 @@ export async function openSegmentStream(
     yield* chunks;
   }
   const container = head.media instanceof Uint8Array ? sniffContainer(head.media) : "mp4";
-  return { name, language, container, path: null, chunks: all() };
+  return { name, label, container, path: null, chunks: all() };
 }
 
 const fileTiming: SegmentTiming = { timeline: 0, offsetS: null };

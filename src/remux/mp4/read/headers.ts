@@ -1,5 +1,5 @@
 import { type BoxReader, createBoxReader } from "../box-reader.ts";
-import { type Box, damagedError, findChild, viewOf } from "../boxes.ts";
+import { type Box, damagedError, findChild, getChild, viewOf } from "../boxes.ts";
 import { mp4ToBcp47 } from "../../language.ts";
 import type { Matrix } from "../matrix.ts";
 import type { Edit } from "../../samples.ts";
@@ -43,6 +43,30 @@ export function readMediaHeader(bytes: Uint8Array, header: Box): { timescale: nu
   if (timescale === 0) throw damagedError(`"${header.type}" has the timescale 0`);
   reader.skip(version === 1 ? 8 : 4);
   return { timescale, language: header.type === "mdhd" ? mp4ToBcp47(reader.u16()) : null };
+}
+
+/** Returns the language of a track, BCP 47, by its `elng` (§8.4.6), else its `mdhd`; `null`: unknown. */
+export function readLanguage(bytes: Uint8Array, mdia: Box): string | null {
+  const view = viewOf(bytes);
+  const elng = findChild(view, mdia, "elng");
+  const tag = elng && textOf(bytes.subarray(elng.body + 4, elng.end));
+  if (tag !== undefined && isTag.test(tag)) return tag;
+  return readMediaHeader(bytes, getChild(view, mdia, "mdhd")).language;
+}
+
+/** Returns the name of a track for people (§8.4.3), which QuickTime begins with its length; empty: it has none. */
+export function readHandlerName(bytes: Uint8Array, mdia: Box): string {
+  const hdlr = getChild(viewOf(bytes), mdia, "hdlr");
+  const name = bytes.subarray(hdlr.body + 24, hdlr.end);
+  return textOf(name[0] === name.length - 1 ? name.subarray(1) : name);
+}
+
+const isTag = /^(?!(?:und|mis|mul|zxx)\b)[a-z]{2,8}(?:-[a-z\d]{1,8}){0,8}$/i;
+const maxTextBytes = 1_000;
+
+/** Returns text up to the first zero. */
+function textOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes.subarray(0, maxTextBytes)).toString().split("\0", 1)[0]!;
 }
 
 /** Beyond it a file is damaged. */

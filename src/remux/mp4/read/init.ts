@@ -2,7 +2,15 @@ import { ServiceError } from "../../../model/errors.ts";
 import { firstAudio, type TrackSlot } from "../../audio-choice.ts";
 import { createBoxReader } from "../box-reader.ts";
 import { type Box, boxesIn, damagedError, findChild, getChild, typeAt, viewOf } from "../boxes.ts";
-import { type MovieHeader, readEdits, readMediaHeader, readMovieHeader, readTrackHeader } from "./headers.ts";
+import {
+  type MovieHeader,
+  readEdits,
+  readHandlerName,
+  readLanguage,
+  readMediaHeader,
+  readMovieHeader,
+  readTrackHeader,
+} from "./headers.ts";
 import { type GroupDescriptions, readGroupDescriptions } from "../sample-groups.ts";
 import { isUnity, multiplyMatrices } from "../matrix.ts";
 import { readCodedSize } from "../sample-entry.ts";
@@ -54,8 +62,7 @@ export function readInit(
   const found = boxes.map((trak) => ({ trak, kind: kindOf(view, getChild(view, trak, "mdia")) }));
   const of = (wanted: TrackKind) => found.filter(({ kind }) => kind === wanted && kinds.includes(kind));
   const audio = of("audio");
-  const languageOf = ({ trak }: { trak: Box }) =>
-    readMediaHeader(bytes, getChild(view, getChild(view, trak, "mdia"), "mdhd")).language;
+  const languageOf = ({ trak }: { trak: Box }) => readLanguage(bytes, getChild(view, trak, "mdia"));
   const chosen = audio.length > 0 ? choice.choose(audio.map(languageOf)) : [];
   const video = of("video").slice(0, 1);
   onTracks?.(chosen.length, audio.length - chosen.length);
@@ -66,15 +73,19 @@ export function readInit(
 }
 
 /**
- * Reads all video and audio tracks from a `moov` box.
+ * Reads all video and audio tracks from a `moov` box, with their names.
  * @throws as `readInit`
  */
 export function readAllTracks(bytes: Uint8Array, moov: Box): InitTrack[] {
   const view = viewOf(bytes);
   const movie = readMovie(bytes, moov);
   return [...boxesIn(view, moov.body, moov.end)].flatMap((trak) => {
-    const kind = trak.type === "trak" ? kindOf(view, getChild(view, trak, "mdia")) : null;
-    return kind === null ? [] : [readTrack(bytes, trak, kind, movie)];
+    const mdia = trak.type === "trak" ? getChild(view, trak, "mdia") : undefined;
+    const kind = mdia === undefined ? null : kindOf(view, mdia);
+    if (mdia === undefined || kind === null) return [];
+    const name = readHandlerName(bytes, mdia);
+    const { formats, ...track } = readTrack(bytes, trak, kind, movie);
+    return [{ ...track, formats: formats.map((format) => ({ ...format, name })) }];
   });
 }
 
@@ -124,7 +135,8 @@ function readTrack(
   const { id, width, height } = header;
   const matrix = multiplyMatrices(header.matrix, movie.matrix);
   const mdia = getChild(view, trak, "mdia");
-  const { timescale, language } = readMediaHeader(bytes, getChild(view, mdia, "mdhd"));
+  const { timescale } = readMediaHeader(bytes, getChild(view, mdia, "mdhd"));
+  const language = readLanguage(bytes, mdia);
   const tables = getChild(view, getChild(view, mdia, "minf"), "stbl");
   const { shiftTicks, edits } = readEdits(bytes, trak, timescale / movie.timescale);
   const shown = {
