@@ -21,7 +21,7 @@ import { createKeyRows } from "./key-rows.ts";
 import { cancelAndCommit, endInTransaction, isCollection, mustLockMembers, removeAndCommit } from "./members/end.ts";
 import { growAndCommit, retryAndCommit } from "./members/grow.ts";
 import { followAll, lockFollowers, type MemberRow, readOwnMembers, writeChanges } from "./members/member-rows.ts";
-import { reuseAndCommit } from "./members/reuse.ts";
+import { createReuser, type ReuseTask } from "./members/reuse.ts";
 import { createOutboxRows, type OutboxRows } from "./outbox-rows.ts";
 import { openPostgresResources } from "./resources.ts";
 import { probe } from "./task-inserts.ts";
@@ -79,8 +79,9 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const nowMs = options.now === undefined ? () => null : steadyMs;
   const outbox = createOutboxRows({ database, nowMs, run: read, webhook });
   const insert = createBatchInserter({ database, jobs, maxQueued, now: steadyNow, onCommit });
+  const reuse = createReuser({ database, jobs, maxQueued, now: steadyNow, onCommit });
   const damage = createDamageReport(logger);
-  const deps = { database, jobs, now, steadyNow, maxQueued, damage, outbox, insert, read, write, onCommit };
+  const deps = { database, jobs, now, steadyNow, maxQueued, damage, outbox, insert, reuse, read, write, onCommit };
   return {
     events: feed.events,
     pauses: { ...feed.pauses, share: (pause) => read(() => writePause(database, pause)) },
@@ -109,6 +110,7 @@ interface PostgresStoreDeps {
   damage: DamageReport;
   outbox: OutboxRows;
   insert: InsertTask;
+  reuse: ReuseTask;
   read<T>(job: () => Promise<T>): Promise<T>;
   write<T>(name: string, job: () => Promise<T>): Promise<T>;
   /** Called with the number of the newest event that was committed, and the number of events. */
@@ -142,7 +144,7 @@ function createTaskReads({ database, damage, read }: PostgresStoreDeps): TaskRea
 }
 
 function createTaskWrites(deps: PostgresStoreDeps): TaskWrites {
-  const { database, jobs, damage, insert, write, onCommit } = deps;
+  const { database, jobs, damage, insert, reuse, write, onCommit } = deps;
 
   /** Runs a transaction on a task, and reports its events. */
   async function commit<T extends { number: number; count: number }>(
@@ -167,7 +169,7 @@ function createTaskWrites(deps: PostgresStoreDeps): TaskWrites {
     async reuse(task, idempotency) {
       const accepted = copyTask(task);
       const key = idempotency && { ...idempotency };
-      return commit(accepted.id, (sql) => reuseAndCommit(deps, sql, accepted, key));
+      return write(accepted.id, () => reuse(accepted, key));
     },
 
     async grow(id, given) {

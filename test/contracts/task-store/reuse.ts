@@ -95,6 +95,35 @@ export function describeReuse(open: OpenStore): void {
       expect((await events.take(2)).map(({ taskId }) => taskId)).toEqual([answers[0]?.task.id, other.id]);
     });
 
+    test("of many calls at once, each with a key, one per video stores, for each owner, and all keep their answers", async () => {
+      const harness = await openStoreHarness(open);
+      const call = (n: number) =>
+        reuse(harness, `${page}${n % 40}`, {
+          owner: n % 80 < 40 ? "anna" : undefined,
+          idempotency: { key: `key ${n}`, fingerprint: "f" },
+        });
+      const answers = await Promise.all(times(160, call));
+      expect(answers.filter(({ isNew }) => isNew).map(({ task }) => [task.owner, task.url])).toEqual(
+        times(80, (n) => [n < 40 ? "anna" : undefined, `${page}${n % 40}`]),
+      );
+      expect(new Set(answers.map(({ task }) => task.id)).size).toBe(80);
+      expect(await Promise.all(times(160, call))).toEqual(answers);
+      expect((await harness.store.count()).byState.queued).toBe(80);
+    });
+
+    test("of many calls at once as many store as the queue has room for, and the others are refused", async () => {
+      const harness = await openStoreHarness(open, 7);
+      const existing = await harness.add(page);
+      const answers = await Promise.allSettled(times(30, (n) => reuse(harness, n % 10 === 9 ? page : `${page}${n}`)));
+      const codes = answers.map((each) =>
+        each.status === "rejected" ? (each.reason as { code: string }).code : each.value.isNew,
+      );
+      expect(codes.filter((code) => code === true)).toHaveLength(6);
+      expect(codes.filter((code) => code === false)).toHaveLength(3);
+      expect(codes.filter((code) => code === "unavailable")).toHaveLength(21);
+      expect(answers[9]).toMatchObject({ value: { task: { id: existing.id }, isNew: false } });
+    });
+
     test("a used key gets the same answer, whatever has become of the task", async () => {
       const harness = await openStoreHarness(open);
       const existing = await harness.add(page);

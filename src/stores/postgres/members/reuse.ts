@@ -1,57 +1,121 @@
 import type { Task } from "../../../model/task.ts";
-import { readAnswer, reusedAnswer } from "../../documents.ts";
+import { parseTask, readAnswer, reusedAnswer } from "../../documents.ts";
+import type { Reused } from "../../growth.ts";
 import { type Idempotency, idempotencyTtlMs } from "../../idempotency.ts";
-import { type Reused } from "../../growth.ts";
+import { isSameVideo } from "../../video-keys.ts";
+import type { BatchInserterOptions } from "../batch-inserter.ts";
+import { createBatches, type Pending } from "../batches.ts";
 import type { Sql, Transaction } from "../database.ts";
-import { earlierAnswer, readExisting, resolveExisting } from "../existing-rows.ts";
-import type { JobQueue } from "../job-queue.ts";
-import { insertTasks, toInsert } from "../task-inserts.ts";
+import { createAdmission, earlierAnswer, type ExistingRows, readExisting, resolveExisting } from "../existing-rows.ts";
+import { insertTasks } from "../task-inserts.ts";
+import type { TaskRow } from "../task-rows.ts";
 import { lockReusable } from "./grow.ts";
 import { lockOwner } from "./member-rows.ts";
 
-interface ReuseDeps {
-  jobs: JobQueue;
-  maxQueued: number;
-  steadyNow: () => Date;
+/** Stores a task or finds one as `TaskStore.reuse` says. */
+export type ReuseTask = (task: Task, idempotency?: Idempotency) => Promise<Reused>;
+
+/** Tasks of one owner that arrive during a transaction share the next one, as each of them waits for the owner's lock. */
+export function createReuser(options: BatchInserterOptions): ReuseTask {
+  return createBatches<Reused>(
+    async (batch) => {
+      const { plan, number } = await options.database.transaction((sql) => reuseAndCommit(sql, batch, options));
+      const { fresh, answers, errors } = plan;
+      if (fresh.length > 0) options.onCommit(number, fresh.length);
+      for (const { task, resolve } of fresh) resolve({ task, isNew: true });
+      for (const [{ reject }, error] of errors) reject(error);
+      for (const [{ task, resolve }, answer] of answers) resolve(readAnswer(task.id, answer));
+      return batch.filter((pending) => !fresh.includes(pending) && !answers.has(pending) && !errors.has(pending));
+    },
+    { ofOneOwner: true },
+  );
 }
 
-/** Stores a task or finds one as `TaskStore.reuse` says. */
-export async function reuseAndCommit(
-  { jobs, maxQueued, steadyNow }: ReuseDeps,
+/** Stores the tasks that are not found; `number` is that of the newest event, 0 without one. */
+async function reuseAndCommit(
   sql: Transaction,
-  task: Task,
-  idempotency: Idempotency | undefined,
-): Promise<Reused & { number: number; count: number }> {
-  const at = steadyNow();
-  const insert = toInsert(task, idempotency);
-  await lockOwner(sql, insert.owner);
-  const [found] = await lockReusable(sql, [task]);
+  batch: readonly Pending<Reused>[],
+  { jobs, maxQueued, now }: BatchInserterOptions,
+): Promise<{ plan: Plan; number: number }> {
+  const at = now();
+  await lockOwner(sql, batch[0]?.insert.owner ?? null);
+  const known = await lockReusable(
+    sql,
+    batch.map(({ task }) => task),
+  );
   // From here on other writes wait, so that what is read of the queue and the quotas stays true.
   await sql.query("SELECT FROM unreel.counters FOR UPDATE");
-  const existing = await readExisting(sql, [insert], at);
-  const earlier = found === undefined ? resolveExisting(existing, insert, maxQueued) : earlierAnswer(existing, insert);
-  if (earlier !== undefined) return { ...readAnswer(task.id, earlier), number: 0, count: 0 };
+  const existing = await readExisting(
+    sql,
+    batch.map(({ insert }) => insert),
+    at,
+  );
+  const plan = planReuse(batch, { known, existing, maxQueued });
   const keysEndAt = new Date(at.getTime() + idempotencyTtlMs);
-  if (found !== undefined) {
-    const answer = reusedAnswer(found.document);
-    if (insert.idempotency !== undefined) await keepKey(sql, { ...insert.idempotency, answer, keysEndAt });
-    return { ...readAnswer(found.id, answer), number: 0, count: 0 };
-  }
-  const { firstSeq: seq, number, hasConflict } = await insertTasks(sql, [insert], at, keysEndAt);
-  if (hasConflict) throw new Error("the id or the key was used, or a quota exceeded, after all were read");
-  await jobs.add({ query: sql.queryAndCommit }, insert.job === null ? [] : [{ ...insert, job: insert.job, seq }]);
-  return { task, isNew: true, number, count: 1 };
+  await keepAnswers(sql, plan.found, keysEndAt);
+  if (plan.fresh.length === 0) return { plan, number: 0 };
+  const inserts = plan.fresh.map(({ insert }) => insert);
+  const { firstSeq, number, hasConflict } = await insertTasks(sql, inserts, at, keysEndAt);
+  if (hasConflict) throw new Error("an id or a key was used, or a quota exceeded, after all were read");
+  const requests = inserts.flatMap(({ job, ...insert }, index) =>
+    job === null ? [] : { ...insert, job, seq: firstSeq + index },
+  );
+  await jobs.add({ query: sql.queryAndCommit }, requests);
+  return { plan, number };
 }
 
-async function keepKey(
-  sql: Sql,
-  given: { key: string; fingerprint: string; answer: string; keysEndAt: Date },
-): Promise<void> {
+/** What becomes of the tasks of a batch; those that are in none of these wait until the others are stored. */
+interface Plan {
+  /** Stored as they are. */
+  fresh: Pending<Reused>[];
+  /** As kept under a key: of those found, and of earlier calls. */
+  answers: Map<Pending<Reused>, string>;
+  found: { idempotency: Idempotency | undefined; answer: string }[];
+  errors: Map<Pending<Reused>, unknown>;
+}
+
+function planReuse(
+  batch: readonly Pending<Reused>[],
+  { known, existing, maxQueued }: { known: readonly TaskRow[]; existing: ExistingRows; maxQueued: number },
+): Plan {
+  const rows = known.map((row) => ({ document: row.document, task: parseTask(row) }));
+  const admit = createAdmission(existing, maxQueued);
+  const plan: Plan = { fresh: [], answers: new Map(), found: [], errors: new Map() };
+  for (const pending of batch) {
+    const { task, insert } = pending;
+    const isSame = (each: { task: Task }) => isSameVideo(each.task, task);
+    const found = rows.find(isSame)?.document ?? plan.fresh.find(isSame)?.insert.document;
+    try {
+      const earlier =
+        found === undefined ? resolveExisting(existing, insert, maxQueued) : earlierAnswer(existing, insert);
+      if (earlier !== undefined) plan.answers.set(pending, earlier);
+      else if (found !== undefined) {
+        const answer = reusedAnswer(found);
+        plan.answers.set(pending, answer);
+        plan.found.push({ idempotency: insert.idempotency, answer });
+      } else if (admit(insert.owner)) plan.fresh.push(pending);
+    } catch (error) {
+      plan.errors.set(pending, error);
+    }
+  }
+  return plan;
+}
+
+/** Keeps the answers of tasks that were found under the keys they were asked for with. */
+async function keepAnswers(sql: Sql, found: Plan["found"], keysEndAt: Date): Promise<void> {
+  const uses = found.flatMap(({ idempotency, answer }) => (idempotency ? { ...idempotency, answer } : []));
+  if (uses.length === 0) return;
   await sql.query(
     `INSERT INTO unreel.idempotency_keys (key, fingerprint, answer, ends_at)
-     VALUES (:key, :fingerprint, :answer, :keysEndAt)
+     SELECT key, fingerprint, answer, :keysEndAt
+     FROM unnest(:keys::text[], :fingerprints::text[], :answers::text[]) AS use (key, fingerprint, answer)
      ON CONFLICT (key) DO UPDATE
      SET fingerprint = excluded.fingerprint, answer = excluded.answer, ends_at = excluded.ends_at`,
-    given,
+    {
+      keys: uses.map(({ key }) => key),
+      fingerprints: uses.map(({ fingerprint }) => fingerprint),
+      answers: uses.map(({ answer }) => answer),
+      keysEndAt,
+    },
   );
 }
