@@ -4,7 +4,7 @@ import { Cookie, defaultPath, domainMatch, getPublicSuffix, parseDate, pathMatch
 export interface CookieJar {
   /**
    * Stores the cookies of the `Set-Cookie` fields of a response of `url`. Skips those that are not well-formed, longer
-   * than 4,096 characters, for a domain that the URL's host is not in or that is a public suffix (`co.uk`), or secure
+   * than 4,096 characters (8,192 with its attributes), for a domain that the URL's host is not in or that is a public suffix (`co.uk`), or secure
    * although the URL is not.
    */
   store(url: URL, fields: readonly string[]): void;
@@ -20,6 +20,8 @@ const maxCookies = 50;
 const maxLength = 6 * 1024;
 /** Of the name and value of a cookie that a response sets, characters (RFC 6265 §6.1). */
 const maxCookieLength = 4096;
+/** Of a `Set-Cookie` field, characters: parsing one takes quadratic time. */
+const maxFieldLength = 2 * maxCookieLength;
 
 /** Creates an empty jar. It holds at most 50 cookies with 6 KiB of names, values and paths; new ones push out the oldest. */
 export function createCookieJar(): CookieJar {
@@ -88,6 +90,7 @@ function cookieField(cookies: Iterable<Cookie>, url: URL): string | undefined {
 }
 
 function parseSetCookie(field: string, url: URL): Cookie | undefined {
+  if (field.length > maxFieldLength) return undefined;
   // The library would cut the field there.
   if (/[\0\r\n]/.test(field)) return undefined;
   const cookie = Cookie.parse(field);
