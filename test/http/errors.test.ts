@@ -124,6 +124,13 @@ describe("an invalid body", () => {
       "from 1 to 65535, got 0",
     ],
     [
+      "a height that is too large for a number",
+      `{"url":"${pageUrl}","options":{"max_height":1e999}}`,
+      400,
+      "invalid_request",
+      "from 1 to 65535, got Infinity",
+    ],
+    [
       "a negative start of a range",
       `{"url":"${pageUrl}","options":{"ranges":[{"start":-1,"end":2}]}}`,
       400,
@@ -185,6 +192,24 @@ describe("an invalid body", () => {
       expect(problem.detail).toContain("application/json");
     },
   );
+
+  it.each(["", "json", "application/json, text/plain"])(
+    "is refused with the value of a Content-Type that is no media type: %j",
+    async (type) => {
+      for (const url of ["/tasks/", "/tasks/none/cancel"]) {
+        const headers = { "content-type": type };
+        const problem = problemOf(await app.inject({ method: "POST", url, headers, payload: "{}" }));
+        expect(problem).toMatchObject({ status: 415, code: "unsupported_media_type" });
+        expect(problem.detail).toMatch(/application\/json, got /);
+        expect(problem.detail).toContain(JSON.stringify(type));
+      }
+    },
+  );
+
+  it("without a Content-Type is refused", async () => {
+    const problem = problemOf(await app.inject({ method: "POST", url: "/tasks/", payload: "{}" }));
+    expect(problem.detail).toMatch(/application\/json .*; got no Content-Type$/);
+  });
 
   it("that is missing gets a problem that says what is required", async () => {
     const problem = problemOf(await app.inject({ method: "POST", url: "/tasks/" }));

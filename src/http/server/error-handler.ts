@@ -14,7 +14,7 @@ declare module "fastify" {
 export function handleError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
   // The client has disconnected, so the request was aborted: not a failure, and no one reads a response.
   if (request.raw.destroyed && reply.raw.destroyed) return void reply.hijack();
-  const known = error instanceof ServiceError ? error : serviceErrorOf(error);
+  const known = error instanceof ServiceError ? error : serviceErrorOf(error, request);
   const { code, message } = known;
   if (code === "internal") request.log.error({ err: error }, "request failed");
   else if (statusOf(known) >= 500) request.log.warn({ code, detail: message }, "request failed");
@@ -67,10 +67,15 @@ function sendProblem(reply: FastifyReply, error: ServiceError): void {
 }
 
 /** Converts Fastify's own errors; any other one is `internal`. */
-function serviceErrorOf(error: unknown): ServiceError {
+function serviceErrorOf(error: unknown, { headers }: FastifyRequest): ServiceError {
   const { code = "", statusCode = 500, message } = error as Partial<FastifyError>;
   if (code === "FST_ERR_CTP_BODY_TOO_LARGE") {
     return new ServiceError("payload_too_large", "the body is over 64 KiB", { cause: error });
+  }
+  if (code === "FST_ERR_CTP_INVALID_MEDIA_TYPE") {
+    const got = JSON.stringify(headers["content-type"]?.slice(0, 100));
+    const rule = `the header Content-Type must be one media type, such as application/json, got ${got}`;
+    return new ServiceError("unsupported_media_type", rule, { cause: error });
   }
   if (statusCode >= 400 && statusCode < 500) {
     return new ServiceError(codeOfStatus(statusCode), `the request was refused: ${message}`, {

@@ -27,7 +27,8 @@ export function readJsonBodies(app: FastifyInstance): void {
     }
   });
   app.addContentTypeParser("*", ({ headers }: FastifyRequest, _payload, done) => {
-    done(unsupportedError(`Content-Type: ${headers["content-type"]?.slice(0, 100)}`));
+    const type = headers["content-type"];
+    done(unsupportedError(type === undefined ? "no Content-Type" : `Content-Type: ${type.slice(0, 100)}`));
   });
 }
 

@@ -153,7 +153,8 @@ function shown({ path, value }: ValueError): string {
   if (value === undefined) return "nothing";
   // Fastify passes null for a missing body too.
   if (value === null && path === "") return "null or no body";
-  return cut(JSON.stringify(value));
+  // JSON has no Infinity, which 1e999 is read as.
+  return typeof value === "number" ? `${value}` : cut(JSON.stringify(value));
 }
 
 function cut(json: string): string {
