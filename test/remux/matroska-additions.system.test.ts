@@ -49,6 +49,44 @@ describe.skipIf(!hasFfmpeg).each(["webm", "matroska"] as const)("a file of type 
     expect(packetHashes(media.path("source.webm")).filter((hash) => !made.has(hash))).toEqual([]);
   });
 
+  it.each([
+    [
+      "that are out of order, overlap, start at one time, have no title or end, or come after the end",
+      [
+        [3, 900, "Last"],
+        [0.5, 3.5, ""],
+        [2, 2.5, "Left out: another one starts there"],
+        [2, Number.NaN, "Middle"],
+        [4.5, 5, "After the end"],
+        [1e300, Infinity, "Never"],
+        [-1, 2, "Before"],
+      ],
+      [
+        [0.5, 2, "Chapter 1"],
+        [2, 3, "Middle"],
+        [3, 4, "Last"],
+      ],
+    ],
+    ["of which all come after the end", [[5, 6, "After"]], []],
+    ["without an end", [[0, Infinity, "All"]], [[0, 4, "All"]]],
+  ] as const)("has chapters %s", (_, given, expected) => {
+    const chapters = given.map(([startS, endS, title]) => ({ startS, endS, title }));
+    const found = probeAll(make({ ...additions, chapters })).chapters;
+    expect(
+      found.map(({ start_time, end_time, tags }) => [+start_time, Math.round(+end_time * 10) / 10, tags.title]),
+    ).toEqual(expected);
+  });
+
+  it("has the first 10,000 of many chapters", () => {
+    const chapters = Array.from({ length: 11_000 }, (_, i) => ({
+      startS: i / 10_000,
+      endS: i / 10_000,
+      title: `${i}`,
+    }));
+    const found = probeAll(make({ ...additions, chapters })).chapters;
+    expect(found.map(({ tags }) => tags.title)).toEqual(chapters.slice(0, 10_000).map(({ title }) => title));
+  });
+
   it("has the subtitles as tracks with language, name and role", () => {
     const path = make(additions);
     const texts = probeAll(path).streams.filter(({ codec_type }) => codec_type === "subtitle");

@@ -131,7 +131,7 @@ function lace(from: string, to: string): void {
     timestampScale: 1_000_000,
     entries,
     title: null,
-    others: [],
+    others: () => [],
   });
   const blocks = [...chosenBlocks(file)];
   for (let i = 0; i < blocks.length; i += 4) {

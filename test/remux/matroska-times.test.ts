@@ -38,7 +38,7 @@ function audioFile(timestampScale: number, blocks: readonly GivenBlock[]) {
     timestampScale,
     entries: [entry],
     title: null,
-    others: [],
+    others: () => [],
   });
   for (const { ticks, duration, discardNs } of blocks) {
     const others = [

@@ -57,9 +57,11 @@ export function* copyMatroska(
   const timestampScale = Math.max(...files.map(({ header }) => header.timestampScale));
   // A Segment has one element of attachments.
   const hasAttachments = kept.some((part) => Buffer.from(part).readUInt32BE() === ids.attachments);
-  const given = boundAdditions(hasAttachments ? { ...additions, cover: null } : additions, Infinity);
+  const bounded = (durationS: number) =>
+    boundAdditions(hasAttachments ? { ...additions, cover: null } : additions, Math.min(durationS, maxDurationS));
+  const given = bounded(Infinity);
   const texts = textBlocks(given, entries, timestampScale);
-  const others = [...describingElements(given, docType), ...kept];
+  const others = (durationS: number) => [...describingElements(bounded(durationS), docType), ...kept];
   const writer = new MatroskaWriter({ fd, docType, timestampScale, entries, title: given.tags.title, others });
   const startTicks = Math.min(...files.map((file) => firstTicks(file, timestampScale)));
   const readers = files.map((file) => {
@@ -84,6 +86,9 @@ export function* copyMatroska(
   if (startTicks === Infinity) throw damagedMatroskaError("it has no media");
   writer.finish();
 }
+
+/** A file may last so long at most: its nanoseconds fit into 64 bits. */
+const maxDurationS = 1e9;
 
 export interface CopyTarget {
   /** The new file, open for writing. */

@@ -16,8 +16,8 @@ export interface MatroskaWriterOptions {
   entries: readonly Uint8Array[];
   /** Title of the Segment; `null`: none. */
   title: string | null;
-  /** Further elements before the clusters: chapters, tags, attachments. */
-  others: readonly Uint8Array[];
+  /** Returns further elements before the clusters: chapters, tags, attachments. For a shorter file they are no longer. */
+  others: (durationS: number) => readonly Uint8Array[];
 }
 
 export interface WrittenBlock {
@@ -42,6 +42,7 @@ export class MatroskaWriter {
   readonly #cues: Uint8Array[] = [];
   /** Where the Segment's content starts. */
   readonly #start: number;
+  readonly #headBytes: number;
   #position = 0;
   #cluster: { ticks: number; bytes: number; parts: Uint8Array[] } | undefined;
   #endTicks = 0;
@@ -49,7 +50,8 @@ export class MatroskaWriter {
   constructor(options: MatroskaWriterOptions) {
     this.#options = options;
     this.#start = fileHeader(options.docType).length + segmentHeader(0).length;
-    this.#position = this.#writeHead(0);
+    this.#headBytes = this.#head(0, Infinity).length + voidHeadBytes;
+    this.#position = this.#headBytes;
   }
 
   add(block: WrittenBlock): void {
@@ -74,7 +76,10 @@ export class MatroskaWriter {
     this.#flush();
     const cuesPosition = this.#position;
     this.#append(element(ids.cues, ...this.#cues));
-    this.#writeHead(cuesPosition);
+    const { fd, timestampScale } = this.#options;
+    // Of nothing that lasts, nothing is known.
+    const head = this.#head(cuesPosition, (this.#endTicks * timestampScale) / 1e9 || Infinity);
+    writeAt(fd, Buffer.concat([head, voidOf(this.#headBytes - head.length)]), 0);
   }
 
   #needsCluster({ track, ticks, isKey }: WrittenBlock): boolean {
@@ -105,9 +110,9 @@ export class MatroskaWriter {
     this.#position += bytes.length;
   }
 
-  /** Writes what comes before the clusters, always as many bytes; returns how many. */
-  #writeHead(cuesPosition: number): number {
-    const { fd, docType, timestampScale, entries, title, others } = this.#options;
+  /** Returns what comes before the clusters. */
+  #head(cuesPosition: number, durationS: number): Uint8Array {
+    const { docType, timestampScale, entries, title } = this.#options;
     const duration = Buffer.alloc(8);
     duration.writeDoubleBE(this.#endTicks);
     const info = element(
@@ -119,17 +124,23 @@ export class MatroskaWriter {
       element(ids.writingApp, appName),
     );
     const tracks = element(ids.tracks, ...entries);
-    const parts = [info, tracks, ...others];
+    const parts = [info, tracks, ...this.#options.others(durationS)];
     const cues = { id: ids.cues, position: Math.max(0, cuesPosition - this.#start) };
-    const head = Buffer.concat([
+    return Buffer.concat([
       fileHeader(docType),
       segmentHeader(Math.max(0, this.#position - this.#start)),
       seekHead(parts, cues),
       ...parts,
     ]);
-    writeAt(fd, head, 0);
-    return head.length;
   }
+}
+
+const voidHeadBytes = 9;
+
+/** Returns an element without meaning that has so many bytes, at least 9. */
+function voidOf(bytes: number): Uint8Array {
+  const content = Buffer.alloc(bytes - voidHeadBytes);
+  return Buffer.concat([idBytes(ids.void), longSize(content.length), content]);
 }
 
 function fileHeader(docType: string): Uint8Array {
