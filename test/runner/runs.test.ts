@@ -120,7 +120,7 @@ test("the engine gets the chosen formats, the folder and the limits", async () =
     description: "What it shows",
     chapters: [
       { start_time: 0, end_time: 5, title: "One" },
-      { start_time: 5, end_time: null, title: "Two" },
+      { start_time: 5, end_time: null, title: "" },
     ],
     thumbnails: [poster, { ...poster, url: "nowhere" }],
   };
@@ -156,7 +156,7 @@ test("the engine gets the chosen formats, the folder and the limits", async () =
         },
         chapters: [
           { startS: 0, endS: 5, title: "One" },
-          { startS: 5, endS: Infinity, title: "Two" },
+          { startS: 5, endS: Infinity, title: "Chapter 2" },
         ],
         covers: ["https://video.example.com/poster.jpg"],
       },

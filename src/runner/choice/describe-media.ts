@@ -6,10 +6,11 @@ export function describeMedia(page: PageInfo): MediaDescription {
   const { title, uploader, uploaded_at, description, thumbnails, chapters = [] } = page;
   return {
     tags: { title, artist: uploader, date: uploaded_at, description, url: pageUrlOf(page) },
-    chapters: chapters.map(({ start_time, end_time, title: name }) => ({
+    chapters: chapters.map(({ start_time, end_time, title: name }, index) => ({
       startS: start_time,
       endS: end_time ?? Infinity,
-      title: name,
+      // Of all that the page has, also if a part of them is in the file.
+      title: name || `Chapter ${index + 1}`,
     })),
     covers: thumbnails.map(({ url }) => url).filter((url) => URL.canParse(url)),
   };
