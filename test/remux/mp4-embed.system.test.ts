@@ -10,8 +10,8 @@ afterAll(media.remove);
 const both = [...videoInput(4), ...audioInput(4), ...x264, "-c:a", "aac"];
 const { signal } = new AbortController();
 
-const embed = async (name: string, given = additions): Promise<boolean> =>
-  embedInMp4(media.path(name), media.path("made.mp4"), given, signal);
+const embed = async (name: string, given = additions, narrowBytes?: number): Promise<boolean> =>
+  embedInMp4(media.path(name), media.path("made.mp4"), given, signal, narrowBytes);
 
 describe.skipIf(!hasFfmpeg)("an MP4 as published to which something is added", () => {
   it.each([
@@ -31,6 +31,21 @@ describe.skipIf(!hasFfmpeg)("an MP4 as published to which something is added", (
     if (args.includes("genre=Kept")) expect(format.tags["genre"]).toBe("Kept");
     expect(chapters.map(({ tags }) => tags.title)).toEqual(["Anfang", "Ende – 終"]);
     expect(streams.filter(({ codec_name }) => codec_name === "mov_text")).toHaveLength(2);
+    expect(cuesOf(made, 0)).toContain("dritte\nin zwei Zeilen");
+    const own = new Set(packetHashes(made));
+    expect(packetHashes(media.path("source.mp4")).filter((hash) => !own.has(hash))).toEqual([]);
+    expect(run("ffmpeg", "-v", "error", "-i", made, "-map", "0", "-c", "copy", "-f", "null", "-")).toBe("");
+  });
+
+  it.each([
+    ["in front", ["-movflags", "+faststart"]],
+    ["at the end", []],
+  ])("has offsets of 64 bits if it is long: index %s", async (_, args) => {
+    media.make("source.mp4", ...both, ...args);
+    expect(await embed("source.mp4", additions, 1_000)).toBe(true);
+    const made = media.path("made.mp4");
+    const bytes = readFileSync(made);
+    expect([bytes.includes("stco"), bytes.includes("co64")]).toEqual([false, true]);
     expect(cuesOf(made, 0)).toContain("dritte\nin zwei Zeilen");
     const own = new Set(packetHashes(made));
     expect(packetHashes(media.path("source.mp4")).filter((hash) => !own.has(hash))).toEqual([]);
@@ -60,6 +75,18 @@ describe.skipIf(!hasFfmpeg)("an MP4 as published to which something is added", (
     expect(titles()).toEqual(["Anfang", "Ende – 終"]);
     await embed("nero.mp4", { ...noAdditions, chapters: [{ startS: 0, endS: 4, title: "Only" }] });
     expect(titles()).toEqual(["Only"]);
+  });
+
+  it("is left alone if items of it are at positions of the file", async () => {
+    media.make("source.mp4", ...both);
+    const items = Buffer.concat([
+      Buffer.from([0, 0, 0, 20]),
+      Buffer.from("meta\0\0\0\0"),
+      Buffer.from([0, 0, 0, 8]),
+      Buffer.from("iloc"),
+    ]);
+    writeFileSync(media.path("items.mp4"), Buffer.concat([readFileSync(media.path("source.mp4")), items]));
+    expect(await embed("items.mp4")).toBe(false);
   });
 
   it("is left alone if it is fragmented, damaged, or no MP4", async () => {

@@ -12,8 +12,9 @@ import { type TextIndex, writeChapters, writeSubtitles } from "./write/text-trac
 /**
  * Copies an MP4 file with another index, to which tags, chapters, a cover and subtitles are added; all its tracks and media
  * data stay. What it says itself is kept unless it is said anew. Returns false, and writes nothing, if it is fragmented or
- * damaged, or its offsets would not fit into 32 bits.
+ * damaged, or says in further boxes where data are.
  *
+ * @param narrowBytes Longest file whose offsets have 32 bits.
  * @throws the file system's own errors; `signal.reason`
  */
 export async function embedInMp4(
@@ -21,8 +22,9 @@ export async function embedInMp4(
   target: string,
   given: Additions,
   signal: AbortSignal,
+  narrowBytes = 0xffffffff,
 ): Promise<boolean> {
-  const plan = unlessDamaged(() => planEmbedding(source, given));
+  const plan = unlessDamaged(() => planEmbedding(source, given, narrowBytes));
   if (plan === undefined) return false;
   const { moov, index, data } = plan;
   await pipeline(
@@ -48,12 +50,14 @@ function unlessDamaged<T>(read: () => T): T | undefined {
   }
 }
 
-function planEmbedding(path: string, given: Additions) {
+function planEmbedding(path: string, given: Additions, narrowBytes: number) {
   using file = openFile(path);
   const boxes = [...fileBoxes(file.fd, file.size)];
   const moov = boxes.find(({ type }) => type === "moov");
   if (moov === undefined || boxes.some(({ type }) => type === "moof")) return undefined;
   const bytes = readRange(file.fd, moov);
+  const described = boxes.filter(({ type }) => type === "meta").map((meta) => readRange(file.fd, meta));
+  if ([bytes, ...described].some(hasOtherOffsets)) return undefined;
   const movie = readMovie(bytes);
   const additions = boundAdditions(given, movie.durationS);
   const chunks: Uint8Array[] = [];
@@ -69,14 +73,19 @@ function planEmbedding(path: string, given: Additions) {
   const chapters = movie.hasChapters ? [] : additions.chapters;
   const texts = [...subtitles, ...(chapters.length > 0 ? [writeChapters(chapters, output)] : [])];
   const own = { ...movie, additions: { ...additions, chapters }, texts };
-  // The length of the index does not depend on the offsets in it.
-  const length = makeIndex(bytes, own, { delta: 0, dataStart: 0 }).length;
-  const delta = length - bytes.length;
-  const dataStart = file.size + delta + 8;
-  if (dataStart + dataBytes > 0xffffffff) return undefined;
-  const index = makeIndex(bytes, own, { delta, dataStart, moovEnd: moov.end });
-  return { moov, index, data: box("mdat", ...chunks) };
+  const layOut = (isWide: boolean): Layout => {
+    // The length of the index does not depend on the offsets in it.
+    const { length } = makeIndex(bytes, own, { isWide, delta: 0, dataStart: 0, moovEnd: moov.end });
+    const delta = length - bytes.length;
+    return { isWide, delta, dataStart: file.size + delta + 8, moovEnd: moov.end };
+  };
+  const narrow = layOut(false);
+  const layout = narrow.dataStart + dataBytes > narrowBytes ? layOut(true) : narrow;
+  return { moov, index: makeIndex(bytes, own, layout), data: box("mdat", ...chunks) };
 }
+
+/** Whether there are positions of items or of auxiliary data of samples (ISO/IEC 14496-12 §8.11.3, §8.7.9), which are not moved. */
+const hasOtherOffsets = (bytes: Buffer): boolean => bytes.includes("iloc") || bytes.includes("saio");
 
 type Movie = ReturnType<typeof readMovie>;
 
@@ -110,36 +119,51 @@ function hasReference(view: DataView, trak: Box): boolean {
 }
 
 interface Layout {
+  /** Offsets have 64 bits. */
+  isWide: boolean;
   /** By how much what follows the index is moved. */
   delta: number;
   /** Where the data of the texts start. */
   dataStart: number;
   /** Where the index ended. */
-  moovEnd?: number;
+  moovEnd: number;
 }
 
 function makeIndex(
   bytes: Uint8Array,
   movie: Movie & { additions: Additions; texts: readonly TextIndex[] },
-  { delta, dataStart, moovEnd = 0 }: Layout,
+  { isWide, delta, dataStart, moovEnd }: Layout,
 ): Uint8Array {
   const { moov, main, nextId, additions, texts, timescale } = movie;
   const view = viewOf(bytes);
-  const range = { start: dataStart, size: 0 };
+  const range = { start: dataStart, size: isWide ? 2 ** 32 : 0 };
   const ids = texts.map((_, i) => nextId + i);
   const chapterId = ids[texts.findIndex(({ handler }) => handler === "text")];
   const children = [...boxesIn(view, moov.body, moov.end)].filter(({ type }) => type !== "udta");
   const copies = children.map((child) => {
-    const copy = Buffer.from(bytes.subarray(child.start, child.end));
+    const copy = isWide ? withWideOffsets(bytes, child) : Buffer.from(bytes.subarray(child.start, child.end));
     if (child.type === "mvhd") copy.writeUInt32BE(nextId + texts.length, copy.length - 4);
     if (child.type !== "trak") return copy;
     if (delta !== 0) moveChunks(copy, delta, moovEnd);
-    return child === undefined || child.start !== main?.start || chapterId === undefined
-      ? copy
-      : withReference(copy, chapterId);
+    return child.start !== main?.start || chapterId === undefined ? copy : withReference(copy, chapterId);
   });
   const tracks = texts.map((text, i) => textTrackBox(text, ids[i]!, range, { ...movie, timescale }));
   return box("moov", ...copies, ...tracks, ...userData(additions, readUserData(bytes, moov, additions)));
+}
+
+const containersOfOffsets: ReadonlySet<string> = new Set(["trak", "mdia", "minf", "stbl"]);
+
+/** Copies a box; tables of offsets in it get 64 bits. */
+function withWideOffsets(bytes: Uint8Array, { type, start, body, end }: Box): Buffer {
+  const view = viewOf(bytes);
+  if (type === "stco") {
+    const offsets = Array.from({ length: view.getUint32(body + 4) }, (_, i) =>
+      u32(0, view.getUint32(body + 8 + i * 4)),
+    );
+    return Buffer.from(box("co64", bytes.subarray(body, body + 8), ...offsets));
+  }
+  if (!containersOfOffsets.has(type)) return Buffer.from(bytes.subarray(start, end));
+  return Buffer.from(box(type, ...[...boxesIn(view, body, end)].map((child) => withWideOffsets(bytes, child))));
 }
 
 /** Adds `delta` to the offsets of the chunks of a track that are after the index. */
