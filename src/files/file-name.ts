@@ -36,8 +36,8 @@ function trim(text: string): string {
   return start === -1 ? "" : text.slice(start, end);
 }
 
-/** Returns the longest start made of whole grapheme clusters that fits. */
-function shorten(text: string, bytes: number): string {
+/** Returns the longest start of a text that is made of whole grapheme clusters and has at most so many bytes in UTF-8. */
+export function shorten(text: string, bytes: number): string {
   if (Buffer.byteLength(text) <= bytes) return text;
   let left = bytes;
   let end = 0;

@@ -1,3 +1,4 @@
+import { shorten } from "../../files/file-name.ts";
 import type { ResultFile } from "../../model/task.ts";
 import { type NamedTask, readField, type Template, type TemplateNode } from "./template.ts";
 
@@ -156,16 +157,4 @@ function safeName(text: string): string {
 /** Returns the longest start of a name that fits and is a name. */
 export function fitName(name: string, maxBytes: number): string {
   return Buffer.byteLength(name) <= maxBytes ? name : safeName(shorten(name, maxBytes));
-}
-
-/** Returns the longest start made of whole grapheme clusters that fits. */
-function shorten(text: string, bytes: number): string {
-  let left = bytes;
-  let end = 0;
-  for (const { segment } of new Intl.Segmenter().segment(text)) {
-    left -= Buffer.byteLength(segment);
-    if (left < 0) break;
-    end += segment.length;
-  }
-  return text.slice(0, end);
 }
