@@ -1,6 +1,7 @@
 import type { Cue } from "../remux/additions.ts";
 import { createBoxReader } from "../remux/mp4/box-reader.ts";
 import { type Box, boxesIn, damagedError, findChild, getChild, typeAt, viewOf } from "../remux/mp4/boxes.ts";
+import { readEdits, readMovieHeader } from "../remux/mp4/read/headers.ts";
 import { decodeSubtitles, invalidSubtitlesError, maxCues } from "./text.ts";
 import { readTtml } from "./ttml.ts";
 
@@ -10,12 +11,14 @@ interface TextTrack {
   timescale: number;
   defaultDuration: number;
   defaultSize: number;
+  /** How much later media times are than presentation times, by its edit list, seconds. */
+  shiftS: number;
 }
 
 const maxSamples = 500_000;
 
 /**
- * Reads segments of text in fragmented MP4 (ISO/IEC 14496-30): WebVTT or TTML in each sample. Times are media times.
+ * Reads segments of text in fragmented MP4 (ISO/IEC 14496-30): WebVTT or TTML in each sample. Times are those of the track's presentation.
  *
  * @throws ServiceError `upstream_invalid` for another codec, a damaged segment or more than 200,000 cues.
  */
@@ -32,7 +35,7 @@ export function createMp4TextReader() {
         for (const sample of samplesOf(segment, box, track)) {
           for (const cue of readSample(segment, sample, track)) {
             if (cues.length >= maxCues) throw invalidSubtitlesError(`a segment has more than ${maxCues} cues`);
-            cues.push(cue);
+            cues.push({ ...cue, startS: cue.startS - track.shiftS, endS: cue.endS - track.shiftS });
           }
         }
       }
@@ -51,11 +54,13 @@ function readTrack(bytes: Uint8Array, moov: Box): TextTrack {
   const codec = typeAt(view, table.body + 12);
   if (codec !== "wvtt" && codec !== "stpp") throw invalidSubtitlesError(`the codec of their MP4 is ${codec}`);
   if (timescale === 0) throw damagedError("a track has a timescale of 0");
+  const movie = readMovieHeader(bytes, getChild(view, moov, "mvhd"));
+  const shiftS = readEdits(bytes, trak, timescale / movie.timescale).shiftTicks / timescale;
   const extension = findChild(view, moov, "mvex");
   const defaults = extension && findChild(view, extension, "trex");
-  if (defaults === undefined) return { codec, timescale, defaultDuration: 0, defaultSize: 0 };
+  if (defaults === undefined) return { codec, timescale, shiftS, defaultDuration: 0, defaultSize: 0 };
   const [defaultDuration, defaultSize] = [view.getUint32(defaults.body + 12), view.getUint32(defaults.body + 16)];
-  return { codec, timescale, defaultDuration, defaultSize };
+  return { codec, timescale, shiftS, defaultDuration, defaultSize };
 }
 
 interface TextSample {

@@ -24,13 +24,16 @@ export function decodeSubtitles(bytes: Uint8Array): string {
   if (isZero(1)) return decode(bytes, "utf-16le");
   if (isZero(0)) return decode(bytes, "utf-16be");
   try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    return withoutZeros(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
   } catch {
     return decode(bytes, "windows-1252");
   }
 }
 
-const decode = (bytes: Uint8Array, encoding: string): string => new TextDecoder(encoding).decode(bytes);
+const decode = (bytes: Uint8Array, encoding: string): string => withoutZeros(new TextDecoder(encoding).decode(bytes));
+
+/** Players end a text at a zero (W3C WebVTT §4.1 replaces them, too). */
+const withoutZeros = (text: string): string => text.replaceAll("\0", "\uFFFD");
 
 /** Yields the lines of a text; CR, LF and CRLF end one. */
 export function* linesOf(text: string): Generator<string> {

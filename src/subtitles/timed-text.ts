@@ -54,8 +54,10 @@ function* withoutEmptyLines(lines: Iterable<string>): Generator<string> {
       isAfterEmpty = true;
       continue;
     }
-    // A text may have times, too.
-    const isTime = timesOf(line) !== null || ((held ?? { isAfterEmpty }).isAfterEmpty && timesLike.test(line));
+    // A text may have times, too; what has an arrow after the number of a cue is none, whatever its times are.
+    const isNumbered = held?.isAfterEmpty === true && line.includes("-->");
+    const isLike = isNumbered || ((held ?? { isAfterEmpty }).isAfterEmpty && timesLike.test(line));
+    const isTime = timesOf(line) !== null || isLike;
     const isNumber = isTime && held !== null && (held.isAfterEmpty || !isAfterEmpty);
     if (held !== null && !isNumber) yield held.line;
     held = digits.test(line) ? { line, isAfterEmpty } : null;

@@ -4,6 +4,11 @@ import { escapeText, invalidSubtitlesError, maxCues } from "./text.ts";
 
 const maxDepth = 64;
 const maxStyles = 10_000;
+/** The end of what lasts as long as the media do: two digits of hours. */
+const lastS = 359_999.999;
+
+/** Elements whose text is not shown (TTML1 §12). */
+const unshown: ReadonlySet<string> = new Set(["metadata", "title", "desc", "copyright", "agent", "name", "actor"]);
 
 interface Span {
   startS: number;
@@ -19,6 +24,7 @@ interface OpenElement {
   nextS: number;
   styles: Styles;
   keepsSpace: boolean;
+  isShown: boolean;
 }
 
 /** Names of faces that are on. */
@@ -31,7 +37,7 @@ interface Run extends Span {
 
 /**
  * Reads TTML (W3C TTML1, IMSC1) as text: what is shown when, with italics, bold and underlines; not where. Takes time
- * linear in its length. Entities of its own are not read.
+ * linear in its length. Entities of its own are not read. What has no end lasts as long as the media.
  *
  * @throws ServiceError `upstream_invalid` if it nests deeper than 64 levels, or for more than 200,000 cues.
  */
@@ -70,6 +76,7 @@ class TtmlReader {
       nextS: span.startS,
       styles,
       keepsSpace: space === undefined ? (parent?.keepsSpace ?? false) : space === "preserve",
+      isShown: parent?.isShown !== false && !unshown.has(name),
     });
     if (name === "p") this.#runs = [];
     if (name === "br") this.#runs?.push({ ...(parent?.span ?? span), payload: "\n" });
@@ -77,7 +84,7 @@ class TtmlReader {
 
   ontext(text: string): void {
     const parent = this.#open.at(-1);
-    if (this.#runs === null || parent === undefined) return;
+    if (this.#runs === null || parent?.isShown !== true) return;
     const shown = parent.keepsSpace ? text : text.replaceAll(/[ \t\r\n]+/g, " ");
     if (shown === "") return;
     const faces = [...parent.styles];
@@ -103,11 +110,12 @@ class TtmlReader {
     const byTime = Map.groupBy(this.#runs ?? [], ({ startS, endS }) => `${startS} ${endS}`);
     this.#runs = null;
     for (const runs of byTime.values()) {
-      const { startS, endS } = runs[0]!;
+      const startS = runs[0]!.startS;
+      const endS = Math.min(runs[0]!.endS, lastS);
       const text = runs.map(({ payload }) => payload).join("");
       const lines = text.split("\n").map((line) => line.trim());
       const payload = lines.filter((line) => line !== "").join("\n");
-      if (!(endS > startS) || !Number.isFinite(endS) || payload === "") continue;
+      if (!(endS > startS) || payload === "") continue;
       if (this.cues.length >= maxCues) throw invalidSubtitlesError(`they have more than ${maxCues} cues`);
       this.cues.push({ startS, endS, text: payload, settings: "" });
     }

@@ -1,7 +1,7 @@
 import { ascii, box, fullBox, u16, u32, u64 } from "../../src/remux/mp4/boxes.ts";
 
-/** An init section of a track of text, 1000 ticks a second. */
-export function textInit(codec: "wvtt" | "stpp"): Buffer {
+/** An init section of a track of text, 1000 ticks a second, which is presented from a media time on. */
+export function textInit(codec: "wvtt" | "stpp", mediaTime = 0): Buffer {
   const entry =
     codec === "wvtt"
       ? box("wvtt", new Uint8Array(6), u16(1), box("vttC", ascii("WEBVTT")))
@@ -13,8 +13,10 @@ export function textInit(codec: "wvtt" | "stpp"): Buffer {
     fullBox("hdlr", 0, 0, u32(0), ascii("text"), u32(0, 0, 0), new Uint8Array(1)),
     box("minf", table),
   );
+  const header = fullBox("mvhd", 0, 0, u32(0, 0, 1000, 0), new Uint8Array(80));
+  const edits = box("edts", fullBox("elst", 0, 0, u32(1, 0, mediaTime, 0x10000)));
   const extension = box("mvex", fullBox("trex", 0, 0, u32(1, 1, 0, 0, 0)));
-  return Buffer.concat([box("ftyp", ascii("iso6"), u32(0)), box("moov", box("trak", media), extension)]);
+  return Buffer.concat([box("ftyp", ascii("iso6"), u32(0)), box("moov", header, box("trak", edits, media), extension)]);
 }
 
 /** A segment of samples, one after the other from `startMs` on. */

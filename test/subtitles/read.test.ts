@@ -97,6 +97,23 @@ describe("SubRip is read", () => {
     ]);
   });
 
+  it.each([
+    "-00:00:03,000 --> 00:00:04,000",
+    "NaN --> NaN",
+    "00:00:03,000 --> ?",
+    "99999:00:00,000 --> 99999:00:01,000",
+  ])("without numbered cues whose times are nonsense: %s", (times) => {
+    const text = `1\n00:00:01,000 --> 00:00:02,000\nA\n\n2\n${times}\nB\n\n3\n00:00:05,000 --> 00:00:06,000\nC\n`;
+    expect(read(text)).toEqual([
+      [1, 2, "A"],
+      [5, 6, "C"],
+    ]);
+  });
+
+  it("without zeros, at which players end a text", () => {
+    expect(read("1\n00:00:01,000 --> 00:00:02,000\na\0b\n")).toEqual([[1, 2, "a\uFFFDb"]]);
+  });
+
   it("in Windows-1252 if it is no UTF-8", () => {
     const text = Buffer.from("1\n00:00:01,000 --> 00:00:02,000\nGr\xfc\xdfe\n", "latin1");
     expect(plain(readSubtitles(text).cues)).toEqual([[1, 2, "Grüße"]]);
@@ -148,6 +165,18 @@ describe("TTML is read", () => {
     expect(cue?.startS).toBeCloseTo(startS, 6);
   });
 
+  it("with what has no end, until the end of the media", () => {
+    expect(read(document('<p begin="1s">a</p><div end="9s"><p begin="2s">b</p></div>'))).toEqual([
+      [1, 359_999.999, "a"],
+      [2, 9, "b"],
+    ]);
+  });
+
+  it("without what is said of it", () => {
+    const body = '<p begin="1s" end="2s"><metadata><ttm:desc>no</ttm:desc></metadata>yes<ttm:title>no</ttm:title></p>';
+    expect(read(document(body))).toEqual([[1, 2, "yes"]]);
+  });
+
   it("with sequences, and spans of their own times", () => {
     const body =
       '<div timeContainer="seq"><p dur="1s">a</p><p dur="2s">b</p></div>' +
@@ -172,6 +201,22 @@ describe("text in fragmented MP4 is read", () => {
     expect(plain(reader.read(segment))).toEqual([
       [6, 7.5, "One"],
       [6, 7.5, "Two\nlines"],
+    ]);
+  });
+
+  it("by the edit list of its track", () => {
+    const reader = createMp4TextReader();
+    reader.read(textInit("wvtt", 2_000));
+    expect(plain(reader.read(textSegment(5_000, [{ ms: 1000, data: vttSample("One") }])))).toEqual([[3, 4, "One"]]);
+  });
+
+  it("of TTML without times, which lasts as long as its sample", () => {
+    const reader = createMp4TextReader();
+    reader.read(textInit("stpp"));
+    const data = Buffer.from('<tt xmlns="http://www.w3.org/ns/ttml"><body><p>One</p><p begin="7s">Two</p></body></tt>');
+    expect(plain(reader.read(textSegment(5_000, [{ ms: 5000, data }])))).toEqual([
+      [5, 10, "One"],
+      [7, 10, "Two"],
     ]);
   });
 
