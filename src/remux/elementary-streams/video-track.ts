@@ -2,6 +2,7 @@ import { type AccessUnit, createNalWriter, nalUnitsWith } from "../nal/nal-units
 import { createParameterSets, nal, type VideoSyntax } from "../codecs/video-syntax.ts";
 import { AccessUnitReader, type TimedAccessUnit } from "./access-units.ts";
 import type { ListedEnd } from "./listed-end.ts";
+import { createVideoJoins } from "./video-joins.ts";
 import { type PesTime, ticksPerSecond } from "./timestamps.ts";
 import type { TrackReader, TrackReaderOptions } from "./stream.ts";
 
@@ -37,13 +38,14 @@ export function createVideoTrack(options: VideoTrackOptions): TrackReader {
   let untimed = 0;
   let delay = 0;
   const steps = createSteps();
+  const joins = createVideoJoins(output);
   const reorder = createReorder();
 
   const declare = (): void => {
     if (formats >= maxFormats) return;
     const description = syntax.describe(sets.list());
     if (!description) return;
-    output.setFormat({ kind: "video", timescale: ticksPerSecond, language, ...description });
+    joins.setFormat({ kind: "video", timescale: ticksPerSecond, language, ...description });
     formats++;
   };
   const advance = (unit: TimedAccessUnit): void => {
@@ -62,13 +64,14 @@ export function createVideoTrack(options: VideoTrackOptions): TrackReader {
     if (Math.abs(delay) > maxDelay) delay = 0;
   };
   const onAccessUnit = (unit: TimedAccessUnit): void => {
+    joins.note(unit, steps.usual);
     advance(unit);
     if (sets.take(nalUnitsWith(unit, nal.parameters))) declare();
     if (formats === 0) return onDrop();
     const isGuessed = unit.time === null && delay !== 0;
     const duration = unit.isLast ? lastDuration(unit.time, options, steps) : steps.usual;
     clock.reach(dts + delay + duration);
-    output.write({
+    joins.write({
       data: writeNals(unit, formats === 1 ? nal.filler | nal.parameters : nal.filler),
       dts,
       pts: dts + delay,
