@@ -85,6 +85,16 @@ export function describeReuse(open: OpenStore): void {
       expect((await reuse(harness, page)).task.id).not.toBe(second.id);
     });
 
+    test("of many for one page it is the newest that waits, runs or has its file", async () => {
+      const harness = await openStoreHarness(open);
+      const added: string[] = [];
+      for (let n = 0; n < 40; n += 1) added.push((await harness.add(page)).id);
+      for (const id of added.slice(18)) await harness.store.update(id, { state: "canceled" });
+      expect((await reuse(harness, page)).task.id).toBe(added[17]);
+      for (const id of added.slice(0, 18)) await harness.store.update(id, { state: "canceled" });
+      expect((await reuse(harness, page)).isNew).toBe(true);
+    });
+
     test("of 20 calls at once exactly one stores", async () => {
       const harness = await openStoreHarness(open);
       const events = collectEvents(harness.store);

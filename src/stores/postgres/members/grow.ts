@@ -140,10 +140,14 @@ function tryParse(row: Pick<TaskRow, "id" | "document">): Task | undefined {
   }
 }
 
-const reusable = (column: string, keys = ":keys") => `SELECT seq, id, document FROM unreel.tasks
-  WHERE ${column} = ANY(${keys}::bigint[]) AND (state IN ('queued', 'running') OR bytes > 0)`;
-const selectReusable = `${reusable("video")} UNION ${reusable("page_video")}
-  UNION ${reusable("site_video", ":siteKeys")} ORDER BY seq DESC`;
+/** The newest ones of each key: several, as keys are hashes, and an owner may have thousands for one page. */
+const reusable = (column: string, keys = ":keys") => `SELECT seq FROM (
+  SELECT seq, row_number() OVER (PARTITION BY ${column} ORDER BY seq DESC) AS place FROM unreel.tasks
+  WHERE ${column} = ANY(${keys}::bigint[]) AND (state IN ('queued', 'running') OR bytes > 0)
+) AS found WHERE place <= 16`;
+const selectReusable = `SELECT seq, id, document FROM unreel.tasks WHERE seq IN (
+  ${reusable("video")} UNION ${reusable("page_video")} UNION ${reusable("site_video", ":siteKeys")}
+) ORDER BY seq DESC`;
 
 /** A place of a collection that is added: of a task that exists, or of one that is inserted. */
 interface Place {
