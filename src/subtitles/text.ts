@@ -6,6 +6,14 @@ export const maxSubtitleBytes = 32 << 20;
 /** Cues that a track may have. */
 export const maxCues = 200_000;
 
+/** No screen has so much. */
+const maxCueLength = 2 << 20;
+
+/** @throws ServiceError `upstream_invalid` for more than 2 Mi characters. */
+export function checkCueLength(length: number): void {
+  if (length > maxCueLength) throw invalidSubtitlesError(`a cue has over ${maxCueLength} characters`);
+}
+
 /** Returns an error for subtitles that cannot be read. */
 export function invalidSubtitlesError(rule: string): ServiceError {
   return new ServiceError("upstream_invalid", `the subtitles cannot be read: ${rule}`);

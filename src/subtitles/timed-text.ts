@@ -1,5 +1,5 @@
 import type { Cue } from "../remux/additions.ts";
-import { escapeText, invalidSubtitlesError, linesOf, maxCues } from "./text.ts";
+import { checkCueLength, escapeText, invalidSubtitlesError, linesOf, maxCues } from "./text.ts";
 
 /** What X-TIMESTAMP-MAP says (RFC 8216 §3.5): the cue time `localS` is the MPEG-2 timestamp `mpegTs`. */
 export interface TimestampMap {
@@ -15,9 +15,6 @@ const timing = new RegExp(String.raw`^${time}[ \t]{0,100}-->[ \t]{0,100}${time}(
 const timesLike = new RegExp(String.raw`^\s{0,9}${time}\D{1,20}\d{1,4}:\d`);
 
 const digits = /^\s{0,9}\d{1,9}\s{0,9}$/;
-
-/** No screen has so much. */
-const maxCueLength = 2 << 20;
 
 /**
  * Reads WebVTT (W3C WebVTT §6.1). Regions, styles and notes are left out, and cues whose times are wrong.
@@ -97,7 +94,7 @@ function readBlocks(
     else if (open === null) onOther(line);
     else {
       open.length += line.length;
-      if (open.length > maxCueLength) throw invalidSubtitlesError(`a cue has over ${maxCueLength} characters`);
+      checkCueLength(open.length);
       open.payload.push(line);
     }
   }

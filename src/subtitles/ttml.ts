@@ -1,9 +1,11 @@
 import { Parser } from "htmlparser2";
 import type { Cue } from "../remux/additions.ts";
-import { escapeText, invalidSubtitlesError, maxCues } from "./text.ts";
+import { checkCueLength, escapeText, invalidSubtitlesError, maxCues } from "./text.ts";
 
 const maxDepth = 64;
 const maxStyles = 10_000;
+/** What a run of text counts for besides its characters, as it takes memory. */
+const runCost = 16;
 /** The end of what lasts as long as the media do: two digits of hours. */
 const lastS = 359_999.999;
 
@@ -39,7 +41,7 @@ interface Run extends Span {
  * Reads TTML (W3C TTML1, IMSC1) as text: what is shown when, with italics, bold and underlines; not where. Takes time
  * linear in its length. Entities of its own are not read. What has no end lasts as long as the media.
  *
- * @throws ServiceError `upstream_invalid` if it nests deeper than 64 levels, or for more than 200,000 cues.
+ * @throws ServiceError `upstream_invalid` if it nests deeper than 64 levels, for more than 200,000 cues, or 2 Mi characters of one.
  */
 export function readTtml(text: string): Cue[] {
   const reader = new TtmlReader();
@@ -57,6 +59,8 @@ class TtmlReader {
   #timing = { frameRate: 30, tickRate: 1, subFrames: 1 };
   /** Of the paragraph that is open. */
   #runs: Run[] | null = null;
+  /** Of these runs, characters. */
+  #length = 0;
 
   onopentag(rawName: string, raw: Record<string, string>): void {
     if (this.#open.length >= maxDepth) throw invalidSubtitlesError(`they nest deeper than ${maxDepth} levels`);
@@ -78,8 +82,15 @@ class TtmlReader {
       keepsSpace: space === undefined ? (parent?.keepsSpace ?? false) : space === "preserve",
       isShown: parent?.isShown !== false && !unshown.has(name),
     });
-    if (name === "p") this.#runs = [];
-    if (name === "br") this.#runs?.push({ ...(parent?.span ?? span), payload: "\n" });
+    if (name === "p") [this.#runs, this.#length] = [[], 0];
+    if (name === "br") this.#add({ ...(parent?.span ?? span), payload: "\n" });
+  }
+
+  #add(run: Run): void {
+    if (this.#runs === null) return;
+    this.#runs.push(run);
+    this.#length += run.payload.length + runCost;
+    checkCueLength(this.#length);
   }
 
   ontext(text: string): void {
@@ -94,7 +105,7 @@ class TtmlReader {
       .map((face) => `</${face}>`)
       .join("");
     const payload = shown.trim() === "" ? shown : `${tags}${escapeText(shown)}${ends}`;
-    this.#runs.push({ ...parent.span, payload });
+    this.#add({ ...parent.span, payload });
   }
 
   onclosetag(): void {

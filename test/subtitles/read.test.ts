@@ -281,6 +281,7 @@ describe("hostile subtitles", () => {
     ["nesting", tt(`${"<div>".repeat(100_000)}x`)],
     ["a million cues", `WEBVTT\n\n${many(1_000_000, () => "00:01.000 --> 00:02.000\nx\n\n")}`],
     ["a million paragraphs", tt(many(1_000_000, () => '<p begin="1s" end="2s">x</p>'))],
+    ["a cue of many lines", tt(`<p begin="1s" end="2s">${"<br/>".repeat(200_000)}x</p>`)],
     ["neither", "{}"],
     ["a page", "<!DOCTYPE html><html></html>"],
     ["other XML", "<?xml version='1.0'?><feed/>"],
