@@ -1,8 +1,11 @@
 import { randomBytes } from "node:crypto";
 import type { ServerResponse } from "node:http";
+import { Readable, Transform } from "node:stream";
+import { text } from "node:stream/consumers";
 import { brotliCompressSync, constants, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import type { HttpResponse } from "../../src/net/client.ts";
+import { decode } from "../../src/net/http/content-coding.ts";
 import { get, localClient, MiB, read } from "./client.ts";
 import { startUpstream } from "./upstream.ts";
 
@@ -127,6 +130,22 @@ it.each([
     code: "upstream_invalid",
     message: `GET ${upstream.url("/").href}: ${message}`,
   });
+});
+
+it("hands a decoder the chunks that wait as one", async () => {
+  const body = new Readable({ read() {} });
+  for (const letter of "otters".repeat(1_000)) body.push(letter);
+  body.push(null);
+  let writes = 0;
+  const counting = new Transform({
+    transform(chunk, _encoding, done) {
+      writes += 1;
+      done(null, chunk);
+    },
+  });
+  const { decoded } = decode(body, [() => counting], MiB, "GET a page");
+  expect(await text(decoded)).toBe("otters".repeat(1_000));
+  expect(writes).toBeLessThan(10);
 });
 
 it("reads an empty body as empty, whatever its coding", async () => {

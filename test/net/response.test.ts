@@ -141,6 +141,18 @@ describe("a body", () => {
     expect(bytes).toBe(60_000);
   });
 
+  it("that comes in chunks of a byte is handed out in longer ones", async () => {
+    const text = "otters ".repeat(3_000);
+    const chunks = text.replaceAll(/./g, "1\r\n$&\r\n");
+    const upstream = await startRawUpstream((socket) => {
+      socket.end(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}0\r\n\r\n`);
+    });
+    const { body } = await get(localClient(), upstream.url("/"));
+    const received = await Array.fromAsync(body);
+    expect(Buffer.concat(received).toString()).toBe(text);
+    expect(received.length).toBeLessThan(text.length / 10);
+  });
+
   it("is received no faster than it is read", async () => {
     const large = Buffer.alloc(64 * MiB);
     const upstream = await startUpstream((_request, response) => response.end(large));

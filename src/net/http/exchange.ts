@@ -9,6 +9,9 @@ import type { HostPauses } from "../host-pauses.ts";
 import { urlForMessage } from "../http-url.ts";
 import type { HostSlots } from "./host-slots.ts";
 
+/** Bytes of a body that may wait for their reader, beyond those of one read: chunks of one byte take over a hundred each. */
+const maxWaitingBytes = 4 * 1024;
+
 /** One request and its response's head, of any status. */
 export interface Exchange {
   url: URL;
@@ -58,6 +61,7 @@ export async function exchange(
       path: url.pathname + url.search,
       headers: fields,
       signal: deadline.signal,
+      highWaterMark: maxWaitingBytes,
     });
     // Before it has a connection, undici ignores the signal.
     const response = await untilAborted(sent, deadline.signal);

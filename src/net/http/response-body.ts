@@ -19,8 +19,10 @@ interface ResponseBodyOptions {
 
 /** Bytes that are queued for the reader before the socket is paused. */
 const maxQueuedBytes = 256 * 1024;
-/** The same for chunks, which a server may make as short as a byte: an array's `shift` takes linear time. */
+/** The same for chunks, which a server may make as short as a byte: taking the first of an array takes linear time. */
 const maxQueuedChunks = 256;
+/** Shorter chunks that are queued are joined up to this many bytes: each one that a reader gets takes 10 µs. */
+const minJoinedBytes = 4 * 1024;
 
 /**
  * Creates the body of an `HttpResponse`: iterable once, limited to `maxBytes`, closed when the iteration
@@ -114,7 +116,7 @@ function createChunkQueue(decoded: Readable) {
     },
     /** Returns the next chunk, undefined at the end; throws why the stream failed. */
     shift(): Uint8Array | undefined {
-      const chunk = queue.shift();
+      const chunk = takeJoined(queue);
       if (chunk === undefined) {
         if (end?.error) throw end.error;
         return undefined;
@@ -132,4 +134,16 @@ function createChunkQueue(decoded: Readable) {
       queuedBytes = 0;
     },
   };
+}
+
+/** Takes the first chunk of a queue, and short ones after a short one with it; undefined if there is none. */
+function takeJoined(queue: Uint8Array[]): Uint8Array | undefined {
+  let count = 0;
+  let bytes = 0;
+  for (const { length } of queue) {
+    if (count > 0 && bytes + length > minJoinedBytes) break;
+    bytes += length;
+    count += 1;
+  }
+  return count > 1 ? Buffer.concat(queue.splice(0, count), bytes) : queue.shift();
 }
