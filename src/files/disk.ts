@@ -10,7 +10,7 @@ import { assertKind, noFollow } from "./no-follow.ts";
 import { requestStream } from "./stream-request.ts";
 
 /** Tasks whose files are looked up one by one; for more, the folders are listed, which is quicker. */
-const mostLookedUp = 500;
+const mostLookedUp = 200;
 
 /**
  * Opens a file store on disk: results are `<folder>/files/<id>` with `<folder>/others/<id>/<number>`, work folders

@@ -26,7 +26,7 @@ export function createFileCleanup(deps: {
   logger: Pick<BaseLogger, "warn" | "error">;
 }): FileCleanup {
   const { store, files, mutex, logger } = deps;
-  const hasFiles = createLookup(files);
+  const hasFiles = createLookup(files, mutex);
 
   async function cleanUp(id: string): Promise<void> {
     try {
@@ -62,8 +62,8 @@ export function createFileCleanup(deps: {
   return { cleanUp, cleanUpAll };
 }
 
-/** Creates what tells whether a task has files, with one look for all that it is asked about at once: most have none. */
-function createLookup(files: FileStore) {
+/** Creates what tells whether a task has files, with one look for all that it was asked about during the look before: most have none. */
+function createLookup(files: FileStore, mutex: KeyedMutex) {
   let asked: { ids: string[]; found: Promise<Set<string>> } | undefined;
 
   async function look(ids: readonly string[]): Promise<Set<string>> {
@@ -75,7 +75,7 @@ function createLookup(files: FileStore) {
   return async (id: string): Promise<boolean> => {
     if (asked === undefined) {
       const ids: string[] = [];
-      asked = { ids, found: look(ids) };
+      asked = { ids, found: mutex.runExclusive("lookup", () => look(ids)) };
     }
     asked.ids.push(id);
     return (await asked.found).has(id);
