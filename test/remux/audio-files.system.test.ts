@@ -101,6 +101,22 @@ describe.skipIf(!hasFfmpeg)("audio in its own container", () => {
     },
   );
 
+  it.each([
+    ["Opus", "opus", opus!],
+    ["MP3", "mp3", mp3!],
+    ["FLAC", "flac", [...flac!, "-strict", "-2"]],
+  ])("has all packets of a cut that leaves out nothing, and one at least of any: %s", async (_, ext, args) => {
+    media.make("whole.mp4", ...audioInput(4, 48_000), ...args);
+    const all = packets(media.path("whole.mp4"));
+    const packetsOf = async (startS: number, endS: number) => {
+      await cut(media.path("whole.mp4"), media.path("cut.mp4"), [{ startS, endS }]);
+      return packets((await extract("cut.mp4", ext, additions, true))!);
+    };
+    // Of its first packet MP3 presents less than a millisecond.
+    expect((await packetsOf(0, Infinity)).slice(1 - all.length)).toEqual(all.slice(1));
+    for (const startS of [0, 2, 3.999]) expect(all).toContain((await packetsOf(startS, startS + 1e-6)).at(-1));
+  });
+
   it("has no delay that its source does not state: MP3 in Matroska", async () => {
     media.make("plain.mp3", ...audioInput(4, 48_000), ...mp3!, "-write_xing", "0");
     media.make("source.mkv", "-i", media.path("plain.mp3"), "-c", "copy");

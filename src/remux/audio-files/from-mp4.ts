@@ -99,8 +99,8 @@ function openParts(format: TrackFormat, first: Sample, openAudio: OpenAudioFile)
   const { edits = [], timescale } = format;
   const track = readEntry(format.sampleEntry)!;
   const delayS = delayOf(format, first);
-  const parts = edits.map(({ mediaTicks: from, durationTicks }) => ({ from, to: from + durationTicks }));
-  const roundingTicks = editRoundingS * timescale;
+  const shown = edits.map(({ mediaTicks: from, durationTicks }) => ({ from, to: from + durationTicks }));
+  const parts = shown.length > 0 ? shown : [{ from: 0, to: Infinity }];
   // The least delay that an MP3 file can state is less than a frame.
   const isExact = track.codec === "opus" || (track.codec === "mp3" && delayS * timescale >= first.duration);
   const hasLead = isExact || track.codec === "vorbis";
@@ -110,7 +110,10 @@ function openParts(format: TrackFormat, first: Sample, openAudio: OpenAudioFile)
     add({ data, dts, duration }) {
       const from = dts - first.dts;
       const to = from + duration;
-      const isShown = parts.some((part) => to - part.from > roundingTicks && part.to - from > roundingTicks);
+      const isShown = parts.some((part) => {
+        const roundingTicks = Math.min(editRoundingS * timescale, (part.to - part.from) / 2);
+        return to - part.from > roundingTicks && part.to - from > roundingTicks;
+      });
       if (isShown || (hasLead && from < parts[0]!.from)) {
         file.add(data);
         [lastTicks, endTicks] = [from - leftOutTicks, to];

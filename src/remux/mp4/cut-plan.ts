@@ -71,7 +71,7 @@ export function planCut(
   const kept = ranges.flatMap((range) => {
     const asked = { startS: zeroS + range.startS, endS: Math.min(zeroS + range.endS, endS) };
     if (asked.startS >= endS - leastS) return [];
-    const cut = video === undefined || frames === null ? asked : roundToFrames(asked, frames, video.endS);
+    const cut = video === undefined || frames === null ? lengthened(asked) : roundToFrames(asked, frames, video.endS);
     // A frame that two ranges are rounded to is in the first one.
     const startS = Math.max(cut.startS, reachedS);
     reachedS = Math.max(reachedS, cut.endS);
@@ -81,6 +81,14 @@ export function planCut(
   const isBeyond = ranges.some((range) => zeroS + range.endS > endS);
   return { tracks: tracks.filter(({ groups }) => groups.length > 0), kept, zeroS, endS, isBeyond };
 }
+
+/** Shorter audio is none: in ticks of a file it lasts no time. */
+const leastAudioS = 0.001;
+
+const lengthened = ({ startS, endS }: MediaRange): MediaRange => ({
+  startS,
+  endS: Math.max(endS, startS + leastAudioS),
+});
 
 /** What players (FFmpeg, Chromium) do not show of a frame that begins before an edit; longer ones are pictures that stand still, seconds. */
 const longestPartS = 0.1;
