@@ -48,6 +48,7 @@ describe("a broken body", () => {
     ["a chunk size out of range", "transfer-encoding: chunked\r\n\r\nfffffffffffffffff\r\n", 400],
     ["an endless chunk extension", `transfer-encoding: chunked\r\n\r\n2;${"a".repeat(70_000)}`, 400],
     ["endless trailers", `transfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nx: ${"a".repeat(65_536)}`, 431],
+    ["over 4,096 chunks", `transfer-encoding: chunked\r\n\r\n${"1\r\n \r\n".repeat(4_097)}`, 413],
     ["an unknown transfer coding", "transfer-encoding: xchunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", 400],
     ["a route without a body", "transfer-encoding: chunked\r\n\r\nZZ\r\n", 400, "GET /health/live"],
   ])("with %s is refused, and the connection closed", async (_, rest, status, target) => {
@@ -57,6 +58,27 @@ describe("a broken body", () => {
     const response = await text(socket);
     expect(response).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
     expect(response).toContain("application/problem+json");
+    await expect.poll(() => countOpen(app)).toBe(0);
+  });
+
+  it("with 4,096 chunks is read", async () => {
+    const app = await listen();
+    const body = JSON.stringify({ url: pageUrl }).padEnd(4_096);
+    const chunks = body.replaceAll(/./g, "1\r\n$&\r\n");
+    const socket = await open(app);
+    socket.write(`${head}connection: close\r\ntransfer-encoding: chunked\r\n\r\n${chunks}0\r\n\r\n`);
+    expect(await text(socket)).toMatch(/^HTTP\/1\.1 201 /);
+  });
+
+  it("that goes on in many chunks after the response ends the connection", async () => {
+    const app = await listen();
+    const socket = await open(app);
+    socket.write("GET /health/live HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n");
+    const [response] = await once(socket, "data");
+    expect(String(response)).toMatch(/^HTTP\/1\.1 200 /);
+    socket.write("1\r\n \r\n".repeat(4_096));
+    expect(await countOpen(app)).toBe(1);
+    socket.write("1\r\n \r\n");
     await expect.poll(() => countOpen(app)).toBe(0);
   });
 

@@ -174,6 +174,12 @@ describe("an invalid body", () => {
     expect(problem.detail).toContain(named);
   });
 
+  it("of many URLs may have 1 MiB", async () => {
+    const payload = { urls: [pageUrl], x: "x".repeat(1 << 20) };
+    const problem = problemOf(await app.inject({ method: "POST", url: "/tasks/batch", payload }));
+    expect(problem).toMatchObject({ status: 413, detail: "the body is over 1024 KiB" });
+  });
+
   it("gets a problem with a pointer to every fault", async () => {
     const body = { url: 1, options: { max_height: -1, audio_only: "yes" } };
     const { errors } = problemOf(await postTask(app, body));

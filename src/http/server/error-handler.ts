@@ -67,10 +67,12 @@ function sendProblem(reply: FastifyReply, error: ServiceError): void {
 }
 
 /** Converts Fastify's own errors; any other one is `internal`. */
-function serviceErrorOf(error: unknown, { headers }: FastifyRequest): ServiceError {
+function serviceErrorOf(error: unknown, { headers, routeOptions }: FastifyRequest): ServiceError {
   const { code = "", statusCode = 500, message } = error as Partial<FastifyError>;
   if (code === "FST_ERR_CTP_BODY_TOO_LARGE") {
-    return new ServiceError("payload_too_large", "the body is over 64 KiB", { cause: error });
+    return new ServiceError("payload_too_large", `the body is over ${(routeOptions.bodyLimit ?? 0) / 1024} KiB`, {
+      cause: error,
+    });
   }
   if (code === "FST_ERR_CTP_INVALID_MEDIA_TYPE") {
     const got = JSON.stringify(headers["content-type"]?.slice(0, 100));

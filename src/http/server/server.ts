@@ -4,6 +4,7 @@ import type { FastifyBaseLogger } from "fastify";
 import { type ErrorCode, ServiceError } from "../../model/errors.ts";
 import { everyResponse } from "../responses/every-response.ts";
 import { problemMediaType, problemOf } from "../responses/problem.ts";
+import { limitChunks, maxChunks } from "./chunks.ts";
 import { type ConnectionLimits, limitConnections, pendingResponse } from "./connections.ts";
 import { oneByOne } from "./one-by-one.ts";
 
@@ -13,7 +14,11 @@ export function createHttpServer(
   limits: ConnectionLimits,
   log: FastifyBaseLogger | undefined,
 ): Server {
-  const server = createServer(serverOptions, oneByOne(handler));
+  const serve = oneByOne(handler);
+  const server = createServer(serverOptions, (request, response) => {
+    limitChunks(request, () => server.emit("clientError", tooManyChunksError, request.socket));
+    serve(request, response);
+  });
   limitConnections(server, limits, log);
   // Node would respond without a problem document; the app has its own rule.
   server.on("checkExpectation", (request, response) => server.emit("request", request, response));
@@ -67,12 +72,15 @@ type ClientError = readonly [code: ErrorCode, detail: string];
 
 const notHttp: ClientError = ["invalid_request", "the bytes received are not an HTTP/1.1 request"];
 
+const tooManyChunksError = Object.assign(new Error("too many chunks"), { code: "TOO_MANY_CHUNKS" });
+
 const clientErrors: Readonly<Record<string, ClientError>> = {
   HPE_INVALID_METHOD: ["invalid_request", "the request method is unknown"],
   HPE_HEADER_OVERFLOW: [
     "headers_too_large",
     "request line, headers and trailers may have at most 16 KiB and 1000 fields",
   ],
+  [tooManyChunksError.code]: ["payload_too_large", `the body comes in over ${maxChunks} chunks`],
   HPE_INVALID_EOF_STATE: ["invalid_request", "the connection was closed within the request"],
   ERR_HTTP_REQUEST_TIMEOUT: [
     "request_timeout",
