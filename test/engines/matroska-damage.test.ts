@@ -1,4 +1,5 @@
 import { afterAll, describe, expect, it } from "vitest";
+import type { DownloadJob } from "../../src/engines/engine.ts";
 import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
 import { ids } from "../../src/remux/matroska/elements.ts";
 import { element, text } from "../../src/remux/matroska/writer.ts";
@@ -35,7 +36,7 @@ function sizeless(cluster: Buffer): Buffer {
   return Buffer.concat([head, cluster.subarray(checksum + 6)]);
 }
 
-async function warningsOf(bytes: Buffer, change: { audioOnly?: boolean } = {}): Promise<string[]> {
+async function warningsOf(bytes: Buffer, change: Partial<DownloadJob> = {}): Promise<string[]> {
   await using harness = await openEntry(
     () => engine,
     new Map([["film.mkv", resource("video/x-matroska", bytes)]]),
@@ -101,6 +102,24 @@ describe("a Matroska file that is kept as published", () => {
     const sizelessFilm = fileOf(clusters.map(sizeless), false);
     expect(await warningsOf(Buffer.concat([film, film]))).toEqual([]);
     expect(await warningsOf(Buffer.concat([sizelessFilm, sizelessFilm]))).toEqual([]);
+  });
+});
+
+describe("a Matroska file of several Segments", () => {
+  const films = [film, fileOf(clusters.map(sizeless), false)].map((each) => Buffer.concat([each, each]));
+
+  it("has a warning if audio is taken from it: only the first Segment is read", async () => {
+    for (const both of films) {
+      expect(await warningsOf(both, { audioOnly: true })).toContainEqual(
+        "frames_missing: the file has 2 Segments with media, of which only the first is read",
+      );
+    }
+  });
+
+  it("stays as published if tags are to be written into it, with a warning", async () => {
+    for (const both of films) {
+      expect(await warningsOf(both, { embed: "all" })).toEqual([expect.stringMatching(/^not_embedded/)]);
+    }
   });
 });
 

@@ -1,4 +1,4 @@
-import type { Element } from "../ebml.ts";
+import { type Element, ebmlId } from "../ebml.ts";
 import type { NumberSource } from "../mp4/read/number-source.ts";
 import { damagedMatroskaError, elementAt, elementsIn, ids, signedIn, unsignedIn } from "./elements.ts";
 import type { MatroskaHeader } from "./tracks.ts";
@@ -24,7 +24,7 @@ export interface Block {
 
 /**
  * Yields the blocks of a file, in order.
- * @throws ServiceError `upstream_invalid` if an element is damaged or cut off.
+ * @throws ServiceError `upstream_invalid` if an element is damaged or cut off, or another Segment follows: its times are its own.
  */
 export function* readBlocks(source: NumberSource, { segment }: MatroskaHeader): Generator<Block> {
   let timestamp = 0;
@@ -41,8 +41,15 @@ export function* readBlocks(source: NumberSource, { segment }: MatroskaHeader): 
       const block = readGroup(source, element, timestamp);
       if (block !== undefined) yield block;
     }
+    if (element.id === ebmlId) checkSingle(segment);
     if (element.end === Infinity && element.id !== ids.cluster) return;
   }
+  if (segment.end + 4 <= source.size && source.u32(segment.end) === ebmlId) checkSingle(segment);
+}
+
+/** To be called where another file begins. A segment of a stream may have a header of its own. */
+function checkSingle({ id }: Element): void {
+  if (id === ids.segment) throw damagedMatroskaError("several Segments follow each other");
 }
 
 function readGroup(source: NumberSource, group: Element, timestamp: number): Block | undefined {

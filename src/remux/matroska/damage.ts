@@ -22,11 +22,12 @@ export function countDamage(path: string): number {
   using file = openFile(path);
   const changed: Element[] = [];
   let summedTo = 0;
-  const damage = findDamage(file, (cluster) => {
+  const damage = findDamage(file, (element) => {
+    const { id, body, end } = element;
     // The sizes of some reach into others.
-    if (cluster.body < summedTo || cluster.end === Infinity || changed.length === maxPlaces) return;
-    summedTo = cluster.end;
-    if (!isAsSummed(file, cluster)) changed.push(cluster);
+    if (id !== ids.cluster || body < summedTo || end === Infinity || changed.length === maxPlaces) return;
+    summedTo = end;
+    if (!isAsSummed(file, element)) changed.push(element);
   });
   const isWhole = ({ body, end }: Element) => !damage.some(({ start }) => start >= body && start < end);
   const harmful = damage.filter(({ isHarmless }) => !isHarmless);
@@ -34,12 +35,25 @@ export function countDamage(path: string): number {
   return places.length + changed.filter(isWhole).length;
 }
 
+/** Returns how many Segments with media follow each other in a Matroska or WebM file; 0 of another file. @throws the file system's own errors. */
+export function countSegments(path: string): number {
+  using file = openFile(path);
+  let count = 0;
+  let isEmpty = false;
+  findDamage(file, ({ id }) => {
+    if (id === ids.cluster && isEmpty) count += 1;
+    isEmpty = id === ids.segment;
+  });
+  return count;
+}
+
 /**
  * Returns where a Matroska or WebM file is damaged, in order; none of another file. Its elements are followed (RFC 8794 §5), and from
  * damage on the next Cluster, or other element of a Segment, is looked for. After 1,000 places the rest counts as one.
+ * @param onElement Gets each Segment and Cluster.
  * @throws the file system's own errors.
  */
-export function findDamage(file: Pick<OpenFile, "fd" | "size">, onCluster?: (cluster: Element) => void): Damage[] {
+export function findDamage(file: Pick<OpenFile, "fd" | "size">, onElement?: (element: Element) => void): Damage[] {
   const source = numbersInFile(file.fd);
   if (source.size < 4 || source.u32(0) !== ebmlId) return [];
   const window = createFileWindow(file);
@@ -61,11 +75,10 @@ export function findDamage(file: Pick<OpenFile, "fd" | "size">, onCluster?: (clu
         segmentEnd = Math.min(element.end, source.size);
         statedEnd = element.end;
       }
-      if (element.id === ids.cluster) {
-        clusterEnd = Math.min(element.end, segmentEnd);
-        onCluster?.(element);
-      }
-      at = element.id === ids.segment || element.id === ids.cluster ? element.body : element.end;
+      if (element.id === ids.cluster) clusterEnd = Math.min(element.end, segmentEnd);
+      const isParent = element.id === ids.segment || element.id === ids.cluster;
+      if (isParent) onElement?.(element);
+      at = isParent ? element.body : element.end;
       continue;
     }
     const end: number = found.length >= maxPlaces - 1 ? source.size : findTop(window, at + 1, limit);

@@ -12,6 +12,7 @@ import { isIndexedMp4 } from "../../../remux/mp4/read/file-boxes.ts";
 import { embedInMp4 } from "../../../remux/mp4/embed.ts";
 import { embedInAudio } from "../../../remux/audio-files/embed.ts";
 import type { Cut } from "../../../remux/mp4/cut-plan.ts";
+import { countSegments } from "../../../remux/matroska/damage.ts";
 import { SkipError } from "../../../remux/discontinuity.ts";
 import { hasSelection } from "../sources/select-segments.ts";
 import { publishedDamage } from "../inspect/published-damage.ts";
@@ -95,7 +96,7 @@ export async function assembleMedia(plan: Plan, options: AssembleOptions): Promi
   const joined: WebmSegments[] = [];
   const damage: string[] = [];
   const save = (stream: SourceStream) => {
-    if (stream.path !== null) damage.push(...publishedDamage(stream.path));
+    if (stream.path !== null) damage.push(...publishedDamage(stream.path), ...laterSegments(stream.path));
     return saveStream(stream, joined, folder, signal);
   };
   const mainPath = await save(main);
@@ -172,6 +173,12 @@ async function embed(
     return embedInAudio(path, target, added, { durationS: durationS ?? Infinity, signal });
   };
   return (await withTimeLimit("merge", [path], write)) ? target : null;
+}
+
+/** Tells of Segments of Matroska after the first one, which are not read: their times begin anew. */
+function laterSegments(path: string): string[] {
+  const count = countSegments(path);
+  return count < 2 ? [] : [`the file has ${count} Segments with media, of which only the first is read`];
 }
 
 const isAudioFile = ({ mime_type }: MediaInfo): boolean => mime_type.startsWith("audio/");
