@@ -1,10 +1,10 @@
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import type { IncomingHttpHeaders } from "node:http";
+import { type IncomingHttpHeaders, ServerResponse } from "node:http";
 import { createServer } from "node:https";
 import { type AddressInfo, createServer as createTcpServer, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { fetchThrough, localRun, openTunnel, readAll } from "./proxy-client.ts";
 import { startRawUpstream, startUpstream } from "./upstream.ts";
 
@@ -110,6 +110,18 @@ describe("a request in absolute-form", () => {
     expect(run.error).toBeNull();
     expect((await fetchThrough(run, new URL("http://10.0.0.1/"))).status).toBe(403);
     expect(run.error?.code).toBe("address_blocked");
+  });
+
+  it("returns a response in chunks of a byte in longer ones", async () => {
+    const chunks = "1\r\na\r\n".repeat(20_000);
+    const upstream = await startRawUpstream((socket) => {
+      socket.end(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}0\r\n\r\n`);
+    });
+    const write = vi.spyOn(ServerResponse.prototype, "write");
+    onTestFinished(() => write.mockRestore());
+    const { text } = await fetchThrough(await localRun(), upstream.url("/"));
+    expect(text).toBe("a".repeat(20_000));
+    expect(write.mock.calls.length).toBeLessThan(2_000);
   });
 
   it("gets the header of a HEAD request", async () => {

@@ -9,6 +9,7 @@ import {
 } from "node:zlib";
 import { ServiceError } from "../../model/errors.ts";
 import { shorten } from "../http-url.ts";
+import { joinedChunks } from "./joined-chunks.ts";
 import { invalidResponseError } from "../upstream-error.ts";
 
 /** The codings that the client accepts and decodes. */
@@ -83,15 +84,13 @@ export function decode(body: Readable, decoders: readonly Decoder[], maxBytes: n
   return { decoded: decodings.at(-1) ?? body, error: () => codingFailure ?? body.errored };
 }
 
-/** A stage that also joins the chunks that wait: each one takes a decoder 10 µs, and over a hundred bytes while it waits. */
 function limitBytes(maxBytes: number, tooLargeError: () => ServiceError) {
   return async function* (source: Readable): AsyncGenerator<Buffer> {
     let bytes = 0;
-    for await (const chunk of source as AsyncIterable<Buffer>) {
-      const others = source.readableLength > 0 ? (source.read(source.readableLength) as Buffer | null) : null;
-      bytes += chunk.length + (others?.length ?? 0);
+    for await (const chunk of joinedChunks(source)) {
+      bytes += chunk.length;
       if (bytes > maxBytes) throw tooLargeError();
-      yield others === null ? chunk : Buffer.concat([chunk, others]);
+      yield chunk;
     }
   };
 }

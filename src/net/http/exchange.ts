@@ -8,9 +8,7 @@ import { acceptEncoding } from "./content-coding.ts";
 import type { HostPauses } from "../host-pauses.ts";
 import { urlForMessage } from "../http-url.ts";
 import type { HostSlots } from "./host-slots.ts";
-
-/** Bytes of a body that may wait for their reader, beyond those of one read: chunks of one byte take over a hundred each. */
-const maxWaitingBytes = 4 * 1024;
+import { maxWaitingBytes } from "./joined-chunks.ts";
 
 /** One request and its response's head, of any status. */
 export interface Exchange {

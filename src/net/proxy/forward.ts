@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import type { Dispatcher } from "undici";
 import { guardedOptions } from "../addresses/guarded-connector.ts";
+import { joinedChunks, maxWaitingBytes } from "../http/joined-chunks.ts";
 import { findUrlProblem, urlForMessage } from "../http-url.ts";
 import { invalidResponseError } from "../upstream-error.ts";
 import { undici } from "../undici.ts";
@@ -35,10 +36,11 @@ export async function forward(
       headers: endToEndFields(request.rawHeaders, ["host", "expect"]),
       body: bodyOf(request, () => run.measure(socket)),
       responseHeaders: "raw",
+      highWaterMark: maxWaitingBytes,
     });
     writeHead(response, received, what);
     endIfUnread(response, idleTimeoutMs);
-    for await (const chunk of received.body) {
+    for await (const chunk of joinedChunks(received.body)) {
       const isWritable = response.write(chunk);
       run.measure(socket);
       if (!isWritable) await once(response, "drain", { signal });
@@ -67,9 +69,9 @@ function bodyOf(request: IncomingMessage, onChunk: () => void): Readable | null 
 }
 
 async function* chunksOf(request: IncomingMessage, onChunk: () => void) {
-  for await (const chunk of request) {
+  for await (const chunk of joinedChunks(request)) {
     onChunk();
-    yield chunk as Uint8Array;
+    yield chunk;
   }
 }
 
