@@ -16,31 +16,24 @@ const batchSize = 64;
 
 /**
  * Returns a function that gives a task to `settleSome`, which settles what it can of a batch and returns the rest, to be settled
- * next. Tasks that arrive meanwhile share the next batch, in their order; with `ofOneOwner` only those of the first one's owner.
+ * next. Tasks that arrive meanwhile share the next batch, in their order.
+ *
+ * @param byOwner Batches are of one owner each, and those of several go on at the same time.
  */
 export function createBatches<Result>(
   settleSome: (batch: readonly Pending<Result>[]) => Promise<readonly Pending<Result>[]>,
-  { ofOneOwner = false } = {},
+  { byOwner = false } = {},
 ): (task: Task, idempotency?: Idempotency) => Promise<Result> {
-  let waiting: Pending<Result>[] = [];
-  let isBusy = false;
+  /** What waits; a list is here while its batches are settled. */
+  const queues = new Map<string, Pending<Result>[]>();
 
-  async function run(): Promise<void> {
-    if (isBusy) return;
-    isBusy = true;
-    while (waiting.length > 0) await settleAll(takeBatch());
-    isBusy = false;
+  async function run(name: string, waiting: Pending<Result>[]): Promise<void> {
+    queues.set(name, waiting);
+    while (waiting.length > 0) await settleAll(waiting.splice(0, batchLength(waiting)), waiting);
+    queues.delete(name);
   }
 
-  function takeBatch(): Pending<Result>[] {
-    const owner = waiting[0]?.insert.owner;
-    const batch = firstDiffering(waiting.filter(({ insert }) => !ofOneOwner || insert.owner === owner));
-    const taken = new Set(batch);
-    waiting = waiting.filter((pending) => !taken.has(pending));
-    return batch;
-  }
-
-  async function settleAll(batch: readonly Pending<Result>[]): Promise<void> {
+  async function settleAll(batch: readonly Pending<Result>[], waiting: Pending<Result>[]): Promise<void> {
     try {
       for (let left = batch; left.length > 0;) left = await settleSome(left);
     } catch (error) {
@@ -50,19 +43,22 @@ export function createBatches<Result>(
       if (isOutage) for (const { reject } of [...batch, ...waiting.splice(0)]) reject(failure);
       else if (batch.length === 1) for (const { reject } of batch) reject(failure);
       // One task is at fault: the others succeed alone. Promises that are settled stay settled.
-      else for (const pending of batch) await settleAll([pending]);
+      else for (const pending of batch) await settleAll([pending], waiting);
     }
   }
 
   return (task, idempotency) =>
     new Promise((resolve, reject) => {
-      waiting.push({ task, insert: toInsert(task, idempotency), resolve, reject });
-      void run();
+      const pending = { task, insert: toInsert(task, idempotency), resolve, reject };
+      const name = byOwner ? (pending.insert.owner ?? "") : "";
+      const waiting = queues.get(name);
+      if (waiting === undefined) void run(name, [pending]);
+      else waiting.push(pending);
     });
 }
 
-/** Returns the first ones, up to the first that has an id or a key of one before. */
-function firstDiffering<Each extends Pick<Pending<never>, "insert">>(waiting: readonly Each[]): Each[] {
+/** Returns the length of the next batch, in which all ids and keys differ. */
+function batchLength(waiting: readonly Pick<Pending<never>, "insert">[]): number {
   const seen = new Set<string>();
   const first = waiting.slice(0, batchSize);
   const end = first.findIndex(({ insert: { id, idempotency } }) => {
@@ -71,5 +67,5 @@ function firstDiffering<Each extends Pick<Pending<never>, "insert">>(waiting: re
     for (const name of names) seen.add(name);
     return isSeen;
   });
-  return end === -1 ? first : first.slice(0, end);
+  return end === -1 ? first.length : end;
 }

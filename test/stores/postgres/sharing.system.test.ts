@@ -87,6 +87,25 @@ describe("two processes with one database", () => {
     expect(new Set(owners)).toEqual(new Set(["anna", "bert"]));
   });
 
+  test("do not let one owner's tasks that may exist wait for another one's", async () => {
+    const { url, first } = await openTwo();
+    const reuse = async (owner: string) => {
+      const { task } = await first.reuse(newTask("https://video.example.com/1", {}, new Date(), owner));
+      return task.owner;
+    };
+    const client = new Client({ connectionString: url });
+    onTestFinished(() => client.end());
+    await client.connect();
+    // As long as a large collection of the owner is changed.
+    await client.query("SELECT pg_advisory_lock(726198345, hashtext('anna'))");
+    const waiting = times(3, () => reuse("anna"));
+    await haveLockWaiters(url, 1);
+    expect(await reuse("bert")).toBe("bert");
+    await haveLockWaiters(url, 1);
+    await client.query("SELECT pg_advisory_unlock_all()");
+    expect(await Promise.all(waiting)).toEqual(["anna", "anna", "anna"]);
+  });
+
   test("let exactly as many tasks of an owner wait as its key allows", async () => {
     const { first, second } = await openTwo();
     const limits = { max_queued: 20 };

@@ -27,7 +27,7 @@ export function createReuser(options: BatchInserterOptions): ReuseTask {
       for (const [{ task, resolve }, answer] of answers) resolve(readAnswer(task.id, answer));
       return batch.filter((pending) => !fresh.includes(pending) && !answers.has(pending) && !errors.has(pending));
     },
-    { ofOneOwner: true },
+    { byOwner: true },
   );
 }
 
