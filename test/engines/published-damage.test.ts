@@ -98,6 +98,32 @@ function pagesOf(bytes: Buffer): Buffer[] {
   return pages;
 }
 
+describe("a file of MPEG-TS that is kept as published", () => {
+  const film = join(readRendition("high.m2t"));
+  const warnings = (...parts: Buffer[]) => fileWarnings("film.ts", "video/mp2t", parts);
+  const middle = 188 * 100;
+  const [first, second] = [film.subarray(0, middle), film.subarray(middle)];
+  const broken = (places: string) => [`frames_missing: the file has bytes that are no packets at ${places}`];
+
+  it("has no warning if all of it is packets, also with timestamps between them, several in a row, or with tags after them", async () => {
+    const packets = Array.from({ length: film.length / 188 }, (_, i) => film.subarray(i * 188, (i + 1) * 188));
+    expect(await warnings(film)).toEqual([]);
+    expect(await warnings(...packets.flatMap((packet) => [Buffer.alloc(4), packet]))).toEqual([]);
+    expect(await warnings(film, film)).toEqual([]);
+    expect(await warnings(film, Buffer.alloc(128, "TAG"))).toEqual([]);
+  });
+
+  it("has a warning if other bytes are between packets, instead of them, or after them, or a part of one is missing", async () => {
+    for (const bytes of [Buffer.alloc(1000), Buffer.alloc(1, "x"), Buffer.alloc(70_000, "other bytes")]) {
+      expect(await warnings(first, bytes, second)).toEqual(broken("1 place"));
+      expect(await warnings(first, bytes, first, bytes, second)).toEqual(broken("2 places"));
+    }
+    expect(await warnings(film, Buffer.alloc(1000))).toEqual(broken("1 place"));
+    expect(await warnings(first, second.subarray(1000))).toEqual(broken("1 place"));
+    expect(await warnings(Buffer.from(film).fill(0, middle, middle + 2000))).toEqual(broken("1 place"));
+  });
+});
+
 describe("a fragmented MP4 file that is kept as published", () => {
   const rendition = readRendition("muxed.m4s");
   const order = (...indexes: number[]) =>

@@ -2,7 +2,7 @@ import { countFragmentsOutOfOrder } from "../../../remux/mp4/fragment-order.ts";
 import { countDamage } from "../../../remux/matroska/damage.ts";
 import { countDamagedLaces } from "../../../remux/matroska/damaged-laces.ts";
 import { countOggBreaks } from "../../../remux/ogg/breaks.ts";
-import { endsWithinPacket } from "../../../remux/mpeg-ts/packets.ts";
+import { countPacketBreaks, endsWithinPacket } from "../../../remux/mpeg-ts/packets.ts";
 import { readFileStart } from "../../../remux/open-file.ts";
 
 /**
@@ -16,7 +16,9 @@ export function publishedDamage(path: string): string[] {
   const fragments = start.endsWith("ftyp") ? countFragmentsOutOfOrder(path) : 0;
   const blocks = start.startsWith(ebmlSignature) ? countDamagedLaces(path) : 0;
   const damaged = start.startsWith(ebmlSignature) ? countDamage(path) : 0;
+  const packets = countPacketBreaks(path);
   return [
+    ...(packets === 0 ? [] : [`the file has bytes that are no packets at ${places(packets)}`]),
     ...(damaged === 0 ? [] : [`the file is damaged or cut off at ${places(damaged)}`]),
     ...(blocks === 0 ? [] : [`the frames of ${blocks === 1 ? "1 block" : `${blocks} blocks`} of the file are damaged`]),
     ...(pages === 0 ? [] : [`pages of the file are missing, damaged or out of order at ${places(pages)}`]),
