@@ -230,7 +230,7 @@ const brokenOffError = (): StreamBrokenError => new StreamBrokenError("the run c
 
 const changedError = (): StreamBrokenError => new StreamBrokenError("a later run of the task made another file");
 
-const refetchedError = (): StreamBrokenError => new StreamBrokenError("the file was fetched anew");
+const refetchedError = (): StreamBrokenError => new StreamBrokenError("the file was fetched again from its start");
 
 /** Where its media are may differ between runs. */
 function addTo(hash: Hash, { head, bytes }: Extract<StreamRecord, { type: "media" }>): void {

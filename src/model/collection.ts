@@ -31,7 +31,8 @@ export const SiteVideo = Type.Object(
   },
   {
     title: "SiteVideo",
-    description: "which video the URL or the playlist says it is; absent: it does not say, or nobody asked to reuse it",
+    description:
+      "which video the URL or the playlist says it is; absent: it does not say, or `if_exists` was not `reuse`",
   },
 );
 export type SiteVideo = Static<typeof SiteVideo>;

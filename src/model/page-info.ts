@@ -149,7 +149,7 @@ export const Subtitle = Type.Object(
     role: Type.Optional(
       oneOf(
         subtitleRoles,
-        "what they are for: what is said, also what is to be heard besides, only what nobody understands; absent: the site does not say",
+        "`subtitles`: what is said; `captions`: other sounds too; `forced`: only what is said in another language; absent: the site does not say",
       ),
     ),
     manifest_url: Type.Optional(Type.String({ description: "URL of the MPD that lists the segments" })),

@@ -110,7 +110,10 @@ function assertMedia({ url, formats, live_status, entries = [], extractor, ...li
     const atLeast = list.entries_next === undefined ? "" : "at least ";
     const count = list.entries_count ?? `${atLeast}${entries.length}`;
     const how = `ask for them with "options": {"entries": "all"}, or post the URL of one, such as ${entry.url.slice(0, 200)}`;
-    throw new ServiceError("playlist", `${page} is a playlist of ${count} entries: ${how}`);
+    throw new ServiceError(
+      "playlist",
+      `${page} is a playlist of ${count} ${`${count}` === "1" ? "entry" : "entries"}: ${how}`,
+    );
   }
   if (live_status === "is_upcoming") {
     throw new ServiceError("live_stream", `the live stream on ${page} has not begun yet`);

@@ -52,7 +52,7 @@ async function record(harness: EngineHarness) {
   return { frames, warnings: warnings.map(({ code, message }) => `${code}: ${message}`) };
 }
 
-const anew = "gap: the playlist was numbered anew after 3.0 s, and media before that may be missing";
+const anew = "gap: the playlist restarted its numbering after 3.0 s, and media before that may be missing";
 
 describe.concurrent("a live stream whose playlist", () => {
   it("is numbered from 0 after a restart is recorded on", async () => {

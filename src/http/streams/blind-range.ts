@@ -25,7 +25,7 @@ export function refuseBlindRange({ headers }: Pick<FastifyRequest, "headers">): 
   if (isPlayer(headers)) return;
   if (!/^bytes=/i.test(range) || /^bytes=[ \t]*0+-/i.test(range)) return;
   const rule =
-    "a part can only be had with the ETag of the file as If-Range; what has come of a stream that broke off is no part of it: begin anew";
+    "a range needs the ETag of the file as If-Range; the bytes of a stream that broke off are not those of the file: request it from its start";
   throw new ServiceError("precondition_failed", `${rule}; got Range: ${range.slice(0, 100)}`);
 }
 

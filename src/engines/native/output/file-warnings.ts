@@ -132,7 +132,7 @@ function unlistedSegments(fetched: FetchStatsBySource): string[] {
   return ofSources(fetched, ({ unlisted }, what) => {
     const shown = unlisted.first.map(({ atS, segments }) =>
       segments === null
-        ? `the playlist${what} was numbered anew after ${seconds(atS)}, and media before that may be missing`
+        ? `the playlist${what} restarted its numbering after ${seconds(atS)}, and media before that may be missing`
         : `${segments} segments${what} after ${seconds(atS)} were not in the playlist`,
     );
     const rest = unlisted.count - shown.length;
