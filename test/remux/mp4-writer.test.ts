@@ -152,7 +152,7 @@ describe("the MP4 writer", () => {
     writer.write(track, [...samples(1, 10)][0]!);
     writer.finish();
     expect(readFileSync(path).toString("latin1", 8, 12)).toBe("M4A ");
-    expect(samplesIn(path)[0]?.[0]?.language).toBe("de");
+    expect(samplesIn(path)[0]?.[0]?.language).toBe("de-AT");
   });
 
   it("refuses a file without samples", () => {
