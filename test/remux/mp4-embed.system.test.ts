@@ -11,12 +11,19 @@ const both = [...videoInput(4), ...audioInput(4), ...x264, "-c:a", "aac"];
 const { signal } = new AbortController();
 
 const embed = async (name: string, given = additions, narrowBytes?: number): Promise<boolean> =>
-  embedInMp4(media.path(name), media.path("made.mp4"), given, signal, narrowBytes);
+  embedInMp4(media.path(name), media.path("made.mp4"), given, {
+    durationS: 4,
+    signal,
+    ...(narrowBytes !== undefined && { narrowBytes }),
+  });
 
 describe.skipIf(!hasFfmpeg)("an MP4 as published to which something is added", () => {
   it.each([
     ["its index in front", ["-movflags", "+faststart"]],
     ["its index at the end", []],
+    ["fragments", ["-movflags", "+frag_keyframe+empty_moov+default_base_moof"]],
+    ["fragments that count from its start", ["-movflags", "+frag_keyframe+empty_moov"]],
+    ["fragments with an index", ["-movflags", "+frag_keyframe+empty_moov+default_base_moof+global_sidx"]],
     ["tags of its own", ["-metadata", "title=Old", "-metadata", "genre=Kept", "-metadata", "artist=Old"]],
     ["two audio tracks", [...audioInput(4), "-map", "0:v", "-map", "1:a", "-map", "2:a"]],
   ])("keeps tracks and media, whatever it has: %s", async (_, args) => {
@@ -50,6 +57,16 @@ describe.skipIf(!hasFfmpeg)("an MP4 as published to which something is added", (
     const own = new Set(packetHashes(made));
     expect(packetHashes(media.path("source.mp4")).filter((hash) => !own.has(hash))).toEqual([]);
     expect(run("ffmpeg", "-v", "error", "-i", made, "-map", "0", "-c", "copy", "-f", "null", "-")).toBe("");
+  });
+
+  it("has an index of its fragments that leads to them", async () => {
+    media.make("source.mp4", ...both, "-movflags", "+frag_keyframe+empty_moov+default_base_moof");
+    expect(await embed("source.mp4")).toBe(true);
+    const bytes = readFileSync(media.path("made.mp4"));
+    // After the version, the track, the lengths of numbers and their count; an entry begins with a time.
+    const entry = bytes.indexOf("tfra") + 20;
+    const position = Number(bytes.readBigUInt64BE(entry + 8));
+    expect(bytes.toString("latin1", position + 4, position + 8)).toBe("moof");
   });
 
   it("twice has what was added last", async () => {
@@ -89,9 +106,7 @@ describe.skipIf(!hasFfmpeg)("an MP4 as published to which something is added", (
     expect(await embed("items.mp4")).toBe(false);
   });
 
-  it("is left alone if it is fragmented, damaged, or no MP4", async () => {
-    media.make("fragments.mp4", ...both, "-movflags", "+frag_keyframe+empty_moov");
-    expect(await embed("fragments.mp4")).toBe(false);
+  it("is left alone if it is damaged, or no MP4", async () => {
     const bytes = media.make("source.mp4", ...both);
     const at = bytes.indexOf("stco");
     for (const [from, to] of [

@@ -3,7 +3,15 @@ import { pipeline } from "node:stream/promises";
 import { isUpstreamError } from "../../model/errors.ts";
 import { type Additions, boundAdditions } from "../additions.ts";
 import { openFile } from "../open-file.ts";
-import { box, type Box, boxesIn, findChild, getChild, typeAt, u32, viewOf } from "./boxes.ts";
+import { box, type Box, boxesIn, findChild, fullBox, getChild, typeAt, u32, viewOf } from "./boxes.ts";
+import {
+  hasFixedData,
+  hasOtherOffsets,
+  moveChunks,
+  moveFragment,
+  moveFragmentIndex,
+  withWideOffsets,
+} from "./positions.ts";
 import { fileBoxes, readRange } from "./read/file-boxes.ts";
 import { textTrackBox } from "./write/index-boxes.ts";
 import { userData } from "./write/tags.ts";
@@ -11,33 +19,47 @@ import { type TextIndex, writeChapters, writeSubtitles } from "./write/text-trac
 
 /**
  * Copies an MP4 file with another index, to which tags, chapters, a cover and subtitles are added; all its tracks and media
- * data stay. What it says itself is kept unless it is said anew. Returns false, and writes nothing, if it is fragmented or
+ * data stay. What it says itself is kept unless it is said anew. Returns false, and writes nothing, if it is
  * damaged, or says in further boxes where data are.
  *
- * @param narrowBytes Longest file whose offsets have 32 bits.
  * @throws the file system's own errors; `signal.reason`
  */
 export async function embedInMp4(
   source: string,
   target: string,
   given: Additions,
-  signal: AbortSignal,
-  narrowBytes = 0xffffffff,
+  { signal, ...options }: EmbedOptions,
 ): Promise<boolean> {
-  const plan = unlessDamaged(() => planEmbedding(source, given, narrowBytes));
+  const plan = unlessDamaged(() => planEmbedding(source, given, options));
   if (plan === undefined) return false;
-  const { moov, index, data } = plan;
   await pipeline(
     async function* parts() {
-      if (moov.start > 0) yield* createReadStream(source, { end: moov.start - 1 });
-      yield index;
-      yield* createReadStream(source, { start: moov.end });
-      yield data;
+      let copied = 0;
+      for (const { from, to, bytes } of plan) {
+        if (from > copied) yield* createReadStream(source, { start: copied, end: from - 1 });
+        yield bytes;
+        copied = to;
+      }
     },
     createWriteStream(target),
     { signal },
   );
   return true;
+}
+
+export interface EmbedOptions {
+  /** Of a fragmented file, whose index does not state it; `null`: unknown. */
+  durationS: number | null;
+  /** Longest file whose offsets have 32 bits. */
+  narrowBytes?: number;
+  signal: AbortSignal;
+}
+
+/** What replaces a part of the file. */
+interface Replacement {
+  from: number;
+  to: number;
+  bytes: Uint8Array;
 }
 
 /** What a box states may not be in it. */
@@ -50,15 +72,21 @@ function unlessDamaged<T>(read: () => T): T | undefined {
   }
 }
 
-function planEmbedding(path: string, given: Additions, narrowBytes: number) {
+/** Returns what is replaced, in order, up to the end of the file; undefined: nothing can be. */
+function planEmbedding(
+  path: string,
+  given: Additions,
+  { durationS, narrowBytes = 0xffffffff }: Omit<EmbedOptions, "signal">,
+): Replacement[] | undefined {
   using file = openFile(path);
   const boxes = [...fileBoxes(file.fd, file.size)];
   const moov = boxes.find(({ type }) => type === "moov");
-  if (moov === undefined || boxes.some(({ type }) => type === "moof")) return undefined;
+  const isFragmented = boxes.some(({ type }) => type === "moof");
+  if (moov === undefined || !isMovable(file.fd, boxes, moov)) return undefined;
   const bytes = readRange(file.fd, moov);
-  const described = boxes.filter(({ type }) => type === "meta").map((meta) => readRange(file.fd, meta));
-  if ([bytes, ...described].some(hasOtherOffsets)) return undefined;
-  const movie = readMovie(bytes);
+  const stated = readMovie(bytes);
+  const movie = isFragmented ? { ...stated, durationS: durationS ?? Infinity } : stated;
+  if (!Number.isFinite(movie.durationS)) return undefined;
   const additions = boundAdditions(given, movie.durationS);
   const chunks: Uint8Array[] = [];
   let dataBytes = 0;
@@ -76,16 +104,52 @@ function planEmbedding(path: string, given: Additions, narrowBytes: number) {
   const layOut = (isWide: boolean): Layout => {
     // The length of the index does not depend on the offsets in it.
     const { length } = makeIndex(bytes, own, { isWide, delta: 0, dataStart: 0, moovEnd: moov.end });
-    const delta = length - bytes.length;
-    return { isWide, delta, dataStart: file.size + delta + 8, moovEnd: moov.end };
+    const grown = length - bytes.length;
+    // Before fragments, as an index of these is at the end.
+    if (isFragmented)
+      return { isWide, delta: grown + dataBytes + 8, dataStart: moov.end + grown + 8, moovEnd: moov.end };
+    return { isWide, delta: grown, dataStart: file.size + grown + 8, moovEnd: moov.end };
   };
   const narrow = layOut(false);
   const layout = narrow.dataStart + dataBytes > narrowBytes ? layOut(true) : narrow;
-  return { moov, index: makeIndex(bytes, own, layout), data: box("mdat", ...chunks) };
+  const index = makeIndex(bytes, own, layout);
+  const data = box("mdat", ...chunks);
+  const moved = isFragmented ? movedBoxes(file.fd, boxes, layout.delta) : [];
+  if (moved.reduce((sum, { bytes: { length } }) => sum + length, 0) > maxMovedBytes) return undefined;
+  return isFragmented
+    ? [
+        { from: moov.start, to: moov.end, bytes: Buffer.concat([index, data]) },
+        ...moved,
+        { from: file.size, to: file.size, bytes: new Uint8Array() },
+      ]
+    : [
+        { from: moov.start, to: moov.end, bytes: index },
+        { from: file.size, to: file.size, bytes: data },
+      ];
 }
 
-/** Whether there are positions of items or of auxiliary data of samples (ISO/IEC 14496-12 §8.11.3, §8.7.9), which are not moved. */
-const hasOtherOffsets = (bytes: Buffer): boolean => bytes.includes("iloc") || bytes.includes("saio");
+/** Larger ones would take much memory. */
+const maxMovedBytes = 64 << 20;
+
+/** Returns the boxes of fragments that say where something is from the start of the file. */
+function movedBoxes(fd: number, boxes: readonly Box[], delta: number): Replacement[] {
+  return boxes.flatMap((part) => {
+    const { type, start, end } = part;
+    if (type !== "moof" && type !== "mfra") return [];
+    const bytes = readRange(fd, part);
+    if (type === "moof" && !hasFixedData(bytes)) return [];
+    const move = type === "moof" ? moveFragment : moveFragmentIndex;
+    return [{ from: start, to: end, bytes: move(bytes, delta) }];
+  });
+}
+
+/** Whether what follows the index can be moved. */
+function isMovable(fd: number, boxes: readonly Box[], moov: Box): boolean {
+  const isBefore = ({ type, start }: Box) => (type === "moof" || type === "sidx") && start < moov.start;
+  return !boxes.some((part) => {
+    return isBefore(part) || ((part === moov || part.type === "meta") && hasOtherOffsets(readRange(fd, part)));
+  });
+}
 
 type Movie = ReturnType<typeof readMovie>;
 
@@ -143,45 +207,14 @@ function makeIndex(
   const copies = children.map((child) => {
     const copy = isWide ? withWideOffsets(bytes, child) : Buffer.from(bytes.subarray(child.start, child.end));
     if (child.type === "mvhd") copy.writeUInt32BE(nextId + texts.length, copy.length - 4);
+    if (child.type === "mvex")
+      return box("mvex", copy.subarray(8), ...ids.map((id) => fullBox("trex", 0, 0, u32(id, 1, 0, 0, 0))));
     if (child.type !== "trak") return copy;
     if (delta !== 0) moveChunks(copy, delta, moovEnd);
     return child.start !== main?.start || chapterId === undefined ? copy : withReference(copy, chapterId);
   });
   const tracks = texts.map((text, i) => textTrackBox(text, ids[i]!, range, { ...movie, timescale }));
   return box("moov", ...copies, ...tracks, ...userData(additions, readUserData(bytes, moov, additions)));
-}
-
-const containersOfOffsets: ReadonlySet<string> = new Set(["trak", "mdia", "minf", "stbl"]);
-
-/** Copies a box; tables of offsets in it get 64 bits. */
-function withWideOffsets(bytes: Uint8Array, { type, start, body, end }: Box): Buffer {
-  const view = viewOf(bytes);
-  if (type === "stco") {
-    const offsets = Array.from({ length: view.getUint32(body + 4) }, (_, i) =>
-      u32(0, view.getUint32(body + 8 + i * 4)),
-    );
-    return Buffer.from(box("co64", bytes.subarray(body, body + 8), ...offsets));
-  }
-  if (!containersOfOffsets.has(type)) return Buffer.from(bytes.subarray(start, end));
-  return Buffer.from(box(type, ...[...boxesIn(view, body, end)].map((child) => withWideOffsets(bytes, child))));
-}
-
-/** Adds `delta` to the offsets of the chunks of a track that are after the index. */
-function moveChunks(trak: Buffer, delta: number, moovEnd: number): void {
-  const view = viewOf(trak);
-  const [top] = boxesIn(view, 0, trak.length);
-  const table = ["mdia", "minf", "stbl"].reduce((parent, type) => getChild(view, parent, type), top!);
-  for (const { type, body } of boxesIn(view, table.body, table.end)) {
-    if (type !== "stco" && type !== "co64") continue;
-    const count = view.getUint32(body + 4);
-    for (let i = 0; i < count; i++) {
-      const at = body + 8 + i * (type === "stco" ? 4 : 8);
-      const offset = type === "stco" ? view.getUint32(at) : Number(view.getBigUint64(at));
-      if (offset < moovEnd) continue;
-      if (type === "stco") view.setUint32(at, offset + delta);
-      else view.setBigUint64(at, BigInt(offset + delta));
-    }
-  }
 }
 
 function withReference(trak: Buffer, id: number): Uint8Array {

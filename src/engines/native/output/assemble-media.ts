@@ -165,10 +165,9 @@ async function embed(
   const added = await additions.get({ originS: 0, offsetOf: () => 0 });
   const target = join(folder, "embedded");
   const { container } = openFileStream("main", path);
-  const isAudio = container !== "mp4" && container !== "webm";
-  const durationS = isAudio ? (await inspect(path)).duration : null;
+  const durationS = container === "webm" ? null : (await inspect(path)).duration;
   const write = async () => {
-    if (container === "mp4") return embedInMp4(path, target, added, signal);
+    if (container === "mp4") return embedInMp4(path, target, added, { durationS, signal });
     if (container === "webm") return addToMatroska(path, target, added, signal);
     return embedInAudio(path, target, added, { durationS: durationS ?? Infinity, signal });
   };

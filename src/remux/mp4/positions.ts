@@ -1,0 +1,83 @@
+import { box, type Box, boxesIn, getChild, u32, viewOf } from "./boxes.ts";
+
+/** Whether a `moof` box says from the start of the file where its media data are (ISO/IEC 14496-12 §8.8.7). */
+export const hasFixedData = (moof: Uint8Array): boolean => fixedHeaders(moof).length > 0;
+
+/** Returns a `moof` box whose media data are `delta` bytes later. */
+export function moveFragment(moof: Uint8Array, delta: number): Buffer {
+  const moved = Buffer.from(moof);
+  for (const { body } of fixedHeaders(moof)) {
+    // After the version and the track.
+    moved.writeBigUInt64BE(moved.readBigUInt64BE(body + 8) + BigInt(delta), body + 8);
+  }
+  return moved;
+}
+
+function fixedHeaders(moof: Uint8Array): Box[] {
+  const view = viewOf(moof);
+  const [top] = boxesIn(view, 0, moof.length);
+  const fragments = [...boxesIn(view, top!.body, top!.end)].filter(({ type }) => type === "traf");
+  const headers = fragments.map((traf) => getChild(view, traf, "tfhd"));
+  return headers.filter(({ body }) => (view.getUint32(body) & 1) === 1);
+}
+
+/**
+ * Returns an `mfra` box (§8.8.9) for fragments that are `delta` bytes later.
+ * @throws RangeError if a position does not fit into its 32 bits, or the box is damaged.
+ */
+export function moveFragmentIndex(mfra: Uint8Array, delta: number): Buffer {
+  const moved = Buffer.from(mfra);
+  const view = viewOf(moved);
+  const [top] = boxesIn(view, 0, moved.length);
+  for (const table of boxesIn(view, top!.body, top!.end)) if (table.type === "tfra") movePositions(moved, table, delta);
+  return moved;
+}
+
+function movePositions(bytes: Buffer, { body }: Box, delta: number): void {
+  const isLong = bytes.readUInt8(body) === 1;
+  const lengths = bytes.readUInt32BE(body + 8);
+  const numberBytes = [4, 2, 0].reduce((sum, shift) => sum + ((lengths >> shift) & 3) + 1, 0);
+  const timeBytes = isLong ? 8 : 4;
+  let at = body + 16 + timeBytes;
+  for (let left = bytes.readUInt32BE(body + 12); left > 0; left--) {
+    if (isLong) bytes.writeBigUInt64BE(bytes.readBigUInt64BE(at) + BigInt(delta), at);
+    else bytes.writeUInt32BE(bytes.readUInt32BE(at) + delta, at);
+    at += 2 * timeBytes + numberBytes;
+  }
+}
+
+/** Whether there are positions of items or of auxiliary data of samples (ISO/IEC 14496-12 §8.11.3, §8.7.9), which are not moved. */
+export const hasOtherOffsets = (bytes: Buffer): boolean => bytes.includes("iloc") || bytes.includes("saio");
+
+const containersOfOffsets: ReadonlySet<string> = new Set(["trak", "mdia", "minf", "stbl"]);
+
+/** Copies a box; tables of offsets in it get 64 bits. */
+export function withWideOffsets(bytes: Uint8Array, { type, start, body, end }: Box): Buffer {
+  const view = viewOf(bytes);
+  if (type === "stco") {
+    const offsets = Array.from({ length: view.getUint32(body + 4) }, (_, i) =>
+      u32(0, view.getUint32(body + 8 + i * 4)),
+    );
+    return Buffer.from(box("co64", bytes.subarray(body, body + 8), ...offsets));
+  }
+  if (!containersOfOffsets.has(type)) return Buffer.from(bytes.subarray(start, end));
+  return Buffer.from(box(type, ...[...boxesIn(view, body, end)].map((child) => withWideOffsets(bytes, child))));
+}
+
+/** Adds `delta` to the offsets of the chunks of a track that are after the index. */
+export function moveChunks(trak: Buffer, delta: number, moovEnd: number): void {
+  const view = viewOf(trak);
+  const [top] = boxesIn(view, 0, trak.length);
+  const table = ["mdia", "minf", "stbl"].reduce((parent, type) => getChild(view, parent, type), top!);
+  for (const { type, body } of boxesIn(view, table.body, table.end)) {
+    if (type !== "stco" && type !== "co64") continue;
+    const count = view.getUint32(body + 4);
+    for (let i = 0; i < count; i++) {
+      const at = body + 8 + i * (type === "stco" ? 4 : 8);
+      const offset = type === "stco" ? view.getUint32(at) : Number(view.getBigUint64(at));
+      if (offset < moovEnd) continue;
+      if (type === "stco") view.setUint32(at, offset + delta);
+      else view.setBigUint64(at, BigInt(offset + delta));
+    }
+  }
+}
