@@ -115,7 +115,7 @@ test("EXT-X-MAP states the init section of all segments up to the next", () => {
   expect(() => read("#EXT-X-MAP:BYTERANGE=1@0", "1")).toThrow(failure("upstream_invalid", /URI/));
 });
 
-test("gaps are left out but keep their numbers, partial segments are ignored", () => {
+test("gaps are left out but keep their numbers, partial segments are ignored while the list may go on", () => {
   const { segments, gapsS } = read(
     "#EXTINF:4,\n1.m4s\n#EXT-X-GAP\n#EXTINF:4,\n2.m4s\n#EXTINF:4,\n3.m4s",
     '#EXT-X-PART:DURATION=0.5,URI="4.0.m4s"\n#EXT-X-PRELOAD-HINT:TYPE=PART,URI="4.1.m4s"',
@@ -127,6 +127,36 @@ test("gaps are left out but keep their numbers, partial segments are ignored", (
   ]);
   expect(gapsS).toEqual([4]);
   expect(read("1.m4s")).not.toHaveProperty("gapsS");
+});
+
+test("partial segments end a list that has ended without their segment", () => {
+  const { segments, gapsS } = read(
+    '#EXT-X-MAP:URI="i.mp4"\n#EXT-X-KEY:METHOD=AES-128,URI="k"',
+    '#EXT-X-PART:DURATION=0.5,URI="0.mp4",BYTERANGE="10@0"\n#EXTINF:0.5,\n#EXT-X-BYTERANGE:10@0\n0.mp4',
+    "#EXT-X-DISCONTINUITY\n#EXT-X-PROGRAM-DATE-TIME:2026-01-01T00:00:00Z",
+    '#EXT-X-PART:DURATION=0.5,URI="0.mp4",BYTERANGE="20"\n#EXT-X-PART:DURATION=0.25,URI="1.mp4",INDEPENDENT=YES',
+    `#EXT-X-PART:DURATION=0.75,URI="2.mp4",GAP=YES\n#EXT-X-PRELOAD-HINT:TYPE=PART,URI="3.mp4"\n${end}`,
+  );
+  const dateMs = Date.parse("2026-01-01T00:00:00Z");
+  // Each is encrypted as the segment would be.
+  const key = { url: at("k"), iv: `${"0".repeat(31)}1` };
+  const init = { url: at("i.mp4"), range: null, key: null };
+  expect(segments.slice(1)).toEqual(
+    [
+      { url: at("0.mp4"), range: { offset: 10, length: 20 }, durationS: 0.5, sequence: 1, dateMs },
+      { url: at("1.mp4"), range: null, durationS: 0.25, sequence: 2, dateMs: dateMs + 500 },
+    ].map((part) => ({ ...part, init, key, timeline: 1, offsetS: null })),
+  );
+  expect(gapsS).toEqual([0.75]);
+});
+
+test("partial segments of listed segments are not listed twice", () => {
+  const parts = '#EXT-X-PART:DURATION=1,URI="1.0.ts"\n#EXT-X-PART:DURATION=1,URI="1.1.ts"';
+  expect(read(`${parts}\n#EXTINF:2,\n1.ts\n${end}`).segments).toMatchObject([{ url: at("1.ts") }]);
+  expect(read(`${parts}\n${end}`).segments).toMatchObject([{ url: at("1.0.ts") }, { url: at("1.1.ts") }]);
+  expect(() => read(`#EXT-X-PART:DURATION=1\n${end}`)).toThrow(
+    failure("upstream_invalid", /EXT-X-PART must have a URI/),
+  );
 });
 
 test("variables are put in; one that is not defined is an error, not a part of the address", () => {

@@ -233,6 +233,8 @@ test("a media playlist is one format; its duration is known once it has ended", 
     duration: 9.506,
     live_status: "not_live",
   });
+  const part = "#EXT-X-PART:DURATION=0.5,URI=p";
+  expect(read(...segments.slice(0, 3), part, ...segments.slice(3), part, "#EXT-X-ENDLIST").duration).toBe(10.006);
   const live = { duration: null, live_status: "is_live" };
   expect(read(...segments)).toMatchObject(live);
   expect(read("#EXT-X-PLAYLIST-TYPE:EVENT", ...segments)).toMatchObject(live);

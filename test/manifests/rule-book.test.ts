@@ -211,6 +211,11 @@ const cases: readonly Case[] = [
   caseOf("EXT-X-MEDIA-SEQUENCE", "media", "#EXT-X-MEDIA-SEQUENCE:5\n", mediaStart),
   caseOf("EXT-X-DISCONTINUITY-SEQUENCE", "media", "#EXT-X-DISCONTINUITY-SEQUENCE:5\n", mediaStart),
   caseOf("EXT-X-ENDLIST", "media", "#EXT-X-ENDLIST\n", mediaStart),
+  {
+    name: "EXT-X-PART",
+    without: `${bases.media}#EXT-X-ENDLIST\n`,
+    with: `${bases.media}#EXT-X-PART:DURATION=1,URI="p"\n#EXT-X-ENDLIST\n`,
+  },
   caseOf("EXT-X-PLAYLIST-TYPE", "media", "#EXT-X-PLAYLIST-TYPE:VOD\n", mediaStart),
   caseOf("EXT-X-FAXS-CM", "media", '#EXT-X-KEY:METHOD=NONE\n#EXT-X-FAXS-CM:URI="x"\n', '#EXT-X-MAP:URI="i.mp4"\n'),
   ...["NAME", "QUERYPARAM", "IMPORT"].map((name) => {
@@ -233,12 +238,9 @@ const cases: readonly Case[] = [
     "ALLOW-CACHE:YES",
     "SERVER-CONTROL:CAN-BLOCK-RELOAD=YES",
   ].map((tag) => caseOf(`EXT-X-${tag.split(":", 1)[0]}`, "media", `#EXT-X-${tag}\n`, mediaStart)),
-  ...[
-    "PART-INF:PART-TARGET=1",
-    'PART:DURATION=1,URI="p"',
-    'PRELOAD-HINT:TYPE=PART,URI="p"',
-    'RENDITION-REPORT:URI="r"',
-  ].map((tag) => caseOf(`EXT-X-${tag.split(":", 1)[0]}`, "media", `#EXT-X-${tag}\n`, "2.m4s\n")),
+  ...["PART-INF:PART-TARGET=1", 'PRELOAD-HINT:TYPE=PART,URI="p"', 'RENDITION-REPORT:URI="r"'].map((tag) =>
+    caseOf(`EXT-X-${tag.split(":", 1)[0]}`, "media", `#EXT-X-${tag}\n`, "2.m4s\n"),
+  ),
   ...['DATERANGE:ID="a",CLASS="com.apple.hls.interstitial"', "CUE-OUT:4", "CUE-IN"].map((tag) =>
     caseOf(`EXT-X-${tag.split(":", 1)[0]}`, "media", `#EXT-X-${tag}\n`, beforeSecond),
   ),

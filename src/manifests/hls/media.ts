@@ -1,7 +1,7 @@
 import { roundSeconds } from "../attributes.ts";
 import { createLicenceCheck } from "./key.ts";
 import type { Steps } from "../../parsers/steps.ts";
-import { type PlaylistLine, readLines, splitLines } from "./lines.ts";
+import { type PlaylistLine, readAttributes, readLines, splitLines } from "./lines.ts";
 import type { Manifest } from "../manifest.ts";
 
 /**
@@ -11,6 +11,8 @@ import type { Manifest } from "../manifest.ts";
  */
 export function* readMediaPlaylist(text: string, url: URL): Steps<Manifest> {
   let seconds = 0;
+  /** Of partial segments after the last segment. */
+  let partSeconds = 0;
   let isMedia = false;
   let hasEnded = false;
   let has_drm = false;
@@ -22,14 +24,18 @@ export function* readMediaPlaylist(text: string, url: URL): Steps<Manifest> {
       sizes.read(line);
       if (tag === "#EXTINF") {
         isMedia = true;
-        const durationS = Number.parseFloat(value);
-        if (durationS > 0) seconds += durationS;
+        seconds += positive(value);
+      } else if (tag === "#EXT-X-PART") {
+        partSeconds += positive(readAttributes(value).get("DURATION"));
       } else if (tag === "#EXT-X-TARGETDURATION") isMedia = true;
       else if (tag === "#EXT-X-ENDLIST") hasEnded = true;
       else if (tag === "#EXT-X-PLAYLIST-TYPE") hasEnded ||= value.trim().toUpperCase() === "VOD";
       else if (tag === "#EXT-X-KEY") keys.set(value);
       else if (tag === "#EXT-X-FAXS-CM") keys.setLicensed();
-      else if (tag === null) has_drm ||= keys.isLicensed;
+      else if (tag === null) {
+        partSeconds = 0;
+        has_drm ||= keys.isLicensed;
+      }
     }
     yield;
   }
@@ -38,7 +44,7 @@ export function* readMediaPlaylist(text: string, url: URL): Steps<Manifest> {
   return {
     formats: isMedia ? [{ ...unknownHlsFormat, ...own, filesize_approx }] : [],
     subtitles: {},
-    duration: hasEnded ? roundSeconds(seconds) : null,
+    duration: hasEnded ? roundSeconds(seconds + partSeconds) : null,
     live_status: isMedia ? (hasEnded ? "not_live" : "is_live") : null,
   };
 }
@@ -92,7 +98,7 @@ function createSizeReader() {
 }
 
 /** Returns 0 for what is no number above 0. */
-function positive(value: string): number {
-  const number = Number.parseFloat(value);
+function positive(value: string | undefined): number {
+  const number = Number.parseFloat(value ?? "");
   return number > 0 && number <= Number.MAX_SAFE_INTEGER ? number : 0;
 }

@@ -1,7 +1,7 @@
-import type { ByteRange } from "../../net/byte-range.ts";
 import { invalidManifestError } from "../manifest.ts";
 import { resolveSegmentUrl } from "../segment-url.ts";
-import { createSegmentCollector, type InitSection, type SegmentList } from "../segments.ts";
+import { createSegmentCollector, type InitSection, type Segment, type SegmentList } from "../segments.ts";
+import { createByteRangeReader, parseByteRange } from "./byte-ranges.ts";
 import { createPlaylistKeys } from "./key.ts";
 import {
   checkPlaylist,
@@ -17,8 +17,9 @@ import {
 /**
  * Lists the segments of an HLS media playlist (RFC 8216, 8216bis) fetched from `url`, in time linear in its length.
  *
- * Leaves out segments marked EXT-X-GAP, whose sequence numbers stay free and whose durations are in `gapsS`, and partial
- * segments. `timeline` is the discontinuity sequence number. Segments of one EXT-X-MAP share one `init`.
+ * Leaves out segments marked EXT-X-GAP, whose sequence numbers stay free and whose durations are in `gapsS`. Partial
+ * segments are listed only at the end of a list that has ended without the segment that they are of. `timeline` is the
+ * discontinuity sequence number. Segments of one EXT-X-MAP share one `init`.
  *
  * @param imported Variables of its multivariant playlist; default none.
  * @throws ServiceError `upstream_invalid` for any other text, a multivariant playlist, a delta update, an undefined
@@ -46,6 +47,9 @@ interface Pending {
   dateMs: number | null;
 }
 
+/** Where media are in the playlist. */
+type Place = Pick<Segment, "init" | "key" | "timeline">;
+
 const nonePending: Pending = { durationS: 0, byteRange: null, isGap: false, dateMs: null };
 
 /** A media playlist while it is read line by line. */
@@ -57,6 +61,8 @@ class MediaPlaylist {
   readonly #readRange;
   readonly #gapsS: number[] = [];
   #pending = { ...nonePending };
+  /** Partial segments (EXT-X-PART) after the last segment: their attributes, date and place. */
+  #parts: { list: string; dateMs: number | null; place: Place }[] = [];
   #init: InitSection | null = null;
   #hasBegun = false;
   #sequence = 0;
@@ -81,6 +87,7 @@ class MediaPlaylist {
   }
 
   list(): SegmentList {
+    if (this.#hasEnded) this.#addParts();
     const { segments } = this.#collector;
     const [hasEnded, gapsS] = [this.#hasEnded, this.#gapsS];
     if (segments.length === 0 && (hasEnded || this.#targetS === null)) {
@@ -95,6 +102,10 @@ class MediaPlaylist {
     "#EXTINF": (value) => {
       this.#pending.durationS = parseSeconds(value);
       this.#longestS = Math.max(this.#longestS, this.#pending.durationS);
+    },
+    "#EXT-X-PART": (list) => {
+      const dateMs = this.#parts.length === 0 ? this.#pending.dateMs : null;
+      this.#parts.push({ list, dateMs, place: this.#place() });
     },
     "#EXT-X-BYTERANGE": (value) => (this.#pending.byteRange = value),
     "#EXT-X-GAP": () => (this.#pending.isGap = true),
@@ -132,21 +143,43 @@ class MediaPlaylist {
   };
 
   #readSegment(uri: string): void {
+    this.#add(uri, this.#pending, this.#pending.isGap ? null : this.#place());
+    this.#pending = { ...nonePending };
+    this.#parts = [];
+    this.#hasBegun = true;
+  }
+
+  #place(): Place {
+    return { init: this.#init, key: this.#keys.current(this.#sequence), timeline: this.#timeline };
+  }
+
+  /** Adds the parts of a segment that will never be listed, each as a segment. */
+  #addParts(): void {
+    for (const { list, dateMs, place } of this.#parts) {
+      const attributes = readAttributes(list);
+      const uri = attributes.get("URI") ?? "";
+      if (uri === "") throw invalidManifestError(this.#url, "EXT-X-PART must have a URI");
+      const durationS = parseSeconds(attributes.get("DURATION") ?? "");
+      const isGap = attributes.get("GAP")?.toUpperCase() === "YES";
+      const byteRange = attributes.get("BYTERANGE") ?? null;
+      this.#add(uri, { durationS, byteRange, isGap, dateMs }, isGap ? null : place);
+    }
+    this.#parts = [];
+  }
+
+  /** @param place `null`: a gap. */
+  #add(uri: string, { durationS, byteRange, dateMs: statedMs }: Pending, place: Place | null): void {
     const { href } = resolveSegmentUrl(this.#substitute(uri), this.#url, this.#url);
-    const { durationS, byteRange, isGap } = this.#pending;
     const range = this.#readRange(byteRange, href);
-    const [sequence, timeline] = [this.#sequence, this.#timeline];
-    const dateMs = this.#pending.dateMs ?? (this.#dated?.timeline === timeline ? this.#dated.endMs : null);
+    const [sequence, timeline] = [this.#sequence, place?.timeline ?? this.#timeline];
+    const dateMs = statedMs ?? (this.#dated?.timeline === timeline ? this.#dated.endMs : null);
     const isDated = dateMs !== null && durationS > 0;
     this.#dated = isDated ? { endMs: dateMs + durationS * 1000, timeline } : null;
-    if (isGap) this.#gapsS.push(durationS);
+    if (place === null) this.#gapsS.push(durationS);
     else {
-      const key = this.#keys.current(sequence);
-      const timing = { sequence, timeline, offsetS: null, ...(isDated && { dateMs }) };
-      this.#collector.add({ url: href, range, init: this.#init, key, durationS, ...timing });
+      const timing = { sequence, offsetS: null, durationS, ...(isDated && { dateMs }) };
+      this.#collector.add({ url: href, range, ...place, ...timing });
     }
-    this.#pending = { ...nonePending };
-    this.#hasBegun = true;
     this.#sequence += 1;
   }
 
@@ -171,41 +204,6 @@ function parseMap(list: string, url: URL, key: InitSection["key"]): InitSection 
     range: range && { offset: range.offset ?? 0, length: range.length },
     key,
   };
-}
-
-/**
- * Creates a reader of the segments' EXT-X-BYTERANGE (RFC 8216 §4.3.2.2), `length[@offset]`, `null` if a
- * segment has none; each may continue the one before. It returns `null` for all of the resource.
- *
- * @throws ServiceError, from the reader: `upstream_invalid` for an invalid or empty range, and for one without
- * offset that does not follow a range of the same resource.
- */
-function createByteRangeReader(url: URL) {
-  let last: { resourceUrl: string; end: number } | null = null;
-  return (value: string | null, resourceUrl: string): ByteRange | null => {
-    if (value === null) return (last = null);
-    const { length, offset } = parseByteRange(value, url);
-    const start = offset ?? (last?.resourceUrl === resourceUrl ? last.end : null);
-    if (start === null) {
-      const rule = "a byte range that follows no range of the same resource must state an offset";
-      throw invalidManifestError(url, rule, value);
-    }
-    last = { resourceUrl, end: start + length };
-    return { offset: start, length };
-  };
-}
-
-/**
- * Parses `length[@offset]`; `offset` is `null` if it is missing.
- *
- * @throws ServiceError `upstream_invalid`
- */
-function parseByteRange(value: string, url: URL): { length: number; offset: number | null } {
-  const [, length, offset] = /^\s*(\d{1,15})(?:\s*@\s*(\d{1,15}))?\s*$/.exec(value) ?? [];
-  if (length === undefined || Number(length) === 0) {
-    throw invalidManifestError(url, "a byte range must be length[@offset]", value);
-  }
-  return { length: Number(length), offset: offset === undefined ? null : Number(offset) };
 }
 
 const maxDurationS = 1_000_000;
