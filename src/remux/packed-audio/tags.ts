@@ -1,10 +1,19 @@
 import type { FileWindow } from "../open-file.ts";
 
-/** Returns where the tags that start at `at` end: ID3v2, ID3v1 and APE; `at` if there are none. */
+/** Returns where the tags that start at `at` end: ID3v2, ID3v1, Lyrics3 and APE; `at` if there are none. */
 export function endOfTags(file: FileWindow, at: number): number {
   let end = at;
   for (let length = tagLength(file, end); length > 0; length = tagLength(file, end)) end += length;
   return Math.min(end, file.size);
+}
+
+/** Returns where an APE tag that starts at `at` ends, if it has only a footer, as the first version of them has; `at` if it ends not before `to`. */
+export function endOfFooterTag(file: FileWindow, at: number, to: number): number {
+  const bytes = file.at(at).subarray(0, to - at);
+  const footer = bytes.indexOf(apeSignature);
+  const end = footer + apeHeaderBytes;
+  const isTag = footer > 0 && end <= bytes.length && bytes.readUInt32LE(footer + 12) === end;
+  return isTag ? at + end : at;
 }
 
 /**
@@ -24,7 +33,12 @@ export function skipId3Tags(segment: Uint8Array): { start: number; timestamp: nu
 
 const id3HeaderBytes = 10;
 const id3v1Bytes = 128;
+const apeSignature = "APETAGEX";
 const apeHeaderBytes = 32;
+/** Of both versions: after the text, and after the text and the number of its bytes. */
+const lyricsEnd = /LYRICS(?:END|200)/;
+/** A comment of the first version has at most 5,100 bytes; others are longer. */
+const maxLyricsBytes = 64 << 10;
 
 function tagLength(file: FileWindow, at: number): number {
   if (at >= file.size) return 0;
@@ -32,8 +46,12 @@ function tagLength(file: FileWindow, at: number): number {
   const id3 = id3Length(bytes, 0);
   if (id3 > 0) return id3;
   const start = bytes.toString("latin1", 0, 8);
-  if (start.startsWith("TAG") && file.size - at === id3v1Bytes) return id3v1Bytes;
-  if (start !== "APETAGEX" || bytes.length < apeHeaderBytes) return 0;
+  if (start.startsWith("TAG") && bytes.length >= id3v1Bytes) return id3v1Bytes;
+  if (start === "LYRICSBE") {
+    const end = lyricsEnd.exec(bytes.toString("latin1", 0, maxLyricsBytes));
+    return end === null ? 0 : end.index + end[0].length;
+  }
+  if (start !== apeSignature || bytes.length < apeHeaderBytes) return 0;
   // The size counts the footer, not the header.
   return bytes.readUInt32LE(12) + apeHeaderBytes;
 }

@@ -2,7 +2,7 @@ import { readSync } from "node:fs";
 import { adts } from "../../../remux/codecs/adts.ts";
 import { isFrame } from "../../../remux/codecs/audio-syntax.ts";
 import { dolby } from "../../../remux/codecs/dolby.ts";
-import { readFrameHeader } from "../../../remux/codecs/flac.ts";
+import { frameChecksum, readFrameHeader } from "../../../remux/codecs/flac.ts";
 import { mpegAudio } from "../../../remux/codecs/mpeg-audio.ts";
 import { type OpenFile, openFile } from "../../../remux/open-file.ts";
 
@@ -138,17 +138,7 @@ export function isWholeFlac(path: string): boolean | null {
     count += 1;
     const frame = tail.subarray(at);
     const header = readFrameHeader(frame, blockSize);
-    if (header !== null && crc16(frame) === 0) return header.end >= total;
+    if (header !== null && frameChecksum(frame) === 0) return header.end >= total;
   }
   return false;
-}
-
-/** Returns the checksum of a frame (RFC 9639 §9.3); 0 if it ends with the right one. */
-function crc16(bytes: Buffer): number {
-  let crc = 0;
-  for (const byte of bytes) {
-    crc ^= byte << 8;
-    for (let bit = 0; bit < 8; bit++) crc = crc & 0x8000 ? ((crc << 1) ^ 0x8005) & 0xffff : crc << 1;
-  }
-  return crc;
 }

@@ -1,9 +1,12 @@
 import { countFragmentsOutOfOrder } from "../../../remux/mp4/fragment-order.ts";
 import { countDamage } from "../../../remux/matroska/damage.ts";
 import { countDamagedLaces } from "../../../remux/matroska/damaged-laces.ts";
+import { countFlacBreaks } from "../../../remux/audio-files/flac-breaks.ts";
 import { countOggBreaks } from "../../../remux/ogg/breaks.ts";
 import { countPacketBreaks, endsWithinPacket } from "../../../remux/mpeg-ts/packets.ts";
 import { readFileStart } from "../../../remux/open-file.ts";
+import { countFrameBreaks } from "../../../remux/packed-audio/breaks.ts";
+import { sniffContainer } from "../../../remux/sniff.ts";
 
 /**
  * Returns what a file that is as published says itself of its parts, in words: players leave out some of them, or present
@@ -11,20 +14,36 @@ import { readFileStart } from "../../../remux/open-file.ts";
  * @throws ServiceError `upstream_invalid` if it cannot be read; the file system's own errors.
  */
 export function publishedDamage(path: string): string[] {
-  const start = readFileStart(path, Buffer.alloc(8)).toString("latin1");
+  const head = readFileStart(path, Buffer.alloc(headBytes));
+  const start = head.toString("latin1", 0, 8);
   const pages = start.startsWith("OggS") ? countOggBreaks(path) : 0;
   const fragments = start.endsWith("ftyp") ? countFragmentsOutOfOrder(path) : 0;
   const blocks = start.startsWith(ebmlSignature) ? countDamagedLaces(path) : 0;
   const damaged = start.startsWith(ebmlSignature) ? countDamage(path) : 0;
   const packets = countPacketBreaks(path);
+  const frames = isBareAudio(head) ? countFrameBreaks(path) : 0;
+  const flacFrames = countFlacBreaks(path);
   return [
     ...(packets === 0 ? [] : [`the file has bytes that are no packets at ${places(packets)}`]),
     ...(damaged === 0 ? [] : [`the file is damaged or cut off at ${places(damaged)}`]),
     ...(blocks === 0 ? [] : [`the frames of ${blocks === 1 ? "1 block" : `${blocks} blocks`} of the file are damaged`]),
     ...(pages === 0 ? [] : [`pages of the file are missing, damaged or out of order at ${places(pages)}`]),
+    ...(frames === 0 ? [] : [`the file has bytes that are no frames at ${places(frames)}`]),
+    ...(flacFrames === 0 ? [] : [`frames of the file are missing, damaged or out of order at ${places(flacFrames)}`]),
     ...(endsWithinPacket(path) ? ["the file ends within a packet"] : []),
     ...(fragments === 0 ? [] : [`fragments of the file are out of order at ${places(fragments)}`]),
   ];
+}
+
+const headBytes = 4096;
+
+/** What files begin with that may have frames of audio soon after their start, but not all of them in a row. */
+const otherStarts = /^(?:RIFF|RF64|FORM|FLV|OggS|\x30\x26\xb2\x75|\0\0\x01)/;
+
+/** Whether a file may have nothing but frames of audio and tags, or begins within such a frame. */
+function isBareAudio(head: Buffer): boolean {
+  const container = sniffContainer(head);
+  return container === "packed-audio" || (container === null && !otherStarts.test(head.toString("latin1", 0, 4)));
 }
 
 const ebmlSignature = "\x1a\x45\xdf\xa3";

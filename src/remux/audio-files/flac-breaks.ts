@@ -1,0 +1,117 @@
+import { frameChecksum, headerChecksum, readFrameHeader } from "../codecs/flac.ts";
+import { readFully } from "../mp4/read/file-boxes.ts";
+import { createFileWindow, type FileWindow, type OpenFile, openFile } from "../open-file.ts";
+import { endOfTags } from "../packed-audio/tags.ts";
+import { readFlacBlocks } from "../tags/flac-blocks.ts";
+
+/** What looks like the header of a frame. */
+interface Start {
+  at: number;
+  number: number;
+  samples: number;
+}
+
+/** A frame whose end is looked for. */
+interface OpenFrame extends Start {
+  /** Checksum from its start on. */
+  crc: number;
+}
+
+/** What looks like a header by chance is rarer. */
+const maxOpen = 8;
+const maxHeaderBytes = 16;
+/** More are in no file but one that was made for that. */
+const maxRejected = 1 << 20;
+
+/**
+ * Returns at how many places frames of the FLAC file at `path` are damaged, missing, twice there or out of order, by their numbers and
+ * checksums (RFC 9639 §9); 0 of another file. What follows the start of the last frame does not count; of a file with a million false
+ * headers, what follows them counts as one place.
+ * @throws the file system's own errors.
+ */
+export function countFlacBreaks(path: string): number {
+  using file = openFile(path);
+  const window = createFileWindow(file);
+  const before = endOfTags(window, 0);
+  const read = readFlacBlocks((at, length) => readAt(file, before + at, length));
+  if (read === undefined) return 0;
+  const first = before + read.end;
+  let count = 0;
+  /** The last frame, and after it what may be the next one: its header may be damaged, or be within it by chance. */
+  let open: OpenFrame[] = [];
+  let added = first;
+  for (const start of findStarts(window, first)) {
+    if (start === undefined) return count + 1;
+    addBytes(window, added, start.at, open);
+    added = start.at;
+    const next = { ...start, crc: 0 };
+    const [last] = open;
+    const whole = open.find(({ crc }) => crc === 0);
+    const isNext = last !== undefined && continues(last, start);
+    const isRight = last === undefined ? start.at === first : whole === last && isNext;
+    if (last === undefined || whole !== undefined || isNext) {
+      if (!isRight) count += 1;
+      open = [next];
+    } else open = [last, ...open.slice(1).slice(-maxOpen), next];
+  }
+  addBytes(window, added, endOfAudio(window), open);
+  const [last, ...others] = open;
+  if (last?.crc !== 0 && others.some(({ crc }) => crc === 0)) count += 1;
+  return count;
+}
+
+/** Programs before FLAC 1.2 number samples without saying so. */
+function continues({ number, samples }: Start, next: Start): boolean {
+  return next.number === number + 1 || next.number === number + samples;
+}
+
+/** Yields all headers with right checksums from `from` on; undefined at last if there are too many others. */
+function* findStarts(file: FileWindow, from: number): Generator<Start | undefined> {
+  let rejected = 0;
+  for (let at = from; at < file.size;) {
+    const bytes = file.at(at);
+    const isLast = at + bytes.length === file.size;
+    const end = isLast ? bytes.length : bytes.length - maxHeaderBytes;
+    const found = findSync(bytes, end);
+    const start = found < end ? readStart(bytes.subarray(found), at + found) : undefined;
+    at += Math.min(end, found + 1);
+    if (start !== undefined) yield start;
+    else if (found < end) rejected += 1;
+    if (rejected > maxRejected) {
+      yield undefined;
+      return;
+    }
+  }
+}
+
+/** Returns where the first 15 bits of a header are in `bytes` before `end`; `end` if nowhere. */
+function findSync(bytes: Buffer, end: number): number {
+  let at = 0;
+  while (at < end && !(bytes[at] === 0xff && bytes[at + 1]! >> 1 === 0x7c)) at += 1;
+  return at;
+}
+
+function readStart(bytes: Buffer, at: number): Start | undefined {
+  const header = readFrameHeader(bytes, 0);
+  if (header === null || headerChecksum(bytes.subarray(0, header.length)) !== 0) return undefined;
+  return { at, number: header.number, samples: header.samples };
+}
+
+/** Returns where an ID3v1 tag at the end of a file begins, or where the file ends. */
+function endOfAudio(file: FileWindow): number {
+  const tag = Math.max(0, file.size - 128);
+  return file.at(tag).toString("latin1", 0, 3) === "TAG" ? tag : file.size;
+}
+
+function readAt({ fd, size }: OpenFile, at: number, length: number): Buffer {
+  return readFully(fd, Buffer.alloc(Math.max(0, Math.min(length, size - at))), at);
+}
+
+/** Adds bytes of the file to the checksums of frames. */
+function addBytes(file: FileWindow, from: number, to: number, frames: readonly OpenFrame[]): void {
+  for (let at = from; at < to;) {
+    const bytes = file.at(at).subarray(0, to - at);
+    for (const frame of frames) frame.crc = frameChecksum(bytes, frame.crc);
+    at += bytes.length;
+  }
+}

@@ -1,0 +1,142 @@
+import { adts } from "../codecs/adts.ts";
+import type { AudioSyntax } from "../codecs/audio-syntax.ts";
+import { dolby } from "../codecs/dolby.ts";
+import { mpegAudio } from "../codecs/mpeg-audio.ts";
+import { createFileWindow, type FileWindow, openFile } from "../open-file.ts";
+import { endOfFooterTag, endOfTags } from "./tags.ts";
+
+const syntaxes = [mpegAudio, adts, dolby] as const;
+/** So many frames in a row are no other bytes by chance. */
+const runFrames = 3;
+/** So many places that look like the first one, and are none, are in no file but one that was made for that. */
+const maxRejected = 1 << 20;
+/** As many bytes as a run has. */
+const runBytes = 32 << 10;
+/** Of MPEG audio, and more. */
+const longestFrame = 4 << 10;
+
+/**
+ * Returns at how many places between the frames of a file of MP3, AAC (ADTS), AC-3 or E-AC-3 there are bytes that are no frames; 0 of
+ * another file. What is no damage: tags, zeros after them, fewer zeros than a frame has, and what comes before the first frames and after
+ * the last ones. Whole frames that are missing or twice there leave no mark. Of a file with a million false starts of frames, what
+ * follows them counts as one place.
+ * @throws the file system's own errors.
+ */
+export function countFrameBreaks(path: string): number {
+  using file = openFile(path);
+  const window = createFileWindow(file);
+  const start = findStart(window);
+  if (start === undefined) return 0;
+  const { syntax } = start;
+  let { at } = start;
+  let count = 0;
+  const search = { rejected: 0 };
+  while (at < window.size) {
+    const frames = walk(window, syntax, at);
+    if (frames.end >= window.size) return count;
+    const next = findRun(window, syntax, { search, from: endOfTags(window, frames.end) });
+    if (next === undefined) return search.rejected > maxRejected ? count + 1 : count;
+    if (!isHarmless(window, frames, next)) count += 1;
+    at = next;
+  }
+  return count;
+}
+
+/** MP3 may begin within a frame: programs that record radio do that. */
+function findStart(file: FileWindow): { syntax: AudioSyntax; at: number } | undefined {
+  const first = endOfTags(file, 0);
+  const syntax = syntaxes.find((each) => isRun(each, file.at(first)));
+  if (syntax !== undefined) return { syntax, at: first };
+  const at = findRun(file, mpegAudio, { search: { rejected: 0 }, from: first, limit: first + longestFrame });
+  return at === undefined ? undefined : { syntax: mpegAudio, at };
+}
+
+interface Frames {
+  end: number;
+  /** Bytes of the longest one. */
+  longest: number;
+}
+
+/** Whether there are only tags and zeros after frames until `next`. */
+function isHarmless(file: FileWindow, { end, longest }: Frames, next: number): boolean {
+  let at = endOfTags(file, endOfFooterTag(file, end, next));
+  let hasTags = at > end;
+  for (let zerosEnd = endOfZeros(file, at, next); zerosEnd < next; zerosEnd = endOfZeros(file, at, next)) {
+    at = endOfTags(file, zerosEnd);
+    if (at === zerosEnd) return false;
+    hasTags = true;
+  }
+  return hasTags || next - end < longest;
+}
+
+/** Follows the frames from `at` on; returns where the last one ends, and the size of the longest. */
+function walk(file: FileWindow, syntax: AudioSyntax, at: number): Frames {
+  let end = at;
+  let longest = 0;
+  while (end < file.size) {
+    const bytes = file.at(end);
+    const isLast = end + bytes.length === file.size;
+    let offset = 0;
+    while (offset < bytes.length) {
+      const frame = syntax.frameAt(bytes, offset, isLast || offset === 0);
+      if (frame === "incomplete") break;
+      if (frame === null) return { end: end + offset, longest };
+      longest = Math.max(longest, frame.size);
+      offset += frame.size;
+    }
+    end += offset;
+  }
+  return { end, longest };
+}
+
+interface RunSearch {
+  /** Counts what turned out to be no run. */
+  search: { rejected: number };
+  from: number;
+  /** Default: the end of the file. */
+  limit?: number;
+}
+
+/** Returns where frames follow each other from `from` on, before `limit`; undefined: nowhere, or there are too many false starts. */
+function findRun(
+  file: FileWindow,
+  syntax: AudioSyntax,
+  { search, from, limit = Infinity }: RunSearch,
+): number | undefined {
+  const to = Math.min(limit, file.size);
+  for (let at = from; at < to;) {
+    const bytes = file.at(at);
+    const isLast = at + bytes.length === file.size;
+    const searched = Math.min(isLast ? bytes.length : bytes.length - runBytes, to - at);
+    for (let found = 0; found < searched; found++) {
+      if (bytes[found] !== syntax.firstByte) continue;
+      if (isRun(syntax, bytes.subarray(found))) return at + found;
+      if (++search.rejected > maxRejected) return undefined;
+    }
+    at += searched;
+  }
+  return undefined;
+}
+
+/** Whether frames of one sampling rate follow each other at the start of `bytes`. */
+function isRun(syntax: AudioSyntax, bytes: Buffer): boolean {
+  let rate: number | undefined;
+  let at = 0;
+  for (let count = 0; count < runFrames; count++) {
+    const frame = syntax.frameAt(bytes, at, true);
+    if (frame === null || frame === "incomplete" || frame.sampleRate !== (rate ?? frame.sampleRate)) return false;
+    rate = frame.sampleRate;
+    at += frame.size;
+  }
+  return at <= bytes.length;
+}
+
+function endOfZeros(file: FileWindow, from: number, to: number): number {
+  for (let at = from; at < to;) {
+    const bytes = file.at(at).subarray(0, to - at);
+    const length = bytes.findIndex((byte) => byte !== 0);
+    if (length >= 0) return at + length;
+    at += bytes.length;
+  }
+  return to;
+}
