@@ -4,6 +4,7 @@ import { countDamagedLaces } from "../../../remux/matroska/damaged-laces.ts";
 import { countFlacBreaks } from "../../../remux/audio-files/flac-breaks.ts";
 import { countOggBreaks } from "../../../remux/ogg/breaks.ts";
 import { countPacketBreaks, endsWithinPacket } from "../../../remux/mpeg-ts/packets.ts";
+import { countFlvBreaks } from "./flv-breaks.ts";
 import { readFileStart } from "../../../remux/open-file.ts";
 import { countFrameBreaks } from "../../../remux/packed-audio/breaks.ts";
 import { sniffContainer } from "../../../remux/sniff.ts";
@@ -22,6 +23,7 @@ export function publishedDamage(path: string): string[] {
   const damaged = start.startsWith(ebmlSignature) ? countDamage(path) : 0;
   const packets = countPacketBreaks(path);
   const frames = isBareAudio(head) ? countFrameBreaks(path) : 0;
+  const tags = countFlvBreaks(path);
   const flacFrames = countFlacBreaks(path);
   return [
     ...(packets === 0 ? [] : [`the file has bytes that are no packets at ${places(packets)}`]),
@@ -29,6 +31,7 @@ export function publishedDamage(path: string): string[] {
     ...(blocks === 0 ? [] : [`the frames of ${blocks === 1 ? "1 block" : `${blocks} blocks`} of the file are damaged`]),
     ...(pages === 0 ? [] : [`pages of the file are missing, damaged or out of order at ${places(pages)}`]),
     ...(frames === 0 ? [] : [`the file has bytes that are no frames at ${places(frames)}`]),
+    ...(tags === 0 ? [] : [`the file has bytes that are no tags, or a tag that is cut off, at ${places(tags)}`]),
     ...(flacFrames === 0 ? [] : [`frames of the file are missing, damaged or out of order at ${places(flacFrames)}`]),
     ...(endsWithinPacket(path) ? ["the file ends within a packet"] : []),
     ...(fragments === 0 ? [] : [`fragments of the file are out of order at ${places(fragments)}`]),
