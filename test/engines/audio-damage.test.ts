@@ -3,7 +3,7 @@ import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
 import { openEntry } from "../contracts/engine/harness.ts";
 import { readMedium } from "../media/rendition.ts";
 import { resource } from "../media/resources.ts";
-import { flacFrame, flacStart } from "./flac-maker.ts";
+import { checksum, flacFrame, flacStart } from "./flac-maker.ts";
 
 const engine = createNativeEngine({ allowNetworks: "127.0.0.1/32" });
 afterAll(() => engine.close());
@@ -15,6 +15,8 @@ async function damageOf(name: string, type: string, parts: readonly Uint8Array[]
   const { warnings } = await harness.download();
   return warnings.filter(({ code }) => code === "frames_missing").map(({ message }) => message);
 }
+
+const broken = (places: string) => [`frames of the file are missing, damaged or out of order at ${places}`];
 
 const id3v1 = Buffer.alloc(128, "TAG");
 const id3v2 = Buffer.concat([Buffer.from("ID3\x04\0\0\0\0\x02\0", "latin1"), Buffer.alloc(256, "tag ")]);
@@ -46,7 +48,6 @@ const kinds = {
 
 describe.each(Object.entries(kinds))("a file of %s that is kept as published", (_kind, [name, type, file, other]) => {
   const damage = (...parts: Uint8Array[]) => damageOf(name, type, parts);
-  const broken = (places: string) => [`the file has bytes that are no frames at ${places}`];
   /** Not where frames begin. */
   const [first, second] = [file.subarray(0, 1501), file.subarray(1501)];
 
@@ -76,6 +77,26 @@ describe.each(Object.entries(kinds))("a file of %s that is kept as published", (
 const fixed = Array.from({ length: 140 }, (_, i) => flacFrame(i));
 const start = flacStart(fixed.length * 192);
 const flacFile = Buffer.concat([start, ...fixed]);
+
+describe.each([
+  ["AC-3", "sound.ac3", "audio/ac3", "0b77000008404000"],
+  ["E-AC-3", "sound.eac3", "audio/eac3", "0b77007f348000"],
+])("a file of %s whose frames have right checksums", (_kind, name, type, header) => {
+  const summed = frame(header, 256);
+  summed.writeUInt16BE(checksum(summed.subarray(2, -2), 16, 0x8005), 254);
+  const changed = Buffer.from(summed);
+  changed[100]! ^= 1;
+  const file = row(summed);
+
+  it("has a warning if the bytes of some of them are others", async () => {
+    expect(await damageOf(name, type, [file, file])).toEqual([]);
+    expect(await damageOf(name, type, [file, changed, file])).toEqual(broken("1 place"));
+    expect(await damageOf(name, type, [file, changed, changed, file, changed, file])).toEqual(broken("2 places"));
+    expect(await damageOf(name, type, [file, summed.subarray(0, 200), file, changed, file])).toEqual(
+      broken("2 places"),
+    );
+  });
+});
 
 describe("a file of MP3 that is kept as published", () => {
   it("has no warning if several with tags and numbers of frames are in a row", async () => {
@@ -111,7 +132,6 @@ describe("a file of MP3 that begins within a frame", () => {
 
 describe("a FLAC file that is kept as published", () => {
   const damage = (...parts: Uint8Array[]) => damageOf("sound.flac", "audio/flac", parts);
-  const broken = (places: string) => [`frames of the file are missing, damaged or out of order at ${places}`];
 
   it("has no warning if its frames follow each other, whatever is before its signature and after the last one", async () => {
     expect(await damage(start, ...fixed)).toEqual([]);

@@ -33,7 +33,8 @@ function coded(number: number): number[] {
   return [...Buffer.from(String.fromCodePoint(number))];
 }
 
-function checksum(bytes: Iterable<number>, width: number, polynomial: number): number {
+/** Returns the checksum of so many bits by a polynomial. */
+export function checksum(bytes: Iterable<number>, width: number, polynomial: number): number {
   let rest = 0;
   for (const byte of bytes) {
     rest ^= byte << (width - 8);

@@ -9,6 +9,8 @@ export interface AudioSyntax {
    * decide (not with `isLast`: then no more bytes follow).
    */
   frameAt(bytes: Uint8Array, at: number, isLast: boolean): AudioFrame | "incomplete" | null;
+  /** Returns whether the checksums of a frame are right; absent: not every frame has one. */
+  isIntact?(frame: Uint8Array): boolean;
 }
 
 export interface AudioFrame {

@@ -2,6 +2,7 @@ import { box } from "../mp4/boxes.ts";
 import { makeAudioEntry } from "../mp4/sample-entry.ts";
 import type { AudioFrame, AudioSyntax } from "./audio-syntax.ts";
 import { createBitReader } from "../nal/bits.ts";
+import { frameChecksum } from "./flac.ts";
 
 const headerLength = 8;
 
@@ -15,6 +16,15 @@ export const dolby: AudioSyntax = {
     const bsid = (bytes[at + 5] ?? 0) >> 3;
     if (bsid > 16) return null;
     return bsid > 10 ? readEac3Frame(bytes, at, isLast) : readAc3Frame(bytes.subarray(at, at + headerLength));
+  },
+  isIntact(frame) {
+    for (let at = 0; at < frame.length;) {
+      const size = readSyncframe(frame, at)?.size ?? frame.length;
+      // The checksum counts all but the first two bytes (ETSI TS 102 366 §4.4.1.2, §E.1.3.4.2), and has the polynomial of that of FLAC.
+      if (frameChecksum(frame.subarray(at + 2, at + size)) !== 0) return false;
+      at += size;
+    }
+    return true;
   },
 };
 

@@ -16,8 +16,8 @@ const runBytes = 32 << 10;
 const longestFrame = 4 << 10;
 
 /**
- * Returns at how many places between the frames of a file of MP3, AAC (ADTS), AC-3 or E-AC-3 there are bytes that are no frames; 0 of
- * another file. What is no damage: tags, zeros after them, fewer zeros than a frame has, and what comes before the first frames and after
+ * Returns at how many places between the frames of a file of MP3, AAC (ADTS), AC-3 or E-AC-3 there are bytes that are no frames, or the
+ * bytes of AC-3 frames are not those of their checksums; 0 of another file. What is no damage: tags, zeros after them, fewer zeros than a frame has, and what comes before the first frames and after
  * the last ones. Whole frames that are missing or twice there leave no mark. Of a file with a million false starts of frames, what
  * follows them counts as one place.
  * @throws the file system's own errors.
@@ -31,15 +31,26 @@ export function countFrameBreaks(path: string): number {
   let { at } = start;
   let count = 0;
   const search = { rejected: 0 };
+  const sums: Sums = { frames: 0, wrong: 0, places: 0, isRight: true };
+  /** If most are wrong, they are none. */
+  const changedPlaces = () => (sums.wrong * 2 <= sums.frames ? sums.places : 0);
   while (at < window.size) {
-    const frames = walk(window, syntax, at);
-    if (frames.end >= window.size) return count;
+    const frames = walk(window, syntax, { at, sums });
+    if (frames.end >= window.size) break;
     const next = findRun(window, syntax, { search, from: endOfTags(window, frames.end) });
-    if (next === undefined) return search.rejected > maxRejected ? count + 1 : count;
-    if (!isHarmless(window, frames, next)) count += 1;
+    if (next === undefined) {
+      if (search.rejected > maxRejected) count += 1;
+      break;
+    }
+    if (!isHarmless(window, frames, next)) {
+      count += 1;
+      // The frame that is cut off there was counted.
+      if (!sums.isRight) sums.places -= 1;
+      sums.isRight = true;
+    }
     at = next;
   }
-  return count;
+  return count + changedPlaces();
 }
 
 /** MP3 may begin within a frame: programs that record radio do that. */
@@ -57,6 +68,16 @@ interface Frames {
   longest: number;
 }
 
+/** What was found of the checksums of frames. */
+interface Sums {
+  frames: number;
+  wrong: number;
+  /** Where wrong ones follow right ones. */
+  places: number;
+  /** The last one. */
+  isRight: boolean;
+}
+
 /** Whether there are only tags and zeros after frames until `next`. */
 function isHarmless(file: FileWindow, { end, longest }: Frames, next: number): boolean {
   let at = endOfTags(file, endOfFooterTag(file, end, next));
@@ -70,7 +91,7 @@ function isHarmless(file: FileWindow, { end, longest }: Frames, next: number): b
 }
 
 /** Follows the frames from `at` on; returns where the last one ends, and the size of the longest. */
-function walk(file: FileWindow, syntax: AudioSyntax, at: number): Frames {
+function walk(file: FileWindow, syntax: AudioSyntax, { at, sums }: { at: number; sums: Sums }): Frames {
   let end = at;
   let longest = 0;
   while (end < file.size) {
@@ -81,12 +102,23 @@ function walk(file: FileWindow, syntax: AudioSyntax, at: number): Frames {
       const frame = syntax.frameAt(bytes, offset, isLast || offset === 0);
       if (frame === "incomplete") break;
       if (frame === null) return { end: end + offset, longest };
+      const frameEnd = offset + frame.size;
+      if (frameEnd > bytes.length && !isLast && offset > 0) break;
+      if (frameEnd <= bytes.length) check(syntax, bytes.subarray(offset, frameEnd), sums);
       longest = Math.max(longest, frame.size);
-      offset += frame.size;
+      offset = frameEnd;
     }
     end += offset;
   }
   return { end, longest };
+}
+
+function check(syntax: AudioSyntax, frame: Uint8Array, sums: Sums): void {
+  const isRight = syntax.isIntact?.(frame) ?? true;
+  sums.frames += 1;
+  if (!isRight) sums.wrong += 1;
+  if (!isRight && sums.isRight) sums.places += 1;
+  sums.isRight = isRight;
 }
 
 interface RunSearch {

@@ -22,17 +22,15 @@ export function publishedDamage(path: string): string[] {
   const blocks = start.startsWith(ebmlSignature) ? countDamagedLaces(path) : 0;
   const damaged = start.startsWith(ebmlSignature) ? countDamage(path) : 0;
   const packets = countPacketBreaks(path);
-  const frames = isBareAudio(head) ? countFrameBreaks(path) : 0;
+  const frames = countFlacBreaks(path) + (isBareAudio(head) ? countFrameBreaks(path) : 0);
   const tags = countFlvBreaks(path);
-  const flacFrames = countFlacBreaks(path);
   return [
     ...(packets === 0 ? [] : [`the file has bytes that are no packets at ${places(packets)}`]),
     ...(damaged === 0 ? [] : [`the file is damaged or cut off at ${places(damaged)}`]),
     ...(blocks === 0 ? [] : [`the frames of ${blocks === 1 ? "1 block" : `${blocks} blocks`} of the file are damaged`]),
     ...(pages === 0 ? [] : [`pages of the file are missing, damaged or out of order at ${places(pages)}`]),
-    ...(frames === 0 ? [] : [`the file has bytes that are no frames at ${places(frames)}`]),
     ...(tags === 0 ? [] : [`the file has bytes that are no tags, or a tag that is cut off, at ${places(tags)}`]),
-    ...(flacFrames === 0 ? [] : [`frames of the file are missing, damaged or out of order at ${places(flacFrames)}`]),
+    ...(frames === 0 ? [] : [`frames of the file are missing, damaged or out of order at ${places(frames)}`]),
     ...(endsWithinPacket(path) ? ["the file ends within a packet"] : []),
     ...(fragments === 0 ? [] : [`fragments of the file are out of order at ${places(fragments)}`]),
   ];
