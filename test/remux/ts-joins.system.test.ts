@@ -28,13 +28,13 @@ function join(segments: readonly string[]): string {
 }
 
 const encoders = [
-  ["libx264", "-x264-params", "open-gop=1:keyint=25:min-keyint=25:bframes=3:b-adapt=0:scenecut=0"],
-  ["libx265", "-x265-params", "open-gop=1:keyint=25:min-keyint=25:bframes=3:b-adapt=0:scenecut=0:log-level=none"],
+  ["libx264", "-x264-params", "open-gop=1:keyint=27:min-keyint=27:bframes=3:b-adapt=0:scenecut=0"],
+  ["libx265", "-x265-params", "open-gop=1:keyint=27:min-keyint=27:bframes=3:b-adapt=0:scenecut=0:log-level=none"],
 ] as const;
 
 describe.each(encoders)("segments of MPEG-TS that begin within open groups of pictures of %s", (encoder, ...params) => {
   describe.skipIf(missing(encoder))("are joined", () => {
-    const split = "-preset ultrafast -bsf:v dump_extra -f segment -segment_time 1 -segment_list".split(" ");
+    const split = "-preset veryfast -bsf:v dump_extra -f segment -segment_time 1.08 -segment_list".split(" ");
     const make = (): string[] => {
       const list = [folder.path(`${encoder}.csv`), "-segment_format", "mpegts"];
       const output = [...list, folder.path(`${encoder}-%d.ts`)];
