@@ -3,6 +3,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import { createMpegTsDemuxer } from "../../src/remux/mpeg-ts/demuxer.ts";
 import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import { createTimelines } from "../../src/remux/timelines.ts";
+import { playThrough } from "./mp4-cuts.ts";
 import { missing } from "./mp4-media.ts";
 import { createMediaFolder, run, videoInput } from "./ts-media.ts";
 
@@ -13,6 +14,12 @@ afterAll(() => folder.remove());
 function picturesOf(path: string): string[] {
   const lines = run("ffmpeg", "-v", "quiet", "-i", path, "-vsync", "passthrough", "-f", "framecrc", "-").split("\n");
   return lines.filter((line) => line.startsWith("0,")).map((line) => line.slice(line.lastIndexOf(",")));
+}
+
+/** Returns what FFmpeg's decoders complain about while they play a file, each edit from the sync sample before it on. */
+async function complaintsOf(path: string): Promise<string[]> {
+  const { complaints } = await playThrough(path);
+  return complaints.split("\n").filter((line) => /^\[(?:h264|hevc) /.test(line));
 }
 
 /** Joins segments into one MP4, each on a timeline of its own; returns its path. */
@@ -42,10 +49,12 @@ describe.each(encoders)("segments of MPEG-TS that begin within open groups of pi
       return [0, 1, 2, 3].map((index) => folder.path(`${encoder}-${index}.ts`));
     };
 
-    it("with every picture that can be decoded, and no other", () => {
+    it("with every picture that can be decoded, and no other", async () => {
       const [first, second, third, fourth] = make() as [string, string, string, string];
       // FFmpeg leaves out, at the start of a file, what it cannot decode.
-      expect(picturesOf(join([first, third]))).toEqual([first, third].flatMap(picturesOf));
+      const path = join([first, third]);
+      expect(picturesOf(path)).toEqual([first, third].flatMap(picturesOf));
+      expect(await complaintsOf(path)).toEqual([]);
       expect(picturesOf(join([fourth, second]))).toEqual([fourth, second].flatMap(picturesOf));
     });
 

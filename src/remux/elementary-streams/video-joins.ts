@@ -6,32 +6,31 @@ import { type PesTime, unwrap } from "./timestamps.ts";
 
 /**
  * Writes the samples of video whose parts do not continue each other, so that a decoder can go on with each of them: where one begins
- * within an open group of pictures, those before its first picture are not shown, as they need others before it, and the numbers of
- * the others are changed. Of H.264 they stay in the file, as later pictures count those that they may refer to (ISO/IEC 14496-10 §8.2.4).
+ * within an open group of pictures, those are left out that are shown before its first picture, as they need others before it, and
+ * the numbers of the others are changed.
  */
 export function createVideoJoins(output: TrackOutput) {
   let format: TrackFormat | undefined;
   /** Time of the unit before, if it is the last one of its part. */
   let ending: PesTime | null = null;
   let isJoin = false;
-  let isReset = false;
   let resets = 0;
   let change = (sample: Uint8Array): Uint8Array => sample;
-  /** Pictures before it need others that are not there. */
+  /** Pictures that are shown earlier need others that are not there. */
   let shownFrom = -Infinity;
 
-  /** Begins a part with a key frame. */
-  function join(sample: Sample, { sampleEntry, ...others }: TrackFormat): void {
+  /** Begins a part with a key frame; returns whether decoders must start with the copy of it that is before it. */
+  function join(sample: Sample, { sampleEntry, ...others }: TrackFormat): boolean {
     const { data, dts, pts } = sample;
     const kind = joinOf(data, sampleEntry);
     change = createJoin(kind ?? "start", sampleEntry);
-    isReset = kind === "reset";
-    if (isReset) {
+    if (kind === "reset") {
       output.setFormat({ ...others, sampleEntry: withGaps(sampleEntry) });
       const reset = asReset(data, sampleEntry, resets++ % 2);
       output.write({ ...sample, data: reset, dts: dts - 1, pts: pts - 1, duration: 0, isHidden: true, isJump: true });
       shownFrom = pts;
     } else if (Buffer.compare(createJoin("start", sampleEntry)(data), data) !== 0) shownFrom = pts;
+    return kind === "reset";
   }
 
   return {
@@ -45,15 +44,15 @@ export function createVideoJoins(output: TrackOutput) {
       ending = isLast ? time : null;
     },
     write(sample: Sample): void {
-      if (sample.isSync) {
+      let { isSync } = sample;
+      if (isSync) {
         shownFrom = -Infinity;
-        if (isJoin && format !== undefined) join(sample, format);
+        if (isJoin && format !== undefined) isSync = !join(sample, format);
         isJoin = false;
       }
-      const isShown = sample.pts >= shownFrom;
+      // Also of those left out, as they count.
       const data = change(sample.data);
-      if (isShown) output.write({ ...sample, data });
-      else if (isReset) output.write({ ...sample, data, isHidden: true });
+      if (sample.pts >= shownFrom) output.write({ ...sample, data, isSync });
     },
   };
 }
