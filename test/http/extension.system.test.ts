@@ -7,7 +7,7 @@ import { expect, it, onTestFinished } from "vitest";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { makeFolder } from "../stores/folder.ts";
-import { isExtensionChromiumMissing, launchWithExtension } from "../web/chromium.ts";
+import { isWholeChromiumMissing, launchWithExtension } from "../web/chromium.ts";
 import { buildApp } from "./app.ts";
 import { addFinishedTask } from "./finished-task.ts";
 import { addKey } from "./keys.ts";
@@ -47,7 +47,7 @@ const getText = (port: number, path: string, headers: Record<string, string>) =>
     (error) => error.name,
   )`;
 
-it.skipIf(isExtensionChromiumMissing)(
+it.skipIf(isWholeChromiumMissing)(
   "an extension in ALLOWED_ORIGINS creates a task and gets files with a key; one that is not listed reads nothing",
   async () => {
     const store = createMemoryStore();

@@ -5,14 +5,14 @@ const installed = [process.env["CHROMIUM"], "/usr/bin/chromium-headless-shell", 
   (path) => path !== undefined && existsSync(path),
 );
 
-/** The Chromium of CHROMIUM, else of Debian: rather the one without windows, which takes less processor time. */
+/** The Chromium of CHROMIUM, else of Debian: preferably its headless shell, which takes less processor time. */
 const [executablePath] = installed;
 
-/** One with windows, as extensions need. */
-const withWindows = installed.find((path) => !path?.endsWith("headless-shell"));
+/** The whole browser, which extensions need. */
+const wholeBrowserPath = installed.find((path) => !path?.endsWith("headless-shell"));
 
 export const isChromiumMissing = executablePath === undefined;
-export const isExtensionChromiumMissing = withWindows === undefined;
+export const isWholeChromiumMissing = wholeBrowserPath === undefined;
 
 const optionsFor = (path: string | undefined) => ({
   ...(path !== undefined && { executablePath: path }),
@@ -27,5 +27,5 @@ export function launchChromium(): Promise<Browser> {
 /** Starts a Chromium with the unpacked extension in `folder`, and a profile that goes when it is closed. */
 export function launchWithExtension(folder: string): Promise<BrowserContext> {
   const args = [...commonArgs, "--headless=new", `--disable-extensions-except=${folder}`, `--load-extension=${folder}`];
-  return chromium.launchPersistentContext("", { ...optionsFor(withWindows), args });
+  return chromium.launchPersistentContext("", { ...optionsFor(wholeBrowserPath), args });
 }
