@@ -110,10 +110,8 @@ function assertMedia({ url, formats, live_status, entries = [], extractor, ...li
     const atLeast = list.entries_next === undefined ? "" : "at least ";
     const count = list.entries_count ?? `${atLeast}${entries.length}`;
     const how = `ask for them with "options": {"entries": "all"}, or post the URL of one, such as ${entry.url.slice(0, 200)}`;
-    throw new ServiceError(
-      "playlist",
-      `${page} is a playlist of ${count} ${`${count}` === "1" ? "entry" : "entries"}: ${how}`,
-    );
+    const noun = String(count) === "1" ? "entry" : "entries";
+    throw new ServiceError("playlist", `${page} is a playlist of ${count} ${noun}: ${how}`);
   }
   if (live_status === "is_upcoming") {
     throw new ServiceError("live_stream", `the live stream on ${page} has not begun yet`);
