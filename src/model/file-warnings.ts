@@ -18,7 +18,7 @@ export const fileWarnings = {
   audio_missing:
     "neither the page nor the media have audio in a language that was asked for; if none is left, the file has the original",
   not_embedded:
-    "tags, chapters, cover or subtitles were to be written into a file as published, whose container cannot have them",
+    "tags, chapters, cover or subtitles could not be written into a file as published: its container cannot have them, or it is laid out in a way that does not allow it",
   subtitles_missing: "subtitles that were asked for are not there, or cannot be read",
   skip_unavailable:
     "the segments that were to be left out or marked are not known, as SponsorBlock did not answer, or with too many: nothing was left out",

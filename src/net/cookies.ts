@@ -4,8 +4,8 @@ import { Cookie, defaultPath, domainMatch, getPublicSuffix, parseDate, pathMatch
 export interface CookieJar {
   /**
    * Stores the cookies of the `Set-Cookie` fields of a response of `url`. Skips those that are not well-formed, longer
-   * than 4,096 characters (8,192 with its attributes), for a domain that the URL's host is not in or that is a public suffix (`co.uk`), or secure
-   * although the URL is not.
+   * than 4,096 characters (8,192 with their attributes), for a domain that the URL's host is not in or that is a public suffix
+   * (`co.uk`), or secure although the URL is not.
    */
   store(url: URL, fields: readonly string[]): void;
   /** Returns the `Cookie` field of a request for `url`, longer paths first; `undefined` if no cookie applies. */

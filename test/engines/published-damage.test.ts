@@ -103,7 +103,7 @@ describe("a file of MPEG-TS that is kept as published", () => {
   const warnings = (...parts: Buffer[]) => fileWarnings("film.ts", "video/mp2t", parts);
   const middle = 188 * 100;
   const [first, second] = [film.subarray(0, middle), film.subarray(middle)];
-  const broken = (places: string) => [`frames_missing: the file has bytes that are no packets at ${places}`];
+  const broken = (places: string) => [`frames_missing: the file has bytes that are not packets at ${places}`];
 
   it("has no warning if all of it is packets, also with timestamps between them, several in a row, or with tags after them", async () => {
     const packets = Array.from({ length: film.length / 188 }, (_, i) => film.subarray(i * 188, (i + 1) * 188));

@@ -5,7 +5,7 @@ import { createFileWindow, type FileWindow, openFile, type OpenFile, readChunks 
 import type { ClusterSpan } from "./cluster-run.ts";
 import { ids } from "./elements.ts";
 
-/** Bytes of a Matroska or WebM file that are no element, or none that is known. */
+/** Bytes of a Matroska or WebM file that are not an element, or not one that is known. */
 export interface Damage extends ClusterSpan {
   /** No media are missing: an element that no program of today knows, or what comes after the end that the last Segment states. */
   isHarmless: boolean;
@@ -35,7 +35,10 @@ export function countDamage(path: string): number {
   return places.length + changed.filter(isWhole).length;
 }
 
-/** Returns how many Segments with media follow each other in a Matroska or WebM file; 0 of another file. @throws the file system's own errors. */
+/**
+ * Returns how many Segments with media follow each other in a Matroska or WebM file; 0 of another file.
+ * @throws the file system's own errors.
+ */
 export function countSegments(path: string): number {
   using file = openFile(path);
   let count = 0;

@@ -103,8 +103,8 @@ export function endsWithinPacket(path: string): boolean {
 }
 
 /**
- * Returns at how many places of the file at `path`, if it is MPEG-TS, bytes after a packet are none: between two of them, or at the end
- * as many as a packet has.
+ * Returns at how many places of the file at `path`, if it is MPEG-TS, there are bytes that are not packets: between two packets, or
+ * after the last one, there as many as a packet has or more.
  * @throws the file system's own errors.
  */
 export function countPacketBreaks(path: string): number {

@@ -16,10 +16,10 @@ const runBytes = 32 << 10;
 const longestFrame = 4 << 10;
 
 /**
- * Returns at how many places between the frames of a file of MP3, AAC (ADTS), AC-3 or E-AC-3 there are bytes that are no frames, or the
- * bytes of AC-3 frames are not those of their checksums; 0 of another file. What is no damage: tags, zeros after them, fewer zeros than a frame has, and what comes before the first frames and after
- * the last ones. Whole frames that are missing or twice there leave no mark. Of a file with a million false starts of frames, what
- * follows them counts as one place.
+ * Returns at how many places of a file of MP3, AAC (ADTS), AC-3 or E-AC-3 there are bytes between frames that are not frames, or a
+ * frame of AC-3 does not match its checksums; 0 of another file. These do not count: tags, zeros after them, fewer zeros than a frame
+ * has, and what comes before the first frames and after the last ones. Whole frames that are missing or doubled cannot be found. Of a
+ * file with a million false starts of frames, what follows them counts as one place.
  * @throws the file system's own errors.
  */
 export function countFrameBreaks(path: string): number {

@@ -13,9 +13,9 @@ const runTags = 3;
 const maxRejected = 1000;
 
 /**
- * Returns at how many places of an FLV file bytes between tags are none, or a tag is cut off (Adobe Flash Video File Format 10.1
- * §E.3); 0 of another file. Bytes after the last tag that begin like none do not count; of a file with a thousand false tags, what follows
- * them counts as one place.
+ * Returns at how many places of an FLV file there are bytes between tags that are not tags, or a tag is cut off (Adobe Flash Video File
+ * Format 10.1 §E.3); 0 of another file. Bytes after the last tag that do not begin like a tag do not count; of a file with a thousand
+ * false tags, what follows them counts as one place.
  * @throws the file system's own errors.
  */
 export function countFlvBreaks(path: string): number {

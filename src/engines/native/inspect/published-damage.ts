@@ -25,11 +25,11 @@ export function publishedDamage(path: string): string[] {
   const frames = countFlacBreaks(path) + (isBareAudio(head) ? countFrameBreaks(path) : 0);
   const tags = countFlvBreaks(path);
   return [
-    ...(packets === 0 ? [] : [`the file has bytes that are no packets at ${places(packets)}`]),
+    ...(packets === 0 ? [] : [`the file has bytes that are not packets at ${places(packets)}`]),
     ...(damaged === 0 ? [] : [`the file is damaged or cut off at ${places(damaged)}`]),
     ...(blocks === 0 ? [] : [`the frames of ${blocks === 1 ? "1 block" : `${blocks} blocks`} of the file are damaged`]),
     ...(pages === 0 ? [] : [`pages of the file are missing, damaged or out of order at ${places(pages)}`]),
-    ...(tags === 0 ? [] : [`the file has bytes that are no tags, or a tag that is cut off, at ${places(tags)}`]),
+    ...(tags === 0 ? [] : [`the file has bytes that are not tags, or a tag that is cut off, at ${places(tags)}`]),
     ...(frames === 0 ? [] : [`frames of the file are missing, damaged or out of order at ${places(frames)}`]),
     ...(endsWithinPacket(path) ? ["the file ends within a packet"] : []),
     ...(fragments === 0 ? [] : [`fragments of the file are out of order at ${places(fragments)}`]),
