@@ -36,9 +36,10 @@ export function openDiskFiles({ folder }: { folder: string }): FileStore {
     return false;
   }
 
-  async function listIds(): Promise<string[]> {
+  /** Names of files and folders; those of a task may be there several times. */
+  async function listNames(): Promise<string[]> {
     const names = await Promise.all(folders.map((path) => unlessMissing(readdir(path), [])));
-    return [...new Set(names.flat().filter(isTaskId))];
+    return names.flat();
   }
 
   return {
@@ -66,7 +67,7 @@ export function openDiskFiles({ folder }: { folder: string }): FileStore {
     withFiles: (ids) =>
       attempt("find the files of tasks", async () => {
         const wanted = new Set(ids.filter(isTaskId));
-        if (wanted.size > mostLookedUp) return wanted.intersection(new Set(await listIds()));
+        if (wanted.size > mostLookedUp) return new Set((await listNames()).filter((name) => wanted.has(name)));
         const found = new Set<string>();
         for (const id of wanted) if (await hasFiles(id)) found.add(id);
         return found;
@@ -104,7 +105,7 @@ export function openDiskFiles({ folder }: { folder: string }): FileStore {
         return true;
       }),
 
-    ids: () => attempt("list the files", listIds),
+    ids: () => attempt("list the files", async () => [...new Set((await listNames()).filter(isTaskId))]),
 
     freeBytes: () =>
       attempt("read the free disk space", async () => {
