@@ -104,6 +104,8 @@ describe.skipIf(!hasFfmpeg)("an MP4 as published to which something is added", (
     ]);
     writeFileSync(media.path("items.mp4"), Buffer.concat([readFileSync(media.path("source.mp4")), items]));
     expect(await embed("items.mp4")).toBe(false);
+    media.make("title.mp4", ...both, "-metadata", "title=iloc, saio and kilocalories");
+    expect(await embed("title.mp4")).toBe(true);
   });
 
   it("is left alone if it is damaged, or no MP4", async () => {

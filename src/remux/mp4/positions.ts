@@ -46,8 +46,19 @@ function movePositions(bytes: Buffer, { body }: Box, delta: number): void {
   }
 }
 
-/** Whether there are positions of items or of auxiliary data of samples (ISO/IEC 14496-12 §8.11.3, §8.7.9), which are not moved. */
-export const hasOtherOffsets = (bytes: Buffer): boolean => bytes.includes("iloc") || bytes.includes("saio");
+/**
+ * Whether a box has positions of items or of auxiliary data of samples in it (ISO/IEC 14496-12 §8.11.3, §8.7.9), which are not moved.
+ * A text with such a name, as in "kilocalories", is no box: it has no size before it.
+ */
+export function hasOtherOffsets(bytes: Buffer): boolean {
+  return ["iloc", "saio"].some((type) => {
+    for (let at = bytes.indexOf(type, 4); at > 0; at = bytes.indexOf(type, at + 1)) {
+      const size = bytes.readUInt32BE(at - 4);
+      if (size === 1 || (size >= 8 && at - 4 + size <= bytes.length)) return true;
+    }
+    return false;
+  });
+}
 
 const containersOfOffsets: ReadonlySet<string> = new Set(["trak", "mdia", "minf", "stbl"]);
 
