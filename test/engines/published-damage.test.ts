@@ -124,6 +124,57 @@ describe("a file of MPEG-TS that is kept as published", () => {
   });
 });
 
+describe("the packets of a file of MPEG-TS that is kept as published", () => {
+  const film = join(readRendition("high.m2t"));
+  const packets = Array.from({ length: film.length / 188 }, (_, i) => film.subarray(i * 188, (i + 1) * 188));
+  const warnings = (...parts: Buffer[]) => fileWarnings("film.ts", "video/mp2t", parts);
+  const missing = (places: string) => [`frames_missing: packets of the file are missing at ${places}`];
+  const isStart = (packet: Buffer) => (packet[1]! & 0x40) !== 0;
+  const pidOf = (packet: Buffer) => packet.readUInt16BE(1) & 0x1fff;
+  /** Of the video, within a picture, after 100 packets. */
+  const within = packets.findIndex(
+    (packet, i) => i > 100 && pidOf(packet) === 256 && !isStart(packet) && !isStart(packets[i + 1]!),
+  );
+
+  it("have a warning if one is missing, also at several places, or is marked as damaged", async () => {
+    expect(await warnings(...packets.toSpliced(within, 1))).toEqual(missing("1 place"));
+    expect(await warnings(...packets, ...packets.toSpliced(within, 1), ...packets.toSpliced(within, 7))).toEqual(
+      missing("2 places"),
+    );
+    const damaged = Buffer.from(packets[within]!);
+    damaged[1]! |= 0x80;
+    expect(await warnings(...packets.with(within, damaged))).toEqual(missing("1 place"));
+  });
+
+  it("have none if one is sent again, or the counters of all count packets without payload too", async () => {
+    expect(await warnings(...packets.toSpliced(within, 0, packets[within]!))).toEqual([]);
+    const clock = Buffer.alloc(188, 0xff);
+    clock.writeUInt32BE(0x4701_0020 | (packets[within]![3]! & 0x0f));
+    clock.writeUInt16BE(183 << 8, 4);
+    const counted = packets.map((packet, i) => (i > within && pidOf(packet) === 256 ? withCounter(packet, 1) : packet));
+    expect(await warnings(...packets.toSpliced(within + 1, 0, clock))).toEqual([]);
+    expect(await warnings(...counted.toSpliced(within + 1, 0, withCounter(clock, 1)))).toEqual([]);
+  });
+
+  it("have none if counters begin anew where files were put together, or a break is announced", async () => {
+    const later = packets.map((packet) => withCounter(packet, 5));
+    expect(await warnings(...packets, ...later)).toEqual([]);
+    const start = packets.findIndex((packet, i) => i > within && pidOf(packet) === 256 && isStart(packet));
+    expect(packets[start]![3]! & 0x20).toBe(0x20);
+    const jumped = packets.map((packet, i) => (i >= start && pidOf(packet) === 256 ? later[i]! : packet));
+    const announced = Buffer.from(jumped[start]!);
+    announced[5]! |= 0x80;
+    expect(await warnings(...jumped.with(start, announced))).toEqual([]);
+  });
+});
+
+/** Returns the packet with another continuity_counter. */
+function withCounter(packet: Buffer, more: number): Buffer {
+  const copy = Buffer.from(packet);
+  copy[3] = (copy[3]! & 0xf0) | ((copy[3]! + more) & 0x0f);
+  return copy;
+}
+
 describe("a fragmented MP4 file that is kept as published", () => {
   const rendition = readRendition("muxed.m4s");
   const order = (...indexes: number[]) =>

@@ -1,11 +1,10 @@
 import { ServiceError } from "../../model/errors.ts";
-import { createFileWindow, type FileWindow, openFile, readChunks, readFileStart } from "../open-file.ts";
 
 export const packetLength = 188;
-const sync = 0x47;
+export const sync = 0x47;
 /** Plain packets; with a timestamp before each (BDAV); with parity after each (DVB). */
-const timedStride = 192;
-const longestStride = 204;
+export const timedStride = 192;
+export const longestStride = 204;
 const strides = [packetLength, timedStride, longestStride] as const;
 const maxGarbage = 1024 * 1024;
 /** A shorter segment may lie within the garbage between two packets. */
@@ -90,62 +89,6 @@ export function findPackets(bytes: Uint8Array, from: number): { at: number; stri
   }
   if (at < 0) return { at: bytes.length, stride: 0 };
   return { at, stride: bytes[at + packetLength] === sync ? packetLength : 0 };
-}
-
-/** Returns whether the file at `path` is MPEG-TS of which the last packet is cut off. @throws the file system's own errors. */
-export function endsWithinPacket(path: string): boolean {
-  const start = findStart(path);
-  if (start === undefined) return false;
-  const { at, stride } = start;
-  using file = openFile(path);
-  const [rest] = readChunks(file, file.size, file.size - (file.size % stride));
-  return rest?.[at] === sync;
-}
-
-/**
- * Returns at how many places of the file at `path`, if it is MPEG-TS, there are bytes that are not packets: between two packets, or
- * after the last one, there as many as a packet has or more.
- * @throws the file system's own errors.
- */
-export function countPacketBreaks(path: string): number {
-  const start = findStart(path);
-  if (start === undefined) return 0;
-  using file = openFile(path);
-  const window = createFileWindow(file);
-  let { at, stride } = start;
-  let count = 0;
-  while (at < file.size) {
-    const bytes = window.at(at);
-    let end = 0;
-    while (end < bytes.length && bytes[end] === sync) end += stride;
-    at += end;
-    if (end >= bytes.length) continue;
-    const found = findNext(window, at);
-    if (found === undefined) return file.size - at < packetLength ? count : count + 1;
-    count += 1;
-    ({ at, stride } = found);
-  }
-  return count;
-}
-
-/** Returns where the packets of a file start, and their stride; undefined: it does not start with a packet, or the timestamp of one. */
-function findStart(path: string): { at: number; stride: number } | undefined {
-  const start = findPackets(readFileStart(path, Buffer.alloc(5 * longestStride)), 0);
-  const { at, stride } = start;
-  const isStart = stride !== 0 && at === (stride === timedStride ? timedStride - packetLength : 0);
-  return isStart ? start : undefined;
-}
-
-/** Returns where packets follow each other from `from` on; undefined: nowhere. */
-function findNext(file: FileWindow, from: number): { at: number; stride: number } | undefined {
-  for (let at = from; at < file.size;) {
-    const bytes = file.at(at);
-    const found = findPackets(bytes, 0);
-    if (found.stride !== 0) return { at: at + found.at, stride: found.stride };
-    at += Math.max(1, bytes.length - longestStride);
-    if (bytes.length <= longestStride) return undefined;
-  }
-  return undefined;
 }
 
 /** Returns whether one more packet follows the one at `at`, and three more as far as `bytes` reaches. */

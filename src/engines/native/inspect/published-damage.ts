@@ -3,7 +3,7 @@ import { countDamage } from "../../../remux/matroska/damage.ts";
 import { countDamagedLaces } from "../../../remux/matroska/damaged-laces.ts";
 import { countFlacBreaks } from "../../../remux/audio-files/flac-breaks.ts";
 import { countOggBreaks } from "../../../remux/ogg/breaks.ts";
-import { countPacketBreaks, endsWithinPacket } from "../../../remux/mpeg-ts/packets.ts";
+import { countPacketBreaks, endsWithinPacket } from "../../../remux/mpeg-ts/breaks.ts";
 import { countFlvBreaks } from "./flv-breaks.ts";
 import { readFileStart } from "../../../remux/open-file.ts";
 import { countFrameBreaks } from "../../../remux/packed-audio/breaks.ts";
@@ -21,11 +21,12 @@ export function publishedDamage(path: string): string[] {
   const fragments = start.endsWith("ftyp") ? countFragmentsOutOfOrder(path) : 0;
   const blocks = start.startsWith(ebmlSignature) ? countDamagedLaces(path) : 0;
   const damaged = start.startsWith(ebmlSignature) ? countDamage(path) : 0;
-  const packets = countPacketBreaks(path);
+  const { breaks, losses } = countPacketBreaks(path);
   const frames = countFlacBreaks(path) + (isBareAudio(head) ? countFrameBreaks(path) : 0);
   const tags = countFlvBreaks(path);
   return [
-    ...(packets === 0 ? [] : [`the file has bytes that are not packets at ${places(packets)}`]),
+    ...(breaks === 0 ? [] : [`the file has bytes that are not packets at ${places(breaks)}`]),
+    ...(losses === 0 ? [] : [`packets of the file are missing at ${places(losses)}`]),
     ...(damaged === 0 ? [] : [`the file is damaged or cut off at ${places(damaged)}`]),
     ...(blocks === 0 ? [] : [`the frames of ${blocks === 1 ? "1 block" : `${blocks} blocks`} of the file are damaged`]),
     ...(pages === 0 ? [] : [`pages of the file are missing, damaged or out of order at ${places(pages)}`]),
