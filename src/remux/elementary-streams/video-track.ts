@@ -1,9 +1,9 @@
 import { type AccessUnit, createNalWriter, nalUnitsWith } from "../nal/nal-units.ts";
 import { createParameterSets, nal, type VideoSyntax } from "../codecs/video-syntax.ts";
+import { createVideoJoins } from "../mp4/video-joins.ts";
 import { AccessUnitReader, type TimedAccessUnit } from "./access-units.ts";
 import type { ListedEnd } from "./listed-end.ts";
-import { createVideoJoins } from "./video-joins.ts";
-import { type PesTime, ticksPerSecond } from "./timestamps.ts";
+import { type PesTime, ticksPerSecond, unwrap } from "./timestamps.ts";
 import type { TrackReader, TrackReaderOptions } from "./stream.ts";
 
 /** A stream with more formats keeps the latest sample entry; the samples have the parameter sets too. */
@@ -39,6 +39,8 @@ export function createVideoTrack(options: VideoTrackOptions): TrackReader {
   let delay = 0;
   const steps = createSteps();
   const joins = createVideoJoins(output);
+  /** Time of the picture before, if it is the last one of its part. */
+  let ending: PesTime | null = null;
   const reorder = createReorder();
 
   const declare = (): void => {
@@ -64,7 +66,8 @@ export function createVideoTrack(options: VideoTrackOptions): TrackReader {
     if (Math.abs(delay) > maxDelay) delay = 0;
   };
   const onAccessUnit = (unit: TimedAccessUnit): void => {
-    joins.note(unit, steps.usual);
+    if (ending !== null && !isNext(ending, unit.time, steps.usual)) joins.begin();
+    ending = unit.isLast ? unit.time : null;
     advance(unit);
     if (sets.take(nalUnitsWith(unit, nal.parameters))) declare();
     if (formats === 0) return onDrop();
@@ -83,6 +86,11 @@ export function createVideoTrack(options: VideoTrackOptions): TrackReader {
   const units = new AccessUnitReader(stream, syntax, onAccessUnit);
   // PES packets with missing bytes are removed from the stream.
   return { read: (isLast) => units.read(isLast), skip: () => units.skip() };
+}
+
+/** Whether times go on although another part begins: nothing is missing between them, so that pictures may refer to those before. */
+function isNext(before: PesTime, time: PesTime | null, step: number): boolean {
+  return time !== null && Math.abs(unwrap(time.dts, before.dts) - before.dts - step) <= step / 2;
 }
 
 /** Finds decode times of pictures that state only when they are shown, although they are not decoded in that order. */

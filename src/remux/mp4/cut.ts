@@ -6,7 +6,7 @@ import type { MediaRange, TrackFormat, TrackKind } from "../samples.ts";
 import { boxesIn, damagedError, viewOf } from "./boxes.ts";
 import { type CutPlan, type CutPosition, planCut, type PlannedTrack } from "./cut-plan.ts";
 import { indexIn, type SampleGroup, startOf } from "./cut-tracks.ts";
-import { asReset, createJoin, type Join, joinOf, withGaps } from "./joins.ts";
+import { asReset, createJoin, type Join, type JoinedSample, joinOf, keepSample, withGaps } from "./joins.ts";
 import { checkSampleTables } from "./read/check-tables.ts";
 import { fileBoxes, readFully, readRange } from "./read/file-boxes.ts";
 import { createBudget, type IndexedSample } from "./read/indexed-sample.ts";
@@ -163,7 +163,7 @@ interface OpenTrack {
   entry: number;
   formats: TrackFormat[];
   /** Lets a sample follow those before its range. */
-  change: (sample: Uint8Array) => Uint8Array;
+  change: (sample: Uint8Array) => JoinedSample;
 }
 
 /** Adds the tracks to the writer; returns a function that writes a sample, whose offset counts from the start of `bytes`. */
@@ -177,7 +177,7 @@ function createTrackSink(writer: ReturnType<typeof openMp4Writer>, tracks: reado
     });
     const { entry } = list.at(indexIn(groups[0]!, startOf(groups[0]!)));
     const number = writer.setFormat(formatAt(formats, entry));
-    open.set(track, { number, entry, formats, change: (sample) => sample });
+    open.set(track, { number, entry, formats, change: keepSample });
   }
   let resets = 0;
   return (bytes: Uint8Array, { track, entry, offset, size, join, isReset, isLeft, ...times }: TakenSample): void => {
@@ -188,7 +188,7 @@ function createTrackSink(writer: ReturnType<typeof openMp4Writer>, tracks: reado
     const media = bytes.subarray(offset, offset + size);
     const own = formatAt(track.formats, entry).sampleEntry;
     if (join !== null) output.change = createJoin(join, own);
-    const data = isReset ? asReset(media, own, leastResetId + (resets++ % 2)) : output.change(media);
+    const data = isReset ? asReset(media, own, leastResetId + (resets++ % 2)) : output.change(media).data;
     if (!isLeft) writer.write(output.number, { ...times, data });
   };
 }

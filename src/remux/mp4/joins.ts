@@ -6,7 +6,8 @@ import { type AvcSlices, createAvcSlices, maxSliceHeaderBytes } from "../nal/avc
 /** Where a sample may follow one that it does not continue. Samples are those of MP4 (ISO/IEC 14496-15 §5.3.2). */
 
 const avc = { slice: 1, idr: 5, sps: 7 };
-const hevc = { brokenLink: 16, cleanAccess: 21 };
+/** Types of NAL units (ISO/IEC 23008-2 §7.4.2.2): of random access pictures, and of those that are skipped after one that starts. */
+const hevc = { brokenLink: 16, firstKey: 16, cleanAccess: 21, lastKey: 23, skipped: new Set([8, 9]) };
 
 /** How a sync sample may follow any other sample: as it is, or after one that has the same picture, and is not shown (`asReset`). */
 export type Join = "start" | "reset";
@@ -38,24 +39,27 @@ export function joinOf(sample: Uint8Array, sampleEntry: Uint8Array): Join | null
   return join;
 }
 
+/** A sample after a join. */
+export interface JoinedSample {
+  data: Uint8Array;
+  /** It is shown before the first one and needs others before that, which are not there; it counts all the same. */
+  isLost: boolean;
+}
+
 /**
  * Returns a function that changes samples in decode order, from a sync sample on that has this join, so that they can follow
  * one that it does not continue: a clean random access picture of HEVC becomes a broken link access picture (ISO/IEC 23008-2
  * §3.11, §7.4.2.2), after which a decoder starts anew; pictures of H.264 get the numbers of those after an IDR picture.
  */
-export function createJoin(join: Join, sampleEntry: Uint8Array): (sample: Uint8Array) => Uint8Array {
+export function createJoin(join: Join, sampleEntry: Uint8Array): (sample: Uint8Array) => JoinedSample {
   const configuration = configurationOf(sampleEntry, "avcC");
-  if (configuration !== null) {
-    if (join === "start") return (sample) => sample;
-    return renumberSamples(createAvcSlices(configuration), lengthBytesOf(configuration, 4));
-  }
-  let isFirst = true;
-  return (sample) => {
-    const found = isFirst ? asBrokenLink(sample, sampleEntry) : sample;
-    isFirst = false;
-    return found;
-  };
+  if (configuration === null) return createHevcJoin(sampleEntry);
+  if (join === "start") return keepSample;
+  return renumberSamples(createAvcSlices(configuration), lengthBytesOf(configuration, 4));
 }
+
+/** Changes nothing. */
+export const keepSample = (data: Uint8Array): JoinedSample => ({ data, isLost: false });
 
 /** Returns the sample entry of samples of which some are left out that nothing refers to: of H.264, their numbers have gaps then. */
 export function withGaps(sampleEntry: Uint8Array): Uint8Array {
@@ -88,9 +92,12 @@ export function asReset(sample: Uint8Array, sampleEntry: Uint8Array, id: number)
   });
 }
 
-function renumberSamples(slices: AvcSlices, lengthBytes: number): (sample: Uint8Array) => Uint8Array {
-  const renumber = createRenumbering(slices);
-  return (sample) => changeUnits(sample, lengthBytes, renumber);
+function renumberSamples(slices: AvcSlices, lengthBytes: number): (sample: Uint8Array) => JoinedSample {
+  const numbers = createRenumbering(slices);
+  return (sample) => {
+    const data = changeUnits(sample, lengthBytes, numbers.change);
+    return { data, isLost: numbers.isEarlier };
+  };
 }
 
 function changeUnits(sample: Uint8Array, lengthBytes: number, change: (unit: Buffer) => Buffer): Buffer {
@@ -108,16 +115,26 @@ function changeUnits(sample: Uint8Array, lengthBytes: number, change: (unit: Buf
   return Buffer.concat(parts);
 }
 
-function asBrokenLink(sample: Uint8Array, sampleEntry: Uint8Array): Uint8Array {
+function createHevcJoin(sampleEntry: Uint8Array): (sample: Uint8Array) => JoinedSample {
   const configuration = configurationOf(sampleEntry, "hvcC");
-  if (configuration === null) return sample;
-  const copy = Buffer.from(sample);
-  for (const unit of nalUnits(copy, lengthBytesOf(configuration, 21))) {
-    const head = unit.readUInt8(0);
-    if (((head >> 1) & 0x3f) === hevc.cleanAccess) unit.writeUInt8((head & 0x81) | (hevc.brokenLink << 1), 0);
-  }
-  return copy;
+  if (configuration === null) return keepSample;
+  const lengthBytes = lengthBytesOf(configuration, 21);
+  let keyPictures = 0;
+  return (sample) => {
+    const types = [...nalUnits(sample, lengthBytes)].map(hevcType);
+    if (types.some((type) => type >= hevc.firstKey && type <= hevc.lastKey)) keyPictures += 1;
+    if (keyPictures !== 1) return keepSample(sample);
+    if (types.some((type) => hevc.skipped.has(type))) return { data: sample, isLost: true };
+    if (!types.includes(hevc.cleanAccess)) return keepSample(sample);
+    const data = Buffer.from(sample);
+    for (const unit of nalUnits(data, lengthBytes)) {
+      if (hevcType(unit) === hevc.cleanAccess) unit.writeUInt8((unit[0]! & 0x81) | (hevc.brokenLink << 1), 0);
+    }
+    return { data, isLost: false };
+  };
 }
+
+const hevcType = (unit: Buffer): number => (unit.readUInt8(0) >> 1) & 0x3f;
 
 /** Returns the content of the configuration in a sample entry; `null`: it has none of this type. */
 function configurationOf(sampleEntry: Uint8Array, type: string): Buffer | null {

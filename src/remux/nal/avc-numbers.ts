@@ -1,10 +1,22 @@
 import { readAvcSps } from "./avc-sps.ts";
-import { type AvcSlices, type Field, setsAt, setsIn } from "./avc-slices.ts";
-import { escapeNal, unescapeNal } from "./nal-units.ts";
+import { createMarking } from "./avc-marking.ts";
+import {
+  type AvcSlices,
+  type Field,
+  type Marking,
+  type MarkingCommand,
+  setsAt,
+  setsIn,
+  type SliceNumbers,
+} from "./avc-slices.ts";
+import { createBitWriter } from "./bits.ts";
+import { escapeNal, trimZeros, unescapeNal } from "./nal-units.ts";
 
 const type = { slice: 1, idr: 5, sps: 7 } as const;
 /** More than a slice header has up to the last number that is changed, and its emulation prevention. */
 const maxHeaderBytes = 32;
+/** More than commands for 16 references have. */
+const maxMarkingBytes = 128;
 
 /** Returns a configuration whose sequences allow that reference pictures are missing that nothing refers to (§8.2.5.2). */
 export function withGapsAllowed(configuration: Buffer): Buffer {
@@ -29,45 +41,96 @@ export function withGaps(unit: Buffer): Buffer {
 }
 
 /**
- * Returns a function that changes the NAL units of pictures in decode order, the first of which is no IDR picture and needs none
- * before it, so that they continue an IDR picture with one frame, after as many missing ones (`withGapsAllowed`) as they may say that
- * they are no longer needed. It does so up to the next IDR picture, or one after which numbers start anew
- * (memory_management_control_operation 5). Others stay.
+ * Changes the NAL units of pictures in decode order, the first of which is no IDR picture and needs none before it, so that they
+ * continue an IDR picture with one frame, after as many missing ones (`withGapsAllowed`) as decoders keep. It does so up to the next
+ * IDR picture, or one after which numbers start anew (memory_management_control_operation 5). Others stay.
  */
-export function createRenumbering(slices: AvcSlices): (unit: Buffer) => Buffer {
-  let base: { frame: number; order: number } | undefined;
-  let lastFrame = 0;
+export function createRenumbering(slices: AvcSlices) {
+  let current: ReturnType<typeof createNumbers> | undefined;
   let isOver = false;
   /** Numbers start anew after this picture. */
   let isLast = false;
-  return (unit) => {
-    const unitType = (unit[0] ?? 0) & 0x1f;
-    slices.take(unit);
-    if (unitType === type.sps) return withGaps(unit);
-    isOver ||= unitType === type.idr;
-    const numbers = unitType === type.slice && !isOver ? slices.numbersOf(unit) : null;
-    if (numbers === null) return unit;
-    const { frame, order, isFirst, isReset, referenceFrames } = numbers;
-    isOver = isLast && isFirst;
-    if (isOver) return unit;
-    isLast ||= isReset;
-    const frames = 2 ** frame.bits;
-    const missing = Math.min(referenceFrames, frames - 2);
-    base ??= { frame: frame.value - 1 - missing, order: order.value - 2 ** (order.bits - 1) + 2 };
-    const number = modulo(frame.value - base.frame, frames);
-    if (lastFrame > 0 && modulo(number - lastFrame, frames) > 1) {
-      isOver = true;
-      return unit;
-    }
-    lastFrame = number;
-    return changed(unit, [
-      { ...frame, value: number },
-      { ...order, value: modulo(order.value - base.order, 2 ** order.bits) },
-    ]);
+  let isEarlier = false;
+  const isCounted = (numbers: SliceNumbers | null): numbers is SliceNumbers => {
+    isOver ||= isLast && numbers?.isFirst === true;
+    isLast ||= numbers?.isReset === true;
+    return numbers !== null && !isOver;
+  };
+  return {
+    change(unit: Buffer): Buffer {
+      const unitType = (unit[0] ?? 0) & 0x1f;
+      slices.take(unit);
+      if (unitType === type.sps) return withGaps(unit);
+      if (unitType !== type.slice && unitType !== type.idr) return unit;
+      isEarlier = false;
+      isOver ||= unitType === type.idr;
+      const numbers = isOver ? null : slices.numbersOf(unit);
+      if (!isCounted(numbers)) return unit;
+      current ??= createNumbers(numbers);
+      const changes = current.next(numbers);
+      isOver = changes === null;
+      isEarlier = changes?.isEarlier ?? false;
+      if (changes === null) return unit;
+      const renumbered = changed(unit, changes.fields);
+      return changes.marking === null ? renumbered : withMarking(renumbered, changes.marking);
+    },
+    /** Whether the picture of the latest slice is shown before the first one. */
+    get isEarlier(): boolean {
+      return isEarlier;
+    },
   };
 }
 
+/** Counts from the first picture on. */
+function createNumbers(first: SliceNumbers) {
+  const frames = 2 ** first.frame.bits;
+  const missing = Math.min(first.referenceFrames, frames - 2);
+  const orderBase = first.order.value - 2 ** (first.order.bits - 1) + 2;
+  const references = createMarking(first.referenceFrames, missing + 1);
+  const distanceOf = createOrder();
+  let latest = { value: first.frame.value, number: missing + 1 };
+  let commands: readonly MarkingCommand[] | null = null;
+  return {
+    /** Returns what changes in the slice; `null`: a frame before it is missing. */
+    next(slice: SliceNumbers) {
+      const { frame, order, marking, isFirst, isField } = slice;
+      const step = modulo(frame.value - latest.value, frames);
+      if (step > 1) return null;
+      const number = latest.number + step;
+      latest = { value: frame.value, number };
+      const isEarlier = distanceOf(slice) < 0;
+      if (isField) references.end();
+      if (marking !== null && isFirst) {
+        commands = marking.commands;
+        if (isEarlier) references.leaveOut(number, commands);
+        else commands = references.take(number, commands);
+      }
+      const fields = [
+        { ...frame, value: modulo(number, frames) },
+        { ...order, value: modulo(order.value - orderBase, 2 ** order.bits) },
+      ];
+      const isSame = marking === null || isEqual(commands, marking.commands);
+      return { isEarlier, fields, marking: isSame ? null : { ...marking, commands } };
+    },
+  };
+}
 const modulo = (value: number, by: number): number => ((value % by) + by) % by;
+
+/** Compares pictures in decode order with the first of them: returns how much later it is shown (§8.2.1.1). */
+function createOrder() {
+  let reference: { value: number; distance: number } | undefined;
+  return ({ order: { value, bits }, marking }: SliceNumbers): number => {
+    reference ??= { value, distance: 0 };
+    const half = 2 ** (bits - 1);
+    const distance = reference.distance + modulo(value - reference.value + half, 2 * half) - half;
+    if (marking !== null) reference = { value, distance };
+    return distance;
+  };
+}
+
+function isEqual(a: readonly MarkingCommand[] | null, b: readonly MarkingCommand[] | null): boolean {
+  return JSON.stringify(a) === JSON.stringify(b);
+}
 
 /** Returns the NAL unit with other numbers in its first bytes. */
 function changed(unit: Buffer, fields: readonly Field[]): Buffer {
@@ -86,4 +149,20 @@ function changed(unit: Buffer, fields: readonly Field[]): Buffer {
     }
   }
   return Buffer.concat([escapeNal(payload), unit.subarray(end)]);
+}
+
+/** Returns a slice with other commands, which are not `null`. */
+function withMarking(unit: Buffer, { commands, start, end, headerEnd, isCabac }: Marking): Buffer {
+  const payload = unescapeNal(unit);
+  const writer = createBitWriter(payload.length + maxMarkingBytes);
+  writer.copy(payload, 0, start);
+  writer.write(1, 1);
+  for (const { operation, values } of commands ?? [])
+    for (const value of [operation, ...values]) writer.writeUnsigned(value);
+  writer.writeUnsigned(0);
+  writer.copy(payload, end, headerEnd);
+  if (isCabac) writer.align();
+  writer.copy(payload, isCabac ? 8 * Math.ceil(headerEnd / 8) : headerEnd, 8 * payload.length);
+  const bytes = writer.bytes();
+  return escapeNal(bytes.subarray(0, trimZeros(bytes, 0, bytes.length)));
 }

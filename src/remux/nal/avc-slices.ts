@@ -16,6 +16,22 @@ export interface Field {
   bits: number;
 }
 
+/** A memory_management_control_operation (§7.4.3.3) with its numbers. */
+export interface MarkingCommand {
+  operation: number;
+  values: readonly number[];
+}
+
+/** Which references stay once the picture of a slice is decoded (dec_ref_pic_marking, §7.3.3.3), and where that is in its payload, bits. */
+export interface Marking {
+  /** `null`: the oldest one goes if there are too many. */
+  commands: readonly MarkingCommand[] | null;
+  start: number;
+  end: number;
+  headerEnd: number;
+  isCabac: boolean;
+}
+
 /** What counts from the IDR picture before. */
 export interface SliceNumbers {
   frame: Field;
@@ -24,6 +40,9 @@ export interface SliceNumbers {
   isFirst: boolean;
   /** After its picture, numbers start anew (memory_management_control_operation 5). */
   isReset: boolean;
+  /** `null`: no other one refers to it. */
+  marking: Marking | null;
+  isField: boolean;
   /** How many frames later ones can refer to. */
   referenceFrames: number;
 }
@@ -103,9 +122,9 @@ export function createAvcSlices(configuration: Buffer) {
       const order = field(orderBits);
       if (bits.isOverrun) return null;
       const isReference = ((unit[0] ?? 0) & 0x60) !== 0;
-      if (isReference) skipToMarking(bits, sliceType, { sps, pps, isField });
-      const isReset = isReference && readMarking(bits);
-      return { frame, order, isFirst, isReset, referenceFrames: sps.referenceFrames };
+      const marking = isReference ? readSliceMarking(bits, sliceType, { sps, pps, isField }) : null;
+      const isReset = marking?.commands?.some(({ operation }) => operation === 5) ?? false;
+      return { frame, order, isFirst, isReset, isField, marking, referenceFrames: sps.referenceFrames };
     },
   };
 }
@@ -127,7 +146,38 @@ export function* setsIn(configuration: Buffer): Generator<Buffer> {
 }
 
 /** Values of slice_type, less 5 if all slices of the picture have it. */
-const sliceTypes = { p: 0, b: 1, sp: 3 };
+const sliceTypes = { p: 0, b: 1, i: 2, sp: 3, si: 4 };
+
+/** Reads a slice header from what comes after pic_order_cnt_lsb to its end. */
+function readSliceMarking(
+  bits: BitReader,
+  sliceType: number,
+  sets: { sps: AvcSps; pps: Pps; isField: boolean },
+): Marking {
+  skipToMarking(bits, sliceType, sets);
+  const start = bits.position;
+  const commands = readMarking(bits);
+  const end = bits.position;
+  skipToHeaderEnd(bits, sliceType, sets.pps);
+  const found = { start, end, headerEnd: bits.position, isCabac: sets.pps.isCabac };
+  return { commands: bits.isOverrun ? null : commands, ...found };
+}
+
+/** Skips what is in a slice header after dec_ref_pic_marking. */
+export function skipToHeaderEnd(
+  bits: BitReader,
+  sliceType: number,
+  { isCabac, hasDeblocking }: Pick<Pps, "isCabac" | "hasDeblocking">,
+): void {
+  const { i, si, sp } = sliceTypes;
+  // cabac_init_idc, slice_qp_delta, sp_for_switch_flag, slice_qs_delta.
+  if (isCabac && sliceType !== i && sliceType !== si) bits.readUnsigned();
+  bits.readSigned();
+  if (sliceType === sp) bits.skip(1);
+  if (sliceType === sp || sliceType === si) bits.readSigned();
+  // disable_deblocking_filter_idc and its offsets.
+  if (hasDeblocking && bits.readUnsigned() !== 1) for (let k = 0; k < 2; k++) bits.readSigned();
+}
 
 /** Skips what is in a slice header between pic_order_cnt_lsb and dec_ref_pic_marking. */
 function skipToMarking(
@@ -165,14 +215,13 @@ function skipListModification(bits: BitReader): void {
   while (bits.readUnsigned() !== end && !bits.isOverrun) bits.readUnsigned();
 }
 
-/** Reads dec_ref_pic_marking (§7.3.3.3) of a picture that is no IDR picture; returns whether numbers start anew. */
-export function readMarking(bits: BitReader): boolean {
-  let isReset = false;
-  if (bits.read(1) === 0) return false;
+/** Reads dec_ref_pic_marking (§7.3.3.3) of a picture that is no IDR picture; `null`: it has no commands. */
+export function readMarking(bits: BitReader): MarkingCommand[] | null {
+  if (bits.read(1) === 0) return null;
+  const commands: MarkingCommand[] = [];
   for (let operation = bits.readUnsigned(); operation !== 0 && !bits.isOverrun; operation = bits.readUnsigned()) {
-    isReset ||= operation === 5;
-    const numbers = operation === 5 ? 0 : operation === 3 ? 2 : 1;
-    for (let i = 0; i < numbers; i++) bits.readUnsigned();
+    const count = operation === 5 ? 0 : operation === 3 ? 2 : 1;
+    commands.push({ operation, values: Array.from({ length: count }, () => bits.readUnsigned()) });
   }
-  return isReset && !bits.isOverrun;
+  return commands;
 }

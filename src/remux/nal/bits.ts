@@ -40,3 +40,38 @@ export function createBitReader(bytes: Uint8Array) {
     },
   };
 }
+
+/** Creates a writer of fields of bits, most significant bit first. */
+export function createBitWriter(maxBytes: number) {
+  const bytes = Buffer.alloc(maxBytes);
+  let position = 0;
+  const writeBit = (bit: number): void => {
+    if (bit !== 0) bytes[position >> 3]! |= 0x80 >> (position & 7);
+    position += 1;
+  };
+  const write = (value: number, count: number): void => {
+    for (let i = count - 1; i >= 0; i--) writeBit((value >> i) & 1);
+  };
+  return {
+    write,
+    /** Writes an Exp-Golomb code `ue(v)`. */
+    writeUnsigned(value: number): void {
+      const length = 32 - Math.clz32(value + 1);
+      write(0, length - 1);
+      write(value + 1, length);
+    },
+    /** Fills the byte with ones (cabac_alignment_one_bit). */
+    align(): void {
+      for (let left = -position & 7; left > 0; left--) writeBit(1);
+    },
+    copy(from: Buffer, start: number, end: number): void {
+      if (((position | start | end) & 7) === 0) {
+        from.copy(bytes, position >> 3, start >> 3, end >> 3);
+        position += end - start;
+        return;
+      }
+      for (let at = start; at < end; at++) writeBit((from[at >> 3]! >> (7 - (at & 7))) & 1);
+    },
+    bytes: (): Buffer => bytes.subarray(0, Math.ceil(position / 8)),
+  };
+}

@@ -1,7 +1,7 @@
 import { discontinuityLimits, isDiscontinuity, maxSkipDriftS, SkipError } from "../../discontinuity.ts";
 import type { Sample, SampleSink, SegmentTiming, TrackFormat, TrackKind } from "../../samples.ts";
 import type { Timelines } from "../../timelines.ts";
-import { createTrackOutputs } from "../../track-output.ts";
+import { createTrackOutputs, type TrackOutput } from "../../track-output.ts";
 import { damagedError } from "../boxes.ts";
 import type { IndexedSample } from "./indexed-sample.ts";
 import { type InitTrack, secondsOf } from "./init.ts";
@@ -10,18 +10,20 @@ import { SpanCut } from "./span-cut.ts";
 /** Creates a writer of samples: one track of the sink per slot, whatever init sections follow each other. */
 export function createSampleOutput(sink: SampleSink, timelines: Timelines, onDrop: (kind: TrackKind) => void) {
   const outputs = createTrackOutputs(sink);
-  const cuts = new Map<string, SpanCut>();
+  const cuts = createCuts();
   let position = startOf(null);
 
   /** Returns the seconds to add to the media times of `samples`; `null`: they were in the segment before. */
   function offsetOf(samples: readonly IndexedSample[], timing: SegmentTiming): number | null {
     const { timeline, offsetS } = timing;
-    if (timeline !== position.timeline) position = startOf(timeline);
+    const isNew = timeline !== position.timeline;
+    if (isNew) position = startOf(timeline);
     const firstS = earliestS(samples);
     const offset = timelines.offset(timeline, offsetS, firstS) + position.movedS;
     const hasSkipped = timing.skippedS !== undefined && timing !== position.latest;
     const isSameSegment = timing === position.latest && timing.durationS !== undefined;
     position.latest = timing;
+    if (isNew || hasSkipped) cuts.noteBreak();
     if (offsetS !== null) return offset;
     if (hasSkipped) checkSkip(firstS + offset - (timing.skippedS ?? 0), position);
     if (hasSkipped || doesContinue(samples, offset, position)) return offset;
@@ -29,17 +31,15 @@ export function createSampleOutput(sink: SampleSink, timelines: Timelines, onDro
     const atS = position.reachedS;
     const moved = timelines.continueAt({ source: outputs, timeline, firstS, atS }) - firstS;
     position.movedS += moved - offset;
+    cuts.noteBreak();
     return moved;
   }
 
   function writeSample(bytes: Uint8Array, sample: IndexedSample, offsetS: number, timing: SegmentTiming): void {
     const { track, dts, pts, duration } = sample;
-    const format = formatOf(track, sample.entry);
     const output = outputs(track);
-    const cut = cuts.get(track.slot) ?? new SpanCut(output);
-    cuts.set(track.slot, cut);
     const presented = toPresentation(bytes, sample, output.timescale, offsetS);
-    cut.write(format, presented, timing, pts < track.shiftTicks);
+    cuts.of(sample, output).write(formatOf(track, sample.entry), presented, timing, pts < track.shiftTicks);
     const endS = secondsOf(track, pts + duration) + offsetS;
     position.ends.set(track.slot, secondsOf(track, dts + duration) + offsetS);
     position.reachedS = Math.max(position.reachedS, endS);
@@ -65,8 +65,41 @@ export function createSampleOutput(sink: SampleSink, timelines: Timelines, onDro
       for (const sample of samples) writeSample(bytes, sample, offset, timing);
     },
     /** Writes what is held back where Periods end. */
-    flush: () => cuts.forEach((cut) => cut.flush()),
+    flush: () => cuts.flush(),
   };
+}
+
+/** Keeps the cut of each slot, and tells it where samples do not continue those before. */
+function createCuts() {
+  const slots = new Map<string, Slot>();
+  let breaks = 0;
+  return {
+    /** Media times may not go on with the next samples. */
+    noteBreak(): void {
+      breaks += 1;
+    },
+    of(sample: IndexedSample, output: TrackOutput): SpanCut {
+      const { track, dts, duration } = sample;
+      const slot = slots.get(track.slot) ?? { cut: new SpanCut(output), breaks, endS: NaN };
+      if (slot.breaks !== breaks && !isNext(slot.endS, sample)) slot.cut.begin();
+      slots.set(track.slot, { cut: slot.cut, breaks, endS: secondsOf(track, dts + duration) });
+      return slot.cut;
+    },
+    flush: () => slots.forEach(({ cut }) => cut.flush()),
+  };
+}
+
+interface Slot {
+  cut: SpanCut;
+  /** Up to its latest sample. */
+  breaks: number;
+  /** Media time at which its latest sample has been decoded, seconds. */
+  endS: number;
+}
+
+/** Whether nothing is missing between what was decoded by `endS`, media time, and this sample, so that it may refer to that. */
+function isNext(endS: number, { track, dts, duration }: IndexedSample): boolean {
+  return Math.abs(secondsOf(track, dts) - endS) <= secondsOf(track, duration) / 2;
 }
 
 /** Returns the media time at which the first of them is presented, seconds. */

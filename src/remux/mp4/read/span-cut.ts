@@ -1,5 +1,6 @@
 import type { Sample, SegmentTiming, TrackFormat } from "../../samples.ts";
 import type { TrackOutput } from "../../track-output.ts";
+import { createVideoJoins } from "../video-joins.ts";
 
 /** More frames than a decoder holds back to sort them. */
 const maxTail = 32;
@@ -12,6 +13,7 @@ const maxPrimingS = 0.2;
  */
 export class SpanCut {
   readonly #output: TrackOutput;
+  readonly #joins: ReturnType<typeof createVideoJoins>;
   #timeline: number | undefined;
   /** From the latest sync sample before the span on. */
   #lead = createQueue();
@@ -28,25 +30,32 @@ export class SpanCut {
   #lastPts = -Infinity;
   /** The hidden samples between the last and the next one take media time. */
   #isJump = false;
+  /** The next sample of the span does not continue those before. */
+  #isJoin = false;
 
   constructor(output: TrackOutput) {
     this.#output = output;
+    this.#joins = createVideoJoins(output);
+  }
+
+  /** The next sample of video does not continue those before. */
+  begin(): void {
+    this.#isJoin = true;
   }
 
   /** `isPriming`: the media themselves say that the sample is not presented. */
   write(format: TrackFormat, sample: Sample, timing: SegmentTiming, isPriming: boolean): void {
     const { timeline, span } = timing;
     if (timeline !== this.#timeline) this.#startSpan(timeline);
+    const isVideo = format.kind === "video";
+    const held = { format, sample, isJoin: isVideo && this.#isJoin };
     if (span === undefined) {
-      this.#output.setFormat(format);
-      this.#output.write(sample);
+      this.#putNow(held, sample.isHidden, sample.isJump);
       return;
     }
     const { timescale } = this.#output;
-    const isVideo = format.kind === "video";
     // A segment that is listed twice, or by two Periods.
     if (this.#hasEnded || (!isVideo && sample.pts <= this.#lastPts)) return;
-    const held = { format, sample };
     // Most of a frame must be in the span: the times in manifests are rounded.
     const slack = isVideo ? sample.duration / 4 : timescale / 1000;
     if (sample.pts >= span.endS * timescale - slack) {
@@ -84,9 +93,13 @@ export class SpanCut {
     this.#isJump = false;
   }
 
-  #putNow({ format, sample }: HeldSample, isHidden: boolean, isJump: boolean): void {
-    this.#output.setFormat(format);
-    this.#output.write({ ...sample, ...(isHidden && { isHidden }), ...(isJump && { isJump }) });
+  #putNow({ format, sample, isJoin }: HeldSample, isHidden = false, isJump = false): void {
+    if (isJoin && this.#isJoin) {
+      this.#joins.begin();
+      this.#isJoin = false;
+    }
+    this.#joins.setFormat(format);
+    this.#joins.write({ ...sample, ...(isHidden && { isHidden }), ...(isJump && { isJump }) });
     this.#hasBegun = true;
     this.#lastPts = sample.pts;
     if (!isHidden) this.#presentedEnd = Math.max(this.#presentedEnd, endOf(sample));
@@ -127,9 +140,9 @@ export class SpanCut {
     const presented = samples.filter(({ isHidden = false }) => !isHidden);
     const end = presented.reduce((latest, { sample }) => Math.max(latest, endOf(sample)), this.#presentedEnd);
     const gap = Math.max(0, next - end);
-    for (const { isHidden = false, format, sample } of samples) {
+    for (const { isHidden = false, sample, ...held } of samples) {
       const pts = sample.pts + (isHidden ? gap : 0);
-      this.#putNow({ format, sample: { ...sample, pts } }, isHidden, false);
+      this.#putNow({ ...held, sample: { ...sample, pts } }, isHidden);
     }
   }
 }
@@ -140,6 +153,8 @@ const endOf = ({ pts, duration }: Sample): number => pts + duration;
 interface HeldSample {
   format: TrackFormat;
   sample: Sample;
+  /** It may be the first one that does not continue those before. */
+  isJoin: boolean;
   isHidden?: boolean;
 }
 

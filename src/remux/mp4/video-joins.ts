@@ -1,0 +1,59 @@
+import type { Sample, TrackFormat } from "../samples.ts";
+import type { TrackOutput } from "../track-output.ts";
+import { asReset, createJoin, joinOf, keepSample, withGaps } from "./joins.ts";
+
+/**
+ * Writes the samples of video whose parts do not continue each other, so that a decoder can go on with each of them: where one begins
+ * within an open group of pictures, those are left out that are shown before its first picture, as they need others before it, and
+ * the numbers of the others are changed.
+ */
+export function createVideoJoins(output: TrackOutput) {
+  let format: TrackFormat | undefined;
+  let isJoin = false;
+  let resets = 0;
+  let change = keepSample;
+
+  /** Begins a part; returns whether decoders must start with the copy of this key frame that is before it. */
+  function join(sample: Sample, { sampleEntry, ...others }: TrackFormat): boolean {
+    const { data, dts, pts } = sample;
+    const kind = joinOf(data, sampleEntry);
+    change = createJoin(kind ?? "start", sampleEntry);
+    if (kind !== "reset") return false;
+    output.setFormat({ ...others, sampleEntry: withGaps(sampleEntry) });
+    const reset = asReset(data, sampleEntry, resets++ % 2);
+    output.write({ ...sample, data: reset, dts: dts - 1, pts: pts - 1, duration: 0, ...hidden });
+    return true;
+  }
+
+  return {
+    setFormat(next: TrackFormat): void {
+      if (isEqual(next, format)) return;
+      format = next;
+      output.setFormat(next);
+    },
+    /** The next sample does not continue those before. */
+    begin(): void {
+      isJoin = true;
+    },
+    write(sample: Sample): void {
+      const isFirst = isJoin && format !== undefined && isStart(sample, format);
+      const isCopied = isFirst && join(sample, format!);
+      isJoin &&= !isFirst;
+      const { data, isLost } = change(sample.data);
+      // A reader that looks for where decoding can start has to find the copy.
+      if (!isLost) output.write({ ...sample, data, ...(isCopied && { isSync: false, isJump: false }) });
+    },
+  };
+}
+
+const hidden = { isSync: true, isHidden: true, isJump: true };
+
+/** Sources may not call it a sync sample if others that follow it are shown before it. */
+function isStart({ data, isSync }: Sample, { sampleEntry }: TrackFormat): boolean {
+  return isSync || joinOf(data, sampleEntry) === "reset";
+}
+
+function isEqual(next: TrackFormat, before: TrackFormat | undefined): boolean {
+  if (before === undefined || next.edits !== before.edits) return false;
+  return next.sampleEntry === before.sampleEntry || Buffer.compare(next.sampleEntry, before.sampleEntry) === 0;
+}

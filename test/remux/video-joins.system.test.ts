@@ -1,0 +1,86 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { afterAll, describe, expect, it } from "vitest";
+import { createMpegTsDemuxer } from "../../src/remux/mpeg-ts/demuxer.ts";
+import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
+import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
+import { createTimelines } from "../../src/remux/timelines.ts";
+import { playThrough } from "./mp4-cuts.ts";
+import { missing } from "./mp4-media.ts";
+import { createMediaFolder, run, videoInput } from "./ts-media.ts";
+
+const folder = createMediaFolder();
+afterAll(() => folder.remove());
+
+/** Returns the checksums of the pictures that FFmpeg shows of a file, in order. */
+function picturesOf(path: string): string[] {
+  const lines = run("ffmpeg", "-v", "quiet", "-i", path, "-vsync", "passthrough", "-f", "framecrc", "-").split("\n");
+  return lines.filter((line) => line.startsWith("0,")).map((line) => line.slice(line.lastIndexOf(",")));
+}
+
+/** Returns what FFmpeg's decoders complain about while they play a file, each edit from the sync sample before it on. */
+async function complaintsOf(path: string): Promise<string[]> {
+  const { complaints } = await playThrough(path);
+  return complaints.split("\n").filter((line) => /^\[(?:h264|hevc) /.test(line));
+}
+
+const containers = {
+  mpegts: { create: createMpegTsDemuxer, options: ["-hls_segment_type", "mpegts"] },
+  fmp4: { create: createMp4Demuxer, options: ["-hls_segment_type", "fmp4", "-hls_fmp4_init_filename", "init.mp4"] },
+};
+type Container = keyof typeof containers;
+
+/** Joins segments into one MP4, each on a timeline of its own; returns its path. */
+function join(segments: readonly string[], container: Container): string {
+  const path = folder.path("joined.mp4");
+  const writer = openMp4Writer({ path, expectedS: 4 });
+  const { create } = containers[container];
+  const demuxer = create({ sink: writer, timelines: createTimelines(), kinds: ["video"] });
+  for (const [timeline, segment] of segments.entries())
+    demuxer.read(readFileSync(segment), { timeline, offsetS: null });
+  demuxer.flush();
+  writer.finish();
+  return path;
+}
+
+const closed = "min-keyint=13:b-adapt=0:scenecut=0";
+const encoders = [
+  ["libx264", "-x264-params", `open-gop=1:keyint=27:bframes=3:${closed}`],
+  ["libx264", "-x264-params", `open-gop=1:keyint=30:bframes=5:b-pyramid=strict:ref=2:${closed}`],
+  ["libx264", "-x264-params", `open-gop=1:keyint=25:bframes=2:ref=6:slices=3:no-cabac=1:${closed}`],
+  ["libx265", "-x265-params", `open-gop=1:keyint=27:bframes=3:log-level=none:${closed}`],
+] as const;
+const cases = encoders.flatMap((params) => [["mpegts", ...params] as const, ["fmp4", ...params] as const]);
+
+describe.each(cases)(
+  "segments in %s that begin within open groups of pictures of %s (%s %s)",
+  (container, encoder, ...params) => {
+    describe.skipIf(missing(encoder))("are joined", () => {
+      const split = "-preset veryfast -bsf:v dump_extra -f hls -hls_time 1 -hls_playlist_type vod".split(" ");
+      const make = (): string[] => {
+        const name = (index: number | string) => folder.path(`${container}-${encoder}-${index}`);
+        const output = [...containers[container].options, "-hls_segment_filename", name("%d"), name("list")];
+        run("ffmpeg", "-v", "error", "-y", ...videoInput(4), "-c:v", encoder, ...params, ...split, ...output);
+        const paths = [0, 1, 2, 3].map(name);
+        if (container === "fmp4") {
+          const init = readFileSync(folder.path("init.mp4"));
+          for (const path of paths) writeFileSync(path, Buffer.concat([init, readFileSync(path)]));
+        }
+        return paths;
+      };
+
+      it("with every picture that can be decoded, and no other", async () => {
+        const [first, second, third, fourth] = make() as [string, string, string, string];
+        // FFmpeg leaves out, at the start of a file, what it cannot decode.
+        const path = join([first, third], container);
+        expect(picturesOf(path)).toEqual([first, third].flatMap(picturesOf));
+        expect(await complaintsOf(path)).toEqual([]);
+        expect(picturesOf(join([fourth, second], container))).toEqual([fourth, second].flatMap(picturesOf));
+      });
+
+      it("whole if they continue each other", () => {
+        const all = make();
+        expect(picturesOf(join(all, container))).toHaveLength(100);
+      });
+    });
+  },
+);
