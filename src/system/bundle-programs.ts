@@ -26,8 +26,10 @@ const ownUrls: Plugin = {
 // The service, which starts this program, lets only its user read what it writes.
 process.umask(0o022);
 await bundlePrograms(fileURLToPath(new URL("../../", import.meta.url))).catch((error: NodeJS.ErrnoException) => {
-  // An installation of another user: only speed is lost, as without the compile cache.
-  if (error.code === "EACCES" || error.code === "EROFS") return;
+  // An installation of another user: only speed is lost, as without the compile cache. ENOENT is what `mkdir` fails with on a
+  // disk that is read-only.
+  if (error.code === "EACCES" || error.code === "EROFS" || (error.code === "ENOENT" && error.syscall === "mkdir"))
+    return;
   process.stderr.write(`unreel: programs cannot be bundled: ${error.message}\n`);
   process.exitCode = 1;
 });

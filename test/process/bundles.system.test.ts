@@ -1,4 +1,4 @@
-import { execFile } from "node:child_process";
+import { execFile, spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readdirSync, symlinkSync, utimesSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
@@ -56,4 +56,15 @@ it("runs its programs from one file each once a start has written them, and from
   await expect.poll(listBundles).toEqual([expect.not.stringMatching(`unfinished|${old}`)]);
   await third.end("SIGTERM");
   expect(await loadedByWorker(src)).toBe("worker.mjs");
+});
+
+it.skipIf(spawnSync("unshare", ["-m", "true"]).status !== 0)("says nothing if its folder is read-only", () => {
+  const { root, src, listBundles } = copyService();
+  const program = [process.execPath, join(src, "system/bundle-programs.ts")];
+  const readOnly = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"';
+
+  const { status, stderr } = spawnSync("unshare", ["-m", "sh", "-c", readOnly, root, ...program], { encoding: "utf8" });
+
+  expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+  expect(listBundles()).toEqual([]);
 });
