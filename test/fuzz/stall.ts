@@ -1,5 +1,12 @@
 export type Outcome<Output> = { value: Output } | { error: unknown };
 
+export function outcomeOf<Output>(task: () => Promise<Output>): Promise<Outcome<Output>> {
+  return task().then(
+    (value) => ({ value }),
+    (error: unknown) => ({ error }),
+  );
+}
+
 /**
  * Returns the most CPU time of this thread between two event loop iterations while `task` ran, and the second most; unlike
  * wall time they do not depend on other processes.
@@ -21,10 +28,7 @@ export async function measureStall<Output>(
     immediate = setImmediate(again);
   });
   try {
-    const outcome = await task().then(
-      (value) => ({ value }),
-      (error: unknown) => ({ error }),
-    );
+    const outcome = await outcomeOf(task);
     measure();
     return { outcome, stallMs: longest, secondStallMs: second };
   } finally {
