@@ -30,7 +30,7 @@ export function openCluster(storeUrl: string, env: Record<string, string> = {}):
         ...given,
       };
       // Options of the command, unlike its environment, are passed on to worker processes.
-      const mark = fileURLToPath(new URL("process-mark.ts", import.meta.url));
+      const mark = fileURLToPath(new URL("process-mark.js", import.meta.url));
       const started = await startService(environment, [...starter, ...commandWith("--import", mark)]);
       processes.push(started);
       return started;
