@@ -48,10 +48,14 @@ const types: Readonly<Record<string, string>> = {
   webm: "video/webm",
 };
 
-/** Makes one of them; returns what a server has then. */
-export function makeLongMedia(name: keyof typeof longMedia): Promise<{ resources: Resources; entry: string }> {
+const known = new Map<string, ReturnType<typeof makeMedia>>();
+
+/** Makes one of them, once for all tests; returns what a server has then, to which a test may add. */
+export async function makeLongMedia(name: keyof typeof longMedia): ReturnType<typeof makeMedia> {
   const [line, entry] = longMedia[name];
-  return makeMedia(line, entry);
+  const media = known.get(name) ?? makeMedia(line, entry);
+  known.set(name, media);
+  return { resources: new Map((await media).resources), entry };
 }
 
 /** Makes files with FFmpeg, whose arguments are in `line`, apart by spaces; a bar stands for a space in one. It may read `inputs`. */

@@ -1,9 +1,6 @@
-import { execFile } from "node:child_process";
 import { open } from "node:fs/promises";
-import { promisify } from "node:util";
 import { ALL_FORMATS, FilePathSource, Input } from "mediabunny";
-
-const run = promisify(execFile);
+import { readMedia } from "./read-media.ts";
 
 /** What a media file holds. */
 export interface Probe {
@@ -23,7 +20,7 @@ export interface ProbedStream {
 }
 
 /** Whether ffmpeg and ffprobe can be run here. */
-export const hasFfmpeg: boolean = await run("ffprobe", ["-version"]).then(
+export const hasFfmpeg: boolean = await readMedia("ffprobe", "-version").then(
   () => true,
   () => false,
 );
@@ -37,7 +34,7 @@ export async function probe(path: string): Promise<Probe> {
 async function askFfprobe(path: string): Promise<Probe> {
   const entries = "stream=index,codec_type,codec_name,width,height,nb_read_packets:format=duration";
   const asked = ["-v", "error", "-count_packets", "-show_entries", entries, "-of", "json", path];
-  const { stdout } = await run("ffprobe", asked);
+  const { stdout } = await readMedia("ffprobe", ...asked);
   const { streams, format } = JSON.parse(stdout) as {
     streams: {
       codec_type: "video" | "audio";
@@ -90,7 +87,7 @@ export async function decode(path: string, { streams }: Probe): Promise<Decoded>
       : ["-map", "0:a:0", "-f", "null", "-"],
   );
   const asked = ["-v", "error", "-i", path, ...outputs.flat()];
-  const { stdout, stderr } = await run("ffmpeg", asked);
+  const { stdout, stderr } = await readMedia("ffmpeg", ...asked);
   const lines = stdout.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
   return {
     faults: stderr,

@@ -1,5 +1,5 @@
 import { type Additions, noAdditions } from "../../src/remux/additions.ts";
-import { run } from "./ts-media.ts";
+import { readMediaSync } from "../media/read-media.ts";
 
 /** A picture of one green pixel. */
 export const png = Buffer.from(
@@ -58,20 +58,29 @@ export interface Probed {
 
 export function probeAll(path: string): Probed {
   const what = ["-show_format", "-show_streams", "-show_chapters"];
-  return JSON.parse(run("ffprobe", "-v", "error", ...what, "-of", "json", path)) as Probed;
+  return JSON.parse(readMediaSync("ffprobe", "-v", "error", ...what, "-of", "json", path)) as Probed;
 }
 
 /** Returns the cues of a subtitle track, as ffmpeg reads them, in SubRip. */
 export function cuesOf(path: string, track: number): string {
-  return run("ffmpeg", "-v", "error", "-copyts", "-i", path, "-map", `0:s:${track}`, "-f", "srt", "-").replaceAll(
-    "\r\n",
-    "\n",
-  );
+  return readMediaSync(
+    "ffmpeg",
+    "-v",
+    "error",
+    "-copyts",
+    "-i",
+    path,
+    "-map",
+    `0:s:${track}`,
+    "-f",
+    "srt",
+    "-",
+  ).replaceAll("\r\n", "\n");
 }
 
 /** Returns the hashes of all packets of video and audio. */
 export function packetHashes(path: string): string[] {
-  const json = run("ffprobe", "-v", "error", "-show_packets", "-show_data_hash", "md5", "-of", "json", path);
+  const json = readMediaSync("ffprobe", "-v", "error", "-show_packets", "-show_data_hash", "md5", "-of", "json", path);
   const { packets } = JSON.parse(json) as { packets: { codec_type: string; data_hash: string }[] };
   const media = packets.filter(({ codec_type }) => codec_type === "video" || codec_type === "audio");
   return media.map(({ codec_type, data_hash }) => `${codec_type} ${data_hash}`).toSorted();
@@ -82,7 +91,7 @@ export function mutagen(path: string): string | undefined {
   const program =
     "import mutagen, sys; f = mutagen.File(sys.argv[1]); print(dict(f.tags)); print([c.title for c in getattr(f, 'chapters', None) or []])";
   try {
-    return run("/usr/bin/python3", "-c", program, path);
+    return readMediaSync("/usr/bin/python3", "-c", program, path);
   } catch (error) {
     if (String(error).includes("No module named")) return undefined;
     throw error;

@@ -1,13 +1,7 @@
-import { execFile } from "node:child_process";
-import { promisify } from "node:util";
 import { noAdditions } from "../../src/remux/additions.ts";
 import { cutMp4 } from "../../src/remux/mp4/cut.ts";
 import type { MediaRange } from "../../src/remux/samples.ts";
-
-/** Runs a program beside what this process serves; returns its output. */
-async function run(program: string, ...args: string[]): Promise<string> {
-  return (await promisify(execFile)(program, args, { maxBuffer: 1 << 26 })).stdout;
-}
+import { readMedia } from "../media/read-media.ts";
 
 /** Cuts a whole file, without additions. */
 export const cut = (source: string, target: string, ranges: readonly MediaRange[]) =>
@@ -30,14 +24,15 @@ export interface ShownFrame {
 
 /** Returns the frames of the first video track as a player that follows edit lists shows them. */
 export async function shownFrames(path: string): Promise<ShownFrame[]> {
-  return framesOf(await run("ffmpeg", "-v", "fatal", "-copyts", "-i", path, ...frameHashes));
+  const { stdout } = await readMedia("ffmpeg", "-v", "fatal", "-copyts", "-i", path, ...frameHashes);
+  return framesOf(stdout);
 }
 
 /** Returns the frames that are shown, and the warnings of the decoders of all tracks. */
 export async function playThrough(path: string): Promise<{ frames: ShownFrame[]; complaints: string }> {
   const audio = "-map 0:a? -f null -".split(" ");
   const words = ["-v", "warning", "-nostdin", "-copyts", "-i", path, ...frameHashes, ...audio];
-  const { stdout, stderr } = await promisify(execFile)("ffmpeg", words, { maxBuffer: 1 << 26 });
+  const { stdout, stderr } = await readMedia("ffmpeg", ...words);
   return { frames: framesOf(stdout), complaints: stderr };
 }
 
@@ -59,18 +54,16 @@ export interface HeardPacket {
 
 /** Returns the packets of an audio track that are not discarded. */
 export async function heardPackets(path: string, track = 0): Promise<HeardPacket[]> {
-  const json: unknown = JSON.parse(
-    await run(
-      "ffprobe",
-      ..."-v error -of json -show_packets -show_data_hash md5".split(" "),
-      "-select_streams",
-      `a:${track}`,
-      "-show_entries",
-      "packet=pts_time,duration_time,flags,data_hash",
-      path,
-    ),
+  const { stdout } = await readMedia(
+    "ffprobe",
+    ..."-v error -of json -show_packets -show_data_hash md5".split(" "),
+    "-select_streams",
+    `a:${track}`,
+    "-show_entries",
+    "packet=pts_time,duration_time,flags,data_hash",
+    path,
   );
-  const { packets } = json as {
+  const { packets } = JSON.parse(stdout) as {
     packets: { pts_time: string; duration_time: string; flags: string; data_hash: string }[];
   };
   return packets

@@ -1,12 +1,12 @@
-import { execFile, execFileSync, spawnSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
 import type { SegmentTiming, TrackKind } from "../../src/remux/samples.ts";
 import { createTimelines } from "../../src/remux/timelines.ts";
+import { readMedia } from "../media/read-media.ts";
 
 const encoders = spawnSync("ffmpeg", ["-hide_banner", "-encoders"], { encoding: "utf8" }).stdout;
 
@@ -16,8 +16,6 @@ export function missing(...names: string[]): string | false {
   const absent = names.filter((name) => !encoders.includes(` ${name} `));
   return absent.length > 0 && `this ffmpeg has no ${absent.join(", ")}`;
 }
-
-const run = promisify(execFile);
 
 /** Creates a temporary folder. */
 export function openFolder(): { path: (name: string) => string; remove: () => void } {
@@ -51,7 +49,10 @@ export async function factsOf(path: string): Promise<Facts> {
   const entries = "stream=codec_type,codec_name,nb_read_packets,start_time:format=duration";
   const probing = ["-v", "quiet", "-count_packets", "-show_entries", entries, "-of", "json", path];
   const decoding = `-v warning -nostdin -i ${path} -map 0 -f null - -map v? -fps_mode passthrough -f md5 -`;
-  const [probed, decoded] = await Promise.all([run("ffprobe", probing), run("ffmpeg", decoding.split(" "))]);
+  const [probed, decoded] = await Promise.all([
+    readMedia("ffprobe", ...probing),
+    readMedia("ffmpeg", ...decoding.split(" ")),
+  ]);
   const json: unknown = JSON.parse(probed.stdout);
   const { streams, format } = json as {
     streams: Record<"codec_type" | "codec_name" | "nb_read_packets" | "start_time", string>[];
@@ -71,7 +72,11 @@ export async function factsOf(path: string): Promise<Facts> {
 
 /** Returns how long a file says that it is, seconds. */
 export async function readDuration(path: string): Promise<number> {
-  const { stdout } = await run("ffprobe", ["-v", "quiet", "-show_entries", "format=duration", "-of", "csv=p=0", path]);
+  const { stdout } = await readMedia(
+    "ffprobe",
+    ..."-v quiet -show_entries format=duration -of csv=p=0".split(" "),
+    path,
+  );
   return Number(stdout);
 }
 

@@ -2,6 +2,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { readMediaSync } from "../media/read-media.ts";
 
 export const hasFfmpeg = spawnSync("ffmpeg", ["-version"]).status === 0;
 
@@ -40,7 +41,7 @@ export interface ProbedPacket {
 }
 
 export function probePackets(path: string): { video: ProbedPacket[]; audio: ProbedPacket[] } {
-  const json = run("ffprobe", "-v", "error", "-show_packets", "-of", "json", path);
+  const json = readMediaSync("ffprobe", "-v", "error", "-show_packets", "-of", "json", path);
   const { packets } = JSON.parse(json) as { packets: ProbedPacket[] };
   const { video = [], audio = [] } = Object.groupBy(packets, ({ codec_type }) => codec_type);
   return { video, audio };
@@ -50,7 +51,7 @@ export function probePackets(path: string): { video: ProbedPacket[]; audio: Prob
 export function probeStreams(path: string, fields: string): string[] {
   const entries = ["-show_entries", `stream=${fields}`];
   const values = ["-of", "default=noprint_wrappers=1:nokey=1"];
-  return run("ffprobe", "-v", "error", ...entries, ...values, path)
+  return readMediaSync("ffprobe", "-v", "error", ...entries, ...values, path)
     .trim()
     .split(/\s+/);
 }

@@ -3,10 +3,10 @@ import { describe, expect, it } from "vitest";
 import type { MediaDescription } from "../../../src/engines/engine.ts";
 import { readExhibits } from "../../media/media-fixtures.ts";
 import { hasFfmpeg } from "../../media/probe.ts";
+import { readMediaSync } from "../../media/read-media.ts";
 import { readMedium } from "../../media/rendition.ts";
 import { resource } from "../../media/resources.ts";
 import { additions, packetHashes, png, probeAll } from "../../remux/additions.ts";
-import { run } from "../../remux/ts-media.ts";
 import { type EngineHarness, type OpenEngine, openEntry, openFixture } from "./harness.ts";
 
 const segmented = ["HLS in MPEG-TS with B-frames", "HLS in fMP4 with both tracks in one", "DASH in WebM"];
@@ -72,7 +72,7 @@ export function describeAdditions(open: OpenEngine): void {
       expect(picturesIn(made.path)).toBe(made.ext === "webm" ? 0 : 1);
       const own = new Set(packetHashes(made.path));
       expect(packetHashes(published).filter((hash) => !own.has(hash))).toEqual([]);
-      expect(run("ffmpeg", "-v", "error", "-i", made.path, "-f", "null", "-")).toBe("");
+      expect(readMediaSync("ffmpeg", "-v", "error", "-i", made.path, "-f", "null", "-")).toBe("");
       expect(made.warnings).toEqual([]);
     });
 
