@@ -110,10 +110,10 @@ export async function openJobQueue({ connection, heartbeatS, clock, onWarning }:
 
 /**
  * The priority is that of the task: the oldest has the highest, and no two have the same. A job without a delay
- * is due in the past: claims compare with the time at which their transaction began, perhaps before the job was added.
+ * is due long ago: claims compare with the time at which their transaction began, and the database's clock may be set back.
  */
 function toJob({ job, id, seq, host, delayMs = 0 }: JobRequest): JobInsert {
-  const startAfter = delayMs > 0 ? `${delayMs} milliseconds` : "-1 minute";
+  const startAfter = delayMs > 0 ? `${delayMs} milliseconds` : "-1 year";
   return { id: job, data: { id }, priority: -seq, group: { id: groupOf(host) }, startAfter };
 }
 

@@ -30,6 +30,8 @@ export interface SegmentMirror {
 const maxMirrors = 4;
 /** Of a response that says what time it is. */
 const maxClockBytes = 1024;
+/** The site's clock is read again once ours differs by more from the time that has passed. */
+const maxDriftMs = 1_000;
 const maxManifestBytes = 4 * 1024 * 1024;
 /** A manifest is recognized by its first bytes. */
 const maxHeadBytes = 2048;
@@ -41,6 +43,8 @@ export class ManifestReader {
   readonly #mpds = new Map<string, OpenMpd>();
   /** Of multivariant playlists, by URL. */
   readonly #variables = new Map<string, Variables>();
+  /** Unix milliseconds at `performance.now() === 0` by our clock when the next two were read. */
+  #clockStartMs = clockStartMs();
   /** By how much the site's clock is ahead of ours, as the first live MPD says. */
   #aheadMs: Promise<number | undefined> | undefined;
   /** The same, by the first response. */
@@ -183,11 +187,25 @@ export class ManifestReader {
 
   async #fetch(url: URL, headers: HeadersFor): Promise<{ text: string; finalUrl: URL }> {
     const response = await this.#get(url, headers, maxManifestBytes);
+    this.#followClock();
     this.#dateAheadMs ??= aheadByDate(response.headers);
     return { text: await readManifestText(response.body), finalUrl: response.url };
+  }
+
+  /** Has the site's clock read again if ours was set, or the machine suspended. */
+  #followClock(): void {
+    const startMs = clockStartMs();
+    if (Math.abs(startMs - this.#clockStartMs) < maxDriftMs) return;
+    this.#clockStartMs = startMs;
+    this.#aheadMs = undefined;
+    this.#dateAheadMs = undefined;
   }
 
   #get(url: URL, headers: HeadersFor, maxBytes: number) {
     return this.#client.get(url, { signal: this.#signal, headers, maxBytes });
   }
+}
+
+function clockStartMs(): number {
+  return Date.now() - performance.now();
 }
