@@ -4,6 +4,7 @@ import { isCompleteMp4, lacksIndexedSegments, listsItsFragments } from "../../..
 import { numbersIn } from "../../../remux/mp4/read/number-source.ts";
 import { readFileStart } from "../../../remux/open-file.ts";
 import { readPcmContainer } from "./pcm-containers.ts";
+import { isWholeAsf, isWholeAvi } from "./video-ends.ts";
 import { isWholeBareAudio, isWholeFlac, isWholeMp3, isWholeOgg, isWholeWave } from "./audio-ends.ts";
 
 /** Old QuickTime files have no `ftyp` and begin with one of the others. */
@@ -33,7 +34,8 @@ export function isWholeFile(path: string): boolean | null {
   if (text.startsWith("OggS")) return isWholeOgg(path);
   if (/^(?:RIFF|RF64).{4}WAVE/s.test(text)) return isWholeWave(path);
   const pcm = readPcmContainer(path);
-  return pcm === undefined ? (isWholeFlac(path) ?? isWholeMp3(path) ?? isWholeBareAudio(path)) : pcm.isWhole;
+  if (pcm !== undefined) return pcm.isWhole;
+  return isWholeAvi(path) ?? isWholeAsf(path) ?? isWholeFlac(path) ?? isWholeMp3(path) ?? isWholeBareAudio(path);
 }
 
 /** Fragments say only how long each of them is: where they end is known from an index alone. */

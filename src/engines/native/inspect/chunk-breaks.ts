@@ -1,0 +1,67 @@
+import type { FileWindow } from "../../../remux/open-file.ts";
+
+/** What a container is a list of: tags, packets, chunks. */
+export interface ChunkFormat {
+  /** What of a chunk says what it is and how long it is, at most. */
+  headerBytes: number;
+  /** Returns where the chunk at `at` ends (`Infinity`: it does not say so), and where the next one begins; undefined: there is none. */
+  read(file: FileWindow, at: number): { end: number; next: number } | undefined;
+  /** Whether the header at `at` of `bytes` is like those of this file, of which most chunks are. */
+  isUsual(bytes: Buffer, at: number): boolean;
+}
+
+/** So many chunks in a row are no other bytes by chance. */
+const runChunks = 3;
+/** So many places that look like the first one, and are none, are in no file but one that was made for that. */
+const maxRejected = 1000;
+
+/**
+ * Returns at how many places, from `start` on, there are bytes between chunks that are not chunks, or a chunk is cut off.
+ * Bytes after the last chunk that do not begin like one do not count; of a file with a thousand false chunks, what
+ * follows them counts as one place, and what follows a chunk that does not say where it ends as none.
+ * @throws the file system's own errors.
+ */
+export function countChunkBreaks(file: FileWindow, start: number, format: ChunkFormat): number {
+  const search = { rejected: 0 };
+  let count = 0;
+  for (let at = start; at < file.size;) {
+    const chunk = format.read(file, at);
+    if (chunk?.end === Infinity) return count;
+    const next: number | undefined = chunk?.next ?? findRun(file, at + 1, format, search);
+    if (next === undefined) return search.rejected < maxRejected ? count : count + 1;
+    if (chunk === undefined || chunk.end > file.size) count += 1;
+    at = next;
+  }
+  return count;
+}
+
+/** Returns where chunks follow each other from `from` on; undefined: nowhere, or there are too many false ones. */
+function findRun(
+  file: FileWindow,
+  from: number,
+  format: ChunkFormat,
+  search: { rejected: number },
+): number | undefined {
+  const { headerBytes } = format;
+  for (let at = from; at + headerBytes <= file.size && search.rejected < maxRejected;) {
+    const bytes = file.at(at);
+    const last = bytes.length - headerBytes;
+    let found = 0;
+    while (found < last && !format.isUsual(bytes, found)) found += 1;
+    at += found;
+    if (isRun(file, at, format)) return at;
+    search.rejected += found < last ? 1 : 0;
+    at += 1;
+  }
+  return undefined;
+}
+
+function isRun(file: FileWindow, start: number, format: ChunkFormat): boolean {
+  let at = start;
+  for (let count = 0; count < runChunks; count++) {
+    const chunk = format.isUsual(file.at(at), 0) ? format.read(file, at) : undefined;
+    if (chunk === undefined || chunk.end > file.size) return false;
+    at = chunk.next;
+  }
+  return true;
+}

@@ -1,0 +1,36 @@
+import { statSync } from "node:fs";
+import { readFileStart } from "../../../remux/open-file.ts";
+
+/** Whether an AVI file has the bytes that its first chunk states; `null`: it states none, or others follow, or it is another file. */
+export function isWholeAvi(path: string): boolean | null {
+  const head = readFileStart(path, Buffer.alloc(12));
+  if (!/^RIFF.{4}AVI /s.test(head.toString("latin1"))) return null;
+  const stated = head.readUInt32LE(4);
+  const { size } = statSync(path);
+  // Written to a pipe, which cannot be corrected later.
+  if (stated === 0 || stated === 0xffff_ffff) return null;
+  // Some writers count the eight bytes before it too.
+  if (stated > size) return false;
+  const padding = 1;
+  return size <= 8 + stated + padding ? true : null;
+}
+
+const maxHeaderBytes = 1 << 20;
+const headerObject = Buffer.from("3026b2758e66cf11a6d900aa0062ce6c", "hex");
+const filePropertiesObject = Buffer.from("a1dcab8c47a9cf118ee400c00c205365", "hex");
+/** Before the first packet: the header of the object that holds them. */
+const dataHeaderBytes = 50;
+
+/** Whether a WMV file has the packets that its header states (ASF 1.2 §3.2); `null`: it states none, or it is another file. */
+export function isWholeAsf(path: string): boolean | null {
+  const head = readFileStart(path, Buffer.alloc(maxHeaderBytes));
+  if (head.length < 24 || !head.subarray(0, 16).equals(headerObject)) return null;
+  const at = head.indexOf(filePropertiesObject);
+  if (at < 0 || at + 104 > head.length) return null;
+  const packets = Number(head.readBigUInt64LE(at + 56));
+  const isLive = (head.readUInt32LE(at + 88) & 1) !== 0;
+  const [least, most] = [head.readUInt32LE(at + 92), head.readUInt32LE(at + 96)];
+  if (isLive || packets === 0 || least !== most) return null;
+  const headerBytes = Number(head.readBigUInt64LE(16));
+  return statSync(path).size >= headerBytes + dataHeaderBytes + packets * most;
+}
