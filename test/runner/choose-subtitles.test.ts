@@ -24,10 +24,12 @@ const choose = (subtitles: NonNullable<TaskOptions["subtitles"]>) => {
 };
 const en = ["en subtitles: en.vtt en.srt", "en forced: en-forced.vtt"];
 const pt = ["pt-BR subtitles: pt.ttml"];
+/** Its content may be of another kind than its name says; if not, the file gets a warning. */
+const odd = ["odd subtitles: odd.sub"];
 
 describe("the subtitles of a task", () => {
   it.each([
-    ["all that people wrote", true, [...en, ...pt]],
+    ["all that people wrote", true, [...en, ...pt, ...odd]],
     ["none", false, []],
     ["those of a language, of each role, the format that loses least first", { languages: ["EN"] }, en],
     ["any region of a language", { languages: ["pt"] }, pt],
@@ -37,15 +39,19 @@ describe("the subtitles of a task", () => {
       { languages: ["en", "fr"], automatic: true },
       [...en, "fr subtitles automatic: auto-fr.vtt"],
     ],
-    ["everything", { languages: "all", automatic: true }, [...en, ...pt, "fr subtitles automatic: auto-fr.vtt"]],
+    [
+      "everything",
+      { languages: "all", automatic: true },
+      [...en, ...pt, ...odd, "fr subtitles automatic: auto-fr.vtt"],
+    ],
   ] as const)("are %s", (_, subtitles, expected) => {
     expect(choose(subtitles as NonNullable<TaskOptions["subtitles"]>)).toEqual({ listed: expected, warnings: [] });
   });
 
   it("that are not listed are named, with those that are", () => {
     expect(choose({ languages: ["fr", "e"] }).warnings).toEqual([
-      "the page lists no subtitles in fr; listed are: en, pt-BR",
-      "the page lists no subtitles in e; listed are: en, pt-BR",
+      "the page lists no subtitles in fr; listed are: en, pt-BR, odd",
+      "the page lists no subtitles in e; listed are: en, pt-BR, odd",
     ]);
     const { warnings } = chooseSubtitles(pageOf(new URL("https://a.test/")), { subtitles: { languages: ["de"] } });
     expect(warnings[0]?.message).toBe("the page lists no subtitles in de; listed are: none");

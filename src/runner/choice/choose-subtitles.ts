@@ -42,14 +42,14 @@ export function chooseSubtitles(page: PageInfo, { subtitles = false }: TaskOptio
 
 type Tracks = ReadonlyMap<string, readonly WantedSubtitles[]>;
 
-/** Returns the readable ones by their tags. */
+/** Returns them by their tags, without those that cannot be read if others can: what a name says may be wrong. */
 function tracksOf(listed: PageInfo["subtitles"], automatic: boolean): Tracks {
   const entries = Object.entries(listed).map(([tag, listings]) => {
-    const byRole = Map.groupBy(listings.filter(isReadable), ({ role = "subtitles" }) => role);
+    const byRole = Map.groupBy(listings, ({ role = "subtitles" }) => role);
     const language = tag === "und" ? null : tag;
     const tracks = [...byRole].map(([role, same]): WantedSubtitles => {
       const name = same.find((each) => each.name !== null)?.name ?? "";
-      return { language, name, role, automatic, listings: same.toSorted((a, b) => rankOf(a) - rankOf(b)) };
+      return { language, name, role, automatic, listings: readableOf(same) };
     });
     return [tag, tracks] as const;
   });
@@ -57,7 +57,11 @@ function tracksOf(listed: PageInfo["subtitles"], automatic: boolean): Tracks {
 }
 
 const rankOf = ({ ext }: Subtitle): number => readable.indexOf(ext ?? "vtt");
-const isReadable = (subtitle: Subtitle): boolean => rankOf(subtitle) >= 0;
+
+function readableOf(listings: readonly Subtitle[]): readonly Subtitle[] {
+  const found = listings.filter((listing) => rankOf(listing) >= 0);
+  return found.length > 0 ? found.toSorted((a, b) => rankOf(a) - rankOf(b)) : listings;
+}
 
 function find(tracks: Tracks, asked: string): readonly WantedSubtitles[] | undefined {
   const tags = [...tracks.keys()];
