@@ -14,10 +14,11 @@ export interface ReadSubtitles {
 /**
  * Reads a file or segment of WebVTT, TTML, SubRip or SubStation Alpha: which one it is, its content tells.
  *
+ * @param language Of the text (BCP 47), if it is known: text that is not UTF-8 is in the encoding that was usual for it.
  * @throws ServiceError `upstream_invalid` if it is none of them, or breaks a limit.
  */
-export function readSubtitles(bytes: Uint8Array): ReadSubtitles {
-  const text = decodeSubtitles(bytes).replace(/^\u{FEFF}/u, "");
+export function readSubtitles(bytes: Uint8Array, language: string | null = null): ReadSubtitles {
+  const text = decodeSubtitles(bytes, language).replace(/^\u{FEFF}/u, "");
   const start = text.slice(0, 4096);
   if (/^WEBVTT(?:[ \t\r\n]|$)/.test(start)) return readWebVtt(text);
   if (/^\s*<(?:\?xml|!--|!doctype[ \t]+(?:[a-z]+:)?tt[\s[>]|(?:[a-z]+:)?tt[\s>])/i.test(start))

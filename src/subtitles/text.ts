@@ -1,4 +1,5 @@
 import { ServiceError } from "../model/errors.ts";
+import { encodingOf, statedEncoding } from "./encodings.ts";
 
 /** Longest subtitles that are read, bytes. */
 export const maxSubtitleBytes = 32 << 20;
@@ -20,10 +21,10 @@ export function invalidSubtitlesError(rule: string): ServiceError {
 }
 
 /**
- * Decodes subtitles: by their byte order mark, else as UTF-16 if every other byte of the start is zero, else as UTF-8, and
- * as Windows-1252 if they are no UTF-8.
+ * Decodes subtitles: by their byte order mark, else as UTF-16 if every other byte of the start is zero, else as UTF-8. If they
+ * are no UTF-8, in the encoding that they state as XML, or that was usual for their language (BCP 47), or as Windows-1252.
  */
-export function decodeSubtitles(bytes: Uint8Array): string {
+export function decodeSubtitles(bytes: Uint8Array, language: string | null = null): string {
   const [first, second] = bytes;
   if (first === 0xff && second === 0xfe) return decode(bytes, "utf-16le");
   if (first === 0xfe && second === 0xff) return decode(bytes, "utf-16be");
@@ -34,7 +35,8 @@ export function decodeSubtitles(bytes: Uint8Array): string {
   try {
     return withoutZeros(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
   } catch {
-    return decode(bytes, "windows-1252");
+    const stated = statedEncoding(Buffer.from(bytes.subarray(0, 256)).toString("latin1"));
+    return decode(bytes, stated ?? encodingOf(language));
   }
 }
 

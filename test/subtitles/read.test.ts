@@ -118,6 +118,37 @@ describe("SubRip is read", () => {
     const text = Buffer.from("1\n00:00:01,000 --> 00:00:02,000\nGr\xfc\xdfe\n", "latin1");
     expect(plain(readSubtitles(text).cues)).toEqual([[1, 2, "Grüße"]]);
   });
+
+  it.each([
+    ["ru", "cff0e8e2e5f2", "Привет"],
+    ["pl-PL", "b3f3bf6b6f", "łóżko"],
+    ["el", "cae1ebe7ecddf1e1", "Καλημέρα"],
+    ["tr", "fef0fd", "şğı"],
+    ["ja", "82b182f182c982bf82cd", "こんにちは"],
+    ["ko", "bec8b3e7", "안녕"],
+    ["zh-CN", "c4e3bac3", "你好"],
+    ["zh-TW", "a741a66e", "你好"],
+    ["th", "cac7d1cab4d5", "สวัสดี"],
+    [null, "4772fc", "Grü"],
+  ])("in the encoding that was usual for %s if it is no UTF-8", (language, hex, expected) => {
+    const cue = "1\n00:00:01,000 --> 00:00:02,000\n";
+    const text = Buffer.concat([Buffer.from(cue), Buffer.from(hex, "hex")]);
+    expect(plain(readSubtitles(text, language).cues)).toEqual([[1, 2, expected]]);
+    expect(plain(readSubtitles(Buffer.from(`${cue}${expected}`), language).cues)).toEqual([[1, 2, expected]]);
+  });
+
+  it("in the encoding that it states as XML if it is no UTF-8", () => {
+    const text = (encoding: string) =>
+      Buffer.concat([
+        Buffer.from(`<?xml version="1.0" encoding="${encoding}"?><tt><body><p begin="1s" end="2s">`),
+        Buffer.from("cff0e8e2e5f2", "hex"),
+        Buffer.from("</p></body></tt>"),
+      ]);
+    for (const encoding of ["windows-1251", "utf-8", "no-such"]) {
+      expect(plain(readSubtitles(text(encoding), "ru").cues)).toEqual([[1, 2, "Привет"]]);
+    }
+    expect(plain(readSubtitles(text("WINDOWS-1251")).cues)).toEqual([[1, 2, "Привет"]]);
+  });
 });
 
 describe("SubStation Alpha is read", () => {

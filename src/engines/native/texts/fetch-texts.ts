@@ -88,7 +88,7 @@ class TextFetcher {
     let reason = "they are listed nowhere";
     for (const listing of wanted.listings) {
       try {
-        const parts = await this.#fetchParts(listing);
+        const parts = await this.#fetchParts(listing, wanted.language);
         if (parts.some(({ cues }) => cues.length > 0)) return { wanted, parts };
         reason = "they have no text";
       } catch (error) {
@@ -99,12 +99,12 @@ class TextFetcher {
     return missingWarning(wanted, reason);
   }
 
-  async #fetchParts(listing: Subtitle): Promise<TextPart[]> {
+  async #fetchParts(listing: Subtitle, language: string | null): Promise<TextPart[]> {
     const headers = createSiteHeaders({ url: listing.url }, this.#pageUrl);
     const isHls = listing.ext === "m3u8";
     if (!isHls && listing.manifest_url === undefined) {
       const bytes = await this.#get(new URL(listing.url), null, headers);
-      const read = sniffContainer(bytes) === "mp4" ? readMp4File(bytes) : readSubtitles(bytes);
+      const read = sniffContainer(bytes) === "mp4" ? readMp4File(bytes) : readSubtitles(bytes, language);
       return [{ ...read, place: null }];
     }
     const { segments, hasEnded } = await this.#listSegments(listing, headers);
@@ -112,7 +112,7 @@ class TextFetcher {
     if (segments.length > maxSegments) {
       throw invalidSubtitlesError(`they have ${segments.length} segments, the limit is ${maxSegments}`);
     }
-    return this.#fetchSegments(segments, headers);
+    return this.#fetchSegments(segments, headers, language);
   }
 
   async #listSegments(listing: Subtitle, headers: HeadersFor) {
@@ -122,7 +122,11 @@ class TextFetcher {
     return segments();
   }
 
-  async #fetchSegments(segments: readonly Segment[], headers: HeadersFor): Promise<TextPart[]> {
+  async #fetchSegments(
+    segments: readonly Segment[],
+    headers: HeadersFor,
+    language: string | null,
+  ): Promise<TextPart[]> {
     const readKey = createKeyReader(this.#client, { headers, signal: this.#signal });
     const fetchOne = async ({ url, range, key }: Pick<Segment, "url" | "range" | "key">) => {
       const [bytes, aesKey] = await Promise.all([this.#get(new URL(url), range, headers), readKey(key)]);
@@ -154,7 +158,8 @@ class TextFetcher {
       // A segment without cues may be empty.
       if (bytes.length === 0) continue;
       const isMp4 = sniffContainer(bytes) === "mp4";
-      parts.push(isMp4 ? { cues: reader.read(bytes), map: null, place, isMp4 } : { ...readSubtitles(bytes), place });
+      if (isMp4) parts.push({ cues: reader.read(bytes), map: null, place, isMp4 });
+      else parts.push({ ...readSubtitles(bytes, language), place });
     }
     return parts;
   }
