@@ -13,6 +13,15 @@ export interface StopOptions {
 /** A process that gets one of these is broken: no code of ours must run in it any more. */
 const faults = ["SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE", "SIGSEGV"] as const;
 
+/** These stop the service. */
+const stopSignals = ["SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR2"] as const;
+
+/**
+ * A signal that comes so soon after the first is the same one: Ctrl-C reaches all processes of a terminal, and npm passes on to
+ * the service what it gets itself.
+ */
+const sameSignalMs = 500;
+
 /**
  * Calls `stop` once: after a signal, after an unhandled error, or when the log is closed. The process ends after that,
  * but not later than `delayMs`, and at once after a second signal or error. SIGHUP counts once, as a closed terminal may
@@ -20,39 +29,44 @@ const faults = ["SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE", "SIGSEGV"] a
  */
 export function stopOnSignal(options: StopOptions, stop: (err?: Error) => Promise<void>): void {
   const { logger, logClosed, delayMs } = options;
-  let isStopping = false;
+  let sinceMs: number | undefined;
   let cause: string | undefined;
   const closing = closeWithGrace(
     {
       logger,
       delay: delayMs,
-      skip: [...faults, "SIGHUP"],
-      onSecondSignal(signal) {
-        logger.error({ signal }, "ending at once: a second signal");
-        if (isInSystemCall()) kill();
-        endOnSignals();
-      },
+      skip: [...faults, ...stopSignals],
       onTimeout() {
         logger.fatal({ delayMs }, "ending at once: the service did not stop in time");
         kill();
       },
     },
-    async ({ signal = cause, err }) => {
-      isStopping = true;
+    async ({ err }) => {
+      sinceMs = performance.now();
       if (err) logger.fatal({ err }, "stopping after an unhandled error");
-      else logger.info({ signal }, "stopping; requests in flight may finish");
+      else logger.info({ signal: cause }, "stopping; requests in flight may finish");
       await stop(err);
       while (isInSystemCall()) await wait(50);
       endOnSignals();
     },
   );
-  const stopOnce = (name: string): void => {
-    if (isStopping) return;
+  const stopFor = (name: string): void => {
     cause = name;
     closing.close();
   };
-  const onLogClosed = (): void => stopOnce("log closed");
-  process.on("SIGHUP", stopOnce);
+  const onSignal = (signal: string): void => {
+    if (sinceMs === undefined) stopFor(signal);
+    else if (signal !== "SIGHUP" && performance.now() - sinceMs >= sameSignalMs) {
+      logger.error({ signal }, "ending at once: a second signal");
+      if (isInSystemCall()) kill();
+      endOnSignals();
+      process.exit(1);
+    }
+  };
+  const onLogClosed = (): void => {
+    if (sinceMs === undefined) stopFor("log closed");
+  };
+  for (const signal of stopSignals) process.on(signal, onSignal);
   logClosed.addEventListener("abort", onLogClosed);
   if (logClosed.aborted) onLogClosed();
 }
@@ -72,5 +86,5 @@ function kill(): void {
 
 /** From now on signals end the process, as its exit may wait for a thread that Node does not know of. */
 function endOnSignals(): void {
-  for (const signal of ["SIGTERM", "SIGINT", "SIGQUIT", "SIGHUP"]) process.removeAllListeners(signal);
+  for (const signal of stopSignals) process.removeAllListeners(signal);
 }

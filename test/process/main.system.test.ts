@@ -170,6 +170,17 @@ describe("the program", () => {
     await expect(fetch(`${url}/health/live`)).rejects.toThrow("fetch failed");
   });
 
+  it("takes a signal that comes twice at once, as Ctrl-C does through npm, for one", async () => {
+    await using reading = await startReading();
+    const stopping = once(reading.service.process.stdout!, "data");
+    reading.service.process.kill("SIGINT");
+    await stopping;
+    const ended = reading.service.end("SIGINT");
+    reading.page.writeHead(200, html).end(film);
+    expect(await (await reading.info).json()).toMatchObject({ title: "The film" });
+    expect(await ended).toMatchObject({ signal: null });
+  });
+
   it("waits as long as INFO_TIMEOUT_MS says for a page that responds late", async () => {
     expect(await lateInfo).toMatchObject({ title: "The film" });
   });
