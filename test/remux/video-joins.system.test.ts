@@ -29,18 +29,31 @@ const containers = {
 };
 type Container = keyof typeof containers;
 
-/** Joins segments into one MP4, each on a timeline of its own; returns its path. */
-function join(segments: readonly string[], container: Container): string {
+/** Writes segments into an MP4, those of a list on one timeline; returns its path, and what could be streamed of it before its end. */
+async function write(lists: readonly (readonly string[])[], container: Container) {
   const path = folder.path("joined.mp4");
   const writer = openMp4Writer({ path, expectedS: 4 });
   const { create } = containers[container];
   const demuxer = create({ sink: writer, timelines: createTimelines(), kinds: ["video"] });
-  for (const [timeline, segment] of segments.entries())
-    demuxer.read(readFileSync(segment), { timeline, offsetS: null });
+  for (const [timeline, segments] of lists.entries()) {
+    for (const segment of segments) demuxer.read(readFileSync(segment), { timeline, offsetS: null });
+  }
   demuxer.flush();
+  writer.cut();
+  const fragments = await writer.publish(true);
+  await writer.settle();
   writer.finish();
-  return path;
+  return { path, fragments };
 }
+
+/** Joins segments into one MP4, each on a timeline of its own; returns its path. */
+const join = async (segments: readonly string[], container: Container): Promise<string> =>
+  (
+    await write(
+      segments.map((segment) => [segment]),
+      container,
+    )
+  ).path;
 
 const closed = "min-keyint=13:b-adapt=0:scenecut=0";
 const encoders = [
@@ -71,15 +84,24 @@ describe.each(cases)(
       it("with every picture that can be decoded, and no other", async () => {
         const [first, second, third, fourth] = make() as [string, string, string, string];
         // FFmpeg leaves out, at the start of a file, what it cannot decode.
-        const path = join([first, third], container);
+        const path = await join([first, third], container);
         expect(picturesOf(path)).toEqual([first, third].flatMap(picturesOf));
         expect(await complaintsOf(path)).toEqual([]);
-        expect(picturesOf(join([fourth, second], container))).toEqual([fourth, second].flatMap(picturesOf));
+        expect(picturesOf(await join([fourth, second], container))).toEqual([fourth, second].flatMap(picturesOf));
       });
 
-      it("whole if they continue each other", () => {
+      it("from the first one on that can be decoded, also in a stream", async () => {
+        const [, ...later] = make();
+        const whole = picturesOf(await join(make(), container));
+        const { path, fragments } = await write([later], container);
+        expect(picturesOf(path)).toEqual(whole.slice(whole.indexOf(picturesOf(later[0]!)[0]!)));
+        expect(await complaintsOf(path)).toEqual([]);
+        expect(fragments?.length).toBeGreaterThan(0);
+      });
+
+      it("whole if they continue each other", async () => {
         const all = make();
-        expect(picturesOf(join(all, container))).toHaveLength(100);
+        expect(picturesOf(await join(all, container))).toHaveLength(100);
       });
     });
   },

@@ -9,7 +9,9 @@ import { asReset, createJoin, joinOf, keepSample, withGaps } from "./joins.ts";
  */
 export function createVideoJoins(output: TrackOutput) {
   let format: TrackFormat | undefined;
-  let isJoin = false;
+  /** Also media begin within an open group of pictures, as those of a live stream. */
+  let isJoin = true;
+  let isFirst = true;
   let resets = 0;
   let change = keepSample;
 
@@ -17,7 +19,8 @@ export function createVideoJoins(output: TrackOutput) {
   function join(sample: Sample, { sampleEntry, ...others }: TrackFormat): boolean {
     const { data, dts, pts } = sample;
     const kind = joinOf(data, sampleEntry);
-    change = createJoin(kind ?? "start", sampleEntry);
+    change = isFirst && kind !== "reset" ? keepSample : createJoin(kind ?? "start", sampleEntry);
+    isFirst = false;
     if (kind !== "reset") return false;
     output.setFormat({ ...others, sampleEntry: withGaps(sampleEntry) });
     const reset = asReset(data, sampleEntry, resets++ % 2);
@@ -36,9 +39,9 @@ export function createVideoJoins(output: TrackOutput) {
       isJoin = true;
     },
     write(sample: Sample): void {
-      const isFirst = isJoin && format !== undefined && isStart(sample, format);
-      const isCopied = isFirst && join(sample, format!);
-      isJoin &&= !isFirst;
+      const isStarting = isJoin && format !== undefined && isStart(sample, format);
+      const isCopied = isStarting && join(sample, format!);
+      isJoin &&= !isStarting;
       const { data, isLost } = change(sample.data);
       // A reader that looks for where decoding can start has to find the copy.
       if (!isLost) output.write({ ...sample, data, ...(isCopied && { isSync: false, isJump: false }) });

@@ -104,6 +104,11 @@ function baseOf({ parts, firstTicks, firstComposition }: TrackIndex): number {
   return Math.min(firstComposition, parts[0]!.startTicks - firstTicks);
 }
 
+/** A first picture that is hidden lasts a tick. A stream shows it, as FFmpeg does not know edits in streams that begin later. */
+function hiddenTicks({ parts, firstTicks, firstComposition }: TrackIndex): number {
+  return parts[0]!.startTicks - firstTicks - firstComposition === 1 ? 1 : 0;
+}
+
 /** Returns `ftyp` and a `moov` without samples (§8.8.1). */
 function startBoxes(tracks: readonly TrackIndex[]): Uint8Array {
   const empty = new Uint32Array();
@@ -117,7 +122,8 @@ function startBoxes(tracks: readonly TrackIndex[]): Uint8Array {
     chunks: [],
   };
   const described = tracks.map((track) => {
-    const parts = track.parts.map(({ startTicks }) => {
+    const parts = track.parts.map((part) => {
+      const startTicks = part.startTicks - hiddenTicks(track);
       const mediaTicks = startTicks - track.firstTicks - baseOf(track);
       return { startTicks, endTicks: startTicks, mediaTicks, isCut: false };
     });

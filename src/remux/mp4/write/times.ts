@@ -60,6 +60,7 @@ export class TrackTimes {
   #span = newSpan(0);
   readonly #spans = [this.#span];
   #hasHidden = false;
+  #hasHiddenTime = false;
   #hasPriming = false;
 
   /**
@@ -81,6 +82,7 @@ export class TrackTimes {
     const isNewSpan = isJump && this.#first !== undefined;
     if (isNewSpan) this.#startSpan(Math.min(wanted, shown));
     this.#hasHidden ||= isHidden;
+    this.#hasHiddenTime ||= isHidden && (this.#first !== undefined || duration > 0);
     const { shiftTicks } = this.#span;
     const ticks = wanted + shiftTicks;
     const dts = this.#first === undefined ? ticks : Math.max(ticks, this.#last.dts + 1);
@@ -113,8 +115,9 @@ export class TrackTimes {
     return this.#spans.some(({ startTicks }) => startTicks < Infinity);
   }
 
-  get hasHidden(): boolean {
-    return this.#hasHidden;
+  /** Samples are only needed to decode others, and are more than a first one that lasts a tick. */
+  get hasHiddenTime(): boolean {
+    return this.#hasHiddenTime;
   }
 
   /** Decode time of the last sample. */

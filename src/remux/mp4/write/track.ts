@@ -66,9 +66,9 @@ export class TrackWriter {
     return this.#times.isPresented;
   }
 
-  /** Some of its samples are only needed to decode others. */
-  get hasHidden(): boolean {
-    return this.#times.hasHidden;
+  /** See `TrackTimes`. */
+  get hasHiddenTime(): boolean {
+    return this.#times.hasHiddenTime;
   }
 
   setFormat(format: TrackFormat): void {

@@ -110,7 +110,7 @@ export function openMp4Writer(options: Mp4WriterOptions) {
      * @param isComplete There will be no further tracks; before that, and before each has samples, there are no fragments.
      */
     async publish(isComplete: boolean): Promise<Fragment[] | undefined> {
-      if (tracks.some(({ hasHidden }) => hasHidden)) return undefined;
+      if (tracks.some(({ hasHiddenTime }) => hasHiddenTime)) return undefined;
       const isReady = isComplete && (hasEnded || tracks.every(({ isPresented }) => isPresented));
       if (fragments === undefined && !isReady) return [];
       fragments ??= startFragments(tracks);
