@@ -1,10 +1,18 @@
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { loadProgram } from "./system/load-program.js";
 
 // Node is started with `config.flags` of package.json, which V8 takes at its start only. A small young generation: garbage
 // is freed early. Without the second flag V8 may come to allocate requests and responses in the old generation, until the
 // process ends. Stripping types still counts as experimental.
+
+// Without the Node that `npm ci` installs, npm takes that of the machine, which may not even be able to load what is below.
+if (Number.parseInt(process.version.slice(1), 10) < 24) {
+  process.stderr.write(
+    `unreel: Node 24 or newer is needed, and this is ${process.version}: npm ci installs one, which npm start uses\n`,
+  );
+  process.exit(1);
+}
+const { loadProgram } = await import("./system/load-program.js");
 
 // Downloads keep Node's default of four threads for file I/O busy for seconds; the task store and file
 // responses need some too.

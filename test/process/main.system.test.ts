@@ -7,7 +7,8 @@ import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { pino } from "pino";
 import { readConfig, settingsByPart } from "../../src/config/config.ts";
 import { openServices } from "../../src/services.ts";
-import { type ServiceProcess, startRefused, startService } from "./service.ts";
+import { text } from "node:stream/consumers";
+import { commandWith, type ServiceProcess, spawnService, startRefused, startService } from "./service.ts";
 
 let dataDir: string;
 let service: ServiceProcess | undefined;
@@ -205,6 +206,14 @@ describe("a start that cannot succeed", () => {
     const { code, stderr } = await startRefused({ DATA_DIR: dataDir, ...env });
     expect(code).toBe(1);
     expect(stderr).toMatch(line);
+  });
+
+  it("with an old Node: one line that names both", async () => {
+    const preload = "data:text/javascript,Object.defineProperty(process, 'version', { value: 'v20.20.2' })";
+    const child = spawnService({ DATA_DIR: dataDir }, commandWith("--import", preload));
+    const [stderr, [code]] = await Promise.all([text(child.stderr), once(child, "exit")]);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^unreel: Node 24 or newer is needed, and this is v20\.20\.2: [^\n]*\n$/);
   });
 
   const folderRule = "DATA_DIR must be a folder in which files can be created";
