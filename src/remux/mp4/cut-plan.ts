@@ -1,4 +1,4 @@
-import type { Edit, MediaRange } from "../samples.ts";
+import type { Edit, MediaRange, TrackKind } from "../samples.ts";
 import {
   createCutTrack,
   type CutTrack,
@@ -36,9 +36,11 @@ export interface Cut {
   kept: readonly MediaRange[];
   /** How long they are together. */
   durationS: number;
+  /** What of these parts is before a track of the source starts or after it ends, if it is long, or all of a part. */
+  gaps: readonly (MediaRange & { kind: TrackKind })[];
 }
 
-export interface CutPlan extends CutPosition {
+export interface CutPlan extends CutPosition, Pick<Cut, "gaps"> {
   tracks: PlannedTrack[];
   /** Where the source ends. */
   endS: number;
@@ -79,7 +81,19 @@ export function planCut(
   });
   if (kept.length > 0) placeRanges(tracks, kept);
   const isBeyond = ranges.some((range) => zeroS + range.endS > endS);
-  return { tracks: tracks.filter(({ groups }) => groups.length > 0), kept, zeroS, endS, isBeyond };
+  const gaps = tracks.flatMap((track) => kept.flatMap((range) => gapsAtEnds(track, range)));
+  return { tracks: tracks.filter(({ groups }) => groups.length > 0), kept, zeroS, endS, isBeyond, gaps };
+}
+
+/** Tracks of a presentation rarely end together: shorter gaps do not count, seconds. */
+const longGapS = 1;
+
+function gapsAtEnds({ kind, startS, endS }: CutTrack, range: MediaRange): Cut["gaps"] {
+  const least = Math.min(longGapS, range.endS - range.startS - leastS);
+  return [
+    { kind, startS: range.startS, endS: Math.min(range.endS, startS) },
+    { kind, startS: Math.max(range.startS, endS), endS: range.endS },
+  ].filter((gap) => gap.endS - gap.startS > least);
 }
 
 /** Shorter audio is none: in ticks of a file it lasts no time. */

@@ -47,6 +47,7 @@ export function createCutTrack(list: SampleList, findJoin: FindJoin) {
   const joins = new Map<number, Join | null>();
   return {
     list,
+    kind: format!.kind,
     isVideo: format!.kind === "video",
     /** RFC 7845 §4.6: 80 ms; of other codecs one packet. */
     preroll: codec === "Opus" ? 0.08 * timescale : 1,

@@ -4,7 +4,7 @@ import type { Additions } from "../additions.ts";
 import { openFile, type OpenFile } from "../open-file.ts";
 import type { MediaRange, TrackFormat, TrackKind } from "../samples.ts";
 import { boxesIn, damagedError, viewOf } from "./boxes.ts";
-import { type CutPlan, type CutPosition, planCut, type PlannedTrack } from "./cut-plan.ts";
+import { type Cut, type CutPlan, type CutPosition, planCut, type PlannedTrack } from "./cut-plan.ts";
 import { indexIn, type SampleGroup, startOf } from "./cut-tracks.ts";
 import { asReset, createJoin, type Join, type JoinedSample, joinOf, keepSample, withGaps } from "./joins.ts";
 import { checkSampleTables } from "./read/check-tables.ts";
@@ -45,7 +45,7 @@ export interface CutOptions {
  * @throws ServiceError `format_unavailable` if nothing is within the ranges; of the reader and the writer; `signal.reason`; the file system's own errors. The file is
  * removed then.
  */
-export async function cutMp4(options: CutOptions): Promise<(Pick<CutPlan, "kept"> & { durationS: number }) | null> {
+export async function cutMp4(options: CutOptions): Promise<Cut | null> {
   const { source, target, ranges, maxBytes, signal } = options;
   using file = openFile(source);
   const plan = planCut(readSampleLists(file), ranges, (list, index) => joinAt(file, list, index));
@@ -71,7 +71,7 @@ export async function cutMp4(options: CutOptions): Promise<(Pick<CutPlan, "kept"
     }
     await writer.settle();
     writer.finish(additions);
-    return { kept: plan.kept, durationS };
+    return { kept: plan.kept, durationS, gaps: plan.gaps };
   } catch (error) {
     writer.discard();
     throw error;

@@ -74,13 +74,13 @@ function findCutWarnings(
 }
 
 /** Tells of gaps in what is presented, with their times in the whole. */
-function gapsWithin(tracks: readonly WrittenTrack[], originS: number, { kept }: Cut): string[] {
-  return tracks.flatMap(({ kind, gaps }) =>
+function gapsWithin(tracks: readonly WrittenTrack[], originS: number, { kept, gaps: atEnds }: Cut): string[] {
+  const within = tracks.flatMap(({ kind, gaps }) =>
     gaps.first
-      .map(({ fromS, toS }) => ({ fromS: fromS - originS, toS: toS - originS }))
-      .filter(({ fromS, toS }) => kept.some(({ startS, endS }) => fromS < endS && toS > startS))
-      .map(({ fromS, toS }) => `no ${kind} from ${span(fromS, toS)} of the whole`),
+      .map(({ fromS, toS }) => ({ kind, startS: fromS - originS, endS: toS - originS }))
+      .filter(({ startS, endS }) => kept.some((range) => startS < range.endS && endS > range.startS)),
   );
+  return [...within, ...atEnds].map(({ kind, startS, endS }) => `no ${kind} from ${span(startS, endS)} of the whole`);
 }
 
 function toWarnings(findings: readonly [FileWarningCode, string[]][]): FileWarning[] {
