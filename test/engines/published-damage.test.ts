@@ -4,6 +4,7 @@ import { openEntry } from "../contracts/engine/harness.ts";
 import { layFiles, mediaPlaylist } from "../media/hls.ts";
 import { join, readMedium, readRendition } from "../media/rendition.ts";
 import { hls, merge, resource, type Resources } from "../media/resources.ts";
+import { adtsFrames, audioPid, avcPicture, createPacketMaker, videoPid } from "../remux/ts-packet-maker.ts";
 
 const engine = createNativeEngine({ allowNetworks: "127.0.0.1/32" });
 afterAll(() => engine.close());
@@ -174,6 +175,21 @@ function withCounter(packet: Buffer, more: number): Buffer {
   copy[3] = (copy[3]! & 0xf0) | ((copy[3]! + more) & 0x0f);
   return copy;
 }
+
+it("the audio of a file of MPEG-TS that is kept as published is in the languages that its program map says", async () => {
+  const maker = createPacketMaker();
+  const languages = ["eng", "deu"].map((code, i) => {
+    const descriptors = Buffer.concat([Buffer.from([0x0a, 4]), Buffer.from(code), Buffer.alloc(1)]);
+    return { pid: audioPid + i, streamType: 0x0f, descriptors };
+  });
+  const tables = maker.tables([{ pid: videoPid, streamType: 0x1b }, ...languages]);
+  const pictures = Array.from({ length: 10 }, (_, i) => maker.pes(videoPid, 3600 * i, avcPicture(i === 0)));
+  const film = Buffer.concat([tables, ...pictures, maker.pes(audioPid, 0, adtsFrames(5))]);
+  const resources: Resources = new Map([["film.ts", resource("video/mp2t", film)]]);
+  await using harness = await openEntry(() => engine, resources, "film.ts");
+  const { audioLanguages, size } = await harness.download({ audioLanguages: ["de", "fr"] });
+  expect([audioLanguages, size]).toEqual([["de"], film.length]);
+});
 
 describe("a fragmented MP4 file that is kept as published", () => {
   const rendition = readRendition("muxed.m4s");

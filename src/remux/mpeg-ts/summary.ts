@@ -1,4 +1,5 @@
 import { ServiceError } from "../../model/errors.ts";
+import type { AudioChoice } from "../audio-choice.ts";
 import { discontinuityLimits, isDiscontinuity } from "../discontinuity.ts";
 import { readTimestamp, ticksPerSecond, unwrap } from "../elementary-streams/timestamps.ts";
 import { type OpenFile, openFile, readChunks } from "../open-file.ts";
@@ -29,6 +30,33 @@ export function* readMpegTsSummary(path: string): Generator<undefined, MediaSumm
   }
   const { hasVideo, durationS } = scan.result();
   return { hasVideo, durationS, ...(hasVideo ? readVideoSize(file) : noSize) };
+}
+
+/**
+ * Has a choice made among the audio tracks of the transport stream at `path`, as its program map, which is within the first 8 MiB,
+ * has them. @throws the file system's own errors.
+ */
+export function chooseMpegTsAudio(path: string, audio: AudioChoice): void {
+  using file = openFile(path);
+  let isChosen = false;
+  const onTracks = () => void (isChosen = true);
+  const sink: SampleSink = { setFormat: () => 0, write() {} };
+  const demuxer = createMpegTsDemuxer({
+    sink,
+    timelines: createTimelines(),
+    kinds: ["video", "audio"],
+    audio,
+    onTracks,
+  });
+  try {
+    for (const chunk of readChunks(file, Math.min(file.size, maxSizeBytes))) {
+      demuxer.read(chunk, start);
+      if (isChosen) return;
+    }
+  } catch (error) {
+    // It stays as it is, whatever is damaged.
+    if (!(error instanceof ServiceError)) throw error;
+  }
 }
 
 const noSize = { width: null, height: null };

@@ -8,6 +8,7 @@ import { type LocalInput, openLocalInput } from "../inspect/local-input.ts";
 import { mediabunny } from "../mediabunny.ts";
 import { writeAll } from "../parts/disk-writes.ts";
 import type { AudioChoice } from "../../../remux/audio-choice.ts";
+import { chooseMpegTsAudio } from "../../../remux/mpeg-ts/summary.ts";
 import { iso639ToBcp47 } from "../../../remux/language.ts";
 import { noAdditions } from "../../../remux/additions.ts";
 import type { AudioLabel, TrackDetails } from "../../../remux/track-details.ts";
@@ -15,6 +16,7 @@ import type { CopyTarget } from "../../../remux/matroska/copy.ts";
 import { checkLeft, checkMerged, checkPadding, checkUnread } from "./check-merged.ts";
 import { copyElements, copyWritten, detailsOf, matroskaSources } from "./copy-matroska.ts";
 import type { PendingAdditions } from "./remux.ts";
+import { openFileStream } from "../sources/source-stream.ts";
 
 export interface MergeOptions {
   main: string;
@@ -157,6 +159,7 @@ async function chooseAudioTracks(input: Input | undefined, choice: AudioChoice):
  * @throws ServiceError as `openLocalInput`
  */
 export async function chooseInFile(path: string, choice: AudioChoice): Promise<void> {
+  if (openFileStream("main", path).container === "mpeg-ts") return chooseMpegTsAudio(path, choice);
   using file = openLocalInput(path);
   await chooseAudioTracks(file.input, choice).catch(() => []);
 }
