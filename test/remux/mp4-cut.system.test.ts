@@ -16,7 +16,7 @@ const sources = [
   [
     "H.264 with open GOPs, in slices and without CABAC",
     ["libx264"],
-    `${both} -c:v libx264 -preset veryfast -bf 3 -g 40 -x264-params open-gop=1:b-pyramid=normal:slices=3:cabac=0 -c:a aac`,
+    `${both} -c:v libx264 -preset veryfast -bf 5 -g 25 -x264-params open-gop=1:b-pyramid=normal:b-adapt=0:ref=6:slices=3:cabac=0 -c:a aac`,
   ],
   ["one GOP", ["libx264"], `${both} -c:v libx264 -preset veryfast -g 1000 -sc_threshold 0 -c:a aac`],
   [
@@ -69,8 +69,8 @@ describe.concurrent("a cut presents exactly the ranges, rounded to frames:", () 
         expect(audioFaults(await heardPackets(target), packets, expected), note).toEqual([]);
         expect(result?.durationS).toBeCloseTo(expected.durationS, 3);
         expect(await readDuration(target), note).toBeCloseTo(expected.durationS, 2);
-        // A decoder misses what the pictures before an open GOP refer to.
-        if (name.includes("open")) continue;
+        // A decoder misses what the pictures before an open GOP refer to; of H.264, they are left out.
+        if (name.includes("HEVC with open")) continue;
         expect(
           complaints.split("\n").filter((text) => !harmless.test(text)),
           note,

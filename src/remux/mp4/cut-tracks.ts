@@ -166,7 +166,7 @@ export function takenOf(track: CutTrack, range: MediaRange, isJoin: boolean) {
   // Added to media times: the presentation time of the first part.
   const offset = first.startS * timescale - first.media;
   const lead = isVideo ? Infinity : needed.earliest - preroll;
-  const findJoin = (index: number) => (isJoin && isVideo ? track.findJoin(index) : "start");
+  const findJoin = (index: number) => (isVideo ? (track.findJoin(index) ?? (isJoin ? null : "start")) : "start");
   const from = leadOf(list, isVideo ? needed : withRoll(list, needed), lead, (index) => findJoin(index) !== null);
   const join = (from > 0 ? findJoin(from) : null) ?? "start";
   // The end of audio may move by a part of a packet.

@@ -142,7 +142,8 @@ function* samplesOf({ tracks, kept }: CutPlan): Generator<TakenSample> {
       const sample = list.at(indexIn(group, number));
       const { dts, pts } = group.times.get(number) ?? sample;
       const times = { dts: dts + group.decodeShift, pts: pts + group.shift };
-      const join = range > 0 && number === group.from ? group.join : null;
+      const isJoin = number === group.from && (range > 0 || group.join === "reset");
+      const join = isJoin ? group.join : null;
       // A reader that looks for where decoding can start has to find the sample before it.
       const isSync = sample.isSync && join !== "reset";
       yield { ...sample, ...times, isSync, join, isReset: number < group.from, isLeft: group.left.has(number) };
