@@ -1,5 +1,6 @@
 import { Parser } from "htmlparser2";
 import type { Cue } from "../remux/additions.ts";
+import { expandEntities } from "./entities.ts";
 import { checkCueLength, escapeText, invalidSubtitlesError, maxCues } from "./text.ts";
 
 const maxDepth = 64;
@@ -39,7 +40,7 @@ interface Run extends Span {
 
 /**
  * Reads TTML (W3C TTML1, IMSC1) as text: what is shown when, with italics, bold and underlines; not where. Takes time
- * linear in its length. Entities of its own are not read. What has no end lasts as long as the media.
+ * linear in its length. What has no end lasts as long as the media.
  *
  * @throws ServiceError `upstream_invalid` if it nests deeper than 64 levels, for more than 200,000 cues, or 2 Mi characters of one.
  */
@@ -47,7 +48,8 @@ export function readTtml(text: string): Cue[] {
   const reader = new TtmlReader();
   const parser = new Parser(reader, { xmlMode: true, decodeEntities: true });
   const step = 64 * 1024;
-  for (let at = 0; at < text.length; at += step) parser.write(text.slice(at, at + step));
+  const expanded = expandEntities(text);
+  for (let at = 0; at < expanded.length; at += step) parser.write(expanded.slice(at, at + step));
   parser.end();
   return reader.cues.toSorted((a, b) => a.startS - b.startS);
 }

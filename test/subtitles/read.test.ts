@@ -196,6 +196,19 @@ describe("TTML is read", () => {
     expect(cue?.startS).toBeCloseTo(startS, 6);
   });
 
+  it("with entities that it declares itself, of which one may refer to another, and no others", () => {
+    const declared = `<!DOCTYPE tt [
+      <!ENTITY who 'the "first" &#38; last'>
+      <!ENTITY both "&who; &amp; me">
+      <!ENTITY lt "x">
+      <!ENTITY file SYSTEM "file.txt">
+    ]>`;
+    const paragraph = '<p begin="1s" end="2s">&both;: &lt; &file; &other; &AMP;</p>';
+    expect(read(`<?xml version="1.0"?>${declared}${document(paragraph)}`)).toEqual([
+      [1, 2, 'the "first" &amp; last &amp; me: &lt; &amp;file; &amp;other; &amp;AMP;'],
+    ]);
+  });
+
   it("with what has no end, until the end of the media", () => {
     expect(read(document('<p begin="1s">a</p><div end="9s"><p begin="2s">b</p></div>'))).toEqual([
       [1, 359_999.999, "a"],
@@ -316,6 +329,10 @@ describe("hostile subtitles", () => {
     ["neither", "{}"],
     ["a page", "<!DOCTYPE html><html></html>"],
     ["other XML", "<?xml version='1.0'?><feed/>"],
+    [
+      "entities that are used often",
+      `<!DOCTYPE tt [<!ENTITY a "${"a".repeat(1000)}">]>${tt(many(3000, () => '<p begin="1s" end="2s">&a;</p>'))}`,
+    ],
     ["elements that do not end", tt(many(200_001, (i) => `<p begin="${i}s" end="${i + 1}s">x`))],
     [
       "a million dialogues",
@@ -328,7 +345,7 @@ describe("hostile subtitles", () => {
   it.each([
     [
       "an entity bomb",
-      `<!DOCTYPE tt [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;">]>${tt('<p begin="1s" end="2s">&b;</p>')}`,
+      `<!DOCTYPE tt [<!ENTITY a0 "aaaaaaaaaa">${many(30, (i) => `<!ENTITY a${i + 1} "${`&a${i};`.repeat(10)}">`)}]>${tt('<p begin="1s" end="2s">&a30;</p>')}`,
     ],
     [
       "an external entity",
