@@ -74,6 +74,20 @@ describe("a feed", () => {
     ]);
   });
 
+  it("takes URLs as relative to what it states as their base", async () => {
+    const entry = (href: string, base = "") =>
+      `<entry ${base}><title>V</title><link rel="enclosure" type="video/mp4" href="${href}"/></entry>`;
+    const body = `<feed xmlns="http://www.w3.org/2005/Atom" xml:base="https://media.example.com/a/b/">
+      ${entry("1.mp4")}${entry("2.mp4", 'xml:base="../c/"')}${entry("3.mp4")}${entry("4.mp4", 'xml:base="file:///etc/"')}</feed>`;
+    const { entries = [] } = await read({ type: "application/atom+xml", body });
+    expect(entries.map(({ url }) => url)).toEqual([
+      "https://media.example.com/a/b/1.mp4",
+      "https://media.example.com/a/c/2.mp4",
+      "https://media.example.com/a/b/3.mp4",
+      "https://media.example.com/a/b/4.mp4",
+    ]);
+  });
+
   it("without any medium lists the pages that its items lead to", async () => {
     const entry = (n: number) => `<entry><title>V${n}</title><link rel="alternate" href="/watch/${n}"/>
       <media:group><media:title>no</media:title><media:content url="/v/${n}" type="application/x-shockwave-flash"/>

@@ -96,6 +96,8 @@ class FeedBuilder {
   readonly #channel = newFacts();
   /** The open elements, innermost last. */
   readonly #stack: string[] = [];
+  /** What URLs within each of them are relative to (XML Base). */
+  readonly #bases: URL[] = [];
   #item: Facts | null = null;
   /** Depth of the element whose children are read: the channel's or the item's. */
   #parentDepth = 1;
@@ -111,6 +113,7 @@ class FeedBuilder {
   /** Returns whether it still may be a feed. */
   open(name: string, attributes: Readonly<Record<string, string>>): boolean {
     this.#stack.push(name);
+    this.#bases.push(this.#urlIn(attributes["xml:base"]) ?? this.#base);
     const depth = this.#stack.length;
     if (depth === 1) return roots.has(name);
     this.#reading = null;
@@ -131,6 +134,7 @@ class FeedBuilder {
 
   close(): void {
     const name = this.#stack.pop();
+    this.#bases.pop();
     this.#reading = null;
     if (this.#item === null || this.#stack.length >= this.#parentDepth || name === undefined) return;
     this.#list(this.#item);
@@ -189,8 +193,12 @@ class FeedBuilder {
     else if (page !== null && this.#media.count === 0) this.#pages.add(() => entryAt(page));
   }
 
+  get #base(): URL {
+    return this.#bases.at(-1) ?? this.#url;
+  }
+
   #urlIn(text: string | undefined): URL | null {
-    return tryParseUrl(text, this.#url);
+    return tryParseUrl(text, this.#base);
   }
 
   /** Returns null for what is no medium by its type, else by its URL. */
