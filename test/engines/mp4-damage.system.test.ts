@@ -24,8 +24,8 @@ const encoders = [
   ["libx265", "-x265-params", "log-level=none"],
 ] as const;
 
-describe.each(encoders)("an MP4 file of %s that is kept as published", (encoder, ...params) => {
-  describe.skipIf(missing(encoder))("", () => {
+describe.each(encoders)("an MP4 file of %s", (encoder, ...params) => {
+  describe.skipIf(missing(encoder))("that is kept as published", () => {
     const film = () => folder.make(`${encoder}.mp4`, ...videoInput(4), "-c:v", encoder, ...params);
 
     it("has no warning if it is right", async () => {
