@@ -8,7 +8,7 @@ import { type OpenFile, openFile } from "../../../remux/open-file.ts";
 /**
  * Returns at how many places of an MP4 file with an index pictures of H.264 or HEVC are damaged: their NAL units do not follow each
  * other to the end of the sample (ISO/IEC 14496-15 §4.3.3), or begin with a bit that is forbidden (ISO/IEC 14496-10 §7.4.1). If most are,
- * the writer has no such units: 0. Damage within a unit is not found.
+ * the writer has no such units: 0. Damage within a unit is not found, nor, in a long film, less than a 4096th of it.
  * @throws the file system's own errors.
  */
 export function countDamagedPictures(path: string): number {
@@ -30,8 +30,9 @@ function countIn(file: OpenFile, list: SampleList): number {
   const lengths = list.track.formats.map(({ sampleEntry }) => nalLengthBytes(sampleEntry));
   if (lengths.every((bytes) => bytes === null)) return 0;
   const isWhole = createUnitCheck(file);
+  const step = Math.ceil(list.length / maxPictures);
   let [places, damaged, wasWhole] = [0, 0, true];
-  for (let index = 0; index < list.length; index++) {
+  for (let index = 0; index < list.length; index += step) {
     const { entry, offset, size } = list.at(index);
     const lengthBytes = lengths[entry - 1] ?? null;
     const isDamaged = lengthBytes !== null && !isWhole(offset, size, lengthBytes);
@@ -39,8 +40,11 @@ function countIn(file: OpenFile, list: SampleList): number {
     if (isDamaged) damaged += 1;
     wasWhole = !isDamaged;
   }
-  return damaged > list.length / 2 ? 0 : places;
+  return damaged > list.length / step / 2 ? 0 : places;
 }
+
+/** Each is a read of the file. So many, spaced evenly, find parts that were never fetched. */
+const maxPictures = 4096;
 
 /** Most units of small pictures are in so many bytes. */
 const windowBytes = 1024;
