@@ -12,7 +12,6 @@ import { isWholeFile, mustMarkEnd } from "./inspect/whole-file.ts";
 import { fetchAdditions } from "./output/additions.ts";
 import { assemble } from "./output/assemble.ts";
 import type { Assembled, FileWork } from "./output/assemble-media.ts";
-import { publishedDamage } from "./inspect/published-damage.ts";
 import { findFileWarnings } from "./output/file-warnings.ts";
 import { createGradualFlush } from "./output/gradual-flush.ts";
 import { createAudioChoice } from "../../remux/audio-choice.ts";
@@ -41,7 +40,7 @@ export async function download(job: DownloadJob, context: WorkerDownloadContext)
       const assembled = await fetchAndAssemble(run);
       run.progress.startProcessing();
       const lengthWarnings = checkLengths(run);
-      const { damage, ...file } = await finishFile(run, assembled);
+      const file = await finishFile(run, assembled.path);
       const { others, warnings } = await run.additions.writeFiles();
       await run.journal.untilFound(run.signal);
       const audioLanguages = [...run.audioChoice.found];
@@ -49,7 +48,7 @@ export async function download(job: DownloadJob, context: WorkerDownloadContext)
         ...file,
         audioLanguages,
         others,
-        warnings: [...lengthWarnings, ...findWarnings(run, { ...assembled, damage }, file), ...warnings],
+        warnings: [...lengthWarnings, ...findWarnings(run, assembled, file), ...warnings],
       };
     } finally {
       await endRun(run);
@@ -163,18 +162,14 @@ async function withTimeLimit<T>(
   }
 }
 
-type Finished = Omit<Download, "warnings" | "others" | "audioLanguages"> & { damage: readonly string[] };
-
 /** Inspects and hashes the file while it is flushed to the disk. */
-async function finishFile(run: DownloadRun, assembled: Assembled): Promise<Finished> {
-  const { path, copiedFrom = path, written, cut } = assembled;
-  const isAsPublished = written === null && cut === undefined;
-  const flushed = run.flush.finish(path);
-  const findDamage = async () => (isAsPublished ? publishedDamage(copiedFrom) : []);
-  const work = [inspect(run, path), hashFile(path, run.signal), findDamage()] as const;
-  const [[info, sha256, damage]] = await Promise.all([Promise.all(work), flushed]);
+async function finishFile(
+  run: DownloadRun,
+  path: string,
+): Promise<Omit<Download, "warnings" | "others" | "audioLanguages">> {
+  const [info, sha256] = await Promise.all([inspect(run, path), hashFile(path, run.signal), run.flush.finish(path)]);
   const { size } = await stat(path);
-  return { path, size, sha256, damage, ...info };
+  return { path, size, sha256, ...info };
 }
 
 async function hashFile(path: string, signal: AbortSignal): Promise<string> {
@@ -226,7 +221,7 @@ function checkLengths(run: DownloadRun): FileWarning[] {
 
 function findWarnings(
   { plan, job, fetcher }: DownloadRun,
-  { path, copiedFrom = path, written, warnings, joined = [], cut, damage }: Assembled & Pick<Finished, "damage">,
+  { path, copiedFrom = path, written, warnings, joined = [], cut }: Assembled,
   { duration: durationS }: MediaInfo,
 ): FileWarning[] {
   const file = {
@@ -234,7 +229,6 @@ function findWarnings(
     durationS,
     written,
     joined,
-    damage,
     listedKinds: listedKinds(plan, job.audioOnly),
     ...(cut && { cut }),
   };

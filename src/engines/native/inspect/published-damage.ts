@@ -6,7 +6,6 @@ import { countOggBreaks } from "../../../remux/ogg/breaks.ts";
 import { countPacketBreaks, endsWithinPacket } from "../../../remux/mpeg-ts/breaks.ts";
 import { countAviBreaks } from "./avi-breaks.ts";
 import { countFlvBreaks } from "./flv-breaks.ts";
-import { countDamagedPictures } from "./mp4-damage.ts";
 import { countProgramStreamBreaks } from "./program-stream-breaks.ts";
 import { readFileStart } from "../../../remux/open-file.ts";
 import { countFrameBreaks } from "../../../remux/packed-audio/breaks.ts";
@@ -22,7 +21,6 @@ export function publishedDamage(path: string): string[] {
   const start = head.toString("latin1", 0, 8);
   const pages = start.startsWith("OggS") ? countOggBreaks(path) : 0;
   const fragments = start.endsWith("ftyp") ? countFragmentsOutOfOrder(path) : 0;
-  const pictures = start.endsWith("ftyp") ? countDamagedPictures(path) : 0;
   const blocks = start.startsWith(ebmlSignature) ? countDamagedLaces(path) : 0;
   const damaged = start.startsWith(ebmlSignature) ? countDamage(path) : 0;
   const { breaks, losses } = countPacketBreaks(path);
@@ -38,7 +36,6 @@ export function publishedDamage(path: string): string[] {
     ...(tags === 0 ? [] : [`the file has bytes that are not tags, or a tag that is cut off, at ${places(tags)}`]),
     ...(chunks === 0 ? [] : [`the file is damaged or cut off at ${places(chunks)}`]),
     ...(frames === 0 ? [] : [`frames of the file are missing, damaged or out of order at ${places(frames)}`]),
-    ...(pictures === 0 ? [] : [`pictures of the file are damaged at ${places(pictures)}`]),
     ...(endsWithinPacket(path) ? ["the file ends within a packet"] : []),
     ...(fragments === 0 ? [] : [`fragments of the file are out of order at ${places(fragments)}`]),
   ];

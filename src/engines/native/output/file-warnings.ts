@@ -3,6 +3,7 @@ import type { FileWarning, FileWarningCode } from "../../../model/file-warnings.
 import type { Cut } from "../../../remux/mp4/cut-plan.ts";
 import { countSamples } from "../../../remux/mp4/read/file-boxes.ts";
 import type { TrackKind } from "../../../remux/samples.ts";
+import { publishedDamage } from "../inspect/published-damage.ts";
 import { type FetchStats, type FetchStatsBySource, usualGapS } from "../sources/fetch-stats.ts";
 import type { SourceName } from "../sources/plan.ts";
 import type { Written, WrittenTrack } from "./remux.ts";
@@ -19,8 +20,6 @@ export interface FileStats {
   listedKinds: readonly TrackKind[];
   /** What the segments had that were joined as they are. */
   joined?: readonly WebmSegments[];
-  /** What of a file that is as published is damaged. */
-  damage?: readonly string[];
   /** What of the media it presents; absent: all. */
   cut?: Cut;
 }
@@ -36,7 +35,7 @@ export function findFileWarnings(fetched: FetchStatsBySource, file: FileStats): 
   if (cut !== undefined) return findCutWarnings(fetched, { ...file, cut });
   if (written === null) {
     return toWarnings([
-      ["frames_missing", [...missingSegments(fetched), ...damagedSegments(joined), ...(file.damage ?? [])]],
+      ["frames_missing", [...missingSegments(fetched), ...damagedSegments(joined), ...publishedDamage(path)]],
       ["gap", [...unlistedSegments(fetched), ...joinedGaps(joined, fetched)]],
       ["duration_differs", durationS === null ? [] : differentDurations(fetched, durationS)],
       ["stream_lost", lostStreams(fetched)],
