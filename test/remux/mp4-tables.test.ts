@@ -24,6 +24,11 @@ const hostile: [what: string, tables: Tables, message: string][] = [
     '"stsc" leads to chunk 4294967295',
   ],
   ["runs that go back", { runs: u32(2, 1, 1, 1, 1, 9, 1), chunks: u32(2, 48, 52) }, '"stsc" leads'],
+  [
+    "runs of chunks of which there is none",
+    { runs: u32(2, 1, 10, 1, 5, 1, 1), chunks: u32(0) },
+    '"stsc" leads to chunk 5',
+  ],
   ["samples behind the end of the file", { chunks: u32(1, 9_000) }, "chunk 1 ends at 9040"],
   ["samples in no chunk", { runs: u32(1, 1, 4, 1) }, "6 of 10 samples are in no chunk"],
   ["two tables of one kind", { more: [fullBox("stsz", 0, 0, u32(4, 10))] }, "two tables of sizes"],
