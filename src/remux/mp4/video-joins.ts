@@ -1,6 +1,6 @@
 import type { Sample, TrackFormat } from "../samples.ts";
 import type { TrackOutput } from "../track-output.ts";
-import { asReset, createJoin, joinOf, keepSample, withGaps } from "./joins.ts";
+import { asReset, createJoin, type Join, joinOf, keepSample, withGaps } from "./joins.ts";
 
 /**
  * Writes the samples of video whose parts do not continue each other, so that a decoder can go on with each of them: where one begins
@@ -11,14 +11,15 @@ export function createVideoJoins(output: TrackOutput) {
   let format: TrackFormat | undefined;
   /** Also media begin within an open group of pictures, as those of a live stream. */
   let isJoin = true;
+  /** No sample has come since the join. */
+  let isAtJoin = true;
   let isFirst = true;
   let resets = 0;
   let change = keepSample;
 
-  /** Begins a part; returns whether decoders must start with the copy of this key frame that is before it. */
-  function join(sample: Sample, { sampleEntry, ...others }: TrackFormat): boolean {
+  /** Joins a part that begins with the sample, after a copy of it if its join is "reset"; returns whether it is. */
+  function join(sample: Sample, kind: Join | null, { sampleEntry, ...others }: TrackFormat): boolean {
     const { data, dts, pts } = sample;
-    const kind = joinOf(data, sampleEntry);
     change = isFirst && kind !== "reset" ? keepSample : createJoin(kind ?? "start", sampleEntry);
     isFirst = false;
     if (kind !== "reset") return false;
@@ -26,6 +27,17 @@ export function createVideoJoins(output: TrackOutput) {
     const reset = asReset(data, sampleEntry, resets++ % 2);
     output.write({ ...sample, data: reset, dts: dts - 1, pts: pts - 1, duration: 0, ...hidden });
     return true;
+  }
+
+  /** Begins a part if it begins with the sample; returns whether decoders must start with a copy of it. */
+  function beginPart(sample: Sample): boolean {
+    // Sources may not call the first sample a sync sample if others that follow it are shown before it.
+    if (!isJoin || format === undefined || !(sample.isSync || isAtJoin)) return false;
+    isAtJoin = false;
+    const kind = joinOf(sample.data, format.sampleEntry);
+    if (!sample.isSync && kind !== "reset") return false;
+    isJoin = false;
+    return join(sample, kind, format);
   }
 
   return {
@@ -37,11 +49,10 @@ export function createVideoJoins(output: TrackOutput) {
     /** The next sample does not continue those before. */
     begin(): void {
       isJoin = true;
+      isAtJoin = true;
     },
     write(sample: Sample): void {
-      const isStarting = isJoin && format !== undefined && isStart(sample, format);
-      const isCopied = isStarting && join(sample, format!);
-      isJoin &&= !isStarting;
+      const isCopied = beginPart(sample);
       const { data, isLost } = change(sample.data);
       // A reader that looks for where decoding can start has to find the copy.
       if (!isLost) output.write({ ...sample, data, ...(isCopied && { isSync: false, isJump: false }) });
@@ -50,11 +61,6 @@ export function createVideoJoins(output: TrackOutput) {
 }
 
 const hidden = { isSync: true, isHidden: true, isJump: true };
-
-/** Sources may not call it a sync sample if others that follow it are shown before it. */
-function isStart({ data, isSync }: Sample, { sampleEntry }: TrackFormat): boolean {
-  return isSync || joinOf(data, sampleEntry) === "reset";
-}
 
 function isEqual(next: TrackFormat, before: TrackFormat | undefined): boolean {
   if (before === undefined || next.edits !== before.edits) return false;

@@ -93,10 +93,10 @@ function checkChunks(source: NumberSource, { runs, chunks: offsets }: TrackTable
     const first = firstChunk(entry);
     const next = firstChunk(entry + 1);
     // An empty track may have a run for its first chunk, which it does not have.
-    const isDisordered = entry + 1 < entries && next <= first;
-    if (first === 0 || (first > chunks && first > 1) || next > chunks + 1 || isDisordered) {
-      throw damagedError(`"stsc" leads to chunk ${Math.max(first, next)}, and there are ${chunks}`);
+    if (first === 0 || (first > chunks && first > 1) || (entry + 1 < entries && next <= first)) {
+      throw damagedError(`"stsc" leads to chunk ${first}, and there are ${chunks}`);
     }
+    if (next > chunks + 1) throw damagedError(`"stsc" leads to chunk ${next}, and there are ${chunks}`);
     const perChunk = runReader.u32(runs!.body + 8 + 12 * entry + 4);
     for (let chunk = first; chunk < next && left > 0; chunk++) {
       const at = offsets!.body + 8 + entryBytes * (chunk - 1);
