@@ -1,7 +1,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import type { FastifyListenOptions } from "fastify";
 import { pino } from "pino";
-import { readConfig, settingsByPart } from "./config/config.ts";
+import { findMisspeltSettings, readConfig, settingsByPart } from "./config/config.ts";
 import { openServices } from "./services.ts";
 import { openLogOutput } from "./system/log-output.ts";
 import { stopOnSignal } from "./system/stop-on-signal.ts";
@@ -27,6 +27,9 @@ async function start(): Promise<void> {
     logger.warn({ lines }, "lines of the log were dropped: nobody read it"),
   );
   const logger = pino({ level: config.LOG_LEVEL }, output);
+  for (const { name, likely } of findMisspeltSettings()) {
+    logger.warn(`${name} is not a setting, and has no effect: did you mean ${likely}?`);
+  }
   const drain = new AbortController();
   await using opened = new AsyncDisposableStack();
   const { app, metricsApp, runner, webhooks, library } = await openServices(

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { readConfig } from "../src/config/config.ts";
+import { findMisspeltSettings, readConfig } from "../src/config/config.ts";
 import { Config } from "../src/config/settings.ts";
 import { newWebhookSecret } from "../src/keys/secrets.ts";
 
@@ -55,6 +55,28 @@ describe("the settings", () => {
     for (const ROLE of ["all", "api", "worker"]) {
       expect(readConfig({ ROLE, STORE_URL })).toMatchObject({ ROLE, STORE_URL });
     }
+  });
+
+  it("names variables that are nearly settings, and no others", () => {
+    const misspelt = { MAX_QUEUE: "9", RUN_TIMEOUT: "60", YTDLP_COOKIE: "", DIR_DATA: "/srv", ALLOWED_HOST: "a.test" };
+    expect(findMisspeltSettings(misspelt)).toEqual([
+      { name: "MAX_QUEUE", likely: "MAX_QUEUED" },
+      { name: "RUN_TIMEOUT", likely: "RUN_TIMEOUT_S" },
+      { name: "YTDLP_COOKIE", likely: "YTDLP_COOKIES" },
+      { name: "DIR_DATA", likely: "DATA_DIR" },
+      { name: "ALLOWED_HOST", likely: "ALLOWED_HOSTS" },
+    ]);
+    const others = [
+      "HOSTNAME",
+      "NODE_ENV",
+      "XDG_DATA_DIRS",
+      "LD_LIBRARY_PATH",
+      "HTTP_PROXY",
+      "UNREEL_PORT",
+      "SSL_CERT_DIR",
+    ];
+    const env = Object.fromEntries([...others, ...Object.keys(Config.properties)].map((name) => [name, "x"]));
+    expect(findMisspeltSettings(env)).toEqual([]);
   });
 
   it("is documented in docs/settings.md, each setting with its default", () => {

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { type Static, type TObject, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { parseTemplate } from "../runner/library/template.ts";
-import { ruleOf, withIntegers } from "../model/schema.ts";
+import { findLikely, ruleOf, withIntegers } from "../model/schema.ts";
 import { isWebhookUrl, type WebhookEndpoint, webhookSecretPattern } from "../model/webhook-endpoint.ts";
 import { Config } from "./settings.ts";
 
@@ -27,6 +27,20 @@ export type StoreConfig = Static<typeof StoreConfig>;
 /** Reads the settings that say where the store is, and no others, as `readConfig` does. */
 export function readStoreConfig(env: Environment = process.env): StoreConfig {
   return readSettings(StoreConfig, env);
+}
+
+/**
+ * Returns the variables of `env` that have no meaning and are nearly the name of a setting, each with that name. Names of
+ * a single word, as `HOSTNAME`, belong to others.
+ */
+export function findMisspeltSettings(env: Environment = process.env): { name: string; likely: string }[] {
+  const settings = Object.keys(Config.properties);
+  return Object.keys(env)
+    .filter((name) => /^[A-Z]+_[A-Z_]+$/.test(name) && !settings.includes(name))
+    .flatMap((name) => {
+      const likely = findLikely(name, settings);
+      return likely?.includes("_") ? [{ name, likely }] : [];
+    });
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;

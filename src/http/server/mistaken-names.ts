@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest, HookHandlerDoneFunction } from "fastify";
 import { type InputFault, ServiceError } from "../../model/errors.ts";
 import { TaskOptions } from "../../model/task.ts";
-import { findLikely } from "./likely-name.ts";
+import { findLikely } from "../../model/schema.ts";
 
 const optionNames = Object.keys(TaskOptions.properties);
 

@@ -2,8 +2,7 @@ import type { TObject, TSchema } from "@sinclair/typebox";
 import { TypeCompiler, type ValueError, ValueErrorType } from "@sinclair/typebox/compiler";
 import type { FastifySchemaCompiler } from "fastify";
 import { type InputFault, ServiceError } from "../../model/errors.ts";
-import { ruleOf, withIntegers } from "../../model/schema.ts";
-import { findLikely } from "./likely-name.ts";
+import { findLikely, ruleOf, withIntegers } from "../../model/schema.ts";
 
 /**
  * Validates body, query and headers against their TypeBox schemas. Query parameters are parsed (`parseParameters`); nothing
