@@ -83,6 +83,7 @@ function mountains(url: string, thumbnail: string) {
         width: Math.round((height * 16) / 9),
         vcodec: height > 1080 ? "av01.0.12M.08" : "avc1.64001f",
         tbr: height * 3,
+        filesize_approx: Math.round((height * 3_000 * 1_834) / 8),
         language: "en",
       }),
     ),
