@@ -140,6 +140,10 @@ export const linkRoutes: FastifyPluginAsyncTypebox<LinkRoutesOptions> = async (a
   app.get(linkPath, { exposeHeadRoute: false, config, schema: getSchema }, async (request, reply) =>
     send(request, reply, false),
   );
+  // What is nearly a link is none, with or without a key.
+  app.all("/links/*", { config, schema: { hide: true } }, async () => {
+    throw deadLinkError();
+  });
 };
 
 const linkPath = "/links/:token";
