@@ -94,7 +94,7 @@ function agrees(a: number | string | null, b: number | string | null): boolean {
   return a === b || a === null || b === null;
 }
 
-/** Sites measure bit rates anew. */
+/** Sites may measure bit rates again. */
 const maxRateRatio = 1.1;
 
 function rateRatio(a: Format, b: Format): number {

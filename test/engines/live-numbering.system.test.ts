@@ -157,7 +157,7 @@ describe.concurrent("a live stream whose playlist", () => {
     expect(await record(harness)).toEqual({ frames: 150, warnings: [] });
   });
 
-  it("was numbered anew is recorded on by a later run", async () => {
+  it("was numbered again is recorded on by a later run", async () => {
     await using harness = await openLists([
       { sequence: 57, names: range("a", 0, 3) },
       ...[1, 2, 3].map((until) => ({ sequence: 0, names: range("b", 0, until) })),

@@ -77,7 +77,7 @@ describe("an Ogg file that is kept as published", () => {
   });
 });
 
-/** Writes the checksum of a page anew (RFC 3533 §6). */
+/** Writes the checksum of a page again (RFC 3533 §6). */
 function withChecksum(page: Buffer): Buffer {
   page.writeUInt32LE(0, 22);
   let rest = 0;
@@ -157,7 +157,7 @@ describe("the packets of a file of MPEG-TS that is kept as published", () => {
     expect(await warnings(...counted.toSpliced(within + 1, 0, withCounter(clock, 1)))).toEqual([]);
   });
 
-  it("have none if counters begin anew where files were put together, or a break is announced", async () => {
+  it("have none if counters begin again where files were put together, or a break is announced", async () => {
     const later = packets.map((packet) => withCounter(packet, 5));
     expect(await warnings(...packets, ...later)).toEqual([]);
     const start = packets.findIndex((packet, i) => i > within && pidOf(packet) === 256 && isStart(packet));

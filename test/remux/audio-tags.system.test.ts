@@ -56,7 +56,7 @@ describe.skipIf(!hasFfmpeg)("a published audio file with tags, chapters and a co
     ["ID3v2.4", "kept.mp3", ["-c:a", "libmp3lame", "-id3v2_version", "4"]],
     ["FLAC", "kept.flac", ["-c:a", "flac"]],
     ["Ogg Vorbis", "kept.ogg", ["-c:a", "libvorbis"]],
-  ])("keeps what is not said anew: %s", async (_, name, args) => {
+  ])("keeps what is not replaced: %s", async (_, name, args) => {
     const given = { title: "Alt", composer: "Bach", comment: "alt", date: "1999", licence: "CC" };
     const metadata = Object.entries(given).flatMap(([key, value]) => ["-metadata", `${key}=${value}`]);
     media.make(name, ...audioInput(1), ...args, ...metadata);
@@ -76,7 +76,7 @@ describe.skipIf(!hasFfmpeg)("a published audio file with tags, chapters and a co
     expect(readFileSync(path).includes("alt")).toBe(false);
   });
 
-  it("keeps what is not said anew: ID3v2.2", async () => {
+  it("keeps what is not replaced: ID3v2.2", async () => {
     const plain = media.make("plain22.mp3", ...audioInput(1), "-c:a", "libmp3lame", "-id3v2_version", "0");
     const picture = Buffer.concat([Buffer.from("\0PNG\x03\0"), png]);
     const stated = { TT2: "\0Alt", TCM: "\0Bach", TYE: "\x001999", XYZ: "none", PIC: picture };

@@ -53,12 +53,12 @@ const later = [1, 2, 3].map((frameNum): CodedPicture => ({ kind: "skipped", fram
 test.each<{ what: string; middle: CodedPicture[]; changed: boolean }>([
   { what: "goes on", middle: [{ kind: "skipped", frameNum: 0, order: 104 }], changed: true },
   {
-    what: "starts anew after a frame",
+    what: "starts again after a frame",
     middle: [{ kind: "skipped", frameNum: 0, order: 104, isReset: true }],
     changed: false,
   },
   {
-    what: "starts anew after a second field",
+    what: "starts again after a second field",
     middle: [
       { kind: "skipped", structure: "top", frameNum: 0, order: 104 },
       { kind: "skipped", structure: "bottom", frameNum: 0, order: 105, isReset: true },
@@ -66,7 +66,7 @@ test.each<{ what: string; middle: CodedPicture[]; changed: boolean }>([
     changed: false,
   },
   {
-    what: "starts anew after a first field",
+    what: "starts again after a first field",
     middle: [
       { kind: "skipped", structure: "top", frameNum: 15, order: 104, isReset: true },
       { kind: "skipped", structure: "bottom", frameNum: 0, order: 1 },

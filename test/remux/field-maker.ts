@@ -14,7 +14,7 @@ export interface CodedPicture {
   /** With parameter sets before it; default: of an IDR picture. */
   hasSets?: boolean;
   idrPictureId?: number;
-  /** After it, numbers start anew (memory_management_control_operation 5). */
+  /** After it, numbers start again (memory_management_control_operation 5). */
   isReset?: boolean;
 }
 

@@ -3,7 +3,7 @@ import { ServiceError } from "../../src/model/errors.ts";
 import { readSubtitles } from "../../src/subtitles/read.ts";
 import { writeSubRip, writeWebVtt } from "../../src/subtitles/write.ts";
 
-/** Reads a file of subtitles and writes them anew, as a download does; prints the outcome and the peak memory, MiB. */
+/** Reads a file of subtitles and writes them again, as a download does; prints the outcome and the peak memory, MiB. */
 function outcome(path: string): string {
   try {
     const { cues } = readSubtitles(readFileSync(path));

@@ -101,7 +101,7 @@ export function allowOrigins(app: FastifyInstance, origins: Origins): void {
     if (wantsPrivate) reply.header("access-control-allow-private-network", "true");
     return void reply.code(204).send();
   });
-  // After all others, which set the field anew.
+  // After all others, which set the field too.
   app.addHook("onSend", (_request, reply, payload, done) => {
     const vary = reply.getHeader("vary");
     reply.header("vary", typeof vary === "string" ? `${vary}, origin` : "origin");

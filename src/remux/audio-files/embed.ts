@@ -17,7 +17,7 @@ type Copy = ((fd: number) => Generator<undefined, boolean>) | undefined;
 
 /**
  * Copies an MP3, a FLAC file or an Ogg file of Vorbis or Opus with tags, chapters and a cover; its audio stays byte for byte. What
- * its tags say already is kept unless it is said anew. Returns false if it is another file, its tags cannot be read, or pages of Ogg are damaged or missing.
+ * its tags say already is kept unless it is replaced. Returns false if it is another file, its tags cannot be read, or pages of Ogg are damaged or missing.
  *
  * @param durationS Of the file.
  * @throws the file system's own errors; `signal.reason`

@@ -11,7 +11,7 @@ const samplesAt = 21;
 const digestEnd = 42;
 
 /**
- * Opens a FLAC file; what its metadata say already is kept unless it is said anew. A number of samples that is unknown is
+ * Opens a FLAC file; what its metadata say already is kept unless it is replaced. A number of samples that is unknown is
  * counted.
  * @throws ServiceError `upstream_invalid` if it has no STREAMINFO.
  */

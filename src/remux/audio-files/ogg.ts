@@ -24,7 +24,7 @@ export function openOpusFile({ configuration, delayS }: AudioTrack, { fd, additi
 }
 
 /**
- * Opens an Ogg file of Vorbis (Ogg Vorbis I §A.2); what its comments say already is kept unless it is said anew.
+ * Opens an Ogg file of Vorbis (Ogg Vorbis I §A.2); what its comments say already is kept unless it is replaced.
  * @throws ServiceError `upstream_invalid` if its headers are damaged.
  */
 export function openVorbisFile({ configuration }: AudioTrack, { fd, additions }: AudioFileTarget): AudioFile {

@@ -26,7 +26,7 @@ export interface SampleGroup {
   taken: MediaRange;
 }
 
-/** Returns how a sync sample can follow any other sample, so that a decoder starts anew with it; `null`: it cannot. */
+/** Returns how a sync sample can follow any other sample, so that a decoder starts again with it; `null`: it cannot. */
 export type FindJoin = (list: SampleList, index: number) => Join | null;
 
 /** Returns the number of the first sample of a group: an index, or the one before the first. */

@@ -19,7 +19,7 @@ import { type TextIndex, writeChapters, writeSubtitles } from "./write/text-trac
 
 /**
  * Copies an MP4 file with another index, to which tags, chapters, a cover and subtitles are added; all its tracks and media
- * data stay. What it says itself is kept unless it is said anew. Returns false, and writes nothing, if it is
+ * data stay. What it says itself is kept unless it is replaced. Returns false, and writes nothing, if it is
  * damaged, or says in further boxes where data are.
  *
  * @throws the file system's own errors; `signal.reason`

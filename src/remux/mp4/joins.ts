@@ -13,7 +13,7 @@ const hevc = { brokenLink: 16, firstKey: 16, cleanAccess: 21, lastKey: 23, skipp
 export type Join = "start" | "reset";
 
 /**
- * Returns how a decoder starts anew with a sync sample of this sample entry; `null`: it cannot. Of H.264 that is an IDR picture
+ * Returns how a decoder starts again with a sync sample of this sample entry; `null`: it cannot. Of H.264 that is an IDR picture
  * (ISO/IEC 14496-10 §7.4.1.2.1): after others, pictures may be shown in the wrong order, as their numbers continue those before,
  * unless they are changed (`createJoin`).
  */
@@ -49,7 +49,7 @@ export interface JoinedSample {
 /**
  * Returns a function that changes samples in decode order, from a sync sample on that has this join, so that they can follow
  * one that it does not continue: a clean random access picture of HEVC becomes a broken link access picture (ISO/IEC 23008-2
- * §3.11, §7.4.2.2), after which a decoder starts anew; pictures of H.264 get the numbers of those after an IDR picture.
+ * §3.11, §7.4.2.2), after which a decoder starts again; pictures of H.264 get the numbers of those after an IDR picture.
  */
 export function createJoin(join: Join, sampleEntry: Uint8Array): (sample: Uint8Array) => JoinedSample {
   const configuration = configurationOf(sampleEntry, "avcC");

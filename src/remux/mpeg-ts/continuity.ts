@@ -12,7 +12,7 @@ const counterBits = 0x0f;
 /**
  * Creates a count of the places where packets of audio or video are missing, by the continuity counters of their PIDs
  * (ISO/IEC 13818-1 §2.4.3.3). What writers and joins do without loss does not count: a packet that is sent again, a
- * discontinuity that is announced, a counter that counts packets without payload too, and one that begins anew
+ * discontinuity that is announced, a counter that counts packets without payload too, and one that begins again
  * with a payload unit after a PAT, as in files that were put together.
  */
 export function createContinuityCheck() {

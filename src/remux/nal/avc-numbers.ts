@@ -43,12 +43,12 @@ export function withGaps(unit: Buffer): Buffer {
 /**
  * Changes the NAL units of pictures in decode order, the first of which is no IDR picture and needs none before it, so that they
  * continue an IDR picture with one frame, after as many missing ones (`withGapsAllowed`) as decoders keep. It does so up to the next
- * IDR picture, or one after which numbers start anew (memory_management_control_operation 5). Others stay.
+ * IDR picture, or one after which numbers start again (memory_management_control_operation 5). Others stay.
  */
 export function createRenumbering(slices: AvcSlices) {
   let current: ReturnType<typeof createNumbers> | undefined;
   let isOver = false;
-  /** Numbers start anew after this picture. */
+  /** Numbers start again after this picture. */
   let isLast = false;
   let isEarlier = false;
   const isCounted = (numbers: SliceNumbers | null): numbers is SliceNumbers => {

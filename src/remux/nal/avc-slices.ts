@@ -38,7 +38,7 @@ export interface SliceNumbers {
   order: Field;
   /** It is the first one of its picture. */
   isFirst: boolean;
-  /** After its picture, numbers start anew (memory_management_control_operation 5). */
+  /** After its picture, numbers start again (memory_management_control_operation 5). */
   isReset: boolean;
   /** `null`: no other one refers to it. */
   marking: Marking | null;

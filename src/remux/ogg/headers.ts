@@ -15,7 +15,7 @@ const maxHeaderBytes = 64 << 20;
 
 /**
  * Returns a copy of an Ogg file with one stream of Vorbis or Opus, in which its comment header has these tags: its audio pages stay, but for their
- * numbers; what its comments say already is kept unless it is said anew. Each step writes a bounded part; the last one returns false if pages are
+ * numbers; what its comments say already is kept unless it is replaced. Each step writes a bounded part; the last one returns false if pages are
  * damaged or missing, which their new numbers would hide. Returns undefined for other files, and damaged headers.
  */
 export function planOgg(

@@ -11,7 +11,7 @@ export interface Id3Frame {
 
 /**
  * Returns an ID3v2.4 tag (https://id3.org/id3v2.4.0-structure) with tags, cover and chapters (https://id3.org/id3v2-chapters-1.0), and of
- * the frames that there are already those that are not said anew; no bytes if there is nothing to say.
+ * the frames that there are already those that are not replaced; no bytes if there is nothing to say.
  *
  * @param durationS End of a chapter without one.
  */

@@ -13,7 +13,7 @@ export interface VorbisComments {
 const own: VorbisComments = { vendor: "unreel", fields: [] };
 
 /**
- * Returns comments with tags and chapters, and of those that there are already what is not said anew.
+ * Returns comments with tags and chapters, and of those that there are already what is not replaced.
  */
 export function withTags({ tags, chapters }: AudioTags, { vendor, fields }: VorbisComments = own): VorbisComments {
   const { title, artist, date, description, url } = tags;

@@ -21,7 +21,7 @@ interface Part {
 /**
  * Returns `extract` of yt-dlp, which reads some lists only from their start, one page after the other: of such a list as many
  * entries again are read as come before those that are asked for, and kept for the owner who asks for the next ones, until that owner
- * reads the list anew from its start.
+ * reads the list again from its start.
  */
 export function readAhead({ extract }: Pick<YtDlp, "extract">): YtDlp["extract"] {
   const parts = new LRUCache<string, Part>({ maxSize, ttl: ttlMs });

@@ -28,7 +28,7 @@ export interface Tasks {
   readOlder(): Promise<void>;
   /** Returns a task that is known. */
   get(id: string): ReadonlySignal<Task> | undefined;
-  /** Counts how often the list was read anew, because changes may have been missed. */
+  /** Counts how often the list was read again, because changes may have been missed. */
   readonly readings: ReadonlySignal<number>;
   /** Reads the first `count` members of a collection, by index. */
   readMembers(id: string, count: number): Promise<{ ids: string[]; hasMore: boolean }>;

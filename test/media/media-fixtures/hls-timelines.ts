@@ -4,7 +4,7 @@ import { readRendition } from "../rendition.ts";
 import { merge } from "../resources.ts";
 import { mp4, single, ts } from "./hls.ts";
 
-/** HLS whose times begin anew on the way (EXT-X-DISCONTINUITY). */
+/** HLS whose times begin again on the way (EXT-X-DISCONTINUITY). */
 export function hlsTimelineExhibits(): MediaFixture[] {
   const stream = layFiles("ts", readRendition("high.m2t"), "ts");
   const parts = layFiles("fmp4", readRendition("muxed.m4s"), "m4s");
@@ -17,14 +17,14 @@ export function hlsTimelineExhibits(): MediaFixture[] {
   const again = ["#EXT-X-DISCONTINUITY"];
   return [
     single(
-      "HLS in MPEG-TS whose times begin anew",
+      "HLS in MPEG-TS whose times begin again",
       { ...stream, lines: [...stream.lines, ...again, ...stream.lines] },
       ts("high.m2t"),
       "mp4",
       2,
     ),
     single(
-      "HLS in fMP4 whose times begin anew",
+      "HLS in fMP4 whose times begin again",
       { ...parts, lines: [...parts.lines, ...again, ...parts.lines] },
       mp4("muxed.m4s"),
       "mp4",

@@ -6,7 +6,7 @@ import { createYtDlpResolver } from "../../../src/resolvers/ytdlp/ytdlp-resolver
 import { createSavedClient } from "../page/saved-client.ts";
 import { createRecordedYtDlp } from "./recorded.ts";
 
-it("a list that is read anew from its start has no entries that were read ahead before", async () => {
+it("a list that is read again from its start has no entries that were read ahead before", async () => {
   let version = "old";
   const extract = readAhead({
     async extract(_, { entriesStart = 0, entriesAhead = 0 }: ExtractOptions) {

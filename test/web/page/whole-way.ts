@@ -89,7 +89,7 @@ async function shownProgress(page: Page): Promise<number> {
   return Number(value ?? 0);
 }
 
-/** Waits until the page says that so many bytes are there; returns how many. A run that begins anew says nothing at first. */
+/** Waits until the page says that so many bytes are there; returns how many. A run that begins again says nothing at first. */
 async function untilProgress(page: Page, bytes: number): Promise<number> {
   let shown = 0;
   await expect.poll(async () => (shown = await shownProgress(page))).toBeGreaterThanOrEqual(bytes);

@@ -3,7 +3,7 @@ import { ascii, box, fullBox, u32, u64 } from "../boxes.ts";
 
 /** What a movie says already. */
 export interface KeptUserData {
-  /** Items of its `ilst`; those that are stated anew are replaced. */
+  /** Items of its `ilst`; those that are stated again are replaced. */
   items: readonly Uint8Array[];
   /** Other boxes of its `udta`. */
   others: readonly Uint8Array[];
