@@ -15,7 +15,7 @@ import type { Cut } from "../../../remux/mp4/cut-plan.ts";
 import { countSegments } from "../../../remux/matroska/damage.ts";
 import { SkipError } from "../../../remux/discontinuity.ts";
 import { hasSelection } from "../sources/select-segments.ts";
-import { publishedDamage } from "../inspect/published-damage.ts";
+import { publishedDamage } from "../damage/published-damage.ts";
 import { FileAnnouncement } from "./announce-file.ts";
 import { addToMatroska } from "./copy-matroska.ts";
 import { chooseInFile, mergeFiles } from "./merge.ts";

@@ -3,7 +3,7 @@ import type { FileWarning, FileWarningCode } from "../../../model/file-warnings.
 import type { Cut } from "../../../remux/mp4/cut-plan.ts";
 import { countSamples } from "../../../remux/mp4/read/file-boxes.ts";
 import type { TrackKind } from "../../../remux/samples.ts";
-import { publishedDamage } from "../inspect/published-damage.ts";
+import { publishedDamage } from "../damage/published-damage.ts";
 import { type FetchStats, type FetchStatsBySource, usualGapS } from "../sources/fetch-stats.ts";
 import type { SourceName } from "../sources/plan.ts";
 import type { Written, WrittenTrack } from "./remux.ts";
