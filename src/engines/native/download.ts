@@ -1,5 +1,4 @@
-import { createHash } from "node:crypto";
-import { mkdir, open, rm, stat, statfs } from "node:fs/promises";
+import { mkdir, rm, stat, statfs } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { diskError } from "../../files/disk-error.ts";
 import { StreamJournal } from "../../files/stream-journal.ts";
@@ -7,6 +6,7 @@ import type { FileWarning } from "../../model/file-warnings.ts";
 import { isUpstreamError, ServiceError } from "../../model/errors.ts";
 import type { HttpClient } from "../../net/client.ts";
 import type { Download, DownloadContext, DownloadJob, EngineDeps, MediaInfo } from "../engine.ts";
+import { type HashedFile, hashFile } from "./damage/hash-file.ts";
 import { inspectFile, truncatedError } from "./inspect/inspect.ts";
 import { isWholeFile, mustMarkEnd } from "./inspect/whole-file.ts";
 import { fetchAdditions } from "./output/additions.ts";
@@ -40,7 +40,7 @@ export async function download(job: DownloadJob, context: WorkerDownloadContext)
       const assembled = await fetchAndAssemble(run);
       run.progress.startProcessing();
       const lengthWarnings = checkLengths(run);
-      const file = await finishFile(run, assembled.path);
+      const { damage, ...file } = await finishFile(run, assembled.path);
       const { others, warnings } = await run.additions.writeFiles();
       await run.journal.untilFound(run.signal);
       const audioLanguages = [...run.audioChoice.found];
@@ -48,7 +48,7 @@ export async function download(job: DownloadJob, context: WorkerDownloadContext)
         ...file,
         audioLanguages,
         others,
-        warnings: [...lengthWarnings, ...findWarnings(run, assembled, file), ...warnings],
+        warnings: [...lengthWarnings, ...findWarnings(run, { ...assembled, damage }, file), ...warnings],
       };
     } finally {
       await endRun(run);
@@ -162,32 +162,13 @@ async function withTimeLimit<T>(
   }
 }
 
-/** Inspects and hashes the file while it is flushed to the disk. */
-async function finishFile(
-  run: DownloadRun,
-  path: string,
-): Promise<Omit<Download, "warnings" | "others" | "audioLanguages">> {
-  const [info, sha256] = await Promise.all([inspect(run, path), hashFile(path, run.signal), run.flush.finish(path)]);
-  const { size } = await stat(path);
-  return { path, size, sha256, ...info };
-}
+type FinishedFile = Omit<Download, "warnings" | "others" | "audioLanguages"> & HashedFile;
 
-async function hashFile(path: string, signal: AbortSignal): Promise<string> {
-  const hash = createHash("sha256");
-  const bufferBytes = 1024 * 1024;
-  let spare = Buffer.allocUnsafeSlow(bufferBytes);
-  await using file = await open(path, "r");
-  let reading = file.read(Buffer.allocUnsafeSlow(bufferBytes));
-  for (;;) {
-    const { buffer, bytesRead } = await reading;
-    signal.throwIfAborted();
-    if (bytesRead === 0) return hash.digest("hex");
-    // The next bytes are read while these are hashed.
-    reading = file.read(spare);
-    reading.catch(() => {});
-    hash.update(buffer.subarray(0, bytesRead));
-    spare = buffer;
-  }
+/** Inspects and hashes the file while it is flushed to the disk. */
+async function finishFile(run: DownloadRun, path: string): Promise<FinishedFile> {
+  const [info, hashed] = await Promise.all([inspect(run, path), hashFile(path, run.signal), run.flush.finish(path)]);
+  const { size } = await stat(path);
+  return { path, size, ...hashed, ...info };
 }
 
 /**
@@ -221,7 +202,7 @@ function checkLengths(run: DownloadRun): FileWarning[] {
 
 function findWarnings(
   { plan, job, fetcher }: DownloadRun,
-  { path, copiedFrom = path, written, warnings, joined = [], cut }: Assembled,
+  { path, copiedFrom = path, written, warnings, joined = [], cut, damage }: Assembled & Pick<HashedFile, "damage">,
   { duration: durationS }: MediaInfo,
 ): FileWarning[] {
   const file = {
@@ -229,6 +210,7 @@ function findWarnings(
     durationS,
     written,
     joined,
+    damage,
     listedKinds: listedKinds(plan, job.audioOnly),
     ...(cut && { cut }),
   };

@@ -143,6 +143,13 @@ function configurationOf(sampleEntry: Uint8Array, type: string): Buffer | null {
   return found < 0 ? null : entry.subarray(found + 4);
 }
 
+/** Returns how many bytes the lengths of NAL units have in samples of this entry; `null`: it is of another codec. */
+export function nalLengthBytes(sampleEntry: Uint8Array): number | null {
+  const [avcConfiguration, hevcConfiguration] = ["avcC", "hvcC"].map((type) => configurationOf(sampleEntry, type));
+  if (avcConfiguration) return lengthBytesOf(avcConfiguration, 4);
+  return hevcConfiguration ? lengthBytesOf(hevcConfiguration, 21) : null;
+}
+
 /** Returns how many bytes the lengths of NAL units have. */
 const lengthBytesOf = (configuration: Buffer, field: number): number => ((configuration[field] ?? 3) & 3) + 1;
 

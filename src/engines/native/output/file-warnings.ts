@@ -20,6 +20,8 @@ export interface FileStats {
   listedKinds: readonly TrackKind[];
   /** What the segments had that were joined as they are. */
   joined?: readonly WebmSegments[];
+  /** What of its samples is damaged, in words; absent: nothing. */
+  damage?: readonly string[];
   /** What of the media it presents; absent: all. */
   cut?: Cut;
 }
@@ -31,11 +33,14 @@ export interface FileStats {
  * @throws ServiceError `internal` if the index of the file lists other samples than were written.
  */
 export function findFileWarnings(fetched: FetchStatsBySource, file: FileStats): FileWarning[] {
-  const { written, listedKinds, path, durationS, cut, joined = [] } = file;
+  const { written, listedKinds, path, durationS, cut, joined = [], damage = [] } = file;
   if (cut !== undefined) return findCutWarnings(fetched, { ...file, cut });
   if (written === null) {
     return toWarnings([
-      ["frames_missing", [...missingSegments(fetched), ...damagedSegments(joined), ...publishedDamage(path)]],
+      [
+        "frames_missing",
+        [...missingSegments(fetched), ...damagedSegments(joined), ...publishedDamage(path), ...damage],
+      ],
       ["gap", [...unlistedSegments(fetched), ...joinedGaps(joined, fetched)]],
       ["duration_differs", durationS === null ? [] : differentDurations(fetched, durationS)],
       ["stream_lost", lostStreams(fetched)],
@@ -44,7 +49,7 @@ export function findFileWarnings(fetched: FetchStatsBySource, file: FileStats): 
   const { tracks } = written;
   assertSampleCounts(path, tracks);
   return toWarnings([
-    ["frames_missing", [...missingSegments(fetched), ...damage(written), ...shortEnds(written)]],
+    ["frames_missing", [...missingSegments(fetched), ...drops(written), ...shortEnds(written), ...damage]],
     ["gap", [...unlistedSegments(fetched), ...trackGaps(tracks, fetched)]],
     ["duration_differs", differentTrackDurations(fetched, tracks, durationS)],
     ["times_changed", tracks.flatMap(changedTimes)],
@@ -57,13 +62,13 @@ export function findFileWarnings(fetched: FetchStatsBySource, file: FileStats): 
 /** Media that are not in the file are compared with nothing. */
 function findCutWarnings(
   fetched: FetchStatsBySource,
-  { written, listedKinds, durationS, cut }: FileStats & { cut: Cut },
+  { written, listedKinds, durationS, cut, damage = [] }: FileStats & { cut: Cut },
 ): FileWarning[] {
   const { tracks = [] } = written ?? {};
   const differs = durationS === null || Math.abs(durationS - cut.durationS) > roundingS;
   const lasts = `the file lasts ${seconds(durationS ?? 0)}, its parts ${seconds(cut.durationS)}`;
   return toWarnings([
-    ["frames_missing", [...missingSegments(fetched), ...(written === null ? [] : damage(written))]],
+    ["frames_missing", [...missingSegments(fetched), ...(written === null ? [] : drops(written)), ...damage]],
     ["gap", [...unlistedSegments(fetched), ...gapsWithin(tracks, written?.originS ?? 0, cut)]],
     ["duration_differs", differs ? [lasts] : []],
     ["times_changed", tracks.flatMap(changedTimes)],
@@ -110,10 +115,10 @@ function missingSegments(fetched: FetchStatsBySource): string[] {
   ]);
 }
 
-function damage({ drops }: Written): string[] {
+function drops({ drops: left }: Written): string[] {
   return (["video", "audio"] as const)
-    .filter((kind) => drops[kind] > 0)
-    .map((kind) => `${kind} is damaged at ${places(drops[kind])}, and left out there`);
+    .filter((kind) => left[kind] > 0)
+    .map((kind) => `${kind} is damaged at ${places(left[kind])}, and left out there`);
 }
 
 function joinedGaps(joined: readonly WebmSegments[], fetched: FetchStatsBySource): string[] {

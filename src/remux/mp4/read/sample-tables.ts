@@ -45,15 +45,16 @@ function* readTrackTables(bytes: Uint8Array, track: InitTrack, budget: Budget): 
   const nextGroups = openSampleGroups(bytes, track.tables, track.groups);
   let number = 0;
   let dts = 0;
-  for (const chunk of readChunks(table("stsc"), table("stco", "co64"))) {
-    let { offset } = chunk;
-    for (let left = chunk.samples; left > 0 && number < count; left--) {
+  const chunks = openChunks(table("stsc"), table("stco", "co64"));
+  while (chunks.next()) {
+    let { offset } = chunks;
+    for (let left = chunks.samples; left > 0 && number < count; left--) {
       const size = nextSize();
       const duration = nextDuration();
       const pts = dts + (nextComposition() | 0);
       const isSync = syncs === null || syncs[number] === 1;
       spend(budget, 0, size);
-      const sample: IndexedSample = { track, entry: chunk.entry, offset, size, dts, pts, duration, isSync };
+      const sample: IndexedSample = { track, entry: chunks.entry, offset, size, dts, pts, duration, isSync };
       const groups = nextGroups?.();
       if (groups !== undefined) sample.groups = groups;
       yield sample;
@@ -64,6 +65,49 @@ function* readTrackTables(bytes: Uint8Array, track: InitTrack, budget: Budget): 
     if (number === count) return;
   }
   throw damagedError(`only ${number} of ${count} samples are in chunks`);
+}
+
+/** Where samples of one entry are in the file, in their order. */
+export interface SamplePlaces {
+  /** Number of their sample entry, from 1. */
+  entry: number;
+  count: number;
+  /** The first `count` of each are theirs. */
+  offsets: Float64Array;
+  sizes: Uint32Array;
+}
+
+const placesAtOnce = 1024;
+
+/**
+ * Yields where the samples of a track are by its tables, as `readSampleTables`, which reads all that they say. What it yields is
+ * valid until the next.
+ * @throws ServiceError `upstream_invalid`.
+ */
+export function* readSamplePlaces(bytes: Uint8Array, track: InitTrack): Generator<SamplePlaces, undefined> {
+  const table = (...types: string[]): Table | undefined => openTable(bytes, track, types);
+  const { count, nextSize } = openSizes(table("stsz", "stz2"));
+  if (count === 0) return;
+  const offsets = new Float64Array(placesAtOnce);
+  const sizes = new Uint32Array(placesAtOnce);
+  const places = { entry: 1, count: 0, offsets, sizes };
+  const chunks = openChunks(table("stsc"), table("stco", "co64"));
+  for (let number = 0; number < count && chunks.next();) {
+    let { offset } = chunks;
+    for (let left = Math.min(chunks.samples, count - number); left > 0; left--) {
+      if (places.count === placesAtOnce || places.entry !== chunks.entry) {
+        yield places;
+        places.count = 0;
+        places.entry = chunks.entry;
+      }
+      const size = nextSize();
+      offsets[places.count] = offset;
+      sizes[places.count++] = size;
+      offset += size;
+      number++;
+    }
+  }
+  yield places;
 }
 
 interface Table {
@@ -139,26 +183,38 @@ function readSyncs(table: Table | undefined, samples: number): Uint8Array | null
   return syncs;
 }
 
-interface SampleChunk {
+/** A chunk of samples, one after the other. */
+interface SampleChunks {
   offset: number;
   /** Number of the sample entry, from 1. */
   entry: number;
   samples: number;
+  /** Reads the next chunk; returns whether there is one. */
+  next(): boolean;
 }
 
-/** Yields the chunks of a track from `stsc` and `stco` or `co64` (§8.7.4, §8.7.5). */
-function* readChunks(runs: Table | undefined, offsets: Table | undefined): Generator<SampleChunk> {
+/** Opens the chunks of a track in `stsc` and `stco` or `co64` (§8.7.4, §8.7.5), before the first one. */
+function openChunks(runs: Table | undefined, offsets: Table | undefined): SampleChunks {
   if (runs === undefined || offsets === undefined) throw damagedError("samples have no chunks");
   let runsLeft = runs.reader.u32();
-  let run = { samples: 0, entry: 1 };
   let nextRun = runsLeft > 0 ? runs.reader.u32() : Infinity;
-  const chunks = offsets.reader.u32();
-  for (let number = 1; number <= chunks; number++) {
-    while (number >= nextRun) {
-      run = { samples: runs.reader.u32(), entry: runs.reader.u32() };
-      nextRun = --runsLeft > 0 ? runs.reader.u32() : Infinity;
-    }
-    const offset = offsets.type === "co64" ? offsets.reader.i64() : offsets.reader.u32();
-    yield { offset, ...run };
-  }
+  const count = offsets.reader.u32();
+  const readOffset = offsets.type === "co64" ? offsets.reader.i64 : offsets.reader.u32;
+  let number = 0;
+  return {
+    offset: 0,
+    entry: 1,
+    samples: 0,
+    next() {
+      if (number >= count) return false;
+      number += 1;
+      while (number >= nextRun) {
+        this.samples = runs.reader.u32();
+        this.entry = runs.reader.u32();
+        nextRun = --runsLeft > 0 ? runs.reader.u32() : Infinity;
+      }
+      this.offset = readOffset();
+      return true;
+    },
+  };
 }

@@ -1,0 +1,91 @@
+import { type Box, boxesIn, viewOf } from "../../../remux/mp4/boxes.ts";
+import { nalLengthBytes } from "../../../remux/mp4/joins.ts";
+import { completeFileBoxes, readRange } from "../../../remux/mp4/read/file-boxes.ts";
+import { readFragmentRuns } from "../../../remux/mp4/read/fragment.ts";
+import { createBudget } from "../../../remux/mp4/read/indexed-sample.ts";
+import { type InitTrack, readAllTracks } from "../../../remux/mp4/read/init.ts";
+import { readSamplePlaces, type SamplePlaces } from "../../../remux/mp4/read/sample-tables.ts";
+import type { OpenFile } from "../../../remux/open-file.ts";
+import { type CheckedSamples, type CodedSamples, createTrack } from "./sample-check.ts";
+
+/** Types of sample entries of codecs without NAL units whose samples do not begin with zeros. Samples that are not compressed may. */
+const codecs = new Set("mp4a ac-3 ec-3 Opus fLaC alac .mp3 mp4v vp08 vp09 av01".split(" "));
+
+/** All of a file: 31 hours of 150 samples a second. */
+const maxSamples = 1 << 24;
+
+/**
+ * Opens the samples of an MP4 file that are of codecs that compress: for each track those that its index lists, then those of all tracks
+ * that its fragments list, in their order in the file as far as it has one. Reads fragments when their samples are wanted. None of another file.
+ * @throws ServiceError `upstream_invalid`, also from the samples; the file system's own errors.
+ */
+export function openMp4Samples(file: OpenFile): CheckedSamples {
+  const index = completeFileBoxes(file.fd, file.size).find(({ type }) => type === "moov");
+  if (index === undefined) return { tracks: [], streams: [] };
+  const bytes = readRange(file.fd, index);
+  const [moov] = boxesIn(viewOf(bytes), 0, bytes.length);
+  const tracks = readAllTracks(bytes, moov!);
+  const selections = new Map(tracks.map((track) => [track, createSelection(track)]));
+  return {
+    tracks: [...selections.values()].map(({ checked }) => checked),
+    streams: [
+      ...[...selections].map(([track, { select }]) => select(readSamplePlaces(bytes, track))),
+      readFragments(file, tracks, (track, places) => selections.get(track)!.select([places])),
+    ],
+  };
+}
+
+function createSelection({ formats }: InitTrack) {
+  const checked = createTrack(formats[0]!.kind);
+  const lengths = formats.map(({ sampleEntry }) => lengthBytesOf(sampleEntry));
+  return {
+    checked,
+    *select(all: Iterable<SamplePlaces>): Generator<CodedSamples> {
+      for (const { entry, ...places } of all) {
+        const lengthBytes = lengths[entry - 1] ?? null;
+        if (lengthBytes !== null) yield { ...places, track: checked, lengthBytes };
+      }
+    },
+  };
+}
+
+function lengthBytesOf(sampleEntry: Uint8Array): number | null {
+  const type = Buffer.from(sampleEntry).toString("latin1", 4, 8);
+  return codecs.has(type) ? 0 : nalLengthBytes(sampleEntry);
+}
+
+/** Yields the samples of the fragments, with their places in the file. */
+function* readFragments(
+  { fd, size }: OpenFile,
+  tracks: readonly InitTrack[],
+  select: (track: InitTrack, places: SamplePlaces) => Iterable<CodedSamples>,
+): Generator<CodedSamples> {
+  const budget = createBudget(size, maxSamples);
+  let fragment: Box | undefined;
+  for (const box of completeFileBoxes(fd, size)) {
+    if (box.type === "moof") fragment = box;
+    if (box.type !== "mdat" || fragment === undefined) continue;
+    const moof = readRange(fd, fragment);
+    const [own] = boxesIn(viewOf(moof), 0, moof.length);
+    const { runs, isAbsolute } = readFragmentRuns(moof, own!, { tracks, nextDts: new Map(), budget });
+    const inOrder = runs.filter(({ count }) => count > 0).toSorted((a, b) => a.dataStart - b.dataStart);
+    // Offsets of a file that was put together from parts of others count from the start of those.
+    const shift = isAbsolute ? box.body - (inOrder[0]?.dataStart ?? 0) : fragment.start;
+    for (const { samples } of inOrder) {
+      if (samples[0] === undefined) continue;
+      const { track, entry } = samples[0];
+      const places = {
+        entry,
+        count: 0,
+        offsets: new Float64Array(samples.length),
+        sizes: new Uint32Array(samples.length),
+      };
+      for (const sample of samples) {
+        places.offsets[places.count] = sample.offset + shift;
+        places.sizes[places.count++] = sample.size;
+      }
+      yield* select(track, places);
+    }
+    fragment = undefined;
+  }
+}

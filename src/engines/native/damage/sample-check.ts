@@ -1,0 +1,177 @@
+import type { TrackKind } from "../../../remux/samples.ts";
+
+/** Samples of a codec that compresses. */
+export interface CodedSamples {
+  track: CheckedTrack;
+  count: number;
+  /** Where they are in the file, bytes; the first `count` of each are theirs. */
+  offsets: Float64Array;
+  sizes: Uint32Array;
+  /** How many bytes the lengths of their NAL units have; 0: they have none. */
+  lengthBytes: number;
+}
+
+/** How many samples of a track are right and damaged, and at how many places damaged ones follow each other. */
+export interface CheckedTrack {
+  readonly kind: TrackKind;
+  right: number;
+  damaged: number;
+  places: number;
+  isInDamage: boolean;
+}
+
+/** The samples of a file, and their tracks. */
+export interface CheckedSamples {
+  tracks: readonly CheckedTrack[];
+  /** Each in the order of the file. */
+  streams: readonly Iterable<CodedSamples>[];
+}
+
+export function createTrack(kind: TrackKind): CheckedTrack {
+  return { kind, right: 0, damaged: 0, places: 0, isInDamage: false };
+}
+
+/** So many right samples are none by chance: what is not right then is not misunderstood, but damaged. */
+const understoodSamples = 8;
+
+/** Returns at how many places a track is damaged; 0 if hardly any of its samples is right: then its writer means something else. */
+export function damagedPlaces({ right, damaged, places }: CheckedTrack): number {
+  return right >= Math.min(understoodSamples, damaged) ? places : 0;
+}
+
+/** No sample of these codecs begins with so many zeros. */
+const leastZeros = 16;
+/** Nor has so many in it, at a multiple of this. */
+const holeBytes = 2048;
+const hole = Buffer.alloc(holeBytes);
+/** What is kept of the bytes before. */
+const tailBytes = 16;
+
+/**
+ * Looks at the samples of a stream, in the order of the file, while the file is read from its start to its end. A sample is damaged if
+ * its NAL units do not follow each other to its end (ISO/IEC 14496-15 §4.3.3) or begin with a bit that is forbidden (ISO/IEC 14496-10
+ * §7.4.1), or if it has zeros that no encoder writes: then a part of the file was never written, or fetched. Other damage within a unit is not found. A
+ * sample that is before the one in front of it is not looked at. It takes the samples as it needs them; their number costs no memory.
+ */
+export class SampleCheck {
+  readonly #batches: Iterator<CodedSamples>;
+  #batch: CodedSamples | undefined;
+  #index = -1;
+  /** Of the sample that is read: where it begins and ends. */
+  #offset = 0;
+  #endsAt = 0;
+  /** Where its next NAL unit is. */
+  #unitAt = 0;
+  /** Where it has to be looked at for zeros in it. */
+  #holeAt = 0;
+  #hasHole = false;
+  #isDamaged = false;
+  /** To here it has nothing but zeros. */
+  #zerosTo = 0;
+  /** What was read last, and where it begins and ends in the file. */
+  #bytes: Buffer = Buffer.alloc(0);
+  #start = 0;
+  #end = 0;
+  readonly #tail = Buffer.alloc(tailBytes, 0xff);
+
+  constructor(samples: Iterable<CodedSamples>) {
+    this.#batches = samples[Symbol.iterator]();
+    this.#batch = this.#nextBatch();
+    this.#next();
+  }
+
+  /** Gets the next bytes of the file; it is done with them when it returns. */
+  take(bytes: Buffer): void {
+    this.#bytes = bytes;
+    this.#start = this.#end;
+    this.#end += bytes.length;
+    while (this.#batch !== undefined && this.#offset < this.#end && this.#read(this.#batch)) this.#next();
+    const kept = bytes.subarray(-tailBytes);
+    this.#tail.copyWithin(0, kept.length);
+    kept.copy(this.#tail, tailBytes - kept.length);
+  }
+
+  #nextBatch(): CodedSamples | undefined {
+    const next = this.#batches.next();
+    return next.done === true ? undefined : next.value;
+  }
+
+  #next(): void {
+    let batch = this.#batch;
+    let [offset, size] = [0, 0];
+    while (batch !== undefined && (size === 0 || offset < this.#start)) {
+      this.#index += 1;
+      if (this.#index === batch.count) {
+        batch = this.#nextBatch();
+        this.#index = -1;
+        continue;
+      }
+      offset = batch.offsets[this.#index]!;
+      size = batch.sizes[this.#index]!;
+    }
+    this.#batch = batch;
+    this.#offset = offset;
+    this.#endsAt = offset + size;
+    this.#unitAt = offset;
+    this.#zerosTo = offset;
+    this.#holeAt = Math.ceil(offset / holeBytes) * holeBytes;
+    this.#hasHole = false;
+    this.#isDamaged = false;
+  }
+
+  /** Returns whether all of the sample was there. */
+  #read({ lengthBytes, track }: CodedSamples): boolean {
+    const end = this.#endsAt;
+    const known = Math.min(end, this.#end);
+    if (lengthBytes > 0) this.#readUnits(lengthBytes, known - lengthBytes);
+    const zerosEnd = Math.min(known, this.#offset + leastZeros);
+    while (this.#zerosTo < zerosEnd && this.#at(this.#zerosTo) === 0) this.#zerosTo += 1;
+    if (this.#holeAt + holeBytes <= known) this.#findHoles(known);
+    if (end > this.#end) return false;
+    // Zeros at the end of a sample are stuffing.
+    const hasHole = this.#zerosTo === this.#offset + leastZeros || (this.#hasHole && this.#at(end - 1) !== 0);
+    count(track, !this.#isDamaged && this.#unitAt <= end && !hasHole);
+    return true;
+  }
+
+  /** Reads the units whose length, and one byte after that, are before `last` + `lengthBytes`. */
+  #readUnits(lengthBytes: number, last: number): void {
+    const [bytes, start] = [this.#bytes, this.#start];
+    let at = this.#unitAt;
+    while (at < last && !this.#isDamaged) {
+      const from = at - start;
+      const isWithin = from >= 0;
+      let length = 0;
+      for (let i = 0; i < lengthBytes; i++) length = length * 256 + (isWithin ? bytes[from + i]! : this.#at(at + i));
+      const first = isWithin ? bytes[from + lengthBytes]! : this.#at(at + lengthBytes);
+      if (length === 0 ? at === this.#offset : first >= 0x80) this.#isDamaged = true;
+      at += lengthBytes + length;
+    }
+    this.#unitAt = at;
+  }
+
+  #findHoles(known: number): void {
+    let at = this.#holeAt;
+    for (; at + holeBytes <= known; at += holeBytes) {
+      const from = at - this.#start;
+      if (this.#bytes[from] !== 0 || this.#hasHole) continue;
+      this.#hasHole = this.#bytes.compare(hole, 0, holeBytes, from, from + holeBytes) === 0;
+    }
+    this.#holeAt = at;
+  }
+
+  #at(position: number): number {
+    const at = position - this.#start;
+    return (at >= 0 ? this.#bytes[at] : this.#tail[tailBytes + at]) ?? 0xff;
+  }
+}
+
+function count(track: CheckedTrack, isRight: boolean): void {
+  if (isRight) {
+    track.right += 1;
+  } else {
+    track.damaged += 1;
+    if (!track.isInDamage) track.places += 1;
+  }
+  track.isInDamage = !isRight;
+}

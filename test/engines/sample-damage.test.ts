@@ -1,0 +1,146 @@
+import { writeFileSync } from "node:fs";
+import { afterAll, describe, expect, it } from "vitest";
+import { hashFile } from "../../src/engines/native/damage/hash-file.ts";
+import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
+import { box, u16, u32 } from "../../src/remux/mp4/boxes.ts";
+import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
+import type { TrackFormat } from "../../src/remux/samples.ts";
+import { openEntry } from "../contracts/engine/harness.ts";
+import { layFiles, mediaPlaylist } from "../media/hls.ts";
+import { join, readMedium, readRendition } from "../media/rendition.ts";
+import { hls, merge, resource, type Resources } from "../media/resources.ts";
+import { openFolder } from "../remux/mp4-media.ts";
+import { audioFormat } from "../remux/mp4-samples.ts";
+
+const engine = createNativeEngine({ allowNetworks: "127.0.0.1/32" });
+const folder = openFolder();
+afterAll(async () => {
+  folder.remove();
+  await engine.close();
+});
+
+const path = folder.path("film.mp4");
+const signal = new AbortController().signal;
+
+async function damageOf(film: Buffer): Promise<readonly string[]> {
+  writeFileSync(path, film);
+  return (await hashFile(path, signal)).damage;
+}
+
+/** Returns what the warning `frames_missing` of a download says. */
+async function warningsOf(resources: Resources, entry: string): Promise<string[]> {
+  await using harness = await openEntry(() => engine, resources, entry);
+  const { warnings } = await harness.download();
+  return warnings.filter(({ code }) => code === "frames_missing").map(({ message }) => message);
+}
+
+const video = (places = "1 place") => `frames of the video are damaged at ${places}`;
+const audio = (places = "1 place") => `frames of the audio are damaged at ${places}`;
+
+const noise = (length: number): Buffer => Buffer.from(Array.from({ length }, (_, i) => (i * i * 131 + i * 77) & 0xff));
+const zeros = (length: number): Buffer => Buffer.alloc(length);
+
+/** Returns the file with other bytes from `at` on. */
+function withBytes(film: Buffer, at: number, bytes: Buffer): Buffer {
+  return Buffer.concat([film.subarray(0, at), bytes, film.subarray(at + bytes.length)]);
+}
+
+const fragments = join(readRendition("muxed.m4s"));
+/** The media of a fragment in the middle: first the video, then the audio. */
+const fragment = fragments.indexOf("mdat", fragments.length / 3) + 4;
+const fragmentEnd = fragments.indexOf("moof", fragment) - 4;
+
+describe.each([
+  ["with its index in front", readMedium("index-first.mp4"), 20_000, 20_000],
+  ["with its index at its end", readMedium("index-last.mp4"), 20_000, 20_000],
+  ["of fragments", fragments, fragment + 100, fragmentEnd - 1500],
+])("an MP4 file %s", (_layout, film, videoAt, audioAt) => {
+  it("is not damaged if it is right", async () => {
+    expect(await damageOf(film)).toEqual([]);
+  });
+
+  it.each([
+    ["zeros", zeros(1200)],
+    ["other bytes", noise(1200)],
+  ])("is damaged where pictures are %s", async (_what, bytes) => {
+    expect(await damageOf(withBytes(film, videoAt, bytes))).toContain(video());
+    expect(await damageOf(withBytes(withBytes(film, videoAt, bytes), videoAt - 13_000, bytes))).toContain(
+      video("2 places"),
+    );
+  });
+
+  it("is damaged where audio is zeros", async () => {
+    expect(await damageOf(withBytes(film, audioAt, zeros(1200)))).toContain(audio());
+  });
+});
+
+describe("an MP4 file of one track", () => {
+  const samples = Array.from({ length: 20 }, (_, i): Buffer => Buffer.concat([Buffer.from([i + 1]), noise(4999)]));
+  const entry = (type: string) => box(type, new Uint8Array(6), u16(1), u32(0, 0), u16(2, 16, 0, 0), u32(48_000 << 16));
+
+  async function damageOfSamples(all: readonly Buffer[], format: TrackFormat = audioFormat) {
+    const writer = openMp4Writer({ path, expectedS: null });
+    const track = writer.setFormat(format);
+    for (const [i, data] of all.entries()) {
+      writer.write(track, { data, dts: 1024 * i, pts: 1024 * i, duration: 1024, isSync: true });
+    }
+    writer.finish();
+    return (await hashFile(path, signal)).damage;
+  }
+
+  it("is damaged where a sample begins with zeros, or has many in it", async () => {
+    expect(await damageOfSamples(samples.with(9, zeros(5000)))).toEqual([audio()]);
+    expect(await damageOfSamples(samples.with(9, withBytes(samples[9]!, 0, zeros(40))))).toEqual([audio()]);
+    expect(await damageOfSamples(samples.with(9, withBytes(samples[9]!, 100, zeros(4200))))).toEqual([audio()]);
+  });
+
+  it("is not if a sample ends with zeros, is short, or empty", async () => {
+    expect(await damageOfSamples(samples.with(9, withBytes(samples[9]!, 100, zeros(4900))))).toEqual([]);
+    expect(await damageOfSamples(samples.with(9, zeros(15)))).toEqual([]);
+    expect(await damageOfSamples(samples.with(9, zeros(0)))).toEqual([]);
+  });
+
+  it("is not if its codec does not compress: zeros are silence", async () => {
+    const pcm = { ...audioFormat, sampleEntry: entry("sowt") };
+    expect(await damageOfSamples(samples.with(9, zeros(5000)), pcm)).toEqual([]);
+  });
+
+  it("is not if no sample is as its codec wants them, but is if the first ones are", async () => {
+    expect(await damageOfSamples(samples.map(() => zeros(5000)))).toEqual([]);
+    expect(await damageOfSamples(samples.map((sample, i) => (i < 8 ? sample : zeros(5000))))).toEqual([audio()]);
+  });
+
+  it("is read to its end however its samples lie in what is read at a time", async () => {
+    const many = Array.from({ length: 700 }, (_, i) => Buffer.concat([Buffer.from([1]), noise(4999 + (i % 7))]));
+    expect(await damageOfSamples(many)).toEqual([]);
+    expect(await damageOfSamples(many.map((sample, i) => (i % 100 === 99 ? zeros(5000) : sample)))).toEqual([
+      audio("7 places"),
+    ]);
+  });
+});
+
+describe("a download has the warning", () => {
+  const film = readMedium("index-first.mp4");
+
+  it("if the MP4 file is as published", async () => {
+    const damaged = withBytes(film, 20_000, zeros(4096));
+    expect(await warningsOf(new Map([["film.mp4", resource("video/mp4", damaged)]]), "film.mp4")).toEqual([
+      `${video()}; ${audio()}`,
+    ]);
+  });
+
+  it("if the MP4 file was made of segments", async () => {
+    const { resources, lines } = layFiles("f", readRendition("muxed.m4s"), "m4s");
+    const damage = (bytes: Buffer) => withBytes(bytes, bytes.indexOf("mdat") + 100, zeros(4096));
+    const served = merge(
+      new Map(
+        [...resources].map(([name, { type, body }]) => [
+          name,
+          resource(type, name.endsWith("/1.m4s") ? damage(body) : body),
+        ]),
+      ),
+      new Map([["index.m3u8", hls(mediaPlaylist(lines))]]),
+    );
+    expect(await warningsOf(served, "index.m3u8")).toEqual([`${video()}; ${audio()}`]);
+  });
+});
