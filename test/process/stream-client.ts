@@ -1,4 +1,4 @@
-import { execFileSync, spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 
@@ -56,19 +56,29 @@ function hasMedia(bytes: Buffer, fragments: number): boolean {
 
 /** Returns the hashes of the decoded frames and of the samples, by kind of track. */
 export function framesOf(path: string): Record<string, string[]> {
-  const hashes = (kind: string, ...copy: string[]) =>
-    execFileSync("ffmpeg", ["-v", "error", "-i", path, "-map", `0:${kind}?`, ...copy, "-f", "framemd5", "-"], {
-      encoding: "utf8",
-    })
-      .split("\n")
-      .filter((line) => line !== "" && !line.startsWith("#"))
-      .map((line) => line.split(",").at(-1)!.trim());
+  const tracks = ["-map", "0:v?", "-map", "0:a?"];
+  const outputs = [...tracks, "-f", "framemd5", "pipe:1", ...tracks, "-c", "copy", "-f", "framemd5", "pipe:3"];
+  const { status, output } = spawnSync("ffmpeg", ["-v", "error", "-i", path, ...outputs], {
+    stdio: ["ignore", "pipe", "inherit", "pipe"],
+    encoding: "utf8",
+    maxBuffer: 1e8,
+  });
+  if (status !== 0) throw new Error(`ffmpeg ended with ${status}`);
+  const [decoded, copied] = [output[1], output[3]].map((text) => hashesByKind(text ?? ""));
   return {
-    pictures: hashes("v"),
-    audio: hashes("a"),
-    videoSamples: hashes("v", "-c", "copy"),
-    audioSamples: hashes("a", "-c", "copy"),
+    pictures: decoded!("video"),
+    audio: decoded!("audio"),
+    videoSamples: copied!("video"),
+    audioSamples: copied!("audio"),
   };
+}
+
+/** Reads what FFmpeg writes in the format `framemd5`: lines that begin with the number of a track, whose kind a comment says. */
+function hashesByKind(text: string): (kind: string) => string[] {
+  const kinds = new Map([...text.matchAll(/^#media_type (\d+): (\w+)$/gm)].map(([, track, kind]) => [track, kind]));
+  const lines = [...text.matchAll(/^(\d+),.* (\w+)$/gm)];
+  if (lines.length === 0) throw new Error(`no frames in what FFmpeg wrote: ${text}`);
+  return (kind) => lines.flatMap(([, track, hash]) => (kinds.get(track) === kind ? [hash!] : []));
 }
 
 export function save(path: string, bytes: Uint8Array): string {
