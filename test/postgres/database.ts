@@ -9,7 +9,8 @@ import { type PostgresServer, startPostgres } from "./server.ts";
  */
 export async function openDatabase(whenOver: (drop: () => Promise<void>) => unknown = onTestFinished): Promise<string> {
   const name = `unreel_${randomBytes(6).toString("hex")}`;
-  await run(`CREATE DATABASE ${name}`);
+  // A copy of files takes a quarter of the time that a copy in the log takes.
+  await run(`CREATE DATABASE ${name} STRATEGY file_copy`);
   whenOver(() => run(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`));
   const url = new URL(inject("postgresUrl"));
   url.pathname = name;
