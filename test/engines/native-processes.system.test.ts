@@ -2,6 +2,7 @@ import type { ServerResponse } from "node:http";
 import { afterAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
 import { openEntry, type EngineHarness } from "../contracts/engine/harness.ts";
+import { buildNestedMkv } from "../media/hostile-mkv.ts";
 import { layEncrypted, layFiles, mediaPlaylist } from "../media/hls.ts";
 import { readMedium, readRendition } from "../media/rendition.ts";
 import { hls, merge, resource } from "../media/resources.ts";
@@ -29,6 +30,19 @@ describe("a download that needs too much memory", () => {
     expect(await failed).toMatchObject({ code: "internal", retryable: false });
     expect(await failed).toMatchObject({ message: expect.stringContaining("40 MiB of memory") });
     await using next = await openEntry(() => engine, resources, "film.mp4");
+    expect(await next.download()).toMatchObject({ size: film.body.length });
+    await engine.close();
+  });
+});
+
+describe("a download whose file takes too long to read", () => {
+  it("fails for good, and the next one does not", async () => {
+    const engine = createNativeEngine({ ...local, limits: { workMs: 1_000 } });
+    const nested = resource("video/x-matroska", buildNestedMkv(100_000));
+    await using hostile = await openEntry(() => engine, new Map([["nested.mkv", nested]]), "nested.mkv");
+    const message = expect.stringMatching(/: reading the file took over 1 s, the limit for 1200036 bytes$/);
+    await expect(hostile.download()).rejects.toMatchObject({ code: "upstream_invalid", retryable: false, message });
+    await using next = await openEntry(() => engine, new Map([["film.mp4", film]]), "film.mp4");
     expect(await next.download()).toMatchObject({ size: film.body.length });
     await engine.close();
   });
