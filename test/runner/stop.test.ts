@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test, vi } from "vitest";
@@ -7,6 +8,7 @@ import { makeFolder } from "../stores/folder.ts";
 import { neverEnd, writeMedium } from "./engine.ts";
 import { createTestFiles } from "./files.ts";
 import { createRunnerHarness } from "./harness.ts";
+import { createTestResolver, pageOf } from "./resolver.ts";
 
 test("stop requeues running tasks; the attempt does not count and the parts stay", async () => {
   const { runner, store, files, add, untilLoading } = createRunnerHarness({ downloads: neverEnd });
@@ -131,4 +133,28 @@ test("a requeued task is resumed by the next service, with the parts it had", as
   expect(await until(id, "succeeded")).toMatchObject({ attempts: 1 });
   expect(partsAtStart).toEqual([["part"]]);
   await store.close();
+});
+
+// One time more than the deaths after which a task counts as poison.
+test("a task whose page was being read at each of six stops is read by the next service", async () => {
+  const path = join(makeFolder(), "tasks.db");
+  let reads = 0;
+  const resolver = createTestResolver(async (url, signal) => {
+    reads += 1;
+    if (reads <= 6) await once(signal, "abort");
+    signal.throwIfAborted();
+    return pageOf(url);
+  });
+  let id = "";
+  for (let stops = 0; stops < 6; stops += 1) {
+    const { runner, store, add } = createRunnerHarness({ store: openSqliteStore({ path }), resolver });
+    if (stops === 0) ({ id } = await add());
+    runner.start();
+    await vi.waitUntil(() => reads > stops, 60_000);
+    await runner.stop();
+    await store.close();
+  }
+  const last = createRunnerHarness({ store: openSqliteStore({ path }), resolver });
+  last.runner.start();
+  expect(await last.until(id, "succeeded")).toMatchObject({ attempts: 1 });
 });
