@@ -8,8 +8,11 @@ import { readSamplePlaces, type SamplePlaces } from "../../../remux/mp4/read/sam
 import type { OpenFile } from "../../../remux/open-file.ts";
 import { type CheckedSamples, type CodedSamples, createTrack } from "./sample-check.ts";
 
-/** Types of sample entries of codecs without NAL units whose samples do not begin with zeros. Samples that are not compressed may. */
-const codecs = new Set("mp4a ac-3 ec-3 Opus fLaC alac .mp3 mp4v vp08 vp09 av01".split(" "));
+/**
+ * Types of sample entries of codecs without NAL units whose samples have no long runs of zeros. PCM may, and so may lossless codecs, which
+ * can store silence as it is.
+ */
+const codecs = new Set("mp4a ac-3 ec-3 Opus .mp3 mp4v vp08 vp09 av01".split(" "));
 
 /** All of a file: 31 hours of 150 samples a second. */
 const maxSamples = 1 << 24;
