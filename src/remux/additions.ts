@@ -36,7 +36,8 @@ export interface TextTrack {
   role: SubtitleRole;
   /** No person wrote or translated it. */
   automatic: boolean;
-  cues: readonly Cue[];
+  /** May be made anew each time that it is read: those of all tracks together may take much memory. */
+  readonly cues: readonly Cue[];
 }
 
 export interface Cue {
@@ -98,7 +99,20 @@ export function boundAdditions({ tags, chapters, cover, subtitles }: Additions, 
     },
     chapters: boundChapters(chapters, durationS),
     cover: cover !== null && cover.data.length <= maxCoverBytes ? cover : null,
-    subtitles: subtitles.map((track) => ({ ...track, cues: boundCues(track.cues, durationS) })),
+    subtitles: subtitles.map((track) => boundTrack(track, durationS)),
+  };
+}
+
+function boundTrack(track: TextTrack, durationS: number): TextTrack {
+  const { language, name, role, automatic } = track;
+  return {
+    language,
+    name,
+    role,
+    automatic,
+    get cues() {
+      return boundCues(track.cues, durationS);
+    },
   };
 }
 
@@ -128,7 +142,10 @@ function boundChapters(chapters: readonly Chapter[], durationS: number): Chapter
 /** Returns the cues within a file of this duration, in order. */
 export function boundCues(cues: readonly Cue[], durationS: number): Cue[] {
   return cues
-    .map((cue) => ({ ...cue, startS: Math.max(0, cue.startS), endS: Math.min(cue.endS, durationS) }))
-    .filter(({ startS, endS }) => endS > startS)
+    .filter(({ startS, endS }) => endS > startS && endS > 0 && startS < durationS)
+    .map((cue) => {
+      const isWithin = cue.startS >= 0 && cue.endS <= durationS;
+      return isWithin ? cue : { ...cue, startS: Math.max(0, cue.startS), endS: Math.min(cue.endS, durationS) };
+    })
     .toSorted((a, b) => a.startS - b.startS || a.endS - b.endS);
 }

@@ -8,11 +8,11 @@ const defaultFields = ["layer", "start", "end", "style", "name", "marginl", "mar
  *
  * @throws ServiceError `upstream_invalid` for more than 200,000 cues.
  */
-export function readAss(text: string): Cue[] {
+export function readAss(pieces: Iterable<string>): Cue[] {
   let section = "";
   let fields = defaultFields;
   const cues: Cue[] = [];
-  for (const line of linesOf(text)) {
+  for (const line of linesOf(pieces)) {
     if (line.startsWith("[")) section = line.trim().toLowerCase();
     if (section !== "[events]") continue;
     const [, kind, rest = ""] = /^(Format|Dialogue):[ \t]*(.*)$/i.exec(line) ?? [];

@@ -1,3 +1,4 @@
+import { decodeXML } from "entities";
 import { invalidSubtitlesError } from "./text.ts";
 
 const maxEntities = 1000;
@@ -8,30 +9,34 @@ const maxAdded = 2 << 20;
 const maxDeclarations = 64 * 1024;
 
 /**
- * Replaces references to the entities that an XML document declares itself (XML 1.0 §4.2), outside its declarations. Values may refer to entities that are
- * declared before them. References to those with elements, in other files, over 1,000 characters long or after the first thousand stay as they are.
+ * Returns a function that decodes text and attributes of an XML document that begins so: references to characters, and to entities that XML has
+ * or that the document declares itself (XML 1.0 §4.2). Values may refer to entities that are declared before them. References to those with elements,
+ * in other files, over 1,000 characters long or after the first thousand stay as they are.
  *
- * @throws ServiceError `upstream_invalid` if that makes the document 2 Mi characters longer.
+ * The function throws a ServiceError, `upstream_invalid`, once declared entities have made the document 2 Mi characters longer.
  */
-export function expandEntities(text: string): string {
-  const root = text.slice(0, maxDeclarations).search(/<(?:[\w.-]+:)?tt[\s>]/);
-  const start = text.slice(0, Math.max(0, root));
+export function createEntityDecoder(document: string): (written: string) => string {
+  const root = document.slice(0, maxDeclarations).search(/<(?:[\w.-]+:)?tt[\s>]/);
+  const start = document.slice(0, Math.max(0, root));
   const entities = new Map<string, string>();
   for (const [, name = "", double, single = ""] of start.matchAll(declaration)) {
     if (entities.size >= maxEntities) break;
     const value = (double ?? single).replaceAll(reference, (written, each: string) => entities.get(each) ?? written);
     const isNew = !entities.has(name) && !known.has(name);
-    if (isNew && value.length <= maxValueLength) entities.set(name, value.replaceAll('"', "&quot;"));
+    if (isNew && value.length <= maxValueLength) entities.set(name, value);
   }
-  if (entities.size === 0) return text;
   let added = 0;
-  const expanded = text.slice(start.length).replaceAll(reference, (written, name: string) => {
-    const value = entities.get(name) ?? written;
-    added += value.length - written.length;
-    if (added > maxAdded) throw invalidSubtitlesError(`their entities have over ${maxAdded} characters`);
-    return value;
-  });
-  return start + expanded;
+  const expand = (written: string) =>
+    written.replaceAll(reference, (each, name: string) => {
+      const value = entities.get(name) ?? each;
+      added += value.length - each.length;
+      if (added > maxAdded) throw invalidSubtitlesError(`their entities have over ${maxAdded} characters`);
+      return value;
+    });
+  return (written) => {
+    if (!written.includes("&")) return written;
+    return decodeXML(entities.size === 0 ? written : expand(written));
+  };
 }
 
 /** Of XML itself (§4.6). */

@@ -1,6 +1,6 @@
 import type { Cue } from "../remux/additions.ts";
 import { readAss } from "./ass.ts";
-import { decodeSubtitles, invalidSubtitlesError } from "./text.ts";
+import { decodePieces, invalidSubtitlesError } from "./text.ts";
 import { readSubRip, readWebVtt, type TimestampMap } from "./timed-text.ts";
 import { readTtml } from "./ttml.ts";
 
@@ -18,18 +18,15 @@ export interface ReadSubtitles {
  * @throws ServiceError `upstream_invalid` if it is none of them, or breaks a limit.
  */
 export function readSubtitles(bytes: Uint8Array, language: string | null = null): ReadSubtitles {
-  const text = decodeSubtitles(bytes, language).replace(/^\u{FEFF}/u, "");
-  const start = text.slice(0, 4096);
-  if (/^WEBVTT(?:[ \t\r\n]|$)/.test(start)) return readWebVtt(text);
-  if (/^\s*<(?:\?xml|!--|!doctype[ \t]+(?:[a-z]+:)?tt[\s[>]|(?:[a-z]+:)?tt[\s>])/i.test(start))
-    return { cues: readXml(text, start), map: null };
-  if (/^\s*\[script info\]/i.test(start)) return { cues: readAss(text), map: null };
-  const cues = readSubRip(text);
+  const text = () => decodePieces(bytes, language);
+  const start = text().next().value?.slice(0, 4096) ?? "";
+  if (/^WEBVTT(?:[ \t\r\n]|$)/.test(start)) return readWebVtt(text());
+  if (/^\s*<(?:\?xml|!--|!doctype[ \t]+(?:[a-z]+:)?tt[\s[>]|(?:[a-z]+:)?tt[\s>])/i.test(start)) {
+    if (!/<(?:[a-z]+:)?tt[\s>]/i.test(start)) throw invalidSubtitlesError("they are XML, but not TTML");
+    return { cues: readTtml(text()), map: null };
+  }
+  if (/^\s*\[script info\]/i.test(start)) return { cues: readAss(text()), map: null };
+  const cues = readSubRip(text());
   if (cues.length > 0) return { cues, map: null };
   throw invalidSubtitlesError("they are neither WebVTT nor TTML, SubRip or SubStation Alpha");
-}
-
-function readXml(text: string, start: string): Cue[] {
-  if (/<(?:[a-z]+:)?tt[\s>]/i.test(start)) return readTtml(text);
-  throw invalidSubtitlesError("they are XML, but not TTML");
 }

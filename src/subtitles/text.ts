@@ -1,8 +1,9 @@
+import { isUtf8 } from "node:buffer";
 import { ServiceError } from "../model/errors.ts";
 import { encodingOf, statedEncoding } from "./encodings.ts";
 
 /** Longest subtitles that are read, bytes. */
-export const maxSubtitleBytes = 32 << 20;
+export const maxSubtitleBytes = 16 << 20;
 
 /** Cues that a track may have. */
 export const maxCues = 200_000;
@@ -25,35 +26,58 @@ export function invalidSubtitlesError(rule: string): ServiceError {
  * are no UTF-8, in the encoding that they state as XML, or that was usual for their language (BCP 47), or as Windows-1252.
  */
 export function decodeSubtitles(bytes: Uint8Array, language: string | null = null): string {
-  const [first, second] = bytes;
-  if (first === 0xff && second === 0xfe) return decode(bytes, "utf-16le");
-  if (first === 0xfe && second === 0xff) return decode(bytes, "utf-16be");
-  const start = bytes.subarray(0, 64);
-  const isZero = (parity: number) => start.length >= 8 && start.every((byte, i) => i % 2 !== parity || byte === 0);
-  if (isZero(1)) return decode(bytes, "utf-16le");
-  if (isZero(0)) return decode(bytes, "utf-16be");
-  try {
-    return withoutZeros(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
-  } catch {
-    const stated = statedEncoding(Buffer.from(bytes.subarray(0, 256)).toString("latin1"));
-    return decode(bytes, stated ?? encodingOf(language));
+  return [...decodePieces(bytes, language)].join("");
+}
+
+const pieceBytes = 256 * 1024;
+
+/** Yields what `decodeSubtitles` returns in pieces, without a byte order mark; the first has the first 64 Ki characters. */
+export function* decodePieces(bytes: Uint8Array, language: string | null = null): Generator<string> {
+  const decoder = new TextDecoder(encodingOfBytes(bytes, language));
+  let isFirst = true;
+  for (let at = 0; at < bytes.length; at += pieceBytes) {
+    const end = at + pieceBytes;
+    const piece = decoder.decode(bytes.subarray(at, end), { stream: end < bytes.length });
+    yield withoutZeros(isFirst ? piece.replace(/^\u{FEFF}/u, "") : piece);
+    isFirst = false;
   }
 }
 
-const decode = (bytes: Uint8Array, encoding: string): string => withoutZeros(new TextDecoder(encoding).decode(bytes));
+function encodingOfBytes(bytes: Uint8Array, language: string | null): string {
+  const [first, second] = bytes;
+  if (first === 0xff && second === 0xfe) return "utf-16le";
+  if (first === 0xfe && second === 0xff) return "utf-16be";
+  const start = bytes.subarray(0, 64);
+  const isZero = (parity: number) => start.length >= 8 && start.every((byte, i) => i % 2 !== parity || byte === 0);
+  if (isZero(1)) return "utf-16le";
+  if (isZero(0)) return "utf-16be";
+  if (isUtf8(bytes)) return "utf-8";
+  return statedEncoding(Buffer.from(bytes.subarray(0, 256)).toString("latin1")) ?? encodingOf(language);
+}
 
 /** Players end a text at a zero (W3C WebVTT §4.1 replaces them, too). */
 const withoutZeros = (text: string): string => text.replaceAll("\0", "\uFFFD");
 
-/** Yields the lines of a text; CR, LF and CRLF end one. */
-export function* linesOf(text: string): Generator<string> {
-  const ends = /\r\n?|\n/g;
-  let at = 0;
-  for (const end of text.matchAll(ends)) {
-    yield text.slice(at, end.index);
-    at = end.index + end[0].length;
+/**
+ * Yields the lines of a text that comes in pieces; CR, LF and CRLF end one.
+ *
+ * @throws ServiceError `upstream_invalid` for a line of more than 2 Mi characters.
+ */
+export function* linesOf(pieces: Iterable<string>): Generator<string> {
+  let held = "";
+  for (const piece of pieces) {
+    const text = held + piece;
+    let at = 0;
+    for (const end of text.matchAll(/\r\n?|\n/g)) {
+      // An LF may follow.
+      if (end[0] === "\r" && end.index === text.length - 1) break;
+      yield text.slice(at, end.index);
+      at = end.index + end[0].length;
+    }
+    held = text.slice(at);
+    checkCueLength(held.length);
   }
-  if (at < text.length) yield text.slice(at);
+  if (held !== "") yield held.endsWith("\r") ? held.slice(0, -1) : held;
 }
 
 /** Escapes plain text for a WebVTT cue payload. */

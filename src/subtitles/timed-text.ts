@@ -21,10 +21,10 @@ const digits = /^\s{0,9}\d{1,9}\s{0,9}$/;
  *
  * @throws ServiceError `upstream_invalid` for more than 200,000 cues.
  */
-export function readWebVtt(text: string): { cues: Cue[]; map: TimestampMap | null } {
+export function readWebVtt(pieces: Iterable<string>): { cues: Cue[]; map: TimestampMap | null } {
   let map: TimestampMap | null = null;
   const cues = readBlocks(
-    linesOf(text),
+    linesOf(pieces),
     (payload) => payload,
     (line) => {
       if (line.startsWith("X-TIMESTAMP-MAP")) map ??= readTimestampMap(line);
@@ -37,8 +37,8 @@ export function readWebVtt(text: string): { cues: Cue[]; map: TimestampMap | nul
  * Reads SubRip. Its `<i>`, `<b>` and `<u>` are kept, other tags and positions are left out. A cue may have empty lines: it goes on
  * to the number and the times of the next one. @throws as `readWebVtt`.
  */
-export function readSubRip(text: string): Cue[] {
-  return readBlocks(withoutEmptyLines(linesOf(text)), fromSubRip, () => {}).map((cue) => ({ ...cue, settings: "" }));
+export function readSubRip(pieces: Iterable<string>): Cue[] {
+  return readBlocks(withoutEmptyLines(linesOf(pieces)), fromSubRip, () => {}).map((cue) => ({ ...cue, settings: "" }));
 }
 
 /** Yields the lines of SubRip without the numbers of its cues, and an empty one only where a cue ends. */

@@ -1,6 +1,6 @@
 import { Parser } from "htmlparser2";
 import type { Cue } from "../remux/additions.ts";
-import { expandEntities } from "./entities.ts";
+import { createEntityDecoder } from "./entities.ts";
 import { checkCueLength, escapeText, invalidSubtitlesError, maxCues } from "./text.ts";
 
 const maxDepth = 64;
@@ -40,18 +40,20 @@ interface Run extends Span {
 
 /**
  * Reads TTML (W3C TTML1, IMSC1) as text: what is shown when, with italics, bold and underlines; not where. Takes time
- * linear in its length. What has no end lasts as long as the media.
+ * linear in its length. What has no end lasts as long as the media. The first piece has all declarations of the document.
  *
  * @throws ServiceError `upstream_invalid` if it nests deeper than 64 levels, for more than 200,000 cues, or 2 Mi characters of one.
  */
-export function readTtml(text: string): Cue[] {
-  const reader = new TtmlReader();
-  const parser = new Parser(reader, { xmlMode: true, decodeEntities: true });
-  const step = 64 * 1024;
-  const expanded = expandEntities(text);
-  for (let at = 0; at < expanded.length; at += step) parser.write(expanded.slice(at, at + step));
-  parser.end();
-  return reader.cues.toSorted((a, b) => a.startS - b.startS);
+export function readTtml(pieces: Iterable<string>): Cue[] {
+  let reader: TtmlReader | undefined;
+  let parser: Parser | undefined;
+  for (const piece of pieces) {
+    reader ??= new TtmlReader(createEntityDecoder(piece));
+    parser ??= new Parser(reader, { xmlMode: true, decodeEntities: false });
+    parser.write(piece);
+  }
+  parser?.end();
+  return (reader?.cues ?? []).toSorted((a, b) => a.startS - b.startS);
 }
 
 class TtmlReader {
@@ -63,11 +65,21 @@ class TtmlReader {
   #runs: Run[] | null = null;
   /** Of these runs, characters. */
   #length = 0;
+  /** Text that has not ended yet, as it is written. */
+  #written = "";
+  #isVerbatim = false;
+  readonly #decode: (written: string) => string;
+
+  /** @param decode Replaces references in text and attributes. */
+  constructor(decode: (written: string) => string) {
+    this.#decode = decode;
+  }
 
   onopentag(rawName: string, raw: Record<string, string>): void {
+    this.#endText();
     if (this.#open.length >= maxDepth) throw invalidSubtitlesError(`they nest deeper than ${maxDepth} levels`);
     const name = localName(rawName);
-    const attributes = new Map(Object.entries(raw).map(([key, value]) => [localName(key), value]));
+    const attributes = new Map(Object.entries(raw).map(([key, value]) => [localName(key), this.#decode(value)]));
     if (name === "tt") this.#readRates(attributes);
     const parent = this.#open.at(-1);
     const styles = this.#stylesOf(attributes, parent?.styles ?? new Set());
@@ -95,9 +107,27 @@ class TtmlReader {
     checkCueLength(this.#length);
   }
 
-  ontext(text: string): void {
+  ontext(written: string): void {
+    if (this.#runs === null || this.#open.at(-1)?.isShown !== true) return;
+    this.#written += written;
+    checkCueLength(this.#length + this.#written.length);
+  }
+
+  oncdatastart(): void {
+    this.#endText();
+    this.#isVerbatim = true;
+  }
+
+  oncdataend(): void {
+    this.#endText();
+    this.#isVerbatim = false;
+  }
+
+  #endText(): void {
     const parent = this.#open.at(-1);
-    if (this.#runs === null || parent?.isShown !== true) return;
+    if (this.#written === "" || parent === undefined) return;
+    const text = this.#isVerbatim ? this.#written : this.#decode(this.#written);
+    this.#written = "";
     const shown = parent.keepsSpace ? text : text.replaceAll(/[ \t\r\n]+/g, " ");
     if (shown === "") return;
     const faces = [...parent.styles];
@@ -111,6 +141,7 @@ class TtmlReader {
   }
 
   onclosetag(): void {
+    this.#endText();
     const closed = this.#open.pop();
     const parent = this.#open.at(-1);
     if (closed === undefined) return;

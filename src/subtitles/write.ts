@@ -1,32 +1,32 @@
 import type { Cue } from "../remux/additions.ts";
 import { faces, readCueText } from "../remux/cue-text.ts";
 
-/** Returns the cues as a WebVTT file. */
-export function writeWebVtt(cues: readonly Cue[]): string {
-  const body = joinBlocks(cues, ({ startS, endS, text, settings }) => {
+/** Yields a WebVTT file of the cues, in pieces. */
+export function* writeWebVtt(cues: readonly Cue[]): Generator<string> {
+  yield "WEBVTT\n";
+  yield* inGroups(cues, ({ startS, endS, text, settings }) => {
     const timing = `${clock(startS, ".")} --> ${clock(endS, ".")}`;
-    return `${settings === "" ? timing : `${timing} ${oneLine(settings)}`}\n${withoutBlankLines(text)}\n`;
+    return `\n${settings === "" ? timing : `${timing} ${oneLine(settings)}`}\n${withoutBlankLines(text)}\n`;
   });
-  return body === "" ? "WEBVTT\n" : `WEBVTT\n\n${body}`;
 }
 
-/** Returns the cues as a SubRip file, with italics, bold and underlines. */
-export function writeSubRip(cues: readonly Cue[]): string {
-  return joinBlocks(cues, ({ startS, endS, text }, index) => {
-    return `${index + 1}\n${clock(startS, ",")} --> ${clock(endS, ",")}\n${withoutBlankLines(subRipText(text))}\n`;
+/** Yields a SubRip file of the cues, with italics, bold and underlines, in pieces. */
+export function* writeSubRip(cues: readonly Cue[]): Generator<string> {
+  yield* inGroups(cues, ({ startS, endS, text }, index) => {
+    const timing = `${clock(startS, ",")} --> ${clock(endS, ",")}`;
+    return `${index === 0 ? "" : "\n"}${index + 1}\n${timing}\n${withoutBlankLines(subRipText(text))}\n`;
   });
 }
 
 const groupSize = 1_000;
 
-/** Joins group by group: hundreds of thousands of small strings would take much memory. */
-function joinBlocks(cues: readonly Cue[], write: (cue: Cue, index: number) => string): string {
-  const groups: string[] = [];
+function* inGroups(cues: readonly Cue[], write: (cue: Cue, index: number) => string): Generator<string> {
   for (let at = 0; at < cues.length; at += groupSize) {
-    const blocks = cues.slice(at, at + groupSize).map((cue, index) => write(cue, at + index));
-    groups.push(blocks.join("\n"));
+    yield cues
+      .slice(at, at + groupSize)
+      .map((cue, index) => write(cue, at + index))
+      .join("");
   }
-  return groups.join("\n");
 }
 
 /** A blank line would end the cue, and an arrow begin another one. */

@@ -61,6 +61,29 @@ describe("a process at the end of its idle time", () => {
   });
 });
 
+describe("a process that has much memory after a download", () => {
+  it.each([
+    ["gets no other one", 1, [1, 0, 1, 0]],
+    ["gets others up to the limit", 10_000, [1]],
+  ])("%s", async (_, keptMiB, expected) => {
+    const counts: number[] = [];
+    const observer = {
+      onProcesses: (count: number) => counts.push(count),
+      onDeath: vi.fn<() => void>(),
+      onBlocked: () => {},
+    };
+    const engine = createNativeEngine({ ...local, limits: { keptMiB }, observer });
+    await using harness = await openEntry(() => engine, new Map([["film.mp4", film]]), "film.mp4");
+    for (const downloads of [1, 2]) {
+      await harness.download();
+      await vi.waitUntil(() => counts.length >= Math.min(2 * downloads, expected.length), 30_000);
+    }
+    expect(counts).toEqual(expected);
+    expect(observer.onDeath).not.toHaveBeenCalled();
+    await engine.close();
+  });
+});
+
 describe("a closed engine", () => {
   it("fails running downloads and refuses new ones", async () => {
     const engine = createNativeEngine(local);

@@ -10,6 +10,7 @@ test.skipIf(process.platform !== "linux")(
       residentMiB: 100_000,
       totalMiB: 100_000,
       shareMiB: 1,
+      keptMiB: 160,
       silenceMs: 60_000,
       workMs: 60_000,
     };

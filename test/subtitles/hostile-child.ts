@@ -7,7 +7,10 @@ import { writeSubRip, writeWebVtt } from "../../src/subtitles/write.ts";
 function outcome(path: string): string {
   try {
     const { cues } = readSubtitles(readFileSync(path));
-    return `${cues.length} cues, ${writeWebVtt(cues).length + writeSubRip(cues).length} characters`;
+    let length = 0;
+    for (const piece of [writeWebVtt(cues), writeSubRip(cues)].flatMap((pieces) => pieces.toArray()))
+      length += piece.length;
+    return `${cues.length} cues, ${length} characters`;
   } catch (error) {
     if (error instanceof ServiceError) return error.code;
     throw error;

@@ -1,10 +1,15 @@
 import { execFile } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import packageJson from "../../package.json" with { type: "json" };
 import { afterAll, describe, expect, it } from "vitest";
+import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
+import { openEntry } from "../contracts/engine/harness.ts";
+import { layFiles, mediaPlaylist } from "../media/hls.ts";
+import { readRendition } from "../media/rendition.ts";
+import { hls, merge, resource } from "../media/resources.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "unreel-subtitles-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -37,3 +42,54 @@ describe("a process that reads hostile subtitles needs less than 256 MiB:", () =
     expect(peakMiB).toBeLessThan(256);
   });
 });
+
+describe("a download's process needs less than 256 MiB", () => {
+  it("for several tasks with subtitles at the limits, one after the other", async () => {
+    const engine = createNativeEngine({ allowNetworks: "127.0.0.1/32" });
+    const lines = (of: (i: number) => string) =>
+      `WEBVTT\n\n${Array.from({ length: 100_000 }, (_, i) => `00:00:0${i % 5}.000 --> 00:00:0${(i % 5) + 1}.000\n${of(i)}\n`).join("\n")}`;
+    const texts = {
+      mixed: lines((i) => `${i} ${"lorem ipsum ".repeat(9)}汉`),
+      styled: lines((i) => `<b>${i}</b> <i>b</i> ${"<u>c</u>".repeat(9)}`),
+    };
+    const stream = layFiles("ts", readRendition("high.m2t"), "ts");
+    const resources = merge(
+      stream.resources,
+      new Map([
+        ["index.m3u8", hls(mediaPlaylist(stream.lines))],
+        ...Object.entries(texts).map(
+          ([name, text]) => [`${name}.vtt`, resource("text/vtt", Buffer.from(text))] as const,
+        ),
+      ]),
+    );
+    await using harness = await openEntry(() => engine, resources, "index.m3u8");
+    const peaksMiB: number[] = [];
+    const timer = setInterval(() => peaksMiB.push(...workerPeaksMiB()), 50);
+    for (const name of ["mixed", "styled", "mixed", "styled"]) {
+      const listings = [{ url: harness.site.url(`${name}.vtt`), ext: "vtt", name: null }];
+      const subtitles = [{ language: "en", name: "", role: "subtitles", automatic: false, listings } as const];
+      const made = await harness.download({ folder: await harness.newFolder(), subtitles });
+      expect(made.others).toHaveLength(2);
+    }
+    clearInterval(timer);
+    await engine.close();
+    expect(Math.max(...peaksMiB)).toBeGreaterThan(100);
+    expect(Math.max(...peaksMiB)).toBeLessThan(256);
+  });
+});
+
+/** Returns the most memory that each worker process of this one has had. */
+function workerPeaksMiB(): number[] {
+  const ids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
+  return ids.flatMap((id) => {
+    try {
+      const status = readFileSync(`/proc/${id}/status`, "utf8");
+      if (!status.includes(`\nPPid:\t${process.pid}\n`)) return [];
+      const isWorker = readFileSync(`/proc/${id}/cmdline`, "utf8").includes("start-worker");
+      return isWorker ? [Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) / 1024] : [];
+    } catch {
+      // It has ended.
+      return [];
+    }
+  });
+}

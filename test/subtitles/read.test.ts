@@ -64,6 +64,29 @@ describe("WebVTT is read", () => {
   });
 });
 
+describe("long subtitles are read the same wherever their pieces end", () => {
+  it.each([
+    [
+      "a line break of CRLF",
+      (pad: string) => `WEBVTT\r\n\r\nNOTE ${pad}\r\n\r\n00:01.000 --> 00:02.000\r\nA\r\nB\r\n`,
+      "A\nB",
+    ],
+    ["a character", (pad: string) => `WEBVTT\n\nNOTE ${pad}\n\n00:01.000 --> 00:02.000\n汉字é😀\n`, "汉字é😀"],
+    [
+      "a reference of TTML",
+      (pad: string) =>
+        `<!DOCTYPE tt [<!ENTITY who "me">]><tt xmlns="http://www.w3.org/ns/ttml"><!--${pad}--><body><p begin="1s" end="2s">a &amp; &who; <![CDATA[&who;]]></p></body></tt>`,
+      "a &amp; me &amp;who;",
+    ],
+  ])("%s", (_, textOf, expected) => {
+    const start = Buffer.byteLength(textOf("")) + 8;
+    for (let cut = -start; cut <= start; cut++) {
+      const cues = readSubtitles(Buffer.from(textOf("x".repeat(256 * 1024 + cut - start)))).cues;
+      expect(plain(cues), String(cut)).toEqual([[1, 2, expected]]);
+    }
+  });
+});
+
 describe("SubRip is read", () => {
   it("with its markup as that of WebVTT", () => {
     const text =
@@ -209,6 +232,21 @@ describe("TTML is read", () => {
     ]);
   });
 
+  it("with what CDATA sections have as it is, and no reference that only looks like one after decoding", () => {
+    const declared = '<!DOCTYPE tt [<!ENTITY who "the first">]>';
+    const paragraph = '<p begin="1s" end="2s">&who; <![CDATA[&who; &amp; <i>]]> &amp;who; &amp;lt;</p>';
+    expect(read(`<?xml version="1.0"?>${declared}${document(paragraph)}`)).toEqual([
+      [1, 2, "the first &amp;who; &amp;amp; &lt;i&gt; &amp;who; &amp;lt;"],
+    ]);
+  });
+
+  it("with references in attributes", () => {
+    expect(read(document('<p begin="&#49;s" end="&lt;2s">x</p><p begin="2s" end="&#x33;s">y</p>'))).toEqual([
+      [1, 359_999.999, "x"],
+      [2, 3, "y"],
+    ]);
+  });
+
   it("with what has no end, until the end of the media", () => {
     expect(read(document('<p begin="1s">a</p><div end="9s"><p begin="2s">b</p></div>'))).toEqual([
       [1, 359_999.999, "a"],
@@ -302,7 +340,7 @@ describe("cues are written", () => {
   ];
 
   it("as WebVTT, which is read again", () => {
-    const text = writeWebVtt(cues);
+    const text = [...writeWebVtt(cues)].join("");
     expect(text).toContain("WEBVTT\n\n00:00:01.000 --> 00:00:02.500 align:start\n");
     expect(read(text)).toEqual([
       [1, 2.5, "<i>One</i> &amp; <b><u>two</u></b>\nline -> three"],
@@ -311,7 +349,7 @@ describe("cues are written", () => {
   });
 
   it("as SubRip, which is read again", () => {
-    expect(writeSubRip(cues)).toBe(
+    expect([...writeSubRip(cues)].join("")).toBe(
       "1\n00:00:01,000 --> 00:00:02,500\n<i>One</i> & <b><u>two</u></b>\nline -> three\n\n2\n01:00:00,000 --> 01:01:01,001\nB\n",
     );
   });
@@ -326,6 +364,7 @@ describe("hostile subtitles", () => {
     ["a million cues", `WEBVTT\n\n${many(1_000_000, () => "00:01.000 --> 00:02.000\nx\n\n")}`],
     ["a million paragraphs", tt(many(1_000_000, () => '<p begin="1s" end="2s">x</p>'))],
     ["a cue of many lines", tt(`<p begin="1s" end="2s">${"<br/>".repeat(200_000)}x</p>`)],
+    ["a line of 3 Mi characters", `WEBVTT\n\n${"x".repeat(3 << 20)}\n\n00:01.000 --> 00:02.000\nx\n`],
     ["neither", "{}"],
     ["a page", "<!DOCTYPE html><html></html>"],
     ["other XML", "<?xml version='1.0'?><feed/>"],
@@ -365,7 +404,7 @@ describe("hostile subtitles", () => {
       "a long line that ends otherwise",
       `WEBVTT\n\n00:01.000 --> 00:02.000${" ".repeat(300_000)}\u2028\n${"0".repeat(1_000_000)} --> 1\nx\n`,
     ],
-    ["arrows", `WEBVTT\n\n${"-->".repeat(1_000_000)}\n\n00:01.000 --> 00:02.000\nx\n`],
+    ["arrows", `WEBVTT\n\n${"-->".repeat(600_000)}\n\n00:01.000 --> 00:02.000\nx\n`],
     ["open tags", `1\n00:00:01,000 --> 00:00:02,000\n${"<".repeat(1_000_000)}\n`],
     [
       "comments and CDATA",

@@ -28,6 +28,7 @@ const defaultLimits: WorkerLimits = {
   residentMiB: 768,
   totalMiB: 640,
   shareMiB: 256,
+  keptMiB: 160,
   silenceMs: 20_000,
   workMs: 10_000,
 };

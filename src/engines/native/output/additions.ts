@@ -52,9 +52,16 @@ export function fetchAdditions(
 
   async function subtitles(): Promise<TextTrack[]> {
     const { texts: fetched } = await texts.get();
-    return fetched.map(({ wanted: { language, name, role, automatic }, parts }) => {
-      return { language, name, role, automatic, cues: placeCues(parts, position) };
-    });
+    const media = position;
+    return fetched.map(({ wanted: { language, name, role, automatic }, parts }) => ({
+      language,
+      name,
+      role,
+      automatic,
+      get cues() {
+        return placeCues(parts, media);
+      },
+    }));
   }
 
   return {
@@ -166,27 +173,34 @@ async function fetchCover(
 
 async function writeCover({ mimeType, data }: Cover, folder: string): Promise<OtherFile> {
   const ext = mimeType === "image/png" ? "png" : "jpg";
-  return { kind: "cover", ext, mime_type: mimeType, ...(await writeDurably(join(folder, `cover.${ext}`), data)) };
+  return { kind: "cover", ext, mime_type: mimeType, ...(await writeDurably(join(folder, `cover.${ext}`), [data])) };
 }
 
 /** Writes a track as WebVTT and as SubRip. */
 async function writeSubtitleFiles({ cues, language, role, automatic }: TextTrack, path: string): Promise<OtherFile[]> {
   const bounded = boundCues(cues, Infinity);
   const kinds = [
-    { ext: "vtt", mime_type: "text/vtt", text: writeWebVtt(bounded) },
-    { ext: "srt", mime_type: "application/x-subrip", text: writeSubRip(bounded) },
+    { ext: "vtt", mime_type: "text/vtt", texts: writeWebVtt(bounded) },
+    { ext: "srt", mime_type: "application/x-subrip", texts: writeSubRip(bounded) },
   ];
-  return Promise.all(
-    kinds.map(async ({ ext, mime_type, text }): Promise<OtherFile> => {
-      const file = await writeDurably(`${path}.${ext}`, Buffer.from(text));
-      return { kind: "subtitles", ext, mime_type, language, role, automatic, ...file };
-    }),
-  );
+  const files: OtherFile[] = [];
+  for (const { ext, mime_type, texts } of kinds) {
+    const file = await writeDurably(`${path}.${ext}`, texts);
+    files.push({ kind: "subtitles", ext, mime_type, language, role, automatic, ...file });
+  }
+  return files;
 }
 
-async function writeDurably(path: string, data: Uint8Array): Promise<MadeFile> {
+async function writeDurably(path: string, pieces: Iterable<Uint8Array | string>): Promise<MadeFile> {
   await using file = await open(path, "w");
-  await file.writeFile(data);
+  const hash = createHash("sha256");
+  let size = 0;
+  for (const piece of pieces) {
+    const data = Buffer.from(piece);
+    await file.writeFile(data);
+    hash.update(data);
+    size += data.length;
+  }
   await file.sync();
-  return { path, size: data.length, sha256: createHash("sha256").update(data).digest("hex") };
+  return { path, size, sha256: hash.digest("hex") };
 }

@@ -1,4 +1,3 @@
-import { buffer } from "node:stream/consumers";
 import { mapConcurrent } from "../../../async/map-concurrent.ts";
 import type { Segment } from "../../../manifests/segments.ts";
 import { ServiceError } from "../../../model/errors.ts";
@@ -10,12 +9,13 @@ import { createSiteHeaders } from "../../../net/http/site-headers.ts";
 import { sniffContainer } from "../../../remux/sniff.ts";
 import { createMp4TextReader } from "../../../subtitles/mp4-text.ts";
 import { readSubtitles } from "../../../subtitles/read.ts";
-import { invalidSubtitlesError, maxSubtitleBytes } from "../../../subtitles/text.ts";
+import { invalidSubtitlesError, maxCues, maxSubtitleBytes } from "../../../subtitles/text.ts";
 import type { DownloadJob, WantedSubtitles } from "../../engine.ts";
 import { RetryPolicy } from "../parts/retry-policy.ts";
 import { createKeyReader, decrypt } from "../sources/encryption.ts";
 import { ManifestReader } from "../sources/manifest-reader.ts";
 import type { TextPart } from "./place-cues.ts";
+import { type ByteCount, TextBudget } from "./text-budget.ts";
 
 /** Subtitles that were fetched; their cues have no times of the file yet. */
 export interface FetchedText {
@@ -32,8 +32,6 @@ export interface FetchedTexts {
 const tracksAtATime = 4;
 const segmentsAtATime = 4;
 const maxSegments = 20_000;
-/** Of all subtitles of a download together. */
-const maxTotalBytes = 2 * maxSubtitleBytes;
 const retryBackoffMs = 500;
 
 /**
@@ -75,7 +73,7 @@ class TextFetcher {
   readonly #pageUrl: string;
   readonly #signal: AbortSignal;
   readonly #manifests: ManifestReader;
-  #bytesLeft = maxTotalBytes;
+  readonly #budget = new TextBudget();
 
   constructor(client: HttpClient, pageUrl: string, signal: AbortSignal) {
     this.#client = client;
@@ -88,7 +86,7 @@ class TextFetcher {
     let reason = "they are listed nowhere";
     for (const listing of wanted.listings) {
       try {
-        const parts = await this.#fetchParts(listing, wanted.language);
+        const parts = await this.#budget.take((count) => this.#fetchParts(listing, wanted.language, count));
         if (parts.some(({ cues }) => cues.length > 0)) return { wanted, parts };
         reason = "they have no text";
       } catch (error) {
@@ -99,11 +97,11 @@ class TextFetcher {
     return missingWarning(wanted, reason);
   }
 
-  async #fetchParts(listing: Subtitle, language: string | null): Promise<TextPart[]> {
+  async #fetchParts(listing: Subtitle, language: string | null, count: ByteCount): Promise<TextPart[]> {
     const headers = createSiteHeaders({ url: listing.url }, this.#pageUrl);
     const isHls = listing.ext === "m3u8";
     if (!isHls && listing.manifest_url === undefined) {
-      const bytes = await this.#get(new URL(listing.url), null, headers);
+      const bytes = await this.#get(new URL(listing.url), null, headers, count);
       const read = sniffContainer(bytes) === "mp4" ? readMp4File(bytes) : readSubtitles(bytes, language);
       return [{ ...read, place: null }];
     }
@@ -112,7 +110,7 @@ class TextFetcher {
     if (segments.length > maxSegments) {
       throw invalidSubtitlesError(`they have ${segments.length} segments, the limit is ${maxSegments}`);
     }
-    return this.#fetchSegments(segments, headers, language);
+    return this.#fetchSegments(segments, headers, language, count);
   }
 
   async #listSegments(listing: Subtitle, headers: HeadersFor) {
@@ -126,10 +124,11 @@ class TextFetcher {
     segments: readonly Segment[],
     headers: HeadersFor,
     language: string | null,
+    count: ByteCount,
   ): Promise<TextPart[]> {
     const readKey = createKeyReader(this.#client, { headers, signal: this.#signal });
     const fetchOne = async ({ url, range, key }: Pick<Segment, "url" | "range" | "key">) => {
-      const [bytes, aesKey] = await Promise.all([this.#get(new URL(url), range, headers), readKey(key)]);
+      const [bytes, aesKey] = await Promise.all([this.#get(new URL(url), range, headers, count), readKey(key)]);
       return aesKey === null ? bytes : decrypt(bytes, aesKey);
     };
     const inits = new Map<string, Promise<Uint8Array>>();
@@ -149,6 +148,7 @@ class TextFetcher {
     const reader = createMp4TextReader();
     let lastInit: Uint8Array | null = null;
     let fromS = 0;
+    let cueCount = 0;
     for await (const { segment, init, bytes } of mapConcurrent(each(segments), segmentsAtATime, fetchBoth)) {
       const { timeline, offsetS, durationS } = segment;
       const place = { timeline, offsetS, fromS, lastsS: durationS };
@@ -158,22 +158,26 @@ class TextFetcher {
       // A segment without cues may be empty.
       if (bytes.length === 0) continue;
       const isMp4 = sniffContainer(bytes) === "mp4";
-      if (isMp4) parts.push({ cues: reader.read(bytes), map: null, place, isMp4 });
-      else parts.push({ ...readSubtitles(bytes, language), place });
+      const read = isMp4 ? { cues: reader.read(bytes), map: null, isMp4 } : readSubtitles(bytes, language);
+      parts.push({ ...read, place });
+      if ((cueCount += read.cues.length) > maxCues) throw invalidSubtitlesError(`they have more than ${maxCues} cues`);
     }
     return parts;
   }
 
   /** Requests as often as a part of the media is requested. */
-  async #get(url: URL, range: ByteRange | null, headers: HeadersFor): Promise<Buffer> {
+  async #get(url: URL, range: ByteRange | null, headers: HeadersFor, count: ByteCount): Promise<Buffer> {
     const retryPolicy = new RetryPolicy(retryBackoffMs, this.#signal);
     for (;;) {
+      const chunks: Uint8Array[] = [];
       try {
-        const maxBytes = Math.min(maxSubtitleBytes, this.#bytesLeft);
-        const request = { signal: this.#signal, headers, maxBytes, ...(range !== null && { range }) };
+        const request = { signal: this.#signal, headers, maxBytes: maxSubtitleBytes, ...(range !== null && { range }) };
         const response = await this.#client.get(url, request);
-        const body = await buffer(response.body);
-        this.#bytesLeft -= body.length;
+        for await (const chunk of response.body) {
+          chunks.push(chunk);
+          count.add(chunk.length);
+        }
+        const body = Buffer.concat(chunks);
         // A server may ignore the range.
         if (range === null || response.status !== 200) return body;
         return body.subarray(range.offset, range.offset + (range.length ?? Infinity));

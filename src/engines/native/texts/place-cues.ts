@@ -36,14 +36,15 @@ const ticksPerSecond = 90_000;
 const wrapS = 2 ** 33 / ticksPerSecond;
 
 /** Returns the cues on the timeline of the file, in order; those of several segments are joined. */
-export function placeCues(parts: readonly TextPart[], media: MediaPosition): Cue[] {
+export function placeCues(parts: readonly TextPart[], media: MediaPosition): readonly Cue[] {
   const unmapped = parts.filter(({ place, map, isMp4 }) => place?.offsetS === null && map === null && isMp4 !== true);
   const isFromStart = countsFromStart(unmapped, media);
   const placed = parts.map((part) => {
     const shiftS = shiftOf(part, media, isFromStart);
+    if (shiftS === 0) return part.cues;
     return part.cues.map((cue) => ({ ...cue, startS: cue.startS + shiftS, endS: cue.endS + shiftS }));
   });
-  const joined = joinCues(placed);
+  const joined = placed.length === 1 ? placed[0]! : joinCues(placed);
   return media.cut === undefined ? joined : cutTimes(joined, media.cut.kept);
 }
 

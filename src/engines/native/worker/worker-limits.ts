@@ -11,6 +11,8 @@ export interface WorkerLimits {
   totalMiB: number;
   /** … if it has more than this, MiB; ordinary downloads have less. */
   shareMiB: number;
+  /** A process that has more resident memory than this after a download, MiB, gets no other one. */
+  keptMiB: number;
   /** Longest time that the event loop may be blocked. */
   silenceMs: number;
   /** Longest time for work on complete files, and more by their size. */
@@ -114,7 +116,7 @@ function timeError(rule: string): ServiceError {
 }
 
 /** Returns the process's resident memory; 0 if it has ended or the system is not Linux. */
-function residentMiBOf(pid: number): number {
+export function residentMiBOf(pid: number): number {
   try {
     // Not `statm`: it counts pages, whose size depends on the system.
     const status = readFileSync(`/proc/${pid}/status`, "utf8");

@@ -5,7 +5,7 @@ import { deserializeError } from "../../../model/serialized-error.ts";
 import type { Download, DownloadContext, DownloadJob, EngineDeps, EngineObserver } from "../../engine.ts";
 import type { WorkerRequest, WorkerMessage } from "./messages.ts";
 import { type Shared, startRestraints } from "./restraints.ts";
-import { memoryError, watchLimits, type WorkerLimits } from "./worker-limits.ts";
+import { memoryError, residentMiBOf, watchLimits, type WorkerLimits } from "./worker-limits.ts";
 
 const abortGraceMs = 700;
 
@@ -116,6 +116,8 @@ export class WorkerProcess {
       signal.removeEventListener("abort", onAbort);
       finish?.removeEventListener("abort", onFinish);
       child.off("message", onMessage);
+      // V8 keeps what a large download has needed.
+      if (residentMiBOf(child.pid ?? 0) > limits.keptMiB) void this.end();
     }
   }
 }

@@ -32,25 +32,14 @@ export interface TextOutput {
   durationS: number;
 }
 
-interface Interval {
-  startMs: number;
-  endMs: number;
-  sample: Uint8Array;
-}
-
 /** Writes a track of subtitles (3GPP TS 26.245 §5): cues that overlap are joined, where there is none the sample is empty. */
 export function writeSubtitles(
   { language, name, role, cues }: TextTrack,
   isEnabled: boolean,
   { append, durationS }: TextOutput,
 ): TextIndex {
-  const intervals = joinedCues(cues).map(({ startMs, endMs, texts }) => ({
-    startMs,
-    endMs,
-    sample: tx3gSample(texts),
-  }));
   const sampleEntry = textEntry("tx3g", role === "forced" ? allForced : 0);
-  const samples = withoutGaps(intervals, toMs(durationS));
+  const samples = withoutGaps(joinedCues(cues), toMs(durationS));
   return { handler: "sbtl", language, name, isEnabled, sampleEntry, startMs: 0, ...writeSamples(samples, append) };
 }
 
@@ -74,6 +63,8 @@ const toMs = (seconds: number): number => Math.round(seconds * textTimescale);
 
 /** Cues that are shown at a time; further ones are not. */
 const maxJoined = 20;
+/** Of the texts of a track, some of them several times: afterwards one cue is shown at a time. */
+const maxJoinedLength = 8 << 20;
 
 interface JoinedCues {
   startMs: number;
@@ -81,30 +72,34 @@ interface JoinedCues {
   texts: readonly string[];
 }
 
-/** Returns what is shown from each start or end of a cue to the next, in order. */
-function joinedCues(cues: readonly Cue[]): JoinedCues[] {
-  const timed = cues
-    .map(({ startS, endS, text }) => ({ startMs: toMs(startS), endMs: toMs(endS), text }))
-    .filter(({ startMs, endMs }) => endMs > startMs)
-    .toSorted((a, b) => a.startMs - b.startMs);
-  const joined: JoinedCues[] = [];
-  let shown: typeof timed = [];
+/** Yields what is shown from each start or end of a cue to the next, in order. */
+function* joinedCues(cues: readonly Cue[]): Generator<JoinedCues> {
+  const sorted = cues.toSorted((a, b) => toMs(a.startS) - toMs(b.startS));
+  let shown: { endMs: number; text: string }[] = [];
   let at = 0;
-  const showUntil = (ms: number) => {
+  let length = 0;
+  function* showUntil(ms: number): Generator<JoinedCues> {
     while (shown.length > 0 && at < ms) {
       const endMs = Math.min(ms, ...shown.map((cue) => cue.endMs));
-      if (endMs > at) joined.push({ startMs: at, endMs, texts: shown.map(({ text }) => text) });
+      if (endMs > at) {
+        const texts = shown.map(({ text }) => text);
+        length += texts.reduce((sum, text) => sum + text.length, 0);
+        yield { startMs: at, endMs, texts };
+      }
       at = endMs;
       shown = shown.filter((cue) => cue.endMs > at);
     }
     at = ms;
-  };
-  for (const cue of timed) {
-    showUntil(cue.startMs);
-    if (shown.length < maxJoined) shown.push(cue);
   }
-  showUntil(Infinity);
-  return joined;
+  for (const { startS, endS, text } of sorted) {
+    const [startMs, endMs] = [toMs(startS), toMs(endS)];
+    if (endMs <= startMs) continue;
+    const maxShown = length < maxJoinedLength ? maxJoined : 1;
+    if (shown.filter((cue) => cue.endMs > startMs).length >= maxShown) continue;
+    yield* showUntil(startMs);
+    shown.push({ endMs, text });
+  }
+  yield* showUntil(Infinity);
 }
 
 interface TextSample {
@@ -112,26 +107,43 @@ interface TextSample {
   bytes: Uint8Array;
 }
 
-/** Returns the samples of the intervals; what is between them, and after the last, are empty samples. */
-function withoutGaps(intervals: readonly Interval[], endMs: number): TextSample[] {
-  const samples: TextSample[] = [];
+/** Yields the samples of the cues; what is between them, and after the last, are empty samples. */
+function* withoutGaps(joined: Iterable<JoinedCues>, endMs: number): Generator<TextSample> {
   let at = 0;
-  for (const { startMs, endMs: end, sample } of intervals) {
-    if (startMs > at) samples.push({ ms: startMs - at, bytes: u16(0) });
-    samples.push({ ms: end - startMs, bytes: sample });
+  for (const { startMs, endMs: end, texts } of joined) {
+    if (startMs > at) yield { ms: startMs - at, bytes: u16(0) };
+    yield { ms: end - startMs, bytes: tx3gSample(texts) };
     at = end;
   }
-  if (at > 0 && endMs > at) samples.push({ ms: endMs - at, bytes: u16(0) });
-  return samples;
+  if (at > 0 && endMs > at) yield { ms: endMs - at, bytes: u16(0) };
 }
 
-function writeSamples(samples: readonly TextSample[], append: TextOutput["append"]) {
-  return {
-    offset: append(Buffer.concat(samples.map(({ bytes }) => bytes))),
-    sizes: Uint32Array.from(samples, ({ bytes }) => bytes.length),
-    durations: Uint32Array.from(samples.flatMap(({ ms }) => [1, ms])),
-    durationMs: samples.reduce((sum, { ms }) => sum + ms, 0),
-  };
+const samplesAtATime = 1_000;
+
+function writeSamples(samples: Iterable<TextSample>, append: TextOutput["append"]) {
+  const [sizes, durations]: [number[], number[]] = [[], []];
+  let offset: number | null = null;
+  let durationMs = 0;
+  for (const group of groupsOf(samples, samplesAtATime)) {
+    const at = append(Buffer.concat(group.map(({ bytes }) => bytes)));
+    offset ??= at;
+    for (const { ms, bytes } of group) {
+      sizes.push(bytes.length);
+      durations.push(1, ms);
+      durationMs += ms;
+    }
+  }
+  return { offset: offset ?? 0, sizes: Uint32Array.from(sizes), durations: Uint32Array.from(durations), durationMs };
+}
+
+function* groupsOf<T>(items: Iterable<T>, size: number): Generator<T[]> {
+  let group: T[] = [];
+  for (const item of items) {
+    if (group.push(item) < size) continue;
+    yield group;
+    group = [];
+  }
+  if (group.length > 0) yield group;
 }
 
 /** UTF-16 units; their UTF-8 has at most 65,535 bytes. */
