@@ -6,15 +6,7 @@ import { type EngineHarness, formatAt, openMedia } from "../contracts/engine/har
 import { makeMedia } from "../media/long-media.ts";
 import { hasFfmpeg } from "../media/probe.ts";
 import { dash, merge, type Resources } from "../media/resources.ts";
-import {
-  audioFaults,
-  expectedCut,
-  heardPackets,
-  randomRanges,
-  type HeardPacket,
-  shownFrames,
-  type ShownFrame,
-} from "../remux/mp4-cuts.ts";
+import { audioFaults, expectedCut, present, type Presented, randomRanges } from "../remux/mp4-cuts.ts";
 
 /** Of all media, and of a group of pictures, seconds. */
 const [lengthS, groupS] = [60, 2];
@@ -68,19 +60,14 @@ function mediaOf(line: string, entry: string): ReturnType<typeof makeMedia> {
 
 const kindOf = (name: keyof typeof kinds) => mediaOf(kinds[name], kinds[name].split(" ").at(-1)!);
 
-interface Whole {
-  frames: ShownFrame[];
-  packets: HeardPacket[];
-}
-
 const engine = createNativeEngine({ allowNetworks: "127.0.0.1/32" });
 afterAll(() => engine.close());
 const openEngine = () => engine;
 
-const wholes = new Map<Buffer, Promise<Whole>>();
+const wholes = new Map<Buffer, Promise<Presented>>();
 
 /** Returns what all of the file that is asked for presents; reads it once for all tests. */
-function readWholeOnce(harness: EngineHarness): Promise<Whole> {
+function readWholeOnce(harness: EngineHarness): Promise<Presented> {
   const { body } = harness.site.resources.get(new URL(harness.job.format.url).pathname.slice(1))!;
   const whole = wholes.get(body) ?? readWhole(harness);
   wholes.set(body, whole);
@@ -88,26 +75,30 @@ function readWholeOnce(harness: EngineHarness): Promise<Whole> {
 }
 
 /** Returns what all of the media presents. */
-async function readWhole(harness: EngineHarness): Promise<Whole> {
+async function readWhole(harness: EngineHarness): Promise<Presented> {
   const whole = await harness.download({ folder: await harness.newFolder() });
-  return { frames: await shownFrames(whole.path), packets: await heardPackets(whole.path) };
+  return present(whole.path);
 }
 
 /** Checks that a file presents the ranges exactly. */
-async function expectRanges(made: Download, ranges: readonly MediaRange[], { frames, packets }: Whole): Promise<void> {
+async function expectRanges(
+  made: Download,
+  ranges: readonly MediaRange[],
+  { frames, packets }: Presented,
+): Promise<void> {
   const note = JSON.stringify(ranges);
   const expected = expectedCut(frames, ranges, frames.at(-1)!.timeS + 0.04);
   expect([made.ext, made.warnings], note).toEqual(["mp4", []]);
   expect(made.duration, note).toBeCloseTo(expected.durationS, 1);
-  const shown = await shownFrames(made.path);
+  const { frames: shown, packets: heard } = await present(made.path);
   expect(
-    shown.map(({ md5 }) => md5),
+    shown.map(({ hash }) => hash),
     note,
-  ).toEqual(expected.frames.map(({ md5 }) => md5));
+  ).toEqual(expected.frames.map(({ hash }) => hash));
   const offS = shown.map(({ timeS }, i) => Math.abs(timeS - shown[0]!.timeS - expected.frames[i]!.timeS));
   expect(Math.max(...offS), note).toBeLessThan(0.002);
   if (packets.length === 0) return;
-  expect(audioFaults(await heardPackets(made.path), packets, expected), note).toEqual([]);
+  expect(audioFaults(heard, packets, expected), note).toEqual([]);
 }
 
 /** The largest share of the media that the ranges may need, with two groups of pictures each and the first one. */
@@ -314,7 +305,7 @@ describe.skipIf(!hasFfmpeg)("fetches what ranges need of one file", () => {
     expect(harness.site.sent - before).toBeLessThan((20 / lengthS) * body.length + indexBytes);
     harness.site.answer(entry, (response) => response.writeHead(200).end(body));
     const right = await harness.download({ ...wanted, folder: await harness.newFolder() });
-    const heard = async ({ path }: Download) => (await heardPackets(path)).map(({ timeS, md5 }) => [timeS, md5]);
+    const heard = async ({ path }: Download) => (await present(path)).packets.map(({ timeS, hash }) => [timeS, hash]);
     expect([made.ext, made.duration, await heard(made)]).toEqual([right.ext, right.duration, await heard(right)]);
   });
 
@@ -355,7 +346,7 @@ describe.skipIf(!hasFfmpeg)("fetches what ranges need of one file", () => {
       { startS: 45, endS: 47.6 },
     ];
     let media: Awaited<ReturnType<typeof makeMedia>>;
-    let whole: Whole;
+    let whole: Presented;
     beforeAll(async () => {
       media = await kindOf("WebM with its Cues at the end");
       await using harness = await openMedia(openEngine, media);

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from "vitest";
-import { audioFaults, cut, expectedCut, heardPackets, playThrough, randomRanges, shownFrames } from "./mp4-cuts.ts";
+import { audioFaults, cut, expectedCut, present, randomRanges } from "./mp4-cuts.ts";
 import { ffmpeg, missing, openFolder, readDuration } from "./mp4-media.ts";
 
 const folder = openFolder();
@@ -47,8 +47,7 @@ describe.concurrent("a cut presents exactly the ranges, rounded to frames:", () 
       skip(missing(...encoders) !== false);
       const source = folder.path(`${name.replaceAll(/\W/g, "-")}.mp4`);
       ffmpeg(`${line} -y ${source}`);
-      const frames = await shownFrames(source);
-      const packets = await heardPackets(source);
+      const { frames, packets } = await present(source);
       const durationS = await readDuration(source);
       const videoEndS = frames.at(-1)!.timeS + 0.04;
       for (let seed = 0; seed < 4; seed++) {
@@ -56,17 +55,17 @@ describe.concurrent("a cut presents exactly the ranges, rounded to frames:", () 
         const target = folder.path(`${name.replaceAll(/\W/g, "-")}-${seed}.mp4`);
         const result = await cut(source, target, ranges);
         const expected = expectedCut(frames, ranges, name.includes("changing") ? durationS : videoEndS);
-        const { frames: shown, complaints } = await playThrough(target);
+        const { frames: shown, packets: heard, complaints } = await present(target);
         const note = JSON.stringify({ seed, ranges });
         expect(
-          shown.map(({ md5 }) => md5),
+          shown.map(({ hash }) => hash),
           note,
-        ).toEqual(expected.frames.map(({ md5 }) => md5));
+        ).toEqual(expected.frames.map(({ hash }) => hash));
         const offS = Math.max(
           ...shown.map(({ timeS }, i) => Math.abs(timeS - shown[0]!.timeS - expected.frames[i]!.timeS)),
         );
         expect(offS, note).toBeLessThan(0.002);
-        expect(audioFaults(await heardPackets(target), packets, expected), note).toEqual([]);
+        expect(audioFaults(heard, packets, expected), note).toEqual([]);
         expect(result?.durationS).toBeCloseTo(expected.durationS, 3);
         expect(await readDuration(target), note).toBeCloseTo(expected.durationS, 2);
         // A decoder misses what the pictures before an open GOP refer to; of H.264, they are left out.

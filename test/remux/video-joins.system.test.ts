@@ -1,10 +1,11 @@
 import { readFileSync, writeFileSync } from "node:fs";
-import { afterAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createMpegTsDemuxer } from "../../src/remux/mpeg-ts/demuxer.ts";
 import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
 import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import { createTimelines } from "../../src/remux/timelines.ts";
-import { playThrough } from "./mp4-cuts.ts";
+import { readMediaSync } from "../media/read-media.ts";
+import { present } from "./mp4-cuts.ts";
 import { missing } from "./mp4-media.ts";
 import { createMediaFolder, run, videoInput } from "./ts-media.ts";
 
@@ -13,13 +14,14 @@ afterAll(() => folder.remove());
 
 /** Returns the checksums of the pictures that FFmpeg shows of a file, in order. */
 function picturesOf(path: string): string[] {
-  const lines = run("ffmpeg", "-v", "quiet", "-i", path, "-vsync", "passthrough", "-f", "framecrc", "-").split("\n");
+  const words = ["-v", "quiet", "-i", path, "-vsync", "passthrough", "-f", "framecrc", "-"];
+  const lines = readMediaSync("ffmpeg", ...words).split("\n");
   return lines.filter((line) => line.startsWith("0,")).map((line) => line.slice(line.lastIndexOf(",")));
 }
 
 /** Returns what FFmpeg's decoders complain about while they play a file, each edit from the sync sample before it on. */
 async function complaintsOf(path: string): Promise<string[]> {
-  const { complaints } = await playThrough(path);
+  const { complaints } = await present(path);
   return complaints.split("\n").filter((line) => /^\[(?:h264|hevc) /.test(line));
 }
 
@@ -69,20 +71,20 @@ describe.each(cases)(
   (container, encoder, ...params) => {
     describe.skipIf(missing(encoder))("are joined", () => {
       const split = "-preset veryfast -bsf:v dump_extra -f hls -hls_time 1 -hls_playlist_type vod".split(" ");
-      const make = (): string[] => {
+      let segments: string[];
+      beforeAll(() => {
         const name = (index: number | string) => folder.path(`${container}-${encoder}-${index}`);
         const output = [...containers[container].options, "-hls_segment_filename", name("%d"), name("list")];
         run("ffmpeg", "-v", "error", "-y", ...videoInput(4), "-c:v", encoder, ...params, ...split, ...output);
-        const paths = [0, 1, 2, 3].map(name);
+        segments = [0, 1, 2, 3].map(name);
         if (container === "fmp4") {
           const init = readFileSync(folder.path("init.mp4"));
-          for (const path of paths) writeFileSync(path, Buffer.concat([init, readFileSync(path)]));
+          for (const path of segments) writeFileSync(path, Buffer.concat([init, readFileSync(path)]));
         }
-        return paths;
-      };
+      });
 
       it("with every picture that can be decoded, and no other", async () => {
-        const [first, second, third, fourth] = make() as [string, string, string, string];
+        const [first, second, third, fourth] = segments as [string, string, string, string];
         // FFmpeg leaves out, at the start of a file, what it cannot decode.
         const path = await join([first, third], container);
         expect(picturesOf(path)).toEqual([first, third].flatMap(picturesOf));
@@ -91,8 +93,8 @@ describe.each(cases)(
       });
 
       it("from the first one on that can be decoded, also in a stream", async () => {
-        const [, ...later] = make();
-        const whole = picturesOf(await join(make(), container));
+        const [, ...later] = segments;
+        const whole = picturesOf(await join(segments, container));
         const { path, fragments } = await write([later], container);
         expect(picturesOf(path)).toEqual(whole.slice(whole.indexOf(picturesOf(later[0]!)[0]!)));
         expect(await complaintsOf(path)).toEqual([]);
@@ -100,8 +102,7 @@ describe.each(cases)(
       });
 
       it("whole if they continue each other", async () => {
-        const all = make();
-        expect(picturesOf(await join(all, container))).toHaveLength(100);
+        expect(picturesOf(await join(segments, container))).toHaveLength(100);
       });
     });
   },

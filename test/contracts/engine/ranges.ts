@@ -5,7 +5,7 @@ import { longMedia, longS, makeLongMedia } from "../../media/long-media.ts";
 import { hasFfmpeg } from "../../media/probe.ts";
 import { resource } from "../../media/resources.ts";
 import { probeAll } from "../../remux/additions.ts";
-import { audioFaults, expectedCut, heardPackets, randomRanges, shownFrames } from "../../remux/mp4-cuts.ts";
+import { audioFaults, expectedCut, present, randomRanges } from "../../remux/mp4-cuts.ts";
 import { openMedia, type OpenEngine } from "./harness.ts";
 
 const names = Object.keys(longMedia) as (keyof typeof longMedia)[];
@@ -32,8 +32,7 @@ export function describeRanges(open: OpenEngine): void {
       await using harness = await openMedia(open, media);
       const whole = await harness.download();
       const allBytes = harness.site.sent;
-      const frames = await shownFrames(whole.path);
-      const packets = await heardPackets(whole.path);
+      const { frames, packets } = await present(whole.path);
       const endS = frames.at(-1)!.timeS + 0.04;
       for (const [seed, count] of counts.entries()) {
         const ranges = randomRanges(seed, count, longS);
@@ -44,12 +43,12 @@ export function describeRanges(open: OpenEngine): void {
         const expected = expectedCut(frames, ranges, endS);
         expect([made.ext, made.warnings], note).toEqual(["mp4", []]);
         expect(made.duration, note).toBeCloseTo(expected.durationS, 1);
-        const shown = await shownFrames(made.path);
-        const hashes = (all: readonly { md5: string }[]) => all.map(({ md5 }) => md5);
+        const { frames: shown, packets: heard } = await present(made.path);
+        const hashes = (all: readonly { hash: string }[]) => all.map(({ hash }) => hash);
         expect(hashes(shown), note).toEqual(hashes(expected.frames));
         const offS = shown.map(({ timeS }, i) => Math.abs(timeS - shown[0]!.timeS - expected.frames[i]!.timeS));
         expect(Math.max(...offS), note).toBeLessThan(0.002);
-        expect(audioFaults(await heardPackets(made.path), packets, expected), note).toEqual([]);
+        expect(audioFaults(heard, packets, expected), note).toEqual([]);
         const neededS = expected.durationS + 2 * groupS * count + groupS;
         if (inParts.has(name)) {
           const fileBytes = media.resources.get(media.entry)!.body.length;
@@ -142,7 +141,7 @@ export function describeRanges(open: OpenEngine): void {
         folder: await harness.newFolder(),
       });
       expect(made.duration).toBeCloseTo(longS - 15, 1);
-      expect((await shownFrames(made.path)).at(-1)?.md5).toBe((await shownFrames(whole.path)).at(-1)?.md5);
+      expect((await present(made.path)).frames.at(-1)?.hash).toBe((await present(whole.path)).frames.at(-1)?.hash);
       const late = await harness.download({
         ranges: [
           { startS: 19, endS: 500 },
