@@ -12,10 +12,14 @@ import { isChromiumMissing, launchChromium } from "./chromium.ts";
 
 if (isChromiumMissing) console.log("no Chromium (CHROMIUM): the tests of the page are skipped");
 
-/** Opens one Chromium for all tests of the `describe` that this is called in. Returns what opens tabs in it. */
+/**
+ * Opens one Chromium for all tests of the `describe` that this is called in. Returns what opens tabs in it: one is used by many
+ * tests, one after the other, as opening another takes longer than most of them.
+ */
 export function useBrowser(): OpenTab {
   let browser: Browser;
   let profile: BrowserContext;
+  let kept: Page | undefined;
   let isTaken = false;
   beforeAll(async () => {
     browser = await launchChromium();
@@ -23,32 +27,51 @@ export function useBrowser(): OpenTab {
   });
   afterAll(() => browser?.close());
   return async (service, { path = "", hasClock = false, ...options } = {}) => {
-    if (isTaken || Object.keys(options).length > 0) {
+    const url = new URL(path, service);
+    if (isTaken || hasClock || Object.keys(options).length > 0) {
       const context = await newProfile(browser, options);
       onTestFinished(() => context.close());
-      return openTab(context, new URL(path, service), hasClock);
+      return openTab(context, url, hasClock);
     }
     isTaken = true;
     onTestFinished(async () => {
-      await clear(profile);
+      kept = await clear(profile, kept);
       isTaken = false;
     });
-    return openTab(profile, new URL(path, service), hasClock);
+    const tab = await openTab(profile, url, false, kept);
+    kept = tab.page;
+    return tab;
   };
 }
 
+const firstSize = { width: 1280, height: 720 };
+
 async function newProfile(browser: Browser, options: BrowserContextOptions = {}) {
-  const context = await browser.newContext({ reducedMotion: "reduce", ...options });
+  const context = await browser.newContext({ reducedMotion: "reduce", viewport: firstSize, ...options });
   await context.addInitScript({ content: observer });
   context.setDefaultTimeout(30_000);
   return context;
 }
 
-/** Leaves nothing of a test but the assets that never change: the page stores nothing but cookies. */
-async function clear(context: BrowserContext): Promise<void> {
-  for (const page of context.pages()) await page.close();
+/** Leaves nothing of a test but the assets that never change, and an empty tab: the page stores nothing but cookies. */
+async function clear(context: BrowserContext, kept: Page | undefined): Promise<Page | undefined> {
+  for (const page of context.pages()) if (page !== kept) await page.close();
   await context.clearCookies();
   await context.setOffline(false);
+  if (kept === undefined || kept.isClosed()) return undefined;
+  await kept.unrouteAll();
+  await kept.mouse.move(0, 0);
+  await kept.emulateMedia({ colorScheme: "light" });
+  await kept.setViewportSize(firstSize);
+  try {
+    // Another origin, even none, would get a process of its own.
+    await kept.goto(new URL("/empty", kept.url()).href);
+    return kept;
+  } catch {
+    // The service is closed.
+    await kept.close();
+    return undefined;
+  }
 }
 
 /** Opens a tab at the address `service`, in a profile without cookies; closed after the test. */
@@ -75,7 +98,7 @@ export interface Tab {
   paste(text: string): Promise<void>;
 }
 
-async function openTab(context: BrowserContext, { href, origin }: URL, hasClock: boolean): Promise<Tab> {
+async function openTab(context: BrowserContext, { href, origin }: URL, hasClock: boolean, kept?: Page): Promise<Tab> {
   const problems: string[] = [];
   const expected: RegExp[] = [];
   const onRequest = (request: Request) => {
@@ -93,7 +116,7 @@ async function openTab(context: BrowserContext, { href, origin }: URL, hasClock:
     context.off("request", onRequest).off("weberror", onError).off("console", onConsole);
     expect(problems).toEqual([]);
   });
-  const page = await context.newPage();
+  const page = kept ?? (await context.newPage());
   if (hasClock) await page.clock.install();
   await page.goto(href);
   return {

@@ -1,8 +1,8 @@
-import { describe, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { useBrowser } from "./browser.ts";
 import { isChromiumMissing } from "./chromium.ts";
 import { hostileTextsAreText } from "./page/hostile.ts";
-import { inspect } from "./page/inspect.ts";
+import { inspect, layoutChanges } from "./page/inspect.ts";
 import { openApp, useSharedApp } from "./page/open-app.ts";
 import { readmePictures } from "./page/readme-pictures.ts";
 import { pageStates } from "./page/states.ts";
@@ -21,6 +21,10 @@ describe.skipIf(isChromiumMissing)("the page in light and dark, from 320 px to 1
       await inspect(tab.page, name);
     },
   );
+
+  it("has two layouts, and all rules are looked at in each of them", () => {
+    expect(layoutChanges()).toEqual(["@media (max-width: 40rem)"]);
+  });
 
   hostileTextsAreText(openTab);
   readmePictures(openTab);

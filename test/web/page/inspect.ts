@@ -13,8 +13,20 @@ const allRules = { type: "tag", values: ["wcag2a", "wcag2aa", "wcag21a", "wcag21
 /** Those of them that a colour scheme can break: the style sheet gives it nothing but colours. */
 const colorRules = { type: "rule", values: ["color-contrast", "link-in-text-block"] };
 
+/** Those of them that another width can break, where the style sheet gives both the same layout. */
+const placeRules = { type: "rule", values: ["scrollable-region-focusable", "target-size"] };
+
 const bothSchemes = ["light", "dark"] as const;
 export const widths = [320, 800, 1920];
+
+/** A width of the same layout as the largest one: `layoutChanges` of the style sheet are below it. */
+const intermediate = 800;
+
+/** The widths at which the style sheet changes the layout, as it says them. */
+export function layoutChanges(): string[] {
+  const css = readFileSync(new URL("../../../src/web/style.css", import.meta.url), "utf8");
+  return [...new Set([...css.matchAll(/@(?:media|container)[^{]*width[^{]*/g)].map(([text]) => text.trim()))];
+}
 
 /** Where screenshots go; undefined: none are taken. */
 export const screenshots = process.env["SCREENSHOTS"];
@@ -31,14 +43,15 @@ export async function inspect(
   await page.evaluate(`${axe}; undefined`);
   for (const width of widths) {
     await page.setViewportSize({ width, height: 900 });
-    for (const [n, colorScheme] of schemes.entries()) {
+    const inspected = width === intermediate && screenshots === undefined ? schemes.slice(0, 1) : schemes;
+    for (const [n, colorScheme] of inspected.entries()) {
       await page.emulateMedia({ colorScheme });
       const where = `${name}-${colorScheme}-${width}`;
       if (screenshots !== undefined) {
         await page.screenshot({ path: join(screenshots, `${where}.png`), fullPage: true });
       }
       expect([where, await sidewaysScroll(page)]).toEqual([where, []]);
-      const rules = n === 0 ? allRules : colorRules;
+      const rules = n > 0 ? colorRules : width === intermediate ? placeRules : allRules;
       expect([where, await violations(page, rules)]).toEqual([where, []]);
     }
   }
