@@ -142,6 +142,8 @@ export interface WantedSubtitles {
   automatic: boolean;
   /** The places of the same words, to be tried in this order. */
   listings: readonly Subtitle[];
+  /** Automatic captions that are taken if nothing but forced subtitles of this language can be read; default: none. */
+  otherwise?: readonly WantedSubtitles[];
 }
 
 /** Which files get tags, chapters and a picture: those that are made, also progressive files as published, or none. */

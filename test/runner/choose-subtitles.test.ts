@@ -48,6 +48,20 @@ describe("the subtitles of a task", () => {
     expect(choose(subtitles as NonNullable<TaskOptions["subtitles"]>)).toEqual({ listed: expected, warnings: [] });
   });
 
+  it("have automatic ones of the language in reserve if these are allowed, unless they are forced ones", () => {
+    const reserves = (automatic: boolean) =>
+      chooseSubtitles(page, { subtitles: { languages: ["en", "pt", "fr"], automatic } }).wanted.map(
+        ({ language, role, otherwise }) => `${language} ${role} ${otherwise?.map(({ listings }) => listings[0]?.url)}`,
+      );
+    expect(reserves(true)).toEqual([
+      "en subtitles https://a.test/auto-en.vtt",
+      "en forced undefined",
+      "pt-BR subtitles undefined",
+      "fr subtitles undefined",
+    ]);
+    expect(reserves(false)).toEqual(["en subtitles undefined", "en forced undefined", "pt-BR subtitles undefined"]);
+  });
+
   it("that are not listed are named, with those that are", () => {
     expect(choose({ languages: ["fr", "e"] }).warnings).toEqual([
       "the page lists no subtitles in fr; listed are: en, pt-BR, odd",

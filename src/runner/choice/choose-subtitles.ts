@@ -19,7 +19,7 @@ const readable = ["vtt", "m3u8", "ttml", "dfxp", "xml", "srt", "ass", "ssa"];
 /**
  * Chooses the subtitles that a task's options ask for, at most 60: for each language one of each role that is listed. A tag
  * stands for itself, else for the first listed tag that begins with it (RFC 4647 §3.3.1), else for the longest listed tag
- * that it begins with (§3.4). Automatic captions are only for languages in which nobody wrote subtitles.
+ * that it begins with (§3.4). Automatic captions are for languages in which nobody wrote subtitles, or none that can be read.
  */
 export function chooseSubtitles(page: PageInfo, { subtitles = false }: TaskOptions): ChosenSubtitles {
   if (subtitles === false) return { wanted: [], warnings: [] };
@@ -30,9 +30,13 @@ export function chooseSubtitles(page: PageInfo, { subtitles = false }: TaskOptio
   const wanted = new Set<WantedSubtitles>();
   const warnings: FileWarning[] = [];
   for (const language of languages === "all" ? listed : languages) {
-    const found = find(written, language) ?? find(generated, language);
+    const automatics = find(generated, language);
+    const found = find(written, language) ?? automatics;
     if (found === undefined) warnings.push(missing(language, listed));
-    for (const track of found ?? []) wanted.add(track);
+    for (const track of found ?? []) {
+      if (!track.automatic && track.role !== "forced" && automatics !== undefined) track.otherwise = automatics;
+      wanted.add(track);
+    }
   }
   const left = wanted.size - maxTracks;
   const message = `${left} further subtitles are left out: a task has at most ${maxTracks}`;

@@ -35,7 +35,8 @@ const maxSegments = 20_000;
 const retryBackoffMs = 500;
 
 /**
- * Fetches and reads subtitles, each at the first of its places where that is possible.
+ * Fetches and reads subtitles, each at the first of its places where that is possible. Where people's cannot be read, the automatic ones
+ * are, which the warning says.
  *
  * @throws `signal.reason`
  */
@@ -45,12 +46,30 @@ export async function fetchTexts(
 ): Promise<FetchedTexts> {
   const fetcher = new TextFetcher(client, pageUrl, signal);
   const texts: FetchedText[] = [];
-  const warnings: FileWarning[] = [];
-  for await (const found of mapConcurrent(each(subtitles), tracksAtATime, (wanted) => fetcher.fetch(wanted))) {
-    if ("code" in found) warnings.push(found);
+  const failures: MissingText[] = [];
+  const read = (tracks: Iterable<WantedSubtitles>) =>
+    mapConcurrent(each(tracks), tracksAtATime, (wanted) => fetcher.fetch(wanted));
+  for await (const found of read(subtitles)) {
+    if ("reason" in found) failures.push(found);
     else texts.push(found);
   }
+  const hasText = (language: string | null) =>
+    texts.some(({ wanted }) => wanted.language === language && wanted.role !== "forced");
+  const unread = failures.filter(({ wanted }) => wanted.otherwise !== undefined && !hasText(wanted.language));
+  const instead = new Set(unread.flatMap(({ wanted }) => wanted.otherwise ?? [])).difference(new Set(subtitles));
+  for await (const found of read(instead)) if (!("reason" in found)) texts.push(found);
+  const taken = new Set(texts.map(({ wanted }) => wanted));
+  const warnings = failures.map(({ wanted, reason }) => {
+    const isReplaced = wanted.otherwise?.some((each) => taken.has(each)) === true;
+    return missingWarning(wanted, isReplaced ? `${reason}; automatic captions are there instead` : reason);
+  });
   return { texts, warnings };
+}
+
+/** Subtitles that cannot be had. */
+interface MissingText {
+  wanted: WantedSubtitles;
+  reason: string;
 }
 
 /** Returns the warning for subtitles that cannot be had. */
@@ -82,7 +101,7 @@ class TextFetcher {
     this.#manifests = new ManifestReader(client, signal);
   }
 
-  async fetch(wanted: WantedSubtitles): Promise<FetchedText | FileWarning> {
+  async fetch(wanted: WantedSubtitles): Promise<FetchedText | MissingText> {
     let reason = "they are listed nowhere";
     for (const listing of wanted.listings) {
       try {
@@ -94,7 +113,7 @@ class TextFetcher {
         reason = reasonOf(error);
       }
     }
-    return missingWarning(wanted, reason);
+    return { wanted, reason };
   }
 
   async #fetchParts(listing: Subtitle, language: string | null, count: ByteCount): Promise<TextPart[]> {
