@@ -74,6 +74,25 @@ describe("a feed", () => {
     ]);
   });
 
+  it("in Atom has titles and subtitles as text, whether they state to be text, HTML or XHTML", async () => {
+    const entry = (title: string) =>
+      `<entry>${title}<link rel="enclosure" type="video/mp4" href="/${title.length}.mp4"/></entry>`;
+    const body = `<feed xmlns="http://www.w3.org/2005/Atom"><title type="html">&lt;b>Otters&lt;/b> &amp;amp; friends</title>
+      <subtitle type="html"><![CDATA[<p>One</p><p>Two &lt; 3<script>no</script></p>]]></subtitle>
+      ${entry('<title type="html">Caf&amp;eacute; &lt;i class="a">&amp;lt;i&amp;gt;&lt;/i></title>')}
+      ${entry('<title type="xhtml"><div xmlns="http://www.w3.org/1999/xhtml">Less <em>is &lt;</em> more</div></title>')}
+      ${entry('<title type="text">&lt;video> &amp;amp; you</title>')}
+      ${entry("<title>&lt;video> and the rest</title>")}</feed>`;
+    const { title, description, entries = [] } = await read({ type: "application/atom+xml", body });
+    expect([title, description]).toEqual(["Otters & friends", "One\nTwo < 3"]);
+    expect(entries.map((each) => each.title)).toEqual([
+      "Café <i>",
+      "Less is < more",
+      "<video> &amp; you",
+      "<video> and the rest",
+    ]);
+  });
+
   it("takes URLs as relative to what it states as their base", async () => {
     const entry = (href: string, base = "") =>
       `<entry ${base}><title>V</title><link rel="enclosure" type="video/mp4" href="${href}"/></entry>`;

@@ -51,7 +51,7 @@ describe("the subtitles of a task", () => {
   it("have automatic ones of the language in reserve if these are allowed, unless they are forced ones", () => {
     const reserves = (automatic: boolean) =>
       chooseSubtitles(page, { subtitles: { languages: ["en", "pt", "fr"], automatic } }).wanted.map(
-        ({ language, role, otherwise }) => `${language} ${role} ${otherwise?.map(({ listings }) => listings[0]?.url)}`,
+        ({ language, role, otherwise }) => `${language} ${role} ${otherwise?.[0]?.listings[0]?.url}`,
       );
     expect(reserves(true)).toEqual([
       "en subtitles https://a.test/auto-en.vtt",

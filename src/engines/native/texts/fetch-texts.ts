@@ -60,7 +60,7 @@ export async function fetchTexts(
   for await (const found of read(instead)) if (!("reason" in found)) texts.push(found);
   const taken = new Set(texts.map(({ wanted }) => wanted));
   const warnings = failures.map(({ wanted, reason }) => {
-    const isReplaced = wanted.otherwise?.some((each) => taken.has(each)) === true;
+    const isReplaced = wanted.otherwise?.some((track) => taken.has(track)) === true;
     return missingWarning(wanted, isReplaced ? `${reason}; automatic captions are there instead` : reason);
   });
   return { texts, warnings };

@@ -9,6 +9,7 @@ import { parseLine, parseProse } from "../../../parsers/text.ts";
 import { tryParseUrl } from "../../../parsers/url.ts";
 import type { EntrySlice } from "../../entries.ts";
 import { type Metadata, thumbnailsAt } from "../metadata.ts";
+import { htmlText } from "./html-text.ts";
 import { SliceBuilder } from "./slice-builder.ts";
 
 /** A document that lists media: what it says of itself, and a slice of its entries. */
@@ -101,8 +102,8 @@ class FeedBuilder {
   #item: Facts | null = null;
   /** Depth of the element whose children are read: the channel's or the item's. */
   #parentDepth = 1;
-  /** The element whose text is read. */
-  #reading: string | null = null;
+  /** The element whose text is read; of XHTML, that of the elements within it too (RFC 4287 §3.1). */
+  #reading: { name: string; depth: number; type: string } | null = null;
 
   constructor(url: URL, start: number) {
     this.#url = url;
@@ -116,6 +117,7 @@ class FeedBuilder {
     this.#bases.push(this.#urlIn(attributes["xml:base"]) ?? this.#base);
     const depth = this.#stack.length;
     if (depth === 1) return roots.has(name);
+    if (this.#reading?.type === "xhtml") return depth <= maxDepth;
     this.#reading = null;
     if (name === "channel" && depth === 2) this.#parentDepth = 2;
     else if (items.has(name) && this.#item === null && depth <= 3) {
@@ -128,18 +130,28 @@ class FeedBuilder {
   text(part: string): void {
     if (this.#reading === null) return;
     const { texts } = this.#facts;
-    const before = texts.get(this.#reading) ?? "";
-    if (before.length < maxTextLength) texts.set(this.#reading, before + part.slice(0, maxTextLength - before.length));
+    const { name } = this.#reading;
+    const before = texts.get(name) ?? "";
+    if (before.length < maxTextLength) texts.set(name, before + part.slice(0, maxTextLength - before.length));
   }
 
   close(): void {
+    this.#closeText();
     const name = this.#stack.pop();
     this.#bases.pop();
-    this.#reading = null;
     if (this.#item === null || this.#stack.length >= this.#parentDepth || name === undefined) return;
     this.#list(this.#item);
     this.#item = null;
     this.#parentDepth = this.#stack.length;
+  }
+
+  #closeText(): void {
+    if (this.#reading === null) return;
+    const { name, depth, type } = this.#reading;
+    if (type === "xhtml" && this.#stack.length > depth) return;
+    this.#reading = null;
+    const text = this.#facts.texts.get(name);
+    if (type === "html" && text !== undefined) this.#facts.texts.set(name, htmlText(text));
   }
 
   build(): MediaList | null {
@@ -176,7 +188,7 @@ class FeedBuilder {
     } else if (name === "itunes:image" || name === "media:thumbnail") {
       facts.picture ??= this.#urlIn(href || url);
     } else if ((isChild || isWrapped) && readNames.has(name) && !facts.texts.has(name)) {
-      this.#reading = name;
+      this.#reading = { name, depth, type };
     }
   }
 
