@@ -6,12 +6,15 @@ import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { addKey } from "./http/keys.ts";
+import { compileCache } from "./process/keys.ts";
 import { createStore, listen, startTask } from "./watch/service.ts";
 
 describe("the program", () => {
   const program = fileURLToPath(new URL("../src/cli/watch.ts", import.meta.url));
   const start = (address: string, env = {}) =>
-    spawn(process.execPath, [program, address], { env: { PATH: process.env["PATH"], ...env } });
+    spawn(process.execPath, [program, address], {
+      env: { PATH: process.env["PATH"], NODE_COMPILE_CACHE: compileCache, ...env },
+    });
 
   /** Resolves with how the program ends, which is killed if the test is over before. */
   async function endOf(child: ReturnType<typeof start>) {

@@ -4,8 +4,8 @@ import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 
 const program = fileURLToPath(new URL("../../src/cli/key.ts", import.meta.url));
-/** Halves the time of a start. */
-const compileCache = fileURLToPath(new URL("../../node_modules/.cache/keys", import.meta.url));
+/** The compile cache of the commands, as `NODE_COMPILE_CACHE`: it halves the time of a start. */
+export const compileCache = fileURLToPath(new URL("../../node_modules/.cache/commands", import.meta.url));
 
 /** Runs the command for keys as its own process, with these settings. */
 export async function runKeyProgram(env: Record<string, string>, ...args: string[]) {

@@ -8,6 +8,7 @@ import { resource } from "../media/resources.ts";
 import { makeFolder } from "../stores/folder.ts";
 import { film, openSite } from "./film-site.ts";
 import type { TaskClient } from "./download-client.ts";
+import { compileCache } from "./keys.ts";
 import { startRefused } from "./service.ts";
 import { clientOf, openTestCluster } from "./test-cluster.ts";
 
@@ -67,7 +68,13 @@ describe("a service with LIBRARY_DIR", () => {
   it("shows the path of a page, without a download", async () => {
     const { site, library, env } = await open();
     const program = fileURLToPath(new URL("../../src/cli/library.ts", import.meta.url));
-    const settings = { ...env, YTDLP: "off", ALLOW_NETWORKS: "127.0.0.0/8", PATH: process.env["PATH"] };
+    const settings = {
+      ...env,
+      NODE_COMPILE_CACHE: compileCache,
+      YTDLP: "off",
+      ALLOW_NETWORKS: "127.0.0.0/8",
+      PATH: process.env["PATH"],
+    };
     const preview = (url: string) =>
       promisify(execFile)(process.execPath, [program, "preview", url], { env: settings });
     site.resources.set("list", resource("audio/x-mpegurl", "#EXTM3U\n#EXTINF:1,A\na.mp4\n#EXTINF:1,B\nb.mp4\n"));
