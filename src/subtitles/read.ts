@@ -1,5 +1,6 @@
 import type { Cue } from "../remux/additions.ts";
 import { readAss } from "./ass.ts";
+import { readLrc } from "./lrc.ts";
 import { decodePieces, invalidSubtitlesError } from "./text.ts";
 import { readSubRip, readWebVtt, type TimestampMap } from "./timed-text.ts";
 import { readTtml } from "./ttml.ts";
@@ -12,7 +13,7 @@ export interface ReadSubtitles {
 }
 
 /**
- * Reads a file or segment of WebVTT, TTML, SubRip or SubStation Alpha: which one it is, its content tells.
+ * Reads a file or segment of WebVTT, TTML, SubRip, SubStation Alpha or LRC: which one it is, its content tells.
  *
  * @param language Of the text (BCP 47), if it is known: text that is not UTF-8 is in the encoding that was usual for it.
  * @throws ServiceError `upstream_invalid` if it is none of them, or breaks a limit.
@@ -26,7 +27,9 @@ export function readSubtitles(bytes: Uint8Array, language: string | null = null)
     return { cues: readTtml(text()), map: null };
   }
   if (/^\s*\[script info\]/i.test(start)) return { cues: readAss(text()), map: null };
-  const cues = readSubRip(text());
-  if (cues.length > 0) return { cues, map: null };
-  throw invalidSubtitlesError("they are neither WebVTT nor TTML, SubRip or SubStation Alpha");
+  for (const read of [readSubRip, readLrc]) {
+    const cues = read(text());
+    if (cues.length > 0) return { cues, map: null };
+  }
+  throw invalidSubtitlesError("they are neither WebVTT nor TTML, SubRip, SubStation Alpha or LRC");
 }

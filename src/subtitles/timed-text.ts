@@ -11,8 +11,11 @@ export interface TimestampMap {
 const time = String.raw`(?:(\d{1,4}):)?(\d{1,2}):(\d{1,2})(?:[.,](\d{1,9}))?`;
 const timing = new RegExp(String.raw`^${time}[ \t]{0,100}-->[ \t]{0,100}${time}(?:[ \t](.*))?$`, "s");
 
-/** A line of times, right or not, such as those with another arrow. */
+/** A line of times, right or not. */
 const timesLike = new RegExp(String.raw`^\s{0,9}${time}\D{1,20}\d{1,4}:\d`);
+
+/** Arrows as people and word processors write them after the first time. */
+const otherArrow = new RegExp(String.raw`^(\s{0,9}${time})[ \t]{0,9}(?:[-=\u2010-\u2015]{1,3} ?>|\u2192)`);
 
 const digits = /^\s{0,9}\d{1,9}\s{0,9}$/;
 
@@ -45,8 +48,9 @@ export function readSubRip(pieces: Iterable<string>): Cue[] {
 function* withoutEmptyLines(lines: Iterable<string>): Generator<string> {
   /** It may be the number of a cue. */
   let held: { line: string; isAfterEmpty: boolean } | null = null;
-  let isAfterEmpty = false;
-  for (const line of lines) {
+  let isAfterEmpty = true;
+  for (const written of lines) {
+    const line: string = isAfterEmpty || held?.isAfterEmpty === true ? withArrow(written) : written;
     if (line.trim() === "") {
       isAfterEmpty = true;
       continue;
@@ -63,6 +67,10 @@ function* withoutEmptyLines(lines: Iterable<string>): Generator<string> {
     if (held === null) yield line;
   }
   if (held?.isAfterEmpty === false) yield held.line;
+}
+
+function withArrow(line: string): string {
+  return line.includes("-->") ? line : line.replace(otherArrow, "$1 -->");
 }
 
 const timesOf = (line: string) => (line.includes("-->") ? timing.exec(line.trimStart()) : null);

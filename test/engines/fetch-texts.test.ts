@@ -32,7 +32,7 @@ async function fetched(...subtitles: WantedSubtitles[]) {
 }
 
 describe("subtitles that people wrote", () => {
-  const reason = "the subtitles cannot be read: they are neither WebVTT nor TTML, SubRip or SubStation Alpha";
+  const reason = "the subtitles cannot be read: they are neither WebVTT nor TTML, SubRip, SubStation Alpha or LRC";
 
   it("are taken, and no automatic captions, if they can be read", async () => {
     expect(await fetched(track("written", { otherwise }))).toEqual({ words: ["written"], warnings: [] });

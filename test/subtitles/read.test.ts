@@ -108,7 +108,7 @@ describe("SubRip is read", () => {
       "3-->00:00:04,000",
       "5 --> 00:00:06,000",
       "7 --> 00:00:08,000",
-      "9 -> 00:00:10",
+      "9 -.- 00:00:10",
     ];
     const [first, second, third, fourth, wrong] = times.map((text) => `00:00:0${text.replace(" -", ",000 -")}`);
     const text = `1\n${first}\n\nA\n\nB\n\n2\n\n${second}\n5\n6\n\n3\n${third}\n1984\n\n${fourth}\nD\n\n5\n${wrong}\nnone\n\n6\n`;
@@ -132,6 +132,20 @@ describe("SubRip is read", () => {
       [5, 6, "C"],
     ]);
   });
+
+  it.each(["->", " -> ", " -- > ", " –> ", " ——> ", " => ", " → "])(
+    "with other arrows where a cue begins, and nowhere else: %s",
+    (arrow) => {
+      const times = (from: number) => `00:00:0${from},000${arrow}00:00:0${from + 1},000`;
+      const text = `1\n${times(1)}\nA\n${times(8)}\n\n2\n${times(3)}\nB\n`;
+      const shown = times(8).replace(">", "&gt;");
+      expect(read(text)).toEqual([
+        [1, 2, `A\n${shown}`],
+        [3, 4, "B"],
+      ]);
+      expect(read(`WEBVTT\n\n${times(1)}\nA\n`)).toEqual([]);
+    },
+  );
 
   it("without zeros, at which players end a text", () => {
     expect(read("1\n00:00:01,000 --> 00:00:02,000\na\0b\n")).toEqual([[1, 2, "a\uFFFDb"]]);
@@ -192,6 +206,33 @@ describe("SubStation Alpha is read", () => {
       [3, 4.5, "later, with comma"],
     ]);
   });
+});
+
+describe("LRC is read", () => {
+  it("with each line until the next one, several times, its offset, and without the times of words", () => {
+    const text = [
+      "\uFEFF[ti:A song]",
+      "[offset:+500]",
+      "[00:02.50]<00:02.50>One <00:03.1>& <i>",
+      "[00:10.5][01:05]Twice",
+      "[00:20.123]",
+      "[00:08:25] two at",
+      "[00:08.25]a time ",
+      "no line",
+    ].join("\r\n");
+    expect(read(text)).toEqual([
+      [2, 7.75, "One &amp; &lt;i&gt;"],
+      [7.75, 10, "two at"],
+      [7.75, 10, "a time"],
+      [10, 19.623, "Twice"],
+      [64.5, 359_999.499, "Twice"],
+    ]);
+  });
+
+  it.each(["[ti:A song]\n[ar:Nobody]\n", "[1234:00]x\n", "A [00:01.00] in the middle\n", "[00:01.00]\n"])(
+    "only if lines begin with times and have text: %s",
+    (text) => expect(() => read(text)).toThrow("neither"),
+  );
 });
 
 describe("TTML is read", () => {
@@ -373,6 +414,7 @@ describe("hostile subtitles", () => {
       `<!DOCTYPE tt [<!ENTITY a "${"a".repeat(1000)}">]>${tt(many(3000, () => '<p begin="1s" end="2s">&a;</p>'))}`,
     ],
     ["elements that do not end", tt(many(200_001, (i) => `<p begin="${i}s" end="${i + 1}s">x`))],
+    ["a million lyrics", many(10_000, () => `${"[00:01.00]".repeat(100)}x\n`)],
     [
       "a million dialogues",
       `[Script Info]\n[Events]\n${many(1_000_000, () => "Dialogue: 0,0:00:01.00,0:00:02.00,,,,,,,x\n")}`,
@@ -405,6 +447,11 @@ describe("hostile subtitles", () => {
       `WEBVTT\n\n00:01.000 --> 00:02.000${" ".repeat(300_000)}\u2028\n${"0".repeat(1_000_000)} --> 1\nx\n`,
     ],
     ["arrows", `WEBVTT\n\n${"-->".repeat(600_000)}\n\n00:01.000 --> 00:02.000\nx\n`],
+    [
+      "other arrows",
+      `1\n00:00:01,000${" ".repeat(1_000_000)}-> x\n\n00:01 ${"-".repeat(1_000_000)}\n\n1\n00:00:01,000 -> 00:00:02,000\nx\n`,
+    ],
+    ["times of lyrics", `[00:01.00]x${"<00:01.00".repeat(100_000)}${" ".repeat(100_000)}[00:02\n`],
     ["open tags", `1\n00:00:01,000 --> 00:00:02,000\n${"<".repeat(1_000_000)}\n`],
     [
       "comments and CDATA",

@@ -14,7 +14,7 @@ export interface ChosenSubtitles {
 const maxTracks = 60;
 
 /** What can be read, that which loses least first. */
-const readable = ["vtt", "m3u8", "ttml", "dfxp", "xml", "srt", "ass", "ssa"];
+const readable = ["vtt", "m3u8", "ttml", "dfxp", "xml", "srt", "ass", "ssa", "lrc"];
 
 /**
  * Chooses the subtitles that a task's options ask for, at most 60: for each language one of each role that is listed. A tag
