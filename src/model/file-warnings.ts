@@ -3,7 +3,7 @@ import { type Static, Type } from "@sinclair/typebox";
 /** What may be wrong with a file that a task made: a closed list of codes, each with when it is given. */
 export const fileWarnings = {
   frames_missing:
-    "media that the manifest lists, or that the server sent, is not in the file: segments that were gone, cut off or had the media of another one, the end of a file that the server itself has only in part, its pages (Ogg) or fragments (MP4) that are missing or out of order, damaged elements (Matroska), packets, tags (FLV), samples (MP4) or frames of audio, frames that cannot be decoded",
+    "media that the manifest lists, or that the server sent, is not in the file: segments that were gone, cut off or had the media of another one, the end of a file that the server itself has only in part, its pages (Ogg) or fragments (MP4) that are missing or out of order, damaged elements or frames (Matroska), packets, tags (FLV), samples (MP4) or frames of audio, frames that cannot be decoded",
   gap: "a track has nothing to play for more than a second or most of a segment, within it, before its start or after its end; or some frames of many that come at equal distances are missing; or segments of a live stream were not listed",
   duration_differs:
     "a track is longer or shorter than its manifest or its source says, by more than a segment and a second; or it is shorter because its last segment does not exist; or the file lasts much less than its page says",

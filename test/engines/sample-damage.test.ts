@@ -119,6 +119,21 @@ describe("an MP4 file of one track", () => {
   });
 });
 
+describe("a WebM file", () => {
+  const film = readMedium("vp8-vorbis.webm");
+  /** From 4096 to 6144 is a part of a picture. */
+  const damaged = withBytes(film, 4096, zeros(2048));
+
+  it("is damaged if a part of one picture is zeros", async () => {
+    expect(await damageOf(film)).toEqual([]);
+    expect(await damageOf(damaged)).toEqual([video()]);
+  });
+
+  it("is not if its codec need not compress", async () => {
+    expect(await damageOf(withBytes(damaged, damaged.indexOf("V_VP8"), Buffer.from("V_UNC")))).toEqual([]);
+  });
+});
+
 describe("a download has the warning", () => {
   const film = readMedium("index-first.mp4");
 

@@ -1,7 +1,10 @@
 import { ServiceError } from "../../../model/errors.ts";
 import { openFile } from "../../../remux/open-file.ts";
 import { openMp4Samples } from "./mp4-samples.ts";
-import { type CheckedSamples, type CodedSamples, damagedPlaces, SampleCheck } from "./sample-check.ts";
+import type { TrackKind } from "../../../remux/samples.ts";
+import { findMatroskaHoles } from "./matroska-holes.ts";
+import { type CheckedSamples, damagedPlaces, SampleCheck } from "./sample-check.ts";
+import { ZeroRuns } from "./zero-runs.ts";
 
 /** Looks for damage in the samples of a file while somebody reads it. */
 export interface DamageCheck extends Disposable {
@@ -12,21 +15,23 @@ export interface DamageCheck extends Disposable {
 }
 
 /**
- * Opens a file to look for damage in it; in one that is no MP4 it finds none.
+ * Opens a file to look for damage in it; in one that is neither MP4 nor Matroska (WebM) it finds none.
  * @throws the file system's own errors.
  */
 export function openDamageCheck(path: string): DamageCheck {
   const file = openFile(path);
   const { tracks, streams } = unlessUnreadable(() => openMp4Samples(file)) ?? noSamples;
   const checks = streams.map((samples) => new SampleCheck(untilUnreadable(samples)));
+  const zeroRuns = new ZeroRuns();
   return {
     take(bytes) {
-      for (const check of checks) check.take(bytes);
+      for (const check of tracks.length > 0 ? checks : [zeroRuns]) check.take(bytes);
     },
     findings() {
-      return (["video", "audio"] as const).flatMap((kind) => {
+      const holes = [...untilUnreadable(findMatroskaHoles(file, zeroRuns.found))];
+      return kinds.flatMap((kind) => {
         const found = tracks.filter((track) => track.kind === kind).map(damagedPlaces);
-        const count = found.reduce((sum, places) => sum + places, 0);
+        const count = found.reduce((sum, places) => sum + places, holes.filter((each) => each === kind).length);
         const places = count === 1 ? "1 place" : `${count} places`;
         return count === 0 ? [] : [`frames of the ${kind} are damaged at ${places}`];
       });
@@ -34,6 +39,8 @@ export function openDamageCheck(path: string): DamageCheck {
     [Symbol.dispose]: () => file[Symbol.dispose](),
   };
 }
+
+const kinds: readonly TrackKind[] = ["video", "audio"];
 
 const noSamples: CheckedSamples = { tracks: [], streams: [] };
 
@@ -47,8 +54,8 @@ function unlessUnreadable<T>(read: () => T): T | undefined {
   }
 }
 
-function* untilUnreadable(samples: Iterable<CodedSamples>): Generator<CodedSamples, undefined> {
-  const iterator = samples[Symbol.iterator]();
+function* untilUnreadable<T>(items: Iterable<T>): Generator<T, undefined> {
+  const iterator = items[Symbol.iterator]();
   for (;;) {
     const next = unlessUnreadable(() => iterator.next());
     if (next === undefined || next.done === true) return;

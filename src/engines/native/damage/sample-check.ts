@@ -1,4 +1,5 @@
 import type { TrackKind } from "../../../remux/samples.ts";
+import { isZeroBlock, zeroBlockBytes } from "./zero-runs.ts";
 
 /** Samples of a codec that compresses. */
 export interface CodedSamples {
@@ -41,9 +42,6 @@ export function damagedPlaces({ right, damaged, places }: CheckedTrack): number 
 
 /** No sample of these codecs begins with so many zeros. */
 const leastZeros = 16;
-/** Nor has so many in it, at a multiple of this. */
-const holeBytes = 2048;
-const hole = Buffer.alloc(holeBytes);
 /** What is kept of the bytes before. */
 const tailBytes = 16;
 
@@ -114,7 +112,7 @@ export class SampleCheck {
     this.#endsAt = offset + size;
     this.#unitAt = offset;
     this.#zerosTo = offset;
-    this.#holeAt = Math.ceil(offset / holeBytes) * holeBytes;
+    this.#holeAt = Math.ceil(offset / zeroBlockBytes) * zeroBlockBytes;
     this.#hasHole = false;
     this.#isDamaged = false;
   }
@@ -126,7 +124,7 @@ export class SampleCheck {
     if (lengthBytes > 0) this.#readUnits(lengthBytes, known - lengthBytes);
     const zerosEnd = Math.min(known, this.#offset + leastZeros);
     while (this.#zerosTo < zerosEnd && this.#at(this.#zerosTo) === 0) this.#zerosTo += 1;
-    if (this.#holeAt + holeBytes <= known) this.#findHoles(known);
+    if (this.#holeAt + zeroBlockBytes <= known) this.#findHoles(known);
     if (end > this.#end) return false;
     // Zeros at the end of a sample are stuffing.
     const hasHole = this.#zerosTo === this.#offset + leastZeros || (this.#hasHole && this.#at(end - 1) !== 0);
@@ -152,10 +150,8 @@ export class SampleCheck {
 
   #findHoles(known: number): void {
     let at = this.#holeAt;
-    for (; at + holeBytes <= known; at += holeBytes) {
-      const from = at - this.#start;
-      if (this.#bytes[from] !== 0 || this.#hasHole) continue;
-      this.#hasHole = this.#bytes.compare(hole, 0, holeBytes, from, from + holeBytes) === 0;
+    for (; at + zeroBlockBytes <= known; at += zeroBlockBytes) {
+      this.#hasHole ||= at >= this.#start && isZeroBlock(this.#bytes, at - this.#start);
     }
     this.#holeAt = at;
   }
