@@ -4,6 +4,7 @@ import { countDamagedLaces } from "../../../remux/matroska/damaged-laces.ts";
 import { countFlacBreaks } from "../../../remux/audio-files/flac-breaks.ts";
 import { countOggBreaks } from "../../../remux/ogg/breaks.ts";
 import { countPacketBreaks, endsWithinPacket } from "../../../remux/mpeg-ts/breaks.ts";
+import { countAsfBreaks } from "./asf-breaks.ts";
 import { countAviBreaks } from "./avi-breaks.ts";
 import { countFlvBreaks } from "./flv-breaks.ts";
 import { countProgramStreamBreaks } from "./program-stream-breaks.ts";
@@ -27,6 +28,7 @@ export function publishedDamage(path: string): string[] {
   const frames = countFlacBreaks(path) + (isBareAudio(head) ? countFrameBreaks(path) : 0);
   const tags = countFlvBreaks(path);
   const chunks = countAviBreaks(path) + countProgramStreamBreaks(path);
+  const packets = countAsfBreaks(path);
   return [
     ...(breaks === 0 ? [] : [`the file has bytes that are not packets at ${places(breaks)}`]),
     ...(losses === 0 ? [] : [`packets of the file are missing at ${places(losses)}`]),
@@ -35,6 +37,7 @@ export function publishedDamage(path: string): string[] {
     ...(pages === 0 ? [] : [`pages of the file are missing, damaged or out of order at ${places(pages)}`]),
     ...(tags === 0 ? [] : [`the file has bytes that are not tags, or a tag that is cut off, at ${places(tags)}`]),
     ...(chunks === 0 ? [] : [`the file is damaged or cut off at ${places(chunks)}`]),
+    ...(packets === 0 ? [] : [`packets of the file are missing or damaged at ${places(packets)}`]),
     ...(frames === 0 ? [] : [`frames of the file are missing, damaged or out of order at ${places(frames)}`]),
     ...(endsWithinPacket(path) ? ["the file ends within a packet"] : []),
     ...(fragments === 0 ? [] : [`fragments of the file are out of order at ${places(fragments)}`]),

@@ -21,16 +21,29 @@ const filePropertiesObject = Buffer.from("a1dcab8c47a9cf118ee400c00c205365", "he
 /** Before the first packet: the header of the object that holds them. */
 const dataHeaderBytes = 50;
 
-/** Whether a WMV file has the packets that its header states (ASF 1.2 §3.2); `null`: it states none, or it is another file. */
-export function isWholeAsf(path: string): boolean | null {
+/** The packets of an ASF file, which are of one size. */
+export interface AsfPackets {
+  /** Where the first one is. */
+  start: number;
+  packetBytes: number;
+  count: number;
+}
+
+/** Returns where the packets of a WMV file are, as its header states (ASF 1.2 §3.2); `null`: it states none, or it is another file. */
+export function readAsfPackets(path: string): AsfPackets | null {
   const head = readFileStart(path, Buffer.alloc(maxHeaderBytes));
   if (head.length < 24 || !head.subarray(0, 16).equals(headerObject)) return null;
   const at = head.indexOf(filePropertiesObject);
   if (at < 0 || at + 104 > head.length) return null;
-  const packets = Number(head.readBigUInt64LE(at + 56));
+  const count = Number(head.readBigUInt64LE(at + 56));
   const isLive = (head.readUInt32LE(at + 88) & 1) !== 0;
   const [least, most] = [head.readUInt32LE(at + 92), head.readUInt32LE(at + 96)];
-  if (isLive || packets === 0 || least !== most) return null;
-  const headerBytes = Number(head.readBigUInt64LE(16));
-  return statSync(path).size >= headerBytes + dataHeaderBytes + packets * most;
+  if (isLive || count === 0 || least !== most) return null;
+  return { start: Number(head.readBigUInt64LE(16)) + dataHeaderBytes, packetBytes: most, count };
+}
+
+/** Whether a WMV file has the packets that its header states; `null`: it states none, or it is another file. */
+export function isWholeAsf(path: string): boolean | null {
+  const packets = readAsfPackets(path);
+  return packets && statSync(path).size >= packets.start + packets.count * packets.packetBytes;
 }
