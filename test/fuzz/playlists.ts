@@ -6,7 +6,7 @@ import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
 import { ServiceError } from "../../src/model/errors.ts";
 import { type EngineHarness, openEntry } from "../contracts/engine/harness.ts";
 import { mediaPlaylist } from "../media/hls.ts";
-import { type Decoded, decode, hasFfmpeg, type Probe, probe } from "../media/probe.ts";
+import { type Decoded, decode, hasFfmpeg } from "../media/probe.ts";
 import { readRendition } from "../media/rendition.ts";
 import { hls, resource, type Resources } from "../media/resources.ts";
 import { defineTarget } from "./target.ts";
@@ -44,7 +44,6 @@ const input = fc.oneof(
 interface Made {
   file: Download;
   pictures: number;
-  probed: Probe;
   decoded: Decoded;
 }
 
@@ -72,8 +71,7 @@ function createTarget() {
     async run({ harness, pictures }): Promise<Made | null> {
       const file = await harness.download({}, AbortSignal.timeout(30_000));
       if (!hasFfmpeg) return null;
-      const probed = await probe(file.path);
-      return { file, pictures, probed, decoded: await decode(file.path, probed) };
+      return { file, pictures, decoded: await decode(file.path) };
     },
     check(outcome) {
       if ("error" in outcome) {
@@ -121,10 +119,10 @@ function withLoss(data: Buffer, { loss }: Entry): Buffer {
   return Buffer.concat([data.subarray(0, start), rest]);
 }
 
-function checkMade({ file, pictures, probed, decoded }: Made): void {
+function checkMade({ file, pictures, decoded }: Made): void {
   const codes = file.warnings.map(({ code }) => code).join(", ");
-  assert.ok(probed.streams.length > 0, "ffprobe finds no track");
-  for (const { kind, frames } of probed.streams) assert.ok(frames > 0, `the ${kind} has no sample`);
+  assert.ok(decoded.streams.length > 0, "ffmpeg finds no track");
+  for (const { kind, frames } of decoded.streams) assert.ok(frames > 0, `the ${kind} has no sample`);
   if (file.warnings.length > 0) return;
   assert.equal(decoded.pictures.length, pictures, `pictures, with the warnings: ${codes || "none"}`);
   assert.equal(decoded.faults, "");

@@ -28,7 +28,11 @@ export const hasFfmpeg: boolean = await readMedia("ffprobe", "-version").then(
 /** What is in the file, video first: as ffprobe says it, where that is missing as mediabunny does. */
 export async function probe(path: string): Promise<Probe> {
   const { durationS, streams } = hasFfmpeg ? await askFfprobe(path) : await readBack(path);
-  return { durationS, streams: streams.toSorted((a, b) => (a.kind < b.kind ? 1 : -1)) };
+  return { durationS, streams: videoFirst(streams) };
+}
+
+function videoFirst(streams: readonly ProbedStream[]): ProbedStream[] {
+  return streams.toSorted((a, b) => (a.kind < b.kind ? 1 : -1));
 }
 
 async function askFfprobe(path: string): Promise<Probe> {
@@ -71,28 +75,50 @@ async function readBack(path: string): Promise<Probe> {
   return { durationS: end - (await input.getFirstTimestamp()), streams };
 }
 
-/** What comes of a file that is decoded to its end. */
-export interface Decoded {
+/** What a media file holds, and what comes of it if it is decoded to its end. */
+export interface Decoded extends Probe {
   /** What ffmpeg finds wrong; empty where all is right. */
   faults: string;
   /** A hash of each picture, in the order in which they are shown. */
   pictures: string[];
 }
 
-/** Decodes the streams that `probe` found, which needs ffmpeg. */
-export async function decode(path: string, { streams }: Probe): Promise<Decoded> {
-  const outputs = streams.map(({ kind }) =>
-    kind === "video"
-      ? ["-map", "0:v:0", "-fps_mode", "passthrough", "-f", "framemd5", "-"]
-      : ["-map", "0:a:0", "-f", "null", "-"],
-  );
-  const asked = ["-v", "error", "-i", path, ...outputs.flat()];
+/** Decodes the first video and all audio, which needs ffmpeg: one run of it, as starting it takes longer than its work. */
+export async function decode(path: string): Promise<Decoded> {
+  // The decoded video comes first, if there is any, then every stream as it is.
+  const listed =
+    "-map 0:v:0? -map 0 -c copy -c:v:0 rawvideo -copyinkf -copypriorss 1 -fps_mode passthrough -f framemd5 -";
+  const played = "-map 0:v:0? -map 0:a? -fps_mode passthrough -f null -";
+  const outputs = `${listed} ${played}`.split(" ");
+  const asked = ["-v", "level+info", "-nostats", "-nostdin", "-i", path, ...outputs];
   const { stdout, stderr } = await readMedia("ffmpeg", ...asked);
-  const lines = stdout.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+  const streams: ProbedStream[] = [];
+  const pictures: string[] = [];
+  for (const line of stdout.split("\n")) {
+    const [, name, index, value = ""] = /^#(media_type|codec_id|dimensions) (\d+): (.+)$/.exec(line) ?? [];
+    const [place = ""] = line.split(",");
+    const stream = streams[Number(index ?? place)];
+    if (name === "media_type")
+      streams.push({ kind: value as ProbedStream["kind"], codec: "", frames: 0, width: 0, height: 0 });
+    if (stream === undefined) continue;
+    if (name === "codec_id") stream.codec = value;
+    if (name === "dimensions") [stream.width = 0, stream.height = 0] = value.split("x").map(Number);
+    if (!/^\d/.test(line)) continue;
+    if (stream.codec === "rawvideo") pictures.push(line.slice(line.lastIndexOf(",") + 1).trim());
+    stream.frames += 1;
+  }
+  const faults = stderr.split("\n").filter((line) => /\[(?:error|fatal|panic)\]/.test(line));
   return {
-    faults: stderr,
-    pictures: lines.map((line) => line.slice(line.lastIndexOf(",") + 1).trim()),
+    durationS: secondsIn(/ Duration: (\d+):(\d+):([\d.]+)/.exec(stderr)),
+    streams: videoFirst(streams.filter(({ codec }) => codec !== "rawvideo")),
+    faults: faults.join("\n"),
+    pictures,
   };
+}
+
+function secondsIn(match: readonly string[] | null): number {
+  const [, hours, minutes, seconds] = match ?? [];
+  return Number(hours) * 3_600 + Number(minutes) * 60 + Number(seconds);
 }
 
 /** Whether an MP4's index comes before its media, by the boxes of the top level. */
