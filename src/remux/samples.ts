@@ -31,6 +31,8 @@ export interface TrackFormat {
   language: string | null;
   /** For people; default: none. */
   name?: string;
+  /** A UserDataBox (§8.10.1) with what its source says of it besides: what it is for (`kind`), its title …; default: none. */
+  userData?: Uint8Array;
   /** The audio tracks of the output are in the order of their places, those of one place as they came; default: 0. */
   place?: number;
 }

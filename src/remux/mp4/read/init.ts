@@ -141,6 +141,7 @@ function readTrack(
   const { shiftTicks, edits } = readEdits(bytes, trak, timescale / movie.timescale);
   const shown = {
     ...(kind === "video" && !isUnity(matrix) && { matrix }),
+    ...readUserData(bytes, trak),
     // Of fragments only the start is cut: the list is written before their number is known.
     ...(!movie.isFragmented && edits.length > 0 && { edits }),
   };
@@ -151,6 +152,16 @@ function readTrack(
   });
   const defaults = movie.defaults.get(id) ?? noDefaults;
   return { ...slot, id, formats, shiftTicks, defaults, groups: readGroupDescriptions(bytes, tables), tables };
+}
+
+/** What a track says of itself is shorter. */
+const maxUserDataBytes = 16 << 10;
+
+/** Copied: the memory of a segment is used again for the next one. */
+function readUserData(bytes: Uint8Array, trak: Box): Pick<TrackFormat, "userData"> {
+  const box = findChild(viewOf(bytes), trak, "udta");
+  if (box === undefined || box.end - box.start > maxUserDataBytes) return {};
+  return { userData: Uint8Array.from(bytes.subarray(box.start, box.end)) };
 }
 
 function readSampleEntries(bytes: Uint8Array, stsd: Box): Uint8Array[] {

@@ -115,7 +115,9 @@ function trackBox(
     matrixField(format.matrix ?? unityMatrix),
     u32(Math.round(format.width * 0x10000), Math.round(format.height * 0x10000)),
   );
-  return box("trak", header, ...editList(movieTrack), ...references, mediaBox(mediaOf(movieTrack.track), data));
+  const media = mediaBox(mediaOf(movieTrack.track), data);
+  const { userData = new Uint8Array() } = format;
+  return box("trak", header, ...editList(movieTrack), ...references, media, userData);
 }
 
 /** In `tkhd`: the track is part of the movie; also: it is shown unless somebody decides otherwise. */
