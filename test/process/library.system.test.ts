@@ -9,7 +9,6 @@ import { makeFolder } from "../stores/folder.ts";
 import { film, openSite } from "./film-site.ts";
 import type { TaskClient } from "./download-client.ts";
 import { compileCache } from "./keys.ts";
-import { startRefused } from "./service.ts";
 import { clientOf, openTestCluster } from "./test-cluster.ts";
 
 const page = (title: string) =>
@@ -84,15 +83,5 @@ describe("a service with LIBRARY_DIR", () => {
     await expect(preview(site.url("list"))).rejects.toMatchObject(refused);
     await expect(preview("x")).rejects.toMatchObject({ code: 2, stderr: expect.stringContaining("usage") });
     expect(readdirSync(library)).toEqual([]);
-  });
-
-  it.each([
-    [{ LIBRARY_DIR: "/none" }, "LIBRARY_DIR must be a folder, got /none"],
-    [{ LIBRARY_DIR: "/tmp", LIBRARY_TEMPLATE: "{titel}" }, "LIBRARY_TEMPLATE must have no fields but title"],
-    [{ LIBRARY_MODE: "rw" }, "LIBRARY_MODE must be"],
-  ])("does not start with %j", async (env, message) => {
-    const { code, stdout, stderr } = await startRefused({ ...env, DATA_DIR: makeFolder() });
-    expect(code).toBe(1);
-    expect(stdout + stderr).toContain(message);
   });
 });

@@ -235,6 +235,14 @@ describe("a start that cannot succeed", () => {
       ),
     ),
     [{ STORE_URL: "sqlite:/proc/x/tasks.db" }, /^cannot open the task store \/proc\/x[^\n]*ENOENT[^\n]*$/],
+    [{ ROLE: "api" }, /^ROLE must be all unless STORE_URL begins with postgres:, got "api"$/],
+    [
+      { ROLE: "worker", STORE_URL: "memory:" },
+      /^ROLE must be all unless STORE_URL begins with postgres:, got "worker"$/,
+    ],
+    [{ LIBRARY_DIR: "/none" }, /^LIBRARY_DIR must be a folder, got \/none: ENOENT[^\n]*$/],
+    [{ LIBRARY_DIR: "/tmp", LIBRARY_TEMPLATE: "{titel}" }, /^LIBRARY_TEMPLATE must have no fields but title[^\n]*$/],
+    [{ LIBRARY_MODE: "rw" }, /^LIBRARY_MODE must be[^\n]*$/],
   ] as const)("%o: one line that names the setting, the rule and the value", async (env, message) => {
     const open = async () => {
       await using opened = new AsyncDisposableStack();

@@ -7,19 +7,10 @@ import type { TaskClient } from "./download-client.ts";
 import { film, openSite } from "./film-site.ts";
 import { openLiveSite } from "./live-site.ts";
 import { hasRecorded, picturesOf } from "./recording.ts";
-import { collectLog, type ServiceProcess, startRefused } from "./service.ts";
+import { collectLog, type ServiceProcess } from "./service.ts";
 import { openStreamReader } from "./stream-client.ts";
 import { clientOf, openTestCluster } from "./test-cluster.ts";
 import { watchVisits } from "./visits.ts";
-
-it.for([{ ROLE: "api" }, { ROLE: "worker", STORE_URL: "memory:" }])(
-  "%o: a store that cannot be shared refuses the start with one line",
-  async (env) => {
-    const { code, stderr } = await startRefused(env);
-    const line = `unreel: ROLE must be all unless STORE_URL begins with postgres:, got "${env.ROLE}"\n`;
-    expect([code, stderr]).toEqual([1, line]);
-  },
-);
 
 describe("two api processes and two workers", () => {
   const opened = new AsyncDisposableStack();

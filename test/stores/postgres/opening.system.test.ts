@@ -1,7 +1,5 @@
 import { once } from "node:events";
-import { readFile, writeFile } from "node:fs/promises";
 import { createServer, type AddressInfo } from "node:net";
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "pg";
 import { expect, inject, onTestFinished, test } from "vitest";
@@ -9,7 +7,7 @@ import { openPostgresStore } from "../../../src/stores/postgres/postgres-store.t
 import type { TaskStore } from "../../../src/stores/store.ts";
 import { newTask } from "../../../src/feed/task-changes.ts";
 import { addFile } from "../../contracts/task-store/files.ts";
-import { openDatabase, startOwnPostgres } from "../../postgres/database.ts";
+import { openDatabase } from "../../postgres/database.ts";
 import { query } from "./query.ts";
 
 test.each([
@@ -47,21 +45,6 @@ test("a database that does not exist is named", async () => {
   const url = new URL(inject("postgresUrl"));
   url.pathname = "nowhere";
   expect(await failureOf(url.href)).toMatch('there is no such database (database "nowhere" does not exist)');
-});
-
-test("a wrong password is reported without the password", async () => {
-  const server = await startOwnPostgres();
-  await query(server.url(), "CREATE ROLE guest LOGIN PASSWORD 'right'");
-  const access = join(server.folder, "data", "pg_hba.conf");
-  const others = await readFile(access, "utf8");
-  await writeFile(access, `local all guest scram-sha-256\n${others}`);
-  await query(server.url(), "SELECT pg_reload_conf()");
-  const url = new URL(server.url());
-  url.username = "guest";
-  url.password = "secret";
-  const failure = await failureOf(url.href);
-  expect(failure).toMatch("the user or the password is wrong");
-  expect(failure).not.toMatch("secret");
 });
 
 test("a user without the right to create tables is reported", async () => {
