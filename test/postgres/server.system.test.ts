@@ -4,7 +4,7 @@ import { text } from "node:stream/consumers";
 import { Client } from "pg";
 import { expect, inject, onTestFinished, test } from "vitest";
 import { startCuttingProxy } from "./cutting-proxy.ts";
-import { openDatabase, startOwnPostgres } from "./database.ts";
+import { openDatabase } from "./database.ts";
 import { startPostgres } from "./server.ts";
 
 async function connectTo(url: string): Promise<Client> {
@@ -51,8 +51,9 @@ test("a database is dropped although it is in use", async () => {
   expect(await one(rest, `SELECT count(*)::int AS one FROM pg_database WHERE datname = '${String(name)}'`)).toBe(0);
 });
 
-test("a server comes back with its data at the same address", async () => {
-  const server = await startOwnPostgres();
+test("a server comes back with its data at the same address; stopped, it leaves no folder and no process", async () => {
+  const server = await startPostgres();
+  const { folder } = server;
   const before = await connectTo(server.url());
   await before.query("CREATE TABLE kept AS SELECT 42 AS one");
   const closed = closing(before);
@@ -60,17 +61,14 @@ test("a server comes back with its data at the same address", async () => {
   await server.restart();
   await closed;
   expect(isAlive(pid)).toBe(false);
-  expect(await one(await connectTo(server.url()), "SELECT one FROM kept")).toBe(42);
-});
-
-test("a stopped server leaves no folder and no process", async () => {
-  const server = await startPostgres();
-  const { pid, folder } = server;
+  const after = await connectTo(server.url());
+  expect(await one(after, "SELECT one FROM kept")).toBe(42);
+  // As user nobody if the tests run as root, else as their user.
+  const uid = process.getuid?.();
+  expect(statSync(`${folder}/data/postmaster.pid`).uid).toBe(uid === 0 ? 65534 : uid);
+  const { pid: restarted } = server;
   await server.stop();
-  expect({ folder: existsSync(folder), alive: isAlive(pid) }).toEqual({
-    folder: false,
-    alive: false,
-  });
+  expect([existsSync(folder), isAlive(restarted)]).toEqual([false, false]);
 });
 
 test("a server does not outlive a process that is killed", async () => {
@@ -84,12 +82,6 @@ test("a server does not outlive a process that is killed", async () => {
   });
   const { pid, folder } = JSON.parse(await text(child.stdout)) as { pid: number; folder: string };
   await expect.poll(() => existsSync(folder) || isAlive(pid)).toBe(false);
-});
-
-test("a server runs as user nobody if its tests run as root, else as their user", async () => {
-  const server = await startOwnPostgres();
-  const uid = process.getuid?.();
-  expect(statSync(`${server.folder}/data/postmaster.pid`).uid).toBe(uid === 0 ? 65534 : uid);
 });
 
 test("a cut connection is lost, and so is each new one until all is restored", async () => {

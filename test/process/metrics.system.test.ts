@@ -11,7 +11,7 @@ import { openTaskClient } from "./download-client.ts";
 import { film, openSite } from "./film-site.ts";
 import { findFreePort } from "./free-port.ts";
 import { addKey, bearer } from "./keys.ts";
-import { collectLog, type LogLine, startRefused, startService } from "./service.ts";
+import { collectLog, startRefused, startService } from "./service.ts";
 
 function makeDataDir(): string {
   const dataDir = mkdtempSync(join(tmpdir(), "unreel-metrics-"));
@@ -33,9 +33,9 @@ async function start(env: Record<string, string> = {}) {
   return { service, log, scrape };
 }
 
-it("tells of a download what each part of the service saw", async () => {
+it("tells of downloads and requests what each part of the service saw", async () => {
   const site = await openSite();
-  const { service, log, scrape } = await start();
+  const { service, log, scrape } = await start({ MAX_ATTEMPTS: "1" });
   const client = await openTaskClient(service.url);
   onTestFinished(() => client.close());
   const { id } = await client.post(site.url("film.mp4"));
@@ -62,11 +62,37 @@ it("tells of a download what each part of the service saw", async () => {
     expect(valueOf(families, name)).toBeGreaterThan(0);
   }
   expect(countSeries(families)).toBeLessThan(500);
-  const ofRuns = log.filter(({ msg }) => String(msg).startsWith("run "));
-  expect(ofRuns.map(({ msg, task }) => [msg, task])).toEqual([
+  const runs = () => log.flatMap(({ msg, task }) => (String(msg).startsWith("run ") ? [[msg, task]] : []));
+  expect(runs()).toEqual([
     ["run started", id],
     ["run succeeded", id],
   ]);
+
+  // An engine's process that is killed.
+  site.bytesPerSecond = film.length / 60;
+  const killed = await client.post(site.url("film.mp4"));
+  await client.until(killed.id, ({ progress }) => (progress?.downloaded_bytes ?? 0) > 0);
+  for (const pid of downloadsOf(service.process.pid!)) process.kill(pid, "SIGKILL");
+  expect((await client.ended(killed.id)).error?.code).toBe("internal");
+  const later = await scrape();
+  expect(valueOf(later, "unreel_engine_deaths_total", { cause: "crash" })).toBe(1);
+  expect(valueOf(later, "unreel_engine_processes")).toBe(0);
+  const failed = { outcome: "failed", code: "internal" };
+  expect(valueOf(later, "unreel_runs_ended_total", failed)).toBe(1);
+  expect(new Set(runs().map(([, task]) => task))).toEqual(new Set([id, killed.id]));
+
+  // A client that disconnects before its response.
+  site.answer("film.mp4", () => {});
+  const leaving = new AbortController();
+  const asked = site.asked.length;
+  const url = `${service.url}/info?url=${encodeURIComponent(site.url("film.mp4"))}`;
+  const reading = fetch(url, { signal: leaving.signal }).catch((error: unknown) => error);
+  await site.until(() => site.asked.length > asked);
+  leaving.abort();
+  expect(await reading).toMatchObject({ name: "AbortError" });
+  await expect.poll(() => log.some(({ msg }) => msg === "client disconnected")).toBe(true);
+  const aborted = { method: "GET", route: "/info", status: "aborted" };
+  expect(valueOf(await scrape(), "unreel_http_requests_total", aborted)).toBe(1);
 });
 
 it("serves them on the port of the service too, to the key of an admin", async () => {
@@ -80,46 +106,6 @@ it("serves them on the port of the service too, to the key of an admin", async (
   const refused = { method: "GET", route: "/metrics", status: "401" };
   expect(valueOf(families, "unreel_http_requests_total", refused)).toBe(1);
   expect(countSeries(families)).toBeLessThan(500);
-});
-
-it("counts an engine's process that is killed", async () => {
-  const site = await openSite({ bytesPerSecond: film.length / 60 });
-  const { service, scrape, log } = await start({ MAX_ATTEMPTS: "1" });
-  const client = await openTaskClient(service.url);
-  onTestFinished(() => client.close());
-  const { id } = await client.post(site.url("film.mp4"));
-  await client.until(id, ({ progress }) => (progress?.downloaded_bytes ?? 0) > 0);
-  for (const pid of downloadsOf(service.process.pid!)) process.kill(pid, "SIGKILL");
-  expect((await client.ended(id)).error?.code).toBe("internal");
-  const families = await scrape();
-  expect(valueOf(families, "unreel_engine_deaths_total", { cause: "crash" })).toBe(1);
-  expect(valueOf(families, "unreel_engine_processes")).toBe(0);
-  const failed = { outcome: "failed", code: "internal" };
-  expect(valueOf(families, "unreel_runs_ended_total", failed)).toBe(1);
-  const isOfRun = ({ msg }: LogLine) => String(msg).startsWith("run ");
-  expect(log.filter(isOfRun).every(({ task }) => task === id)).toBe(true);
-});
-
-it("counts a client that disconnects before its response", async () => {
-  const site = createServer();
-  site.listen(0, "127.0.0.1");
-  onTestFinished(() => void site.close());
-  await once(site, "listening");
-  const { port } = site.address() as { port: number };
-  const { service, scrape, log } = await start();
-  const client = new AbortController();
-  const url = `${service.url}/info?url=http://127.0.0.1:${port}/`;
-  const [reading] = await Promise.all([
-    fetch(url, { signal: client.signal }).catch((error: unknown) => error),
-    once(site, "request").then(() => client.abort()),
-  ]);
-  expect(reading).toMatchObject({ name: "AbortError" });
-  while (!log.some(({ msg }) => msg === "client disconnected")) {
-    await once(service.process.stdout!, "data");
-  }
-  const labels = { method: "GET", route: "/info", status: "aborted" };
-  expect(valueOf(await scrape(), "unreel_http_requests_total", labels)).toBe(1);
-  site.closeAllConnections();
 });
 
 it("is served by a worker too, which tells of the tasks in the database", async () => {

@@ -11,7 +11,7 @@ import { startService } from "./service.ts";
 
 const secret = "postgres-password-in-the-environment";
 
-/** Starts the service with a download that hangs; resolves once its worker process has asked for the film. */
+/** Starts the service; resolves once a worker process of it is busy with a download that hangs. */
 async function openScene(path: string, env: Record<string, string> = {}) {
   const dataDir = mkdtempSync(join(tmpdir(), "unreel-workers-"));
   onTestFinished(() => rmSync(dataDir, { recursive: true }));
@@ -49,36 +49,32 @@ describe.skipIf(process.platform !== "linux")("worker processes", () => {
     await vi.waitUntil(areGone(workers), 60_000);
   });
 
-  it("are gone when the service has stopped", async () => {
-    const { service, workers } = await openScene("film.mp4");
-    await service.end("SIGTERM");
-    expect(workers.filter(isRunning)).toEqual([]);
-  });
-
-  it("get nothing of the service's environment but where CA certificates are", async () => {
-    const { workers } = await openScene("film.mp4", { SECRET: secret, SSL_CERT_DIR: "/etc/ssl" });
+  it("get nothing of the service's environment but where CA certificates are, and are gone when it has stopped", async () => {
+    const { service, workers } = await openScene("film.mp4", { SECRET: secret, SSL_CERT_DIR: "/etc/ssl" });
     expect(workers).toHaveLength(1);
     const environment = readFileSync(`/proc/${workers[0]}/environ`, "latin1");
     expect(environment).not.toContain(secret);
     expect(environment).toContain("SSL_CERT_DIR=/etc/ssl");
+    await service.end("SIGTERM");
+    expect(workers.filter(isRunning)).toEqual([]);
   });
 
-  it("go on when a signal to stop reaches them before the service", async () => {
-    const { workers, site, client, id } = await openScene("film.mp4");
+  it("go on when a signal to stop reaches them before the service; killed, they fail their task alone, with the signal as the reason", async () => {
+    const { workers, service, site, client, id } = await openScene("film.mp4");
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.kill(workers[0]!, signal);
     site.bytesPerSecond = Infinity;
     expect(await client.ended(id)).toMatchObject({ state: "succeeded", attempts: 1 });
-  });
 
-  it("that are killed fail their task alone, with the signal as the reason", async () => {
-    const { workers, client, id, site } = await openScene("film.mp4");
-    process.kill(workers[0]!, "SIGKILL");
+    site.bytesPerSecond = film.length / 60;
+    const second = await client.post(site.url("film.mp4"));
+    await client.until(second.id, ({ progress }) => (progress?.downloaded_bytes ?? 0) > 0);
+    for (const pid of downloadsOf(service.process.pid ?? 0)) process.kill(pid, "SIGKILL");
     const error = {
       code: "internal",
       retryable: false,
       message: expect.stringContaining("SIGKILL"),
     };
-    expect(await client.ended(id)).toMatchObject({ state: "failed", error });
+    expect(await client.ended(second.id)).toMatchObject({ state: "failed", error });
     site.bytesPerSecond = Infinity;
     const next = await client.post(site.url("film.mp4"));
     expect(await client.ended(next.id)).toMatchObject({ state: "succeeded" });
