@@ -57,8 +57,13 @@ export interface Probed {
 }
 
 export function probeAll(path: string): Probed {
-  const what = ["-show_format", "-show_streams", "-show_chapters"];
-  return JSON.parse(readMediaSync("ffprobe", "-v", "error", ...what, "-of", "json", path)) as Probed;
+  return everythingIn(path);
+}
+
+/** Asks for all that the tests look at, as each further run of ffprobe takes longer than that. */
+function everythingIn(path: string): Probed & { packets: { codec_type: string; data_hash: string }[] } {
+  const what = ["-show_format", "-show_streams", "-show_chapters", "-show_packets", "-show_data_hash", "md5"];
+  return JSON.parse(readMediaSync("ffprobe", "-v", "error", ...what, "-of", "json", path));
 }
 
 /** Returns the cues of a subtitle track, as ffmpeg reads them, in SubRip. */
@@ -80,9 +85,7 @@ export function cuesOf(path: string, track: number): string {
 
 /** Returns the hashes of all packets of video and audio. */
 export function packetHashes(path: string): string[] {
-  const json = readMediaSync("ffprobe", "-v", "error", "-show_packets", "-show_data_hash", "md5", "-of", "json", path);
-  const { packets } = JSON.parse(json) as { packets: { codec_type: string; data_hash: string }[] };
-  const media = packets.filter(({ codec_type }) => codec_type === "video" || codec_type === "audio");
+  const media = everythingIn(path).packets.filter(({ codec_type }) => codec_type === "video" || codec_type === "audio");
   return media.map(({ codec_type, data_hash }) => `${codec_type} ${data_hash}`).toSorted();
 }
 

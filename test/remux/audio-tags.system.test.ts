@@ -3,7 +3,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import { type Additions, noAdditions } from "../../src/remux/additions.ts";
 import { embedInAudio } from "../../src/remux/audio-files/embed.ts";
 import { additions, mutagen, packetHashes, png, probeAll } from "./additions.ts";
-import { audioInput, createMediaFolder, hasFfmpeg, run } from "./ts-media.ts";
+import { audioInput, createMediaFolder, decodedMd5, hasFfmpeg, run } from "./ts-media.ts";
 
 const media = createMediaFolder();
 afterAll(media.remove);
@@ -15,7 +15,8 @@ async function embed(name: string, given: Additions = additions): Promise<string
   return (await embedInAudio(media.path(name), path, given, { durationS: 4, signal })) ? path : undefined;
 }
 
-const heard = (path: string) => run("ffmpeg", "-v", "error", "-i", path, "-map", "0:a", "-f", "md5", "-");
+/** Returns a hash of what is heard. Throws if the decoder reports a problem. */
+const heard = (path: string) => decodedMd5(path, "audio");
 const audioHashes = (path: string) => packetHashes(path).filter((hash) => hash.startsWith("audio"));
 const kinds = [
   ["MP3", "tone.mp3", ["-c:a", "libmp3lame"]],
@@ -100,7 +101,7 @@ describe.skipIf(!hasFfmpeg)("a published audio file with tags, chapters and a co
     const chapters = Array.from({ length: 600 }, (__, i) => ({ startS: i / 200, endS: Infinity, title: `Teil ${i}` }));
     const path = (await embed(name, { ...additions, cover, chapters }))!;
     expect(audioHashes(path)).toEqual(audioHashes(media.path(name)));
-    expect(run("ffmpeg", "-v", "error", "-i", path, "-map", "0:a", "-f", "null", "-")).toBe("");
+    expect(heard(path)).toBe(heard(media.path(name)));
     expect(probeAll(path).chapters.map(({ tags }) => tags.title)).toEqual(chapters.map(({ title }) => title));
     const program =
       "import mutagen, sys; t = mutagen.File(sys.argv[1]).tags; print(len(t.getall('CTOC')), len(t.getall('CHAP')))";

@@ -97,7 +97,7 @@ describe.skipIf(!hasFfmpeg)("an MPEG-TS demuxer", () => {
   });
 
   it("states the width as shown if pixels are not square", () => {
-    const source = media.make("wide.ts", ...videoInput(1, "720x576"), "-vf", "setsar=64/45", ...x264);
+    const source = media.make("wide.ts", ...videoInput(0.4, "720x576"), "-vf", "setsar=64/45", ...x264);
     expect(demux([source]).track("video").formats[0]).toMatchObject({ width: 1024, height: 576 });
     writeMp4(source, media.path("wide.mp4"));
     expect(probeStreams(media.path("wide.mp4"), "width,height,sample_aspect_ratio")).toEqual(["720", "576", "64:45"]);
@@ -111,7 +111,7 @@ describe.skipIf(!hasFfmpeg)("an MPEG-TS demuxer", () => {
   ]) {
     it(`keeps pixels of HEVC that are not square, whatever tools it uses: ${tools}`, () => {
       const codec = ["-c:v", "libx265", "-x265-params", `log-level=none:${tools}`];
-      const source = media.make("wide.ts", ...videoInput(1, "720x576"), "-vf", "setsar=64/45", ...codec);
+      const source = media.make("wide.ts", ...videoInput(0.4, "720x576"), "-vf", "setsar=64/45", ...codec);
       writeMp4(source, media.path("wide.mp4"));
       expect(probeStreams(media.path("wide.mp4"), "width,height,sample_aspect_ratio")).toEqual(["720", "576", "64:45"]);
     });
