@@ -1,5 +1,6 @@
 import { createFileWindow, type FileWindow, openFile } from "../../../remux/open-file.ts";
 import { countChunkBreaks } from "./chunk-breaks.ts";
+import { MpegPictures } from "./mpeg-pictures.ts";
 
 const packId = 0xba;
 const endId = 0xb9;
@@ -17,10 +18,53 @@ const maxZeros = 4096;
 export function countProgramStreamBreaks(path: string): number {
   using file = openFile(path);
   const window = createFileWindow(file);
-  const head = window.at(0);
-  if (head.length < packBytes || head.readUInt32BE(0) !== 0x100 + packId) return 0;
+  if (!isProgramStream(window.at(0))) return 0;
   return countChunkBreaks(window, 0, { headerBytes: packBytes, read: readPacket, isUsual: isPacket });
 }
+
+/**
+ * Returns at how many places pictures of the first video stream of a program stream are damaged while its packets follow each other: whole
+ * packets are missing, or twice there. 0 of another file, and of video that is not MPEG-1 or MPEG-2.
+ * @throws the file system's own errors.
+ */
+export function countDamagedPictures(path: string): number {
+  using file = openFile(path);
+  const window = createFileWindow(file);
+  if (!isProgramStream(window.at(0))) return 0;
+  const pictures = new MpegPictures();
+  let stream: number | undefined;
+  for (let at = 0; at < file.size;) {
+    const bytes = window.at(at);
+    const length = isPacket(bytes, 0) ? packetLength(bytes) : 0;
+    if (length === 0 || length > bytes.length) {
+      // That is counted elsewhere.
+      pictures.skip();
+      const next = length === 0 ? bytes.indexOf(packStart, 1) : length;
+      at += next < 0 ? Math.max(1, bytes.length - packStart.length) : next;
+      continue;
+    }
+    const id = bytes[3]!;
+    if (id >= firstVideoId && id <= lastVideoId) stream ??= id;
+    if (id === stream) pictures.take(bytes.subarray(payloadStart(bytes, length), length));
+    at += length;
+  }
+  return pictures.places();
+}
+
+const [firstVideoId, lastVideoId] = [0xe0, 0xef];
+const packStart = Buffer.from([0, 0, 1, packId]);
+
+/** Returns where the payload of a packet of audio or video begins, in MPEG-2 (ISO/IEC 13818-1 §2.4.3.6) and MPEG-1 (11172-1 §2.4.3.3). */
+function payloadStart(bytes: Buffer, length: number): number {
+  let at = 6;
+  if ((bytes[at]! & 0xc0) === 0x80) return Math.min(length, 9 + bytes[8]!);
+  while (at < length && bytes[at] === 0xff) at += 1;
+  if ((bytes[at]! & 0xc0) === 0x40) at += 2;
+  const timeBytes = [1, 1, 5, 10][Math.min(3, bytes[at]! >> 4)]!;
+  return Math.min(length, at + timeBytes);
+}
+
+const isProgramStream = (head: Buffer): boolean => head.length >= packBytes && head.readUInt32BE(0) === 0x100 + packId;
 
 const isPacket = (bytes: Buffer, at: number): boolean =>
   bytes[at] === 0 && bytes[at + 1] === 0 && bytes[at + 2] === 1 && (bytes[at + 3] ?? 0) >= endId;

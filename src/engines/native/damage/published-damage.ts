@@ -7,7 +7,7 @@ import { countPacketBreaks, endsWithinPacket } from "../../../remux/mpeg-ts/brea
 import { countAsfBreaks } from "./asf-breaks.ts";
 import { countAviBreaks } from "./avi-breaks.ts";
 import { countFlvBreaks } from "./flv-breaks.ts";
-import { countProgramStreamBreaks } from "./program-stream-breaks.ts";
+import { countDamagedPictures, countProgramStreamBreaks } from "./program-stream-breaks.ts";
 import { readFileStart } from "../../../remux/open-file.ts";
 import { countFrameBreaks } from "../../../remux/packed-audio/breaks.ts";
 import { sniffContainer } from "../../../remux/sniff.ts";
@@ -29,6 +29,7 @@ export function publishedDamage(path: string): string[] {
   const tags = countFlvBreaks(path);
   const chunks = countAviBreaks(path) + countProgramStreamBreaks(path);
   const packets = countAsfBreaks(path);
+  const pictures = countDamagedPictures(path);
   return [
     ...(breaks === 0 ? [] : [`the file has bytes that are not packets at ${places(breaks)}`]),
     ...(losses === 0 ? [] : [`packets of the file are missing at ${places(losses)}`]),
@@ -37,6 +38,7 @@ export function publishedDamage(path: string): string[] {
     ...(pages === 0 ? [] : [`pages of the file are missing, damaged or out of order at ${places(pages)}`]),
     ...(tags === 0 ? [] : [`the file has bytes that are not tags, or a tag that is cut off, at ${places(tags)}`]),
     ...(chunks === 0 ? [] : [`the file is damaged or cut off at ${places(chunks)}`]),
+    ...(pictures === 0 ? [] : [`pictures of the file are damaged at ${places(pictures)}`]),
     ...(packets === 0 ? [] : [`packets of the file are missing or damaged at ${places(packets)}`]),
     ...(frames === 0 ? [] : [`frames of the file are missing, damaged or out of order at ${places(frames)}`]),
     ...(endsWithinPacket(path) ? ["the file ends within a packet"] : []),
