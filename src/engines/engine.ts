@@ -111,7 +111,7 @@ export interface DownloadJob {
   pageUrl: string;
   /** Leave out the video. */
   audioOnly: boolean;
-  /** Opus, Vorbis, MP3 and FLAC become files of their own kinds, whichever container they came in. */
+  /** Opus, Vorbis, MP3 and FLAC become files of their own kinds, whichever container they came in, unless there is video that is not left out. */
   isAudioFile: boolean;
   description: MediaDescription;
   embed: Embedding;

@@ -178,8 +178,9 @@ async function downloadWithin(
     description: { ...described, chapters },
     embed: embeddingOf(options, isMarked),
   };
-  const isAudioFile = options.audio_only === true;
   const ranges = rangesOf(options, isMarked ? [] : segments, page.duration);
+  const isCutAudio = ranges.length > 0 && choice.format.vcodec === "none";
+  const isAudioFile = options.audio_only === true || isCutAudio;
   const { wanted: subtitles } = chooseSubtitles(page, options);
   const { tracks } = chooseAudio(page, choice, options);
   const job = { ...tracks, ...about, isAudioFile, subtitles, ranges, folder, maxBytes: limit.bytes, maxLiveS };

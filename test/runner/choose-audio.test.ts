@@ -59,6 +59,12 @@ describe("the audio tracks of a task", () => {
     expect(choose(["xx"]).ids).toEqual(["v", "en"]);
   });
 
+  it("that are not listed on a page that lists none are named alone", () => {
+    expect(choose(["it"], [of("v", { vcodec: "avc1", acodec: "mp4a", height: 720 })]).warnings).toEqual([
+      "neither the page nor the media have audio in it; the page lists no languages of audio",
+    ]);
+  });
+
   it("that are not listed are looked for in the media, with what stands for tracks of any media", () => {
     expect(choose(["original", "it", "fr"]).audioLanguages).toEqual(["original", "it"]);
     expect(choose(["all"]).audioLanguages).toEqual(["all"]);

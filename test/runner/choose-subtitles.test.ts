@@ -68,7 +68,7 @@ describe("the subtitles of a task", () => {
       "the page lists no subtitles in e; listed are: en, pt-BR, odd",
     ]);
     const { warnings } = chooseSubtitles(pageOf(new URL("https://a.test/")), { subtitles: { languages: ["de"] } });
-    expect(warnings[0]?.message).toBe("the page lists no subtitles in de; listed are: none");
+    expect(warnings[0]?.message).toBe("the page lists no subtitles in de, and no others");
   });
 
   it("are at most 60", () => {

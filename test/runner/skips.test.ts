@@ -4,6 +4,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import type { DownloadJob } from "../../src/engines/engine.ts";
+import type { Format } from "../../src/model/page-info.ts";
 import type { TaskOptions } from "../../src/model/task.ts";
 import { createHttpClient } from "../../src/net/http/http-client.ts";
 import { createSponsorBlock } from "../../src/resolvers/sponsor-block.ts";
@@ -46,13 +47,13 @@ async function startSponsorBlock(answer: readonly Segment[] | number | string) {
 }
 
 /** Runs a task with these options on a page of YouTube; returns the job that its engine got, and the task. */
-async function run(url: string, options: TaskOptions, extractor = "Youtube") {
+async function run(url: string, options: TaskOptions, extractor = "Youtube", format: Partial<Format> = {}) {
   const client = createHttpClient({ allowNetworks: "127.0.0.1/32" });
   onTestFinished(() => client.close());
   const jobs: DownloadJob[] = [];
   const about = { extractor, video_id: id, duration: 100, chapters, title: "Film" };
   const { runner, add, until } = createRunnerHarness({
-    resolver: createTestResolver(async (page) => pageOf(page, { formats: [formatOf("one")], ...about })),
+    resolver: createTestResolver(async (page) => pageOf(page, { formats: [formatOf("one", format)], ...about })),
     findSkips: createSponsorBlock(client, url),
     downloads: async (job) => {
       jobs.push(job);
@@ -100,6 +101,18 @@ test("ranges are what is wanted of the rest", async () => {
     { startS: 2, endS: 10 },
     { startS: 60, endS: Infinity },
   ]);
+});
+
+test.each([
+  ["audio alone", { vcodec: "none" }, {}, true],
+  ["video", { vcodec: "avc1" }, {}, false],
+  ["media of which the page says nothing", { vcodec: null }, {}, false],
+  ["video whose audio alone is wanted", { vcodec: "avc1" }, { audio_only: true }, true],
+])("ranges of %s become a file of its kind if that is audio", async (_, format, options, isAudioFile) => {
+  const { url } = await startSponsorBlock(404);
+  const of = (own: TaskOptions) => run(url, { ...options, ...own }, "Vimeo", format);
+  expect((await of({ ranges: [{ start: 1, end: 2 }] })).job?.isAudioFile).toBe(isAudioFile);
+  expect((await of({})).job?.isAudioFile).toBe("audio_only" in options);
 });
 
 test("segments become chapters if that is asked for, and are written into files as published", async () => {

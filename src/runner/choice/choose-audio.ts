@@ -100,11 +100,11 @@ function findFormat(formats: readonly Format[], asked: string): Format | undefin
 
 /** Warns of languages that are not in the file. @param found Those of `unlisted` that the stream of the original has. */
 export function warnOfMissing({ unlisted, listed }: ChosenAudio, found: readonly string[]): FileWarning[] {
-  const named = listed.length === 0 ? "none" : listed.slice(0, maxTracks).join(", ");
+  const named = listed.length === 0 ? " no languages of audio" : `: ${listed.slice(0, maxTracks).join(", ")}`;
   return unlisted
     .filter((language) => !found.includes(language))
     .map((language) => {
-      const message = `neither the page nor the media have audio in ${language}; the page lists: ${named}`;
+      const message = `neither the page nor the media have audio in ${language}; the page lists${named}`;
       return { code: "audio_missing", message };
     });
 }

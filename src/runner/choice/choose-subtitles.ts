@@ -76,8 +76,9 @@ function find(tracks: Tracks, asked: string): readonly WantedSubtitles[] | undef
 const maxNamed = 20;
 
 function missing(language: string, listed: readonly string[]): FileWarning {
-  const named = listed.length === 0 ? "none" : listed.slice(0, maxNamed).join(", ");
+  const named = listed.slice(0, maxNamed).join(", ");
   const more = listed.length > maxNamed ? ` and ${listed.length - maxNamed} more` : "";
-  const message = `the page lists no subtitles in ${language}; listed are: ${named}${more}`;
+  const others = listed.length === 0 ? ", and no others" : `; listed are: ${named}${more}`;
+  const message = `the page lists no subtitles in ${language}${others}`;
   return { code: "subtitles_missing", message };
 }

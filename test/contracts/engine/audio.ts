@@ -130,6 +130,12 @@ export function describeAudio(open: OpenEngine): void {
     });
   });
 
+  it("leaves video alone if an audio file is wanted of media that the page took for audio", async () => {
+    await using harness = await openNamed("HLS in MPEG-TS with B-frames");
+    const made = await harness.download({ isAudioFile: true, ranges: [{ startS: 1, endS: 2 }] });
+    expect(made).toMatchObject({ ext: "mp4", mime_type: "video/mp4", warnings: [] });
+  });
+
   it("leaves AAC in MP4 if an audio file is wanted", async () => {
     await using harness = await openNamed("HLS in MPEG-TS with B-frames");
     expect(await harness.download({ audioOnly: true, isAudioFile: true })).toMatchObject({ ext: "m4a" });
