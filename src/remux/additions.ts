@@ -56,25 +56,37 @@ export const noAdditions: Additions = {
   subtitles: [],
 };
 
+/** As times are computed, seconds. */
+const sameTimeS = 1e-6;
+
 /**
  * Returns cues or chapters as they are in a file that presents only these parts of the media, one after the other: cut and
- * moved along; one that is in several parts is in each.
+ * moved along. One that is in several parts is in each; where these follow each other, it goes on.
  */
 export function cutTimes<Item extends { startS: number; endS: number }>(
   items: readonly Item[],
   kept: readonly { startS: number; endS: number }[],
 ): Item[] {
+  const cut: Item[] = [];
+  const latest = new Map<Item, Item>();
   let atS = 0;
-  return kept.flatMap((part) => {
+  for (const part of kept) {
     const moveS = atS - part.startS;
+    for (const item of items) {
+      if (item.startS >= part.endS || item.endS <= part.startS) continue;
+      const startS = Math.max(item.startS, part.startS) + moveS;
+      const endS = Math.min(item.endS, part.endS) + moveS;
+      const before = latest.get(item);
+      if (before !== undefined && startS - before.endS < sameTimeS) before.endS = endS;
+      else {
+        const piece = { ...item, startS, endS };
+        cut.push(piece);
+        latest.set(item, piece);
+      }
+    }
     atS += part.endS - part.startS;
-    return items
-      .filter((item) => item.startS < part.endS && item.endS > part.startS)
-      .map((item) => {
-        const startS = Math.max(item.startS, part.startS) + moveS;
-        return { ...item, startS, endS: Math.min(item.endS, part.endS) + moveS };
-      });
-  });
+  }
+  return cut;
 }
 
 /** Limits of what a file gets. */
