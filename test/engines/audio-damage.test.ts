@@ -74,6 +74,11 @@ describe.each(Object.entries(kinds))("a file of %s that is kept as published", (
   });
 });
 
+it("a file of MP3 has a warning if more than 64 KiB after its last frame are no tags", async () => {
+  const parts = [mp3Frames, id3v2, Buffer.alloc(66_000)];
+  expect(await damageOf("sound.mp3", "audio/mpeg", parts)).toEqual(broken("1 place"));
+});
+
 const fixed = Array.from({ length: 140 }, (_, i) => flacFrame(i));
 const start = flacStart(fixed.length * 192);
 const flacFile = Buffer.concat([start, ...fixed]);

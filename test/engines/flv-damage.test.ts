@@ -53,6 +53,7 @@ describe("an FLV file that is kept as published", () => {
     expect(await damageOf(start, Buffer.from(film).fill(0, 3000, 4500))).toEqual(broken("1 place"));
     expect(await damageOf(start, film, Buffer.alloc(70_000), film)).toEqual(broken("1 place"));
     expect(await damageOf(start, film, film.subarray(0, -5))).toEqual(broken("1 place"));
+    expect(await damageOf(start, film, Buffer.alloc(70_000))).toEqual(broken("1 place"));
     const damaged = tags({ stream: 1 }).fill(0, 3000, 4500);
     expect(await damageOf(start, damaged, damaged)).toEqual(broken("2 places"));
   });

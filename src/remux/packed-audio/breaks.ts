@@ -10,6 +10,8 @@ const syntaxes = [mpegAudio, adts, dolby] as const;
 const runFrames = 3;
 /** So many places that look like the first one, and are none, are in no file but one that was made for that. */
 const maxRejected = 1 << 20;
+/** Unknown tags and padding are not longer. */
+const maxRestBytes = 64 << 10;
 /** As many bytes as a run has. */
 const runBytes = 32 << 10;
 /** Of MPEG audio, and more. */
@@ -18,7 +20,7 @@ const longestFrame = 4 << 10;
 /**
  * Returns at how many places of a file of MP3, AAC (ADTS), AC-3 or E-AC-3 there are bytes between frames that are not frames, or a
  * frame of AC-3 does not match its checksums; 0 of another file. These do not count: tags, zeros after them, fewer zeros than a frame
- * has, and what comes before the first frames and after the last ones. Whole frames that are missing or doubled cannot be found. Of a
+ * has, what comes before the first frames, and up to 64 KiB after the last ones. Whole frames that are missing or doubled cannot be found. Of a
  * file with a million false starts of frames, what follows them counts as one place.
  * @throws the file system's own errors.
  */
@@ -37,9 +39,10 @@ export function countFrameBreaks(path: string): number {
   while (at < window.size) {
     const frames = walk(window, syntax, { at, sums });
     if (frames.end >= window.size) break;
-    const next = findRun(window, syntax, { search, from: endOfTags(window, frames.end) });
+    const from = endOfTags(window, frames.end);
+    const next = findRun(window, syntax, { search, from });
     if (next === undefined) {
-      if (search.rejected > maxRejected) count += 1;
+      if (search.rejected > maxRejected || window.size - from > maxRestBytes) count += 1;
       break;
     }
     if (!isHarmless(window, frames, next)) {

@@ -14,10 +14,12 @@ export interface ChunkFormat {
 const runChunks = 3;
 /** So many places that look like the first one, and are none, are in no file but one that was made for that. */
 const maxRejected = 1000;
+/** Tags and padding are not longer. */
+const maxRestBytes = 64 << 10;
 
 /**
  * Returns at how many places, from `start` on, there are bytes between chunks that are not chunks, or a chunk is cut off.
- * Bytes after the last chunk that do not begin like one do not count; of a file with a thousand false chunks, what
+ * Up to 64 KiB after the last chunk that do not begin like one do not count; of a file with a thousand false chunks, what
  * follows them counts as one place, and what follows a chunk that does not say where it ends as none.
  * @throws the file system's own errors.
  */
@@ -28,7 +30,10 @@ export function countChunkBreaks(file: FileWindow, start: number, format: ChunkF
     const chunk = format.read(file, at);
     if (chunk?.end === Infinity) return count;
     const next: number | undefined = chunk?.next ?? findRun(file, at + 1, format, search);
-    if (next === undefined) return search.rejected < maxRejected ? count : count + 1;
+    if (next === undefined) {
+      const isLost = search.rejected >= maxRejected || file.size - at > maxRestBytes;
+      return isLost ? count + 1 : count;
+    }
     if (chunk === undefined || chunk.end > file.size) count += 1;
     at = next;
   }
