@@ -19,10 +19,12 @@ export interface DamageCheck extends Disposable {
  * @throws the file system's own errors.
  */
 export function openDamageCheck(path: string): DamageCheck {
-  const file = openFile(path);
+  using opening = new DisposableStack();
+  const file = opening.use(openFile(path));
   const { tracks, streams } = unlessUnreadable(() => openMp4Samples(file)) ?? noSamples;
   const checks = streams.map((samples) => new SampleCheck(untilUnreadable(samples)));
   const zeroRuns = new ZeroRuns();
+  const opened = opening.move();
   return {
     take(bytes) {
       for (const check of tracks.length > 0 ? checks : [zeroRuns]) check.take(bytes);
@@ -36,7 +38,7 @@ export function openDamageCheck(path: string): DamageCheck {
         return count === 0 ? [] : [`frames of the ${kind} are damaged at ${places}`];
       });
     },
-    [Symbol.dispose]: () => file[Symbol.dispose](),
+    [Symbol.dispose]: () => opened.dispose(),
   };
 }
 
