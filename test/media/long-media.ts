@@ -17,21 +17,22 @@ const hls = "-f hls -hls_time 2 -hls_list_size 0";
 // A bar stands for a space.
 const apart = "-map 0:v -map 1:a -var_stream_map v:0,agroup:a,name:v|a:0,agroup:a,default:yes,name:a";
 
+/** What is encoded once; most other media are copies of it in other containers. */
+const source = { name: "h264.mp4", line: `${video} ${audio} ${x264}` };
+const h264 = `-i ${source.name} -c copy`;
+
 /** 20 s of video with a group of pictures every 2 s and of noise, in streams of many kinds: how they are made, and where they start. */
 export const longMedia = {
-  "HLS in MPEG-TS": [`${video} ${audio} ${x264} ${hls} -hls_segment_filename s%03d.ts index.m3u8`, "index.m3u8"],
-  "HLS in fMP4": [
-    `${video} ${audio} ${x264} ${hls} -hls_segment_type fmp4 -hls_segment_filename s%03d.m4s index.m3u8`,
-    "index.m3u8",
-  ],
+  "HLS in MPEG-TS": [`${h264} ${hls} -hls_segment_filename s%03d.ts index.m3u8`, "index.m3u8"],
+  "HLS in fMP4": [`${h264} ${hls} -hls_segment_type fmp4 -hls_segment_filename s%03d.m4s index.m3u8`, "index.m3u8"],
   "HLS with separate audio": [
     `${video} ${audio} ${x264} ${apart} ${hls} -hls_segment_filename %v-%03d.ts -master_pl_name index.m3u8 %v.m3u8`,
     "index.m3u8",
   ],
-  DASH: [`${video} ${audio} ${x264} -f dash -seg_duration 2 -use_timeline 1 -use_template 1 index.mpd`, "index.mpd"],
-  "a progressive MP4": [`${video} ${audio} ${x264} -movflags +faststart index.mp4`, "index.mp4"],
-  "a progressive MP4 with its index at the end": [`${video} ${audio} ${x264} index.mp4`, "index.mp4"],
-  "a fragmented MP4": [`${video} ${audio} ${x264} -movflags +frag_keyframe+empty_moov index.mp4`, "index.mp4"],
+  DASH: [`${h264} -f dash -seg_duration 2 -use_timeline 1 -use_template 1 index.mpd`, "index.mpd"],
+  "a progressive MP4": [`${h264} -movflags +faststart index.mp4`, "index.mp4"],
+  "a progressive MP4 with its index at the end": [`${h264} index.mp4`, "index.mp4"],
+  "a fragmented MP4": [`${h264} -movflags +frag_keyframe+empty_moov index.mp4`, "index.mp4"],
   WebM: [`${video} ${audio} ${vp9} index.webm`, "index.webm"],
   "open GOPs in MPEG-TS": [
     `${video} ${audio} ${x264} -x264-params open-gop=1 ${hls} -hls_segment_filename s%03d.ts index.m3u8`,
@@ -50,11 +51,20 @@ const types: Readonly<Record<string, string>> = {
 
 const known = new Map<string, ReturnType<typeof makeMedia>>();
 
+function makeOnce(line: string, make: () => ReturnType<typeof makeMedia>): ReturnType<typeof makeMedia> {
+  const media = known.get(line) ?? make();
+  known.set(line, media);
+  return media;
+}
+
 /** Makes one of them, once for all tests; returns what a server has then, to which a test may add. */
 export async function makeLongMedia(name: keyof typeof longMedia): ReturnType<typeof makeMedia> {
   const [line, entry] = longMedia[name];
-  const media = known.get(name) ?? makeMedia(line, entry);
-  known.set(name, media);
+  const media = makeOnce(line, async () => {
+    if (!line.includes(source.name)) return makeMedia(line, entry);
+    const { resources } = await makeOnce(source.line, () => makeMedia(`${source.line} ${source.name}`, source.name));
+    return makeMedia(line, entry, resources);
+  });
   return { resources: new Map((await media).resources), entry };
 }
 
