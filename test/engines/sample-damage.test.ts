@@ -134,6 +134,55 @@ describe("a WebM file", () => {
   });
 });
 
+describe("a file of frames that are large", () => {
+  const frame = (codec: number): Buffer => Buffer.concat([Buffer.from([codec]), noise(5999), Buffer.from([1])]);
+
+  /** FLV, of one stream of this type (8: audio, 9: video). */
+  function flv(type: number, codec: number): Buffer {
+    const tag = Buffer.concat([Buffer.from([type, 0, 0x17, 0x71, 0, 0, 0, 0, 0, 0, 0]), frame(codec), zeros(4)]);
+    return Buffer.concat([Buffer.from("FLV\x01\x05\0\0\0\x09\0\0\0\0", "latin1"), tag, tag, tag, tag]);
+  }
+
+  /** AVI, of one stream of video. */
+  function avi(codec: string): Buffer {
+    const chunk = (name: string, ...parts: readonly Buffer[]): Buffer => {
+      const data = Buffer.concat([...parts]);
+      const head = Buffer.alloc(8);
+      head.write(name, "latin1");
+      head.writeUInt32LE(data.length, 4);
+      return Buffer.concat([head, data, zeros(data.length % 2)]);
+    };
+    const format = zeros(40);
+    format.write(codec, 16);
+    const stream = chunk(
+      "LIST",
+      Buffer.from("strl"),
+      chunk("strh", Buffer.from("vids"), zeros(52)),
+      chunk("strf", format),
+    );
+    const header = chunk("LIST", Buffer.from("hdrl"), chunk("avih", zeros(56)), stream);
+    const media = chunk("LIST", Buffer.from("movi"), ...Array.from({ length: 4 }, () => chunk("00dc", frame(1))));
+    return chunk("RIFF", Buffer.from("AVI "), header, media);
+  }
+
+  it.each([
+    ["FLV with video", flv(9, 0x27), video()],
+    ["FLV with audio", flv(8, 0xaf), audio()],
+    ["AVI", avi("XVID"), video()],
+  ])("is damaged if a part of one frame is zeros: %s", async (_kind, film, found) => {
+    expect(await damageOf(film)).toEqual([]);
+    expect(await damageOf(withBytes(film, 8192, zeros(2048)))).toEqual([found]);
+  });
+
+  it.each([
+    ["FLV with a screen", flv(9, 0x23)],
+    ["FLV with PCM", flv(8, 0x3f)],
+    ["AVI", avi("MJPG")],
+  ])("is not if its codec may have zeros: %s", async (_kind, film) => {
+    expect(await damageOf(withBytes(film, 8192, zeros(2048)))).toEqual([]);
+  });
+});
+
 describe("a download has the warning", () => {
   const film = readMedium("index-first.mp4");
 

@@ -1,5 +1,6 @@
+import type { TrackKind } from "../../../remux/samples.ts";
 import { createFileWindow, type FileWindow, openFile } from "../../../remux/open-file.ts";
-import { countChunkBreaks } from "./chunk-breaks.ts";
+import { countChunkBreaks, type FrameSpan } from "./chunk-breaks.ts";
 
 const headerBytes = 12;
 /** Lists whose chunks are read one by one: the media, which files of over 1 GiB have in several parts, and groups of frames. */
@@ -15,7 +16,7 @@ const usual = /^(?:\d\d(?:d[bc]|wb|tx|pc)|ix\d\d|idx1|JUNK|LIST|RIFF)$/;
 export function countAviBreaks(path: string): number {
   using file = openFile(path);
   const window = createFileWindow(file);
-  if (!/^RIFF.{4}AVI /s.test(window.at(0).toString("latin1", 0, headerBytes))) return 0;
+  if (!isAvi(window)) return 0;
   return countChunkBreaks(window, headerBytes, {
     headerBytes,
     read: readChunk,
@@ -39,3 +40,38 @@ function readChunk(file: FileWindow, at: number): { end: number; next: number } 
 const nameAt = (file: FileWindow, at: number): string => file.at(at).toString("latin1", 0, 4);
 
 const isChunkName = (head: string): boolean => /^[\x20-\x7e]{4}/.test(head);
+
+const isAvi = (file: FileWindow): boolean => /^RIFF.{4}AVI /s.test(file.at(0).toString("latin1", 0, headerBytes));
+
+/** Yields the frames of an AVI file that are compressed, up to where it is damaged; none of another file. */
+export function* readAviFrames(file: FileWindow): Generator<FrameSpan> {
+  if (!isAvi(file)) return;
+  const kinds = readKinds(file.at(0));
+  let at = headerBytes;
+  for (;;) {
+    const chunk = readChunk(file, at);
+    if (chunk === undefined || chunk.end > file.size) return;
+    const [, stream] = /^(\d\d)(?:d[bc]|wb)/.exec(nameAt(file, at)) ?? [];
+    const kind = stream === undefined ? null : (kinds[Number(stream)] ?? null);
+    if (kind !== null) yield { kind, start: at + 8, end: chunk.end };
+    at = chunk.next;
+  }
+}
+
+const videoCodecs = /^(?:xvid|div[x34]|dx50|fmp4|mp4v|mp4[23]|[hx]264|avc1|wmv[123])$/i;
+/** Of MPEG audio, AAC, AC-3 and Windows Media. */
+const audioCodecs: ReadonlySet<number> = new Set([0x50, 0x55, 0xff, 0x160, 0x161, 0x2000]);
+
+/** Returns the kinds of the streams, in their order; `null`: it need not be compressed. */
+function readKinds(head: Buffer): (TrackKind | null)[] {
+  const kinds: (TrackKind | null)[] = [];
+  for (let at = head.indexOf("strh"); at >= 0 && at + 16 <= head.length; at = head.indexOf("strh", at + 4)) {
+    const type = head.toString("latin1", at + 8, at + 12);
+    const format = at + 8 + head.readUInt32LE(at + 4) + 8;
+    const isWithin = format + 20 <= head.length;
+    const isVideo = isWithin && type === "vids" && videoCodecs.test(head.toString("latin1", format + 16, format + 20));
+    const isAudio = isWithin && type === "auds" && audioCodecs.has(head.readUInt16LE(format));
+    kinds.push(isVideo ? "video" : isAudio ? "audio" : null);
+  }
+  return kinds;
+}

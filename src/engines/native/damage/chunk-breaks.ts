@@ -1,4 +1,10 @@
 import type { FileWindow } from "../../../remux/open-file.ts";
+import type { ByteSpan, TrackKind } from "../../../remux/samples.ts";
+
+/** Where a frame, or several, of a codec that compresses are. */
+export interface FrameSpan extends ByteSpan {
+  kind: TrackKind;
+}
 
 /** What a container is a list of: tags, packets, chunks. */
 export interface ChunkFormat {

@@ -2,7 +2,7 @@ import { ServiceError } from "../../../model/errors.ts";
 import { openFile } from "../../../remux/open-file.ts";
 import { openMp4Samples } from "./mp4-samples.ts";
 import type { TrackKind } from "../../../remux/samples.ts";
-import { findMatroskaHoles } from "./matroska-holes.ts";
+import { findHoles } from "./holes.ts";
 import { type CheckedSamples, damagedPlaces, SampleCheck } from "./sample-check.ts";
 import { ZeroRuns } from "./zero-runs.ts";
 
@@ -15,7 +15,7 @@ export interface DamageCheck extends Disposable {
 }
 
 /**
- * Opens a file to look for damage in it; in one that is neither MP4 nor Matroska (WebM) it finds none.
+ * Opens a file to look for damage in it; in one that is neither MP4, Matroska (WebM), FLV nor AVI it finds none.
  * @throws the file system's own errors.
  */
 export function openDamageCheck(path: string): DamageCheck {
@@ -30,7 +30,7 @@ export function openDamageCheck(path: string): DamageCheck {
       for (const check of tracks.length > 0 ? checks : [zeroRuns]) check.take(bytes);
     },
     findings() {
-      const holes = [...untilUnreadable(findMatroskaHoles(file, zeroRuns.found))];
+      const holes = [...untilUnreadable(findHoles(file, zeroRuns.found))];
       return kinds.flatMap((kind) => {
         const found = tracks.filter((track) => track.kind === kind).map(damagedPlaces);
         const count = found.reduce((sum, places) => sum + places, holes.filter((each) => each === kind).length);
