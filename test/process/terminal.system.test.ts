@@ -110,31 +110,21 @@ async function untilExit(child: ChildProcess) {
 }
 
 describe.skipIf(!hasPython)("on a terminal (needs python3)", () => {
-  it("the service stops when the terminal is closed", async () => {
+  it("the log is JSON if LOG_FORMAT says so, and the service stops when the terminal is closed", async () => {
     const settings = await openSettings();
-    const { pid, reader } = await startOnTerminal(settings);
+    const { pid, reader, shown } = await startOnTerminal({ ...settings, LOG_FORMAT: "json" });
+    await expect.poll(shown).toMatch(/^\{"level":30,.*"msg":"Server listening at/m);
     reader.kill("SIGKILL");
     await expectEnd(pid);
     await expectCleanStart(settings);
   });
 
-  it("the service goes on while nobody reads the terminal, and stops after SIGTERM", async () => {
+  it("the log is lines for people, in which nothing controls the terminal; the service goes on while nobody reads them, and stops after SIGTERM", async () => {
     const settings = await openSettings();
-    const { pid, url, reader } = await startOnTerminal(settings);
-    reader.kill("SIGUSR1");
-    await fillLog(url, 500);
-    process.kill(pid, "SIGTERM");
-    await expectEnd(pid);
-    await expectCleanStart(settings);
-  });
-});
-
-describe.skipIf(!hasPython)("the log on a terminal (needs python3)", () => {
-  it("is lines for people, in which nothing controls the terminal", async () => {
-    const { url, shown } = await startOnTerminal(await openSettings());
+    const { pid, url, reader, shown } = await startOnTerminal(settings);
     await expect.poll(shown).toMatch(/^\d\d:\d\d:\d\d\.\d{3} info  Server listening at http:\/\/127\.0\.0\.1:\d+\r?$/m);
     await sendRaw(
-      new URL(url).port,
+      settings.PORT,
       "GET /tasks/\u009b31m\u202e\u0007 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
     );
     await fetch(`${url}/tasks/?limit=0`);
@@ -142,11 +132,11 @@ describe.skipIf(!hasPython)("the log on a terminal (needs python3)", () => {
       .poll(shown)
       .toMatch(/ info  request method=GET path=\/tasks\/ status=400 code=invalid_request ms=\S+ reqId=/);
     expect(shown().replaceAll(/[\r\n]/g, "")).not.toMatch(/[\p{Cc}\p{Cf}]/u);
-  });
-
-  it("is JSON if LOG_FORMAT says so", async () => {
-    const { shown } = await startOnTerminal({ ...(await openSettings()), LOG_FORMAT: "json" });
-    await expect.poll(shown).toMatch(/^\{"level":30,.*"msg":"Server listening at/m);
+    reader.kill("SIGUSR1");
+    await fillLog(url, 500);
+    process.kill(pid, "SIGTERM");
+    await expectEnd(pid);
+    await expectCleanStart(settings);
   });
 });
 
