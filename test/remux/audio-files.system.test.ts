@@ -108,10 +108,14 @@ describe.skipIf(!hasFfmpeg)("audio in its own container", () => {
       const whole = listen(media.path("whole.mp4"));
       const { packets, heard: made } = listen(path);
       const places = packets.map((hash) => whole.packets.indexOf(hash));
-      expect(places).not.toContain(-1);
+      // Frames of FLAC get other numbers.
+      if (ext !== "flac") expect(places).not.toContain(-1);
       const channels = Number(probeStreams(path, "channels")[0]);
       expect(Math.abs(made.length / (2 * channels * 48_000) - 1.89)).toBeLessThan(2 * packetS);
-      if (ext === "flac") expect(whole.heard.includes(made.subarray(0, 48_000 * channels))).toBe(true);
+      if (ext !== "flac") return;
+      for (const part of [made.subarray(0, 48_000 * channels), made.subarray(-48_000 * channels)]) {
+        expect(whole.heard.includes(part)).toBe(true);
+      }
     },
   );
 
@@ -122,14 +126,19 @@ describe.skipIf(!hasFfmpeg)("audio in its own container", () => {
     ["FLAC", "flac", [...flac!, "-strict", "-2"], [0, 2, 3.999]],
   ])("has all packets of a cut that leaves out nothing, and one at least of any: %s", async (_, ext, args, starts) => {
     media.make("whole.mp4", ...audioInput(4, 48_000), ...args);
-    const all = listen(media.path("whole.mp4")).packets;
-    const packetsOf = async (startS: number, endS: number) => {
+    const { packets: all, heard: whole } = listen(media.path("whole.mp4"));
+    const listenTo = async (startS: number, endS: number) => {
       await cut(media.path("whole.mp4"), media.path("cut.mp4"), [{ startS, endS }]);
-      return listen((await extract("cut.mp4", ext, additions, true))!).packets;
+      return listen((await extract("cut.mp4", ext, additions, true))!);
     };
     // Of its first packet MP3 presents less than a millisecond.
-    expect((await packetsOf(0, Infinity)).slice(1 - all.length)).toEqual(all.slice(1));
-    for (const startS of starts) expect(all).toContain((await packetsOf(startS, startS + 1e-6)).at(-1));
+    expect((await listenTo(0, Infinity)).packets.slice(1 - all.length)).toEqual(all.slice(1));
+    for (const startS of starts) {
+      const { packets, heard } = await listenTo(startS, startS + 1e-6);
+      // Frames of FLAC get other numbers.
+      if (ext === "flac") expect([heard.length > 0, whole.includes(heard)]).toEqual([true, true]);
+      else expect(all).toContain(packets.at(-1));
+    }
   });
 
   it("has no delay that its source does not state: MP3 in Matroska", async () => {

@@ -1,10 +1,12 @@
 import { writeAt } from "../mp4/write/background-writes.ts";
 import { readFlacBlocks, writeFlacStart } from "../tags/flac-blocks.ts";
 import { readFrameHeader } from "../codecs/flac.ts";
+import { createFlacNumbering } from "./flac-numbers.ts";
 import { type AudioFile, type AudioFileTarget, type AudioTrack, damagedAudioError } from "./audio-file.ts";
 
-/** In STREAMINFO (RFC 9639 §8.2), after the signature and a header: the sizes of blocks, the rate, and 36 bits that count samples. */
+/** In STREAMINFO (RFC 9639 §8.2), after the signature and a header: the sizes of blocks and frames, the rate, and 36 bits that count samples. */
 const blockSizeAt = 8;
+const frameSizeAt = 12;
 const rateAt = 18;
 const samplesAt = 21;
 /** A digest of all samples is last. */
@@ -30,13 +32,17 @@ export function openFlacFile(
     // Unknown: those of the source have more.
     start[samplesAt]! &= 0xf0;
     start.fill(0, samplesAt + 1, digestEnd);
+    start.fill(0, frameSizeAt, rateAt);
   }
+  const number = createFlacNumbering();
   writeAt(fd, start, 0);
   return {
     add(packet) {
-      writeAt(fd, packet, position);
-      position += packet.length;
-      const header = readFrameHeader(Buffer.from(packet), blockSize);
+      const frame = Buffer.from(packet);
+      const header = readFrameHeader(frame, blockSize);
+      const written = isCut && header !== null ? number(frame, header) : packet;
+      writeAt(fd, written, position);
+      position += written.length;
       if (header !== null) samples = isCut ? samples + header.samples : header.end;
     },
     finish(trimmedOf) {
