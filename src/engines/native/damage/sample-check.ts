@@ -96,7 +96,8 @@ export class SampleCheck {
 
   #next(): void {
     let batch = this.#batch;
-    let [offset, size] = [0, 0];
+    let offset = 0;
+    let size = 0;
     while (batch !== undefined && (size === 0 || offset < this.#start)) {
       this.#index += 1;
       if (this.#index === batch.count) {
@@ -134,7 +135,8 @@ export class SampleCheck {
 
   /** Reads the units whose length, and one byte after that, are before `last` + `lengthBytes`. */
   #readUnits(lengthBytes: number, last: number): void {
-    const [bytes, start] = [this.#bytes, this.#start];
+    const bytes = this.#bytes;
+    const start = this.#start;
     let at = this.#unitAt;
     while (at < last && !this.#isDamaged) {
       const from = at - start;
