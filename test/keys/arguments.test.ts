@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseKeyCommand } from "../../src/keys/arguments.ts";
+import { isHelpWanted, parseKeyCommand } from "../../src/keys/arguments.ts";
 
 test.each([
   ["add anna", { command: "add", name: "anna", admin: false, limits: {} }],
@@ -49,4 +49,15 @@ test.each([
   ["add anna --owner x", /^Unknown option '--owner'$/],
 ])("%s is refused", (line, message) => {
   expect(() => parseKeyCommand(line.split(" "))).toThrow(message);
+});
+
+test.each([
+  ["help", true],
+  ["-h", true],
+  ["--help", true],
+  ["add anna --help", true],
+  ["add help", false],
+  ["list", false],
+])("whether %j asks how the program is used: %s", (line, isWanted) => {
+  expect(isHelpWanted(line.split(" "))).toBe(isWanted);
 });
