@@ -45,13 +45,13 @@ const packets = Array.from({ length: 600 }, (_, i) => {
   return i % 2 === 0 ? makePacket(picture, audio) : makePacket(picture);
 });
 
-function damageOf(all: readonly Buffer[]): string[] {
+function damageOf(all: readonly Buffer[], statedBytes = packetBytes): string[] {
   const properties = Buffer.alloc(104);
   properties.write("a1dcab8c47a9cf118ee400c00c205365", "hex");
   properties.writeBigUInt64LE(104n, 16);
-  properties.writeBigUInt64LE(BigInt(packets.length), 56);
-  properties.writeUInt32LE(packetBytes, 92);
-  properties.writeUInt32LE(packetBytes, 96);
+  properties.writeBigUInt64LE(statedBytes === packetBytes ? BigInt(packets.length) : 2n ** 60n, 56);
+  properties.writeUInt32LE(statedBytes, 92);
+  properties.writeUInt32LE(statedBytes, 96);
   const header = Buffer.alloc(30);
   header.write("3026b2758e66cf11a6d900aa0062ce6c", "hex");
   header.writeBigUInt64LE(134n, 16);
@@ -94,6 +94,10 @@ describe("a WMV file", () => {
       makePacket({ stream: 1, object: 0, offset: (i % 2) * 200, bytes: 200, objectBytes: 400 }),
     );
     expect(damageOf(alike)).toEqual([]);
+  });
+
+  it("is not if its packets have no bytes, however many there are", () => {
+    expect(damageOf(packets, 0)).toEqual([]);
   });
 
   it("is not if nothing in it is a packet of a known kind", () => {

@@ -74,6 +74,11 @@ describe("an MPEG program stream whose packets follow each other", () => {
     expect(damageOf(packsOf(video(groups(40, [1]))))).toEqual([]);
   });
 
+  it("is not if a group has more pictures than there are numbers", () => {
+    const long = [unit(codes.group, []), ...Array.from({ length: 200_000 }, (_, i) => picture(i & 1023))];
+    expect(damageOf(packsOf(video([...groups(20), Buffer.concat(long), ...groups(20)])))).toEqual([]);
+  });
+
   it("is damaged where packs are missing or twice there", () => {
     expect(damageOf(packs.toSpliced(100, 1))).toEqual(damaged());
     expect(damageOf(packs.toSpliced(100, 30))).toEqual(damaged());

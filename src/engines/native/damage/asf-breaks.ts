@@ -3,8 +3,8 @@ import { readAsfPackets } from "../inspect/video-ends.ts";
 
 /** So many packets of a file are no others by chance. */
 const understoodPackets = 8;
-/** What a window has at least. */
-const maxPacketBytes = 1 << 16;
+/** A packet has more than its headers; and what a window has at least. */
+const [minPacketBytes, maxPacketBytes] = [64, 1 << 16];
 
 /**
  * Returns at how many places packets of an ASF (WMV) file are damaged, or do not continue those before: the objects that they have parts
@@ -14,8 +14,9 @@ const maxPacketBytes = 1 << 16;
  */
 export function countAsfBreaks(path: string): number {
   const packets = readAsfPackets(path);
-  if (packets === null || packets.packetBytes > maxPacketBytes) return 0;
+  if (packets === null) return 0;
   const { start, packetBytes, count } = packets;
+  if (packetBytes < minPacketBytes || packetBytes > maxPacketBytes) return 0;
   using file = openFile(path);
   const window = createFileWindow(file);
   let objects = new Map<number, MediaObject>();

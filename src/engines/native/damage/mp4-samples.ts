@@ -1,7 +1,7 @@
 import { type Box, boxesIn, viewOf } from "../../../remux/mp4/boxes.ts";
 import { nalLengthBytes } from "../../../remux/mp4/joins.ts";
 import { completeFileBoxes, readRange } from "../../../remux/mp4/read/file-boxes.ts";
-import { readFragmentRuns } from "../../../remux/mp4/read/fragment.ts";
+import { type FragmentContext, readFragmentRuns } from "../../../remux/mp4/read/fragment.ts";
 import { createBudget } from "../../../remux/mp4/read/indexed-sample.ts";
 import { type InitTrack, readAllTracks } from "../../../remux/mp4/read/init.ts";
 import { readSamplePlaces, type SamplePlaces } from "../../../remux/mp4/read/sample-tables.ts";
@@ -28,12 +28,13 @@ export function openMp4Samples(file: OpenFile): CheckedSamples {
   const bytes = readRange(file.fd, index);
   const [moov] = boxesIn(viewOf(bytes), 0, bytes.length);
   const tracks = readAllTracks(bytes, moov!);
+  const budget = createBudget(file.size, maxSamples);
   const selections = new Map(tracks.map((track) => [track, createSelection(track)]));
   return {
     tracks: [...selections.values()].map(({ checked }) => checked),
     streams: [
-      ...[...selections].map(([track, { select }]) => select(readSamplePlaces(bytes, track))),
-      readFragments(file, tracks, (track, places) => selections.get(track)!.select([places])),
+      ...[...selections].map(([track, { select }]) => select(readSamplePlaces(bytes, track, budget))),
+      readFragments(file, { tracks, budget }, (track, places) => selections.get(track)!.select([places])),
     ],
   };
 }
@@ -60,17 +61,16 @@ function lengthBytesOf(sampleEntry: Uint8Array): number | null {
 /** Yields the samples of the fragments, with their places in the file. */
 function* readFragments(
   { fd, size }: OpenFile,
-  tracks: readonly InitTrack[],
+  context: Pick<FragmentContext, "tracks" | "budget">,
   select: (track: InitTrack, places: SamplePlaces) => Iterable<CodedSamples>,
 ): Generator<CodedSamples> {
-  const budget = createBudget(size, maxSamples);
   let fragment: Box | undefined;
   for (const box of completeFileBoxes(fd, size)) {
     if (box.type === "moof") fragment = box;
     if (box.type !== "mdat" || fragment === undefined) continue;
     const moof = readRange(fd, fragment);
     const [own] = boxesIn(viewOf(moof), 0, moof.length);
-    const { runs, isAbsolute } = readFragmentRuns(moof, own!, { tracks, nextDts: new Map(), budget });
+    const { runs, isAbsolute } = readFragmentRuns(moof, own!, { ...context, nextDts: new Map() });
     const inOrder = runs.filter(({ count }) => count > 0).toSorted((a, b) => a.dataStart - b.dataStart);
     // Offsets of a file that was put together from parts of others count from the start of those.
     const shift = isAbsolute ? box.body - (inOrder[0]?.dataStart ?? 0) : fragment.start;

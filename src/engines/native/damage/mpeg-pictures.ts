@@ -4,6 +4,9 @@ const startCode = Buffer.from([0, 0, 1]);
 /** Of a start code, with what follows that of a sequence: the height of its pictures. */
 const keptBytes = 7;
 
+/** Pictures of a longer group have the numbers of others again. */
+const maxGroup = 1024;
+
 /**
  * Checks the pictures of a stream of MPEG-1 or MPEG-2 video: the slices of each begin in the first row, and in every row after that to the
  * last one; and the numbers of those in a group are all there, once, from the lowest to the highest. What comes before the first
@@ -52,7 +55,7 @@ export class MpegPictures {
     if (code >= codes.firstSlice && code <= codes.lastSlice) return this.#addSlice(code);
     if (code === codes.picture) {
       this.#endPicture();
-      this.#numbers?.push(bytes.readUInt16BE(at + 1) >> 6);
+      this.#addNumber(bytes.readUInt16BE(at + 1) >> 6);
     } else if (code === codes.sequence) {
       this.#endPicture();
       this.#lastRows = lastRowsOf(bytes.readUInt16BE(at + 2) & 0xfff);
@@ -66,6 +69,11 @@ export class MpegPictures {
     if (this.#row === null) return;
     if (row !== this.#row && row !== this.#row + 1) this.#isRight = false;
     this.#row = row;
+  }
+
+  #addNumber(number: number): void {
+    if (this.#numbers?.length === maxGroup) this.#numbers = null;
+    this.#numbers?.push(number);
   }
 
   #endPicture(): void {

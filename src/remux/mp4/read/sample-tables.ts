@@ -84,10 +84,15 @@ const placesAtOnce = 1024;
  * valid until the next.
  * @throws ServiceError `upstream_invalid`.
  */
-export function* readSamplePlaces(bytes: Uint8Array, track: InitTrack): Generator<SamplePlaces, undefined> {
+export function* readSamplePlaces(
+  bytes: Uint8Array,
+  track: InitTrack,
+  budget: Budget,
+): Generator<SamplePlaces, undefined> {
   const table = (...types: string[]): Table | undefined => openTable(bytes, track, types);
   const { count, nextSize } = openSizes(table("stsz", "stz2"));
   if (count === 0) return;
+  spend(budget, count, 0);
   const offsets = new Float64Array(placesAtOnce);
   const sizes = new Uint32Array(placesAtOnce);
   const places = { entry: 1, count: 0, offsets, sizes };
