@@ -1,17 +1,16 @@
 import type { Cue } from "../remux/additions.ts";
-import { escapeText, invalidSubtitlesError, linesOf, maxCues } from "./text.ts";
+import { escapeText, linesOf } from "./text.ts";
 
 const defaultFields = ["layer", "start", "end", "style", "name", "marginl", "marginr", "marginv", "effect", "text"];
 
 /**
- * Reads SubStation Alpha (v4 and v4+) as text: italics, bold and underlines are kept, drawings left out.
+ * Yields the cues of SubStation Alpha (v4 and v4+) as text, in the order of the file: italics, bold and underlines are kept, drawings left out.
  *
- * @throws ServiceError `upstream_invalid` for more than 200,000 cues.
+ * @throws ServiceError `upstream_invalid` for more than 2 Mi characters of a line.
  */
-export function readAss(pieces: Iterable<string>): Cue[] {
+export function* readAss(pieces: Iterable<string>): Generator<Cue> {
   let section = "";
   let fields = defaultFields;
-  const cues: Cue[] = [];
   for (const line of linesOf(pieces)) {
     if (line.startsWith("[")) section = line.trim().toLowerCase();
     if (section !== "[events]") continue;
@@ -22,11 +21,8 @@ export function readAss(pieces: Iterable<string>): Cue[] {
     const value = (name: string) => values[fields.indexOf(name)] ?? "";
     const [startS, endS] = [timeOf(value("start")), timeOf(value("end"))];
     const payload = toPayload(value("text"));
-    if (!(endS > startS) || payload === "") continue;
-    if (cues.length >= maxCues) throw invalidSubtitlesError(`they have more than ${maxCues} cues`);
-    cues.push({ startS, endS, text: payload, settings: "" });
+    if (endS > startS && payload !== "") yield { startS, endS, text: payload, settings: "" };
   }
-  return cues.toSorted((a, b) => a.startS - b.startS);
 }
 
 /** The last field may have commas. */

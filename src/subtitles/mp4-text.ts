@@ -2,7 +2,7 @@ import type { Cue } from "../remux/additions.ts";
 import { createBoxReader } from "../remux/mp4/box-reader.ts";
 import { type Box, boxesIn, damagedError, findChild, getChild, typeAt, viewOf } from "../remux/mp4/boxes.ts";
 import { readEdits, readMovieHeader } from "../remux/mp4/read/headers.ts";
-import { decodePieces, decodeSubtitles, invalidSubtitlesError, maxCues } from "./text.ts";
+import { atMostMaxCues, decodePieces, decodeSubtitles, invalidSubtitlesError, maxCues } from "./text.ts";
 import { readTtml } from "./ttml.ts";
 
 /** A track of text, as an init section describes it. */
@@ -113,7 +113,7 @@ function decodeTime(view: DataView, tfdt: Box): number {
 /** Cues of WebVTT last as long as their sample; those of TTML have times of their own on the same timeline. */
 function readSample(bytes: Uint8Array, { start, end, startS, endS }: TextSample, { codec }: TextTrack): Cue[] {
   if (codec === "stpp") {
-    const shown = readTtml(decodePieces(bytes.subarray(start, end)));
+    const shown = atMostMaxCues(readTtml(decodePieces(bytes.subarray(start, end)))).toArray();
     return shown.map((cue) => ({ ...cue, startS: Math.max(cue.startS, startS), endS: Math.min(cue.endS, endS) }));
   }
   const view = viewOf(bytes);

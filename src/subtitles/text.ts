@@ -3,10 +3,19 @@ import { ServiceError } from "../model/errors.ts";
 import { encodingOf, statedEncoding } from "./encodings.ts";
 
 /** Longest subtitles that are read, bytes. */
-export const maxSubtitleBytes = 16 << 20;
+export const maxSubtitleBytes = 32 << 20;
 
 /** Cues that a track may have. */
 export const maxCues = 200_000;
+
+/** Yields the same. @throws ServiceError `upstream_invalid` for more than 200,000. */
+export function* atMostMaxCues<T>(cues: Iterable<T>): Generator<T> {
+  let count = 0;
+  for (const cue of cues) {
+    if (++count > maxCues) throw invalidSubtitlesError(`they have more than ${maxCues} cues`);
+    yield cue;
+  }
+}
 
 /** No screen has so much. */
 const maxCueLength = 2 << 20;
@@ -29,17 +38,16 @@ export function decodeSubtitles(bytes: Uint8Array, language: string | null = nul
   return [...decodePieces(bytes, language)].join("");
 }
 
-const pieceBytes = 256 * 1024;
+const firstBytes = 256 * 1024;
+/** Short strings are freed early: V8 keeps long ones apart from the young generation. */
+const pieceBytes = 32 * 1024;
 
 /** Yields what `decodeSubtitles` returns in pieces, without a byte order mark; the first has the first 64 Ki characters. */
 export function* decodePieces(bytes: Uint8Array, language: string | null = null): Generator<string> {
   const decoder = new TextDecoder(encodingOfBytes(bytes, language));
-  let isFirst = true;
-  for (let at = 0; at < bytes.length; at += pieceBytes) {
-    const end = at + pieceBytes;
+  for (let at = 0, end = firstBytes; at < bytes.length; at = end, end += pieceBytes) {
     const piece = decoder.decode(bytes.subarray(at, end), { stream: end < bytes.length });
-    yield withoutZeros(isFirst ? piece.replace(/^\u{FEFF}/u, "") : piece);
-    isFirst = false;
+    yield withoutZeros(at === 0 ? piece.replace(/^\u{FEFF}/u, "") : piece);
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Cue } from "../remux/additions.ts";
-import { checkCueLength, escapeText, invalidSubtitlesError, linesOf, maxCues } from "./text.ts";
+import { checkCueLength, escapeText, linesOf } from "./text.ts";
 
 /** What X-TIMESTAMP-MAP says (RFC 8216 §3.5): the cue time `localS` is the MPEG-2 timestamp `mpegTs`. */
 export interface TimestampMap {
@@ -20,28 +20,32 @@ const otherArrow = new RegExp(String.raw`^(\s{0,9}${time})[ \t]{0,9}(?:[-=\u2010
 const digits = /^\s{0,9}\d{1,9}\s{0,9}$/;
 
 /**
- * Reads WebVTT (W3C WebVTT §6.1). Regions, styles and notes are left out, and cues whose times are wrong.
+ * Yields the cues of WebVTT (W3C WebVTT §6.1). Regions, styles and notes are left out, and cues whose times are wrong.
  *
- * @throws ServiceError `upstream_invalid` for more than 200,000 cues.
+ * @param onMap Gets the first X-TIMESTAMP-MAP.
+ * @throws ServiceError `upstream_invalid` for more than 2 Mi characters of a cue.
  */
-export function readWebVtt(pieces: Iterable<string>): { cues: Cue[]; map: TimestampMap | null } {
-  let map: TimestampMap | null = null;
-  const cues = readBlocks(
+export function readWebVtt(pieces: Iterable<string>, onMap: (map: TimestampMap) => void): Generator<Cue> {
+  let isMapped = false;
+  return readBlocks(
     linesOf(pieces),
     (payload) => payload,
     (line) => {
-      if (line.startsWith("X-TIMESTAMP-MAP")) map ??= readTimestampMap(line);
+      const map = !isMapped && line.startsWith("X-TIMESTAMP-MAP") ? readTimestampMap(line) : null;
+      if (map === null) return;
+      isMapped = true;
+      onMap(map);
     },
   );
-  return { cues, map };
 }
 
 /**
- * Reads SubRip. Its `<i>`, `<b>` and `<u>` are kept, other tags and positions are left out. A cue may have empty lines: it goes on
+ * Yields the cues of SubRip. Its `<i>`, `<b>` and `<u>` are kept, other tags and positions are left out. A cue may have empty lines: it goes on
  * to the number and the times of the next one. @throws as `readWebVtt`.
  */
-export function readSubRip(pieces: Iterable<string>): Cue[] {
-  return readBlocks(withoutEmptyLines(linesOf(pieces)), fromSubRip, () => {}).map((cue) => ({ ...cue, settings: "" }));
+export function* readSubRip(pieces: Iterable<string>): Generator<Cue> {
+  for (const cue of readBlocks(withoutEmptyLines(linesOf(pieces)), fromSubRip, () => {}))
+    yield { ...cue, settings: "" };
 }
 
 /** Yields the lines of SubRip without the numbers of its cues, and an empty one only where a cue ends. */
@@ -76,29 +80,26 @@ function withArrow(line: string): string {
 const timesOf = (line: string) => (line.includes("-->") ? timing.exec(line.trimStart()) : null);
 
 /** `onOther` gets the lines that belong to no cue. */
-function readBlocks(
+function* readBlocks(
   lines: Iterable<string>,
   toPayload: (text: string) => string,
   onOther: (line: string) => void,
-): Cue[] {
-  const cues: Cue[] = [];
+): Generator<Cue> {
   let open: { startS: number; endS: number; settings: string; payload: string[]; length: number } | null = null;
-  const close = () => {
+  function* close(): Generator<Cue> {
     if (open === null) return;
     const { startS, endS, settings, payload: own } = open;
     open = null;
-    const payload = toPayload(own.join("\n")).trim();
-    if (endS <= startS || payload === "") return;
-    if (cues.length >= maxCues) throw invalidSubtitlesError(`they have more than ${maxCues} cues`);
-    cues.push({ startS, endS, text: payload, settings });
-  };
+    const text = toPayload(own.join("\n")).trim();
+    if (endS > startS && text !== "") yield { startS, endS, text, settings };
+  }
   for (const line of lines) {
     const found = timesOf(line);
     if (found !== null) {
-      close();
+      yield* close();
       const [startS, endS] = [secondsOf(found.slice(1, 5)), secondsOf(found.slice(5, 9))];
       open = { startS, endS, settings: (found[9] ?? "").trim(), payload: [], length: 0 };
-    } else if (line.trim() === "") close();
+    } else if (line.trim() === "") yield* close();
     else if (open === null) onOther(line);
     else {
       open.length += line.length;
@@ -106,8 +107,7 @@ function readBlocks(
       open.payload.push(line);
     }
   }
-  close();
-  return cues;
+  yield* close();
 }
 
 function secondsOf([hours = "0", minutes = "0", seconds = "0", fraction = "0"]: readonly (

@@ -1,7 +1,7 @@
 import { Parser } from "htmlparser2";
 import type { Cue } from "../remux/additions.ts";
 import { createEntityDecoder } from "./entities.ts";
-import { checkCueLength, escapeText, invalidSubtitlesError, maxCues } from "./text.ts";
+import { checkCueLength, escapeText, invalidSubtitlesError } from "./text.ts";
 
 const maxDepth = 64;
 const maxStyles = 10_000;
@@ -39,25 +39,26 @@ interface Run extends Span {
 }
 
 /**
- * Reads TTML (W3C TTML1, IMSC1) as text: what is shown when, with italics, bold and underlines; not where. Takes time
- * linear in its length. What has no end lasts as long as the media. The first piece has all declarations of the document.
+ * Yields the cues of TTML (W3C TTML1, IMSC1) as text, in the order of the document: what is shown when, with italics, bold and underlines; not where.
+ * Takes time linear in its length. What has no end lasts as long as the media. The first piece has all declarations of the document.
  *
- * @throws ServiceError `upstream_invalid` if it nests deeper than 64 levels, for more than 200,000 cues, or 2 Mi characters of one.
+ * @throws ServiceError `upstream_invalid` if it nests deeper than 64 levels, or for more than 2 Mi characters of a cue.
  */
-export function readTtml(pieces: Iterable<string>): Cue[] {
+export function* readTtml(pieces: Iterable<string>): Generator<Cue> {
   let reader: TtmlReader | undefined;
   let parser: Parser | undefined;
   for (const piece of pieces) {
     reader ??= new TtmlReader(createEntityDecoder(piece));
     parser ??= new Parser(reader, { xmlMode: true, decodeEntities: false });
     parser.write(piece);
+    yield* reader.take();
   }
   parser?.end();
-  return (reader?.cues ?? []).toSorted((a, b) => a.startS - b.startS);
+  yield* reader?.take() ?? [];
 }
 
 class TtmlReader {
-  readonly cues: Cue[] = [];
+  #cues: Cue[] = [];
   readonly #open: OpenElement[] = [];
   readonly #styles = new Map<string, Styles>();
   #timing = { frameRate: 30, tickRate: 1, subFrames: 1 };
@@ -73,6 +74,13 @@ class TtmlReader {
   /** @param decode Replaces references in text and attributes. */
   constructor(decode: (written: string) => string) {
     this.#decode = decode;
+  }
+
+  /** Returns the cues since it was last called. */
+  take(): Cue[] {
+    const cues = this.#cues;
+    this.#cues = [];
+    return cues;
   }
 
   onopentag(rawName: string, raw: Record<string, string>): void {
@@ -159,9 +167,7 @@ class TtmlReader {
       const text = runs.map(({ payload }) => payload).join("");
       const lines = text.split("\n").map((line) => line.trim());
       const payload = lines.filter((line) => line !== "").join("\n");
-      if (!(endS > startS) || payload === "") continue;
-      if (this.cues.length >= maxCues) throw invalidSubtitlesError(`they have more than ${maxCues} cues`);
-      this.cues.push({ startS, endS, text: payload, settings: "" });
+      if (endS > startS && payload !== "") this.#cues.push({ startS, endS, text: payload, settings: "" });
     }
   }
 

@@ -4,6 +4,7 @@ import { fetchTexts } from "../../src/engines/native/texts/fetch-texts.ts";
 import { createHttpClient } from "../../src/net/http/http-client.ts";
 import { resource } from "../media/resources.ts";
 import { startSite } from "../media/site.ts";
+import { makeFolder } from "../stores/folder.ts";
 
 const text = (words: string) => resource("text/plain", Buffer.from(`WEBVTT\n\n00:01.000 --> 00:02.000\n${words}\n`));
 const site = await startSite(
@@ -26,8 +27,11 @@ const otherwise = [automatic];
 
 async function fetched(...subtitles: WantedSubtitles[]) {
   const { signal } = new AbortController();
-  const { texts, warnings } = await fetchTexts({ subtitles, pageUrl: site.url("page") }, { client, signal });
-  const words = texts.flatMap(({ parts }) => parts.flatMap(({ cues }) => cues.map((cue) => cue.text)));
+  const { texts, warnings } = await fetchTexts(
+    { subtitles, pageUrl: site.url("page"), folder: makeFolder() },
+    { client, signal },
+  );
+  const words = texts.flatMap(({ stored }) => stored.parts().flatMap(({ cues }) => cues.map((cue) => cue.text)));
   return { words, warnings: warnings.map(({ message }) => message) };
 }
 

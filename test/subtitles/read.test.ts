@@ -202,8 +202,8 @@ describe("SubStation Alpha is read", () => {
       "Dialogue: 0,0:00:01.00,0:00:02.50,Default,{\\p1}m 0 0 l 10 10{\\p0}",
     ].join("\r\n");
     expect(read(text)).toEqual([
-      [1, 2.5, "<i>One</i>\ntwo &amp; &lt;three&gt;"],
       [3, 4.5, "later, with comma"],
+      [1, 2.5, "<i>One</i>\ntwo &amp; &lt;three&gt;"],
     ]);
   });
 });

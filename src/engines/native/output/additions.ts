@@ -53,13 +53,13 @@ export function fetchAdditions(
   async function subtitles(): Promise<TextTrack[]> {
     const { texts: fetched } = await texts.get();
     const media = position;
-    return fetched.map(({ wanted: { language, name, role, automatic }, parts }) => ({
+    return fetched.map(({ wanted: { language, name, role, automatic }, stored }) => ({
       language,
       name,
       role,
       automatic,
       get cues() {
-        return placeCues(parts, media);
+        return placeCues(stored.parts(), media);
       },
     }));
   }

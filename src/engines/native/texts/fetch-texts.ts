@@ -4,23 +4,22 @@ import { ServiceError } from "../../../model/errors.ts";
 import type { FileWarning } from "../../../model/file-warnings.ts";
 import type { Subtitle } from "../../../model/page-info.ts";
 import type { ByteRange } from "../../../net/byte-range.ts";
-import type { HeadersFor, HttpClient } from "../../../net/client.ts";
+import type { HeadersFor, HttpClient, HttpResponse } from "../../../net/client.ts";
 import { createSiteHeaders } from "../../../net/http/site-headers.ts";
 import { sniffContainer } from "../../../remux/sniff.ts";
 import { createMp4TextReader } from "../../../subtitles/mp4-text.ts";
-import { readSubtitles } from "../../../subtitles/read.ts";
+import { readCues, readSubtitles } from "../../../subtitles/read.ts";
 import { invalidSubtitlesError, maxCues, maxSubtitleBytes } from "../../../subtitles/text.ts";
 import type { DownloadJob, WantedSubtitles } from "../../engine.ts";
 import { RetryPolicy } from "../parts/retry-policy.ts";
 import { createKeyReader, decrypt } from "../sources/encryption.ts";
 import { ManifestReader } from "../sources/manifest-reader.ts";
-import type { TextPart } from "./place-cues.ts";
-import { type ByteCount, TextBudget } from "./text-budget.ts";
+import { type StoredText, type TextSink, TextStore } from "./text-store.ts";
 
 /** Subtitles that were fetched; their cues have no times of the file yet. */
 export interface FetchedText {
   wanted: WantedSubtitles;
-  parts: readonly TextPart[];
+  stored: StoredText;
 }
 
 export interface FetchedTexts {
@@ -41,10 +40,10 @@ const retryBackoffMs = 500;
  * @throws `signal.reason`
  */
 export async function fetchTexts(
-  { subtitles, pageUrl }: Pick<DownloadJob, "subtitles" | "pageUrl">,
+  { subtitles, pageUrl, folder }: Pick<DownloadJob, "subtitles" | "pageUrl" | "folder">,
   { client, signal }: { client: HttpClient; signal: AbortSignal },
 ): Promise<FetchedTexts> {
-  const fetcher = new TextFetcher(client, pageUrl, signal);
+  const fetcher = new TextFetcher(client, { pageUrl, store: new TextStore(folder) }, signal);
   const texts: FetchedText[] = [];
   const failures: MissingText[] = [];
   const read = (tracks: Iterable<WantedSubtitles>) =>
@@ -92,11 +91,12 @@ class TextFetcher {
   readonly #pageUrl: string;
   readonly #signal: AbortSignal;
   readonly #manifests: ManifestReader;
-  readonly #budget = new TextBudget();
+  readonly #store: TextStore;
 
-  constructor(client: HttpClient, pageUrl: string, signal: AbortSignal) {
+  constructor(client: HttpClient, { pageUrl, store }: { pageUrl: string; store: TextStore }, signal: AbortSignal) {
     this.#client = client;
     this.#pageUrl = pageUrl;
+    this.#store = store;
     this.#signal = signal;
     this.#manifests = new ManifestReader(client, signal);
   }
@@ -105,8 +105,8 @@ class TextFetcher {
     let reason = "they are listed nowhere";
     for (const listing of wanted.listings) {
       try {
-        const parts = await this.#budget.take((count) => this.#fetchParts(listing, wanted.language, count));
-        if (parts.some(({ cues }) => cues.length > 0)) return { wanted, parts };
+        const stored = await this.#store.keep((sink) => this.#fetchParts(listing, wanted.language, sink));
+        if (stored.hasCues) return { wanted, stored };
         reason = "they have no text";
       } catch (error) {
         this.#signal.throwIfAborted();
@@ -116,20 +116,22 @@ class TextFetcher {
     return { wanted, reason };
   }
 
-  async #fetchParts(listing: Subtitle, language: string | null, count: ByteCount): Promise<TextPart[]> {
+  async #fetchParts(listing: Subtitle, language: string | null, sink: TextSink): Promise<void> {
     const headers = createSiteHeaders({ url: listing.url }, this.#pageUrl);
     const isHls = listing.ext === "m3u8";
     if (!isHls && listing.manifest_url === undefined) {
-      const bytes = await this.#get(new URL(listing.url), null, headers, count);
-      const read = sniffContainer(bytes) === "mp4" ? readMp4File(bytes) : readSubtitles(bytes, language);
-      return [{ ...read, place: null }];
+      const bytes = await this.#get(new URL(listing.url), null, headers, sink);
+      const isMp4 = sniffContainer(bytes) === "mp4";
+      // A whole file of text in MP4: its init section and all its fragments.
+      const cues = isMp4 ? createMp4TextReader().read(bytes) : readCues(bytes, language);
+      return sink.add({ cues, map: null, place: null });
     }
     const { segments, hasEnded } = await this.#listSegments(listing, headers);
     if (!hasEnded) throw invalidSubtitlesError("those of a live stream are not recorded");
     if (segments.length > maxSegments) {
       throw invalidSubtitlesError(`they have ${segments.length} segments, the limit is ${maxSegments}`);
     }
-    return this.#fetchSegments(segments, headers, language, count);
+    return this.#fetchSegments(segments, headers, language, sink);
   }
 
   async #listSegments(listing: Subtitle, headers: HeadersFor) {
@@ -143,11 +145,11 @@ class TextFetcher {
     segments: readonly Segment[],
     headers: HeadersFor,
     language: string | null,
-    count: ByteCount,
-  ): Promise<TextPart[]> {
+    sink: TextSink,
+  ): Promise<void> {
     const readKey = createKeyReader(this.#client, { headers, signal: this.#signal });
     const fetchOne = async ({ url, range, key }: Pick<Segment, "url" | "range" | "key">) => {
-      const [bytes, aesKey] = await Promise.all([this.#get(new URL(url), range, headers, count), readKey(key)]);
+      const [bytes, aesKey] = await Promise.all([this.#get(new URL(url), range, headers, sink), readKey(key)]);
       return aesKey === null ? bytes : decrypt(bytes, aesKey);
     };
     const inits = new Map<string, Promise<Uint8Array>>();
@@ -163,7 +165,6 @@ class TextFetcher {
       const [init, bytes] = await Promise.all([initOf(segment), fetchOne(segment)]);
       return { segment, init, bytes };
     };
-    const parts: TextPart[] = [];
     const reader = createMp4TextReader();
     let lastInit: Uint8Array | null = null;
     let fromS = 0;
@@ -178,25 +179,19 @@ class TextFetcher {
       if (bytes.length === 0) continue;
       const isMp4 = sniffContainer(bytes) === "mp4";
       const read = isMp4 ? { cues: reader.read(bytes), map: null, isMp4 } : readSubtitles(bytes, language);
-      parts.push({ ...read, place });
+      sink.add({ ...read, place });
       if ((cueCount += read.cues.length) > maxCues) throw invalidSubtitlesError(`they have more than ${maxCues} cues`);
     }
-    return parts;
   }
 
   /** Requests as often as a part of the media is requested. */
-  async #get(url: URL, range: ByteRange | null, headers: HeadersFor, count: ByteCount): Promise<Buffer> {
+  async #get(url: URL, range: ByteRange | null, headers: HeadersFor, sink: TextSink): Promise<Buffer> {
     const retryPolicy = new RetryPolicy(retryBackoffMs, this.#signal);
     for (;;) {
-      const chunks: Uint8Array[] = [];
       try {
         const request = { signal: this.#signal, headers, maxBytes: maxSubtitleBytes, ...(range !== null && { range }) };
         const response = await this.#client.get(url, request);
-        for await (const chunk of response.body) {
-          chunks.push(chunk);
-          count.add(chunk.length);
-        }
-        const body = Buffer.concat(chunks);
+        const body = await readBody(response, sink);
         // A server may ignore the range.
         if (range === null || response.status !== 200) return body;
         return body.subarray(range.offset, range.offset + (range.length ?? Infinity));
@@ -208,14 +203,28 @@ class TextFetcher {
   }
 }
 
+/** Reads into one buffer, which grows: chunks, and then a copy of all, would need twice the memory. */
+async function readBody(response: HttpResponse, sink: TextSink): Promise<Buffer> {
+  const expected = Number(response.headers.get("content-length")) || 0;
+  let bytes = Buffer.allocUnsafeSlow(Math.min(Math.max(expected, 1024), maxSubtitleBytes));
+  let length = 0;
+  for await (const chunk of response.body) {
+    sink.count(chunk.length);
+    if (length + chunk.length > bytes.length) {
+      const longer = Buffer.allocUnsafeSlow(Math.max(2 * bytes.length, length + chunk.length));
+      bytes.copy(longer, 0, 0, length);
+      bytes = longer;
+    }
+    bytes.set(chunk, length);
+    length += chunk.length;
+    response.release(chunk);
+  }
+  return bytes.subarray(0, length);
+}
+
 /** Offsets in a damaged box lead out of it. */
 function reasonOf(error: unknown): string {
   if (error instanceof ServiceError) return error.message;
   if (error instanceof RangeError) return `they are damaged: ${error.message}`;
   throw error;
-}
-
-/** A whole file of text in MP4: its init section and all its fragments. */
-function readMp4File(bytes: Uint8Array) {
-  return { cues: createMp4TextReader().read(bytes), map: null };
 }
