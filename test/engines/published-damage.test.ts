@@ -215,6 +215,12 @@ describe("a fragmented MP4 file that is kept as published", () => {
     expect(await fileWarnings("film.mp4", "video/mp4", [bytes])).toEqual([]);
   });
 
+  it("has a warning if more than 64 KiB at its end are no boxes", async () => {
+    const rest = (bytes: number) => fileWarnings("film.mp4", "video/mp4", [join(rendition), Buffer.alloc(bytes)]);
+    expect(await rest(60_000)).toEqual([]);
+    expect(await rest(70_000)).toEqual(["frames_missing: the file ends with bytes that are no boxes"]);
+  });
+
   it("has a warning if a fragment is twice there, or comes after a later one", async () => {
     for (const indexes of [
       [0, 1, 1, 2],

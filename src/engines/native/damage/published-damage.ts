@@ -8,6 +8,7 @@ import { countAsfBreaks } from "./asf-breaks.ts";
 import { countAviBreaks } from "./avi-breaks.ts";
 import { countFlvBreaks } from "./flv-breaks.ts";
 import { countDamagedPictures, countProgramStreamBreaks } from "./program-stream-breaks.ts";
+import { endsWithoutBoxes } from "../../../remux/mp4/read/file-boxes.ts";
 import { readFileStart } from "../../../remux/open-file.ts";
 import { countFrameBreaks } from "../../../remux/packed-audio/breaks.ts";
 import { sniffContainer } from "../../../remux/sniff.ts";
@@ -21,7 +22,8 @@ export function publishedDamage(path: string): string[] {
   const head = readFileStart(path, Buffer.alloc(headBytes));
   const start = head.toString("latin1", 0, 8);
   const pages = start.startsWith("OggS") ? countOggBreaks(path) : 0;
-  const fragments = start.endsWith("ftyp") ? countFragmentsOutOfOrder(path) : 0;
+  const isMp4 = start.endsWith("ftyp");
+  const fragments = isMp4 ? countFragmentsOutOfOrder(path) : 0;
   const blocks = start.startsWith(ebmlSignature) ? countDamagedLaces(path) : 0;
   const damaged = start.startsWith(ebmlSignature) ? countDamage(path) : 0;
   const { breaks, losses } = countPacketBreaks(path);
@@ -42,6 +44,7 @@ export function publishedDamage(path: string): string[] {
     ...(packets === 0 ? [] : [`packets of the file are missing or damaged at ${places(packets)}`]),
     ...(frames === 0 ? [] : [`frames of the file are missing, damaged or out of order at ${places(frames)}`]),
     ...(endsWithinPacket(path) ? ["the file ends within a packet"] : []),
+    ...(isMp4 && endsWithoutBoxes(path) ? ["the file ends with bytes that are no boxes"] : []),
     ...(fragments === 0 ? [] : [`fragments of the file are out of order at ${places(fragments)}`]),
   ];
 }

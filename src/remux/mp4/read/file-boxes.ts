@@ -48,6 +48,22 @@ export function lacksIndexedSegments(path: string): boolean {
   });
 }
 
+/**
+ * Returns whether a fragmented MP4 file has more than 64 KiB after its last box that are none: zeros, of which the first ones say that they
+ * are a box without a type to the end of the file.
+ * @throws the file system's own errors.
+ */
+export function endsWithoutBoxes(path: string): boolean {
+  using file = openFile(path);
+  const boxes = [...completeFileBoxes(file.fd, file.size)];
+  const last = boxes.at(-1);
+  const isNone = last?.type === "????" && last.end === file.size && last.end - last.start > maxRestBytes;
+  return isNone && boxes.some(({ type }) => type === "moof");
+}
+
+/** Padding is not longer. */
+const maxRestBytes = 64 << 10;
+
 /** The number of its entries has 16 bits. */
 const maxIndexBytes = 1 << 20;
 
