@@ -70,8 +70,12 @@ export class TrackCounter {
   #breakable = 0;
   readonly #segments: ListedSegments;
 
-  constructor({ kind, timescale, edits }: TrackFormat, segments: ListedSegments) {
+  /** By so many samples audio may overlap where parts are joined: a part of the last one, and one of priming if its codec has that. */
+  readonly #overlapping: number;
+
+  constructor({ kind, timescale, edits, sampleEntry }: TrackFormat, segments: ListedSegments) {
     this.#segments = segments;
+    this.#overlapping = isLossless(sampleEntry) ? 1 : 2;
     this.kind = kind;
     this.timescale = timescale;
     this.edits = edits;
@@ -129,8 +133,7 @@ export class TrackCounter {
   /** Compares the times of a sample with those of the samples before it. */
   #compare({ dts, pts }: Sample): void {
     const { dts: lastDts, duration } = this.#last;
-    // Where parts are joined, audio often overlaps by a sample of priming and a part of the last one.
-    const allowed = this.kind === "audio" ? 2 * Math.max(duration, this.#step) : 0;
+    const allowed = this.kind === "audio" ? this.#overlapping * Math.max(duration, this.#step) : 0;
     if (dts <= lastDts - allowed) this.#outOfOrder += 1;
     else if (this.kind === "video" && this.#recent.includes(pts)) this.#sameTime += 1;
   }
@@ -200,3 +203,8 @@ export class TrackCounter {
     return { start, end: start + lasts(first) + after };
   }
 }
+
+const lossless: ReadonlySet<string> = new Set(["fLaC", "alac"]);
+
+const isLossless = (sampleEntry: Uint8Array): boolean =>
+  lossless.has(Buffer.from(sampleEntry.subarray(4, 8)).toString("latin1"));
