@@ -131,8 +131,11 @@ export const pageStates: readonly PageState[] = [
   },
   {
     name: "playlist",
-    prepare: async ({ pages }) =>
-      void pages.set(address, playlistPage(address, 250, { thumbnail: await openPicture() })),
+    prepare: async ({ pages }) => {
+      const page = playlistPage(address, 250, { thumbnail: await openPicture() });
+      // A part of a long list: every row is looked at several times.
+      pages.set(address, { ...page, entries: page.entries?.slice(0, 30) ?? [] });
+    },
     reach: async (tab) => {
       await tab.paste(address);
       await tab.page.getByText("This is a list of videos. Choose what to download.").waitFor();
