@@ -1,19 +1,25 @@
 import type { Cue } from "../remux/additions.ts";
 
-/** Cues of segments that belong together are at most so far apart, seconds. */
+/** Cues of segments that belong together are at most so far apart, seconds, … */
 const maxApartS = 0.01;
+/** … and about so many segments. */
+const maxApart = 64;
 
 /**
  * Joins the cues of segments, in order: a cue that is repeated in several segments is there once, one that was cut where a
- * segment ends is whole again. Cues of one segment are left as they are.
+ * segment ends is whole again, by another end of the cue itself. Cues of one segment are left as they are.
  */
 export function joinCues(segments: readonly (readonly Cue[])[]): Cue[] {
   const joined: Cue[] = [];
   /** The latest cues by what they show. */
   const latest = new Map<string, { cue: Cue; segment: number }>();
   for (const [segment, cues] of segments.entries()) {
+    if (segment % maxApart === 0) {
+      for (const [key, before] of latest) if (before.segment < segment - maxApart) latest.delete(key);
+    }
     for (const cue of cues) {
-      const key = `${cue.settings}\n${cue.text}`;
+      // No text has a zero.
+      const key = cue.settings === "" ? cue.text : `${cue.settings}\0${cue.text}`;
       const before = latest.get(key);
       const isSame = before !== undefined && before.segment !== segment && cue.startS <= before.cue.endS + maxApartS;
       if (isSame && cue.endS >= before.cue.startS - maxApartS) {
@@ -22,9 +28,8 @@ export function joinCues(segments: readonly (readonly Cue[])[]): Cue[] {
         before.segment = segment;
         continue;
       }
-      const own = { ...cue };
-      joined.push(own);
-      latest.set(key, { cue: own, segment });
+      joined.push(cue);
+      latest.set(key, { cue, segment });
     }
   }
   return joined.toSorted((a, b) => a.startS - b.startS || a.endS - b.endS);

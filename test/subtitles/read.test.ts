@@ -367,6 +367,13 @@ describe("cues of segments", () => {
     ]);
   });
 
+  it("are joined over any number of segments", () => {
+    const segments = Array.from({ length: 300 }, (_, i) => [cue(i, i + 1, "long"), cue(i, i + 0.5, `${i}`)]);
+    const joined = joinCues(segments);
+    expect(joined).toHaveLength(301);
+    expect(joined.find(({ text }) => text === "long")).toEqual(cue(0, 300, "long"));
+  });
+
   it("stay apart in one segment, or if time is between them", () => {
     const cues = [cue(1, 2, "No!"), cue(2, 3, "No!")];
     expect(joinCues([cues])).toEqual(cues);

@@ -5,11 +5,11 @@ import { chosenBlocks, type ChosenTracks } from "./chosen-tracks.ts";
 import { damagedMatroskaError, elementAt, elementsIn, ids, textIn } from "./elements.ts";
 import { checkLace } from "./lacing.ts";
 import type { MatroskaTrack } from "./tracks.ts";
-import { type Additions, boundAdditions } from "../additions.ts";
+import { type Additions, boundAdditions, type Cue } from "../additions.ts";
 import { describingElements, textBlock, textEntry } from "./additions.ts";
 import { iso639Of } from "../language.ts";
 import type { AudioLabel } from "../track-details.ts";
-import { element, MatroskaWriter, text, unsigned, type WrittenBlock } from "./writer.ts";
+import { element, MatroskaWriter, text, unsigned } from "./writer.ts";
 
 /** Returns the type of a file that has been selected. */
 export function readDocType({ source }: ChosenTracks): CopyTarget["docType"] {
@@ -60,7 +60,7 @@ export function* copyMatroska(
   const bounded = (durationS: number) =>
     boundAdditions(hasAttachments ? { ...additions, cover: null } : additions, Math.min(durationS, maxDurationS));
   const given = bounded(Infinity);
-  const texts = textBlocks(given, entries, timestampScale);
+  const texts = addTextTracks(given, entries);
   const others = (durationS: number) => [...describingElements(bounded(durationS), docType), ...kept];
   const writer = new MatroskaWriter({ fd, docType, timestampScale, entries, title: given.tags.title, others });
   const startTicks = Math.min(...files.map((file) => firstTicks(file, timestampScale)));
@@ -76,8 +76,10 @@ export function* copyMatroska(
   for (let count = 1; ; count++) {
     const [reader] = readers.filter(({ next }) => next).toSorted((a, b) => a.next!.ticks - b.next!.ticks);
     if (!reader?.next) break;
-    for (; nextText < texts.length && texts[nextText]!.ticks <= reader.next.ticks - startTicks; nextText++) {
-      writer.add(texts[nextText]!);
+    const untilS = ((reader.next.ticks - startTicks) * timestampScale) / 1e9;
+    for (; nextText < texts.length && texts[nextText]!.cue.startS <= untilS; nextText++) {
+      const { cue, number } = texts[nextText]!;
+      writer.add(textBlock(cue, number, timestampScale));
     }
     writer.add(reader.copies.get(reader.next.track)!.copy(reader.next));
     reader.next = reader.blocks.next().value;
@@ -101,14 +103,14 @@ export interface CopyTarget {
   labels?: readonly AudioLabel[];
 }
 
-/** Adds the entries of the subtitles to `entries`; returns the blocks of all, in order. */
-function textBlocks({ subtitles }: Additions, entries: Uint8Array[], tickNs: number): WrittenBlock[] {
+/** Adds the entries of the subtitles to `entries`; returns the cues of all in order, with the numbers of their tracks. */
+function addTextTracks({ subtitles }: Additions, entries: Uint8Array[]): { cue: Cue; number: number }[] {
   const firstForced = subtitles.findIndex(({ role }) => role === "forced");
-  const blocks = subtitles.flatMap((track, index) => {
+  const texts = subtitles.flatMap((track, index) => {
     const number = entries.push(textEntry(track, entries.length + 1, index === firstForced));
-    return track.cues.map((cue) => textBlock(cue, number, tickNs));
+    return track.cues.map((cue) => ({ cue, number }));
   });
-  return blocks.toSorted((a, b) => a.ticks - b.ticks);
+  return texts.toSorted((a, b) => a.cue.startS - b.cue.startS);
 }
 
 /** Yields them with their times in ticks of `timestampScale`. */

@@ -39,14 +39,14 @@ const wrapS = 2 ** 33 / ticksPerSecond;
 export function placeCues(parts: readonly TextPart[], media: MediaPosition): readonly Cue[] {
   const unmapped = parts.filter(({ place, map, isMp4 }) => place?.offsetS === null && map === null && isMp4 !== true);
   const isFromStart = countsFromStart(unmapped, media);
-  const placed = parts.map((part) => {
-    const shiftS = shiftOf(part, media, isFromStart);
-    if (shiftS === 0) return part.cues;
-    return part.cues.map((cue) => ({ ...cue, startS: cue.startS + shiftS, endS: cue.endS + shiftS }));
-  });
-  const joined = placed.length === 1 ? placed[0]! : joinCues(placed);
+  const shifts = parts.map((part) => shiftOf(part, media, isFromStart));
+  const isAsRead = parts.length === 1 && shifts[0] === 0;
+  const joined = isAsRead ? parts[0]!.cues : joinCues(parts.map(({ cues }, i) => moved(cues, shifts[i]!)));
   return media.cut === undefined ? joined : cutTimes(joined, media.cut.kept);
 }
+
+const moved = (cues: readonly Cue[], byS: number): Cue[] =>
+  cues.map((cue) => ({ ...cue, startS: cue.startS + byS, endS: cue.endS + byS }));
 
 function shiftOf(
   { place, map, isMp4 }: TextPart,
