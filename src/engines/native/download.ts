@@ -202,12 +202,13 @@ function checkLengths(run: DownloadRun): FileWarning[] {
 
 function findWarnings(
   { plan, job, fetcher }: DownloadRun,
-  { path, copiedFrom = path, written, warnings, joined = [], cut, damage }: Assembled & Pick<HashedFile, "damage">,
-  { duration: durationS }: MediaInfo,
+  assembled: Assembled & Pick<HashedFile, "damage">,
+  { duration }: MediaInfo,
 ): FileWarning[] {
+  const { path, copiedFrom = path, presentedS = duration, written, warnings, joined = [], cut, damage } = assembled;
   const file = {
     path: copiedFrom,
-    durationS,
+    durationS: presentedS,
     written,
     joined,
     damage,

@@ -130,6 +130,23 @@ export function describeAudio(open: OpenEngine): void {
     });
   });
 
+  it("has whole packets of a part of FLAC, which is no difference to warn of", async () => {
+    const folder = createMediaFolder();
+    try {
+      const bytes = folder.make("song.flac", ...audioInput(3, 48_000), "-c:a", "flac", "-frame_size", "4800");
+      await using harness = await openEntry(open, new Map([["song.flac", resource("audio/flac", bytes)]]), "song.flac");
+      const made = await harness.download({
+        isAudioFile: true,
+        audioOnly: true,
+        ranges: [{ startS: 0.59, endS: 1.41 }],
+      });
+      expect(made).toMatchObject({ ext: "flac", warnings: [] });
+      expect(made.duration).toBeCloseTo(1, 3);
+    } finally {
+      folder.remove();
+    }
+  });
+
   it("leaves video alone if an audio file is wanted of media that the page took for audio", async () => {
     await using harness = await openNamed("HLS in MPEG-TS with B-frames");
     const made = await harness.download({ isAudioFile: true, ranges: [{ startS: 1, endS: 2 }] });

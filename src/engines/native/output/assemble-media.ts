@@ -53,6 +53,8 @@ export interface Assembled {
   path: string;
   /** Path of the file that it has the packets of; absent: it is that file. */
   copiedFrom?: string;
+  /** How long that file presents its media, seconds: whole packets of a cut may last a little longer; absent: as long as the file says. */
+  presentedS?: number | null;
   /** What was written; `null`: the file is as published, or a WebM or Matroska file. */
   written: Written | null;
   /** What differs from the files that it was merged from. */

@@ -39,5 +39,5 @@ async function assembleAudioFile(plan: Plan, options: AssembleOptions, make: typ
   const isCut = options.ranges.length > 0;
   const extract = () => extractAudio(path, target, added, { durationS: duration ?? Infinity, isCut, signal });
   const isExtracted = await withTimeLimit("merge", [path], extract);
-  return isExtracted ? { ...assembled, path: target, copiedFrom } : assembled;
+  return isExtracted ? { ...assembled, path: target, copiedFrom, presentedS: duration } : assembled;
 }
