@@ -1,5 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { afterAll, describe, expect, it, onTestFinished, vi } from "vitest";
+import type { WantedSubtitles } from "../../src/engines/engine.ts";
 import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
 import { openEntry, type EngineHarness } from "../contracts/engine/harness.ts";
 import { buildNestedMkv } from "../media/hostile-mkv.ts";
@@ -62,10 +63,16 @@ describe("a process at the end of its idle time", () => {
 });
 
 describe("a process that has much memory after a download", () => {
+  const english = (url: string): WantedSubtitles[] => {
+    const listings = [{ url, ext: "vtt", name: null }];
+    return [{ language: "en", name: "", role: "subtitles", automatic: false, listings }];
+  };
+
   it.each([
-    ["gets no other one", 1, [1, 0, 1, 0]],
-    ["gets others up to the limit", 10_000, [1]],
-  ])("%s", async (_, keptMiB, expected) => {
+    ["gets no other one if that had subtitles", 1, english, [1, 0, 1, 0]],
+    ["gets others if that had none: buffers of media are used again", 1, () => [], [1]],
+    ["gets others up to the limit", 10_000, english, [1]],
+  ])("%s", async (_, keptMiB, subtitlesAt, expected) => {
     const counts: number[] = [];
     const observer = {
       onProcesses: (count: number) => counts.push(count),
@@ -73,9 +80,18 @@ describe("a process that has much memory after a download", () => {
       onBlocked: () => {},
     };
     const engine = createNativeEngine({ ...local, limits: { keptMiB }, observer });
-    await using harness = await openEntry(() => engine, new Map([["film.mp4", film]]), "film.mp4");
+    const text = resource("text/vtt", Buffer.from("WEBVTT\n\n00:01.000 --> 00:02.000\nOne\n"));
+    await using harness = await openEntry(
+      () => engine,
+      new Map([
+        ["film.mp4", film],
+        ["en.vtt", text],
+      ]),
+      "film.mp4",
+    );
+    const subtitles = subtitlesAt(harness.site.url("en.vtt"));
     for (const downloads of [1, 2]) {
-      await harness.download();
+      await harness.download({ subtitles });
       await vi.waitUntil(() => counts.length >= Math.min(2 * downloads, expected.length), 30_000);
     }
     expect(counts).toEqual(expected);

@@ -60,8 +60,7 @@ function mediaOf(line: string, entry: string): ReturnType<typeof makeMedia> {
 
 const kindOf = (name: keyof typeof kinds) => mediaOf(kinds[name], kinds[name].split(" ").at(-1)!);
 
-// One process for many downloads, as starting one takes longer than most of them.
-const engine = createNativeEngine({ allowNetworks: "127.0.0.1/32", limits: { keptMiB: 512 } });
+const engine = createNativeEngine({ allowNetworks: "127.0.0.1/32" });
 afterAll(() => engine.close());
 const openEngine = () => engine;
 

@@ -11,7 +11,7 @@ export interface WorkerLimits {
   totalMiB: number;
   /** … if it has more than this, MiB; ordinary downloads have less. */
   shareMiB: number;
-  /** A process that has more resident memory than this after a download, MiB, gets no other one. */
+  /** A process that has more resident memory than this after a download with subtitles, MiB, gets no other one. */
   keptMiB: number;
   /** Longest time that the event loop may be blocked. */
   silenceMs: number;

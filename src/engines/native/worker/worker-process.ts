@@ -116,8 +116,8 @@ export class WorkerProcess {
       signal.removeEventListener("abort", onAbort);
       finish?.removeEventListener("abort", onFinish);
       child.off("message", onMessage);
-      // V8 keeps what a large download has needed.
-      if (residentMiBOf(child.pid ?? 0) > limits.keptMiB) void this.end();
+      // V8 keeps what long subtitles have needed; the buffers of media are used again.
+      if (job.subtitles.length > 0 && residentMiBOf(child.pid ?? 0) > limits.keptMiB) void this.end();
     }
   }
 }
