@@ -43,7 +43,7 @@ export function countAsfBreaks(path: string): number {
 interface Part {
   stream: number;
   object: number;
-  /** After which the numbers of objects begin anew. */
+  /** After which the numbers of objects begin again. */
   lastObject: number;
   offset: number;
   end: number;

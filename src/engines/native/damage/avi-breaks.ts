@@ -59,8 +59,8 @@ export function* readAviFrames(file: FileWindow): Generator<FrameSpan> {
 }
 
 const videoCodecs = /^(?:xvid|div[x34]|dx50|fmp4|mp4v|mp4[23]|[hx]264|avc1|wmv[123])$/i;
-/** Of MPEG audio, AAC, AC-3 and Windows Media. */
-const audioCodecs: ReadonlySet<number> = new Set([0x50, 0x55, 0xff, 0x160, 0x161, 0x2000]);
+/** Of MPEG audio, AAC and Windows Media; frames of AC-3 may be filled with zeros. */
+const audioCodecs: ReadonlySet<number> = new Set([0x50, 0x55, 0xff, 0x160, 0x161]);
 
 /** Returns the kinds of the streams, in their order; `null`: it need not be compressed. */
 function readKinds(head: Buffer): (TrackKind | null)[] {

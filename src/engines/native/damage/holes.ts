@@ -33,8 +33,8 @@ function* framesOf(file: OpenFile): Generator<FrameSpan> {
   yield* readAviFrames(window);
 }
 
-/** Codecs of Matroska that compress, and not without loss: those can store silence as it is. */
-const codecs = /^(?:V_MPEG|V_VP[89]|V_AV1|V_THEORA|A_AAC|A_OPUS|A_VORBIS|A_AC3|A_EAC3|A_MPEG)/;
+/** Codecs of Matroska whose frames have no long runs of zeros; lossless audio may, and so may AC-3, whose frames are filled with them. */
+const codecs = /^(?:V_MPEG|V_VP[89]|V_AV1|V_THEORA|A_AAC|A_OPUS|A_VORBIS|A_MPEG)/;
 
 function* readMatroskaFrames({ fd }: OpenFile): Generator<FrameSpan> {
   const file = selectAll(fd);

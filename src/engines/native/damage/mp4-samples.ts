@@ -10,9 +10,9 @@ import { type CheckedSamples, type CodedSamples, createTrack } from "./sample-ch
 
 /**
  * Types of sample entries of codecs without NAL units whose samples have no long runs of zeros. PCM may, and so may lossless codecs, which
- * can store silence as it is.
+ * can store silence as it is, and AC-3 and E-AC-3, whose frames are filled with zeros before a checksum.
  */
-const codecs = new Set("mp4a ac-3 ec-3 Opus .mp3 mp4v vp08 vp09 av01".split(" "));
+const codecs = new Set("mp4a Opus .mp3 mp4v vp08 vp09 av01".split(" "));
 
 /** All of a file: 31 hours of 150 samples a second. */
 const maxSamples = 1 << 24;
