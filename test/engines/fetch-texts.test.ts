@@ -1,3 +1,4 @@
+import { readdirSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
 import type { WantedSubtitles } from "../../src/engines/engine.ts";
 import { fetchTexts } from "../../src/engines/native/texts/fetch-texts.ts";
@@ -12,6 +13,7 @@ const site = await startSite(
     ["written.vtt", text("written")],
     ["captions.vtt", text("captions")],
     ["automatic.vtt", text("automatic")],
+    ["long.vtt", text("x".repeat(900 << 10))],
     ["broken.vtt", resource("text/plain", Buffer.from("nonsense"))],
   ]),
 );
@@ -67,4 +69,22 @@ describe("subtitles that people wrote", () => {
     expect((await fetched(broken, { ...broken, role: "captions" })).words).toEqual(["automatic"]);
     expect((await fetched(broken, automatic)).words).toEqual(["automatic"]);
   });
+});
+
+it("the bytes of a connection that breaks do not count, as they are fetched again", async () => {
+  let isFirst = true;
+  site.answer("long.vtt", (response, serve) => {
+    if (!isFirst) return serve();
+    isFirst = false;
+    response.writeHead(200, { "content-length": 901 << 10 });
+    return response.write("x".repeat(800 << 10), () => response.destroy());
+  });
+  const folder = makeFolder();
+  const { signal } = new AbortController();
+  const job = { subtitles: [track("long")], pageUrl: site.url("page"), folder };
+  const { texts, warnings } = await fetchTexts(job, { client, signal });
+  expect([texts.length, warnings]).toEqual([1, []]);
+  expect(site.asked.filter(({ path }) => path === "long.vtt")).toHaveLength(2);
+  // With what was lost it would be a long one, which is on the disk.
+  expect(readdirSync(folder)).toEqual([]);
 });

@@ -188,28 +188,34 @@ class TextFetcher {
   async #get(url: URL, range: ByteRange | null, headers: HeadersFor, sink: TextSink): Promise<Buffer> {
     const retryPolicy = new RetryPolicy(retryBackoffMs, this.#signal);
     for (;;) {
+      let received = 0;
+      const onBytes = (bytes: number) => {
+        received += bytes;
+        sink.count(bytes);
+      };
       try {
         const request = { signal: this.#signal, headers, maxBytes: maxSubtitleBytes, ...(range !== null && { range }) };
         const response = await this.#client.get(url, request);
-        const body = await readBody(response, sink);
+        const body = await readBody(response, onBytes);
         // A server may ignore the range.
         if (range === null || response.status !== 200) return body;
         return body.subarray(range.offset, range.offset + (range.length ?? Infinity));
       } catch (error) {
         this.#signal.throwIfAborted();
         await retryPolicy.backOff(error, 0);
+        sink.count(-received);
       }
     }
   }
 }
 
 /** Reads into one buffer, which grows: chunks, and then a copy of all, would need twice the memory. */
-async function readBody(response: HttpResponse, sink: TextSink): Promise<Buffer> {
+async function readBody(response: HttpResponse, onBytes: (bytes: number) => void): Promise<Buffer> {
   const expected = Number(response.headers.get("content-length")) || 0;
   let bytes = Buffer.allocUnsafeSlow(Math.min(Math.max(expected, 1024), maxSubtitleBytes));
   let length = 0;
   for await (const chunk of response.body) {
-    sink.count(chunk.length);
+    onBytes(chunk.length);
     if (length + chunk.length > bytes.length) {
       const longer = Buffer.allocUnsafeSlow(Math.max(2 * bytes.length, length + chunk.length));
       bytes.copy(longer, 0, 0, length);

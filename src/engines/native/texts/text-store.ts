@@ -15,7 +15,7 @@ const cuesAtATime = 1_000;
 
 /** Gets a track while it is fetched and read. */
 export interface TextSink {
-  /** Counts what was fetched. @throws ServiceError `upstream_invalid` if there are more bytes than may come. */
+  /** Counts what was fetched; below 0: what is fetched again. @throws ServiceError `upstream_invalid` if there are more bytes than may come. */
   count(bytes: number): void;
   /** Takes the next part. @throws the file system's own errors. */
   add(part: Omit<TextPart, "cues"> & { cues: Iterable<Cue> }): void;
