@@ -36,7 +36,7 @@ export interface TextTrack {
   role: SubtitleRole;
   /** No person wrote or translated it. */
   automatic: boolean;
-  /** May be made anew each time that it is read: those of all tracks together may take much memory. */
+  /** In any order. May be read from the disk each time: those of all tracks together may take much memory. */
   readonly cues: readonly Cue[];
 }
 

@@ -7,7 +7,7 @@ const maxApart = 64;
 
 /**
  * Joins the cues of segments, in order: a cue that is repeated in several segments is there once, one that was cut where a
- * segment ends is whole again, by another end of the cue itself. Cues of one segment are left as they are.
+ * segment ends is whole again. Cues of one segment are left as they are. The cues that it gets may get other times.
  */
 export function joinCues(segments: readonly (readonly Cue[])[]): Cue[] {
   const joined: Cue[] = [];
@@ -18,7 +18,7 @@ export function joinCues(segments: readonly (readonly Cue[])[]): Cue[] {
       for (const [key, before] of latest) if (before.segment < segment - maxApart) latest.delete(key);
     }
     for (const cue of cues) {
-      // No text has a zero.
+      // No text has U+0000.
       const key = cue.settings === "" ? cue.text : `${cue.settings}\0${cue.text}`;
       const before = latest.get(key);
       const isSame = before !== undefined && before.segment !== segment && cue.startS <= before.cue.endS + maxApartS;

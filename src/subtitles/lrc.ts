@@ -1,6 +1,5 @@
 import type { Cue } from "../remux/additions.ts";
-import { escapeText, invalidSubtitlesError, linesOf, maxCues } from "./text.ts";
-import { lastS } from "./ttml.ts";
+import { escapeText, invalidSubtitlesError, lastS, linesOf, maxCues } from "./text.ts";
 
 const stamp = /\s{0,9}\[(\d{1,3}):(\d{1,2}(?:[.:]\d{1,3})?)\]/y;
 const offset = /^\s{0,9}\[offset:\s{0,9}([+-]?\d{1,7})\s{0,9}\]/i;
@@ -17,7 +16,8 @@ export function readLrc(pieces: Iterable<string>): Cue[] {
   const found: { startS: number; text: string }[] = [];
   let soonerS = 0;
   for (const line of linesOf(pieces)) {
-    soonerS = Number(offset.exec(line)?.[1] ?? 1000 * soonerS) / 1000;
+    const stated = offset.exec(line)?.[1];
+    if (stated !== undefined) soonerS = Number(stated) / 1000;
     const starts: number[] = [];
     stamp.lastIndex = 0;
     let textAt = 0;

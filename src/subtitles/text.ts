@@ -5,6 +5,9 @@ import { encodingOf, statedEncoding } from "./encodings.ts";
 /** Longest subtitles that are read, bytes. */
 export const maxSubtitleBytes = 32 << 20;
 
+/** The end of what lasts as long as the media do, seconds: two digits of hours. */
+export const lastS = 359_999.999;
+
 /** Cues that a track may have. */
 export const maxCues = 200_000;
 

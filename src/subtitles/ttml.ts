@@ -1,14 +1,12 @@
 import { Parser } from "htmlparser2";
 import type { Cue } from "../remux/additions.ts";
 import { createEntityDecoder } from "./entities.ts";
-import { checkCueLength, escapeText, invalidSubtitlesError } from "./text.ts";
+import { checkCueLength, escapeText, invalidSubtitlesError, lastS } from "./text.ts";
 
 const maxDepth = 64;
 const maxStyles = 10_000;
 /** What a run of text counts for besides its characters, as it takes memory. */
 const runCost = 16;
-/** The end of what lasts as long as the media do: two digits of hours. */
-export const lastS = 359_999.999;
 
 /** Elements whose text is not shown (TTML1 §12). */
 const unshown: ReadonlySet<string> = new Set(["metadata", "title", "desc", "copyright", "agent", "name", "actor"]);

@@ -3,6 +3,7 @@ import { openFile } from "../../../remux/open-file.ts";
 import { openMp4Samples } from "./mp4-samples.ts";
 import type { TrackKind } from "../../../remux/samples.ts";
 import { findHoles } from "./holes.ts";
+import { places } from "./places.ts";
 import { type CheckedSamples, damagedPlaces, SampleCheck } from "./sample-check.ts";
 import { ZeroRuns } from "./zero-runs.ts";
 
@@ -33,9 +34,8 @@ export function openDamageCheck(path: string): DamageCheck {
       const holes = [...untilUnreadable(findHoles(file, zeroRuns.found))];
       return kinds.flatMap((kind) => {
         const found = tracks.filter((track) => track.kind === kind).map(damagedPlaces);
-        const count = found.reduce((sum, places) => sum + places, holes.filter((each) => each === kind).length);
-        const places = count === 1 ? "1 place" : `${count} places`;
-        return count === 0 ? [] : [`frames of the ${kind} are damaged at ${places}`];
+        const count = found.reduce((sum, each) => sum + each, holes.filter((each) => each === kind).length);
+        return count === 0 ? [] : [`frames of the ${kind} are damaged at ${places(count)}`];
       });
     },
     [Symbol.dispose]: () => opened.dispose(),

@@ -3,6 +3,7 @@ import type { FileWarning, FileWarningCode } from "../../../model/file-warnings.
 import type { Cut } from "../../../remux/mp4/cut-plan.ts";
 import { countSamples } from "../../../remux/mp4/read/file-boxes.ts";
 import type { TrackKind } from "../../../remux/samples.ts";
+import { places } from "../damage/places.ts";
 import { publishedDamage } from "../damage/published-damage.ts";
 import { type FetchStats, type FetchStatsBySource, usualGapS } from "../sources/fetch-stats.ts";
 import type { SourceName } from "../sources/plan.ts";
@@ -244,6 +245,5 @@ function originOf(tracks: readonly WrittenTrack[]): number {
   return Math.min(...tracks.map(({ startS }) => startS));
 }
 
-const places = (count: number): string => (count === 1 ? "1 place" : `${count} places`);
 const seconds = (value: number): string => `${value.toFixed(1)} s`;
 const span = (fromS: number, toS: number): string => `${fromS.toFixed(1)} to ${seconds(toS)}`;

@@ -35,7 +35,7 @@ export interface MediaPosition {
 const ticksPerSecond = 90_000;
 const wrapS = 2 ** 33 / ticksPerSecond;
 
-/** Returns the cues on the timeline of the file, in order; those of several segments are joined. */
+/** Returns the cues on the timeline of the file; those of several segments are joined. */
 export function placeCues(parts: readonly TextPart[], media: MediaPosition): readonly Cue[] {
   const unmapped = parts.filter(({ place, map, isMp4 }) => place?.offsetS === null && map === null && isMp4 !== true);
   const isFromStart = countsFromStart(unmapped, media);
