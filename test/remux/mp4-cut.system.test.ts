@@ -1,4 +1,5 @@
 import { afterAll, describe, expect, it } from "vitest";
+import { noAdditions } from "../../src/remux/additions.ts";
 import { audioFaults, cut, expectedCut, present, randomRanges } from "./mp4-cuts.ts";
 import { ffmpeg, missing, openFolder, readDuration } from "./mp4-media.ts";
 
@@ -35,6 +36,25 @@ const sources = [
     `${both} -vf select='not(mod(n\\,7))+gt(mod(n\\,5)\\,2)' -fps_mode vfr -c:v libx264 -preset veryfast -g 20 -c:a aac`,
   ],
 ] as const;
+
+it("reads the cues of its subtitles once, as they may come from the disk", async () => {
+  const [source, target] = [folder.path("long.mp4"), folder.path("long-cut.mp4")];
+  // Longer than what is written before space for the index is reserved.
+  ffmpeg(`-f lavfi -i anoisesrc=d=40:r=48000 -ac 2 -c:a flac -strict -2 -y ${source}`);
+  let reads = 0;
+  const track = {
+    language: "en",
+    name: "",
+    role: "subtitles" as const,
+    automatic: false,
+    get cues() {
+      reads++;
+      return [{ startS: 1, endS: 2, text: "Hello", settings: "" }];
+    },
+  };
+  await cut(source, target, [{ startS: 1, endS: 39 }], { ...noAdditions, subtitles: [track] });
+  expect(reads).toBe(1);
+});
 
 /** What FFmpeg says of parts that are joined: of the times of samples that are not presented. */
 const harmless = /DTS -?\d+ < -?\d+ out of order|DTS discontinuity/;

@@ -1,10 +1,10 @@
-import { noAdditions } from "../../src/remux/additions.ts";
+import { type Additions, noAdditions } from "../../src/remux/additions.ts";
 import { cutMp4 } from "../../src/remux/mp4/cut.ts";
 import type { MediaRange } from "../../src/remux/samples.ts";
 import { readMedia } from "../media/read-media.ts";
 
-/** Cuts a whole file, without additions. */
-export const cut = (source: string, target: string, ranges: readonly MediaRange[]) =>
+/** Cuts a whole file. */
+export const cut = (source: string, target: string, ranges: readonly MediaRange[], added: Additions = noAdditions) =>
   cutMp4({
     source,
     target,
@@ -12,7 +12,8 @@ export const cut = (source: string, target: string, ranges: readonly MediaRange[
     missing: { video: [], audio: [] },
     isWhole: true,
     maxBytes: 1 << 30,
-    additions: async () => noAdditions,
+    additions: async () => added,
+    additionBytes: () => 0,
     onWritten: () => {},
     signal: new AbortController().signal,
   });

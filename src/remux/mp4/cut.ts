@@ -32,6 +32,8 @@ export interface CutOptions {
   maxBytes: number;
   /** Returns what to add to these parts of the source. */
   additions: (cut: CutPosition) => Promise<Additions>;
+  /** As in `Mp4WriterOptions`. */
+  additionBytes: () => number;
   /** Called often with the bytes of media that the file has by now. */
   onWritten: (path: string, bytes: number) => void;
   signal: AbortSignal;
@@ -46,7 +48,7 @@ export interface CutOptions {
  * removed then.
  */
 export async function cutMp4(options: CutOptions): Promise<Cut | null> {
-  const { source, target, ranges, maxBytes, signal } = options;
+  const { source, target, ranges, maxBytes, additionBytes, signal } = options;
   using file = openFile(source);
   const plan = planCut(readSampleLists(file), ranges, (list, index) => joinAt(file, list, index));
   if (isLacking(plan, options)) return null;
@@ -58,7 +60,6 @@ export async function cutMp4(options: CutOptions): Promise<Cut | null> {
   }
   const durationS = plan.kept.reduce((sum, { startS, endS }) => sum + endS - startS, 0);
   const additions = await options.additions(plan);
-  const additionBytes = () => sizeOf(additions);
   const writer = openMp4Writer({ path: target, expectedS: durationS, maxBytes, additionBytes });
   try {
     const write = createTrackSink(writer, plan.tracks);
@@ -84,12 +85,6 @@ function isLacking({ tracks, isBeyond }: CutPlan, { missing, isWhole }: CutOptio
     const holes = missing[list.track.formats[0]!.kind];
     return groups.some(({ taken }) => holes.some(({ startS, endS }) => taken.startS < endS && taken.endS > startS));
   });
-}
-
-/** More than the index has of them. */
-function sizeOf({ cover, tags, chapters, subtitles }: Additions): number {
-  const cues = subtitles.reduce((sum, track) => sum + track.cues.length, 0);
-  return (cover?.data.length ?? 0) + 3 * JSON.stringify([tags, chapters]).length + 24 * cues + 1000 * subtitles.length;
 }
 
 /** No access unit is larger. */

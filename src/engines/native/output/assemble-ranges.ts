@@ -121,6 +121,7 @@ async function tryCut(plan: Plan, options: AssembleOptions): Promise<Assembled |
       isWhole: hasEnd(plan),
       maxBytes,
       additions: (shown) => additions.get({ ...position, cut: shown }),
+      additionBytes: () => additions.bytes(),
       onWritten,
       signal,
     }),
