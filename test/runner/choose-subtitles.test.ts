@@ -62,6 +62,22 @@ describe("the subtitles of a task", () => {
     expect(reserves(false)).toEqual(["en subtitles undefined", "en forced undefined", "pt-BR subtitles undefined"]);
   });
 
+  it("are besides forced ones also those of a region, or automatic ones", () => {
+    const forced = (name: string) => at(name, "vtt", { role: "forced" });
+    const partly = pageOf(new URL("https://a.test/"), {
+      subtitles: { en: [forced("en.vtt")], "en-GB": [at("gb.vtt"), forced("gb-forced.vtt")], fr: [forced("fr.vtt")] },
+      automatic_captions: { en: [at("auto-en.vtt")], fr: [at("auto-fr.vtt")] },
+    });
+    const names = (languages: string[] | "all", automatic: boolean) =>
+      chooseSubtitles(partly, { subtitles: { languages, automatic } }).wanted.map(({ listings }) =>
+        listings[0]!.url.slice(15),
+      );
+    expect(names(["fr"], true)).toEqual(["fr.vtt", "auto-fr.vtt"]);
+    expect(names(["fr"], false)).toEqual(["fr.vtt"]);
+    expect(names(["en"], true)).toEqual(["en.vtt", "gb.vtt", "gb-forced.vtt"]);
+    expect(names("all", true)).toEqual(["en.vtt", "gb.vtt", "gb-forced.vtt", "fr.vtt", "auto-fr.vtt"]);
+  });
+
   it("that are not listed are named, with those that are", () => {
     expect(choose({ languages: ["fr", "e"] }).warnings).toEqual([
       "the page lists no subtitles in fr; listed are: en, pt-BR, odd",

@@ -19,22 +19,25 @@ const readable = ["vtt", "m3u8", "ttml", "dfxp", "xml", "srt", "ass", "ssa", "lr
 /**
  * Chooses the subtitles that a task's options ask for, at most 60: for each language one of each role that is listed. A tag
  * stands for itself, else for the first listed tag that begins with it (RFC 4647 §3.3.1), else for the longest listed tag
- * that it begins with (§3.4). Automatic captions are for languages in which nobody wrote subtitles, or none that can be read.
+ * that it begins with (§3.4). Forced ones do not replace others. Automatic captions are for languages in which nobody wrote
+ * other subtitles than forced ones, or none that can be read.
  */
 export function chooseSubtitles(page: PageInfo, { subtitles = false }: TaskOptions): ChosenSubtitles {
   if (subtitles === false) return { wanted: [], warnings: [] };
   const { languages, automatic = false } = subtitles === true ? { languages: "all" as const } : subtitles;
   const written = tracksOf(page.subtitles, false);
+  const full = new Map([...written].filter(([, tracks]) => tracks.some(isFull)));
   const generated = tracksOf(automatic ? (page.automatic_captions ?? {}) : {}, true);
   const listed = [...new Set([...written.keys(), ...generated.keys()])];
   const wanted = new Set<WantedSubtitles>();
   const warnings: FileWarning[] = [];
   for (const language of languages === "all" ? listed : languages) {
     const automatics = find(generated, language);
-    const found = find(written, language) ?? automatics;
-    if (found === undefined) warnings.push(missing(language, listed));
-    for (const track of found ?? []) {
-      if (!track.automatic && track.role !== "forced" && automatics !== undefined) track.otherwise = automatics;
+    const own = find(written, language) ?? [];
+    const found = own.some(isFull) ? own : [...own, ...(find(full, language) ?? automatics ?? [])];
+    if (found.length === 0) warnings.push(missing(language, listed));
+    for (const track of found) {
+      if (!track.automatic && isFull(track) && automatics !== undefined) track.otherwise = automatics;
       wanted.add(track);
     }
   }
@@ -43,6 +46,8 @@ export function chooseSubtitles(page: PageInfo, { subtitles = false }: TaskOptio
   if (left > 0) warnings.push({ code: "subtitles_missing", message });
   return { wanted: [...wanted].slice(0, maxTracks), warnings };
 }
+
+const isFull = ({ role }: WantedSubtitles): boolean => role !== "forced";
 
 type Tracks = ReadonlyMap<string, readonly WantedSubtitles[]>;
 
