@@ -195,6 +195,8 @@ export type OtherFile = MadeFile &
 export interface Download extends MediaInfo, MadeFile {
   /** The tags in `job.audioLanguages` that were found in the media, and whose tracks the file has. */
   audioLanguages: readonly string[];
+  /** Languages of the audio tracks of the media, as far as they state them: at most 100. */
+  offeredLanguages: readonly string[];
   /** What was made beside the medium. */
   others: readonly OtherFile[];
   /** What differs between what was fetched and the file; empty: nothing. */

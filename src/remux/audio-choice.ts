@@ -6,6 +6,8 @@ export interface AudioChoice {
   readonly isAsked: boolean;
   /** Tags that were asked for and are the language of a track. */
   readonly found: ReadonlySet<string>;
+  /** Languages of all tracks that there were to choose from. */
+  readonly offered: ReadonlySet<string>;
   /** Returns those of the tracks with these languages (BCP 47; `null`: unknown): at least one if there is any, at most 20. */
   choose(languages: readonly (string | null)[]): ChosenAudio[];
 }
@@ -33,10 +35,13 @@ const maxTracks = 20;
  */
 export function createAudioChoice(asked: readonly string[]): AudioChoice {
   const found = new Set<string>();
+  const offered = new Set<string>();
   return {
     isAsked: !asked.every(isWord),
     found,
+    offered,
     choose(languages) {
+      for (const language of languages) if (language !== null) offered.add(language);
       const indexes = new Set<number>();
       if (asked.includes("original")) indexes.add(0);
       for (const name of asked) {

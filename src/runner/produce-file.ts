@@ -128,7 +128,7 @@ export async function produceFile(task: Task, deps: ProduceFileDeps, run: Produc
 function listWarnings(download: Download, { page, choice }: Target, options: TaskOptions): FileWarning[] {
   return [
     ...checkFile(download, page, options),
-    ...warnOfMissing(chooseAudio(page, choice, options), download.audioLanguages),
+    ...warnOfMissing(chooseAudio(page, choice, options), download),
     ...chooseSubtitles(page, options).warnings,
   ];
 }

@@ -176,6 +176,7 @@ describe.skipIf(!hasFfmpeg)("an MP4 that is made of a Matroska file", () => {
       const choice = createAudioChoice(["fr", "de", "xx"]);
       const { path, written, warnings } = await assembleFile(name, choice);
       expect([...choice.found]).toEqual(["fr", "de"]);
+      expect([...choice.offered]).toEqual(["en", "de", "fr"]);
       const tags = ["-select_streams", "a", "-show_entries", "stream_tags=language", "-of", "csv=p=0", path];
       expect(
         run("ffprobe", "-v", "error", ...tags)

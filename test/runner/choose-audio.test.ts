@@ -27,11 +27,12 @@ function choose(
   listed: readonly Format[] = formats,
   options = {},
   found: string[] = [],
+  offeredLanguages: string[] = [],
 ) {
   const page = pageOf(new URL("https://a.test/"), { formats: [...listed] });
   const asked = { ...options, ...(audio_languages && { audio_languages }) };
   const chosen = chooseAudio(page, chooseFormat(page, asked), asked);
-  const warnings = warnOfMissing(chosen, found);
+  const warnings = warnOfMissing(chosen, { audioLanguages: found, offeredLanguages });
   const { format, audio, otherAudio, audioOnly, audioLanguages } = chosen.tracks;
   const ids = [format, ...(audio ? [audio] : []), ...otherAudio].map(({ format_id }) => format_id);
   return { ids, warnings: warnings.map(({ message }) => message), acodec: format.acodec, audioOnly, audioLanguages };
@@ -54,15 +55,21 @@ describe("the audio tracks of a task", () => {
   it("that are not listed are named, and the original is there", () => {
     expect(choose(["it", "fr"])).toMatchObject({
       ids: ["v", "fr"],
-      warnings: ["neither the page nor the media have audio in it; the page lists: en, de-DE, fr"],
+      warnings: ["neither the page nor the media have audio in it, but in: en, de-DE, fr"],
     });
     expect(choose(["xx"]).ids).toEqual(["v", "en"]);
   });
 
-  it("that are not listed on a page that lists none are named alone", () => {
-    expect(choose(["it"], [of("v", { vcodec: "avc1", acodec: "mp4a", height: 720 })]).warnings).toEqual([
-      "neither the page nor the media have audio in it; the page lists no languages of audio",
-    ]);
+  it("that are not listed on a page that lists none are named with those of the media, at most 20", () => {
+    const muxed = [of("v", { vcodec: "avc1", acodec: "mp4a", height: 720 })];
+    const warningsWith = (offered: string[]) => choose(["it"], muxed, {}, [], offered).warnings;
+    const missing = "neither the page nor the media have audio in it";
+    expect(warningsWith([])).toEqual([`${missing}, which state no language`]);
+    expect(warningsWith(["en", "de"])).toEqual([`${missing}, but in: en, de`]);
+    const many = Array.from({ length: 25 }, (_, index) => `x-${index}-${"long".repeat(100)}`);
+    const [message] = warningsWith(many);
+    expect(message).toMatch(/x-19-\w+ and 5 more$/);
+    expect(message!.length).toBeLessThan(1000);
   });
 
   it("that are not listed are looked for in the media, with what stands for tracks of any media", () => {
@@ -71,7 +78,7 @@ describe("the audio tracks of a task", () => {
     expect(choose(["fr"]).audioLanguages).toEqual([]);
     expect(choose(undefined).audioLanguages).toEqual(["original"]);
     expect(choose(["it", "xx"], formats, {}, ["it"]).warnings).toEqual([
-      "neither the page nor the media have audio in xx; the page lists: en, de-DE, fr",
+      "neither the page nor the media have audio in xx, but in: en, de-DE, fr",
     ]);
   });
 

@@ -37,6 +37,7 @@ export async function writeMedium({ format, folder }: DownloadJob): Promise<Down
     warnings: [],
     others: [],
     audioLanguages: [],
+    offeredLanguages: [],
   };
 }
 

@@ -43,10 +43,13 @@ export async function download(job: DownloadJob, context: WorkerDownloadContext)
       const { damage, ...file } = await finishFile(run, assembled.path);
       const { others, warnings } = await run.additions.writeFiles();
       await run.journal.untilFound(run.signal);
-      const audioLanguages = [...run.audioChoice.found];
+      const { found, offered } = run.audioChoice;
+      const audioLanguages = [...found];
+      const offeredLanguages = [...offered].slice(0, maxOffered);
       return {
         ...file,
         audioLanguages,
+        offeredLanguages,
         others,
         warnings: [...lengthWarnings, ...findWarnings(run, { ...assembled, damage }, file), ...warnings],
       };
@@ -58,6 +61,9 @@ export async function download(job: DownloadJob, context: WorkerDownloadContext)
     throw diskError(`download into ${job.folder}`, error);
   }
 }
+
+/** Languages that are told of the media. */
+const maxOffered = 100;
 
 type DownloadRun = Awaited<ReturnType<typeof planRun>>;
 
@@ -162,7 +168,7 @@ async function withTimeLimit<T>(
   }
 }
 
-type FinishedFile = Omit<Download, "warnings" | "others" | "audioLanguages"> & HashedFile;
+type FinishedFile = Omit<Download, "warnings" | "others" | "audioLanguages" | "offeredLanguages"> & HashedFile;
 
 /** Inspects and hashes the file while it is flushed to the disk. */
 async function finishFile(run: DownloadRun, path: string): Promise<FinishedFile> {

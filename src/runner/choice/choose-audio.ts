@@ -1,4 +1,4 @@
-import type { DownloadJob } from "../../engines/engine.ts";
+import type { Download, DownloadJob } from "../../engines/engine.ts";
 import { hasAudio, hasVideo, isMuxable, purposeKey } from "../../model/format-ranking.ts";
 import { findLanguage } from "../../remux/language.ts";
 import type { FileWarning } from "../../model/file-warnings.ts";
@@ -98,13 +98,24 @@ function findFormat(formats: readonly Format[], asked: string): Format | undefin
   ];
 }
 
-/** Warns of languages that are not in the file. @param found Those of `unlisted` that the stream of the original has. */
-export function warnOfMissing({ unlisted, listed }: ChosenAudio, found: readonly string[]): FileWarning[] {
-  const named = listed.length === 0 ? " no languages of audio" : `: ${listed.slice(0, maxTracks).join(", ")}`;
+/** Languages that a warning names. */
+const maxNamed = 20;
+/** No language tag is longer (RFC 5646 §4.4.1). */
+const maxTagLength = 35;
+
+/** Warns of languages that are neither listed nor in the media, and names those that are. */
+export function warnOfMissing(
+  { unlisted, listed }: ChosenAudio,
+  { audioLanguages, offeredLanguages }: Pick<Download, "audioLanguages" | "offeredLanguages">,
+): FileWarning[] {
+  const there = [...new Set([...listed, ...offeredLanguages])];
+  const named = there.slice(0, maxNamed).map((tag) => tag.slice(0, maxTagLength));
+  const more = there.length > maxNamed ? ` and ${there.length - maxNamed} more` : "";
+  const others = there.length === 0 ? "which state no language" : `but in: ${named.join(", ")}${more}`;
   return unlisted
-    .filter((language) => !found.includes(language))
+    .filter((language) => !audioLanguages.includes(language))
     .map((language) => {
-      const message = `neither the page nor the media have audio in ${language}; the page lists${named}`;
+      const message = `neither the page nor the media have audio in ${language}, ${others}`;
       return { code: "audio_missing", message };
     });
 }
