@@ -3,6 +3,7 @@ import type { TypeBoxTypeProvider } from "@fastify/type-provider-typebox";
 import Fastify, { type FastifyBaseLogger, type FastifyInstance } from "fastify";
 import { compressJson } from "./responses/compression.ts";
 import { addContacts, createProxyCheck, localNetworks } from "./server/contact.ts";
+import { deadLinkError, linksPath } from "./links/links.ts";
 import { closeConnectionsOnDrain, drainOnClose } from "./server/drain.ts";
 import { handleError, refuseExpectations } from "./server/error-handler.ts";
 import { checkHosts } from "./server/hosts.ts";
@@ -62,7 +63,9 @@ export function createBaseApp(options: BaseAppOptions, stop: () => void): Fastif
     genReqId: createRequestIds(),
     logController: new RequestLogs(),
     clientErrorHandler: createClientErrorHandler(),
-    frameworkErrors: handleError,
+    // No route is looked up if the path cannot be decoded, nor any hook run.
+    frameworkErrors: (error, request, reply) =>
+      handleError(request.url.startsWith(linksPath) ? deadLinkError() : error, request, reply),
     schemaController: { compilersFactory: { buildSerializer: createSerializers() } },
   }).withTypeProvider<TypeBoxTypeProvider>();
   addContacts(app, isProxy);

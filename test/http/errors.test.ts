@@ -449,6 +449,7 @@ describe("an Accept header", () => {
 });
 
 describe("bytes that are not a request", () => {
+  const newTask = JSON.stringify({ url: pageUrl });
   async function send(bytes: string): Promise<string> {
     const { port } = app.server.address() as { port: number };
     const socket = connect(port, "127.0.0.1");
@@ -488,6 +489,14 @@ describe("bytes that are not a request", () => {
       "expectation_failed",
     ],
     ["a tunnel", "CONNECT a.test:80 HTTP/1.1\r\nhost: a.test:80\r\n\r\n", "400", "invalid_request"],
+    ["a target that is no path", "GET * HTTP/1.1\r\nhost: a\r\n\r\n", "400", "invalid_request"],
+    ["a target of another scheme", "GET ftp://a/tasks/ HTTP/1.1\r\nhost: a\r\n\r\n", "400", "invalid_request"],
+    [
+      "two idempotency keys",
+      `POST /tasks/ HTTP/1.1\r\nhost: a\r\nidempotency-key: a\r\nIdempotency-Key: b\r\ncontent-type: application/json\r\ncontent-length: ${newTask.length}\r\n\r\n${newTask}`,
+      "400",
+      "invalid_request",
+    ],
     ["a path that is no UTF-8", "GET /%ff HTTP/1.1\r\nhost: a\r\n\r\n", "400", "invalid_request"],
   ])("%s get a problem document, and the connection is closed", async (_, bytes, status, code) => {
     const [head = "", body = ""] = (await send(bytes)).split("\r\n\r\n");

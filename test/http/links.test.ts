@@ -177,7 +177,8 @@ describe("a link", () => {
       return `${url.slice(0, at)}${url[at] === "A" ? "B" : "A"}${url.slice(at + 1)}`;
     });
     const cut = ["/links/", "/links/x", "/links/unreel_link_", `${url}/`, `${url}/A%20film.mp4`, url.slice(0, -1)];
-    for (const other of [`${url}A`, `${url}=`, forged, ...cut, ...changed]) expect(await get(other)).toEqual(dead);
+    for (const other of [`${url}A`, `${url}=`, `${url}%`, "/links/%zz", "/links/%ff", forged, ...cut, ...changed])
+      expect(await get(other)).toEqual(dead);
   });
 
   it("ends with its time, the task, its files and the key that made it", async () => {

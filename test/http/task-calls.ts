@@ -136,7 +136,6 @@ function linkCalls(): Record<string, () => Promise<AppResponse>> {
     "get /links/{token} 304": () => get((etag) => ({ "if-none-match": etag })),
     "get /links/{token} 412": () => get(() => ({ "if-match": '"other"' })),
     "get /links/{token} 416": () => get(() => ({ range: "bytes=100-" })),
-    "get /links/{token} 400": () => withApp({}, (app) => app.inject("/links/%zz")),
     "get /links/{token} 404": () => withApp({}, (app) => app.inject("/links/x")),
     "get /links/{token} 500": () => withApp({ ...broken, linkSecret }, (app) => app.inject(url)),
     "get /links/{token} 503": () => withApp({ ...unavailable, linkSecret }, (app) => app.inject(url)),

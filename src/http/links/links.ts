@@ -72,7 +72,7 @@ const getSchema = {
   ...schema,
   operationId: "getLink",
   summary: "Download the file of a link",
-  ...getFileSchema({ ...anyFile, ...archive }, ["invalid_request", "not_found", "internal", "unavailable"]),
+  ...getFileSchema({ ...anyFile, ...archive }, ["not_found", "internal", "unavailable"]),
 };
 
 export interface LinkRoutesOptions {
@@ -141,12 +141,13 @@ export const linkRoutes: FastifyPluginAsyncTypebox<LinkRoutesOptions> = async (a
     send(request, reply, false),
   );
   // What is nearly a link is none, with or without a key.
-  app.all("/links/*", { config, schema: { hide: true } }, async () => {
+  app.all(`${linksPath}*`, { config, schema: { hide: true } }, async () => {
     throw deadLinkError();
   });
 };
 
-const linkPath = "/links/:token";
+export const linksPath = "/links/";
+const linkPath = `${linksPath}:token`;
 
 /** Instead of the name of a file: those have an extension, that of a medium, subtitles or a picture. */
 const streamName = "stream";
@@ -198,6 +199,7 @@ function findFile(task: Task | undefined, name: string): Omit<StoredFile, "id"> 
   return file && { number, file };
 }
 
-function deadLinkError(): ServiceError {
+/** What a request for any link that is none fails with. */
+export function deadLinkError(): ServiceError {
   return new ServiceError("not_found", "there is no such link, or it has ended");
 }

@@ -7,7 +7,15 @@ import { requireAcceptJson } from "../responses/accept.ts";
 import { type Problem, problemOf, problems } from "../responses/problem.ts";
 import { readJsonBodies } from "../server/json.ts";
 import { findMistakes } from "../server/mistaken-names.ts";
-import { createTask, type NewTaskDeps, NewTaskHeaders, NewTaskOptions, readOptions, statusOfNew } from "./new-task.ts";
+import {
+  createTask,
+  type NewTaskDeps,
+  NewTaskHeaders,
+  NewTaskOptions,
+  readIdempotencyKey,
+  readOptions,
+  statusOfNew,
+} from "./new-task.ts";
 import { PageUrl } from "./page-url.ts";
 import { TaskRef } from "./task.ts";
 
@@ -73,7 +81,8 @@ export const batchRoutes: FastifyPluginAsyncTypebox<NewTaskDeps> = async (app, d
     if (mistakes !== undefined) throw mistakes;
     const { urls } = request.body;
     const options = readOptions(request.body.options);
-    const { "idempotency-key": key, traceparent } = request.headers;
+    const { traceparent } = request.headers;
+    const key = readIdempotencyKey(request);
     // All at once: a store writes together what arrives together.
     const made = urls.map((url, index) => {
       const idempotencyKey = key === undefined ? undefined : keyOfUrl(key, index);

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { Type } from "@sinclair/typebox";
+import type { FastifyRequest } from "fastify";
 import { newTask } from "../../feed/task-changes.ts";
 import { ServiceError } from "../../model/errors.ts";
 import { type Task, TaskOptions } from "../../model/task.ts";
@@ -8,6 +9,7 @@ import type { AddressGuard } from "../../net/addresses/address-guard.ts";
 import type { Resolver } from "../../resolvers/resolver.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import type { Reused } from "../../stores/growth.ts";
+import { countLines } from "../server/header-lines.ts";
 import { parsePageUrl, PageUrl } from "./page-url.ts";
 
 /** Of an option that is not known nothing would come. */
@@ -90,6 +92,19 @@ async function identify(
     if (signal.aborted || error instanceof ServiceError) return undefined;
     throw error;
   }
+}
+
+/**
+ * Returns the key of the request; undefined if it has none.
+ *
+ * @throws ServiceError `invalid_request` if it has several: Node joins their lines, as if they were one
+ */
+export function readIdempotencyKey({ headers, raw }: Pick<FastifyRequest, "headers" | "raw">): string | undefined {
+  const { "idempotency-key": key } = headers as { "idempotency-key"?: string };
+  const lines = key === undefined ? 0 : countLines(raw.rawHeaders, "idempotency-key");
+  if (lines <= 1) return key;
+  const [pointer, detail] = ["/idempotency-key", `must be given once, got ${lines} lines`];
+  throw new ServiceError("invalid_request", `${pointer} in the headers ${detail}`, { faults: [{ pointer, detail }] });
 }
 
 /** Returns the status of the response that has the task. */

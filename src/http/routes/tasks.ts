@@ -10,7 +10,15 @@ import { requireAcceptJson } from "../responses/accept.ts";
 import { readJsonBodies } from "../server/json.ts";
 import { findMistakes } from "../server/mistaken-names.ts";
 import { ownerFilter, OwnerQuery, requireTask } from "../access/ownership.ts";
-import { createTask, type NewTaskDeps, NewTaskBody, NewTaskHeaders, readOptions, statusOfNew } from "./new-task.ts";
+import {
+  createTask,
+  type NewTaskDeps,
+  NewTaskBody,
+  NewTaskHeaders,
+  readIdempotencyKey,
+  readOptions,
+  statusOfNew,
+} from "./new-task.ts";
 import type { ListQuery } from "../../stores/store.ts";
 import { PreferHeaders, type TaskWaits } from "../responses/prefer-wait.ts";
 import { problems } from "../responses/problem.ts";
@@ -111,7 +119,8 @@ export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (a
     const mistakes = findMistakes(request.body, bodyNames, "body");
     if (mistakes !== undefined) throw mistakes;
     const options = readOptions(request.body.options);
-    const { "idempotency-key": idempotencyKey, traceparent } = request.headers;
+    const { traceparent } = request.headers;
+    const idempotencyKey = readIdempotencyKey(request);
     const wanted = { options, owner: request.caller?.name, traceparent, idempotencyKey };
     return createTask(request.body.url, wanted, deps).then((made) => {
       const { task: created } = made;

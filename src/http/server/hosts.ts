@@ -4,6 +4,7 @@ import { ServiceError } from "../../model/errors.ts";
 import { shorten } from "../../net/http-url.ts";
 import type { Origins } from "./origins.ts";
 import { secretOfBearer } from "./bearer.ts";
+import { countLines } from "./header-lines.ts";
 
 declare module "fastify" {
   interface FastifyContextConfig {
@@ -18,7 +19,7 @@ const safeMethods: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "TRA
  * Refuses requests that web pages of other sites make, so that they cannot use a service which only its
  * owner can reach. Requests fail with ServiceError
  *
- * - `invalid_request` if `Host` is missing, repeated or invalid (RFC 9112 §3.2);
+ * - `invalid_request` if `Host` is missing, repeated or invalid, or the target is neither a path nor an http URL (RFC 9112 §3.2);
  * - `misdirected_request` if it is a name that public DNS could resolve to this service (DNS rebinding) and
  *   is not in `allowedHosts`: IP addresses and names of local networks always pass, any port does. The same holds for the
  *   host that a reverse proxy was asked for, which then is the request's own;
@@ -75,7 +76,10 @@ interface Authority {
 }
 
 /** Returns the host that the request is for; undefined if it is HTTP/1.0 and names none; else its fault. */
-function authorityOf({ raw, url }: FastifyRequest, known: Authority | undefined): Authority | ServiceError | undefined {
+function authorityOf(
+  { raw, method, url }: FastifyRequest,
+  known: Authority | undefined,
+): Authority | ServiceError | undefined {
   const { host } = raw.headers;
   if (host === undefined) {
     return raw.httpVersion === "1.0" ? undefined : hostError("is required (RFC 9112 section 3.2)");
@@ -87,17 +91,9 @@ function authorityOf({ raw, url }: FastifyRequest, known: Authority | undefined)
   if (url.startsWith("/")) return parsed;
   // The absolute form of a request's target, whose host counts (RFC 9112 §3.2.2).
   const [, target] = /^https?:\/\/([^/?#]*)/i.exec(url) ?? [];
-  return target === undefined ? parsed : (parseAuthority(target) ?? invalidHostError(target));
-}
-
-/** Counts the header lines of that name; `rawHeaders` has names and values in turn. */
-function countLines(rawHeaders: readonly string[], name: string): number {
-  let lines = 0;
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const text = rawHeaders[i];
-    if (text?.length === name.length && text.toLowerCase() === name) lines++;
-  }
-  return lines;
+  if (target !== undefined) return parseAuthority(target) ?? invalidHostError(target);
+  // The asterisk form is for OPTIONS alone (RFC 9112 §3.2.4).
+  return method === "OPTIONS" && url === "*" ? parsed : targetError(url);
 }
 
 /** Parses `uri-host [":" port]` (RFC 9110 §7.2), with a host that is not empty. */
@@ -153,6 +149,11 @@ function isOwnOrigin(origin: string, own: string | undefined, allowed: ReadonlyS
 
 function hostError(rule: string): ServiceError {
   return new ServiceError("invalid_request", `the header Host ${rule}`);
+}
+
+function targetError(url: string): ServiceError {
+  const got = JSON.stringify(shorten(url, 100));
+  return new ServiceError("invalid_request", `the request's target must be a path or an http URL, got ${got}`);
 }
 
 function invalidHostError(text: string): ServiceError {
