@@ -109,7 +109,10 @@ async function measurePhase({ owners, request, perSecond }: Load, seconds: numbe
   for (let n = 0; n < perSecond * seconds; n += 1) {
     const dueMs = startMs + (n * 1_000) / perSecond;
     await wait(Math.max(0, dueMs - performance.now()));
-    requests.push(take(owners[n % owners.length] ?? "", dueMs));
+    const taken = take(owners[n % owners.length] ?? "", dueMs);
+    // A request that fails before all are awaited does not end the process, which would hide why the service ended.
+    taken.catch(() => undefined);
+    requests.push(taken);
   }
   await Promise.all(requests);
   times.sort((a, b) => a - b);

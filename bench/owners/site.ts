@@ -1,6 +1,7 @@
 import { once } from "node:events";
-import { createServer, type Server, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
 import { readMedium } from "../../test/media/rendition.ts";
 
 export interface OwnersSite extends AsyncDisposable {
@@ -11,8 +12,8 @@ export interface OwnersSite extends AsyncDisposable {
   url(path: string): string;
   /** Address of the same on another host, where pages, images and hooks never answer. */
   slowUrl(path: string): string;
-  /** Resolves when the next message comes to `path`. */
-  received(path: string): Promise<void>;
+  /** Resolves when the first message about a task comes. */
+  received(taskId: string): Promise<void>;
   /** Breaks the connections that wait for an answer. */
   letGo(): void;
 }
@@ -20,9 +21,14 @@ export interface OwnersSite extends AsyncDisposable {
 export async function openOwnersSite(): Promise<OwnersSite> {
   const film = readMedium("index-first.mp4");
   const receivers = new Map<string, () => void>();
+  const receive = async (message: IncomingMessage) => {
+    const { data } = JSON.parse(await text(message)) as { data: { id: string } };
+    receivers.get(data.id)?.();
+    receivers.delete(data.id);
+  };
   const waiting = new Set<ServerResponse>();
 
-  const fast = await listen("127.0.0.1", (path, response) => {
+  const fast = await listen("127.0.0.1", (path, response, request) => {
     if (path.startsWith("film")) return response.setHeader("content-type", "video/mp4").end(film);
     if (path.startsWith("image")) return response.setHeader("content-type", "image/png").end(pixel);
     if (path.startsWith("page")) {
@@ -30,8 +36,7 @@ export async function openOwnersSite(): Promise<OwnersSite> {
         .setHeader("content-type", "text/html")
         .end(pageWith(`http://127.0.0.1:${portOf(fast)}/image/${path}`));
     }
-    receivers.get(path)?.();
-    return response.end();
+    return receive(request).then(() => response.end());
   });
   const slow = await listen("127.0.0.2", (path, response) => {
     if (path.startsWith("film")) return response.setHeader("content-type", "video/mp4").end(film);
@@ -45,7 +50,7 @@ export async function openOwnersSite(): Promise<OwnersSite> {
   return {
     url: (path) => `http://127.0.0.1:${portOf(fast)}/${path}`,
     slowUrl: (path) => `http://127.0.0.2:${portOf(slow)}/${path}`,
-    received: (path) => new Promise((resolve) => void receivers.set(path, resolve)),
+    received: (taskId) => new Promise((resolve) => void receivers.set(taskId, resolve)),
     letGo() {
       for (const response of waiting) response.destroy();
     },
@@ -58,10 +63,12 @@ export async function openOwnersSite(): Promise<OwnersSite> {
   };
 }
 
-async function listen(host: string, answer: (path: string, response: ServerResponse) => unknown): Promise<Server> {
+async function listen(
+  host: string,
+  answer: (path: string, response: ServerResponse, request: IncomingMessage) => unknown,
+): Promise<Server> {
   const server = createServer((request, response) => {
-    request.resume();
-    answer((request.url ?? "").slice(1), response);
+    answer((request.url ?? "").slice(1), response, request);
   });
   server.listen({ host, port: 0, backlog: 2_048 });
   await once(server, "listening");

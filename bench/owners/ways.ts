@@ -56,7 +56,7 @@ export const ways = {
     perSecond: 99,
     async request({ site, ...bob }) {
       const id = await post(bob, site.url(`page/${randomUUID()}`));
-      const received = site.received(`hook/${bob.secret}`);
+      const received = site.received(id);
       const isCanceled = await isOk(call(bob, `/tasks/${id}/cancel`, {}));
       await received;
       return isCanceled;
