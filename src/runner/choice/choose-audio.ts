@@ -111,11 +111,14 @@ export function warnOfMissing(
   const there = [...new Set([...listed, ...offeredLanguages])];
   const named = there.slice(0, maxNamed).map((tag) => tag.slice(0, maxTagLength));
   const more = there.length > maxNamed ? ` and ${there.length - maxNamed} more` : "";
-  const others = there.length === 0 ? "which state no language" : `but in: ${named.join(", ")}${more}`;
+  const others =
+    there.length === 0
+      ? "neither the page nor the media name a language"
+      : `page and media have ${named.join(", ")}${more}`;
   return unlisted
     .filter((language) => !audioLanguages.includes(language))
     .map((language) => {
-      const message = `neither the page nor the media have audio in ${language}, ${others}`;
+      const message = `there is no audio in ${language}: ${others}`;
       return { code: "audio_missing", message };
     });
 }
