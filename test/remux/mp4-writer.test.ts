@@ -155,6 +155,28 @@ describe("the MP4 writer", () => {
     expect(samplesIn(path)[0]?.[0]?.language).toBe("de-AT");
   });
 
+  it.each([
+    [3_600, [1 << 24, 0, 324_000_000]],
+    [86_400, [1 << 24, 1, 7_776_000_000 - 2 ** 32]],
+    [null, undefined],
+  ])(
+    "states in front of fragments that %s s are expected, for the progress that players show",
+    async (expectedS, stated) => {
+      const writer = openMp4Writer({ path, expectedS });
+      const track = writer.setFormat(videoFormat);
+      for (const sample of samples(3, 10)) writer.write(track, sample);
+      writer.cut();
+      const [start] = (await writer.publish(true)) ?? [];
+      const { head = new Uint8Array() } = start ?? {};
+      writer.discard();
+      const view = viewOf(head);
+      const moov = boxesIn(view, 0, head.length).find(({ type }) => type === "moov")!;
+      const mvex = getChild(view, moov, "mvex");
+      const mehd = boxesIn(view, mvex.body, mvex.end).find(({ type }) => type === "mehd");
+      expect(mehd && [0, 4, 8].map((at) => view.getUint32(mehd.body + at))).toEqual(stated);
+    },
+  );
+
   it("refuses a file without samples", () => {
     const writer = openMp4Writer({ path, expectedS: 1 });
     writer.setFormat(videoFormat);

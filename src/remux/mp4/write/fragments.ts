@@ -1,5 +1,5 @@
 import { ascii, box, fullBox, u32, u64, viewOf } from "../boxes.ts";
-import { indexBoxes } from "./index-boxes.ts";
+import { indexBoxes, movieTimescale } from "./index-boxes.ts";
 import type { ChunkReader, TrackChunk } from "./chunk-reader.ts";
 import type { TrackIndex } from "./track.ts";
 
@@ -41,8 +41,12 @@ export class Fragments {
   #sequence = 0;
   #isBroken: boolean;
 
-  /** Of all tracks that there will be. */
-  constructor(sources: readonly FragmentSource[]) {
+  /**
+   * Of all tracks that there will be.
+   *
+   * @param expectedS How long the presentation is likely to last, seconds, which players show; `null`: unknown.
+   */
+  constructor(sources: readonly FragmentSource[], expectedS: number | null) {
     const tracks = sources.map(({ index }) => index).filter((index) => index !== undefined);
     this.#tracks = sources.map(({ index, chunks }) => ({
       about: index && streamTrack(index, tracks.indexOf(index) + 1),
@@ -50,7 +54,7 @@ export class Fragments {
     }));
     this.#isBroken =
       tracks.length === 0 || tracks.some(({ parts, format }) => parts.length > 1 || hasSeveralEdits(format));
-    if (!this.#isBroken) this.#start = { head: startBoxes(tracks), offset: 0, bytes: 0 };
+    if (!this.#isBroken) this.#start = { head: startBoxes(tracks, expectedS), offset: 0, bytes: 0 };
   }
 
   /** The rest of the file cannot be expressed in fragments that continue those so far. */
@@ -109,8 +113,8 @@ function hiddenTicks({ parts, firstTicks, firstComposition }: TrackIndex): numbe
   return parts[0]!.startTicks - firstTicks - firstComposition === 1 ? 1 : 0;
 }
 
-/** Returns `ftyp` and a `moov` without samples (§8.8.1). */
-function startBoxes(tracks: readonly TrackIndex[]): Uint8Array {
+/** Returns `ftyp` and a `moov` without samples (§8.8.1), which states the duration of all fragments if that is known (§8.8.2). */
+function startBoxes(tracks: readonly TrackIndex[], expectedS: number | null): Uint8Array {
   const empty = new Uint32Array();
   const tables = {
     sizes: empty,
@@ -130,7 +134,8 @@ function startBoxes(tracks: readonly TrackIndex[]): Uint8Array {
     return { ...track, ...tables, mediaTicks: 0, parts };
   });
   const defaults = described.map((_, index) => fullBox("trex", 0, 0, u32(index + 1, 1, 0, 0, 0)));
-  return indexBoxes(described, { start: 0, size: 0 }, { texts: [], userData: [box("mvex", ...defaults)] });
+  const duration = expectedS === null ? [] : [fullBox("mehd", 1, 0, u64(Math.round(expectedS * movieTimescale)))];
+  return indexBoxes(described, { start: 0, size: 0 }, { texts: [], userData: [box("mvex", ...duration, ...defaults)] });
 }
 
 const syncFlags = 0x2000000;

@@ -5,7 +5,7 @@ import { type TextIndex, textTimescale } from "./text-track.ts";
 import type { TrackIndex } from "./track.ts";
 
 /** Ticks per second in the movie header and in edit lists. */
-const movieTimescale = 90_000;
+export const movieTimescale = 90_000;
 
 /** What an index has beside the tracks of media. */
 export interface IndexAdditions {

@@ -12,7 +12,7 @@ export interface Mp4WriterOptions {
   /** Is created or overwritten. */
   path: string;
   /**
-   * Estimated duration of the presentation, seconds; `null`: unknown. Space for the index is reserved by
+   * Estimated duration of the presentation, seconds; `null`: unknown. Fragments state it. Space for the index is reserved by
    * it; if that is too little, the media data are copied once.
    */
   expectedS: number | null;
@@ -113,7 +113,7 @@ export function openMp4Writer(options: Mp4WriterOptions) {
       if (tracks.some(({ hasHiddenTime }) => hasHiddenTime)) return undefined;
       const isReady = isComplete && (hasEnded || tracks.every(({ isPresented }) => isPresented));
       if (fragments === undefined && !isReady) return [];
-      fragments ??= startFragments(tracks);
+      fragments ??= startFragments(tracks, expectedS);
       const made = fragments.take();
       if (fragments.isBroken || fragments.trackCount < tracks.length) return undefined;
       if (made.length === 0) return made;
@@ -143,9 +143,10 @@ function indexesByNumber(tracks: readonly TrackWriter[]): (TrackIndex | undefine
   return tracks.map((track) => track.index(videoStartS));
 }
 
-function startFragments(tracks: readonly TrackWriter[]): Fragments {
+function startFragments(tracks: readonly TrackWriter[], expectedS: number | null): Fragments {
   const indexes = indexesByNumber(tracks);
-  return new Fragments(tracks.map((track, number) => ({ index: indexes[number], chunks: track.readChunks() })));
+  const sources = tracks.map((track, number) => ({ index: indexes[number], chunks: track.readChunks() }));
+  return new Fragments(sources, expectedS);
 }
 
 /** @throws ServiceError `upstream_invalid` if there is no sample. */
