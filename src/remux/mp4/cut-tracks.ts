@@ -105,8 +105,11 @@ interface SampleTimes {
   pts: number;
 }
 
+/** Chromium leaves out a frame within 1 ms after another, at joins even after one that an edit hides; seconds. */
+const leadGapS = 0.002;
+
 /**
- * Returns other times for the samples of video that are decoded and not shown before a range: right before it, a tick apart. At
+ * Returns other times for the samples of video that are decoded and not shown before a range: shortly before it, a tick apart. At
  * their own times they would be at those of the range before, by which Chromium finds samples when it seeks. Players that
  * ignore edits show them in no time.
  *
@@ -119,21 +122,20 @@ function leadTimes(
   startTicks: number,
 ): Map<number, SampleTimes> {
   const taken = Array.from({ length: to - from }, (_, n) => from + n).filter((index) => !left.has(index));
+  const leadEnd = startTicks - Math.ceil(leadGapS * list.timescale);
   const hidden = taken.filter((index) => list.pts(index) < startTicks);
   const times = new Map<number, SampleTimes>();
   for (const [rank, index] of hidden.toSorted((a, b) => list.pts(b) - list.pts(a)).entries()) {
-    times.set(index, { dts: list.dts(index), pts: startTicks - rank - 1 });
+    times.set(index, { dts: list.dts(index), pts: leadEnd - rank });
   }
   for (let index = from; index < first; index++) {
     times.set(index, { pts: list.pts(index), ...times.get(index), dts: list.dts(first) - (first - index) });
   }
   if (join === "reset") {
-    times.set(from - 1, { dts: list.dts(first) - (first - from) - 1, pts: startTicks - hidden.length - 1 });
+    times.set(from - 1, { dts: list.dts(first) - (first - from) - 1, pts: leadEnd - hidden.length });
   }
   return times;
 }
-
-const noIndexes: ReadonlySet<number> = new Set();
 
 /** Returns the indexes of the samples of a group that are decoded after its first one, and would be presented before it. */
 function leadingIn(list: SampleList, from: number, to: number): ReadonlySet<number> {
@@ -144,6 +146,7 @@ function leadingIn(list: SampleList, from: number, to: number): ReadonlySet<numb
 }
 
 const noTimes: ReadonlyMap<number, SampleTimes> = new Map();
+const noIndexes: ReadonlySet<number> = new Set();
 
 /** Samples that a range needs of a track. */
 export type TakenSamples = NonNullable<ReturnType<typeof takenOf>>;
