@@ -46,7 +46,8 @@ export function parseContentRange(value: string | undefined): ContentRange | und
 
 /**
  * Checks a 206 response against the request (RFC 9110 §15.3.7): it must be one range that begins at the
- * first requested byte and ends at the last one or before. Accepts any other status.
+ * first requested byte and ends at the last one or before; all of the resource if no range was requested.
+ * Accepts any other status.
  *
  * @throws ServiceError `upstream_invalid`
  */
@@ -56,9 +57,11 @@ export function checkPartial(
   what: string,
 ): void {
   if (status !== 206) return;
-  if (requested === undefined)
-    throw invalidResponseError(what, "the response is a range (206), but none was requested");
   const sent = parseContentRange(headers.get("content-range"));
+  if (requested === undefined) {
+    if (sent?.start === 0 && sent.total === sent.end + 1) return;
+    throw invalidResponseError(what, "the response is a range (206), but none was requested");
+  }
   if (sent === undefined) throw invalidResponseError(what, "the response does not state a single range");
   const last = requested.length === undefined ? Infinity : requested.offset + requested.length - 1;
   if (sent.start === requested.offset && sent.end <= last) return;

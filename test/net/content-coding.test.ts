@@ -121,7 +121,7 @@ const emptyMember = gzipSync("");
 
 it.each([
   ["compress", `the response's content coding must be one of gzip, deflate, br, zstd, not "compress"`],
-  ["gzip, UTF-8", `the response's content coding must be one of gzip, deflate, br, zstd, not "utf-8"`],
+  ["gzip, dcz", `the response's content coding must be one of gzip, deflate, br, zstd, not "dcz"`],
   ["gzip, gzip, gzip", "the response has 3 content codings, the limit is 2"],
   [",br".repeat(99), "the response has 99 content codings, the limit is 2"],
 ])("refuses Content-Encoding: %s", async (field, message) => {
@@ -131,6 +131,16 @@ it.each([
     message: `GET ${upstream.url("/").href}: ${message}`,
   });
 });
+
+it.each(["identity", "UTF-8", "aws-chunked", "utf-8, identity", "none, binary"])(
+  "takes a body as it is, and as one without coding, whose Content-Encoding, %s, names none",
+  async (field) => {
+    const upstream = await serve(field, Buffer.from(page));
+    const response = await get(localClient(), upstream.url("/"));
+    expect(Buffer.concat(await Array.fromAsync(response.body)).toString()).toBe(page);
+    expect(response.headers.has("content-encoding")).toBe(false);
+  },
+);
 
 it("hands a decoder the chunks that wait as one", async () => {
   const body = new Readable({ read() {} });

@@ -29,18 +29,29 @@ const decoderByCoding: ReadonlyMap<string, Decoder> = new Map<string, Decoder>([
   ["zstd", () => createZstdDecompress({ params: { [constants.ZSTD_d_windowLogMax]: 23 } })],
 ]);
 
+/** Codings that are registered (RFC 9110 §18.6), but neither accepted nor decoded. */
+const otherCodings: ReadonlySet<string> = new Set([
+  "compress",
+  "x-compress",
+  "aes128gcm",
+  "exi",
+  "pack200-gzip",
+  "dcb",
+  "dcz",
+]);
+
 /**
- * Returns the decoders for a `Content-Encoding` field (RFC 9110 §8.4), in the order to apply them.
- * `what` names the request in messages.
+ * Returns the decoders for a `Content-Encoding` field (RFC 9110 §8.4), in the order to apply them. Ignores what is
+ * no coding, such as "utf-8" or "aws-chunked", as browsers do. `what` names the request in messages.
  *
- * @throws ServiceError `upstream_invalid` for an unknown coding and for more than 2
+ * @throws ServiceError `upstream_invalid` for a coding that is not accepted, and for more than 2
  */
 export function createDecoders(contentEncoding: string | undefined, what: string): Decoder[] {
   const names = (contentEncoding ?? "")
     .toLowerCase()
     .split(",")
     .map((name) => name.trim())
-    .filter((name) => name !== "" && name !== "identity");
+    .filter((name) => decoderByCoding.has(name) || otherCodings.has(name));
   if (names.length > maxCodings) {
     const rule = `the response has ${names.length} content codings, the limit is ${maxCodings}`;
     throw invalidResponseError(what, rule);

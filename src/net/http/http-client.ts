@@ -151,7 +151,11 @@ async function openResponse(
       toError: (error) =>
         deadline.signal.aborted ? deadline.signal.reason : toUpstreamError(error, what, idleTimeoutMs),
     });
-    const fields = isUnwanted ? withoutCodedFields(headers) : headers;
+    const fields = isUnwanted
+      ? without(fieldsOfCodedForm, headers)
+      : decoders.length > 0
+        ? headers
+        : without(coding, headers);
     return { url, status, headers: fields, body: responseBody, release: buffers.release };
   } catch (error) {
     await discard(body);
@@ -180,11 +184,14 @@ function encodedError(what: string): ServiceError {
   return invalidResponseError(what, rule);
 }
 
+/** What is true of the coded bytes only (RFC 9110 §8.4): their length, ranges and validators. */
 const fieldsOfCodedForm: ReadonlySet<string> = new Set(["content-length", "accept-ranges", "etag", "last-modified"]);
 
-/** Leaves out what is true of the coded bytes only (RFC 9110 §8.4): their length, ranges and validators. */
-function withoutCodedFields(headers: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
-  return new Map([...headers].filter(([name]) => !fieldsOfCodedForm.has(name)));
+/** Of a body that has no coding, whatever it names. */
+const coding: ReadonlySet<string> = new Set(["content-encoding"]);
+
+function without(names: ReadonlySet<string>, headers: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
+  return new Map([...headers].filter(([name]) => !names.has(name)));
 }
 
 function tooManyRedirectsError(url: URL): ServiceError {
