@@ -3,18 +3,17 @@ import { invalidManifestError } from "../manifest.ts";
 
 /**
  * Creates a reader of the segments' EXT-X-BYTERANGE (RFC 8216 §4.3.2.2), `length[@offset]`, `null` if a
- * segment has none; each may continue the one before, and that of the first segment begins at 0, as in players. It returns
- * `null` for all of the resource.
+ * segment has none; each may continue the one before. It returns `null` for all of the resource.
  *
- * @throws ServiceError, from the reader: `upstream_invalid` for an invalid or empty range, and for a later one without
+ * @throws ServiceError, from the reader: `upstream_invalid` for an invalid or empty range, and for one without
  * offset that does not follow a range of the same resource.
  */
 export function createByteRangeReader(url: URL) {
-  let last: { resourceUrl: string; end: number } | null | undefined;
+  let last: { resourceUrl: string; end: number } | null = null;
   return (value: string | null, resourceUrl: string): ByteRange | null => {
     if (value === null) return (last = null);
     const { length, offset } = parseByteRange(value, url);
-    const start = offset ?? (last === undefined ? 0 : last?.resourceUrl === resourceUrl ? last.end : null);
+    const start = offset ?? (last?.resourceUrl === resourceUrl ? last.end : null);
     if (start === null) {
       const rule = "a byte range that follows no range of the same resource must state an offset";
       throw invalidManifestError(url, rule, value);
