@@ -25,7 +25,8 @@ export type FindSkips = (
   signal: AbortSignal,
 ) => Promise<SkipSegment[]>;
 
-const maxBytes = 4 << 20;
+/** Answers have some 100 kB. They are parsed at once, and the worst JSON of this length takes less than 0.1 s. */
+const maxBytes = 512 << 10;
 const timeoutMs = 10_000;
 /** Of a video. Nobody marks so many, and each one takes time to be cut out. */
 const maxSegments = 300;

@@ -170,6 +170,7 @@ test.each([
   ["fails", 503],
   ["sends no JSON", "<html>"],
   ["sends something else", '{"segments":[]}'],
+  ["sends more than 512 KiB", "[".repeat(513 << 10)],
 ])("nothing is cut, with a warning, if the service %s", async (_, answer) => {
   const { url } = await startSponsorBlock(answer);
   const { job, task } = await run(url, { skip: ["sponsor"] });

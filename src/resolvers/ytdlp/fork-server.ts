@@ -175,17 +175,36 @@ async function killUnlessDone(
 function collectAnswer(maxBytes: number, groups: Set<number>): (frame: Frame) => ExtractResult | undefined {
   const chunks: Buffer[] = [];
   let size = 0;
+  let containers = 0;
   let group = 0;
+  const isTooLarge = () => size > maxBytes || containers > maxContainers;
   return (frame) => {
     if (frame.kind === "S") groups.add((group = parse(Started, frame).pid));
-    if (frame.kind === "D" && (size += frame.payload.length) <= maxBytes) {
+    if (frame.kind === "D" && !isTooLarge()) {
+      size += frame.payload.length;
+      containers += countContainers(frame.payload);
       chunks.push(frame.payload);
     }
     if (frame.kind !== "E") return undefined;
     groups.delete(group);
-    const answer = size <= maxBytes ? Buffer.concat(chunks) : null;
+    const answer = isTooLarge() ? null : Buffer.concat(chunks);
     return { answer, signal: parse(Ended, frame).signal };
   };
+}
+
+/**
+ * Lists and objects of an answer; those of the largest info dict are fewer, as it has 500,000 fragments at most. Nothing else in
+ * JSON takes so much memory and time for its bytes, and it is parsed at once.
+ */
+const maxContainers = 600_000;
+
+/** Returns how many lists and objects the JSON has at most: brackets in its texts count, too. */
+function countContainers(json: Buffer): number {
+  let count = 0;
+  for (let i = 0; i < json.length; i++) {
+    if (json[i] === 0x5b || json[i] === 0x7b) count += 1;
+  }
+  return count;
 }
 
 /** @throws Error of TypeBox or JSON if the payload is something else */

@@ -10,6 +10,8 @@ __all__ = ['ToldIE']
 class ToldIE(InfoExtractor):
     _VALID_URL = r'https?://told\\.example/(?P<id>\\w+)'
     def _real_extract(self, url):
+        if self._match_id(url) == 'nested':
+            __import__('json').dumps = lambda *_, **__: '{"info":' + '[' * 700_000 + ']' * 700_000 + '}'
         if self._match_id(url) == 'single':
             self.report_warning('Sign in to watch this video')
             return self.playlist_result([{'id': 'x', 'title': 'A', 'formats': []}], 'p', 'P')
@@ -48,6 +50,13 @@ describe.skipIf(installed === undefined)(`what an extractor of yt-dlp tells${mis
     expect(formats).toMatchObject([{ filesize: null, filesize_approx: 2000 }]);
     const names = Array.from({ length: 20 }, (_, n) => `${24 - n}`);
     expect(subtitles["en"]?.map(({ name }) => name)).toEqual(names);
+  });
+
+  it("is refused before it is parsed if code that has taken over the extraction sends lists in lists", async () => {
+    await expect(resolve("nested")).rejects.toMatchObject({
+      code: "upstream_invalid",
+      message: expect.stringContaining("the info dict is too large"),
+    });
   });
 
   it("arrives: the reason why the only video of a playlist has no formats", async () => {
