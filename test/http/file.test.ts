@@ -179,14 +179,16 @@ describe("GET /tasks/{id}/file", () => {
   });
 
   it.each(["bytes=10-", "bytes=10-20", "bytes=-0", "bytes=99999999999999999999999-"])(
-    "refuses %s, which has no byte of the file, and tells the size",
+    "refuses %s, which has no byte of the file, and tells the size and the ETag, which VLC asks for ranges with from then on",
     async (range) => {
-      const response = await (await addFile()).get({ range });
+      const { get } = await addFile();
+      const response = await get({ range });
       expect(response.statusCode).toBe(416);
       expect(response.headers["content-range"]).toBe("bytes */10");
       expect(response.headers["content-type"]).toMatch("application/problem+json");
       expect(response.json()).toMatchObject({ code: "range_not_satisfiable", retryable: false });
-      expect(response.headers.etag).toBeUndefined();
+      const next = await get({ range: "bytes=1-2", "if-match": response.headers.etag! });
+      expect([next.statusCode, next.body]).toEqual([206, "12"]);
     },
   );
 

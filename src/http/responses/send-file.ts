@@ -148,8 +148,9 @@ function rangeOf({ headers }: SentRequest, { etag, size }: Representation) {
   return range === undefined || ifRange !== etag ? undefined : parseRange(range, size);
 }
 
-function unsatisfiableRangeError({ headers }: SentRequest, reply: FastifyReply, { size }: Representation) {
-  reply.header("content-range", `bytes */${size}`);
+function unsatisfiableRangeError({ headers }: SentRequest, reply: FastifyReply, { size, etag }: Representation) {
+  // VLC asks for what is after the end, and then for ranges with the ETag of that response as `If-Match`.
+  reply.headers({ "content-range": `bytes */${size}`, etag });
   const asked = `Range: ${headers.range?.slice(0, 100)}`;
   return new ServiceError("range_not_satisfiable", `the file has ${size} bytes; got ${asked}`);
 }
