@@ -1,5 +1,5 @@
 import { ebmlId } from "./ebml.ts";
-import { findPackets } from "./mpeg-ts/packets.ts";
+import { findPackets, longestStride } from "./mpeg-ts/packets.ts";
 import { isPackedAudio } from "./packed-audio/demuxer.ts";
 import { skipId3Tags } from "./packed-audio/tags.ts";
 
@@ -11,6 +11,10 @@ const maxGarbage = 4096;
 /** Some servers put an image before each segment, so that it looks like one: JPEG, PNG, GIF, BMP. */
 const images = /^(?:\xff\xd8\xff|\x89PNG|GIF8|BM)/;
 const maxImageBytes = 128 * 1024;
+/** Files of other containers: texts and pictures in their tags may have what looks like packets. */
+const others = /^(?:OggS\0|fLaC|(?:RIFF|RF64).{4}(?:WAVE|AVI )|FORM.{4}AIF|FLV\x01)/s;
+/** Packets that follow each other over so many bytes are certain. */
+const certainBytes = 5 * longestStride;
 /** Bytes that are enough to recognise a container. */
 export const sniffBytes = maxImageBytes + maxGarbage;
 
@@ -21,11 +25,15 @@ export function sniffContainer(segment: Uint8Array): Container | null {
   const signature = head.length >= 4 ? head.readUInt32BE(0) : 0;
   if (signature === ebmlId || signature === cluster) return "webm";
   if (/^(?:\u{FEFF})?WEBVTT(?:[ \t\r\n]|$)/u.test(head.toString("utf8", 0, 16))) return "webvtt";
+  if (others.test(head.toString("latin1", 0, 12))) return null;
   const { start } = skipId3Tags(segment);
   if (start > 0 && (start >= segment.length || isPackedAudio(segment, start))) return "packed-audio";
   const first = start < segment.length ? start : 0;
   const isImage = images.test(head.toString("latin1", 0, 4));
-  const searched = segment.subarray(first, first + (isImage ? sniffBytes : maxGarbage));
-  if (findPackets(searched, 0).stride > 0) return "mpeg-ts";
+  const media = segment.subarray(first);
+  const { at, stride } = findPackets(media.subarray(0, (isImage ? sniffBytes : maxGarbage) + certainBytes), 0);
+  // Two bytes may look like packets near the end of what was read of something else.
+  const isCertain = at === 0 || at + certainBytes <= media.length || (media.length - at) % stride === 0;
+  if (stride > 0 && isCertain) return "mpeg-ts";
   return isPackedAudio(segment, start) ? "packed-audio" : null;
 }

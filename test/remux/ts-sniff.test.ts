@@ -7,6 +7,11 @@ const stream = Buffer.concat([tables([{ pid: 256, streamType: 0x1b }]), tables([
 const pictures = ["ffd8ffe0", "89504e47", "47494638", "424d0000"].map((head) =>
   Buffer.concat([Buffer.from(head, "hex"), Buffer.alloc(50_000, "picture")]),
 );
+const dots = Buffer.alloc(3000, ".");
+const near = Buffer.concat(
+  ["G", "G"].map((letter) => Buffer.from(letter.padEnd(188, "."))),
+  300,
+);
 const emptyTag = Buffer.from([0x49, 0x44, 0x33, 4, 0, 0, 0, 0, 0, 0]);
 
 describe("the container of a segment", () => {
@@ -26,6 +31,9 @@ describe("the container of a segment", () => {
     ["a single frame after a tag", Buffer.concat([emptyTag, adtsFrames(1)]), "packed-audio"],
     ["subtitles", Buffer.from("\uFEFFWEBVTT\n\n"), "webvtt"],
     ["a page", Buffer.from("<!doctype html><p>Good Game in HTML</p>".repeat(50)), null],
+    ["a page with letters at the distance of packets near its end", Buffer.concat([dots, near]), null],
+    ["Ogg with letters at the distance of packets", Buffer.concat([Buffer.from("OggS\0"), stream]), null],
+    ["FLAC with letters at the distance of packets", Buffer.concat([Buffer.from("fLaC"), stream]), null],
     ["nothing", Buffer.alloc(0), null],
     ["zeros", Buffer.alloc(5000), null],
   ] as const) {
