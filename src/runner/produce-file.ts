@@ -179,8 +179,8 @@ async function downloadWithin(
     embed: embeddingOf(options, isMarked),
   };
   const ranges = rangesOf(options, isMarked ? [] : segments, page.duration);
-  const isCutAudio = ranges.length > 0 && choice.format.vcodec === "none";
-  const isAudioFile = options.audio_only === true || isCutAudio;
+  // Whether media have video is known for certain only when they are there.
+  const isAudioFile = options.audio_only === true || ranges.length > 0;
   const { wanted: subtitles } = chooseSubtitles(page, options);
   const { tracks } = chooseAudio(page, choice, options);
   const job = { ...tracks, ...about, isAudioFile, subtitles, ranges, folder, maxBytes: limit.bytes, maxLiveS };

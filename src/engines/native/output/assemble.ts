@@ -30,11 +30,10 @@ async function assembleAudioFile(plan: Plan, options: AssembleOptions, make: typ
   };
   const assembled = await make(plan, { ...options, additions });
   const { path, copiedFrom = path } = assembled;
+  const { duration, mime_type } = await inspect(path);
+  if (!options.audioOnly && mime_type.startsWith("video/")) return assembled;
   await additions.ready();
   const added = embed === "none" ? noAdditions : await additions.get(position);
-  const { duration, mime_type } = await inspect(path);
-  // The page may be wrong about it.
-  if (!options.audioOnly && mime_type.startsWith("video/")) return assembled;
   const target = join(folder, "audio-file");
   const isCut = options.ranges.length > 0;
   const extract = () => extractAudio(path, target, added, { durationS: duration ?? Infinity, isCut, signal });
