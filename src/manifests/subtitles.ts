@@ -28,3 +28,14 @@ export function createSubtitles() {
     },
   };
 }
+
+/** Returns the subtitles of all listings; those that come first stay first in their language. Limits are those of `createSubtitles`. */
+export function joinSubtitles(listings: readonly PageInfo["subtitles"][]): PageInfo["subtitles"] {
+  const joined = createSubtitles();
+  for (const listing of listings) {
+    for (const [tag, subtitles] of Object.entries(listing)) {
+      for (const subtitle of subtitles) joined.add(tag, subtitle);
+    }
+  }
+  return joined.record();
+}

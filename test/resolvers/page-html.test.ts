@@ -24,6 +24,25 @@ describe("HTML", () => {
     expect(info.subtitles["en"]).toHaveLength(1);
   });
 
+  it("reads beside its tracks all subtitles of its playlist, in the same languages too, its own first", async () => {
+    const rendition = (name: string, language: string, more = "") =>
+      `#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID="s",NAME="${name}",LANGUAGE="${language}"${more},URI="${name}.m3u8"`;
+    const body = ["#EXTM3U", rendition("all", "en"), rendition("signs", "en", ",FORCED=YES"), rendition("tous", "fr")];
+    const playlist = [...body, '#EXT-X-STREAM-INF:BANDWIDTH=800000,SUBTITLES="s"', "v.m3u8"].join("\n");
+    const { subtitles } = await resolvePage(
+      `<video src="/master.m3u8"><track src="/en.vtt" srclang="en"><track src="/de.vtt" srclang="de"></video>`,
+      { "https://video.example.com/master.m3u8": { type: "application/vnd.apple.mpegurl", body: playlist } },
+    );
+    const listed = Object.entries(subtitles).map(([tag, listings]) => {
+      return [`${tag}:`, ...listings.map(({ url, role }) => `${role} ${url.split("/").at(-1)}`)].join(" ");
+    });
+    expect(listed.toSorted()).toEqual([
+      "de: subtitles de.vtt",
+      "en: subtitles en.vtt subtitles all.m3u8 forced signs.m3u8",
+      "fr: subtitles tous.m3u8",
+    ]);
+  });
+
   it("reads the sources of an element that plays and is none of HTML's, of the first one", async () => {
     const info = await resolvePage(`<amp-video poster="/1.jpg"><source src="/1-480.mp4" size="480">
       <source src="/1-1080.mp4" size="1080"><track src="/1.vtt" srclang="en"></amp-video>

@@ -2,6 +2,7 @@ import { ServiceError } from "../../model/errors.ts";
 import { maxLinkedBytes } from "../../manifests/dash/links.ts";
 import { createFormatIds } from "../../manifests/format-ids.ts";
 import type { Manifest } from "../../manifests/manifest.ts";
+import { joinSubtitles } from "../../manifests/subtitles.ts";
 import { decodeManifest } from "../../manifests/text.ts";
 import type { GetOptions, HttpClient } from "../../net/client.ts";
 import type { CookieJar } from "../../net/cookies.ts";
@@ -237,7 +238,7 @@ function createListing(media: readonly Medium[], results: ReadonlyMap<Medium, Ma
       ...format,
       format_id: uniqueId(format.format_id),
     })),
-    subtitles: Object.assign({}, ...manifests.map(({ subtitles }) => subtitles).toReversed()),
+    subtitles: joinSubtitles(manifests.map(({ subtitles }) => subtitles)),
     duration: manifests.find(({ duration }) => duration !== null)?.duration ?? null,
     live_status: manifests.find((each) => each.live_status !== null)?.live_status ?? null,
     hasManifest: manifests.length > 0,

@@ -7,6 +7,7 @@ import { listChapters, type StatedChapter } from "../../parsers/chapters.ts";
 import { createTimeSlices } from "../../parsers/steps.ts";
 import { type Content, readContent } from "./content.ts";
 import { addCookies, addReferer } from "./formats.ts";
+import { joinSubtitles } from "../../manifests/subtitles.ts";
 import { addSizes } from "./add-sizes.ts";
 import { acceptPage, type FormatListing, LinkFetcher } from "./link-fetcher.ts";
 import { findPlayers } from "./frames.ts";
@@ -229,7 +230,7 @@ function addListing(fields: Fields, listing: FormatListing, referrer: URL | null
     duration: fields.duration ?? listing.duration,
     live_status: fields.live_status ?? listing.live_status,
     formats: referrer === null ? listing.formats : addReferer(listing.formats, referrer),
-    subtitles: { ...listing.subtitles, ...fields.subtitles },
+    subtitles: joinSubtitles([fields.subtitles, listing.subtitles]),
     sources,
   };
 }
