@@ -1,21 +1,26 @@
+import { Client } from "pg";
 import { afterAll, beforeAll } from "vitest";
 import { describeTaskStore } from "../contracts/task-store.ts";
 import { openDatabase } from "../postgres/database.ts";
 import type { OpenStore } from "../contracts/task-store/harness.ts";
 import { createTestLog } from "./log.ts";
 import { type ClockedStoreOptions, openClockedStore } from "./postgres/clocked-store.ts";
-import { query } from "./postgres/query.ts";
 
 let url: string;
+/** One for all tests: to open it takes longer than what is asked on it. */
+let client: Client;
 
 beforeAll(async () => {
   url = await openDatabase(afterAll);
+  client = new Client({ connectionString: url });
+  await client.connect();
+  return () => client.end();
 });
 
 let clocks: Pick<ClockedStoreOptions, "now" | "elapsedMs">;
 
 const open: OpenStore = async (now, maxQueued, elapsedMs, webhook = false) => {
-  await query(url, emptyTables);
+  await client.query(emptyTables);
   clocks = { now, elapsedMs };
   return openClockedStore({ url, maxQueued, webhook, ...clocks });
 };
@@ -26,7 +31,7 @@ open.slackMs = 3_000;
 open.replaceDocuments = async (store, documents) => {
   await store.close();
   for (const [id, document] of documents) {
-    await query(url, "UPDATE unreel.tasks SET document = $1 WHERE id = $2", [document, id]);
+    await client.query("UPDATE unreel.tasks SET document = $1 WHERE id = $2", [document, id]);
   }
   const { log, logger } = createTestLog();
   return { store: await openClockedStore({ url, logger, ...clocks }), log };
