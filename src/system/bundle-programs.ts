@@ -9,8 +9,8 @@ import { bundleFolder } from "./load-program.js";
 
 const programs = ["main.ts", "engines/native/worker/worker.ts", "resolvers/page/reader/reader-program.ts"];
 
-/** Packages that find files or packages of their own when they run. */
-const external = ["fastify", "@fastify/*", "pino", "pg", "pg-boss", "esbuild"];
+/** Packages that find files of their own when they run, and `pg-native`, without which `pg` does well. */
+const external = ["@fastify/swagger-ui", "pino", "pg-native", "esbuild"];
 
 /** Lets the sources find files beside them, as if they were not bundled. */
 const ownUrls: Plugin = {
@@ -20,6 +20,17 @@ const ownUrls: Plugin = {
       const text = await readFile(path, "utf8");
       return { loader: "ts", contents: text.replaceAll("import.meta.url", JSON.stringify(pathToFileURL(path).href)) };
     });
+  },
+};
+
+/** Loads `node:http` without the WebSocket that it has, too: an import of it would take that from all of undici. */
+const lazyHttp: Plugin = {
+  name: "lazy-http",
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^(?:node:)?http$/ }, () => ({ path: "http", namespace: "lazy-http" }));
+    onLoad({ filter: /./, namespace: "lazy-http" }, () => ({
+      contents: 'module.exports = process.getBuiltinModule("node:http")',
+    }));
   },
 };
 
@@ -68,7 +79,7 @@ async function bundle(src: string, outdir: string): Promise<void> {
     format: "esm",
     platform: "node",
     external,
-    plugins: [ownUrls],
+    plugins: [ownUrls, lazyHttp],
     // CommonJS packages load parts of Node.
     banner: { js: 'import { createRequire as from } from "node:module"; const require = from(import.meta.url);' },
     // For debuggers, and for stack traces with --enable-source-maps.
