@@ -59,6 +59,8 @@ export default defineConfig({
     expect: { poll: { timeout: 30_000 } },
     // No module keeps state, so files share processes and what these have imported.
     isolate: false,
+    // V8 would collect the small heap of a young process again and again. The downloads that tests start get the option, too.
+    execArgv: ["--initial-old-space-size=128"],
     // The default is one less than there are processors, but many tests wait for processes and timers.
     maxWorkers: availableParallelism() + 1,
     maxConcurrency: 3,
