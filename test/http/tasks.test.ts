@@ -55,10 +55,11 @@ describe("POST /tasks/", () => {
     expect(await create(`ff${traceparent.slice(2)}`)).toBeUndefined();
   });
 
-  it("stores ranges that are in order and apart", async () => {
+  it("stores ranges that are in order and apart, but for the rounding of sums", async () => {
     const ranges = [
       { start: 0, end: 1.5 },
-      { start: 1.5, end: 2 },
+      { start: 1.5, end: 2.4 + 0.2 + 1e-12 },
+      { start: 2.6, end: 3 },
       { start: 80, end: null },
     ];
     const response = await postTask(app, { url: pageUrl, options: { ranges } });

@@ -137,6 +137,9 @@ export function readOptions(
   return options;
 }
 
+/** Of times that a client has added up, seconds. */
+const roundingS = 1e-6;
+
 /** @throws ServiceError `invalid_request` unless each range ends after it starts, and the next one starts after that. */
 function checkRanges({ ranges = [] }: TaskOptions, { part, pointer: options }: OptionsPlace): void {
   for (const [index, { start, end }] of ranges.entries()) {
@@ -144,7 +147,7 @@ function checkRanges({ ranges = [] }: TaskOptions, { part, pointer: options }: O
     const pointer = `${options}/ranges/${index}`;
     if (end !== null && end <= start)
       throw optionFault(part, `${pointer}/end`, `must be more than "start", ${start}, got ${end}`);
-    if (before !== undefined && start < (before.end ?? Infinity)) {
+    if (before !== undefined && start < (before.end ?? Infinity) - roundingS) {
       const rule =
         before.end === null ? "after a range without an end" : `before the end of the range before, ${before.end}`;
       throw optionFault(part, `${pointer}/start`, `must not be ${rule}, got ${start}`);
