@@ -46,9 +46,10 @@ export function describeAdditions(open: OpenEngine): void {
     it("not into a file that is kept as published, which has a picture beside it", async () => {
       await using harness = await openNamed("an MP4 with its index in front");
       const published = (await harness.download()).sha256;
-      const { sha256, others } = await harness.download({ description: describing(harness, "poster.png") });
+      const listed = ["gone.webp", "poster.webp", "poster.webp?large", "gone.jpg", "icon.svg", "poster.png"];
+      const { sha256, others } = await harness.download({ description: describing(harness, ...listed) });
       expect(sha256).toBe(published);
-      expect(others).toHaveLength(1);
+      expect(others).toMatchObject([{ kind: "cover", ext: "png" }]);
     });
 
     it.each([

@@ -31,7 +31,9 @@ export interface AdditionFetcher extends PendingAdditions {
 /** How long a picture, and subtitles, are waited for once the media are complete. */
 const coverPatienceMs = 10_000;
 const textPatienceMs = 60_000;
-const maxTried = 3;
+const maxTried = 5;
+/** Names of pictures that are hardly a JPEG or PNG. */
+const otherPictures = /\.(?:webp|avif|svg|gif)(?:[?#]|$)/i;
 /** As many pictures have. */
 const pendingCoverBytes = 512 << 10;
 
@@ -153,7 +155,8 @@ async function fetchCover(
   signal: AbortSignal,
 ): Promise<Cover | null> {
   const types = ["image/jpeg", "image/png"] as const;
-  for (const url of urls.slice(0, maxTried)) {
+  const byName = urls.toSorted((a, b) => Number(otherPictures.test(a)) - Number(otherPictures.test(b)));
+  for (const url of byName.slice(0, maxTried)) {
     try {
       const { bytes, type } = await fetchImage(client, new URL(url), {
         types,
