@@ -42,7 +42,10 @@ export function joinOf(sample: Uint8Array, sampleEntry: Uint8Array): Join | null
 /** A sample after a join. */
 export interface JoinedSample {
   data: Uint8Array;
-  /** It is shown before the first one and needs others before that, which are not there; it counts all the same. */
+  /**
+   * It is shown before the first one and needs others before that, which are not there: it is left out, as Chromium refuses
+   * pictures without their references. It counts all the same.
+   */
   isLost: boolean;
 }
 

@@ -5,7 +5,10 @@ import { type Box, boxesIn, typeAt, viewOf } from "./boxes.ts";
 type GroupType = SampleGroup["type"];
 type GroupSet = readonly SampleGroup[] | undefined;
 
-/** The groups that are kept, and the bytes of a description of each where its box does not say how many. */
+/**
+ * The groups that are kept, which say where decoding may start, and the bytes of a description of each where its box does not say
+ * how many. `sync` repeats what the pictures say, other types are for editors or DRM, and `csgp` is not read.
+ */
 export const keptGroups: ReadonlyMap<GroupType, number> = new Map([
   ["roll", 2],
   ["prol", 2],
