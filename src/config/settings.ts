@@ -163,7 +163,11 @@ export const Config = Type.Object({
     "disk space to keep free, bytes; a download that would use it fails with `disk_full`",
   ),
   MAX_LIVE_S: integer(14_400, [0, 604_800], "how much of a live stream is recorded, seconds; 0: none, such tasks fail"),
-  MAX_QUEUED: integer(100_000, [1, 100_000_000], "queue limit; further tasks get 503"),
+  MAX_QUEUED: integer(
+    100_000,
+    [1, 100_000_000],
+    "queue limit; further tasks get 503; the tasks of one key take nine tenths of it at most, and further ones get 429",
+  ),
   MAX_ENTRIES: integer(
     10_000,
     [1, 1_000_000],

@@ -86,6 +86,16 @@ export function bytesLeft({ max_bytes: most }: KeyLimits, use: OwnerUse): number
   return most === undefined ? undefined : Math.max(0, most - bytesOf(use));
 }
 
+/** Returns how many tasks of one owner may be queued: a tenth of the queue is left to others. */
+export function queueShare(maxQueued: number): number {
+  return Math.max(1, Math.floor(0.9 * maxQueued));
+}
+
+/** Returns the limits of a key, with its share of a queue of that size. */
+export function withQueueShare(limits: KeyLimits, maxQueued: number): KeyLimits {
+  return { ...limits, max_queued: Math.min(limits.max_queued ?? Infinity, queueShare(maxQueued)) };
+}
+
 /** Returns how many more tasks of an owner that uses so much may be queued; Infinity: any number. */
 export function queueRoom({ max_queued: most = Infinity, max_bytes = Infinity }: KeyLimits, use: OwnerUse): number {
   return bytesOf(use) >= max_bytes ? 0 : Math.max(0, most - use.queued);

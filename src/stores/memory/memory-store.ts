@@ -8,6 +8,7 @@ import { createDamageReport, parseWritten, readAnswer, reusedAnswer, toPage } fr
 import { claimDocument, updateDocument } from "../task-writes.ts";
 import { createKeyParser, createKeyStore, createRequestCounter, type KeyStore } from "../key-store.ts";
 import { type NewMessage, serviceEndpoint } from "../outbox.ts";
+import { withQueueShare } from "../quotas.ts";
 import { assertQueueNotFull, defaultMaxQueued, delayOf, ofOwner, storeClosedError } from "../rules.ts";
 import { createLocalMembers, type LocalMembers } from "../local-members.ts";
 import type { StoreOptions, TaskReads, TaskStore, TaskWrites, UpdateOptions } from "../store.ts";
@@ -25,7 +26,10 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
   /** Names of access keys, and the keys as JSON. */
   const accessKeys = new Map<string, string>();
   const parseKey = createKeyParser();
-  const table = new TaskTable((owner) => keyOf(owner)?.limits ?? {});
+  const table = new TaskTable((owner) => {
+    const key = keyOf(owner);
+    return key === undefined ? {} : withQueueShare(key.limits, maxQueued);
+  });
   const uses = createIdempotencyKeys();
   let isClosed = false;
   const steadyMs = () => opened(clock.steadyMs());

@@ -1,5 +1,5 @@
 import type { KeyLimits } from "../../model/access-key.ts";
-import { assertMayQueue, type OwnerUse } from "../quotas.ts";
+import { assertMayQueue, type OwnerUse, queueRoom, withQueueShare } from "../quotas.ts";
 import { assertQueueNotFull, duplicateTaskError, earlierDocument } from "../rules.ts";
 import type { Sql } from "./database.ts";
 import type { TaskInsert } from "./task-inserts.ts";
@@ -75,7 +75,7 @@ export function resolveExisting(
   if (ids.has(id)) throw duplicateTaskError(id);
   assertQueueNotFull(queued, maxQueued);
   const quota = quotas.get(owner ?? "");
-  if (quota !== undefined) assertMayQueue(quota.limits, quota.use);
+  if (quota !== undefined) assertMayQueue(withQueueShare(quota.limits, maxQueued), quota.use);
   return undefined;
 }
 
@@ -95,7 +95,7 @@ export function earlierAnswer(
 export function createAdmission({ queued, quotas }: ExistingRows, maxQueued: number) {
   let free = maxQueued - queued;
   const freeOf = new Map(
-    quotas.entries().map(([owner, { limits, use }]) => [owner, (limits.max_queued ?? Infinity) - use.queued]),
+    quotas.entries().map(([owner, { limits, use }]) => [owner, queueRoom(withQueueShare(limits, maxQueued), use)]),
   );
   return (owner: string | null): boolean => {
     const left = freeOf.get(owner ?? "") ?? Infinity;

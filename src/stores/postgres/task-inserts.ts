@@ -42,12 +42,15 @@ export interface Inserted {
 /**
  * Writes tasks with their events and keys, as part of a transaction. Here the counters come first and serve
  * as the lock: an insert touches no row that another transaction could have locked before.
+ *
+ * @param mostQueued How many tasks of an owner with a key may be queued, whatever its own limit is; default: any number.
  */
 export async function insertTasks(
   sql: Sql,
   inserts: readonly TaskInsert[],
   now: Date,
   keysEndAt: Date,
+  mostQueued: number | null = null,
 ): Promise<Inserted> {
   const withKeys = inserts.flatMap(({ document, idempotency }) => (idempotency ? [{ ...idempotency, document }] : []));
   const lists = Object.entries(insertedColumns).map(([name, [, of]]) => [name, inserts.map((insert) => of(insert))]);
@@ -60,6 +63,7 @@ export async function insertTasks(
     answers: withKeys.map(({ document }) => document),
     now,
     keysEndAt,
+    mostQueued,
   });
   if (row === undefined) throw new Error("unreel.counters must have one row, and has none");
   const { seq, events, queued, tasks, keys, exceeded } = row;
@@ -111,7 +115,7 @@ const statement = `
   ), exceeded AS (
     SELECT 1 FROM owned JOIN added USING (owner) JOIN unreel.keys ON name = owner,
       json_to_record(keys.document::json -> 'limits') AS most (max_queued bigint, max_bytes bigint)
-    WHERE owned.queued > max_queued OR owned.bytes + owned.records - added.records >= max_bytes
+    WHERE owned.queued > least(max_queued, :mostQueued::bigint) OR owned.bytes + owned.records - added.records >= max_bytes
   ), published AS (
     INSERT INTO unreel.task_events (number, type, task_id, json, owner)
     SELECT events + ordinal, 'task', id, document, owner FROM counted, inserts

@@ -1,6 +1,16 @@
 import type { KeyLimits } from "../../model/access-key.ts";
 import { parseKey } from "../key-store.ts";
-import { addUse, assertQuota, bytesLeft, type Counted, noUse, type OwnerUse, queueRoom, useChange } from "../quotas.ts";
+import {
+  addUse,
+  assertQuota,
+  bytesLeft,
+  type Counted,
+  noUse,
+  type OwnerUse,
+  queueRoom,
+  useChange,
+  withQueueShare,
+} from "../quotas.ts";
 import type { Statements } from "./statements.ts";
 
 /** The key as JSON; null: the owner has none, and so no limits. */
@@ -23,6 +33,7 @@ interface Quota {
  */
 export class OwnerTable {
   readonly #sql: Statements;
+  readonly #maxQueued: number;
   /** Changes that the table does not have yet, by owner; '' has the tasks of nobody. */
   #pending = new Map<string, OwnerUse>();
   /** Of the owners whose tasks have changed since a key changed, or a transaction was rolled back. */
@@ -30,8 +41,9 @@ export class OwnerTable {
   /** Only grows: the number of a claim that is rolled back is not used again. */
   #claimed: number;
 
-  constructor(sql: Statements) {
+  constructor(sql: Statements, maxQueued: number) {
     this.#sql = sql;
+    this.#maxQueued = maxQueued;
     ({ claimed: this.#claimed } = sql.lastClaim.get() as { claimed: number });
   }
 
@@ -69,7 +81,7 @@ export class OwnerTable {
   #readQuota(owner: string): Quota {
     this.writePending();
     const { key, ...use } = (this.#sql.useOfOwner.get(owner) ?? noKey) as unknown as UseRow;
-    return { use, limits: key === null ? {} : parseKey(key).limits };
+    return { use, limits: key === null ? {} : withQueueShare(parseKey(key).limits, this.#maxQueued) };
   }
 
   /** Returns how many bytes the limits of the owner leave; undefined: any number. */

@@ -63,7 +63,7 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
   const suspects = db.prepare(suspectRows).all() as unknown as ListedTask[];
   for (const row of suspects) damage.parse(row);
   const sql = prepareStatements(db);
-  const owners = new OwnerTable(sql);
+  const owners = new OwnerTable(sql, maxQueued);
   const tasks = new TaskTable(sql, owners);
   const transactions = createTransactions({
     db,

@@ -28,6 +28,19 @@ export function describeQuotas(open: OpenStore): void {
       await expect(add(page, {}, "anna")).rejects.toThrow("1 tasks of this key wait, its limit is 1");
     });
 
+    test("a tenth of the queue is left to others, also if many tasks of an owner come at once", async () => {
+      const harness = await openStoreHarness(open, 20);
+      const { store, add } = harness;
+      await addKey(harness, "anna", {});
+      await addKey(harness, "bert", {});
+      const outcomes = await Promise.allSettled(times(30, () => add(page, {}, "anna")));
+      expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(18);
+      await expect(add(page, {}, "anna")).rejects.toThrow("18 tasks of this key wait, its limit is 18");
+      await Promise.all(times(2, () => add(page, {}, "bert")));
+      await expect(add(page, {}, "bert")).rejects.toThrow("the queue is full: 20 tasks, limit 20");
+      expect((await store.list({ limit: 50, owner: "anna" })).tasks).toHaveLength(18);
+    });
+
     test("a claimed, a canceled and a deleted task each free one place", async () => {
       const { store, add, claim } = await openLimited(open, { max_queued: 3 });
       await Promise.all(times(3, () => add(page, {}, "anna")));
