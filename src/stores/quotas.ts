@@ -86,9 +86,9 @@ export function bytesLeft({ max_bytes: most }: KeyLimits, use: OwnerUse): number
   return most === undefined ? undefined : Math.max(0, most - bytesOf(use));
 }
 
-/** Returns how many tasks of one owner may be queued: a tenth of the queue is left to others. */
+/** Returns how many tasks of one owner may be queued: a tenth of the queue, rounded down, is left to others. */
 export function queueShare(maxQueued: number): number {
-  return Math.max(1, Math.floor(0.9 * maxQueued));
+  return maxQueued - Math.floor(maxQueued / 10);
 }
 
 /** Returns the limits of a key, with its share of a queue of that size. */

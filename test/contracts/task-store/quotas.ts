@@ -41,6 +41,13 @@ export function describeQuotas(open: OpenStore): void {
       expect((await store.list({ limit: 50, owner: "anna" })).tasks).toHaveLength(18);
     });
 
+    test("one owner may fill a queue of fewer than ten", async () => {
+      const harness = await openStoreHarness(open, 9);
+      await addKey(harness, "anna", {});
+      await Promise.all(times(9, () => harness.add(page, {}, "anna")));
+      await expect(harness.add(page, {}, "anna")).rejects.toThrow("the queue is full: 9 tasks, limit 9");
+    });
+
     test("a claimed, a canceled and a deleted task each free one place", async () => {
       const { store, add, claim } = await openLimited(open, { max_queued: 3 });
       await Promise.all(times(3, () => add(page, {}, "anna")));
