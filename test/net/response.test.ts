@@ -174,6 +174,18 @@ describe("a body", () => {
 });
 
 it.each([
+  [100, "200"],
+  [101, "upstream_invalid"],
+])("takes %s interim responses as %s", async (count, outcome) => {
+  const hints = "HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\n\r\n".repeat(count);
+  const upstream = await startRawUpstream((socket) => {
+    socket.end(`${hints}HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na`);
+  });
+  const got = get(localClient(), upstream.url("/")).then(({ status }) => `${status}`);
+  expect(await got.catch(({ code }: { code: string }) => code)).toBe(outcome);
+});
+
+it.each([
   ["nothing", ""],
   ["half a header", "HTTP/1.1 200 OK\r\nContent-Le"],
 ])("calls a server that sends %s unreachable", async (_what, response) => {

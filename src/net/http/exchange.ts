@@ -8,6 +8,7 @@ import { acceptEncoding } from "./content-coding.ts";
 import type { HostPauses } from "../host-pauses.ts";
 import { urlForMessage } from "../http-url.ts";
 import type { HostSlots } from "./host-slots.ts";
+import { limitInterimResponses } from "./interim-responses.ts";
 import { maxWaitingBytes } from "./joined-chunks.ts";
 
 /** One request and its response's head, of any status. */
@@ -59,6 +60,7 @@ export async function exchange(
       path: url.pathname + url.search,
       headers: fields,
       signal: deadline.signal,
+      onInfo: limitInterimResponses(what),
       highWaterMark: maxWaitingBytes,
     });
     // Before it has a connection, undici ignores the signal.

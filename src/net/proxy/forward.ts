@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import type { Dispatcher } from "undici";
 import { guardedOptions } from "../addresses/guarded-connector.ts";
+import { limitInterimResponses } from "../http/interim-responses.ts";
 import { joinedChunks, maxWaitingBytes } from "../http/joined-chunks.ts";
 import { findUrlProblem, urlForMessage } from "../http-url.ts";
 import { invalidResponseError } from "../upstream-error.ts";
@@ -36,6 +37,7 @@ export async function forward(
       headers: endToEndFields(request.rawHeaders, ["host", "expect"]),
       body: bodyOf(request, () => run.measure(socket)),
       responseHeaders: "raw",
+      onInfo: limitInterimResponses(what),
       highWaterMark: maxWaitingBytes,
     });
     writeHead(response, received, what);
