@@ -1,3 +1,4 @@
+import { crc32 } from "node:zlib";
 import { ServiceError } from "../model/errors.ts";
 import type { TrackSlot } from "./audio-choice.ts";
 import { nameCodec } from "./codec-name.ts";
@@ -12,6 +13,8 @@ export function createTrackOutput(sink: SampleSink, place = 0) {
   let entry: Uint8Array = new Uint8Array();
   let edits: TrackFormat["edits"];
   return {
+    /** Frames of audio that were written last. */
+    repeats: createRepeats(),
     /** Ticks per second; 0 before the first format. */
     get timescale(): number {
       return timescale;
@@ -54,4 +57,35 @@ function assertSameCodec(before: Uint8Array, { kind, sampleEntry }: TrackFormat)
     "format_unavailable",
     `the ${kind} changes its codec from ${first} to ${second}; a track of an MP4 has one codec`,
   );
+}
+
+/** Fewer are at once in what players leave out: a third of a second of AAC. */
+const maxFrames = 16;
+
+/**
+ * Creates a memory of the latest frames of an audio track: segments of some packagers begin with the last frames of the segment
+ * before, which players leave out.
+ */
+export function createRepeats() {
+  const latest: { dts: number; hash: number }[] = [];
+  /** Which frame would be next if the last one was there before. */
+  let next = maxFrames;
+  return {
+    /**
+     * Returns whether the latest frames have this one, at its time.
+     * @param dts In the ticks of `add`; `null`: after the one before.
+     * @param slack Ticks by which two times of one frame differ at most.
+     */
+    has(data: Uint8Array, dts: number | null, slack: number): boolean {
+      const index = dts === null ? next : latest.findIndex((frame) => Math.abs(frame.dts - dts) <= slack);
+      const same = latest[index];
+      const isRepeated = same !== undefined && same.hash === crc32(data);
+      next = isRepeated ? index + 1 : maxFrames;
+      return isRepeated;
+    },
+    add(data: Uint8Array, dts: number): void {
+      latest.push({ dts, hash: crc32(data) });
+      if (latest.length > maxFrames) latest.shift();
+    },
+  };
 }

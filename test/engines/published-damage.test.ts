@@ -1,5 +1,6 @@
 import { afterAll, describe, expect, it } from "vitest";
 import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
+import { box } from "../../src/remux/mp4/boxes.ts";
 import { openEntry } from "../contracts/engine/harness.ts";
 import { layFiles, mediaPlaylist } from "../media/hls.ts";
 import { join, readMedium, readRendition } from "../media/rendition.ts";
@@ -15,7 +16,7 @@ async function warningsOf(resources: Resources, entry: string): Promise<string[]
   return warnings.map(({ code, message }) => `${code}: ${message}`);
 }
 
-const fileWarnings = (name: string, type: string, parts: readonly Buffer[]) =>
+const fileWarnings = (name: string, type: string, parts: readonly Uint8Array[]) =>
   warningsOf(new Map([[name, resource(type, Buffer.concat([...parts]))]]), name);
 
 describe("an Ogg file that is kept as published", () => {
@@ -201,6 +202,16 @@ describe("a fragmented MP4 file that is kept as published", () => {
     expect(await order(0, 1, 3)).not.toContainEqual(expect.stringContaining("out of order"));
   });
 
+  it("has a warning if its index at the end lists more of them than there are, wherever they are", async () => {
+    const { init, pieces } = rendition;
+    const index = mfra(pieces.map((_, i) => i * 1_000).flatMap((offset) => [offset, offset]));
+    const media = pieces.map(({ data }) => data);
+    expect(await fileWarnings("film.mp4", "video/mp4", [init!, ...media, index])).toEqual([]);
+    expect(await fileWarnings("film.mp4", "video/mp4", [init!, ...media.slice(1), index])).toContain(
+      "frames_missing: 1 of the fragments that the file lists are missing",
+    );
+  });
+
   it("has none if its fragments have one number, but times in order", async () => {
     const bytes = Buffer.from(join(rendition));
     for (let at = bytes.indexOf("mfhd"); at >= 0; at = bytes.indexOf("mfhd", at + 4)) bytes.writeUInt32BE(0, at + 8);
@@ -232,6 +243,17 @@ describe("a fragmented MP4 file that is kept as published", () => {
     }
   });
 });
+
+/** Returns an index of fragments at `offsets` for one track. */
+function mfra(offsets: readonly number[]): Uint8Array {
+  const entries = offsets.map((offset) => {
+    const entry = Buffer.alloc(19);
+    entry.writeBigUInt64BE(BigInt(offset), 8);
+    return entry;
+  });
+  const head = Buffer.from([1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, offsets.length]);
+  return box("mfra", box("tfra", head, ...entries), box("mfro", Buffer.alloc(8)));
+}
 
 describe("a WebM file", () => {
   const film = readMedium("vp9-opus.webm");

@@ -2,6 +2,7 @@ import { nameCodec, specificOf } from "../codec-name.ts";
 import { createMp4Demuxer } from "../mp4/read/demuxer.ts";
 import type { Sample, SampleSink, TrackFormat } from "../samples.ts";
 import { createTimelines } from "../timelines.ts";
+import { opusRate, opusSamples } from "./ogg.ts";
 import { assertNoPauses, type AudioTrack, damagedAudioError, type OpenAudioFile } from "./audio-file.ts";
 
 /**
@@ -65,7 +66,11 @@ function openWhole(format: TrackFormat, first: Sample, openAudio: OpenAudioFile)
   const { edits, timescale } = format;
   const delayS = delayOf(format, first);
   if ((edits?.length ?? 0) > 1) throw damagedAudioError("only parts of it are presented");
-  const file = openAudio({ ...readEntry(format.sampleEntry)!, delayS: delayS > 0 ? delayS : null });
+  const track = readEntry(format.sampleEntry)!;
+  const file = openAudio({ ...track, delayS: delayS > 0 ? delayS : null });
+  // GStreamer leaves what a decoder does not present out of the duration of the first packet.
+  const lasts = track.codec === "opus" ? opusSamples(first.data) / opusRate : 0;
+  const leftOutS = Math.max(0, lasts - first.duration / timescale);
   let [lastTicks, endTicks] = [0, 0];
   return {
     add({ data, dts, duration }) {
@@ -75,7 +80,9 @@ function openWhole(format: TrackFormat, first: Sample, openAudio: OpenAudioFile)
     },
     finish() {
       const shownS = (edits?.[0]?.durationTicks ?? Infinity) / timescale;
-      const endS = Math.min(endTicks / timescale, Math.max(0, delayS) + shownS);
+      const shownEndS = Math.min(endTicks / timescale, Math.max(0, delayS) + shownS);
+      // A packet that is the last one, too, is cut at its end.
+      const endS = shownEndS + (lastTicks > 0 ? leftOutS : 0);
       file.finish((lastedS) => {
         assertNoPauses(lastedS, lastTicks / timescale);
         return lastedS - endS > editRoundingS ? lastedS - endS : 0;

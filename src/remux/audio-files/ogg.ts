@@ -5,7 +5,7 @@ import { type AudioFile, type AudioFileTarget, type AudioTrack, damagedAudioErro
 import { createVorbisCounter } from "./vorbis.ts";
 
 /** Of all Opus, whatever it was made from (RFC 7845 §4). */
-const opusRate = 48_000;
+export const opusRate = 48_000;
 const minHeadBytes = 19;
 
 /**
@@ -82,8 +82,8 @@ function openOggFile(
   };
 }
 
-/** Returns how many samples a packet has, by its first bytes (RFC 6716 §3.1). */
-function opusSamples(packet: Uint8Array): number {
+/** Returns how many samples a packet of Opus has, by its first bytes (RFC 6716 §3.1). */
+export function opusSamples(packet: Uint8Array): number {
   const [first = 0, second = 0] = packet;
   const config = first >> 3;
   const frameMs =

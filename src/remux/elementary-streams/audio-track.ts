@@ -21,8 +21,10 @@ export function createAudioTrack(options: TrackReaderOptions<AudioSyntax>): Trac
       const shape = { kind: "audio" as const, timescale: frame.sampleRate, width: 0, height: 0 };
       output.setFormat({ ...shape, language, sampleEntry: frame.makeSampleEntry() });
     }
-    const { dts, duration } = counter.next(frame, stream.takeTime(at)?.pts ?? null);
     const data = bytes.subarray(at + frame.headerSize, at + frame.size);
+    const times = counter.next(frame, data, stream.takeTime(at)?.pts ?? null);
+    if (times === null) return;
+    const { dts, duration } = times;
     output.write({ data, dts, pts: dts, duration, isSync: true });
   };
   const read = (isLast: boolean): void => {
@@ -83,12 +85,13 @@ function createCounter({ clock, output }: TrackReaderOptions<AudioSyntax>) {
   /** Seconds counted since. */
   let counted = 0;
   return {
-    /** Returns time and duration of `frame` in ticks of the track; `stamp`: its timestamp. */
-    next(frame: AudioFrame, stamp: number | null): { dts: number; duration: number } {
+    /** Returns time and duration of `frame` in ticks of the track, `null` if it was there before; `stamp`: its timestamp. */
+    next(frame: AudioFrame, data: Uint8Array, stamp: number | null): { dts: number; duration: number } | null {
       const { timescale } = output;
       const length = frame.samples / frame.sampleRate;
       const expected = (origin ?? 0) + Math.round(counted * timescale);
       const stampS = stamp === null ? null : clock.time(stamp) / ticksPerSecond;
+      if (output.repeats.has(data, stampS === null ? null : stampS * timescale, (length * timescale) / 4)) return null;
       const isOff = stampS !== null && Math.abs(stampS * timescale - expected) > length * timescale;
       if (stampS !== null && (origin === null || isOff)) {
         origin = Math.round(stampS * timescale);
@@ -98,6 +101,7 @@ function createCounter({ clock, output }: TrackReaderOptions<AudioSyntax>) {
       counted += length;
       const end = origin + Math.round(counted * timescale);
       clock.reach((end / timescale) * ticksPerSecond);
+      output.repeats.add(data, dts);
       return { dts, duration: end - dts };
     },
   };

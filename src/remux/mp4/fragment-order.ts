@@ -23,6 +23,43 @@ export function countFragmentsOutOfOrder(path: string): number {
   return count * 2 <= fragments ? count : 0;
 }
 
+/**
+ * Returns how many fragments more the index at the end of the MP4 file at `path` lists than the file has (`mfra`, ISO/IEC 14496-12
+ * §8.8.9); 0 if there is no index. Where they are does not count: who adds to a file may leave that as it was.
+ * @throws ServiceError `upstream_invalid` if the index cannot be read; the file system's own errors.
+ */
+export function countMissingFragments(path: string): number {
+  using file = openFile(path);
+  const boxes = [...completeFileBoxes(file.fd, file.size)];
+  const index = boxes.findLast(({ type }) => type === "mfra");
+  if (index === undefined) return 0;
+  const bytes = readRange(file.fd, index);
+  const view = viewOf(bytes);
+  const [mfra] = boxesIn(view, 0, bytes.length);
+  const listed = new Set<number>();
+  for (const child of mfra === undefined ? [] : boxesIn(view, mfra.body, mfra.end)) {
+    if (child.type === "tfra") for (const offset of fragmentOffsets(bytes, child)) listed.add(offset);
+  }
+  return Math.max(0, listed.size - boxes.filter(({ type }) => type === "moof").length);
+}
+
+/** Yields where the fragments of the entries of a `tfra` are; one may have several. */
+function* fragmentOffsets(bytes: Uint8Array, tfra: Parameters<typeof createBoxReader>[1]): Generator<number> {
+  const { reader, version } = afterFlags(bytes, tfra);
+  const trackBytes = 4;
+  reader.skip(trackBytes);
+  const sizes = reader.u32();
+  // The numbers of a track fragment, a run and a sample have 1 to 4 bytes each.
+  const numbersBytes = [4, 2, 0].reduce((sum, shift) => sum + 1 + ((sizes >> shift) & 3), 0);
+  for (let left = reader.u32(); left > 0; left--) {
+    // The time, and where.
+    if (version === 1) reader.i64();
+    else reader.u32();
+    yield version === 1 ? reader.i64() : reader.u32();
+    reader.skip(numbersBytes);
+  }
+}
+
 interface FragmentPlace {
   sequence: number;
   /** Decode times by track. */

@@ -1,4 +1,4 @@
-import { countFragmentsOutOfOrder } from "../../../remux/mp4/fragment-order.ts";
+import { countFragmentsOutOfOrder, countMissingFragments } from "../../../remux/mp4/fragment-order.ts";
 import { countDamage } from "../../../remux/matroska/damage.ts";
 import { countDamagedLaces } from "../../../remux/matroska/damaged-laces.ts";
 import { countFlacBreaks } from "../../../remux/audio-files/flac-breaks.ts";
@@ -25,6 +25,7 @@ export function publishedDamage(path: string): string[] {
   const pages = start.startsWith("OggS") ? countOggBreaks(path) : 0;
   const isMp4 = start.endsWith("ftyp");
   const fragments = isMp4 ? countFragmentsOutOfOrder(path) : 0;
+  const missing = isMp4 ? countMissingFragments(path) : 0;
   const blocks = start.startsWith(ebmlSignature) ? countDamagedLaces(path) : 0;
   const damaged = start.startsWith(ebmlSignature) ? countDamage(path) : 0;
   const { breaks, losses } = countPacketBreaks(path);
@@ -46,6 +47,7 @@ export function publishedDamage(path: string): string[] {
     ...(frames === 0 ? [] : [`frames of the file are missing, damaged or out of order at ${places(frames)}`]),
     ...(endsWithinPacket(path) ? ["the file ends within a packet"] : []),
     ...(isMp4 && endsWithoutBoxes(path) ? ["the file ends with bytes that are no boxes"] : []),
+    ...(missing === 0 ? [] : [`${missing} of the fragments that the file lists are missing`]),
     ...(fragments === 0 ? [] : [`fragments of the file are out of order at ${places(fragments)}`]),
   ];
 }

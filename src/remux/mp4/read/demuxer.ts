@@ -2,7 +2,7 @@ import { type Box, boxesIn, damagedError, viewOf } from "../boxes.ts";
 import { type OpenFile, openFile } from "../../open-file.ts";
 import type { ByteSpan, Demuxer, DemuxerOptions } from "../../samples.ts";
 import { checkSampleTables } from "./check-tables.ts";
-import { fileBoxes, readRange } from "./file-boxes.ts";
+import { completeFileBoxes, fileBoxes, isCompleteMp4, readRange } from "./file-boxes.ts";
 import { readFragment } from "./fragment.ts";
 import { createBudget, type IndexedSample } from "./indexed-sample.ts";
 import { type InitTrack, readInit } from "./init.ts";
@@ -60,7 +60,7 @@ export function createMp4Demuxer(options: DemuxerOptions): Required<Demuxer> {
       using file = openFile(path);
       const { fd, size } = file;
       checkSampleTables(numbersInFile(fd));
-      const boxes = [...fileBoxes(fd, size)];
+      const boxes = [...(isCompleteMp4(path) ? completeFileBoxes : fileBoxes)(fd, size)];
       if (!boxes.some(({ type }) => type === "moov" || type === "moof")) {
         throw damagedError(`the file has neither "moov" nor "moof"`);
       }

@@ -7,13 +7,13 @@ import type { Edit } from "../../samples.ts";
 /** Reads a `tkhd` (ISO/IEC 14496-12 §8.3.2); the size is in pixels as shown, before the matrix. */
 export function readTrackHeader(bytes: Uint8Array, tkhd: Box) {
   const reader = createBoxReader(bytes, tkhd);
-  const { version } = reader.versionAndFlags();
+  const { version, flags } = reader.versionAndFlags();
   reader.skip(version === 1 ? 16 : 8);
   const id = reader.u32();
   reader.skip((version === 1 ? 12 : 8) + 16);
   const matrix = readMatrix(reader);
   const [width, height] = [reader.u32() / 65536, reader.u32() / 65536];
-  return { id, width: Math.round(width), height: Math.round(height), matrix };
+  return { id, isEnabled: (flags & 1) !== 0, width: Math.round(width), height: Math.round(height), matrix };
 }
 
 export type MovieHeader = ReturnType<typeof readMovieHeader>;

@@ -60,7 +60,12 @@ export function readInit(
   const movie = readMovie(bytes, moov);
   const boxes = [...boxesIn(view, moov.body, moov.end)].filter(({ type }) => type === "trak");
   const found = boxes.map((trak) => ({ trak, kind: kindOf(view, getChild(view, trak, "mdia")) }));
-  const of = (wanted: TrackKind) => found.filter(({ kind }) => kind === wanted && kinds.includes(kind));
+  const isDisabled = (trak: Box) => !readTrackHeader(bytes, getChild(view, trak, "tkhd")).isEnabled;
+  // Players take one that is disabled only if no other is there, or if they are told to.
+  const of = (wanted: TrackKind) =>
+    found
+      .filter(({ kind }) => kind === wanted && kinds.includes(kind))
+      .toSorted((a, b) => Number(isDisabled(a.trak)) - Number(isDisabled(b.trak)));
   const audio = of("audio");
   const languageOf = ({ trak }: { trak: Box }) => readLanguage(bytes, getChild(view, trak, "mdia"));
   const chosen = audio.length > 0 ? choice.choose(audio.map(languageOf)) : [];

@@ -39,11 +39,11 @@ export function createSampleOutput(sink: SampleSink, timelines: Timelines, onDro
     const { track, dts, pts, duration } = sample;
     const output = outputs(track);
     const presented = toPresentation(bytes, sample, output.timescale, offsetS);
+    if (isRepeated(output, track, presented)) return;
     cuts.of(sample, output).write(formatOf(track, sample.entry), presented, timing, pts < track.shiftTicks);
-    const endS = secondsOf(track, pts + duration) + offsetS;
     position.ends.set(track.slot, secondsOf(track, dts + duration) + offsetS);
-    position.reachedS = Math.max(position.reachedS, endS);
-    timelines.reach(endS);
+    position.reachedS = Math.max(position.reachedS, secondsOf(track, pts + duration) + offsetS);
+    timelines.reach(position.reachedS);
   }
 
   return {
@@ -67,6 +67,17 @@ export function createSampleOutput(sink: SampleSink, timelines: Timelines, onDro
     /** Writes what is held back where Periods end. */
     flush: () => cuts.flush(),
   };
+}
+
+/** Smaller samples are PCM, which no packager repeats. */
+const minRepeated = 32;
+
+/** Returns whether the track had this sample of audio just before; else notes it. */
+function isRepeated({ repeats }: TrackOutput, { slot }: InitTrack, { data, dts, duration }: Sample): boolean {
+  if (slot === "video" || data.length < minRepeated) return false;
+  if (repeats.has(data, dts, duration / 4)) return true;
+  repeats.add(data, dts);
+  return false;
 }
 
 /** Keeps the cut of each slot, and tells it where samples do not continue those before. */

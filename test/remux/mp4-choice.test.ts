@@ -1,0 +1,53 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { afterAll, expect, it } from "vitest";
+import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
+import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
+import { createTimelines } from "../../src/remux/timelines.ts";
+import { openFolder, start } from "./mp4-media.ts";
+import { audioFormat, fillPattern } from "./mp4-samples.ts";
+import { createRecorder } from "./ts-recorder.ts";
+
+const folder = openFolder();
+afterAll(folder.remove);
+const path = folder.path("two.mp4");
+
+/** Writes a file with two audio tracks, the samples of which have 51 and 52 bytes; those in `disabled` are not enabled. */
+function write(...disabled: readonly number[]): Buffer {
+  const writer = openMp4Writer({ path, expectedS: 1 });
+  const tracks = ["en", "de"].map((language) => writer.setFormat({ ...audioFormat, language }));
+  for (const [i, track] of tracks.entries()) {
+    writer.write(track, { data: fillPattern(51 + i, i), dts: 0, pts: 0, duration: 1024, isSync: true });
+  }
+  writer.finish();
+  const bytes = readFileSync(path);
+  const headers = [...bytes.toString("latin1").matchAll(/tkhd/g)].map(({ index }) => index + 4);
+  expect(headers).toHaveLength(2);
+  for (const [track, at] of headers.entries()) bytes[at + 3] = disabled.includes(track) ? 0 : 3;
+  writeFileSync(path, bytes);
+  return bytes;
+}
+
+/** Returns the sizes of the samples that are read. */
+function read(): number[] {
+  const recorder = createRecorder();
+  const demuxer = createMp4Demuxer({ sink: recorder, timelines: createTimelines(), kinds: ["video", "audio"] });
+  for (const _ of demuxer.readFile(path, start));
+  return recorder.track("audio").samples.map(({ data }) => data.length);
+}
+
+it("the first audio track of an MP4 that is enabled is read, or the first one if none is", () => {
+  write();
+  expect(read()).toEqual([51]);
+  write(0);
+  expect(read()).toEqual([52]);
+  write(0, 1);
+  expect(read()).toEqual([51]);
+});
+
+it("a tag after the last box of an MP4 is left out, but not a box that is cut off", () => {
+  const bytes = write();
+  writeFileSync(path, Buffer.concat([bytes, Buffer.from(`TAG${" ".repeat(125)}`)]));
+  expect(read()).toEqual([51]);
+  writeFileSync(path, Buffer.concat([bytes, Buffer.from("\0\0\x01\0mdat")]));
+  expect(read).toThrow('the box "mdat" has a size of 256 bytes');
+});

@@ -1,0 +1,62 @@
+import { afterAll, expect, it } from "vitest";
+import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
+import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
+import type { Sample } from "../../src/remux/samples.ts";
+import { createTimelines } from "../../src/remux/timelines.ts";
+import { openFolder, start } from "./mp4-media.ts";
+import { audioFormat, fillPattern, fragmentOf, indexOf } from "./mp4-samples.ts";
+import { adtsFrames, audioPid, createPacketMaker } from "./ts-packet-maker.ts";
+import { createRecorder, demux } from "./ts-recorder.ts";
+
+const folder = openFolder();
+afterAll(folder.remove);
+
+/** Frames of 1920 ticks of the clock of MPEG-TS, which differ. */
+function segmentOf(from: number, to: number, perPacket = 1): Buffer {
+  const maker = createPacketMaker();
+  const packets = [maker.tables([{ pid: audioPid, streamType: 0x0f }])];
+  for (let at = from; at < to; at += perPacket) {
+    const frames = Array.from({ length: perPacket }, (_, i) => adtsFrames(1, 100 + ((at + i) % 50)));
+    packets.push(maker.pes(audioPid, at * 1920, Buffer.concat(frames)));
+  }
+  return Buffer.concat(packets);
+}
+
+it.each([1, 2])(
+  "frames of MPEG-TS with which a segment repeats the end of the one before are left out, %i a packet",
+  (n) => {
+    const { samples } = demux([segmentOf(0, 20, n), segmentOf(18, 40, n), segmentOf(30, 60, n)]).track("audio");
+    expect(samples.map(({ dts }) => dts)).toEqual(Array.from({ length: 60 }, (_, i) => i * 1024));
+    expect(samples.map(({ data }) => data.length)).toEqual(Array.from({ length: 60 }, (_, i) => 93 + (i % 50)));
+  },
+);
+
+it("frames of MPEG-TS that are alike stay, and so do others at the same times", () => {
+  const maker = createPacketMaker();
+  const silence = Array.from({ length: 20 }, (_, i) => maker.pes(audioPid, i * 1920, adtsFrames(1)));
+  const tables = maker.tables([{ pid: audioPid, streamType: 0x0f }]);
+  expect(demux([tables, ...silence]).track("audio").samples).toHaveLength(20);
+  const others = [maker.pes(audioPid, 17 * 1920, adtsFrames(1, 99)), maker.pes(audioPid, 18 * 1920, adtsFrames(2, 98))];
+  expect(demux([tables, ...silence, ...others]).track("audio").samples).toHaveLength(23);
+});
+
+it("samples of fragments that a segment repeats of the one before are left out, but not other ones", () => {
+  const frames = Array.from({ length: 40 }, (_, i): Sample => {
+    return { data: fillPattern(50 + i, i), dts: i * 1024, pts: i * 1024, duration: 1024, isSync: true };
+  });
+  const writer = openMp4Writer({ path: folder.path("init.mp4"), expectedS: 1 });
+  writer.write(writer.setFormat(audioFormat), frames[0]!);
+  writer.finish();
+  const read = (...segments: Sample[][]) => {
+    const recorder = createRecorder();
+    const demuxer = createMp4Demuxer({ sink: recorder, timelines: createTimelines(), kinds: ["audio"] });
+    const parts = segments.map((samples) => fragmentOf([samples]));
+    for (const bytes of [indexOf(folder.path("init.mp4")), ...parts]) demuxer.read(bytes, start);
+    demuxer.flush();
+    return recorder.track("audio").samples.map(({ dts }) => dts / 1024);
+  };
+  const all = frames.map((_, i) => i);
+  expect(read(frames.slice(0, 20), frames.slice(17, 30), frames.slice(29))).toEqual(all);
+  const other = { ...frames[19]!, data: fillPattern(60, 7) };
+  expect(read(frames.slice(0, 20), [other, ...frames.slice(20)])).toEqual(all.toSpliced(19, 0, 19));
+});
