@@ -22,6 +22,7 @@ export type Timelines = ReturnType<typeof createTimelines>;
  */
 export function createTimelines() {
   const offsets = new Map<number, number>();
+  const starts = new Map<number, number>();
   let discontinuities: Discontinuity[] = [];
   let end = 0;
   /** The timeline before the one that begins. */
@@ -48,6 +49,12 @@ export function createTimelines() {
       }
       return offset;
     },
+    /** Notes the media time at which a source with timestamps begins a timeline; the first one counts. */
+    begin(timeline: number, firstS: number): void {
+      if (!starts.has(timeline)) starts.set(timeline, firstS);
+    },
+    /** Returns the media time at which a source without timestamps begins a timeline, seconds: that of another one, else 0. */
+    startOf: (timeline: number): number => starts.get(timeline) ?? 0,
     /** Returns what `offset` has returned for a timeline without an offset of its own; undefined if it was not called. */
     offsetOf: (timeline: number): number | undefined => offsets.get(timeline),
     /**

@@ -1,9 +1,10 @@
 import { afterAll, describe, expect, it } from "vitest";
 import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
+import { createMpegTsDemuxer } from "../../src/remux/mpeg-ts/demuxer.ts";
 import { createPackedAudioDemuxer } from "../../src/remux/packed-audio/demuxer.ts";
 import { createTimelines } from "../../src/remux/timelines.ts";
 import { createMediaFolder, decodedMd5, hasFfmpeg, audioInput } from "./ts-media.ts";
-import { adtsFrames } from "./ts-packet-maker.ts";
+import { adtsFrames, avcPicture, createPacketMaker, videoPid } from "./ts-packet-maker.ts";
 import { createRecorder, cut, start } from "./ts-recorder.ts";
 
 describe("a demuxer of packed audio", () => {
@@ -23,6 +24,23 @@ describe("a demuxer of packed audio", () => {
 
   it("starts at 0 without any tag", () => {
     expect(read([[adtsFrames(2)]]).map(({ dts }) => dts)).toEqual([0, 1024]);
+  });
+
+  it("starts with the video of another source without any tag, but not with one that has", () => {
+    const maker = createPacketMaker();
+    const tables = maker.tables([{ pid: videoPid, streamType: 0x1b }]);
+    const video = Buffer.concat([tables, ...[0, 1].map((i) => maker.pes(videoPid, 135_000 + i, avcPicture(i === 0)))]);
+    const startOf = (audio: Buffer) => {
+      const recorder = createRecorder();
+      const timelines = createTimelines();
+      createMpegTsDemuxer({ sink: createRecorder(), timelines, kinds: ["video"] }).read(video, start);
+      const demuxer = createPackedAudioDemuxer({ sink: recorder, timelines });
+      demuxer.read(audio, start);
+      demuxer.flush();
+      return recorder.track("audio").samples[0]!.dts;
+    };
+    expect(startOf(adtsFrames(2))).toBe(72_000);
+    expect(startOf(Buffer.concat([tag(90_000), adtsFrames(2)]))).toBe(48_000);
   });
 
   it.each([

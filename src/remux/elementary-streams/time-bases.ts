@@ -88,6 +88,11 @@ export class TimeBases {
     return this.#bases[0] ?? this.add(0);
   }
 
+  /** Returns the timestamp at which a stream without timestamps begins: with other sources of its timeline. */
+  startStamp(): number {
+    return Math.round(this.#timelines.startOf(this.#timing.timeline) * ticksPerSecond);
+  }
+
   /** Adds a time base that begins with `stamp`. */
   add(stamp: number): TimeBase {
     const isInitial = this.#bases.length === 0;
@@ -132,6 +137,7 @@ export class TimeBases {
     const lift = first < 0 ? timestampRange : 0;
     const firstS = (first + lift) / ticksPerSecond;
     const { timeline, offsetS } = this.#timing;
+    this.#timelines.begin(timeline, firstS);
     const addedS = this.#timelines.offset(timeline, offsetS, firstS);
     const shift = lift + Math.round(addedS * ticksPerSecond);
     this.#reached = first + shift;

@@ -19,7 +19,7 @@ const syntaxes = [adts, mpegAudio, dolby] as const;
 
 /**
  * Creates a demuxer of packed audio (RFC 8216 §3.4): AAC in ADTS, MP3, AC-3 or E-AC-3 frames. Each segment
- * has its time in an ID3 tag before the audio; one without continues where the previous one ended.
+ * has its time in an ID3 tag before the audio; one without continues where the previous one ended, and begins with another source.
  */
 export function createPackedAudioDemuxer({
   sink,
@@ -65,7 +65,7 @@ export function createPackedAudioDemuxer({
       const found = syntaxes.find((candidate) => isFrame(candidate, segment, start)) ?? syntax;
       if (!found) throw noAudioError();
       if (track === null || found !== syntax) track = open(found);
-      const stamp = timestamp ?? (clock.tryStart() ? null : 0);
+      const stamp = timestamp ?? (clock.tryStart() ? null : bases.startStamp());
       const time = stamp === null ? null : { pts: stamp, dts: stamp };
       if (time && clock.beginsTimeBase(time)) track.read(true);
       if (time) clock.note(time);
