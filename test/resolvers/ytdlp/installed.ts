@@ -99,7 +99,11 @@ function installedPackage(): string {
   );
 }
 
+/** By the program; they stay the same. */
+const answers = new Map<string, string>();
+
 function askPython(program: string): string {
   const [command = "", ...args] = installed?.python ?? [];
-  return execFileSync(command, [...args, "-I", "-c", program], { encoding: "utf8" }).trim();
+  const run = () => execFileSync(command, [...args, "-I", "-c", program], { encoding: "utf8" }).trim();
+  return answers.getOrInsertComputed(program, run);
 }
