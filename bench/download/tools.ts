@@ -3,7 +3,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 
 /** Runs a command; returns the seconds it took. @throws Error if it fails. */
-export function timeCommand(command: string, args: readonly string[]): number {
+function timeCommand(command: string, args: readonly string[]): number {
   const startMs = performance.now();
   execFileSync(command, args, { stdio: ["ignore", "ignore", "inherit"] });
   return (performance.now() - startMs) / 1000;

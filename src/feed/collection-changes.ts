@@ -44,7 +44,7 @@ export function changeMembers(task: Task, changes: readonly MemberChange[], now:
 }
 
 /** Returns the collection in the state that its members mean. */
-export function endWithMembers(task: Task): Task {
+function endWithMembers(task: Task): Task {
   const isActive = activeMembers(task) > 0;
   if (isIdle(task) && !isActive) return { ...task, ...outcomeOf(task), finished_at: task.updated_at };
   if ((task.state !== "succeeded" && task.state !== "failed") || !isActive) return task;

@@ -5,7 +5,7 @@ import { isMissing } from "./disk-error.ts";
 import { noFollow } from "./no-follow.ts";
 
 /** A file in a work folder that says that somebody wants the stream. A run only makes one that is wanted. */
-export const requestName = "stream.request";
+const requestName = "stream.request";
 
 /** Requests the stream of the run in this folder; does nothing if there is none. @throws the file system's own errors */
 export async function requestStream(folder: string): Promise<void> {

@@ -2,7 +2,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import { nullableCount, nullableNumber, oneOf } from "./schema.ts";
 
 /** What a running task can wait for. */
-export const waitReasons = ["speed", "host", "library"] as const;
+const waitReasons = ["speed", "host", "library"] as const;
 export type WaitReason = (typeof waitReasons)[number];
 
 /** How far a run has come; `null` is what is not known. */

@@ -41,7 +41,7 @@ export const SubtitleChoice = Type.Object(
 export type SubtitleChoice = Static<typeof SubtitleChoice>;
 
 /** The categories of SponsorBlock whose segments can be left out. */
-export const skipCategories = [
+const skipCategories = [
   "sponsor",
   "selfpromo",
   "interaction",
@@ -146,7 +146,7 @@ export const TaskFile = Type.Object(
 export type TaskFile = Static<typeof TaskFile>;
 
 /** What a file of a task is: the medium, a text track of it, the picture of its page. */
-export const resultKinds = ["media", "subtitles", "cover"] as const;
+const resultKinds = ["media", "subtitles", "cover"] as const;
 
 /** One of the files that a task has made, as it is served. */
 export const ResultFile = Type.Object(

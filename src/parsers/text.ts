@@ -1,6 +1,6 @@
 /** Limits of a page's texts, UTF-16 code units. */
 export const maxTitleLength = 2_000;
-export const maxDescriptionLength = 10_000;
+const maxDescriptionLength = 10_000;
 
 /** Returns one line: white space collapsed, cut to `maxTitleLength`; `null` if empty. */
 export function parseLine(value: string | null | undefined): string | null {

@@ -34,7 +34,7 @@ export async function localRun(options: GuardedProxyOptions = {}): Promise<Proxy
 }
 
 /** Returns the value of `Proxy-Authorization` for a run. */
-export function credentialOf({ url }: ProxyRun): string {
+function credentialOf({ url }: ProxyRun): string {
   const { username, password } = new URL(url);
   return `Basic ${Buffer.from(`${username}:${password}`).toString("base64")}`;
 }

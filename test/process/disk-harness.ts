@@ -137,7 +137,7 @@ export async function openDiskHarness(dataDir: string, medium: TestedMedium): Pr
 }
 
 /** Whether the call fails what only the journal of a stream needs: not the removal of its folder after the run. */
-export function isForJournal({ kind }: Pick<SingleFault, "kind">): boolean {
+function isForJournal({ kind }: Pick<SingleFault, "kind">): boolean {
   return kind.includes(journalName) && !kind.startsWith("unlink ");
 }
 

@@ -22,7 +22,7 @@ export function sharerOf(caller: Caller): string {
 }
 
 /** Returns the owner whose tasks alone the caller may see; undefined: it may see all. */
-export function visibleOwner(caller: Caller): string | undefined {
+function visibleOwner(caller: Caller): string | undefined {
   return caller === null || caller.admin ? undefined : caller.name;
 }
 

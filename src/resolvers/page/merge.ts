@@ -10,7 +10,7 @@ import { extractTwitter } from "./vocabularies/twitter.ts";
  * about, a medium that is only a part of the page (`… part`), and the page itself (`… page`). `player`
  * is what players are set up with, `media` a media file at the page's URL, `feed` and `m3u` a list of media.
  */
-export const vocabularyOf = {
+const vocabularyOf = {
   "json-ld": "json-ld",
   "json-ld part": "json-ld",
   "json-ld page": "json-ld",

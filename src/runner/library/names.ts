@@ -53,7 +53,7 @@ const languagePattern = /^[a-z0-9-]{1,35}$/i;
 const roleWords = { subtitles: "", captions: ".sdh", forced: ".forced" } as const;
 
 /** Returns what follows the stem in each name; all differ without case. */
-export function endingsOf(files: readonly ResultFile[]): string[] {
+function endingsOf(files: readonly ResultFile[]): string[] {
   const used = new Set<string>();
   return files.map((file) => {
     const extension = (/\.[a-z0-9]{1,10}$/i.exec(file.name)?.[0] ?? "").toLowerCase();

@@ -58,7 +58,7 @@ export async function inspect(
 }
 
 /** Returns what is wider than it may be: the page, or an open dialog. */
-export async function sidewaysScroll(page: Page): Promise<string[]> {
+async function sidewaysScroll(page: Page): Promise<string[]> {
   return page.evaluate<string[]>(
     `[document.documentElement, ...document.querySelectorAll("dialog[open]")]
       .filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth)
