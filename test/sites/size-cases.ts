@@ -74,31 +74,28 @@ const encode = (folder: string, options: string) =>
 export async function makeMedia(folder: string): Promise<Resources> {
   await makeFilm(folder, { name: "240", size: "426x240", video: "250k", audio: "64k" });
   await makeFilm(folder, { name: "360", size: "640x360", video: "700k", audio: "96k" });
-  const hlsOf = (input: string, name: string, options = "") =>
-    encode(
-      folder,
-      `-i ${input} -c copy${options} -f hls -hls_time 4 -hls_playlist_type vod -master_pl_name ${name}-main.m3u8 ${name}.m3u8`,
-    );
-  const fmp4Of = (input: string, name: string, options = "") =>
+  const hlsOf = (input: number, name: string, options = "") =>
+    `-map ${input} -c copy${options} -f hls -hls_time 4 -hls_playlist_type vod -master_pl_name ${name}-main.m3u8 ${name}.m3u8`;
+  const fmp4Of = (input: number, name: string, options = "") =>
     hlsOf(input, name, `${options} -hls_segment_type fmp4 -hls_fmp4_init_filename ${name}-init.mp4`);
-  await hlsOf("240.mp4", "ts240");
-  await hlsOf("360.mp4", "ts360");
-  await fmp4Of("240.mp4", "fmp4-240");
-  await fmp4Of("360.mp4", "fmp4-360");
-  await fmp4Of("360.mp4", "video", " -an");
-  await fmp4Of("360.mp4", "audio", " -vn");
-  await fmp4Of("360.mp4", "ranges", " -hls_flags single_file");
-  const dashOf = (input: string, name: string, options = "") =>
-    encode(
-      folder,
-      `-i ${input} -c copy -f dash -seg_duration 4${options} -init_seg_name ${name}-$RepresentationID$.m4s ` +
-        `-media_seg_name ${name}-$RepresentationID$-$Number$.m4s ${name}.mpd`,
-    );
-  await dashOf("360.mp4", "timeline");
-  await dashOf("360.mp4", "template", " -use_timeline 0");
-  await dashOf("240.mp4", "low", " -use_timeline 0");
-  const fileName = "single-$RepresentationID$.mp4";
-  await dashOf("360.mp4", "single", ` -single_file 1 -single_file_name ${fileName}`);
+  const dashOf = (input: number, name: string, options = "") =>
+    `-map ${input} -c copy -f dash -seg_duration 4${options} -init_seg_name ${name}-$RepresentationID$.m4s ` +
+    `-media_seg_name ${name}-$RepresentationID$-$Number$.m4s ${name}.mpd`;
+  const copies = [
+    hlsOf(0, "ts240"),
+    hlsOf(1, "ts360"),
+    fmp4Of(0, "fmp4-240"),
+    fmp4Of(1, "fmp4-360"),
+    fmp4Of(1, "video", " -an"),
+    fmp4Of(1, "audio", " -vn"),
+    fmp4Of(1, "ranges", " -hls_flags single_file"),
+    dashOf(1, "timeline"),
+    dashOf(1, "template", " -use_timeline 0"),
+    dashOf(0, "low", " -use_timeline 0"),
+    dashOf(1, "single", " -single_file 1 -single_file_name single-$RepresentationID$.mp4"),
+  ];
+  // To start ffmpeg takes longer than to copy.
+  await encode(folder, `-i 240.mp4 -i 360.mp4 ${copies.join(" ")}`);
   const resources: Resources = new Map(
     readdirSync(folder).map((name) => [name, resourceOf(name, readFileSync(join(folder, name)))]),
   );
