@@ -489,6 +489,19 @@ describe("bytes that are not a request", () => {
       "expectation_failed",
     ],
     ["a tunnel", "CONNECT a.test:80 HTTP/1.1\r\nhost: a.test:80\r\n\r\n", "400", "invalid_request"],
+    ["another version", "GET /tasks/ HTTP/2.0\r\nhost: a\r\n\r\n", "400", "invalid_request"],
+    [
+      "another transfer coding",
+      "POST /tasks/ HTTP/1.1\r\nhost: a\r\ntransfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+      "400",
+      "invalid_request",
+    ],
+    [
+      "a transfer coding in HTTP/1.0",
+      "POST /tasks/ HTTP/1.0\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+      "400",
+      "invalid_request",
+    ],
     ["a target that is no path", "GET * HTTP/1.1\r\nhost: a\r\n\r\n", "400", "invalid_request"],
     ["a target of another scheme", "GET ftp://a/tasks/ HTTP/1.1\r\nhost: a\r\n\r\n", "400", "invalid_request"],
     [

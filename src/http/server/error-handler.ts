@@ -52,6 +52,21 @@ export function refuseExpectations(
   return done(new ServiceError("expectation_failed", rule));
 }
 
+/**
+ * Hook that fails with ServiceError `invalid_request`, and closes the connection, if it is not sure where the request ends: its version
+ * is not HTTP/1.0 or 1.1, it has another transfer coding than `chunked`, or has one in HTTP/1.0 (RFC 9112 §6.1).
+ */
+export function refuseUnsureEnds({ raw }: FastifyRequest, reply: FastifyReply, done: HookHandlerDoneFunction): void {
+  const { httpVersion, headers } = raw;
+  const { "transfer-encoding": coding } = headers;
+  const isKnown = httpVersion === "1.1" || (httpVersion === "1.0" && coding === undefined);
+  if (isKnown && (coding === undefined || coding.toLowerCase() === "chunked")) return done();
+  reply.header("connection", "close");
+  const got = coding === undefined ? "" : ` and Transfer-Encoding: ${JSON.stringify(coding.slice(0, 100))}`;
+  const rule = "a request must be HTTP/1.1, without a transfer coding or with chunked, or HTTP/1.0 without one";
+  return done(new ServiceError("invalid_request", `${rule}; got HTTP/${httpVersion}${got}`));
+}
+
 function sendProblem(reply: FastifyReply, error: ServiceError): void {
   const problem = problemOf(error);
   reply.errorCode = problem.code;
