@@ -196,6 +196,15 @@ describe.skipIf(!hasFfmpeg)("audio in its own container", () => {
     expect(await extract(`other.${from}`, "none")).toBe(undefined);
   });
 
+  it("is not made of Opus that leaves out padding within it, as if two files were put together", async () => {
+    // Segment and Clusters have no size.
+    const bytes = media.make("padded.mkv", ...audioInput(1.001, 48_000), ...opus!, "-live", "1");
+    expect(await extract("padded.mkv", "opus")).not.toBe(undefined);
+    const again = bytes.subarray(bytes.indexOf(Buffer.from("1f43b675", "hex")));
+    writeFileSync(media.path("padded.mkv"), Buffer.concat([bytes, again]));
+    expect(await extract("padded.mkv", "opus")).toBe(undefined);
+  });
+
   it.each<[string, string, readonly string[], (bytes: Buffer) => void]>([
     ["Vorbis without its last header", "webm", vorbis!, (bytes) => bytes.write("X", bytes.indexOf("\x05vorbis"))],
     ["Opus without a header", "webm", opus!, (bytes) => bytes.write("X", bytes.indexOf("OpusHead"))],

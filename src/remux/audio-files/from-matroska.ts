@@ -3,7 +3,7 @@ import { isCopiable, readBytes } from "../matroska/copy.ts";
 import { elementsIn, ids } from "../matroska/elements.ts";
 import { framesIn } from "../matroska/lacing.ts";
 import type { MatroskaTrack } from "../matroska/tracks.ts";
-import { assertNoPauses, type AudioTrack, type OpenAudioFile } from "./audio-file.ts";
+import { assertNoPauses, type AudioTrack, damagedAudioError, type OpenAudioFile } from "./audio-file.ts";
 
 /** By CodecID. */
 const codecs = new Map<string, AudioTrack["codec"]>([
@@ -18,7 +18,7 @@ const stepBlocks = 256;
  * Copies the packets of the one audio track of an open WebM or Matroska file. Each step copies a bounded part. Returns false if it is not
  * the only one, there is video, or its codec has no file of its own.
  *
- * @throws ServiceError `upstream_invalid` if the file is damaged, or has pauses in its audio.
+ * @throws ServiceError `upstream_invalid` if the file is damaged, has pauses in its audio, or leaves out padding within it.
  */
 export function* extractFromMatroska(fd: number, openAudio: OpenAudioFile): Generator<undefined, boolean> {
   const all = selectAll(fd);
@@ -35,6 +35,7 @@ export function* extractFromMatroska(fd: number, openAudio: OpenAudioFile): Gene
   let count = 0;
   let [firstTicks, lastTicks] = [Infinity, -Infinity];
   for (const block of chosenBlocks({ ...all, tracks: media })) {
+    if (discardNs > 0) throw damagedAudioError("only parts of it are presented");
     for (const packet of framesIn(readBytes(fd, block), block.flags)) audio.add(packet);
     ({ discardNs } = block);
     firstTicks = Math.min(firstTicks, block.ticks);
