@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import packageJson from "../../package.json" with { type: "json" };
-import { afterAll, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it, onTestFinished } from "vitest";
 import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
 import { openEntry } from "../contracts/engine/harness.ts";
 import { layFiles, mediaPlaylist } from "../media/hls.ts";
@@ -77,6 +77,37 @@ describe("a download's process needs less than 256 MiB", () => {
     expect(Math.max(...peaksMiB)).toBeLessThan(256);
   });
 });
+
+it("a download's process needs less than 256 MiB for 199,000 cues of 28 MiB in segments of HLS", async () => {
+  const vitestFlags = process.execArgv.splice(0, Infinity, ...flags);
+  onTestFinished(() => void process.execArgv.splice(0, Infinity, ...vitestFlags));
+  const clock = (s: number) => new Date(s * 1000).toISOString().slice(11, 23);
+  const cue = (i: number) => `${clock(i * 0.036)} --> ${clock(i * 0.036 + 0.03)}\n${i} ${"lorem ipsum ".repeat(8)}\n\n`;
+  const perSegment = 995;
+  const names = Array.from({ length: 200 }, (_, index) => `text-${index}.vtt`);
+  const segments = names.map((name, segment) => {
+    const cues = Array.from({ length: perSegment }, (_, i) => cue(segment * perSegment + i));
+    return [name, resource("text/vtt", Buffer.from(`WEBVTT\n\n${cues.join("")}`))] as const;
+  });
+  const lines = names.flatMap((name) => ["#EXTINF:35.82,", name]);
+  const stream = layFiles("ts", readRendition("high.m2t"), "ts");
+  const playlists = [
+    ["index.m3u8", hls(mediaPlaylist(stream.lines))],
+    ["text.m3u8", hls(["#EXTM3U", "#EXT-X-TARGETDURATION:36", ...lines, "#EXT-X-ENDLIST", ""].join("\n"))],
+  ] as const;
+  const engine = createNativeEngine({ allowNetworks: "127.0.0.1/32" });
+  const resources = merge(stream.resources, new Map([...segments, ...playlists]));
+  await using harness = await openEntry(() => engine, resources, "index.m3u8");
+  const listings = [{ url: harness.site.url("text.m3u8"), ext: "m3u8", name: null }];
+  const subtitles = [{ language: "en", name: "", role: "subtitles", automatic: false, listings } as const];
+  const peaksMiB: number[] = [];
+  const timer = setInterval(() => peaksMiB.push(...workerPeaksMiB()), 50);
+  const made = await harness.download({ subtitles });
+  clearInterval(timer);
+  await engine.close();
+  expect([made.others.length, made.warnings]).toEqual([2, []]);
+  expect(Math.max(...peaksMiB)).toBeLessThan(256);
+}, 60_000);
 
 /** Returns the most memory that each worker process of this one has had. */
 function workerPeaksMiB(): number[] {

@@ -35,18 +35,23 @@ export interface MediaPosition {
 const ticksPerSecond = 90_000;
 const wrapS = 2 ** 33 / ticksPerSecond;
 
-/** Returns the cues on the timeline of the file; those of several segments are joined. */
+/** Returns the cues on the timeline of the file; those of several segments are joined. The cues that it gets may get other times. */
 export function placeCues(parts: readonly TextPart[], media: MediaPosition): readonly Cue[] {
   const unmapped = parts.filter(({ place, map, isMp4 }) => place?.offsetS === null && map === null && isMp4 !== true);
   const isFromStart = countsFromStart(unmapped, media);
   const shifts = parts.map((part) => shiftOf(part, media, isFromStart));
-  const isAsRead = parts.length === 1 && shifts[0] === 0;
-  const joined = isAsRead ? parts[0]!.cues : joinCues(parts.map(({ cues }, i) => moved(cues, shifts[i]!)));
+  for (const [i, { cues }] of parts.entries()) move(cues, shifts[i]!);
+  const joined = parts.length === 1 ? parts[0]!.cues : joinCues(parts.map(({ cues }) => cues));
   return media.cut === undefined ? joined : cutTimes(joined, media.cut.kept);
 }
 
-const moved = (cues: readonly Cue[], byS: number): Cue[] =>
-  cues.map((cue) => ({ ...cue, startS: cue.startS + byS, endS: cue.endS + byS }));
+function move(cues: readonly Cue[], byS: number): void {
+  if (byS === 0) return;
+  for (const cue of cues) {
+    cue.startS += byS;
+    cue.endS += byS;
+  }
+}
 
 function shiftOf(
   { place, map, isMp4 }: TextPart,

@@ -1,6 +1,6 @@
 import { closeSync, openSync, readSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import { deserialize, serialize } from "node:v8";
+import { setFlagsFromString } from "node:v8";
 import { createKeyedMutex } from "../../../async/keyed-mutex.ts";
 import type { Cue } from "../../../remux/additions.ts";
 import { invalidSubtitlesError, maxSubtitleBytes } from "../../../subtitles/text.ts";
@@ -11,7 +11,7 @@ const maxTotalBytes = 2 * maxSubtitleBytes;
 /** As long are those of most films. */
 const smallBytes = 1 << 20;
 /** Cues that are written to the disk at a time. */
-const cuesAtATime = 1_000;
+const cuesAtATime = 100;
 
 /** Gets a track while it is fetched and read. */
 export interface TextSink {
@@ -24,7 +24,7 @@ export interface TextSink {
 /** A track that was read. */
 export interface StoredText {
   hasCues: boolean;
-  /** Returns its parts; those of a long track are read from the disk. @throws the file system's own errors. */
+  /** Returns its parts, each time other ones, whose cues may be changed; those of a long track are read from the disk. @throws the file system's own errors. */
   parts(): readonly TextPart[];
 }
 
@@ -54,6 +54,8 @@ export class TextStore {
     } catch (error) {
       if (!short.isExceeded) throw error;
     }
+    // V8 would let several copies of a long track become garbage before it frees one.
+    setFlagsFromString("--memory-saver-mode");
     return this.#long.runExclusive("", async () => {
       using long = new DiskSink(
         join(this.#folder, `text-${this.#files++}`),
@@ -101,7 +103,7 @@ class MemorySink extends ByteCount implements TextSink, StoredText {
   }
 
   parts(): readonly TextPart[] {
-    return this.#parts;
+    return this.#parts.map((part) => ({ ...part, cues: part.cues.map((cue) => ({ ...cue })) }));
   }
 }
 
@@ -117,6 +119,8 @@ class DiskSink extends ByteCount implements TextSink, Disposable {
   readonly #path: string;
   readonly #fd: number;
   #hasCues = false;
+  /** Used again, as buffers that nothing needs are freed late. */
+  #buffer = Buffer.alloc(0);
 
   constructor(path: string, limit: number) {
     super(limit);
@@ -138,12 +142,12 @@ class DiskSink extends ByteCount implements TextSink, Disposable {
 
   #write(block: Block): void {
     if (block.cues.length > 0) this.#hasCues = true;
-    const bytes = serialize(block);
-    const length = Buffer.alloc(lengthBytes);
-    length.writeUInt32LE(bytes.length);
-    for (const piece of [length, bytes]) {
-      for (let written = 0; written < piece.length;) written += writeSync(this.#fd, piece, written);
-    }
+    const text = JSON.stringify(block);
+    const needed = lengthBytes + 3 * text.length;
+    if (this.#buffer.length < needed) this.#buffer = Buffer.allocUnsafeSlow(needed);
+    const end = lengthBytes + this.#buffer.write(text, lengthBytes);
+    this.#buffer.writeUInt32LE(end - lengthBytes);
+    for (let written = 0; written < end;) written += writeSync(this.#fd, this.#buffer, written, end - written);
   }
 
   stored(): StoredText {
@@ -159,11 +163,12 @@ function readParts(path: string): TextPart[] {
   const parts: (TextPart & { cues: Cue[] })[] = [];
   const fd = openSync(path, "r");
   try {
-    const length = Buffer.alloc(lengthBytes);
-    while (readSync(fd, length) === lengthBytes) {
-      const bytes = Buffer.allocUnsafe(length.readUInt32LE());
-      readSync(fd, bytes);
-      const { isContinued, cues, ...part } = deserialize(bytes) as Block;
+    let buffer = Buffer.alloc(lengthBytes);
+    while (readSync(fd, buffer, 0, lengthBytes, null) === lengthBytes) {
+      const length = buffer.readUInt32LE();
+      if (buffer.length < length) buffer = Buffer.allocUnsafeSlow(length);
+      readSync(fd, buffer, 0, length, null);
+      const { isContinued, cues, ...part } = JSON.parse(buffer.toString("utf8", 0, length)) as Block;
       if (isContinued) parts.at(-1)?.cues.push(...cues);
       else parts.push({ ...part, cues: [...cues] });
     }
