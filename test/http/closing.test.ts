@@ -6,6 +6,8 @@ import { Worker } from "node:worker_threads";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { buildWorkerApp } from "../../src/http/app.ts";
 import { buildApp } from "./app.ts";
+import { openDiskFiles } from "../../src/files/disk.ts";
+import { addFinishedTask } from "./finished-task.ts";
 import { createStubResolver } from "../../src/resolvers/stub.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import type { ClosingResult } from "./closing-thread.ts";
@@ -41,6 +43,17 @@ describe("closing the app", () => {
     expect(result.listening.length).toBeGreaterThan(result.before.length);
     expect(result.closed).toEqual(result.before);
     expect(result.temporary).toEqual([]);
+  });
+
+  it("resets connections whose response is not complete, so that nobody takes their end for that of the response", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "closing-"));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const [store, files] = [createMemoryStore(), openDiskFiles({ folder })];
+    const app = await buildApp({ store, files, finishMs: 20 });
+    const { id } = await addFinishedTask({ store, files }, Buffer.alloc(32 * 1024 * 1024));
+    const response = await fetch(`${await app.listen({ port: 0, host: "127.0.0.1" })}/tasks/${id}/file`);
+    await app.close();
+    await expect(response.bytes()).rejects.toMatchObject({ cause: { code: "ECONNRESET" } });
   });
 
   it("can be done twice", async () => {

@@ -138,7 +138,8 @@ describe("GET /tasks/{id}/stream", () => {
     await curl.started;
     release();
     await expect(reader.all()).rejects.toThrow("terminated");
-    expect([18, 56]).toContain(await curl.exitCode);
+    // Reset: that a connection merely ends between two fragments, ffmpeg takes for the end of the film.
+    expect(await curl.exitCode).toBe(56);
     const task = await client.ended(id);
     expect(task.state).toBe("failed");
     const later = await fetch(url);

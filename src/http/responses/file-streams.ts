@@ -113,6 +113,14 @@ export function isFlushed({ socket, writableLength }: ServerResponse): boolean {
 }
 
 /**
+ * Resets the connection of a response that has begun and cannot be completed. ffmpeg takes its mere end, between two fragments, for the end
+ * of the film, and says nothing.
+ */
+export function resetConnection({ socket, headersSent }: ServerResponse): void {
+  if (headersSent && socket instanceof Socket) socket.resetAndDestroy();
+}
+
+/**
  * Parses a `Range` header for a file of `size` bytes (RFC 9110 §14.1.2). Returns `undefined` if the whole
  * file is to be sent: the header is invalid or has another unit or several ranges, which §14.2 lets a
  * server ignore; `"unsatisfiable"` if the file has no byte in the range.

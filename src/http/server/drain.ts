@@ -1,8 +1,10 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import type { FastifyInstance } from "fastify";
 import { shutdownError } from "../../model/errors.ts";
 import { everyResponse } from "../responses/every-response.ts";
 import { problemMediaType, problemOf, unavailableRetryAfterS } from "../responses/problem.ts";
+import { pendingResponse } from "./connections.ts";
 
 /** Once `drainSignal` is aborted, each response closes its connection. */
 export function closeConnectionsOnDrain(app: FastifyInstance, drainSignal: AbortSignal | undefined): void {
@@ -14,18 +16,30 @@ export function closeConnectionsOnDrain(app: FastifyInstance, drainSignal: Abort
 
 /**
  * Lets requests in flight finish when the app closes: new ones are refused with `unavailable`, and
- * connections are closed when they become idle. After `finishMs` calls `stop`, then closes the rest.
+ * connections are closed when they become idle. After `finishMs` calls `stop`, then closes the rest; those whose response has begun are
+ * reset, as their mere end could be taken for that of the response.
  */
 export function drainOnClose(app: FastifyInstance, finishMs: number, stop: () => void): void {
   let idleCheck: NodeJS.Timeout | undefined;
   let timer: NodeJS.Timeout | undefined;
+  const sockets = new Set<Socket>();
+  app.server.on("connection", (socket: Socket) => {
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
+  });
+  function closeAll(): void {
+    for (const socket of sockets) {
+      if (pendingResponse(socket)?.headersSent) socket.resetAndDestroy();
+    }
+    app.server.closeAllConnections();
+  }
   app.addHook("preClose", async () => {
     app.server.removeAllListeners("request");
     app.server.on("request", refuse);
     idleCheck = setInterval(() => app.server.closeIdleConnections(), 50);
     timer = setTimeout(() => {
       stop();
-      setImmediate(() => app.server.closeAllConnections());
+      setImmediate(closeAll);
     }, finishMs);
   });
   app.addHook("onClose", async () => {

@@ -8,7 +8,7 @@ import { nameInPath } from "../../model/name-in-path.ts";
 import type { Task } from "../../model/task.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import { attachment } from "../responses/content-disposition.ts";
-import { createFileStreams, type FileStreams, isFlushed } from "../responses/file-streams.ts";
+import { createFileStreams, type FileStreams, isFlushed, resetConnection } from "../responses/file-streams.ts";
 import { assertIfMatch } from "../responses/etag.ts";
 import { createFileSender, fileTag, type StoredFile } from "../responses/send-file.ts";
 import { refuseBlindRange } from "./blind-range.ts";
@@ -69,7 +69,10 @@ export function createStreamSender({ store, files, onFileBytes }: StreamDeps) {
     }
     const { stream, task } = found;
     setHeaders(reply, stream, task);
-    if (!isHead) return reply.send(streamBody(streams, found, watch, () => isFlushed(reply.raw)));
+    if (!isHead) {
+      const body = streamBody(streams, found, watch, () => isFlushed(reply.raw));
+      return reply.send(body.once("error", () => resetConnection(reply.raw)));
+    }
     watch.close();
     await stream.close();
     return reply.send();
