@@ -20,6 +20,6 @@ buffer = ctypes.create_string_buffer(program)
 prog = ctypes.create_string_buffer(struct.pack('@HP', len(program) // 8, ctypes.addressof(buffer)))
 libc = ctypes.CDLL(None, use_errno=True)
 assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, prog, 0, 0) == 0, ctypes.get_errno()
-os.execv(${JSON.stringify(python)}, ['python3', *sys.argv[1:]])
+os.execv(${JSON.stringify(python)}, [${JSON.stringify(python)}, *sys.argv[1:]])
 `;
 }
