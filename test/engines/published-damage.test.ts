@@ -1,4 +1,5 @@
 import { afterAll, describe, expect, it } from "vitest";
+import type { DownloadJob } from "../../src/engines/engine.ts";
 import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
 import { box } from "../../src/remux/mp4/boxes.ts";
 import { openEntry } from "../contracts/engine/harness.ts";
@@ -10,9 +11,9 @@ import { adtsFrames, audioPid, avcPicture, createPacketMaker, videoPid } from ".
 const engine = createNativeEngine({ allowNetworks: "127.0.0.1/32" });
 afterAll(() => engine.close());
 
-async function warningsOf(resources: Resources, entry: string): Promise<string[]> {
+async function warningsOf(resources: Resources, entry: string, job: Partial<DownloadJob> = {}): Promise<string[]> {
   await using harness = await openEntry(() => engine, resources, entry);
-  const { warnings } = await harness.download();
+  const { warnings } = await harness.download(job);
   return warnings.map(({ code, message }) => `${code}: ${message}`);
 }
 
@@ -208,8 +209,20 @@ describe("a fragmented MP4 file that is kept as published", () => {
     const media = pieces.map(({ data }) => data);
     expect(await fileWarnings("film.mp4", "video/mp4", [init!, ...media, index])).toEqual([]);
     expect(await fileWarnings("film.mp4", "video/mp4", [init!, ...media.slice(1), index])).toContain(
-      "frames_missing: 1 of the fragments that the file lists are missing",
+      "frames_missing: fragments of the file are missing or damaged at 1 place",
     );
+  });
+
+  it("has a warning if the boxes within a fragment are damaged, also if only a part of it is wanted", async () => {
+    const { init, pieces } = rendition;
+    const [first, second, ...rest] = pieces.map(({ data }) => Buffer.from(data)) as [Buffer, Buffer, ...Buffer[]];
+    const moof = second.indexOf("moof");
+    second.fill(0, moof + 4, moof - 4 + second.readUInt32BE(moof - 4));
+    const film = [init!, first, second, ...rest];
+    const damaged = ["frames_missing: fragments of the file are missing or damaged at 1 place"];
+    expect(await fileWarnings("film.mp4", "video/mp4", film)).toEqual(damaged);
+    const resources = new Map([["film.mp4", resource("video/mp4", Buffer.concat(film))]]);
+    expect(await warningsOf(resources, "film.mp4", { ranges: [{ startS: 0, endS: 1 }] })).toEqual(damaged);
   });
 
   it("has none if its fragments have one number, but times in order", async () => {
@@ -229,7 +242,12 @@ describe("a fragmented MP4 file that is kept as published", () => {
   it("has a warning if more than 64 KiB at its end are no boxes", async () => {
     const rest = (bytes: number) => fileWarnings("film.mp4", "video/mp4", [join(rendition), Buffer.alloc(bytes)]);
     expect(await rest(60_000)).toEqual([]);
-    expect(await rest(70_000)).toEqual(["frames_missing: the file ends with bytes that are no boxes"]);
+    const damaged = ["frames_missing: the file ends with bytes that are no boxes"];
+    expect(await rest(70_000)).toEqual(damaged);
+    const resources = new Map([
+      ["film.mp4", resource("video/mp4", Buffer.concat([join(rendition), Buffer.alloc(70_000)]))],
+    ]);
+    expect(await warningsOf(resources, "film.mp4", { ranges: [{ startS: 1, endS: 60 }] })).toEqual(damaged);
   });
 
   it("has a warning if a fragment is twice there, or comes after a later one", async () => {

@@ -24,15 +24,17 @@ export function countFragmentsOutOfOrder(path: string): number {
 }
 
 /**
- * Returns how many fragments more the index at the end of the MP4 file at `path` lists than the file has (`mfra`, ISO/IEC 14496-12
- * §8.8.9); 0 if there is no index. Where they are does not count: who adds to a file may leave that as it was.
+ * Returns how many fragments of the MP4 file at `path` have no samples, as their boxes are damaged, or are missing, by the index at its
+ * end (`mfra`, ISO/IEC 14496-12 §8.8.9), if it has one. Where they are does not count: who adds to a file may leave that as it was.
  * @throws ServiceError `upstream_invalid` if the index cannot be read; the file system's own errors.
  */
 export function countMissingFragments(path: string): number {
   using file = openFile(path);
   const boxes = [...completeFileBoxes(file.fd, file.size)];
+  const fragments = boxes.filter(({ type }) => type === "moof");
+  const damaged = fragments.filter((box) => !isFragment(readRange(file.fd, box))).length;
   const index = boxes.findLast(({ type }) => type === "mfra");
-  if (index === undefined) return 0;
+  if (index === undefined) return damaged;
   const bytes = readRange(file.fd, index);
   const view = viewOf(bytes);
   const [mfra] = boxesIn(view, 0, bytes.length);
@@ -40,7 +42,14 @@ export function countMissingFragments(path: string): number {
   for (const child of mfra === undefined ? [] : boxesIn(view, mfra.body, mfra.end)) {
     if (child.type === "tfra") for (const offset of fragmentOffsets(bytes, child)) listed.add(offset);
   }
-  return Math.max(0, listed.size - boxes.filter(({ type }) => type === "moof").length);
+  return damaged + Math.max(0, listed.size - fragments.length);
+}
+
+/** Whether a `moof` has samples of a track. */
+function isFragment(bytes: Uint8Array): boolean {
+  const view = viewOf(bytes);
+  const [moof] = boxesIn(view, 0, bytes.length);
+  return moof !== undefined && findChild(view, moof, "traf") !== undefined;
 }
 
 /** Yields where the fragments of the entries of a `tfra` are; one may have several. */

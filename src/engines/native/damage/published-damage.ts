@@ -47,7 +47,7 @@ export function publishedDamage(path: string): string[] {
     ...(frames === 0 ? [] : [`frames of the file are missing, damaged or out of order at ${places(frames)}`]),
     ...(endsWithinPacket(path) ? ["the file ends within a packet"] : []),
     ...(isMp4 && endsWithoutBoxes(path) ? ["the file ends with bytes that are no boxes"] : []),
-    ...(missing === 0 ? [] : [`${missing} of the fragments that the file lists are missing`]),
+    ...(missing === 0 ? [] : [`fragments of the file are missing or damaged at ${places(missing)}`]),
     ...(fragments === 0 ? [] : [`fragments of the file are out of order at ${places(fragments)}`]),
   ];
 }

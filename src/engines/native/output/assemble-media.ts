@@ -89,11 +89,14 @@ export async function assembleMedia(plan: Plan, options: AssembleOptions): Promi
     ...plan.otherAudio.map((other) => fetcher.openStream(other)),
   ]);
   const common = { audioOnly, audioChoice, target, maxBytes, onWritten, additions, signal };
-  if ([main, ...(audio === null ? [] : [audio]), ...otherAudio].every(isRemuxable)) {
+  const streams = [main, ...(audio === null ? [] : [audio]), ...otherAudio];
+  if (streams.every(isRemuxable)) {
     const expectedS = sourceDuration(mainSource);
     const stream = options.ranges.length > 0 ? null : { journal: options.journal, kinds: statedKinds(plan, audioOnly) };
     const written = await remux({ ...common, main, audio, otherAudio, openAudio, expectedS, stream });
-    return { path: target, written, warnings: [] };
+    // Streams of other containers count what is damaged while they are read.
+    const files = streams.flatMap(({ container, path }) => (container === "mp4" && path !== null ? [path] : []));
+    return { path: target, written, warnings: toWarnings(files.flatMap(publishedDamage)) };
   }
   const joined: WebmSegments[] = [];
   const damage: string[] = [];
@@ -115,8 +118,7 @@ export async function assembleMedia(plan: Plan, options: AssembleOptions): Promi
   const { isMp4, originS, details, ...merge } = await withTimeLimit("merge", inputs, () =>
     mergeFiles({ ...paths, isAudioOptional, audioOnly, audioChoice, additions, signal }),
   );
-  const missing = damage.map((message): FileWarning => ({ code: "frames_missing", message }));
-  const warnings = [...merge.warnings, ...missing];
+  const warnings = [...merge.warnings, ...toWarnings(damage)];
   if (!isMp4) return { path: merged, written: null, warnings, joined };
   // Remuxing puts the index of an MP4 in front.
   const stream = openFileStream("main", merged, undefined, hasSelection(plan) ? partTiming : undefined);
@@ -128,6 +130,9 @@ export async function assembleMedia(plan: Plan, options: AssembleOptions): Promi
   const written = await remux({ ...common, ...single, additions: moved });
   return { path: target, written, warnings, joined, originS };
 }
+
+const toWarnings = (damage: readonly string[]): FileWarning[] =>
+  damage.map((message) => ({ code: "frames_missing", message }));
 
 /** Keeps the file of a plan as it is, but for additions; `null` if it must become another one. */
 async function keepPublished({ isPassthrough, main }: Plan, options: AssembleOptions): Promise<Assembled | null> {
