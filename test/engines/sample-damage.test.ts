@@ -108,6 +108,21 @@ describe("an MP4 file of one track", () => {
     },
   );
 
+  it("is not if an AV1 sample has zeros as padding, but is if it has them elsewhere, or they are padding of no AV1", async () => {
+    // Types 15 and 6, with a size in two bytes, and the rest, of type 6 without a size.
+    const obus = (type: number) => [
+      Buffer.from([(type << 3) | 2, 0xb0, 0x24]),
+      zeros(4655),
+      Buffer.from([0x80, 6 << 3]),
+    ];
+    const sample = (type: number) =>
+      Buffer.concat([Buffer.from([(6 << 3) | 2, 0xe4, 0]), noise(100), ...obus(type), noise(200)]);
+    const av1 = { ...audioFormat, sampleEntry: entry("av01") };
+    expect(await damageOfSamples(samples.with(9, sample(15)), av1)).toEqual([]);
+    expect(await damageOfSamples(samples.with(9, sample(6)), av1)).toEqual([audio()]);
+    expect(await damageOfSamples(samples.with(9, sample(15)))).toEqual([audio()]);
+  });
+
   it("is not if no sample is as its codec wants them, but is if the first ones are", async () => {
     expect(await damageOfSamples(samples.map(() => zeros(5000)))).toEqual([]);
     expect(await damageOfSamples(samples.map((sample, i) => (i < 8 ? sample : zeros(5000))))).toEqual([audio()]);
@@ -130,6 +145,17 @@ describe("a WebM file", () => {
   it("is damaged if a part of one picture is zeros", async () => {
     expect(await damageOf(film)).toEqual([]);
     expect(await damageOf(damaged)).toEqual([video()]);
+  });
+
+  it("is not if the zeros are padding of AV1", async () => {
+    const av1 = withBytes(damaged, damaged.indexOf("V_VP8"), Buffer.from("V_AV1"));
+    expect(await damageOf(av1)).toEqual([video()]);
+    const heads = [...film.toString("latin1", 0, 4096).matchAll(/\xa3(?:[\x80-\xff]|[\x40-\x7f].)\x81/gs)];
+    const { index, 0: head } = heads.at(-1)!;
+    // A unit of type 15, with a size in two bytes, after track, time and flags.
+    const size = 6200 - index;
+    const unit = Buffer.from([(15 << 3) | 2, (size & 0x7f) | 0x80, size >> 7]);
+    expect(await damageOf(withBytes(av1, index + head.length + 3, unit))).toEqual([]);
   });
 
   it("is not if its codec need not compress", async () => {

@@ -4,6 +4,8 @@ import type { ByteSpan, TrackKind } from "../../../remux/samples.ts";
 /** Where a frame, or several, of a codec that compresses are. */
 export interface FrameSpan extends ByteSpan {
   kind: TrackKind;
+  /** Default: it is of another codec. */
+  isAv1?: boolean;
 }
 
 /** What a container is a list of: tags, packets, chunks. */

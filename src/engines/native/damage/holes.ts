@@ -2,6 +2,7 @@ import { readSync } from "node:fs";
 import { chosenBlocks, selectAll } from "../../../remux/matroska/chosen-tracks.ts";
 import { createFileWindow, type OpenFile } from "../../../remux/open-file.ts";
 import type { ByteSpan, TrackKind } from "../../../remux/samples.ts";
+import { maxObuHeaderBytes, readObuHeader } from "./av1-padding.ts";
 import { readAviFrames } from "./avi-breaks.ts";
 import type { FrameSpan } from "./chunk-breaks.ts";
 import { readFlvFrames } from "./flv-breaks.ts";
@@ -16,14 +17,30 @@ export function* findHoles(file: OpenFile, runs: readonly ByteSpan[]): Generator
   if (runs.length === 0) return;
   const last = Buffer.alloc(1);
   let next = 0;
-  for (const { kind, start, end } of framesOf(file)) {
+  for (const { kind, start, end, isAv1 = false } of framesOf(file)) {
     while (next < runs.length && runs[next]!.start < start) next += 1;
     const run = runs[next];
     if (run === undefined) return;
     if (run.end > end) continue;
     readSync(file.fd, last, 0, 1, end - 1);
-    if (last[0] !== 0) yield kind;
+    if (last[0] !== 0 && !(isAv1 && isPadding(file.fd, start, run.start))) yield kind;
   }
+}
+
+/** A frame has few. */
+const maxObus = 64;
+
+/** Returns whether what is at `at` in a frame of AV1 is padding. */
+function isPadding(fd: number, frameStart: number, at: number): boolean {
+  const header = Buffer.alloc(maxObuHeaderBytes);
+  let start = frameStart;
+  for (let left = maxObus; left > 0; left--) {
+    readSync(fd, header, 0, header.length, start);
+    const obu = readObuHeader((index) => header[index] ?? 0);
+    start += obu.bytes;
+    if (start > at) return obu.isPadding;
+  }
+  return false;
 }
 
 function* framesOf(file: OpenFile): Generator<FrameSpan> {
@@ -40,9 +57,9 @@ function* readMatroskaFrames({ fd }: OpenFile): Generator<FrameSpan> {
   const file = selectAll(fd);
   if (file === undefined) return;
   const tracks = file.tracks.filter(({ codecId, isEncoded }) => codecs.test(codecId) && !isEncoded);
-  const kinds = new Map(tracks.map(({ number, kind }) => [number, kind]));
+  const byNumber = new Map(tracks.map((track) => [track.number, track]));
   for (const { track, body, end } of chosenBlocks({ ...file, tracks })) {
-    const kind = kinds.get(track) ?? null;
-    if (kind !== null) yield { kind, start: body, end };
+    const { kind = null, codecId } = byNumber.get(track) ?? {};
+    if (kind !== null) yield { kind, start: body, end, isAv1: codecId === "V_AV1" };
   }
 }

@@ -42,21 +42,23 @@ export function openMp4Samples(file: OpenFile): CheckedSamples {
 function createSelection({ formats }: InitTrack) {
   const checked = createTrack(formats[0]!.kind);
   const lengths = formats.map(({ sampleEntry }) => lengthBytesOf(sampleEntry));
+  const isAv1 = formats.some(({ sampleEntry }) => typeOf(sampleEntry) === "av01");
   return {
     checked,
     *select(all: Iterable<SamplePlaces>): Generator<CodedSamples> {
       for (const { entry, ...places } of all) {
         const lengthBytes = lengths[entry - 1] ?? null;
-        if (lengthBytes !== null) yield { ...places, track: checked, lengthBytes };
+        if (lengthBytes !== null) yield { ...places, track: checked, lengthBytes, isAv1 };
       }
     },
   };
 }
 
 function lengthBytesOf(sampleEntry: Uint8Array): number | null {
-  const type = Buffer.from(sampleEntry).toString("latin1", 4, 8);
-  return codecs.has(type) ? 0 : nalLengthBytes(sampleEntry);
+  return codecs.has(typeOf(sampleEntry)) ? 0 : nalLengthBytes(sampleEntry);
 }
+
+const typeOf = (sampleEntry: Uint8Array): string => Buffer.from(sampleEntry).toString("latin1", 4, 8);
 
 /** Yields the samples of the fragments, with their places in the file. */
 function* readFragments(

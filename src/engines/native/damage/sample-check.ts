@@ -1,4 +1,5 @@
-import type { TrackKind } from "../../../remux/samples.ts";
+import type { ByteSpan, TrackKind } from "../../../remux/samples.ts";
+import { maxObuHeaderBytes, readObuHeader } from "./av1-padding.ts";
 import { isZeroBlock, zeroBlockBytes } from "./zero-runs.ts";
 
 /** Samples of a codec that compresses. */
@@ -10,6 +11,8 @@ export interface CodedSamples {
   sizes: Uint32Array;
   /** How many bytes the lengths of their NAL units have; 0: they have none. */
   lengthBytes: number;
+  /** They are of AV1. */
+  isAv1: boolean;
 }
 
 /** How many samples of a track are right and damaged, and at how many places damaged ones follow each other. */
@@ -60,6 +63,9 @@ export class SampleCheck {
   #endsAt = 0;
   /** Where its next NAL unit is. */
   #unitAt = 0;
+  /** Where its next unit of AV1 is, and what of it is padding. */
+  #obuAt = 0;
+  #padding: ByteSpan[] = [];
   /** Where it has to be looked at for zeros in it. */
   #holeAt = 0;
   #hasHole = false;
@@ -112,6 +118,8 @@ export class SampleCheck {
     this.#offset = offset;
     this.#endsAt = offset + size;
     this.#unitAt = offset;
+    this.#obuAt = offset;
+    this.#padding = [];
     this.#zerosTo = offset;
     this.#holeAt = Math.ceil(offset / zeroBlockBytes) * zeroBlockBytes;
     this.#hasHole = false;
@@ -119,10 +127,11 @@ export class SampleCheck {
   }
 
   /** Returns whether all of the sample was there. */
-  #read({ lengthBytes, track }: CodedSamples): boolean {
+  #read({ lengthBytes, isAv1, track }: CodedSamples): boolean {
     const end = this.#endsAt;
     const known = Math.min(end, this.#end);
     if (lengthBytes > 0) this.#readUnits(lengthBytes, known - lengthBytes);
+    if (isAv1) this.#readObus(known);
     const zerosEnd = Math.min(known, this.#offset + leastZeros);
     while (this.#zerosTo < zerosEnd && this.#at(this.#zerosTo) === 0) this.#zerosTo += 1;
     if (this.#holeAt + zeroBlockBytes <= known) this.#findHoles(known);
@@ -150,10 +159,23 @@ export class SampleCheck {
     this.#unitAt = at;
   }
 
+  /** Notes the padding of which the header is before `known`. */
+  #readObus(known: number): void {
+    const end = this.#endsAt;
+    while (this.#obuAt < end && Math.min(this.#obuAt + maxObuHeaderBytes, end) <= known) {
+      const start = this.#obuAt;
+      const { isPadding, bytes } = readObuHeader((at) => this.#at(start + at));
+      this.#obuAt = Math.min(start + bytes, end);
+      if (isPadding && bytes > zeroBlockBytes) this.#padding.push({ start, end: this.#obuAt });
+    }
+  }
+
   #findHoles(known: number): void {
     let at = this.#holeAt;
+    this.#padding = this.#padding.filter(({ end }) => end > at);
+    const isPadding = () => this.#padding.some(({ start, end }) => start < at && at < end);
     for (; at + zeroBlockBytes <= known; at += zeroBlockBytes) {
-      this.#hasHole ||= at >= this.#start && isZeroBlock(this.#bytes, at - this.#start);
+      this.#hasHole ||= at >= this.#start && isZeroBlock(this.#bytes, at - this.#start) && !isPadding();
     }
     this.#holeAt = at;
   }
