@@ -6,7 +6,10 @@ import type { Sample, SampleSink, TrackFormat } from "./samples.ts";
 
 export type TrackOutput = ReturnType<typeof createTrackOutput>;
 
-/** Creates one track of a sink; it is added with its first format and keeps that format's timescale. @param place As in `TrackFormat`. */
+/**
+ * Creates one track of a sink; it is added with its first format and keeps that format's timescale (`timescaleOf`).
+ * @param place As in `TrackFormat`.
+ */
 export function createTrackOutput(sink: SampleSink, place = 0) {
   let track: number | undefined;
   let timescale = 0;
@@ -30,7 +33,7 @@ export function createTrackOutput(sink: SampleSink, place = 0) {
       if (track !== undefined) assertSameCodec(entry, format);
       entry = sampleEntry;
       ({ edits } = format);
-      timescale ||= format.timescale;
+      timescale ||= timescaleOf(format);
       track = sink.setFormat({ ...format, timescale, place }, track);
     },
     /** Does nothing before the first format. */
@@ -48,6 +51,20 @@ export function createTrackOutputs(sink: SampleSink): (slot: TrackSlot) => Track
     outputs.set(slot, output);
     return output;
   };
+}
+
+const sampleRateAt = 32;
+const leastRate = 8_000;
+
+/**
+ * Returns the ticks per second of a track of this format: of audio, samples per second, as players that use FFmpeg take the ticks that an edit
+ * list leaves out for samples. Half or twice as many are those of AAC with SBR. Its own for what states times in ticks.
+ */
+function timescaleOf({ kind, timescale, sampleEntry, edits, paddingTicks }: TrackFormat): number {
+  const hasTicks = edits !== undefined || paddingTicks !== undefined;
+  if (kind === "video" || hasTicks || sampleEntry.length < sampleRateAt + 2) return timescale;
+  const rate = sampleEntry[sampleRateAt]! * 256 + sampleEntry[sampleRateAt + 1]!;
+  return rate < leastRate || [rate / 2, rate, rate * 2].includes(timescale) ? timescale : rate;
 }
 
 function assertSameCodec(before: Uint8Array, { kind, sampleEntry }: TrackFormat): void {

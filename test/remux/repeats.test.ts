@@ -60,3 +60,27 @@ it("samples of fragments that a segment repeats of the one before are left out, 
   const other = { ...frames[19]!, data: fillPattern(60, 7) };
   expect(read(frames.slice(0, 20), [other, ...frames.slice(20)])).toEqual(all.toSpliced(19, 0, 19));
 });
+
+it("audio in fragments gets ticks that are samples, unless they are half or twice as many", () => {
+  const ticksOf = (timescale: number) => {
+    const path = folder.path("ticks.mp4");
+    const frames = [0, 1, 2].map((i): Sample => {
+      const [from, to] = [i, i + 1].map((at) => Math.round((at * 1024 * timescale) / 48_000)) as [number, number];
+      return { data: fillPattern(50, i), dts: from, pts: from, duration: to - from, isSync: true };
+    });
+    const writer = openMp4Writer({ path, expectedS: 1 });
+    writer.write(writer.setFormat({ ...audioFormat, timescale }), frames[0]!);
+    writer.finish();
+    // Fragments have no edits that hold for all of them.
+    const init = Buffer.from(indexOf(path).toString("latin1").replace("edts", "free"), "latin1");
+    const recorder = createRecorder();
+    const demuxer = createMp4Demuxer({ sink: recorder, timelines: createTimelines(), kinds: ["audio"] });
+    for (const bytes of [init, fragmentOf([frames.slice(1)])]) demuxer.read(bytes, start);
+    const { formats, samples } = recorder.track("audio");
+    return [formats[0]!.timescale, ...samples.map(({ dts }) => dts)];
+  };
+  expect(ticksOf(10_000_000)).toEqual([48_000, 1024, 2048]);
+  expect(ticksOf(90_000)).toEqual([48_000, 1024, 2048]);
+  expect(ticksOf(48_000)).toEqual([48_000, 1024, 2048]);
+  expect(ticksOf(24_000)).toEqual([24_000, 512, 1024]);
+});
