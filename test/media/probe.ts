@@ -1,5 +1,5 @@
 import { open } from "node:fs/promises";
-import { ALL_FORMATS, FilePathSource, Input } from "mediabunny";
+import { mediabunny } from "../../src/engines/native/mediabunny.ts";
 import { readMedia } from "./read-media.ts";
 
 /** What a media file holds. */
@@ -62,6 +62,7 @@ async function askFfprobe(path: string): Promise<Probe> {
 }
 
 async function readBack(path: string): Promise<Probe> {
+  const { ALL_FORMATS, FilePathSource, Input } = mediabunny;
   using input = new Input({ source: new FilePathSource(path), formats: ALL_FORMATS });
   const streams: ProbedStream[] = [];
   for (const track of await input.getTracks()) {
