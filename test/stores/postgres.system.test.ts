@@ -1,4 +1,4 @@
-import { Client } from "pg";
+import { Pool } from "pg";
 import { afterAll, beforeAll } from "vitest";
 import { describeTaskStore } from "../contracts/task-store.ts";
 import { openDatabase } from "../postgres/database.ts";
@@ -7,20 +7,19 @@ import { createTestLog } from "./log.ts";
 import { type ClockedStoreOptions, openClockedStore } from "./postgres/clocked-store.ts";
 
 let url: string;
-/** One for all tests: to open it takes longer than what is asked on it. */
-let client: Client;
+/** One connection for all tests: to open it takes longer than what is asked on it. */
+let connection: Pool;
 
 beforeAll(async () => {
   url = await openDatabase(afterAll);
-  client = new Client({ connectionString: url });
-  await client.connect();
-  return () => client.end();
+  connection = new Pool({ connectionString: url, max: 1 });
+  return () => connection.end();
 });
 
 let clocks: Pick<ClockedStoreOptions, "now" | "elapsedMs">;
 
 const open: OpenStore = async (now, maxQueued, elapsedMs, webhook = false) => {
-  await client.query(emptyTables);
+  await connection.query(emptyTables);
   clocks = { now, elapsedMs };
   return openClockedStore({ url, maxQueued, webhook, ...clocks });
 };
@@ -31,7 +30,7 @@ open.slackMs = 3_000;
 open.replaceDocuments = async (store, documents) => {
   await store.close();
   for (const [id, document] of documents) {
-    await client.query("UPDATE unreel.tasks SET document = $1 WHERE id = $2", [document, id]);
+    await connection.query("UPDATE unreel.tasks SET document = $1 WHERE id = $2", [document, id]);
   }
   const { log, logger } = createTestLog();
   return { store: await openClockedStore({ url, logger, ...clocks }), log };
