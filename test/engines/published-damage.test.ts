@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it } from "vitest";
 import type { DownloadJob } from "../../src/engines/engine.ts";
 import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
-import { box } from "../../src/remux/mp4/boxes.ts";
+import { box, fullBox, u32 } from "../../src/remux/mp4/boxes.ts";
 import { openEntry } from "../contracts/engine/harness.ts";
 import { layFiles, mediaPlaylist } from "../media/hls.ts";
 import { join, readMedium, readRendition } from "../media/rendition.ts";
@@ -223,6 +223,13 @@ describe("a fragmented MP4 file that is kept as published", () => {
     expect(await fileWarnings("film.mp4", "video/mp4", film)).toEqual(damaged);
     const resources = new Map([["film.mp4", resource("video/mp4", Buffer.concat(film))]]);
     expect(await warningsOf(resources, "film.mp4", { ranges: [{ startS: 0, endS: 1 }] })).toEqual(damaged);
+  });
+
+  it("has none if a fragment has no samples", async () => {
+    const { init, pieces } = rendition;
+    const [first, ...rest] = pieces.map(({ data }) => data);
+    const empty = box("moof", fullBox("mfhd", 0, 0, u32(99)));
+    expect(await fileWarnings("film.mp4", "video/mp4", [init!, first!, empty, ...rest])).toEqual([]);
   });
 
   it("has none if its fragments have one number, but times in order", async () => {

@@ -45,11 +45,12 @@ export function countMissingFragments(path: string): number {
   return damaged + Math.max(0, listed.size - fragments.length);
 }
 
-/** Whether a `moof` has samples of a track. */
+/** Whether a `moof` has samples of a track, or states that it has none: it then has only its header (§8.8.6). */
 function isFragment(bytes: Uint8Array): boolean {
   const view = viewOf(bytes);
   const [moof] = boxesIn(view, 0, bytes.length);
-  return moof !== undefined && findChild(view, moof, "traf") !== undefined;
+  const types = moof === undefined ? [] : [...boxesIn(view, moof.body, moof.end)].map(({ type }) => type);
+  return types.includes("traf") || types.join() === "mfhd";
 }
 
 /** Yields where the fragments of the entries of a `tfra` are; one may have several. */
