@@ -147,7 +147,7 @@ describe("with one request at a time, the next one starts after", () => {
         "/404": "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
         "/redirect": "HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n",
         "/lost": "",
-        "/coding": "HTTP/1.1 200 OK\r\nContent-Encoding: odd\r\n\r\npage",
+        "/coding": "HTTP/1.1 200 OK\r\nContent-Encoding: compress\r\n\r\npage",
         "/invalid": "nonsense\r\n\r\n",
         "/cut": "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\npage",
         "/large": `HTTP/1.1 200 OK\r\nContent-Length: 4000\r\n\r\n${"page".repeat(1000)}`,
