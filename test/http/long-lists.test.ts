@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { type AddressInfo, connect } from "node:net";
 import { setImmediate } from "node:timers/promises";
 import { gunzipSync } from "node:zlib";
 import { expect, onTestFinished, test } from "vitest";
@@ -49,6 +51,25 @@ test("a long page is compressed as it is written", async () => {
   const packed = await app.inject({ url: "/tasks/", headers: { "accept-encoding": "gzip" } });
   expect(packed.headers).toMatchObject({ "content-encoding": "gzip", vary: "accept-encoding" });
   expect(JSON.parse(gunzipSync(packed.rawPayload).toString())).toEqual(plain.json());
+});
+
+test("clients that leave while a long page is compressed end their responses alone, whenever they leave", async () => {
+  const { app } = await openLong();
+  await app.listen({ port: 0, host: "127.0.0.1" });
+  const { port } = app.server.address() as AddressInfo;
+  const errors: unknown[] = [];
+  const note = (error: unknown) => void errors.push(error);
+  process.on("uncaughtException", note);
+  onTestFinished(() => void process.off("uncaughtException", note));
+  const leaveAfter = async (turns: number) => {
+    const socket = connect(port, "127.0.0.1");
+    socket.write("GET /tasks/ HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip\r\n\r\n");
+    for (let turn = 0; turn < turns; turn += 1) await setImmediate();
+    socket.destroy();
+    await once(socket, "close");
+  };
+  for (let turns = 0; turns < 400; turns += 4) await Promise.all(Array.from({ length: 4 }, () => leaveAfter(turns)));
+  expect(errors).toEqual([]);
 });
 
 test("other requests are answered while long pages are written", async () => {

@@ -1,4 +1,4 @@
-import { compose, Readable } from "node:stream";
+import { pipeline, Readable } from "node:stream";
 import { createGzip, gzip, gzipSync } from "node:zlib";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { gzipTagOf } from "./etag.ts";
@@ -28,10 +28,18 @@ export function compressJson(app: FastifyInstance): void {
     reply.header("content-encoding", "gzip");
     const etag = reply.getHeader("etag");
     if (typeof etag === "string") reply.header("etag", gzipTagOf(etag));
-    if (!isText) return done(null, compose(payload, createGzip()));
+    if (!isText) return done(null, gzipped(payload));
     if (payload.length <= maxSyncLength) return done(null, gzipSync(payload));
     return gzip(payload, done);
   });
+}
+
+/**
+ * Returns the payload compressed; if either stream fails, so does the returned one. What `compose` of Node returns cannot be
+ * destroyed once the payload has ended: the error that this causes is one that nobody can handle.
+ */
+function gzipped(payload: Readable): Readable {
+  return pipeline(payload, createGzip(), () => undefined);
 }
 
 function isJson(reply: FastifyReply): boolean {
