@@ -213,6 +213,12 @@ describe("a fragmented MP4 file that is kept as published", () => {
     );
   });
 
+  it("has none if its index at the end is damaged, which players do not need", async () => {
+    const index = Buffer.from(mfra([0, 1_000]));
+    index.writeUInt32BE(0xffffffff, index.indexOf("tfra") + 16);
+    expect(await fileWarnings("film.mp4", "video/mp4", [join(rendition), index])).toEqual([]);
+  });
+
   it("has a warning if the boxes within a fragment are damaged, also if only a part of it is wanted", async () => {
     const { init, pieces } = rendition;
     const [first, second, ...rest] = pieces.map(({ data }) => Buffer.from(data)) as [Buffer, Buffer, ...Buffer[]];

@@ -1,4 +1,4 @@
-import { countFragmentsOutOfOrder, countMissingFragments } from "../../../remux/mp4/fragment-order.ts";
+import { countFragmentBreaks } from "../../../remux/mp4/fragment-order.ts";
 import { countDamage } from "../../../remux/matroska/damage.ts";
 import { countDamagedLaces } from "../../../remux/matroska/damaged-laces.ts";
 import { countFlacBreaks } from "../../../remux/audio-files/flac-breaks.ts";
@@ -24,8 +24,7 @@ export function publishedDamage(path: string): string[] {
   const start = head.toString("latin1", 0, 8);
   const pages = start.startsWith("OggS") ? countOggBreaks(path) : 0;
   const isMp4 = start.endsWith("ftyp");
-  const fragments = isMp4 ? countFragmentsOutOfOrder(path) : 0;
-  const missing = isMp4 ? countMissingFragments(path) : 0;
+  const { outOfOrder, missing } = isMp4 ? countFragmentBreaks(path) : { outOfOrder: 0, missing: 0 };
   const blocks = start.startsWith(ebmlSignature) ? countDamagedLaces(path) : 0;
   const damaged = start.startsWith(ebmlSignature) ? countDamage(path) : 0;
   const { breaks, losses } = countPacketBreaks(path);
@@ -48,7 +47,7 @@ export function publishedDamage(path: string): string[] {
     ...(endsWithinPacket(path) ? ["the file ends within a packet"] : []),
     ...(isMp4 && endsWithoutBoxes(path) ? ["the file ends with bytes that are no boxes"] : []),
     ...(missing === 0 ? [] : [`fragments of the file are missing or damaged at ${places(missing)}`]),
-    ...(fragments === 0 ? [] : [`fragments of the file are out of order at ${places(fragments)}`]),
+    ...(outOfOrder === 0 ? [] : [`fragments of the file are out of order at ${places(outOfOrder)}`]),
   ];
 }
 
