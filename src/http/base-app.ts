@@ -5,7 +5,7 @@ import { compressJson } from "./responses/compression.ts";
 import { addContacts, createProxyCheck, localNetworks } from "./server/contact.ts";
 import { deadLinkError, linksPath } from "./links/links.ts";
 import { closeConnectionsOnDrain, drainOnClose } from "./server/drain.ts";
-import { handleError, refuseExpectations, refuseUnsureEnds } from "./server/error-handler.ts";
+import { handleError, refuseExpectations, refuseAmbiguousFraming } from "./server/error-handler.ts";
 import { checkHosts } from "./server/hosts.ts";
 import { allowOrigins, parseOrigins } from "./server/origins.ts";
 import { ignoreBodies } from "./server/json.ts";
@@ -83,7 +83,7 @@ export function createBaseApp(options: BaseAppOptions, stop: () => void): Fastif
   closeConnectionsOnDrain(app, drainSignal);
   const origins = parseOrigins(options.allowedOrigins ?? []);
   checkHosts(app, options.allowedHosts ?? [], origins);
-  app.addHook("onRequest", refuseUnsureEnds);
+  app.addHook("onRequest", refuseAmbiguousFraming);
   app.addHook("onRequest", refuseExpectations);
   drainOnClose(app, finishMs, stop);
   app.register(accepts);

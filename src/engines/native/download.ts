@@ -62,7 +62,7 @@ export async function download(job: DownloadJob, context: WorkerDownloadContext)
   }
 }
 
-/** Languages that are told of the media. */
+/** How many languages of the media are named at most. */
 const maxOffered = 100;
 
 type DownloadRun = Awaited<ReturnType<typeof planRun>>;

@@ -56,7 +56,11 @@ export function refuseExpectations(
  * Hook that fails with ServiceError `invalid_request`, and closes the connection, if it is not sure where the request ends: its version
  * is not HTTP/1.0 or 1.1, it has another transfer coding than `chunked`, or has one in HTTP/1.0 (RFC 9112 §6.1).
  */
-export function refuseUnsureEnds({ raw }: FastifyRequest, reply: FastifyReply, done: HookHandlerDoneFunction): void {
+export function refuseAmbiguousFraming(
+  { raw }: FastifyRequest,
+  reply: FastifyReply,
+  done: HookHandlerDoneFunction,
+): void {
   const { httpVersion, headers } = raw;
   const { "transfer-encoding": coding } = headers;
   const isKnown = httpVersion === "1.1" || (httpVersion === "1.0" && coding === undefined);
