@@ -218,7 +218,7 @@ async function findSkips(
 
 const noSkips: FindSkips = async () => [];
 
-/** Pages round durations: what is left after a segment at the end is no part of its own. */
+/** Pages round durations: a segment that ends no earlier before the end lasts until the end. */
 const restS = 1;
 
 /** @throws ServiceError `format_unavailable` if nothing is left. */
@@ -229,9 +229,9 @@ function rangesOf(
 ): MediaRange[] {
   const wanted = ranges.map(({ start, end }) => ({ startS: start, endS: end ?? Infinity }));
   if (segments.length === 0) return wanted;
-  const left = withoutSegments(wanted, segments).filter(
-    ({ startS }) => durationS === null || startS < durationS - restS,
-  );
+  const lastsToEnd = ({ endS }: SkipSegment) => durationS !== null && endS > durationS - restS;
+  const skipped = segments.map((segment) => (lastsToEnd(segment) ? { ...segment, endS: Infinity } : segment));
+  const left = withoutSegments(wanted, skipped);
   if (left.length > 0) return left;
   throw new ServiceError("format_unavailable", "nothing is left of the video without the segments to be skipped");
 }

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -46,6 +47,10 @@ class OtterIE(InfoExtractor):
                 {'url': f'{site}/audio.mp4', 'vcodec': 'none', 'acodec': 'mp4a.40.2', 'downloader_options': options},
             ]
             return {'id': video_id, 'title': 'Otters', 'formats': formats}
+        if video_id == 'dQw4w9WgXcQ':
+            subtitles = {'en': [{'url': f'{site}/en.vtt', 'ext': 'vtt'}]}
+            video = {'url': f'{site}/film.mp4', 'ext': 'mp4', 'duration': 6, 'subtitles': subtitles}
+            return {'id': video_id, 'extractor_key': 'Youtube', 'title': 'Otters', **video}
         if video_id == 'private':
             self.raise_login_required()
         self._download_webpage(url, video_id)
@@ -84,6 +89,7 @@ describe.skipIf(installed === undefined)(`the program with yt-dlp${missing}`, ()
       MIN_FREE_BYTES: "0",
       YTDLP: variant.path,
       YTDLP_COOKIES: cookies,
+      SPONSORBLOCK_URL: site.url(""),
     });
     opened.defer(async () => void (await service.end("SIGTERM")));
     log = collectLog(service);
@@ -154,6 +160,40 @@ describe.skipIf(installed === undefined)(`the program with yt-dlp${missing}`, ()
       const ranges = site.asked.filter(({ path }) => path === track).map(({ range }) => range);
       expect(new Set(ranges).size).toBeGreaterThanOrEqual(4);
     }
+  });
+
+  it.each([
+    ["cut", [0, 2, 3, 4], 4.5],
+    ["chapters", [0, 1, 2, 3, 4], 6],
+  ] as const)("leaves to SponsorBlock what is skipped of a video of YouTube: %s", async (skip_mode, cues, seconds) => {
+    const of = (segment: number[], others: object = {}) => ({
+      category: "sponsor",
+      segment,
+      videoDuration: 6,
+      ...others,
+    });
+    const segments = [
+      of([1, 2]),
+      of([1.5, 2.5]),
+      of([3, 4], { votes: -3 }),
+      of([0, 0], { actionType: "full" }),
+      of([8, 9]),
+    ];
+    const prefix = createHash("sha256").update("dQw4w9WgXcQ").digest("hex").slice(0, 4);
+    const answer = JSON.stringify([{ videoID: "dQw4w9WgXcQ", segments }]);
+    site.resources.set(`api/skipSegments/${prefix}`, resource("application/json", answer));
+    const texts = [0, 1, 2, 3, 4].map((second) => `00:0${second}.600 --> 00:0${second}.900\nAt ${second}\n`);
+    site.resources.set("en.vtt", resource("text/vtt", ["WEBVTT\n", ...texts].join("\n")));
+    const { id } = await client.post(site.url("otters/dQw4w9WgXcQ"), { skip: ["sponsor"], skip_mode, subtitles: true });
+    const task = await client.ended(id);
+    expect(task).toMatchObject({ state: "succeeded", error: null, file: { warnings: [] } });
+    expect(task.file?.duration).toBeCloseTo(seconds, 1);
+    const text = await (
+      await fetch(`${service.url}${task.files?.find(({ name }) => name.endsWith(".vtt"))?.url}`)
+    ).text();
+    expect(text.match(/At \d/g)).toEqual(cues.map((second) => `At ${second}`));
+    const file = Buffer.from(await (await client.file(id)).arrayBuffer());
+    expect(file.includes("[SponsorBlock]: Sponsor")).toBe(skip_mode === "chapters");
   });
 
   it("lists the entries of a playlist, and tells a task on it to post one", async () => {

@@ -103,6 +103,16 @@ test("ranges are what is wanted of the rest", async () => {
   ]);
 });
 
+test("what a task wants of the last second is left out only by a segment that lasts to the end", async () => {
+  const ranges = [{ start: 99.4, end: null }];
+  const early = await startSponsorBlock([{ category: "sponsor", segment: [10, 20] }]);
+  const { job } = await run(early.url, { skip: ["sponsor"], ranges });
+  expect(job?.ranges).toEqual([{ startS: 99.4, endS: Infinity }]);
+  const late = await startSponsorBlock([{ category: "sponsor", segment: [90, 99.2] }]);
+  const { task } = await run(late.url, { skip: ["sponsor"], ranges });
+  expect(task.error).toMatchObject({ code: "format_unavailable" });
+});
+
 test.each([
   ["audio alone", { vcodec: "none" }, {}],
   ["video", { vcodec: "avc1" }, {}],

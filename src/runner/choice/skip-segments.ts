@@ -20,7 +20,7 @@ export function withoutSegments(ranges: readonly MediaRange[], segments: readonl
 }
 
 function part(startS: number, endS: number): MediaRange[] {
-  return endS - startS < leastS ? [] : [{ startS, endS }];
+  return endS - startS >= leastS ? [{ startS, endS }] : [];
 }
 
 const titles: Readonly<Record<SkipCategory, string>> = {
