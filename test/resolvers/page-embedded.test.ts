@@ -75,6 +75,24 @@ describe("the player that a page embeds", () => {
     });
   });
 
+  it("adds its subtitles to those of the page, each file once", async () => {
+    const tracks = `<track src="/en.vtt" srclang="en"><track src="https://player.example.org/de.vtt" srclang="de">`;
+    const page = `${frame(`src="${player}" allowfullscreen`)}<video src="/texts.mpd">${tracks}</video>`;
+    const inner = `<video src="${film}"><track src="/de.vtt" srclang="de"><track src="/fr.vtt" srclang="fr"></video>`;
+    const texts = { type: "application/dash+xml", body: '<MPD xmlns="urn:mpeg:dash:schema:mpd:2011"><Period/></MPD>' };
+    const info = await resolvePage(page, {
+      [player]: { body: inner },
+      [new URL("/texts.mpd", pageUrl).href]: texts,
+    });
+    expect(info).toMatchObject({ formats: [{ url: film }], sources: { subtitles: "html" } });
+    const listed = Object.entries(info.subtitles).map(([tag, files]) => [tag, ...files.map(({ url }) => url)]);
+    expect(listed).toEqual([
+      ["en", new URL("/en.vtt", pageUrl).href],
+      ["de", "https://player.example.org/de.vtt"],
+      ["fr", "https://player.example.org/fr.vtt"],
+    ]);
+  });
+
   it("may be a file, whatever vocabulary calls it a player", async () => {
     const file = "https://player.example.org/1.mpeg";
     const page = jsonLd({ "@type": "VideoObject", name: "Otters", embedUrl: file });

@@ -188,25 +188,26 @@ async function fetchFields(
   return mergeMetadata({ ...metadata, oembed }, url).fields;
 }
 
-/** Adds to what a page states what its player states of the medium; the page takes precedence. */
+/** Adds to what a page states what its player states of the medium; the page takes precedence, subtitles are those of both. */
 function addPlayer(page: Description, player: Description): Description {
   const sources = { ...page.sources };
-  const hasSubtitles = Object.keys(page.subtitles).length > 0;
   const added = {
     formats: player.formats,
     duration: page.duration ?? player.duration,
     live_status: page.live_status ?? player.live_status,
-    subtitles: hasSubtitles ? page.subtitles : player.subtitles,
   };
-  for (const field of ["formats", "duration", "live_status", "subtitles"] as const) {
+  for (const field of ["formats", "duration", "live_status"] as const) {
     const source = player.sources[field];
     if (added[field] === player[field] && added[field] !== page[field] && source !== undefined) {
       sources[field] = source;
     }
   }
   if (player.sources["audio"] !== undefined) sources["audio"] = player.sources["audio"];
+  const ofPlayer = player.sources["subtitles"];
+  if (ofPlayer !== undefined) sources["subtitles"] ??= ofPlayer;
+  const subtitles = joinSubtitles([page.subtitles, player.subtitles]);
   const media_type = page.media_type === "none" ? player.media_type : page.media_type;
-  return { ...page, ...added, media_type, sources };
+  return { ...page, ...added, subtitles, media_type, sources };
 }
 
 /**
