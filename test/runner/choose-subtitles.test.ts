@@ -78,6 +78,37 @@ describe("the subtitles of a task", () => {
     expect(names("all", true)).toEqual(["en.vtt", "gb.vtt", "gb-forced.vtt", "fr.vtt", "auto-fr.vtt"]);
   });
 
+  const versions = (...listed: Subtitle[]) =>
+    chooseSubtitles(pageOf(new URL("https://a.test/"), { subtitles: { en: listed } }), { subtitles: true }).wanted.map(
+      ({ name, role, listings }) => `${name} ${role}: ${listings.map(({ url }) => url.slice(15)).join(" ")}`,
+    );
+  const named = (name: string | null, path: string, ext = "vtt", fields: Partial<Subtitle> = {}) =>
+    at(path, ext, { name, ...fields });
+
+  it("are several of one language and role if only their names tell them apart", () => {
+    expect(
+      versions(
+        named("Script", "1.ttml", "ttml"),
+        named("English", "1.m3u8", "m3u8"),
+        named("English: commentary", "2.m3u8", "m3u8"),
+        named("English: commentary", "2.vtt"),
+        named(null, "1.srt", "srt"),
+        named("English", "mirror/1.m3u8", "m3u8"),
+        named("English", "cc.m3u8", "m3u8", { role: "captions" }),
+      ),
+    ).toEqual([
+      "English subtitles: 1.m3u8 mirror/1.m3u8 1.ttml 1.srt",
+      "English: commentary subtitles: 2.vtt 2.m3u8",
+      "English captions: cc.m3u8",
+    ]);
+  });
+
+  it("are one if their names tell formats apart, or some have none", () => {
+    expect(versions(named("SubRip", "en.srt", "srt"), named("WebVTT", "en.vtt"), named(null, "other.vtt"))).toEqual([
+      "SubRip subtitles: en.vtt other.vtt en.srt",
+    ]);
+  });
+
   it("that are not listed are named, with those that are", () => {
     expect(choose({ languages: ["fr", "e"] }).warnings).toEqual([
       "the page lists no subtitles in fr; listed are: en, pt-BR, odd",

@@ -17,7 +17,7 @@ const maxTracks = 60;
 const readable = ["vtt", "m3u8", "ttml", "dfxp", "xml", "srt", "ass", "ssa", "lrc"];
 
 /**
- * Chooses the subtitles that a task's options ask for, at most 60: for each language one of each role that is listed. A tag
+ * Chooses the subtitles that a task's options ask for, at most 60: for each language one of each role and name that is listed. A tag
  * stands for itself, else for the first listed tag that begins with it (RFC 4647 §3.3.1), else for the longest listed tag
  * that it begins with (§3.4). Forced ones do not replace others. Automatic captions are for languages in which nobody wrote
  * other subtitles than forced ones, or none that can be read.
@@ -56,13 +56,29 @@ function tracksOf(listed: PageInfo["subtitles"], automatic: boolean): Tracks {
   const entries = Object.entries(listed).map(([tag, listings]) => {
     const byRole = Map.groupBy(listings, ({ role = "subtitles" }) => role);
     const language = tag === "und" ? null : tag;
-    const tracks = [...byRole].map(([role, same]): WantedSubtitles => {
-      const name = same.find((each) => each.name !== null)?.name ?? "";
-      return { language, name, role, automatic, listings: readableOf(same) };
-    });
+    const tracks = [...byRole].flatMap(([role, same]) =>
+      [...groupByName(same)].map(([telling, versions]): WantedSubtitles => {
+        const name = telling ?? versions.find((each) => each.name !== null)?.name ?? "";
+        return { language, name, role, automatic, listings: readableOf(versions) };
+      }),
+    );
     return [tag, tracks] as const;
   });
   return new Map(entries.filter(([, tracks]) => tracks.length > 0));
+}
+
+/**
+ * Returns those of one name together if the same format is listed with several names, as "English" and "English: commentary": other
+ * subtitles. What has another name, or none, is another format of the first. All together (`undefined`) if names tell nothing, as "WebVTT"
+ * and "SubRip".
+ */
+function groupByName(listings: readonly Subtitle[]): Map<string | undefined, Subtitle[]> {
+  const formats = [...Map.groupBy(listings, ({ ext }) => ext).values()];
+  const names = formats.map((same) => new Set(same.flatMap(({ name }) => name ?? [])));
+  const telling = new Set(names.filter(({ size }) => size > 1).flatMap((several) => [...several]));
+  const [first] = telling;
+  const versionOf = ({ name }: Subtitle) => (name !== null && telling.has(name) ? name : first);
+  return Map.groupBy(listings, versionOf);
 }
 
 const rankOf = ({ ext }: Subtitle): number => readable.indexOf(ext ?? "vtt");
