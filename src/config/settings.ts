@@ -51,10 +51,10 @@ export const Config = Type.Object({
   LOG_FORMAT: choice(
     "auto",
     ["auto", "json", "text"],
-    "what the lines of the log are: `json`; `text`, for people; or `auto`, which is `text` on a terminal and else `json`",
+    "format of the log: `json`; `text`, for people; or `auto`, which is `text` on a terminal and `json` otherwise",
   ),
   METRICS_PORT: integer(0, [0, 65535], "port that serves `/metrics` for Prometheus without a key; 0: none"),
-  METRICS_HOST: text("127.0.0.1", "address that METRICS_PORT is on; whoever reaches it can read the metrics"),
+  METRICS_HOST: text("127.0.0.1", "address that METRICS_PORT is on; anyone who can reach it can read the metrics"),
   DATA_DIR: Type.String({
     default: "./data",
     minLength: 1,
@@ -86,12 +86,12 @@ export const Config = Type.Object({
   YTDLP: text("", "path of the program yt-dlp; empty: it is looked for on PATH; `off`: none is used"),
   YTDLP_COOKIES: text(
     "",
-    "file of cookies (Netscape format) with which yt-dlp reads pages, as a person who is logged in; each run gets a copy",
+    "file of cookies (Netscape format) with which yt-dlp reads pages as a logged-in user; each run gets a copy",
   ),
   YTDLP_CONCURRENCY: integer(
     2,
     [1, 64],
-    "pages that yt-dlp reads at a time; others wait, owners in turn, and one more for an owner that has none while another has several",
+    "pages that yt-dlp reads at a time; others wait, and owners take turns; an owner with none gets one more while another has several",
   ),
   ALLOW_NETWORKS: text(
     "",
@@ -101,12 +101,12 @@ export const Config = Type.Object({
     default: "https://sponsor.ajay.app",
     isEmptyAllowed: true,
     description:
-      "SponsorBlock service that tasks with `skip` are looked up at, by 4 digits of the hash of their video's id; empty: none",
+      "SponsorBlock service for tasks with `skip`; it gets only 4 digits of the hash of the video's id; empty: none",
   }),
   FETCHES_PER_HOST: integer(
     4,
     [1, 256],
-    "concurrent requests per host; others wait, owners in turn, and one more for an owner that has none while another has several",
+    "concurrent requests per host; others wait, and owners take turns; an owner with none gets one more while another has several",
   ),
   HOST_DELAY_MS: integer(
     0,
@@ -137,7 +137,7 @@ export const Config = Type.Object({
   RETRY_BACKOFF_MS: integer(
     2_000,
     [0, 300_000],
-    "longest delay before the second attempt, milliseconds; doubles with each attempt, up to 5 minutes; a random part of up to half is left out",
+    "longest delay before the second attempt, milliseconds; doubles with each attempt, up to 5 minutes; shortened at random by up to half",
   ),
   RUN_TIMEOUT_S: integer(21_600, [1, 604_800], "time limit for one run, seconds"),
   IDLE_TIMEOUT_MS: integer(30_000, [1, 600_000], "longest wait for the next byte of a download, milliseconds"),
@@ -185,11 +185,11 @@ export const Config = Type.Object({
   ),
   LIBRARY_DIR: text(
     "",
-    "folder in which finished files appear under names for people, as media centres find them; it must exist; empty: none; must be the same for all processes",
+    "folder in which finished files appear under readable names, where media centres find them; it must exist; empty: none; must be the same for all processes",
   ),
   LIBRARY_TEMPLATE: text(
     defaultTemplate,
-    "names of these files and of those in archives, without their endings: fields in braces, with dates (`{uploaded_at:date}`) and digits (`{playlist_index:03}`); what is unknown leaves with its brackets",
+    "names of these files and of those in archives, without extensions: fields in braces, with dates (`{uploaded_at:date}`) and digits (`{playlist_index:03}`); what is in brackets is left out if its field is unknown",
   ),
   LIBRARY_LINK: choice(
     "copy",
@@ -208,7 +208,7 @@ export const Config = Type.Object({
   ),
   WEBHOOK_SECRET: text(
     "",
-    "signs these calls: `whsec_` and 24 to 64 random bytes in base64, as Standard Webhooks has it",
+    "signs these calls: `whsec_` and 24 to 64 random bytes in base64, as Standard Webhooks defines it",
   ),
 });
 export type Config = Static<typeof Config>;
