@@ -34,7 +34,7 @@ const tags = (options?: { stream?: number; size?: number }) =>
 describe("an FLV file that is kept as published", () => {
   const film = tags();
   const [first, second] = [film.subarray(0, 3000), film.subarray(3000)];
-  const broken = (places: string) => [`the file has bytes that are not tags, or a tag that is cut off, at ${places}`];
+  const broken = (places: string) => [`the file has bytes that are not tags, or tags that are cut off, at ${places}`];
 
   it("has no warning if its tags follow each other, whatever comes after the last one", async () => {
     expect(await damageOf(start, film)).toEqual([]);

@@ -318,7 +318,7 @@ describe("a WebM file", () => {
     "has a warning as published if a lace does not fit into its block: of %i frames and one",
     async (frames) => {
       const warnings = await fileWarnings("film.webm", "video/webm", [withDamagedLace(frames)]);
-      expect(warnings).toEqual(["frames_missing: the frames of 1 block of the file are damaged"]);
+      expect(warnings).toEqual(["frames_missing: blocks of the file have damaged frames at 1 place"]);
     },
   );
 

@@ -15,39 +15,36 @@ import { countFrameBreaks } from "../../../remux/packed-audio/breaks.ts";
 import { sniffContainer } from "../../../remux/sniff.ts";
 
 /**
- * Returns what a file that is as published says itself of its parts, in words: players leave out some of them, or present
- * them at other times.
+ * Returns, in words, what is missing, damaged or out of order in a file as published, as far as its container tells.
  * @throws ServiceError `upstream_invalid` if it cannot be read; the file system's own errors.
  */
 export function publishedDamage(path: string): string[] {
   const head = readFileStart(path, Buffer.alloc(headBytes));
   const start = head.toString("latin1", 0, 8);
-  const pages = start.startsWith("OggS") ? countOggBreaks(path) : 0;
   const isMp4 = start.endsWith("ftyp");
-  const { outOfOrder, missing } = isMp4 ? countFragmentBreaks(path) : { outOfOrder: 0, missing: 0 };
-  const blocks = start.startsWith(ebmlSignature) ? countDamagedLaces(path) : 0;
-  const damaged = start.startsWith(ebmlSignature) ? countDamage(path) : 0;
-  const { breaks, losses } = countPacketBreaks(path);
-  const frames = countFlacBreaks(path) + (isBareAudio(head) ? countFrameBreaks(path) : 0);
-  const tags = countFlvBreaks(path);
-  const chunks = countAviBreaks(path) + countProgramStreamBreaks(path);
-  const packets = countAsfBreaks(path);
-  const pictures = countDamagedPictures(path);
+  const isMatroska = start.startsWith(ebmlSignature);
+  const packets = countPacketBreaks(path);
+  const fragments = isMp4 ? countFragmentBreaks(path) : { outOfOrder: 0, missing: 0 };
+  const counts = {
+    "the file has bytes that are not packets": packets.breaks,
+    "packets of the file are missing": packets.losses,
+    "the file is damaged or cut off": isMatroska
+      ? countDamage(path)
+      : countAviBreaks(path) + countProgramStreamBreaks(path),
+    "blocks of the file have damaged frames": isMatroska ? countDamagedLaces(path) : 0,
+    "pages of the file are missing, damaged or out of order": start.startsWith("OggS") ? countOggBreaks(path) : 0,
+    "the file has bytes that are not tags, or tags that are cut off,": countFlvBreaks(path),
+    "pictures of the file are damaged": countDamagedPictures(path),
+    "packets of the file are missing or damaged": countAsfBreaks(path),
+    "frames of the file are missing, damaged or out of order":
+      countFlacBreaks(path) + (isBareAudio(head) ? countFrameBreaks(path) : 0),
+    "fragments of the file are missing or damaged": fragments.missing,
+    "fragments of the file are out of order": fragments.outOfOrder,
+  };
   return [
-    ...(breaks === 0 ? [] : [`the file has bytes that are not packets at ${places(breaks)}`]),
-    ...(losses === 0 ? [] : [`packets of the file are missing at ${places(losses)}`]),
-    ...(damaged === 0 ? [] : [`the file is damaged or cut off at ${places(damaged)}`]),
-    ...(blocks === 0 ? [] : [`the frames of ${blocks === 1 ? "1 block" : `${blocks} blocks`} of the file are damaged`]),
-    ...(pages === 0 ? [] : [`pages of the file are missing, damaged or out of order at ${places(pages)}`]),
-    ...(tags === 0 ? [] : [`the file has bytes that are not tags, or a tag that is cut off, at ${places(tags)}`]),
-    ...(chunks === 0 ? [] : [`the file is damaged or cut off at ${places(chunks)}`]),
-    ...(pictures === 0 ? [] : [`pictures of the file are damaged at ${places(pictures)}`]),
-    ...(packets === 0 ? [] : [`packets of the file are missing or damaged at ${places(packets)}`]),
-    ...(frames === 0 ? [] : [`frames of the file are missing, damaged or out of order at ${places(frames)}`]),
+    ...Object.entries(counts).flatMap(([what, count]) => (count === 0 ? [] : [`${what} at ${places(count)}`])),
     ...(endsWithinPacket(path) ? ["the file ends within a packet"] : []),
     ...(isMp4 && endsWithoutBoxes(path) ? ["the file ends with bytes that are no boxes"] : []),
-    ...(missing === 0 ? [] : [`fragments of the file are missing or damaged at ${places(missing)}`]),
-    ...(outOfOrder === 0 ? [] : [`fragments of the file are out of order at ${places(outOfOrder)}`]),
   ];
 }
 
