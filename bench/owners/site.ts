@@ -42,7 +42,8 @@ export async function openOwnersSite(): Promise<OwnersSite> {
     if (path.startsWith("film")) return response.setHeader("content-type", "video/mp4").end(film);
     // The page of an image answers, the image does not.
     if (path.startsWith("page/image")) {
-      return response.setHeader("content-type", "text/html").end(pageWith(`http://127.0.0.2:${portOf(slow)}/${path}`));
+      const image = path.slice("page/".length);
+      return response.setHeader("content-type", "text/html").end(pageWith(`http://127.0.0.2:${portOf(slow)}/${image}`));
     }
     waiting.add(response);
     return response.on("close", () => waiting.delete(response));

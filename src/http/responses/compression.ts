@@ -1,5 +1,5 @@
 import { pipeline, Readable } from "node:stream";
-import { createGzip, gzip, gzipSync } from "node:zlib";
+import { constants, createGzip, gzip, gzipSync } from "node:zlib";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { gzipTagOf } from "./etag.ts";
 import { problemMediaType } from "./problem.ts";
@@ -35,11 +35,12 @@ export function compressJson(app: FastifyInstance): void {
 }
 
 /**
- * Returns the payload compressed; if either stream fails, so does the returned one. What `compose` of Node returns cannot be
+ * Returns the payload compressed: with a third of the work that the default level takes, which others would have to wait for, and JSON
+ * gets hardly longer. If either stream fails, so does the returned one. What `compose` of Node returns cannot be
  * destroyed once the payload has ended: the error that this causes is one that nobody can handle.
  */
 function gzipped(payload: Readable): Readable {
-  return pipeline(payload, createGzip(), () => undefined);
+  return pipeline(payload, createGzip({ level: constants.Z_BEST_SPEED }), () => undefined);
 }
 
 function isJson(reply: FastifyReply): boolean {
