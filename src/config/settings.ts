@@ -166,7 +166,7 @@ export const Config = Type.Object({
   MAX_QUEUED: integer(
     100_000,
     [1, 100_000_000],
-    "queue limit; further tasks get 503; the tasks of one key take nine tenths of it at most, and further ones get 429",
+    "queue limit; further tasks get 503; the tasks of one key take nine tenths of what those of others leave, and further ones get 429",
   ),
   MAX_ENTRIES: integer(
     10_000,

@@ -62,16 +62,25 @@ export function addUse(use: OwnerUse, change: OwnerUse): OwnerUse {
   };
 }
 
+/** An owner that has a key. */
+export interface Quota {
+  /** Of the key. */
+  limits: KeyLimits;
+  use: OwnerUse;
+}
+
 /**
  * Checks a change that a limit may forbid: a task that a client queues, a file, and what a run learns of its page.
  * Requeuing a running task and claiming one are never refused.
  *
- * @param use With the change.
+ * @param quota With the change.
+ * @param free Free places of the queue, without the change.
  * @throws ServiceError `quota_exceeded`
  */
-export function assertQuota(limits: KeyLimits, use: OwnerUse, before: Counted, after: Counted): void {
+export function assertQuota({ limits, use }: Quota, free: number, before: Counted, after: Counted): void {
   const { queued, bytes, records } = useChange(before, after);
-  if (queued > 0 && before?.state !== "running") assertMayQueue(limits, { ...use, queued: use.queued - queued });
+  const isQueued = queued > 0 && before?.state !== "running";
+  if (isQueued) assertMayQueue({ limits, use: { ...use, queued: use.queued - queued } }, free);
   const { max_bytes: most = Infinity } = limits;
   const isLearning = before?.state === "running" && after?.state === "running" && records > freeGrowthBytes;
   if ((bytes > 0 || isLearning) && bytesOf(use) > most) throw bytesError(use, most);
@@ -81,33 +90,32 @@ function bytesOf({ bytes, records }: OwnerUse): number {
   return bytes + records;
 }
 
-/** Returns how many more bytes the files of an owner that uses so much may have; undefined: any number. */
-export function bytesLeft({ max_bytes: most }: KeyLimits, use: OwnerUse): number | undefined {
+/** Returns how many more bytes the files of an owner may have; undefined: any number. */
+export function bytesLeft({ limits: { max_bytes: most }, use }: Quota): number | undefined {
   return most === undefined ? undefined : Math.max(0, most - bytesOf(use));
 }
 
-/** Returns how many tasks of one owner may be queued: a tenth of the queue, rounded down, is left to others. */
-export function queueShare(maxQueued: number): number {
-  return maxQueued - Math.floor(maxQueued / 10);
+/** Tasks of one owner that may wait for each place of the queue that is free. */
+export const queuedPerFree = 9;
+
+/**
+ * Returns how many more tasks of an owner may be queued. One is queued while the owner has fewer than nine for each free place of the
+ * queue: so it takes nine tenths of what others leave.
+ */
+export function queueRoom({ limits, use }: Quota, free: number): number {
+  const { max_queued: most = Infinity, max_bytes: mostBytes = Infinity } = limits;
+  if (bytesOf(use) >= mostBytes) return 0;
+  const share = Math.ceil((queuedPerFree * free - use.queued) / (queuedPerFree + 1));
+  return Math.max(0, Math.min(most - use.queued, share));
 }
 
-/** Returns the limits of a key, with its share of a queue of that size. */
-export function withQueueShare(limits: KeyLimits, maxQueued: number): KeyLimits {
-  return { ...limits, max_queued: Math.min(limits.max_queued ?? Infinity, queueShare(maxQueued)) };
-}
-
-/** Returns how many more tasks of an owner that uses so much may be queued; Infinity: any number. */
-export function queueRoom({ max_queued: most = Infinity, max_bytes = Infinity }: KeyLimits, use: OwnerUse): number {
-  return bytesOf(use) >= max_bytes ? 0 : Math.max(0, most - use.queued);
-}
-
-/** @throws ServiceError `quota_exceeded` if a client may not queue a task of an owner that uses so much. */
-export function assertMayQueue(limits: KeyLimits, use: OwnerUse): void {
-  const { queued } = use;
+/** @throws ServiceError `quota_exceeded` if a client may not queue a task of the owner. */
+export function assertMayQueue({ limits, use }: Quota, free: number): void {
   const { max_queued: mostQueued = Infinity, max_bytes: mostBytes = Infinity } = limits;
   if (bytesOf(use) >= mostBytes) throw bytesError(use, mostBytes);
-  if (queued < mostQueued) return;
-  const rule = `${queued} tasks of this key wait, its limit is ${mostQueued}`;
+  if (queueRoom({ limits, use }, free) > 0) return;
+  const { queued } = use;
+  const rule = `${queued} tasks of this key wait, its limit is ${Math.min(mostQueued, queued)}`;
   throw new ServiceError("quota_exceeded", rule, { retryAfterS });
 }
 

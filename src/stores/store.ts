@@ -181,7 +181,7 @@ export type TaskWrites = Pick<
 
 /** What the stores of one process have in common. */
 export interface StoreOptions extends ClockOptions {
-  /** Tasks that may be queued, nine tenths of them of one owner with a key; default 100,000. */
+  /** Tasks that may be queued, of one owner with a key nine tenths of what others leave; default 100,000. */
   maxQueued?: number;
   /** Where the store publishes its changes; default: a new feed. */
   events?: TaskEventPublisher;

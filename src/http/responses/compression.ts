@@ -1,11 +1,14 @@
 import { pipeline, Readable } from "node:stream";
-import { constants, createGzip, gzip, gzipSync } from "node:zlib";
+import { createGzip, gzip, gzipSync } from "node:zlib";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { gzipTagOf } from "./etag.ts";
 import { problemMediaType } from "./problem.ts";
 
 /** Shorter JSON, bytes, gains nothing. */
 const minBytes = 1024;
+
+/** Of streams: half of the work that the default takes, which other requests would have to wait for, and JSON gets hardly longer. */
+const level = 2;
 
 /** Longer text, UTF-16 units, is compressed in Node's thread pool; for shorter text the pool costs more than the work. */
 const maxSyncLength = 16 * 1024;
@@ -35,12 +38,11 @@ export function compressJson(app: FastifyInstance): void {
 }
 
 /**
- * Returns the payload compressed: with a third of the work that the default level takes, which others would have to wait for, and JSON
- * gets hardly longer. If either stream fails, so does the returned one. What `compose` of Node returns cannot be
+ * Returns the payload compressed; if either stream fails, so does the returned one. What `compose` of Node returns cannot be
  * destroyed once the payload has ended: the error that this causes is one that nobody can handle.
  */
 function gzipped(payload: Readable): Readable {
-  return pipeline(payload, createGzip({ level: constants.Z_BEST_SPEED }), () => undefined);
+  return pipeline(payload, createGzip({ level }), () => undefined);
 }
 
 function isJson(reply: FastifyReply): boolean {

@@ -17,7 +17,6 @@ export interface MemberTablesDeps {
   /** Throws if the store is closed. */
   tasks(): TaskTable;
   announce(message: NewMessage): void;
-  maxQueued: number;
 }
 
 interface Place {
@@ -26,7 +25,7 @@ interface Place {
   task: number;
 }
 
-export function createMemberTables({ tasks, announce, maxQueued }: MemberTablesDeps): MemberTables {
+export function createMemberTables({ tasks, announce }: MemberTablesDeps): MemberTables {
   const byCollection = new Map<number, Place[]>();
   const byTask = new Map<number, Place[]>();
   const find = (seq: number) => tasks().bySeq(seq);
@@ -64,7 +63,7 @@ export function createMemberTables({ tasks, announce, maxQueued }: MemberTablesD
       );
       return known.findLast((entry) => isReusable(entry, task));
     },
-    room: (owner) => Math.min(maxQueued - tasks().counts.queued, tasks().queueRoom(owner)),
+    room: (owner) => tasks().queueRoom(owner),
     insert: (task, document) => tasks().insert(newEntry(task, document)),
     write(row, { stored, message }, claim) {
       const claimableAtMs = claim === "claimable" ? 0 : Infinity;

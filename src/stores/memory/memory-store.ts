@@ -8,7 +8,6 @@ import { createDamageReport, parseWritten, readAnswer, reusedAnswer, toPage } fr
 import { claimDocument, updateDocument } from "../task-writes.ts";
 import { createKeyParser, createKeyStore, createRequestCounter, type KeyStore } from "../key-store.ts";
 import { type NewMessage, serviceEndpoint } from "../outbox.ts";
-import { withQueueShare } from "../quotas.ts";
 import { assertQueueNotFull, defaultMaxQueued, delayOf, ofOwner, storeClosedError } from "../rules.ts";
 import { createLocalMembers, type LocalMembers } from "../local-members.ts";
 import type { StoreOptions, TaskReads, TaskStore, TaskWrites, UpdateOptions } from "../store.ts";
@@ -26,10 +25,7 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
   /** Names of access keys, and the keys as JSON. */
   const accessKeys = new Map<string, string>();
   const parseKey = createKeyParser();
-  const table = new TaskTable((owner) => {
-    const key = keyOf(owner);
-    return key === undefined ? {} : withQueueShare(key.limits, maxQueued);
-  });
+  const table = new TaskTable((owner) => keyOf(owner)?.limits, maxQueued);
   const uses = createIdempotencyKeys();
   let isClosed = false;
   const steadyMs = () => opened(clock.steadyMs());
@@ -52,7 +48,7 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
   }
 
   const tasks = () => opened(table);
-  const tables = createMemberTables({ tasks, announce, maxQueued });
+  const tables = createMemberTables({ tasks, announce });
   const members = createLocalMembers(tables, { damage: createDamageReport(undefined), now: clock.now });
   const deps = { tasks, tables, members, uses, events, announce, maxQueued, now: clock.now, steadyMs };
   return {

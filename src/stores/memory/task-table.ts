@@ -1,6 +1,16 @@
 import type { KeyLimits } from "../../model/access-key.ts";
 import type { ListedTask, StoredTask } from "../documents.ts";
-import { addUse, assertQuota, bytesLeft, type Counted, noUse, type OwnerUse, queueRoom, useChange } from "../quotas.ts";
+import {
+  addUse,
+  assertQuota,
+  bytesLeft,
+  type Counted,
+  noUse,
+  type OwnerUse,
+  type Quota,
+  queueRoom,
+  useChange,
+} from "../quotas.ts";
 import { assertStoredBytes, duplicateTaskError, emptyCounts, taskNotFoundError } from "../rules.ts";
 import type { ListQuery } from "../store.ts";
 import type { StoredFile, StoredFiles, StoredFilesQuery } from "../stored-files.ts";
@@ -27,12 +37,15 @@ export class TaskTable {
   readonly #entries = new Map<string, Entry>();
   readonly #ids = new Map<number, string>();
   readonly #owners = new Map<string, Owner>();
-  readonly #limitsOf: (owner: string) => KeyLimits;
+  readonly #limitsOf: (owner: string) => KeyLimits | undefined;
+  readonly #maxQueued: number;
   #lastSeq = 0;
   #lastClaim = 0;
 
-  constructor(limitsOf: (owner: string) => KeyLimits) {
+  /** @param limitsOf Returns those of the owner's key; undefined: it has none. */
+  constructor(limitsOf: (owner: string) => KeyLimits | undefined, maxQueued: number) {
     this.#limitsOf = limitsOf;
+    this.#maxQueued = maxQueued;
   }
 
   find(id: string): Entry | undefined {
@@ -81,7 +94,8 @@ export class TaskTable {
     const change = useChange(before, after);
     const owner = this.#ownerOf(name);
     const use = addUse(owner, change);
-    assertQuota(this.#limitsOf(owner.name), use, before, after);
+    const limits = this.#limitsOf(owner.name);
+    if (limits !== undefined) assertQuota({ limits, use }, this.#free(), before, after);
     const storedBytes = this.#owners.values().reduce((sum, { bytes }) => sum + bytes, 0);
     assertStoredBytes(storedBytes + change.bytes, maxStoredBytes);
     Object.assign(owner, use);
@@ -124,7 +138,7 @@ export class TaskTable {
   nextInTurn(nowMs: number, exceptHosts: readonly string[]): Entry | undefined {
     const active = [...this.#owners.values()].filter(({ queued, running }) => queued + running > 0);
     for (const { name, running } of active.toSorted(byTurn)) {
-      const { max_running: most = Infinity } = this.#limitsOf(name);
+      const { max_running: most = Infinity } = this.#limitsOf(name) ?? {};
       const next = this.#entries
         .values()
         .find(
@@ -147,12 +161,25 @@ export class TaskTable {
 
   /** Returns how many more tasks of the owner may be queued. */
   queueRoom(owner: string | null): number {
-    return queueRoom(this.#limitsOf(owner ?? ""), this.#ownerOf(owner));
+    const quota = this.#quotaOf(owner);
+    return quota === undefined ? this.#free() : queueRoom(quota, this.#free());
+  }
+
+  /** Returns how many places of the queue are free. */
+  #free(): number {
+    return this.#maxQueued - this.counts.queued;
+  }
+
+  /** Returns undefined if the owner has no key. */
+  #quotaOf(owner: string | null): Quota | undefined {
+    const limits = this.#limitsOf(owner ?? "");
+    return limits && { limits, use: this.#ownerOf(owner) };
   }
 
   /** Returns how many bytes the limits of the owner leave; undefined: any number. */
   bytesLeft({ owner }: Entry): number | undefined {
-    return bytesLeft(this.#limitsOf(owner ?? ""), this.#ownerOf(owner));
+    const quota = this.#quotaOf(owner);
+    return quota && bytesLeft(quota);
   }
 
   clear(): void {

@@ -1,6 +1,5 @@
 import type { Task } from "../../model/task.ts";
 import { type Idempotency, idempotencyTtlMs } from "../idempotency.ts";
-import { queueShare } from "../quotas.ts";
 import { createBatches, type Pending } from "./batches.ts";
 import type { Database } from "./database.ts";
 import { createAdmission, readExisting, resolveExisting } from "./existing-rows.ts";
@@ -72,7 +71,7 @@ async function insertAndCommit(
     const number = await database.transaction(async (sql) => {
       const at = now();
       const keysEndAt = new Date(at.getTime() + idempotencyTtlMs);
-      const inserted = await insertTasks(sql, inserts, at, keysEndAt, queueShare(maxQueued));
+      const inserted = await insertTasks(sql, inserts, at, keysEndAt, maxQueued);
       if (inserted.hasConflict || inserted.queued > maxQueued) throw insertConflict;
       const requests = inserts.flatMap(({ job, id, host }, index) =>
         job === null ? [] : { job, id, host, seq: inserted.firstSeq + index },

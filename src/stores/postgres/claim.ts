@@ -72,7 +72,7 @@ async function claimAndCommit(
   const { max_running: most = Infinity } = limits;
   if (row.state === "queued" && use.running > most) throw overQuota;
   const { stalledCount } = stored;
-  const claim = { task, lease, stalledCount, leaseMs, bytesLeft: bytesLeft(limits, use) };
+  const claim = { task, lease, stalledCount, leaseMs, bytesLeft: bytesLeft({ limits, use }) };
   const followed = followAll(followers, options);
   if (followed.length === 0) return { ...claim, number, count: 1 };
   const newest = await writeChanges(sql.query, sql, followed, options);

@@ -1,5 +1,5 @@
 import type { KeyLimits } from "../../model/access-key.ts";
-import { assertMayQueue, type OwnerUse, queueRoom, withQueueShare } from "../quotas.ts";
+import { addUse, assertMayQueue, noUse, type OwnerUse, type Quota, queueRoom } from "../quotas.ts";
 import { assertQueueNotFull, duplicateTaskError, earlierDocument } from "../rules.ts";
 import type { Sql } from "./database.ts";
 import type { TaskInsert } from "./task-inserts.ts";
@@ -14,11 +14,6 @@ export interface ExistingRows {
   queued: number;
   /** Of the owners with a key, by name. */
   quotas: ReadonlyMap<string, Quota>;
-}
-
-interface Quota {
-  limits: KeyLimits;
-  use: OwnerUse;
 }
 
 export async function readExisting(sql: Sql, inserts: readonly TaskInsert[], now: Date): Promise<ExistingRows> {
@@ -75,7 +70,7 @@ export function resolveExisting(
   if (ids.has(id)) throw duplicateTaskError(id);
   assertQueueNotFull(queued, maxQueued);
   const quota = quotas.get(owner ?? "");
-  if (quota !== undefined) assertMayQueue(withQueueShare(quota.limits, maxQueued), quota.use);
+  if (quota !== undefined) assertMayQueue(quota, maxQueued - queued);
   return undefined;
 }
 
@@ -94,13 +89,12 @@ export function earlierAnswer(
 /** Returns a function that says whether one more task of an owner may be queued, and then counts it. */
 export function createAdmission({ queued, quotas }: ExistingRows, maxQueued: number) {
   let free = maxQueued - queued;
-  const freeOf = new Map(
-    quotas.entries().map(([owner, { limits, use }]) => [owner, queueRoom(withQueueShare(limits, maxQueued), use)]),
-  );
+  const now = new Map(quotas);
   return (owner: string | null): boolean => {
-    const left = freeOf.get(owner ?? "") ?? Infinity;
+    const quota = now.get(owner ?? "");
+    const room = quota === undefined ? free : queueRoom(quota, free);
     free -= 1;
-    freeOf.set(owner ?? "", left - 1);
-    return free >= 0 && left > 0;
+    if (quota !== undefined) now.set(owner ?? "", { ...quota, use: addUse(quota.use, { ...noUse, queued: 1 }) });
+    return room > 0;
   };
 }

@@ -7,7 +7,7 @@ import type { Task } from "../../model/task.ts";
 import { createClock } from "../clock.ts";
 import { copyTask, createDamageReport, type DamageReport, parseTask, readAnswer, toPage } from "../documents.ts";
 import { updateDocument } from "../task-writes.ts";
-import { assertQuota, withQueueShare } from "../quotas.ts";
+import { assertQuota, useChange } from "../quotas.ts";
 import { assertStoredBytes, defaultMaxQueued, delayOf, storeClosedError } from "../rules.ts";
 import type { StoreOptions, TaskReads, TaskStore, TaskWrites, UpdateOptions } from "../store.ts";
 import { createBatchInserter, type InsertTask } from "./batch-inserter.ts";
@@ -228,8 +228,9 @@ async function updateAndCommit(
   const { maxStoredBytes } = given;
   const isLimited = row.limits !== null || maxStoredBytes !== undefined;
   const run = isLimited || followers.length > 0 ? sql.query : sql.queryAndCommit;
-  const { number, use } = await writeRow(run, row, update, event);
-  if (row.limits !== null) assertQuota(withQueueShare(row.limits, deps.maxQueued), use, row, update);
+  const { number, use, waiting } = await writeRow(run, row, update, event);
+  const free = deps.maxQueued - waiting + useChange(row, update).queued;
+  if (row.limits !== null) assertQuota({ limits: row.limits, use }, free, row, update);
   // In a statement of its own, which sees what was committed before the counters were locked.
   if (maxStoredBytes !== undefined) assertStoredBytes(await readStoredBytes(sql), maxStoredBytes);
   const followed = followAll(followers, deps);

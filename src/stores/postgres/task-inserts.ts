@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { newTask } from "../../feed/task-changes.ts";
 import { hostOf, type Task } from "../../model/task.ts";
 import { newColumns } from "../task-writes.ts";
-import { freeRecordBytes } from "../quotas.ts";
+import { freeRecordBytes, queuedPerFree } from "../quotas.ts";
 import { ofOwner } from "../rules.ts";
 import type { Idempotency } from "../idempotency.ts";
 import type { Database, Sql } from "./database.ts";
@@ -43,14 +43,14 @@ export interface Inserted {
  * Writes tasks with their events and keys, as part of a transaction. Here the counters come first and serve
  * as the lock: an insert touches no row that another transaction could have locked before.
  *
- * @param mostQueued How many tasks of an owner with a key may be queued, whatever its own limit is; default: any number.
+ * @param maxQueued Size of the queue, for the shares of owners with a key; default: any number.
  */
 export async function insertTasks(
   sql: Sql,
   inserts: readonly TaskInsert[],
   now: Date,
   keysEndAt: Date,
-  mostQueued: number | null = null,
+  maxQueued: number | null = null,
 ): Promise<Inserted> {
   const withKeys = inserts.flatMap(({ document, idempotency }) => (idempotency ? [{ ...idempotency, document }] : []));
   const lists = Object.entries(insertedColumns).map(([name, [, of]]) => [name, inserts.map((insert) => of(insert))]);
@@ -63,7 +63,7 @@ export async function insertTasks(
     answers: withKeys.map(({ document }) => document),
     now,
     keysEndAt,
-    mostQueued,
+    maxQueued,
   });
   if (row === undefined) throw new Error("unreel.counters must have one row, and has none");
   const { seq, events, queued, tasks, keys, exceeded } = row;
@@ -78,7 +78,8 @@ const arrays = Object.entries(insertedColumns).map(([name, [type]]) => `:${name}
 
 const statement = `
   WITH inserts AS (
-    SELECT * FROM unnest(${arrays.join(", ")}) WITH ORDINALITY AS task (${columns}, ordinal)
+    SELECT *, count(*) FILTER (WHERE state = 'queued') OVER (ORDER BY ordinal) AS place
+    FROM unnest(${arrays.join(", ")}) WITH ORDINALITY AS task (${columns}, ordinal)
   ), counted AS (
     UPDATE unreel.counters SET seq = seq + :count, events = events + :count, queued = queued + :queued,
       counted_events = counted_events + :count, (running, succeeded, failed, canceled) = (
@@ -101,7 +102,7 @@ const statement = `
     SET fingerprint = excluded.fingerprint, answer = excluded.answer, ends_at = excluded.ends_at
     WHERE existing.ends_at <= :now RETURNING 1
   ), added AS (
-    SELECT coalesce(owner, '') AS owner, count(*) FILTER (WHERE state = 'queued') AS queued,
+    SELECT coalesce(owner, '') AS owner, max(place) AS place, count(*) FILTER (WHERE state = 'queued') AS queued,
       count(*) FILTER (WHERE state = 'running') AS running, sum(bytes) AS bytes,
       sum(greatest(octet_length(document) - ${freeRecordBytes}, 0)) AS records
     FROM inserts, (SELECT 1 FROM counted) AS locked GROUP BY coalesce(owner, '')
@@ -114,8 +115,8 @@ const statement = `
     RETURNING owner, queued, bytes, records
   ), exceeded AS (
     SELECT 1 FROM owned JOIN added USING (owner) JOIN unreel.keys ON name = owner,
-      json_to_record(keys.document::json -> 'limits') AS most (max_queued bigint, max_bytes bigint)
-    WHERE owned.queued > least(max_queued, :mostQueued::bigint) OR owned.bytes + owned.records - added.records >= max_bytes
+      json_to_record(keys.document::json -> 'limits') AS most (max_queued bigint, max_bytes bigint), counted
+    WHERE owned.queued > least(max_queued, ${queuedPerFree} * (:maxQueued::bigint - counted.queued + :queued - place + 1)) OR owned.bytes + owned.records - added.records >= max_bytes
   ), published AS (
     INSERT INTO unreel.task_events (number, type, task_id, json, owner)
     SELECT events + ordinal, 'task', id, document, owner FROM counted, inserts

@@ -97,6 +97,8 @@ export interface Written {
   number: number;
   /** Of the owner, after the write; zeros if the write does not change it. */
   use: OwnerUse;
+  /** Queued tasks of all owners, after the write. */
+  waiting: number;
 }
 
 /**
@@ -139,8 +141,12 @@ export async function writeRow(
     },
   );
   if (written === undefined) throw new Error("unreel.counters must have one row, and has none");
-  const { number, queued, running, bytes, records } = written;
-  return { number, use: { queued: queued ?? 0, running: running ?? 0, bytes: bytes ?? 0, records: records ?? 0 } };
+  const { number, waiting, queued, running, bytes, records } = written;
+  return {
+    number,
+    waiting,
+    use: { queued: queued ?? 0, running: running ?? 0, bytes: bytes ?? 0, records: records ?? 0 },
+  };
 }
 
 const withEvent = (write: string) => `
@@ -150,7 +156,7 @@ const withEvent = (write: string) => `
       queued = queued + :moreQueued, running = running + :moreRunning,
       succeeded = succeeded + :moreSucceeded, failed = failed + :moreFailed,
       canceled = canceled + :moreCanceled
-    RETURNING events AS number
+    RETURNING events AS number, queued AS waiting
   ),
   published AS (
     INSERT INTO unreel.task_events (number, type, task_id, json, owner)
@@ -166,7 +172,7 @@ const withEvent = (write: string) => `
       claimed = greatest(known.claimed, excluded.claimed)
     RETURNING queued, running, bytes, records
   )
-  SELECT number, queued, running, bytes, records, pg_notify('unreel_events', number::text)
+  SELECT number, waiting, queued, running, bytes, records, pg_notify('unreel_events', number::text)
   FROM counted LEFT JOIN owned ON true`;
 
 const assignments = Object.keys(updatedColumns).map((name) => `${name} = :${name}`);

@@ -4,26 +4,23 @@ import { newColumns } from "../task-writes.ts";
 import type { LocalTables } from "../local-members.ts";
 import type { NewMessage } from "../outbox.ts";
 import { isSameVideo, siteKeyOf, videoKeyOf } from "../video-keys.ts";
-import type { OwnerTable } from "./owner-table.ts";
 import type { Statements } from "./statements.ts";
 import { requireTask, type TaskRow, type TaskTable } from "./task-table.ts";
 
 interface MemberTablesDeps {
   sql: Statements;
   tasks: TaskTable;
-  owners: OwnerTable;
   outbox: { add(message: NewMessage): void };
-  maxQueued: number;
 }
 
 /** The tables `tasks` and `members`, as collections and their members change. */
-export function createMemberTables({ sql, tasks, owners, outbox, maxQueued }: MemberTablesDeps): LocalTables<TaskRow> {
+export function createMemberTables({ sql, tasks, outbox }: MemberTablesDeps): LocalTables<TaskRow> {
   const find = (seq: number) => sql.taskBySeq.get(seq) as TaskRow | undefined;
   return {
     find,
     require: (id) => requireTask(sql, id),
     findReusable: (task) => findReusable(sql, task),
-    room: (owner) => Math.min(maxQueued - tasks.counts.queued, owners.queueRoom(owner)),
+    room: (owner) => tasks.queueRoom(owner),
     insert(task, document) {
       const { id, state, url, owner = null } = task;
       return tasks.insert({ id, state, owner, host: hostOf(url), claimable: 1, document, ...newColumns(task) });

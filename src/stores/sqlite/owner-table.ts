@@ -1,4 +1,3 @@
-import type { KeyLimits } from "../../model/access-key.ts";
 import { parseKey } from "../key-store.ts";
 import {
   addUse,
@@ -7,23 +6,23 @@ import {
   type Counted,
   noUse,
   type OwnerUse,
+  type Quota,
   queueRoom,
   useChange,
-  withQueueShare,
 } from "../quotas.ts";
 import type { Statements } from "./statements.ts";
 
-/** The key as JSON; null: the owner has none, and so no limits. */
+/** The key as JSON; null: the owner has none. */
 interface UseRow extends OwnerUse {
   key: string | null;
 }
 
 const noKey: UseRow = { key: null, ...noUse };
 
-/** What an owner uses of the limits of its key. */
-interface Quota {
+/** Null: the owner has no key, and so no limits. */
+interface KnownQuota {
   use: OwnerUse;
-  limits: KeyLimits;
+  limits: Quota["limits"] | null;
 }
 
 /**
@@ -33,17 +32,15 @@ interface Quota {
  */
 export class OwnerTable {
   readonly #sql: Statements;
-  readonly #maxQueued: number;
   /** Changes that the table does not have yet, by owner; '' has the tasks of nobody. */
   #pending = new Map<string, OwnerUse>();
   /** Of the owners whose tasks have changed since a key changed, or a transaction was rolled back. */
-  readonly #quotas = new Map<string, Quota>();
+  readonly #quotas = new Map<string, KnownQuota>();
   /** Only grows: the number of a claim that is rolled back is not used again. */
   #claimed: number;
 
-  constructor(sql: Statements, maxQueued: number) {
+  constructor(sql: Statements) {
     this.#sql = sql;
-    this.#maxQueued = maxQueued;
     ({ claimed: this.#claimed } = sql.lastClaim.get() as { claimed: number });
   }
 
@@ -64,9 +61,10 @@ export class OwnerTable {
   /**
    * Counts the change of a task.
    *
+   * @param free Free places of the queue before it.
    * @throws ServiceError `quota_exceeded`
    */
-  count(owner: string | null, before: Counted, after: Counted): void {
+  count(owner: string | null, before: Counted, after: Counted, free: number): void {
     const change = useChange(before, after);
     if (change === noUse) return;
     const name = owner ?? "";
@@ -75,27 +73,27 @@ export class OwnerTable {
     const known = this.#quotas.get(owner);
     const quota = known === undefined ? this.#readQuota(owner) : { ...known, use: addUse(known.use, change) };
     this.#quotas.set(owner, quota);
-    assertQuota(quota.limits, quota.use, before, after);
+    if (hasKey(quota)) assertQuota(quota, free, before, after);
   }
 
-  #readQuota(owner: string): Quota {
+  #readQuota(owner: string): KnownQuota {
     this.writePending();
     const { key, ...use } = (this.#sql.useOfOwner.get(owner) ?? noKey) as unknown as UseRow;
-    return { use, limits: key === null ? {} : withQueueShare(parseKey(key).limits, this.#maxQueued) };
+    return { use, limits: key === null ? null : parseKey(key).limits };
   }
 
   /** Returns how many bytes the limits of the owner leave; undefined: any number. */
   bytesLeft(owner: string | null): number | undefined {
     if (owner === null) return undefined;
-    const { limits, use } = this.#quotas.get(owner) ?? this.#readQuota(owner);
-    return bytesLeft(limits, use);
+    const quota = this.#quotas.get(owner) ?? this.#readQuota(owner);
+    return hasKey(quota) ? bytesLeft(quota) : undefined;
   }
 
-  /** Returns how many more tasks of the owner may be queued. */
-  queueRoom(owner: string | null): number {
-    if (owner === null) return Infinity;
-    const { limits, use } = this.#quotas.get(owner) ?? this.#readQuota(owner);
-    return queueRoom(limits, use);
+  /** Returns how many more tasks of the owner may be queued while so many places are free. */
+  queueRoom(owner: string | null, free: number): number {
+    if (owner === null) return free;
+    const quota = this.#quotas.get(owner) ?? this.#readQuota(owner);
+    return hasKey(quota) ? queueRoom(quota, free) : free;
   }
 
   /** Puts the owner after the others that run as many tasks. */
@@ -124,4 +122,8 @@ export class OwnerTable {
       this.#quotas.clear();
     };
   }
+}
+
+function hasKey(quota: KnownQuota): quota is Quota {
+  return quota.limits !== null;
 }

@@ -63,8 +63,8 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
   const suspects = db.prepare(suspectRows).all() as unknown as ListedTask[];
   for (const row of suspects) damage.parse(row);
   const sql = prepareStatements(db);
-  const owners = new OwnerTable(sql, maxQueued);
-  const tasks = new TaskTable(sql, owners);
+  const owners = new OwnerTable(sql);
+  const tasks = new TaskTable(sql, owners, maxQueued);
   const transactions = createTransactions({
     db,
     path,
@@ -75,7 +75,7 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
     complete: () => tasks.complete(),
   });
   const outbox = createOutboxTable(sql, transactions, steadyMs, webhook);
-  const tables = createMemberTables({ sql, tasks, owners, outbox, maxQueued });
+  const tables = createMemberTables({ sql, tasks, outbox });
   const members = createLocalMembers(tables, { damage, now: clock.now });
   const deps = { sql, tasks, owners, outbox, tables, members, transactions, damage, maxQueued, ...clock };
   return {

@@ -26,6 +26,7 @@ type HeadOf = Pick<TaskRow, "owner" | "host" | "state">;
 export class TaskTable {
   readonly #sql: Statements;
   readonly #owners: OwnerTable;
+  readonly #maxQueued: number;
   #counts: TaskCounts["byState"];
   /** The highest sequence number that a task has or has had. */
   #lastSeq: number;
@@ -34,9 +35,10 @@ export class TaskTable {
   /** Heads that are to be updated when many tasks have changed. */
   #changedHeads: Map<string, HeadOf> | undefined;
 
-  constructor(sql: Statements, owners: OwnerTable) {
+  constructor(sql: Statements, owners: OwnerTable, maxQueued: number) {
     this.#sql = sql;
     this.#owners = owners;
+    this.#maxQueued = maxQueued;
     this.#counts = readCounts(sql);
     ({ seq: this.#lastSeq } = sql.lastSeq.get() as { seq: number });
   }
@@ -44,6 +46,16 @@ export class TaskTable {
   /** How many tasks are in each state. */
   get counts(): Readonly<TaskCounts["byState"]> {
     return this.#counts;
+  }
+
+  /** Returns how many more tasks of the owner may be queued. */
+  queueRoom(owner: string | null): number {
+    return this.#owners.queueRoom(owner, this.#free());
+  }
+
+  /** Returns how many places of the queue are free. */
+  #free(): number {
+    return this.#maxQueued - this.#counts.queued;
   }
 
   /** Returns a function that resets the counts and the last sequence number to their present values. */
@@ -110,9 +122,10 @@ export class TaskTable {
 
   /** @throws ServiceError `quota_exceeded` */
   #count(owner: string | null, before: Counted, after: Counted): void {
+    const free = this.#free();
     if (before !== undefined) this.#counts[before.state] -= 1;
     if (after !== undefined) this.#counts[after.state] += 1;
-    this.#owners.count(owner, before, after);
+    this.#owners.count(owner, before, after, free);
   }
 
   /** Calls `job`, which changes many tasks; heads of queues are updated after it, once each. */

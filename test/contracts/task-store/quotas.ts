@@ -41,6 +41,41 @@ export function describeQuotas(open: OpenStore): void {
       expect((await store.list({ limit: 50, owner: "anna" })).tasks).toHaveLength(18);
     });
 
+    test("each owner leaves a tenth of what the others leave", async () => {
+      const harness = await openStoreHarness(open, 100);
+      const { store, add } = harness;
+      const fill = async (owner: string) => {
+        await addKey(harness, owner, {});
+        const outcomes = await Promise.allSettled(times(100, () => add(page, {}, owner)));
+        const refused = outcomes.filter(({ status }) => status === "rejected");
+        expect(refused).toMatchObject(times(refused.length, () => ({ reason: tooMany })));
+        return outcomes.length - refused.length;
+      };
+      expect([await fill("anna"), await fill("bert")]).toEqual([90, 9]);
+      await addKey(harness, "carl", {});
+      const last = await add(page, {}, "carl");
+      await expect(add(page, {}, "carl")).rejects.toThrow("the queue is full: 100 tasks, limit 100");
+      await store.delete(last.id);
+      const [ended] = (await store.list({ limit: 1, owner: "bert" })).tasks;
+      await store.update(ended?.id ?? "", { state: "canceled" });
+      await add(page, {}, "bert");
+      await expect(store.update(ended?.id ?? "", { state: "queued" })).rejects.toMatchObject(tooMany);
+      await add(page, {}, "carl");
+    });
+
+    test("two owners that fill the queue at the same time leave places to a third", async () => {
+      const harness = await openStoreHarness(open, 100);
+      const { store, add } = harness;
+      for (const owner of ["anna", "bert", "carl"]) await addKey(harness, owner, {});
+      const outcomes = await Promise.allSettled(times(200, (n) => add(page, {}, n % 2 ? "anna" : "bert")));
+      const refused = outcomes.filter(({ status }) => status === "rejected");
+      expect(refused).toMatchObject(times(refused.length, () => ({ reason: tooMany })));
+      const { byState } = await store.count();
+      expect(byState.queued).toBeGreaterThanOrEqual(90);
+      expect(byState.queued).toBeLessThan(100);
+      await add(page, {}, "carl");
+    });
+
     test("one owner may fill a queue of fewer than ten", async () => {
       const harness = await openStoreHarness(open, 9);
       await addKey(harness, "anna", {});

@@ -4,7 +4,7 @@ import { type DamageReport } from "../../documents.ts";
 import { followMembers, type TaskWrite } from "../../task-writes.ts";
 import { ChangesByCollection } from "../../member-rules.ts";
 import type { NewMessage } from "../../outbox.ts";
-import { addUse, freeRecordBytes, noUse, type OwnerUse, queueRoom, useChange, withQueueShare } from "../../quotas.ts";
+import { addUse, freeRecordBytes, noUse, type OwnerUse, queueRoom, useChange } from "../../quotas.ts";
 import { asText, type Query, type Sql } from "../database.ts";
 import { type RowUpdate, taskColumns, type TaskRow } from "../task-rows.ts";
 import { writeRows } from "./write-rows.ts";
@@ -169,7 +169,7 @@ export async function lockRoom(sql: Sql, { owner, limits }: TaskRow, maxQueued: 
   const [counters] = await sql.query<{ queued: number }>("SELECT queued FROM unreel.counters FOR UPDATE");
   const free = Math.max(0, maxQueued - (counters?.queued ?? 0));
   if (limits === null) return free;
-  return Math.min(free, queueRoom(withQueueShare(limits, maxQueued), await readUse(sql, owner)));
+  return queueRoom({ limits, use: await readUse(sql, owner) }, free);
 }
 
 async function readUse(sql: Sql, owner: string | null): Promise<OwnerUse> {
