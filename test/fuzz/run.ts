@@ -24,18 +24,24 @@ async function fuzz(target: FuzzTarget, timeMs: number): Promise<boolean> {
     stallLimitMs,
     onStall: (stallMs) => (worstMs = Math.max(worstMs, stallMs)),
   });
-  const details = await fc.check(property, {
-    seed: seed === undefined ? Math.trunc(Math.random() * 0x7fffffff) : Number(seed),
-    numRuns: Number.MAX_SAFE_INTEGER,
-    interruptAfterTimeLimit: timeMs,
-    markInterruptAsFailure: false,
-    maxSkipsPerRun: 0,
-  });
+  const firstSeed = seed === undefined ? Math.trunc(Math.random() * 0x7fffffff) : Number(seed);
+  const check = (_: unknown, index: number) =>
+    fc.check(property, {
+      seed: firstSeed + index,
+      numRuns: Number.MAX_SAFE_INTEGER,
+      interruptAfterTimeLimit: timeMs,
+      markInterruptAsFailure: false,
+      maxSkipsPerRun: 0,
+    });
+  const results = await Promise.all(Array.from({ length: target.atOnce }, check));
   await target.close();
+  const runs = results.reduce((sum, { numRuns }) => sum + numRuns, 0);
+  const failed = results.filter((result) => result.failed);
+  const summary = target.summary();
   console.log(
-    `${target.name.padEnd(5)} ${String(details.numRuns).padStart(8)} runs  seed ${details.seed}  ` +
-      `worst stall ${worstMs.toFixed(1)} ms  ${details.failed ? "FAILED" : "ok"}`,
+    `${target.name.padEnd(5)} ${String(runs).padStart(8)} runs  seed ${firstSeed}  ` +
+      `worst stall ${worstMs.toFixed(1)} ms  ${failed.length > 0 ? "FAILED" : "ok"}${summary && `  ${summary}`}`,
   );
-  if (details.failed) console.log(fc.defaultReportMessage(details)?.slice(0, 20_000));
-  return !details.failed;
+  for (const result of failed) console.log(fc.defaultReportMessage(result)?.slice(0, 20_000));
+  return failed.length === 0;
 }

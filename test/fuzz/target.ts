@@ -6,10 +6,14 @@ export type { Outcome } from "./stall.ts";
 /** A named property that must hold for every input. */
 export interface FuzzTarget {
   readonly name: string;
-  /** Runs in the test suite. */
+  /** Runs in the test suite, of each of `atOnce`. */
   readonly shortRuns: number;
+  /** How many runs go on at the same time, because they mostly wait. */
+  readonly atOnce: number;
   /** The property; a run that blocks the event loop for longer than `stallLimitMs` fails too. */
   property(options: PropertyOptions): fc.IAsyncProperty<[unknown]>;
+  /** Returns what the runs so far were, in a few words; may be "". */
+  summary(): string;
   /** Closes what the runs have opened. */
   close(): Promise<void>;
 }
@@ -29,10 +33,13 @@ export interface TargetOptions<Input, Prepared, Output> {
   run: (prepared: Prepared) => Output | Promise<Output>;
   /** Throws if the outcome is wrong; not measured. */
   check: (outcome: Outcome<Output>) => void;
-  /** Factor of the stall limit: above 1 for code that runs in a thread of its own; default 1. */
+  /** Factor of the stall limit: above 1 for code that runs in a thread of its own, `Infinity` if stalls say nothing; default 1. */
   stallFactor?: number;
   /** Runs in the test suite; default 150. */
   shortRuns?: number;
+  /** Runs at the same time; default 1. */
+  atOnce?: number;
+  summary?: () => string;
   close?: () => Promise<void>;
 }
 
@@ -42,11 +49,13 @@ const attempts = 3;
 const certainFactor = 4;
 
 export function defineTarget<Input, Prepared, Output>(options: TargetOptions<Input, Prepared, Output>): FuzzTarget {
-  const { name, input, prepare, run, check, stallFactor = 1, shortRuns = 150 } = options;
-  const { close = async () => {} } = options;
+  const { name, input, prepare, run, check, stallFactor = 1, shortRuns = 150, atOnce = 1 } = options;
+  const { summary = () => "", close = async () => {} } = options;
   return {
     name,
     shortRuns,
+    atOnce,
+    summary,
     close,
     property({ stallLimitMs: commonLimitMs, onStall }) {
       const stallLimitMs = commonLimitMs * stallFactor;

@@ -13,58 +13,83 @@ import type { Stream } from "./streams.ts";
 
 export type Downloader = Awaited<ReturnType<typeof openDownloader>>;
 
-/** Downloads what a site on loopback has, in this process: pages, choice and engine are those of the service. */
+interface Laid {
+  resources: Resources;
+  entry: string;
+  hasLength: boolean;
+}
+
+/** Downloads what sites on loopback have, in this process: pages, choice and engine are those of the service. */
 export async function openDownloader() {
-  const site = await startSite(new Map());
   const allowNetworks = "127.0.0.1/32";
   const pages = createHttpClient({ allowNetworks });
   const resolver = createPageResolver({ client: pages, pageMaxBytes: 1_000_000 });
   const client = createHttpClient({ allowNetworks, perHost: 4, idleTimeoutMs: 30_000, totalTimeoutMs: Infinity });
   const root = await mkdtemp(join(tmpdir(), "unreel-mutations-"));
-  let runs = 0;
+  const idle: Site[] = [];
+  const sites: Site[] = [];
+  let folders = 0;
+
+  const newFolder = async () => {
+    folders += 1;
+    const folder = join(root, `${folders}`);
+    await mkdir(folder);
+    return folder;
+  };
+  const takeSite = async () => {
+    const free = idle.pop();
+    if (free !== undefined) return free;
+    const site = await startSite(new Map());
+    sites.push(site);
+    return site;
+  };
+  const runOn = async (site: Site, laid: Laid, options: Stream["options"], folder: string) => {
+    site.resources = laid.resources;
+    leaveLengthOut(site, laid.hasLength ? null : laid.entry);
+    const signal = AbortSignal.timeout(120_000);
+    const page = await resolver.resolve(new URL(site.url(laid.entry)), { signal });
+    const choice = chooseFormat(page, { audio_only: options.audioOnly === true });
+    const { tags, chapters } = noAdditions;
+    const job = {
+      ...choice,
+      otherAudio: [],
+      audioLanguages: ["original"],
+      isAudioFile: options.audioOnly === true,
+      ranges: [],
+      description: { tags: options.embed === "all" ? { ...tags, title: "A" } : tags, chapters, covers: [] },
+      embed: options.embed ?? ("made" as const),
+      subtitles: [],
+      pageUrl: site.url("watch"),
+      folder,
+      maxBytes: 1e8,
+      maxLiveS: 60,
+    };
+    const context = {
+      client,
+      concurrentFragments: 4,
+      minFreeBytes: 0,
+      minSpeedBps: 0,
+      signal,
+      onProgress() {},
+      onWork() {},
+    };
+    const made: Download = await download(job, context);
+    return { made, listed: { video: choice.format.vcodec, audio: choice.audio ?? choice.format.acodec } };
+  };
   return {
-    folder: root,
-    /** Returns what the service makes of it; the caller removes `folder`. @throws what the service throws */
-    async run(laid: { resources: Resources; entry: string; hasLength: boolean }, options: Stream["options"]) {
-      runs += 1;
-      const folder = join(root, `${runs}`);
-      await mkdir(folder);
-      site.resources = laid.resources;
-      leaveLengthOut(site, laid.hasLength ? null : laid.entry);
-      const signal = AbortSignal.timeout(60_000);
-      const page = await resolver.resolve(new URL(site.url(laid.entry)), { signal });
-      const choice = chooseFormat(page, { audio_only: options.audioOnly === true });
-      const { tags, chapters } = noAdditions;
-      const job = {
-        ...choice,
-        otherAudio: [],
-        audioLanguages: ["original"],
-        isAudioFile: options.audioOnly === true,
-        ranges: [],
-        description: { tags: options.embed === "all" ? { ...tags, title: "A" } : tags, chapters, covers: [] },
-        embed: options.embed ?? ("made" as const),
-        subtitles: [],
-        pageUrl: site.url("watch"),
-        folder,
-        maxBytes: 1e8,
-        maxLiveS: 60,
-      };
-      const context = {
-        client,
-        concurrentFragments: 4,
-        minFreeBytes: 0,
-        minSpeedBps: 0,
-        signal,
-        onProgress() {},
-        onWork() {},
-      };
-      const made: Download = await download(job, context);
-      return { made, listed: { video: choice.format.vcodec, audio: choice.audio ?? choice.format.acodec } };
+    newFolder,
+    /** Returns what the service makes of it, in `folder`. @throws what the service throws */
+    async run(laid: Laid, { options, folder }: { options: Stream["options"]; folder: string }) {
+      const site = await takeSite();
+      try {
+        return await runOn(site, laid, options, folder);
+      } finally {
+        idle.push(site);
+      }
     },
-    clear: () => rm(join(root, `${runs}`), { recursive: true, force: true }),
     async close() {
       await resolver.close();
-      await site.close();
+      for (const site of sites) await site.close();
       await rm(root, { recursive: true, force: true });
     },
   };

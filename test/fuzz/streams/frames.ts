@@ -1,7 +1,6 @@
-import { execFile } from "node:child_process";
-import { promisify } from "node:util";
-
-const run = promisify(execFile);
+import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { runFfmpeg } from "./ffmpeg.ts";
 
 /** A decoded picture, or a packet of audio: a hash of its bytes and its time, seconds. */
 export interface Frame {
@@ -17,12 +16,28 @@ export interface Frames {
   samples: number;
 }
 
-/** Reads what ffmpeg finds in a file. A file that it cannot read has nothing. */
-export async function readFrames(
-  path: string,
-  kinds: { video: boolean; audio: boolean; isAac: boolean },
-): Promise<Frames> {
-  const { video, audio, isAac } = kinds;
+interface Kinds {
+  video: boolean;
+  audio: boolean;
+  isAac: boolean;
+}
+
+/** Returns a reader that decodes files of the same bytes only once. */
+export function createFrameReader() {
+  const known = new Map<string, Promise<Frames>>();
+  /** Reads what ffmpeg finds in a file. A file that it cannot read has nothing. */
+  return async (path: string, kinds: Kinds): Promise<Frames> => {
+    const key = createHash("sha256")
+      .update(await readFile(path))
+      .update(JSON.stringify(kinds))
+      .digest("hex");
+    const frames = known.get(key) ?? readFrames(path, kinds);
+    known.set(key, frames);
+    return frames;
+  };
+}
+
+async function readFrames(path: string, { video, audio, isAac }: Kinds): Promise<Frames> {
   const outputs = [...(video ? ["-map", "0:v:0?"] : []), ...(audio ? ["-map", "0:a:0?", "-map", "0:a:0?"] : [])];
   const codecs = ["-c:v", "rawvideo", "-c:a:0", "copy", "-c:a:1", "pcm_s16le"];
   const filters = isAac ? ["-bsf:a:0", "aac_adtstoasc"] : [];
@@ -37,13 +52,13 @@ export async function readFrames(
     ...codecs,
     ...filters,
     ...timing,
+    "-autoscale",
+    "0",
     "-f",
     "framemd5",
     "-",
   ];
-  const { stdout } = await run("ffmpeg", args, { maxBuffer: 64 << 20 }).catch((error: { stdout?: string }) => ({
-    stdout: error.stdout ?? "",
-  }));
+  const { stdout } = await runFfmpeg(args);
   return parse(stdout);
 }
 

@@ -1,13 +1,11 @@
-import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { promisify } from "node:util";
+import { runFfmpeg } from "./ffmpeg.ts";
 
 export const seconds = 3;
 export const framesPerSecond = 25;
-const runFile = promisify(execFile);
 const video = `-f lavfi -i testsrc2=size=128x72:rate=${framesPerSecond}:duration=${seconds}`;
 /** A chirp: no two packets are alike. */
 const audio = "-f lavfi -i aevalsrc=0.4*sin(2*PI*(200*t+300*t*t)):d=3:s=";
@@ -96,12 +94,7 @@ function muxing(inputs: readonly string[], args: string, path: string): string {
 }
 
 async function ffmpeg(args: string): Promise<void> {
-  await runFile("ffmpeg", [
-    "-v",
-    "error",
-    "-y",
-    "-fflags",
-    "+bitexact",
-    ...args.split(" ").filter((arg) => arg !== ""),
-  ]);
+  const given = args.split(" ").filter((arg) => arg !== "");
+  const { error } = await runFfmpeg(["-v", "error", "-y", "-fflags", "+bitexact", ...given]);
+  if (error !== null) throw new Error(error);
 }
