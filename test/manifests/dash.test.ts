@@ -210,6 +210,36 @@ test("namespace prefixes, CDATA, comments and unclosed elements are accepted", (
   ]);
 });
 
+test("elements of other namespaces are ignored, whatever their names are", () => {
+  const other = set('mimeType="video/mp4"', '<Representation id="other" bandwidth="9"/>');
+  const own = set('mimeType="video/mp4"', '<Representation id="own"/>');
+  const ids = (text: string) => openMpd(text, url).listing.formats.map(({ format_id }) => format_id);
+  const dashUrn = "urn:mpeg:dash:schema:mpd:2011";
+  const prefixed = (prefix: string, text: string) => text.replace(/<(\/?)/g, `<$1${prefix}:`);
+  // With a prefix, without one, declared on the element itself or on one around it.
+  expect(ids(`<MPD xmlns="${dashUrn}" xmlns:x="urn:x"><Period>${prefixed("x", other)}${own}</Period></MPD>`)).toEqual([
+    "dash-own",
+  ]);
+  const bare = other.replace("<AdaptationSet", '<AdaptationSet xmlns="urn:x"');
+  expect(ids(`<MPD xmlns="${dashUrn}"><Period>${bare}${own}</Period></MPD>`)).toEqual(["dash-own"]);
+  const around = `<d:MPD xmlns="urn:x" xmlns:d="${dashUrn}"><d:Period>${other}${prefixed("d", own)}</d:Period></d:MPD>`;
+  expect(ids(around)).toEqual(["dash-own"]);
+  // Within such an element, nothing is of the MPD but what says so.
+  const within = `<MPD xmlns="${dashUrn}"><Period><Extension xmlns="urn:x">${other}</Extension>${own}</Period></MPD>`;
+  expect(ids(within)).toEqual(["dash-own"]);
+  // The namespace of an earlier edition, no namespace, and a prefix that nothing declares are no other ones.
+  const earlier = own.replace("<AdaptationSet", '<AdaptationSet xmlns="urn:mpeg:DASH:schema:MPD:2011"');
+  expect(ids(`<MPD xmlns="${dashUrn}"><Period>${earlier}</Period></MPD>`)).toEqual(["dash-own"]);
+  expect(ids(`<MPD><Period>${prefixed("x", own)}</Period></MPD>`)).toEqual(["dash-own"]);
+});
+
+test("base URLs and names that are refused count only in the MPD's own namespace", () => {
+  const foreign = '<x:BaseURL byteRange="$base$">https://other.example/</x:BaseURL><x:Pattern/>';
+  const own = '<AdaptationSet mimeType="video/mp4"><Representation id="1"><BaseURL>v.mp4</BaseURL></Representation>';
+  const text = `<MPD xmlns="urn:mpeg:dash:schema:mpd:2011" xmlns:x="urn:x">${foreign}${period(own)}`;
+  expect(openMpd(text, url).listing.formats).toMatchObject([{ url: "https://media.example.com/films/42/v.mp4" }]);
+});
+
 test("declared entities are not expanded", () => {
   const text =
     '<!DOCTYPE MPD [<!ENTITY a "https://evil.example/"><!ENTITY f SYSTEM "file:///etc/passwd">]>' +

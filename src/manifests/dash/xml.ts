@@ -2,6 +2,7 @@ import { Parser } from "htmlparser2";
 import type { Steps } from "../../parsers/steps.ts";
 import { chooseBaseUrls, maxBaseUrls, type WithBaseUrls } from "./base-urls.ts";
 import { isLink } from "./links.ts";
+import { createNamespaces } from "./namespaces.ts";
 import { refusedName } from "./refused.ts";
 import type { Descriptor } from "../tracks.ts";
 import { checkLength, invalidManifestError, stepLength } from "../manifest.ts";
@@ -59,7 +60,7 @@ const maxAttributeLength = 2 * maxTextLength;
 
 /**
  * Parses an MPD (ISO/IEC 23009-1) in one pass and keeps what describes formats and segments, at most
- * 10,000 Periods, AdaptationSets and Representations. Ignores namespace prefixes of elements, expands no
+ * 10,000 Periods, AdaptationSets and Representations. Ignores elements of other namespaces, expands no
  * entities but XML's own, and closes unclosed elements at the end. Of several BaseURLs of an element, the one at index
  * `base` is used, or the last one; those that its ContentSteering names come first (`chooseBaseUrls`).
  *
@@ -68,28 +69,29 @@ const maxAttributeLength = 2 * maxTextLength;
 export function* parseMpd(text: string, url: URL, base: number): Steps<Mpd> {
   checkLength(text, url);
   const tree = createTree();
+  const namespaces = createNamespaces();
   let isRefused = false;
-  let element = "";
   let depth = 0;
   const parser = new Parser(
     {
-      onopentagname(qualifiedName) {
-        const name = qualifiedName.slice(qualifiedName.indexOf(":") + 1);
-        isRefused = depth >= maxDepth || (tree.mpd.root === null && name !== "MPD");
-        if (isRefused) parser.pause();
-        else tree.open(name);
-        element = name;
-        tree.mpd.refused ??= refusedName(element);
+      onopentag(qualifiedName, attributes) {
+        const element = qualifiedName.slice(qualifiedName.indexOf(":") + 1);
+        isRefused = depth >= maxDepth || (tree.mpd.root === null && element !== "MPD");
         depth += 1;
-      },
-      onattribute(name, value) {
-        tree.mpd.hasLinks ||= isLink(element, name);
-        tree.mpd.refused ??= refusedName(element, { name, value });
-        tree.attribute(name, value);
+        if (isRefused) return parser.pause();
+        if (namespaces.open(qualifiedName, attributes)) return tree.open(null);
+        tree.open(element);
+        tree.mpd.refused ??= refusedName(element);
+        for (const [name, value] of Object.entries(attributes)) {
+          tree.mpd.hasLinks ||= isLink(element, name);
+          tree.mpd.refused ??= refusedName(element, { name, value });
+          tree.attribute(name, value);
+        }
       },
       ontext: tree.text,
       onclosetag() {
         depth -= 1;
+        namespaces.close();
         tree.close();
       },
     },
@@ -166,16 +168,14 @@ function createTree() {
   return {
     mpd,
     steering,
-    open: (name: string) => void stack.push(opened(name)),
+    /** @param name `null`: an element that is ignored. */
+    open: (name: string | null) => void stack.push(name === null ? null : opened(name)),
     attribute(name: string, value: string): void {
       const target = stack.at(-1);
       if (target === null || target === undefined) return;
-      if ("attributes" in target) {
-        const { attributes } = target;
-        if (usedAttributes.has(name) && !attributes.has(name)) attributes.set(name, value.slice(0, maxAttributeLength));
-      } else if (target.name === "leaf" && Object.hasOwn(target.fields, name)) {
-        target.fields[name] = value;
-      }
+      if ("attributes" in target && usedAttributes.has(name))
+        target.attributes.set(name, value.slice(0, maxAttributeLength));
+      else if (target.name === "leaf" && Object.hasOwn(target.fields, name)) target.fields[name] = value;
     },
     text(chunk: string): void {
       if (reading !== null) reading.text += chunk.slice(0, maxTextLength - reading.text.length);
