@@ -85,6 +85,7 @@ describe.skipIf(isChromiumMissing).concurrent("Chromium shows exactly the ranges
     ["VP9, several that are played", vp9, joined, play],
     ["H.264 with B-frames, several, wherever one seeks to", h264, joined, seek],
     ["VP9, several, wherever one seeks to", vp9, joined, seek],
+    ["H.264 with B-frames and short GOPs, several, wherever one seeks to", short, joined, seek],
     ["H.264 with open GOPs, several that are played", openGroups, joined, play],
     ["H.264 with open GOPs, a late one that is played", openGroups, late, play],
   ] as const)("%s", { timeout: 60_000 }, async ([name, [encoder, codec], ranges, look], { skip }) => {

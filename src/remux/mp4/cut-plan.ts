@@ -154,26 +154,41 @@ function firstFrom(sorted: Float64Array, value: number): number {
 function placeRanges(tracks: readonly CutTrack[], kept: readonly MediaRange[]): void {
   const needed = kept.map((range, index) => tracks.flatMap((track) => takenOf(track, range, index > 0) ?? []));
   for (const track of tracks) delayDecoding(needed.flat().filter((each) => each.track === track));
-  // On the timeline of the cut with all its samples, and on that of what it presents.
-  let mediaEndS = -Infinity;
   let presentedS = 0;
   const zeroS = kept[0]!.startS;
   for (const [index, range] of kept.entries()) {
     const own = needed[index]!;
-    const moveS = mediaEndS === -Infinity ? 0 : mediaEndS - Math.min(...own.map(({ fromS }) => fromS));
+    const moveS = Math.max(...own.map(leastMove));
     for (const group of own) {
       const { groups, list } = group.track;
       // The first edit of a track says when it is presented.
       const addedS = groups.length > 0 ? moveS : zeroS + presentedS - range.startS;
       const shift = Math.round(group.offset + addedS * list.timescale);
-      const taken = { startS: group.leadS, endS: group.endS };
-      const { from, to, join, left, times } = group;
-      groups.push({ range: index, from, to, join, left, times, shift, decodeShift: shift - group.earlier, taken });
+      const { from, to, join, left, times, source } = group;
+      groups.push({
+        range: index,
+        from,
+        to,
+        join,
+        left,
+        times,
+        shift,
+        decodeShift: shift - group.earlier,
+        taken: source,
+      });
+      group.track.writtenS = { decoded: group.decoded.endS + addedS, presented: group.presented.endS + addedS };
       addEdits(group, shift, presentedS - range.startS);
     }
-    mediaEndS = Math.max(mediaEndS, ...own.map(({ toS }) => toS + moveS));
     presentedS += range.endS - range.startS;
   }
+}
+
+/**
+ * Returns how much later than in the source samples must be so that they are decoded and presented after those of the track before
+ * them. Not longer after: Chromium takes the time to the next decoding for how long a frame is shown, when it seeks.
+ */
+function leastMove({ track: { writtenS }, decoded, presented }: TakenSamples): number {
+  return Math.max(writtenS.decoded - decoded.startS, writtenS.presented - presented.startS);
 }
 
 /**
@@ -186,7 +201,8 @@ function delayDecoding(taken: readonly TakenSamples[]): void {
   const longest = Math.max(least, ...taken.map(({ decodeDelay }) => decodeDelay));
   for (const group of taken.filter(({ track }) => track.isVideo)) {
     group.earlier = longest - group.decodeDelay;
-    group.fromS -= group.earlier / group.track.list.timescale;
+    group.decoded.startS -= group.earlier / group.track.list.timescale;
+    group.decoded.endS -= group.earlier / group.track.list.timescale;
   }
 }
 

@@ -67,6 +67,8 @@ export function createCutTrack(list: SampleList, findJoin: FindJoin) {
     },
     /** Where what is presented of it ends in the cut, seconds. */
     presentedS: 0,
+    /** Where the decoding and the presentation of its samples end, with what edits leave out; seconds. */
+    writtenS: { decoded: -Infinity, presented: -Infinity },
   };
 }
 
@@ -109,31 +111,30 @@ interface SampleTimes {
 const leadGapS = 0.002;
 
 /**
- * Returns other times for the samples of video that are decoded and not shown before a range: shortly before it, a tick apart. At
- * their own times they would be at those of the range before, by which Chromium finds samples when it seeks. Players that
- * ignore edits show them in no time.
+ * Returns other times for the samples of video that are decoded and not shown: those before a range (media times) shortly before it, those
+ * after it shortly after it, a tick apart. At their own times they would be at those of the range before, by which Chromium finds samples
+ * when it seeks, or keep the next range away. Players that ignore edits show them in no time.
  *
  * @param first Index of the first sample in decode order that is shown.
- * @param startTicks Where the range starts, media time.
  */
-function leadTimes(
+function hiddenTimes(
   list: SampleList,
   { from, to, join, left, first }: Pick<SampleGroup, "from" | "to" | "join" | "left"> & { first: number },
-  startTicks: number,
+  [startTicks, endTicks]: readonly [number, number],
 ): Map<number, SampleTimes> {
+  const gap = Math.ceil(leadGapS * list.timescale);
   const taken = Array.from({ length: to - from }, (_, n) => from + n).filter((index) => !left.has(index));
-  const leadEnd = startTicks - Math.ceil(leadGapS * list.timescale);
-  const hidden = taken.filter((index) => list.pts(index) < startTicks);
+  const byPts = taken.toSorted((a, b) => list.pts(a) - list.pts(b));
+  const [hidden, later] = [byPts.filter((i) => list.pts(i) < startTicks), byPts.filter((i) => list.pts(i) >= endTicks)];
   const times = new Map<number, SampleTimes>();
-  for (const [rank, index] of hidden.toSorted((a, b) => list.pts(b) - list.pts(a)).entries()) {
-    times.set(index, { dts: list.dts(index), pts: leadEnd - rank });
-  }
+  const note = (index: number, pts: number) => times.set(index, { dts: list.dts(index), pts });
+  for (const [rank, index] of hidden.entries()) note(index, startTicks - gap - (hidden.length - 1 - rank));
+  for (const [rank, index] of later.entries()) note(index, Math.min(list.pts(index), endTicks + gap + rank));
   for (let index = from; index < first; index++) {
     times.set(index, { pts: list.pts(index), ...times.get(index), dts: list.dts(first) - (first - index) });
   }
-  if (join === "reset") {
-    times.set(from - 1, { dts: list.dts(first) - (first - from) - 1, pts: leadEnd - hidden.length });
-  }
+  const resetTimes = { dts: list.dts(first) - (first - from) - 1, pts: startTicks - gap - hidden.length };
+  if (join === "reset") times.set(from - 1, resetTimes);
   return times;
 }
 
@@ -145,8 +146,7 @@ function leadingIn(list: SampleList, from: number, to: number): ReadonlySet<numb
   return found;
 }
 
-const noTimes: ReadonlyMap<number, SampleTimes> = new Map();
-const noIndexes: ReadonlySet<number> = new Set();
+const none: ReadonlyMap<number, SampleTimes> = new Map();
 
 /** Samples that a range needs of a track. */
 export type TakenSamples = NonNullable<ReturnType<typeof takenOf>>;
@@ -168,6 +168,7 @@ export function takenOf(track: CutTrack, range: MediaRange, isJoin: boolean) {
   if (needed === null) return null;
   // Added to media times: the presentation time of the first part.
   const offset = first.startS * timescale - first.media;
+  const toS = (ticks: number) => (ticks + offset) / timescale;
   const lead = isVideo ? Infinity : needed.earliest - preroll;
   const findJoin = (index: number) => (isVideo ? (track.findJoin(index) ?? (isJoin ? null : "start")) : "start");
   const from = leadOf(list, isVideo ? needed : withRoll(list, needed), lead, (index) => findJoin(index) !== null);
@@ -176,24 +177,25 @@ export function takenOf(track: CutTrack, range: MediaRange, isJoin: boolean) {
   const to = Math.min(needed.last + (isVideo ? 1 : 2), list.length);
   const isFirst = (index: number) => list.pts(index) >= first.media && list.pts(index) < toTicks;
   const firstShown = firstIndex(list, from, isFirst);
-  const left = isVideo ? leadingIn(list, from, to) : noIndexes;
-  const times = isVideo ? leadTimes(list, { from, to, join, left, first: firstShown }, first.media) : noTimes;
-  let [earliest, latest, shown, end] = [Infinity, -Infinity, Infinity, -Infinity];
-  const reset = times.get(from - 1);
-  if (reset !== undefined) earliest = Math.min(reset.dts, reset.pts);
-  for (let i = from; i < to; i++) {
+  const left = isVideo ? leadingIn(list, from, to) : new Set<number>();
+  const times = isVideo ? hiddenTimes(list, { from, to, join, left, first: firstShown }, [first.media, toTicks]) : none;
+  const decoded = { startS: Infinity, endS: -Infinity };
+  const presented = { ...decoded };
+  const source = { ...decoded };
+  for (let i = startOf({ from, join }); i < to; i++) {
     if (left.has(i)) continue;
-    const [pts, duration] = [list.pts(i), list.duration(i)];
-    const written = times.get(i) ?? { dts: list.dts(i), pts };
-    earliest = Math.min(earliest, written.dts, written.pts);
-    latest = Math.max(latest, written.dts + duration, written.pts + duration);
-    shown = Math.min(shown, pts);
-    if (pts < toTicks) end = Math.max(end, pts + 1);
+    const { dts, pts } = times.get(i) ?? { dts: list.dts(i), pts: list.pts(i) };
+    widen(decoded, toS(dts), toS(dts + list.duration(i)));
+    widen(presented, toS(pts), toS(pts + (pts === list.pts(i) ? list.duration(i) : 1)));
+    if (i >= from) widen(source, toS(list.pts(i)), list.pts(i) < toTicks ? toS(list.pts(i) + 1) : -Infinity);
   }
-  const toS = (ticks: number) => (ticks + offset) / timescale;
   const decodeDelay = first.media - list.dts(firstShown);
-  const extent = { fromS: toS(earliest), toS: toS(latest), leadS: toS(shown), endS: toS(end) };
-  return { track, parts, from, to, join, left, times, offset, decodeDelay, earlier: 0, ...extent };
+  return { track, parts, from, to, join, left, times, offset, decodeDelay, earlier: 0, decoded, presented, source };
+}
+
+function widen(range: MediaRange, startS: number, endS: number): void {
+  range.startS = Math.min(range.startS, startS);
+  range.endS = Math.max(range.endS, endS);
 }
 
 /** Returns what of a track is presented in a range. */
