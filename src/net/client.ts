@@ -72,8 +72,8 @@ export interface HttpResponse {
   headers: ReadonlyMap<string, string>;
   body: AsyncIterable<Uint8Array>;
   /**
-   * Returns the memory of a chunk of `body` to the client for later reads. Optional; the caller must not
-   * use the chunk afterwards.
+   * Returns the memory of a chunk of `body` to the client for later reads. Optional. Chunks are to be released in order: the
+   * caller must not use the chunk afterwards, nor those that came with it in one read.
    */
   release(chunk: Uint8Array): void;
 }

@@ -5,8 +5,9 @@ export interface ReadBufferPool {
   /** Option of `net.connect` and `tls.connect`. */
   readonly onread: OnReadOpts;
   /**
-   * Takes back a chunk as a socket has emitted it; ignores a part of one and other arrays. The caller
-   * must not use `chunk` any more.
+   * Takes back what a socket has emitted, once the last part of it is released; ignores its other parts and other arrays. So a
+   * reader that gets it in several parts, as behind the headers of a response, must release them in order.
+   * The caller must not use `chunk` any more.
    */
   release(chunk: Uint8Array): void;
 }
@@ -41,7 +42,7 @@ export function createReadBufferPool(blockBytes: number): ReadBufferPool {
     },
     release(chunk) {
       const { block, bytes } = lent.get(chunk.buffer) ?? {};
-      if (block === undefined || chunk.byteOffset !== 0 || chunk.length !== bytes) return;
+      if (block === undefined || chunk.byteOffset + chunk.length !== bytes) return;
       lent.delete(block.buffer);
       if (spare.length < maxSpare) spare.push(block);
     },
