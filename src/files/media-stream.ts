@@ -12,6 +12,8 @@ export interface MediaStream {
   readonly mimeType: string;
   /** Of a file name, without the dot. */
   readonly ext: string;
+  /** How many bytes it is said to have; `null`: unknown. */
+  readonly bytes: number | null;
   /**
    * Reads the next bytes into this memory; returns how many they are, `null` if there are none now, `"end"` if there will be none.
    *
@@ -41,6 +43,7 @@ export async function openMediaStream(folder: string): Promise<MediaStream | und
 class JournalStream implements MediaStream {
   readonly mimeType: string;
   readonly ext: string;
+  readonly bytes: number | null;
   #aliveMs = performance.now();
   readonly #folder: string;
   #run: StreamRun;
@@ -75,6 +78,7 @@ class JournalStream implements MediaStream {
     this.#run = run;
     this.mimeType = run.header.mime_type;
     this.ext = run.header.ext;
+    this.bytes = run.header.bytes ?? null;
   }
 
   get aliveMs(): number {

@@ -51,6 +51,8 @@ export interface StreamHeader {
   file: string;
   /** Of a file that media records refer to; `null`: the stream is the file itself, which grows at its end. */
   inode: number | null;
+  /** Of a file that grows: how many bytes its server says that it has; absent: unknown. */
+  bytes?: number;
   /** Its run marks the journal; absent: that of an earlier release does not. */
   is_marked?: true;
 }
@@ -98,7 +100,7 @@ export class StreamJournal {
   }
 
   /** Begins the stream. `isGrowing`: it is the file itself, of which others only add to the end. */
-  open(header: Pick<StreamHeader, "mime_type" | "ext" | "file">, isGrowing: boolean): void {
+  open(header: Pick<StreamHeader, "mime_type" | "ext" | "file" | "bytes">, isGrowing: boolean): void {
     if (this.#hasFailed) return;
     this.close();
     this.#attempt(() => {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import type { App } from "../../src/http/app.ts";
-import { TaskOptions } from "../../src/model/task.ts";
+import { type Task, TaskOptions } from "../../src/model/task.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import { buildApp } from "./app.ts";
@@ -240,26 +240,42 @@ describe("GET /download", () => {
     expect((await lastly()).tasks).toMatchObject([{ state: "canceled" }]);
   });
 
-  it("ends a stream whose task succeeds while its end is being found", async () => {
+  /** Requests the stream of a task that runs: "all", which is said to have so many bytes; the task has this state once that was read. */
+  async function requestStream(bytes: number | null, ending: Partial<Task> & Pick<Task, "state">) {
     const claimed = Promise.withResolvers<string>();
     const reads = [
       async (into: Buffer) => into.write("all"),
       async () => {
-        await store.update(await claimed.promise, { state: "succeeded" });
+        await store.update(await claimed.promise, ending);
         return "end" as const;
       },
     ];
     const stream = {
       mimeType: "video/mp4",
       ext: "mp4",
+      bytes,
       aliveMs: performance.now(),
       read: async (into: Buffer) => (await reads.shift()?.(into)) ?? ("end" as const),
       close: async () => {},
     };
     await using streaming = await buildApp({ store, files: { ...files, openStream: async () => stream } });
     onMade = () => void store.claim({ leaseMs: 60_000 }).then((claim) => claimed.resolve(claim!.task.id));
-    const response = await streaming.inject(path);
-    expect([response.statusCode, response.body]).toEqual([200, "all"]);
+    const response = await fetch(`${await streaming.listen({ port: 0 })}${path}`);
+    const body = await response.text().catch((error: Error) => error.message);
+    return [response.status, response.headers.get("content-length"), body];
+  }
+
+  it("ends a stream whose task succeeds while its end is being found", async () => {
+    expect(await requestStream(null, { state: "succeeded" })).toEqual([200, null, "all"]);
+  });
+
+  it("states the length of a stream if it is known, and ends it only if the task succeeds and the stream is so long", async () => {
+    expect(await requestStream(3, { state: "succeeded" })).toEqual([200, "3", "all"]);
+    const error = { code: "disk_full", message: "full", retryable: true } as const;
+    expect(await requestStream(3, { state: "failed", error })).toEqual([200, "3", "terminated"]);
+    expect(await requestStream(4, { state: "succeeded" })).toEqual([200, "4", "terminated"]);
+    // That is known before the header fields are sent.
+    expect((await requestStream(2, { state: "succeeded" }))[0]).toBe(500);
   });
 
   it("keeps the trace of the request with the task", async () => {

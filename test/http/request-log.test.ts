@@ -154,6 +154,7 @@ test.each([
   const stream = {
     mimeType: "video/mp4",
     ext: "mp4",
+    bytes: null,
     aliveMs: performance.now(),
     read: async (into: Buffer) => (await reads.shift()?.(into)) ?? null,
     close: async () => {},

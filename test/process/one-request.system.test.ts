@@ -107,8 +107,40 @@ describe("GET /download", () => {
     held = await startHalfSite(fixture, body.length >> 1);
     const reader = await openStreamReader(downloadUrl(fixture.entry));
     await reader.until(body.length >> 1);
+    expect(reader.response.headers.get("content-length")).toBe(`${body.length}`);
     held.release();
     expect(body.equals(await reader.all())).toBe(true);
+  });
+
+  it("states no length of a progressive file whose server states none", async () => {
+    const fixture = exhibits.get("an MP4 with its index in front")!;
+    const { body, type } = fixture.resources.get(fixture.entry)!;
+    held = await startHalfSite(fixture, body.length >> 1);
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    held.site.answer(fixture.entry, async (response) => {
+      response.writeHead(200, { "content-type": type }).write(body.subarray(0, body.length >> 1));
+      await released;
+      response.end(body.subarray(body.length >> 1));
+    });
+    const reader = await openStreamReader(downloadUrl(fixture.entry));
+    await reader.until(body.length >> 1);
+    expect(reader.response.headers.get("content-length")).toBe(null);
+    release();
+    expect(body.equals(await reader.all())).toBe(true);
+  });
+
+  it("tells that it has half of a progressive file if the source dies", async () => {
+    const fixture = exhibits.get("an MP4 with its index in front")!;
+    const { body } = fixture.resources.get(fixture.entry)!;
+    held = await startHalfSite(fixture, body.length >> 1);
+    const reader = await openStreamReader(downloadUrl(fixture.entry));
+    await reader.until(body.length >> 1);
+    const curl = runCurl("-OJ", downloadUrl(fixture.entry));
+    await curl.started;
+    await held.site.close();
+    await expect(reader.all()).rejects.toThrow("terminated");
+    expect([18, 56]).toContain(await curl.exitCode);
+    expect(await client.list()).toMatchObject([{ state: "failed" }]);
   });
 
   it("tells every client that it has half a film if the source dies", async () => {

@@ -12,6 +12,7 @@ import { createFileStreams, type FileStreams, isFlushed, resetConnection } from 
 import { assertIfMatch } from "../responses/etag.ts";
 import { createFileSender, fileTag, type StoredFile } from "../responses/send-file.ts";
 import { refuseBlindRange } from "./blind-range.ts";
+import { withStatedLength } from "./stated-length.ts";
 import { type End, TaskWatch, untilChanged } from "./task-watch.ts";
 
 export interface StreamDeps {
@@ -83,19 +84,20 @@ export function createStreamSender({ store, files, onFileBytes }: StreamDeps) {
 function streamBody(streams: FileStreams, { stream, first }: FoundStream, watch: TaskWatch, isSent: () => boolean) {
   let isFirst = true;
   let hasSentAll = false;
+  async function read(into: Buffer): Promise<number | null> {
+    if (isFirst) {
+      isFirst = false;
+      into.set(first);
+      return first.length;
+    }
+    // A little later, there is more than a few bytes.
+    if (hasSentAll && watch.end === undefined) await untilChanged(watch.changing, pollMs);
+    const count = await readNext(stream, watch, into);
+    hasSentAll = count !== null && count < into.length;
+    return count;
+  }
   const body = streams.follow({
-    async read(into) {
-      if (isFirst) {
-        isFirst = false;
-        into.set(first);
-        return first.length;
-      }
-      // A little later, there is more than a few bytes.
-      if (hasSentAll && watch.end === undefined) await untilChanged(watch.changing, pollMs);
-      const count = await readNext(stream, watch, into);
-      hasSentAll = count !== null && count < into.length;
-      return count;
-    },
+    read: stream.bytes === null ? read : withStatedLength(read, stream.bytes),
     isSent,
     close() {
       watch.close();
@@ -230,9 +232,10 @@ function refuseLateRetry(task: Task, patienceMs: number): void {
 }
 
 /** The content is untrusted, so the headers keep browsers from running it as a page of this service. */
-function setHeaders(reply: FastifyReply, { mimeType, ext }: MediaStream, { id, url, info }: Task): void {
+function setHeaders(reply: FastifyReply, { mimeType, ext, bytes }: MediaStream, { id, url, info }: Task): void {
   reply.headers({
     "content-type": mimeType,
+    ...(bytes !== null && { "content-length": bytes }),
     "content-disposition": attachment(fileName(info?.title ?? nameInPath(url), `.${ext}`, id)),
     "accept-ranges": "none",
     "cache-control": "private, no-store",

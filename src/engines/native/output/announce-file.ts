@@ -9,11 +9,20 @@ import { readStreamType } from "../inspect/stream-type.ts";
  */
 export class FileAnnouncement {
   readonly #journal: StreamJournal;
+  #total: number | null = null;
   #isDecided = false;
   #nextBytes = 0;
 
   constructor(journal: StreamJournal) {
     this.#journal = journal;
+  }
+
+  /** To be called with how many bytes the file will have, before it grows; `null`: that is unknown. */
+  onTotal(bytes: number | null): void {
+    if (bytes === this.#total) return;
+    this.#total = bytes;
+    this.#isDecided = false;
+    this.#nextBytes = 0;
   }
 
   /** To be called when the file has grown. */
@@ -39,6 +48,7 @@ export class FileAnnouncement {
     this.#nextBytes = 2 * size;
     const type = readStreamType(path, size);
     this.#isDecided = type !== undefined;
-    if (type) this.#journal.open({ ...type, file: join(basename(dirname(path)), basename(path)) }, true);
+    const bytes = this.#total === null ? {} : { bytes: this.#total };
+    if (type) this.#journal.open({ ...type, ...bytes, file: join(basename(dirname(path)), basename(path)) }, true);
   }
 }

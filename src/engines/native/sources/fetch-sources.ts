@@ -1,7 +1,7 @@
 import { fetchSegments, type FetchSegmentsOptions } from "./fetch-segments.ts";
 import type { PartStore } from "../parts/part-store.ts";
 import { Mirrors } from "./mirrors.ts";
-import type { FetchedPart, Part } from "../parts/stored-part.ts";
+import type { FetchedPart, FetchOptions, Part } from "../parts/stored-part.ts";
 import type { PartialMedia, PartialMediaOptions } from "../partial/partial-file.ts";
 import { fetchPartialMedia } from "../partial/partial-media.ts";
 import { FetchStats } from "./fetch-stats.ts";
@@ -17,6 +17,8 @@ export interface SourceFetcherDeps extends SegmentDeps {
 }
 
 export interface FileObserver {
+  /** How many bytes the file will have; `null`: unknown. Must not throw. */
+  onTotal(bytes: number | null): void;
   /** The file at `path` has grown. Must not throw. */
   onBytes(path: string): void;
   end(path: string): void;
@@ -36,9 +38,12 @@ export class SourceFetcher {
   async fetchFile(source: FileSource, observer?: FileObserver): Promise<FetchedPart> {
     const { name, mirrors, format } = source;
     const part = { name, range: null, chunkBytes: format.http_chunk_size };
-    const onBytes = observer && (() => observer.onBytes(this.#deps.parts.pathOf(name)));
+    const hooks = observer && {
+      onTotal: (bytes: number | null) => observer.onTotal(bytes),
+      onBytes: () => observer.onBytes(this.#deps.parts.pathOf(name)),
+    };
     const fetched = await new Mirrors(source.url, mirrors).fetch((url) =>
-      this.#fetchPart(source, { ...part, url }, onBytes),
+      this.#fetchPart(source, { ...part, url }, hooks),
     );
     observer?.end(fetched.path);
     return fetched;
@@ -85,7 +90,11 @@ export class SourceFetcher {
     return openSegmentStream({ name, label }, segments, stats);
   }
 
-  async #fetchPart({ name, headers }: Source, part: Part, onBytes?: () => void): Promise<FetchedPart> {
+  async #fetchPart(
+    { name, headers }: Source,
+    part: Part,
+    hooks?: Pick<FetchOptions, "onTotal" | "onBytes">,
+  ): Promise<FetchedPart> {
     const { parts, progress, signal } = this.#deps;
     const fetched = await parts.fetch(part, {
       signal,
@@ -93,10 +102,11 @@ export class SourceFetcher {
       onTotal: (bytes) => {
         // Of parts, `fetchPartialMedia` tells the total.
         if (part.isPartialOnly !== true) progress.setTotal(name, bytes);
+        hooks?.onTotal?.(bytes);
       },
       onBytes: () => {
         progress.update();
-        onBytes?.();
+        hooks?.onBytes?.();
       },
     });
     progress.update();
