@@ -13,7 +13,8 @@ export function withAudioRoles(formats: readonly ManifestFormat[]): ManifestForm
   const originals = new Set(isDecided ? mains : []);
   return formats.map((format) => {
     if (format.vcodec !== "none") return format;
-    return { ...format, audio_role: versionOf(format.roles ?? []) ?? (originals.has(format) ? "original" : null) };
+    const stated = originals.has(format) ? "original" : (format.audio_role ?? null);
+    return { ...format, audio_role: versionOf(format.roles ?? []) ?? stated };
   });
 }
 

@@ -19,8 +19,8 @@ export interface FormatChoice {
  *   and with the same protocol: by id, unless height, codecs, language or extension contradict it; else those that equal
  *   them in all of these and have the closest bit rate, at most 10 % apart. A `format_id` is found by itself alone.
  * - `format_id`: this format, whatever `max_height` is; with its separate audio if it has none itself.
- * - `audio_only`: the best audio-only format, in the page's language if there is one; else the best format
- *   with audio, without its video.
+ * - `audio_only`: the best audio-only format, in the page's language if there is one, unless the original is in a format with video;
+ *   else the best format with audio, without its video.
  * - Otherwise the best format with video and audio: the programme before other versions, then by height, then bit rate, then muxed before separate
  *   audio, then the page's order. Video without any audio is chosen only if no format has both, audio only
  *   if no format has video.
@@ -139,10 +139,17 @@ function chooseById(
 function bestAudioOnly(info: PageInfo): FormatChoice {
   const withAudio = info.formats.filter(hasAudio);
   const usable = withoutDrm(assertAny(withAudio, () => unavailableError("none has audio")));
-  const audioOnly = usable.filter((format) => !hasVideo(format));
-  const format = bestAudio(audioOnly, info.language) ?? usable[0];
+  const separate = bestAudio(
+    usable.filter((format) => !hasVideo(format)),
+    info.language,
+  );
+  // The site may say that the original is that in the video, and what is separate are other languages, or descriptions.
+  const original = separate?.audio_role === "original" ? undefined : usable.find(isOriginalInVideo);
+  const format = original ?? separate ?? usable[0];
   return { format, audio: null, audioOnly: hasVideo(format) };
 }
+
+const isOriginalInVideo = (format: Format): boolean => hasVideo(format) && format.audio_role === "original";
 
 type Some<T> = readonly [T, ...T[]];
 

@@ -30,6 +30,13 @@ function hls(...renditions: readonly [name: string, language: string, more?: str
   return ["#EXTM3U", ...media, variant, "v.m3u8"].join("\n");
 }
 
+/** Adds a rendition whose media is in the variants. */
+const withIncluded = (name: string, language: string, more: string, playlist: string): string =>
+  playlist.replace(
+    "#EXTM3U",
+    `#EXTM3U\n#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="${name}",LANGUAGE="${language}"${more}`,
+  );
+
 const describing = ',CHARACTERISTICS="public.accessibility.describes-video"';
 
 function dash(...tracks: readonly [name: string, language: string, roles: readonly string[], more?: Attributes][]) {
@@ -87,6 +94,24 @@ const listings: Record<string, Listing> = {
     read: () => readPage("en", hls(["ad", "en", describing], ["en", "en", ",DEFAULT=YES"])),
     original: "en",
     roles: { ad: "description", en: "original" },
+    decided: "manifest",
+  },
+  "HLS whose DEFAULT is in the variants, with one that is in the language of the page": {
+    read: () => readPage("de", withIncluded("en", "en", ",DEFAULT=YES", hls(["de", "de", ",AUTOSELECT=YES"]))),
+    original: "hls-900",
+    roles: { de: null },
+    decided: undefined,
+  },
+  "HLS whose DEFAULT is in the variants, with a description": {
+    read: () => readPage("en", withIncluded("en", "en", ",DEFAULT=YES", hls(["ad", "en", describing]))),
+    original: "hls-900",
+    roles: { ad: "description" },
+    decided: undefined,
+  },
+  "HLS whose variants have other audio than the DEFAULT": {
+    read: () => readPage("de", withIncluded("de", "de", "", hls(["en", "en", ",DEFAULT=YES"]))),
+    original: "en",
+    roles: { en: "original" },
     decided: "manifest",
   },
   "HLS without DEFAULT": {

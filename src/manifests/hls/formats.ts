@@ -154,7 +154,16 @@ function variantFormat({ attributes, codecs, url }: Variant, group: AudioGroup |
     ...(averageTbr !== null && { averageTbr }),
     ...(acodec === "none" ? { language: null } : labelOf(included)),
     ...(roles.length > 0 && { roles }),
+    ...(acodec !== "none" &&
+      included !== undefined &&
+      isOriginal(included, group) && { audio_role: "original" as const }),
   };
+}
+
+/** Whether the audio in the variants is the one to play, and others have URLs. */
+function isOriginal(included: Rendition, group: Group | undefined): boolean {
+  const [first, ...others] = group?.renditions ?? [];
+  return first === included && others.some(({ url }) => url !== null);
 }
 
 /** Whether a rendition with a URL is to be played rather than the one in the variants. */
