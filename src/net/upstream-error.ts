@@ -65,6 +65,9 @@ export function toUpstreamError(error: unknown, what: string, idleTimeoutMs: num
     case "UND_ERR_DESTROYED":
     case "UND_ERR_CLOSED":
       return fail("unavailable", "the HTTP client is closed");
+    case "EMFILE":
+    case "ENFILE":
+      return fail("unavailable", `this process cannot open any more files (${code})`);
     default:
       return fail("upstream_unreachable", `the connection failed (${code})`);
   }

@@ -125,8 +125,8 @@ export class WorkerProcess {
 type WorkerResult = Extract<WorkerMessage, { type: "done" | "failed" }>;
 
 function send(child: ChildProcess, request: WorkerRequest): void {
-  // Fails only if the process has ended; `ended` then resolves.
-  child.send(request, () => {});
+  // Else it has ended, or could not be started; `ended` then resolves.
+  if (child.connected) child.send(request, () => {});
 }
 
 /** Signals that ask a process to end, from a terminal or a service manager. */
