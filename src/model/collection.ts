@@ -51,7 +51,7 @@ export const CollectionEntry = Type.Object(
           thumbnail: Type.Optional(Type.String()),
         },
         {
-          title: "EntryFacts",
+          title: "EntryMetadata",
           description: "what the playlist says of it; `info` has that where its own page does not say; absent: nothing",
         },
       ),

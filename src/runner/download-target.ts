@@ -7,7 +7,7 @@ import { type DownloadFormat, PageInfo } from "../model/page-info.ts";
 import type { Task } from "../model/task.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
 import { PlaylistFound } from "./choice/entry-choice.ts";
-import { withFacts } from "./choice/entry-facts.ts";
+import { withEntryMetadata } from "./choice/entry-metadata.ts";
 import { chooseFormat, earlierChoice, type FormatChoice } from "../resolvers/choose-format.ts";
 
 /** What is downloaded, and the page that lists it. */
@@ -77,7 +77,7 @@ async function resolveTarget(
     const resolved: unknown = await resolver.resolve(new URL(url), context);
     signal.throwIfAborted();
     if (!Value.Check(PageInfo, resolved)) throw noFormatsError(resolver);
-    const found = withFacts<ResolvedPage>(resolved, collection?.entry);
+    const found = withEntryMetadata<ResolvedPage>(resolved, collection?.entry);
     if (isFirst && isPlaylist(found) && options.entries !== undefined) throw new PlaylistFound(found);
     const chosen = () => chosenIds(() => chooseFormat(found, options, before));
     await saveInfo(boundInfo(publicInfo(found), maxStoredBytes, chosen), isFirst);

@@ -8,7 +8,7 @@ import type { CollectionWarning, Growth } from "../model/collection.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
 import type { NewMember } from "../stores/growth.ts";
 import { chooseEntries, type EntryChoice } from "./choice/entry-choice.ts";
-import { factsOf } from "./choice/entry-facts.ts";
+import { metadataOf } from "./choice/entry-metadata.ts";
 import { publicInfo } from "./download-target.ts";
 import { readInTurn, type ReadingTurns } from "./read-in-turn.ts";
 import type { TaskLease } from "./task-lease.ts";
@@ -147,8 +147,8 @@ function toMembers(
     }
     const task = newTask(url.href, own, at, owner, traceparent);
     const { video } = entry;
-    const facts = factsOf(entry);
-    const collection = { id, index, title, ...(facts && { entry: facts }) };
+    const metadata = metadataOf(entry);
+    const collection = { id, index, title, ...(metadata && { entry: metadata }) };
     return [{ index, task: { ...task, collection, ...(video && { video }) } }];
   });
   const which = lost.slice(0, 20).join(", ");

@@ -9,7 +9,7 @@ import { layNumbered, mpd, numberTemplate, rangeList, timelineTemplate, type Rep
 import { decode, hasFfmpeg, probe } from "../media/probe.ts";
 import { readMedium, readRendition, readWebmRendition } from "../media/rendition.ts";
 import { dash, merge, resource, type Resources } from "../media/resources.ts";
-import { factsOf, ffmpeg, openFolder, videoInput } from "../remux/mp4-media.ts";
+import { inspectFile, ffmpeg, openFolder, videoInput } from "../remux/mp4-media.ts";
 
 /** Returns which edits of the first track of an MP4 have no media. */
 function emptyEdits(bytes: Buffer): number[] {
@@ -235,7 +235,7 @@ describe.skipIf(!hasFfmpeg)("WebM tracks that start at different times", () => {
       };
       await mergeFiles({ main, audio, target, signal, ...kinds });
       const start = async (path: string, codec: string) =>
-        (await factsOf(path)).streams.find((stream) => stream.codec === codec)!.startS;
+        (await inspectFile(path)).streams.find((stream) => stream.codec === codec)!.startS;
       const before = (await start(audio, "opus")) - (await start(main, "vp9"));
       const after = (await start(target, "opus")) - (await start(target, "vp9"));
       expect(Math.abs(after - before)).toBeLessThan(0.003);

@@ -7,7 +7,7 @@ import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import type { Edit, Sample, TrackFormat } from "../../src/remux/samples.ts";
 import { cut } from "./mp4-cuts.ts";
 import { createTimelines } from "../../src/remux/timelines.ts";
-import { audioInput, factsOf, ffmpeg, missing, openFolder, remux, start, videoInput } from "./mp4-media.ts";
+import { audioInput, inspectFile, ffmpeg, missing, openFolder, remux, start, videoInput } from "./mp4-media.ts";
 import { audioFormat, fillPattern, indexOf, videoFormat } from "./mp4-samples.ts";
 
 const folder = openFolder();
@@ -205,7 +205,7 @@ describe("the edit list of a track", () => {
     ffmpeg(`${videoInput(4)} ${audioInput(4)} ${codecs} ${whole}`);
     ffmpeg(`-ss 2.6 -i ${whole} -t 1 -c copy ${part}`);
     remux([{ segments: [part] }], target);
-    const [expected, actual] = await Promise.all([factsOf(part), factsOf(target)]);
+    const [expected, actual] = await Promise.all([inspectFile(part), inspectFile(target)]);
     expect(actual.videoMd5).toBe(expected.videoMd5);
     expect(Math.abs(actual.durationS - expected.durationS)).toBeLessThan(0.002);
     const heard = (file: string) => ffmpeg(`-i ${file} -map a -f md5 -`);

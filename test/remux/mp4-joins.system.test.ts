@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
-import { audioInput, factsOf, ffmpeg, missing, openFolder, remux, videoInput } from "./mp4-media.ts";
+import { audioInput, inspectFile, ffmpeg, missing, openFolder, remux, videoInput } from "./mp4-media.ts";
 
 const folder = openFolder();
 afterAll(folder.remove);
@@ -27,7 +27,7 @@ describe.skipIf(missing("libx264"))("joining MP4 timelines", () => {
         `-output_ts_offset 777 ${fragmented} ${second}`,
     );
     expect(join(null).durationS).toBeCloseTo(4, 2);
-    const { streams, durationS, complaints } = await factsOf(target);
+    const { streams, durationS, complaints } = await inspectFile(target);
     expect(streams).toMatchObject([{ codec: "h264", packets: 100 }]);
     expect(durationS).toBeCloseTo(4, 1);
     expect(complaints).not.toMatch(/error|invalid/i);
@@ -37,7 +37,7 @@ describe.skipIf(missing("libx264"))("joining MP4 timelines", () => {
     ffmpeg(`${videoInput(2)} -c:v libx264 -bf 2 -g 25 ${fragmented} ${first}`);
     ffmpeg(`${videoInput(2)} -c:v libx264 -g 25 -s 320x180 ${fragmented} ${second}`);
     join(null);
-    const { videoMd5 } = await factsOf(target);
+    const { videoMd5 } = await inspectFile(target);
     const memory = Buffer.alloc(1 << 20);
     function* segments() {
       for (const path of [first, second]) {
@@ -47,7 +47,7 @@ describe.skipIf(missing("libx264"))("joining MP4 timelines", () => {
       }
     }
     remux([{ segments: segments(), timing: (timeline) => ({ timeline, offsetS: null }) }], target);
-    expect((await factsOf(target)).videoMd5).toBe(videoMd5);
+    expect((await inspectFile(target)).videoMd5).toBe(videoMd5);
   });
 
   it("refuses another codec", () => {
@@ -64,7 +64,7 @@ describe.skipIf(missing("libx264"))("joining MP4 timelines", () => {
     const { durationS } = remux([{ segments }], target);
     expect(durationS).toBeGreaterThan(12);
     expect(durationS).toBeLessThan(12.4);
-    const { streams, complaints } = await factsOf(target);
+    const { streams, complaints } = await inspectFile(target);
     expect(streams[0]).toMatchObject({ codec: "h264", packets: 300 });
     expect(complaints).not.toMatch(/non monotonically/i);
   });
@@ -73,6 +73,6 @@ describe.skipIf(missing("libx264"))("joining MP4 timelines", () => {
     ffmpeg(`${videoInput(2)} -c:v libx264 -g 25 ${fragmented}+negative_cts_offsets ${first}`);
     ffmpeg(`${videoInput(2)} -c:v libx264 -g 25 ${fragmented}+negative_cts_offsets ${second}`);
     expect(join(10).durationS).toBeCloseTo(12, 2);
-    expect((await factsOf(target)).streams).toMatchObject([{ packets: 100 }]);
+    expect((await inspectFile(target)).streams).toMatchObject([{ packets: 100 }]);
   });
 });

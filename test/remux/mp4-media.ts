@@ -36,7 +36,7 @@ export const videoInput = (seconds: number) => `-f lavfi -i testsrc=size=160x90:
 export const audioInput = (seconds: number) => `-f lavfi -i sine=duration=${seconds}:sample_rate=44100`;
 
 /** What ffprobe and ffmpeg report of a file. */
-export interface Facts {
+export interface FileSummary {
   streams: { codec: string; packets: number; startS: number }[];
   durationS: number;
   /** MD5 of the decoded video. */
@@ -45,7 +45,7 @@ export interface Facts {
   complaints: string;
 }
 
-export async function factsOf(path: string): Promise<Facts> {
+export async function inspectFile(path: string): Promise<FileSummary> {
   const entries = "stream=codec_type,codec_name,nb_read_packets,start_time:format=duration";
   const probing = ["-v", "quiet", "-count_packets", "-show_entries", entries, "-of", "json", path];
   const decoding = `-v warning -nostdin -i ${path} -map 0 -f null - -map v? -fps_mode passthrough -f md5 -`;

@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
 import {
-  type Facts,
-  factsOf,
+  type FileSummary,
+  inspectFile,
   ffmpeg,
   layoutOf,
   missing,
@@ -74,7 +74,7 @@ const files: Record<string, { line: string; encoders: string[]; isTogether?: tru
 };
 
 /** Returns how much later the second stream starts than the first, seconds. */
-function delayOf({ streams: [first, second] }: Facts): number {
+function delayOf({ streams: [first, second] }: FileSummary): number {
   return first && second ? second.startS - first.startS : 0;
 }
 
@@ -85,7 +85,7 @@ describe("remuxing MP4", () => {
       const [source, target] = [folder.path("source.mp4"), folder.path("target.mp4")];
       ffmpeg(`${line} ${source}`);
       const result = remux([{ segments: [source] }], target);
-      const [expected, actual] = await Promise.all([factsOf(source), factsOf(target)]);
+      const [expected, actual] = await Promise.all([inspectFile(source), inspectFile(target)]);
       expect(actual.complaints).toBe("");
       expect(actual.videoMd5).toBe(expected.videoMd5);
       expect(actual.streams.map(({ codec, packets }) => [codec, packets])).toEqual(
@@ -110,7 +110,7 @@ describe("remuxing MP4", () => {
     const [source, target] = [folder.path("whole.mp4"), folder.path("target.mp4")];
     ffmpeg(`${av} ${h264} -c:a aac -movflags +faststart ${source}`);
     remux([{ segments: [readFileSync(source)] }], target);
-    expect(await factsOf(target)).toEqual(await factsOf(source));
+    expect(await inspectFile(target)).toEqual(await inspectFile(source));
   });
 
   it.skipIf(missing("libx264", "aac"))("joins tracks from two sources, and a late one keeps its distance", async () => {
@@ -119,7 +119,7 @@ describe("remuxing MP4", () => {
     ffmpeg(`${audioInput(2)} -c:a aac ${fragmented} ${audio}`);
     const timing = () => ({ timeline: 0, offsetS: 1.5 });
     remux([{ segments: [video] }, { segments: [audio], kinds: ["audio"], timing }], target);
-    const { streams, complaints } = await factsOf(target);
+    const { streams, complaints } = await inspectFile(target);
     expect(streams.map(({ codec }) => codec)).toEqual(["h264", "aac"]);
     expect(streams[0]?.startS).toBe(0);
     expect(Math.abs((streams[1]?.startS ?? 0) - 1.5)).toBeLessThan(0.03);
@@ -130,7 +130,7 @@ describe("remuxing MP4", () => {
     const [source, target] = [folder.path("source.mp4"), folder.path("target.mp4")];
     ffmpeg(`${av} ${h264} -c:a aac ${fragmented} ${source}`);
     const result = remux([{ segments: [source], kinds: ["audio"] }], target);
-    expect((await factsOf(target)).streams.map(({ codec }) => codec)).toEqual(["aac"]);
+    expect((await inspectFile(target)).streams.map(({ codec }) => codec)).toEqual(["aac"]);
     expect(result).toMatchObject({ width: null, height: null });
   });
 });

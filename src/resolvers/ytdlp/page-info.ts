@@ -14,7 +14,7 @@ import { asAmount, asCount, asDict, asList, asText, type InfoDict } from "./info
 import { readSubtitles } from "./subtitles.ts";
 
 /** What an info dict says; the resolver adds which page was asked for, when and by whom. */
-export type Facts = Omit<PageInfo, "url" | "resolver" | "fetched_at" | "formats"> & {
+export type PageFields = Omit<PageInfo, "url" | "resolver" | "fetched_at" | "formats"> & {
   formats: DownloadFormat[];
 };
 
@@ -44,7 +44,7 @@ export function videoOf(info: InfoDict): InfoDict | null {
 }
 
 /** Reads what yt-dlp knows of a video with these formats, the best first. `url`: the requested one. */
-export function readVideo(info: InfoDict, formats: readonly ListedFormat[], url: URL): Facts {
+export function readVideo(info: InfoDict, formats: readonly ListedFormat[], url: URL): PageFields {
   const isGeneric = genericExtractors.has(asText(info["extractor"]) ?? "");
   const webpageUrl = tryParseUrl(asText(info["webpage_url"]), url);
   const duration = parseSeconds(info["duration"]);
@@ -61,7 +61,7 @@ export function readVideo(info: InfoDict, formats: readonly ListedFormat[], url:
   const series = parseLine(asText(info["series"]));
   const season_number = asCount(info["season_number"], 0);
   const episode_number = asCount(info["episode_number"], 0);
-  const facts = withSources(
+  const fields = withSources(
     {
       ...unknownFacts(),
       ...(id && { video_id: id }),
@@ -90,14 +90,14 @@ export function readVideo(info: InfoDict, formats: readonly ListedFormat[], url:
     },
     url,
   );
-  if (audioDecision({ formats: listed, language }) === null) return facts;
+  if (audioDecision({ formats: listed, language }) === null) return fields;
   // Roles are of a manifest that was read; yt-dlp itself knows none.
   const isByManifest = listed.some(({ audio_role, roles }) => audio_role === "original" && roles !== undefined);
-  return { ...facts, sources: { ...facts.sources, audio: isByManifest ? "manifest" : "yt-dlp" } };
+  return { ...fields, sources: { ...fields.sources, audio: isByManifest ? "manifest" : "yt-dlp" } };
 }
 
 /** Reads what yt-dlp knows of a playlist, with its entries after the first `start`. `url`: the requested one. */
-export function readPlaylist(info: InfoDict, url: URL, start: number): Facts {
+export function readPlaylist(info: InfoDict, url: URL, start: number): PageFields {
   const webpageUrl = tryParseUrl(asText(info["webpage_url"]), url);
   const uploader = asText(info["uploader"]) || asText(info["channel"]);
   const slice = {
@@ -122,11 +122,11 @@ export function readPlaylist(info: InfoDict, url: URL, start: number): Facts {
 }
 
 /** Returns what is known of a page on which yt-dlp finds nothing. */
-export function readNothing(url: URL): Facts {
+export function readNothing(url: URL): PageFields {
   return withSources(unknownFacts(), url);
 }
 
-type KnownFacts = Omit<Facts, "sources" | "webpage_url"> & { webpage_url: string | null };
+type KnownFacts = Omit<PageFields, "sources" | "webpage_url"> & { webpage_url: string | null };
 
 function unknownFacts(): KnownFacts {
   return {
@@ -153,13 +153,13 @@ function unknownFacts(): KnownFacts {
 }
 
 /** Names yt-dlp as the source of every field with a value. */
-function withSources({ media_type, ...facts }: KnownFacts, url: URL): Facts {
-  const known = Object.entries(facts).filter(
+function withSources({ media_type, ...fields }: KnownFacts, url: URL): PageFields {
+  const known = Object.entries(fields).filter(
     ([, value]) => value !== null && (typeof value !== "object" || Object.keys(value).length > 0),
   );
   return {
-    ...facts,
-    webpage_url: facts.webpage_url ?? url.href,
+    ...fields,
+    webpage_url: fields.webpage_url ?? url.href,
     media_type,
     sources: Object.fromEntries(known.map(([field]) => [field, "yt-dlp" as const])),
   };

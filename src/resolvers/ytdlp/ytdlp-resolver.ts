@@ -14,7 +14,7 @@ import { listDashFormats } from "./dash-formats.ts";
 import { findMissingFormatsError } from "./failures.ts";
 import { readFormats } from "./formats.ts";
 import { asDict, asText } from "./info-dict.ts";
-import { type Facts, isGuess, readNothing, readPlaylist, readVideo, videoOf } from "./page-info.ts";
+import { type PageFields, isGuess, readNothing, readPlaylist, readVideo, videoOf } from "./page-info.ts";
 import { readAhead } from "./read-ahead.ts";
 import { openYtDlp, type YtDlp, type YtDlpOptions } from "./yt-dlp.ts";
 
@@ -79,7 +79,7 @@ export function createYtDlpResolver(options: YtDlpResolverOptions): YtDlpResolve
   const slices = createTimeSlices();
   const extract = readAhead(ytDlp);
 
-  async function readFacts(info: unknown, url: URL, start: number, context: ResolveContext): Promise<Facts> {
+  async function readFields(info: unknown, url: URL, start: number, context: ResolveContext): Promise<PageFields> {
     const { signal, owner, forDownload = false, deadlineMs = Infinity } = context;
     const dict = asDict(info);
     if (isGuess(dict, url)) {
@@ -105,8 +105,8 @@ export function createYtDlpResolver(options: YtDlpResolverOptions): YtDlpResolve
       const error = findMissingFormatsError({ ...video, _warnings }, what);
       if (error !== undefined) throw error;
     }
-    const facts = readVideo(video, formats, url);
-    return forDownload ? facts : { ...facts, formats: facts.formats.map(withoutSecrets) };
+    const fields = readVideo(video, formats, url);
+    return forDownload ? fields : { ...fields, formats: fields.formats.map(withoutSecrets) };
   }
 
   const inTurn = createTurns();
@@ -122,11 +122,11 @@ export function createYtDlpResolver(options: YtDlpResolverOptions): YtDlpResolve
       const entriesStart = startOf(entriesCursor, name);
       const fetchedAt = now();
       const info = await extract(url, { signal, owner, entriesStart }).catch(ignoreMissingMedia);
-      const facts = info === null ? readNothing(url) : await readFacts(info, url, entriesStart, context);
+      const fields = info === null ? readNothing(url) : await readFields(info, url, entriesStart, context);
       const extractor = asText(asDict(info)["extractor_key"])?.slice(0, 200) ?? null;
       return {
         url: url.href,
-        ...facts,
+        ...fields,
         resolver: name,
         ...(extractor !== null && { extractor }),
         extractor_version: ytDlp.version,

@@ -36,7 +36,7 @@ export function Found({ info, finder }: FoundProps): ComponentChild {
 function Summary({ info }: { info: PageInfo }): ComponentChild {
   const [isShown, setShown] = useState(info.thumbnails.length > 0);
   const { uploader, site_name, duration, live_status } = info;
-  const facts = [
+  const details = [
     uploader,
     site_name === uploader ? null : site_name,
     duration === null ? null : formatDuration(duration),
@@ -59,7 +59,7 @@ function Summary({ info }: { info: PageInfo }): ComponentChild {
     h(
       "ul",
       {},
-      facts.map((fact) => h("li", { key: fact, dir: "auto" }, fact)),
+      details.map((detail) => h("li", { key: detail, dir: "auto" }, detail)),
       h("li", { key: "" }, h(OutsideLink, { url: info.webpage_url, text: "Open original page" })),
     ),
   );

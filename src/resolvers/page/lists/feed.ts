@@ -62,7 +62,7 @@ export function* readFeed(text: string, url: URL, start: number): Steps<MediaLis
 }
 
 /** What is read of the feed itself, or of one item. */
-interface Facts {
+interface Fields {
   /** By the name of the element: the first text of each. */
   texts: Map<string, string>;
   medium: URL | null;
@@ -94,12 +94,12 @@ class FeedBuilder {
   readonly #url: URL;
   readonly #media: SliceBuilder;
   readonly #pages: SliceBuilder;
-  readonly #channel = newFacts();
+  readonly #channel = newFields();
   /** The open elements, innermost last. */
   readonly #stack: string[] = [];
   /** What URLs within each of them are relative to (XML Base). */
   readonly #bases: URL[] = [];
-  #item: Facts | null = null;
+  #item: Fields | null = null;
   /** Depth of the element whose children are read: the channel's or the item's. */
   #parentDepth = 1;
   /** The element whose text is read; of XHTML, that of the elements within it too (RFC 4287 §3.1). */
@@ -121,7 +121,7 @@ class FeedBuilder {
     this.#reading = null;
     if (name === "channel" && depth === 2) this.#parentDepth = 2;
     else if (items.has(name) && this.#item === null && depth <= 3) {
-      this.#item = newFacts();
+      this.#item = newFields();
       this.#parentDepth = depth;
     } else this.#openField(name, attributes, depth);
     return depth <= maxDepth;
@@ -129,7 +129,7 @@ class FeedBuilder {
 
   text(part: string): void {
     if (this.#reading === null) return;
-    const { texts } = this.#facts;
+    const { texts } = this.#fields;
     const { name } = this.#reading;
     const before = texts.get(name) ?? "";
     if (before.length < maxTextLength) texts.set(name, before + part.slice(0, maxTextLength - before.length));
@@ -150,8 +150,8 @@ class FeedBuilder {
     const { name, depth, type } = this.#reading;
     if (type === "xhtml" && this.#stack.length > depth) return;
     this.#reading = null;
-    const text = this.#facts.texts.get(name);
-    if (type === "html" && text !== undefined) this.#facts.texts.set(name, htmlText(text));
+    const text = this.#fields.texts.get(name);
+    if (type === "html" && text !== undefined) this.#fields.texts.set(name, htmlText(text));
   }
 
   build(): MediaList | null {
@@ -171,28 +171,28 @@ class FeedBuilder {
     };
   }
 
-  get #facts(): Facts {
+  get #fields(): Fields {
     return this.#item ?? this.#channel;
   }
 
   #openField(name: string, attributes: Readonly<Record<string, string>>, depth: number): void {
-    const facts = this.#facts;
+    const fields = this.#fields;
     const isChild = depth === this.#parentDepth + 1;
     const isWrapped = depth === this.#parentDepth + 2 && wrappers.has(this.#stack.at(-2) ?? "") && wrapped.has(name);
     const { href = "", url = "", type = "", rel = "alternate" } = attributes;
     if (isChild && links.has(name) && href !== "") {
-      if (rel === "enclosure") facts.medium ??= this.#mediumIn(href, type);
-      else if (rel === "alternate") facts.link ??= this.#urlIn(href);
+      if (rel === "enclosure") fields.medium ??= this.#mediumIn(href, type);
+      else if (rel === "alternate") fields.link ??= this.#urlIn(href);
     } else if (name === "enclosure" || name === "media:content") {
-      facts.medium ??= this.#mediumIn(url, type || `${attributes["medium"] ?? ""}/*`);
+      fields.medium ??= this.#mediumIn(url, type || `${attributes["medium"] ?? ""}/*`);
     } else if (name === "itunes:image" || name === "media:thumbnail") {
-      facts.picture ??= this.#urlIn(href || url);
-    } else if ((isChild || isWrapped) && readNames.has(name) && !facts.texts.has(name)) {
+      fields.picture ??= this.#urlIn(href || url);
+    } else if ((isChild || isWrapped) && readNames.has(name) && !fields.texts.has(name)) {
       this.#reading = { name, depth, type };
     }
   }
 
-  #list({ texts, medium, link, picture }: Facts): void {
+  #list({ texts, medium, link, picture }: Fields): void {
     const page = link ?? this.#urlIn(first(texts, names.link));
     const entryAt = (url: URL): Entry => ({
       url: url.href,
@@ -228,7 +228,7 @@ class FeedBuilder {
   }
 }
 
-function newFacts(): Facts {
+function newFields(): Fields {
   return { texts: new Map(), medium: null, link: null, picture: null };
 }
 

@@ -37,9 +37,9 @@ export function* readM3u(text: string, url: URL, start: number): Steps<MediaList
     else if (/^#PLAYLIST:/i.test(line)) title ??= parseLine(line.slice("#PLAYLIST:".length));
     if (line.startsWith("#")) continue;
     const medium = tryParseUrl(line, url);
-    const facts = stated;
+    const described = stated;
     stated = unstated;
-    if (medium !== null) entries.add(() => ({ url: medium.href, ...facts, uploaded_at: null }));
+    if (medium !== null) entries.add(() => ({ url: medium.href, ...described, uploaded_at: null }));
   }
   return entries.count === 0 ? null : { metadata: { title }, slice: entries.build() };
 }

@@ -1,24 +1,27 @@
 import type { CollectionEntry } from "../../model/collection.ts";
 import type { Entry, PageInfo } from "../../model/page-info.ts";
 
-type EntryFacts = NonNullable<CollectionEntry["entry"]>;
+type EntryMetadata = NonNullable<CollectionEntry["entry"]>;
 
 /** Longest text of an entry that its task keeps; longer ones are cut, longer URLs left out. */
 const maxTextLength = 1_000;
 const maxUrlLength = 8_192;
 
 /** Returns what a playlist says of an entry that the page of the entry may not say; undefined: nothing. */
-export function factsOf({ title, uploaded_at, thumbnail }: Entry): EntryFacts | undefined {
-  const facts: EntryFacts = {
+export function metadataOf({ title, uploaded_at, thumbnail }: Entry): EntryMetadata | undefined {
+  const metadata: EntryMetadata = {
     ...(title != null && { title: title.slice(0, maxTextLength).toWellFormed() }),
     ...(uploaded_at != null && { uploaded_at: uploaded_at.slice(0, maxTextLength) }),
     ...(thumbnail != null && thumbnail.length <= maxUrlLength && { thumbnail }),
   };
-  return Object.keys(facts).length === 0 ? undefined : facts;
+  return Object.keys(metadata).length === 0 ? undefined : metadata;
 }
 
 /** Adds what the playlist says of an entry to its page, where that does not say it: a file is only called as its URL is. */
-export function withFacts<P extends PageInfo>(page: P, { title, uploaded_at, thumbnail }: EntryFacts = {}): P {
+export function withEntryMetadata<P extends PageInfo>(
+  page: P,
+  { title, uploaded_at, thumbnail }: EntryMetadata = {},
+): P {
   const added: Partial<PageInfo> = {
     ...(title !== undefined && (page.title === null || page.sources["title"] === "media") && { title }),
     ...(uploaded_at !== undefined && page.uploaded_at === null && { uploaded_at }),
