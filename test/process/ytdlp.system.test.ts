@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { PageInfo } from "../../src/model/page-info.ts";
 import { readExhibits } from "../media/media-fixtures.ts";
-import { resource } from "../media/resources.ts";
+import { hls, resource } from "../media/resources.ts";
 import { type Site, startSite } from "../media/site.ts";
 import { createVariant, installed, missing, type Variant } from "../resolvers/ytdlp/installed.ts";
 import { childrenOf, isRunning } from "./child-processes.ts";
@@ -40,6 +40,9 @@ class OtterIE(InfoExtractor):
                 mpd = self._download_xml(mpd_url, video_id)
                 formats = self._parse_mpd_formats(mpd, mpd_base_url=f'{site}/')
             return {'id': video_id, 'title': 'Otters', 'formats': formats}
+        if video_id == 'hls':
+            formats, subtitles = self._extract_m3u8_formats_and_subtitles(f'{site}/main.m3u8', video_id, ext='mp4')
+            return {'id': video_id, 'title': 'Otters', 'formats': formats, 'subtitles': subtitles}
         if video_id == 'chunks':
             options = {'http_chunk_size': 65536}
             formats = [
@@ -132,6 +135,25 @@ describe.skipIf(installed === undefined)(`the program with yt-dlp${missing}`, ()
     const isListed = task.info?.formats.every(({ manifest_url }) => manifest_url !== null);
     expect(isListed).toBe(path === "dash");
     expect(JSON.stringify(task)).not.toContain('"fragments":');
+  });
+
+  it("tells the audio and the subtitles of an HLS playlist apart", async () => {
+    const audio = (name: string) =>
+      `#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="${name}",LANGUAGE="en",URI="${name.length}.m3u8"`;
+    const playlist = [
+      "#EXTM3U",
+      ...["English", "English: jokes", "English, described"].map(audio),
+      '#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID="s",NAME="English",LANGUAGE="en",URI="texts.m3u8"',
+      '#EXT-X-STREAM-INF:BANDWIDTH=300000,CODECS="avc1.64000b,mp4a.40.2",RESOLUTION=160x90,AUDIO="a",SUBTITLES="s"',
+      "video.m3u8",
+    ];
+    site.resources.set("main.m3u8", hls(playlist.join("\n")));
+    const info = (await (await readInfo("otters/hls")).json()) as PageInfo;
+    expect(info.subtitles).toMatchObject({ en: [{ url: site.url("texts.m3u8"), ext: "m3u8" }] });
+    const audios = info.formats.filter(({ vcodec }) => vcodec === "none");
+    expect(audios.map(({ name }) => name).toSorted()).toEqual(["English", "English, described", "English: jokes"]);
+    // What is for few listeners only comes last.
+    expect(audios.map(({ audio_role }) => audio_role)).toEqual([null, null, "description"]);
   });
 
   it("downloads two tracks apart of a site that serves ranges of a limited size only", async () => {

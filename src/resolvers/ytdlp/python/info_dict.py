@@ -17,7 +17,8 @@ _PAGE = (
 _ENTRY = ('_type', 'id', 'ie_key', 'url', 'webpage_url', 'title', 'duration', 'timestamp', 'upload_date')
 _FORMAT = (
     'format_id', 'url', 'manifest_url', 'protocol', 'ext', 'width', 'height', 'fps', 'vcodec', 'acodec', 'tbr',
-    'filesize', 'filesize_approx', 'language', 'language_preference', 'has_drm', 'cookies', 'fragment_base_url',
+    'filesize', 'filesize_approx', 'language', 'language_preference', 'format_note', 'has_drm', 'cookies',
+    'fragment_base_url',
 )
 # What only yt-dlp's own downloader can request; only the names are passed on.
 _DEMANDS = (
@@ -81,7 +82,7 @@ def _reduce_subtitles(subtitles):
     if not isinstance(subtitles, dict):
         return {}
     return {
-        str(language): [_pick(track, ('url', 'ext', 'name')) for track in _dicts(tracks, None)[-_MAX_TRACKS:]]
+        str(language): [_pick(track, ('url', 'ext', 'name', 'protocol')) for track in _dicts(tracks, None)[-_MAX_TRACKS:]]
         for language, tracks in list(subtitles.items())[:_MAX_ITEMS]
     }
 
