@@ -126,9 +126,9 @@ export function readNothing(url: URL): PageFields {
   return withSources(unknownFacts(), url);
 }
 
-type KnownFacts = Omit<PageFields, "sources" | "webpage_url"> & { webpage_url: string | null };
+type KnownFields = Omit<PageFields, "sources" | "webpage_url"> & { webpage_url: string | null };
 
-function unknownFacts(): KnownFacts {
+function unknownFacts(): KnownFields {
   return {
     webpage_url: null,
     site_name: null,
@@ -153,7 +153,7 @@ function unknownFacts(): KnownFacts {
 }
 
 /** Names yt-dlp as the source of every field with a value. */
-function withSources({ media_type, ...fields }: KnownFacts, url: URL): PageFields {
+function withSources({ media_type, ...fields }: KnownFields, url: URL): PageFields {
   const known = Object.entries(fields).filter(
     ([, value]) => value !== null && (typeof value !== "object" || Object.keys(value).length > 0),
   );
