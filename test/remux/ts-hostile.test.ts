@@ -7,6 +7,8 @@ import { adtsFrames, audioPid, avcPicture, createPacketMaker, videoPid } from ".
 import { createRecorder, cut, demux, type Recorder, start } from "./ts-recorder.ts";
 
 const avc = { pid: videoPid, streamType: 0x1b };
+/** Changes the slice of a picture so that no two packets of it are alike. */
+const unlike = (picture: Buffer): Buffer => picture.map((byte, i) => (i < 60 ? byte : 16 + (i % 199))) as Buffer;
 const aac = { pid: audioPid, streamType: 0x0f };
 
 describe("an MPEG-TS demuxer of synthetic streams", () => {
@@ -153,6 +155,29 @@ describe("an MPEG-TS demuxer of synthetic streams", () => {
     const segments = [Buffer.concat([tables, pictures(0, 4)]), pictures(4, 8), pictures(8, end), pictures(next, 20)];
     demux(segments, ["video"], (kind) => void drops.push(kind), [0, 1, 2, 3]);
     expect(drops).toEqual(expected);
+  });
+
+  it("reads packets whose counters never count", () => {
+    const { tables, pes } = createPacketMaker();
+    const units = [0, 1, 2, 3].map((n) => pes(videoPid, n * 3600, unlike(avcPicture(n === 0, 1000))));
+    const segments = [Buffer.concat([tables([avc]), units[0]!, units[1]!]), Buffer.concat([units[2]!, units[3]!])];
+    for (const segment of segments) for (let at = 3; at < segment.length; at += 188) segment[at]! &= 0xf0;
+    const drops: string[] = [];
+    const samples = demux(segments, ["video"], (kind) => void drops.push(kind)).track("video").samples;
+    // A slice with its length, without delimiter and parameter sets.
+    expect(samples.map(({ data }) => data.length)).toEqual([1004, 1004, 1004, 1004]);
+    expect(drops).toEqual([]);
+  });
+
+  it("tells of 15 packets that are missing after the first one of a stream, which the next one does not show", () => {
+    const { tables, pes } = createPacketMaker();
+    const first = pes(videoPid, 0, avcPicture(true, 4000));
+    const damaged = Buffer.concat([first.subarray(0, 188), first.subarray(16 * 188)]);
+    expect(damaged.length).toBeGreaterThan(3 * 188);
+    const others = [1, 2].map((n) => pes(videoPid, n * 3600, avcPicture(n === 1)));
+    const drops: string[] = [];
+    demux([Buffer.concat([tables([avc]), damaged, ...others])], ["video"], (kind) => void drops.push(kind));
+    expect(drops).toEqual(["video"]);
   });
 
   it("tells of a segment that has its media twice, not of segments of which each has the same times", () => {

@@ -14,6 +14,10 @@ interface Pid {
   reader: PidReader;
   /** continuity_counter of the last packet; −1: none yet. */
   counter: number;
+  /** It has changed. Until then its writer may never count, so that it says nothing of packets that are missing. */
+  isCounting: boolean;
+  /** Before it changed, other packets of a segment had the same one. */
+  isStill: boolean;
   /** Its first one: packagers that restart it in each segment begin with the same one. */
   firstCounter: number;
   /** How often it continued that of the segment before, and how often not, as far as nobody was told. */
@@ -56,6 +60,8 @@ export function createPidTable() {
       pids[pid] = {
         reader,
         counter: -1,
+        isCounting: false,
+        isStill: false,
         firstCounter: -1,
         continued: 0,
         broken: 0,
@@ -129,16 +135,29 @@ export function createPidTable() {
       if (isStart) countBreak(pid);
       if (isStart) pid.isCountNew = false;
       if (isStart && !isRestart && isBoundary) noteBoundary(pid, counter, isFollowing);
+      const isLost = isLossKnown(pid, counter, isFollowing, !isRestart && pid.segment === segment);
       if (pid.firstCounter < 0) pid.firstCounter = counter;
       pid.counter = counter;
       pid.segment = segment;
       pid.at = at;
       pid.bytes = bytes;
-      if (!isFollowing && !isCountRestart) pid.reader.onLoss();
+      if (isLost && !isCountRestart) pid.reader.onLoss();
       const to = at + packetLength;
       if (from < to) pid.reader.read(bytes, from, to, isStart);
     },
   };
+}
+
+/** Whether packets are missing in front of one, which is no duplicate; `isBound`: its counter may not restart. */
+function isLossKnown(pid: Pid, counter: number, isFollowing: boolean, isBound: boolean): boolean {
+  if (pid.counter < 0 || pid.isCounting) return !isFollowing;
+  if (counter === pid.counter) {
+    pid.isStill ||= isBound;
+    return false;
+  }
+  pid.isCounting = true;
+  // So 15 packets, or more, were missing between those that had the same one.
+  return !isFollowing || pid.isStill;
 }
 
 function noteBoundary(pid: Pid, counter: number, isFollowing: boolean): void {
