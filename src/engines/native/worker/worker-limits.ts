@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { ServiceError } from "../../../model/errors.ts";
+import { processorMsOf } from "../../../system/processor-time.ts";
 import type { FileWork } from "../output/assemble-media.ts";
 
 export interface WorkerLimits {
@@ -30,7 +31,7 @@ const works: Readonly<Record<FileWork["kind"], { name: string; bytesPerMs: numbe
  * Watches a worker process from outside, as one that is stuck cannot watch itself. Calls `onExceeded` with
  * the error of the first limit that it exceeds: `internal` for memory, `upstream_invalid` for time, as only
  * hostile media take that long; neither is retryable. Time counts while this process runs: a machine that was
- * suspended exceeds nothing. `usage` has the resident memory of each worker that is watched, MiB, by process id.
+ * suspended exceeds nothing. A worker that is silent with hardly any processor time is not at its media: `unavailable`. `usage` has the resident memory of each worker that is watched, MiB, by process id.
  */
 export function watchLimits(
   pid: number,
@@ -40,6 +41,7 @@ export function watchLimits(
 ) {
   let lastMs = performance.now();
   let silentMs = 0;
+  let usedBeforeMs = Number.NaN;
   let work: FileWork | null = null;
   let workedMs = 0;
 
@@ -47,13 +49,14 @@ export function watchLimits(
     const nowMs = performance.now();
     const passedMs = Math.min(nowMs - lastMs, 5 * intervalMs);
     lastMs = nowMs;
+    if (silentMs === 0) usedBeforeMs = processorMsOf(pid);
     silentMs += passedMs;
     workedMs += passedMs;
     const memory = checkMemory(pid, limits, usage);
     if (memory !== undefined) return memory;
     if (work !== null && workedMs > limitMsOf(work, limits)) return workError(work, limitMsOf(work, limits));
     if (silentMs <= limits.silenceMs) return undefined;
-    return timeError(`a single step took over ${limits.silenceMs / 1000} s, the limit`);
+    return silenceError(limits.silenceMs, processorMsOf(pid) - usedBeforeMs);
   }
 
   const timer = setInterval(() => {
@@ -99,6 +102,13 @@ function checkMemory(
 export function memoryError(what: string, cause?: Error): ServiceError {
   const message = `the download crashed: it needed ${what}`;
   return new ServiceError("internal", message, { retryable: false, cause });
+}
+
+/** @param usedMs Processor time that the process has had meanwhile; NaN: unknown. */
+function silenceError(limitMs: number, usedMs: number): ServiceError {
+  const limitS = limitMs / 1000;
+  if (!(usedMs < limitMs / 10)) return timeError(`a single step took over ${limitS} s, the limit`);
+  return new ServiceError("unavailable", `the process of the download got no processor or disk for ${limitS} s`);
 }
 
 function limitMsOf({ kind, bytes }: FileWork, { workMs }: WorkerLimits): number {

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { ServiceError } from "../../../model/errors.ts";
+import { processorMsOf } from "../../../system/processor-time.ts";
 import type { ReadJob, ReadKind, ReadResults } from "./reader.ts";
 import { MessageParts, packJob, tooComplexError, unpackOutcome } from "./wire.ts";
 
@@ -146,16 +146,4 @@ function watchProcessorTime(pid: number | undefined, limitMs: number, onExceeded
   }
 
   return { stop: () => clearTimeout(timer) };
-}
-
-/** Returns the processor time that a process has used, milliseconds; NaN if the system does not tell it. */
-function processorMsOf(pid: number | undefined): number {
-  try {
-    const [, fields = ""] = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ");
-    const [utime, stime] = fields.split(" ").slice(11, 13);
-    // In ticks of 10 ms (proc_pid_stat(5)).
-    return 10 * (Number(utime) + Number(stime));
-  } catch {
-    return Number.NaN;
-  }
 }
