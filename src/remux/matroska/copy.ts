@@ -50,8 +50,8 @@ export function* copyMatroska(
   const tracks = files.flatMap((file) => file.tracks.map((track) => ({ file, track })));
   const audio = tracks.filter(({ track }) => track.kind === "audio");
   const entries = tracks.map((each, i) => {
-    const rank = labels.length > 0 ? audio.indexOf(each) : -1;
-    const stated = rank < 0 ? undefined : { language: null, ...labels[rank], isDefault: rank === 0 };
+    const rank = audio.indexOf(each);
+    const stated = labels.length === 0 ? undefined : { language: null, ...labels[rank], isDefault: rank <= 0 };
     return copyEntry(each.file, each.track, i + 1, stated);
   });
   const timestampScale = Math.max(...files.map(({ header }) => header.timestampScale));
@@ -99,7 +99,7 @@ export interface CopyTarget {
   additions: Additions;
   /** Further elements of the Segment; default: none. */
   kept?: readonly Uint8Array[];
-  /** Of the audio tracks in their order; what is unknown: as their entries say. Of these the first is the default track. */
+  /** Of the audio tracks in their order; what is unknown: as their entries say. The first is the default track, as is the video; default: as all entries say. */
   labels?: readonly AudioLabel[];
 }
 
@@ -193,7 +193,7 @@ export const isLaced = (flags: number): boolean => (flags & 0x06) !== 0;
 
 const replaced: ReadonlySet<number> = new Set([ids.trackNumber, ids.trackUid]);
 
-/** Returns the entry of a track with another number, and of several audio tracks with what is stated of it. */
+/** Returns the entry of a track with another number, and with what is stated of it. */
 function copyEntry(
   { fd, source }: ChosenTracks,
   { entry }: MatroskaTrack,

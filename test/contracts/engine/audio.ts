@@ -54,6 +54,17 @@ export function describeAudio(open: OpenEngine): void {
       ]);
     });
 
+    it("WebM with one track, which has its language, if that is known", async () => {
+      await using harness = await openNamed("DASH in WebM");
+      const audio = harness.job.audio!;
+      const stated = await harness.download({ audio: inLanguage(audio, "de") });
+      expect(audioOf(stated.path)).toEqual([["deu", 1]]);
+      const [video] = probeAll(stated.path).streams;
+      expect(video?.disposition["default"]).toBe(1);
+      const unknown = await harness.download({ audio: { ...audio, language: null } });
+      expect(audioOf(unknown.path)).toEqual([[undefined, 1]]);
+    });
+
     it("Matroska, of what neither WebM nor MP4 holds together", async () => {
       await using other = await openNamed("an M4A");
       await using harness = await openNamed("DASH in WebM");

@@ -68,7 +68,7 @@ export async function mergeFiles(options: MergeOptions) {
     // Further tracks of one file say their languages themselves.
     const own = Array.from({ length: ownAudio }, (_, index) => (index === 0 ? first : unknown));
     const stated = [...own, ...others];
-    const labels = hasSeveral ? stated : [];
+    const labels = isMp4Wanted ? [] : stated;
     const copy = { isWebm, fd: file.fd, additions, labels, signal };
     const isCopied = !isMp4Wanted && (await copyElements(sources, chosen, copy));
     const isMatroska = isWebm || hasSeveral;
