@@ -1,3 +1,5 @@
+import { decodeHTMLStrict } from "entities";
+
 /** Faces of text, as bits (3GPP TS 26.245 §5.17.1.1). */
 export const faces = { b: 1, i: 2, u: 4 } as const;
 
@@ -14,18 +16,8 @@ export interface StyledText {
   styles: StyledPart[];
 }
 
-const entities: ReadonlyMap<string, string> = new Map([
-  ["amp", "&"],
-  ["lt", "<"],
-  ["gt", ">"],
-  ["nbsp", "\u00a0"],
-  ["lrm", "\u200e"],
-  ["rlm", "\u200f"],
-  ["quot", '"'],
-  ["apos", "'"],
-]);
-
-const tokenPattern = /<(\/?)([a-z]*)(?![a-z])[^<>]*>|&(?:#(\d{1,7})|#x([\da-f]{1,6})|([a-z]{2,5}));|[^<&]+|[<&]/gi;
+const tokenPattern =
+  /<(\/?)([a-z]*)(?![a-z])[^<>]*>|&(?:#(\d{1,7})|#x([\da-f]{1,6})|([a-z][a-z\d]{1,31}));|[^<&]+|[<&]/gi;
 
 /**
  * Reads a WebVTT cue payload (W3C WebVTT §6.4): bold, italic and underlined parts are told; other tags and timestamps are
@@ -50,7 +42,7 @@ export function readCueText(payload: string): StyledText {
     const tag = name.toLowerCase();
     if (slash !== undefined) {
       if (isFace(tag)) open[tag] = Math.max(0, open[tag] + (slash === "" ? 1 : -1));
-    } else if (entity !== undefined) add(entities.get(entity.toLowerCase()) ?? token);
+    } else if (entity !== undefined) add(namedCharacter(token));
     else if (decimal !== undefined) add(character(Number(decimal)));
     else if (hexadecimal !== undefined) add(character(Number.parseInt(hexadecimal, 16)));
     else add(token);
@@ -60,6 +52,14 @@ export function readCueText(payload: string): StyledText {
 
 function isFace(tag: string): tag is keyof typeof faces {
   return tag in faces;
+}
+
+/** Those of HTML (§6.4); people also write them in capitals. */
+function namedCharacter(reference: string): string {
+  const found = decodeHTMLStrict(reference);
+  return found === reference
+    ? decodeHTMLStrict(reference.toLowerCase()).replace(reference.toLowerCase(), reference)
+    : found;
 }
 
 function character(code: number): string {

@@ -1,6 +1,7 @@
 import { Parser } from "htmlparser2";
 import type { Cue } from "../remux/additions.ts";
 import { createEntityDecoder } from "./entities.ts";
+import { readRates, secondsOf } from "./ttml-times.ts";
 import { checkCueLength, escapeText, invalidSubtitlesError, lastS } from "./text.ts";
 
 const maxDepth = 64;
@@ -8,6 +9,8 @@ const maxStyles = 10_000;
 /** What a run of text counts for besides its characters, as it takes memory. */
 const runCost = 16;
 
+/** A style of what is not shown (TTML1 §8.2.25). */
+const hidden = "hidden";
 /** Elements whose text is not shown (TTML1 §12). */
 const unshown: ReadonlySet<string> = new Set(["metadata", "title", "desc", "copyright", "agent", "name", "actor"]);
 
@@ -28,7 +31,7 @@ interface OpenElement {
   isShown: boolean;
 }
 
-/** Names of faces that are on. */
+/** Names of faces that are on, and of what keeps text from being shown. */
 type Styles = ReadonlySet<string>;
 
 /** A part of the text of a paragraph. */
@@ -52,14 +55,14 @@ export function* readTtml(pieces: Iterable<string>): Generator<Cue> {
     yield* reader.take();
   }
   parser?.end();
-  yield* reader?.take() ?? [];
+  yield* reader?.end() ?? [];
 }
 
 class TtmlReader {
   #cues: Cue[] = [];
   readonly #open: OpenElement[] = [];
   readonly #styles = new Map<string, Styles>();
-  #timing = { frameRate: 30, tickRate: 1, subFrames: 1 };
+  #rates = readRates(new Map());
   /** Of the paragraph that is open. */
   #runs: Run[] | null = null;
   /** Of these runs, characters. */
@@ -67,6 +70,8 @@ class TtmlReader {
   /** Text that has not ended yet, as it is written. */
   #written = "";
   #isVerbatim = false;
+  #hasCues = false;
+  #hasImages = false;
   readonly #decode: (written: string) => string;
 
   /** @param decode Replaces references in text and attributes. */
@@ -77,7 +82,15 @@ class TtmlReader {
   /** Returns the cues since it was last called. */
   take(): Cue[] {
     const cues = this.#cues;
+    this.#hasCues ||= cues.length > 0;
     this.#cues = [];
+    return cues;
+  }
+
+  /** Returns the last ones. @throws ServiceError `upstream_invalid` of images (IMSC1 §8, SMPTE ST 2052-1 §5.5) without text */
+  end(): Cue[] {
+    const cues = this.take();
+    if (this.#hasImages && !this.#hasCues) throw invalidSubtitlesError("they are images, and no text");
     return cues;
   }
 
@@ -86,10 +99,12 @@ class TtmlReader {
     if (this.#open.length >= maxDepth) throw invalidSubtitlesError(`they nest deeper than ${maxDepth} levels`);
     const name = localName(rawName);
     const attributes = new Map(Object.entries(raw).map(([key, value]) => [localName(key), this.#decode(value)]));
-    if (name === "tt") this.#readRates(attributes);
+    if (name === "tt") this.#rates = readRates(attributes);
     const parent = this.#open.at(-1);
     const styles = this.#stylesOf(attributes, parent?.styles ?? new Set());
     const id = attributes.get("id");
+    const isImage = attributes.has("backgroundImage") || name === "image";
+    this.#hasImages ||= isImage && this.#open.some((element) => element.name === "body");
     if (name === "style" && id !== undefined && this.#styles.size < maxStyles) this.#styles.set(id, styles);
     const space = attributes.get("space");
     const span = this.#spanOf(attributes, parent);
@@ -100,7 +115,7 @@ class TtmlReader {
       nextS: span.startS,
       styles,
       keepsSpace: space === undefined ? (parent?.keepsSpace ?? false) : space === "preserve",
-      isShown: parent?.isShown !== false && !unshown.has(name),
+      isShown: parent?.isShown !== false && !unshown.has(name) && attributes.get("display") !== "none",
     });
     if (name === "p") [this.#runs, this.#length] = [[], 0];
     if (name === "br") this.#add({ ...(parent?.span ?? span), payload: "\n" });
@@ -114,7 +129,8 @@ class TtmlReader {
   }
 
   ontext(written: string): void {
-    if (this.#runs === null || this.#open.at(-1)?.isShown !== true) return;
+    const parent = this.#open.at(-1);
+    if (this.#runs === null || parent?.isShown !== true || parent.styles.has(hidden)) return;
     this.#written += written;
     checkCueLength(this.#length + this.#written.length);
   }
@@ -169,27 +185,11 @@ class TtmlReader {
     }
   }
 
-  #readRates(attributes: ReadonlyMap<string, string>): void {
-    const number = (name: string) => {
-      const value = Number(attributes.get(name));
-      return value > 0 && Number.isFinite(value) ? value : null;
-    };
-    const [numerator = 1, denominator = 1] = (attributes.get("frameRateMultiplier") ?? "1 1")
-      .trim()
-      .split(/[\s:]+/, 2)
-      .map(Number);
-    const ratio = numerator / denominator;
-    const frameRate = (number("frameRate") ?? 30) * (ratio > 0 && Number.isFinite(ratio) ? ratio : 1);
-    const subFrames = number("subFrameRate") ?? 1;
-    const tickRate = number("tickRate") ?? (attributes.has("frameRate") ? frameRate * subFrames : 1);
-    this.#timing = { frameRate, subFrames, tickRate };
-  }
-
   /** Times count from the start of the parent, or in a sequence from the end of the sibling before (TTML1 §10). */
   #spanOf(attributes: ReadonlyMap<string, string>, parent: OpenElement | undefined): Span {
     const outer = parent?.span ?? { startS: 0, endS: Infinity };
     const referenceS = parent?.isSequence === true ? parent.nextS : outer.startS;
-    const [begin, end, duration] = ["begin", "end", "dur"].map((name) => this.#timeOf(attributes.get(name)));
+    const [begin, end, duration] = ["begin", "end", "dur"].map((name) => secondsOf(attributes.get(name), this.#rates));
     const startS = referenceS + (begin ?? 0);
     const implicitS = parent?.isSequence === true && end == null && duration == null ? startS : outer.endS;
     const endS = Math.min(
@@ -198,28 +198,6 @@ class TtmlReader {
       implicitS,
     );
     return { startS, endS: Math.min(endS, outer.endS) };
-  }
-
-  #timeOf(text: string | undefined): number | null {
-    if (text === undefined) return null;
-    const stated = text.trim().slice(0, 100);
-    const { frameRate, subFrames, tickRate } = this.#timing;
-    const clock = /^(\d{1,6}):(\d{2}):(\d{2})(?:\.(\d{1,20})|:(\d{1,6})(?:\.(\d{1,6}))?)?$/.exec(stated);
-    if (clock !== null) {
-      const [, hours, minutes, seconds, fraction = "0", frames = "0", subFrame = "0"] = clock;
-      const whole = Number(hours) * 3600 + Number(minutes) * 60 + Number(seconds);
-      return whole + Number(`0.${fraction}`) + (Number(frames) + Number(subFrame) / subFrames) / frameRate;
-    }
-    const [, count, unit = ""] = /^(\d{1,20}(?:\.\d{1,20})?)(h|m|s|ms|f|t)$/.exec(stated) ?? [];
-    const units: Readonly<Record<string, number>> = {
-      h: 3600,
-      m: 60,
-      s: 1,
-      ms: 0.001,
-      f: 1 / frameRate,
-      t: 1 / tickRate,
-    };
-    return count === undefined ? null : Number(count) * (units[unit] ?? 1);
   }
 
   #stylesOf(attributes: ReadonlyMap<string, string>, inherited: Styles): Styles {
@@ -232,6 +210,8 @@ class TtmlReader {
     );
     if (fontStyle !== undefined) set("i", fontStyle === "italic" || fontStyle === "oblique");
     if (fontWeight !== undefined) set("b", fontWeight === "bold");
+    const visibility = attributes.get("visibility");
+    if (visibility !== undefined) set(hidden, visibility === "hidden");
     if (decoration !== undefined) set("u", decoration.split(/\s+/, 5).includes("underline"));
     return styles;
   }

@@ -14,6 +14,7 @@ describe("the text of a cue", () => {
       ],
     ],
     ["<v Fred>Hi</v> <c.loud>there</c> <00:00:01.000>now", "Hi there now", []],
+    ["&eacute;&NBSP;&frac12; &Eacute; &nosuch; AT&T; &amp;lt;", "é\u00a0½ É &nosuch; AT&T; &lt;", []],
     ["a &lt;b&gt; &amp; c&nbsp;&#8364;&#x20AC;", "a <b> & c\u00a0€€", []],
     ["1 < 2 & 3 &bogus; &", "1 < 2 & 3 &bogus; &", []],
     ["<i>🎬", "🎬", [[0, 1, 2]]],

@@ -250,6 +250,29 @@ describe("TTML is read", () => {
     ]);
   });
 
+  it("without what is not displayed or not visible, but with what is visible within it", () => {
+    const body =
+      '<p begin="1s" end="2s" tts:visibility="hidden">no <span tts:visibility="visible">yes</span> no</p>' +
+      '<div tts:display="none"><p begin="3s" end="4s" tts:display="auto">no</p></div>' +
+      '<p begin="5s" end="6s" tts:display="auto">yes <span style="s1" tts:visibility="hidden">no</span></p>';
+    expect(read(document(body))).toEqual([
+      [1, 2, "yes"],
+      [5, 6, "yes"],
+    ]);
+  });
+
+  it("unless it has images instead of text", () => {
+    const image = '<div begin="1s" end="2s" smpte:backgroundImage="#one"/>';
+    expect(() => read(document(image))).toThrow("they are images, and no text");
+    expect(() => read(document('<div begin="1s" end="2s"><image src="one.png"/></div>'))).toThrow("they are images");
+    expect(read(document(`${image}<p begin="1s" end="2s">One</p>`))).toEqual([[1, 2, "One"]]);
+    const ofRegion = document("<div/>").replace(
+      "<styling>",
+      '<layout><region tts:backgroundImage="a.png"/></layout>$&',
+    );
+    expect(read(ofRegion)).toEqual([]);
+  });
+
   it.each([
     ['ttp:frameRate="25"', "00:00:01:05", 1.2],
     ['ttp:frameRate="30" ttp:frameRateMultiplier="1000 1001"', "30f", 1.001],
