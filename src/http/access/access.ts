@@ -1,3 +1,4 @@
+import type { ServerResponse } from "node:http";
 import cookie from "@fastify/cookie";
 import type { FastifyInstance, FastifyRequest, RouteOptions } from "fastify";
 import type { AccessKey } from "../../model/access-key.ts";
@@ -5,6 +6,7 @@ import { ServiceError } from "../../model/errors.ts";
 import type { KeyRing } from "../../keys/key-ring.ts";
 import { secretOfBearer } from "../server/bearer.ts";
 import { createGuessLimit } from "./guess-limit.ts";
+import { resetConnection } from "../responses/file-streams.ts";
 import { problems } from "../responses/problem.ts";
 
 /** Who may use a route once there are keys: everybody, whoever has a key, whoever has an admin's key. */
@@ -45,10 +47,11 @@ export interface AccessCheck {
  * - `too_many_requests` instead, if the key is wrong and its client address has sent too many wrong ones;
  * - `forbidden` if the route is for admins and the key is not an admin's.
  *
- * While there are no keys at all, every request passes.
+ * While there are no keys at all, every request passes. When a key is removed, what is still being sent to it is broken off.
  */
 export function requireAccess(app: FastifyInstance, keys: KeyRing): AccessCheck {
   const guesses = createGuessLimit();
+  const inFlight = breakOffOnRemoval(app, keys);
 
   function checked(request: FastifyRequest, key: AccessKey | undefined): AccessKey {
     if (key !== undefined) return key;
@@ -68,11 +71,13 @@ export function requireAccess(app: FastifyInstance, keys: KeyRing): AccessCheck 
   app.register(cookie, { hook: false });
   app.decorateRequest("caller", null);
   app.addHook("onRoute", documentAccess);
-  app.addHook("onRequest", (request, _reply, done) => {
+  app.addHook("onRequest", (request, { raw: response }, done) => {
     const { access = "key" } = request.routeOptions.config;
     if (access === "open" || keys.isEmpty) return done();
     try {
       request.caller = identify(request);
+      inFlight.set(response, request.caller);
+      response.once("close", () => inFlight.delete(response));
     } catch (error) {
       return done(error as ServiceError);
     }
@@ -80,6 +85,25 @@ export function requireAccess(app: FastifyInstance, keys: KeyRing): AccessCheck 
   });
 
   return { findKey: (request, secret) => checked(request, keys.find(secret)) };
+}
+
+/** Returns a list for the responses that are not sent yet; breaks off those whose caller's key has been removed. */
+function breakOffOnRemoval(app: FastifyInstance, keys: KeyRing): Map<ServerResponse, AccessKey> {
+  const inFlight = new Map<ServerResponse, AccessKey>();
+  function breakOff(): void {
+    for (const [response, caller] of inFlight) {
+      if (response.writableEnded || keys.admits(caller)) continue;
+      resetConnection(response);
+      response.destroy();
+    }
+  }
+  // After the routes have subscribed: event streams end by themselves.
+  let unsubscribe = () => {};
+  app.addHook("onReady", async () => {
+    unsubscribe = keys.subscribe(breakOff);
+  });
+  app.addHook("onClose", async () => unsubscribe());
+  return inFlight;
 }
 
 /** The schemes of `securitySchemes` in the OpenAPI document. */
