@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { ServiceError } from "../../model/errors.ts";
 import type { Additions } from "../additions.ts";
+import type { AudioChoice } from "../audio-choice.ts";
 import { openFile, type OpenFile } from "../open-file.ts";
 import type { MediaRange, TrackFormat, TrackKind } from "../samples.ts";
 import { boxesIn, damagedError, viewOf } from "./boxes.ts";
@@ -24,6 +25,8 @@ export interface CutOptions {
   target: string;
   /** In order, apart from each other. */
   ranges: readonly MediaRange[];
+  /** Chooses among the audio tracks; default: all. */
+  audio?: AudioChoice;
   /** Where the source lacks media that exist, seconds from its start. */
   missing: Readonly<Record<TrackKind, readonly MediaRange[]>>;
   /** The media end with the source. */
@@ -40,7 +43,7 @@ export interface CutOptions {
 }
 
 /**
- * Writes an MP4 file that presents exactly these ranges of another one, joined; see `planCut`. All its video and audio
+ * Writes an MP4 file that presents exactly these ranges of another one, joined; see `planCut`. Its video and the chosen audio
  * tracks are cut, their samples stay. Returns what is kept of the source, and how long the result is by it, seconds; `null`, and
  * writes nothing, if it would need media that the source lacks.
  *
@@ -48,9 +51,9 @@ export interface CutOptions {
  * removed then.
  */
 export async function cutMp4(options: CutOptions): Promise<Cut | null> {
-  const { source, target, ranges, maxBytes, additionBytes, signal } = options;
+  const { source, target, ranges, audio, maxBytes, additionBytes, signal } = options;
   using file = openFile(source);
-  const plan = planCut(readSampleLists(file), ranges, (list, index) => joinAt(file, list, index));
+  const plan = planCut(readSampleLists(file, audio), ranges, (list, index) => joinAt(file, list, index));
   if (isLacking(plan, options)) return null;
   if (plan.kept.length === 0) {
     const lastsS = (plan.endS - plan.zeroS).toFixed(3);
@@ -98,15 +101,25 @@ export function joinAt({ fd }: OpenFile, list: SampleList, index: number): Join 
   return joinOf(sample, track.formats[entry - 1]?.sampleEntry ?? sample);
 }
 
-/** Returns the samples of all video and audio tracks in the index of an MP4 file. @throws ServiceError `upstream_invalid` */
-export function readSampleLists(file: OpenFile): SampleList[] {
+/** Returns the samples of all video and the chosen audio tracks in the index of an MP4 file. @throws ServiceError `upstream_invalid` */
+export function readSampleLists(file: OpenFile, audio?: AudioChoice): SampleList[] {
   checkSampleTables(numbersInFile(file.fd));
   const moov = [...fileBoxes(file.fd, file.size)].find(({ type }) => type === "moov");
   if (moov === undefined) throw damagedError(`the file has no "moov"`);
   const bytes = readRange(file.fd, moov);
   const [box] = boxesIn(viewOf(bytes), 0, bytes.length);
   const budget = createBudget(file.size, maxSamples);
-  return readAllTracks(bytes, box!).map((track) => new SampleList(track, readSampleTables(bytes, [track], budget)));
+  const all = readAllTracks(bytes, box!);
+  const tracks = audio === undefined ? all : withChosen(all, audio);
+  return tracks.map((track) => new SampleList(track, readSampleTables(bytes, [track], budget)));
+}
+
+/** Returns the tracks with the chosen ones for audio, in their order. */
+function withChosen(tracks: readonly InitTrack[], audio: AudioChoice): InitTrack[] {
+  const heard = tracks.filter(({ formats: [format] }) => format?.kind === "audio");
+  const chosen = audio.choose(heard.map(({ formats: [format] }) => format?.language ?? null));
+  const taken = chosen.map(({ index, ...slot }) => ({ ...heard[index]!, ...slot }));
+  return [...new Set(tracks).difference(new Set(heard)), ...taken];
 }
 
 /** Of all tracks: 31 hours of 150 samples a second. */
@@ -169,7 +182,7 @@ function createTrackSink(writer: ReturnType<typeof openMp4Writer>, tracks: reado
     const { track } = list;
     const hasGaps = groups.some(({ left, join }) => left.size > 0 || join === "reset");
     const formats = track.formats.map((format) => {
-      return { ...format, edits, ...(hasGaps && { sampleEntry: withGaps(format.sampleEntry) }) };
+      return { ...format, place: track.place, edits, ...(hasGaps && { sampleEntry: withGaps(format.sampleEntry) }) };
     });
     const { entry } = list.at(indexIn(groups[0]!, startOf(groups[0]!)));
     const number = writer.setFormat(formatAt(formats, entry));

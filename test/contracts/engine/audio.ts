@@ -158,6 +158,36 @@ export function describeAudio(open: OpenEngine): void {
     }
   });
 
+  it.skipIf(!hasFfmpeg)(
+    "takes of a file with several tracks those in the languages that were asked for, if it is cut",
+    async () => {
+      const folder = createMediaFolder();
+      try {
+        const tracks = ["-map", "0", "-map", "1", "-map", "2", "-metadata:s:a:0", "language=eng", "-metadata:s:a:1"];
+        const inputs = [...videoInput(3), ...audioInput(3, 48_000), ...audioInput(3, 44_100)];
+        const film = folder.make("film.mp4", ...inputs, ...tracks, "language=ger", ...x264, "-movflags", "+faststart");
+        await using harness = await openEntry(open, new Map([["film.mp4", resource("video/mp4", film)]]), "film.mp4");
+        const languagesOf = async (...audioLanguages: string[]) => {
+          const ranges = [{ startS: 1, endS: 2 }];
+          const { path, warnings } = await harness.download({ ranges, audioLanguages });
+          expect(warnings).toEqual([]);
+          return audioOf(path);
+        };
+        expect(await languagesOf("de")).toEqual([["deu", 1]]);
+        expect(await languagesOf("de", "en")).toEqual([
+          ["deu", 1],
+          ["eng", 0],
+        ]);
+        expect(await languagesOf("original")).toEqual([
+          ["eng", 1],
+          ["deu", 0],
+        ]);
+      } finally {
+        folder.remove();
+      }
+    },
+  );
+
   it("leaves video alone if an audio file is wanted of media that the page took for audio", async () => {
     await using harness = await openNamed("HLS in MPEG-TS with B-frames");
     const made = await harness.download({ isAudioFile: true, ranges: [{ startS: 1, endS: 2 }] });

@@ -99,7 +99,7 @@ const partPath = (folder: string, { name }: Source): string => join(folder, `${n
 
 /** Returns `null` if the media that were fetched do not have all that the ranges need. */
 async function tryCut(plan: Plan, options: AssembleOptions): Promise<Assembled | null> {
-  const { folder, ranges, maxBytes, onWritten, withTimeLimit, additions, signal } = options;
+  const { folder, ranges, audioChoice, maxBytes, onWritten, withTimeLimit, additions, signal } = options;
   let position: MediaPosition = { originS: 0, offsetOf: () => 0 };
   const later: PendingAdditions = {
     ...additions,
@@ -117,6 +117,8 @@ async function tryCut(plan: Plan, options: AssembleOptions): Promise<Assembled |
       source: whole.path,
       target,
       ranges,
+      // Of other files it was chosen before.
+      ...(whole.written === null && audioChoice.isAsked && { audio: audioChoice }),
       missing: missingOf(plan, whole),
       isWhole: hasEnd(plan),
       maxBytes,
