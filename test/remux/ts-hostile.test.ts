@@ -180,6 +180,31 @@ describe("an MPEG-TS demuxer of synthetic streams", () => {
     expect(drops).toEqual(["video"]);
   });
 
+  it("tells of a byte that is missing near the end of a segment, where its counters show nothing", () => {
+    const { tables, pes } = createPacketMaker();
+    // A picture is one packet, so that the second segment begins with the counter of the first one.
+    const units = Array.from({ length: 20 }, (_, n) => pes(videoPid, n * 3600, unlike(avcPicture(n === 0))));
+    const first = Buffer.concat(units.slice(0, 16));
+    const head = tables([avc]);
+    const read = (segment: Buffer, before = "") => {
+      const drops: string[] = [];
+      const segments = [[head, segment], units.slice(16)].map((parts) =>
+        Buffer.concat([Buffer.from(before), ...parts]),
+      );
+      demux(segments, ["video"], (kind) => void drops.push(kind), [0, 1]);
+      return drops;
+    };
+    const lost = 14 * 188 + 150;
+    expect(read(Buffer.concat([first.subarray(0, lost), first.subarray(lost + 1)]))).toEqual(["video"]);
+    expect(read(Buffer.concat([first.subarray(0, lost), first.subarray(lost + 30)]))).toEqual(["video"]);
+    // What is appended to a segment, or comes before it, is nothing that is missing.
+    expect(read(first)).toEqual([]);
+    for (const appended of ["\r\n", "\0".repeat(16), "<html></html>", "x".repeat(187), "x".repeat(500)]) {
+      expect(read(Buffer.concat([first, Buffer.from(appended)])), appended).toEqual([]);
+      expect(read(first, appended), appended).toEqual([]);
+    }
+  });
+
   it("tells of a segment that has its media twice, not of segments of which each has the same times", () => {
     const { tables, pes } = createPacketMaker();
     const film = () => Buffer.concat([0, 1, 2, 3].map((n) => pes(videoPid, n * 450_000, avcPicture(n === 0))));

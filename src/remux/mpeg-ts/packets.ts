@@ -13,7 +13,7 @@ const minSegmentBytes = 1024;
 /**
  * Creates a reader of the packets of a transport stream in segments cut anywhere (ISO/IEC 13818-1 §2.4.3.2).
  * @param onPacket Gets the offset of a sync byte in `bytes`, which starts a complete packet.
- * @param onCut Called when the end of a packet is missing; default: nothing.
+ * @param onCut Called when a packet lacks its end, or some of its bytes; default: nothing.
  */
 export function createPacketReader(onPacket: (bytes: Buffer, at: number) => void, onCut: () => void = () => {}) {
   /** Bytes from one packet to the next; 0: unknown. */
@@ -30,6 +30,7 @@ export function createPacketReader(onPacket: (bytes: Buffer, at: number) => void
     while (at < bytes.length) {
       if (stride === 0 || bytes[at] !== sync) {
         const found = findPackets(bytes, at);
+        if (stride > 0 && isShortened(bytes, at, stride, found.at)) onCut();
         garbage += found.at - at;
         if (garbage > maxGarbage) throw noPacketsError(garbage);
         ({ at, stride } = found);
@@ -89,6 +90,14 @@ export function findPackets(bytes: Uint8Array, from: number): { at: number; stri
   }
   if (at < 0) return { at: bytes.length, stride: 0 };
   return { at, stride: bytes[at + packetLength] === sync ? packetLength : 0 };
+}
+
+/**
+ * Returns whether the packet that should end at `at` lacks some of its bytes: then another one begins within it, and ends where
+ * the next one begins, or `bytes` end.
+ */
+function isShortened(bytes: Uint8Array, at: number, stride: number, next: number): boolean {
+  return [next, bytes.length].some((end) => end > at && end - stride < at && bytes[end - stride] === sync);
 }
 
 /** Returns whether one more packet follows the one at `at`, and three more as far as `bytes` reaches. */
