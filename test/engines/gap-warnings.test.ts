@@ -7,7 +7,9 @@ import { CountingSink } from "../../src/engines/native/output/counting-sink.ts";
 import { FetchStats } from "../../src/engines/native/sources/fetch-stats.ts";
 import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import { openEntry } from "../contracts/engine/harness.ts";
-import { resource } from "../media/resources.ts";
+import { layFiles, mediaPlaylist } from "../media/hls.ts";
+import { type Piece, readRendition } from "../media/rendition.ts";
+import { hls, resource } from "../media/resources.ts";
 import { openFolder } from "../remux/mp4-media.ts";
 import { audioFormat, fillPattern, videoFormat } from "../remux/mp4-samples.ts";
 
@@ -104,3 +106,34 @@ it.each([
   const { warnings } = await harness.download({ ranges });
   expect(warnings).toEqual(expected === null ? [] : [{ code: "gap", message: expected }]);
 });
+
+const without = readRendition("silent.m2t").pieces;
+
+it.each<[string, (pieces: Piece[]) => Piece[], boolean, string[]]>([
+  ["lacks it at the start", (pieces) => [without[0]!, ...pieces.slice(1)], true, ["duration_differs"]],
+  ["lacks it at the end", (pieces) => [...pieces.slice(0, -1), without.at(-1)!], true, ["duration_differs"]],
+  [
+    "has nothing but tables at the start",
+    (pieces) => cutFirst(pieces, 3 * 188),
+    true,
+    ["frames_missing", "duration_differs"],
+  ],
+  ["has it in every segment", (pieces) => pieces, true, []],
+  ["says 4 % too much", (pieces) => pieces.map((piece) => ({ ...piece, durationS: 1.04 })), true, []],
+  ["lasts whole seconds, as others are rounded", (pieces) => [without[0]!, ...pieces.slice(1)], false, []],
+])("audio alone is compared with the list of its segments, which %s", async (_, change, isExact, expected) => {
+  const { init, pieces } = readRendition("low.m2t");
+  const exact = change(pieces).map((piece) =>
+    isExact && piece.durationS === 1 ? { ...piece, durationS: 1.00001 } : piece,
+  );
+  const { resources, lines } = layFiles("s", { init, pieces: exact }, "ts");
+  resources.set("index.m3u8", hls(mediaPlaylist(lines)));
+  await using harness = await openEntry(() => engine, resources, "index.m3u8");
+  const { warnings } = await harness.download({ audioOnly: true });
+  expect(warnings.map(({ code }) => code)).toEqual(expected);
+});
+
+const cutFirst = ([first, ...others]: Piece[], bytes: number): Piece[] => [
+  { ...first!, data: first!.data.subarray(0, bytes) },
+  ...others,
+];

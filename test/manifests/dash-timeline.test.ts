@@ -70,11 +70,12 @@ test("a timeline without times begins at 0", () => {
 });
 
 test("a negative repeat ends at the next entry or the end of the Period", () => {
-  const { names } = read(
+  const { names, segments } = read(
     'media="$Time$" presentationTimeOffset="100"',
     '<S t="100" d="2" r="-1"/><S t="105" d="2" r="-1"/>',
   );
   expect(names).toEqual(["100", "102", "104", "105", "107", "109"]);
+  expect(segments.map(({ durationS }) => durationS)).toEqual([2, 2, 1, 2, 2, 1]);
   expect(() => read('media="$Time$"', '<S d="2" r="-1"/>', "")).toThrow(failure(/negative S@r/));
 });
 

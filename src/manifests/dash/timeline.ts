@@ -82,19 +82,22 @@ function* timeEntries(
     const end = parseUnsignedLong("S@t", timeline[index + 1]?.t, url) ?? periodEnd;
     const count = countOf(entry, end === null ? null : end - time, duration, url);
     checkSegmentCount(count, url);
-    const durationS = Number(duration) / timescale;
     for (let nth = 0; nth < count; nth += 1) {
       if (endNumber !== null && number > endNumber) return;
-      yield { number, time, durationS };
+      // Of those that an S repeats to an end, the last one may be shorter.
+      const lasts = isRepeatedToEnd(entry) && end !== null && end - time < duration ? end - time : duration;
+      yield { number, time, durationS: Number(lasts > 0n ? lasts : duration) / timescale };
       number += 1;
       time += duration;
     }
   }
 }
 
+const isRepeatedToEnd = ({ r }: Pick<TimelineEntry, "r">): boolean => r.trim().startsWith("-");
+
 /** Counts the segments of an S element; a negative `r` repeats it for all the time to the next S or the Period's end. */
 function countOf({ r }: TimelineEntry, lastingTicks: bigint | null, duration: bigint, url: URL): number {
-  if (!r.trim().startsWith("-")) return Number(parseUnsignedLong("S@r", r, url) ?? 0n) + 1;
+  if (!isRepeatedToEnd({ r })) return Number(parseUnsignedLong("S@r", r, url) ?? 0n) + 1;
   if (lastingTicks === null)
     throw invalidManifestError(url, "a negative S@r needs a next S@t or a Period of known duration");
   return countFitting(Number(lastingTicks), Number(duration));

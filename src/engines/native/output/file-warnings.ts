@@ -179,6 +179,7 @@ function differentTrackDurations(
   tracks: readonly WrittenTrack[],
   durationS: number | null,
 ): string[] {
+  const isAudio = tracks.every(({ kind }) => kind === "audio");
   const found = ofSources(fetched, (stats, what, name) => {
     const own = tracks.filter((track) => track.source === name);
     if (own.length === 0) return [];
@@ -188,10 +189,10 @@ function differentTrackDurations(
     const gapsS = Math.min(...own.map(({ gaps }) => gaps.totalS));
     const playedS = endS - startS;
     // A manifest may list what is before and after a gap, and the gap has a warning of its own.
-    const withoutGaps = differentSource(stats, { playedS: playedS - gapsS, endS }, what);
+    const withoutGaps = differentSource(stats, { playedS: playedS - gapsS, endS, isAudio }, what);
     return withoutGaps.length === 0 || stats.unlisted.count > 0
       ? withoutGaps
-      : differentSource(stats, { playedS, endS }, what);
+      : differentSource(stats, { playedS, endS, isAudio }, what);
   });
   const endS = Math.max(...tracks.map((track) => track.endS));
   const writtenS = endS - originOf(tracks);
@@ -204,15 +205,15 @@ function differentTrackDurations(
 const roundingS = 0.1;
 
 function differentSource(
-  { listedS, longestS, isRounded, segments, absent }: FetchStats,
-  { playedS, endS }: { playedS: number; endS: number },
+  stats: FetchStats,
+  { playedS, endS, isAudio = false }: { playedS: number; endS: number; isAudio?: boolean },
   what: string,
 ): string[] {
+  const { listedS, segments, absent } = stats;
   if (listedS === null || segments === 0) return [];
-  const tolerance = Math.max(longestS, usualGapS) + (isRounded ? segments / 2 : 0);
   // The media may start late, but the segments before the one that is absent are all there are.
   const isShort = absent > 0 && listedS - Math.max(playedS, endS) > roundingS;
-  if (!isShort && Math.abs(playedS - listedS) <= tolerance) return [];
+  if (!isShort && !stats.differsFrom(listedS, playedS, isAudio)) return [];
   const why = isShort ? `, and the last segment does not exist` : "";
   return [`the media${what} last ${seconds(playedS)}, their manifest says ${seconds(listedS)}${why}`];
 }

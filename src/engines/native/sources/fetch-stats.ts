@@ -15,6 +15,9 @@ export const usualGapS = 1;
 /** Of a segment; what is lost at once is rarely less. */
 const lostShare = 0.75;
 
+/** How inexact listed durations are that are not whole seconds. */
+const inexactShare = 0.005;
+
 /** Returns the shortest time without samples that may be a lost segment, if `segments` last `totalS` together; seconds. */
 export function shortestGapS(segments: number, totalS: number | null): number {
   return segments > 0 && totalS !== null ? Math.min(usualGapS, (lostShare * totalS) / segments) : usualGapS;
@@ -58,6 +61,17 @@ export class FetchStats {
     return this.isLive
       ? { lateS: usualGapS, earlyS: this.longestS + usualGapS }
       : { lateS: this.shortestGapS, earlyS: this.shortestGapS };
+  }
+
+  /**
+   * Whether media last longer or shorter than the segments that list them.
+   * @param isAudio The file has no video, which would show where audio is missing at its start or end.
+   */
+  differsFrom(listedS: number, playedS: number, isAudio: boolean): boolean {
+    const tolerance = Math.max(this.longestS, usualGapS) + (this.isRounded ? this.segments / 2 : 0);
+    const isExact = isAudio && !this.isRounded && !this.isLive && this.missing === 0;
+    const lacks = isExact && listedS - playedS > this.shortestGapS + inexactShare * listedS;
+    return lacks || Math.abs(playedS - listedS) > tolerance;
   }
 
   addUnlisted(segments: UnlistedSegments): void {
