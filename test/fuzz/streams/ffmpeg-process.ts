@@ -14,6 +14,6 @@ export interface Ended {
 
 process.on("message", ({ id, args }: Asked) => {
   execFile("ffmpeg", args, { maxBuffer: 64 << 20 }, (error, stdout) => {
-    process.send?.({ id, stdout, error: error?.message ?? null } satisfies Ended);
+    if (process.connected) process.send?.({ id, stdout, error: error?.message ?? null } satisfies Ended);
   });
 });

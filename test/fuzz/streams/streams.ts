@@ -46,7 +46,16 @@ const isVideo = (codec: string): boolean => ["h264", "h264-b", "hevc", "vp8", "v
 
 /** Returns over 200 streams. */
 export function listStreams(): Stream[] {
-  return [...transportStreams(), ...fragments(), ...separate(), ...dashStreams(), ...webm(), ...progressive()];
+  const segmented = [...transportStreams(), ...fragments(), ...separate(), ...dashStreams(), ...webm()];
+  return [...segmented, ...progressive(), ...audioOf(segmented)];
+}
+
+/** Every fourth stream with video and audio, of which only the audio is asked for. */
+function audioOf(streams: readonly Stream[]): Stream[] {
+  return streams
+    .filter(({ codecs }) => codecs.length === 2)
+    .filter((_, index) => index % 4 === 0)
+    .map((stream) => ({ ...stream, name: `${stream.name}, its audio`, options: { audioOnly: true } }));
 }
 
 function* pairs(ofVideo: readonly (VideoCodec | null)[], ofAudio: readonly (AudioCodec | null)[]): Generator<Codecs> {

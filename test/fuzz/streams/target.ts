@@ -114,7 +114,7 @@ async function findFaultOf(
   const slackSamples = change.kind === "number" && !stream.isFile ? maxNumberChange : 0;
   const isBetween = mutated.parts[0]?.rendition.pieces.at(-1)?.data.length === 0;
   const fault = findFault(made, source, kinds, stream.isFile ? null : runsOf(stream, mutated), slackSamples);
-  return fault !== null && isUnstated(stream, change, { made, source: right.frames, isBetween }) ? null : fault;
+  return fault !== null && isUnstated(stream, change, { made, source: right.frames, isBetween, kinds }) ? null : fault;
 }
 
 /** What a file has after the end that it states is none of it. */
@@ -148,13 +148,13 @@ const hasAac = ({ codecs }: Stream): boolean => codecs.some((codec) => codec.sta
 function isUnstated(
   { name, isFile }: Stream,
   { kind }: Mutation,
-  { made, source, isBetween }: { made: Frames; source: Frames; isBetween: boolean },
+  { made, source, isBetween, kinds }: { made: Frames; source: Frames; isBetween: boolean; kinds: Case["kinds"] },
 ): boolean {
   const isEnd = ["cut", "end", "hole", "silent", "drop"].includes(kind) && /TS|mpegts|^ts/.test(name);
   const isUnlisted = ["drop", "missing", "silent"].includes(kind) && /apart|^DASH|fMP4/.test(name);
   const isCounted = !(isFile && isBetween && name.includes("frag"));
   if (!isEnd && !isUnlisted && isCounted) return false;
-  return (["video", "audio"] as const).every((track) => {
+  return kinds.every((track) => {
     const lost = source[track].findIndex(({ hash }, index) => hash !== made[track][index]?.hash);
     return lost < 0 || isFile || source[track].at(-1)!.atS - source[track][lost]!.atS < 0.25;
   });
@@ -175,7 +175,12 @@ async function readNew(stream: Stream): Promise<Known> {
   const others =
     stream.makeWithout === undefined
       ? []
-      : [await stream.makeWithout("video", sources), await stream.makeWithout("audio", sources)];
+      : // A segment of audio alone begins elsewhere.
+        await Promise.all(
+          (["video", "audio"] as const)
+            .slice(stream.options.audioOnly === true ? 1 : 0)
+            .map((kind) => stream.makeWithout!(kind, sources)),
+        );
   return { parts, others, frames };
 }
 
@@ -215,8 +220,9 @@ function lay(stream: Stream, { parts }: Mutated) {
 }
 
 /** What is listed, in runs; `null`: not the same of all tracks, or the server has something else. */
-function runsOf({ pieceS }: Stream, { parts, isListing }: Mutated): Run[] | null {
-  const [first, ...others] = parts.map(({ rendition }) => rendition.pieces.map(({ index }) => index));
+function runsOf({ pieceS, options }: Stream, { parts, isListing }: Mutated): Run[] | null {
+  const wanted = options.audioOnly === true ? parts.filter(({ kind }) => kind !== "video") : parts;
+  const [first, ...others] = wanted.map(({ rendition }) => rendition.pieces.map(({ index }) => index));
   if (!isListing || others.some((each) => each.join() !== first?.join())) return null;
   const runs: Run[] = [];
   let previous: number | undefined;
