@@ -27,6 +27,8 @@ export interface CutOptions {
   ranges: readonly MediaRange[];
   /** Chooses among the audio tracks; default: all. */
   audio?: AudioChoice;
+  /** Of its first audio, if the source does not say; BCP 47; default: unknown. */
+  language?: string | null;
   /** Where the source lacks media that exist, seconds from its start. */
   missing: Readonly<Record<TrackKind, readonly MediaRange[]>>;
   /** The media end with the source. */
@@ -51,7 +53,7 @@ export interface CutOptions {
  * removed then.
  */
 export async function cutMp4(options: CutOptions): Promise<Cut | null> {
-  const { source, target, ranges, audio, maxBytes, additionBytes, signal } = options;
+  const { source, target, ranges, audio, language = null, maxBytes, additionBytes, signal } = options;
   using file = openFile(source);
   const plan = planCut(readSampleLists(file, audio), ranges, (list, index) => joinAt(file, list, index));
   if (isLacking(plan, options)) return null;
@@ -65,7 +67,7 @@ export async function cutMp4(options: CutOptions): Promise<Cut | null> {
   const additions = await options.additions(plan);
   const writer = openMp4Writer({ path: target, expectedS: durationS, maxBytes, additionBytes });
   try {
-    const write = createTrackSink(writer, plan.tracks);
+    const write = createTrackSink(writer, plan.tracks, language);
     for (const { bytes, samples } of readWindows(file, samplesOf(plan))) {
       for (const sample of samples) write(bytes, sample);
       await writer.drain();
@@ -175,14 +177,27 @@ interface OpenTrack {
   change: (sample: Uint8Array) => JoinedSample;
 }
 
-/** Adds the tracks to the writer; returns a function that writes a sample, whose offset counts from the start of `bytes`. */
-function createTrackSink(writer: ReturnType<typeof openMp4Writer>, tracks: readonly PlannedTrack[]) {
+/** Adds the tracks to the writer, the first audio in this language if it states none; returns a function that writes a sample, whose offset counts from the start of `bytes`. */
+function createTrackSink(
+  writer: ReturnType<typeof openMp4Writer>,
+  tracks: readonly PlannedTrack[],
+  language: string | null,
+) {
   const open = new Map<InitTrack, OpenTrack>();
-  for (const { list, edits, groups } of tracks) {
+  const firstAudio = tracks.find(({ list }) => list.track.formats[0]!.kind === "audio");
+  for (const planned of tracks) {
+    const { list, edits, groups } = planned;
     const { track } = list;
+    const label = planned === firstAudio ? { language: track.formats[0]!.language ?? language } : {};
     const hasGaps = groups.some(({ left, join }) => left.size > 0 || join === "reset");
     const formats = track.formats.map((format) => {
-      return { ...format, place: track.place, edits, ...(hasGaps && { sampleEntry: withGaps(format.sampleEntry) }) };
+      return {
+        ...format,
+        ...label,
+        place: track.place,
+        edits,
+        ...(hasGaps && { sampleEntry: withGaps(format.sampleEntry) }),
+      };
     });
     const { entry } = list.at(indexIn(groups[0]!, startOf(groups[0]!)));
     const number = writer.setFormat(formatAt(formats, entry));

@@ -188,6 +188,15 @@ export function describeAudio(open: OpenEngine): void {
     },
   );
 
+  it.skipIf(!hasFfmpeg)("says the language of audio that is cut, if only the page knows it", async () => {
+    await using harness = await openNamed("an M4A");
+    const ranges = [{ startS: 1, endS: 2 }];
+    const cut = async (language: string | null) =>
+      audioOf((await harness.download({ ranges, format: { ...harness.job.format, language } })).path);
+    expect(await cut("de")).toEqual([["deu", 1]]);
+    expect(await cut(null)).toEqual([["und", 1]]);
+  });
+
   it("leaves video alone if an audio file is wanted of media that the page took for audio", async () => {
     await using harness = await openNamed("HLS in MPEG-TS with B-frames");
     const made = await harness.download({ isAudioFile: true, ranges: [{ startS: 1, endS: 2 }] });

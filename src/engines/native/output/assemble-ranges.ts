@@ -117,7 +117,8 @@ async function tryCut(plan: Plan, options: AssembleOptions): Promise<Assembled |
       source: whole.path,
       target,
       ranges,
-      // Of other files it was chosen before.
+      // Of other files they are known.
+      ...(whole.written === null && { language: plan.main.format.language }),
       ...(whole.written === null && audioChoice.isAsked && { audio: audioChoice }),
       missing: missingOf(plan, whole),
       isWhole: hasEnd(plan),
