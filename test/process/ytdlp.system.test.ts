@@ -57,7 +57,8 @@ class OtterIE(InfoExtractor):
         if video_id == 'private':
             self.raise_login_required()
         self._download_webpage(url, video_id)
-        return {'id': video_id, 'title': 'Otters', 'url': f'{site}/film.mp4', 'ext': 'mp4'}
+        episode = {'series': 'All otters', 'season_number': 2, 'episode_number': 7}
+        return {'id': video_id, 'title': 'Otters', 'url': f'{site}/film.mp4', 'ext': 'mp4', **episode}
 `;
 
 const opened = new AsyncDisposableStack();
@@ -112,6 +113,9 @@ describe.skipIf(installed === undefined)(`the program with yt-dlp${missing}`, ()
       sources: { title: "yt-dlp", formats: "yt-dlp" },
       resolver: "yt-dlp",
       extractor: "Otter",
+      series: "All otters",
+      season_number: 2,
+      episode_number: 7,
     });
     expect(info.extractor_version).toMatch(/^\d{4}\.\d{2}\.\d{2}/);
     const { id } = await client.post(site.url("otters/1"));

@@ -12,7 +12,7 @@ _MAX_TRACKS = 20
 _PAGE = (
     '_type', '_has_drm', 'id', 'webpage_url', 'extractor', 'extractor_key', 'title', 'fulltitle', 'description', 'duration',
     'timestamp', 'upload_date', 'uploader', 'uploader_url', 'channel', 'channel_url', 'thumbnail', 'view_count',
-    'like_count', 'live_status', 'age_limit', '_count', '_has_more',
+    'like_count', 'live_status', 'age_limit', 'series', 'season_number', 'episode_number', '_count', '_has_more',
 )
 _ENTRY = ('_type', 'id', 'ie_key', 'url', 'webpage_url', 'title', 'duration', 'timestamp', 'upload_date')
 _FORMAT = (
