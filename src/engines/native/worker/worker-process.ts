@@ -129,8 +129,8 @@ function send(child: ChildProcess, request: WorkerRequest): void {
   if (child.connected) child.send(request, () => {});
 }
 
-/** Signals that ask a process to end, from a terminal or a service manager. */
-const politeSignals: ReadonlySet<string | null> = new Set(["SIGINT", "SIGTERM", "SIGHUP"]);
+/** Signals by which others end a process: a terminal, a service manager, or the system if memory is short, whoever has it. */
+const signalsOfOthers: ReadonlySet<string | null> = new Set(["SIGINT", "SIGTERM", "SIGHUP", "SIGKILL"]);
 
 function crashError(
   { pid, signalCode, exitCode }: ChildProcess,
@@ -149,7 +149,8 @@ function crashError(
   const how = signalCode === null ? `exit code ${exitCode}` : `signal ${signalCode}`;
   const [, reason] = /fatal[^:\n]*: *([^\n]{1,200})/i.exec(errorOutput) ?? [];
   const message = `the download crashed: its process ended with ${how}${reason === undefined ? "" : `: ${reason}`}`;
-  return politeSignals.has(signalCode)
-    ? new ServiceError("unavailable", message, { cause })
+  const isShort = signalCode === "SIGKILL" ? ", which the system sends if memory is short" : "";
+  return signalsOfOthers.has(signalCode)
+    ? new ServiceError("unavailable", message + isShort, { cause })
     : new ServiceError("internal", message, { cause, retryable: false });
 }
