@@ -40,6 +40,9 @@ class OtterIE(InfoExtractor):
                 mpd = self._download_xml(mpd_url, video_id)
                 formats = self._parse_mpd_formats(mpd, mpd_base_url=f'{site}/')
             return {'id': video_id, 'title': 'Otters', 'formats': formats}
+        if video_id == 'texts':
+            formats, subtitles = self._extract_mpd_formats_and_subtitles(f'{site}/texts.mpd', video_id)
+            return {'id': video_id, 'title': 'Otters', 'formats': formats, 'subtitles': subtitles}
         if video_id == 'hls':
             formats, subtitles = self._extract_m3u8_formats_and_subtitles(f'{site}/main.m3u8', video_id, ext='mp4')
             return {'id': video_id, 'title': 'Otters', 'formats': formats, 'subtitles': subtitles}
@@ -158,6 +161,30 @@ describe.skipIf(installed === undefined)(`the program with yt-dlp${missing}`, ()
     expect(audios.map(({ name }) => name).toSorted()).toEqual(["English", "English, described", "English: jokes"]);
     // What is for few listeners only comes last.
     expect(audios.map(({ audio_role }) => audio_role)).toEqual([null, null, "description"]);
+  });
+
+  it("has the subtitles of an MPD, in one file or in segments", async () => {
+    const set = (lang: string, media: string) =>
+      `<AdaptationSet contentType="text" lang="${lang}" mimeType="text/vtt"><Representation id="${lang}" bandwidth="9">${media}</Representation></AdaptationSet>`;
+    const segments = '<SegmentTemplate media="$Number$.vtt" duration="3" timescale="1" startNumber="0"/>';
+    const sets = set("de", "<BaseURL>de.vtt</BaseURL>") + set("en", segments);
+    const mpd = dash.resources.get("main.mpd")!.body.toString().replace("</Period>", `${sets}</Period>`);
+    site.resources.set("texts.mpd", resource("application/dash+xml", mpd));
+    const texts = ["de.vtt", "0.vtt", "1.vtt"];
+    const cueAt = (second: number) => `WEBVTT\n\n00:0${second}.100 --> 00:0${second}.900\nAt ${second}\n`;
+    for (const [index, path] of texts.entries()) site.resources.set(path, resource("text/vtt", cueAt(index * 2)));
+    const { id } = await client.post(site.url("otters/texts"), { subtitles: true });
+    const task = await client.ended(id);
+    expect(task).toMatchObject({ state: "succeeded", file: { warnings: [] } });
+    const files = (task.files ?? []).filter(({ name }) => name.endsWith(".vtt"));
+    const read = files.map(async ({ language, url }) => {
+      const text = await (await fetch(`${service.url}${url}`)).text();
+      return [language, ...(text.match(/At \d/g) ?? [])];
+    });
+    expect((await Promise.all(read)).toSorted()).toEqual([
+      ["de", "At 0"],
+      ["en", "At 2", "At 4"],
+    ]);
   });
 
   it("downloads two tracks apart of a site that serves ranges of a limited size only", async () => {

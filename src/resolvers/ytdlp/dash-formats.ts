@@ -1,6 +1,8 @@
 import { ServiceError } from "../../model/errors.ts";
 import { maxLinkedBytes } from "../../manifests/dash/links.ts";
 import { createFormatIds } from "../../manifests/format-ids.ts";
+import { joinSubtitles } from "../../manifests/subtitles.ts";
+import type { PageInfo } from "../../model/page-info.ts";
 import { readManifestText } from "../../manifests/text.ts";
 import type { HttpClient } from "../../net/client.ts";
 import { createSiteHeaders } from "../../net/http/site-headers.ts";
@@ -27,35 +29,36 @@ const maxTimeoutMs = 5_000;
 /** Share of the time before the deadline that the manifests may take. */
 const manifestShare = 0.9;
 
+/** What manifests list. */
+type Listing = Pick<PageInfo, "subtitles"> & { formats: ListedFormat[] };
+
 /**
- * Replaces the formats of each DASH manifest with those that our own reader finds in it: the engine finds a
+ * Replaces the formats of each DASH manifest with those that our own reader finds in it, and lists its subtitles: the engine finds a
  * format in a manifest by the reader's id. Leaves out the formats of a manifest that cannot be read, and of the
  * fourth one and on. Makes each `format_id` unique.
  *
  * Rejects only with `signal.reason`.
  */
-export async function listDashFormats(
-  formats: readonly ListedFormat[],
-  deps: DashFormatsDeps,
-): Promise<ListedFormat[]> {
+export async function listDashFormats(formats: readonly ListedFormat[], deps: DashFormatsDeps): Promise<Listing> {
   const byManifest = Map.groupBy(formats, (format) => (format.protocol === "dash" ? format.manifest_url : null));
   const manifests = [...byManifest].filter((group): group is [string, ListedFormat[]] => group[0] !== null);
   const listings = await Promise.all(
     manifests.slice(0, maxManifests).map(([url, group]) => readFormatsAt(url, group, deps)),
   );
   const uniqueId = createFormatIds();
-  return [...(byManifest.get(null) ?? []), ...listings.flat()].map((format) => ({
-    ...format,
-    format_id: uniqueId(format.format_id),
-  }));
+  const all = [...(byManifest.get(null) ?? []), ...listings.flatMap((listing) => listing.formats)];
+  return {
+    formats: all.map((format) => ({ ...format, format_id: uniqueId(format.format_id) })),
+    subtitles: joinSubtitles(listings.map(({ subtitles }) => subtitles)),
+  };
 }
 
-/** Returns no formats if the manifest at `url` cannot be fetched or read. */
+/** Returns nothing if the manifest at `url` cannot be fetched or read. */
 async function readFormatsAt(
   url: string,
   [first]: readonly ListedFormat[],
   { client, reader, slices, pageUrl, signal, owner, deadlineMs }: DashFormatsDeps,
-): Promise<ListedFormat[]> {
+): Promise<Listing> {
   const { http_headers, cookies } = first ?? {};
   const demands = {
     ...(http_headers !== undefined && { http_headers }),
@@ -77,10 +80,14 @@ async function readFormatsAt(
       fetchText: (link) => fetchText(link),
       run: (steps) => slices.run(steps, requestSignal),
     });
-    return manifest.formats.map((format) => ({ ...format, ...demands, languagePreference: -1, isDub: false }));
+    const { subtitles } = manifest;
+    return {
+      formats: manifest.formats.map((format) => ({ ...format, ...demands, languagePreference: -1, isDub: false })),
+      subtitles,
+    };
   } catch (error) {
     signal.throwIfAborted();
-    if (error instanceof ServiceError || requestSignal.aborted) return [];
+    if (error instanceof ServiceError || requestSignal.aborted) return { formats: [], subtitles: {} };
     throw error;
   }
 }

@@ -10,7 +10,7 @@ const maxSubtitles = 20;
 /** What yt-dlp lists among the subtitles, but is none. */
 const chats: ReadonlySet<string> = new Set(["live_chat", "rechat", "danmaku", "comments"]);
 
-/** Reads the subtitles of an info dict by language: 20 files of each, of 200 languages. */
+/** Reads the subtitles of an info dict by language: 20 files of each, of 200 languages; without segments of DASH, which manifests list. */
 export function readSubtitles(subtitles: unknown, base: URL): PageInfo["subtitles"] {
   const languages = Object.entries(asDict(subtitles))
     .filter(([language]) => /^[a-z][\w.-]{0,59}$/i.test(language) && !chats.has(language))
@@ -24,7 +24,7 @@ function readTracks(list: unknown, base: URL): Subtitle[] {
   const tracks = asList(list).slice(-maxSubtitles).toReversed().map(asDict);
   return tracks.flatMap(({ url, ext, name, protocol }) => {
     const href = tryParseUrl(asText(url), base)?.href;
-    if (href === undefined) return [];
+    if (href === undefined || protocol === "http_dash_segments") return [];
     const isHls = asText(protocol)?.startsWith("m3u8") === true;
     return [{ url: href, ext: isHls ? "m3u8" : readExt(ext), name: parseLine(asText(name)) }];
   });

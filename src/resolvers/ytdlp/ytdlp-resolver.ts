@@ -1,4 +1,5 @@
 import { Shares } from "../../async/shares.ts";
+import { joinSubtitles } from "../../manifests/subtitles.ts";
 import { ServiceError } from "../../model/errors.ts";
 import type { BlockObserver } from "../../net/addresses/address-guard.ts";
 import type { HttpClient } from "../../net/client.ts";
@@ -90,7 +91,7 @@ export function createYtDlpResolver(options: YtDlpResolverOptions): YtDlpResolve
     if (video === null) return readPlaylist(dict, url, start);
     const steps = readFormats(video, url, { allFragments: forDownload });
     const listed = await slices.run(steps, signal);
-    const formats = await listDashFormats(listed, {
+    const { formats, subtitles } = await listDashFormats(listed, {
       client,
       reader,
       slices,
@@ -105,7 +106,7 @@ export function createYtDlpResolver(options: YtDlpResolverOptions): YtDlpResolve
       const error = findMissingFormatsError({ ...video, _warnings }, what);
       if (error !== undefined) throw error;
     }
-    const fields = readVideo(video, formats, url);
+    const fields = withSubtitles(readVideo(video, formats, url), subtitles);
     return forDownload ? fields : { ...fields, formats: fields.formats.map(withoutSecrets) };
   }
 
@@ -135,6 +136,13 @@ export function createYtDlpResolver(options: YtDlpResolverOptions): YtDlpResolve
     },
     close: () => ytDlp.close(),
   };
+}
+
+/** Adds the subtitles that manifests list. */
+function withSubtitles(fields: PageFields, listed: PageInfo["subtitles"]): PageFields {
+  if (Object.keys(listed).length === 0) return fields;
+  const sources = { subtitles: "manifest" as const, ...fields.sources };
+  return { ...fields, subtitles: joinSubtitles([fields.subtitles, listed]), sources };
 }
 
 /**
