@@ -66,6 +66,15 @@ describe("a time that another sample has", () => {
     });
   });
 
+  it("is one of audio that states no duration and comes with the sample before", () => {
+    const sameTime = [...every(4, 10), { dts: 36 }, { dts: 36 }, ...every(4, 10, 48)];
+    expect(statsOf(sameTime, "audio")).toMatchObject({ outOfOrder: 0, sameTime: 2 });
+    // Parts that overlap have frames of a known duration.
+    const stated = sameTime.map((times) => ({ ...times, duration: 4 }));
+    expect(statsOf(stated, "audio")).toMatchObject({ outOfOrder: 0, sameTime: 0 });
+    expect(statsOf(every(1, 10), "audio")).toMatchObject({ outOfOrder: 0, sameTime: 0 });
+  });
+
   it("is counted if it was guessed", () => {
     expect(statsOf(every(4, 10).map((times, i) => ({ ...times, isGuessed: i > 6 })))).toMatchObject({ guessed: 3 });
   });

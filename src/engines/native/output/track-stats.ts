@@ -134,8 +134,10 @@ export class TrackCounter {
   #compare({ dts, pts }: Sample): void {
     const { dts: lastDts, duration } = this.#last;
     const allowed = this.kind === "audio" ? this.#overlapping * Math.max(duration, this.#step) : 0;
+    // It lasts until this one, so not at all: parts that overlap state how long their frames last.
+    const isWithoutTime = this.kind === "audio" && duration === 0 && dts <= lastDts;
     if (dts <= lastDts - allowed) this.#outOfOrder += 1;
-    else if (this.kind === "video" && this.#recent.includes(pts)) this.#sameTime += 1;
+    else if (isWithoutTime || (this.kind === "video" && this.#recent.includes(pts))) this.#sameTime += 1;
   }
 
   /** `lead`: how much later the last sample was presented than decoded. */
