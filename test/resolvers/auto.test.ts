@@ -51,16 +51,18 @@ async function untilAborted(signal: AbortSignal): Promise<never> {
 }
 
 /** Creates a resolver whose yt-dlp extracts until it is aborted; `never`: it does not even name an extractor. */
-function slowResolver(page: string, extractor: string | null = "Example", onExtract = () => {}) {
+/** @param onWait Called when yt-dlp is asked what it never answers. */
+function slowResolver(page: string, extractor: string | null = "Example", onWait = () => {}) {
   const client = createSavedClient({ [pageUrl]: { body: page } });
   const recorded = createRecordedYtDlp({ extractor });
+  const wait = (signal: AbortSignal) => {
+    onWait();
+    return untilAborted(signal);
+  };
   const ytDlp: YtDlp = {
     ...recorded,
-    extract(_url, { signal }) {
-      onExtract();
-      return untilAborted(signal);
-    },
-    ...(extractor === "never" && { findExtractor: (_url, signal) => untilAborted(signal) }),
+    extract: (_url, { signal }) => wait(signal),
+    ...(extractor === "never" && { findExtractor: (_url, signal) => wait(signal) }),
   };
   return createAutoResolver({
     page: createPageResolver({ client, pageMaxBytes: 1e6, now: fixedNow }),
@@ -68,10 +70,20 @@ function slowResolver(page: string, extractor: string | null = "Example", onExtr
   });
 }
 
-function readSlow(page: string, extractor: string | null): Promise<PageInfo> {
+async function readSlow(page: string, extractor: string | null): Promise<PageInfo> {
+  const passTime = stopTime();
   const { signal } = new AbortController();
   const deadlineMs = performance.now() + 300;
-  return slowResolver(page, extractor).resolve(new URL(pageUrl), { signal, deadlineMs });
+  const info = await slowResolver(page, extractor, passTime).resolve(new URL(pageUrl), { signal, deadlineMs });
+  expect(performance.now()).toBeLessThan(deadlineMs);
+  return info;
+}
+
+/** Stops the time until the test ends: what is not waited for takes none. Returns a function that lets it pass until the next timer. */
+function stopTime(): () => void {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+  onTestFinished(() => void vi.useRealTimers());
+  return () => queueMicrotask(() => void vi.advanceTimersToNextTimer());
 }
 
 describe("the auto resolver, if yt-dlp has an extractor for the URL,", () => {
@@ -327,8 +339,12 @@ describe("the auto resolver", () => {
   );
 
   it("returns what yt-dlp knows before the caller's deadline if the page does not respond", async () => {
+    const passTime = stopTime();
     const silent: HttpClient = {
-      get: (_url, { signal }) => untilAborted(signal),
+      get(_url, { signal }) {
+        passTime();
+        return untilAborted(signal);
+      },
       close: async () => {},
     };
     const ytDlp = createRecordedYtDlp({ extractor: "Example", info: videoDict({ formats: [] }) });
@@ -343,6 +359,7 @@ describe("the auto resolver", () => {
       formats: [],
       resolver: "yt-dlp",
     });
+    expect(performance.now()).toBeLessThan(deadlineMs);
   });
 
   it("leaves time for the page in /info if yt-dlp does not end", async () => {
