@@ -158,7 +158,9 @@ describe.skipIf(installed === undefined)(`the program with yt-dlp${missing}`, ()
     const info = (await (await readInfo("otters/hls")).json()) as PageInfo;
     expect(info.subtitles).toMatchObject({ en: [{ url: site.url("texts.m3u8"), ext: "m3u8" }] });
     const audios = info.formats.filter(({ vcodec }) => vcodec === "none");
-    expect(audios.map(({ name }) => name).toSorted()).toEqual(["English", "English, described", "English: jokes"]);
+    expect(new Set(audios.map(({ name }) => name))).toEqual(
+      new Set(["English", "English, described", "English: jokes"]),
+    );
     // What is for few listeners only comes last.
     expect(audios.map(({ audio_role }) => audio_role)).toEqual([null, null, "description"]);
   });
@@ -176,15 +178,12 @@ describe.skipIf(installed === undefined)(`the program with yt-dlp${missing}`, ()
     const { id } = await client.post(site.url("otters/texts"), { subtitles: true });
     const task = await client.ended(id);
     expect(task).toMatchObject({ state: "succeeded", file: { warnings: [] } });
-    const files = (task.files ?? []).filter(({ name }) => name.endsWith(".vtt"));
-    const read = files.map(async ({ language, url }) => {
+    const subtitles = (task.files ?? []).filter(({ name }) => name.endsWith(".vtt"));
+    const read = subtitles.map(async ({ language, url }) => {
       const text = await (await fetch(`${service.url}${url}`)).text();
-      return [language, ...(text.match(/At \d/g) ?? [])];
+      return [language, text.match(/At \d/g)] as const;
     });
-    expect((await Promise.all(read)).toSorted()).toEqual([
-      ["de", "At 0"],
-      ["en", "At 2", "At 4"],
-    ]);
+    expect(Object.fromEntries(await Promise.all(read))).toEqual({ de: ["At 0"], en: ["At 2", "At 4"] });
   });
 
   it("downloads two tracks apart of a site that serves ranges of a limited size only", async () => {
