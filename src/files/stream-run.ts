@@ -90,9 +90,9 @@ async function openJournal(folder: string): Promise<JournalReader | undefined> {
   return file && new JournalReader(file, (await file.stat()).ino);
 }
 
-async function openIfThere(path: string): Promise<FileHandle | undefined> {
+async function openIfThere(path: string, flags = noFollow.read): Promise<FileHandle | undefined> {
   try {
-    return await open(path, noFollow.read);
+    return await open(path, flags);
   } catch (error) {
     if (isMissing(error)) return undefined;
     throw error;
@@ -104,6 +104,20 @@ export async function markStream(folder: string): Promise<void> {
   const journal = await openIfThere(join(folder, journalName));
   try {
     await journal?.utimes(new Date(), new Date());
+  } finally {
+    await journal?.close();
+  }
+}
+
+/**
+ * Ends the stream of the run in the folder, if there is one, because that run has died: its readers do not go on with a later one.
+ *
+ * @throws the file system's own errors
+ */
+export async function breakStream(folder: string): Promise<void> {
+  const journal = await openIfThere(join(folder, journalName), noFollow.update);
+  try {
+    await journal?.truncate(0);
   } finally {
     await journal?.close();
   }

@@ -73,11 +73,11 @@ it("tells of downloads and requests what each part of the service saw", async ()
   const killed = await client.post(site.url("film.mp4"));
   await client.until(killed.id, ({ progress }) => (progress?.downloaded_bytes ?? 0) > 0);
   for (const pid of downloadsOf(service.process.pid!)) process.kill(pid, "SIGKILL");
-  expect((await client.ended(killed.id)).error?.code).toBe("internal");
+  expect((await client.ended(killed.id)).error?.code).toBe("unavailable");
   const later = await scrape();
   expect(valueOf(later, "unreel_engine_deaths_total", { cause: "crash" })).toBe(1);
   expect(valueOf(later, "unreel_engine_processes")).toBe(0);
-  const failed = { outcome: "failed", code: "internal" };
+  const failed = { outcome: "failed", code: "unavailable" };
   expect(valueOf(later, "unreel_runs_ended_total", failed)).toBe(1);
   expect(new Set(runs().map(([, task]) => task))).toEqual(new Set([id, killed.id]));
 

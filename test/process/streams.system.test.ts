@@ -168,9 +168,9 @@ describe("GET /tasks/{id}/stream", () => {
     expect(framesOf(streamed)).toEqual(framesOf(file));
   });
 
-  it("breaks off if the task is deleted or its worker is killed", async () => {
+  it("breaks off if the task is deleted or its worker is killed; the next request gets what the task that is tried again makes", async () => {
     const fixture = exhibits.get("HLS in MPEG-TS with B-frames")!;
-    await openHeldSite(fixture);
+    const release = await openHeldSite(fixture);
     const deleted = await client.post(site.url(fixture.entry));
     const reader = await openStreamReader(`${service.url}/tasks/${deleted.id}/stream`);
     await reader.untilMedia();
@@ -181,6 +181,13 @@ describe("GET /tasks/{id}/stream", () => {
     await second.untilMedia();
     for (const pid of downloadsOf(service.process.pid!)) process.kill(pid, "SIGKILL");
     await expect(second.all()).rejects.toThrow("terminated");
+    release();
+    const next = await openStreamReader(`${service.url}/tasks/${killed.id}/stream`);
+    const streamed = save(join(dataDir, "streamed"), await next.all());
+    expect(await client.ended(killed.id)).toMatchObject({ state: "succeeded", attempts: 2 });
+    expect(framesOf(streamed)).toEqual(
+      framesOf(save(join(dataDir, "file"), await (await client.file(killed.id)).bytes())),
+    );
   });
 
   it("serves 50 readers, a slow one and a late one the same bytes, and lets the download end before the slow one", async () => {

@@ -1,5 +1,6 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
+import { breakStream } from "../../../files/stream-run.ts";
 import { ServiceError } from "../../../model/errors.ts";
 import { deserializeError } from "../../../model/serialized-error.ts";
 import type { Download, DownloadContext, DownloadJob, EngineDeps, EngineObserver } from "../../engine.ts";
@@ -108,6 +109,8 @@ export class WorkerProcess {
       if (result?.type === "done") return result.download;
       if (result?.type === "failed") throw deserializeError(result.failure, "the download");
       if (!signal.aborted) observer?.onDeath(exceeded === undefined ? "crash" : "limit");
+      // If that fails, they wait for the next run.
+      await breakStream(job.folder).catch(() => {});
       throw exceeded ?? crashError(child, this.#failure, this.#errorOutput, limits);
     } finally {
       watch.stop();
