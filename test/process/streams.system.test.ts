@@ -184,7 +184,10 @@ describe("GET /tasks/{id}/stream", () => {
     release();
     const next = await openStreamReader(`${service.url}/tasks/${killed.id}/stream`);
     const streamed = save(join(dataDir, "streamed"), await next.all());
-    expect(await client.ended(killed.id)).toMatchObject({ state: "succeeded", attempts: 2 });
+    const { state, attempts } = await client.ended(killed.id);
+    expect(state).toBe("succeeded");
+    // A run may have got the idle process, which was killed, too.
+    expect(attempts).toBeGreaterThan(1);
     expect(framesOf(streamed)).toEqual(
       framesOf(save(join(dataDir, "file"), await (await client.file(killed.id)).bytes())),
     );
