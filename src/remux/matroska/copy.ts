@@ -99,7 +99,10 @@ export interface CopyTarget {
   additions: Additions;
   /** Further elements of the Segment; default: none. */
   kept?: readonly Uint8Array[];
-  /** Of the audio tracks in their order; what is unknown: as their entries say. The first is the default track, as is the video; default: as all entries say. */
+  /**
+   * Of the audio tracks in their order; what is unknown stays as their entries say. The first one and the video are then the default
+   * tracks. Default: everything stays as the entries say.
+   */
   labels?: readonly AudioLabel[];
 }
 

@@ -177,7 +177,10 @@ interface OpenTrack {
   change: (sample: Uint8Array) => JoinedSample;
 }
 
-/** Adds the tracks to the writer, the first audio in this language if it states none; returns a function that writes a sample, whose offset counts from the start of `bytes`. */
+/**
+ * Adds the tracks to the writer, the first audio in this language if it states none. Returns a function that writes a sample, whose
+ * offset counts from the start of `bytes`.
+ */
 function createTrackSink(
   writer: ReturnType<typeof openMp4Writer>,
   tracks: readonly PlannedTrack[],

@@ -31,7 +31,8 @@ const works: Readonly<Record<FileWork["kind"], { name: string; bytesPerMs: numbe
  * Watches a worker process from outside, as one that is stuck cannot watch itself. Calls `onExceeded` with
  * the error of the first limit that it exceeds: `internal` for memory, `upstream_invalid` for time, as only
  * hostile media take that long; neither is retryable. Time counts while this process runs: a machine that was
- * suspended exceeds nothing. A worker that is silent with hardly any processor time is not at its media: `unavailable`. `usage` has the resident memory of each worker that is watched, MiB, by process id.
+ * suspended exceeds nothing. A worker that is silent for as long, but has got hardly any processor time, is not kept busy by its media:
+ * `unavailable`, which is retryable. `usage` has the resident memory of each worker that is watched, MiB, by process id.
  */
 export function watchLimits(
   pid: number,
