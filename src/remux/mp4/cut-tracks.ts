@@ -124,8 +124,9 @@ function hiddenTimes(
 ): Map<number, SampleTimes> {
   const gap = Math.ceil(leadGapS * list.timescale);
   const taken = Array.from({ length: to - from }, (_, n) => from + n).filter((index) => !left.has(index));
-  const byPts = taken.toSorted((a, b) => list.pts(a) - list.pts(b));
-  const [hidden, later] = [byPts.filter((i) => list.pts(i) < startTicks), byPts.filter((i) => list.pts(i) >= endTicks)];
+  const inOrder = (isIn: (pts: number) => boolean) =>
+    taken.filter((index) => isIn(list.pts(index))).toSorted((a, b) => list.pts(a) - list.pts(b));
+  const [hidden, later] = [inOrder((pts) => pts < startTicks), inOrder((pts) => pts >= endTicks)];
   const times = new Map<number, SampleTimes>();
   const note = (index: number, pts: number) => times.set(index, { dts: list.dts(index), pts });
   for (const [rank, index] of hidden.entries()) note(index, startTicks - gap - (hidden.length - 1 - rank));
@@ -180,8 +181,7 @@ export function takenOf(track: CutTrack, range: MediaRange, isJoin: boolean) {
   const left = isVideo ? leadingIn(list, from, to) : new Set<number>();
   const times = isVideo ? hiddenTimes(list, { from, to, join, left, first: firstShown }, [first.media, toTicks]) : none;
   const decoded = { startS: Infinity, endS: -Infinity };
-  const presented = { ...decoded };
-  const source = { ...decoded };
+  const [presented, source] = [{ ...decoded }, { ...decoded }];
   for (let i = startOf({ from, join }); i < to; i++) {
     if (left.has(i)) continue;
     const { dts, pts } = times.get(i) ?? { dts: list.dts(i), pts: list.pts(i) };
