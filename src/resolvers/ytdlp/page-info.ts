@@ -63,7 +63,7 @@ export function readVideo(info: InfoDict, formats: readonly ListedFormat[], url:
   const episode_number = asCount(info["episode_number"], 0);
   const fields = withSources(
     {
-      ...unknownFacts(),
+      ...unknownFields(),
       ...(id && { video_id: id }),
       ...(series && { series }),
       ...(season_number !== null && { season_number }),
@@ -108,7 +108,7 @@ export function readPlaylist(info: InfoDict, url: URL, start: number): PageField
   };
   return withSources(
     {
-      ...unknownFacts(),
+      ...unknownFields(),
       webpage_url: webpageUrl?.href ?? null,
       title: parseLine(asText(info["title"])),
       description: parseParagraphs(asText(info["description"])),
@@ -123,12 +123,12 @@ export function readPlaylist(info: InfoDict, url: URL, start: number): PageField
 
 /** Returns what is known of a page on which yt-dlp finds nothing. */
 export function readNothing(url: URL): PageFields {
-  return withSources(unknownFacts(), url);
+  return withSources(unknownFields(), url);
 }
 
 type KnownFields = Omit<PageFields, "sources" | "webpage_url"> & { webpage_url: string | null };
 
-function unknownFacts(): KnownFields {
+function unknownFields(): KnownFields {
   return {
     webpage_url: null,
     site_name: null,

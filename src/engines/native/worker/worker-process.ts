@@ -109,7 +109,7 @@ export class WorkerProcess {
       if (result?.type === "done") return result.download;
       if (result?.type === "failed") throw deserializeError(result.failure, "the download");
       if (!signal.aborted) observer?.onDeath(exceeded === undefined ? "crash" : "limit");
-      // If that fails, they wait for the next run.
+      // If that fails, its readers wait for the next run.
       await breakStream(job.folder).catch(() => {});
       throw exceeded ?? crashError(child, this.#failure, this.#errorOutput, limits);
     } finally {
