@@ -121,7 +121,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
     await app.register(downloadRoutes, { store, files, onFileBytes, guard, resolver, infoCache });
     const tokens = createLinkTokens(options.linkSecret ?? randomBytes(32));
     await app.register(newLinkRoutes, { store, tokens, archives });
-    await app.register(linkRoutes, { store, files, keys, tokens, archives, onFileBytes });
+    await app.register(linkRoutes, { store, files, keys, access, tokens, archives, onFileBytes });
     const maxStreams = options.maxEventStreams ?? 1_000;
     await app.register(eventRoutes, { events: store.events, keys, maxStreams });
     await app.register(sessionRoutes, { access });

@@ -10,7 +10,7 @@ import type { TaskStore } from "../../src/stores/store.ts";
 import { buildApp } from "./app.ts";
 import { addFinishedTask } from "./finished-task.ts";
 import { addKey } from "./keys.ts";
-import { pageUrl } from "./requests.ts";
+import { pageUrl, postJson } from "./requests.ts";
 
 /** More than the buffers between the service and its client take. */
 const content = Buffer.alloc(64 * 1024 * 1024, "film");
@@ -18,6 +18,8 @@ const content = Buffer.alloc(64 * 1024 * 1024, "film");
 let store: TaskStore;
 let keys: KeyRing;
 let get: (owner: string, path: string, headers?: Record<string, string>) => Promise<Response>;
+/** Returns the path of a link to the owner's file. */
+let makeLink: (owner: string) => Promise<string>;
 let tasks: Record<string, { file: string; queued: string }>;
 
 beforeEach(async () => {
@@ -38,6 +40,10 @@ beforeEach(async () => {
   const app = await buildApp({ store, files, keys });
   onTestFinished(() => app.close());
   const url = await app.listen({ host: "127.0.0.1", port: 0 });
+  makeLink = async (owner) => {
+    const body = { file: "A film.mp4", expires_in: 60 };
+    return (await postJson(app, `/tasks/${tasks[owner]?.file}/links`, body, secrets[owner])).json().url;
+  };
   get = (owner, path, headers) => fetch(`${url}${path}`, { headers: { ...secrets[owner], ...headers } });
 });
 
@@ -50,6 +56,14 @@ test("a file that is being sent to a key is broken off when the key is removed, 
   const [hers, his] = await Promise.all(
     ["anna", "bert"].map((owner) => get(owner, `/tasks/${tasks[owner]?.file}/file`)),
   );
+  await removeAnna();
+  const sizeOf = async (response: Response | undefined) => (await response?.arrayBuffer())?.byteLength;
+  await expect(sizeOf(hers)).rejects.toThrow("terminated");
+  expect(await sizeOf(his)).toBe(content.length);
+});
+
+test("a file that is being sent by a link is broken off when the key that made the link is removed, and no other", async () => {
+  const [hers, his] = await Promise.all(["anna", "bert"].map(async (owner) => get("nobody", await makeLink(owner))));
   await removeAnna();
   const sizeOf = async (response: Response | undefined) => (await response?.arrayBuffer())?.byteLength;
   await expect(sizeOf(hers)).rejects.toThrow("terminated");

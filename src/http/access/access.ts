@@ -36,6 +36,8 @@ export interface AccessCheck {
    * @throws ServiceError `unauthorized` if there is none; `too_many_requests` after too many wrong ones.
    */
   findKey(request: FastifyRequest, secret: string): AccessKey;
+  /** Breaks the response off if keys change so that `isAdmitted` is false before it has been sent. */
+  breakOffUnless(isAdmitted: () => boolean, response: ServerResponse): void;
 }
 
 /**
@@ -47,11 +49,11 @@ export interface AccessCheck {
  * - `too_many_requests` instead, if the key is wrong and its client address has sent too many wrong ones;
  * - `forbidden` if the route is for admins and the key is not an admin's.
  *
- * While there are no keys at all, every request passes. When a key is removed, what is still being sent to it is broken off.
+ * While there are no keys at all, every request passes. When a key is removed, what is still being sent to it is broken off; other routes use `breakOffUnless`.
  */
 export function requireAccess(app: FastifyInstance, keys: KeyRing): AccessCheck {
   const guesses = createGuessLimit();
-  const inFlight = breakOffOnRemoval(app, keys);
+  const breakOffUnless = breakOffOnRemoval(app, keys);
 
   function checked(request: FastifyRequest, key: AccessKey | undefined): AccessKey {
     if (key !== undefined) return key;
@@ -75,24 +77,24 @@ export function requireAccess(app: FastifyInstance, keys: KeyRing): AccessCheck 
     const { access = "key" } = request.routeOptions.config;
     if (access === "open" || keys.isEmpty) return done();
     try {
-      request.caller = identify(request);
-      inFlight.set(response, request.caller);
-      response.once("close", () => inFlight.delete(response));
+      const caller = identify(request);
+      request.caller = caller;
+      breakOffUnless(() => keys.admits(caller), response);
     } catch (error) {
       return done(error as ServiceError);
     }
     return done(access === "admin" && !request.caller.admin ? adminError() : undefined);
   });
 
-  return { findKey: (request, secret) => checked(request, keys.find(secret)) };
+  return { findKey: (request, secret) => checked(request, keys.find(secret)), breakOffUnless };
 }
 
-/** Returns a list for the responses that are not sent yet; breaks off those whose caller's key has been removed. */
-function breakOffOnRemoval(app: FastifyInstance, keys: KeyRing): Map<ServerResponse, AccessKey> {
-  const inFlight = new Map<ServerResponse, AccessKey>();
+/** Returns `breakOffUnless` of an `AccessCheck`. */
+function breakOffOnRemoval(app: FastifyInstance, keys: KeyRing): AccessCheck["breakOffUnless"] {
+  const inFlight = new Map<ServerResponse, () => boolean>();
   function breakOff(): void {
-    for (const [response, caller] of inFlight) {
-      if (response.writableEnded || keys.admits(caller)) continue;
+    for (const [response, isAdmitted] of inFlight) {
+      if (response.writableEnded || isAdmitted()) continue;
       resetConnection(response);
       response.destroy();
     }
@@ -103,7 +105,12 @@ function breakOffOnRemoval(app: FastifyInstance, keys: KeyRing): Map<ServerRespo
     unsubscribe = keys.subscribe(breakOff);
   });
   app.addHook("onClose", async () => unsubscribe());
-  return inFlight;
+  return (isAdmitted, response) => {
+    // The client may have disconnected meanwhile.
+    if (response.destroyed) return;
+    inFlight.set(response, isAdmitted);
+    response.once("close", () => inFlight.delete(response));
+  };
 }
 
 /** The schemes of `securitySchemes` in the OpenAPI document. */

@@ -8,6 +8,7 @@ import { time } from "../../model/schema.ts";
 import type { Task } from "../../model/task.ts";
 import { DamagedTaskError } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
+import type { AccessCheck } from "../access/access.ts";
 import { requireTask } from "../access/ownership.ts";
 import type { ArchiveSender } from "../archives/archive-sender.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
@@ -79,6 +80,7 @@ export interface LinkRoutesOptions {
   store: TaskStore;
   files: FileStore;
   keys: KeyRing;
+  access: Pick<AccessCheck, "breakOffUnless">;
   tokens: LinkTokens;
   archives: ArchiveSender;
   onFileBytes: ((bytes: number) => void) | undefined;
@@ -119,7 +121,9 @@ export const linkRoutes: FastifyPluginAsyncTypebox<LinkRoutesOptions> = async (a
   const config = { access: "open" } as const;
 
   async function send(request: LinkRequest, reply: FastifyReply, isHead: boolean): Promise<FastifyReply> {
-    const { taskId: id, name } = openLink(request, options);
+    const target = openLink(request, options);
+    const { taskId: id, name } = target;
+    options.access.breakOffUnless(() => isMakerAdmitted(options.keys, target), reply.raw);
     reply.headers(linkHeaders);
     if (name === streamName) return sendStream(request, reply, { id, isHead, read: () => findStreamed(options, id) });
     const task = await findTask(options.store, id);
