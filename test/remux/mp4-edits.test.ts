@@ -73,6 +73,21 @@ describe("the edit list of a track", () => {
     expect(formatsIn(path)[0]?.edits).toEqual(edits);
   });
 
+  it("shows nothing of the frame after each part, and has no gaps between parts, if ticks of the movie are longer", () => {
+    const frame = 333_667;
+    const edits = [170, 3, 17, 40].map((frames, i) => edit(i * 100 * frame, frames * frame));
+    const writer = openMp4Writer({ path, expectedS: 16 });
+    const track = writer.setFormat({ ...videoFormat, timescale: 10_000_000, edits });
+    for (let i = 0; i < 480; i++)
+      writer.write(track, { ...frameAt(i), dts: i * frame, pts: i * frame, duration: frame });
+    writer.finish();
+    const read = formatsIn(path)[0]?.edits ?? [];
+    const longer = read.map(({ durationTicks }, i) => durationTicks - edits[i]!.durationTicks);
+    expect(longer).toHaveLength(4);
+    expect(Math.max(...longer)).toBeLessThanOrEqual(0);
+    expect(read.map(({ emptyTicks }) => emptyTicks)).toEqual([0, 0, 0, 0]);
+  });
+
   it("may have tens of thousands of entries", () => {
     const edits = Array.from({ length: 60_000 }, () => edit(0, 1000));
     expect(write([{ ...videoFormat, edits }]).durationS).toBeGreaterThan(0);

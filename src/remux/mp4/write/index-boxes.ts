@@ -82,10 +82,13 @@ type MovieTrack = ReturnType<typeof toMovieTrack> & {
 function toMovieTrack(track: TrackIndex, originS: number) {
   const { timescale } = track.format;
   const toMovie = (ticks: number) => (ticks / timescale - originS) * movieTimescale;
+  let reached = { endTicks: Number.NaN, end: 0 };
   const parts = track.parts.map(({ startTicks, endTicks, mediaTicks, isCut }) => {
-    const start = Math.round(toMovie(startTicks));
-    // The last sample is shown to its end; the first one after a cut is not shown.
-    const end = isCut ? Math.round(toMovie(endTicks)) : start + Math.ceil(toMovie(endTicks) - toMovie(startTicks));
+    const start = startTicks === reached.endTicks ? reached.end : Math.round(toMovie(startTicks));
+    const length = ((endTicks - startTicks) * movieTimescale) / timescale;
+    // The last sample is shown to its end; the first one after a cut is not shown, not even for a part of a tick.
+    const end = start + (isCut ? Math.floor(length) : Math.ceil(length));
+    reached = { endTicks, end };
     return { start, end, mediaTicks };
   });
   return { track, parts, end: Math.max(...parts.map(({ end }) => end)) };
