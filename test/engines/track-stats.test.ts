@@ -38,6 +38,12 @@ describe("a gap in a track", () => {
     expect(statsOf([...every(4, 50), ...every(4, 50, 300)])?.gaps.count).toBe(0);
   });
 
+  it("is where nothing is presented, also if the frame after it is decoded before it", () => {
+    const shown = [...every(4, 50), ...every(4, 50, 350)].map(({ dts }) => dts);
+    const samples = shown.map((pts, i) => ({ dts: shown[i - 1] ?? -4, pts, duration: 4 }));
+    expect(statsOf(samples)?.gaps.first).toEqual([{ fromS: 2, toS: 3.5 }]);
+  });
+
   it("is not between the pictures of a slide show", () => {
     expect(statsOf(every(500, 10))?.gaps.count).toBe(0);
     const stated = [

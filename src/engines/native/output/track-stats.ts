@@ -96,8 +96,8 @@ export class TrackCounter {
     if (this.#isSkipping) this.#endSkip(Math.min(dts, pts));
     if (isNext) {
       this.#compare(sample);
-      this.#addStep(dts - last.dts, last.pts - last.dts);
-    } else if (isJoined && !this.#isSkipping) this.#addStep(pts - last.pts, 0);
+      this.#addStep(dts - last.dts, pts);
+    } else if (isJoined && !this.#isSkipping) this.#addStep(pts - last.pts, pts);
     this.#isSkipping = false;
     this.#recent[this.#samples % neighbours] = pts;
     this.#samples += 1;
@@ -140,20 +140,27 @@ export class TrackCounter {
     else if (isWithoutTime || (this.kind === "video" && this.#recent.includes(pts))) this.#sameTime += 1;
   }
 
-  /** `lead`: how much later the last sample was presented than decoded. */
-  #addStep(distance: number, lead: number): void {
-    const { dts, duration } = this.#last;
+  /** `distance`: from the last sample to one that is presented at `pts`. */
+  #addStep(distance: number, pts: number): void {
+    const { duration } = this.#last;
     const usual = duration || this.#step;
     const lost = distance - usual;
     const isBreak = this.#isBreak(lost, usual);
     this.#breakable -= 1;
     if (usual > 0 && lost > this.#segments.shortestGapS * this.timescale) {
-      this.#addGap(this.#gaps, dts + usual + lead, lost);
-    } else if (isBreak) this.#addGap(this.#breaks, dts + usual + lead, lost);
+      this.#addGap(this.#gaps, this.#lastBefore(lost, pts) + usual, lost);
+    } else if (isBreak) this.#addGap(this.#breaks, this.#lastBefore(lost, pts) + usual, lost);
     else if (distance > 0) {
       this.#steady = Math.abs(distance - this.#step) <= this.#step / 8 ? this.#steady + 1 : 0;
       this.#step = distance;
     }
+  }
+
+  /** Returns when the last sample before a gap is presented; frames after the gap may have been decoded before it. */
+  #lastBefore(lost: number, pts: number): number {
+    const times = [...this.#recent, pts].filter((time) => !Number.isNaN(time)).toSorted((a, b) => a - b);
+    const after = times.findLastIndex((time, i) => i > 0 && time - times[i - 1]! >= lost);
+    return times[after - 1] ?? this.#last.pts;
   }
 
   /** A file that is published as a whole has the breaks that it has. */
