@@ -41,7 +41,7 @@ export async function download(job: DownloadJob, context: WorkerDownloadContext)
       run.progress.startProcessing();
       const lengthWarnings = checkLengths(run);
       const { damage, ...file } = await finishFile(run, assembled.path);
-      const { others, warnings } = await run.additions.writeFiles();
+      const { others, warnings } = await run.additions.writeFiles(file.duration ?? Infinity);
       await run.journal.untilFound(run.signal);
       const { found, offered } = run.audioChoice;
       const audioLanguages = [...found];

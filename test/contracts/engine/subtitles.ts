@@ -100,6 +100,28 @@ export function describeSubtitles(open: OpenEngine): void {
       await expectCues(await harness.download({ subtitles: [wanted(listing(harness, "words", ext))] }));
     });
 
+    it.each([
+      [
+        "vtt",
+        Buffer.from(
+          `${webVtt("", blocks).toString()}\n00:00:05.000 --> 01:00:00.000\nLast\n\n01:00:00.000 --> 01:00:01.000\nNever\n`,
+        ),
+      ],
+      [
+        "ttml",
+        Buffer.from(ttml.toString().replace("</div>", '<p begin="5s">Last</p><p begin="3600s">Never</p></div>')),
+      ],
+    ])("whose cues end with the media at the latest, in the file and beside it: %s", async (ext, bytes) => {
+      await using harness = await openNamed("HLS in fMP4 with both tracks in one");
+      harness.site.resources.set("words", resource("application/octet-stream", bytes));
+      const made = await harness.download({ subtitles: [wanted(listing(harness, "words", ext))] });
+      const subRip = await readFile(made.others.find((other) => other.ext === "srt")!.path, "utf8");
+      expect(subRip.startsWith(expected)).toBe(true);
+      const endMs = Math.round(made.duration! * 1000);
+      expect(subRip.slice(expected.length)).toBe(`\n3\n00:00:05,000 --> ${clock(endMs).replace(".", ",")}\nLast\n`);
+      expect(cuesOf(made.path, 0)).not.toContain("Never");
+    });
+
     it.each(["wvtt", "stpp"] as const)("of segments of DASH: %s", async (codec) => {
       await using harness = await openNamed("DASH with $Number$ and no timeline");
       const { site } = harness;

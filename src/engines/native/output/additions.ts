@@ -24,8 +24,11 @@ import { type MediaPosition, placeCues } from "../texts/place-cues.ts";
 import type { PendingAdditions } from "./remux.ts";
 
 export interface AdditionFetcher extends PendingAdditions {
-  /** Writes what lies beside the medium to the job's folder; returns it, and what is missing of it. */
-  writeFiles(): Promise<{ others: OtherFile[]; warnings: readonly FileWarning[] }>;
+  /**
+   * Writes what lies beside the medium to the job's folder; returns it, and what is missing of it. Cues end with the
+   * medium, after `durationS`; Infinity: that is unknown.
+   */
+  writeFiles(durationS: number): Promise<{ others: OtherFile[]; warnings: readonly FileWarning[] }>;
 }
 
 /** How long a picture, and subtitles, are waited for once the media are complete. */
@@ -83,12 +86,12 @@ export function fetchAdditions(
       const shown = media.cut === undefined ? chapters : cutChapters(chapters, media.cut);
       return { tags, chapters: shown, cover: await cover.get(), subtitles: await subtitles() };
     },
-    async writeFiles() {
+    async writeFiles(durationS) {
       const picture = await cover.get();
       const { warnings } = await texts.get();
       const others = picture === null ? [] : [await writeCover(picture, folder)];
       for (const [index, track] of (await subtitles()).entries()) {
-        others.push(...(await writeSubtitleFiles(track, join(folder, `subtitles-${index}`))));
+        others.push(...(await writeSubtitleFiles(track, durationS, join(folder, `subtitles-${index}`))));
       }
       return { others, warnings };
     },
@@ -180,8 +183,12 @@ async function writeCover({ mimeType, data }: Cover, folder: string): Promise<Ot
 }
 
 /** Writes a track as WebVTT and as SubRip. */
-async function writeSubtitleFiles({ cues, language, role, automatic }: TextTrack, path: string): Promise<OtherFile[]> {
-  const bounded = boundCues(cues, Infinity);
+async function writeSubtitleFiles(
+  { cues, language, role, automatic }: TextTrack,
+  durationS: number,
+  path: string,
+): Promise<OtherFile[]> {
+  const bounded = boundCues(cues, durationS);
   const kinds = [
     { ext: "vtt", mime_type: "text/vtt", texts: writeWebVtt(bounded) },
     { ext: "srt", mime_type: "application/x-subrip", texts: writeSubRip(bounded) },
