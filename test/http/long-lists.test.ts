@@ -3,26 +3,41 @@ import { type AddressInfo, connect } from "node:net";
 import { setImmediate } from "node:timers/promises";
 import { gunzipSync } from "node:zlib";
 import { expect, onTestFinished, test } from "vitest";
-import { buildApp } from "./app.ts";
+import { type AppOptions, buildApp } from "./app.ts";
+import { openKeyRing } from "../../src/keys/key-ring.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { formatOf } from "../formats.ts";
 import { pageInfo } from "../page-info.ts";
+import { addKey } from "./keys.ts";
 import { pageUrl } from "./requests.ts";
 
 /** Opens the service with 12 tasks whose records have about 110 kB each. */
-async function openLong() {
-  const store = createMemoryStore();
-  const app = await buildApp({ store });
+async function openLong(options: Partial<AppOptions> & { owner?: string } = {}) {
+  const { owner, store = createMemoryStore(), ...rest } = options;
+  const app = await buildApp({ store, ...rest });
   onTestFinished(() => app.close());
   const formats = Array.from({ length: 440 }, (_, n) => formatOf(`f${n}`));
   const ids: string[] = [];
   for (let n = 0; n < 12; n += 1) {
-    const { id } = await store.create(newTask(pageUrl, {}, new Date()));
+    const { id } = await store.create(newTask(pageUrl, {}, new Date(), owner));
     await store.update(id, { info: pageInfo({ formats }) });
     ids.unshift(id);
   }
   return { app, store, ids };
+}
+
+/** Opens the service with keys of eve, who has the long records, and of bob. */
+async function openOwned() {
+  const store = createMemoryStore();
+  const keys = await openKeyRing({ keys: store.keys });
+  onTestFinished(() => keys.close());
+  const { app } = await openLong({ store, keys, owner: "eve" });
+  const eve = await addKey(store, "eve");
+  const bob = await addKey(store, "bob");
+  await keys.refresh();
+  const list = ({ headers }: typeof eve) => app.inject({ url: "/tasks/", headers, payloadAsStream: true });
+  return { eve, bob, list };
 }
 
 test("a list of long records comes in pages of at most 1,000,000 bytes, each task once", async () => {
@@ -79,4 +94,27 @@ test("other requests are answered while long pages are written", async () => {
   const answer = () => app.inject("/health/live").then(() => setImmediate("answered"));
   while ((await Promise.race([written, answer()])) === "answered") answered += 1;
   expect(answered).toBeGreaterThan(3);
+});
+
+test("long lists that a key asks for at once are sent one after the other, and those of other keys beside them", async () => {
+  const { eve, bob, list } = await openOwned();
+  const events: string[] = [];
+  const read = async (name: string, key: typeof eve) => {
+    const response = await list(key);
+    events.push(`${name} begins`);
+    for await (const _ of response.stream());
+    events.push(`${name} ends`);
+  };
+  await Promise.all([read("first", eve), read("second", eve), read("third", eve), read("bob's", bob)]);
+  const ofEve = events.filter((event) => !event.startsWith("bob"));
+  expect(ofEve).toEqual(["first", "second", "third"].flatMap((name) => [`${name} begins`, `${name} ends`]));
+  expect(events.indexOf("bob's ends")).toBeLessThan(events.indexOf("first ends"));
+});
+
+test("a long list whose client does not read it holds up the key's next one for a second only", async () => {
+  const { eve, list } = await openOwned();
+  const unread = await list(eve);
+  const next = await list(eve);
+  expect(next.statusCode).toBe(200);
+  expect(unread.stream().readableEnded).toBe(false);
 });

@@ -3,6 +3,7 @@ import { setImmediate } from "node:timers/promises";
 import type { FastifyReply } from "fastify";
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
+import { createKeyedMutex } from "../../async/keyed-mutex.ts";
 import { ServiceError } from "../../model/errors.ts";
 import { nullable, oneOf } from "../../model/schema.ts";
 import { states, Task } from "../../model/task.ts";
@@ -101,6 +102,8 @@ interface TaskRoutesOptions extends NewTaskDeps {
 
 export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (app, deps) => {
   const { store, waits } = deps;
+  /** By key: its lists are sent one at a time, as four long ones at once would take the processor from all others. */
+  const turns = createKeyedMutex();
   app.addHook("onRequest", requireAcceptJson);
   readJsonBodies(app);
 
@@ -109,10 +112,15 @@ export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (a
     const owner = ownerFilter(request.caller, asked);
     if (parent !== undefined) await requireTask(store, { params: { id: parent }, caller: request.caller });
     const before = cursor === undefined ? undefined : parseCursor(cursor);
-    const page = await store.list({ limit, state, owner, parent, before });
-    const next = page.next === undefined ? null : nextUrl(page.next, { limit, state, owner: asked, parent });
-    if (next !== null) reply.header("link", `<${next}>; rel="next"`);
-    return sendList(reply, page.tasks, next);
+    const sendPage = async () => {
+      const page = await store.list({ limit, state, owner, parent, before });
+      const next = page.next === undefined ? null : nextUrl(page.next, { limit, state, owner: asked, parent });
+      if (next !== null) reply.header("link", `<${next}>; rel="next"`);
+      if (sendList(reply, page.tasks, next) === "long") await untilSent(reply);
+    };
+    if (request.caller === null) await sendPage();
+    else await turns.runExclusive(request.caller.name, sendPage);
+    return reply;
   });
 
   app.post("/tasks/", { schema: createSchema }, (request, reply) => {
@@ -138,7 +146,7 @@ export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (a
 const maxAtOnceLength = 64 * 1024;
 
 /** Sends the page, without ever having a long one as one string. */
-async function sendList(reply: FastifyReply, tasks: readonly Task[], next: string | null): Promise<FastifyReply> {
+function sendList(reply: FastifyReply, tasks: readonly Task[], next: string | null): "short" | "long" {
   const serialize = reply.compileSerializationSchema(Task);
   reply.type("application/json; charset=utf-8");
   let [start, taken] = ['{"tasks":[', 0];
@@ -148,7 +156,10 @@ async function sendList(reply: FastifyReply, tasks: readonly Task[], next: strin
     taken += 1;
   }
   const end = `],"next":${JSON.stringify(next)}}`;
-  if (taken === tasks.length) return reply.send(start + end);
+  if (taken === tasks.length) {
+    reply.send(start + end);
+    return "short";
+  }
   async function* written() {
     yield start;
     for (const task of tasks.slice(taken)) {
@@ -157,7 +168,20 @@ async function sendList(reply: FastifyReply, tasks: readonly Task[], next: strin
     }
     yield end;
   }
-  return reply.send(Readable.from(written()));
+  reply.send(Readable.from(written()));
+  return "long";
+}
+
+/** How long a list may hold up further ones of its key if its client reads slowly, in milliseconds. */
+const maxTurnMs = 1_000;
+
+async function untilSent({ raw }: FastifyReply): Promise<void> {
+  if (raw.closed) return;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, maxTurnMs);
+  raw.once("close", resolve);
+  await promise;
+  clearTimeout(timer);
 }
 
 function nextUrl(before: number, { limit, ...query }: Omit<ListQuery, "before">) {
