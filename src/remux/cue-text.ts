@@ -20,14 +20,15 @@ const tokenPattern =
   /<(\/?)([a-z]*)(?![a-z])[^<>]*>|&(?:#(\d{1,7})|#x([\da-f]{1,6})|([a-z][a-z\d]{1,31}));|[^<&]+|[<&]/gi;
 
 /**
- * Reads a WebVTT cue payload (W3C WebVTT §6.4): bold, italic and underlined parts are told; other tags and timestamps are
- * left out, entities replaced. Takes time linear in its length.
+ * Reads a WebVTT cue payload (W3C WebVTT §6.4): bold, italic and underlined parts are told; what annotates
+ * ruby is in parentheses; other tags and timestamps are left out, entities replaced. Takes time linear in its length.
  */
 export function readCueText(payload: string): StyledText {
   const open = { b: 0, i: 0, u: 0 };
   const styles: StyledPart[] = [];
   let text = "";
   let length = 0;
+  let isAnnotation = false;
   const add = (part: string) => {
     if (part === "") return;
     text += part;
@@ -42,6 +43,10 @@ export function readCueText(payload: string): StyledText {
     const tag = name.toLowerCase();
     if (slash !== undefined) {
       if (isFace(tag)) open[tag] = Math.max(0, open[tag] + (slash === "" ? 1 : -1));
+      // The end tag of "rt" may be left out before that of "ruby".
+      const isInside: boolean = tag === "rt" ? slash === "" : isAnnotation && tag !== "ruby";
+      if (isInside !== isAnnotation) add(isInside ? "(" : ")");
+      isAnnotation = isInside;
     } else if (entity !== undefined) add(namedCharacter(token));
     else if (decimal !== undefined) add(character(Number(decimal)));
     else if (hexadecimal !== undefined) add(character(Number.parseInt(hexadecimal, 16)));

@@ -14,6 +14,12 @@ const hidden = "hidden";
 /** Elements whose text is not shown (TTML1 §12). */
 const unshown: ReadonlySet<string> = new Set(["metadata", "title", "desc", "copyright", "agent", "name", "actor"]);
 
+/** Tags of WebVTT for what `tts:ruby` says (TTML2 §10.2.35). */
+const rubyTags: ReadonlyMap<string | undefined, string> = new Map([
+  ["container", "ruby"],
+  ["text", "rt"],
+]);
+
 interface Span {
   startS: number;
   endS: number;
@@ -29,6 +35,8 @@ interface OpenElement {
   styles: Styles;
   keepsSpace: boolean;
   isShown: boolean;
+  /** Its tag in WebVTT. */
+  ruby: string | undefined;
 }
 
 /** Names of faces that are on, and of what keeps text from being shown. */
@@ -40,7 +48,7 @@ interface Run extends Span {
 }
 
 /**
- * Yields the cues of TTML (W3C TTML1, IMSC1) as text, in the order of the document: what is shown when, with italics, bold and underlines; not where.
+ * Yields the cues of TTML (W3C TTML1, IMSC1) as text, in the order of the document: what is shown when, with italics, bold, underlines and ruby; not where.
  * Takes time linear in its length. What has no end lasts as long as the media. The first piece has all declarations of the document.
  *
  * @throws ServiceError `upstream_invalid` if it nests deeper than 64 levels, or for more than 2 Mi characters of a cue.
@@ -108,6 +116,12 @@ class TtmlReader {
     if (name === "style" && id !== undefined && this.#styles.size < maxStyles) this.#styles.set(id, styles);
     const space = attributes.get("space");
     const span = this.#spanOf(attributes, parent);
+    const isShown =
+      parent?.isShown !== false &&
+      !unshown.has(name) &&
+      attributes.get("display") !== "none" &&
+      attributes.get("ruby") !== "delimiter";
+    const ruby = isShown && !styles.has(hidden) ? rubyTags.get(attributes.get("ruby")) : undefined;
     this.#open.push({
       name,
       span,
@@ -115,9 +129,11 @@ class TtmlReader {
       nextS: span.startS,
       styles,
       keepsSpace: space === undefined ? (parent?.keepsSpace ?? false) : space === "preserve",
-      isShown: parent?.isShown !== false && !unshown.has(name) && attributes.get("display") !== "none",
+      isShown,
+      ruby,
     });
     if (name === "p") [this.#runs, this.#length] = [[], 0];
+    if (ruby !== undefined) this.#add({ ...span, payload: `<${ruby}>` });
     if (name === "br") this.#add({ ...(parent?.span ?? span), payload: "\n" });
   }
 
@@ -167,6 +183,7 @@ class TtmlReader {
     const closed = this.#open.pop();
     const parent = this.#open.at(-1);
     if (closed === undefined) return;
+    if (closed.ruby !== undefined) this.#add({ ...closed.span, payload: `</${closed.ruby}>` });
     if (parent?.isSequence === true) parent.nextS = Math.max(parent.nextS, closed.span.endS);
     if (closed.name === "p") this.#closeParagraph();
   }

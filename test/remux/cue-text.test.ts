@@ -14,6 +14,7 @@ describe("the text of a cue", () => {
       ],
     ],
     ["<v Fred>Hi</v> <c.loud>there</c> <00:00:01.000>now", "Hi there now", []],
+    ["<ruby>漢<rt>kan</rt>字<rt><i>ji</i></ruby> 2</rt>", "漢(kan)字(ji) 2", [[8, 10, 2]]],
     ["&eacute;&NBSP;&frac12; &Eacute; &nosuch; AT&T; &amp;lt;", "é\u00a0½ É &nosuch; AT&T; &lt;", []],
     ["a &lt;b&gt; &amp; c&nbsp;&#8364;&#x20AC;", "a <b> & c\u00a0€€", []],
     ["1 < 2 & 3 &bogus; &", "1 < 2 & 3 &bogus; &", []],

@@ -250,6 +250,13 @@ describe("TTML is read", () => {
     ]);
   });
 
+  it("with ruby as WebVTT has it, without the parentheses for readers that have none", () => {
+    const ruby = (role: string, text: string) => `<span tts:ruby="${role}">${text}</span>`;
+    const word = ["base", "delimiter", "text", "delimiter"].map((role, i) => ruby(role, ["漢", "(", "kan", ")"][i]!));
+    const body = `<p begin="1s" end="2s">a ${ruby("container", word.join(""))} b</p>`;
+    expect(read(document(body))).toEqual([[1, 2, "a <ruby>漢<rt>kan</rt></ruby> b"]]);
+  });
+
   it("without what is not displayed or not visible, but with what is visible within it", () => {
     const body =
       '<p begin="1s" end="2s" tts:visibility="hidden">no <span tts:visibility="visible">yes</span> no</p>' +
