@@ -94,6 +94,13 @@ export function formatDuration(seconds: number): string {
   return shown.map((part, i) => (i === 0 ? `${part}` : `${part}`.padStart(2, "0"))).join(":");
 }
 
+/** Returns a place in a film, to the millisecond: "1:20" or "1:20.5". */
+export function formatPlace(seconds: number): string {
+  const ms = Math.round(seconds * 1000);
+  const fraction = ms % 1000 === 0 ? "" : `.${`${ms % 1000}`.padStart(3, "0").replace(/0+$/, "")}`;
+  return `${formatDuration(Math.floor(ms / 1000))}${fraction}`;
+}
+
 /** Returns a time to wait in its largest unit, "22 s", "3 min" or "2 h". */
 export function formatWait(seconds: number): string {
   const whole = Math.max(0, Math.round(seconds));

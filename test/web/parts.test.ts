@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
 import { parseRanges } from "../../src/web/find/part-times.ts";
+import { describeOptions } from "../../src/web/tasks/task-texts.ts";
 
 it.each([
   ["", undefined],
@@ -21,3 +22,11 @@ it.each([
 ])("reads the parts %j", (text, ranges) => {
   expect(parseRanges(text)).toEqual(ranges);
 });
+
+it.each(["0:00.5–0:01.25", "1:19.999–", "59:59–1:02:03.04, 1:02:04–"])(
+  "shows the parts of a task as they are: %j",
+  (text) => {
+    const ranges = parseRanges(text)!;
+    expect(describeOptions({ ranges })).toBe(`best format, ${text}`);
+  },
+);

@@ -123,7 +123,7 @@ interface ChoiceProps {
 
 function Choice({ label, isChosen, onChoose }: ChoiceProps): ComponentChild {
   const onChange = ({ currentTarget }: { currentTarget: HTMLInputElement }) => onChoose(currentTarget.checked);
-  return h("label", {}, h("input", { type: "checkbox", checked: isChosen, onChange }), ` ${label}`);
+  return h("label", { class: "check" }, h("input", { type: "checkbox", checked: isChosen, onChange }), label);
 }
 
 function Best({ info, finder, extras }: ExtraProps): ComponentChild {

@@ -6,6 +6,7 @@ import {
   describeFailure,
   formatBytes,
   formatDuration,
+  formatPlace,
   formatPartOf,
   formatSpeed,
   formatTime,
@@ -114,9 +115,7 @@ export function describeOptions(options: TaskOptions): string {
   const extras = [
     ...(languages === undefined ? [] : [`audio: ${languages.join(", ")}`]),
     ...(subtitles === undefined || subtitles === false ? [] : ["subtitles"]),
-    ...ranges
-      .map(({ start, end }) => `${formatDuration(start)}–${end === null ? "" : formatDuration(end)}`)
-      .slice(0, 3),
+    ...ranges.map(({ start, end }) => `${formatPlace(start)}–${end === null ? "" : formatPlace(end)}`).slice(0, 3),
     ...(ranges.length > 3 ? [`${ranges.length} parts`] : []),
     ...(entries === undefined ? [] : [describeEntries(entries)]),
   ];

@@ -172,6 +172,26 @@ export function findingPages(openTab: OpenTab): void {
     await expect.poll(async () => (await storedUrls(app)).length).toBe(3);
   });
 
+  it("shows whole lines of a long title, and a long list only above the button that downloads it", async () => {
+    const app = await openApp();
+    const title = "A title that goes on and on ".repeat(20);
+    app.pages.set(address, { ...playlistPage(address, 60), title });
+    const { page } = await openTab(app.url, { path: `?url=${encodeURIComponent(address)}` });
+    await page.setViewportSize({ width: 390, height: 844 });
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("part 60").waitFor({ state: "attached" });
+    const [lines, belowPx] = (await page.evaluate(`(() => {
+      const dialog = document.querySelector("dialog.finding");
+      const heading = dialog.querySelector("h2");
+      const style = getComputedStyle(heading);
+      const footer = dialog.querySelector(".choices ~ .row:last-child").getBoundingClientRect();
+      const lineHeight = heading.getBoundingClientRect().height / Number.parseFloat(style.lineHeight);
+      return [lineHeight, dialog.getBoundingClientRect().bottom - footer.bottom];
+    })()`)) as [number, number];
+    expect(Math.abs(lines - Math.round(lines))).toBeLessThan(0.05);
+    expect(Math.abs(belowPx)).toBeLessThanOrEqual(1);
+  });
+
   it("lets somebody choose from a playlist, and look at one of its videos first", async () => {
     const app = await openApp();
     app.pages.set(address, playlistPage(address, 3));
