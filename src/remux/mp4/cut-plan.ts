@@ -38,6 +38,8 @@ export interface Cut {
   durationS: number;
   /** What of these parts is before a track of the source starts or after it ends, if it is long, or all of a part. */
   gaps: readonly (MediaRange & { kind: TrackKind })[];
+  /** How many audio tracks of the source are not in it. */
+  leftAudio: number;
 }
 
 export interface CutPlan extends CutPosition, Pick<Cut, "gaps"> {

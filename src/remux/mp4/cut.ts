@@ -55,7 +55,13 @@ export interface CutOptions {
 export async function cutMp4(options: CutOptions): Promise<Cut | null> {
   const { source, target, ranges, audio, language = null, maxBytes, additionBytes, signal } = options;
   using file = openFile(source);
-  const plan = planCut(readSampleLists(file, audio), ranges, (list, index) => joinAt(file, list, index));
+  let leftAudio = 0;
+  const lists = readSampleLists(file, (all) => {
+    const chosen = audio === undefined ? all : withChosen(all, audio);
+    leftAudio = all.length - chosen.length;
+    return chosen;
+  });
+  const plan = planCut(lists, ranges, (list, index) => joinAt(file, list, index));
   if (isLacking(plan, options)) return null;
   if (plan.kept.length === 0) {
     const lastsS = (plan.endS - plan.zeroS).toFixed(3);
@@ -77,7 +83,7 @@ export async function cutMp4(options: CutOptions): Promise<Cut | null> {
     }
     await writer.settle();
     writer.finish(additions);
-    return { kept: plan.kept, durationS, gaps: plan.gaps };
+    return { kept: plan.kept, durationS, gaps: plan.gaps, leftAudio };
   } catch (error) {
     writer.discard();
     throw error;
@@ -103,16 +109,17 @@ export function joinAt({ fd }: OpenFile, list: SampleList, index: number): Join 
   return joinOf(sample, track.formats[entry - 1]?.sampleEntry ?? sample);
 }
 
-/** Returns the samples of all video and the chosen audio tracks in the index of an MP4 file. @throws ServiceError `upstream_invalid` */
-export function readSampleLists(file: OpenFile, audio?: AudioChoice): SampleList[] {
+type ChooseTracks = (tracks: readonly InitTrack[]) => readonly InitTrack[];
+
+/** Returns the samples of the chosen tracks in the index of an MP4 file; default: of all. @throws ServiceError `upstream_invalid` */
+export function readSampleLists(file: OpenFile, choose: ChooseTracks = (all) => all): SampleList[] {
   checkSampleTables(numbersInFile(file.fd));
   const moov = [...fileBoxes(file.fd, file.size)].find(({ type }) => type === "moov");
   if (moov === undefined) throw damagedError(`the file has no "moov"`);
   const bytes = readRange(file.fd, moov);
   const [box] = boxesIn(viewOf(bytes), 0, bytes.length);
   const budget = createBudget(file.size, maxSamples);
-  const all = readAllTracks(bytes, box!);
-  const tracks = audio === undefined ? all : withChosen(all, audio);
+  const tracks = choose(readAllTracks(bytes, box!));
   return tracks.map((track) => new SampleList(track, readSampleTables(bytes, [track], budget)));
 }
 

@@ -74,7 +74,7 @@ function findCutWarnings(
     ["duration_differs", differs ? [lasts] : []],
     ["times_changed", tracks.flatMap(changedTimes)],
     ["track_missing", written === null ? [] : missingTracks(tracks, listedKinds)],
-    ["tracks_left", leftTracks(written?.left ?? 0)],
+    ["tracks_left", leftTracks((written?.left ?? 0) + cut.leftAudio)],
     ["stream_lost", lostStreams(fetched)],
   ]);
 }
