@@ -106,7 +106,7 @@ export interface DemuxerOptions {
 export interface Demuxer {
   /**
    * Reads a segment, already decrypted (init sections are segments too), or, of a container that can be
-   * cut anywhere, the next bytes of the stream.
+   * cut anywhere, the next bytes of the stream. None at all begin a timeline: what is held back of the one before is written.
    * @throws ServiceError `upstream_invalid` if it is of another container or damaged beyond reading;
    * `format_unavailable` for a codec that an MP4 cannot hold; `drm_protected`. SkipError.
    */

@@ -25,8 +25,9 @@ export function layFiles(folder: string, { init, pieces }: Rendition, ext: strin
     resources.set(`${folder}/init.mp4`, resource("video/mp4", init));
     lines.push(`#EXT-X-MAP:URI="${folder}/init.mp4"`);
   }
-  for (const [i, { data, durationS }] of pieces.entries()) {
+  for (const [i, { data, durationS, isJoin = false }] of pieces.entries()) {
     resources.set(`${folder}/${i}.${ext}`, resource(types[ext] ?? "video/mp4", data));
+    if (isJoin) lines.push(discontinuity);
     lines.push(`#EXTINF:${durationS.toFixed(6)},`, `${folder}/${i}.${ext}`);
   }
   return { resources, lines };
@@ -38,7 +39,8 @@ export function layOneFile(path: string, rendition: Rendition): Laid {
   const lines: Lines = [];
   let offset = init?.length ?? 0;
   if (init !== null) lines.push(`#EXT-X-MAP:URI="${path}",BYTERANGE="${init.length}@0"`);
-  for (const [i, { data, durationS }] of pieces.entries()) {
+  for (const [i, { data, durationS, isJoin = false }] of pieces.entries()) {
+    if (isJoin) lines.push(discontinuity);
     const at = i % 2 === 0 ? `@${offset}` : "";
     lines.push(`#EXTINF:${durationS.toFixed(6)},`, `#EXT-X-BYTERANGE:${data.length}${at}`, path);
     offset += data.length;
@@ -57,7 +59,8 @@ export function layEncrypted(
 ): Laid {
   const plain = layFiles(folder, { init, pieces }, ext);
   const lines = plain.lines.slice(0, init === null ? 0 : 1);
-  for (const [i, { data, durationS }] of pieces.entries()) {
+  for (const [i, { data, durationS, isJoin = false }] of pieces.entries()) {
+    if (isJoin) lines.push(discontinuity);
     const number = Math.floor(i / rotation);
     const key = Buffer.alloc(16, `key ${number} of the test`);
     const iv = Buffer.alloc(16);
@@ -74,6 +77,8 @@ export function layEncrypted(
   }
   return { resources: plain.resources, lines };
 }
+
+const discontinuity = "#EXT-X-DISCONTINUITY";
 
 export interface Variant {
   uri: string;

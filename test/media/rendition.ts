@@ -4,6 +4,8 @@ import { readFileSync } from "node:fs";
 export interface Piece {
   data: Buffer;
   durationS: number;
+  /** Its times do not continue those before, and the manifest says so. */
+  isJoin?: boolean;
 }
 
 /** One track, or one pair of tracks, cut into pieces. */

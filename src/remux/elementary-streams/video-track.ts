@@ -50,25 +50,25 @@ export function createVideoTrack(options: VideoTrackOptions): TrackReader {
     joins.setFormat({ kind: "video", timescale: ticksPerSecond, language, ...description });
     formats++;
   };
-  const advance = (unit: TimedAccessUnit): void => {
+  const advance = (unit: TimedAccessUnit, isJoined: boolean): void => {
     if (!unit.time) {
       dts += steps.usual;
       untimed += 1;
       return;
     }
     const shown = clock.time(unit.time.pts);
-    const next = reorder.decodeTime(clock.time(unit.time.dts), shown, untimed > 0 ? null : dts);
+    const next = reorder.decodeTime(clock.time(unit.time.dts), shown, untimed > 0 || isJoined ? null : dts);
     steps.add((next - timed) / (untimed + 1));
     dts = next;
     timed = next;
     untimed = 0;
-    delay = shown - dts;
-    if (Math.abs(delay) > maxDelay) delay = 0;
+    delay = Math.abs(shown - dts) > maxDelay ? 0 : shown - dts;
   };
   const onAccessUnit = (unit: TimedAccessUnit): void => {
-    if (ending !== null && !isNext(ending, unit.time, steps.usual)) joins.begin();
+    const isJoined = ending !== null && !isNext(ending, unit.time, steps.usual);
+    if (isJoined) joins.begin();
     ending = unit.isLast ? unit.time : null;
-    advance(unit);
+    advance(unit, isJoined);
     if (sets.take(nalUnitsWith(unit, nal.parameters))) declare();
     if (formats === 0) return onDrop();
     const isGuessed = unit.time === null && delay !== 0;
@@ -107,7 +107,7 @@ function createReorder() {
     return isApart && latest - shown <= maxReorder * least;
   };
   return {
-    /** @param last Decode time of the picture before; `null`: it was guessed. */
+    /** @param last Decode time of the picture before; `null`: it was guessed, or belongs to another part. */
     decodeTime(stated: number, shown: number, last: number | null): number {
       hasDecodeTimes ||= stated !== shown;
       const distance = Math.abs(shown - recent[(count + recent.length - 1) % recent.length]!);

@@ -20,6 +20,8 @@ interface Kinds {
   video: boolean;
   audio: boolean;
   isAac: boolean;
+  /** Packets of FLAC have numbers, which depend on those before. */
+  isFlac: boolean;
 }
 
 /** Returns a reader that decodes files of the same bytes only once. */
@@ -37,9 +39,9 @@ export function createFrameReader() {
   };
 }
 
-async function readFrames(path: string, { video, audio, isAac }: Kinds): Promise<Frames> {
+async function readFrames(path: string, { video, audio, isAac, isFlac }: Kinds): Promise<Frames> {
   const outputs = [...(video ? ["-map", "0:v:0?"] : []), ...(audio ? ["-map", "0:a:0?", "-map", "0:a:0?"] : [])];
-  const codecs = ["-c:v", "rawvideo", "-c:a:0", "copy", "-c:a:1", "pcm_s16le"];
+  const codecs = ["-c:v", "rawvideo", "-c:a:0", isFlac ? "pcm_s16le" : "copy", "-c:a:1", "pcm_s16le"];
   const filters = isAac ? ["-bsf:a:0", "aac_adtstoasc"] : [];
   const timing = ["-fps_mode", "passthrough", "-enc_time_base", "-1", "-avoid_negative_ts", "disabled"];
   const args = [

@@ -35,6 +35,8 @@ export const mutation = fc.record({
   tracks: fc.constantFrom("all", "first", "last"),
   /** Of a progressive file: its server states no length. */
   hasLength: fc.boolean(),
+  /** Of what is listed in another order: a playlist says where the times do not continue. */
+  isAnnounced: fc.boolean(),
 });
 export type Mutation = typeof mutation extends fc.Arbitrary<infer T> ? T : never;
 
@@ -68,6 +70,7 @@ export function mutate(parts: readonly Part[], wanted: Mutation, others: readonl
   const change = { ...wanted, at: wanted.at % count, other: wanted.other % (count * 100) };
   const byTracks = trackChanges[change.kind];
   if (byTracks !== undefined) return { parts: byTracks(served), isListing: change.kind !== "swap tracks" };
+  const isListing = listChanges.includes(change.kind);
   const silent = others[change.other % others.length];
   const chosen = served.filter((_, index) => isChosen(index, served.length, change.tracks));
   for (const { rendition } of chosen) {
@@ -88,9 +91,16 @@ export function mutate(parts: readonly Part[], wanted: Mutation, others: readonl
       continue;
     }
     rendition.pieces = pieceChanges[change.kind]?.(pieces, change) ?? pieces;
+    if (isListing && change.isAnnounced) rendition.pieces = rendition.pieces.map(withJoin);
   }
-  return { parts: served, isListing: ["drop", "swap", "repeat"].includes(change.kind) };
+  return { parts: served, isListing };
 }
+
+/** The server has all pieces, which are listed otherwise. */
+export const listChanges: readonly Mutation["kind"][] = ["drop", "swap", "repeat"];
+
+const withJoin = (piece: ServedPiece, at: number, pieces: readonly ServedPiece[]): ServedPiece =>
+  at > 0 && piece.index !== pieces[at - 1]!.index + 1 ? { ...piece, isJoin: true } : piece;
 
 const isChosen = (index: number, count: number, tracks: Mutation["tracks"]): boolean =>
   tracks === "all" || index === (tracks === "first" ? 0 : count - 1);

@@ -64,8 +64,8 @@ function compare(made: Frames, source: Frames, kinds: readonly Kind[], runs: rea
   return null;
 }
 
-/** A shorter break is no gap. */
-const joinS = 0.1;
+/** A shorter break is no gap: so far from each other tracks begin and end a piece. */
+const joinS = 0.12;
 /** Pieces are cut between pictures: audio belongs to the one before or after. */
 const cutS = 0.15;
 

@@ -80,9 +80,7 @@ const demuxers = new Map<Container | null, (options: DemuxerOptions) => Demuxer>
 ]);
 
 /** Whether `remux` can read its container. */
-export function isRemuxable({ container }: SourceStream): boolean {
-  return demuxers.has(container);
-}
+export const isRemuxable = ({ container }: SourceStream): boolean => demuxers.has(container);
 
 /**
  * Interleaves the samples of one or two streams into one MP4 file: always reads the stream that is less
@@ -162,9 +160,11 @@ function summarize(sessions: readonly DemuxSession[]): Omit<Written, "originS"> 
 class DemuxSession {
   readonly counts: CountingSink;
   hasEnded = false;
+  /** Where it goes on, seconds. */
+  nextS = 0;
   #audioTracks = 0;
   readonly #stream: SourceStream;
-  readonly #steps: AsyncGenerator<undefined, void, undefined>;
+  readonly #steps: AsyncGenerator<"join" | undefined, void, undefined>;
 
   constructor(stream: SourceStream, options: Omit<DemuxerOptions, "onDrop" | "onTracks">) {
     const counts = new CountingSink(options.sink);
@@ -179,7 +179,10 @@ class DemuxSession {
   }
 
   async step(): Promise<void> {
-    this.hasEnded = (await this.#steps.next()).done === true;
+    const { done, value } = await this.#steps.next();
+    this.hasEnded = done === true;
+    // A timeline begins where all sources have ended the one before, which they do within a second.
+    this.nextS = this.counts.reachedS + (value === "join" ? 1 : 0);
   }
 
   /** Whether a track has been added, and all that are read if there are several audio tracks. */
@@ -205,20 +208,18 @@ class DemuxSession {
   }
 }
 
-function leastAdvanced(sessions: readonly DemuxSession[]): DemuxSession | undefined {
-  return sessions.filter(({ hasEnded }) => !hasEnded).toSorted((a, b) => a.counts.reachedS - b.counts.reachedS)[0];
-}
+const leastAdvanced = (sessions: readonly DemuxSession[]): DemuxSession | undefined =>
+  sessions.filter(({ hasEnded }) => !hasEnded).toSorted((a, b) => a.nextS - b.nextS)[0];
 
-/** Reads one chunk, of a file a bounded part, at each step. */
+/** Reads one chunk, of a file a bounded part, at each step. Before the first one of a timeline that has no offset in its manifest is a "join". */
 async function* demux(
   { name, container, chunks }: SourceStream,
   options: DemuxerOptions,
   counts: CountingSink,
-): AsyncGenerator<undefined, void, undefined> {
+): AsyncGenerator<"join" | undefined, void, undefined> {
   const demuxer = demuxers.get(container)?.(options);
-  if (demuxer === undefined) {
+  if (demuxer === undefined)
     throw new ServiceError("upstream_invalid", `the ${name} stream has no supported container`);
-  }
   let latest: SegmentTiming | undefined;
   for (let next = await chunks.next(); next.done !== true; next = await chunks.next()) {
     if ("error" in next.value) {
@@ -231,6 +232,10 @@ async function* demux(
       counts.skip();
     }
     if (timing !== latest) counts.startSegment(timing);
+    if (latest !== undefined && timing.timeline !== latest.timeline && timing.offsetS === null) {
+      demuxer.read(new Uint8Array(), timing);
+      yield "join";
+    }
     latest = timing;
     if (media instanceof Uint8Array) {
       demuxer.read(media, timing);
@@ -238,8 +243,7 @@ async function* demux(
     } else if (demuxer.readFile !== undefined) {
       yield* demuxer.readFile(media.path, timing, media.within);
     } else {
-      const message = `the segments of the ${name} stream are in different containers`;
-      throw new ServiceError("upstream_invalid", message);
+      throw new ServiceError("upstream_invalid", `the segments of the ${name} stream are in different containers`);
     }
   }
   demuxer.flush();

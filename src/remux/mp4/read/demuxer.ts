@@ -34,6 +34,7 @@ export function createMp4Demuxer(options: DemuxerOptions): Required<Demuxer> {
 
   const demuxer: Required<Demuxer> = {
     read(segment, timing) {
+      if (segment.length === 0) return;
       const budget = createBudget(segment.length);
       const boxes = [...boxesIn(viewOf(segment), 0, segment.length)];
       const hasData = boxes.some(({ type }) => type === "mdat");
