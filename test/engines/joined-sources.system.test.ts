@@ -1,5 +1,7 @@
+import { readFile } from "node:fs/promises";
 import { afterAll, describe, expect, it } from "vitest";
 import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
+import { sniffContainer } from "../../src/remux/sniff.ts";
 import { openEntry } from "../contracts/engine/harness.ts";
 import { stopFfmpeg } from "../fuzz/streams/ffmpeg.ts";
 import { createSources } from "../fuzz/streams/sources.ts";
@@ -28,7 +30,8 @@ async function download(stream: Stream, order: readonly number[], isAnnounced: b
   await using harness = await openEntry(() => engine, resources, entry);
   const { audioOnly = false } = stream.options;
   const { path, warnings } = await harness.download({ audioOnly, isAudioFile: audioOnly });
-  return { warnings: warnings.map(({ code }) => code), ...probePackets(path) };
+  const container = sniffContainer(await readFile(path));
+  return { warnings: warnings.map(({ code }) => code), container, ...probePackets(path) };
 }
 
 describe.skipIf(!hasFfmpeg)("segments in another order", () => {
@@ -49,5 +52,22 @@ describe.skipIf(!hasFfmpeg)("segments in another order", () => {
     const { video } = await download(streamOf("HLS mpegts, tracks apart, h264+aac"), [2, 1, 0, 3], true);
     const steps = video.slice(1).map(({ pts }, i) => Math.round((pts - video[i]!.pts) / 90));
     expect(steps.every((step) => step === 40)).toBe(true);
+  });
+
+  it("have FLAC whose frames are numbered in the order of the file", async () => {
+    const stream = streamOf("HLS fMP4 h264+flac, pieces of 24 frames, its audio");
+    const { audio, warnings } = await download(stream, [2, 1, 0, 3], true);
+    const steps = audio.slice(1).map(({ pts }, i) => pts - audio[i]!.pts);
+    expect(steps.every((step) => step === 4_608)).toBe(true);
+    expect(warnings).toEqual([]);
+  });
+
+  it("stay an MP4 if a shorter frame of FLAC is not the last one, whose time its number would not tell", async () => {
+    const stream = streamOf("HLS fMP4 h264+flac, pieces of 24 frames, its audio");
+    const { audio, container } = await download(stream, [3, 1, 2, 0], true);
+    expect(container).toBe("mp4");
+    const samples = audio.map(({ duration }) => duration);
+    expect(audio.every(({ pts }, i) => i === 0 || pts - audio[i - 1]!.pts === samples[i - 1])).toBe(true);
+    expect(samples.filter((each) => each !== 4_608)).toHaveLength(1);
   });
 });

@@ -48,6 +48,7 @@ export interface ProbedPacket {
   codec_type: string;
   pts: number;
   dts: number;
+  duration: number;
   size: string;
   flags: string;
 }

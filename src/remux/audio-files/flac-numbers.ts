@@ -4,16 +4,18 @@ const numberAt = 4;
 
 /**
  * Returns a function that numbers the frames of a file (RFC 9639 §9.1.5) from 0 on, as players tell times by the numbers. What is damaged stays
- * so: its checksum is wrong afterwards, too.
+ * so: its checksum is wrong afterwards, too. A frame that has its number is returned itself.
  */
 export function createFlacNumbering(): (frame: Buffer, header: FlacFrameHeader) => Uint8Array {
   let frames = 0;
   let samples = 0;
-  return (frame, { length, samples: own }) => {
+  return (frame, { length, samples: own, number: stated }) => {
     const isVariable = (frame[1]! & 1) === 1;
-    const number = codedNumber(isVariable ? samples : frames);
+    const counted = isVariable ? samples : frames;
     frames += 1;
     samples += own;
+    if (stated === counted) return frame;
+    const number = codedNumber(counted);
     const rest = frame.subarray(numberAt + codedLength(frame[numberAt]!), length - 1);
     const isRight = frameChecksum(frame) === 0 && headerChecksum(frame.subarray(0, length)) === 0;
     const head = [...frame.subarray(0, numberAt), ...number, ...rest];

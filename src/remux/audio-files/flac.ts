@@ -28,26 +28,32 @@ export function openFlacFile(
   const rate = start.readUIntBE(rateAt, 3) >> 4;
   let position = start.length;
   let samples = 0;
-  if (isCut) {
-    // Unknown: those of the source have more.
-    start[samplesAt]! &= 0xf0;
-    start.fill(0, samplesAt + 1, digestEnd);
-    start.fill(0, frameSizeAt, rateAt);
-  }
+  let isChanged = isCut;
+  let hasEnded = false;
   const number = createFlacNumbering();
   writeAt(fd, start, 0);
   return {
     add(packet) {
       const frame = Buffer.from(packet);
       const header = readFrameHeader(frame, blockSize);
-      const written = isCut && header !== null ? number(frame, header) : packet;
+      if (hasEnded) throw damagedAudioError("only the last frame of FLAC may be shorter than the others");
+      // Of blocks of one size, a number tells how many samples come before it.
+      hasEnded = header !== null && header.samples < blockSize && (frame[1]! & 1) === 0;
+      const written = header === null ? frame : number(frame, header);
+      isChanged ||= written !== frame;
       writeAt(fd, written, position);
       position += written.length;
-      if (header !== null) samples = isCut ? samples + header.samples : header.end;
+      samples += header?.samples ?? 0;
     },
     finish(trimmedOf) {
       const isTrimmed = delayS !== null || trimmedOf(samples / rate) > 0;
       if (isTrimmed) throw damagedAudioError("FLAC cannot say that a part of it is not presented");
+      if (isChanged) {
+        // Of the source, which has others.
+        start[samplesAt]! &= 0xf0;
+        start.fill(0, samplesAt + 1, digestEnd);
+        start.fill(0, frameSizeAt, rateAt);
+      }
       const isKnown = (start[samplesAt]! & 15) !== 0 || start.readUInt32BE(samplesAt + 1) !== 0;
       if (isKnown) return;
       start[samplesAt]! |= Math.floor(samples / 2 ** 32) & 15;
