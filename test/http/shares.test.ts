@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { type AppOptions, buildApp } from "./app.ts";
 import { openKeyRing } from "../../src/keys/key-ring.ts";
@@ -9,7 +10,7 @@ import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { pageInfo } from "../page-info.ts";
 import { openEvents } from "./event-client.ts";
 import { addKey } from "./keys.ts";
-import { pageUrl } from "./requests.ts";
+import { pageUrl, postBatch, postTask } from "./requests.ts";
 
 const infoTimeoutMs = 300;
 
@@ -68,6 +69,35 @@ function stopTime(): () => void {
 }
 
 describe("owners share", () => {
+  test.each([
+    ["long bodies", { url: pageUrl, note: "x".repeat(20_000) }, postTask],
+    ["batches", { urls: Array.from({ length: 50 }, (_, n) => `${pageUrl}?${n}`) }, postBatch],
+  ])("the processor: many %s of one hold up another for two of them at most", async (_name, body, post) => {
+    const { app, store, eve, bob } = await openShared({});
+    const { create } = store;
+    // As a store that writes to a disk.
+    store.create = (...given) => setImmediate().then(() => create(...given));
+    const answered: string[] = [];
+    const send = async (name: string, headers: Record<string, string>) => {
+      expect((await post(app, body, headers)).statusCode).toBeLessThan(300);
+      answered.push(name);
+    };
+    const greedy = Array.from({ length: 20 }, () => send("eve", eve));
+    await Promise.all([...greedy, send("bob", bob)]);
+    expect(answered.indexOf("bob")).toBeLessThanOrEqual(2);
+  });
+
+  test("what comes between long bodies: one is read in a turn of the event loop", async () => {
+    const { app, eve } = await openShared({});
+    const body = { url: pageUrl, note: "x".repeat(20_000) };
+    let turn = 0;
+    const turns = new Set<number>();
+    const requests = Array.from({ length: 20 }, () => postTask(app, body, eve).then(() => turns.add(turn)));
+    const all = Promise.all(requests).then(() => "all");
+    while ((await Promise.race([all, setImmediate("turn")])) === "turn") turn += 1;
+    expect(turns.size).toBe(20);
+  });
+
   test("the pages that are read at a time", async () => {
     const { resolver, slowReads } = createSlowResolver();
     const { app, eve, bob } = await openShared({ resolver, infoConcurrency: 4, infoTimeoutMs });

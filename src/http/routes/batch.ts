@@ -1,11 +1,13 @@
 import { createHash } from "node:crypto";
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
+import { Shares } from "../../async/shares.ts";
 import { ServiceError, statusOf } from "../../model/errors.ts";
 import type { Reused } from "../../stores/growth.ts";
+import { sharerOf } from "../access/ownership.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
 import { type Problem, problemOf, problems } from "../responses/problem.ts";
-import { readJsonBodies } from "../server/json.ts";
+import { readJsonBodies, untilClosed } from "../server/json.ts";
 import { findMistakes } from "../server/mistaken-names.ts";
 import {
   createTask,
@@ -75,25 +77,30 @@ const bodyNames = Object.keys(BatchBody.properties);
 export const batchRoutes: FastifyPluginAsyncTypebox<NewTaskDeps> = async (app, deps) => {
   app.addHook("onRequest", requireAcceptJson);
   readJsonBodies(app);
+  /** One batch is stored at a time: many at once would hold up the tasks of others in the store. */
+  const turns = new Shares(1, { isFirm: true });
 
-  app.post("/tasks/batch", { schema, bodyLimit: maxBodyBytes }, async (request) => {
+  app.post("/tasks/batch", { schema, bodyLimit: maxBodyBytes }, async (request, reply) => {
     const mistakes = findMistakes(request.body, bodyNames, "body");
     if (mistakes !== undefined) throw mistakes;
     const { urls } = request.body;
     const options = readOptions(request.body.options);
     const { traceparent } = request.headers;
     const key = readIdempotencyKey(request);
-    // All at once: a store writes together what arrives together.
-    const made = urls.map((url, index) => {
+    const create = (url: string, index: number) => {
       const idempotencyKey = key === undefined ? undefined : keyOfUrl(key, index);
-      return createTask(
-        url,
-        { options, owner: request.caller?.name, traceparent, idempotencyKey },
-        deps,
-        `/urls/${index}`,
-      );
-    });
-    return { results: toResults(await Promise.allSettled(made)) };
+      const wanted = { options, owner: request.caller?.name, traceparent, idempotencyKey };
+      return createTask(url, wanted, deps, `/urls/${index}`);
+    };
+    // What else the body has may be long, and wait long.
+    request.body = { urls };
+    const release = await turns.wait(sharerOf(request.caller), untilClosed(reply));
+    try {
+      // All at once: a store writes together what arrives together.
+      return { results: toResults(await Promise.allSettled(urls.map(create))) };
+    } finally {
+      release();
+    }
   });
 };
 

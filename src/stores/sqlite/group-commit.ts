@@ -40,8 +40,11 @@ export interface GroupCommitHooks {
   check?: () => void;
 }
 
+/** Writes of one transaction: so many take about 10 ms. */
+const maxJobs = 100;
+
 /**
- * Commits the writes of one turn of the event loop in one transaction, and syncs the disk (`flush`) once
+ * Commits the writes of one turn of the event loop in one transaction, of many the first ones, and syncs the disk (`flush`) once
  * for all transactions committed during the previous sync.
  */
 export function createGroupCommit(
@@ -50,14 +53,14 @@ export function createGroupCommit(
   hooks: GroupCommitHooks = {},
 ): GroupCommit {
   const commit = createCommitter(db, hooks);
-  let waiting: Job[] = [];
+  const waiting: Job[] = [];
   let committed: Committed[] = [];
   let flushing: Promise<void> | undefined;
 
   function commitWaiting(): void {
-    const jobs = waiting;
-    waiting = [];
+    const jobs = waiting.splice(0, maxJobs);
     if (jobs.length === 0) return;
+    if (waiting.length > 0) setImmediate(commitWaiting);
     try {
       committed.push(...commit(jobs));
     } catch (error) {
@@ -95,7 +98,7 @@ export function createGroupCommit(
       });
     },
     async finish() {
-      commitWaiting();
+      while (waiting.length > 0) commitWaiting();
       await flushing;
     },
   };

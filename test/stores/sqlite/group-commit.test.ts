@@ -1,6 +1,7 @@
 import { statSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { setImmediate } from "node:timers/promises";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { createGroupCommit } from "../../../src/stores/sqlite/group-commit.ts";
 import { createWalSync } from "../../../src/stores/sqlite/wal-sync.ts";
@@ -18,6 +19,18 @@ test("writes requested together run in that order and share one transaction", as
   expect(await Promise.all(results)).toEqual(times(10, (n) => n + 1));
   expect(rows()).toEqual(times(11, (n) => n));
   expect(walBytes() - oneBytes).toBeLessThanOrEqual(oneBytes);
+});
+
+test("of many writes only so many are in one transaction: others of the process have their turn in between", async () => {
+  const { commits, insert, rows } = start();
+  const results = times(1_000, (n) => commits.run(() => insert(n)));
+  const counts: number[] = [];
+  while (rows().length < 1_000) {
+    await setImmediate();
+    counts.push(rows().length);
+  }
+  expect(new Set(counts).size).toBeGreaterThanOrEqual(10);
+  expect(await Promise.all(results)).toEqual(times(1_000, (n) => n));
 });
 
 test("a write that throws is rolled back alone and completely", async () => {
