@@ -37,8 +37,7 @@ export interface InfoRequest {
   entriesCursor?: string | undefined;
 }
 
-export interface CachedInfo {
-  info: Info;
+export interface CachedInfo extends ReadInfo {
   /** Whole seconds since the page was read. */
   ageS: number;
 }
@@ -51,6 +50,12 @@ export interface InfoCacheOptions {
   concurrency: number;
 }
 
+interface ReadInfo {
+  info: Info;
+  /** About how long it is, characters of JSON. */
+  length: number;
+}
+
 /** Size of all cached results, in characters of JSON. */
 const maxSize = 64 * 1024 * 1024;
 
@@ -59,22 +64,23 @@ type Info = Static<TObject>;
 
 export function createInfoCache(options: InfoCacheOptions): InfoCache {
   const { resolver, ttlS, timeoutMs, concurrency } = options;
-  const cache = new LRUCache<string, { info: Info; readAt: number }>({
+  const cache = new LRUCache<string, ReadInfo & { readAt: number }>({
     maxSize,
     maxEntrySize: maxSize,
   });
-  const inFlight = createSingleFlight<Info>();
+  const inFlight = createSingleFlight<ReadInfo>();
   const shares = new Shares(concurrency);
   let isStopped = false;
 
   function find(url: URL, query: Omit<InfoRequest, "signal">): CachedInfo | undefined {
     const hit = cache.get(keyOf(url, query));
     if (hit === undefined) return undefined;
-    const ageS = (performance.now() - hit.readAt) / 1000;
-    return ageS < Math.min(ttlS, query.maxAgeS) ? { info: hit.info, ageS: Math.floor(ageS) } : undefined;
+    const { info, length, readAt } = hit;
+    const ageS = (performance.now() - readAt) / 1000;
+    return ageS < Math.min(ttlS, query.maxAgeS) ? { info, length, ageS: Math.floor(ageS) } : undefined;
   }
 
-  async function readPage(url: URL, query: InfoRequest, abort: AbortController): Promise<Info> {
+  async function readPage(url: URL, query: InfoRequest, abort: AbortController): Promise<ReadInfo> {
     if (isStopped) throw shutdownError();
     const { owner, entriesCursor } = query;
     const release = shares.take(owner);
@@ -84,10 +90,11 @@ export function createInfoCache(options: InfoCacheOptions): InfoCache {
     try {
       const deadlineMs = readAt + timeoutMs;
       const read = await resolver.resolve(url, { signal: abort.signal, owner, deadlineMs, entriesCursor });
-      const length = JSON.stringify(read).length;
-      const info = length > maxInfoBytes / 3 ? bounded(read) : read;
-      if (ttlS > 0) cache.set(keyOf(url, query), { info, readAt }, { size: Math.min(length, maxInfoBytes) });
-      return info;
+      const readLength = JSON.stringify(read).length;
+      const info = readLength > maxInfoBytes / 3 ? bounded(read) : read;
+      const length = Math.min(readLength, maxInfoBytes);
+      if (ttlS > 0) cache.set(keyOf(url, query), { info, length, readAt }, { size: length });
+      return { info, length };
     } finally {
       clearTimeout(timer);
       release();
@@ -99,8 +106,8 @@ export function createInfoCache(options: InfoCacheOptions): InfoCache {
     async get(url, query) {
       const found = find(url, query);
       if (found !== undefined) return found;
-      const info = await inFlight.run(keyOf(url, query), query.signal, (abort) => readPage(url, query, abort));
-      return { info, ageS: 0 };
+      const read = await inFlight.run(keyOf(url, query), query.signal, (abort) => readPage(url, query, abort));
+      return { ...read, ageS: 0 };
     },
     stop() {
       isStopped = true;

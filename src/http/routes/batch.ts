@@ -7,7 +7,8 @@ import type { Reused } from "../../stores/growth.ts";
 import { sharerOf } from "../access/ownership.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
 import { type Problem, problemOf, problems } from "../responses/problem.ts";
-import { readJsonBodies, untilClosed } from "../server/json.ts";
+import { untilClosed } from "../responses/turns.ts";
+import { readJsonBodies } from "../server/json.ts";
 import { findMistakes } from "../server/mistaken-names.ts";
 import {
   createTask,

@@ -6,6 +6,7 @@ import { sharerOf } from "../access/ownership.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
 import { PageUrl, parsePageUrl, refuseCutUrl } from "./page-url.ts";
 import { problems } from "../responses/problem.ts";
+import { createTurns, longJson } from "../responses/turns.ts";
 import { redirectTo } from "../responses/empty.ts";
 
 export const InfoQuerySchema = Type.Object({
@@ -44,6 +45,7 @@ interface InfoRoutesOptions {
 
 export const infoRoutes: FastifyPluginAsyncTypebox<InfoRoutesOptions> = async (app, { infoCache, resolver }) => {
   app.addHook("onRequest", requireAcceptJson);
+  const untilTurn = createTurns();
 
   const schema = {
     operationId: "getInfo",
@@ -66,7 +68,7 @@ export const infoRoutes: FastifyPluginAsyncTypebox<InfoRoutesOptions> = async (a
   app.get("/info", { config: { startsWork: true }, schema, preValidation: refuseCutUrl }, async (request, reply) => {
     const url = parsePageUrl(request.query.url, "query");
     const maxAgeS = maxAgeOf(request.headers["cache-control"] ?? "");
-    const { info, ageS } = await infoCache.get(url, {
+    const { info, length, ageS } = await infoCache.get(url, {
       entriesCursor: request.query.entries_cursor,
       owner: sharerOf(request.caller),
       // A getter, as Fastify creates the signal on first access: a cached response needs none.
@@ -76,6 +78,8 @@ export const infoRoutes: FastifyPluginAsyncTypebox<InfoRoutesOptions> = async (a
       maxAgeS,
     });
     reply.header("age", ageS);
+    // In the same turn of the event loop it is written as JSON.
+    if (length > longJson) await untilTurn(request, reply);
     return info;
   });
 

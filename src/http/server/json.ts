@@ -1,7 +1,7 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { FastifyInstance, FastifyRequest } from "fastify";
 import sjson from "secure-json-parse";
-import { Shares } from "../../async/shares.ts";
 import { ServiceError } from "../../model/errors.ts";
+import { createTurns, longJson } from "../responses/turns.ts";
 
 /** Makes the app ignore request bodies, so that routes without one accept any. */
 export function ignoreBodies(app: FastifyInstance): void {
@@ -16,35 +16,23 @@ export function ignoreBodies(app: FastifyInstance): void {
  * Makes the routes of this plug-in accept bodies of type `application/json` only. Requests fail with
  * ServiceError `unsupported_media_type` for another type or charset or a content coding, and with
  * `invalid_request` for a body that is empty, is not JSON (with the position of the error) or has a
- * member `__proto__` or `constructor` that could pollute a prototype. Long bodies are parsed in turns of the event loop, one in each, so that
- * however many there are, other requests are served in between; owners take turns.
+ * member `__proto__` or `constructor` that could pollute a prototype. Long bodies are read in turns.
  */
 export function readJsonBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("application/json", { parseAs: "string" }, (_request, body, done) => done(null, body));
-  const turns = new Shares(1, { isFirm: true });
+  const untilTurn = createTurns();
   app.addHook("preValidation", async (request, reply) => {
-    const { body, headers, caller } = request;
+    const { body, headers } = request;
     if (typeof body !== "string") return;
     // What follows, up to the first wait of the handler, happens in the same turn of the event loop.
-    if (body.length > longBody) setImmediate(await turns.wait(caller?.name ?? "", untilClosed(reply)));
+    if (body.length > longJson) await untilTurn(request, reply);
     request.body = parseJson(headers, body);
   });
   app.addContentTypeParser("*", ({ headers }: FastifyRequest, _payload, done) => {
     const type = headers["content-type"];
     done(unsupportedError(type === undefined ? "no Content-Type" : `Content-Type: ${type.slice(0, 100)}`));
   });
-}
-
-/** To parse and check a shorter body takes less than a millisecond. */
-const longBody = 16 * 1024;
-
-/** Returns a signal that is aborted when the client has disconnected or has its response; that of the request is aborted once its body is read. */
-export function untilClosed({ raw }: FastifyReply): AbortSignal {
-  const closing = new AbortController();
-  raw.once("close", () => closing.abort());
-  if (raw.destroyed) closing.abort();
-  return closing.signal;
 }
 
 function parseJson(headers: FastifyRequest["headers"], body: string): unknown {
