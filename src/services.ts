@@ -103,7 +103,7 @@ interface ResolvingDeps extends Partial<Pick<Metrics, "onBlocked" | "onResolved"
   pauses: HostPauses;
 }
 
-/** Opens what reads pages. */
+/** Opens the resolver of pages. */
 async function openResolving(
   config: SettingsByPart,
   { logger, pauses, onBlocked, onResolved }: ResolvingDeps,
@@ -150,7 +150,7 @@ function openDataFolder(folder: string): void {
   }
 }
 
-/** Opens what calls the URLs that the operator wrote; the guard lets these lead to any network. */
+/** Opens the client that calls the URLs that the operator wrote; the guard lets these lead to any network. */
 function openWebhooks(
   endpoint: SettingsByPart["webhook"],
   { store, logger, metrics }: Parts,
@@ -163,7 +163,7 @@ function openWebhooks(
   return webhooks;
 }
 
-/** Opens what decides who may use the service. */
+/** Opens the check of who may use the service. */
 async function openAccess(config: SettingsByPart, parts: Parts, opened: AsyncDisposableStack) {
   const keys = await openKeys(config, parts, opened);
   return { keys, linkSecret: openSecretFile(join(resolve(config.files.folder), "link.secret")) };

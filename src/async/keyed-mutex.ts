@@ -1,6 +1,6 @@
 export type KeyedMutex = ReturnType<typeof createKeyedMutex>;
 
-/** Creates what runs jobs of one key one after the other, and jobs of different keys concurrently. */
+/** Creates a mutex that runs jobs of one key one after the other, and jobs of different keys concurrently. */
 export function createKeyedMutex() {
   /** By key: the last job, until it settles. */
   const last = new Map<string, Promise<unknown>>();

@@ -36,7 +36,7 @@ import type { ResultFile } from "../model/task.ts";
  *   bytes. `fragments` are downloaded like the segments of a manifest, which is then not read.
  * - **Speed.** All downloads together receive at most `maxSpeedBps` of media, and `maxSpeedPerHostBps` from each host, or what
  *   `speed` allows, in fair shares. Manifests and pictures are not limited. A download that waits for that is neither idle nor slow.
- * - **Pauses.** A host that has asked for a pause, whichever download it told, is left alone by all. They wait for up to 30 s; if the
+ * - **Pauses.** A host that has asked for a pause, whichever download it asked, is left alone by all. They wait for up to 30 s; if the
  *   pause is longer, they fail with `isUntried`.
  * - **Errors.** `ServiceError`: the client's (`address_blocked`, `upstream_*`), `format_unavailable` (the
  *   manifest no longer lists it, or no file can be made of it), `drm_protected`, `live_stream` (it is live

@@ -22,7 +22,7 @@ const responseTimeoutMs = 10_000;
 /** Three times the service's heartbeat interval. */
 const silenceMs = 45_000;
 
-/** Creates what follows the event stream of a service, in Node and in a browser. */
+/** Creates a client that follows the event stream of a service, in Node and in a browser. */
 export function createFeedClient<Change>(options: FeedOptions<Change>) {
   const { url, headers = {}, readAll, parse, onConnect, onDisconnect } = options;
   let lastId: string | undefined;

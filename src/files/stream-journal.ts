@@ -75,7 +75,7 @@ export class StreamJournal {
   #openedMs: number | undefined;
   #file = "";
   #hasFailed = false;
-  /** Why readers could not be told that the stream has ended. */
+  /** Why the end of the stream could not be written for its readers. */
   #untold: { error: unknown } | undefined;
 
   /** Removes the journal of an earlier run. @throws the file system's own errors: that would speak of files that are gone */
@@ -150,7 +150,7 @@ export class StreamJournal {
   /**
    * Says by how many bytes the media data have been moved up; `null`: they are about to be.
    *
-   * @throws the file system's own errors if readers cannot be told
+   * @throws the file system's own errors if that cannot be written for the readers
    */
   setShift(bytes: number | null): void {
     this.#attempt(() => this.#writeShift(bytes));

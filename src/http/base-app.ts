@@ -43,7 +43,7 @@ export interface BaseAppOptions {
   observer?: AppObserver | undefined;
 }
 
-/** Creates what all apps have in common; `stop` ends what the last requests in flight wait for. */
+/** Creates an app with what all have in common; `stop` ends what the last requests in flight wait for. */
 export function createBaseApp(options: BaseAppOptions, stop: () => void): FastifyInstance {
   const { logger, drainSignal, finishMs = 7_000 } = options;
   const isProxy = createProxyCheck(options.trustedProxies ?? localNetworks);

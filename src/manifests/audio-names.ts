@@ -10,7 +10,7 @@ export interface ListedAudio {
 }
 
 /**
- * Adds its name to all audio that only this tells apart: a group has several in one language and for the same purpose, with
+ * Adds its name to all audio that nothing else tells apart: a group has several in one language and for the same purpose, with
  * different names. Of other groups, those with such a name get it too.
  */
 export function addNames(listed: readonly ListedAudio[]): void {

@@ -63,7 +63,7 @@ export const gauges = {
 export const readGauges = {
   tasks: {
     name: "unreel_tasks",
-    help: "Tasks in the store by state; of a shared store, each process tells the same",
+    help: "Tasks in the store by state; of a shared store, each process reports the same",
     labelNames: ["state"],
   },
   oldestTask: {
@@ -73,7 +73,7 @@ export const readGauges = {
   freeBytes: { name: "unreel_disk_free_bytes", help: "Free space on the disk of DATA_DIR" },
   messages: {
     name: "unreel_webhook_messages",
-    help: "Messages in the outbox; of a shared store, each process tells the same",
+    help: "Messages in the outbox; of a shared store, each process reports the same",
   },
   oldestMessage: {
     name: "unreel_oldest_webhook_message_age_seconds",

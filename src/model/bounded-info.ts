@@ -6,7 +6,7 @@ export const maxInfoBytes = 1_000_000;
 
 /**
  * Returns the record with at most `maxBytes` bytes of JSON, at least 128 KiB; the same one if it is not longer. `truncated`
- * then tells what was left out. The rule, in this order:
+ * then says what was left out. The rule, in this order:
  *
  * - texts have at most 1,000 characters; a URL over 8 KiB becomes null, and `webpage_url` the requested one;
  * - `entries` keeps its first items that fit: all of one that a resolver makes;

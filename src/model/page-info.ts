@@ -65,7 +65,7 @@ export const Format = Type.Object(
       ),
     ),
     language: nullableText("BCP 47 tag of the audio"),
-    name: Type.Optional(Type.String({ description: "of audio that only this tells apart from others listed" })),
+    name: Type.Optional(Type.String({ description: "of audio that nothing else tells apart from others listed" })),
     roles: Type.Optional(
       Type.Array(oneOf(trackRoles, "role"), {
         description:

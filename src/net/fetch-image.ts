@@ -18,11 +18,11 @@ export interface ImageRequest extends Pick<GetOptions, "headers" | "owner" | "si
   types?: readonly ImageType[];
 }
 
-/** Enough of an image to tell its type, bytes. */
+/** Enough of an image to find out its type, bytes. */
 const typeBytes = 64;
 
 /**
- * Fetches an image that a page names: at most 2 MiB, of a type that its first bytes tell, whatever the response
+ * Fetches an image that a page names: at most 2 MiB, of a type that its first bytes show, whatever the response
  * says of it.
  *
  * @throws ServiceError as `HttpClient.get`; `upstream_invalid` if the response is no image of `types`.

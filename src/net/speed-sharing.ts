@@ -4,7 +4,7 @@ import { Value } from "@sinclair/typebox/value";
 import { fairSpeed, type SpeedDemand } from "./fair-speed.ts";
 import type { SpeedLimit } from "./speed-limit.ts";
 
-/** How processes tell each other what they want; each hears itself, too. */
+/** How processes announce to each other what they want; each receives its own messages, too. */
 export interface SpeedChannel {
   send(text: string): Promise<void>;
   follow(listener: (text: string) => void): () => void;

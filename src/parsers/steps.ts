@@ -14,7 +14,7 @@ export function finish<T>(steps: Steps<T>): T {
 
 export type TimeSlices = ReturnType<typeof createTimeSlices>;
 
-/** Creates what shares the event loop between computations and everything else, and starts the first slice. */
+/** Creates slices that share the event loop between computations and everything else, and starts the first slice. */
 export function createTimeSlices(sliceMs = 5) {
   let sliceEnd = performance.now() + sliceMs;
   const waiting: (() => void)[] = [];

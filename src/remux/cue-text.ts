@@ -20,7 +20,7 @@ const tokenPattern =
   /<(\/?)([a-z]*)(?![a-z])[^<>]*>|&(?:#(\d{1,7})|#x([\da-f]{1,6})|([a-z][a-z\d]{1,31}));|[^<&]+|[<&]/gi;
 
 /**
- * Reads a WebVTT cue payload (W3C WebVTT §6.4): bold, italic and underlined parts are told; what annotates
+ * Reads a WebVTT cue payload (W3C WebVTT §6.4): bold, italic and underlined parts are returned as styles; what annotates
  * ruby is in parentheses; other tags and timestamps are left out, entities replaced. Takes time linear in its length.
  */
 export function readCueText(payload: string): StyledText {

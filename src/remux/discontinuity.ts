@@ -1,4 +1,4 @@
-/** Segments were left out, and the media times after them do not tell how much that was. */
+/** Segments were left out, and the media times after them do not show how much that was. */
 export class SkipError extends Error {
   override readonly name = "SkipError";
 }

@@ -3,7 +3,7 @@ import type { Cover } from "./additions.ts";
 /** A picture of more pixels takes programs that show it over 250 MB of memory. */
 const maxPixels = 64 * 1024 * 1024;
 
-/** Whether the header of a picture tells its size, programs can show one as large, and its end is there. */
+/** Whether the header of a picture states its size, programs can show one as large, and its end is there. */
 export function isShowable({ mimeType, data }: Cover): boolean {
   const bytes = Buffer.from(data.buffer, data.byteOffset, data.length);
   const size = mimeType === "image/png" ? pngSize(bytes) : jpegSize(bytes);

@@ -34,7 +34,7 @@ export interface Resolver<Output extends TObject = TObject> {
    */
   resolve(url: URL, context: ResolveContext): Promise<Static<Output>>;
   /**
-   * Returns which video the URL leads to, without a request; undefined if the URL does not tell. Default: no URL tells.
+   * Returns which video the URL leads to, without a request; undefined if the URL does not show it. Default: no URL does.
    * Owners take turns.
    *
    * @throws ServiceError if it cannot be found out; `signal.reason`

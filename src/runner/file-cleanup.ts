@@ -62,7 +62,7 @@ export function createFileCleanup(deps: {
   return { cleanUp, cleanUpAll };
 }
 
-/** Creates what tells whether a task has files, with one look for all that it was asked about during the look before: most have none. */
+/** Creates a function that says whether a task has files, with one look for all that it was asked about during the look before: most have none. */
 function createLookup(files: FileStore, mutex: KeyedMutex) {
   let asked: { ids: string[]; found: Promise<Set<string>> } | undefined;
 

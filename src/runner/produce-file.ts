@@ -32,7 +32,7 @@ export interface ProduceFileDeps extends ReadingTurns {
   storage: StorageLimit;
   /** Free disk space that a run needs to start, bytes. */
   minFreeBytes: number;
-  /** Is told of each file before it is saved; default: there is no library. */
+  /** Is called with each file before it is saved; default: there is no library. */
   library?: Pick<Library, "expect"> | undefined;
   /** Finds what tasks skip; default: nothing is known. */
   findSkips?: FindSkips;
@@ -211,7 +211,7 @@ async function findSkips(
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof ServiceError)) throw error;
-    const message = `nothing was left out, as SponsorBlock did not tell what: ${error.message}`;
+    const message = `nothing was left out, as SponsorBlock did not say what to leave out: ${error.message}`;
     return { segments: [], warnings: [{ code: "skip_unavailable", message }] };
   }
 }

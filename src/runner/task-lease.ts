@@ -125,7 +125,7 @@ export function startTaskLease(options: TaskLeaseOptions): TaskLease {
       try {
         followRequest(await store.get(id));
       } catch {
-        // The store is unavailable; the next update of the progress will tell.
+        // The store is unavailable; the next update of the progress will show that.
       }
     },
     renew: heartbeats.send,

@@ -2,10 +2,10 @@ import { randomUUID } from "node:crypto";
 import type { State, Task } from "../model/task.ts";
 
 /**
- * The messages that tell webhooks' receivers of ended tasks, until they are delivered or given up. A store
+ * The messages to webhooks' receivers about ended tasks, until they are delivered or given up. A store
  * writes them together with the change itself: when a task becomes `succeeded`, `failed` or `canceled`, one for
  * the service's endpoint if the store was opened with `webhook`, and one for the endpoint of the task's owner if
- * its key has a `webhook` then. Of tasks that a collection has made nothing is told, but of the collection.
+ * its key has a `webhook` then. There is none about a task that a collection has made, but one about the collection.
  *
  * The messages of one task for one endpoint form a line: only the oldest can be claimed, the next one once that
  * is removed. As with tasks, a change is durable when its promise resolves, and a store that is unreachable or

@@ -18,7 +18,7 @@ export interface TaskWrite {
   stored: Omit<StoredTask, "id" | "owner" | "lease" | FixedColumn>;
   /** What to publish: `info`, by far the longest member, only if the change has set it. */
   event: TaskEvent;
-  /** What to tell webhooks' receivers if the change has ended the task. */
+  /** The message to webhooks' receivers if the change has ended the task. */
   message?: NewMessage;
 }
 
@@ -41,7 +41,7 @@ export function updateDocument(
   return withMessage(before, toTaskWrite(changeTask(before, change, now), { ...stored, stalledCount }, hasNewInfo));
 }
 
-/** Adds what to tell of a task that the change has ended; of one that a collection has made nothing is told. */
+/** Adds the message about a task that the change has ended; there is none about one that a collection has made. */
 function withMessage(before: Task, changed: TaskWrite): TaskWrite {
   const { task, stored } = changed;
   const isEnd = hasEnded(task.state) && task.state !== before.state;

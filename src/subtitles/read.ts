@@ -20,7 +20,7 @@ export function readSubtitles(bytes: Uint8Array, language: string | null = null)
 }
 
 /**
- * Yields the cues of a file of WebVTT, TTML, SubRip, SubStation Alpha or LRC, in its order: which one it is, its content tells.
+ * Yields the cues of a file of WebVTT, TTML, SubRip, SubStation Alpha or LRC, in its order; its content shows which one it is.
  *
  * @param language Of the text (BCP 47), if it is known: text that is not UTF-8 is in the encoding that was usual for it.
  * @param onMap Gets the timestamp map of WebVTT.

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 
-/** Returns the processor time that a process has used, milliseconds; NaN if the system does not tell it. */
+/** Returns the processor time that a process has used, milliseconds; NaN if the system does not report it. */
 export function processorMsOf(pid: number | undefined): number {
   try {
     const [, fields = ""] = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ");

@@ -193,7 +193,7 @@ test("nothing is cut, with a warning, if there is no such service", async () => 
   expect(task.file?.warnings).toEqual([
     {
       code: "skip_unavailable",
-      message: "nothing was left out, as SponsorBlock did not tell what: SPONSORBLOCK_URL is empty",
+      message: "nothing was left out, as SponsorBlock did not say what to leave out: SPONSORBLOCK_URL is empty",
     },
   ]);
 });

@@ -40,7 +40,7 @@ export function ownerFilter(caller: Caller, asked: string | undefined): string |
 /**
  * Returns the task; undefined if there is none that the caller may see.
  *
- * @throws DamagedTaskError if the caller sees all tasks: a damaged record does not tell its owner
+ * @throws DamagedTaskError if the caller sees all tasks: a damaged record does not say whose it is
  */
 export async function findTask(store: TaskStore, id: string, caller: Caller): Promise<Task | undefined> {
   const owner = visibleOwner(caller);

@@ -21,7 +21,7 @@ export interface ArchiveOptions {
 
 export type ArchiveSender = ReturnType<typeof createArchiveSender>;
 
-/** Creates what sends all files of a task, or of all members of a collection, as one archive. */
+/** Creates a sender of all files of a task, or of all members of a collection, as one archive. */
 export function createArchiveSender(options: ArchiveOptions) {
   const { store, files, template = parseTemplate(defaultTemplate), onFileBytes } = options;
   const streams = createArchiveStreams(files, createFileStreams(onFileBytes), createFileStreams());

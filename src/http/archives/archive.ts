@@ -36,7 +36,7 @@ interface ArchivedFile {
 /** Changes whenever the same files would become other bytes. */
 const formatVersion = 1;
 
-/** Creates what makes an archive of the files of tasks, under the paths that a library would give them that has only these. */
+/** Creates a function that makes an archive of the files of tasks, under the paths that a library would give them that has only these. */
 export function createArchiver(template: Template) {
   const pathsOf = createPaths(template);
   const files: ArchivedFile[] = [];
@@ -73,7 +73,7 @@ const wholeOf = ({ size }: ArchivedFile): IntRange => ({ start: 0, end: size - 1
 const maxRemembered = 50_000;
 
 /**
- * Creates what reads archives. The CRC-32 of a file is computed while it is sent, and remembered; if a range begins after the file's
+ * Creates a reader of archives. The CRC-32 of a file is computed while it is sent, and remembered; if a range begins after the file's
  * start, the file is read once more, one file at a time. `uncounted` reads what is not sent.
  */
 export function createArchiveStreams(store: FileStore, streams: FileStreams, uncounted: FileStreams) {

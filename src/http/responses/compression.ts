@@ -16,7 +16,7 @@ const maxSyncLength = 16 * 1024;
 /**
  * Compresses JSON over 1 KiB with gzip for clients that accept it (RFC 9110 §12.5.3), and shorter JSON for those that
  * refuse `identity`. The compressed representation has an entity tag of its own (§8.8.3). Files, event streams and
- * everything else that is not JSON stays as it is. No response has a secret whose length could tell it (BREACH).
+ * everything else that is not JSON stays as it is. No response has a secret that its length could reveal (BREACH).
  */
 export function compressJson(app: FastifyInstance): void {
   // Not @fastify/compress: it leaves the entity tag as it is, sets `Vary` only if it compresses, and compresses by route.

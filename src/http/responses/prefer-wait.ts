@@ -39,7 +39,7 @@ export interface TaskWaitsDeps {
   library?: Pick<Library, "isPending" | "pendingMembers"> | undefined;
 }
 
-/** Creates what lets requests of `app` wait for the ends of tasks: by the events of the store, which is not asked meanwhile. */
+/** Lets requests of `app` wait for the ends of tasks: by the events of the store, which is not asked meanwhile. */
 export function createTaskWaits(app: FastifyInstance, { store, library }: TaskWaitsDeps): TaskWaits {
   const waiters = createWaiters();
   /** Those who wait for one task share its record. */
@@ -85,7 +85,7 @@ export function createTaskWaits(app: FastifyInstance, { store, library }: TaskWa
   };
 }
 
-/** Creates what tells whether files are still to be put into the library; if it is of members, those who wait are woken afterwards. */
+/** Creates a function that says whether files are still to be put into the library; if it is of members, those who wait are woken afterwards. */
 function createPendingCheck(waiters: Waiters, { store, library }: TaskWaitsDeps): (task: Task) => Promise<boolean> {
   /** Collections whose members are waited for. */
   const following = new Set<string>();
@@ -117,7 +117,7 @@ function createPendingCheck(waiters: Waiters, { store, library }: TaskWaitsDeps)
 
 type Waiters = ReturnType<typeof createWaiters>;
 
-/** Creates what keeps the requests that wait, by task. */
+/** Creates a table of the requests that wait, by task. */
 function createWaiters() {
   const waiting = new Map<string, Set<() => void>>();
   let isClosed = false;

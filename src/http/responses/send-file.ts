@@ -63,7 +63,7 @@ export interface StoredFile {
 type SentRequest = Pick<FastifyRequest, "headers" | "log">;
 
 /**
- * Creates what sends files of tasks, with conditions and ranges (RFC 9110 §13, §14).
+ * Creates a function that sends files of tasks, with conditions and ranges (RFC 9110 §13, §14).
  *
  * @param onFileBytes Called with the size of each piece that is sent.
  */

@@ -27,7 +27,7 @@ export type IsProxy = (address: string | undefined) => boolean;
 export const localNetworks = "127.0.0.0/8,::1/128";
 
 /**
- * Returns what tells whether an address is in `networks`, given as a list or as one comma-separated text.
+ * Returns a function that says whether an address is in `networks`, given as a list or as one comma-separated text.
  *
  * @throws RangeError that names TRUSTED_PROXIES and the first text that is no network.
  */

@@ -6,7 +6,7 @@ type BuildSerializer = NonNullable<
 >;
 
 /**
- * Creates what builds Fastify's own serializers for an app. Each is compiled for its first response: a process needs few of all.
+ * Creates a factory of Fastify's own serializers for an app. Each is compiled for its first response: a process needs few of all.
  * Responses that refer to one schema of the app share a serializer.
  */
 export function createSerializers(): BuildSerializer {

@@ -31,7 +31,7 @@ const longestPollMs = 300;
 const firstBytes = 8 * 1024;
 
 /**
- * Creates what sends the medium of a task: while it is fetched, its stream from the first byte on; once it is there, its file.
+ * Creates a function that sends the medium of a task: while it is fetched, its stream from the first byte on; once it is there, its file.
  * What a run makes is sent as fast as the client reads it, and ends only if the task succeeds.
  */
 export function createStreamSender({ store, files, onFileBytes }: StreamDeps) {

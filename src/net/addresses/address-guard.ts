@@ -36,7 +36,7 @@ export const blockReasons: readonly string[] = [...specialClasses, localName];
 export type AddressGuard = ReturnType<typeof createAddressGuard>;
 
 /**
- * Creates what decides which hosts may be connected to.
+ * Creates a guard that decides which hosts may be connected to.
  *
  * @throws RangeError that names the first entry of `allowNetworks` that is not a network.
  */

@@ -3,7 +3,7 @@ import { type FlacFrameHeader, frameChecksum, headerChecksum } from "../codecs/f
 const numberAt = 4;
 
 /**
- * Returns a function that numbers the frames of a file (RFC 9639 §9.1.5) from 0 on, as players tell times by the numbers. What is damaged stays
+ * Returns a function that numbers the frames of a file (RFC 9639 §9.1.5) from 0 on, as players compute times from the numbers. What is damaged stays
  * so: its checksum is wrong afterwards, too. A frame that has its number is returned itself.
  */
 export function createFlacNumbering(): (frame: Buffer, header: FlacFrameHeader) => Uint8Array {

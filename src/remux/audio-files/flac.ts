@@ -37,7 +37,7 @@ export function openFlacFile(
       const frame = Buffer.from(packet);
       const header = readFrameHeader(frame, blockSize);
       if (hasEnded) throw damagedAudioError("only the last frame of FLAC may be shorter than the others");
-      // Of blocks of one size, a number tells how many samples come before it.
+      // Of blocks of one size, a number says how many samples come before it.
       hasEnded = header !== null && header.samples < blockSize && (frame[1]! & 1) === 0;
       const written = header === null ? frame : number(frame, header);
       isChanged ||= written !== frame;

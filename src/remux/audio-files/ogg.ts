@@ -61,7 +61,7 @@ function openOggFile(
   let samples = 0;
   /** A page has about a second. */
   let paged = 0;
-  // One packet is held back: only the last one tells how much of it is presented.
+  // One packet is held back: only of the last one it is known how much of it is presented.
   let last: Uint8Array | undefined;
   return {
     add(packet) {

@@ -41,7 +41,7 @@ export function textBlock(cue: Cue, track: number, tickNs: number): WrittenBlock
   };
 }
 
-/** Returns the elements of the Segment that tell of chapters, tags and, not in WebM, the cover. */
+/** Returns the elements of the Segment for chapters, tags and, not in WebM, the cover. */
 export function describingElements({ chapters, tags, cover }: Additions, docType: "webm" | "matroska"): Uint8Array[] {
   const isMatroska = docType === "matroska";
   return [

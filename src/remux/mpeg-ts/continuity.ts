@@ -42,7 +42,7 @@ export function createContinuityCheck() {
       found.counter = !hasPayload && isAnnounced ? -1 : counter;
       found.tables = tables;
     },
-    /** Forgets the counters: what is missing before the next packet is told elsewhere. */
+    /** Forgets the counters: what is missing before the next packet is reported elsewhere. */
     reset(): void {
       pids.fill(undefined);
     },

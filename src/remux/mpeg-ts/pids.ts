@@ -20,7 +20,7 @@ interface Pid {
   isStill: boolean;
   /** Its first one: packagers that restart it in each segment begin with the same one. */
   firstCounter: number;
-  /** How often it continued that of the segment before, and how often not, as far as nobody was told. */
+  /** How often it continued that of the segment before, and how often not, since that was last reported. */
   continued: number;
   broken: number;
   /** The latest time it did not, which does not count if other times begin there. */

@@ -103,7 +103,7 @@ export function createAvcSlices(configuration: Buffer) {
   return {
     take,
     setsOf,
-    /** Returns the numbers of a slice (§7.3.3) that is not of an IDR picture; `null`: they cannot be told, or are not all there is. */
+    /** Returns the numbers of a slice (§7.3.3) that is not of an IDR picture; `null`: they cannot be read, or are not all there is. */
     numbersOf(unit: Uint8Array): SliceNumbers | null {
       const bits = createBitReader(unescapeNal(unit.subarray(0, maxSliceHeaderBytes)));
       bits.skip(8);

@@ -17,7 +17,7 @@ const maxFiles = 3;
  *
  * - The first bytes of up to three files are requested, videos without a height first, then files without a `filesize`: they
  *   tell the size, and what else the page leaves open of these formats, as far as they have the file's index.
- * - If neither the page nor a multivariant HLS playlist states the duration, the first playlist that it lists tells it,
+ * - If neither the page nor a multivariant HLS playlist states the duration, the first playlist that it lists gives it,
  *   or that it is live.
  * - All other sizes are bit rate × duration.
  *

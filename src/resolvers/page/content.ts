@@ -135,7 +135,7 @@ async function* concat(head: readonly Uint8Array[], rest: AsyncIterator<Uint8Arr
   yield* { [Symbol.asyncIterator]: () => rest };
 }
 
-/** What a server and the first bytes tell of a media file; `null`: they do not tell it. */
+/** What a server and the first bytes say of a media file; `null`: they do not say it. */
 export interface FileInfo extends Omit<FileHeader, "container"> {
   /** Bytes. */
   filesize: number | null;

@@ -142,7 +142,7 @@ export class LinkFetcher {
   }
 
   /**
-   * Returns what the server and the first 64 KiB tell of the file at `url`; null if it cannot be fetched or is no media
+   * Returns what the server and the first 64 KiB say of the file at `url`; null if it cannot be fetched or is no media
    * file.
    */
   async fetchFileInfo(url: URL, from: URL): Promise<FileInfo | null> {

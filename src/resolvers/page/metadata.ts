@@ -48,9 +48,9 @@ export interface Resource {
   url: URL;
   /** Media type as stated. */
   type: string | null;
-  /** `player`: a page to embed; `media`: a file or manifest; `either`: the vocabulary does not tell. */
+  /** `player`: a page to embed; `media`: a file or manifest; `either`: the vocabulary does not say. */
   role: "player" | "media" | "either";
-  /** Its kind if neither type nor URL tell it. */
+  /** Its kind if neither type nor URL show it. */
   fallback: "video" | "audio" | null;
   width: number | null;
   height: number | null;

@@ -137,7 +137,7 @@ export async function startForkServer(
 function awaitStart(server: PythonProcess, receive: (frame: Frame) => void) {
   const hello = Promise.withResolvers<Static<typeof Hello>>();
   const loaded = Promise.withResolvers<void>();
-  // The calls that wait for it tell; there may be none.
+  // The calls that wait for it report this; there may be none.
   loaded.promise.catch(() => {});
   const rejectBoth = async () => {
     const reason = await server.ended;

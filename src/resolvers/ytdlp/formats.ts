@@ -121,7 +121,7 @@ function readFormat(dict: InfoDict, base: URL): ListedFormat | null {
   };
 }
 
-/** Extractors that know no preference may tell it in the note for people. */
+/** Extractors that know no preference may state it in the note for people. */
 function languagePreferenceOf(dict: InfoDict, vcodec: string | null): number {
   const stated = Number(dict["language_preference"] ?? -1) || -1;
   if (stated !== -1 || vcodec !== "none") return stated;

@@ -121,7 +121,7 @@ async function assertReadable(cookiesFile: string): Promise<void> {
   }
 }
 
-/** Starts what is installed now: another Python, perhaps. */
+/** Starts the yt-dlp that is installed now: with another Python, perhaps. */
 async function startAgain({ script }: Installation, { searchPath, proxy }: YtDlpOptions): Promise<ForkServer> {
   const installation = await findInstallation(script, searchPath);
   if (installation === undefined) throw new Error(`must be a file: ${script} is none`);
@@ -222,7 +222,7 @@ async function readCookies(file: string): Promise<string> {
   }
 }
 
-/** Removes what only yt-dlp itself puts into a fragment, to tell an extractor how to send requests. */
+/** Removes what only yt-dlp itself puts into a fragment, which says how an extractor sends requests. */
 function withoutSmuggled(url: URL): string {
   if (!url.hash.includes("__youtubedl_smuggle")) return url.href;
   const clean = new URL(url);

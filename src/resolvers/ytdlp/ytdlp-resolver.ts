@@ -146,7 +146,7 @@ function withSubtitles(fields: PageFields, listed: PageInfo["subtitles"]): PageF
 }
 
 /**
- * Creates what asks about URLs for owners in turn: that takes milliseconds each, one after the other, and a request may have
+ * Creates a function that asks about URLs for owners in turn: that takes milliseconds each, one after the other, and a request may have
  * hundreds.
  */
 function createTurns() {

@@ -69,7 +69,7 @@ function tracksOf(listed: PageInfo["subtitles"], automatic: boolean): Tracks {
 
 /**
  * Returns those of one name together if the same format is listed with several names, as "English" and "English: commentary": other
- * subtitles. What has another name, or none, is another format of the first. All together (`undefined`) if names tell nothing, as "WebVTT"
+ * subtitles. What has another name, or none, is another format of the first. All together (`undefined`) if names say nothing, as "WebVTT"
  * and "SubRip".
  */
 function groupByName(listings: readonly Subtitle[]): Map<string | undefined, Subtitle[]> {

@@ -138,7 +138,7 @@ async function assertFolder(folder: string): Promise<void> {
 
 type FillerOptions = LibraryOptions & { jobs: LibraryJobs; signal: AbortSignal; retryMs: number };
 
-/** Creates what does the jobs. */
+/** Creates a runner of the jobs. */
 function createFiller(options: FillerOptions) {
   const { store, jobs, logger, folder, jobsFolder, signal, retryMs } = options;
 

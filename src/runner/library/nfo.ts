@@ -4,7 +4,7 @@ import type { PageInfo } from "../../model/page-info.ts";
 const numbersInName = /s0*(\d+)[ ._-]?e0*(\d+)/i;
 
 /**
- * Returns the text of a file that tells Jellyfin and Kodi what a video is, as their documents describe it. It is a `<movie>`, which both
+ * Returns the text of the file from which Jellyfin and Kodi read what a video is, as their documents describe it. It is a `<movie>`, which both
  * read beside any video, or an `<episodedetails>` if the page states series, season and episode and `name`, that of the video's file, has
  * the two numbers as in `S01E02`: without them neither looks for an episode.
  */

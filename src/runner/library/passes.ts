@@ -7,7 +7,7 @@ export interface PassOptions {
 }
 
 /**
- * Returns what tries jobs. Of those that have failed within `retryMs` it tries only one, which shows whether the others can be done: thousands
+ * Returns a function that tries jobs. Of those that have failed within `retryMs` it tries only one, which shows whether the others can be done: thousands
  * may wait for a disk.
  */
 export function createPasses({ perform, retryMs, signal }: PassOptions): (ids: readonly string[]) => Promise<void> {

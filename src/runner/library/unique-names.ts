@@ -68,7 +68,7 @@ function suffixOf(number: number, { id }: NamedTask): string {
   return number === lastNumber + 1 ? ` [${id}]` : ` [${id}] (${number})`;
 }
 
-/** Returns what names the files of one task after another as in a library that has only theirs: paths with `/`. */
+/** Returns a function that names the files of one task after another as in a library that has only theirs: paths with `/`. */
 export function createPaths(template: Template): (task: NamedTask) => string[] {
   const folders = new Map<string, FolderNames>();
   const openFolder = (path: string) => {

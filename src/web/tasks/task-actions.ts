@@ -13,7 +13,7 @@ export type TaskActions = ReturnType<typeof createTaskActions>;
 /** Requests at a time: browsers open six connections, one of which is the event stream's. */
 const concurrency = 4;
 
-/** Creates what can be done with tasks: asks before a file is lost, and says what failed. */
+/** Creates the actions on tasks: each asks before a file is lost, and says what failed. */
 export function createTaskActions(tasks: Tasks, asker: Asker) {
   const selected = signal<ReadonlySet<string>>();
   const failure = signal<string>();

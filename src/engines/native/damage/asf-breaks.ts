@@ -25,7 +25,7 @@ export function countAsfBreaks(path: string): number {
   const hasCorrection = isCorrection(window.at(start)[0] ?? 0);
   for (let number = 0; number < count; number++) {
     const at = start + number * packetBytes;
-    // The end that is missing is told elsewhere.
+    // The missing end is reported elsewhere.
     if (at + packetBytes > file.size) break;
     const parts = readParts(window.at(at).subarray(0, packetBytes), hasCorrection);
     const isDamaged = parts === null;

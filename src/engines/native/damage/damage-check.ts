@@ -46,7 +46,7 @@ const kinds: readonly TrackKind[] = ["video", "audio"];
 
 const noSamples: CheckedSamples = { tracks: [], streams: [] };
 
-/** What cannot be read is told when the file is inspected. */
+/** What cannot be read is reported when the file is inspected. */
 function unlessUnreadable<T>(read: () => T): T | undefined {
   try {
     return read();

@@ -15,7 +15,7 @@ import { countFrameBreaks } from "../../../remux/packed-audio/breaks.ts";
 import { sniffContainer } from "../../../remux/sniff.ts";
 
 /**
- * Returns, in words, what is missing, damaged or out of order in a file as published, as far as its container tells.
+ * Returns, in words, what is missing, damaged or out of order in a file as published, as far as its container shows.
  * @throws ServiceError `upstream_invalid` if it cannot be read; the file system's own errors.
  */
 export function publishedDamage(path: string): string[] {

@@ -4,7 +4,7 @@ import type { StreamJournal } from "../../../files/stream-journal.ts";
 import { readStreamType } from "../inspect/stream-type.ts";
 
 /**
- * Puts a file that is being fetched, from its start on, into a journal as soon as its first bytes tell what it is. A file that
+ * Puts a file that is being fetched, from its start on, into a journal as soon as its first bytes show what it is. A file that
  * cannot be read has no stream.
  */
 export class FileAnnouncement {

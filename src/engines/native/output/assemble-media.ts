@@ -149,7 +149,7 @@ async function keepPublished({ isPassthrough, main }: Plan, options: AssembleOpt
   return { path: embedded ?? path, copiedFrom: path, written: null, warnings };
 }
 
-/** Returns what announces the file if it is sent as it comes; undefined if only a part of it becomes the result. */
+/** Returns a function that announces the file if it is sent as it comes; undefined if only a part of it becomes the result. */
 function createAnnouncement({ format }: FileSource, options: AssembleOptions): FileAnnouncement | undefined {
   const { ranges, audioOnly, journal } = options;
   if (ranges.length > 0 || (audioOnly && format.vcodec !== "none")) return undefined;

@@ -17,7 +17,7 @@ import type { PendingAdditions } from "./remux.ts";
 
 /**
  * Makes a file of the media that the ranges need, and cuts it. Fetches all media if those that were selected are too few,
- * or their times do not tell where they belong.
+ * or their times do not show where they belong.
  *
  * @throws ServiceError of `assembleMedia` and `cutMp4`
  */

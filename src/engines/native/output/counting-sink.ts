@@ -46,7 +46,7 @@ export class CountingSink implements SampleSink {
     if (isJoined) for (const counter of this.#tracks.values()) counter.allowBreaks();
   }
 
-  /** Notes that media are left out, which is one loss: a short break there tells nothing new. */
+  /** Notes that media are left out, which is one loss: a short break there is no other one. */
   drop(kind: TrackKind): void {
     this.drops[kind] += 1;
     for (const counter of this.#tracks.values()) if (counter.kind === kind) counter.allowBreaks();

@@ -31,7 +31,7 @@ export interface PublisherOptions extends StreamOutput {
 }
 
 /**
- * Creates what puts samples into a journal once somebody has requested the stream: those that were written before, too, and later
+ * Creates a writer that puts samples into a journal once somebody has requested the stream: those that were written before, too, and later
  * ones shortly after they were written, also while the next ones are waited for. Until then the file is not touched.
  */
 export function createPublisher(options: PublisherOptions) {

@@ -13,7 +13,7 @@ import {
 } from "./partial-file.ts";
 
 /**
- * Fetches what ranges need of the media in one file, into a file at `path`. Returns `null` if that cannot be told from its
+ * Fetches what ranges need of the media in one file, into a file at `path`. Returns `null` if that cannot be seen from its
  * index, or the server sends no parts (RFC 9110 §14), or nothing shows that they belong to one representation (§13.1.5), or
  * they are most of it.
  *

@@ -32,7 +32,7 @@ export function representationOf({ url, status, headers }: HttpResponse): Repres
   };
 }
 
-/** Fields of a response whose end can be told from that of its connection. */
+/** Headers without which a response ends with its connection. */
 const delimiting = ["content-length", "transfer-encoding", "content-encoding"];
 
 /** Returns the URL without query and fragment, where tokens are. */

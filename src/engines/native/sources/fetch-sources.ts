@@ -34,7 +34,7 @@ export class SourceFetcher {
     this.#deps = deps;
   }
 
-  /** Fetches a progressive file; `observer` is told while it grows, and when it is there. */
+  /** Fetches a progressive file; `observer` is called while it grows, and when it is there. */
   async fetchFile(source: FileSource, observer?: FileObserver): Promise<FetchedPart> {
     const { name, mirrors, format } = source;
     const part = { name, range: null, chunkBytes: format.http_chunk_size };
@@ -100,7 +100,7 @@ export class SourceFetcher {
       signal,
       headers,
       onTotal: (bytes) => {
-        // Of parts, `fetchPartialMedia` tells the total.
+        // Of parts, `fetchPartialMedia` reports the total.
         if (part.isPartialOnly !== true) progress.setTotal(name, bytes);
         hooks?.onTotal?.(bytes);
       },

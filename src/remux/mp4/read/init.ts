@@ -61,7 +61,7 @@ export function readInit(
   const boxes = [...boxesIn(view, moov.body, moov.end)].filter(({ type }) => type === "trak");
   const found = boxes.map((trak) => ({ trak, kind: kindOf(view, getChild(view, trak, "mdia")) }));
   const isDisabled = (trak: Box) => !readTrackHeader(bytes, getChild(view, trak, "tkhd")).isEnabled;
-  // Players take one that is disabled only if no other is there, or if they are told to.
+  // Players take one that is disabled only if no other is there, or if their user chooses it.
   const of = (wanted: TrackKind) =>
     found
       .filter(({ kind }) => kind === wanted && kinds.includes(kind))

@@ -80,7 +80,7 @@ function isRepeated({ repeats }: TrackOutput, { slot }: InitTrack, { data, dts, 
   return false;
 }
 
-/** Keeps the cut of each slot, and tells it where samples do not continue those before. */
+/** Keeps the cut of each slot, and notes there where samples do not continue those before. */
 function createCuts() {
   const slots = new Map<string, Slot>();
   let breaks = 0;

@@ -7,7 +7,7 @@ import type { TrackIndex } from "./track.ts";
 /** Ticks per second in the movie header and in edit lists. */
 export const movieTimescale = 90_000;
 
-/** What an index has beside the tracks of media. */
+/** What an index has besides the tracks of media. */
 export interface IndexAdditions {
   texts: readonly TextIndex[];
   /** Boxes at its end. */

@@ -46,14 +46,14 @@ export interface Candidate extends MediumNames {
   isOneOfTags?: boolean;
 }
 
-/** If a page names more media than this, and nothing tells which one is its own, none is. */
+/** If a page names more media than this, and nothing shows which one is its own, none is. */
 const maxCandidates = 3;
 /** How much two durations of one medium may differ, seconds. */
 const maxDurationError = 2;
 /** The points that an excluded medium needs. */
 const minPoints = 2;
 
-/** What tells the page's own medium: the points of those that hold are added. */
+/** The signs of the page's own medium: the points of those that hold are added. */
 const signals = [
   ["isMain", 20, "its vocabulary says so"],
   ["hasPageUrl", 6, "its page or its player is this one"],
@@ -62,7 +62,7 @@ const signals = [
   ["hasId", 2, "pages have the ids of their media in their URLs"],
   ["hasDuration", 1, "two media may have the same, so it only decides between them"],
 ] as const;
-/** What tells that it is not the one that is chosen by its position. */
+/** The signs that it is not the one that is chosen by its position. */
 const objections = [
   ["hasOtherDuration", "the page states another one"],
   ["isElsewhere", "it has a title, and is one of several or leads to another page of the site"],
@@ -77,7 +77,7 @@ interface Ranked<C> {
 }
 
 /**
- * Chooses the medium that is the page's own; null if none is, or if nothing tells which. One for which a signal speaks is
+ * Chooses the medium that is the page's own; null if none is, or if nothing shows which. One for which a signal speaks is
  * certain; of these the one with most points is chosen, and an excluded one last. Without any, position counts: the first
  * one against which nothing speaks, if the page calls itself a medium, it is in the page's article, or there are at most three.
  * Media outside of lists come first. One of several similar tags, and a medium of a front page, is chosen by position only if the

@@ -34,7 +34,7 @@ export function isNameEnd(code: number): boolean {
 /** How many lengths of names are told apart; longer ones are as the longest. */
 const lengths = 16;
 
-/** The first letters and lengths of some names: most other names are told from them without being cut out. */
+/** The first letters and lengths of some names: most other names are told apart from them without being cut out. */
 export class NameShapes {
   readonly #shapes = new Uint8Array(32 * lengths);
 

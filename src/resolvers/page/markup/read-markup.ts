@@ -24,7 +24,7 @@ const maxFrames = 50;
 /** Scripts and tags that may hold a player's data. */
 const maxPlayerSources = 10_000;
 
-/** What tells that a link is used: its relation, its media type or the extension of the file that it has fetched. */
+/** What shows that a link is used: its relation, its media type or the extension of the file that it has fetched. */
 const usedLink = /canonical|image_src|oembed|mpegurl|dash|m3u8|mpd/i;
 const elements = new Set("html base title meta link script video audio source track iframe".split(" "));
 

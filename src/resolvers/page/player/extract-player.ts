@@ -37,7 +37,7 @@ export function* extractPlayer(
   };
 }
 
-/** A player's medium with what tells whether it is the page's. */
+/** A player's medium, with the signs of whether it is the page's. */
 interface PlayerCandidate extends Candidate {
   medium: PlayerMedium;
 }

@@ -14,7 +14,7 @@ const blockBytes = 64 * 1024;
 export type Bodies = ReturnType<typeof createBodies>;
 
 /**
- * Creates what bounds the memory of the bodies that wait to be read: eight requests at a time keep more than 512 KiB, shared
+ * Creates a bound for the memory of the bodies that wait to be read: eight requests at a time keep more than 512 KiB, shared
  * by owners. Others wait before they receive more.
  */
 export function createBodies() {

@@ -7,7 +7,7 @@ import { MessageParts, packJob, tooComplexError, unpackOutcome } from "./wire.ts
 
 /** What reading one body may take. */
 export interface ReaderLimits {
-  /** Processor time, milliseconds; where the system does not tell it, time. */
+  /** Processor time, milliseconds; where the system does not report it, time. */
   readMs: number;
   /** JavaScript heap of a process, MiB. */
   heapMiB: number;

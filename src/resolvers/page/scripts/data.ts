@@ -111,13 +111,13 @@ export function mark(data: Data): void {
   }
 }
 
-/** Returns a function that finds out what `of` tells of an object once. The object must have been read to its end. */
+/** Returns `of` for objects, which is called once for each. The object must have been read to its end. */
 export function onceForEach<T>(of: (data: Data) => T): (data: Data) => T {
-  const known = new WeakMap<Data, { told: T }>();
+  const known = new WeakMap<Data, { value: T }>();
   return (data) => {
-    const { told } = known.get(data) ?? { told: of(data) };
-    known.set(data, { told });
-    return told;
+    const { value } = known.get(data) ?? { value: of(data) };
+    known.set(data, { value });
+    return value;
   };
 }
 

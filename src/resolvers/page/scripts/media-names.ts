@@ -16,7 +16,7 @@ export const urlInBase64 = String.raw`aHR0c(?:DovL|HM6Ly)[\w+/-]{10}`;
 const base64 = `(?:${jsonInBase64}|${urlInBase64})`;
 
 /**
- * What tells that a text may name a medium. Each pattern starts with punctuation and looks back at the name before it: punctuation
+ * What shows that a text may name a medium. Each pattern starts with punctuation and looks back at the name before it: punctuation
  * is rarer than letters, which saves a third of the time.
  */
 export const mediaNames = new RegExp(

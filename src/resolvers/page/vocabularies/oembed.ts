@@ -16,7 +16,7 @@ const maxHtmlLength = 100_000;
 
 /**
  * Extracts the fields of the oEmbed response of `url` (oEmbed 1.0 §2.3.4) and, if its type is video, the
- * player: the first iframe in `html`. The first character tells whether it is JSON or XML, else
+ * player: the first iframe in `html`. The first character shows whether it is JSON or XML, else
  * `contentType` does. Invalid fields are null. Numbers may be strings; `duration` (seconds) is not in the
  * specification, but common. URLs are resolved against `url` and must be http or https.
  *

@@ -21,7 +21,7 @@ import sys
 import zipfile
 
 _SOCKET = 3
-# Of an extraction, beside its answer as `_SOCKET`: it asks there for what it may not do itself.
+# Of an extraction, besides `_SOCKET` for its result: it asks there for what it may not do itself.
 _REQUESTS_SOCKET = 4
 _MAX_REQUEST = 4_096
 _LISTENER = b'listener'

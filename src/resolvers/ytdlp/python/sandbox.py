@@ -16,7 +16,7 @@ import linux
 import seccomp
 
 _MiB = 1024 * 1024
-# What Python takes of address space beside the memory that an extraction may use; what Node reserves without using it.
+# What Python takes of address space besides the memory that an extraction may use; what Node reserves without using it.
 _PYTHON_MiB, _NODE_MiB = 512, 64 * 1024
 # No more than an extraction: these limits are those of what the server starts, too.
 _SERVER_MiB = 1024

@@ -21,7 +21,7 @@ export interface EventFeed {
   events: TaskEvents;
   /** The hosts that have asked for a pause. */
   pauses: Pick<PauseRows, "follow">;
-  /** What other processes and this one tell. */
+  /** What other processes and this one announce. */
   broadcast: Pick<Broadcast, "follow">;
   /** Ends the feed at once, without reading further. */
   close(): Promise<void>;

@@ -49,7 +49,7 @@ async function readRows(client: Pick<ClientBase, "query">): Promise<SharedPause[
   return rows;
 }
 
-/** Writes a pause, and tells the processes if it ends later than the one before; removes some that have ended. */
+/** Writes a pause, and announces it to the processes if it ends later than the one before; removes some that have ended. */
 export async function writePause(sql: Sql, { host, seconds }: SharedPause): Promise<void> {
   await sql.query(
     `WITH ended AS (

@@ -21,7 +21,7 @@ export function toArray<Row>(
   return plainTypes.has(type) ? `{${values.map((value) => value ?? "NULL").join()}}` : values;
 }
 
-/** Returns what makes an array of a parameter; `json`: of texts without the separator, none of which is null. */
+/** Returns SQL that makes an array of a parameter; `json`: of texts without the separator, none of which is null. */
 export function arrayOf(name: string, type: string): string {
   return type === "json" ? `string_to_array(:${name}, E'\\x1E')` : `:${name}::${type}[]`;
 }
