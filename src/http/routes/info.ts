@@ -78,7 +78,7 @@ export const infoRoutes: FastifyPluginAsyncTypebox<InfoRoutesOptions> = async (a
       maxAgeS,
     });
     reply.header("age", ageS);
-    // In the same turn of the event loop it is written as JSON.
+    // It is written as JSON in the same turn of the event loop.
     if (length > longJson) await untilTurn(request, reply);
     return info;
   });

@@ -12,7 +12,7 @@ import type { Reused } from "../../stores/growth.ts";
 import { countLines } from "../server/header-lines.ts";
 import { parsePageUrl, PageUrl } from "./page-url.ts";
 
-/** Of an option that is not known nothing would come. */
+/** An unknown option would have no effect. */
 export const NewTaskOptions = Type.Object(TaskOptions.properties, {
   title: "NewTaskOptions",
   description: TaskOptions.description!,

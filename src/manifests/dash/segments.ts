@@ -137,7 +137,7 @@ function* liveSegments(
   if (availableS <= 0) return;
   const isOpen = times.durationS === null || times.durationS > availableS;
   const isListed = addressing.timeline !== null && !addressing.timeline.at(-1)?.r.trim().startsWith("-");
-  // Of a constant duration, what is not a whole segment is not there yet.
+  // If segments have a constant duration, one that is not whole is not there yet.
   const segmentS = addressing.timeline === null && addressing.duration ? addressing.duration / addressing.timescale : 0;
   const openS = segmentS > 0 ? Math.floor((availableS + roundingS) / segmentS) * segmentS : availableS;
   if (isOpen && openS === 0) return;

@@ -84,7 +84,7 @@ function* timeEntries(
     checkSegmentCount(count, url);
     for (let nth = 0; nth < count; nth += 1) {
       if (endNumber !== null && number > endNumber) return;
-      // Of those that an S repeats to an end, the last one may be shorter.
+      // If an S repeats to an end, the last segment may be shorter.
       const lasts = isRepeatedToEnd(entry) && end !== null && end - time < duration ? end - time : duration;
       yield { number, time, durationS: Number(lasts > 0n ? lasts : duration) / timescale };
       number += 1;

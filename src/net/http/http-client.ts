@@ -187,7 +187,7 @@ function encodedError(what: string): ServiceError {
 /** What is true of the coded bytes only (RFC 9110 §8.4): their length, ranges and validators. */
 const fieldsOfCodedForm: ReadonlySet<string> = new Set(["content-length", "accept-ranges", "etag", "last-modified"]);
 
-/** Of a body that has no coding, whatever it names. */
+/** Left out of a response whose body has no coding, whatever the header names. */
 const coding: ReadonlySet<string> = new Set(["content-encoding"]);
 
 function without(names: ReadonlySet<string>, headers: ReadonlyMap<string, string>): ReadonlyMap<string, string> {

@@ -1,9 +1,9 @@
 import { createFileWindow, openFile } from "../../../remux/open-file.ts";
 import { readAsfPackets } from "../inspect/video-ends.ts";
 
-/** So many packets of a file are no others by chance. */
+/** A file with this many right packets has been understood. */
 const understoodPackets = 8;
-/** A packet has more than its headers; and what a window has at least. */
+/** A packet has more than its headers; also the least that a window has. */
 const [minPacketBytes, maxPacketBytes] = [64, 1 << 16];
 
 /**
@@ -53,7 +53,7 @@ interface Part {
 
 interface MediaObject {
   number: number;
-  /** To here its parts were there. */
+  /** Its parts were there up to here. */
   end: number;
   size: number | null;
 }

@@ -18,9 +18,9 @@ export interface ChunkFormat {
   isUsual(bytes: Buffer, at: number): boolean;
 }
 
-/** So many chunks in a row are no other bytes by chance. */
+/** This many chunks in a row are not found by chance. */
 const runChunks = 3;
-/** So many places that look like the first one, and are none, are in no file but one that was made for that. */
+/** Only a file that was made for that has more places that look like a first chunk and are none. */
 const maxRejected = 1000;
 /** Tags and padding are not longer. */
 const maxRestBytes = 64 << 10;

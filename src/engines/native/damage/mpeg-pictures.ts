@@ -38,7 +38,7 @@ export class MpegPictures {
     this.#rest = Buffer.from(all.subarray(Math.max(next, all.length - keptBytes + 1)));
   }
 
-  /** To be called where bytes are missing, as is known: the picture and the group there are not looked at. */
+  /** Call this where bytes are known to be missing: the picture and the group there are not looked at. */
   skip(): void {
     this.#row = null;
     this.#numbers = null;
@@ -97,7 +97,7 @@ function isComplete(numbers: readonly number[]): boolean {
 }
 
 const understoodItems = 8;
-/** Of damaged items, so many have to be right: in MPEG-1 a slice may have several rows. */
+/** How many items must be right for each damaged one: in MPEG-1 a slice may have several rows. */
 const rightPerDamaged = 4;
 
 class Tally {

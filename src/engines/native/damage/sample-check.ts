@@ -35,7 +35,7 @@ export function createTrack(kind: TrackKind): CheckedTrack {
   return { kind, right: 0, damaged: 0, places: 0, isInDamage: false };
 }
 
-/** So many right samples are none by chance: what is not right then is not misunderstood, but damaged. */
+/** After this many right samples, one that is not right is damaged, not misunderstood. */
 const understoodSamples = 8;
 
 /** Returns at how many places a track is damaged; 0 if hardly any of its samples is right: then its writer means something else. */
@@ -70,7 +70,7 @@ export class SampleCheck {
   #holeAt = 0;
   #hasHole = false;
   #isDamaged = false;
-  /** To here it has nothing but zeros. */
+  /** It has nothing but zeros up to here. */
   #zerosTo = 0;
   /** What was read last, and where it begins and ends in the file. */
   #bytes: Buffer = Buffer.alloc(0);

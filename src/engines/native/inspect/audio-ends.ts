@@ -49,7 +49,7 @@ export function isWholeMp3(path: string): boolean | null {
 
 /** Longer than any frame. */
 const bareTailBytes = 64 << 10;
-/** So many frames in a row are no other bytes by chance. */
+/** This many frames in a row are not found by chance. */
 const leastFrames = 3;
 
 /** Whether a file of MP3, AAC (ADTS) or AC-3 frames ends within a frame: `false`; `null`: not so, or it is another file. */

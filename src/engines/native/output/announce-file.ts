@@ -17,7 +17,7 @@ export class FileAnnouncement {
     this.#journal = journal;
   }
 
-  /** To be called with how many bytes the file will have, before it grows; `null`: that is unknown. */
+  /** Call this with the size that the file will have, bytes, before it grows; `null`: unknown. */
   onTotal(bytes: number | null): void {
     if (bytes === this.#total) return;
     this.#total = bytes;
@@ -25,7 +25,7 @@ export class FileAnnouncement {
     this.#nextBytes = 0;
   }
 
-  /** To be called when the file has grown. */
+  /** Call this when the file has grown. */
   onBytes(path: string): void {
     if (this.#isDecided) return;
     try {
@@ -35,7 +35,7 @@ export class FileAnnouncement {
     }
   }
 
-  /** To be called when the file is complete. */
+  /** Call this when the file is complete. */
   end(path: string): void {
     this.#nextBytes = 0;
     this.onBytes(path);

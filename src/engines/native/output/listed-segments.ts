@@ -3,9 +3,9 @@ import { shortestGapS } from "../sources/fetch-stats.ts";
 
 /** A playlist is not more exact; demuxers hold a frame back. */
 const toleranceS = 0.15;
-/** So many segments last as long as their playlist says, before it is believed. */
+/** How many segments must last as long as their playlist says before it is believed. */
 const leastBelieved = 1;
-/** A duration that is rounded to seconds is so much longer. */
+/** How much longer a duration may be that is rounded to seconds. */
 const roundedS = 0.5;
 
 /** Compares how long the segments of a source last with what their list says. */

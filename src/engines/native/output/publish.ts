@@ -77,7 +77,7 @@ export function createPublisher(options: PublisherOptions) {
   }
 
   return {
-    /** To be called after each step that may have written samples. @throws the error of an earlier attempt to publish */
+    /** Call this after each step that may have written samples. @throws the error of an earlier attempt to publish */
     onStep(): void {
       if (failure !== undefined) throw failure.error;
       steps += 1;
@@ -95,7 +95,7 @@ export function createPublisher(options: PublisherOptions) {
 
 /** Whether there will be no further tracks than those so far. */
 function hasAllTracks({ kinds, sessions, hasAllSessions }: PublisherOptions): boolean {
-  // Of a format that does not say what there is, that is what its first segment has.
+  // If a format does not say which kinds it has, those of its first segment count.
   const isListed = kinds?.every((kind) => hasKind(sessions, kind)) !== false;
   return hasAllSessions() && isListed && sessions.every(({ hasTrack, hasEnded }) => hasTrack || hasEnded);
 }

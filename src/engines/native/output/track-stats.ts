@@ -30,7 +30,7 @@ export interface TrackGaps {
 const maxGapsShown = 3;
 /** A break in frames that come at equal distances is a gap, even if it is short: some of them were lost. */
 const shortestBreakS = 0.1;
-/** So many equal distances before a break. */
+/** How many equal distances must come before a break. */
 const steadySteps = 12;
 /** Frames with more breaks do not come at equal distances. */
 const maxBreaks = (samples: number): number => 3 + samples / 500;
@@ -66,7 +66,7 @@ export class TrackCounter {
   /** How often in a row it was the same. */
   #steady = 0;
   readonly #breaks: TrackGaps = { count: 0, totalS: 0, first: [] };
-  /** So many samples from now on may have breaks: parts were joined, or it is already known that media are left out. */
+  /** How many of the next samples may have breaks: parts were joined, or media are known to be left out. */
   #breakable = 0;
   readonly #segments: ListedSegments;
 

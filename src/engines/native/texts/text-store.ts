@@ -8,7 +8,7 @@ import type { TextPart } from "./place-cues.ts";
 
 /** Of all subtitles of a download together. */
 const maxTotalBytes = 2 * maxSubtitleBytes;
-/** As long are those of most films. */
+/** Those of most films are not longer. */
 const smallBytes = 1 << 20;
 /** Cues that are written to the disk at a time. */
 const cuesAtATime = 100;
