@@ -116,7 +116,7 @@ function assertMedia({ url, formats, live_status, entries = [], extractor, ...li
   if (live_status === "is_upcoming") {
     throw new ServiceError("live_stream", `the live stream on ${page} has not begun yet`);
   }
-  const how = extractor === undefined ? ", which was read without yt-dlp" : "";
+  const how = extractor === undefined ? ": the page states none, and yt-dlp found none or is not in use" : "";
   throw new ServiceError("no_media", `there is no format to download on ${page}${how}`);
 }
 
