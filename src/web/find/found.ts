@@ -190,10 +190,10 @@ function Row({ row, info, finder, extras }: ExtraProps & { row: FormatRow }): Co
 
 function Subtitles({ info: { subtitles } }: { info: PageInfo }): ComponentChild {
   const listed = Object.entries(subtitles).flatMap(([language, files]) =>
-    files.map(({ url, ext, name }) => ({
-      url,
-      text: `${name ?? languageName(language)}${ext === null ? "" : ` (${ext})`}`,
-    })),
+    files.map(({ url, ext, name, role = "subtitles" }) => {
+      const kind = role === "subtitles" ? "" : `, ${role}`;
+      return { url, text: `${name ?? languageName(language)}${kind}${ext === null ? "" : ` (${ext})`}` };
+    }),
   );
   if (listed.length === 0) return null;
   return h(

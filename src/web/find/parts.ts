@@ -18,7 +18,7 @@ export function Parts({ onChange }: PartsProps): ComponentChild {
   };
   const field = { id: "parts", type: "text", inputMode: "text", autocomplete: "off", placeholder: "1:20-2:45, 10:00-" };
   const help = isWrong
-    ? "Write each part as 1:20-2:45, in order, with commas between them. The whole video is downloaded."
+    ? "Write each part as 1:20-2:45, in order, with commas between them. As it is now, the whole video is downloaded."
     : "Without an end, a part goes on to the end of the video.";
   return h(
     "details",
@@ -27,6 +27,6 @@ export function Parts({ onChange }: PartsProps): ComponentChild {
     h("label", { for: "parts" }, "Parts"),
     " ",
     h("input", { ...field, "aria-describedby": "parts-help", "aria-invalid": isWrong, onInput }),
-    h("p", { id: "parts-help", class: "muted", role: "status" }, help),
+    h("p", { id: "parts-help", class: isWrong ? "failure" : "muted", role: "status" }, help),
   );
 }

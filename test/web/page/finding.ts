@@ -42,6 +42,23 @@ export function findingPages(openTab: OpenTab): void {
     expect(task?.options).toEqual({ audio_languages: ["all"], subtitles: true });
   });
 
+  it("says what subtitles are for, if several are in one language", async () => {
+    const app = await openApp();
+    const file = { url: "https://media.example.com/en.vtt", ext: "vtt", name: null };
+    const roles = ["subtitles", "captions", "forced"] as const;
+    const en = roles.map((role) => ({ ...file, url: `${file.url}?${role}`, role }));
+    app.pages.set(address, filmPage(address, { subtitles: { en } }));
+    const { page } = await openTab(app.url, { path: `?url=${encodeURIComponent(address)}` });
+    await page.getByText("Subtitles (3)").click();
+    const links = page.getByRole("dialog").getByRole("link", { name: /^English/ });
+    await links.first().waitFor();
+    expect(await links.allTextContents()).toEqual([
+      "English (vtt)",
+      "English, captions (vtt)",
+      "English, forced (vtt)",
+    ]);
+  });
+
   it("downloads only the parts that are typed, and says what is wrong with them", async () => {
     const app = await openApp();
     app.pages.set(address, filmPage(address));
@@ -50,7 +67,7 @@ export function findingPages(openTab: OpenTab): void {
     await dialog.getByText("Only parts of it").click();
     const field = dialog.getByRole("textbox", { name: "Parts" });
     await field.fill("1:20-1:10");
-    await dialog.getByText("Write each part as 1:20-2:45").waitFor();
+    await dialog.locator("p.failure", { hasText: "Write each part as 1:20-2:45" }).waitFor();
     await field.fill("1:20-2:45, 10:00-");
     await dialog.getByText("Without an end").waitFor();
     await dialog.getByRole("button", { name: "Download the best" }).click();
