@@ -1,4 +1,4 @@
-import { copyFileSync, mkdtempSync, renameSync, rmSync } from "node:fs";
+import { copyFileSync, mkdtempSync, renameSync, rmSync, truncateSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished, vi } from "vitest";
@@ -6,7 +6,7 @@ import { openTaskClient } from "./download-client.ts";
 import { collectLog, type ServiceProcess, startService } from "./service.ts";
 
 const page = "https://video.example.com/watch";
-const lost = /task store's file .* was removed, moved or replaced while in use/;
+const lost = /task store's file .* was (?:removed, moved or replaced|cut short) while in use/;
 
 it("a service whose data folder is removed is not ready, stores nothing and says so; it still lists", async () => {
   const { dataDir, service, log, before, client } = await startWithTask();
@@ -36,6 +36,13 @@ it("a replaced database is noticed; put back, it stores tasks again and has ever
   const again = await openTaskClient((await start()).url);
   expect(await again.list()).toEqual([after, before]);
   again.close();
+});
+
+it("a database that is cut short takes no further task, which the next start could not read", async () => {
+  const { dataDir, service, client } = await startWithTask();
+  truncateSync(join(dataDir, "tasks.db"));
+  await expectRefusals(service);
+  client.close();
 });
 
 it("a removed write-ahead log loses no accepted task, even if the service is then killed", async () => {

@@ -9,7 +9,8 @@ import { ServiceError } from "../../model/errors.ts";
 /**
  * Returns a function that checks that the database at `path`, which has just been opened, and its write-ahead
  * log are still the files that these paths lead to; it logs when that changes. It throws ServiceError
- * `unavailable` if they are not, as nobody could open what would be written.
+ * `unavailable` if they are not, or if the database has become shorter, which SQLite itself never makes it: nobody could open what would be
+ * written.
  */
 export function createFileCheck(
   db: DatabaseSync,
@@ -20,6 +21,7 @@ export function createFileCheck(
   const names = [file, `${realpathSync(file)}-wal`];
   const files = names.map((name) => ({ name, id: identityOf(name) }));
   let isLost = false;
+  let { size } = statSync(file, { bigint: true });
 
   /** Moves the log into the database, which saves what it has if it alone is lost. */
   function saveLog(): void {
@@ -32,13 +34,16 @@ export function createFileCheck(
 
   return () => {
     const lost = files.find(({ name, id }) => identityOf(name) !== id);
-    if (lost !== undefined) {
-      const error = fileLostError(lost.name);
-      if (!isLost) logger?.error({ file: lost.name }, error.message);
-      if (!isLost) saveLog();
+    const sizeNow = lost === undefined ? statSync(file, { bigint: true }).size : size;
+    const isCut = sizeNow < size;
+    if (lost !== undefined || isCut) {
+      const error = fileLostError(lost?.name ?? file, isCut ? "cut short" : "removed, moved or replaced");
+      if (!isLost) logger?.error({ file: lost?.name ?? file }, error.message);
+      if (!isLost && !isCut) saveLog();
       isLost = true;
       throw error;
     }
+    size = sizeNow;
     if (isLost) logger?.info({ file }, "the task store's file is back; tasks are stored again");
     isLost = false;
   };
@@ -52,10 +57,10 @@ function identityOf(path: string): string | undefined {
   return found && `${found.dev}:${found.ino}`;
 }
 
-function fileLostError(name: string): ServiceError {
+function fileLostError(name: string, what: string): ServiceError {
   return new ServiceError(
     "unavailable",
-    `the task store's file ${name} was removed, moved or replaced while in use: ` +
+    `the task store's file ${name} was ${what} while in use: ` +
       "tasks can be read, but not stored, until it is put back or a restart opens what is there then",
   );
 }
