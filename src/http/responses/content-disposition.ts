@@ -1,6 +1,9 @@
+import { createHash } from "node:crypto";
+
 /**
  * Returns the value of `Content-Disposition` with which browsers save a file as `name` (RFC 6266 §4):
  * `filename*` has the whole name (RFC 8187), `filename` an ASCII version for clients that do not know it.
+ * A name without Latin letters and digits is a part of its hash there, so that those of several files differ.
  * Neither begins with `.` or `-`: the file would be hidden, or taken for an option.
  */
 export function attachment(name: string): string {
@@ -18,8 +21,12 @@ export function attachment(name: string): string {
       .normalize("NFC")
       .replace(/[^ -~]|["%]/gu, "_"),
   );
-  return `attachment; filename="${ascii}"; filename*=UTF-8''${escapeAttribute(safe)}`;
+  const [stem = ""] = ascii.split(".");
+  const plain = /[a-z\d]/i.test(stem) ? ascii : `${shortHash(safe)}${ascii.slice(stem.length)}`;
+  return `attachment; filename="${plain}"; filename*=UTF-8''${escapeAttribute(safe)}`;
 }
+
+const shortHash = (name: string): string => createHash("sha256").update(name).digest("hex").slice(0, 12);
 
 function withPlainStart(name: string): string {
   return name.replace(/^[\s.-]+/, "_");
