@@ -90,7 +90,8 @@ export async function openDownloader() {
     async close() {
       await resolver.close();
       for (const site of sites) await site.close();
-      await rm(root, { recursive: true, force: true });
+      // A run that was interrupted may still write.
+      await rm(root, { recursive: true, force: true, maxRetries: 10 });
     },
   };
 }

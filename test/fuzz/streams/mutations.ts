@@ -35,7 +35,7 @@ export const mutation = fc.record({
   tracks: fc.constantFrom("all", "first", "last"),
   /** Of a progressive file: its server states no length. */
   hasLength: fc.boolean(),
-  /** Of what is listed in another order: a playlist says where the times do not continue. */
+  /** Of what is listed in another order: the playlists of all tracks say where the times do not continue. */
   isAnnounced: fc.boolean(),
 });
 export type Mutation = typeof mutation extends fc.Arbitrary<infer T> ? T : never;
@@ -70,9 +70,10 @@ export function mutate(parts: readonly Part[], wanted: Mutation, others: readonl
   const change = { ...wanted, at: wanted.at % count, other: wanted.other % (count * 100) };
   const byTracks = trackChanges[change.kind];
   if (byTracks !== undefined) return { parts: byTracks(served), isListing: change.kind !== "swap tracks" };
-  const isListing = listChanges.includes(change.kind);
   const silent = others[change.other % others.length];
-  const chosen = served.filter((_, index) => isChosen(index, served.length, change.tracks));
+  const isListing = listChanges.includes(change.kind);
+  const isJoined = isListing && change.isAnnounced;
+  const chosen = served.filter((_, index) => isJoined || isChosen(index, served.length, change.tracks));
   for (const { rendition } of chosen) {
     const { pieces } = rendition;
     if (change.kind === "silent" && silent !== undefined) {
@@ -91,7 +92,7 @@ export function mutate(parts: readonly Part[], wanted: Mutation, others: readonl
       continue;
     }
     rendition.pieces = pieceChanges[change.kind]?.(pieces, change) ?? pieces;
-    if (isListing && change.isAnnounced) rendition.pieces = rendition.pieces.map(withJoin);
+    if (isJoined) rendition.pieces = rendition.pieces.map(withJoin);
   }
   return { parts: served, isListing };
 }

@@ -65,7 +65,7 @@ function compare(made: Frames, source: Frames, kinds: readonly Kind[], runs: rea
 }
 
 /** A shorter break is no gap: so far from each other tracks begin and end a piece. */
-const joinS = 0.12;
+const joinS = 0.15;
 /** Pieces are cut between pictures: audio belongs to the one before or after. */
 const cutS = 0.15;
 

@@ -26,6 +26,8 @@ export interface Stream {
   pieceS: number;
   /** One progressive file. */
   isFile: boolean;
+  /** Seconds of a piece of separate audio; default: `pieceS`. */
+  audioPieceS?: number;
   /** What is asked of the download. */
   options: { audioOnly?: boolean; embed?: "all" };
   make(sources: Sources): Promise<Part[]>;
@@ -39,6 +41,8 @@ type Codecs = readonly (VideoCodec | AudioCodec)[];
 interface Kind {
   codecs: Codecs;
   gop: number;
+  /** Of separate audio, in frames of the video; default: that of the video. */
+  audioPiece?: number;
 }
 
 const videos = ["h264", "h264-b", "hevc"] as const;
@@ -87,7 +91,13 @@ function fragments(): Stream[] {
   const short = all
     .slice(0, 12)
     .map((codecs) => muxed("fMP4, one file,", { codecs, gop: 12 }, "fmp4", layoutOf("one file", "m4s")));
-  return [...files, ...short];
+  const locked = [...pairs(["h264-b", "vp9"], ["aac", "eac3", "opus"])].map((codecs) =>
+    muxed("fMP4, AES-128,", { codecs, gop: 24 }, "fmp4", layoutOf("AES-128", "m4s")),
+  );
+  const vp9 = [...pairs(["vp9"], ["aac", "opus", "flac", null])].map((codecs) =>
+    muxed("fMP4", { codecs, gop: 24 }, "fmp4", layoutOf("files", "m4s")),
+  );
+  return [...files, ...short, ...locked, ...vp9];
 }
 
 function layoutOf(layout: "files" | "one file" | "AES-128", ext: string) {
@@ -142,17 +152,28 @@ function separate(): Stream[] {
   const parts = [...pairs([...videos, "av1"], ["aac", "ac3", "opus", "flac"])].map((codecs) =>
     apart({ codecs, gop: 24 }, "fmp4"),
   );
-  return [...parts, ...[...pairs(videos, ["aac", "mp3"])].map((codecs) => apart({ codecs, gop: 24 }, "mpegts"))];
+  const packets = [...pairs(videos, ["aac", "mp3"])].map((codecs) => apart({ codecs, gop: 24 }, "mpegts"));
+  const others = [...pairs(["h264", "hevc"], ["aac"])].flatMap((codecs) =>
+    [10, 40].flatMap((audioPiece) =>
+      (["fmp4", "mpegts"] as const).map((type) => apart({ codecs, gop: 24, audioPiece }, type)),
+    ),
+  );
+  return [...parts, ...packets, ...others];
 }
 
 /** HLS with a playlist for each track. */
-function apart({ codecs, gop }: Kind, type: "mpegts" | "fmp4"): Stream {
+function apart(tracks: Kind, type: "mpegts" | "fmp4"): Stream {
+  const { codecs, audioPiece } = tracks;
   const ext = type === "fmp4" ? "m4s" : "ts";
   const variant = { uri: "0.m3u8", bandwidth: 100_000, codecs: codecs.map(nameOf).join(","), resolution: "128x72" };
   const audios = [{ group: "a", language: "en", uri: "1.m3u8", isDefault: true }];
   return {
-    ...common({ codecs, gop }, `HLS ${type}, tracks apart,`),
-    make: (sources) => makeApart(codecs, gop, type, sources),
+    ...common(
+      tracks,
+      `HLS ${type}, tracks apart,${audioPiece === undefined ? "" : ` pieces of audio of ${audioPiece} frames,`}`,
+    ),
+    ...(audioPiece !== undefined && { audioPieceS: audioPiece / framesPerSecond }),
+    make: (sources) => makeApart(tracks, type, sources),
     lay(parts) {
       const laid = parts.map(({ rendition, kind }) => ({ kind, ...layFiles(kind, rendition, ext) }));
       const lists = laid.map(({ lines, kind }): [string, ReturnType<typeof hls>] => [
@@ -177,11 +198,15 @@ const common = ({ codecs, gop }: Kind, name: string) => ({
   options: {},
 });
 
-async function makeApart(codecs: Codecs, gop: number, type: "mpegts" | "fmp4", sources: Sources): Promise<Part[]> {
+async function makeApart(
+  { codecs, gop, audioPiece = gop }: Kind,
+  type: "mpegts" | "fmp4",
+  sources: Sources,
+): Promise<Part[]> {
   const ext = type === "fmp4" ? "m4s" : "ts";
   return Promise.all(
     codecs.map(async (codec) => {
-      const { medium, playlist } = await sources.segment([codec], gop, type);
+      const { medium, playlist } = await sources.segment([codec], isVideo(codec) ? gop : audioPiece, type);
       return {
         kind: isVideo(codec) ? ("video" as const) : ("audio" as const),
         ext,
@@ -206,10 +231,10 @@ function dashStreams(): Stream[] {
 }
 
 function dashOf(kind: Kind, name: string, addressing: Addressing): Stream {
-  const { codecs, gop } = kind;
+  const { codecs } = kind;
   return {
     ...common(kind, `DASH, ${name},`),
-    make: (sources) => makeApart(codecs, gop, "fmp4", sources),
+    make: (sources) => makeApart(kind, "fmp4", sources),
     lay: (parts) => layDash(parts, codecs, addressing),
   };
 }
@@ -331,6 +356,7 @@ const codecNames: Readonly<Record<string, string>> = {
   "h264-b": "avc1.64000c",
   hevc: "hvc1.1.6.L30.B0",
   av1: "av01.0.00M.08",
+  vp9: "vp09.00.10.08",
   aac: "mp4a.40.2",
   "aac-44": "mp4a.40.2",
   mp3: "mp4a.40.34",

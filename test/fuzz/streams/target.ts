@@ -64,7 +64,12 @@ async function judge(stream: Stream, change: Mutation): Promise<Outcome> {
   const { downloader } = await openTools();
   const right = await read(stream);
   const mutated = mutate(right.parts, change, right.others);
-  if ((change.hasLength && isEqual(mutated, right.parts)) || isBeyondEnd(stream, change)) return "unchanged";
+  if (
+    (change.hasLength && isEqual(mutated, right.parts)) ||
+    isBeyondEnd(stream, change) ||
+    hasOtherPieces(stream, change)
+  )
+    return "unchanged";
   const hasLength = !stream.isFile || change.hasLength;
   const folder = await downloader.newFolder();
   try {
@@ -82,9 +87,12 @@ async function judge(stream: Stream, change: Mutation): Promise<Outcome> {
     const frames = await readFrames(made.path, {
       video: kinds.includes("video"),
       audio: kinds.includes("audio"),
-      ...audioKind(stream),
+      ...audioKind(stream, isReordered(change)),
     });
-    const fault = await findFaultOf(frames, { stream, change, mutated, right, kinds, folder });
+    const isRenumbered = isReordered(change) && stream.codecs.includes("flac");
+    const source = isRenumbered ? await readFiles(stream, right.parts, folder, { kinds, isRenumbered }) : right.frames;
+    const compared = { ...right, frames: source };
+    const fault = await findFaultOf(frames, { stream, change, mutated, right: compared, kinds, folder });
     if (fault === null) return "right";
     throw new Error(`${describe(stream, change)}: ${fault}`);
   } catch (error) {
@@ -97,9 +105,12 @@ async function judge(stream: Stream, change: Mutation): Promise<Outcome> {
 
 const describe = ({ name }: Stream, change: Mutation): string => `${name}: ${JSON.stringify(change)}`;
 
-/** Whether the manifest says everything that is unusual in the media: a warning would be a false alarm. */
-const isRight = (stream: Stream, { kind, isAnnounced }: Mutation, mutated: Mutated): boolean =>
-  isAnnounced && listChanges.includes(kind) && stream.name.startsWith("HLS") && runsOf(stream, mutated) !== null;
+/**
+ * Whether the manifest says everything that is unusual in the media: a warning would be a false alarm. Tracks apart may begin so far
+ * from each other that one of them must overlap.
+ */
+const isRight = (stream: Stream, change: Mutation, mutated: Mutated): boolean =>
+  change.isAnnounced && isReordered(change) && /^HLS (?!.*apart)/.test(stream.name) && runsOf(stream, mutated) !== null;
 
 interface Case {
   stream: Stream;
@@ -117,7 +128,9 @@ async function findFaultOf(
 ): Promise<string | null> {
   const saysOther = change.kind === "number" || (stream.isFile && change.kind !== "end");
   // A track that is not asked for may be damaged: ffmpeg would stop there.
-  const found = saysOther ? await readFiles(stream, mutated.parts, folder, kinds) : right.frames;
+  const found = saysOther
+    ? await readFiles(stream, mutated.parts, folder, { kinds, isRenumbered: false })
+    : right.frames;
   // What ffmpeg refuses, others may play; and of fragments it does not read all edits.
   const whole = kinds.every((kind) => found[kind].length > 0) ? found : right.frames;
   const source = change.kind === "end" && isCutBetweenFrames(stream, mutated, right) ? startOf(whole, made) : whole;
@@ -130,6 +143,10 @@ async function findFaultOf(
 /** What a file has after the end that it states is none of it. */
 const isBeyondEnd = ({ isFile, options }: Stream, { kind }: Mutation): boolean =>
   isFile && Object.keys(options).length > 0 && ["double", "repeat", "swap", "replace"].includes(kind);
+
+/** What is listed of each track is of other times. */
+const hasOtherPieces = ({ audioPieceS, options }: Stream, { kind }: Mutation): boolean =>
+  audioPieceS !== undefined && options.audioOnly !== true && listChanges.includes(kind);
 
 /** Frames of audio in no container, each of which begins with such a word: nothing says how many there are. */
 const bareFrame = /^(?:\xff[\xe0-\xff]|\x0b\x77)/;
@@ -146,10 +163,13 @@ const startOf = (whole: Frames, { audio, samples }: Frames): Frames => ({
   samples,
 });
 
-const audioKind = ({ codecs }: Stream) => ({
+const audioKind = ({ codecs }: Stream, isRenumbered: boolean) => ({
   isAac: codecs.some((codec) => codec.startsWith("aac")),
-  isFlac: codecs.includes("flac"),
+  isFlac: codecs.includes("flac") && isRenumbered,
 });
+
+/** Whether frames that are numbered may get other numbers. */
+const isReordered = ({ kind }: Mutation): boolean => listChanges.includes(kind);
 
 /**
  * MPEG-TS does not say how many packets its last PES packets have, and no list says to 0.25 s where each of its tracks ends: what
@@ -197,28 +217,34 @@ async function readNew(stream: Stream): Promise<Known> {
   return { parts, others, frames };
 }
 
+interface Wanted {
+  kinds: Case["kinds"];
+  /** Frames of audio are compared without their numbers. */
+  isRenumbered: boolean;
+}
+
 /** Returns what ffmpeg finds of `kinds` in parts, of which each is joined to a file. */
 async function readFiles(
   stream: Stream,
   parts: readonly Part[],
   folder: string,
-  kinds: Case["kinds"] = ["video", "audio"],
+  wanted: Wanted = { kinds: ["video", "audio"], isRenumbered: false },
 ): Promise<Frames> {
   const frames: Frames = { video: [], audio: [], samples: 0 };
   for (const [index, part] of parts.entries()) {
     const path = joinPath(folder, `source-${index}.${part.ext}`);
     await writeFile(path, join(part.rendition));
-    const own = await readFrames(path, kindsOf(stream, part, kinds));
+    const own = await readFrames(path, kindsOf(stream, part, wanted));
     if (own.video.length > 0) frames.video = own.video;
     if (own.audio.length > 0) Object.assign(frames, { audio: own.audio, samples: own.samples });
   }
   return frames;
 }
 
-const kindsOf = (stream: Stream, { kind }: Part, kinds: Case["kinds"]) => ({
+const kindsOf = (stream: Stream, { kind }: Part, { kinds, isRenumbered }: Wanted) => ({
   video: kind !== "audio" && kinds.includes("video"),
   audio: kind !== "video" && kinds.includes("audio"),
-  ...audioKind(stream),
+  ...audioKind(stream, isRenumbered),
 });
 
 function lay(stream: Stream, { parts }: Mutated) {
@@ -233,7 +259,9 @@ function lay(stream: Stream, { parts }: Mutated) {
 }
 
 /** What is listed, in runs; `null`: not the same of all tracks, or the server has something else. */
-function runsOf({ pieceS, options }: Stream, { parts, isListing }: Mutated): Run[] | null {
+function runsOf(stream: Stream, { parts, isListing }: Mutated): Run[] | null {
+  const { options, audioPieceS = stream.pieceS } = stream;
+  const pieceS = options.audioOnly === true ? audioPieceS : stream.pieceS;
   const wanted = options.audioOnly === true ? parts.filter(({ kind }) => kind !== "video") : parts;
   const [first, ...others] = wanted.map(({ rendition }) => rendition.pieces.map(({ index }) => index));
   if (!isListing || others.some((each) => each.join() !== first?.join())) return null;
