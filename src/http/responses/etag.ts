@@ -15,9 +15,9 @@ export const ConditionHeaders = Type.Object({
   "if-range": Type.Optional(Type.String({ description: "the entity tag without which `Range` is ignored" })),
 });
 
-/** Returns a strong entity tag (RFC 9110 §8.8.3) of `value` as JSON. */
-export function etagOf(value: object): string {
-  return `"${createHash("sha1").update(JSON.stringify(value)).digest("base64url")}"`;
+/** Returns a strong entity tag (RFC 9110 §8.8.3) of what `text` says. */
+export function etagOf(text: string): string {
+  return `"${createHash("sha1").update(text).digest("base64url")}"`;
 }
 
 /** Returns the entity tag of the same content, compressed with gzip. */

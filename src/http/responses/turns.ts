@@ -4,14 +4,24 @@ import { Shares } from "../../async/shares.ts";
 /** Reading or writing less JSON takes less than a millisecond, characters. */
 export const longJson = 16 * 1024;
 
-/**
- * Creates what lets requests do long work one at a time: the function resolves in a turn of the event loop in which no other one has
- * resolved, so that however many there are, other requests are served in between. Owners take turns. Rejects once the client has disconnected.
- */
-export function createTurns(): (request: FastifyRequest, reply: FastifyReply) => Promise<void> {
+/** Turns of the event loop for requests with long work. */
+export interface Turns {
+  /** Whether a request has the turn of now, so that further ones have to wait: for work whose length only its end tells. */
+  isTaken(): boolean;
+  /**
+   * Resolves in a turn of the event loop in which it resolves for no other request, so that however many there are, other requests are
+   * served in between. Owners take turns. Rejects when `signal` is aborted.
+   */
+  wait(request: FastifyRequest, signal: AbortSignal): Promise<void>;
+}
+
+export function createTurns(): Turns {
   const turns = new Shares(1, { isFirm: true });
-  return async ({ caller }, reply) => {
-    setImmediate(await turns.wait(caller?.name ?? "", untilClosed(reply)));
+  return {
+    isTaken: () => turns.taken > 0,
+    async wait({ caller }, signal) {
+      setImmediate(await turns.wait(caller?.name ?? "", signal));
+    },
   };
 }
 

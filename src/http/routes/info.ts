@@ -6,7 +6,7 @@ import { sharerOf } from "../access/ownership.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
 import { PageUrl, parsePageUrl, refuseCutUrl } from "./page-url.ts";
 import { problems } from "../responses/problem.ts";
-import { createTurns, longJson } from "../responses/turns.ts";
+import { createTurns, longJson, untilClosed } from "../responses/turns.ts";
 import { redirectTo } from "../responses/empty.ts";
 
 export const InfoQuerySchema = Type.Object({
@@ -45,7 +45,7 @@ interface InfoRoutesOptions {
 
 export const infoRoutes: FastifyPluginAsyncTypebox<InfoRoutesOptions> = async (app, { infoCache, resolver }) => {
   app.addHook("onRequest", requireAcceptJson);
-  const untilTurn = createTurns();
+  const turns = createTurns();
 
   const schema = {
     operationId: "getInfo",
@@ -79,7 +79,7 @@ export const infoRoutes: FastifyPluginAsyncTypebox<InfoRoutesOptions> = async (a
     });
     reply.header("age", ageS);
     // It is written as JSON in the same turn of the event loop.
-    if (length > longJson) await untilTurn(request, reply);
+    if (length > longJson) await turns.wait(request, untilClosed(reply));
     return info;
   });
 

@@ -13,6 +13,7 @@ import { noContent, redirectTo } from "../responses/empty.ts";
 import { assertVisible, requireTask } from "../access/ownership.ts";
 import { PreferHeaders, type TaskWaits } from "../responses/prefer-wait.ts";
 import { problems } from "../responses/problem.ts";
+import { createTurns, longJson, untilClosed } from "../responses/turns.ts";
 
 /** A reference to the schema `Task` among the OpenAPI document's components. */
 export const TaskRef = Type.Unsafe<Task>(Type.Ref("Task#", { description: "the task" }));
@@ -73,12 +74,16 @@ export const singleTaskRoutes: FastifyPluginAsyncTypebox<SingleTaskRoutesOptions
   { store, files, library, waits },
 ) => {
   app.addHook("onRequest", requireAcceptJson);
+  const turns = createTurns();
 
   app.get("/tasks/:id", { schema: getSchema }, async (request, reply) => {
     const { id } = request.params;
+    if (turns.isTaken()) await turns.wait(request, untilClosed(reply));
     const task = await waits.wait(id, request.headers, reply, () => requireTask(store, request));
     if (task === undefined) throw taskNotFoundError(id);
-    const etag = etagOf(task);
+    const text = JSON.stringify(task);
+    if (text.length > longJson) await turns.wait(request, untilClosed(reply));
+    const etag = etagOf(text);
     assertIfMatch(request.headers["if-match"], etag);
     const match = findMatch(request.headers["if-none-match"], etag);
     reply.header("etag", match ?? etag);
@@ -90,7 +95,8 @@ export const singleTaskRoutes: FastifyPluginAsyncTypebox<SingleTaskRoutesOptions
     const { id } = request.params;
     await assertVisible(store, id, request.caller);
     let task = await findReadable(store, id);
-    if (task !== "damaged" && task !== undefined) assertIfMatch(request.headers["if-match"], etagOf(task));
+    if (task !== "damaged" && task !== undefined)
+      assertIfMatch(request.headers["if-match"], etagOf(JSON.stringify(task)));
     const isInLibrary = request.query.library === "true";
     if (isInLibrary && library !== undefined) {
       await endRuns(store, task);

@@ -1,5 +1,4 @@
 import { Readable } from "node:stream";
-import { setImmediate } from "node:timers/promises";
 import type { FastifyReply } from "fastify";
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
@@ -23,6 +22,7 @@ import {
 import type { ListQuery } from "../../stores/store.ts";
 import { PreferHeaders, type TaskWaits } from "../responses/prefer-wait.ts";
 import { problems } from "../responses/problem.ts";
+import { createTurns, untilClosed } from "../responses/turns.ts";
 import { TaskRef } from "./task.ts";
 
 const TaskList = Type.Object(
@@ -103,7 +103,8 @@ interface TaskRoutesOptions extends NewTaskDeps {
 export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (app, deps) => {
   const { store, waits } = deps;
   /** By key: its lists are sent one at a time, as four long ones at once would take the processor from all others. */
-  const turns = createKeyedMutex();
+  const lists = createKeyedMutex();
+  const turns = createTurns();
   app.addHook("onRequest", requireAcceptJson);
   readJsonBodies(app);
 
@@ -112,14 +113,17 @@ export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (a
     const owner = ownerFilter(request.caller, asked);
     if (parent !== undefined) await requireTask(store, { params: { id: parent }, caller: request.caller });
     const before = cursor === undefined ? undefined : parseCursor(cursor);
+    const closed = untilClosed(reply);
+    const untilTurn = () => turns.wait(request, closed);
     const sendPage = async () => {
+      if (turns.isTaken()) await untilTurn();
       const page = await store.list({ limit, state, owner, parent, before });
       const next = page.next === undefined ? null : nextUrl(page.next, { limit, state, owner: asked, parent });
       if (next !== null) reply.header("link", `<${next}>; rel="next"`);
-      if (sendList(reply, page.tasks, next) === "long") await untilSent(reply);
+      if (sendList(reply, page.tasks, next, untilTurn) === "long") await untilSent(reply);
     };
     if (request.caller === null) await sendPage();
-    else await turns.runExclusive(request.caller.name, sendPage);
+    else await lists.runExclusive(request.caller.name, sendPage);
     return reply;
   });
 
@@ -142,11 +146,16 @@ export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (a
   });
 };
 
-/** Longer pages are written record by record, and other requests are answered in between. */
+/** Longer pages are written record by record, each in a turn of its own. */
 const maxAtOnceLength = 64 * 1024;
 
 /** Sends the page, without ever having a long one as one string. */
-function sendList(reply: FastifyReply, tasks: readonly Task[], next: string | null): "short" | "long" {
+function sendList(
+  reply: FastifyReply,
+  tasks: readonly Task[],
+  next: string | null,
+  untilTurn: () => Promise<void>,
+): "short" | "long" {
   const serialize = reply.compileSerializationSchema(Task);
   reply.type("application/json; charset=utf-8");
   let [start, taken] = ['{"tasks":[', 0];
@@ -163,7 +172,7 @@ function sendList(reply: FastifyReply, tasks: readonly Task[], next: string | nu
   async function* written() {
     yield start;
     for (const task of tasks.slice(taken)) {
-      await setImmediate();
+      await untilTurn();
       yield `,${serialize(task)}`;
     }
     yield end;

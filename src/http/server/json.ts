@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import sjson from "secure-json-parse";
 import { ServiceError } from "../../model/errors.ts";
-import { createTurns, longJson } from "../responses/turns.ts";
+import { createTurns, longJson, untilClosed } from "../responses/turns.ts";
 
 /** Makes the app ignore request bodies, so that routes without one accept any. */
 export function ignoreBodies(app: FastifyInstance): void {
@@ -21,12 +21,12 @@ export function ignoreBodies(app: FastifyInstance): void {
 export function readJsonBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("application/json", { parseAs: "string" }, (_request, body, done) => done(null, body));
-  const untilTurn = createTurns();
+  const turns = createTurns();
   app.addHook("preValidation", async (request, reply) => {
     const { body, headers } = request;
     if (typeof body !== "string") return;
     // What follows, up to the first wait of the handler, happens in the same turn of the event loop.
-    if (body.length > longJson) await untilTurn(request, reply);
+    if (body.length > longJson) await turns.wait(request, untilClosed(reply));
     request.body = parseJson(headers, body);
   });
   app.addContentTypeParser("*", ({ headers }: FastifyRequest, _payload, done) => {
