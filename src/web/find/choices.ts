@@ -2,6 +2,7 @@ import { type ComponentChild, h, type RenderableProps, type TargetedEvent } from
 import { useState } from "preact/hooks";
 import type { Entry } from "../../model/page-info.ts";
 import type { TaskFailure, TaskOptions } from "../../model/task.ts";
+import { Button } from "../button.ts";
 import { describeFailure, formatDuration } from "../texts.ts";
 import type { ChoicesProps, Finder } from "./finding.ts";
 
@@ -101,7 +102,7 @@ interface DownloadChosenProps {
 export function DownloadChosen({ count, isBusy, download }: DownloadChosenProps): ComponentChild {
   const [quality, setQuality] = useState("The best");
   const onChange = ({ currentTarget }: TargetedEvent<HTMLSelectElement>): void => setQuality(currentTarget.value);
-  const disabled = count === 0 || isBusy;
+  const isDisabled = count === 0 || isBusy;
   const onClick = () => download(qualities[quality] ?? {});
   return h(
     "p",
@@ -116,6 +117,6 @@ export function DownloadChosen({ count, isBusy, download }: DownloadChosenProps)
         Object.keys(qualities).map((name) => h("option", { key: name }, name)),
       ),
     ),
-    h("button", { class: "primary", disabled, onClick }, `Download ${count}`),
+    h(Button, { class: "primary", isDisabled, onClick }, `Download ${count}`),
   );
 }

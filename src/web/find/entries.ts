@@ -1,6 +1,7 @@
 import { type ComponentChild, h, type TargetedEvent, type TargetedMouseEvent } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Entry, PageInfo } from "../../model/page-info.ts";
+import { Button } from "../button.ts";
 import { describeFailure, formatDuration } from "../texts.ts";
 import { DownloadChosen } from "./choices.ts";
 import { chooseEntries } from "./entry-numbers.ts";
@@ -19,6 +20,8 @@ export function Entries({ info, finder }: FoundProps): ComponentChild {
   const [chosen, setChosen] = useState<ReadonlySet<number>>(new Set());
   const [isWhole, setWhole] = useState(false);
   const last = useRef(0);
+  const rows = useRef<HTMLUListElement>(null);
+  const firstNew = useRef(0);
   const count = info.entries_count ?? (next === undefined ? listed.length : undefined);
 
   /** Chooses an entry; with the shift key, all from the one before on. */
@@ -36,7 +39,14 @@ export function Entries({ info, finder }: FoundProps): ComponentChild {
     setChosen(new Set(checked ? listed.keys() : []));
   }
 
+  // The button that was pressed is gone.
+  useLayoutEffect(() => {
+    if (document.activeElement === document.body)
+      rows.current?.children[firstNew.current]?.querySelector("input")?.focus();
+  }, [listed.length]);
+
   function add(page: PageInfo, cursor: string): void {
+    firstNew.current = listed.length;
     const more = listOf(page, cursor);
     if (isWhole) setChosen(new Set(Array.from({ length: listed.length + more.length }, (_, index) => index)));
     setListed([...listed, ...more]);
@@ -61,7 +71,7 @@ export function Entries({ info, finder }: FoundProps): ComponentChild {
     ),
     h(
       "ul",
-      { class: "choices" },
+      { class: "choices", ref: rows },
       listed.map((each, index) =>
         h(Row, {
           ...each,
@@ -157,7 +167,7 @@ function More({ url, cursor, onPage, finder }: MoreProps): ComponentChild {
   return h(
     "p",
     { class: "row" },
-    h("button", { disabled: isBusy, onClick }, isBusy ? "Reading…" : "Show more"),
+    h(Button, { isDisabled: isBusy, onClick }, isBusy ? "Reading…" : "Show more"),
     h("span", { class: "failure", role: "alert" }, failure),
   );
 }

@@ -4,6 +4,7 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { Task } from "../../model/task.ts";
 import { addressesIn, createFinder } from "./finder.ts";
 import type { Finder, Finding } from "./finding.ts";
+import { keepFocus } from "../keep-focus.ts";
 import { describeFailure } from "../texts.ts";
 
 /** The address of a page, a dialog with what is there, and a line that says what was added; `onTask` gets each new task. */
@@ -108,7 +109,7 @@ function FindingDialog({ finder }: { finder: Finder }): ComponentChild {
     dialog.current?.showModal();
     // Not a button, which the same key press could operate.
     heading.current?.focus();
-    return undefined;
+    return dialog.current === null ? undefined : keepFocus(dialog.current, heading.current);
   }, [isOpen]);
   return h(
     "dialog",

@@ -15,6 +15,11 @@ export interface FoundProps {
   finder: Finder;
 }
 
+/** What is downloaded besides the video with its own audio. */
+export type Extras = Pick<TaskOptions, "subtitles" | "audio_languages" | "ranges">;
+
+export type ExtraProps = FoundProps & { extras: Extras };
+
 export interface ChoicesProps {
   /** Pages to choose from. */
   entries: readonly Entry[];

@@ -2,12 +2,13 @@ import { type ComponentChild, h } from "preact";
 import { useState } from "preact/hooks";
 import { hasAudio, hasVideo } from "../../model/format-ranking.ts";
 import type { PageInfo, Vocabulary } from "../../model/page-info.ts";
-import type { TaskOptions } from "../../model/task.ts";
+import { Button } from "../button.ts";
 import { formatDuration, formatTime } from "../texts.ts";
 import { Entries } from "./entries.ts";
-import type { FoundProps } from "./finding.ts";
+import type { ExtraProps, Extras, FoundProps } from "./finding.ts";
+import { FormatTable } from "./format-table.ts";
 import { Parts } from "./parts.ts";
-import { describeFormats, type FormatRow, joinTexts, languageName } from "./format-rows.ts";
+import { languageName } from "./format-rows.ts";
 
 /** What is on a page, and what can be downloaded from it. */
 export function Found({ info, finder }: FoundProps): ComponentChild {
@@ -77,15 +78,10 @@ function noteOf({ formats, entries = [], live_status }: PageInfo, usable: number
   return "This is a live stream. It is recorded from the start of the download until it ends or you stop it.";
 }
 
-/** What is downloaded besides the video with its own audio. */
-type Extras = Pick<TaskOptions, "subtitles" | "audio_languages" | "ranges">;
-
 function withRanges(extras: Extras, ranges: Extras["ranges"]): Extras {
   const { ranges: _, ...others } = extras;
   return ranges === undefined ? others : { ...others, ranges };
 }
-
-type ExtraProps = FoundProps & { extras: Extras };
 
 /** A box for each kind of extras that the page lists. */
 function ExtraChoices({
@@ -130,61 +126,14 @@ function Best({ info, finder, extras }: ExtraProps): ComponentChild {
   const download = (options: { audio_only?: true }): void =>
     finder.download(info.url, { ...options, ...extras }, info.title ?? info.url);
   const hasBoth = info.formats.some(hasVideo) && info.formats.some(hasAudio);
-  const disabled = finder.adding.value;
-  const best = { class: "primary", disabled, onClick: () => download({}) };
-  const audio = { disabled, onClick: () => download({ audio_only: true }) };
+  const isDisabled = finder.adding.value;
+  const best = { class: "primary", isDisabled, onClick: () => download({}) };
+  const audio = { isDisabled, onClick: () => download({ audio_only: true }) };
   return h(
     "p",
     { class: "row" },
-    h("button", best, "Download the best"),
-    hasBoth && h("button", audio, "Download only the audio"),
-  );
-}
-
-const shownAtFirst = 12;
-
-/** The formats of a page, each with a button that downloads exactly it. */
-function FormatTable({ info, finder, extras }: ExtraProps): ComponentChild {
-  const [isWhole, setWhole] = useState(false);
-  const rows = describeFormats(info);
-  const shown = isWhole ? rows : rows.slice(0, shownAtFirst);
-  const hidden = rows.length - shown.length;
-  return [
-    h(
-      "table",
-      { key: "table", class: "formats" },
-      h("caption", { class: "spoken" }, "Formats, best first"),
-      h("thead", {}, h("tr", {}, columns)),
-      h(
-        "tbody",
-        {},
-        shown.map((row) => h(Row, { key: row.format.format_id, row, info, finder, extras })),
-      ),
-    ),
-    hidden > 0 &&
-      h("p", { key: "more" }, h("button", { onClick: () => setWhole(true) }, `Show ${hidden} more formats`)),
-  ];
-}
-
-const columns = ["Quality", "Size", "Codecs", "Language", "Download"].map((name) =>
-  h("th", { key: name, scope: "col" }, name),
-);
-
-function Row({ row, info, finder, extras }: ExtraProps & { row: FormatRow }): ComponentChild {
-  const { format, quality, note, size, codecs, languages } = row;
-  const button = {
-    "aria-label": `Download ${joinTexts(quality, note, size)}`,
-    disabled: finder.adding.value,
-    onClick: () => finder.download(info.url, { format_id: format.format_id, ...extras }, info.title ?? info.url),
-  };
-  return h(
-    "tr",
-    {},
-    h("th", { scope: "row" }, quality, note !== "" && h("span", { class: "muted" }, ` ${note}`)),
-    h("td", {}, size),
-    h("td", {}, codecs),
-    h("td", {}, languages),
-    h("td", {}, format.has_drm ? "Protected by DRM" : h("button", button, "Download")),
+    h(Button, best, "Download the best"),
+    hasBoth && h(Button, audio, "Download only the audio"),
   );
 }
 

@@ -3,7 +3,8 @@ import { h, type ComponentChild } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { State } from "../../model/task.ts";
 import { AskDialog, createAsker } from "./ask.ts";
-import { keepFocus } from "./keep-focus.ts";
+import { Button } from "../button.ts";
+import { keepFocus } from "../keep-focus.ts";
 import { Members } from "./members.ts";
 import { createTaskActions, type TaskActions } from "./task-actions.ts";
 import { TaskRow } from "./task-row.ts";
@@ -99,7 +100,7 @@ function Toolbar({ tasks, actions }: BoardProps): ComponentChild {
     h(Filter, { tasks, actions }),
     h("button", { "aria-pressed": ids !== undefined, onClick: onSelect }, "Select"),
     ids === undefined
-      ? h("button", { disabled: !tasks.hasCancelable.value, onClick: () => void actions.cancelAll() }, "Cancel all")
+      ? h(Button, { isDisabled: !tasks.hasCancelable.value, onClick: () => void actions.cancelAll() }, "Cancel all")
       : h(Selection, { tasks, actions }),
     h(Running, { tasks }),
   );
@@ -131,10 +132,11 @@ function Filter({ tasks, actions }: BoardProps): ComponentChild {
 }
 
 function Selection({ tasks, actions }: BoardProps): ComponentChild {
-  const count = actions.selected.value?.size ?? 0;
+  const ids = actions.selected.value;
+  const count = tasks.shown.value.filter((task) => ids?.has(task.peek().id)).length;
   const selectAll = () => actions.select(tasks.shown.peek().map((task) => task.peek().id));
   const act = (action: "cancel" | "delete", label: string) =>
-    h("button", { disabled: count === 0, onClick: () => void actions.actOnSelected(action) }, label);
+    h(Button, { isDisabled: count === 0, onClick: () => void actions.actOnSelected(action) }, label);
   return [
     h("button", { onClick: selectAll }, "Select all"),
     act("cancel", "Cancel selected"),

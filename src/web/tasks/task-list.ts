@@ -17,7 +17,11 @@ export function TaskList({ tasks }: TasksProps): ComponentChild {
     { class: "stack", "aria-labelledby": "downloads" },
     h("h2", { id: "downloads", tabIndex: -1 }, "Downloads"),
     h(Content, { tasks }),
-    tasks.connection.value === "lost" && h("p", { class: "card task-lost" }, "The connection is lost. Reconnecting…"),
+    h(
+      "div",
+      { role: "status" },
+      tasks.connection.value === "lost" && h("p", { class: "card task-lost" }, "The connection is lost. Reconnecting…"),
+    ),
   );
 }
 

@@ -76,7 +76,7 @@ export function theListIsLive(openTab: OpenTab): void {
     const tab = await openTab(app.url);
     const { page } = tab;
     tab.expectShifts();
-    const words = page.getByText("The connection is lost. Reconnecting…");
+    const words = page.getByRole("status").getByText("The connection is lost. Reconnecting…");
     const rows = page.getByRole("article");
     await rows.first().waitFor();
     const count = await rows.count();

@@ -63,6 +63,11 @@ export function manyTasks(openTab: OpenTab): void {
       const row = page.getByRole("article", { name, exact: true });
       await row.getByRole("checkbox", { name: "Select" }).check();
     }
+    const show = page.getByRole("combobox", { name: "Show" });
+    await show.selectOption("Failed");
+    await page.getByText("1 selected").waitFor();
+    await show.selectOption("All");
+    await page.getByText("2 selected").waitFor();
     const remove = page.getByRole("button", { name: "Delete selected" });
     const question = page.getByRole("dialog", { name: "Delete 2 downloads and a file?" });
     await remove.click();
