@@ -10,15 +10,22 @@ const endingPattern = /^(?:\.[a-z0-9-]{1,35}){1,4}$/i;
 /**
  * Returns a file name made of `title` that every file system accepts: at most 200 bytes of UTF-8 with the
  * ending; without control characters, marks of the reading direction and the characters that Windows
- * forbids; without dots at the start or end and hyphens at the start; not the name of a Windows device. Uses `id` if nothing of the
- * title is left.
+ * forbids; without dots at the start or end and hyphens at the start; with `_` before the name of a Windows device. Uses `id` if
+ * nothing of the title is left.
  */
 export function fileName(title: string | null, ending: string, id: string): string {
   const extension = endingPattern.test(ending) ? ending : "";
-  const stem = trim(shorten(readable(title ?? ""), maxBytes - extension.length));
-  const isDevice = /^(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(?:\.|$)/i.test(stem);
-  if (stem === "" || isDevice) return `${id}${extension}`;
-  return `${stem}${extension}`;
+  const fit = (text: string) => trim(shorten(text, maxBytes - extension.length));
+  const stem = fit(unlikeDevice(fit(readable(title ?? ""))));
+  return `${stem === "" ? id : stem}${extension}`;
+}
+
+/** Windows takes these names for devices, whatever follows a dot. */
+const devicePattern = /^(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$|clock\$)\s*(?:\.|$)/i;
+
+/** Returns the name, with `_` before it if Windows takes it for that of a device. */
+export function unlikeDevice(name: string): string {
+  return devicePattern.test(name) ? `_${name}` : name;
 }
 
 function readable(title: string): string {

@@ -21,10 +21,13 @@ describe("a file's name", () => {
     ["👩\u200D👩\u200D👧", "👩\u200D👩\u200D👧.mp4"],
     ["lone \uD800 surrogate", "lone \uFFFD surrogate.mp4"],
     ["e\u0301", "é.mp4"],
-    ["CON", "id.mp4"],
-    ["nul.tar", "id.mp4"],
-    ["Lpt1", "id.mp4"],
+    ["CON", "_CON.mp4"],
+    ["nul.tar", "_nul.tar.mp4"],
+    ["aux .x", "_aux .x.mp4"],
+    ["Lpt1.", "_Lpt1.mp4"],
+    ["con:", "con_.mp4"],
     ["console", "console.mp4"],
+    ["A con", "A con.mp4"],
     ["", "id.mp4"],
     [" . \u200D. ", "id.mp4"],
     ["\u202E\u0007", "id.mp4"],
@@ -42,6 +45,11 @@ describe("a file's name", () => {
 
   test.each(["", "a/b", ".mp4", "x".repeat(36)])("leaves the extension %j out", (ext) => {
     expect(fileName("A film", `.${ext}`, "id")).toBe("A film");
+  });
+
+  test("of a device has at most 200 bytes, too", () => {
+    expect(fileName(`con.${"x".repeat(500)}`, ".mp4", "id")).toBe(`_con.${"x".repeat(191)}.mp4`);
+    expect(fileName(`con a${"\u0301".repeat(999)}`, ".mp4", "id")).toBe("_con.mp4");
   });
 
   test("is safe whatever the title", () => {

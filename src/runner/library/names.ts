@@ -1,4 +1,4 @@
-import { shorten } from "../../files/file-name.ts";
+import { shorten, unlikeDevice } from "../../files/file-name.ts";
 import type { ResultFile } from "../../model/task.ts";
 import { type NamedTask, readField, type Template, type TemplateNode } from "./template.ts";
 
@@ -142,16 +142,13 @@ function visibleText(value: string): string {
     .trim();
 }
 
-/** Windows takes these names for devices, whatever follows a dot. */
-const devicePattern = /^(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$|clock\$)\s*(?:\.|$)/i;
-
 /** What names neither begin with (hidden files, options, home folders) nor end with. */
 const refusedStart = /^(?:[\s.~-]|\u200C|\u200D|\uFE0E|\uFE0F)+/u;
 const refusedEnd = /(?:[\s.]|\u200C|\u200D)+$/u;
 
 function safeName(text: string): string {
   const name = text.normalize("NFC").replaceAll(/\s+/g, " ").replace(refusedStart, "").replace(refusedEnd, "");
-  return devicePattern.test(name) ? `_${name}` : name;
+  return unlikeDevice(name);
 }
 
 /** Returns the longest start of a name that fits and is a name. */
