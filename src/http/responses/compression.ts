@@ -7,9 +7,6 @@ import { problemMediaType } from "./problem.ts";
 /** Shorter JSON, bytes, gains nothing. */
 const minBytes = 1024;
 
-/** Of streams: half of the work that the default takes, which other requests would have to wait for, and JSON gets hardly longer. */
-const level = 2;
-
 /** Longer text, UTF-16 units, is compressed in Node's thread pool; for shorter text the pool costs more than the work. */
 const maxSyncLength = 16 * 1024;
 
@@ -42,7 +39,7 @@ export function compressJson(app: FastifyInstance): void {
  * destroyed once the payload has ended: the error that this causes is one that nobody can handle.
  */
 function gzipped(payload: Readable): Readable {
-  return pipeline(payload, createGzip({ level }), () => undefined);
+  return pipeline(payload, createGzip(), () => undefined);
 }
 
 function isJson(reply: FastifyReply): boolean {

@@ -113,8 +113,8 @@ export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (a
     const owner = ownerFilter(request.caller, asked);
     if (parent !== undefined) await requireTask(store, { params: { id: parent }, caller: request.caller });
     const before = cursor === undefined ? undefined : parseCursor(cursor);
-    const closed = untilClosed(reply);
-    const untilTurn = () => turns.wait(request, closed);
+    let closed: AbortSignal | undefined;
+    const untilTurn = () => turns.wait(request, (closed ??= untilClosed(reply)));
     const sendPage = async () => {
       if (turns.isTaken()) await untilTurn();
       const page = await store.list({ limit, state, owner, parent, before });
