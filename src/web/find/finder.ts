@@ -105,7 +105,7 @@ function createDownloads({ finding, close }: Viewer, onTask: (task: Task) => voi
           onDone(url, undefined);
         } else onDone(url, result);
       }
-      if (count > 0) added.value = { text: `Added: ${count} of ${urls.length} videos` };
+      if (count > 0) added.value = { text: `Added: ${count} of ${urls.length} pages` };
       if (count === urls.length && finding.peek() === shown) close();
     });
 

@@ -70,7 +70,7 @@ function Summary({ info }: { info: PageInfo }): ComponentChild {
 function noteOf({ formats, entries = [], live_status }: PageInfo, usable: number): string | null {
   if (live_status === "is_upcoming") return "This stream has not begun yet.";
   if (formats.length === 0) {
-    if (entries.length > 0) return "This is a list of videos. Choose what to download.";
+    if (entries.length > 0) return "This is a list. Choose what to download.";
     return "There is no video on this page that we can download.";
   }
   if (usable === 0) return "This video is protected by DRM, so it cannot be downloaded.";

@@ -18,8 +18,8 @@ export function Parts({ onChange }: PartsProps): ComponentChild {
   };
   const field = { id: "parts", type: "text", inputMode: "text", autocomplete: "off", placeholder: "1:20-2:45, 10:00-" };
   const help = isWrong
-    ? "Write each part as 1:20-2:45, in order, with commas between them. As it is now, the whole video is downloaded."
-    : "Without an end, a part goes on to the end of the video.";
+    ? "Write each part as 1:20-2:45, in order, with commas between them. As it is now, all of it is downloaded."
+    : "Without an end, a part goes on to the end.";
   return h(
     "details",
     {},

@@ -13,7 +13,7 @@ interface MembersProps extends Pick<TaskRowProps, "onAction"> {
   tasks: Tasks;
 }
 
-/** The videos of a collection, which are read once they are looked at; nothing for the task of one page. */
+/** The entries of a collection, which are read once they are looked at; nothing for the task of one page. */
 export function Members(props: MembersProps): ComponentChild {
   return props.task.value.kind === "collection" ? h(MemberList, props) : null;
 }
@@ -48,7 +48,7 @@ function MemberList({ task, tasks, onAction }: MembersProps): ComponentChild {
     h(
       "details",
       { key: "members", class: "members", onToggle },
-      h("summary", {}, `Videos of the list (${total})`),
+      h("summary", {}, `Entries of the list (${total})`),
       h("p", { class: "failure", role: "alert" }, failure.value),
       counts !== undefined &&
         counts.succeeded > 0 &&

@@ -98,7 +98,7 @@ function questionOf(targets: readonly Task[], action: "cancel" | "delete" | "del
   if (action === "cancel") return { text: `Cancel ${what}?`, yes: isOne ? "Cancel download" : "Cancel downloads" };
   if (action === "delete-file")
     return { text: `Delete the file of ${what}? The download stays listed.`, yes: "Delete file" };
-  if (isOne && first.kind === "collection") return { text: `Delete ${what} and its videos?`, yes: "Delete" };
+  if (isOne && first.kind === "collection") return { text: `Delete ${what} and its downloads?`, yes: "Delete" };
   const files = targets.filter(({ file }) => file !== null).length;
   const which = isOne ? "its file" : files === 1 ? "a file" : `${files} files`;
   return { text: `Delete ${what}${files === 0 ? "" : ` and ${which}`}?`, yes: "Delete" };

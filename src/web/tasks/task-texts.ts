@@ -56,7 +56,7 @@ export function describeState(task: Task): string {
 /** Returns how the members of a collection are doing, "5 of 300 done · 2 running". */
 function describeCounts(counts: MemberCounts, state: State): string {
   const total = sumOf(counts);
-  if (total === 0) return state === "running" ? "Reading the list…" : "No videos.";
+  if (total === 0) return state === "running" ? "Reading the list…" : "No entries.";
   const others = (["running", "queued", "failed", "canceled"] as const).filter((each) => counts[each] > 0);
   const parts = others.map((each) => `${counts[each]} ${stateNames[each].toLowerCase()}`);
   return [`${counts.succeeded} of ${total} done`, ...parts].join(" · ");
@@ -128,8 +128,8 @@ function describeEntries(entries: NonNullable<TaskOptions["entries"]>): string {
 }
 
 const collectionSentences: Record<keyof typeof collectionWarnings, string> = {
-  entries_limited: "The list has more videos than the service takes: the last ones are missing.",
-  entries_missing: "Some videos that were asked for are not in the list.",
+  entries_limited: "The list has more entries than the service takes: the last ones are missing.",
+  entries_missing: "Some entries that were asked for are not in the list.",
 };
 
 /** Returns each thing that differs between a collection and what was asked for as one sentence. */

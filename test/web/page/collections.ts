@@ -61,7 +61,7 @@ export function collections(openTab: OpenTab): void {
     const row = page.getByRole("article", { name: "The last train" });
     await row.getByText("0 of 3 done · 3 waiting").waitFor();
     expect(await page.getByRole("article").count()).toBe(1);
-    await page.getByText("Videos of the list (3)").click();
+    await page.getByText("Entries of the list (3)").click();
     await expect.poll(() => page.getByRole("article").count()).toBe(4);
     const [first, second] = await membersOf(app, id);
     await app.store.update(first!.id, { state: "running" });
@@ -79,7 +79,7 @@ export function collections(openTab: OpenTab): void {
     const app = await openApp();
     const { id } = await addCollection(app, { title: "The last train" }, titles);
     const { page, expectShifts } = await openTab(app.url);
-    await page.getByText("Videos of the list (3)").click();
+    await page.getByText("Entries of the list (3)").click();
     const save = page.getByRole("link", { name: "Save all as ZIP" });
     expect(await save.count()).toBe(0);
     // The link comes above the list.
@@ -107,7 +107,7 @@ export function collections(openTab: OpenTab): void {
     await page.getByRole("dialog").getByRole("button", { name: "Cancel download" }).click();
     await row.getByText("0 of 3 done · 3 canceled").waitFor();
     await row.getByRole("button", { name: "Delete" }).click();
-    await page.getByText("Delete “The last train” and its videos?").waitFor();
+    await page.getByText("Delete “The last train” and its downloads?").waitFor();
     await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
     await page.getByText("Nothing here yet.").waitFor();
     expect(await app.store.get(id)).toBeUndefined();

@@ -157,7 +157,7 @@ export function findingPages(openTab: OpenTab): void {
     await dialog.getByRole("combobox", { name: "Quality" }).selectOption("At most 720p");
     await dialog.getByRole("button", { name: "Download 2" }).click();
     await dialog.waitFor({ state: "detached" });
-    await tab.page.getByText("Added: 2 of 2 videos").waitFor();
+    await tab.page.getByText("Added: 2 of 2 pages").waitFor();
     expect(await storedUrls(app)).toEqual([addresses[0], addresses[2]]);
     const { tasks } = await app.store.list({ limit: 200 });
     expect(tasks.map(({ options }) => options)).toEqual([{ max_height: 720 }, { max_height: 720 }]);
@@ -184,7 +184,7 @@ export function findingPages(openTab: OpenTab): void {
     const row = page.getByRole("button", { name: "Download 360p, 5.1 MB" });
     for (const button of [best, row]) expect(await button.isDisabled()).toBe(true);
     gate.resolve();
-    await page.getByText("Added: 2 of 2 videos").waitFor();
+    await page.getByText("Added: 2 of 2 pages").waitFor();
     await best.click();
     await expect.poll(async () => (await storedUrls(app)).length).toBe(3);
   });

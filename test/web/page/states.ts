@@ -138,7 +138,7 @@ export const pageStates: readonly PageState[] = [
     },
     reach: async (tab) => {
       await tab.paste(address);
-      await tab.page.getByText("This is a list of videos. Choose what to download.").waitFor();
+      await tab.page.getByText("This is a list. Choose what to download.").waitFor();
       await tab.page.getByRole("checkbox", { name: /^The last train, part 2 / }).check();
       await tab.page.getByRole("button", { name: "Download 1" }).waitFor();
     },
@@ -148,7 +148,7 @@ export const pageStates: readonly PageState[] = [
     prepare: addTrains,
     reach: async ({ page }) => {
       await page.getByText("1 of 5 done · 1 running · 2 waiting · 1 failed").waitFor();
-      await page.getByText("Videos of the list (5)").click();
+      await page.getByText("Entries of the list (5)").click();
       await page.getByText(/^The site cannot be reached/).waitFor();
     },
   },
