@@ -114,6 +114,11 @@ export function createDamageReport(logger: Pick<BaseLogger, "error"> | undefined
   return { unlessDamaged, parse: (row) => unlessDamaged(row, () => parseTask(row)) };
 }
 
+/** Returns what is kept under a key that got a new task: all but what the same request says again, which may be long. */
+export function newAnswer(task: Task): string {
+  return JSON.stringify({ ...task, url: undefined, options: undefined });
+}
+
 /** Begins the answer that is kept under a key if that reused a task. */
 const reusedStart = '{"reused":';
 
@@ -123,13 +128,16 @@ export function reusedAnswer(document: string): string {
 }
 
 /**
- * Returns the answer that was kept under a key: a document, or what `reusedAnswer` returned.
+ * Returns the answer to a request for `task` that was kept under a key: what `newAnswer` or `reusedAnswer` returned, or a document, which
+ * earlier releases kept.
  *
  * @throws DamagedTaskError
  */
-export function readAnswer(id: string, answer: string): Reused {
+export function readAnswer({ id, url, options }: Task, answer: string): Reused {
   const isNew = !answer.startsWith(reusedStart);
-  const document = isNew ? answer : answer.slice(reusedStart.length, -1);
+  const said = JSON.stringify({ url, options });
+  // Of two members with one name the later one counts.
+  const document = isNew ? `${said.slice(0, -1)},${answer.slice(1)}` : answer.slice(reusedStart.length, -1);
   return { task: parseTask({ id, document }), isNew };
 }
 

@@ -1,4 +1,4 @@
-import { existsSync, symlinkSync } from "node:fs";
+import { existsSync, statSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -163,6 +163,34 @@ describe("a SQLite store that is closed and opened again", () => {
     expect(await store.create(retried, idempotency)).toEqual(task);
     clock.advance(idempotencyTtlMs);
     expect(await store.create(retried, idempotency)).toEqual(retried);
+  });
+
+  test("keeps no more than a little under an idempotency key, however long the request is", async () => {
+    const { path, now } = startFile();
+    const store = openSqliteStore({ path, now });
+    const entries = times(100, (n) => `https://video.example.com/${"x".repeat(600)}/${n}`);
+    for (const key of times(50, String)) {
+      const { id } = await store.create(newTask("https://video.example.com/", { entries }, now()), {
+        key,
+        fingerprint: "f",
+      });
+      await store.delete(id);
+    }
+    await store.close();
+    expect(statSync(path).size).toBeLessThan(1_000_000);
+  });
+
+  test("gives the answers that earlier releases kept under idempotency keys", async () => {
+    const { reopen, path, now } = startFile();
+    const idempotency = { key: "key", fingerprint: "f" };
+    const task = newTask("https://video.example.com/", { entries: "1-3" }, now());
+    const before = openSqliteStore({ path, now });
+    await before.create(task, idempotency);
+    await before.close();
+    const db = new DatabaseSync(path);
+    db.prepare("UPDATE idempotency_keys SET answer = ?").run(JSON.stringify(task));
+    db.close();
+    expect(await reopen().create(newTask(task.url, task.options, now()), idempotency)).toEqual(task);
   });
 
   test("reuses no sequence number, not even that of a deleted newest task", async () => {

@@ -4,7 +4,7 @@ import type { TaskChange } from "../../feed/task-changes.ts";
 import { changeEvent, createTaskEvents, type TaskEvent, type TaskEventPublisher } from "../../feed/task-events.ts";
 import type { State, Task } from "../../model/task.ts";
 import { type Clock, createClock } from "../clock.ts";
-import { createDamageReport, parseWritten, readAnswer, reusedAnswer, toPage } from "../documents.ts";
+import { createDamageReport, newAnswer, parseWritten, readAnswer, reusedAnswer, toPage } from "../documents.ts";
 import { claimDocument, updateDocument } from "../task-writes.ts";
 import { createKeyParser, createKeyStore, createRequestCounter, type KeyStore } from "../key-store.ts";
 import { type NewMessage, serviceEndpoint } from "../outbox.ts";
@@ -184,16 +184,16 @@ function createTask(
   const idempotency = ofOwner(task, given);
   const nowMs = steadyMs();
   const earlier = idempotency && uses.recall(idempotency, nowMs);
-  if (earlier !== undefined) return readAnswer(task.id, earlier);
+  if (earlier !== undefined) return readAnswer(task, earlier);
   const found = isReusing ? tables.findReusable(task) : undefined;
   const document = found?.document ?? JSON.stringify(task);
-  const answer = found === undefined ? document : reusedAnswer(document);
   if (found === undefined) {
     assertQueueNotFull(table.counts.queued, maxQueued);
     table.insert(newEntry(task, document));
     events.publish(changeEvent(task, document));
   }
-  if (idempotency !== undefined) uses.keep(idempotency, answer, nowMs);
+  const answer = () => (found === undefined ? newAnswer(task) : reusedAnswer(document));
+  if (idempotency !== undefined) uses.keep(idempotency, answer(), nowMs);
   return { task: parseWritten({ document }), isNew: found === undefined };
 }
 

@@ -6,7 +6,7 @@ import { createAdmission, readExisting, resolveExisting } from "./existing-rows.
 import type { JobQueue } from "./job-queue.ts";
 import { insertTasks, type TaskInsert } from "./task-inserts.ts";
 
-/** Stores a task. Resolves to its document, or to the one that was stored earlier under its key. */
+/** Stores a task. Resolves to its document, or to what was kept earlier under its key; see `readAnswer`. */
 export type InsertTask = (task: Task, idempotency?: Idempotency) => Promise<string>;
 
 export interface BatchInserterOptions {

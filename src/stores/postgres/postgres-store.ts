@@ -161,9 +161,8 @@ function createTaskWrites(deps: PostgresStoreDeps): TaskWrites {
   return {
     async create(task, idempotency) {
       const accepted = copyTask(task);
-      const { id } = accepted;
       const key = idempotency && { ...idempotency };
-      return readAnswer(id, await write(id, () => insert(accepted, key))).task;
+      return readAnswer(accepted, await write(accepted.id, () => insert(accepted, key))).task;
     },
 
     async reuse(task, idempotency) {

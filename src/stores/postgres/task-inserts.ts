@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { newTask } from "../../feed/task-changes.ts";
 import { hostOf, type Task } from "../../model/task.ts";
+import { newAnswer } from "../documents.ts";
 import { newColumns } from "../task-writes.ts";
 import { freeRecordBytes, queuedPerFree } from "../quotas.ts";
 import { ofOwner } from "../rules.ts";
@@ -12,10 +13,13 @@ import { insertedColumns, type NewRow } from "./task-rows.ts";
 /** A task to be stored. */
 export interface TaskInsert extends NewRow {
   idempotency: Idempotency | undefined;
+  /** What is kept under the key. */
+  answer: string | undefined;
 }
 
 export function toInsert(task: Task, idempotency: Idempotency | undefined): TaskInsert {
   const { id, state, url, owner = null } = task;
+  const key = ofOwner(task, idempotency);
   return {
     id,
     state,
@@ -25,7 +29,8 @@ export function toInsert(task: Task, idempotency: Idempotency | undefined): Task
     ...newColumns(task),
     memberships: 0,
     job: state === "queued" ? randomUUID() : null,
-    idempotency: ofOwner(task, idempotency),
+    idempotency: key,
+    answer: key && newAnswer(task),
   };
 }
 
@@ -52,7 +57,7 @@ export async function insertTasks(
   keysEndAt: Date,
   maxQueued: number | null = null,
 ): Promise<Inserted> {
-  const withKeys = inserts.flatMap(({ document, idempotency }) => (idempotency ? [{ ...idempotency, document }] : []));
+  const withKeys = inserts.flatMap(({ answer, idempotency }) => (idempotency ? [{ ...idempotency, answer }] : []));
   const lists = Object.entries(insertedColumns).map(([name, [, of]]) => [name, inserts.map((insert) => of(insert))]);
   const [row] = await sql.query<InsertedRow>(statement, {
     ...Object.fromEntries(lists),
@@ -60,7 +65,7 @@ export async function insertTasks(
     queued: inserts.filter(({ state }) => state === "queued").length,
     keys: withKeys.map(({ key }) => key),
     fingerprints: withKeys.map(({ fingerprint }) => fingerprint),
-    answers: withKeys.map(({ document }) => document),
+    answers: withKeys.map(({ answer }) => answer),
     now,
     keysEndAt,
     maxQueued,

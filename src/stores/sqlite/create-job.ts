@@ -1,6 +1,6 @@
 import { changeEvent } from "../../feed/task-events.ts";
 import { hostOf, type Task } from "../../model/task.ts";
-import { copyTask, readAnswer, reusedAnswer } from "../documents.ts";
+import { copyTask, newAnswer, readAnswer, reusedAnswer } from "../documents.ts";
 import type { Reused } from "../growth.ts";
 import type { LocalTables } from "../local-members.ts";
 import { assertQueueNotFull, ofOwner } from "../rules.ts";
@@ -30,15 +30,15 @@ export function createJob(deps: CreateJobDeps, given: Task, idempotency: Idempot
   return (): Changed<Reused> => {
     const nowMs = steadyMs();
     const earlier = key && recallKey(sql, key, nowMs);
-    if (earlier !== undefined) return { result: readAnswer(id, earlier) };
+    if (earlier !== undefined) return { result: readAnswer(task, earlier) };
     const found = isReusing ? tables.findReusable(task) : undefined;
-    const answer = found === undefined ? document : reusedAnswer(found.document);
+    const reused = found && reusedAnswer(found.document);
     if (found === undefined) {
       assertQueueNotFull(tasks.counts.queued, maxQueued);
       tasks.insert({ id, state, owner, host: hostOf(url), claimable, document, ...columns });
     }
-    if (key !== undefined) keepKey(sql, key, answer, nowMs);
-    if (found !== undefined) return { result: readAnswer(id, answer) };
+    if (key !== undefined) keepKey(sql, key, reused ?? newAnswer(task), nowMs);
+    if (reused !== undefined) return { result: readAnswer(task, reused) };
     return { result: { task, isNew: true }, events: [changeEvent(task, document)] };
   };
 }

@@ -1,9 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { type TaskStore } from "../../../src/stores/store.ts";
 import { idempotencyTtlMs } from "../../../src/stores/idempotency.ts";
+import type { TaskOptions } from "../../../src/model/task.ts";
 import { newTask } from "../../../src/feed/task-changes.ts";
 import { idsOf, type OpenStore, openStoreHarness, times, type StoreHarness } from "./harness.ts";
 
+const options: TaskOptions = { entries: ["https://video.example.com/1"], if_exists: "reuse" };
+const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 const same = { key: "key", fingerprint: "fingerprint" };
 
 export function describeIdempotency(open: OpenStore): void {
@@ -119,7 +122,7 @@ export function describeIdempotency(open: OpenStore): void {
 }
 
 function create({ store, clock }: StoreHarness, idempotency: typeof same) {
-  return store.create(newTask("https://video.example.com/", {}, clock.now()), idempotency);
+  return store.create(newTask("https://video.example.com/", options, clock.now(), undefined, traceparent), idempotency);
 }
 
 async function stored(store: TaskStore): Promise<string[]> {

@@ -24,7 +24,7 @@ export function createReuser(options: BatchInserterOptions): ReuseTask {
       if (fresh.length > 0) options.onCommit(number, fresh.length);
       for (const { task, resolve } of fresh) resolve({ task, isNew: true });
       for (const [{ reject }, error] of errors) reject(error);
-      for (const [{ task, resolve }, answer] of answers) resolve(readAnswer(task.id, answer));
+      for (const [{ task, resolve }, answer] of answers) resolve(readAnswer(task, answer));
       return batch.filter((pending) => !fresh.includes(pending) && !answers.has(pending) && !errors.has(pending));
     },
     { byOwner: true },
