@@ -12,7 +12,7 @@ import type { FindSkips, SkipSegment } from "../resolvers/sponsor-block.ts";
 import { chooseAudio, warnOfMissing } from "./choice/choose-audio.ts";
 import { chooseSubtitles } from "./choice/choose-subtitles.ts";
 import { describeMedia } from "./choice/describe-media.ts";
-import { withoutSegments, withSegments } from "./choice/skip-segments.ts";
+import { upToEnd, withoutSegments, withSegments } from "./choice/skip-segments.ts";
 import { checkFile } from "./check-file.ts";
 import { downloadTarget, type Target } from "./download-target.ts";
 import { listFiles } from "./file-name.ts";
@@ -178,7 +178,7 @@ async function downloadWithin(
     description: { ...described, chapters },
     embed: embeddingOf(options, isMarked),
   };
-  const ranges = rangesOf(options, isMarked ? [] : segments, page.duration);
+  const ranges = rangesOf(options, isMarked ? [] : segments);
   // Whether media have video is known for certain only when they are there.
   const isAudioFile = options.audio_only === true || ranges.length > 0;
   const { wanted: subtitles } = chooseSubtitles(page, options);
@@ -207,7 +207,7 @@ async function findSkips(
 ): Promise<{ segments: SkipSegment[]; warnings: FileWarning[] }> {
   if (skip === undefined) return { segments: [], warnings: [] };
   try {
-    return { segments: await find(page, skip, signal), warnings: [] };
+    return { segments: upToEnd(await find(page, skip, signal), page.duration), warnings: [] };
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof ServiceError)) throw error;
@@ -218,20 +218,11 @@ async function findSkips(
 
 const noSkips: FindSkips = async () => [];
 
-/** Pages round durations: a segment that ends no earlier before the end lasts until the end. */
-const restS = 1;
-
 /** @throws ServiceError `format_unavailable` if nothing is left. */
-function rangesOf(
-  { ranges = [] }: TaskOptions,
-  segments: readonly SkipSegment[],
-  durationS: number | null,
-): MediaRange[] {
+function rangesOf({ ranges = [] }: TaskOptions, segments: readonly SkipSegment[]): MediaRange[] {
   const wanted = ranges.map(({ start, end }) => ({ startS: start, endS: end ?? Infinity }));
   if (segments.length === 0) return wanted;
-  const lastsToEnd = ({ endS }: SkipSegment) => durationS !== null && endS > durationS - restS;
-  const skipped = segments.map((segment) => (lastsToEnd(segment) ? { ...segment, endS: Infinity } : segment));
-  const left = withoutSegments(wanted, skipped);
+  const left = withoutSegments(wanted, segments);
   if (left.length > 0) return left;
   throw new ServiceError("format_unavailable", "nothing is left of the video without the segments to be skipped");
 }

@@ -156,6 +156,20 @@ test("a segment within another one becomes a chapter, after which that one goes 
   ]);
 });
 
+test.each([
+  ["begins shortly after a chapter", [0.3, 10], [0, 10, 50]],
+  ["begins a second after a chapter", [1, 10], [0, 1, 10, 50]],
+  ["ends shortly before a chapter ends", [10, 49.2], [0, 10, 50]],
+  ["ends a second before a chapter ends", [10, 49], [0, 10, 49, 50]],
+  ["ends shortly before the film", [90, 99.6], [0, 50, 90]],
+  ["ends a second before the film", [90, 99], [0, 50, 90, 99]],
+  ["is on both sides of where a chapter begins", [49.6, 50.4], [0, 49.6, 50.4]],
+])("no chapter of less than a second is left by a segment that %s", async (_, segment, starts) => {
+  const { url } = await startSponsorBlock([{ category: "sponsor", segment }]);
+  const { job } = await run(url, { skip: ["sponsor"], skip_mode: "chapters" });
+  expect(job?.description.chapters.map(({ startS }) => startS)).toEqual(starts);
+});
+
 test("nothing is cut if there are more segments than anybody marks", async () => {
   const many = Array.from({ length: 301 }, (_, i) => ({ category: "sponsor", segment: [i / 4, i / 4 + 0.1] }));
   const { url } = await startSponsorBlock(many);

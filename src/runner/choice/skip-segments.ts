@@ -35,13 +35,24 @@ const titles: Readonly<Record<SkipCategory, string>> = {
   music_offtopic: "Not music",
 };
 
+/** Pages round durations, and people mark by hand: a segment that leaves less before an end reaches that end, seconds. */
+const restS = 1;
+
+/** Returns the segments; those that end in the last second of the video, or after it, last until the end (Infinity). */
+export function upToEnd(segments: readonly SkipSegment[], durationS: number | null): SkipSegment[] {
+  const isLast = ({ endS }: SkipSegment) => durationS !== null && endS > durationS - restS;
+  return segments.map((segment) => (isLast(segment) ? { ...segment, endS: Infinity } : segment));
+}
+
 /**
  * Returns the chapters with one for each segment, named as yt-dlp does. A chapter or segment that a segment interrupts goes on after
- * it; what has no chapter gets `title`.
+ * it; less than a second of a chapter, before or after a segment, is in the segment. What has no chapter gets `title`.
  */
 export function withSegments(chapters: readonly Chapter[], segments: readonly SkipSegment[], title: string): Chapter[] {
   const base = chapters.length === 0 ? [{ startS: 0, endS: Infinity, title }] : withEnds(chapters);
-  const inOrder = segments.toSorted((a, b) => a.startS - b.startS || b.endS - a.endS);
+  const inOrder = segments
+    .map((segment) => upToChapters(segment, base))
+    .toSorted((a, b) => a.startS - b.startS || b.endS - a.endS);
   const arranged = inOrder.reduce<Chapter[]>((left, segment) => {
     const { startS, endS, category } = segment;
     const interrupted = left.flatMap((chapter) => {
@@ -51,6 +62,16 @@ export function withSegments(chapters: readonly Chapter[], segments: readonly Sk
     return [...interrupted, { startS, endS, title: `[SponsorBlock]: ${titles[category]}` }];
   }, base);
   return arranged.toSorted((a, b) => a.startS - b.startS);
+}
+
+function upToChapters({ startS, endS, category }: SkipSegment, chapters: readonly Chapter[]): SkipSegment {
+  const first = chapters.find((chapter) => chapter.startS <= startS && startS < chapter.endS);
+  const last = chapters.find((chapter) => chapter.startS < endS && endS <= chapter.endS);
+  return {
+    startS: first !== undefined && startS - first.startS < restS ? first.startS : startS,
+    endS: last !== undefined && last.endS - endS < restS ? last.endS : endS,
+    category,
+  };
 }
 
 /** A chapter without an end lasts until the next one. */
