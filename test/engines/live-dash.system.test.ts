@@ -49,6 +49,11 @@ describe.concurrent.each(addressings)(
       await expectWhole(harness);
     });
 
+    it("through a second Period that is the only one in the end", async () => {
+      await using harness = await openLive({ addressing, secondPeriod: 3, windowS: 3, isWindowed: true });
+      await expectWhole(harness);
+    });
+
     it("if segments come later than the MPD says", async () => {
       await using harness = await openLive({ addressing, lateS: 1.5 });
       await expectWhole(harness);

@@ -16,6 +16,8 @@ export interface LiveDash {
   aheadS?: number;
   /** XML of the UTCTiming. */
   timing?: string;
+  /** Also once it is static, it lists only the window. */
+  isWindowed?: boolean;
   /** It never becomes static. */
   isEndless?: boolean;
   /** Seconds of the stream that are there at the start. */
@@ -80,14 +82,15 @@ export function startLiveDash(site: Site, options: LiveDash): { requested: () =>
 }
 
 function mpdAt(nowS: number, originMs: number, options: LiveDash & { windowS: number; isEndless: boolean }): string {
-  const { addressing, windowS, secondPeriod = pieces, timing = "", isEndless } = options;
+  const { addressing, windowS, secondPeriod = pieces, timing = "", isEndless, isWindowed = false } = options;
   const isOver = !isEndless && nowS >= pieces;
   const until = Math.min(pieces, Math.floor(nowS));
-  const from = isOver ? 0 : Math.max(0, until - windowS);
+  const isAll = isOver && !isWindowed;
+  const from = isAll ? 0 : Math.max(0, until - windowS);
   const periods = [
     { id: 1, start: 0, end: secondPeriod },
     { id: 2, start: secondPeriod, end: pieces },
-  ].filter(({ start, end }) => end > start && start <= nowS && (end > from || isOver));
+  ].filter(({ start, end }) => end > start && start <= nowS && (end > from || isAll));
   const head = isOver
     ? `type="static" mediaPresentationDuration="PT${pieces}S"`
     : `type="dynamic" minimumUpdatePeriod="PT1S"${windowS === Infinity ? "" : ` timeShiftBufferDepth="PT${windowS}S"`}`;

@@ -49,6 +49,8 @@ export class ManifestReader {
   #aheadMs: Promise<number | undefined> | undefined;
   /** The same, by the first response. */
   #dateAheadMs: number | undefined;
+  /** An MPD was live. */
+  #wasLive = false;
 
   constructor(client: HttpClient, signal: AbortSignal) {
     this.#client = client;
@@ -91,7 +93,12 @@ export class ManifestReader {
     const { listing, segments, isLive, clocks } = await this.#openMpd(url, headers);
     const isListed = findFormat(listing.formats, format.format_id) !== undefined;
     const formats = isUnread && !isListed && listing.formats.length > 0 ? listing.formats : null;
-    if (!isLive) return { formats, segments: () => segments(format.format_id) };
+    if (!isLive) {
+      // The last MPD of a live stream may list only its last Period, as those before did.
+      const before = this.#wasLive ? format : undefined;
+      return { formats, segments: () => segments(format.format_id, undefined, before) };
+    }
+    this.#wasLive = true;
     this.#aheadMs ??= readClock(clocks, url, (source) => this.#get(source, headers, maxClockBytes));
     const aheadMs = (await this.#aheadMs) ?? this.#dateAheadMs ?? 0;
     return { formats, segments: () => segments(format.format_id, Date.now() + aheadMs, format) };
