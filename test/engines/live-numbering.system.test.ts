@@ -9,7 +9,7 @@ import { hls, merge } from "../media/resources.ts";
 const engine = createNativeEngine({ allowNetworks: "127.0.0.1/32" });
 afterAll(() => engine.close());
 
-/** What a playlist lists: segments of a second (25 pictures), as `folder/number`. */
+/** What a playlist lists: segments of a second (25 pictures), as `folder/number`, and tags before them. */
 interface Listed {
   sequence: number;
   names: string[];
@@ -37,7 +37,9 @@ async function openLists(lists: readonly Listed[]): Promise<EngineHarness> {
 
 function playlistOf({ sequence, names, hasEnded = false, dateS }: Listed): string {
   const date = dateS === undefined ? "" : new Date(dateS * 1000).toISOString();
-  const lines = names.flatMap((name) => ["#EXTINF:1.0,", `${name}.ts?token=${Math.random()}`]);
+  const lines = names.flatMap((name) =>
+    name.startsWith("#") ? [name] : ["#EXTINF:1.0,", `${name}.ts?token=${Math.random()}`],
+  );
   const dated = dateS === undefined ? lines : [`#EXT-X-PROGRAM-DATE-TIME:${date}`, ...lines];
   return mediaPlaylist([`#EXT-X-MEDIA-SEQUENCE:${sequence}`, ...dated], hasEnded);
 }
@@ -108,6 +110,65 @@ describe.concurrent("a live stream whose playlist", () => {
       { sequence: 1000, names: range("b", 1, 6), dateS: 1_700_000_001, hasEnded: true },
     ]);
     expect(await record(harness)).toEqual({ frames: 150, warnings: [] });
+  });
+
+  it.each([
+    ["counts the readings", [0, 1, 2]],
+    ["states no numbers", [0, 0, 0]],
+    ["goes back by one for once", [5, 4, 8]],
+    ["goes forward by one for once", [5, 7, 8]],
+  ])("slides and %s has each segment once, by their URLs", async (_how, [first, second, third]) => {
+    await using harness = await openLists([
+      { sequence: first!, names: range("a", 0, 3) },
+      { sequence: second!, names: range("a", 1, 4) },
+      { sequence: third!, names: range("a", 3, 6), hasEnded: true },
+    ]);
+    expect(await record(harness)).toEqual({ frames: 150, warnings: [] });
+  });
+
+  it("jumps to other numbers has one init section", async () => {
+    const { resources } = layFiles("a", readRendition("video.m4s"), "m4s");
+    await using harness = await openEntry(() => engine, merge(resources), "index.m3u8");
+    let reading = 0;
+    harness.site.answer("index.m3u8", async (_response, serve) => {
+      const from = reading++;
+      const names = range("a", from, from + 3).flatMap((name) => ["#EXTINF:1.0,", `${name}.m4s`]);
+      const lines = ['#EXT-X-MAP:URI="a/init.mp4"', ...names];
+      harness.site.resources.set("index.m3u8", hls(mediaPlaylist(lines, from === 3)));
+      await serve();
+    });
+    expect(await record(harness)).toEqual({ frames: 150, warnings: [] });
+  });
+
+  it("repeats one URL has all its segments", async () => {
+    await using harness = await openLists([
+      { sequence: 5, names: ["a/0", "a/1", "b/1"] },
+      { sequence: 5, names: ["a/0", "a/1", "b/1", "b/1"] },
+      { sequence: 6, names: ["a/1", "b/1", "b/1", "a/5"], hasEnded: true },
+    ]);
+    expect((await record(harness)).frames).toBe(125);
+  });
+
+  const join = "#EXT-X-DISCONTINUITY";
+
+  it("does not count the discontinuities that it forgets keeps its times", async () => {
+    await using harness = await openLists([
+      { sequence: 0, names: [...range("a", 3, 5), join, ...range("b", 0, 2)] },
+      { sequence: 2, names: range("b", 0, 3) },
+      { sequence: 3, names: [...range("b", 1, 4), join, "a/5"], hasEnded: true },
+    ]);
+    expect(await record(harness)).toEqual({ frames: 175, warnings: [] });
+  });
+
+  it("does so and lists none of the segments before goes on after them", async () => {
+    await using harness = await openLists([
+      { sequence: 0, names: [...range("a", 3, 5), join, ...range("b", 0, 2)] },
+      { sequence: 5, names: range("b", 3, 6), hasEnded: true },
+    ]);
+    expect(await record(harness)).toEqual({
+      frames: 175,
+      warnings: [expect.stringMatching(/^gap: 1 segments after 4\.0 s were not in the playlist/)],
+    });
   });
 
   it("went on without segments that were not read has a gap", async () => {

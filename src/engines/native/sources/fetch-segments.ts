@@ -19,6 +19,7 @@ export interface FetchedSegment extends Pick<FetchedPart, "path" | "size"> {
   /** `null`: not encrypted. */
   key: AesKey | null;
   timing: SegmentTiming;
+  isInit: boolean;
 }
 
 /** A segment that does not exist, which is right if the media before it reach the end of their Period. */
@@ -85,7 +86,7 @@ export async function* fetchSegments(
       const [{ path, size }, key] = await (isLive ? beforeEnd(fetching) : fetching);
       onSegment(durationS, size);
       if (isOptional && sniffContainer(readFileStart(path, Buffer.alloc(8192))) === null) return null;
-      return { path, size, key, timing };
+      return { path, size, key, timing, isInit };
     } catch (error) {
       if (isOptional && error instanceof ServiceError && error.code === "upstream_status") return null;
       if (computed !== undefined && isGone(error)) {

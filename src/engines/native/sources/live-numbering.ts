@@ -26,9 +26,9 @@ export class LiveNumbering {
   add(segment: RecordedSegment): void {
     this.#known.add(segment, this.#firstMoved);
     this.#last = segment;
-    if (segment.moved === undefined || segment.moved.sequence === this.#moved.sequence) return;
-    this.#moved = segment.moved;
-    this.#firstMoved = segment.sequence;
+    const { moved = { sequence: 0, timeline: 0 } } = segment;
+    if (moved.sequence !== this.#moved.sequence) this.#firstMoved = segment.sequence;
+    this.#moved = moved;
   }
 
   /**
@@ -60,15 +60,34 @@ export class LiveNumbering {
     const isAhead = this.#numberOf(first) > after.sequence + 1;
     const isKnown = (segment: Segment) =>
       (this.#known.has(segment) && !this.#known.areUrlsReused) || isNext(segment, after);
-    const isMoved = isAhead && segments.some(isKnown);
+    const listed = segments.find((segment) => this.#numberOf(segment) === after.sequence);
+    const isMoved =
+      (isAhead && segments.some(isKnown)) || (listed !== undefined && this.#isShifted(list, listed, after));
     const isBack = this.#numberOf(end) < after.sequence || (hasOther && !hasSame);
     if (!isBack && !isMoved) {
       this.#back = null;
-      return segments.filter((segment) => this.#numberOf(segment) > after.sequence);
+      const found = segments.filter((segment) => this.#numberOf(segment) > after.sequence);
+      this.#alignTimelines(listed, found, after);
+      return found;
     }
     const next = this.#findNext(segments, after) ?? this.#findRestart(list, after);
     if (next.length > 0) this.#back = null;
     return next;
+  }
+
+  /** Whether a list has the last segment under another number than before, at which it has another one. */
+  #isShifted({ segments }: SegmentList, listed: Segment, after: RecordedSegment): boolean {
+    const isOther = idOf(listed) !== idOf(after) && !this.#known.areUrlsReused && !isSameDate(listed, after);
+    return isOther && segments.some((segment) => idOf(segment) === idOf(after));
+  }
+
+  /** A playlist without EXT-X-DISCONTINUITY-SEQUENCE does not count the discontinuities that it no longer lists. */
+  #alignTimelines(listed: Segment | undefined, [next]: readonly Segment[], { timeline }: RecordedSegment): void {
+    const { sequence, timeline: moved } = this.#moved;
+    if (listed !== undefined) this.#moved = { sequence, timeline: timeline - listed.timeline };
+    else if (next !== undefined && next.timeline + moved < timeline) {
+      this.#moved = { sequence, timeline: timeline + 1 - next.timeline };
+    }
   }
 
   /** Returns the segments after the last one known, if their URLs or dates show them. */
@@ -186,6 +205,11 @@ function idOf({ url, range }: Segment): string {
 /** Whether dates show that a segment starts after another one. */
 function isLater({ dateMs }: Segment, { dateMs: beforeMs, durationS }: Segment): boolean {
   return dateMs !== undefined && beforeMs !== undefined && dateMs >= beforeMs + 500 * durationS;
+}
+
+/** Whether dates show that two segments start at once. */
+function isSameDate({ dateMs }: Segment, { dateMs: otherMs, durationS }: Segment): boolean {
+  return dateMs !== undefined && otherMs !== undefined && Math.abs(dateMs - otherMs) < 500 * durationS;
 }
 
 /** Whether dates show that a segment starts where another one ends. */

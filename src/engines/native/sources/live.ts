@@ -47,7 +47,7 @@ export async function* followLive(source: LiveSource, options: LiveOptions): Asy
   /** Returns the segment to yield. */
   const record = (segment: RecordedSegment, list: SegmentList): RecordedSegment => {
     const free = last === null ? 0 : segment.sequence - last.sequence - 1;
-    const isMoved = segment.moved?.sequence !== last?.moved?.sequence;
+    const isMoved = (segment.moved?.sequence ?? 0) !== (last?.moved?.sequence ?? 0);
     if (free > 0) stats.addUnlisted({ atS: recordedS, segments: isMoved ? null : free });
     numbering.add(segment);
     last = segment;

@@ -127,9 +127,9 @@ const comparedBytes = 16 * 1024;
 /** Creates a finder of segments that the server has already sent for another one of the same timeline. */
 function createRepeatFinder() {
   const seen = new Map<string, string>();
-  return (media: Uint8Array, { path, timing: { timeline } }: FetchedSegment): boolean => {
-    // Packed audio without times may have the same silence twice.
-    if ([null, "packed-audio"].includes(sniffContainer(media))) return false;
+  return (media: Uint8Array, { path, isInit, timing: { timeline } }: FetchedSegment): boolean => {
+    // Init sections have no media; packed audio without times may have the same silence twice.
+    if (isInit || [null, "packed-audio"].includes(sniffContainer(media))) return false;
     const [start, end] = [media.subarray(0, comparedBytes), media.subarray(-comparedBytes)];
     const id = `${timeline} ${media.length} ${hash("sha1", start)} ${hash("sha1", end)}`;
     const known = seen.get(id);
