@@ -1,6 +1,6 @@
 import { type Signal, useSignal } from "@preact/signals";
-import { h, type ComponentChild } from "preact";
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { h, type ComponentChild, type RefObject } from "preact";
+import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import type { State } from "../../model/task.ts";
 import { AskDialog, createAsker } from "./ask.ts";
 import { Button } from "../button.ts";
@@ -40,10 +40,28 @@ export function TaskBoard({ tasks, nothingYet }: TaskBoardProps): ComponentChild
     h("ul", { class: "stack", ref: list }, h(Rows, { tasks, actions })),
     tasks.shown.value.length === 0 &&
       (tasks.filter.value === undefined ? nothingYet : h("p", { class: "muted" }, "No downloads in this state.")),
-    tasks.hasOlder.value && h("button", { onClick: () => void actions.attempt(tasks.readOlder) }, "Older"),
+    h(Older, { tasks, actions, list }),
     h(Spoken, { tasks }),
     h(AskDialog, { asker }),
   );
+}
+
+/** A button that reads older tasks. The focus goes on at the first of them, as the button is far below then, or gone. */
+function Older({ tasks, actions, list }: BoardProps & { list: RefObject<HTMLUListElement | null> }): ComponentChild {
+  const button = useRef<HTMLButtonElement>(null);
+  const lastRow = useRef<Element | null>(null);
+  useLayoutEffect(() => {
+    const next = lastRow.current?.nextElementSibling;
+    if (next == null) return;
+    lastRow.current = null;
+    if ([button.current, document.body].includes(document.activeElement as HTMLElement))
+      next.querySelector<HTMLElement>("[tabindex='-1']")?.focus();
+  }, [tasks.shown.value]);
+  const onClick = (): void => {
+    lastRow.current = list.current?.lastElementChild ?? null;
+    void actions.attempt(tasks.readOlder);
+  };
+  return tasks.hasOlder.value && h("button", { ref: button, onClick }, "Older");
 }
 
 /** One for each task; the progress of a task renders its row alone. */
@@ -88,7 +106,7 @@ function gatherSentences(text: Signal<string>): (sentence: string) => void {
 }
 
 function Failure({ actions }: Pick<BoardProps, "actions">): ComponentChild {
-  return h("p", { class: "failure", role: "alert" }, actions.failure.value);
+  return h("p", { class: "failure task-failure", role: "alert" }, actions.failure.value);
 }
 
 function Toolbar({ tasks, actions }: BoardProps): ComponentChild {

@@ -1,18 +1,25 @@
 import { expect, it } from "vitest";
+import { newTask } from "../../../src/feed/task-changes.ts";
 import type { OpenTab } from "../browser.ts";
 import { openApp } from "./open-app.ts";
 import { addAll } from "./states.ts";
 import { addDone, addEnded, addQueued, protectedByDrm } from "./stored-tasks.ts";
 
 export function manyTasks(openTab: OpenTab): void {
-  it("shows 50 tasks, and older ones when asked", async () => {
+  it("shows 50 tasks, and older ones when asked, at the first of which the keyboard goes on", async () => {
     const app = await openApp();
-    for (let n = 0; n < 55; n++) await addQueued(app, { title: `Film ${n}` });
+    for (let n = 0; n < 55; n++) {
+      const at = new Date(Date.UTC(2026, 0, 1, 0, 0, n));
+      await app.store.create(newTask(`https://video.example.com/watch/${n}`, {}, at));
+    }
     const { page } = await openTab(app.url);
     const rows = page.getByRole("article");
     await expect.poll(() => rows.count()).toBe(50);
-    await page.getByRole("button", { name: "Older" }).click();
+    await page.getByRole("button", { name: "Older" }).focus();
+    await page.keyboard.press("Enter");
     await expect.poll(() => rows.count()).toBe(55);
+    const focused = "[...document.querySelectorAll('article')].indexOf(document.activeElement)";
+    await expect.poll(() => page.evaluate(focused)).toBe(50);
     expect(await page.getByRole("button", { name: "Older" }).count()).toBe(0);
   });
 
@@ -109,7 +116,10 @@ export function manyTasks(openTab: OpenTab): void {
   it("says what failed, and does nothing twice, when the service refuses an action", async () => {
     const app = await openApp();
     const { id } = await addEnded(app, { title: "Once failed" }, { state: "canceled" });
+    // It is far down.
+    for (let n = 0; n < 20; n++) await addQueued(app, { title: `Film ${n}` });
     const tab = await openTab(app.url);
+    tab.expectShifts();
     const row = tab.page.getByRole("article", { name: "Once failed" });
     await row.getByRole("button", { name: "Retry" }).waitFor();
     tab.expectFailures(/status of 503 .*\/retry/);
@@ -126,7 +136,9 @@ export function manyTasks(openTab: OpenTab): void {
     );
     await row.getByRole("button", { name: "Retry" }).click();
     const words = "Once failed: The service is not available at the moment. Trying again may help.";
-    await tab.page.getByRole("alert").getByText(words).waitFor();
+    const alert = tab.page.getByRole("alert").getByText(words);
+    await alert.waitFor();
+    expect((await alert.boundingBox())?.y).toBeGreaterThanOrEqual(0);
     expect(await app.store.get(id)).toMatchObject({ state: "canceled" });
   });
 }
