@@ -100,6 +100,7 @@ it.each([
   ["in it and on after it", [{ startS: 1, endS: 8 }], "no video from 4.0 to 8.0 s of the whole"],
   ["a little longer", [{ startS: 1, endS: 4.8 }], null],
   ["in it", [{ startS: 1, endS: 2 }], null],
+  ["all of it, as it was published", [], null],
 ])("parts have a gap where a track has already ended: %s", async (_, ranges, expected) => {
   const resources = new Map([["film.mp4", resource("video/mp4", shortVideo())]]);
   await using harness = await openEntry(() => engine, resources, "film.mp4");
