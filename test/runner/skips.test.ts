@@ -103,6 +103,24 @@ test("ranges are what is wanted of the rest", async () => {
   ]);
 });
 
+test("what would flash beside segments is left out, but no short range that is wanted", async () => {
+  const marked = [
+    [0.03, 1],
+    [2, 4],
+    [4.05, 6],
+    [6.2, 8],
+  ].map((segment) => ({ category: "sponsor", segment }));
+  const { url } = await startSponsorBlock(marked);
+  const { job } = await run(url, { skip: ["sponsor"] });
+  expect(job?.ranges).toEqual([
+    { startS: 1, endS: 2 },
+    { startS: 6, endS: 6.2 },
+    { startS: 8, endS: Infinity },
+  ]);
+  const short = await run(url, { skip: ["sponsor"], ranges: [{ start: 10, end: 10.04 }] });
+  expect(short.job?.ranges).toEqual([{ startS: 10, endS: 10.04 }]);
+});
+
 test("what a task wants of the last second is left out only by a segment that lasts to the end", async () => {
   const ranges = [{ start: 99.4, end: null }];
   const early = await startSponsorBlock([{ category: "sponsor", segment: [10, 20] }]);

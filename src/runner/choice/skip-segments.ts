@@ -3,18 +3,21 @@ import type { Chapter } from "../../remux/additions.ts";
 import type { MediaRange } from "../../remux/samples.ts";
 import type { SkipSegment } from "../../resolvers/sponsor-block.ts";
 
-/** Less than anybody sees, seconds. */
-const leastS = 0.01;
+/** Less beside a segment is a flash that nobody wants: people mark by hand, seconds. */
+const leastS = 0.1;
 
-/** Returns what is left of `ranges` without `segments`, in order and apart; `ranges` empty: all of the video. */
+/**
+ * Returns what is left of `ranges` without `segments`, in order and apart, but for parts of less than 0.1 s; `ranges` empty: all of the
+ * video. A range that no segment touches stays, however short it is.
+ */
 export function withoutSegments(ranges: readonly MediaRange[], segments: readonly SkipSegment[]): MediaRange[] {
   const all = ranges.length === 0 ? [{ startS: 0, endS: Infinity }] : ranges;
   return segments.reduce<readonly MediaRange[]>(
     (left, { startS, endS }) =>
-      left.flatMap((range) => [
-        ...part(range.startS, Math.min(range.endS, startS)),
-        ...part(Math.max(range.startS, endS), range.endS),
-      ]),
+      left.flatMap((range) => {
+        if (range.endS <= startS || range.startS >= endS) return [range];
+        return [...part(range.startS, startS), ...part(endS, range.endS)];
+      }),
     all,
   ) as MediaRange[];
 }
