@@ -37,6 +37,8 @@ export interface Segment {
   offsetS: number | null;
   /** Date at which it starts (EXT-X-PROGRAM-DATE-TIME, availabilityStartTime), milliseconds since 1970; absent: unknown. */
   dateMs?: number;
+  /** Date of presentation time 0 (availabilityStartTime), milliseconds since 1970; absent: unknown. */
+  originMs?: number;
   /** How long it may be missing although it is listed, seconds; default: not at all. */
   lateS?: number;
   /** When what it has may be presented; default: always. */

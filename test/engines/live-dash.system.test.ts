@@ -123,6 +123,33 @@ describe.concurrent("live DASH", () => {
     expect(countOf(harness, "a1/7.m4s")).toBe(1);
   });
 
+  it.each([3, 5])("whose encoder begins anew at 0, %d s after it began, goes on by the clock", async (laterS) => {
+    await using harness = await openLive({});
+    const originMs = Date.now() - 20_000;
+    const mpdOf = (head: string, startMs: number) => {
+      const media = 'initialization="v1/init.m4s" media="v1/$Number$.m4s" timescale="1000" presentationTimeOffset="80"';
+      const timeline = '<SegmentTimeline><S t="0" d="1000" r="2"/></SegmentTimeline>';
+      const set = `<SegmentTemplate ${media}>${timeline}</SegmentTemplate><Representation id="v1" codecs="avc1.64000c"/>`;
+      const times = `availabilityStartTime="${new Date(startMs).toISOString()}" minimumUpdatePeriod="PT1S"`;
+      return `<MPD ${head} ${times}><Period start="PT0S"><AdaptationSet mimeType="video/mp4">${set}</AdaptationSet></Period></MPD>`;
+    };
+    const mpds = [
+      mpdOf('type="dynamic"', originMs),
+      mpdOf('type="dynamic"', originMs + 1000 * laterS),
+      mpdOf('type="static" mediaPresentationDuration="PT3S"', originMs + 1000 * laterS),
+    ];
+    let reading = 0;
+    harness.site.answer("live.mpd", (response) => {
+      response.end(mpds[Math.min(reading, 2)]);
+      if (countOf(harness, "v1/3.m4s") > 0) reading += 1;
+    });
+    for (const number of [1, 2, 3]) harness.site.answer(`v1/${number}.m4s`, (_response, serve) => serve());
+    const { path, warnings, duration } = await harness.download();
+    expect((await probe(path)).streams[0]?.frames).toBe(150);
+    expect(Math.abs((duration ?? 0) - laterS - 3)).toBeLessThanOrEqual(0.1);
+    expect(warnings.map(({ code }) => code)).toEqual(laterS > 3 ? ["gap"] : []);
+  });
+
   it("whose segments are in a list is refused", async () => {
     await using harness = await openLive({});
     harness.site.answer("live.mpd", (response) => {

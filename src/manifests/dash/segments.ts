@@ -155,7 +155,7 @@ function* liveSegments(
 const minLateS = 3;
 
 function dated(segment: PeriodSegment, startS: number, { originMs }: Availability): PeriodSegment {
-  return { ...segment, dateMs: originMs + 1000 * startS, lateS: Math.max(minLateS, 2 * segment.durationS) };
+  return { ...segment, originMs, dateMs: originMs + 1000 * startS, lateS: Math.max(minLateS, 2 * segment.durationS) };
 }
 
 function* templateSegments(

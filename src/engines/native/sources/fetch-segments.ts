@@ -158,7 +158,7 @@ async function* requestsFor(
     const times = { ...(span && { span }), ...(durationS > 0 && { durationS }), ...(skippedS > 0 && { skippedS }) };
     const timing = { timeline, offsetS, sequence, ...times };
     skippedS = 0;
-    const init = segment.init && numberOf(segment.init, moved?.sequence ?? 0, inits);
+    const init = segment.init && numberOf(segment.init, moved, inits);
     if (segment.init !== null && init !== null && init !== currentInit) {
       const { url, range, key } = segment.init;
       const part = { name: `${name}-init-${init}`, url: new URL(url), range };
@@ -175,8 +175,8 @@ async function* requestsFor(
  * Returns the number of an init section among those seen so far: tokens in its URL may change between runs. A
  * server that has restarted, and `moved` its numbers, may have another one under the URL.
  */
-function numberOf({ url, range }: InitSection, moved: number, seen: Map<string, number>): number {
-  const id = `${url} ${range?.offset} ${range?.length} ${moved}`;
+function numberOf({ url, range }: InitSection, moved: RecordedSegment["moved"], seen: Map<string, number>): number {
+  const id = `${url} ${range?.offset} ${range?.length} ${moved?.sequence ?? 0} ${moved?.timeline ?? 0}`;
   const number = seen.get(id) ?? seen.size;
   seen.set(id, number);
   return number;

@@ -2,7 +2,7 @@ import type { Segment, SegmentList } from "../../../manifests/segments.ts";
 
 /** A segment of a recording: numbers and timelines increase through it, whatever its playlist says. */
 export interface RecordedSegment extends Segment {
-  /** What was added to those of the playlist; default nothing. */
+  /** What was added to those of the playlist (DASH: to its times, milliseconds); default nothing. */
   moved?: { sequence: number; timeline: number };
 }
 
@@ -141,10 +141,29 @@ function newByDate(segments: readonly Segment[], last: RecordedSegment): Recorde
     const gapS = (segment.dateMs! - before.dateMs!) / 1000 - before.durationS;
     const isGap = gapS > segment.durationS / 2;
     const missing = isGap ? Math.max(1, Math.round(gapS / (segment.durationS || gapS))) : 0;
-    before = { ...segment, sequence: before.sequence + 1 + missing };
+    before = { ...onClock(segment, before), sequence: before.sequence + 1 + missing };
     found.push(before);
   }
   return found;
+}
+
+/** Moves a segment to where its date is in the recording if its presentation has begun anew, at 0, since `before`. */
+function onClock(segment: Segment, before: RecordedSegment): RecordedSegment {
+  const startOf = ({ dateMs = 0, originMs = 0 }: Segment) => dateMs - originMs;
+  const isAnew = startOf(segment) < startOf(before);
+  const addedMs = isAnew ? (segment.originMs ?? 0) - (before.originMs ?? 0) : 0;
+  const timeline = (before.moved?.timeline ?? 0) + addedMs;
+  if (timeline === 0) return segment;
+  const addedS = timeline / 1000;
+  const { offsetS, span, computed } = segment;
+  return {
+    ...segment,
+    moved: { sequence: 0, timeline },
+    timeline: segment.timeline + timeline,
+    offsetS: offsetS === null ? null : offsetS + addedS,
+    ...(span && { span: { startS: span.startS + addedS, endS: span.endS + addedS } }),
+    ...(computed && { computed: { ...computed, periodEndS: computed.periodEndS + addedS } }),
+  };
 }
 
 /** How far back segments are recognised. */
