@@ -4,7 +4,6 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { Task } from "../../model/task.ts";
 import { addressesIn, createFinder } from "./finder.ts";
 import type { Finder, Finding } from "./finding.ts";
-import { keepFocus } from "../keep-focus.ts";
 import { describeFailure } from "../texts.ts";
 
 /** The address of a page, a dialog with what is there, and a line that says what was added; `onTask` gets each new task. */
@@ -109,8 +108,12 @@ function FindingDialog({ finder }: { finder: Finder }): ComponentChild {
     dialog.current?.showModal();
     // Not a button, which the same key press could operate.
     heading.current?.focus();
-    return dialog.current === null ? undefined : keepFocus(dialog.current, heading.current);
+    return undefined;
   }, [isOpen]);
+  // The button that was pressed is gone.
+  useEffect(() => {
+    if (document.activeElement === document.body) heading.current?.focus();
+  }, [finding?.state]);
   return h(
     "dialog",
     {

@@ -4,7 +4,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import type { State } from "../../model/task.ts";
 import { AskDialog, createAsker } from "./ask.ts";
 import { Button } from "../button.ts";
-import { keepFocus } from "../keep-focus.ts";
+import { keepFocus } from "./keep-focus.ts";
 import { Members } from "./members.ts";
 import { createTaskActions, type TaskActions } from "./task-actions.ts";
 import { TaskRow } from "./task-row.ts";

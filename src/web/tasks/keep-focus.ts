@@ -1,7 +1,7 @@
 /**
  * Keeps the focus near when the element that has it is removed: on its row if that stays, else on the row that is
- * there now, else on `rest`. Rows are the children of `list`; those without an element that has a `tabindex` of -1 do not
- * count. Returns the function that ends this.
+ * there now, else on `rest`. Rows are the children of `list`; each holds an element with a `tabindex`
+ * of -1. Returns the function that ends this.
  */
 export function keepFocus(list: HTMLElement, rest: HTMLElement | null): () => void {
   let focused: { element: Element; row: Element; index: number } | undefined;
