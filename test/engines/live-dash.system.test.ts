@@ -1,3 +1,5 @@
+import { readdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
 import { type EngineHarness, openEntry } from "../contracts/engine/harness.ts";
@@ -23,6 +25,15 @@ const whole = {
 
 /** How often a path was requested. */
 const countOf = ({ site }: EngineHarness, name: string) => site.asked.filter(({ path }) => path === name).length;
+
+async function leaveOutOrigins({ job: { folder } }: EngineHarness): Promise<void> {
+  const names = (await readdir(folder)).filter((name) => name.endsWith(".live"));
+  expect(names.length).toBeGreaterThan(0);
+  for (const name of names) {
+    const path = join(folder, name);
+    await writeFile(path, (await readFile(path, "utf8")).replaceAll(/"originMs":\d+,/g, ""));
+  }
+}
 
 async function expectWhole(harness: EngineHarness): Promise<void> {
   const { path, warnings } = await harness.download();
@@ -59,7 +70,10 @@ describe.concurrent.each(addressings)(
       await expectWhole(harness);
     });
 
-    it("by a run after one that was killed", async () => {
+    it.each([
+      ["", async () => {}],
+      [" of an older version", leaveOutOrigins],
+    ])("by a run after one%s that was killed", async (_version, change) => {
       await using harness = await openLive({ addressing, windowS: 4 });
       const controller = new AbortController();
       const killed = harness.download({}, controller.signal);
@@ -67,6 +81,7 @@ describe.concurrent.each(addressings)(
       await harness.site.until(() => harness.site.asked.some(({ path }) => /v1\/(?:4|3000)\.m4s$/.test(path)));
       controller.abort("killed");
       await expect(killed).rejects.toBe("killed");
+      await change(harness);
       await expectWhole(harness);
     });
   },

@@ -150,7 +150,8 @@ function newByDate(segments: readonly Segment[], last: RecordedSegment): Recorde
 /** Moves a segment to where its date is in the recording if its presentation has begun anew, at 0, since `before`. */
 function onClock(segment: Segment, before: RecordedSegment): RecordedSegment {
   const startOf = ({ dateMs = 0, originMs = 0 }: Segment) => dateMs - originMs;
-  const isAnew = startOf(segment) < startOf(before);
+  // The journal of an earlier version has no origins.
+  const isAnew = before.originMs !== undefined && startOf(segment) < startOf(before);
   const addedMs = isAnew ? (segment.originMs ?? 0) - (before.originMs ?? 0) : 0;
   const timeline = (before.moved?.timeline ?? 0) + addedMs;
   if (timeline === 0) return segment;
