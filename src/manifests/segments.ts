@@ -15,6 +15,8 @@ export interface SegmentList {
   isDated?: boolean;
   /** Durations of segments without media (EXT-X-GAP), which are not in `segments`, seconds; absent: there are none. */
   gapsS?: readonly number[];
+  /** How many of these come after the last one of `segments`; absent: none. */
+  endGaps?: number;
 }
 
 export interface Segment {

@@ -167,7 +167,7 @@ describe.concurrent("a live stream whose playlist", () => {
     ]);
     expect(await record(harness)).toEqual({
       frames: 175,
-      warnings: [expect.stringMatching(/^gap: 1 segments after 4\.0 s were not in the playlist/)],
+      warnings: [expect.stringMatching(/^gap: the playlist has no media of 1 segment after 4\.0 s/)],
     });
   });
 
@@ -179,8 +179,24 @@ describe.concurrent("a live stream whose playlist", () => {
     const { frames, warnings } = await record(harness);
     expect(frames).toBe(100);
     expect(warnings).toEqual([
-      expect.stringMatching(/^gap: 2 segments after 2\.0 s were not in the playlist; no video from 2\.0 to 4\.0 s/),
+      expect.stringMatching(/^gap: the playlist has no media of 2 segments after 2\.0 s; no video from 2\.0 to 4\.0 s/),
     ]);
+  });
+
+  it("ends with segments that it has marked as gaps says so, and not if gaps came before others", async () => {
+    const names = range("a", 0, 3);
+    const marked = (...numbers: number[]) => numbers.flatMap((n) => ["#EXT-X-GAP", `a/${n}`]);
+    await using harness = await openLists([
+      { sequence: 0, names },
+      { sequence: 0, names: [...names, ...marked(3, 4)], hasEnded: true },
+    ]);
+    const ends = "gap: the playlist has no media of 2 segments after 3.0 s";
+    expect(await record(harness)).toEqual({ frames: 75, warnings: [ends] });
+    await using other = await openLists([
+      { sequence: 0, names: [...marked(0, 1), ...range("a", 2, 3)] },
+      { sequence: 0, names: [...marked(0, 1), ...range("a", 2, 5)], hasEnded: true },
+    ]);
+    expect(await record(other)).toEqual({ frames: 75, warnings: [] });
   });
 
   it("is an old one of a cache has no segment twice", async () => {

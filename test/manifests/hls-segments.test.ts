@@ -127,6 +127,8 @@ test("gaps are left out but keep their numbers, partial segments are ignored whi
   ]);
   expect(gapsS).toEqual([4]);
   expect(read("1.m4s")).not.toHaveProperty("gapsS");
+  expect(read("1.m4s\n#EXT-X-GAP\n2.m4s\n3.m4s")).not.toHaveProperty("endGaps");
+  expect(read("1.m4s\n#EXT-X-GAP\n2.m4s\n#EXT-X-GAP\n3.m4s").endGaps).toBe(2);
 });
 
 test("partial segments end a list that has ended without their segment", () => {

@@ -60,6 +60,7 @@ class MediaPlaylist {
   readonly #keys;
   readonly #readRange;
   readonly #gapsS: number[] = [];
+  #endGaps = 0;
   #pending = { ...nonePending };
   /** Partial segments (EXT-X-PART) after the last segment: their attributes, date and place. */
   #parts: { list: string; dateMs: number | null; place: Place }[] = [];
@@ -89,13 +90,14 @@ class MediaPlaylist {
   list(): SegmentList {
     if (this.#hasEnded) this.#addParts();
     const { segments } = this.#collector;
-    const [hasEnded, gapsS] = [this.#hasEnded, this.#gapsS];
+    const hasEnded = this.#hasEnded;
+    const gaps = { gapsS: this.#gapsS, ...(this.#endGaps > 0 && { endGaps: this.#endGaps }) };
     if (segments.length === 0 && (hasEnded || this.#targetS === null)) {
       throw invalidManifestError(this.#url, "an HLS media playlist must list segments");
     }
     const wishedS = this.#targetS ?? this.#longestS;
     const refreshS = Math.min(Math.max(wishedS, minRefreshS), maxRefreshS);
-    return { segments, hasEnded, refreshS, ...(gapsS.length > 0 && { gapsS }) };
+    return { segments, hasEnded, refreshS, ...(gaps.gapsS.length > 0 && gaps) };
   }
 
   readonly #tagReaders: Readonly<Record<string, (value: string) => void>> = {
@@ -175,6 +177,7 @@ class MediaPlaylist {
     const dateMs = statedMs ?? (this.#dated?.timeline === timeline ? this.#dated.endMs : null);
     const isDated = dateMs !== null && durationS > 0;
     this.#dated = isDated ? { endMs: dateMs + durationS * 1000, timeline } : null;
+    this.#endGaps = place === null ? this.#endGaps + 1 : 0;
     if (place === null) this.#gapsS.push(durationS);
     else {
       const timing = { sequence, offsetS: null, durationS, ...(isDated && { dateMs }) };

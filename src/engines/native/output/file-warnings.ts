@@ -139,7 +139,7 @@ function unlistedSegments(fetched: FetchStatsBySource): string[] {
     const shown = unlisted.first.map(({ atS, segments }) =>
       segments === null
         ? `the playlist${what} restarted its numbering after ${seconds(atS)}, and media before that may be missing`
-        : `${segments} segments${what} after ${seconds(atS)} were not in the playlist`,
+        : `the playlist${what} has no media of ${segments === 1 ? "1 segment" : `${segments} segments`} after ${seconds(atS)}`,
     );
     const rest = unlisted.count - shown.length;
     return rest > 0 ? [...shown, `and so at ${places(rest)} more`] : shown;

@@ -69,6 +69,7 @@ export async function* followLive(source: LiveSource, options: LiveOptions): Asy
       if (recordedS >= maxLiveS) return;
     }
     idleReloads = added.length > 0 ? 0 : idleReloads + 1;
+    if (list.hasEnded && list.endGaps !== undefined) stats.addUnlisted({ atS: recordedS, segments: list.endGaps });
     if (idleReloads > maxIdleReloads) stats.lost = list.failure ?? "it listed nothing new";
     if (list.hasEnded || idleReloads > maxIdleReloads) return;
     const reloading = reloadLater(list, source, options);
