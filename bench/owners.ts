@@ -3,12 +3,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { parseArgs } from "node:util";
-import { Worker } from "node:worker_threads";
 import { accessKeyOf, newSecret, newWebhookSecret } from "../src/keys/secrets.ts";
 import { openSqliteStore } from "../src/stores/sqlite/sqlite-store.ts";
 import type { TaskStore } from "../src/stores/store.ts";
 import { listedTask } from "../test/http/listed-task.ts";
 import { startService } from "../test/process/service.ts";
+import { forkChild } from "./child.ts";
 import { openOwnersSite, type OwnersSite } from "./owners/site.ts";
 import { type Requester, type WayName, ways } from "./owners/ways.ts";
 import { format, median, printTable, printTargets } from "./table.ts";
@@ -83,12 +83,14 @@ async function measure(name: WayName, { seconds, rounds }: Effort) {
   await measurePhase(load, 2);
   for (let round = 0; round < rounds; round += 1) {
     alone.push(await measurePhase(load, seconds));
-    const workerData = { name, service: service.url, secret: greedy, site: site.slowUrl("") };
-    const worker = new Worker(new URL("owners/greedy.ts", import.meta.url), { workerData });
-    const failed = new Promise<never>((_, reject) => void worker.once("error", reject));
+    // A process of its own: what it does with its responses does not delay those of the others.
+    const args = [name, service.url, greedy, site.slowUrl("")];
+    const child = forkChild<null, never>(new URL("owners/greedy.ts", import.meta.url), { args });
+    const failed = child.ask(null);
+    failed.catch(() => undefined);
     await Promise.race([wait(2_000), failed]);
     meanwhile.push(await Promise.race([measurePhase(load, seconds), failed]));
-    await worker.terminate();
+    await child.stop();
     site.letGo();
     await wait(2_000);
   }

@@ -1,6 +1,6 @@
-import { workerData } from "node:worker_threads";
+import { answerParent } from "../child.ts";
 import { type WayName, ways } from "./ways.ts";
 
-/** The thread of the greedy owner. */
-const { name, service, secret, site } = workerData as Record<"service" | "secret" | "site", string> & { name: WayName };
-await ways[name].greedy({ service, secret, slow: site });
+/** The process of the greedy owner: it never answers. */
+const [name = "", service = "", secret = "", slow = ""] = process.argv.slice(2);
+answerParent(() => ways[name as WayName].greedy({ service, secret, slow }));
