@@ -49,7 +49,8 @@ export interface AccessCheck {
  * - `too_many_requests` instead, if the key is wrong and its client address has sent too many wrong ones;
  * - `forbidden` if the route is for admins and the key is not an admin's.
  *
- * While there are no keys at all, every request passes. When a key is removed, what is still being sent to it is broken off; other routes use `breakOffUnless`.
+ * While there are no keys at all, every request passes. When a key is removed, what is still being sent to it is broken
+ * off; open routes that check a key themselves call `breakOffUnless`.
  */
 export function requireAccess(app: FastifyInstance, keys: KeyRing): AccessCheck {
   const guesses = createGuessLimit();

@@ -15,7 +15,7 @@ export const ConditionHeaders = Type.Object({
   "if-range": Type.Optional(Type.String({ description: "the entity tag without which `Range` is ignored" })),
 });
 
-/** Returns a strong entity tag (RFC 9110 §8.8.3) of what `text` says. */
+/** Returns a strong entity tag (RFC 9110 §8.8.3) of JSON. */
 export function etagOf(text: string): string {
   return `"${createHash("sha1").update(text).digest("base64url")}"`;
 }

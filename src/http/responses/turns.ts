@@ -6,7 +6,7 @@ export const longJson = 16 * 1024;
 
 /** Turns of the event loop for requests with long work. */
 export interface Turns {
-  /** Whether a request has the turn of now, so that further ones have to wait: for work whose length only its end tells. */
+  /** Whether a request has the turn of now, so that further ones have to wait: for work whose length is known only when it is done. */
   isTaken(): boolean;
   /**
    * Resolves in a turn of the event loop in which it resolves for no other request, so that however many there are, other requests are
