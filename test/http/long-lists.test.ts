@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { type AddressInfo, connect } from "node:net";
-import { setImmediate } from "node:timers/promises";
+import { setImmediate, setTimeout } from "node:timers/promises";
 import { gunzipSync } from "node:zlib";
 import { expect, onTestFinished, test } from "vitest";
 import { type AppOptions, buildApp } from "./app.ts";
@@ -113,6 +113,18 @@ test("long lists that a key asks for at once are sent one after the other, and t
   const ofEve = events.filter((event) => !event.startsWith("bob"));
   expect(ofEve).toEqual(["first", "second", "third"].flatMap((name) => [`${name} begins`, `${name} ends`]));
   expect(events.indexOf("bob's ends")).toBeLessThan(events.indexOf("first ends"));
+});
+
+test("the next long list of a key begins after a pause as long as the one before took", async () => {
+  const { eve, list } = await openOwned();
+  const first = await list(eve);
+  let hasBegun = false;
+  const second = list(eve).then(() => (hasBegun = true));
+  await setTimeout(400);
+  for await (const _ of first.stream());
+  await setTimeout(200);
+  expect(hasBegun).toBe(false);
+  await second;
 });
 
 test("a long list whose client does not read it holds up the key's next one for a second only", async () => {

@@ -1,4 +1,5 @@
 import { Readable } from "node:stream";
+import { setTimeout as wait } from "node:timers/promises";
 import type { FastifyReply } from "fastify";
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
@@ -102,7 +103,7 @@ interface TaskRoutesOptions extends NewTaskDeps {
 
 export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (app, deps) => {
   const { store, waits } = deps;
-  /** By key: its lists are sent one at a time, as four long ones at once would take the processor from all others. */
+  /** By key: its lists are sent one at a time, with pauses after long ones, which would take the processor from all others. */
   const lists = createKeyedMutex();
   const turns = createTurns();
   app.addHook("onRequest", requireAcceptJson);
@@ -116,11 +117,12 @@ export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (a
     let closed: AbortSignal | undefined;
     const untilTurn = () => turns.wait(request, (closed ??= untilClosed(reply)));
     const sendPage = async () => {
+      const startMs = performance.now();
       if (turns.isTaken()) await untilTurn();
       const page = await store.list({ limit, state, owner, parent, before });
       const next = page.next === undefined ? null : nextUrl(page.next, { limit, state, owner: asked, parent });
       if (next !== null) reply.header("link", `<${next}>; rel="next"`);
-      if (sendList(reply, page.tasks, next, untilTurn) === "long") await untilSent(reply);
+      if (sendList(reply, page.tasks, next, untilTurn) === "long") await untilSentAndPaused(reply, startMs);
     };
     if (request.caller === null) await sendPage();
     else await lists.runExclusive(request.caller.name, sendPage);
@@ -181,16 +183,18 @@ function sendList(
   return "long";
 }
 
-/** How long a list may hold up further ones of its key if its client reads slowly, in milliseconds. */
+/** How long a list may hold up further ones of its key: until it is sent, and once more as long, in milliseconds. */
 const maxTurnMs = 1_000;
 
-async function untilSent({ raw }: FastifyReply): Promise<void> {
-  if (raw.closed) return;
+async function untilSentAndPaused({ raw }: FastifyReply, startMs: number): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const timer = setTimeout(resolve, maxTurnMs);
   raw.once("close", resolve);
+  if (raw.closed) resolve();
   await promise;
   clearTimeout(timer);
+  const tookMs = performance.now() - startMs;
+  await wait(Math.max(0, Math.min(tookMs, maxTurnMs - tookMs)), undefined, { ref: false });
 }
 
 function nextUrl(before: number, { limit, ...query }: Omit<ListQuery, "before">) {
