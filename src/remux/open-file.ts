@@ -50,7 +50,7 @@ const leastBytes = 64 << 10;
 
 export type FileWindow = ReturnType<typeof createFileWindow>;
 
-/** Reads a file through a window of 1 MiB; best from the start to the end. */
+/** Reads a file through a window of 1 MiB, but at first only what is asked for; best from the start to the end. */
 export function createFileWindow({ fd, size }: Pick<OpenFile, "fd" | "size">) {
   const buffer = Buffer.allocUnsafeSlow(Math.min(chunkBytes, size));
   let start = 0;
@@ -62,8 +62,9 @@ export function createFileWindow({ fd, size }: Pick<OpenFile, "fd" | "size">) {
     at(position: number): Buffer {
       const end = Math.min(position + leastBytes, size);
       if (position < start || end > start + length) {
+        const wanted = length === 0 ? leastBytes : buffer.length;
         start = position;
-        length = fill(fd, buffer, position);
+        length = fill(fd, buffer.subarray(0, wanted), position);
       }
       return buffer.subarray(Math.min(position - start, length), length);
     },
