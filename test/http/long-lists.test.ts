@@ -1,8 +1,9 @@
 import { once } from "node:events";
+import type { ServerResponse } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { setImmediate, setTimeout } from "node:timers/promises";
 import { gunzipSync } from "node:zlib";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { type AppOptions, buildApp } from "./app.ts";
 import { openKeyRing } from "../../src/keys/key-ring.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
@@ -27,17 +28,18 @@ async function openLong(options: Partial<AppOptions> & { owner?: string } = {}) 
   return { app, store, ids };
 }
 
-/** Opens the service with keys of eve, who has the long records, and of bob. */
+/** Opens the service with keys of eve, who has the long records, and of bob. `pages` counts what is read of the store. */
 async function openOwned() {
   const store = createMemoryStore();
   const keys = await openKeyRing({ keys: store.keys });
   onTestFinished(() => keys.close());
+  const pages = vi.spyOn(store, "list");
   const { app } = await openLong({ store, keys, owner: "eve" });
   const eve = await addKey(store, "eve");
   const bob = await addKey(store, "bob");
   await keys.refresh();
   const list = ({ headers }: typeof eve) => app.inject({ url: "/tasks/", headers, payloadAsStream: true });
-  return { eve, bob, list };
+  return { app, eve, bob, list, pages };
 }
 
 test("a list of long records comes in pages of at most 1,000,000 bytes, each task once", async () => {
@@ -133,4 +135,26 @@ test("a long list whose client does not read it holds up the key's next one for 
   const next = await list(eve);
   expect(next.statusCode).toBe(200);
   expect(unread.stream().readableEnded).toBe(false);
+});
+
+test("a list whose client leaves before its turn is not read from the store, and holds up no other", async () => {
+  const { app, eve, list, pages } = await openOwned();
+  await app.listen({ port: 0, host: "127.0.0.1" });
+  const { port } = app.server.address() as AddressInfo;
+  const unread = await list(eve);
+  const sockets = await Promise.all(
+    Array.from({ length: 5 }, async () => {
+      const arrived = once(app.server, "request");
+      const socket = connect(port, "127.0.0.1");
+      socket.write(`GET /tasks/ HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${eve.headers.authorization}\r\n\r\n`);
+      const [, response] = (await arrived) as [unknown, ServerResponse];
+      return { socket, left: once(response, "close") };
+    }),
+  );
+  for (const { socket } of sockets) socket.destroy();
+  await Promise.all(sockets.map(({ left }) => left));
+  const next = list(eve);
+  for await (const _ of unread.stream());
+  expect((await next).statusCode).toBe(200);
+  expect(pages).toHaveBeenCalledTimes(2);
 });

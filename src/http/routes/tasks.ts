@@ -117,6 +117,11 @@ export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (a
     let closed: AbortSignal | undefined;
     const untilTurn = () => turns.wait(request, (closed ??= untilClosed(reply)));
     const sendPage = async () => {
+      // The client may have left while earlier lists of its key were sent.
+      if (reply.raw.destroyed) {
+        reply.hijack();
+        return;
+      }
       const startMs = performance.now();
       if (turns.isTaken()) await untilTurn();
       const page = await store.list({ limit, state, owner, parent, before });
