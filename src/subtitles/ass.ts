@@ -1,28 +1,55 @@
 import type { Cue } from "../remux/additions.ts";
+import { keypadSettings } from "./placement.ts";
 import { escapeText, linesOf } from "./text.ts";
 
 const defaultFields = ["layer", "start", "end", "style", "name", "marginl", "marginr", "marginv", "effect", "text"];
+const maxStyles = 10_000;
 
 /**
- * Yields the cues of SubStation Alpha (v4 and v4+) as text, in the order of the file: italics, bold and underlines are kept, drawings left out.
+ * Yields the cues of SubStation Alpha (v4 and v4+) as text, in the order of the file: italics, bold, underlines and alignments are kept,
+ * drawings and coordinates left out.
  *
  * @throws ServiceError `upstream_invalid` for more than 2 Mi characters of a line.
  */
 export function* readAss(pieces: Iterable<string>): Generator<Cue> {
   let section = "";
   let fields = defaultFields;
+  const places = new Map<string, number>();
   for (const line of linesOf(pieces)) {
     if (line.startsWith("[")) section = line.trim().toLowerCase();
-    if (section !== "[events]") continue;
-    const [, kind, rest = ""] = /^(Format|Dialogue):[ \t]*(.*)$/i.exec(line) ?? [];
-    if (kind?.toLowerCase() === "format") fields = rest.split(",", 100).map((name) => name.trim().toLowerCase());
-    if (kind?.toLowerCase() !== "dialogue") continue;
+    const isStyles = section === "[v4+ styles]" || section === "[v4 styles]";
+    if (section !== "[events]" && !isStyles) continue;
+    const [, kind = "", rest = ""] = /^(Format|Style|Dialogue):[ \t]*(.*)$/i.exec(line) ?? [];
+    const name = kind.toLowerCase();
+    if (name === "format") fields = rest.split(",", 100).map((field) => field.trim().toLowerCase());
+    if (name !== (isStyles ? "style" : "dialogue")) continue;
     const values = splitFields(rest, fields.length);
-    const value = (name: string) => values[fields.indexOf(name)] ?? "";
+    const value = (field: string) => values[fields.indexOf(field)] ?? "";
+    if (isStyles) {
+      const alignment = Number(value("alignment"));
+      const place = section === "[v4 styles]" ? placeOfOldAlignment(alignment) : alignment;
+      if (places.size < maxStyles) places.set(value("name"), place);
+      continue;
+    }
     const [startS, endS] = [timeOf(value("start")), timeOf(value("end"))];
-    const payload = toPayload(value("text"));
-    if (endS > startS && payload !== "") yield { startS, endS, text: payload, settings: "" };
+    const text = toPayload(value("text"));
+    const place = statedPlace(value("text")) ?? places.get(value("style").replace(/^\*/, ""));
+    if (endS > startS && text !== "") yield { startS, endS, text, settings: keypadSettings(place, text) };
   }
+}
+
+/** Returns the first place that an override states: `\an`, or `\a` of v4. */
+export function statedPlace(text: string): number | undefined {
+  for (const [, overrides = ""] of text.matchAll(/\{([^{}]*)\}/g)) {
+    const [, name, alignment] = /\\(an?)(\d{1,2})(?!\d)/.exec(overrides) ?? [];
+    if (name !== undefined) return name === "an" ? Number(alignment) : placeOfOldAlignment(Number(alignment));
+  }
+  return undefined;
+}
+
+/** In v4, 4 is added for the top and 8 for the middle. */
+function placeOfOldAlignment(alignment: number): number {
+  return (alignment & 3) + (alignment & 4 ? 6 : alignment & 8 ? 3 : 0);
 }
 
 /** The last field may have commas. */

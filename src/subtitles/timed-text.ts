@@ -1,4 +1,7 @@
 import type { Cue } from "../remux/additions.ts";
+import { statedPlace } from "./ass.ts";
+import { keypadSettings } from "./placement.ts";
+import { createVttRegions } from "./vtt-regions.ts";
 import { checkCueLength, escapeText, linesOf } from "./text.ts";
 
 /** What X-TIMESTAMP-MAP says (RFC 8216 §3.5): the cue time `localS` is the MPEG-2 timestamp `mpegTs`. */
@@ -20,32 +23,36 @@ const otherArrow = new RegExp(String.raw`^(\s{0,9}${time})[ \t]{0,9}(?:[-=\u2010
 const digits = /^\s{0,9}\d{1,9}\s{0,9}$/;
 
 /**
- * Yields the cues of WebVTT (W3C WebVTT §6.1). Regions, styles and notes are left out, and cues whose times are wrong.
+ * Yields the cues of WebVTT (W3C WebVTT §6.1). Regions become settings of their cues; styles and notes are left out, and cues whose times are wrong.
  *
  * @param onMap Gets the first X-TIMESTAMP-MAP.
  * @throws ServiceError `upstream_invalid` for more than 2 Mi characters of a cue.
  */
-export function readWebVtt(pieces: Iterable<string>, onMap: (map: TimestampMap) => void): Generator<Cue> {
+export function* readWebVtt(pieces: Iterable<string>, onMap: (map: TimestampMap) => void): Generator<Cue> {
   let isMapped = false;
-  return readBlocks(
-    linesOf(pieces),
-    (payload) => payload,
-    (line) => {
-      const map = !isMapped && line.startsWith("X-TIMESTAMP-MAP") ? readTimestampMap(line) : null;
-      if (map === null) return;
-      isMapped = true;
-      onMap(map);
-    },
-  );
+  const regions = createVttRegions();
+  const cues = readBlocks(linesOf(pieces), (line) => {
+    regions.readLine(line);
+    const map = !isMapped && line.startsWith("X-TIMESTAMP-MAP") ? readTimestampMap(line) : null;
+    if (map === null) return;
+    isMapped = true;
+    onMap(map);
+  });
+  for (const cue of cues) {
+    const text = cue.text.trim();
+    if (text !== "") yield { ...cue, text, settings: regions.replaceIn(cue.settings, text) };
+  }
 }
 
 /**
- * Yields the cues of SubRip. Its `<i>`, `<b>` and `<u>` are kept, other tags and positions are left out. A cue may have empty lines: it goes on
+ * Yields the cues of SubRip. Its `<i>`, `<b>` and `<u>` are kept, and alignments as of SubStation Alpha; other tags and coordinates are left out. A cue may have empty lines: it goes on
  * to the number and the times of the next one. @throws as `readWebVtt`.
  */
 export function* readSubRip(pieces: Iterable<string>): Generator<Cue> {
-  for (const cue of readBlocks(withoutEmptyLines(linesOf(pieces)), fromSubRip, () => {}))
-    yield { ...cue, settings: "" };
+  for (const { text: written, ...cue } of readBlocks(withoutEmptyLines(linesOf(pieces)), () => {})) {
+    const text = fromSubRip(written).trim();
+    if (text !== "") yield { ...cue, text, settings: keypadSettings(statedPlace(written), text) };
+  }
 }
 
 /** Yields the lines of SubRip without the numbers of its cues, and an empty one only where a cue ends. */
@@ -79,19 +86,14 @@ function withArrow(line: string): string {
 
 const timesOf = (line: string) => (line.includes("-->") ? timing.exec(line.trimStart()) : null);
 
-/** `onOther` gets the lines that belong to no cue. */
-function* readBlocks(
-  lines: Iterable<string>,
-  toPayload: (text: string) => string,
-  onOther: (line: string) => void,
-): Generator<Cue> {
+/** `onOther` gets the lines that belong to no cue, and the empty ones. */
+function* readBlocks(lines: Iterable<string>, onOther: (line: string) => void): Generator<Cue> {
   let open: { startS: number; endS: number; settings: string; payload: string[]; length: number } | null = null;
   function* close(): Generator<Cue> {
     if (open === null) return;
-    const { startS, endS, settings, payload: own } = open;
+    const { startS, endS, settings, payload } = open;
     open = null;
-    const text = toPayload(own.join("\n")).trim();
-    if (endS > startS && text !== "") yield { startS, endS, text, settings };
+    if (endS > startS) yield { startS, endS, text: payload.join("\n"), settings };
   }
   for (const line of lines) {
     const found = timesOf(line);
@@ -99,8 +101,10 @@ function* readBlocks(
       yield* close();
       const [startS, endS] = [secondsOf(found.slice(1, 5)), secondsOf(found.slice(5, 9))];
       open = { startS, endS, settings: (found[9] ?? "").trim(), payload: [], length: 0 };
-    } else if (line.trim() === "") yield* close();
-    else if (open === null) onOther(line);
+    } else if (line.trim() === "") {
+      yield* close();
+      onOther("");
+    } else if (open === null) onOther(line);
     else {
       open.length += line.length;
       checkCueLength(open.length);

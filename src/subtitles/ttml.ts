@@ -1,6 +1,7 @@
 import { Parser } from "htmlparser2";
 import type { Cue } from "../remux/additions.ts";
 import { createEntityDecoder } from "./entities.ts";
+import { type Layout, TtmlLayouts } from "./ttml-layout.ts";
 import { readRates, secondsOf } from "./ttml-times.ts";
 import { checkCueLength, escapeText, invalidSubtitlesError, lastS } from "./text.ts";
 
@@ -33,6 +34,7 @@ interface OpenElement {
   /** Where its next child begins if it is a sequence. */
   nextS: number;
   styles: Styles;
+  layout: Layout;
   keepsSpace: boolean;
   isShown: boolean;
   /** Its tag in WebVTT. */
@@ -48,8 +50,8 @@ interface Run extends Span {
 }
 
 /**
- * Yields the cues of TTML (W3C TTML1, IMSC1) as text, in the order of the document: what is shown when, with italics, bold, underlines and ruby; not where.
- * Takes time linear in its length. What has no end lasts as long as the media. The first piece has all declarations of the document.
+ * Yields the cues of TTML (W3C TTML1, IMSC1) as text, in the order of the document: what is shown when, with italics, bold, underlines and ruby; where,
+ * as cue settings. Takes time linear in its length. What has no end lasts as long as the media. The first piece has all declarations of the document.
  *
  * @throws ServiceError `upstream_invalid` if it nests deeper than 64 levels, or for more than 2 Mi characters of a cue.
  */
@@ -70,6 +72,7 @@ class TtmlReader {
   #cues: Cue[] = [];
   readonly #open: OpenElement[] = [];
   readonly #styles = new Map<string, Styles>();
+  readonly #layouts = new TtmlLayouts();
   #rates = readRates(new Map());
   /** Of the paragraph that is open. */
   #runs: Run[] | null = null;
@@ -114,6 +117,7 @@ class TtmlReader {
     const isImage = attributes.has("backgroundImage") || name === "image";
     this.#hasImages ||= isImage && this.#open.some((element) => element.name === "body");
     if (name === "style" && id !== undefined && this.#styles.size < maxStyles) this.#styles.set(id, styles);
+    const layout = this.#layouts.read(name, attributes, parent);
     const space = attributes.get("space");
     const span = this.#spanOf(attributes, parent);
     const isShown =
@@ -128,6 +132,7 @@ class TtmlReader {
       isSequence: attributes.get("timeContainer") === "seq",
       nextS: span.startS,
       styles,
+      layout,
       keepsSpace: space === undefined ? (parent?.keepsSpace ?? false) : space === "preserve",
       isShown,
       ruby,
@@ -185,20 +190,21 @@ class TtmlReader {
     if (closed === undefined) return;
     if (closed.ruby !== undefined) this.#add({ ...closed.span, payload: `</${closed.ruby}>` });
     if (parent?.isSequence === true) parent.nextS = Math.max(parent.nextS, closed.span.endS);
-    if (closed.name === "p") this.#closeParagraph();
+    if (closed.name === "p") this.#closeParagraph(closed.layout);
   }
 
   /** Runs of the same time are one cue. */
-  #closeParagraph(): void {
+  #closeParagraph(layout: Layout): void {
     const byTime = Map.groupBy(this.#runs ?? [], ({ startS, endS }) => `${startS} ${endS}`);
     this.#runs = null;
     for (const runs of byTime.values()) {
       const startS = runs[0]!.startS;
       const endS = Math.min(runs[0]!.endS, lastS);
       const text = runs.map(({ payload }) => payload).join("");
-      const lines = text.split("\n").map((line) => line.trim());
-      const payload = lines.filter((line) => line !== "").join("\n");
-      if (endS > startS && payload !== "") this.#cues.push({ startS, endS, text: payload, settings: "" });
+      const written = text.split("\n").map((line) => line.trim());
+      const lines = written.filter((line) => line !== "");
+      const settings = this.#layouts.settingsOf(layout, lines.length);
+      if (endS > startS && lines.length > 0) this.#cues.push({ startS, endS, text: lines.join("\n"), settings });
     }
   }
 
