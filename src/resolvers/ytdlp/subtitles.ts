@@ -19,6 +19,11 @@ export function readSubtitles(subtitles: unknown, base: URL): PageInfo["subtitle
   return Object.fromEntries(languages.filter(([, tracks]) => tracks.length > 0));
 }
 
+/** Whether there are any that a playlist of HLS may tell apart. */
+export function hasHlsSubtitles(subtitles: PageInfo["subtitles"]): boolean {
+  return Object.values(subtitles).some((tracks) => tracks.some(({ ext }) => ext === "m3u8"));
+}
+
 /** yt-dlp lists the best last. */
 function readTracks(list: unknown, base: URL): Subtitle[] {
   const tracks = asList(list).slice(-maxSubtitles).toReversed().map(asDict);

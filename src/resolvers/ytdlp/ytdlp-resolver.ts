@@ -11,20 +11,21 @@ import { createLocalReader } from "../page/reader/local-reader.ts";
 import type { Reader } from "../page/reader/reader.ts";
 import { startOf } from "../entries.ts";
 import type { ResolveContext, Resolver } from "../resolver.ts";
-import { listDashFormats } from "./dash-formats.ts";
 import { findMissingFormatsError } from "./failures.ts";
 import { readFormats } from "./formats.ts";
 import { asDict, asText } from "./info-dict.ts";
+import { listManifestFormats } from "./manifest-formats.ts";
 import { type PageFields, isGuess, readNothing, readPlaylist, readVideo, videoOf } from "./page-info.ts";
 import { readAhead } from "./read-ahead.ts";
+import { hasHlsSubtitles, readSubtitles } from "./subtitles.ts";
 import { openYtDlp, type YtDlp, type YtDlpOptions } from "./yt-dlp.ts";
 
 export interface YtDlpResolverOptions {
   /** The resolver closes it. */
   ytDlp: YtDlp;
-  /** Fetches DASH manifests. The resolver does not close it. */
+  /** Fetches manifests. The resolver does not close it. */
   client: HttpClient;
-  /** Reads DASH manifests. The resolver does not close it. Default: one that reads in this process. */
+  /** Reads manifests. The resolver does not close it. Default: one that reads in this process. */
   reader?: Reader | undefined;
   /** Default: the system's clock. */
   now?: () => Date;
@@ -91,13 +92,14 @@ export function createYtDlpResolver(options: YtDlpResolverOptions): YtDlpResolve
     if (video === null) return readPlaylist(dict, url, start);
     const steps = readFormats(video, url, { allFragments: forDownload });
     const listed = await slices.run(steps, signal);
-    const { formats, subtitles } = await listDashFormats(listed, {
+    const { formats, subtitles } = await listManifestFormats(listed, {
       client,
       reader,
       slices,
       pageUrl: url.href,
       signal,
       owner,
+      hasHlsSubtitles: hasHlsSubtitles(readSubtitles(video["subtitles"], url)),
       deadlineMs,
     });
     if (forDownload && formats.length === 0) {
@@ -138,11 +140,16 @@ export function createYtDlpResolver(options: YtDlpResolverOptions): YtDlpResolve
   };
 }
 
-/** Adds the subtitles that manifests list. */
+/** Adds the subtitles that manifests list, which say more than yt-dlp does of the same. */
 function withSubtitles(fields: PageFields, listed: PageInfo["subtitles"]): PageFields {
   if (Object.keys(listed).length === 0) return fields;
   const sources = { subtitles: "manifest" as const, ...fields.sources };
-  return { ...fields, subtitles: joinSubtitles([fields.subtitles, listed]), sources };
+  const urls = new Set(Object.values(listed).flatMap((subtitles) => subtitles.map(({ url }) => url)));
+  const others = Object.entries(fields.subtitles).map(
+    ([language, subtitles]) =>
+      [language, subtitles.filter(({ url, ext }) => !urls.has(url) || (ext !== "m3u8" && ext !== null))] as const,
+  );
+  return { ...fields, subtitles: joinSubtitles([Object.fromEntries(others), listed]), sources };
 }
 
 /**

@@ -44,10 +44,11 @@ export function readRecorded(
   info: unknown,
   context: Partial<ResolveContext> = {},
   responses: Record<string, SavedResponse | Error> = {},
+  client = createSavedClient(responses),
 ): Promise<PageInfo> {
   const resolver = createYtDlpResolver({
     ytDlp: createRecordedYtDlp({ info }),
-    client: createSavedClient(responses),
+    client,
     now: fixedNow,
   });
   return resolver.resolve(new URL(pageUrl), { signal: new AbortController().signal, ...context });

@@ -1,0 +1,150 @@
+import { ServiceError } from "../../model/errors.ts";
+import { maxLinkedBytes } from "../../manifests/dash/links.ts";
+import { createFormatIds } from "../../manifests/format-ids.ts";
+import { joinSubtitles } from "../../manifests/subtitles.ts";
+import type { PageInfo } from "../../model/page-info.ts";
+import { readManifestText } from "../../manifests/text.ts";
+import type { HttpClient } from "../../net/client.ts";
+import { createSiteHeaders } from "../../net/http/site-headers.ts";
+import { readMpd } from "../page/reader/read-mpd.ts";
+import type { Reader } from "../page/reader/reader.ts";
+import type { TimeSlices } from "../../parsers/steps.ts";
+import type { ListedFormat } from "./formats.ts";
+
+export interface ManifestFormatsDeps {
+  client: HttpClient;
+  reader: Reader;
+  slices: TimeSlices;
+  /** URL of the page, for `Referer`. */
+  pageUrl: string;
+  signal: AbortSignal;
+  owner?: string | undefined;
+  /** Whether yt-dlp lists subtitles of HLS, without what they are for. */
+  hasHlsSubtitles: boolean;
+  /** When the formats must be listed, on the clock of `performance.now()`. */
+  deadlineMs: number;
+}
+
+const maxManifests = 3;
+const maxManifestBytes = 4 * 1024 * 1024;
+const maxTimeoutMs = 5_000;
+/** Share of the time before the deadline that the manifests may take. */
+const manifestShare = 0.9;
+
+/** What manifests list. */
+type Listing = Pick<PageInfo, "subtitles"> & { formats: ListedFormat[] };
+
+/**
+ * Replaces the formats of each DASH manifest with those that our own reader finds in it: the engine finds a format in a manifest by
+ * the reader's id. Leaves out the formats of a manifest that cannot be read, and of the fourth one and on. Adds what up to three multivariant
+ * HLS playlists say of their audio, unless yt-dlp knows which is the original, or there is only one. Lists the subtitles of
+ * DASH, and those of HLS if yt-dlp lists them too: some extractors leave them out as they have files of the same. Makes each `format_id` unique.
+ *
+ * Rejects only with `signal.reason`.
+ */
+export async function listManifestFormats(
+  formats: readonly ListedFormat[],
+  deps: ManifestFormatsDeps,
+): Promise<Listing> {
+  const isOfDash = ({ protocol, manifest_url }: ListedFormat) => protocol === "dash" && manifest_url !== null;
+  const others = formats.filter((format) => !isOfDash(format));
+  const dash = [...groupsOf(formats.filter(isOfDash))].slice(0, maxManifests);
+  const hls = [
+    ...groupsOf(others.filter(({ protocol, url, manifest_url }) => protocol === "m3u8" && url !== manifest_url)),
+  ]
+    .filter(([, group]) => deps.hasHlsSubtitles || isAudioUnclear(group))
+    .slice(0, maxManifests);
+  const [dashListings, hlsListings] = await Promise.all([
+    Promise.all(dash.map(([url, group]) => readFormatsAt("dash", url, group, deps))),
+    Promise.all(hls.map(([url, group]) => readFormatsAt("m3u8", url, group, deps))),
+  ]);
+  const stated = new Map(
+    hlsListings.flatMap(({ formats: listed }) => listed.map((format) => [format.url, format] as const)),
+  );
+  const isKnown = new Set(hls.flatMap(([, group]) => (isOriginalStated(group) ? group : [])));
+  const uniqueId = createFormatIds();
+  const all = [
+    ...others.map((format) => (isKnown.has(format) ? format : withAudioOf(format, stated.get(format.url)))),
+    ...dashListings.flatMap((listing) => listing.formats),
+  ];
+  return {
+    formats: all.map((format) => ({ ...format, format_id: uniqueId(format.format_id) })),
+    subtitles: joinSubtitles(
+      [...(deps.hasHlsSubtitles ? hlsListings : []), ...dashListings].map(({ subtitles }) => subtitles),
+    ),
+  };
+}
+
+function groupsOf(formats: readonly ListedFormat[]): Map<string, ListedFormat[]> {
+  return Map.groupBy(formats, ({ manifest_url }) => manifest_url ?? "");
+}
+
+const isOriginalStated = (formats: readonly ListedFormat[]) =>
+  formats.some(({ languagePreference }) => languagePreference > 0);
+
+/** Whether formats of one playlist have several versions of audio, of which yt-dlp does not know the original. */
+function isAudioUnclear(formats: readonly ListedFormat[]): boolean {
+  const audio = formats.filter(({ vcodec }) => vcodec === "none");
+  const isIncluded = formats.some(({ vcodec, acodec }) => vcodec !== "none" && acodec !== "none");
+  const versions = new Set(audio.map(({ language, name }) => JSON.stringify([language, name])));
+  return audio.length > 0 && (versions.size > 1 || isIncluded) && !isOriginalStated(formats);
+}
+
+/** Returns a format of HLS with what its playlist says of its audio. */
+function withAudioOf(format: ListedFormat, stated: ListedFormat | undefined): ListedFormat {
+  if (stated === undefined) return format;
+  const { language, name, roles, audio_role, preference } = stated;
+  // What roles tell apart needs no names.
+  const { name: _, ...own } = format;
+  return {
+    ...own,
+    language: format.language ?? language,
+    ...(name !== undefined && { name }),
+    ...(roles !== undefined && { roles }),
+    ...(audio_role !== undefined && { audio_role }),
+    ...(preference !== undefined && { preference }),
+  };
+}
+
+/** Returns nothing if the manifest at `url` cannot be fetched or read. */
+async function readFormatsAt(
+  kind: "dash" | "m3u8",
+  url: string,
+  [first]: readonly ListedFormat[],
+  { client, reader, slices, pageUrl, signal, owner, deadlineMs }: ManifestFormatsDeps,
+): Promise<Listing> {
+  const { http_headers, cookies } = first ?? {};
+  const demands = {
+    ...(http_headers !== undefined && { http_headers }),
+    ...(cookies !== undefined && { cookies }),
+  };
+  const shareMs = Math.max(0, Math.floor(manifestShare * (deadlineMs - performance.now())));
+  const timeoutMs = Math.min(maxTimeoutMs, shareMs);
+  const requestSignal = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
+  try {
+    const headers = createSiteHeaders({ url, ...demands }, pageUrl);
+    const fetchText = async (from: URL, maxBytes = maxLinkedBytes) => {
+      const response = await client.get(from, { signal: requestSignal, owner, maxBytes, headers });
+      return { text: await readManifestText(response.body), url: response.url };
+    };
+    const fetched = await fetchText(new URL(url), maxManifestBytes);
+    const context = { reader, owner, signal: requestSignal };
+    const manifest =
+      kind === "dash"
+        ? await readMpd(fetched, {
+            ...context,
+            fetchText: (link) => fetchText(link),
+            run: (steps) => slices.run(steps, requestSignal),
+          })
+        : await reader.read({ kind, url: fetched.url }, [Buffer.from(fetched.text)], context);
+    const { subtitles } = manifest;
+    return {
+      formats: manifest.formats.map((format) => ({ ...format, ...demands, languagePreference: -1, isDub: false })),
+      subtitles,
+    };
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof ServiceError || requestSignal.aborted) return { formats: [], subtitles: {} };
+    throw error;
+  }
+}
