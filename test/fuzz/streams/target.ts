@@ -129,7 +129,7 @@ async function findFaultOf(
   const saysOther = change.kind === "number" || (stream.isFile && change.kind !== "end");
   // A track that is not asked for may be damaged: ffmpeg would stop there.
   const found = saysOther
-    ? await readFiles(stream, mutated.parts, folder, { kinds, isRenumbered: false })
+    ? await readFiles(stream, mutated.parts, folder, { kinds, isRenumbered: isReordered(change) })
     : right.frames;
   // What ffmpeg refuses, others may play; and of fragments it does not read all edits.
   const whole = kinds.every((kind) => found[kind].length > 0) ? found : right.frames;
