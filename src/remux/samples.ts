@@ -112,6 +112,12 @@ export interface Demuxer {
    */
   read(segment: Uint8Array, timing: SegmentTiming): void;
   /**
+   * Returns the media time at which a timeline begins with this segment, seconds: what `read` will tell the timelines, without
+   * reading it. `null`: its media state none; undefined: it has no media.
+   * @throws as `read`
+   */
+  firstTime(segment: Uint8Array): number | null | undefined;
+  /**
    * Only of MP4: reads a segment or file of any size; each step reads a bounded part of it.
    * @param within Where the samples are that it has, in order and apart from each other; default: all that its index lists.
    */

@@ -27,9 +27,8 @@ export function createTimelines() {
   let end = 0;
   /** The timeline before the one that begins. */
   let latest = { offset: 0, firstS: 0 };
-  /** Returns the offset of a timeline after another one. */
-  const nextOffset = (firstS: number): number => {
-    const offset = end - firstS;
+  /** Returns the offset of a timeline after another one: `offset`, or that of the one before. */
+  const nextOffset = (offset: number, firstS: number): number => {
     const goesOn = Math.abs(offset - latest.offset) <= maxJoinS && firstS - latest.firstS > maxJoinS;
     return goesOn ? latest.offset : offset;
   };
@@ -42,12 +41,24 @@ export function createTimelines() {
      */
     offset(timeline: number, offsetS: number | null, firstS: number): number {
       const known = offsets.get(timeline);
-      const offset = offsetS ?? known ?? (offsets.size === 0 ? 0 : nextOffset(firstS));
+      const offset = offsetS ?? known ?? (offsets.size === 0 ? 0 : nextOffset(end - firstS, firstS));
       if (known === undefined) {
         offsets.set(timeline, offset);
         latest = { offset, firstS };
       }
       return offset;
+    },
+    /**
+     * Decides the offset of `timeline`, unless that has been done: the least one with which none of these sources, which are in sync,
+     * overlaps what it had before. Each ended at `endS`, presentation time, and begins at `firstS`, media time.
+     */
+    join(timeline: number, sources: readonly { endS: number; firstS: number }[]): void {
+      const leastOffset = Math.max(...sources.map(({ endS, firstS }) => endS - firstS));
+      if (offsets.has(timeline) || leastOffset === -Infinity) return;
+      const firstS = Math.min(...sources.map((source) => source.firstS));
+      const offset = nextOffset(leastOffset, firstS);
+      offsets.set(timeline, offset);
+      latest = { offset, firstS };
     },
     /** Notes the media time at which a source with timestamps begins a timeline; the first one counts. */
     begin(timeline: number, firstS: number): void {

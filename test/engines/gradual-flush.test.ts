@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { afterAll, expect, it } from "vitest";
-import { createGradualFlush } from "../../src/engines/native/output/gradual-flush.ts";
+import { createGradualFlush } from "../../src/engines/native/parts/disk-writes.ts";
 import { openFolder } from "../remux/mp4-media.ts";
 
 const folder = openFolder();

@@ -34,6 +34,29 @@ describe("timelines", () => {
     expect(timelines.offset(1, null, 100.5)).toBe(-90);
   });
 
+  it("put a timeline that several sources begin where none of them overlaps what it had before", () => {
+    const timelines = createTimelines();
+    timelines.offset(0, null, 0);
+    timelines.reach(10);
+    timelines.join(1, [
+      { endS: 10, firstS: 3 },
+      { endS: 9.9, firstS: 2.8 },
+    ]);
+    expect(timelines.offset(1, null, 3)).toBeCloseTo(7.1, 9);
+    expect(timelines.offset(1, null, 2.8)).toBeCloseTo(7.1, 9);
+  });
+
+  it("insert nothing before a timeline that several sources begin if its media times go on", () => {
+    const timelines = createTimelines();
+    timelines.offset(0, null, 0);
+    timelines.reach(10.02);
+    timelines.join(1, [
+      { endS: 10, firstS: 10 },
+      { endS: 10.02, firstS: 9.98 },
+    ]);
+    expect(timelines.offset(1, null, 10)).toBe(0);
+  });
+
   it("use a stated offset, even if tracks of a timeline have different ones", () => {
     const timelines = createTimelines();
     expect(timelines.offset(0, 30, 4)).toBe(30);

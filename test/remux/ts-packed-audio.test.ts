@@ -43,6 +43,14 @@ describe("a demuxer of packed audio", () => {
     expect(startOf(Buffer.concat([tag(90_000), adtsFrames(2)]))).toBe(48_000);
   });
 
+  it("tells the first time of a segment before it is read, and that it has none", () => {
+    const recorder = createRecorder();
+    const demuxer = createPackedAudioDemuxer({ sink: recorder, timelines: createTimelines() });
+    expect(demuxer.firstTime(Buffer.concat([tag(900_000), adtsFrames(2)]))).toBe(10);
+    expect(demuxer.firstTime(adtsFrames(2))).toBeNull();
+    expect(recorder.tracks).toEqual([]);
+  });
+
   it.each([
     ["Xing", 36],
     ["Info", 21],

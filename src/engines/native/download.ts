@@ -13,7 +13,7 @@ import { fetchAdditions } from "./output/additions.ts";
 import { assemble } from "./output/assemble.ts";
 import type { Assembled, FileWork } from "./output/assemble-media.ts";
 import { findFileWarnings } from "./output/file-warnings.ts";
-import { createGradualFlush } from "./output/gradual-flush.ts";
+import { createGradualFlush } from "./parts/disk-writes.ts";
 import { createAudioChoice } from "../../remux/audio-choice.ts";
 import { openPartStore } from "./parts/part-store.ts";
 import type { TakeBytes } from "./parts/receiver.ts";

@@ -1,5 +1,6 @@
 import { ServiceError } from "../../model/errors.ts";
 import { firstAudio } from "../audio-choice.ts";
+import { findFirstTime } from "../elementary-streams/first-time.ts";
 import { TimeBases } from "../elementary-streams/time-bases.ts";
 import type { Demuxer, DemuxerOptions, SegmentTiming } from "../samples.ts";
 import { createTrackOutputs } from "../track-output.ts";
@@ -49,6 +50,7 @@ export function createMpegTsDemuxer(options: DemuxerOptions): Demuxer {
       current = timing;
       packets.read(segment);
     },
+    firstTime: (segment) => findFirstTime((first) => createMpegTsDemuxer({ kinds, audio, ...first }), segment),
     flush() {
       packets.reset();
       pids.finish();

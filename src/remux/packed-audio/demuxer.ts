@@ -5,6 +5,7 @@ import { dolby } from "../codecs/dolby.ts";
 import { mpegAudio } from "../codecs/mpeg-audio.ts";
 import { createAudioTrack } from "../elementary-streams/audio-track.ts";
 import { StreamClock } from "../elementary-streams/clock.ts";
+import { findFirstTime } from "../elementary-streams/first-time.ts";
 import { ElementaryStream, type TrackReader } from "../elementary-streams/stream.ts";
 import { TimeBases } from "../elementary-streams/time-bases.ts";
 import { SkipError } from "../discontinuity.ts";
@@ -78,6 +79,7 @@ export function createPackedAudioDemuxer({
         track.read(false);
       }
     },
+    firstTime: (segment) => findFirstTime(createPackedAudioDemuxer, segment),
     flush() {
       track?.read(true);
     },

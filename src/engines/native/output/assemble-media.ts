@@ -21,7 +21,8 @@ import { addToMatroska } from "./copy-matroska.ts";
 import { chooseInFile, mergeFiles } from "./merge.ts";
 import { type FileSource, sourceDuration, statedKinds, type Plan } from "../sources/plan.ts";
 import { WebmSegments } from "./webm-segments.ts";
-import { isRemuxable, type PendingAdditions, remux, type RemuxOptions, type Written } from "./remux.ts";
+import { isRemuxable, type Written } from "./demux-session.ts";
+import { type PendingAdditions, remux, type RemuxOptions } from "./remux.ts";
 import { checkAbsent, openFileStream, partTiming, type SourceStream } from "../sources/source-stream.ts";
 
 /** Work on complete files, whose time is limited by their size. */

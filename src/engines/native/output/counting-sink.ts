@@ -66,6 +66,11 @@ export class CountingSink implements SampleSink {
     return spans.length === 0 ? null : { startS: Math.min(...starts), endS: Math.max(...ends) };
   }
 
+  /** Where what the samples so far present ends, seconds; −Infinity: there is none. */
+  get endS(): number {
+    return this.#span()?.endS ?? -Infinity;
+  }
+
   /** Notes that segments are left out before the next samples. */
   skip(): void {
     for (const counter of this.#tracks.values()) counter.skip();

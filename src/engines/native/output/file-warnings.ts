@@ -7,7 +7,7 @@ import { places } from "../damage/places.ts";
 import { publishedDamage } from "../damage/published-damage.ts";
 import { type FetchStats, type FetchStatsBySource, usualGapS } from "../sources/fetch-stats.ts";
 import type { SourceName } from "../sources/plan.ts";
-import type { Written, WrittenTrack } from "./remux.ts";
+import type { Written, WrittenTrack } from "./demux-session.ts";
 import { damagedSegments, type WebmSegments } from "./webm-segments.ts";
 
 /** What is known of a downloaded file. */

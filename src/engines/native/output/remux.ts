@@ -1,19 +1,13 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { ServiceError } from "../../../model/errors.ts";
-import { checkAbsent, type SourceStream } from "../sources/source-stream.ts";
-import type { SourceName } from "../sources/plan.ts";
-import { CountingSink } from "./counting-sink.ts";
+import type { SourceStream } from "../sources/source-stream.ts";
+import { DemuxSession, joinTimelines, leastAdvanced, summarize, type Written } from "./demux-session.ts";
 import { createPublisher, type StreamOutput } from "./publish.ts";
-import type { TrackStats } from "./track-stats.ts";
 import type { MediaPosition } from "../texts/place-cues.ts";
-import { allAudio, type AudioChoice, firstAudio } from "../../../remux/audio-choice.ts";
 import type { Additions } from "../../../remux/additions.ts";
-import { createMp4Demuxer } from "../../../remux/mp4/read/demuxer.ts";
+import { allAudio, type AudioChoice, firstAudio } from "../../../remux/audio-choice.ts";
 import { openMp4Writer } from "../../../remux/mp4/write/writer.ts";
-import { createMpegTsDemuxer } from "../../../remux/mpeg-ts/demuxer.ts";
-import { createPackedAudioDemuxer } from "../../../remux/packed-audio/demuxer.ts";
-import type { Demuxer, DemuxerOptions, SegmentTiming, TrackKind } from "../../../remux/samples.ts";
-import type { Container } from "../../../remux/sniff.ts";
+import type { TrackKind } from "../../../remux/samples.ts";
 import { describeAudio, withDetails } from "../../../remux/track-details.ts";
 import { createTimelines } from "../../../remux/timelines.ts";
 
@@ -53,35 +47,6 @@ export interface PendingAdditions {
   get(media: MediaPosition): Promise<Additions>;
 }
 
-/** What was written into a file. */
-export interface Written {
-  tracks: readonly WrittenTrack[];
-  /** How often media of a kind were left out: damaged, or impossible to decode. */
-  drops: Readonly<Record<TrackKind, number>>;
-  /** Audio tracks of the sources that are not in it. */
-  left: number;
-  /** Start of the file on the timeline of the tracks, seconds. */
-  originS: number;
-  shortEnds: readonly ShortEnd[];
-}
-
-export type WrittenTrack = TrackStats & { source: SourceName };
-
-/** The last segment of a source lasts less than its list says. */
-export interface ShortEnd {
-  source: SourceName;
-  missingS: number;
-}
-
-const demuxers = new Map<Container | null, (options: DemuxerOptions) => Demuxer>([
-  ["mp4", createMp4Demuxer],
-  ["mpeg-ts", createMpegTsDemuxer],
-  ["packed-audio", createPackedAudioDemuxer],
-]);
-
-/** Whether `remux` can read its container. */
-export const isRemuxable = ({ container }: SourceStream): boolean => demuxers.has(container);
-
 /**
  * Interleaves the samples of one or two streams into one MP4 file: always reads the stream that is less
  * advanced. Removes the file if it fails. Returns what was written of each track.
@@ -115,6 +80,7 @@ export async function remux(options: RemuxOptions): Promise<Written> {
     for (;;) {
       const session = leastAdvanced(sessions);
       if (session === undefined) break;
+      joinTimelines(session, sessions, timelines);
       await session.step();
       publisher?.onStep();
       await writer.drain();
@@ -144,107 +110,4 @@ export async function remux(options: RemuxOptions): Promise<Written> {
   } finally {
     for (const session of sessions) await session.close();
   }
-}
-
-function summarize(sessions: readonly DemuxSession[]): Omit<Written, "originS"> {
-  const sum = (kind: TrackKind) => sessions.reduce((all, { counts }) => all + counts.drops[kind], 0);
-  return {
-    tracks: sessions.flatMap((session) => session.tracks()),
-    drops: { video: sum("video"), audio: sum("audio") },
-    left: sessions.reduce((all, { counts }) => all + counts.left, 0),
-    shortEnds: sessions.flatMap((session) => session.shortEnd() ?? []),
-  };
-}
-
-/** A stream being demuxed, and what of it was written so far. */
-class DemuxSession {
-  readonly counts: CountingSink;
-  hasEnded = false;
-  /** Where it goes on, seconds. */
-  nextS = 0;
-  #audioTracks = 0;
-  readonly #stream: SourceStream;
-  readonly #steps: AsyncGenerator<"join" | undefined, void, undefined>;
-
-  constructor(stream: SourceStream, options: Omit<DemuxerOptions, "onDrop" | "onTracks">) {
-    const counts = new CountingSink(options.sink);
-    const onDrop = (kind: TrackKind) => counts.drop(kind);
-    this.counts = counts;
-    this.#stream = stream;
-    const onTracks = (audio: number, leftAudio: number): void => {
-      counts.left = Math.max(counts.left, leftAudio);
-      this.#audioTracks = audio;
-    };
-    this.#steps = demux(stream, { ...options, sink: counts, onDrop, onTracks }, counts);
-  }
-
-  async step(): Promise<void> {
-    const { done, value } = await this.#steps.next();
-    this.hasEnded = done === true;
-    // A timeline begins where all sources have ended the one before, which they do within a second.
-    this.nextS = this.counts.reachedS + (value === "join" ? 1 : 0);
-  }
-
-  /** Whether a track has been added, and all that are read if there are several audio tracks. */
-  get hasTrack(): boolean {
-    const audio = this.counts.count("audio");
-    return audio + this.counts.count("video") > 0 && (this.#audioTracks < 2 || audio >= this.#audioTracks);
-  }
-
-  tracks(): WrittenTrack[] {
-    return this.counts.tracks().map((track) => ({ ...track, source: this.#stream.name }));
-  }
-
-  /** Returns undefined if nothing is missing at the end. */
-  shortEnd(): ShortEnd | undefined {
-    const missingS = this.counts.missingEndS();
-    return missingS > 0 ? { source: this.#stream.name, missingS } : undefined;
-  }
-
-  /** Stops reading and closes the stream. */
-  async close(): Promise<void> {
-    await this.#steps.return();
-    await this.#stream.chunks.return?.();
-  }
-}
-
-const leastAdvanced = (sessions: readonly DemuxSession[]): DemuxSession | undefined =>
-  sessions.filter(({ hasEnded }) => !hasEnded).toSorted((a, b) => a.nextS - b.nextS)[0];
-
-/** Reads one chunk, of a file a bounded part, at each step. Before the first one of a timeline that has no offset in its manifest is a "join". */
-async function* demux(
-  { name, container, chunks }: SourceStream,
-  options: DemuxerOptions,
-  counts: CountingSink,
-): AsyncGenerator<"join" | undefined, void, undefined> {
-  const demuxer = demuxers.get(container)?.(options);
-  if (demuxer === undefined)
-    throw new ServiceError("upstream_invalid", `the ${name} stream has no supported container`);
-  let latest: SegmentTiming | undefined;
-  for (let next = await chunks.next(); next.done !== true; next = await chunks.next()) {
-    if ("error" in next.value) {
-      checkAbsent(next.value, counts.reachedS);
-      continue;
-    }
-    const { media, timing } = next.value;
-    if (timing.skippedS !== undefined && timing !== latest) {
-      demuxer.flush();
-      counts.skip();
-    }
-    if (timing !== latest) counts.startSegment(timing);
-    if (latest !== undefined && timing.timeline !== latest.timeline && timing.offsetS === null) {
-      demuxer.read(new Uint8Array(), timing);
-      yield "join";
-    }
-    latest = timing;
-    if (media instanceof Uint8Array) {
-      demuxer.read(media, timing);
-      yield;
-    } else if (demuxer.readFile !== undefined) {
-      yield* demuxer.readFile(media.path, timing, media.within);
-    } else {
-      throw new ServiceError("upstream_invalid", `the segments of the ${name} stream are in different containers`);
-    }
-  }
-  demuxer.flush();
 }

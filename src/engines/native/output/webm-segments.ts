@@ -5,7 +5,7 @@ import { type MatroskaHeader, type MatroskaTrack, readHeader } from "../../../re
 import { numbersIn } from "../../../remux/mp4/read/number-source.ts";
 import type { SampleSink, SegmentTiming } from "../../../remux/samples.ts";
 import type { SourceName } from "../sources/plan.ts";
-import type { WrittenTrack } from "./remux.ts";
+import type { WrittenTrack } from "./demux-session.ts";
 import { CountingSink } from "./counting-sink.ts";
 
 /** As it is written, also in a SeekHead. */

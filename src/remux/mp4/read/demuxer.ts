@@ -7,7 +7,7 @@ import { readFragment } from "./fragment.ts";
 import { createBudget, type IndexedSample } from "./indexed-sample.ts";
 import { type InitTrack, readInit } from "./init.ts";
 import { numbersIn, numbersInFile } from "./number-source.ts";
-import { createSampleOutput } from "./sample-output.ts";
+import { createSampleOutput, earliestS } from "./sample-output.ts";
 import { readSampleTables } from "./sample-tables.ts";
 import { readWindows, type SampleWindow } from "./sample-windows.ts";
 
@@ -47,11 +47,11 @@ export function createMp4Demuxer(options: DemuxerOptions): Required<Demuxer> {
           if (hasData) output.write(segment, [...samples], timing);
         } else if (found.type === "moof") {
           if (tracks === undefined) throw damagedError("a fragment comes before any init section");
-          const samples = readFragment(segment, found, { tracks, nextDts, budget });
-          output.write(segment, samples, timing);
+          output.write(segment, readFragment(segment, found, { tracks, nextDts, budget }), timing);
         }
       }
     },
+    firstTime: (segment) => firstTimeIn(segment, { tracks, nextDts }, options),
     /**
      * The index (`moov`) may be anywhere in the file. Memory: the index, and 8 MiB or one fragment.
      * @throws also `upstream_invalid` if a top-level box is cut off, or if the index, a fragment or a
@@ -78,6 +78,25 @@ export function createMp4Demuxer(options: DemuxerOptions): Required<Demuxer> {
     flush: output.flush,
   };
   return demuxer;
+}
+
+/** Returns when the first fragment of `segment` that has samples is presented, as `firstTime` does. */
+function firstTimeIn(
+  segment: Uint8Array,
+  before: { tracks: InitTrack[] | undefined; nextDts: ReadonlyMap<InitTrack, number> },
+  options: DemuxerOptions,
+): number | null | undefined {
+  const budget = createBudget(segment.length);
+  const boxes = [...boxesIn(viewOf(segment), 0, segment.length)];
+  let { tracks } = before;
+  const nextDts = new Map(before.nextDts);
+  for (const found of boxes) {
+    if (found.type === "moov") tracks = readInit(segment, found, options);
+    if (found.type !== "moof" || tracks === undefined) continue;
+    const samples = readFragment(segment, found, { tracks, nextDts, budget });
+    if (samples.length > 0) return earliestS(samples);
+  }
+  return boxes.some(({ type }) => type === "mdat") ? null : undefined;
 }
 
 /** Yields the samples in the tables of `moov`; `readMoov` reads the tracks in it. */

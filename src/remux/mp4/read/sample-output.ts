@@ -114,7 +114,7 @@ function isNext(endS: number, { track, dts, duration }: IndexedSample): boolean 
 }
 
 /** Returns the media time at which the first of them is presented, seconds. */
-function earliestS(samples: readonly IndexedSample[]): number {
+export function earliestS(samples: readonly IndexedSample[]): number {
   return samples.reduce((least, { track, pts }) => Math.min(least, secondsOf(track, pts)), Infinity);
 }
 

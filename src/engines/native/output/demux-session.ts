@@ -1,0 +1,168 @@
+import { ServiceError } from "../../../model/errors.ts";
+import { checkAbsent, type SourceStream } from "../sources/source-stream.ts";
+import type { SourceName } from "../sources/plan.ts";
+import { CountingSink } from "./counting-sink.ts";
+import type { TrackStats } from "./track-stats.ts";
+import { createMp4Demuxer } from "../../../remux/mp4/read/demuxer.ts";
+import { createMpegTsDemuxer } from "../../../remux/mpeg-ts/demuxer.ts";
+import { createPackedAudioDemuxer } from "../../../remux/packed-audio/demuxer.ts";
+import type { Demuxer, DemuxerOptions, SegmentTiming, TrackKind } from "../../../remux/samples.ts";
+import type { Container } from "../../../remux/sniff.ts";
+import type { Timelines } from "../../../remux/timelines.ts";
+
+/** What was written into a file. */
+export interface Written {
+  tracks: readonly WrittenTrack[];
+  /** How often media of a kind were left out: damaged, or impossible to decode. */
+  drops: Readonly<Record<TrackKind, number>>;
+  /** Audio tracks of the sources that are not in it. */
+  left: number;
+  /** Start of the file on the timeline of the tracks, seconds. */
+  originS: number;
+  shortEnds: readonly ShortEnd[];
+}
+
+export type WrittenTrack = TrackStats & { source: SourceName };
+
+/** The last segment of a source lasts less than its list says. */
+export interface ShortEnd {
+  source: SourceName;
+  missingS: number;
+}
+
+const demuxers = new Map<Container | null, (options: DemuxerOptions) => Demuxer>([
+  ["mp4", createMp4Demuxer],
+  ["mpeg-ts", createMpegTsDemuxer],
+  ["packed-audio", createPackedAudioDemuxer],
+]);
+
+/** Whether `remux` can read its container. */
+export const isRemuxable = ({ container }: SourceStream): boolean => demuxers.has(container);
+
+/** A stream being demuxed, and what of it was written so far. */
+export class DemuxSession {
+  readonly counts: CountingSink;
+  hasEnded = false;
+  /** Where it goes on, seconds. */
+  nextS = 0;
+  /** The timeline that it begins next; `null`: it goes on in the same one. */
+  start: TimelineStart | null = null;
+  #audioTracks = 0;
+  readonly #stream: SourceStream;
+  readonly #steps: AsyncGenerator<TimelineStart | undefined, void, undefined>;
+
+  constructor(stream: SourceStream, options: Omit<DemuxerOptions, "onDrop" | "onTracks">) {
+    const counts = new CountingSink(options.sink);
+    const onDrop = (kind: TrackKind) => counts.drop(kind);
+    this.counts = counts;
+    this.#stream = stream;
+    const onTracks = (audio: number, leftAudio: number): void => {
+      counts.left = Math.max(counts.left, leftAudio);
+      this.#audioTracks = audio;
+    };
+    this.#steps = demux(stream, { ...options, sink: counts, onDrop, onTracks }, counts);
+  }
+
+  async step(): Promise<void> {
+    const { done, value } = await this.#steps.next();
+    this.hasEnded = done === true;
+    this.start = value ?? null;
+    // A timeline begins where all sources have ended the one before, which they do within a second.
+    this.nextS = this.counts.reachedS + (this.start === null ? 0 : 1);
+  }
+
+  /** Whether a track has been added, and all that are read if there are several audio tracks. */
+  get hasTrack(): boolean {
+    const audio = this.counts.count("audio");
+    return audio + this.counts.count("video") > 0 && (this.#audioTracks < 2 || audio >= this.#audioTracks);
+  }
+
+  tracks(): WrittenTrack[] {
+    return this.counts.tracks().map((track) => ({ ...track, source: this.#stream.name }));
+  }
+
+  /** Returns undefined if nothing is missing at the end. */
+  shortEnd(): ShortEnd | undefined {
+    const missingS = this.counts.missingEndS();
+    return missingS > 0 ? { source: this.#stream.name, missingS } : undefined;
+  }
+
+  /** Stops reading and closes the stream. */
+  async close(): Promise<void> {
+    await this.#steps.return();
+    await this.#stream.chunks.return?.();
+  }
+}
+
+export const leastAdvanced = (sessions: readonly DemuxSession[]): DemuxSession | undefined =>
+  sessions.filter(({ hasEnded }) => !hasEnded).toSorted((a, b) => a.nextS - b.nextS)[0];
+
+interface TimelineStart {
+  timeline: number;
+  /** Media time, seconds; `null`: unknown. */
+  firstS: number | null;
+}
+
+export function summarize(sessions: readonly DemuxSession[]): Omit<Written, "originS"> {
+  const sum = (kind: TrackKind) => sessions.reduce((all, { counts }) => all + counts.drops[kind], 0);
+  return {
+    tracks: sessions.flatMap((session) => session.tracks()),
+    drops: { video: sum("video"), audio: sum("audio") },
+    left: sessions.reduce((all, { counts }) => all + counts.left, 0),
+    shortEnds: sessions.flatMap((session) => session.shortEnd() ?? []),
+  };
+}
+
+/** Says where the timeline is that a session begins next, if all others begin it too. */
+export function joinTimelines({ start }: DemuxSession, sessions: readonly DemuxSession[], timelines: Timelines): void {
+  if (start === null) return;
+  const all = sessions.filter(({ hasEnded }) => !hasEnded);
+  const joined = all.flatMap(({ start: own, counts: { endS } }) =>
+    own?.timeline === start.timeline && own.firstS !== null ? [{ firstS: own.firstS, endS }] : [],
+  );
+  if (all.length > 1 && joined.length === all.length) timelines.join(start.timeline, joined);
+}
+
+/** Reads one chunk, of a file a bounded part, at each step. Tells of a timeline that has no offset in its manifest before its first media. */
+async function* demux(
+  { name, container, chunks }: SourceStream,
+  options: DemuxerOptions,
+  counts: CountingSink,
+): AsyncGenerator<TimelineStart | undefined, void, undefined> {
+  const demuxer = demuxers.get(container)?.(options);
+  if (demuxer === undefined)
+    throw new ServiceError("upstream_invalid", `the ${name} stream has no supported container`);
+  let latest: SegmentTiming | undefined;
+  let isJoining = false;
+  for (let next = await chunks.next(); next.done !== true; next = await chunks.next()) {
+    if ("error" in next.value) {
+      checkAbsent(next.value, counts.reachedS);
+      continue;
+    }
+    const { media, timing } = next.value;
+    if (timing.skippedS !== undefined && timing !== latest) {
+      demuxer.flush();
+      counts.skip();
+    }
+    if (timing !== latest) counts.startSegment(timing);
+    if (latest !== undefined && timing.timeline !== latest.timeline && timing.offsetS === null) {
+      demuxer.read(new Uint8Array(), timing);
+      isJoining = true;
+    }
+    const firstS = isJoining && media instanceof Uint8Array ? demuxer.firstTime(media) : null;
+    if (isJoining && firstS !== undefined) {
+      isJoining = false;
+      yield { timeline: timing.timeline, firstS };
+    }
+    latest = timing;
+    if (media instanceof Uint8Array) {
+      demuxer.read(media, timing);
+      yield;
+    } else if (demuxer.readFile !== undefined) {
+      yield* demuxer.readFile(media.path, timing, media.within);
+    } else {
+      throw new ServiceError("upstream_invalid", `the segments of the ${name} stream are in different containers`);
+    }
+  }
+  demuxer.flush();
+}
