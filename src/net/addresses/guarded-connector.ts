@@ -3,9 +3,12 @@ import type { LookupFunction, OnReadOpts, Socket } from "node:net";
 import { callbackify } from "node:util";
 import type { buildConnector } from "undici";
 import { ServiceError } from "../../model/errors.ts";
+import { limitFraming } from "../response-framing.ts";
 import { maxHeaderBytes } from "../upstream-error.ts";
 import { undici } from "../undici.ts";
 import type { AddressGuard } from "./address-guard.ts";
+
+limitFraming();
 
 /** Options of the sockets themselves, as `net.connect` has them. */
 export interface SocketOptions {

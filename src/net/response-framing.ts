@@ -1,0 +1,63 @@
+import { subscribe } from "node:diagnostics_channel";
+import type { Socket } from "node:net";
+import type { DiagnosticsChannel } from "undici";
+import { urlForMessage } from "./http-url.ts";
+import { invalidResponseError, maxHeaderBytes } from "./upstream-error.ts";
+
+/** Bytes of status line, header, interim responses and trailers together. */
+const maxFramingBytes = 4 * maxHeaderBytes;
+
+/** For the lines around chunks (RFC 9112 §7.1), which a server may make as short as a byte: `00000001`, CR LF twice. */
+const framingPerBodyByte = 16;
+
+/** A response of which bytes are received. */
+interface Incoming {
+  request: SentHeaders["request"];
+  /** Bytes of the socket that were parsed before it. */
+  start: number;
+  bodyBytes: number;
+}
+
+/**
+ * Makes a request of any client of undici in this process fail with ServiceError `upstream_invalid` if its response has far more bytes
+ * than its body: those of a reason phrase, of empty lines, of spaces, of extensions of chunks. undici limits the names and values of
+ * fields only.
+ */
+export function limitFraming(): void {
+  const bySocket = new WeakMap<Socket, Incoming>();
+  const byRequest = new WeakMap<object, Incoming>();
+
+  subscribe("undici:client:sendHeaders", (message) => {
+    const { request, socket } = message as SentHeaders;
+    // undici's own listener, which parses what was read, is called before this one.
+    if (!bySocket.has(socket)) socket.on("readable", () => checkFraming(socket, bySocket.get(socket)));
+    const incoming = { request, start: parsedBytes(socket), bodyBytes: 0 };
+    bySocket.set(socket, incoming);
+    byRequest.set(request, incoming);
+  });
+
+  subscribe("undici:request:bodyChunkReceived", (message) => {
+    const { request, chunk } = message as DiagnosticsChannel.RequestBodyChunkReceivedMessage;
+    const incoming = byRequest.get(request);
+    if (incoming !== undefined) incoming.bodyBytes += chunk.length;
+  });
+}
+
+/** As it is published; undici's types leave the origin open. */
+type SentHeaders = DiagnosticsChannel.ClientSendHeadersMessage & { request: { origin: string } };
+
+function checkFraming(socket: Socket, incoming: Incoming | undefined): void {
+  if (incoming === undefined) return;
+  const { request, start, bodyBytes } = incoming;
+  const bytes = parsedBytes(socket) - start - bodyBytes;
+  const most = maxFramingBytes + framingPerBodyByte * bodyBytes;
+  if (bytes <= most) return;
+  const { method, origin, path } = request;
+  const what = `${method} ${urlForMessage(new URL(path, origin))}`;
+  const rule = `the response has over ${most} bytes besides the ${bodyBytes} of its body`;
+  socket.destroy(invalidResponseError(what, rule));
+}
+
+function parsedBytes({ bytesRead, readableLength }: Socket): number {
+  return bytesRead - readableLength;
+}
