@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import type { App } from "../../src/http/app.ts";
 import { type Task, TaskOptions } from "../../src/model/task.ts";
@@ -232,6 +232,10 @@ describe("GET /download", () => {
     // Who asks again joins it, and learns the same at once.
     expect((await app.inject(path)).statusCode).toBe(502);
     expect((await lastly()).tasks).toHaveLength(1);
+    vi.setSystemTime(Date.now() - 86_400_000);
+    onTestFinished(() => void vi.useRealTimers());
+    expect([59, 60]).toContain(Number((await app.inject(path)).headers["retry-after"]));
+    vi.useRealTimers();
     await store.delete(task!.id);
     const canceled = async () => store.update((await lastly()).tasks[0]!.id, { state: "canceled" });
     onMade = () => void failFor(1_000).then(canceled);

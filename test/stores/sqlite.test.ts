@@ -86,6 +86,28 @@ describe("a SQLite store that is closed and opened again", () => {
     expect((await reopen().claim({ leaseMs: minuteMs }))?.task.id).toBe(waiting.id);
   });
 
+  test("ends a delay that began, by the clock, later than now, and keeps one that began before", async () => {
+    const { reopen, clock, waiting } = await startWithDelayedRetry();
+    clock.advance(minuteMs / 2);
+    clock.jump(-minuteMs / 4);
+    const store = reopen();
+    expect(await store.claim({ leaseMs: minuteMs })).toBeUndefined();
+    await store.close();
+    clock.jump(-minuteMs);
+    expect((await reopen().claim({ leaseMs: minuteMs }))?.task.id).toBe(waiting.id);
+  });
+
+  test("has messages of webhooks that were stored by a clock that was five hours ahead due at once", async () => {
+    const { path, now, clock } = startFile();
+    const before = await openStoreHarness(() => openSqliteStore({ path, now, webhook: true }));
+    await before.store.update((await before.add()).id, { state: "canceled" });
+    await before.store.close();
+    clock.jump(-300 * minuteMs);
+    const store = openSqliteStore({ path, now, webhook: true });
+    onTestFinished(() => store.close());
+    expect(await store.outbox.due()).toHaveLength(1);
+  });
+
   test("logs the damaged records, before they are listed", async () => {
     const { path, now } = startFile();
     const before = await openStoreHarness(() => openSqliteStore({ path, now }));

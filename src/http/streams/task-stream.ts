@@ -225,9 +225,11 @@ function failureOf({ id, state, error }: Task, retryAfterS?: number): ServiceErr
 
 /** @throws ServiceError why the latest run failed, if the task waits longer than that for its next one */
 function refuseLateRetry(task: Task, patienceMs: number): void {
-  const { state, error, retry_at: retryAt } = task;
+  const { state, error, retry_at: retryAt, updated_at: updatedAt } = task;
   if (state !== "queued" || error === null || retryAt === undefined) return;
-  const waitMs = Date.parse(retryAt) - Date.now();
+  // The clock may have been set back since.
+  const sinceMs = Math.max(Date.now(), Date.parse(updatedAt));
+  const waitMs = Date.parse(retryAt) - sinceMs;
   if (waitMs > patienceMs) throw failureOf(task, waitMs / 1000);
 }
 

@@ -3,6 +3,7 @@ import { DatabaseSync } from "node:sqlite";
 import type { BaseLogger } from "pino";
 import { ServiceError } from "../../model/errors.ts";
 import { createFolder } from "../../system/create-folder.ts";
+import { maxDelayMs } from "../store.ts";
 import { applicationId, migrate, migrations, readPragma } from "./migrations.ts";
 
 /** Returns the file that `location` names; default: `tasks.db` in `dataDir`. */
@@ -58,13 +59,17 @@ export const endLeases = "UPDATE tasks SET due_at = 0 WHERE state = 'running' AN
 const endOutboxLeases = "UPDATE outbox_lines SET due_at = 0, lease = NULL WHERE lease IS NOT NULL";
 
 /**
- * Ends delays, of tasks and of the outbox's messages, that end later than `latestMs`, which is `maxDelayMs` from
- * now: they were stored by a clock that was ahead.
+ * Ends delays, of tasks and of the outbox's messages, that were stored by a clock that was ahead: they end later than `maxDelayMs` from
+ * now, or began later than now.
  */
-export function endImpossibleDelays(db: DatabaseSync, latestMs: number): void {
-  const tasks = "UPDATE tasks SET due_at = 0 WHERE claimable = 0 AND lease IS NULL AND due_at > ?";
-  const messages = "UPDATE outbox_lines SET due_at = 0 WHERE due_at > ?";
-  for (const sql of [tasks, messages]) db.prepare(sql).run(latestMs);
+export function endImpossibleDelays(db: DatabaseSync, nowMs: number): void {
+  const tasks = `UPDATE tasks SET due_at = 0 WHERE claimable = 0 AND lease IS NULL AND due_at > ?
+    AND (due_at > ? OR CASE WHEN json_valid(document) THEN document ->> '$.updated_at' > ? END)`;
+  db.prepare(tasks).run(nowMs, nowMs + maxDelayMs, new Date(nowMs).toISOString());
+  const messages = `UPDATE outbox_lines SET due_at = 0 WHERE due_at > ?1
+    AND (due_at > ?2 OR EXISTS (SELECT 1 FROM outbox_messages AS message
+      WHERE message.line = outbox_lines.line AND created_at > ?1))`;
+  db.prepare(messages).run(nowMs, nowMs + maxDelayMs);
 }
 
 /** Rows among the newest 10,000 that are no JSON object with an id: 50 ms, where all of a million take 4 s. */

@@ -10,7 +10,6 @@ import { createLocalMembers, type LocalMembers, type LocalTables } from "../loca
 import { assertStoredBytes, defaultMaxQueued, delayOf } from "../rules.ts";
 import {
   type Claim,
-  maxDelayMs,
   type StoreOptions,
   type TaskReads,
   type TaskStore,
@@ -58,7 +57,7 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
   const clock = createClock(options);
   const { steadyMs } = clock;
   const db = openDatabase(path, logger);
-  endImpossibleDelays(db, steadyMs() + maxDelayMs);
+  endImpossibleDelays(db, steadyMs());
   const damage = createDamageReport(logger);
   const suspects = db.prepare(suspectRows).all() as unknown as ListedTask[];
   for (const row of suspects) damage.parse(row);
