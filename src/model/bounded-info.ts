@@ -5,8 +5,8 @@ import type { Format, PageInfo, Subtitle } from "./page-info.ts";
 export const maxInfoBytes = 1_000_000;
 
 /**
- * Returns the record with at most `maxBytes` bytes of JSON, at least 128 KiB; the same one if it is not longer. `truncated`
- * then says what was left out. The rule, in this order:
+ * Returns the record with at most `maxBytes` bytes of JSON, or a little more if that is less than 128 KiB; the same one if it is not
+ * longer. `truncated` then says what was left out. The rule, in this order:
  *
  * - texts have at most 1,000 characters; a URL over 8 KiB becomes null, and `webpage_url` the requested one;
  * - `entries` keeps its first items that fit: all of one that a resolver makes;
@@ -54,7 +54,7 @@ export function boundInfo(
   }
 
   if (info.entries !== undefined) bounded.entries = take("entries", info.entries, 1);
-  const most = Math.floor((left * parts.description) / 6);
+  const most = Math.max(0, Math.floor((left * parts.description) / 6));
   bounded.description = cut("description", info.description, most, truncated);
   left -= sizeOf(bounded.description);
   bounded.thumbnails = take("thumbnails", info.thumbnails, parts.thumbnails);

@@ -78,11 +78,11 @@ export function isLong(document: string): boolean {
   return document.length > maxRecordBytes / 3 && Buffer.byteLength(document) > maxRecordBytes;
 }
 
-/** Returns a task whose record is not too long. */
-export function boundTask(task: Task): Task {
+/** Returns the task, its `info` thinned as `boundInfo` says if its record has more bytes than that. */
+export function boundTask(task: Task, maxBytes = maxRecordBytes): Task {
   if (task.info === null) return task;
   const others = Buffer.byteLength(JSON.stringify({ ...task, info: null }));
-  return { ...task, info: boundInfo(task.info, maxRecordBytes - others, () => [task.options.format_id]) };
+  return { ...task, info: boundInfo(task.info, maxBytes - others, () => [task.options.format_id]) };
 }
 
 export interface DamageReport {
@@ -122,9 +122,22 @@ export function newAnswer(task: Task): string {
 /** Begins the answer that is kept under a key if that reused a task. */
 const reusedStart = '{"reused":';
 
-/** Returns what is kept under a key that got a task that existed. */
+/** Longest answer with a task that existed, bytes, unless its URL and files alone are longer: each of many keys may keep one. */
+const maxReusedBytes = 16_000;
+
+/**
+ * Returns what is kept under a key that got a task that existed: its record, whose `info` is thinned as `boundInfo` says if it is longer
+ * than 16,000 bytes, or left out if that is not enough.
+ */
 export function reusedAnswer(document: string): string {
-  return `${reusedStart}${document}}`;
+  return `${reusedStart}${boundReused(document)}}`;
+}
+
+function boundReused(document: string): string {
+  if (Buffer.byteLength(document) <= maxReusedBytes) return document;
+  const task = parseWritten({ document });
+  const bounded = JSON.stringify(boundTask(task, maxReusedBytes));
+  return Buffer.byteLength(bounded) <= maxReusedBytes ? bounded : JSON.stringify({ ...task, info: null });
 }
 
 /**

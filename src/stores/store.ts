@@ -73,8 +73,8 @@ export interface TaskStore {
 
   /**
    * As `create`, unless the owner has a task for the same video with the same options (`isSameVideo`) that is queued,
-   * running, or has its file: then nothing is stored, and the promise resolves to the newest such task. Of concurrent calls
-   * for one video exactly one stores. A used key gets what the first call got.
+   * running, or has its file: then nothing is stored, and the promise resolves to the newest such task, as `reusedAnswer` bounds it.
+   * Of concurrent calls for one video exactly one stores. A used key gets what the first call got.
    */
   reuse(task: Task, idempotency?: Idempotency): Promise<Reused>;
 

@@ -186,15 +186,17 @@ function createTask(
   const earlier = idempotency && uses.recall(idempotency, nowMs);
   if (earlier !== undefined) return readAnswer(task, earlier);
   const found = isReusing ? tables.findReusable(task) : undefined;
-  const document = found?.document ?? JSON.stringify(task);
-  if (found === undefined) {
-    assertQueueNotFull(table.counts.queued, maxQueued);
-    table.insert(newEntry(task, document));
-    events.publish(changeEvent(task, document));
+  if (found !== undefined) {
+    const answer = reusedAnswer(found.document);
+    if (idempotency !== undefined) uses.keep(idempotency, answer, nowMs);
+    return readAnswer(task, answer);
   }
-  const answer = () => (found === undefined ? newAnswer(task) : reusedAnswer(document));
-  if (idempotency !== undefined) uses.keep(idempotency, answer(), nowMs);
-  return { task: parseWritten({ document }), isNew: found === undefined };
+  const document = JSON.stringify(task);
+  assertQueueNotFull(table.counts.queued, maxQueued);
+  table.insert(newEntry(task, document));
+  events.publish(changeEvent(task, document));
+  if (idempotency !== undefined) uses.keep(idempotency, newAnswer(task), nowMs);
+  return { task: parseWritten({ document }), isNew: true };
 }
 
 function updateTask(

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { newTask } from "../../../src/feed/task-changes.ts";
 import type { Task, TaskOptions } from "../../../src/model/task.ts";
 import type { Idempotency } from "../../../src/stores/idempotency.ts";
+import { formatOf } from "../../formats.ts";
 import { pageInfo } from "../../page-info.ts";
 import { fileOf } from "./files.ts";
 import { collectEvents, type OpenStore, openStoreHarness, type StoreHarness, times } from "./harness.ts";
@@ -147,6 +148,30 @@ export function describeReuse(open: OpenStore): void {
       expect(await reuse(harness, page, { idempotency: two })).toEqual(made);
       const other = reuse(harness, page, { idempotency: { key: "one", fingerprint: "g" } });
       await expect(other).rejects.toMatchObject({ code: "idempotency_mismatch" });
+    });
+
+    test("of a long record the answer has at most 16,000 bytes, also under a key, and the task keeps all", async () => {
+      const harness = await openStoreHarness(open);
+      const { id } = await harness.add(page);
+      const formats = times(300, (n) => formatOf(`f${n}`));
+      const whole = await harness.store.update(id, { info: pageInfo({ url: page, title: "A film", formats }) });
+      const idempotency = { key: "key", fingerprint: "f" };
+      const found = await reuse(harness, page, { idempotency });
+      expect(Buffer.byteLength(JSON.stringify(found.task))).toBeLessThanOrEqual(16_000);
+      expect(found.task.info).toMatchObject({ title: "A film", truncated: { formats: expect.any(Number) } });
+      expect(await reuse(harness, page)).toEqual(found);
+      expect(await harness.store.get(id)).toEqual(whole);
+      await harness.store.delete(id);
+      expect(await reuse(harness, page, { idempotency })).toEqual(found);
+    });
+
+    test("of a record whose texts alone are longer the answer has no information about the page", async () => {
+      const harness = await openStoreHarness(open);
+      const task = await harness.add(page);
+      const text = "\u0001".repeat(1_000);
+      const info = pageInfo({ url: page, title: text, site_name: text, uploader: text });
+      const { updated_at } = await harness.store.update(task.id, { info });
+      expect(await reuse(harness, page)).toEqual({ task: { ...task, updated_at }, isNew: false });
     });
 
     test("a full queue refuses a new one, and still finds one", async () => {
