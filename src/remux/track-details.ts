@@ -1,3 +1,5 @@
+import type { AudioRole } from "../model/track-roles.ts";
+import { roleData } from "./mp4/boxes.ts";
 import { toQuickTimePcm } from "./mp4/pcm-entry.ts";
 import type { Sample, SampleSink, TrackFormat, TrackKind } from "./samples.ts";
 
@@ -7,6 +9,8 @@ export interface TrackDetails {
   /** BCP 47; `null`: unknown. */
   language: string | null;
   name: string;
+  /** What it is to listeners; default: unknown. */
+  audio_role?: AudioRole | null;
   /** How much at its start is priming of the decoder, and how much earlier than its times it is presented, seconds. */
   delayS: number;
   /** How much at its end is padding of the encoder, seconds. */
@@ -23,10 +27,11 @@ export function withDetails(sink: SampleSink, details: readonly TrackDetails[]):
   return {
     setFormat(format, track) {
       const known = track === undefined ? takeFirst(left, format.kind) : found.get(track);
-      const { language = null, name = "", delayS = 0, timedPaddingS = 0 } = known ?? {};
+      const { language = null, name = "", audio_role, delayS = 0, timedPaddingS = 0 } = known ?? {};
       const described: TrackFormat = { ...format, sampleEntry: toQuickTimePcm(format.sampleEntry) };
       if (language !== null) described.language = language;
       if (name !== "") described.name = name;
+      addRole(described, audio_role);
       if (timedPaddingS > 0) described.paddingTicks = Math.round(timedPaddingS * format.timescale);
       const number = sink.setFormat(described, track);
       if (known !== undefined) found.set(number, known);
@@ -45,13 +50,27 @@ export interface AudioLabel {
   /** BCP 47; `null`: unknown. */
   language: string | null;
   name?: string;
+  /** What it is to listeners; `null`: unknown. */
+  audio_role?: AudioRole | null;
+}
+
+/** Most players show only names. */
+const roleNames: Readonly<Partial<Record<AudioRole, string>>> = {
+  description: "Audio description",
+  commentary: "Commentary",
+};
+
+/** Returns the name of audio that has none itself; undefined if it is the programme. */
+export function roleNameOf({ audio_role }: AudioLabel): string | undefined {
+  return roleNames[audio_role ?? "original"];
 }
 
 /**
- * Returns a sink that puts the audio tracks of a stream after those of the streams before it, and adds the stream's name, and its
+ * Returns a sink that puts the audio tracks of a stream after those of the streams before it, and adds the stream's name, what it is for, and its
  * language if it has none itself, to its first audio track. @param stream Counts the streams.
  */
-export function describeAudio(sink: SampleSink, { language, name }: AudioLabel, stream: number): SampleSink {
+export function describeAudio(sink: SampleSink, label: AudioLabel, stream: number): SampleSink {
+  const { language, name = roleNameOf(label), audio_role } = label;
   let first: number | undefined;
   return {
     setFormat(format, track) {
@@ -60,12 +79,18 @@ export function describeAudio(sink: SampleSink, { language, name }: AudioLabel, 
       const described = { ...format, place };
       if (isFirst) described.language ??= language;
       if (isFirst && name !== undefined) described.name = name;
+      if (isFirst) addRole(described, audio_role);
       const number = sink.setFormat(described, track);
       if (isFirst) first = number;
       return number;
     },
     write: (track, sample) => sink.write(track, sample),
   };
+}
+
+/** The original needs no word: it is the first. */
+function addRole(format: TrackFormat, role: AudioLabel["audio_role"]): void {
+  if (role != null && role !== "original") format.userData ??= roleData(role);
 }
 
 /** Removes the first details of a kind from a list, and returns them. */

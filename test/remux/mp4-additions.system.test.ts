@@ -98,6 +98,18 @@ describe.skipIf(!hasFfmpeg)("an MP4 with additions", () => {
     expect(sound.filter((hash) => !own.has(hash))).toEqual([]);
   });
 
+  it("says what subtitles are for", () => {
+    const [first] = additions.subtitles;
+    const roles = ["subtitles", "captions", "forced"] as const;
+    const path = make({ ...additions, subtitles: roles.map((role) => ({ ...first!, role })) });
+    const texts = probeAll(path).streams.filter(({ codec_name }) => codec_name === "mov_text");
+    expect(texts.map(({ disposition }) => [disposition["captions"], disposition["forced"]])).toEqual([
+      [0, 0],
+      [1, 0],
+      [0, 1],
+    ]);
+  });
+
   it("has the subtitles as tracks with language and name, the forced one enabled", () => {
     const path = make(additions);
     const texts = probeAll(path).streams.filter(({ codec_name }) => codec_name === "mov_text");

@@ -7,8 +7,9 @@ import { checkLace } from "./lacing.ts";
 import type { MatroskaTrack } from "./tracks.ts";
 import { type Additions, boundAdditions, type Cue } from "../additions.ts";
 import { describingElements, textBlock, textEntry } from "./additions.ts";
+import type { AudioRole } from "../../model/track-roles.ts";
 import { iso639Of } from "../language.ts";
-import type { AudioLabel } from "../track-details.ts";
+import { type AudioLabel, roleNameOf } from "../track-details.ts";
 import { element, MatroskaWriter, text, unsigned } from "./writer.ts";
 
 /** Returns the type of a file that has been selected. */
@@ -196,10 +197,16 @@ export const isLaced = (flags: number): boolean => (flags & 0x06) !== 0;
 
 const replaced: ReadonlySet<number> = new Set([ids.trackNumber, ids.trackUid]);
 
+/** What says that audio is for some listeners (RFC 9559 §5.1.4.1.8, §5.1.4.1.11). */
+const roleFlags: Readonly<Partial<Record<AudioRole, number>>> = {
+  description: ids.flagVisualImpaired,
+  commentary: ids.flagCommentary,
+};
+
 /** Returns the entry of a track with another number, and with what is stated of it. */
 function copyEntry(
   { fd, source }: ChosenTracks,
-  { entry }: MatroskaTrack,
+  track: MatroskaTrack,
   number: number,
   stated?: AudioLabel & { isDefault: boolean },
 ): Uint8Array {
@@ -214,11 +221,18 @@ function copyEntry(
     left.add(ids.language).add(ids.languageBcp47);
     own.push(element(ids.language, text(iso639Of(language))), element(ids.languageBcp47, text(language)));
   }
-  if (stated?.name !== undefined) {
+  const ownName = track.name === "" ? stated && roleNameOf(stated) : undefined;
+  const name = stated?.name ?? ownName;
+  if (name !== undefined) {
     left.add(ids.name);
-    own.push(element(ids.name, text(stated.name)));
+    own.push(element(ids.name, text(name)));
   }
-  const kept = [...elementsIn(source, entry)].filter(({ id }) => !left.has(id));
+  const flag = roleFlags[stated?.audio_role ?? "original"];
+  if (flag !== undefined) {
+    left.add(flag);
+    own.push(element(flag, unsigned(1)));
+  }
+  const kept = [...elementsIn(source, track.entry)].filter(({ id }) => !left.has(id));
   const copies = kept.map((child) => element(child.id, readBytes(fd, child)));
   return element(ids.trackEntry, ...own, ...copies);
 }

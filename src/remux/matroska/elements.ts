@@ -50,6 +50,8 @@ export const ids = {
   flagDefault: 0x88,
   flagForced: 0x55aa,
   flagHearingImpaired: 0x55ab,
+  flagVisualImpaired: 0x55ac,
+  flagCommentary: 0x55af,
   flagLacing: 0x9c,
   chapters: 0x1043a770,
   editionEntry: 0x45b9,

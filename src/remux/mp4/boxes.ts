@@ -28,6 +28,11 @@ export function fullBox(type: string, version: number, flags: number, ...parts: 
   return box(type, u32(version * 0x1000000 + flags), ...parts);
 }
 
+/** Returns a box of user data that says what a track is for (`kind`, §8.10.4), in words of DASH (ISO/IEC 23009-1 §5.8.5.5). */
+export function roleData(role: string): Uint8Array {
+  return box("udta", fullBox("kind", 0, 0, ascii(`urn:mpeg:dash:role:2011\0${role}\0`)));
+}
+
 export function u16(...values: number[]): Uint8Array {
   return Uint8Array.from(values.flatMap((value) => [value >>> 8, value]));
 }

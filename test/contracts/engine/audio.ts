@@ -79,6 +79,38 @@ export function describeAudio(open: OpenEngine): void {
       ]);
     });
 
+    it.each([
+      ["HLS in fMP4 with sound of two languages apart", "handler_name"],
+      ["DASH in WebM", "title"],
+    ])("with what it is for, if that is known: %s", async (name, tag) => {
+      await using harness = await openNamed(name);
+      const audio = inLanguage(harness.job.audio!, "de");
+      const { path, warnings } = await harness.download({
+        audio: { ...audio, audio_role: "original" },
+        otherAudio: [
+          { ...audio, audio_role: "description" },
+          { ...audio, audio_role: "commentary" },
+          { ...audio, audio_role: "commentary", name: "With jokes" },
+          { ...audio, audio_role: null },
+        ],
+      });
+      expect(warnings).toEqual([]);
+      const found = probeAll(path).streams.filter(({ codec_type }) => codec_type === "audio");
+      expect(
+        found.map(({ tags, disposition }) => [
+          tags?.[tag] ?? "",
+          disposition["visual_impaired"],
+          disposition["comment"],
+        ]),
+      ).toEqual([
+        ["", 0, 0],
+        ["Audio description", 1, 0],
+        ["Commentary", 0, 1],
+        ["With jokes", 0, 1],
+        ["", 0, 0],
+      ]);
+    });
+
     it("of audio alone", async () => {
       await using harness = await openNamed("HLS in fMP4 with sound of two languages apart");
       const audio = harness.job.audio!;

@@ -11,7 +11,7 @@ import type { AudioChoice } from "../../../remux/audio-choice.ts";
 import { chooseMpegTsAudio } from "../../../remux/mpeg-ts/summary.ts";
 import { iso639ToBcp47 } from "../../../remux/language.ts";
 import { noAdditions } from "../../../remux/additions.ts";
-import type { AudioLabel, TrackDetails } from "../../../remux/track-details.ts";
+import { type AudioLabel, roleNameOf, type TrackDetails } from "../../../remux/track-details.ts";
 import type { CopyTarget } from "../../../remux/matroska/copy.ts";
 import { checkLeft, checkMerged, checkPadding, checkUnread } from "./check-merged.ts";
 import { copyElements, copyWritten, detailsOf, matroskaSources } from "./copy-matroska.ts";
@@ -99,8 +99,9 @@ export async function mergeFiles(options: MergeOptions) {
 function withLabels(details: readonly TrackDetails[], labels: readonly AudioLabel[]): TrackDetails[] {
   const left = [...labels];
   return details.map((each) => {
-    const { language, name = each.name } = (each.kind === "audio" ? left.shift() : undefined) ?? unknown;
-    return { ...each, language: language ?? each.language, name };
+    const label = (each.kind === "audio" ? left.shift() : undefined) ?? unknown;
+    const { language, name = each.name || (roleNameOf(label) ?? ""), audio_role = null } = label;
+    return { ...each, language: language ?? each.language, name, audio_role };
   });
 }
 

@@ -176,7 +176,7 @@ export function textTrackBox(
     data,
   );
   const edits = startTicks === 0 ? [] : [editBox([emptyEdit(startTicks), shownEdit(ticks, 0)])];
-  return box("trak", header, ...edits, media);
+  return box("trak", header, ...edits, media, text.userData ?? new Uint8Array());
 }
 
 const sizeOf = ({ format: { width, height } }: TrackIndex) => ({ width, height });

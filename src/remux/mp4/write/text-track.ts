@@ -1,6 +1,6 @@
 import type { Chapter, Cue, TextTrack } from "../../additions.ts";
 import { codePoints, readCueText, type StyledText } from "../../cue-text.ts";
-import { ascii, box, u16, u32 } from "../boxes.ts";
+import { ascii, box, roleData, u16, u32 } from "../boxes.ts";
 
 /** A track of text, complete. */
 export interface TextIndex {
@@ -9,6 +9,8 @@ export interface TextIndex {
   language: string | null;
   name: string;
   isEnabled: boolean;
+  /** A UserDataBox; default: none. */
+  userData?: Uint8Array;
   sampleEntry: Uint8Array;
   /** Of the media data; all samples are one after the other. */
   offset: number;
@@ -32,6 +34,8 @@ export interface TextOutput {
   durationS: number;
 }
 
+const roleWords = { subtitles: "subtitle", captions: "caption", forced: "forced-subtitle" } as const;
+
 /** Writes a track of subtitles (3GPP TS 26.245 §5): cues that overlap are joined, where there is none the sample is empty. */
 export function writeSubtitles(
   { language, name, role, cues }: TextTrack,
@@ -40,7 +44,8 @@ export function writeSubtitles(
 ): TextIndex {
   const sampleEntry = textEntry("tx3g", role === "forced" ? allForced : 0);
   const samples = withoutGaps(joinedCues(cues), toMs(durationS));
-  return { handler: "sbtl", language, name, isEnabled, sampleEntry, startMs: 0, ...writeSamples(samples, append) };
+  const common = { language, name, isEnabled, sampleEntry, userData: roleData(roleWords[role]), startMs: 0 };
+  return { handler: "sbtl", ...common, ...writeSamples(samples, append) };
 }
 
 /**
