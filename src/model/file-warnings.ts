@@ -13,7 +13,8 @@ export const fileWarnings = {
     "the server closed the connection without having stated the length of what it sent, and the container does not state it either: the end may be missing",
   end_padding:
     "the audio has padding of its encoder at its end, which the source leaves out; in the file, an MP4, an edit list does that, which some players ignore: they play up to 0.1 s more",
-  tracks_left: "the stream that was downloaded contains further audio tracks, which `audio_languages` did not ask for",
+  tracks_left:
+    "the stream that was downloaded contains further audio tracks, which `audio_languages` did not ask for; or a file as published plays one of them first",
   audio_missing:
     "neither the page nor the media have audio in a language that was asked for; if none of the languages is there, the file has the original",
   not_embedded:

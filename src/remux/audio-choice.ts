@@ -8,6 +8,8 @@ export interface AudioChoice {
   readonly found: ReadonlySet<string>;
   /** Languages of all tracks that there were to choose from. */
   readonly offered: ReadonlySet<string>;
+  /** Whether another track of the last stream than its first one is to be played. */
+  readonly isOtherFirst: boolean;
   /** Returns those of the tracks with these languages (BCP 47; `null`: unknown): at least one if there is any, at most 20. */
   choose(languages: readonly (string | null)[]): ChosenAudio[];
 }
@@ -36,10 +38,14 @@ const maxTracks = 20;
 export function createAudioChoice(asked: readonly string[]): AudioChoice {
   const found = new Set<string>();
   const offered = new Set<string>();
+  let isOtherFirst = false;
   return {
     isAsked: !asked.every(isWord),
     found,
     offered,
+    get isOtherFirst() {
+      return isOtherFirst;
+    },
     choose(languages) {
       for (const language of languages) if (language !== null) offered.add(language);
       const indexes = new Set<number>();
@@ -53,6 +59,7 @@ export function createAudioChoice(asked: readonly string[]): AudioChoice {
       }
       if (indexes.size === 0) indexes.add(0);
       const chosen = [...indexes].filter((index) => index < languages.length).slice(0, maxTracks);
+      isOtherFirst = (chosen[0] ?? 0) > 0;
       return chosen.map((index, place) => ({ index, place, slot: place === 0 ? firstSlot : slotOf(index, languages) }));
     },
   };

@@ -191,7 +191,7 @@ export function describeAudio(open: OpenEngine): void {
   });
 
   it.skipIf(!hasFfmpeg)(
-    "takes of a file with several tracks those in the languages that were asked for, if it is cut",
+    "takes of a file with several tracks those in the languages that were asked for if it is cut, else says which is first",
     async () => {
       const folder = createMediaFolder();
       try {
@@ -217,6 +217,13 @@ export function describeAudio(open: OpenEngine): void {
           ["eng", 1],
           ["deu", 0],
         ]);
+        const warningsOf = async (...audioLanguages: string[]) =>
+          (await harness.download({ audioLanguages })).warnings.map(({ code }) => code);
+        expect(await warningsOf("de")).toEqual(["tracks_left"]);
+        expect(await warningsOf("de", "en")).toEqual(["tracks_left"]);
+        for (const asked of [["original", "de"], ["en"], ["fr"], ["all"], []]) {
+          expect(await warningsOf(...asked), String(asked)).toEqual([]);
+        }
       } finally {
         folder.remove();
       }

@@ -144,9 +144,10 @@ async function keepPublished({ isPassthrough, main }: Plan, options: AssembleOpt
   if (audioOnly && !isAudioFile(await inspect(path))) return null;
   // It keeps all its tracks, in whatever languages.
   if (audioChoice.isAsked) await withTimeLimit("read", [path], () => chooseInFile(path, audioChoice));
-  if (options.embed !== "all" || ranges.length > 0) return { path, written: null, warnings: [] };
+  const warnings = audioChoice.isOtherFirst && ranges.length === 0 ? [otherFirst] : [];
+  if (options.embed !== "all" || ranges.length > 0) return { path, written: null, warnings };
   const embedded = await embed(path, options);
-  const warnings = embedded === null ? [notEmbedded] : [];
+  if (embedded === null) warnings.push(notEmbedded);
   return { path: embedded ?? path, copiedFrom: path, written: null, warnings };
 }
 
@@ -158,6 +159,12 @@ function createAnnouncement({ format }: FileSource, options: AssembleOptions): F
 }
 
 const allNames = ({ otherAudio }: Plan) => ["main", "audio", ...otherAudio.map(({ name }) => name)];
+
+const otherFirst: FileWarning = {
+  code: "tracks_left",
+  message:
+    "the file is as published, and plays another audio track first than was asked for; ranges from 0 to the end make a file of those that were",
+};
 
 const notEmbedded: FileWarning = {
   code: "not_embedded",
