@@ -165,6 +165,83 @@ describe.concurrent("live DASH", () => {
     expect(warnings.map(({ code }) => code)).toEqual(laterS > 3 ? ["gap"] : []);
   });
 
+  /** Serves an MPD whose list ends with so many segments from time 0 on, after the first list with the last two of them, each list for `stepMs` after the first one was fetched; then it is static. */
+  async function openLists(counts: readonly number[], names: string): Promise<EngineHarness> {
+    const harness = await openLive({});
+    const originMs = Date.now() - 60_000;
+    const [before = 0] = counts;
+    let startMs = Infinity;
+    harness.site.answer("live.mpd", (response) => {
+      if (["v", "a"].every((kind) => countOf(harness, `${kind}1/${before}.m4s`) > 0)) {
+        startMs = Math.min(startMs, Date.now());
+      }
+      const at = Math.max(0, Math.ceil((Date.now() - startMs) / stepMs));
+      const count = counts[at] ?? counts.at(-1)!;
+      const from = at === 0 ? 0 : Math.max(0, count - 2);
+      const sets = [
+        ["v", "video/mp4", "avc1.64000c", 80],
+        ["a", "audio/mp4", "mp4a.40.2", 0],
+      ].map(([kind, type, codecs, offset]) => {
+        const media = 'initialization="$RepresentationID$/init.m4s" media="$RepresentationID$/$Number$.m4s"';
+        const timeline = `<SegmentTimeline><S t="${1000 * from}" d="1000" r="${count - from - 1}"/></SegmentTimeline>`;
+        const times = `timescale="1000" presentationTimeOffset="${offset}" startNumber="${from + 1}"`;
+        const id = `${kind}${at === 0 ? "1" : names}`;
+        const representation = `<Representation id="${id}" codecs="${codecs}"/>`;
+        return `<AdaptationSet mimeType="${type}"><SegmentTemplate ${media} ${times}>${timeline}</SegmentTemplate>${representation}</AdaptationSet>`;
+      });
+      const head = at < counts.length ? 'type="dynamic" minimumUpdatePeriod="PT1S"' : 'type="static"';
+      const origin = `availabilityStartTime="${new Date(originMs).toISOString()}"`;
+      response.end(`<MPD ${head} ${origin}><Period start="PT0S">${sets.join("")}</Period></MPD>`);
+    });
+    for (const path of harness.site.resources.keys()) {
+      if (path.endsWith(".m4s")) harness.site.answer(path, (_response, serve) => serve());
+    }
+    return harness;
+  }
+  /** Longer than the time between two readings. */
+  const stepMs = 1_400;
+  const gap = (afterS: number) => [
+    {
+      code: "gap",
+      message: ["", " of the separate audio"]
+        .map(
+          (what) =>
+            `the playlist${what} restarted its numbering after ${afterS}.0 s, and media before that may be missing`,
+        )
+        .join("; "),
+    },
+  ];
+
+  it.each([
+    ["other names", [5, 1, 2, 3, 4], "2", 9],
+    ["the same names", [6, 1, 2, 3, 3], "1", 9],
+  ])(
+    "whose times fall back to 0 under one origin, with %s, goes on after what there was",
+    async (_, counts, names, all) => {
+      await using harness = await openLists(counts, names);
+      const { path, warnings } = await harness.download();
+      expect(warnings).toEqual(gap(counts[0]!));
+      const { streams } = await probe(path);
+      expect(streams).toMatchObject([{ frames: 25 * all }, { kind: "audio" }]);
+      expect(Math.abs(streams[1]!.frames - 47 * all)).toBeLessThanOrEqual(1);
+    },
+  );
+
+  it.each([
+    [[4, 1, 2, 3, 4, 5, 6], 150],
+    [[5, 1, 2, 3, 4], 125],
+  ])("whose times may have fallen back, with lists of %j segments, has a warning", async (counts, frames) => {
+    await using harness = await openLists(counts, "1");
+    const { path, warnings } = await harness.download();
+    expect(warnings).toEqual(gap(counts[0]!));
+    expect((await probe(path)).streams[0]?.frames).toBe(frames);
+  });
+
+  it("of which a server is two segments late has no segment twice, and no warning", async () => {
+    await using harness = await openLists([5, 3, 4, 5, 6], "1");
+    await expectWhole(harness);
+  });
+
   it("whose segments are in a list is refused", async () => {
     await using harness = await openLive({});
     harness.site.answer("live.mpd", (response) => {

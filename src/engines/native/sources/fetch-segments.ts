@@ -7,7 +7,7 @@ import type { SegmentTiming } from "../../../remux/samples.ts";
 import { type AesKey, createKeyReader } from "./encryption.ts";
 import type { FetchStats } from "./fetch-stats.ts";
 import { followLive, type LiveOptions } from "./live.ts";
-import type { RecordedSegment } from "./live-numbering.ts";
+import type { RecordedSegment } from "./live-dates.ts";
 import { sniffContainer } from "../../../remux/sniff.ts";
 import { readFileStart } from "../../../remux/open-file.ts";
 import type { FetchedPart, Part } from "../parts/stored-part.ts";

@@ -5,11 +5,12 @@ import type { FetchedPart, FetchOptions, Part } from "../parts/stored-part.ts";
 import type { PartialMedia, PartialMediaOptions } from "../partial/partial-file.ts";
 import { fetchPartialMedia } from "../partial/partial-media.ts";
 import { FetchStats } from "./fetch-stats.ts";
+import { Restarts } from "./live-dates.ts";
 import { type FileSource, fileUrlOf, isLiveSource, type Source, type SourceName } from "./plan.ts";
 import type { ProgressTracker } from "./progress-tracker.ts";
 import { openFileStream, openPartStream, openSegmentStream, type SourceStream } from "./source-stream.ts";
 
-type SegmentDeps = Omit<FetchSegmentsOptions, "fetchPart" | "onSegment" | "stats">;
+type SegmentDeps = Omit<FetchSegmentsOptions, "fetchPart" | "onSegment" | "stats" | "restarts">;
 
 export interface SourceFetcherDeps extends SegmentDeps {
   parts: PartStore;
@@ -29,6 +30,7 @@ export class SourceFetcher {
   /** Of each source whose segments are fetched. */
   readonly stats = new Map<SourceName, FetchStats>();
   readonly #deps: SourceFetcherDeps;
+  readonly #restarts = new Restarts();
 
   constructor(deps: SourceFetcherDeps) {
     this.#deps = deps;
@@ -84,6 +86,7 @@ export class SourceFetcher {
     const segments = fetchSegments(source, {
       ...this.#deps,
       stats,
+      restarts: this.#restarts,
       fetchPart: (part) => this.#fetchPart(source, part),
       onSegment: (durationS, bytes) => this.#deps.progress.addSegment(name, durationS, bytes),
     });

@@ -1,13 +1,5 @@
 import type { Segment, SegmentList } from "../../../manifests/segments.ts";
-
-/** A segment of a recording: numbers and timelines increase through it, whatever its playlist says. */
-export interface RecordedSegment extends Segment {
-  /** What was added to those of the playlist (DASH: to its times, milliseconds); default nothing. */
-  moved?: { sequence: number; timeline: number };
-}
-
-/** Lists in a row that go back until they are no old ones of a cache. */
-const maxBack = 3;
+import { isLater, LiveDates, maxBack, type RecordedSegment, type Restarts } from "./live-dates.ts";
 
 /**
  * Finds the segments of a live playlist that are new, each time it is read. Its server must count on (RFC 8216
@@ -15,6 +7,8 @@ const maxBack = 3;
  */
 export class LiveNumbering {
   readonly #known = new KnownSegments();
+  readonly #restarts: Restarts;
+  readonly #dates: LiveDates;
   #last: RecordedSegment | null = null;
   #moved = { sequence: 0, timeline: 0 };
   /** First number of the recording that was listed with `#moved`. */
@@ -22,13 +16,24 @@ export class LiveNumbering {
   /** Lists in a row that go back: the first one, and the segments of all by their listed numbers. */
   #back: { first: SegmentList; count: number; segments: Map<number, Segment> } | null = null;
 
+  constructor(restarts: Restarts) {
+    this.#restarts = restarts;
+    this.#dates = new LiveDates(restarts, (segment) => this.#known.hasAtDate(segment));
+  }
+
   /** Adds a segment that was recorded. */
   add(segment: RecordedSegment): void {
     this.#known.add(segment, this.#firstMoved);
+    this.#restarts.add(segment);
     this.#last = segment;
     const { moved = { sequence: 0, timeline: 0 } } = segment;
     if (moved.sequence !== this.#moved.sequence) this.#firstMoved = segment.sequence;
     this.#moved = moved;
+  }
+
+  /** Whether other media may have been listed in place of those that were recorded. */
+  get isDoubtful(): boolean {
+    return this.#dates.isDoubtful;
   }
 
   /**
@@ -37,7 +42,7 @@ export class LiveNumbering {
    */
   newIn(list: SegmentList): RecordedSegment[] {
     if (list.segments.length === 0) return [];
-    if (list.isDated === true && this.#last?.dateMs !== undefined) return newByDate(list.segments, this.#last);
+    if (list.isDated === true && this.#last?.dateMs !== undefined) return this.#dates.newIn(list, this.#last);
     const found = this.#last === null ? list.segments : this.#findNew(list, this.#last);
     const moved = this.#moved;
     const isMoved = moved.sequence !== 0 || moved.timeline !== 0;
@@ -132,41 +137,6 @@ export class LiveNumbering {
   }
 }
 
-/** Returns the segments that start after `last`, whose numbers leave out as many as the time in between has room for. */
-function newByDate(segments: readonly Segment[], last: RecordedSegment): RecordedSegment[] {
-  const found: RecordedSegment[] = [];
-  let before = last;
-  for (const segment of segments) {
-    if (!isLater(segment, before)) continue;
-    const gapS = (segment.dateMs! - before.dateMs!) / 1000 - before.durationS;
-    const isGap = gapS > segment.durationS / 2;
-    const missing = isGap ? Math.max(1, Math.round(gapS / (segment.durationS || gapS))) : 0;
-    before = { ...onClock(segment, before), sequence: before.sequence + 1 + missing };
-    found.push(before);
-  }
-  return found;
-}
-
-/** Moves a segment to where its date is in the recording if its presentation has begun anew, at 0, since `before`. */
-function onClock(segment: Segment, before: RecordedSegment): RecordedSegment {
-  const startOf = ({ dateMs = 0, originMs = 0 }: Segment) => dateMs - originMs;
-  // The journal of an earlier version has no origins.
-  const isAnew = before.originMs !== undefined && startOf(segment) < startOf(before);
-  const addedMs = isAnew ? (segment.originMs ?? 0) - (before.originMs ?? 0) : 0;
-  const timeline = (before.moved?.timeline ?? 0) + addedMs;
-  if (timeline === 0) return segment;
-  const addedS = timeline / 1000;
-  const { offsetS, span, computed } = segment;
-  return {
-    ...segment,
-    moved: { sequence: 0, timeline },
-    timeline: segment.timeline + timeline,
-    offsetS: offsetS === null ? null : offsetS + addedS,
-    ...(span && { span: { startS: span.startS + addedS, endS: span.endS + addedS } }),
-    ...(computed && { computed: { ...computed, periodEndS: computed.periodEndS + addedS } }),
-  };
-}
-
 /** How far back segments are recognised. */
 const maxKnown = 20_000;
 
@@ -198,6 +168,12 @@ class KnownSegments {
     return this.#numbers.has(idOf(segment));
   }
 
+  /** Whether it is known at its date. */
+  hasAtDate(segment: Segment): boolean {
+    const known = this.#segments.get(this.#numbers.get(idOf(segment)) ?? -1);
+    return known !== undefined && isSameDate(segment, known);
+  }
+
   /** Compares a list with the known segments of its numbers, to which `moved` is added. */
   compare(segments: readonly Segment[], moved: number): { hasSame: boolean; hasOther: boolean } {
     const toleranceMs = 1000 * segments.reduce((sum, { durationS }) => sum + durationS, 0);
@@ -220,11 +196,6 @@ class KnownSegments {
 function idOf({ url, range }: Segment): string {
   const path = url.replace(/[?#].*/s, "");
   return range === null ? path : `${path} ${range.offset} ${range.length}`;
-}
-
-/** Whether dates show that a segment starts after another one. */
-function isLater({ dateMs }: Segment, { dateMs: beforeMs, durationS }: Segment): boolean {
-  return dateMs !== undefined && beforeMs !== undefined && dateMs >= beforeMs + 500 * durationS;
 }
 
 /** Whether dates show that two segments start at once. */

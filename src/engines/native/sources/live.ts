@@ -5,7 +5,8 @@ import { isMissing } from "../../../files/disk-error.ts";
 import { isUpstreamError, ServiceError } from "../../../model/errors.ts";
 import type { Segment, SegmentList } from "../../../manifests/segments.ts";
 import type { FetchStats } from "./fetch-stats.ts";
-import { LiveNumbering, type RecordedSegment } from "./live-numbering.ts";
+import type { RecordedSegment, Restarts } from "./live-dates.ts";
+import { LiveNumbering } from "./live-numbering.ts";
 
 /** A live stream, with its list as it was first read. */
 interface LiveSource {
@@ -23,6 +24,8 @@ export interface LiveOptions {
   finish: AbortSignal;
   /** Gets the segments that were not listed, and why the recording ended before the stream. */
   stats: FetchStats;
+  /** Of all sources of the recording. */
+  restarts: Restarts;
 }
 
 /** Limit of reloads in a row without a new segment; then the stream has ended. */
@@ -36,18 +39,18 @@ const maxIdleReloads = 10;
  */
 export async function* followLive(source: LiveSource, options: LiveOptions): AsyncGenerator<RecordedSegment> {
   const { list: first, liveJournalPath: journalPath } = source;
-  const { maxLiveS, finish, stats } = options;
+  const { maxLiveS, finish, stats, restarts } = options;
   if (maxLiveS === 0) {
     throw new ServiceError("live_stream", "the stream is live, and MAX_LIVE_S is 0: live streams are not recorded");
   }
-  const numbering = new LiveNumbering();
+  const numbering = new LiveNumbering(restarts);
   let last: RecordedSegment | null = null;
   let recordedS = 0;
   const isFinished = () => finish.aborted && last !== null;
   /** Returns the segment to yield. */
   const record = (segment: RecordedSegment, list: SegmentList): RecordedSegment => {
     const free = last === null ? 0 : segment.sequence - last.sequence - 1;
-    const isMoved = (segment.moved?.sequence ?? 0) !== (last?.moved?.sequence ?? 0);
+    const isMoved = numberingOf(segment) !== numberingOf(last);
     if (free > 0) stats.addUnlisted({ atS: recordedS, segments: isMoved ? null : free });
     numbering.add(segment);
     last = segment;
@@ -70,6 +73,7 @@ export async function* followLive(source: LiveSource, options: LiveOptions): Asy
     }
     idleReloads = added.length > 0 ? 0 : idleReloads + 1;
     if (list.hasEnded && list.endGaps !== undefined) stats.addUnlisted({ atS: recordedS, segments: list.endGaps });
+    if (list.hasEnded && numbering.isDoubtful) stats.addUnlisted({ atS: recordedS, segments: null });
     if (idleReloads > maxIdleReloads) stats.lost = list.failure ?? "it listed nothing new";
     if (list.hasEnded || idleReloads > maxIdleReloads) return;
     const reloading = reloadLater(list, source, options);
@@ -81,6 +85,10 @@ export async function* followLive(source: LiveSource, options: LiveOptions): Asy
     }
   }
 }
+
+/** Identifies the numbers, or the times, that a list goes on with. */
+const numberingOf = (segment: RecordedSegment | null): string =>
+  `${segment?.moved?.sequence ?? 0} ${segment?.moved?.restart?.count ?? 0}`;
 
 /** A list, or why it could not be read. */
 type LiveList = SegmentList & { failure?: string };
