@@ -17,6 +17,8 @@ export interface SegmentList {
   gapsS?: readonly number[];
   /** How many of these come after the last one of `segments`; absent: none. */
   endGaps?: number;
+  /** How many segments are left out because they begin after the end that an MPD states; absent: none. */
+  beyondEnd?: number;
 }
 
 export interface Segment {

@@ -12,9 +12,9 @@ function read(template: string, timeline = "", durationS = "PT10S") {
       '<Representation id="v$1" bandwidth="64000"/></AdaptationSet></Period></MPD>',
     url,
   );
-  const { segments } = mpd.segments("dash-v$1");
+  const { segments, beyondEnd } = mpd.segments("dash-v$1");
   const names = segments.map((segment) => segment.url.slice(url.origin.length + 1));
-  return { names, segments };
+  return { names, segments, beyondEnd };
 }
 
 test.each([
@@ -67,6 +67,44 @@ test("a timeline states time and duration of each segment", () => {
 
 test("a timeline without times begins at 0", () => {
   expect(read('media="$Time$"', '<S d="5"/><S d="4"/>').names).toEqual(["0", "5"]);
+});
+
+test.each([
+  ["PT6S", "", 3, undefined],
+  ["PT4S", "", 3, undefined],
+  ["PT4.0S", "", 3, undefined],
+  ["PT3.95S", "", 3, undefined],
+  ["PT3.8S", "", 2, 1],
+  ["PT3S", "", 2, 1],
+  ["PT2.9S", "", 2, 1],
+  ["PT0.5S", "", 1, 2],
+  ["PT0S", "", 3, undefined],
+  ["", "", 3, undefined],
+  // The list starts after the end that is stated: its offset is wrong.
+  ["PT6S", "1000000", 3, undefined],
+  ["PT2.5S", "1000000", 2, 1],
+])(
+  "of a timeline of 6 s in a presentation of %s from time %s, %d segments are presented",
+  (period, t, count, beyond) => {
+    const entry = `<S ${t && `t="${t}"`} d="20" r="2"/>`;
+    const { names, beyondEnd } = read('media="$Number$" timescale="10"', entry, period);
+    expect(names).toEqual(["1", "2", "3"].slice(0, count));
+    expect(beyondEnd).toBe(beyond);
+  },
+);
+
+test("a SegmentList with a timeline ends where its presentation does, one of nominal durations has all its segments", () => {
+  const urls = ["a", "b", "c"].map((media) => `<SegmentURL media="${media}"/>`).join("");
+  const list = (attributes: string, timeline: string) =>
+    openMpd(
+      `<MPD mediaPresentationDuration="PT2.5S"><Period><AdaptationSet mimeType="video/mp4"><Representation id="v">` +
+        `<SegmentList ${attributes}>${timeline}${urls}</SegmentList></Representation></AdaptationSet></Period></MPD>`,
+      url,
+    ).segments("dash-v");
+  const exact = list("", '<SegmentTimeline><S d="2" r="2"/></SegmentTimeline>');
+  expect([exact.segments.length, exact.beyondEnd]).toEqual([2, 1]);
+  const nominal = list('duration="2"', "");
+  expect([nominal.segments.length, nominal.beyondEnd]).toEqual([3, undefined]);
 });
 
 test("a negative repeat ends at the next entry or the end of the Period", () => {

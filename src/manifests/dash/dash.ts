@@ -86,10 +86,10 @@ function* openMpdInSteps(text: string, url: URL, base: number) {
         const reason = `Period ${missing + 1} has nothing of the container and codecs of ${quote(formatId)}`;
         throw refusalError("format_unavailable", url, reason);
       }
-      const segments = segmentsOf(representations, periods, url, availability);
+      const { segments, ...beyond } = segmentsOf(representations, periods, url, availability);
       const isDated = availability !== null && segments.every(({ dateMs }) => dateMs !== undefined);
       if (!hasEnded) return { segments, hasEnded, isDated, refreshS: refreshOf(root, longestOf(segments)) };
-      if (segments.length > 0) return { segments, hasEnded, refreshS: 0, ...(isDated && { isDated }) };
+      if (segments.length > 0) return { segments, hasEnded, refreshS: 0, ...(isDated && { isDated }), ...beyond };
       throw invalidManifestError(url, `${quote(formatId)} must have segments`);
     },
   };

@@ -1,4 +1,5 @@
 import { roundSeconds } from "../attributes.ts";
+import type { TimeSpan } from "../segments.ts";
 import type { MpdElement } from "./xml.ts";
 
 /** When a Period is presented, seconds; `null`: unknown. */
@@ -27,6 +28,37 @@ export function timePeriods(mpd: MpdElement): PeriodTimes[] {
     endS = startS === null || durationS === null ? null : startS + durationS;
     return { startS, durationS };
   });
+}
+
+/**
+ * Returns when each Period's media may be presented. The first Period is not cut at its start, the last one
+ * not at its end: nothing else is presented there, and listed durations are often a little too short.
+ */
+export function spansOf(periods: readonly PeriodTimes[]): (TimeSpan | undefined)[] {
+  if (periods.length === 1) return [];
+  return periods.map(({ startS, durationS }, index) => {
+    if (startS === null) return undefined;
+    const next = periods[index + 1];
+    const ownEndS = durationS === null ? Infinity : startS + durationS;
+    const endS = Math.min(ownEndS, next?.startS ?? Infinity);
+    return {
+      startS: index === 0 ? Number.NEGATIVE_INFINITY : startS,
+      endS: next === undefined ? Infinity : endS,
+    };
+  });
+}
+
+/** How much less than it lasts an MPD may say: some cut its duration to tenths, or to whole seconds. */
+const roundedS = { tenths: 0.1, seconds: 1 };
+
+/**
+ * Returns from when on a list of segments has what comes after the end of its Period, seconds (ISO/IEC 23009-1 §5.3.2.1); undefined
+ * if that is unknown. Of a list that starts after the Period does, perhaps because its offset is wrong, that is so much later.
+ */
+export function endOfList({ startS, durationS }: PeriodTimes, firstS: number | null): number | undefined {
+  if (startS === null || durationS === null || firstS === null) return undefined;
+  const slackS = Number.isInteger(durationS) ? roundedS.seconds : roundedS.tenths;
+  return Math.max(startS, firstS) + durationS + slackS;
 }
 
 /**

@@ -9,22 +9,24 @@ import {
   type SegmentNumbers,
 } from "./addressing.ts";
 import type { Availability } from "./availability.ts";
-import type { PeriodTimes } from "./periods.ts";
+import { endOfList, type PeriodTimes, spansOf } from "./periods.ts";
 import { timeSegments } from "./timeline.ts";
 import type { Chain, DashRepresentation } from "./representations.ts";
 import { invalidManifestError } from "../manifest.ts";
 import { resolveSegmentUrl } from "../segment-url.ts";
 import {
+  checkSegmentCount,
   createSegmentCollector,
   type ComputedEnd,
   type InitSection,
   type Segment,
+  type SegmentList,
   type TimeSpan,
 } from "../segments.ts";
 
 /**
- * Returns the segments of a format in order; `timeline` is the index of the Period. Segments of one Representation
- * share one `init`. A Representation that is one file (SegmentBase) is one segment without `init`.
+ * Returns the segments of a format in order; `timeline` is the index of the Period. Those that begin after the last Period has
+ * ended are left out, and counted. Segments of one Representation share one `init`. A Representation that is one file (SegmentBase) is one segment without `init`.
  *
  * With `availability` only the available ones are listed, which have a `dateMs`, and `timeline` is the start of the
  * Period, milliseconds: it stays when the MPD forgets earlier Periods.
@@ -36,40 +38,29 @@ export function segmentsOf(
   periods: readonly PeriodTimes[],
   url: URL,
   availability: Availability | null,
-): Segment[] {
+): Pick<SegmentList, "segments" | "beyondEnd"> {
   const { segments, add } = createSegmentCollector(url);
   const spans = spansOf(periods);
+  let beyondEnd = 0;
+  let listed = 0;
   for (const representation of representations) {
     const { period } = representation;
     const times = periods[period] ?? { startS: null, durationS: null };
     const timeline = availability === null ? period : Math.round(1000 * (times.startS ?? 0));
     const span = spans[period];
+    let endS: number | undefined;
     for (const { startS, ...segment } of segmentsInPeriod(representation, times, url, availability)) {
+      checkSegmentCount((listed += 1), url);
       const durationS = presentedS(startS, segment.durationS, span);
       // A timeline may list what is before and after its Period.
       if (durationS <= 0 && segment.durationS > 0) continue;
-      add({ ...(span && { span }), ...segment, durationS, sequence: segments.length, timeline });
+      if (period === periods.length - 1) endS ??= endOfList(times, startS ?? null);
+      if (endS !== undefined && startS !== null && startS !== undefined && startS >= endS)
+        beyondEnd += segment.isOptional === true ? 0 : 1;
+      else add({ ...(span && { span }), ...segment, durationS, sequence: segments.length, timeline });
     }
   }
-  return segments;
-}
-
-/**
- * Returns when each Period's media may be presented. The first Period is not cut at its start, the last one
- * not at its end: nothing else is presented there, and listed durations are often a little too short.
- */
-function spansOf(periods: readonly PeriodTimes[]): (TimeSpan | undefined)[] {
-  if (periods.length === 1) return [];
-  return periods.map(({ startS, durationS }, index) => {
-    if (startS === null) return undefined;
-    const next = periods[index + 1];
-    const ownEndS = durationS === null ? Infinity : startS + durationS;
-    const endS = Math.min(ownEndS, next?.startS ?? Infinity);
-    return {
-      startS: index === 0 ? Number.NEGATIVE_INFINITY : startS,
-      endS: next === undefined ? Infinity : endS,
-    };
-  });
+  return { segments, ...(beyondEnd > 0 && { beyondEnd }) };
 }
 
 /** Returns how much of a segment is within the span, seconds. */
@@ -108,9 +99,10 @@ function* segmentsInPeriod(
     yield { ...common, url: base.href, range: null, init, durationS: durationS ?? 0 };
   } else if (addressing.name === "SegmentList") {
     const init = initOf(addressing, base, url);
-    for (const { media, ...listed } of listedSegments(addressing, durationS, url)) {
+    for (const { media, atS, ...listed } of listedSegments(addressing, durationS, url)) {
       const { href } = media === "" ? base : resolveSegmentUrl(media, base, url);
-      yield { ...common, ...listed, url: href, init };
+      const startS = times.startS === null || atS === null ? null : times.startS + atS;
+      yield { ...common, ...listed, startS, url: href, init };
     }
   } else {
     for (const segment of templateSegments(representation, addressing, times, { base, url, fromS: 0 })) {
@@ -204,21 +196,22 @@ function computedEnd(
   return { periodEndS: startS + durationS, segmentS: (duration ?? 0) / timescale };
 }
 
-/** One segment per SegmentURL; the last one ends with its Period. */
+/** One segment per SegmentURL; the last one ends with its Period. `atS`: start in the Period; `null`: it is not exact. */
 function* listedSegments(
   addressing: SegmentAddressing,
   periodS: number | null,
   url: URL,
-): Generator<Pick<Segment, "range" | "durationS"> & { media: string }> {
-  const { urls, duration, timeline, timescale } = addressing;
+): Generator<Pick<Segment, "range" | "durationS"> & { media: string; atS: number | null }> {
+  const { urls, duration, timeline, timescale, presentationTimeOffset } = addressing;
   const timed = timeline === null ? null : timeSegments(addressing, periodS, url);
   const segmentS = (duration ?? 0) / timescale;
   for (const [index, { media, mediaRange }] of urls.entries()) {
     const leftS = periodS === null ? segmentS : Math.max(0, periodS - index * segmentS);
     const next = timed?.next();
-    const timedS = next?.done === false ? next.value.durationS : 0;
+    const { durationS: timedS, time } = next?.done === false ? next.value : { durationS: 0, time: null };
     const durationS = timed === null ? Math.min(segmentS, leftS) : timedS;
-    yield { media, range: parseMediaRange(mediaRange, url), durationS };
+    const atS = time === null ? null : Number(time - presentationTimeOffset) / timescale;
+    yield { media, range: parseMediaRange(mediaRange, url), durationS, atS };
   }
 }
 

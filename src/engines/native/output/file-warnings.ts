@@ -6,7 +6,7 @@ import type { TrackKind } from "../../../remux/samples.ts";
 import { places } from "../damage/places.ts";
 import { publishedDamage } from "../damage/published-damage.ts";
 import { type FetchStats, type FetchStatsBySource, usualGapS } from "../sources/fetch-stats.ts";
-import type { SourceName } from "../sources/plan.ts";
+import { leftSegments, lostStreams, missingSegments, ofSources, unlistedSegments } from "../sources/listed-stats.ts";
 import type { Written, WrittenTrack } from "./demux-session.ts";
 import { damagedSegments, type WebmSegments } from "./webm-segments.ts";
 
@@ -43,7 +43,10 @@ export function findFileWarnings(fetched: FetchStatsBySource, file: FileStats): 
         [...missingSegments(fetched), ...damagedSegments(joined), ...publishedDamage(path), ...damage],
       ],
       ["gap", [...unlistedSegments(fetched), ...joinedGaps(joined, fetched)]],
-      ["duration_differs", durationS === null ? [] : differentDurations(fetched, durationS)],
+      [
+        "duration_differs",
+        [...(durationS === null ? [] : differentDurations(fetched, durationS)), ...leftSegments(fetched)],
+      ],
       ["stream_lost", lostStreams(fetched)],
     ]);
   }
@@ -52,7 +55,7 @@ export function findFileWarnings(fetched: FetchStatsBySource, file: FileStats): 
   return toWarnings([
     ["frames_missing", [...missingSegments(fetched), ...drops(written), ...shortEnds(written), ...damage]],
     ["gap", [...unlistedSegments(fetched), ...trackGaps(tracks, fetched)]],
-    ["duration_differs", differentTrackDurations(fetched, tracks, durationS)],
+    ["duration_differs", [...differentTrackDurations(fetched, tracks, durationS), ...leftSegments(fetched)]],
     ["times_changed", tracks.flatMap(changedTimes)],
     ["track_missing", missingTracks(tracks, listedKinds)],
     ["tracks_left", leftTracks(written.left)],
@@ -71,7 +74,7 @@ function findCutWarnings(
   return toWarnings([
     ["frames_missing", [...missingSegments(fetched), ...(written === null ? [] : drops(written)), ...damage]],
     ["gap", [...unlistedSegments(fetched), ...gapsWithin(tracks, written?.originS ?? 0, cut)]],
-    ["duration_differs", differs ? [lasts] : []],
+    ["duration_differs", [...(differs ? [lasts] : []), ...leftSegments(fetched)]],
     ["times_changed", tracks.flatMap(changedTimes)],
     ["track_missing", written === null ? [] : missingTracks(tracks, listedKinds)],
     ["tracks_left", leftTracks((written?.left ?? 0) + cut.leftAudio)],
@@ -101,21 +104,6 @@ function assertSampleCounts(path: string, tracks: readonly WrittenTrack[]): void
   throw new ServiceError("internal", message, { retryable: false });
 }
 
-/** `what` names the source in a message. */
-function ofSources(
-  fetched: FetchStatsBySource,
-  find: (stats: FetchStats, what: string, name: SourceName) => string[],
-): string[] {
-  return [...fetched].flatMap(([name, stats]) => find(stats, name === "main" ? "" : " of the separate audio", name));
-}
-
-function missingSegments(fetched: FetchStatsBySource): string[] {
-  return ofSources(fetched, ({ missing, repeated, segments }, what) => [
-    ...(missing === 0 ? [] : [`${missing} of ${segments} segments${what} had no media`]),
-    ...(repeated === 0 ? [] : [`${repeated} of ${segments} segments${what} had the media of another one`]),
-  ]);
-}
-
 function drops({ drops: left }: Written): string[] {
   return (["video", "audio"] as const)
     .filter((kind) => left[kind] > 0)
@@ -132,24 +120,6 @@ function shortEnds({ shortEnds: found }: Written): string[] {
     const what = source === "main" ? "" : " of the separate audio";
     return `the last segment${what} has ${missingS.toFixed(1)} s less than the playlist says`;
   });
-}
-
-function unlistedSegments(fetched: FetchStatsBySource): string[] {
-  return ofSources(fetched, ({ unlisted }, what) => {
-    const shown = unlisted.first.map(({ atS, segments }) =>
-      segments === null
-        ? `the playlist${what} restarted its numbering after ${seconds(atS)}, and media before that may be missing`
-        : `the playlist${what} has no media of ${segments === 1 ? "1 segment" : `${segments} segments`} after ${seconds(atS)}`,
-    );
-    const rest = unlisted.count - shown.length;
-    return rest > 0 ? [...shown, `and so at ${places(rest)} more`] : shown;
-  });
-}
-
-function lostStreams(fetched: FetchStatsBySource): string[] {
-  return ofSources(fetched, ({ lost: reason }, what) =>
-    reason === null ? [] : [`the recording ended before the playlist${what} said that the stream had ended: ${reason}`],
-  );
 }
 
 function trackGaps(tracks: readonly WrittenTrack[], fetched: FetchStatsBySource): string[] {

@@ -55,6 +55,7 @@ export async function* fetchSegments(
     stats.addSegment(durationS);
     stats.missing += 1;
   }
+  stats.beyondEnd = list.beyondEnd ?? 0;
   const readKey = createKeyReader(options.client, { headers, signal });
   const beforeEnd = createEndLimit(finish, signal);
   const mirrors = new Mirrors(list, source.mirrors);

@@ -36,6 +36,8 @@ export class FetchStats {
   missing = 0;
   /** Segments for which the server sent the media of another one. */
   repeated = 0;
+  /** Segments that begin after the end that their MPD states, and are not fetched. */
+  beyondEnd = 0;
   /** Computed segments at the end of a Period that do not exist: all media may have come before them. */
   absent = 0;
   /** How often segments of a live stream were not listed; the first few times. */
