@@ -11,6 +11,8 @@ export interface SegmentList {
   hasEnded: boolean;
   /** How long to wait before reading a list again that has not ended, seconds. */
   refreshS: number;
+  /** The URL of the last segment may be cut off: the line of a playlist that has not ended has no end. */
+  isLastDoubtful?: boolean;
   /** The `dateMs` of all segments are exact: they alone show which ones are new when a list is read again. */
   isDated?: boolean;
   /** Durations of segments without media (EXT-X-GAP), which are not in `segments`, seconds; absent: there are none. */

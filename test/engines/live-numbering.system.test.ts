@@ -16,6 +16,8 @@ interface Listed {
   hasEnded?: boolean;
   /** Second at which the first one starts, if it is dated. */
   dateS?: number;
+  /** What the text ends with, instead of what comes after it. */
+  cutAfter?: string;
 }
 
 const rendition = readRendition("high.m2t");
@@ -35,7 +37,12 @@ async function openLists(lists: readonly Listed[]): Promise<EngineHarness> {
   return harness;
 }
 
-function playlistOf({ sequence, names, hasEnded = false, dateS }: Listed): string {
+function playlistOf({ cutAfter, ...list }: Listed): string {
+  const text = playlistTextOf(list);
+  return cutAfter === undefined ? text : text.slice(0, text.lastIndexOf(cutAfter) + cutAfter.length);
+}
+
+function playlistTextOf({ sequence, names, hasEnded = false, dateS }: Listed): string {
   const date = dateS === undefined ? "" : new Date(dateS * 1000).toISOString();
   const lines = names.flatMap((name) =>
     name.startsWith("#") ? [name] : ["#EXTINF:1.0,", `${name}.ts?token=${Math.random()}`],
@@ -181,6 +188,30 @@ describe.concurrent("a live stream whose playlist", () => {
     expect(warnings).toEqual([
       expect.stringMatching(/^gap: the playlist has no media of 2 segments after 2\.0 s; no video from 2\.0 to 4\.0 s/),
     ]);
+  });
+
+  it.each([
+    ["", {}],
+    [" as VOD", { names: ["#EXT-X-PLAYLIST-TYPE:VOD", ...range("a", 0, 6)] }],
+  ])("is cut off%s within a URL that another segment has is recorded whole", async (_, change) => {
+    const list = { sequence: 0, names: range("a", 0, 6), ...change };
+    await using harness = await openLists([
+      { ...list, cutAfter: "a/5" },
+      { ...list, hasEnded: true },
+    ]);
+    const { resources } = harness.site;
+    resources.set("a/5", resources.get("a/0.ts")!);
+    expect(await record(harness)).toEqual({ frames: 150, warnings: [] });
+  });
+
+  it("never ends its last line has all its segments", async () => {
+    await using harness = await openLists([
+      { sequence: 0, names: range("a", 0, 5), cutAfter: "a/4.ts" },
+      { sequence: 0, names: range("a", 0, 6), cutAfter: "a/5.ts" },
+    ]);
+    const { frames, warnings } = await record(harness);
+    expect(frames).toBe(150);
+    expect(warnings).toEqual([expect.stringMatching(/^stream_lost: /)]);
   });
 
   it("ends with segments that it has marked as gaps says so, and not if gaps came before others", async () => {

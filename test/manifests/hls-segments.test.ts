@@ -39,8 +39,19 @@ test.each(["x", "-1", "1.5", "99999999999999999999"])("the media sequence number
 test("a list has ended with EXT-X-ENDLIST or as VOD, but not as EVENT", () => {
   expect(read("1.ts").hasEnded).toBe(false);
   expect(read("1.ts", "#EXT-X-PLAYLIST-TYPE:EVENT").hasEnded).toBe(false);
-  expect(read("1.ts", "#EXT-X-PLAYLIST-TYPE:VOD").hasEnded).toBe(true);
+  expect(read("1.ts", "#EXT-X-PLAYLIST-TYPE:VOD", "").hasEnded).toBe(true);
   expect(read("1.ts", end).hasEnded).toBe(true);
+});
+
+test("a text that may be cut off has not ended, and its last URL is doubtful", () => {
+  const vod = "#EXT-X-PLAYLIST-TYPE:VOD";
+  expect(read(vod, "#EXTINF:1,", "1.ts", "#EXTINF:1,", "2.t")).toMatchObject({ hasEnded: false, isLastDoubtful: true });
+  expect(read(vod, "#EXTINF:1,", "1.ts", "#EXTINF:1,", "").hasEnded).toBe(false);
+  expect(read(vod, "#EXTINF:1,", "1.ts", "#EXTIN").hasEnded).toBe(false);
+  expect(read("1.ts", "2.ts").isLastDoubtful).toBe(true);
+  expect(read("1.ts", "2.ts", "").isLastDoubtful).toBeUndefined();
+  expect(read("1.ts", "2.ts", "#EXT-X-DISCONTINUITY").isLastDoubtful).toBeUndefined();
+  expect(read("1.ts", end, "2.ts").isLastDoubtful).toBeUndefined();
 });
 
 test.each([

@@ -58,7 +58,7 @@ function* openMpdInSteps(text: string, url: URL, base: number) {
      * available at `nowMs`; if it no longer lists the format, of the one that is most similar to `before`.
      *
      * @throws ServiceError `upstream_invalid` if the MPD describes its segments incompletely or wrongly, lists more than
-     * 200,000, or has more Representations or descriptors than are read; `live_stream` for a dynamic MPD without SegmentTemplate; `drm_protected` for
+     * 200,000, is cut off, or has more Representations or descriptors than are read; `live_stream` for a dynamic MPD without SegmentTemplate; `drm_protected` for
      * ContentProtection; `format_unavailable` if it lists no such format, or a Period has nothing that could continue it;
      * `address_blocked` for a URL that is not http(s).
      */
@@ -95,8 +95,8 @@ function* openMpdInSteps(text: string, url: URL, base: number) {
   };
 }
 
-function checkPresentation({ isCut, hasLinks }: Mpd, url: URL): void {
-  if (isCut) throw invalidManifestError(url, "it has more Representations or descriptors than are read");
+function checkPresentation({ unread, hasLinks }: Mpd, url: URL): void {
+  if (unread !== null) throw invalidManifestError(url, unread);
   if (hasLinks) throw invalidManifestError(url, "its links to remote elements (xlink:href) must be resolved");
 }
 

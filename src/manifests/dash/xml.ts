@@ -40,8 +40,8 @@ export type TimelineEntry = Record<"t" | "d" | "r" | "n", string>;
 
 export interface Mpd {
   root: MpdElement;
-  /** It had more than 10,000 Periods, AdaptationSets and Representations, or more than 64 descriptors in one. */
-  isCut: boolean;
+  /** Why not all of it is read; `null`: all is. */
+  unread: string | null;
   /** It has links to remote elements (`xlink:href`), which `resolveLinks` would replace. */
   hasLinks: boolean;
   /** The first thing in it that is refused (`refusedName`). */
@@ -54,6 +54,7 @@ const maxDepth = 64;
 const maxElements = 10_000;
 /** Of one element; each Representation inherits all. */
 const maxDescriptors = 64;
+const tooMany = "it has more Representations or descriptors than are read";
 const maxTextLength = 8_192;
 /** More than a URL may have, so that too long ones are still refused. */
 const maxAttributeLength = 2 * maxTextLength;
@@ -61,7 +62,7 @@ const maxAttributeLength = 2 * maxTextLength;
 /**
  * Parses an MPD (ISO/IEC 23009-1) in one pass and keeps what describes formats and segments, at most
  * 10,000 Periods, AdaptationSets and Representations. Ignores elements of other namespaces, expands no
- * entities but XML's own, and closes unclosed elements at the end. Of several BaseURLs of an element, the one at index
+ * entities but XML's own, and closes unclosed elements at the end, which `unread` says. Of several BaseURLs of an element, the one at index
  * `base` is used, or the last one; those that its ContentSteering names come first (`chooseBaseUrls`).
  *
  * @throws ServiceError as `openMpd`
@@ -102,11 +103,10 @@ export function* parseMpd(text: string, url: URL, base: number): Steps<Mpd> {
     yield;
   }
   const { root, ...rest } = tree.mpd;
-  if (root !== null && !isRefused) {
-    yield* chooseBaseUrls(root, base, tree.steering.defaultServiceLocation);
-    return { ...rest, root };
-  }
-  throw invalidManifestError(url, "a DASH manifest must be an MPD element, at most 64 levels deep");
+  const rule = "a DASH manifest must be an MPD element, at most 64 levels deep";
+  if (root === null || isRefused) throw invalidManifestError(url, rule);
+  yield* chooseBaseUrls(root, base, tree.steering.defaultServiceLocation);
+  return { ...rest, root, unread: depth > 0 ? "it ends within an element: it is cut off" : rest.unread };
 }
 
 /** An open element; a `leaf` has nothing but attributes. */
@@ -119,7 +119,7 @@ type Open =
 function createTree() {
   const mpd: Omit<Mpd, "root"> & { root: MpdElement | null } = {
     root: null,
-    isCut: false,
+    unread: null,
     hasLinks: false,
     refused: null,
     baseUrls: 0,
@@ -140,7 +140,7 @@ function createTree() {
     if ("urls" in parent) return openedIn(parent, name);
     if (descriptorNames.has(name)) {
       if (parent.descriptors.length < maxDescriptors) return descriptorOf(parent, name);
-      mpd.isCut = true;
+      mpd.unread = tooMany;
       return null;
     }
     const child = childOf[parent.name];
@@ -156,7 +156,7 @@ function createTree() {
       return recordChild(parent, name);
     }
     if (elements >= maxElements) {
-      mpd.isCut = true;
+      mpd.unread = tooMany;
       return null;
     }
     elements += 1;

@@ -33,7 +33,7 @@ export function readHlsSegments(text: string, url: URL, imported?: Variables): S
   for (const lines of splitLines(text)) {
     for (const line of readLines(lines)) playlist.read(line);
   }
-  return playlist.list();
+  return playlist.list(/\s$/.test(text.slice(-1)));
 }
 
 const minRefreshS = 1;
@@ -71,6 +71,9 @@ class MediaPlaylist {
   #longestS = 0;
   #targetS: number | null = null;
   #hasEnded = false;
+  #isVod = false;
+  /** Its latest line is that of a segment. */
+  #endsWithSegment = false;
   /** When the last segment ended, and its timeline; `null`: not known. */
   #dated: { endMs: number; timeline: number } | null = null;
 
@@ -83,21 +86,26 @@ class MediaPlaylist {
   }
 
   read({ tag, value }: PlaylistLine): void {
+    this.#endsWithSegment = tag === null;
     if (tag === null) this.#readSegment(value);
     else if (Object.hasOwn(this.#tagReaders, tag)) this.#tagReaders[tag]?.(value);
   }
 
-  list(): SegmentList {
-    if (this.#hasEnded) this.#addParts();
+  /** @param isLineWhole Its latest line has an end. */
+  list(isLineWhole: boolean): SegmentList {
+    const isCut = !isLineWhole || this.#pending.durationS > 0;
+    const hasEnded = this.#hasEnded || (this.#isVod && !isCut);
+    if (hasEnded) this.#addParts();
     const { segments } = this.#collector;
-    const hasEnded = this.#hasEnded;
+    const isLastDoubtful = !hasEnded && !isLineWhole && this.#endsWithSegment;
     const gaps = { gapsS: this.#gapsS, ...(this.#endGaps > 0 && { endGaps: this.#endGaps }) };
     if (segments.length === 0 && (hasEnded || this.#targetS === null)) {
       throw invalidManifestError(this.#url, "an HLS media playlist must list segments");
     }
     const wishedS = this.#targetS ?? this.#longestS;
     const refreshS = Math.min(Math.max(wishedS, minRefreshS), maxRefreshS);
-    return { segments, hasEnded, refreshS, ...(gaps.gapsS.length > 0 && gaps) };
+    const doubt = isLastDoubtful && { isLastDoubtful };
+    return { segments, hasEnded, refreshS, ...(gaps.gapsS.length > 0 && gaps), ...doubt };
   }
 
   readonly #tagReaders: Readonly<Record<string, (value: string) => void>> = {
@@ -129,7 +137,7 @@ class MediaPlaylist {
     "#EXT-X-TARGETDURATION": (value) => (this.#targetS = parseSeconds(value)),
     "#EXT-X-DEFINE": (value) => this.#variables.define(value),
     "#EXT-X-ENDLIST": () => (this.#hasEnded = true),
-    "#EXT-X-PLAYLIST-TYPE": (value) => (this.#hasEnded ||= value.trim().toUpperCase() === "VOD"),
+    "#EXT-X-PLAYLIST-TYPE": (value) => (this.#isVod ||= value.trim().toUpperCase() === "VOD"),
     "#EXT-X-I-FRAMES-ONLY": () => {
       throw invalidManifestError(
         this.#url,

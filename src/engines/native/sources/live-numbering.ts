@@ -13,6 +13,8 @@ export class LiveNumbering {
   #moved = { sequence: 0, timeline: 0 };
   /** First number of the recording that was listed with `#moved`. */
   #firstMoved = 0;
+  /** What identifies the last segment of the latest list, if its URL may be cut off. */
+  #doubtful: string | null = null;
   /** Lists in a row that go back: the first one, and the segments of all by their listed numbers. */
   #back: { first: SegmentList; count: number; segments: Map<number, Segment> } | null = null;
 
@@ -40,7 +42,8 @@ export class LiveNumbering {
    * Returns the segments of a list that come after the last one added, in order. One number is left free if the
    * numbers of the list restart and nothing shows whether segments are missing before it.
    */
-  newIn(list: SegmentList): RecordedSegment[] {
+  newIn(whole: SegmentList): RecordedSegment[] {
+    const list = this.#withoutDoubtful(whole);
     if (list.segments.length === 0) return [];
     if (list.isDated === true && this.#last?.dateMs !== undefined) return this.#dates.newIn(list, this.#last);
     const found = this.#last === null ? list.segments : this.#findNew(list, this.#last);
@@ -52,6 +55,15 @@ export class LiveNumbering {
       timeline: segment.timeline + moved.timeline,
       ...(isMoved && { moved }),
     }));
+  }
+
+  /** A URL that may be cut off counts once it is read twice: its server was writing the list, or does not end its last line. */
+  #withoutDoubtful(list: SegmentList): SegmentList {
+    const end = list.isLastDoubtful === true ? list.segments.at(-1) : undefined;
+    const id = end === undefined ? null : idOf(end);
+    const isNew = id !== null && id !== this.#doubtful;
+    this.#doubtful = id;
+    return isNew ? { ...list, segments: list.segments.slice(0, -1) } : list;
   }
 
   #numberOf({ sequence }: Segment): number {
