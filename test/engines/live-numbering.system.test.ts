@@ -214,6 +214,47 @@ describe.concurrent("a live stream whose playlist", () => {
     expect(warnings).toEqual([expect.stringMatching(/^stream_lost: /)]);
   });
 
+  describe.each([403, 404, 410])("has segments that its server answers with %d", (status) => {
+    const many = [1, 2, 3, 4, 5, 6];
+    async function openWithout(numbers: readonly number[]): Promise<EngineHarness> {
+      const names = [...range("a", 0, 6), "#EXT-X-DISCONTINUITY", ...range("b", 0, 6)];
+      const harness = await openLists([
+        { sequence: 0, names, hasEnded: false },
+        { sequence: 0, names, hasEnded: true },
+      ]);
+      for (const number of numbers) {
+        const path = number < 6 ? `a/${number}.ts` : `b/${number - 6}.ts`;
+        harness.site.answer(path, (response) => response.writeHead(status).end());
+      }
+      return harness;
+    }
+
+    it("is recorded without them", async () => {
+      await using harness = await openWithout([2, 7]);
+      expect(await record(harness)).toEqual({
+        frames: 250,
+        warnings: [
+          "frames_missing: 2 of 12 segments had no media",
+          expect.stringMatching(/^gap: no video from 2\.0 to 3\.0 s/),
+        ],
+      });
+    });
+
+    it.skipIf(status === 403)("is recorded without the first one, or many in a row", async () => {
+      for (const numbers of [[0], many]) {
+        await using harness = await openWithout(numbers);
+        expect((await record(harness)).frames).toBe(25 * (12 - numbers.length));
+      }
+    });
+
+    it.runIf(status === 403)("is not recorded if they are the first one, or more than five in a row", async () => {
+      for (const numbers of [[0], many]) {
+        await using harness = await openWithout(numbers);
+        await expect(harness.download()).rejects.toMatchObject({ upstreamStatus: 403 });
+      }
+    });
+  });
+
   it("ends with segments that it has marked as gaps says so, and not if gaps came before others", async () => {
     const names = range("a", 0, 3);
     const marked = (...numbers: number[]) => numbers.flatMap((n) => ["#EXT-X-GAP", `a/${n}`]);

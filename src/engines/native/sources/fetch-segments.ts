@@ -63,29 +63,21 @@ export async function* fetchSegments(
     const { part, key } = place === list ? request : requestAt(place, request);
     return Promise.all([fetchPart(part), readKey(key)]);
   };
-  /** Waits for a segment of a live stream that may be late. */
-  const fetchInTime = async (request: SegmentRequest): Promise<[FetchedPart, AesKey | null]> => {
-    const endMs = performance.now() + 1000 * request.lateS;
-    for (;;) {
-      try {
-        return await fetchFrom(list, request);
-      } catch (error) {
-        if (!isGone(error) || performance.now() >= endMs || finish.aborted) throw error;
-        await delay(lateRetryMs, undefined, { signal }).catch(() => signal.throwIfAborted());
-      }
-    }
-  };
+  const losses = createLosses(finish);
   const fetchOne = async (request: SegmentRequest): Promise<FetchedSegment | AbsentSegment | null> => {
     const { durationS, timing, isInit, computed, isOptional } = request;
     if (!isInit && !isOptional) stats.addSegment(durationS);
     const fetch = () => {
       if (isOptional) return fetchFrom(list, request);
-      return isLive ? fetchInTime(request) : mirrors.fetch((place) => fetchFrom(place, request));
+      return isLive
+        ? fetchInTime(() => fetchFrom(list, request), request.lateS, options)
+        : mirrors.fetch((place) => fetchFrom(place, request));
     };
     try {
       const fetching = fetch();
       const [{ path, size }, key] = await (isLive ? beforeEnd(fetching) : fetching);
       onSegment(durationS, size);
+      if (!isInit) losses.end();
       if (isOptional && sniffContainer(readFileStart(path, Buffer.alloc(8192))) === null) return null;
       return { path, size, key, timing, isInit };
     } catch (error) {
@@ -94,13 +86,13 @@ export async function* fetchSegments(
         stats.absent += 1;
         return { computed, durationS, error };
       }
-      if (!isLive || !(isGone(error) || (finish.aborted && isUpstreamError(error)))) throw error;
+      if (!isLive || !losses.add(error, request)) throw error;
       stats.missing += 1;
       return null;
     }
   };
-  for await (const fetched of mapConcurrent(requestsFor(name, segments, selection), ahead, fetchOne)) {
-    if (fetched !== null) yield fetched;
+  for await (const segment of mapConcurrent(requestsFor(name, segments, selection), ahead, fetchOne)) {
+    if (segment !== null) yield segment;
   }
 }
 
@@ -117,9 +109,28 @@ interface SegmentRequest {
   isOptional: boolean;
   /** How long it may be missing, seconds. */
   lateS: number;
+  /** An earlier run has listed it. */
+  isOld: boolean;
 }
 
 const lateRetryMs = 500;
+
+/** Waits for a segment of a live stream that may be so late. */
+async function fetchInTime<T>(
+  fetch: () => Promise<T>,
+  lateS: number,
+  { signal, finish }: Pick<FetchSegmentsOptions, "signal" | "finish">,
+): Promise<T> {
+  const endMs = performance.now() + 1000 * lateS;
+  for (;;) {
+    try {
+      return await fetch();
+    } catch (error) {
+      if (!isGone(error) || performance.now() >= endMs || finish.aborted) throw error;
+      await delay(lateRetryMs, undefined, { signal }).catch(() => signal.throwIfAborted());
+    }
+  }
+}
 
 /** Segments of two places may differ by this, seconds. */
 const maxMirrorDriftS = 0.1;
@@ -151,7 +162,7 @@ async function* requestsFor(
   let skippedS = 0;
   for await (const segment of segments) {
     index += 1;
-    const { timeline, offsetS, span, moved, durationS, sequence, lateS = 0 } = segment;
+    const { timeline, offsetS, span, moved, durationS, sequence, lateS = 0, isOld = false } = segment;
     if (selection?.has(index) === false) {
       skippedS += durationS;
       continue;
@@ -163,12 +174,12 @@ async function* requestsFor(
     if (segment.init !== null && init !== null && init !== currentInit) {
       const { url, range, key } = segment.init;
       const part = { name: `${name}-init-${init}`, url: new URL(url), range };
-      yield { index, part, key, timing, durationS: 0, isInit: true, isOptional: false, lateS };
+      yield { index, part, key, timing, durationS: 0, isInit: true, isOptional: false, lateS, isOld };
     }
     currentInit = init;
     const { url, range, key, computed, isOptional = false } = segment;
     const part = { name: `${name}-${`${sequence}`.padStart(6, "0")}`, url: new URL(url), range };
-    yield { index, part, key, timing, durationS, computed, isInit: false, isOptional, lateS };
+    yield { index, part, key, timing, durationS, computed, isInit: false, isOptional, lateS, isOld };
   }
 }
 
@@ -181,6 +192,29 @@ function numberOf({ url, range }: InitSection, moved: RecordedSegment["moved"], 
   const number = seen.get(id) ?? seen.size;
   seen.set(id, number);
   return number;
+}
+
+/** Some servers refuse single segments, which players skip. If they refuse more than these in a row, they refuse the stream. */
+const maxRefused = 5;
+
+/** Creates what decides whether a live stream goes on without a segment that could not be fetched. */
+function createLosses(finish: AbortSignal) {
+  let refused = 0;
+  return {
+    /** A segment was fetched. */
+    end: (): void => void (refused = 0),
+    /** Returns false if the error ends the recording. */
+    add(error: unknown, { isInit, isOld, index }: SegmentRequest): boolean {
+      if (isGone(error)) return true;
+      if (!isUpstreamError(error)) return false;
+      if (finish.aborted) return true;
+      if (error.upstreamStatus !== 403 || isInit) return false;
+      // The URLs of an earlier run may have expired.
+      if (isOld) return true;
+      refused += 1;
+      return index > 0 && refused <= maxRefused;
+    },
+  };
 }
 
 /** A live segment that has expired on the server is a gap in the recording, not its end. */

@@ -9,6 +9,8 @@ export interface RecordedSegment extends Segment {
     /** How often the times of its MPD have fallen back, and what has been added to its dates since, milliseconds. */
     restart?: Restart;
   };
+  /** An earlier run has listed it. */
+  isOld?: boolean;
 }
 
 interface Restart {

@@ -59,7 +59,7 @@ export async function* followLive(source: LiveSource, options: LiveOptions): Asy
     return segment;
   };
   for (const segment of await readJournal(journalPath)) {
-    yield record(segment, first);
+    yield record({ ...segment, isOld: true }, first);
     if (recordedS >= maxLiveS) return;
   }
   let list: LiveList = first;
