@@ -111,6 +111,11 @@ describe.concurrent("live DASH is recorded whole by the clock of its site", () =
 });
 
 describe.concurrent("live DASH", () => {
+  it("is recorded whole although its window is no longer than a segment", async () => {
+    await using harness = await openLive({ windowS: 1, updateS: 4 });
+    await expectWhole(harness);
+  });
+
   it("that is to finish is kept with what there is", async () => {
     await using harness = await openLive({ isEndless: true, startS: 4 });
     const finish = new AbortController();

@@ -285,3 +285,16 @@ test.each([
 ])("%s is refused as invalid", (_, text, message) => {
   expect(() => read(text)).toThrow(failure("upstream_invalid", message));
 });
+
+test("a live list that is read again also has what servers keep for as long as a segment lasts", () => {
+  const origin = Date.parse("2026-01-01T00:00:00Z");
+  const head = 'type="dynamic" availabilityStartTime="2026-01-01T00:00:00Z" timeShiftBufferDepth="PT1S"';
+  const times = '<SegmentTemplate media="$Number$" duration="2" startNumber="0"/>';
+  const live = `<MPD ${head}><Period start="PT0S">${video(times + representation)}</Period></MPD>`;
+  const names = (isReload: boolean) =>
+    openMpd(live, url)
+      .segments("dash-v", { nowMs: origin + 21_000, isReload })
+      .segments.map((segment) => segment.url);
+  expect(names(false)).toEqual([]);
+  expect(names(true)).toEqual([at("9")]);
+});

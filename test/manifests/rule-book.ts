@@ -12,7 +12,7 @@ const variables = readVariables('#EXTM3U\n#EXT-X-DEFINE:NAME="above",VALUE="a"\n
 export function readAll(text: string): string {
   if (text.startsWith("<")) {
     const { listing, isLive, clocks, bases, segments } = openMpd(text, url);
-    const lists = listing.formats.map(({ format_id }) => segments(format_id, nowMs));
+    const lists = listing.formats.map(({ format_id }) => segments(format_id, { nowMs }));
     return JSON.stringify([listing, isLive, clocks, bases, lists]);
   }
   const manifest = readHls(text, url);

@@ -12,6 +12,8 @@ export interface LiveDash {
   secondPeriod?: number;
   /** How much later than the MPD says pieces are served, seconds. */
   lateS?: number;
+  /** minimumUpdatePeriod, seconds; default 1. */
+  updateS?: number;
   /** By how much the server's clock is ahead, seconds. */
   aheadS?: number;
   /** XML of the UTCTiming. */
@@ -82,7 +84,15 @@ export function startLiveDash(site: Site, options: LiveDash): { requested: () =>
 }
 
 function mpdAt(nowS: number, originMs: number, options: LiveDash & { windowS: number; isEndless: boolean }): string {
-  const { addressing, windowS, secondPeriod = pieces, timing = "", isEndless, isWindowed = false } = options;
+  const {
+    addressing,
+    windowS,
+    secondPeriod = pieces,
+    timing = "",
+    isEndless,
+    isWindowed = false,
+    updateS = 1,
+  } = options;
   const isOver = !isEndless && nowS >= pieces;
   const until = Math.min(pieces, Math.floor(nowS));
   const isAll = isOver && !isWindowed;
@@ -93,7 +103,7 @@ function mpdAt(nowS: number, originMs: number, options: LiveDash & { windowS: nu
   ].filter(({ start, end }) => end > start && start <= nowS && (end > from || isAll));
   const head = isOver
     ? `type="static" mediaPresentationDuration="PT${pieces}S"`
-    : `type="dynamic" minimumUpdatePeriod="PT1S"${windowS === Infinity ? "" : ` timeShiftBufferDepth="PT${windowS}S"`}`;
+    : `type="dynamic" minimumUpdatePeriod="PT${updateS}S"${windowS === Infinity ? "" : ` timeShiftBufferDepth="PT${windowS}S"`}`;
   const bodies = periods.map(({ id, start, end }) => {
     const listed = { from: Math.max(from, start), until: Math.min(until, end) };
     const sets = ["v", "a"].map((kind) => {

@@ -5,10 +5,12 @@ import type { MpdElement } from "./xml.ts";
 export interface Availability {
   /** When presentation time 0 is on the clock, milliseconds since 1970. */
   originMs: number;
-  /** Segments that end before are no longer there. */
+  /** Segments that end before are no longer in the window; servers keep them for as long as they last. */
   startS: number;
   /** Segments that end later are not there yet; Infinity: all are. */
   endS: number;
+  /** Those that are only kept are listed too: the list was read before, and may have missed them. */
+  isReload?: boolean;
 }
 
 /**

@@ -15,6 +15,14 @@ import type { Segment, SegmentList } from "../segments.ts";
 
 export type OpenMpd = ReturnType<typeof openMpd>;
 
+/** Of a live stream. */
+interface SegmentOptions {
+  /** Milliseconds since 1970; default now. */
+  nowMs?: number;
+  isReload?: boolean;
+  before?: Format | undefined;
+}
+
 /**
  * Parses a DASH MPD (ISO/IEC 23009-1) fetched from `url`, in time linear in its length.
  *
@@ -55,17 +63,18 @@ function* openMpdInSteps(text: string, url: URL, base: number) {
     clocks: root.descriptors.filter(({ name }) => name === "UTCTiming").map(({ fields }) => fields),
     /**
      * Returns the segments of a listed format, or of subtitles that have a `format_id`, through all Periods that continue it. Of a live stream those that are
-     * available at `nowMs`; if it no longer lists the format, of the one that is most similar to `before`.
+     * available at `nowMs`, and if `isReload` those that have just left its window; if it no longer lists the format, of the one that is most similar to `before`.
      *
      * @throws ServiceError `upstream_invalid` if the MPD describes its segments incompletely or wrongly, lists more than
      * 200,000, is cut off, or has more Representations or descriptors than are read; `live_stream` for a dynamic MPD without SegmentTemplate; `drm_protected` for
      * ContentProtection; `format_unavailable` if it lists no such format, or a Period has nothing that could continue it;
      * `address_blocked` for a URL that is not http(s).
      */
-    segments(formatId: string, nowMs = Date.now(), before?: Format): SegmentList {
+    segments(formatId: string, { nowMs = Date.now(), isReload = false, before }: SegmentOptions = {}): SegmentList {
       checkPresentation(mpd, url);
       const periods = timePeriods(root);
-      const availability = availabilityOf(root, periods, nowMs);
+      const available = availabilityOf(root, periods, nowMs);
+      const availability = available && { ...available, isReload };
       if (isLive && availability === null) {
         throw invalidManifestError(url, "a dynamic MPD must have an availabilityStartTime");
       }

@@ -134,11 +134,12 @@ function* liveSegments(
   const openS = segmentS > 0 ? Math.floor((availableS + roundingS) / segmentS) * segmentS : availableS;
   if (isOpen && openS === 0) return;
   const known = { startS: periodS, durationS: isOpen ? openS : times.durationS };
-  const place = { base, url, fromS: Math.max(0, availability.startS - periodS) };
+  const place = { base, url, fromS: Math.max(0, availability.startS - periodS - segmentS) };
   for (const { startS, computed: _, ...segment } of templateSegments(representation, addressing, known, place)) {
     const atS = startS ?? periodS;
     if (segment.isOptional) continue;
-    if (!isListed && atS + segment.durationS <= availability.startS + roundingS) continue;
+    const keptS = availability.isReload === true ? segment.durationS : 0;
+    if (!isListed && atS + segment.durationS + keptS <= availability.startS + roundingS) continue;
     if (isOpen && !isListed && atS + segment.durationS > availability.endS + roundingS) return;
     yield dated(segment, atS, availability);
   }

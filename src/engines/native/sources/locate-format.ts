@@ -76,7 +76,7 @@ export function createFormatLocator(
     try {
       const { formats, segments } = await open();
       if (formats !== null) return { formats };
-      return { formats, list: segments(), reload: async () => (await open()).segments() };
+      return { formats, list: segments(), reload: async () => (await open()).segments(true) };
     } catch (error) {
       if (!isUpstreamError(error)) throw error;
       for await (const mirror of manifests.mirrors(format, headers)) return { formats: null, ...mirror };

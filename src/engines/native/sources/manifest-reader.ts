@@ -16,7 +16,8 @@ import { finish } from "../../../parsers/steps.ts";
 export interface OpenManifest {
   /** To choose from if the manifest was not read before; `null`: `segments` are those of the format. */
   formats: readonly Format[] | null;
-  segments(): SegmentList;
+  /** @param isReload They were listed before. */
+  segments(isReload?: boolean): SegmentList;
 }
 
 /** Another place of a format's segments. */
@@ -96,12 +97,14 @@ export class ManifestReader {
     if (!isLive) {
       // The last MPD of a live stream may list only its last Period, as those before did.
       const before = this.#wasLive ? format : undefined;
-      return { formats, segments: () => segments(format.format_id, undefined, before) };
+      return { formats, segments: () => segments(format.format_id, { before }) };
     }
     this.#wasLive = true;
     this.#aheadMs ??= readClock(clocks, url, (source) => this.#get(source, headers, maxClockBytes));
     const aheadMs = (await this.#aheadMs) ?? this.#dateAheadMs ?? 0;
-    return { formats, segments: () => segments(format.format_id, Date.now() + aheadMs, format) };
+    const list = (isReload?: boolean) =>
+      segments(format.format_id, { nowMs: Date.now() + aheadMs, before: format, ...(isReload && { isReload }) });
+    return { formats, segments: list };
   }
 
   /** Opens the manifest of subtitles that come in segments. @throws as `open` */
