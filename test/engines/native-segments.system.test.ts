@@ -135,6 +135,21 @@ describe("a segment that is read from its file", () => {
   });
 });
 
+it.each([
+  ["MPEG-TS", "MP4", 0],
+  ["MP4", "MPEG-TS", 1],
+])("a playlist of %s and then %s is refused by name", async (_first, _second, from) => {
+  const laid = [stream(), layFiles("mp4", readRendition("muxed.m4s"), "m4s")];
+  const lines = [...laid[from]!.lines, "#EXT-X-DISCONTINUITY", ...laid[1 - from]!.lines];
+  await using harness = await openEntry(
+    open,
+    listed({ resources: laid[0]!.resources, lines }, laid[1]!.resources),
+    "index.m3u8",
+  );
+  const message = "a playlist of both MPEG-TS and MP4 segments cannot become one file";
+  await expect(harness.download()).rejects.toMatchObject({ code: "format_unavailable", message });
+});
+
 describe.concurrent("live HLS", () => {
   it("ends in time even if its segments state no duration", async () => {
     const { resources, lines } = stream();

@@ -106,6 +106,7 @@ async function* readSegmentChunks(
 ): AsyncGenerator<MediaChunk | AbsentSegment> {
   const read = createFileReader();
   const isRepeated = createRepeatFinder();
+  const isOther = createContainerCheck();
   for await (const segment of segments) {
     if ("error" in segment) {
       yield segment;
@@ -113,13 +114,31 @@ async function* readSegmentChunks(
     }
     for await (const media of mediaOf(segment, read)) {
       // A server may replace a live segment by an error page: a gap in the recording, not its end.
+      const container = media instanceof Uint8Array ? sniffContainer(media) : "mp4";
+      const isMixed = isOther(container);
+      if (isMixed && !stats.isLive) throw mixedError();
       const isGap =
-        media instanceof Uint8Array && (media.length === 0 || (stats.isLive && sniffContainer(media) === null));
+        media instanceof Uint8Array && (media.length === 0 || (stats.isLive && (container === null || isMixed)));
       if (media instanceof Uint8Array && isRepeated(media, segment)) stats.repeated += 1;
       if (isGap) stats.missing += 1;
       else yield { media, timing: segment.timing };
     }
   }
+}
+
+/** Returns a function that says whether a segment is MP4 where the first one was MPEG-TS, or the other way round. */
+function createContainerCheck() {
+  let first: Container | null = null;
+  return (container: Container | null): boolean => {
+    if (container !== "mp4" && container !== "mpeg-ts") return false;
+    first ??= container;
+    return container !== first;
+  };
+}
+
+function mixedError(): ServiceError {
+  const rule = "a playlist of both MPEG-TS and MP4 segments cannot become one file";
+  return new ServiceError("format_unavailable", rule);
 }
 
 const comparedBytes = 16 * 1024;
