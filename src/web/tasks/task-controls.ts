@@ -1,7 +1,7 @@
 import { type ReadonlySignal, useSignal } from "@preact/signals";
 import { type ComponentChild, h } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
-import type { Task, TaskFile } from "../../model/task.ts";
+import type { ResultFile, Task, TaskFile } from "../../model/task.ts";
 import { hasSession } from "../session.ts";
 import type { TaskAction } from "./task-requests.ts";
 import { curlCommand } from "./task-texts.ts";
@@ -76,7 +76,7 @@ export function FileActions(props: FileActionsProps): ComponentChild {
  * Plays what has been downloaded so far, then the file from the same place on, in which the user can go anywhere. Brings itself into view.
  */
 export function Player({ task }: { task: Task }): ComponentChild {
-  const { id, file, options } = task;
+  const { id, file, files = [], options } = task;
   const player = useRef<HTMLMediaElement>(null);
   const source = file === null ? `tasks/${id}/stream` : fileOf(id);
   // Before the click is over, as browsers play nothing by themselves.
@@ -85,13 +85,30 @@ export function Player({ task }: { task: Task }): ComponentChild {
     if (player.current !== null) playFrom(player.current, source);
   }, [source]);
   const isAudio = file === null ? options.audio_only === true : file.mime_type.startsWith("audio/");
-  return h(isAudio ? "audio" : "video", {
+  const media = {
     ref: player,
     class: "task-part",
     controls: true,
     preload: "metadata",
     "aria-labelledby": titleId(id),
     ...(!isAudio && { playsInline: true, ...sizeOf(file) }),
+  };
+  return h(
+    isAudio ? "audio" : "video",
+    media,
+    files.filter(({ mime_type }) => mime_type === "text/vtt").map(textTrack),
+  );
+}
+
+/** Browsers show no subtitles that are in an MP4. Those with a language and no label are named by it. */
+function textTrack({ url, language, role = "subtitles" }: ResultFile): ComponentChild {
+  return h("track", {
+    key: url,
+    src: url.slice(1),
+    kind: role === "captions" ? role : "subtitles",
+    srclang: language ?? undefined,
+    label: role === "subtitles" ? undefined : `${language ?? "?"}, ${role}`,
+    default: role === "forced",
   });
 }
 

@@ -37,6 +37,26 @@ export function playing(openTab: OpenTab): void {
     },
   );
 
+  it("offers the subtitles of a film, and shows forced ones", async () => {
+    const app = await openApp();
+    const title = "A film with subtitles";
+    const textOf = (text: string) => `WEBVTT\n\n00:00.000 --> 00:06.000\n${text}\n`;
+    await addDone(app, { title }, {}, [
+      { name: `${title}.de.vtt`, content: textOf("Guten Tag") },
+      { name: `${title}.de.captions.vtt`, content: textOf("[Musik]"), role: "captions" },
+      { name: `${title}.de.forced.vtt`, content: textOf("Ausgang"), role: "forced" },
+    ]);
+    const { page } = await openTab(app.url);
+    await page.getByRole("article", { name: title }).getByRole("button", { name: "Play" }).click();
+    await expect
+      .poll(() => page.locator("video").evaluate(tracksOf))
+      .toEqual([
+        ["subtitles", "de", "", "disabled", []],
+        ["captions", "de", "de, captions", "disabled", []],
+        ["subtitles", "de", "de, forced", "showing", ["Ausgang"]],
+      ]);
+  });
+
   it("plays what is there of a film with the click on Play now, and goes on to the file", async () => {
     const film = await openFilmSite();
     film.hold(5);
@@ -76,6 +96,23 @@ const countScrolls = `new Promise((resolve) => requestAnimationFrame(() => setTi
   addEventListener("scroll", () => scrolls++);
   resolve();
 })))`;
+
+interface Cues {
+  textTracks: Iterable<{
+    kind: string;
+    language: string;
+    label: string;
+    mode: string;
+    cues: Iterable<{ text: string }> | null;
+  }>;
+}
+
+/** Returns what a player offers, and the texts of what it shows. */
+function tracksOf({ textTracks }: Cues): unknown[] {
+  return Array.from(textTracks, ({ kind, language, label, mode, cues }) => {
+    return [kind, language, label, mode, Array.from(cues ?? [], ({ text }) => text)];
+  });
+}
 
 interface Box {
   getBoundingClientRect(): { top: number; bottom: number };

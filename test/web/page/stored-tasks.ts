@@ -21,6 +21,12 @@ export interface Given {
   owner?: string;
 }
 
+/** WebVTT in German. */
+export interface SubtitleFile extends Pick<ResultFile, "role"> {
+  name: string;
+  content: string;
+}
+
 /** Stores a task that waits. */
 export function addQueued({ store }: Place, { title, options = {}, owner }: Given): Promise<Task> {
   return store.create(newTask(addressOf(title), options, new Date(), owner));
@@ -67,7 +73,7 @@ export async function addDone(
   place: Place,
   given: Given,
   fields: Partial<TaskFile> = {},
-  others: readonly { name: string; content: string }[] = [],
+  others: readonly SubtitleFile[] = [],
 ): Promise<Task> {
   const { id } = await addRunning(place, given);
   return endWithFilm(place, { id, title: given.title }, fields, others);
@@ -78,7 +84,7 @@ export async function endWithFilm(
   place: Place,
   { id, title }: { id: string; title: string },
   fields: Partial<TaskFile> = {},
-  others: readonly { name: string; content: string }[] = [],
+  others: readonly SubtitleFile[] = [],
 ): Promise<Task> {
   const content = readMedium("index-first.mp4");
   const path = join(await place.files.openWorkFolder(id), "result");
@@ -106,6 +112,7 @@ export async function endWithFilm(
       kind: "subtitles" as const,
       name: other.name,
       language: "de",
+      role: other.role ?? "subtitles",
       mime_type: "text/vtt",
       size: Buffer.byteLength(other.content),
       sha256: createHash("sha256").update(other.content).digest("hex"),
