@@ -49,6 +49,8 @@ export interface Segment {
   lateS?: number;
   /** When what it has may be presented; default: always. */
   span?: TimeSpan;
+  /** How much later than `span` says what it has may end, and is presented, seconds; default: nothing is. */
+  endSlackS?: number;
   /**
    * It is listed only because of the duration of its Period. It may not exist if the media before it already last as
    * long as the Period.

@@ -157,6 +157,8 @@ export interface SegmentTiming {
   offsetS: number | null;
   /** When its media may be presented, presentation times in seconds; default: always. */
   span?: MediaRange;
+  /** If its media end so little after `span`, seconds, they are presented; default: none are. */
+  endSlackS?: number;
   /** How long it lasts by its manifest, seconds; default: unknown. */
   durationS?: number;
   /** Its number in its list: segments without media leave theirs out; default: unknown. */

@@ -202,6 +202,18 @@ describe("the last segment that is computed from the duration of a Period", () =
     const fiveS = pieces.slice(0, 5).reduce((sum, piece) => sum + piece.durationS, 0);
     expect(durationS).toBeCloseTo(fiveS, 1);
   });
+
+  it.each([
+    ["with what is there if that ends by a tenth of a second later than the Period, which may be rounded", 5.93, 282],
+    ["cut at the end of the Period if there is more", 5.8, 272],
+  ])("is followed by one more, %s", async (_, periodS, frames) => {
+    const addressing = numberTemplate("m4s", 100, 125);
+    const resources = withMpd(numbered, [[{ ...sound, id: "a", addressing }]], periodS);
+    await using harness = await openEntry(open, resources, "main.mpd");
+    const audio = { ...harness.job.format, ...audioOf(harness.site.url("main.mpd")) };
+    const { path } = await harness.download({ format: audio, audioOnly: true });
+    expect((await probe(path)).streams[0]?.frames).toBe(frames);
+  });
 });
 
 describe.skipIf(!hasFfmpeg)("WebM tracks that start at different times", () => {

@@ -9,7 +9,7 @@ import {
   type SegmentNumbers,
 } from "./addressing.ts";
 import type { Availability } from "./availability.ts";
-import { endOfList, type PeriodTimes, spansOf } from "./periods.ts";
+import { endOfList, type PeriodTimes, roundedS, spansOf } from "./periods.ts";
 import { timeSegments } from "./timeline.ts";
 import type { Chain, DashRepresentation } from "./representations.ts";
 import { invalidManifestError } from "../manifest.ts";
@@ -54,10 +54,15 @@ export function segmentsOf(
       const durationS = presentedS(startS, segment.durationS, span);
       // A timeline may list what is before and after its Period.
       if (durationS <= 0 && segment.durationS > 0) continue;
-      if (period === periods.length - 1) endS ??= endOfList(times, startS ?? null);
-      if (endS !== undefined && startS !== null && startS !== undefined && startS >= endS)
-        beyondEnd += segment.isOptional === true ? 0 : 1;
-      else add({ ...(span && { span }), ...segment, durationS, sequence: segments.length, timeline });
+      const isLast = period === periods.length - 1;
+      if (isLast) endS ??= endOfList(times, startS ?? null);
+      const { isOptional = false } = segment;
+      if (!isOptional && endS !== undefined && startS !== null && startS !== undefined && startS >= endS) {
+        beyondEnd += 1;
+        continue;
+      }
+      const slack = isLast && isOptional && { endSlackS: roundedS.tenths };
+      add({ ...(span && { span }), ...segment, ...slack, durationS, sequence: segments.length, timeline });
     }
   }
   return { segments, ...(beyondEnd > 0 && { beyondEnd }) };

@@ -162,12 +162,16 @@ async function* requestsFor(
   let skippedS = 0;
   for await (const segment of segments) {
     index += 1;
-    const { timeline, offsetS, span, moved, durationS, sequence, lateS = 0, isOld = false } = segment;
+    const { timeline, offsetS, span, endSlackS, moved, durationS, sequence, lateS = 0, isOld = false } = segment;
     if (selection?.has(index) === false) {
       skippedS += durationS;
       continue;
     }
-    const times = { ...(span && { span }), ...(durationS > 0 && { durationS }), ...(skippedS > 0 && { skippedS }) };
+    const times = {
+      ...(span && { span, ...(endSlackS && { endSlackS }) }),
+      ...(durationS > 0 && { durationS }),
+      ...(skippedS > 0 && { skippedS }),
+    };
     const timing = { timeline, offsetS, sequence, ...times };
     skippedS = 0;
     const init = segment.init && numberOf(segment.init, moved, inits);

@@ -62,11 +62,21 @@ export function createSampleOutput(sink: SampleSink, timelines: Timelines, onDro
       const offset = offsetOf(samples, timing);
       if (offset === null) return kindsOf(samples).forEach((kind) => onDrop(kind));
       samples.sort((a, b) => secondsOf(a.track, a.dts) - secondsOf(b.track, b.dts));
-      for (const sample of samples) writeSample(bytes, sample, offset, timing);
+      const presented = withSlack(samples, offset, timing);
+      for (const sample of samples) writeSample(bytes, sample, offset, presented);
     },
     /** Writes what is held back where Periods end. */
     flush: () => cuts.flush(),
   };
+}
+
+/** Returns the timing with a span that ends later, if the samples end so little after it. */
+function withSlack(samples: readonly IndexedSample[], offsetS: number, timing: SegmentTiming): SegmentTiming {
+  const { span, endSlackS = 0 } = timing;
+  if (span === undefined || endSlackS === 0) return timing;
+  const endS = span.endS + endSlackS;
+  const isWithin = samples.every(({ track, pts, duration }) => secondsOf(track, pts + duration) + offsetS <= endS);
+  return isWithin ? { ...timing, span: { ...span, endS } } : timing;
 }
 
 /** Smaller samples are PCM, which no packager repeats. */
