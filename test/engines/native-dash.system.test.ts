@@ -216,6 +216,22 @@ describe("the last segment that is computed from the duration of a Period", () =
   });
 });
 
+describe("Vorbis in Ogg", () => {
+  it("has its first packet, which lasts no time, beside video in WebM", async () => {
+    const files = ["video.webm", "vorbis.ogg"].map((name): [string, ReturnType<typeof resource>] => [
+      name,
+      resource("application/octet-stream", readMedium(name)),
+    ]);
+    await using harness = await openEntry(open, new Map(files), "video.webm");
+    const format = { ...harness.job.format, ext: "webm", acodec: "none" };
+    const audio = { ...format, url: harness.site.url("vorbis.ogg"), ext: "ogg", vcodec: "none", acodec: "vorbis" };
+    const { path } = await harness.download({ format, audio });
+    const source = await harness.keep("source.ogg", readMedium("vorbis.ogg"));
+    const [merged, single] = [await probe(path), await probe(source)];
+    expect(merged.streams[1]).toMatchObject({ codec: "vorbis", frames: single.streams[0]?.frames });
+  });
+});
+
 describe.skipIf(!hasFfmpeg)("WebM tracks that start at different times", () => {
   const late = (name: string, startS: number): string => {
     const source = folder.path(`source-${name}`);

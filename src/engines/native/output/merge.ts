@@ -194,7 +194,7 @@ async function write(
       output,
       video: choose,
       audio: choose,
-      trim: { start: trims[files.findIndex(({ input }) => input === track.input)] ?? 0 },
+      trim: { start: (trims[files.findIndex(({ input }) => input === track.input)] ?? 0) - (await leadOf(track)) },
       copy: { mode: "forced", shiftTolerance: Number.POSITIVE_INFINITY },
       showWarnings: false,
       composable: true,
@@ -221,6 +221,17 @@ async function write(
   } finally {
     signal.removeEventListener("abort", cancel);
   }
+}
+
+/** Shorter than any tick. */
+const leadS = 1e-7;
+
+/**
+ * Returns how long before its first packet a track is copied, seconds. The first packet of Vorbis lasts no time: of two packets
+ * that start at the start, mediabunny would copy the second one only.
+ */
+async function leadOf(track: InputTrack): Promise<number> {
+  return (await track.getCodec()) === "vorbis" ? leadS : 0;
 }
 
 /**
