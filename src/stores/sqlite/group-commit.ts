@@ -40,8 +40,11 @@ export interface GroupCommitHooks {
   check?: () => void;
 }
 
-/** Writes of one transaction: so many take about 10 ms. */
+/** Most writes of one transaction. */
 const maxJobs = 100;
+
+/** After this time a transaction takes no further write, milliseconds: those of long records take 5 ms each. */
+const maxMs = 10;
 
 /**
  * Commits the writes of one turn of the event loop in one transaction, of many the first ones, and syncs the disk (`flush`) once
@@ -60,12 +63,14 @@ export function createGroupCommit(
   function commitWaiting(): void {
     const jobs = waiting.splice(0, maxJobs);
     if (jobs.length === 0) return;
-    if (waiting.length > 0) setImmediate(commitWaiting);
     try {
-      committed.push(...commit(jobs));
+      const done = commit(jobs);
+      committed.push(...done);
+      waiting.unshift(...jobs.slice(done.length));
     } catch (error) {
       for (const { reject } of jobs) reject(error);
     }
+    if (waiting.length > 0) setImmediate(commitWaiting);
     if (committed.length > 0) flushing ??= settleCommitted();
   }
 
@@ -105,8 +110,8 @@ export function createGroupCommit(
 }
 
 /**
- * Returns a function that commits jobs in one transaction, without those that throw. If the transaction itself fails, all
- * is rolled back, and it throws.
+ * Returns a function that commits jobs in one transaction, the first one and as many more as there is time for, without those that throw;
+ * returns what became of these. If the transaction itself fails, all is rolled back, and it throws.
  */
 function createCommitter(
   db: DatabaseSync,
@@ -124,7 +129,7 @@ function createCommitter(
     try {
       check();
       begin.run();
-      const committed = jobs.map((job) => ({ settle: perform(job), reject: job.reject }));
+      const committed = performInTime(jobs, perform);
       complete();
       commit.run();
       return committed;
@@ -161,6 +166,16 @@ function createCommitter(
       return commitAll(jobs, attempt);
     }
   };
+}
+
+function performInTime(jobs: readonly Job[], perform: (job: Job) => () => void): Committed[] {
+  const endMs = performance.now() + maxMs;
+  const performed: Committed[] = [];
+  for (const job of jobs) {
+    performed.push({ settle: perform(job), reject: job.reject });
+    if (performance.now() >= endMs) break;
+  }
+  return performed;
 }
 
 /** Turns SQLite's errors into `unavailable`; returns others unchanged. */

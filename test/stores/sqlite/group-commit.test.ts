@@ -2,13 +2,17 @@ import { statSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { setImmediate } from "node:timers/promises";
-import { expect, onTestFinished, test, vi } from "vitest";
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { createGroupCommit } from "../../../src/stores/sqlite/group-commit.ts";
 import { createWalSync } from "../../../src/stores/sqlite/wal-sync.ts";
 import { times } from "../../contracts/task-store/harness.ts";
 import { makeFolder } from "../folder.ts";
 
 const unavailable = { name: "ServiceError", code: "unavailable" };
+
+// A transaction takes writes for a while only: here the time stands still, however busy the machine is.
+beforeEach(() => void vi.useFakeTimers({ toFake: ["performance"] }));
+afterEach(() => void vi.useRealTimers());
 
 test("writes requested together run in that order and share one transaction", async () => {
   const { commits, insert, rows, walBytes } = start();
@@ -31,6 +35,38 @@ test("of many writes only so many are in one transaction: others of the process 
   }
   expect(new Set(counts).size).toBeGreaterThanOrEqual(10);
   expect(await Promise.all(results)).toEqual(times(1_000, (n) => n));
+});
+
+test("after 10 ms a transaction takes no further write: those of long records run one by one", async () => {
+  const { commits, insert, rows } = start();
+  const takeMs = (n: number, ms: number) =>
+    commits.run(() => {
+      vi.advanceTimersByTime(ms);
+      return insert(n);
+    });
+  const results = [takeMs(0, 6), takeMs(1, 4), takeMs(2, 30), takeMs(3, 1)];
+  const counts: number[] = [];
+  while (rows().length < 4) {
+    await setImmediate();
+    counts.push(rows().length);
+  }
+  expect(new Set(counts)).toEqual(new Set([2, 3, 4]));
+  expect(await Promise.all(results)).toEqual([0, 1, 2, 3]);
+});
+
+test("writes that were not reached when one fails run later, once", async () => {
+  const { commits, insert, rows } = start();
+  const outcomes = await Promise.allSettled(
+    times(6, (n) =>
+      commits.run(() => {
+        vi.advanceTimersByTime(4);
+        if (n === 1) throw new RangeError("second thoughts");
+        return insert(n);
+      }),
+    ),
+  );
+  expect(rows()).toEqual([0, 2, 3, 4, 5]);
+  expect(outcomes.map(({ status }) => status === "fulfilled")).toEqual([true, false, true, true, true, true]);
 });
 
 test("a write that throws is rolled back alone and completely", async () => {
