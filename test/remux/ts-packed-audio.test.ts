@@ -55,7 +55,7 @@ describe("a demuxer of packed audio", () => {
     ["Xing", 36],
     ["Info", 21],
     ["VBRI", 36],
-  ])("takes the first frame of MP3 for no audio if it has a table: %s", (name, at) => {
+  ])("takes the first frame of a segment of MP3 for no audio if it has a table: %s", (name, at) => {
     // 48 kHz, 64 kbit/s.
     const [audio, table] = [7, 0].map((fill) => Buffer.alloc(192, fill));
     for (const frame of [audio!, table!]) frame.set([0xff, 0xfb, 0x54, at === 21 ? 0xc0 : 0]);
@@ -66,6 +66,11 @@ describe("a demuxer of packed audio", () => {
       [1152, 7],
     ]);
     expect(read([[audio!, table!, audio!]])).toHaveLength(3);
+    const segments = read([
+      [table!, audio!],
+      [table!, audio!],
+    ]);
+    expect(segments.map(({ dts }) => dts)).toEqual([0, 1152]);
   });
 
   it("reads a last segment of a single frame", () => {
@@ -146,7 +151,7 @@ function read(segments: readonly (readonly Uint8Array[])[], onDrop = () => {}) {
   const recorder = createRecorder();
   const timelines = createTimelines();
   const demuxer = createPackedAudioDemuxer({ sink: recorder, timelines, onDrop });
-  for (const parts of segments) demuxer.read(Buffer.concat(parts), start);
+  for (const parts of segments) demuxer.read(Buffer.concat(parts), { ...start });
   demuxer.flush();
   return recorder.track("audio").samples;
 }

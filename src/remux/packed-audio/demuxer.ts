@@ -60,8 +60,8 @@ export function createPackedAudioDemuxer({
         if (timestamp === null) throw new SkipError("a segment after what is left out has no timestamp");
         skip(timing.skippedS);
       }
+      const start = afterTags + (timing === current ? 0 : infoFrameSize(segment, afterTags));
       current = timing;
-      const start = afterTags + (track === null ? infoFrameSize(segment, afterTags) : 0);
       if (start >= segment.length) return;
       const found = syntaxes.find((candidate) => isFrame(candidate, segment, start)) ?? syntax;
       if (!found) throw noAudioError();
