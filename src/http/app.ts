@@ -24,6 +24,7 @@ import { linkRoutes, newLinkRoutes } from "./links/links.ts";
 import { refuseUnknownPaths } from "./server/error-handler.ts";
 import { refuseMistakenParameters } from "./server/mistaken-names.ts";
 import { registerMethods } from "./access/methods.ts";
+import { withPacedReads } from "./access/paced-reads.ts";
 import { limitRates } from "./access/rate-limit.ts";
 import { eventRoutes } from "./routes/events.ts";
 import { fileRoutes } from "./routes/file.ts";
@@ -85,7 +86,8 @@ export type App = FastifyInstance;
  * passed in stays open.
  */
 export async function buildApp(options: AppOptions): Promise<App> {
-  const { store, keys, files, library, resolver, client, infoTimeoutMs = 15_000 } = options;
+  const { keys, files, library, resolver, client, metrics, infoTimeoutMs = 15_000 } = options;
+  const store = withPacedReads(options.store);
   const infoCache = createInfoCache({
     resolver,
     ttlS: options.infoCacheTtlS ?? 300,
@@ -128,7 +130,6 @@ export async function buildApp(options: AppOptions): Promise<App> {
     await app.register(infoRoutes, { infoCache, resolver });
     await app.register(thumbnailRoutes, { store, infoCache, thumbnails });
     await app.register(healthRoutes, { store, drainSignal: options.drainSignal, unenforced: resolver.unenforced });
-    const { metrics } = options;
     if (metrics !== undefined) await app.register(adminMetricsRoutes, { metrics });
     if (options.web === true) await app.register(webRoutes);
   });

@@ -1,0 +1,55 @@
+import type { TaskStore } from "../../stores/store.ts";
+
+/** After this time of reading records other requests have their turn, milliseconds: a record of 256 kB takes two. */
+const maxMs = 5;
+
+/**
+ * Returns the store with a `get` that leaves other requests their turn of the event loop, however many call it at once: a client may ask
+ * for a byte of a file, whose task has a long record, on hundreds of connections. Those who wait for different tasks take turns.
+ */
+export function withPacedReads(store: TaskStore): TaskStore {
+  /** Reads that wait, by task; first the task whose turn it is. */
+  const waiting = new Map<string, (() => void)[]>();
+  /** Of the present turn of the event loop. */
+  let spentMs = 0;
+  let isCounting = false;
+
+  const hasTime = () => spentMs < maxMs;
+
+  async function read(id: string) {
+    const startMs = performance.now();
+    if (!isCounting) {
+      isCounting = true;
+      setImmediate(startTurn);
+    }
+    // Stores in this process read it before this returns.
+    const reading = store.get(id);
+    spentMs += performance.now() - startMs;
+    return reading;
+  }
+
+  function startTurn(): void {
+    spentMs = 0;
+    isCounting = false;
+    while (waiting.size > 0 && hasTime()) readNext();
+  }
+
+  function readNext(): void {
+    const [[id, calls] = ["", []]] = waiting;
+    const next = calls.shift();
+    waiting.delete(id);
+    if (calls.length > 0) waiting.set(id, calls);
+    next?.();
+  }
+
+  async function get(id: string) {
+    if (waiting.size === 0 && hasTime()) return read(id);
+    const { promise, resolve } = Promise.withResolvers<ReturnType<typeof read>>();
+    const calls = waiting.get(id) ?? [];
+    waiting.set(id, calls);
+    calls.push(() => resolve(read(id)));
+    return promise;
+  }
+
+  return Object.assign(Object.create(store) as TaskStore, { get });
+}
