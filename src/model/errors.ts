@@ -109,6 +109,13 @@ export class ServiceError extends Error {
   }
 }
 
+/** The error of a `part` of a request, such as `body`, with these faults, at least one; its message is the first. */
+export function inputError(part: string, ...faults: readonly InputFault[]): ServiceError {
+  const { pointer, detail } = faults[0]!;
+  const where = pointer === "" ? `the ${part}` : `${pointer} in the ${part}`;
+  return new ServiceError("invalid_request", `${where} ${detail}`, { faults });
+}
+
 /** Whether it is a failure of the site that was asked (`upstream_*`), not of this service or its disk. */
 export function isUpstreamError(error: unknown): error is ServiceError {
   return error instanceof ServiceError && error.code.startsWith("upstream_");

@@ -1,4 +1,4 @@
-import { ServiceError } from "../model/errors.ts";
+import { inputError, type ServiceError } from "../model/errors.ts";
 import { type Entry, maxEntries } from "../model/page-info.ts";
 
 /** Who lists the entries of a playlist: yt-dlp, or the reader of pages. */
@@ -80,7 +80,5 @@ function parseCursor(cursor: string): { lister: Lister; start: number } {
 
 function cursorError(cursor: string): ServiceError {
   const detail = `must be the "entries_next" of an earlier response, got ${JSON.stringify(cursor.slice(0, 60))}`;
-  return new ServiceError("invalid_request", `/entries_cursor in the query ${detail}`, {
-    faults: [{ pointer: "/entries_cursor", detail }],
-  });
+  return inputError("query", { pointer: "/entries_cursor", detail });
 }

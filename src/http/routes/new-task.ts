@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { Type } from "@sinclair/typebox";
 import type { FastifyRequest } from "fastify";
 import { newTask } from "../../feed/task-changes.ts";
-import { ServiceError } from "../../model/errors.ts";
+import { inputError, ServiceError } from "../../model/errors.ts";
 import { type Task, TaskOptions } from "../../model/task.ts";
 import { parseTraceparent } from "../../model/trace-context.ts";
 import type { AddressGuard } from "../../net/addresses/address-guard.ts";
@@ -103,8 +103,7 @@ export function readIdempotencyKey({ headers, raw }: Pick<FastifyRequest, "heade
   const { "idempotency-key": key } = headers as { "idempotency-key"?: string };
   const lines = key === undefined ? 0 : countLines(raw.rawHeaders, "idempotency-key");
   if (lines <= 1) return key;
-  const [pointer, detail] = ["/idempotency-key", `must be given once, got ${lines} lines`];
-  throw new ServiceError("invalid_request", `${pointer} in the headers ${detail}`, { faults: [{ pointer, detail }] });
+  throw inputError("headers", { pointer: "/idempotency-key", detail: `must be given once, got ${lines} lines` });
 }
 
 /** Returns the status of the response that has the task. */
@@ -146,11 +145,11 @@ function checkRanges({ ranges = [] }: TaskOptions, { part, pointer: options }: O
     const before = ranges[index - 1];
     const pointer = `${options}/ranges/${index}`;
     if (end !== null && end <= start)
-      throw optionFault(part, `${pointer}/end`, `must be more than "start", ${start}, got ${end}`);
+      throw inputError(part, { pointer: `${pointer}/end`, detail: `must be more than "start", ${start}, got ${end}` });
     if (before !== undefined && start < (before.end ?? Infinity) - roundingS) {
       const rule =
         before.end === null ? "after a range without an end" : `before the end of the range before, ${before.end}`;
-      throw optionFault(part, `${pointer}/start`, `must not be ${rule}, got ${start}`);
+      throw inputError(part, { pointer: `${pointer}/start`, detail: `must not be ${rule}, got ${start}` });
     }
   }
 }
@@ -158,7 +157,7 @@ function checkRanges({ ranges = [] }: TaskOptions, { part, pointer: options }: O
 /** @throws ServiceError `invalid_request` for a mode without what is skipped: it would have no effect. */
 function checkSkipMode({ skip, skip_mode: mode }: TaskOptions, { part, pointer: options }: OptionsPlace): void {
   if (mode === undefined || skip !== undefined) return;
-  throw optionFault(part, `${options}/skip_mode`, `needs "skip", which says what is skipped`);
+  throw inputError(part, { pointer: `${options}/skip_mode`, detail: `needs "skip", which says what is skipped` });
 }
 
 /** @throws ServiceError `invalid_request` */
@@ -167,9 +166,8 @@ function checkEntries({ entries }: TaskOptions, { part, pointer: options }: Opti
   const pointer = `${options}/entries`;
   if (typeof entries === "string") {
     const backward = entries.split(",").find((range) => isBackward(range));
-    if (backward !== undefined)
-      throw optionFault(part, pointer, `must have ranges that end after they start, got ${backward}`);
-    return;
+    if (backward === undefined) return;
+    throw inputError(part, { pointer, detail: `must have ranges that end after they start, got ${backward}` });
   }
   for (const [index, url] of entries.entries()) parsePageUrl(url, part, `${pointer}/${index}`);
 }
@@ -177,10 +175,6 @@ function checkEntries({ entries }: TaskOptions, { part, pointer: options }: Opti
 function isBackward(range: string): boolean {
   const [first, last = ""] = range.split("-");
   return last !== "" && Number(last) < Number(first);
-}
-
-function optionFault(part: OptionsPlace["part"], pointer: string, detail: string): ServiceError {
-  return new ServiceError("invalid_request", `${pointer} in the ${part} ${detail}`, { faults: [{ pointer, detail }] });
 }
 
 const optionNames = Object.keys(TaskOptions.properties) as (keyof TaskOptions)[];

@@ -4,7 +4,7 @@ import type { FastifyReply } from "fastify";
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
 import { createKeyedMutex } from "../../async/keyed-mutex.ts";
-import { ServiceError } from "../../model/errors.ts";
+import { inputError } from "../../model/errors.ts";
 import { nullable, oneOf } from "../../model/schema.ts";
 import { states, Task } from "../../model/task.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
@@ -218,7 +218,5 @@ function parseCursor(cursor: string): number {
   const before = Number(Buffer.from(cursor, "base64url").toString("latin1"));
   if (Number.isSafeInteger(before) && before > 0 && formatCursor(before) === cursor) return before;
   const detail = `must be the cursor of an earlier page's "next", got ${JSON.stringify(cursor.slice(0, 60))}`;
-  throw new ServiceError("invalid_request", `/cursor in the query ${detail}`, {
-    faults: [{ pointer: "/cursor", detail }],
-  });
+  throw inputError("query", { pointer: "/cursor", detail });
 }

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyRequest, HookHandlerDoneFunction } from "fastify";
-import { type InputFault, ServiceError } from "../../model/errors.ts";
+import { type InputFault, inputError, type ServiceError } from "../../model/errors.ts";
 import { TaskOptions } from "../../model/task.ts";
 import { findLikely } from "../../model/schema.ts";
 
@@ -41,9 +41,7 @@ export function findMistakes(values: object, own: readonly string[], part: "body
       faults.push({ pointer, detail: `has no meaning; did you mean ${likely}?` });
     }
   }
-  const [first] = faults;
-  if (first === undefined) return undefined;
-  return new ServiceError("invalid_request", `${first.pointer} in the ${part} ${first.detail}`, { faults });
+  return faults.length === 0 ? undefined : inputError(part, ...faults);
 }
 
 function likelyPointer(name: string, own: readonly string[], part: "body" | "query"): string | undefined {

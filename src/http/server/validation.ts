@@ -1,7 +1,7 @@
 import type { TObject, TSchema } from "@sinclair/typebox";
 import { TypeCompiler, type ValueError, ValueErrorType } from "@sinclair/typebox/compiler";
 import type { FastifySchemaCompiler } from "fastify";
-import { type InputFault, ServiceError } from "../../model/errors.ts";
+import { inputError, ServiceError } from "../../model/errors.ts";
 import { findLikely, ruleOf, withIntegers } from "../../model/schema.ts";
 
 /**
@@ -21,15 +21,9 @@ export const validatorCompiler: FastifySchemaCompiler<TObject> = ({ schema, http
       pointer: error.path.slice(0, 200),
       detail: unknownName(error) ?? `${brokenRule(error)}${asExample(error, part)}, got ${shown(error)}`,
     }));
-    return { error: inputError(part, faults) };
+    return { error: inputError(part, ...faults) };
   };
 };
-
-function inputError(part: string, faults: readonly InputFault[]): ServiceError {
-  const [first] = faults;
-  const where = first?.pointer === "" ? `the ${part}` : `${first?.pointer} in the ${part}`;
-  return new ServiceError("invalid_request", `${where} ${first?.detail}`, { faults });
-}
 
 /**
  * Returns the parameters of a query as their schemas want them: text as it is, decimal digits as an integer, all else from
@@ -43,7 +37,7 @@ function parseParameters(schema: TObject, input: Readonly<Record<string, unknown
       pointer: `/${name}`,
       detail: `must be given once, got ${cut(JSON.stringify(value))}`,
     });
-    return inputError("query", repeated.map(faultOf));
+    return inputError("query", ...repeated.map(faultOf));
   }
   const parsed = known.map(([name, value]) => [name, fromJson(schema.properties[name]!, value)]);
   return withIntegers(schema, { ...input, ...Object.fromEntries(parsed) });
