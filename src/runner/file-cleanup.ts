@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import type { BaseLogger } from "pino";
 import type { FileStore } from "../files/files.ts";
-import { DamagedTaskError } from "../stores/rules.ts";
+import { damagedAs } from "../stores/rules.ts";
 import type { TaskStore } from "../stores/store.ts";
 import type { Task } from "../model/task.ts";
 import type { KeyedMutex } from "../async/keyed-mutex.ts";
@@ -45,7 +45,7 @@ export function createFileCleanup(deps: {
     try {
       for (const id of await files.ids()) {
         if (signal.aborted) return;
-        const task = await store.get(id).catch(damagedAsNull);
+        const task = await store.get(id).catch(damagedAs(null));
         if (task === null) continue;
         // It was stored before it had files, so it was deleted since, or belongs to another store.
         if (task === undefined) {
@@ -80,11 +80,6 @@ function createLookup(files: FileStore, mutex: KeyedMutex) {
     asked.ids.push(id);
     return (await asked.found).has(id);
   };
-}
-
-function damagedAsNull(error: unknown): null {
-  if (error instanceof DamagedTaskError) return null;
-  throw error;
 }
 
 /**

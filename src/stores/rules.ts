@@ -37,6 +37,14 @@ export class DamagedTaskError extends ServiceError {
   }
 }
 
+/** Returns a handler of errors that gives `value` for the record of a task that is damaged, and throws all others. */
+export function damagedAs<T>(value: T): (error: unknown) => T {
+  return (error) => {
+    if (error instanceof DamagedTaskError) return value;
+    throw error;
+  };
+}
+
 /** The change gives a task a file, and the files of all tasks would have more bytes than they may. */
 export class StorageFullError extends ServiceError {}
 

@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import type { AccessKey } from "../../model/access-key.ts";
 import { ServiceError } from "../../model/errors.ts";
-import { DamagedTaskError, taskNotFoundError } from "../../stores/rules.ts";
+import { damagedAs, taskNotFoundError } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import type { Task } from "../../model/task.ts";
 
@@ -45,13 +45,8 @@ export function ownerFilter(caller: Caller, asked: string | undefined): string |
 export async function findTask(store: TaskStore, id: string, caller: Caller): Promise<Task | undefined> {
   const owner = visibleOwner(caller);
   if (owner === undefined) return store.get(id);
-  try {
-    const task = await store.get(id);
-    return task?.owner === owner ? task : undefined;
-  } catch (error) {
-    if (error instanceof DamagedTaskError) return undefined;
-    throw error;
-  }
+  const task = await store.get(id).catch(damagedAs(undefined));
+  return task?.owner === owner ? task : undefined;
 }
 
 /**

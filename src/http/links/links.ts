@@ -6,7 +6,7 @@ import type { KeyRing } from "../../keys/key-ring.ts";
 import { ServiceError } from "../../model/errors.ts";
 import { time } from "../../model/schema.ts";
 import type { Task } from "../../model/task.ts";
-import { DamagedTaskError } from "../../stores/rules.ts";
+import { damagedAs } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import type { AccessCheck } from "../access/access.ts";
 import { requireTask } from "../access/ownership.ts";
@@ -126,7 +126,7 @@ export const linkRoutes: FastifyPluginAsyncTypebox<LinkRoutesOptions> = async (a
     options.access.breakOffUnless(() => isMakerAdmitted(options.keys, target), reply.raw);
     reply.headers(linkHeaders);
     if (name === streamName) return sendStream(request, reply, { id, isHead, read: () => findStreamed(options, id) });
-    const task = await findTask(options.store, id);
+    const task = await options.store.get(id).catch(damagedAs(undefined));
     if (name === archiveName) {
       if (task === undefined || !(await options.archives.send(request, reply, task, isHead))) throw deadLinkError();
       return reply;
@@ -171,7 +171,7 @@ function openLink(request: LinkRequest, { keys, tokens }: LinkRoutesOptions): Li
 
 /** Returns the task as long as it has a stream. @throws ServiceError `not_found` as `openLink`; of the store */
 async function findStreamed({ store }: LinkRoutesOptions, id: string): Promise<Task> {
-  const task = await findTask(store, id);
+  const task = await store.get(id).catch(damagedAs(undefined));
   if (task === undefined || !hasStream(task)) throw deadLinkError();
   return task;
 }
@@ -183,15 +183,6 @@ function hasStream({ state, file, kind }: Task): boolean {
 
 function isMakerAdmitted(keys: KeyRing, { keyHash }: LinkTarget): boolean {
   return keyHash === null ? keys.isEmpty : keys.hasHash(keyHash);
-}
-
-async function findTask(store: TaskStore, id: string): Promise<Task | undefined> {
-  try {
-    return await store.get(id);
-  } catch (error) {
-    if (error instanceof DamagedTaskError) return undefined;
-    throw error;
-  }
 }
 
 /** Returns the file of that name, and its number in the file store. */

@@ -4,7 +4,7 @@ import type { FileStore } from "../../files/files.ts";
 import type { Library } from "../../runner/library/library.ts";
 import { ServiceError } from "../../model/errors.ts";
 import { oneOf } from "../../model/schema.ts";
-import { DamagedTaskError, taskNotFoundError } from "../../stores/rules.ts";
+import { damagedAs, taskNotFoundError } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import type { Task } from "../../model/task.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
@@ -158,11 +158,6 @@ export async function removeFromLibrary(
 }
 
 /** Returns the task, undefined if there is none, or `"damaged"`: such a record can be deleted too. */
-async function findReadable(store: TaskStore, id: string): Promise<Task | "damaged" | undefined> {
-  try {
-    return await store.get(id);
-  } catch (error) {
-    if (error instanceof DamagedTaskError) return "damaged";
-    throw error;
-  }
+function findReadable(store: TaskStore, id: string): Promise<Task | "damaged" | undefined> {
+  return store.get(id).catch(damagedAs("damaged" as const));
 }

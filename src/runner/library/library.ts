@@ -6,7 +6,7 @@ import { diskError, isMissing } from "../../files/disk-error.ts";
 import type { FileStore } from "../../files/files.ts";
 import { ServiceError } from "../../model/errors.ts";
 import type { LibraryFile, Task } from "../../model/task.ts";
-import { DamagedTaskError } from "../../stores/rules.ts";
+import { damagedAs } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import { openFolder, type OpenFolder, openPath } from "./folders.ts";
 import { createLibraryJobs, type LibraryJob, type LibraryJobs } from "./jobs.ts";
@@ -115,7 +115,7 @@ export async function openLibrary(options: LibraryOptions): Promise<Library> {
 /** Notes which files of a task are to be removed, and returns them; undefined: it has none, and gets none. */
 async function planRemoval(task: Task, jobs: LibraryJobs, store: Pick<TaskStore, "get">) {
   const { id } = task;
-  const findPlaced = async () => task.library ?? (await store.get(id).catch(damagedAsUndefined))?.library ?? [];
+  const findPlaced = async () => task.library ?? (await store.get(id).catch(damagedAs(undefined)))?.library ?? [];
   const [planned, placed] = [await jobs.read(id), await findPlaced()];
   if (planned === undefined && placed.length === 0) return undefined;
   const known = [...placed, ...(planned?.files ?? [])];
@@ -196,7 +196,7 @@ function createFiller(options: FillerOptions) {
   async function perform(id: string): Promise<boolean> {
     const job = await jobs.read(id);
     if (job?.kind === "remove") return removeFiles(id, job);
-    const task = await store.get(id).catch(damagedAsUndefined);
+    const task = await store.get(id).catch(damagedAs(undefined));
     if (job === undefined || task?.state === "queued" || task?.state === "running") return true;
     if (task === undefined ? await jobs.isOld(id) : task.state !== "succeeded" || task.file === null) {
       await jobs.remove(id);
@@ -216,10 +216,6 @@ function createFiller(options: FillerOptions) {
       return lock !== undefined;
     },
   };
-}
-
-function damagedAsUndefined(error: unknown): undefined {
-  if (!(error instanceof DamagedTaskError)) throw error;
 }
 
 function withWarning(file: NonNullable<Task["file"]>, message: string | undefined): NonNullable<Task["file"]> {
