@@ -15,6 +15,7 @@ import { requireAcceptJson } from "../responses/accept.ts";
 import { assertIfMatch } from "../responses/etag.ts";
 import { problems } from "../responses/problem.ts";
 import { anyFile, archive, createFileSender, fileTag, getFileSchema, type StoredFile } from "../responses/send-file.ts";
+import { TaskParams } from "../routes/task.ts";
 import { readJsonBodies } from "../server/json.ts";
 import { findMistakes } from "../server/mistaken-names.ts";
 import { createStreamSender } from "../streams/task-stream.ts";
@@ -47,7 +48,7 @@ const createSchema = {
     "A link to `files.zip` is to all files of the task, or to those that the members of a collection have when it is used; it ends when there are none. " +
     "A link to `stream` works from the start on, as `/tasks/{id}/stream`, and also ends when the task fails.",
   tags: ["tasks"],
-  params: Type.Object({ id: Type.String({ description: "the task's id" }) }),
+  params: TaskParams,
   body: LinkBody,
   response: {
     201: { ...Link, description: "the link" },

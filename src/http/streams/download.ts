@@ -15,7 +15,7 @@ import { secretOfBearer } from "../server/bearer.ts";
 import { rangeRule, refuseBlindRange } from "./blind-range.ts";
 import { DownloadQuery, readDownloadOptions } from "./download-query.ts";
 import { likelyType } from "./likely-type.ts";
-import { streamErrors } from "./stream-errors.ts";
+import { streamErrors } from "./streams.ts";
 import { createStreamSender, type StreamDeps } from "./task-stream.ts";
 
 const path = "/download";

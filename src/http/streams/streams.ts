@@ -1,14 +1,38 @@
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
-import { Type } from "@sinclair/typebox";
 import { requireTask } from "../access/ownership.ts";
 import { getFileSchema, media } from "../responses/send-file.ts";
+import { TaskParams } from "../routes/task.ts";
 import { rangeRule } from "./blind-range.ts";
 import { createStreamSender, type StreamDeps } from "./task-stream.ts";
-import { streamErrors } from "./stream-errors.ts";
 
 const path = "/tasks/:id/stream";
 
-const schema = { tags: ["tasks"], params: Type.Object({ id: Type.String({ description: "the task's id" }) }) };
+/** How a route may fail that sends the medium of a task: also as the task itself does. */
+export const streamErrors = [
+  "invalid_request",
+  "not_found",
+  "conflict",
+  "file_removed",
+  "address_blocked",
+  "no_media",
+  "format_unavailable",
+  "drm_protected",
+  "login_required",
+  "geo_restricted",
+  "playlist",
+  "live_stream",
+  "too_large",
+  "quota_exceeded",
+  "internal",
+  "upstream_unreachable",
+  "upstream_status",
+  "upstream_invalid",
+  "unavailable",
+  "upstream_timeout",
+  "disk_full",
+] as const;
+
+const schema = { tags: ["tasks"], params: TaskParams };
 
 const fileSchema = getFileSchema(media, streamErrors);
 
