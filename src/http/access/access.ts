@@ -4,7 +4,7 @@ import type { FastifyInstance, FastifyRequest, RouteOptions } from "fastify";
 import type { AccessKey } from "../../model/access-key.ts";
 import { ServiceError } from "../../model/errors.ts";
 import type { KeyRing } from "../../keys/key-ring.ts";
-import { secretOfBearer } from "../server/bearer.ts";
+import { secretOfBearer } from "../server/header-fields.ts";
 import { createGuessLimit } from "./guess-limit.ts";
 import { resetConnection } from "../responses/file-streams.ts";
 import { problems } from "../responses/problem.ts";

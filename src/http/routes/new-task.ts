@@ -9,7 +9,7 @@ import type { AddressGuard } from "../../net/addresses/address-guard.ts";
 import type { Resolver } from "../../resolvers/resolver.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import type { Reused } from "../../stores/growth.ts";
-import { countLines } from "../server/header-lines.ts";
+import { countLines } from "../server/header-fields.ts";
 import { parsePageUrl, PageUrl } from "./page-url.ts";
 
 /** An unknown option would have no effect. */

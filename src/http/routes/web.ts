@@ -1,8 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ServiceError } from "../../model/errors.ts";
 import { findMatch } from "../responses/etag.ts";
-import { codings, type WebFile } from "../web/web-file.ts";
-import { buildWebFiles, type WebFiles } from "../web/web-files.ts";
+import { type WebFile, type WebFiles, buildWebFiles, codings } from "../web/web-files.ts";
 
 /** Nothing from anywhere else, and no text that could become a script. */
 const policy = [

@@ -3,8 +3,7 @@ import type { FastifyInstance, FastifyRequest } from "fastify";
 import { ServiceError } from "../../model/errors.ts";
 import { shorten } from "../../net/http-url.ts";
 import type { Origins } from "./origins.ts";
-import { secretOfBearer } from "./bearer.ts";
-import { countLines } from "./header-lines.ts";
+import { countLines, secretOfBearer } from "./header-fields.ts";
 
 declare module "fastify" {
   interface FastifyContextConfig {

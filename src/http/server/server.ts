@@ -1,10 +1,9 @@
-import { createServer, type RequestListener, type Server, STATUS_CODES } from "node:http";
+import { type IncomingMessage, type RequestListener, STATUS_CODES, type Server, createServer } from "node:http";
 import type { Socket } from "node:net";
 import type { FastifyBaseLogger } from "fastify";
 import { type ErrorCode, ServiceError } from "../../model/errors.ts";
 import { everyResponse } from "../responses/every-response.ts";
 import { problemMediaType, problemOf } from "../responses/problem.ts";
-import { limitChunks, maxChunks } from "./chunks.ts";
 import { type ConnectionLimits, limitConnections, pendingResponse } from "./connections.ts";
 import { oneByOne } from "./one-by-one.ts";
 
@@ -68,6 +67,9 @@ export function createClientErrorHandler() {
   };
 }
 
+/** Chunks that the body of a request may have: one can be as short as a byte, and takes the process 10 µs. */
+const maxChunks = 4_096;
+
 type ClientError = readonly [code: ErrorCode, detail: string];
 
 const notHttp: ClientError = ["invalid_request", "the bytes received are not an HTTP/1.1 request"];
@@ -118,4 +120,24 @@ function closeAfterLinger(socket: Socket): void {
   socket.on("error", () => {});
   const timer = setTimeout(() => socket.destroy(), lingerMs).unref();
   socket.once("close", () => clearTimeout(timer));
+}
+
+/** Calls `refuse` once if the body of `request` comes in more than `maxChunks` chunks (RFC 9112 §7.1), whether or not it is read. */
+function limitChunks(request: IncomingMessage, refuse: () => void): void {
+  if (request.headers["transfer-encoding"] === undefined) return;
+  const push = request.push.bind(request);
+  let chunks = 0;
+  request.push = (chunk, encoding) => {
+    if (chunk !== null) chunks += 1;
+    if (chunks <= maxChunks) return push(chunk, encoding);
+    if (chunks === maxChunks + 1) refuse();
+    return false;
+  };
+  // Undocumented: Node calls it once the response has been sent, and then drops the rest of the body without `push`.
+  Object.assign(request, {
+    _dump() {
+      request.removeAllListeners("data");
+      request.resume();
+    },
+  });
 }

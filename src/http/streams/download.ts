@@ -4,19 +4,21 @@ import type { FastifyReply, FastifyRequest, HookHandlerDoneFunction } from "fast
 import { fileName } from "../../files/file-name.ts";
 import { ServiceError } from "../../model/errors.ts";
 import { nameInPath } from "../../model/name-in-path.ts";
-import type { PageInfo } from "../../model/page-info.ts";
+import type { Format, PageInfo } from "../../model/page-info.ts";
 import type { InfoCache } from "../../resolvers/info-cache.ts";
 import { requireTask, sharerOf } from "../access/ownership.ts";
 import { attachment } from "../responses/content-disposition.ts";
 import { getFileSchema, media } from "../responses/send-file.ts";
 import { createTask, type NewTaskDeps, NewTaskHeaders } from "../routes/new-task.ts";
 import { parsePageUrl, refuseCutUrl } from "../routes/page-url.ts";
-import { secretOfBearer } from "../server/bearer.ts";
+import { secretOfBearer } from "../server/header-fields.ts";
 import { rangeRule, refuseBlindRange } from "./blind-range.ts";
 import { DownloadQuery, readDownloadOptions } from "./download-query.ts";
-import { likelyType } from "./likely-type.ts";
 import { streamErrors } from "./streams.ts";
 import { createStreamSender, type StreamDeps } from "./task-stream.ts";
+import { hasVideo } from "../../model/format-ranking.ts";
+import type { TaskOptions } from "../../model/task.ts";
+import { chooseFormat } from "../../resolvers/choose-format.ts";
 
 const path = "/download";
 
@@ -96,4 +98,34 @@ function refuseUnasked(request: FastifyRequest, _reply: FastifyReply, done: Hook
 
 function refusal(why: string): ServiceError {
   return new ServiceError("cross_site", `this request starts no download: ${why}`);
+}
+
+/** What a page says of the medium that a task for it would send; `null`: it does not say. */
+interface LikelyType {
+  mimeType: string | null;
+  /** Of a file name, without the dot. */
+  ext: string | null;
+}
+
+const unknown: LikelyType = { mimeType: null, ext: null };
+const mp4: LikelyType = { mimeType: "video/mp4", ext: "mp4" };
+const m4a: LikelyType = { mimeType: "audio/mp4", ext: "m4a" };
+const webm: LikelyType = { mimeType: "video/webm", ext: "webm" };
+
+/** @throws ServiceError as `chooseFormat` */
+function likelyType(page: PageInfo, options: TaskOptions): LikelyType {
+  const { format, audio, audioOnly } = chooseFormat(page, options);
+  if (options.ranges !== undefined) return hasVideo(format) && !audioOnly ? mp4 : unknown;
+  if (format.protocol === "https" && audio === null && !audioOnly) return asPublished(format);
+  if (audioOnly || !hasVideo(format)) return format.acodec?.startsWith("mp4a") === true ? m4a : unknown;
+  const isWebm = format.ext === "webm";
+  if (audio !== null && isWebm !== (audio.ext === "webm")) return unknown;
+  return isWebm ? webm : mp4;
+}
+
+/** What a site states is no header field yet. */
+function asPublished({ mime_type, ext }: Format): LikelyType {
+  const known = [mp4, m4a, webm].find((type) => type.ext === ext);
+  const isMedia = mime_type !== null && /^(?:audio|video)\/[\w.+-]{1,100}$/.test(mime_type);
+  return { mimeType: isMedia ? mime_type : (known?.mimeType ?? null), ext };
 }
