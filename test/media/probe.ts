@@ -1,5 +1,5 @@
 import { open } from "node:fs/promises";
-import { mediabunny } from "../../src/engines/native/mediabunny.ts";
+import { mediabunny } from "../../src/engines/native/inspect/local-input.ts";
 import { readMedia } from "./read-media.ts";
 
 /** What a media file holds. */

@@ -3,7 +3,7 @@ import { openFile } from "../../../remux/open-file.ts";
 import { openMp4Samples } from "./mp4-samples.ts";
 import type { TrackKind } from "../../../remux/samples.ts";
 import { findHoles } from "./holes.ts";
-import { places } from "./places.ts";
+import { places } from "./published-damage.ts";
 import { type CheckedSamples, damagedPlaces, SampleCheck } from "./sample-check.ts";
 import { ZeroRuns } from "./zero-runs.ts";
 

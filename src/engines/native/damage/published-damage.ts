@@ -7,7 +7,6 @@ import { countPacketBreaks, endsWithinPacket } from "../../../remux/mpeg-ts/brea
 import { countAsfBreaks } from "./asf-breaks.ts";
 import { countAviBreaks } from "./avi-breaks.ts";
 import { countFlvBreaks } from "./flv-breaks.ts";
-import { places } from "./places.ts";
 import { countDamagedPictures, countProgramStreamBreaks } from "./program-stream-breaks.ts";
 import { endsWithoutBoxes } from "../../../remux/mp4/read/file-boxes.ts";
 import { readFileStart } from "../../../remux/open-file.ts";
@@ -60,3 +59,6 @@ function isBareAudio(head: Buffer): boolean {
 }
 
 const ebmlSignature = "\x1a\x45\xdf\xa3";
+
+/** Returns how many places, in words. */
+export const places = (count: number): string => (count === 1 ? "1 place" : `${count} places`);

@@ -1,13 +1,17 @@
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
+import { createRequire } from "node:module";
+import type * as Mediabunny from "mediabunny";
 import type { Input, InputFormat, InputVideoTrack } from "mediabunny";
 import type { MediaInfo } from "../../engine.ts";
 import { isUpstreamError, ServiceError } from "../../../model/errors.ts";
-import { mediabunny } from "../mediabunny.ts";
 import { checkNotEncrypted, readCodecDelay } from "./track-headers.ts";
 import { checkSampleTables } from "../../../remux/mp4/read/check-tables.ts";
 import { type NumberSource, numbersInFile } from "../../../remux/mp4/read/number-source.ts";
 import { findDamage, voidHead } from "../../../remux/matroska/damage.ts";
 import { type MatroskaTrack, readHeader } from "../../../remux/matroska/tracks.ts";
+
+/** mediabunny from one file, which its package has for `require`: its 70 modules take 50 ms and 12 MiB more. */
+export const mediabunny: typeof Mediabunny = createRequire(import.meta.url)("mediabunny");
 
 const { ADTS, FLAC, MATROSKA, MP3, MP4, MPEG_TS, OGG, QTFF, WAVE, WEBM } = mediabunny;
 /** All single-file containers; an HLS playlist could name other files of this machine. */

@@ -3,8 +3,7 @@ import type { FileWarning, FileWarningCode } from "../../../model/file-warnings.
 import type { Cut } from "../../../remux/mp4/cut-plan.ts";
 import { countSamples } from "../../../remux/mp4/read/file-boxes.ts";
 import type { TrackKind } from "../../../remux/samples.ts";
-import { places } from "../damage/places.ts";
-import { publishedDamage } from "../damage/published-damage.ts";
+import { places, publishedDamage } from "../damage/published-damage.ts";
 import { type FetchStats, type FetchStatsBySource, usualGapS } from "../sources/fetch-stats.ts";
 import { leftSegments, lostStreams, missingSegments, ofSources, unlistedSegments } from "../sources/listed-stats.ts";
 import type { Written, WrittenTrack } from "./demux-session.ts";

@@ -4,8 +4,7 @@ import { diskError, isMissing } from "../../../files/disk-error.ts";
 import { noFollow } from "../../../files/no-follow.ts";
 import type { ByteRange } from "../../../net/byte-range.ts";
 import type { HeadersFor } from "../../../net/client.ts";
-import type { Journal } from "./journal.ts";
-import type { PartState } from "./journal-records.ts";
+import type { Journal, PartState } from "./journal.ts";
 import { type Representation, withoutQuery } from "./representation.ts";
 
 /** A resource, or a range of one, that is downloaded into one file. */

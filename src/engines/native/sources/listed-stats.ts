@@ -1,4 +1,4 @@
-import { places } from "../damage/places.ts";
+import { places } from "../damage/published-damage.ts";
 import type { FetchStats, FetchStatsBySource } from "./fetch-stats.ts";
 import type { SourceName } from "./plan.ts";
 
