@@ -81,6 +81,11 @@ export async function planDownload(
   };
 }
 
+/** Returns the sources of a plan. */
+export function sourcesOf({ main, audio, otherAudio }: Pick<Plan, "main" | "audio" | "otherAudio">): Source[] {
+  return [main, audio, ...otherAudio].filter((source) => source !== null);
+}
+
 /** Returns the kinds of tracks that the result must have by its format. */
 export function listedKinds({ main, audio }: Plan, audioOnly: boolean): TrackKind[] {
   const { vcodec, acodec } = main.format;

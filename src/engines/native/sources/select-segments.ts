@@ -1,5 +1,5 @@
 import type { MediaRange } from "../../../remux/samples.ts";
-import type { Plan, Source } from "./plan.ts";
+import { type Plan, type Source, sourcesOf } from "./plan.ts";
 
 /** Durations in lists are rounded. */
 const slackS = 0.1;
@@ -20,11 +20,6 @@ export function selectAll(plan: Plan): Plan {
   return withSources(plan, (source) => {
     return source.kind === "file" ? { ...source, part: null } : { ...source, part: null, selection: null };
   });
-}
-
-/** Returns the sources of a plan. */
-export function sourcesOf({ main, audio, otherAudio }: Plan): Source[] {
-  return [main, audio, ...otherAudio].filter((source) => source !== null);
 }
 
 function withSources(plan: Plan, change: (source: Source) => Source): Plan {
