@@ -8,7 +8,7 @@ import { ServiceError } from "../model/errors.ts";
  */
 export function diskError(tried: string, error: unknown): unknown {
   if (error instanceof SuppressedError) return diskError(tried, error.suppressed);
-  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  const code = codeOf(error);
   // Node's own codes (ERR_…) are defects of this program.
   if (!/^E[A-Z0-9]+$/.test(code)) return error;
   const isFull = code === "ENOSPC" || code === "EDQUOT";
@@ -19,10 +19,20 @@ export function diskError(tried: string, error: unknown): unknown {
 
 /** Returns whether the error is ENOENT: no such file or folder. */
 export function isMissing(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === "ENOENT";
+  return codeOf(error) === "ENOENT";
 }
 
 /** Returns whether the error is EEXIST: something has the name. */
 export function isTaken(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === "EEXIST";
+  return codeOf(error) === "EEXIST";
+}
+
+/** Whether the file system, or another one that is mounted, cannot do what it was asked for. */
+export function isUnsupported(error: unknown): boolean {
+  return ["EPERM", "ENOSYS", "ENOTSUP", "EOPNOTSUPP"].includes(codeOf(error));
+}
+
+/** Returns the code of an error of Node or the system; `""` of any other. */
+export function codeOf(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : "";
 }

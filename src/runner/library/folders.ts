@@ -1,7 +1,7 @@
 import { constants } from "node:fs";
 import { type FileHandle, lstat, mkdir, open, readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { isTaken } from "../../files/disk-error.ts";
+import { isTaken, isUnsupported } from "../../files/disk-error.ts";
 import { assertKind } from "../../files/no-follow.ts";
 import { FolderNames } from "./unique-names.ts";
 
@@ -98,8 +98,7 @@ export async function setMode(handle: FileHandle, mode: number): Promise<void> {
   try {
     await handle.chmod(mode);
   } catch (error) {
-    const code = error instanceof Error && "code" in error ? String(error.code) : "";
-    if (!["EPERM", "ENOSYS", "ENOTSUP", "EOPNOTSUPP"].includes(code)) throw error;
+    if (!isUnsupported(error)) throw error;
   }
 }
 

@@ -1,7 +1,7 @@
 import { constants } from "node:fs";
 import { copyFile, type FileHandle, link, lstat, open, rename, rm, statfs } from "node:fs/promises";
 import { join } from "node:path";
-import { isMissing } from "../../files/disk-error.ts";
+import { codeOf, isMissing, isUnsupported } from "../../files/disk-error.ts";
 import type { OpenResult } from "../../files/files.ts";
 import { noFollow } from "../../files/no-follow.ts";
 import { ServiceError } from "../../model/errors.ts";
@@ -117,7 +117,7 @@ export async function renameExclusively(from: string, to: string): Promise<void>
   try {
     await link(from, to);
   } catch (error) {
-    if (!["EPERM", "ENOSYS", "ENOTSUP", "EOPNOTSUPP", "EMLINK"].includes(codeOf(error))) throw error;
+    if (!isUnsupported(error) && codeOf(error) !== "EMLINK") throw error;
     // The file system has no links: an empty file takes the name first.
     await (await open(to, "wx", 0o600)).close();
     await rename(from, to);
@@ -140,8 +140,4 @@ export async function removeUnchanged(folder: OpenFolder, name: string, mark: Fi
   if ((await isUnchanged(folder, name, mark)) !== true) return;
   await rm(join(folder.path, name));
   await folder.sync();
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && "code" in error ? String(error.code) : "";
 }
