@@ -30,8 +30,13 @@ export function listFiles(
 /** Returns what the name of subtitles says of them. */
 function tagsOf({ kind, language, role = "subtitles" }: Omit<UnnamedFile, "path" | "ext">): string[] {
   if (kind !== "subtitles") return [];
-  const tag = language != null && languagePattern.test(language) ? language : "und";
+  const tag = languageInName(language);
   return role === "subtitles" ? [tag] : [tag, role];
+}
+
+/** Returns a tag as names of files have it; `und` if it is unknown or not a tag. */
+export function languageInName(language: string | null | undefined): string {
+  return language != null && languagePattern.test(language) ? language : "und";
 }
 
 /** RFC 5646 §4.4.1: software should allow 35 characters. */

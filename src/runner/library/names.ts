@@ -1,5 +1,6 @@
 import { shorten, unlikeDevice } from "../../files/file-name.ts";
 import type { ResultFile } from "../../model/task.ts";
+import { languageInName } from "../file-name.ts";
 import { type NamedTask, readField, type Template, type TemplateNode } from "./template.ts";
 
 /** Where the files of a task belong, below the library's folder. */
@@ -47,8 +48,6 @@ export function foldName(name: string): string {
   return visible.normalize("NFKC").toUpperCase().toLowerCase().normalize("NFKC");
 }
 
-const languagePattern = /^[a-z0-9-]{1,35}$/i;
-
 /** Words for what subtitles are for, as Jellyfin, Plex and Kodi read them in names. */
 const roleWords = { subtitles: "", captions: ".sdh", forced: ".forced" } as const;
 
@@ -69,7 +68,7 @@ function endingsOf(files: readonly ResultFile[]): string[] {
 function tagOf({ kind, language, role = "subtitles" }: ResultFile): string {
   if (kind === "media") return "";
   if (kind === "cover") return "-thumb";
-  return `.${language != null && languagePattern.test(language) ? language : "und"}${roleWords[role]}`;
+  return `.${languageInName(language)}${roleWords[role]}`;
 }
 
 /** A piece of a component; values of fields may be shortened. */
