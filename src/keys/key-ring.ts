@@ -2,7 +2,7 @@ import { timingSafeEqual } from "node:crypto";
 import type { BaseLogger } from "pino";
 import type { AccessKey } from "../model/access-key.ts";
 import { hashOf } from "./secrets.ts";
-import { ServiceError } from "../model/errors.ts";
+import { isServiceError } from "../model/errors.ts";
 import type { KeyStore } from "../stores/key-store.ts";
 
 /** The keys of a store in memory, where every request looks for its own. */
@@ -94,7 +94,7 @@ function poll(
       isFailing = false;
     } catch (err) {
       // Stores log when they are unavailable.
-      const isOutage = err instanceof ServiceError && err.code === "unavailable";
+      const isOutage = isServiceError(err, "unavailable");
       if (isOutage) return;
       if (!isFailing && !isStopped) logger?.warn({ err }, "access keys could not be read");
       isFailing = true;

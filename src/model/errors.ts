@@ -116,6 +116,11 @@ export function inputError(part: string, ...faults: readonly InputFault[]): Serv
   return new ServiceError("invalid_request", `${where} ${detail}`, { faults });
 }
 
+/** Whether it is an error with one of these codes. */
+export function isServiceError(error: unknown, ...codes: readonly ErrorCode[]): error is ServiceError {
+  return error instanceof ServiceError && codes.includes(error.code);
+}
+
 /** Whether it is a failure of the site that was asked (`upstream_*`), not of this service or its disk. */
 export function isUpstreamError(error: unknown): error is ServiceError {
   return error instanceof ServiceError && error.code.startsWith("upstream_");

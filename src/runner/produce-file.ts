@@ -1,7 +1,7 @@
 import type { Download, Embedding, Engine } from "../engines/engine.ts";
 import type { FileStore } from "../files/files.ts";
 import type { Library } from "./library/library.ts";
-import { ServiceError } from "../model/errors.ts";
+import { isServiceError, ServiceError } from "../model/errors.ts";
 import type { FileWarning } from "../model/file-warnings.ts";
 import { pageUrlOf, type PageInfo } from "../model/page-info.ts";
 import type { ResultFile, Task, TaskFile, TaskOptions } from "../model/task.ts";
@@ -229,7 +229,7 @@ function rangesOf({ ranges = [] }: TaskOptions, segments: readonly SkipSegment[]
 
 /** Adds to the engine's `too_large` which limit that was; returns other errors as they are. */
 function withLimit(error: unknown, { code, source }: FileLimit): unknown {
-  if (!(error instanceof ServiceError) || error.code !== "too_large") return error;
+  if (!isServiceError(error, "too_large")) return error;
   const message = `${error.message} (${source})`;
   return new ServiceError(code, message, { cause: error, retryable: false });
 }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { BaseLogger } from "pino";
-import { ServiceError } from "../model/errors.ts";
+import { isServiceError } from "../model/errors.ts";
 import type { FileStore } from "../files/files.ts";
 import type { Clock } from "../stores/clock.ts";
 import type { TaskStore } from "../stores/store.ts";
@@ -61,7 +61,7 @@ export async function deleteExpired(options: {
     try {
       await store.delete(id);
     } catch (error) {
-      if (!(error instanceof ServiceError) || error.code !== "not_found") throw error;
+      if (!isServiceError(error, "not_found")) throw error;
     }
   }
 

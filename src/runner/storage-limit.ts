@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { BaseLogger } from "pino";
-import { ServiceError } from "../model/errors.ts";
+import { isServiceError } from "../model/errors.ts";
 import type { FileStore } from "../files/files.ts";
 import { createKeyedMutex } from "../async/keyed-mutex.ts";
 import { logOutages } from "../async/outages.ts";
@@ -155,10 +155,8 @@ function createFileRemover(store: TaskStore, files: FileStore, logger: StorageLi
       await store.update(id, { file: null }, { from: ["succeeded"], hasFile: true });
       return true;
     } catch (error) {
-      if (error instanceof DamagedTaskError) return false;
-      const code = error instanceof ServiceError && error.code;
-      // Somebody else has removed it meanwhile.
-      if (code === "conflict" || code === "not_found") return false;
+      // If it is not damaged, somebody else has removed it meanwhile.
+      if (error instanceof DamagedTaskError || isServiceError(error, "conflict", "not_found")) return false;
       throw error;
     }
   };

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { ServiceError } from "../model/errors.ts";
+import { isServiceError } from "../model/errors.ts";
 import type { Claim, TaskStore, UpdateOptions } from "../stores/store.ts";
 import type { Grown, Growing } from "../stores/growth.ts";
 import type { Task } from "../model/task.ts";
@@ -91,7 +91,7 @@ export function startTaskLease(options: TaskLeaseOptions): TaskLease {
     try {
       return await call();
     } catch (error) {
-      if (!isServiceError(error, "conflict") && !isServiceError(error, "not_found")) throw error;
+      if (!isServiceError(error, "conflict", "not_found")) throw error;
       const leaseLost = new Interruption("leaseLost");
       run.abort(leaseLost);
       throw leaseLost;
@@ -168,8 +168,4 @@ function startHeartbeats({ claim, store, leaseMs, sinceMs, run }: TaskLeaseOptio
       clearTimeout(end);
     },
   };
-}
-
-function isServiceError(error: unknown, code: ServiceError["code"]): boolean {
-  return error instanceof ServiceError && error.code === code;
 }

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
 import { Shares } from "../../async/shares.ts";
-import { ServiceError, statusOf } from "../../model/errors.ts";
+import { isServiceError, ServiceError, statusOf } from "../../model/errors.ts";
 import type { Reused } from "../../stores/growth.ts";
 import { sharerOf } from "../access/ownership.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
@@ -120,7 +120,7 @@ function toResults(made: readonly PromiseSettledResult<Reused>[]) {
   const errors = made.flatMap((result) => (result.status === "rejected" ? [result.reason as unknown] : []));
   const fault = errors.find((error) => !(error instanceof ServiceError) || common.has(error.code));
   if (fault !== undefined) throw fault;
-  const isAway = errors.every((error) => error instanceof ServiceError && error.code === "unavailable");
+  const isAway = errors.every((error) => isServiceError(error, "unavailable"));
   if (errors.length === made.length && isAway) throw errors[0];
   return made.map((result) => {
     if (result.status === "fulfilled") return { status: statusOfNew(result.value), task: result.value.task };

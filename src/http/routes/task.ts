@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
 import type { FileStore } from "../../files/files.ts";
 import type { Library } from "../../runner/library/library.ts";
-import { ServiceError } from "../../model/errors.ts";
+import { isServiceError, ServiceError } from "../../model/errors.ts";
 import { oneOf } from "../../model/schema.ts";
 import { damagedAs, taskNotFoundError } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
@@ -127,7 +127,7 @@ async function endRuns(store: TaskStore, task: Task | "damaged" | undefined): Pr
     await store.update(task.id, { state: "canceled" });
   } catch (error) {
     // It has just ended, or was deleted.
-    if (!(error instanceof ServiceError) || !["conflict", "not_found"].includes(error.code)) throw error;
+    if (!isServiceError(error, "conflict", "not_found")) throw error;
   }
 }
 

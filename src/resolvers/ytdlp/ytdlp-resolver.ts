@@ -1,6 +1,6 @@
 import { Shares } from "../../async/shares.ts";
 import { joinSubtitles } from "../../manifests/subtitles.ts";
-import { ServiceError } from "../../model/errors.ts";
+import { isServiceError, ServiceError } from "../../model/errors.ts";
 import type { BlockObserver } from "../../net/addresses/address-guard.ts";
 import type { HttpClient } from "../../net/client.ts";
 import { openGuardedProxy } from "../../net/proxy/guarded-proxy.ts";
@@ -166,7 +166,7 @@ function createTurns() {
 
 /** A page without a medium is not an error. */
 function ignoreMissingMedia(error: unknown): null {
-  if (error instanceof ServiceError && error.code === "no_media") return null;
+  if (isServiceError(error, "no_media")) return null;
   throw error;
 }
 

@@ -4,7 +4,7 @@ import type { BaseLogger } from "pino";
 import { logOutages } from "../../async/outages.ts";
 import { diskError, isMissing } from "../../files/disk-error.ts";
 import type { FileStore } from "../../files/files.ts";
-import { ServiceError } from "../../model/errors.ts";
+import { isServiceError } from "../../model/errors.ts";
 import type { LibraryFile, Task } from "../../model/task.ts";
 import { damagedAs } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
@@ -174,8 +174,7 @@ function createFiller(options: FillerOptions) {
     try {
       await store.update(id, change, { from: ["succeeded"], hasFile: true });
     } catch (error) {
-      const code = error instanceof ServiceError && error.code;
-      if (code !== "conflict" && code !== "not_found") throw error;
+      if (!isServiceError(error, "conflict", "not_found")) throw error;
     }
   }
 

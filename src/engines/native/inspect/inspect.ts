@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { diskError } from "../../../files/disk-error.ts";
-import { ServiceError } from "../../../model/errors.ts";
+import { isServiceError, ServiceError } from "../../../model/errors.ts";
 import { type Mp4Summary, readMp4Summary } from "../../../remux/mp4/read/summary.ts";
 import { readMpegTsSummary } from "../../../remux/mpeg-ts/summary.ts";
 import { type FramesSummary, readFramesSummary } from "../../../remux/packed-audio/summary.ts";
@@ -105,7 +105,7 @@ async function readMp4(path: string): Promise<Mp4Summary | undefined> {
   try {
     return await inSteps(readMp4Summary(path));
   } catch (error) {
-    const isDamaged = error instanceof ServiceError && error.code === "upstream_invalid";
+    const isDamaged = isServiceError(error, "upstream_invalid");
     throw isDamaged && !isCompleteFile(path) ? truncatedError(error) : error;
   }
 }

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { mapConcurrent } from "../../../async/map-concurrent.ts";
-import { isUpstreamError, ServiceError } from "../../../model/errors.ts";
+import { isServiceError, isUpstreamError, ServiceError } from "../../../model/errors.ts";
 import type { ComputedEnd, InitSection, SegmentKey, SegmentList } from "../../../manifests/segments.ts";
 import type { HttpClient } from "../../../net/client.ts";
 import type { SegmentTiming } from "../../../remux/samples.ts";
@@ -81,7 +81,7 @@ export async function* fetchSegments(
       if (isOptional && sniffContainer(readFileStart(path, Buffer.alloc(8192))) === null) return null;
       return { path, size, key, timing, isInit };
     } catch (error) {
-      if (isOptional && error instanceof ServiceError && error.code === "upstream_status") return null;
+      if (isOptional && isServiceError(error, "upstream_status")) return null;
       if (computed !== undefined && isGone(error)) {
         stats.absent += 1;
         return { computed, durationS, error };
