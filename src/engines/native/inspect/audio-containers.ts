@@ -95,7 +95,7 @@ function audioInfo(ext: "wav" | "ogg", seconds: number): MediaInfo {
 }
 
 /** Returns `length` bytes; those after the end of the file are 0. */
-function readAt(fd: number, position: number, length: number): Buffer {
+export function readAt(fd: number, position: number, length: number): Buffer {
   const bytes = Buffer.alloc(length);
   readSync(fd, bytes, 0, length, position);
   return bytes;

@@ -1,6 +1,6 @@
-import { readSync } from "node:fs";
 import type { MediaInfo } from "../../engine.ts";
 import { openFile } from "../../../remux/open-file.ts";
+import { readAt } from "./audio-containers.ts";
 
 /** What a container for plain audio says of itself. */
 export interface PcmContainer {
@@ -26,13 +26,6 @@ export function readPcmContainer(path: string): PcmContainer | undefined {
   const duration = Number.isFinite(seconds) && seconds > 0 ? seconds : null;
   const info = { ext, mime_type, duration, width: null, height: null };
   return { info, isWhole: end === null ? null : size >= end };
-}
-
-/** Returns bytes of a file; those after its end are 0. */
-function readAt(fd: number, position: number, length: number): Buffer {
-  const bytes = Buffer.alloc(length);
-  readSync(fd, bytes, 0, length, position);
-  return bytes;
 }
 
 /** Returns 64 bytes from a position on. */
