@@ -4,8 +4,8 @@ import type { Entry, PageInfo } from "../../model/page-info.ts";
 import { Button } from "../button.ts";
 import { describeFailure, formatDuration } from "../texts.ts";
 import { DownloadChosen } from "./choices.ts";
-import { chooseEntries } from "./entry-numbers.ts";
 import type { FoundProps } from "./finding.ts";
+import type { TaskOptions } from "../../model/task.ts";
 
 /** An entry, and where its picture is. */
 interface Listed {
@@ -170,4 +170,20 @@ function More({ url, cursor, onPage, finder }: MoreProps): ComponentChild {
     h(Button, { isDisabled: isBusy, onClick }, isBusy ? "Reading…" : "Show more"),
     h("span", { class: "failure", role: "alert" }, failure),
   );
+}
+
+/** As many URLs as the service takes. */
+const maxUrls = 500;
+
+/** Returns the option that names these entries of a list, by their indexes: up to 500 by their URLs, more by their numbers. */
+function chooseEntries(urls: readonly string[], chosen: ReadonlySet<number>): NonNullable<TaskOptions["entries"]> {
+  const indexes = [...chosen].toSorted((a, b) => a - b);
+  if (indexes.length <= maxUrls) return indexes.flatMap((index) => urls[index] ?? []);
+  const ranges: [from: number, to: number][] = [];
+  for (const index of indexes) {
+    const range = ranges.at(-1);
+    if (range?.[1] === index) range[1] = index + 1;
+    else ranges.push([index + 1, index + 1]);
+  }
+  return ranges.map(([from, to]) => (from === to ? `${from}` : `${from}-${to}`)).join(",");
 }

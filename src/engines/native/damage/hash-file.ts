@@ -1,6 +1,13 @@
 import { createHash } from "node:crypto";
 import { open } from "node:fs/promises";
-import { openDamageCheck } from "./damage-check.ts";
+import { ServiceError } from "../../../model/errors.ts";
+import { openFile } from "../../../remux/open-file.ts";
+import { openMp4Samples } from "./mp4-samples.ts";
+import type { TrackKind } from "../../../remux/samples.ts";
+import { findHoles } from "./holes.ts";
+import { places } from "./published-damage.ts";
+import { type CheckedSamples, damagedPlaces, SampleCheck } from "./sample-check.ts";
+import { ZeroRuns } from "./zero-runs.ts";
 
 export interface HashedFile {
   sha256: string;
@@ -30,5 +37,63 @@ export async function hashFile(path: string, signal: AbortSignal): Promise<Hashe
     hash.update(bytes);
     check.take(bytes);
     spare = buffer;
+  }
+}
+
+/** Looks for damage in the samples of a file while somebody reads it. */
+interface DamageCheck extends Disposable {
+  /** Gets the next bytes of the file, from its start; it is done with them when it returns. @throws the file system's own errors. */
+  take(bytes: Buffer): void;
+  /** Returns what is damaged, in words. */
+  findings(): string[];
+}
+
+/**
+ * Opens a file to look for damage in it; in one that is neither MP4, Matroska (WebM), FLV nor AVI it finds none.
+ * @throws the file system's own errors.
+ */
+function openDamageCheck(path: string): DamageCheck {
+  using opening = new DisposableStack();
+  const file = opening.use(openFile(path));
+  const { tracks, streams } = unlessUnreadable(() => openMp4Samples(file)) ?? noSamples;
+  const checks = streams.map((samples) => new SampleCheck(untilUnreadable(samples)));
+  const zeroRuns = new ZeroRuns();
+  const opened = opening.move();
+  return {
+    take(bytes) {
+      for (const check of tracks.length > 0 ? checks : [zeroRuns]) check.take(bytes);
+    },
+    findings() {
+      const holes = [...untilUnreadable(findHoles(file, zeroRuns.found))];
+      return kinds.flatMap((kind) => {
+        const found = tracks.filter((track) => track.kind === kind).map(damagedPlaces);
+        const count = found.reduce((sum, each) => sum + each, holes.filter((each) => each === kind).length);
+        return count === 0 ? [] : [`frames of the ${kind} are damaged at ${places(count)}`];
+      });
+    },
+    [Symbol.dispose]: () => opened.dispose(),
+  };
+}
+
+const kinds: readonly TrackKind[] = ["video", "audio"];
+
+const noSamples: CheckedSamples = { tracks: [], streams: [] };
+
+/** What cannot be read is reported when the file is inspected. */
+function unlessUnreadable<T>(read: () => T): T | undefined {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof ServiceError) return undefined;
+    throw error;
+  }
+}
+
+function* untilUnreadable<T>(items: Iterable<T>): Generator<T, undefined> {
+  const iterator = items[Symbol.iterator]();
+  for (;;) {
+    const next = unlessUnreadable(() => iterator.next());
+    if (next === undefined || next.done === true) return;
+    yield next.value;
   }
 }

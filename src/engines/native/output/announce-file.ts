@@ -1,7 +1,11 @@
 import { statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import type { StreamJournal } from "../../../files/stream-journal.ts";
-import { readStreamType } from "../inspect/stream-type.ts";
+import { readFileHeader } from "../../../remux/file-header.ts";
+import { readFileStart } from "../../../remux/open-file.ts";
+import { skipId3Tags } from "../../../remux/packed-audio/tags.ts";
+import { sniffContainer } from "../../../remux/sniff.ts";
+import type { MediaInfo } from "../../engine.ts";
 
 /**
  * Puts a file that is being fetched, from its start on, into a journal as soon as its first bytes show what it is. A file that
@@ -51,4 +55,68 @@ export class FileAnnouncement {
     const bytes = this.#total === null ? {} : { bytes: this.#total };
     if (type) this.#journal.open({ ...type, ...bytes, file: join(basename(dirname(path)), basename(path)) }, true);
   }
+}
+
+type MediaType = Pick<MediaInfo, "ext" | "mime_type">;
+
+/** An index in front has the formats of its tracks within these bytes. */
+const maxHeadBytes = 4 << 20;
+
+/**
+ * Returns the type of a file of which only the first bytes are there, if a player can play it from its start on; `null` if
+ * it cannot, or that is not known. `undefined` if more bytes are needed.
+ *
+ * @throws the file system's own errors
+ */
+function readStreamType(path: string, size: number): MediaType | null | undefined {
+  const head = readFileStart(path, Buffer.allocUnsafe(Math.min(size, maxHeadBytes)));
+  const needsMore = size < maxHeadBytes ? undefined : null;
+  if (head.length < leastBytes) return needsMore;
+  const known = readHead(head);
+  return known === undefined ? needsMore : known;
+}
+
+const leastBytes = 512;
+
+function readHead(head: Buffer): MediaType | null | undefined {
+  const header = readFileHeader(head);
+  if (header === undefined) return readSignature(head);
+  const { container, vcodec } = header;
+  if (container === "mp4" && hasMediaFirst(head)) return null;
+  if (vcodec === null) return undefined;
+  const isAudio = vcodec === "none";
+  if (container === "mp4" && head.toString("latin1", 8, 12) === "qt  ")
+    return { ext: "mov", mime_type: "video/quicktime" };
+  if (container === "mp4")
+    return isAudio ? { ext: "m4a", mime_type: "audio/mp4" } : { ext: "mp4", mime_type: "video/mp4" };
+  const kind = isAudio ? "audio" : "video";
+  if (container === "webm") return { ext: "webm", mime_type: `${kind}/webm` };
+  return { ext: isAudio ? "mka" : "mkv", mime_type: `${kind}/x-matroska` };
+}
+
+/** Whether the media data of an MP4 come before its index. */
+function hasMediaFirst(head: Buffer): boolean {
+  for (let at = 0; at + 16 <= head.length;) {
+    const type = head.toString("latin1", at + 4, at + 8);
+    if (type === "moov" || type === "mdat") return type === "mdat";
+    const field = head.readUInt32BE(at);
+    const size = field === 1 ? Number(head.readBigUInt64BE(at + 8)) : field;
+    if (size < 8) return false;
+    at += size;
+  }
+  return false;
+}
+
+function readSignature(head: Buffer): MediaType | null {
+  const start = head.toString("latin1", 0, 64);
+  if (start.startsWith("fLaC")) return { ext: "flac", mime_type: "audio/flac" };
+  if (start.startsWith("OggS") && start.includes("OpusHead")) return { ext: "opus", mime_type: "audio/ogg" };
+  if (start.startsWith("OggS") && !start.includes("theora")) return { ext: "ogg", mime_type: "audio/ogg" };
+  if (/^RIFF.{4}WAVE/s.test(start)) return { ext: "wav", mime_type: "audio/wav" };
+  if (sniffContainer(head) === "mpeg-ts") return { ext: "ts", mime_type: "video/mp2t" };
+  const { start: first } = skipId3Tags(head);
+  const sync = first + 2 <= head.length ? head.readUInt16BE(first) : 0;
+  // ISO/IEC 13818-7 §6.2.1, ISO/IEC 11172-3 §2.4.1.3: layer 0 is ADTS, layer 1 is that of MP3.
+  if ((sync & 0xfff6) === 0xfff0) return { ext: "aac", mime_type: "audio/aac" };
+  return (sync & 0xffe6) === 0xffe2 ? { ext: "mp3", mime_type: "audio/mpeg" } : null;
 }

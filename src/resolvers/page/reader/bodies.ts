@@ -11,8 +11,6 @@ const maxLarge = 8;
 const minBlockBytes = 8 * 1024;
 const blockBytes = 64 * 1024;
 
-export type Bodies = ReturnType<typeof createBodies>;
-
 /**
  * Creates a bound for the memory of the bodies that wait to be read: eight requests at a time keep more than 512 KiB, shared
  * by owners. Others wait before they receive more.
