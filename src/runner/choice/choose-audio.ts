@@ -98,8 +98,6 @@ function findFormat(formats: readonly Format[], asked: string): Format | undefin
   ];
 }
 
-/** Languages that a warning names. */
-const maxNamed = 20;
 /** No language tag is longer (RFC 5646 §4.4.1). */
 const maxTagLength = 35;
 
@@ -109,16 +107,23 @@ export function warnOfMissing(
   { audioLanguages, offeredLanguages }: Pick<Download, "audioLanguages" | "offeredLanguages">,
 ): FileWarning[] {
   const there = [...new Set([...listed, ...offeredLanguages])];
-  const named = there.slice(0, maxNamed).map((tag) => tag.slice(0, maxTagLength));
-  const more = there.length > maxNamed ? ` and ${there.length - maxNamed} more` : "";
   const others =
     there.length === 0
       ? "neither the page nor the media name a language"
-      : `page and media have ${named.join(", ")}${more}`;
+      : `page and media have ${nameSome(there.map((tag) => tag.slice(0, maxTagLength)))}`;
   return unlisted
     .filter((language) => !audioLanguages.includes(language))
     .map((language) => {
       const message = `there is no audio in ${language}: ${others}`;
       return { code: "audio_missing", message };
     });
+}
+
+/** Languages that a warning names. */
+const maxNamed = 20;
+
+/** Names the first languages of a list, and says how many more it has. */
+export function nameSome(languages: readonly string[]): string {
+  const more = languages.length > maxNamed ? ` and ${languages.length - maxNamed} more` : "";
+  return languages.slice(0, maxNamed).join(", ") + more;
 }

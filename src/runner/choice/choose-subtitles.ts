@@ -3,6 +3,7 @@ import { findLanguage } from "../../remux/language.ts";
 import type { FileWarning } from "../../model/file-warnings.ts";
 import type { PageInfo, Subtitle } from "../../model/page-info.ts";
 import type { TaskOptions } from "../../model/task.ts";
+import { nameSome } from "./choose-audio.ts";
 
 export interface ChosenSubtitles {
   wanted: readonly WantedSubtitles[];
@@ -94,12 +95,8 @@ function find(tracks: Tracks, asked: string): readonly WantedSubtitles[] | undef
   return found === undefined ? undefined : tracks.get(found);
 }
 
-const maxNamed = 20;
-
 function missing(language: string, listed: readonly string[]): FileWarning {
-  const named = listed.slice(0, maxNamed).join(", ");
-  const more = listed.length > maxNamed ? ` and ${listed.length - maxNamed} more` : "";
-  const others = listed.length === 0 ? ", and no others" : `; listed are: ${named}${more}`;
+  const others = listed.length === 0 ? ", and no others" : `; listed are: ${nameSome(listed)}`;
   const message = `the page lists no subtitles in ${language}${others}`;
   return { code: "subtitles_missing", message };
 }
