@@ -4,7 +4,7 @@ import type { FileStore } from "../files/files.ts";
 import { createInfoCache } from "../resolvers/info-cache.ts";
 import { createAddressGuard } from "../net/addresses/address-guard.ts";
 import type { HttpClient } from "../net/client.ts";
-import { networkList } from "../net/http/http-client.ts";
+import { splitList } from "../net/http-url.ts";
 import type { Library } from "../runner/library/library.ts";
 import type { Template } from "../runner/library/template.ts";
 import type { KeyRing } from "../keys/key-ring.ts";
@@ -95,7 +95,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
     concurrency: options.infoConcurrency ?? 64,
   });
   const guard = createAddressGuard({
-    allowNetworks: networkList(options.allowNetworks),
+    allowNetworks: splitList(options.allowNetworks),
     lookupTimeoutMs: infoTimeoutMs,
     onBlocked: options.observer?.onBlocked,
   });

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { isIP, isIPv4 } from "node:net";
 import type { FastifyInstance } from "fastify";
 import { parseNetworks } from "../../net/addresses/addresses.ts";
-import { networkList } from "../../net/http/http-client.ts";
+import { splitList } from "../../net/http-url.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -32,7 +32,7 @@ export const localNetworks = "127.0.0.0/8,::1/128";
  * @throws RangeError that names TRUSTED_PROXIES and the first text that is no network.
  */
 export function createProxyCheck(networks: string | readonly string[]): IsProxy {
-  const trusted = parseNetworks(networkList(networks), "TRUSTED_PROXIES");
+  const trusted = parseNetworks(splitList(networks), "TRUSTED_PROXIES");
   return (address) => address !== undefined && trusted.has(withoutMapping(address));
 }
 

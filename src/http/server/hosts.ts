@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { ServiceError } from "../../model/errors.ts";
-import { shorten } from "../../net/http-url.ts";
+import { shorten, splitList } from "../../net/http-url.ts";
 import type { Origins } from "./origins.ts";
 import { countLines, secretOfBearer } from "./header-fields.ts";
 
@@ -53,9 +53,7 @@ export function checkHosts(app: FastifyInstance, allowedHosts: string | readonly
 
 /** Parses names as a list or as one comma-separated text. */
 function parseHosts(hosts: string | readonly string[]): ReadonlySet<string> {
-  const texts = [hosts].flat().flatMap((list) => list.split(","));
-  const entries = texts.map((text) => text.trim()).filter((text) => text !== "");
-  return new Set(entries.map(parseHost));
+  return new Set(splitList(hosts).map(parseHost));
 }
 
 function parseHost(text: string): string {

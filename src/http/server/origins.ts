@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import { shorten } from "../../net/http-url.ts";
+import { shorten, splitList } from "../../net/http-url.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -21,13 +21,7 @@ export interface Origins {
  * @throws RangeError that names the first one that is no origin.
  */
 export function parseOrigins(origins: string | readonly string[]): Origins {
-  const texts = [origins].flat().flatMap((list) => list.split(","));
-  const all = new Set(
-    texts
-      .map((text) => text.trim())
-      .filter((text) => text !== "")
-      .map(parseOrigin),
-  );
+  const all = new Set(splitList(origins).map(parseOrigin));
   const hasFirefox = all.has(anyFirefox);
   return {
     isEmpty: all.size === 0,

@@ -8,7 +8,7 @@ import { discard, type Exchange, exchange, requestFields } from "./exchange.ts";
 import { guardedOptions } from "../addresses/guarded-connector.ts";
 import { type HostPause, HostPauses } from "../host-pauses.ts";
 import { createHostSlots } from "./host-slots.ts";
-import { findUrlProblem, urlForMessage } from "../http-url.ts";
+import { findUrlProblem, splitList, urlForMessage } from "../http-url.ts";
 import type { MinSpeed } from "./min-speed.ts";
 import { createReadBufferPool, type ReadBufferPool } from "./read-buffer-pool.ts";
 import { isRedirect, redirectTarget, withRedirects } from "./redirect.ts";
@@ -70,7 +70,7 @@ export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
   const { perHost = 4, idleTimeoutMs = 10_000, totalTimeoutMs = 15_000, lookup } = options;
   const { minSpeedBps = 0, speedWindowMs = 60_000 } = options;
   const guard = createAddressGuard({
-    allowNetworks: networkList(options.allowNetworks),
+    allowNetworks: splitList(options.allowNetworks),
     lookupTimeoutMs: Math.min(idleTimeoutMs, maxLookupMs),
     lookup,
     onBlocked: options.onBlocked,
@@ -115,15 +115,6 @@ export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
 
     close: () => agent.destroy(),
   };
-}
-
-/** Returns networks that are given as a list or as one comma-separated text as a list. */
-export function networkList(networks: string | readonly string[] = []): string[] {
-  return [networks]
-    .flat()
-    .flatMap((list) => list.split(","))
-    .map((network) => network.trim())
-    .filter((network) => network !== "");
 }
 
 async function openResponse(

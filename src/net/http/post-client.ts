@@ -3,8 +3,7 @@ import { startDeadline } from "../../async/deadline.ts";
 import { discard, exchange, userAgent } from "./exchange.ts";
 import { guardedOptions } from "../addresses/guarded-connector.ts";
 import { createHostSlots } from "./host-slots.ts";
-import { networkList } from "./http-client.ts";
-import { findUrlProblem, urlForMessage } from "../http-url.ts";
+import { findUrlProblem, splitList, urlForMessage } from "../http-url.ts";
 import { toUpstreamError } from "../upstream-error.ts";
 import { undici } from "../undici.ts";
 
@@ -55,7 +54,7 @@ const maxBodyBytes = 4 * 1024;
 export function createPostClient(options: PostClientOptions): PostClient {
   const { perHost, totalTimeoutMs = 15_000 } = options;
   const guard = createAddressGuard({
-    allowNetworks: networkList(options.allowNetworks),
+    allowNetworks: splitList(options.allowNetworks),
     lookupTimeoutMs: totalTimeoutMs,
   });
   const agent = new undici.Agent(guardedOptions(guard, totalTimeoutMs, {}));

@@ -4,7 +4,8 @@ import type { AddressInfo, Socket } from "node:net";
 import { randomUUID } from "node:crypto";
 import { ServiceError } from "../../model/errors.ts";
 import { type BlockObserver, createAddressGuard, type Lookup } from "../addresses/address-guard.ts";
-import { maxLookupMs, networkList } from "../http/http-client.ts";
+import { maxLookupMs } from "../http/http-client.ts";
+import { splitList } from "../http-url.ts";
 import { createAdmission } from "./admission.ts";
 import { forward, refuse } from "./forward.ts";
 import { createRun, type ProxyRun, type RunEntry } from "./run.ts";
@@ -43,7 +44,7 @@ export interface GuardedProxyOptions {
 export async function openGuardedProxy(options: GuardedProxyOptions = {}) {
   const { idleTimeoutMs = 10_000, connectionsPerRun = 64, maxConnections = 1024 } = options;
   const guard = createAddressGuard({
-    allowNetworks: networkList(options.allowNetworks),
+    allowNetworks: splitList(options.allowNetworks),
     lookupTimeoutMs: Math.min(idleTimeoutMs, maxLookupMs),
     lookup: options.lookup,
     onBlocked: options.onBlocked,
