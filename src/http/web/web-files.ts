@@ -112,7 +112,7 @@ export interface WebFile {
   encode(coding: Coding): Promise<Buffer>;
 }
 
-export function createWebFile(type: string, text: string): WebFile {
+function createWebFile(type: string, text: string): WebFile {
   const bytes = Buffer.from(text);
   const encoded = new Map<Coding, Promise<Buffer>>();
   return {
