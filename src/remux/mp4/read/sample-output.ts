@@ -48,9 +48,7 @@ export function createSampleOutput(sink: SampleSink, timelines: Timelines, onDro
 
   return {
     /** Adds the track to the sink, before its first sample is known. */
-    addTrack(track: InitTrack): void {
-      outputs(track).setFormat(formatOf(track, track.defaults.entry));
-    },
+    addTrack: (track: InitTrack): void => outputs(track).setFormat(formatOf(track, track.defaults.entry)),
     /**
      * Writes `samples`, whose offsets count from the start of `bytes`, in the order of their decode times, those of all
      * tracks together. After a discontinuity of decode times within a timeline without an offset in the manifest, they continue
