@@ -6,8 +6,8 @@ const defaultFields = ["layer", "start", "end", "style", "name", "marginl", "mar
 const maxStyles = 10_000;
 
 /**
- * Yields the cues of SubStation Alpha (v4 and v4+) as text, in the order of the file: italics, bold, underlines and alignments are kept,
- * drawings and coordinates left out.
+ * Yields the cues of SubStation Alpha (v4 and v4+) as text, in the order of the file: italics, bold, underlines, alignments and
+ * positions are kept, drawings left out.
  *
  * @throws ServiceError `upstream_invalid` for more than 2 Mi characters of a line.
  */
@@ -15,8 +15,10 @@ export function* readAss(pieces: Iterable<string>): Generator<Cue> {
   let section = "";
   let fields = defaultFields;
   const places = new Map<string, number>();
+  const picture: PictureSize = {};
   for (const line of linesOf(pieces)) {
     if (line.startsWith("[")) section = line.trim().toLowerCase();
+    if (section === "[script info]") readPictureSize(line, picture);
     const isStyles = section === "[v4+ styles]" || section === "[v4 styles]";
     if (section !== "[events]" && !isStyles) continue;
     const [, kind = "", rest = ""] = /^(Format|Style|Dialogue):[ \t]*(.*)$/i.exec(line) ?? [];
@@ -33,18 +35,40 @@ export function* readAss(pieces: Iterable<string>): Generator<Cue> {
     }
     const [startS, endS] = [timeOf(value("start")), timeOf(value("end"))];
     const text = toPayload(value("text"));
-    const place = statedPlace(value("text")) ?? places.get(value("style").replace(/^\*/, ""));
-    if (endS > startS && text !== "") yield { startS, endS, text, settings: keypadSettings(place, text) };
+    const settings = overriddenPlace(value("text"), text, places.get(value("style").replace(/^\*/, "")), picture);
+    if (endS > startS && text !== "") yield { startS, endS, text, settings };
   }
 }
 
-/** Returns the first place that an override states: `\an`, or `\a` of v4. */
-export function statedPlace(text: string): number | undefined {
+/** What coordinates count from. */
+interface PictureSize {
+  x?: number;
+  y?: number;
+}
+
+/** As renderers assume. */
+const defaultSize = { x: 384, y: 288 };
+
+function readPictureSize(line: string, size: PictureSize): void {
+  const [, axis, stated] = /^PlayRes([XY]):[ \t]*(\d{1,5})[ \t]*$/i.exec(line) ?? [];
+  if (Number(stated) > 0) size[axis?.toLowerCase() === "x" ? "x" : "y"] = Number(stated);
+}
+
+/**
+ * Returns the WebVTT cue settings of a text with overrides: the first alignment that they state (`\an`, or `\a` of v4), else `place`, of the picture
+ * or, with `\pos` or `\move`, of a point of it.
+ */
+export function overriddenPlace(text: string, payload: string, place = 2, size: PictureSize = {}): string {
+  let alignment: number | undefined;
+  let point: readonly [number, number] | undefined;
+  const { x = size.y === undefined ? defaultSize.x : (size.y * 4) / 3, y = (x * 3) / 4 } = size;
   for (const [, overrides = ""] of text.matchAll(/\{([^{}]*)\}/g)) {
-    const [, name, alignment] = /\\(an?)(\d{1,2})(?!\d)/.exec(overrides) ?? [];
-    if (name !== undefined) return name === "an" ? Number(alignment) : placeOfOldAlignment(Number(alignment));
+    const [, name, value] = /\\(an?)(\d{1,2})(?!\d)/.exec(overrides) ?? [];
+    if (name !== undefined) alignment ??= name === "an" ? Number(value) : placeOfOldAlignment(Number(value));
+    const [, across, down] = /\\(?:pos|move)\( {0,9}(-?[\d.]{1,12}) {0,9}, {0,9}(-?[\d.]{1,12})/.exec(overrides) ?? [];
+    if (across !== undefined) point ??= [(100 * Number(across)) / x, (100 * Number(down)) / y];
   }
-  return undefined;
+  return keypadSettings(alignment ?? place, payload, point);
 }
 
 /** In v4, 4 is added for the top and 8 for the middle. */

@@ -49,14 +49,27 @@ export function isCentered({ left, width }: Pick<TextArea, "left" | "width">): b
 /** Space beside text at an end of the picture, percent. */
 const margin = 5;
 
-/** Returns the settings of a place from 1 to 9, as the keys of a keypad are: 1 is at the bottom on the left, 9 at the top on the right. */
-export function keypadSettings(place: number | undefined, payload: string): string {
-  if (place === undefined || !(place >= 1 && place <= 9)) return "";
-  const row = Math.ceil(place / 3);
-  const column = (place - 1) % 3;
-  const [start, size] = [margin, 100 - 2 * margin];
-  const area = { left: start, top: start, width: size, height: size };
-  const lines = (["bottom", "middle", "top"] as const)[row - 1]!;
+/**
+ * Returns the settings of a place from 1 to 9, as the keys of a keypad are: 1 is at the bottom on the left, 9 at the top on the right.
+ * Of text that has this place at a point of the picture, in percent, it is which of its own corners or sides is there.
+ */
+export function keypadSettings(place: number, payload: string, point?: readonly [number, number]): string {
+  if (!(place >= 1 && place <= 9)) return "";
+  const [column, row] = [(place - 1) % 3, 3 - Math.ceil(place / 3)];
   const align = (["left", "center", "right"] as const)[column]!;
-  return settingsIn({ ...area, lines, align }, payload.split("\n").length).join(" ");
+  const lines = (["top", "middle", "bottom"] as const)[row]!;
+  const [left, width] = point === undefined ? whole : reach(point[0], column);
+  const [top, height] = point === undefined ? whole : reach(point[1], row);
+  if (!(width > 0 && height > 0)) return "";
+  return settingsIn({ left, top, width, height, lines, align }, payload.split("\n").length).join(" ");
+}
+
+const whole = [margin, 100 - 2 * margin] as const;
+
+/** Returns where what begins at a point (0), has its middle there (1), or ends there (2) starts, and how long it can be; NaN: nowhere. */
+function reach(at: number, side: number): readonly [number, number] {
+  if (!(at >= 0 && at <= 100)) return [NaN, NaN];
+  if (side === 0) return [at, 100 - at];
+  const half = Math.min(at, 100 - at);
+  return side === 1 ? [at - half, 2 * half] : [0, at];
 }

@@ -1,6 +1,5 @@
 import type { Cue } from "../remux/additions.ts";
-import { statedPlace } from "./ass.ts";
-import { keypadSettings } from "./placement.ts";
+import { overriddenPlace } from "./ass.ts";
 import { createVttRegions } from "./vtt-regions.ts";
 import { checkCueLength, escapeText, linesOf } from "./text.ts";
 
@@ -51,7 +50,7 @@ export function* readWebVtt(pieces: Iterable<string>, onMap: (map: TimestampMap)
 export function* readSubRip(pieces: Iterable<string>): Generator<Cue> {
   for (const { text: written, ...cue } of readBlocks(withoutEmptyLines(linesOf(pieces)), () => {})) {
     const text = fromSubRip(written).trim();
-    if (text !== "") yield { ...cue, text, settings: keypadSettings(statedPlace(written), text) };
+    if (text !== "") yield { ...cue, text, settings: overriddenPlace(written, text) };
   }
 }
 

@@ -137,6 +137,31 @@ describe("alignments of SubStation Alpha become settings:", () => {
     expect(settingsOf(ass(style, text))).toEqual([settings]);
   });
 
+  it.each([
+    // The top left corner of the text.
+    ["{\\an7\\pos(640,72)}x", "line:2 position:50% size:50% align:left"],
+    ["{\\pos(640,700)}x", ""],
+    // Its middle.
+    ["{\\an5\\pos(1152,360)}x", "line:8 position:90% size:20%"],
+    ["{\\an3\\move(1216, 144, 1300, 144)}x", "line:2 position:95% size:95% align:right"],
+    ["{\\an8\\pos(-20,10)}x", ""],
+    ["{\\an8\\pos(NaN,10)}x", "line:1"],
+    ["{\\an8\\pos(1e9,99999999999)}x", "line:1"],
+    ["{\\an8\\pos(..,9)}x", ""],
+  ])("of a point of the picture: %s", (text, settings) => {
+    const sized = ass("Sign,Arial,2", text).replace("[Script Info]", "[Script Info]\nPlayResX: 1280\nPlayResY: 720");
+    expect(settingsOf(sized)).toEqual([settings]);
+  });
+
+  it("of a picture whose size is not stated, or only one side of it", () => {
+    const text = "{\\an7\\pos(192,144)}x";
+    const settings = (info: string) =>
+      settingsOf(ass("Sign,Arial,2", text).replace("[Script Info]", `[Script Info]\n${info}`));
+    expect(settings("")).toEqual(["line:8 position:50% size:50% align:left"]);
+    expect(settings("PlayResY: 288")).toEqual(settings(""));
+    expect(settings("PlayResX: 384\nPlayResY: 0")).toEqual(settings(""));
+  });
+
   it("those of version 4 with numbers of their own", () => {
     expect(settingsOf(ass("Sign,Arial,6", "x", "[V4 Styles]"))).toEqual(["line:1"]);
     expect(settingsOf(ass("Sign,Arial,10", "x", "[V4 Styles]"))).toEqual(["line:8"]);
