@@ -102,6 +102,34 @@ test.each([
   expect(answered).toBeGreaterThan(least);
 });
 
+test("a long record that many have waited for is written for one of them in a turn of the event loop", async () => {
+  const { app, store, ids } = await openLong();
+  const [id = ""] = ids;
+  const { stringify } = JSON;
+  let written = 0;
+  const spy = vi.spyOn(JSON, "stringify").mockImplementation((value: unknown, ...others: unknown[]) => {
+    written += Number(typeof value === "object" && value !== null && "id" in value && value.id === id);
+    return stringify(value, ...(others as []));
+  });
+  onTestFinished(() => spy.mockRestore());
+  const headers = { prefer: "wait=60" };
+  let answers = 0;
+  const waiting = Array.from({ length: 20 }, async () => {
+    await app.inject({ url: `/tasks/${id}`, headers });
+    answers += 1;
+  });
+  await app.inject("/health/live");
+  await store.update(id, { state: "canceled" });
+  const perTurn: number[] = [];
+  while (answers < 20) {
+    written = 0;
+    await setImmediate();
+    perTurn.push(written);
+  }
+  await Promise.all(waiting);
+  expect(Math.max(...perTurn)).toBeLessThan(5);
+});
+
 test("long lists that a key asks for at once are sent one after the other, and those of other keys beside them", async () => {
   const { eve, bob, list } = await openOwned();
   const events: string[] = [];

@@ -78,11 +78,14 @@ export const singleTaskRoutes: FastifyPluginAsyncTypebox<SingleTaskRoutesOptions
 
   app.get("/tasks/:id", { schema: getSchema }, async (request, reply) => {
     const { id } = request.params;
-    if (turns.isTaken()) await turns.wait(request, untilClosed(reply));
+    const untilTurn = () => turns.wait(request, untilClosed(reply));
+    if (turns.isTaken()) await untilTurn();
     const task = await waits.wait(id, request.headers, reply, () => requireTask(store, request));
     if (task === undefined) throw taskNotFoundError(id);
+    // Many may have waited for the task.
+    if (request.headers.prefer !== undefined && turns.isTaken()) await untilTurn();
     const text = JSON.stringify(task);
-    if (text.length > longJson) await turns.wait(request, untilClosed(reply));
+    if (text.length > longJson) await untilTurn();
     const etag = etagOf(text);
     assertIfMatch(request.headers["if-match"], etag);
     const match = findMatch(request.headers["if-none-match"], etag);
