@@ -188,8 +188,9 @@ function sendList(
   return "long";
 }
 
-/** How long a list may hold up further ones of its key: until it is sent, and once more as long, in milliseconds. */
+/** How long a list may hold up further ones of its key until it is sent, and then a pause as long as that took, in milliseconds. */
 const maxTurnMs = 1_000;
+const maxPauseMs = 500;
 
 async function untilSentAndPaused({ raw }: FastifyReply, startMs: number): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -198,8 +199,7 @@ async function untilSentAndPaused({ raw }: FastifyReply, startMs: number): Promi
   if (raw.closed) resolve();
   await promise;
   clearTimeout(timer);
-  const tookMs = performance.now() - startMs;
-  await wait(Math.max(0, Math.min(tookMs, maxTurnMs - tookMs)), undefined, { ref: false });
+  await wait(Math.min(performance.now() - startMs, maxPauseMs), undefined, { ref: false });
 }
 
 function nextUrl(before: number, { limit, ...query }: Omit<ListQuery, "before">) {
