@@ -89,8 +89,9 @@ async function judge(stream: Stream, change: Mutation): Promise<Outcome> {
       audio: kinds.includes("audio"),
       ...audioKind(stream, isReordered(change)),
     });
-    const isRenumbered = isReordered(change) && stream.codecs.includes("flac");
-    const source = isRenumbered ? await readFiles(stream, right.parts, folder, { kinds, isRenumbered }) : right.frames;
+    const source = hasOtherNumbers(stream, change)
+      ? await readFiles(stream, right.parts, folder, { kinds, isRenumbered: true })
+      : right.frames;
     const compared = { ...right, frames: source };
     const fault = await findFaultOf(frames, { stream, change, mutated, right: compared, kinds, folder });
     if (fault === null) return "right";
@@ -164,6 +165,8 @@ const audioKind = ({ codecs }: Stream, isRenumbered: boolean) => ({
   isAac: codecs.some((codec) => codec.startsWith("aac")),
   isFlac: codecs.includes("flac") && isRenumbered,
 });
+
+const hasOtherNumbers = ({ codecs }: Stream, change: Mutation): boolean => isReordered(change) && codecs.includes("flac");
 
 /** Whether frames that are numbered may get other numbers. */
 const isReordered = ({ kind }: Mutation): boolean => listChanges.includes(kind);
