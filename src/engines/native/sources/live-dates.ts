@@ -21,6 +21,9 @@ interface Restart {
 /** Lists in a row that go back until they are no old ones of a cache; of dated lists, those that have grown. */
 export const maxBack = 3;
 
+/** Some packagers state an origin that differs a little each time. */
+const sameOriginMs = 1_000;
+
 /** Where the times of a live MPD fell back although its origin is the same; all tracks of a recording continue at the same times. */
 export class Restarts {
   readonly #addedMs: number[] = [];
@@ -61,8 +64,9 @@ export class LiveDates {
   newIn(list: SegmentList, last: RecordedSegment): RecordedSegment[] {
     const restart = last.moved?.restart;
     const addedMs = restart?.addedMs ?? 0;
+    const { originMs = 0 } = list.segments[0]!;
     // Of an MPD with another origin, the dates are right.
-    const isSame = list.segments[0]!.originMs === (last.originMs ?? 0) - addedMs;
+    const isSame = Math.abs(originMs + addedMs - (last.originMs ?? originMs)) < sameOriginMs;
     const segments = isSame ? moveDates(list.segments, addedMs) : list.segments;
     if (segments.at(-1)!.dateMs! < last.dateMs! - 500 * last.durationS) {
       return this.#findRestart(list, { segments, last });
