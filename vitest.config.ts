@@ -2,36 +2,53 @@ import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/** Beginnings of the paths below `test/` of the files that take longest, in the order in which they start. */
+/**
+ * Beginnings of the paths below `test/` of the files that take longest, in the order in which they start: by what they
+ * compute and wait together, those of both suites.
+ */
 const slowest = [
-  "process/kills",
-  "engines/matrix",
-  "web/page.system",
+  "fuzz.system",
+  "stores/postgres.system",
+  "process/worker-deaths",
+  "engines/matrix.system",
   "engines/part-ranges",
   "process/disk-faults",
-  "resolvers/ytdlp/faults",
-  "stores/postgres.system",
-  "process/database-outage",
-  "fuzz.system",
-  "remux/audio-files",
-  "process/download-crash",
-  "remux/ts-formats",
-  "remux/video-joins",
-  "web/page-states",
+  "process/terminal",
+  "process/webhooks",
+  "process/main",
+  "engines/merged-mp4",
+  "web/page.system",
   "resolvers/ytdlp/ways-out",
+  "process/kills",
+  "process/ytdlp",
+  "process/keys",
+  "remux/mp4-cut.system",
+  "remux/mp4-remux",
+  "resolvers/ytdlp/faults",
+  "resolvers/page-stalls",
+  "remux/mp4-embed",
+  "remux/audio-tags",
+  "process/download-crash",
+  "subtitles/hostile",
+  "process/retention",
+  "process/roles",
+  "web/page-states",
+  "fuzz/growth",
+  "resolvers/ytdlp",
+  "remux/matroska",
+  "process/database",
   "process/",
-  "web/",
-  "fuzz",
+  "http/openapi",
+  "http/long-lists",
+  "engines/published-damage",
+  "stores/sqlite.test",
   "engines/",
   "resolvers/",
-  "sites/",
-  "metrics/",
-  "deploy",
-  "stores/",
-  "subtitles/hostile",
-  "runner/",
-  "net/",
   "remux/",
+  "stores/",
+  "webhooks/",
+  "runner/",
+  "web/",
   "http/",
 ];
 
@@ -70,8 +87,10 @@ export default defineConfig({
     isolate: false,
     // V8 would collect the small heap of a young process again and again. The downloads that tests start get the option, too.
     execArgv: ["--initial-old-space-size=128"],
-    // The default is one less than there are processors, but many tests wait for processes and timers.
-    maxWorkers: availableParallelism() + 1,
+    // The default is one less than there are processors. But the files of the system tests, which compute for ten minutes
+    // together, wait for timers, the database and processes for six more: with three files for each processor, none is
+    // idle until the end.
+    maxWorkers: 3 * availableParallelism(),
     maxConcurrency: 3,
     sequence: { sequencer: SlowFirst },
   },

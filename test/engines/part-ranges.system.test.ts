@@ -111,7 +111,7 @@ function largestShare(ranges: readonly MediaRange[]): number {
 const indexBytes = 3 * 65_536;
 
 describe.skipIf(!hasFfmpeg)("fetches what ranges need of one file", () => {
-  it.each(Object.keys(kinds) as (keyof typeof kinds)[])("that is %s", { timeout: 120_000 }, async (name) => {
+  it.each(Object.keys(kinds) as (keyof typeof kinds)[])("that is %s", async (name) => {
     const media = await kindOf(name);
     await using harness = await openMedia(openEngine, media);
     await expectParts(harness, media.resources.get(media.entry)!.body.length);
@@ -127,7 +127,7 @@ describe.skipIf(!hasFfmpeg)("fetches what ranges need of one file", () => {
     const extOf = (name: string) => (name === "WebM" ? "webm" : "mp4");
     const listed = Object.entries(apart).filter(([name]) => !name.includes("progressive"));
 
-    it.each(Object.entries(apart))("that is %s", { timeout: 120_000 }, async (name, line) => {
+    it.each(Object.entries(apart))("that is %s", async (name, line) => {
       const ext = extOf(name);
       const media = await mediaOf(line, `v.${ext}`);
       await using harness = await openMedia(openEngine, media);
@@ -137,7 +137,7 @@ describe.skipIf(!hasFfmpeg)("fetches what ranges need of one file", () => {
       await expectParts(harness, bytesOf(media.resources));
     });
 
-    it.each(listed)("that an MPD lists as %s", { timeout: 120_000 }, async (name, line) => {
+    it.each(listed)("that an MPD lists as %s", async (name, line) => {
       const ext = extOf(name);
       const { resources } = await mediaOf(line, `v.${ext}`);
       const sets = (["video", "audio"] as const).map((kind) => {
@@ -157,7 +157,7 @@ describe.skipIf(!hasFfmpeg)("fetches what ranges need of one file", () => {
 
   const dashed = `${webm} -f dash -dash_segment_type webm -seg_duration 2 index.mpd`;
 
-  it("or many that are segments of WebM", { timeout: 120_000 }, async () => {
+  it("or many that are segments of WebM", async () => {
     const media = await mediaOf(dashed, "index.mpd");
     await using harness = await openMedia(openEngine, media);
     await expectParts(harness, bytesOf(media.resources));
@@ -258,7 +258,7 @@ describe.skipIf(!hasFfmpeg)("fetches what ranges need of one file", () => {
           body.write("free", body.indexOf("tfdt", start));
         },
       ],
-    ])("if %s", { timeout: 60_000 }, async (_why, change) => {
+    ])("if %s", async (_why, change) => {
       const media = await kindOf("a fragmented MP4");
       await using harness = await openMedia(openEngine, media);
       const whole = await readWholeOnce(harness);
@@ -313,7 +313,7 @@ describe.skipIf(!hasFfmpeg)("fetches what ranges need of one file", () => {
     ["a progressive MP4, with the audio in WebM", `${h264} -map 0:v v.mp4 -map 1:a`, "v.mp4", "a.webm"],
     ["a fragmented MP4, with the audio in WebM", `${h264} -map 0:v ${fragmented} v.mp4 -map 1:a`, "v.mp4", "a.webm"],
     ["WebM, with the audio in a progressive MP4", "-i vp9.webm -c copy -map 0:v v.webm -map 1:a", "v.webm", "a.mp4"],
-  ])("that is %s", { timeout: 120_000 }, async (_, line, entry, apart) => {
+  ])("that is %s", async (_, line, entry, apart) => {
     const second = apart === "a.webm" ? "vp9.webm" : "h264.mp4";
     const { resources } = await mediaOf(line.replace(" -c copy", ` -i ${second} -c copy`) + ` -c copy ${apart}`, entry);
     await using harness = await openMedia(openEngine, { resources, entry });
@@ -323,7 +323,7 @@ describe.skipIf(!hasFfmpeg)("fetches what ranges need of one file", () => {
     await expectParts(harness, bytesOf(resources));
   });
 
-  it("or all of it, and does not count twice what it has of it", { timeout: 60_000 }, async () => {
+  it("or all of it, and does not count twice what it has of it", async () => {
     await using harness = await openMedia(openEngine, await kindOf("a fragmented MP4"));
     const { type, body: right } = harness.site.resources.get("index.mp4")!;
     const body = Buffer.from(right);

@@ -88,7 +88,7 @@ describe.skipIf(isChromiumMissing).concurrent("Chromium shows exactly the ranges
     ["H.264 with B-frames and short GOPs, several, wherever one seeks to", short, joined, seek],
     ["H.264 with open GOPs, several that are played", openGroups, joined, play],
     ["H.264 with open GOPs, a late one that is played", openGroups, late, play],
-  ] as const)("%s", { timeout: 60_000 }, async ([name, [encoder, codec], ranges, look], { skip }) => {
+  ] as const)("%s", async ([name, [encoder, codec], ranges, look], { skip }) => {
     skip(missing(encoder) !== false);
     const [source, target] = ["", "-cut"].map((part) => folder.path(`${name.replaceAll(/\W/g, "-")}${part}.mp4`));
     ffmpeg(`${video} ${codec} -pix_fmt yuv420p -color_range tv ${source}`);

@@ -141,7 +141,7 @@ test("if all others are in use, a task succeeds over the limit, which a line say
   expect(files.results()).toEqual([tasks[1]!.id, one.id].toSorted());
   const said = log.filter(({ msg }) => String(msg).startsWith("MAX_STORED_BYTES is exceeded"));
   expect(said).toMatchObject([{ bytes: 50, maxBytes: 250 }]);
-}, 40_000);
+});
 
 test("a file that cannot be removed stays, is logged once, and keeps no other from being removed", async () => {
   const { store, tasks, files } = await fill(2);

@@ -107,7 +107,7 @@ it("a download's process needs less than 256 MiB for 199,000 cues of 28 MiB in s
   await engine.close();
   expect([made.others.length, made.warnings]).toEqual([2, []]);
   expect(Math.max(...peaksMiB)).toBeLessThan(256);
-}, 60_000);
+});
 
 /** Returns the most memory that each worker process of this one has had. */
 function workerPeaksMiB(): number[] {

@@ -74,20 +74,20 @@ describe.skipIf(isChromiumMissing)("Chromium shows text where its source puts it
 
   const show = async (subtitles: string) => (await showAll(subtitles, "otter"))[0]!;
 
-  it("at the top by a region of TTML", { timeout: 60_000 }, async () => {
+  it("at the top by a region of TTML", async () => {
     const box = await show(ttml('tts:origin="10% 10%" tts:extent="80% 20%" tts:textAlign="center"', "otter"));
     expect(box.top).toBeGreaterThan(8);
     expect(box.bottom).toBeLessThan(25);
     expect((box.left + box.right) / 2).toBeCloseTo(50, -1);
   });
 
-  it("at the lower end of a region in the upper half", { timeout: 60_000 }, async () => {
+  it("at the lower end of a region in the upper half", async () => {
     const box = await show(ttml('tts:origin="0% 0%" tts:extent="100% 50%" tts:displayAlign="after"', "otter"));
     expect(box.top).toBeGreaterThan(38);
     expect(box.bottom).toBeLessThan(55);
   });
 
-  it("one text of a region below another at the same time", { timeout: 60_000 }, async () => {
+  it("one text of a region below another at the same time", async () => {
     const both = 'otter</p><p begin="0s" end="90s">beaver';
     const region = 'tts:origin="10% 10%" tts:extent="80% 20%" tts:textAlign="center"';
     const [otter, beaver] = await showAll(ttml(region, both), "otter", "beaver");
@@ -95,13 +95,13 @@ describe.skipIf(isChromiumMissing)("Chromium shows text where its source puts it
     expect(beaver!.bottom).toBeLessThan(30);
   });
 
-  it("at the top by a region of WebVTT", { timeout: 60_000 }, async () => {
+  it("at the top by a region of WebVTT", async () => {
     const region = "REGION\nid:top lines:2 regionanchor:50%,0% viewportanchor:50%,5%\n";
     const box = await show(`WEBVTT\n\n${region}\n00:00.000 --> 01:30.000 region:top\notter\n`);
     expect(box.bottom).toBeLessThan(25);
   });
 
-  it("on the right at the bottom", { timeout: 60_000 }, async () => {
+  it("on the right at the bottom", async () => {
     const box = await show(
       ttml('tts:origin="55% 80%" tts:extent="40% 15%" tts:displayAlign="after" tts:textAlign="right"', "otter"),
     );
@@ -110,18 +110,18 @@ describe.skipIf(isChromiumMissing)("Chromium shows text where its source puts it
     expect(box.right).toBeLessThan(97);
   });
 
-  it("in columns on the right", { timeout: 60_000 }, async () => {
+  it("in columns on the right", async () => {
     const box = await show(ttml('tts:origin="80% 10%" tts:extent="15% 80%" tts:writingMode="tbrl"', "otter"));
     expect(box.left).toBeGreaterThan(85);
     expect(box.top).toBeLessThan(20);
   });
 
-  it("at the top by an alignment of SubRip", { timeout: 60_000 }, async () => {
+  it("at the top by an alignment of SubRip", async () => {
     const box = await show("1\n00:00:00,000 --> 00:01:30,000\n{\\an8}otter\n");
     expect(box.bottom).toBeLessThan(20);
   });
 
-  it("at the bottom if nothing else is said", { timeout: 60_000 }, async () => {
+  it("at the bottom if nothing else is said", async () => {
     const box = await show("1\n00:00:00,000 --> 00:01:30,000\notter\n");
     expect(box.top).toBeGreaterThan(75);
   });

@@ -59,7 +59,7 @@ describe.skipIf(isChromiumMissing)("Chromium shows every cue of a file that is w
   });
   afterAll(() => browser?.close());
 
-  it.each(Object.entries(kinds))("%s", { timeout: 60_000 }, async (_, bytes) => {
+  it.each(Object.entries(kinds))("%s", async (_, bytes) => {
     const written = [...writeWebVtt(readSubtitles(bytes).cues)].join("");
     const server = createServer(({ url }, response) => {
       const isTrack = url === "/subtitles.vtt";
