@@ -16,10 +16,11 @@ async function openLive(options: Partial<LiveDash>): Promise<EngineHarness> {
 }
 
 const addressings: Addressing[] = ["$Number$", "$Number$ of a timeline", "$Time$ of a timeline"];
+/** All pieces; one more of the audio, which no timeline lists and which may come late, has a single frame. */
 const whole = {
   streams: [
     { kind: "video", frames: 150 },
-    { kind: "audio", frames: 282 },
+    { kind: "audio", frames: expect.toBeOneOf([282, 283]) },
   ],
 };
 

@@ -8,7 +8,7 @@ const size = { width: 160, height: 90 };
 const picture = { id: "v", mimeType: "video/mp4", codecs: "avc1.64000c", size };
 const sound = { id: "a", mimeType: "audio/mp4", codecs: "mp4a.40.2" };
 
-/** Of a second or a little more: where only their length is stated, what comes after the Period's end is none of it. */
+/** Of a second or a little more: what comes after the end of a Period is none of it. */
 const piecesInPeriod = 6;
 
 /** DASH in each way to address segments. */
@@ -42,7 +42,8 @@ export function dashExhibits(): MediaFixture[] {
   const cutSources = [mp4("video.m4s"), { data: join(cut), ext: "mp4" }];
   return [
     exhibit("DASH with a SegmentTimeline", [timeline], numbered, sources),
-    exhibit("DASH with $Number$ and no timeline", [byNumber], numbered, cutSources),
+    // Its last piece is a frame that ends within a tenth of a second after the Period.
+    exhibit("DASH with $Number$ and no timeline", [byNumber], numbered, sources),
     exhibit("DASH with a SegmentList", [ranges], oneFileEach(), sources),
     exhibit("DASH of two Periods", [inPeriod, inPeriod], numbered, cutSources, 6.016),
     singleFiles(),
