@@ -166,7 +166,8 @@ const audioKind = ({ codecs }: Stream, isRenumbered: boolean) => ({
   isFlac: codecs.includes("flac") && isRenumbered,
 });
 
-const hasOtherNumbers = ({ codecs }: Stream, change: Mutation): boolean => isReordered(change) && codecs.includes("flac");
+const hasOtherNumbers = ({ codecs }: Stream, change: Mutation): boolean =>
+  isReordered(change) && codecs.includes("flac");
 
 /** Whether frames that are numbered may get other numbers. */
 const isReordered = ({ kind }: Mutation): boolean => listChanges.includes(kind);
