@@ -48,8 +48,8 @@ export function spansOf(periods: readonly PeriodTimes[]): (TimeSpan | undefined)
   });
 }
 
-/** How much less than it lasts an MPD may say: some cut its duration to tenths, or to whole seconds. */
-export const roundedS = { tenths: 0.1, seconds: 1 };
+/** How much less than it lasts an MPD may say: some cut its duration to tenths, and leave out when it starts, or to whole seconds. */
+export const roundedS = { tenths: 0.2, seconds: 1 };
 
 /**
  * Returns from when on a list of segments has what comes after the end of its Period, seconds (ISO/IEC 23009-1 §5.3.2.1); undefined
