@@ -147,7 +147,7 @@ it.each([
     "index.m3u8",
   );
   const message = "a playlist of both MPEG-TS and MP4 segments cannot become one file";
-  await expect(harness.download()).rejects.toMatchObject({ code: "format_unavailable", message });
+  await expect(harness.download()).rejects.toMatchObject({ code: "upstream_invalid", message });
 });
 
 describe.concurrent("live HLS", () => {

@@ -138,7 +138,7 @@ function createContainerCheck() {
 
 function mixedError(): ServiceError {
   const rule = "a playlist of both MPEG-TS and MP4 segments cannot become one file";
-  return new ServiceError("format_unavailable", rule);
+  return new ServiceError("upstream_invalid", rule);
 }
 
 const comparedBytes = 16 * 1024;
