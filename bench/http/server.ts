@@ -51,8 +51,8 @@ export interface ServerState {
   scrapeMs: number;
 }
 
-/** No runner empties the queue here, and no task may be refused. */
-const maxQueued = Number.POSITIVE_INFINITY;
+/** No runner empties the queue here, and no task may be refused. Postgres has no infinite integers. */
+const maxQueued = 1_000_000_000;
 
 let metrics: Metrics | undefined;
 const [spec = ""] = process.argv.slice(2);
