@@ -88,9 +88,9 @@ export default defineConfig({
     // V8 would collect the small heap of a young process again and again. The downloads that tests start get the option, too.
     execArgv: ["--initial-old-space-size=128"],
     // The default is one less than there are processors. But the files of the system tests, which compute for ten minutes
-    // together, wait for timers, the database and processes for six more: with three files for each processor, none is
+    // together, wait for timers, the database and processes for six more: with two files for each processor, hardly one is
     // idle until the end.
-    maxWorkers: 3 * availableParallelism(),
+    maxWorkers: 2 * availableParallelism(),
     maxConcurrency: 3,
     sequence: { sequencer: SlowFirst },
   },
