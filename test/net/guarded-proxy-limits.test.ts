@@ -229,7 +229,8 @@ describe("the idle time", () => {
     "ends a %s that its client does not read, having taken little memory",
     async (kind) => {
       const upstream = await startFlood();
-      const run = openRun(await localProxy({ idleTimeoutMs }), { maxBytes: 1024 * MiB });
+      // Long enough for a busy machine: what the server sends at first must not be late.
+      const run = openRun(await localProxy({ idleTimeoutMs: 2_000 }), { maxBytes: 1024 * MiB });
       const { host, href } = upstream.url("/");
       const socket = kind === "tunnel" ? (await openTunnel(run, host)).socket : await connectToProxy(run);
       socket.pause();
