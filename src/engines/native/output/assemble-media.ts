@@ -189,7 +189,7 @@ async function embed(
   return (await withTimeLimit("merge", [path], write)) ? target : null;
 }
 
-/** Tells of Segments of Matroska after the first one, which are not read: their times begin again. */
+/** Describes Segments of Matroska after the first one, which are not read: their times begin again. */
 function laterSegments(path: string): string[] {
   const count = countSegments(path);
   return count < 2 ? [] : [`the file has ${count} Segments with media, of which only the first is read`];

@@ -36,7 +36,7 @@ export async function checkMerged(sources: readonly InputTrack[], target: string
   return found.flat();
 }
 
-/** Tells of the audio tracks that are in the file of the chosen ones. */
+/** Describes the audio tracks that are in the file of the chosen ones. */
 export async function checkLeft(chosen: readonly InputTrack[]): Promise<FileWarning[]> {
   const audio = chosen.find((track) => track.isAudioTrack());
   const all = (await audio?.input.getAudioTracks()) ?? [];
@@ -44,7 +44,7 @@ export async function checkLeft(chosen: readonly InputTrack[]): Promise<FileWarn
   return leftTracks(left).map((message) => ({ code: "tracks_left", message }));
 }
 
-/** Tells of a kind of tracks that the files have, as their headers say, and of which none could be chosen. */
+/** Describes a kind of tracks that the files have, as their headers say, and of which none could be chosen. */
 export async function checkUnread(
   files: readonly LocalInput[],
   chosen: readonly InputTrack[],
@@ -60,7 +60,7 @@ export async function checkUnread(
   });
 }
 
-/** Tells of padding that not all players leave out: few read where the edits of an MP4 end. */
+/** Describes padding that not all players leave out: few read where the edits of an MP4 end. */
 export function checkPadding(details: readonly TrackDetails[]): FileWarning[] {
   const paddingMs = Math.max(0, ...details.map(({ paddingS }) => paddingS * 1000));
   const message = `the audio has ${paddingMs.toFixed(1)} ms of padding at its end, which some players play`;

@@ -113,7 +113,7 @@ export function summarize(sessions: readonly DemuxSession[]): Omit<Written, "ori
   };
 }
 
-/** Says where the timeline is that a session begins next, if all others begin it too. */
+/** Places the timeline that a session begins next, if all others begin it too. */
 export function joinTimelines({ start }: DemuxSession, sessions: readonly DemuxSession[], timelines: Timelines): void {
   if (start === null) return;
   const all = sessions.filter(({ hasEnded }) => !hasEnded);
@@ -123,7 +123,10 @@ export function joinTimelines({ start }: DemuxSession, sessions: readonly DemuxS
   if (all.length > 1 && joined.length === all.length) timelines.join(start.timeline, joined);
 }
 
-/** Reads one chunk, of a file a bounded part, at each step. Tells of a timeline that has no offset in its manifest before its first media. */
+/**
+ * Reads one chunk, of a file a bounded part, at each step. Before the first media of a timeline that has no offset in its manifest, it yields
+ * where that begins.
+ */
 async function* demux(
   { name, container, chunks }: SourceStream,
   options: DemuxerOptions,

@@ -81,7 +81,7 @@ function findCutWarnings(
   ]);
 }
 
-/** Tells of gaps in what is presented, with their times in the whole. */
+/** Describes gaps in what is presented, with their times in the whole. */
 function gapsWithin(tracks: readonly WrittenTrack[], originS: number, { kept, gaps: atEnds }: Cut): string[] {
   const within = tracks.flatMap(({ kind, gaps }) =>
     gaps.first

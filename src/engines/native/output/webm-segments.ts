@@ -66,7 +66,7 @@ export class WebmSegments {
   }
 }
 
-/** Tells of segments of which a part is missing. */
+/** Describes segments of which a part is missing. */
 export function damagedSegments(joined: readonly WebmSegments[]): string[] {
   const damaged = joined.reduce((sum, segments) => sum + segments.damaged, 0);
   return damaged === 0 ? [] : [`${damaged} segments are damaged`];

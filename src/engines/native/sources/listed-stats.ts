@@ -2,7 +2,7 @@ import { places } from "../damage/published-damage.ts";
 import type { FetchStats, FetchStatsBySource } from "./fetch-stats.ts";
 import type { SourceName } from "./plan.ts";
 
-/** `what` names the source in a message. */
+/** Returns what `find` finds in the segments of each source; its `what` names the source in a message. */
 export function ofSources(
   fetched: FetchStatsBySource,
   find: (stats: FetchStats, what: string, name: SourceName) => string[],
@@ -10,7 +10,7 @@ export function ofSources(
   return [...fetched].flatMap(([name, stats]) => find(stats, name === "main" ? "" : " of the separate audio", name));
 }
 
-/** Tells of segments that are listed and not in the file. */
+/** Describes segments that are listed and not in the file. */
 export function missingSegments(fetched: FetchStatsBySource): string[] {
   return ofSources(fetched, ({ missing, repeated, segments }, what) => [
     ...(missing === 0 ? [] : [`${missing} of ${segments} segments${what} had no media`]),
@@ -18,15 +18,16 @@ export function missingSegments(fetched: FetchStatsBySource): string[] {
   ]);
 }
 
-/** Tells of segments that are not presented, by what their MPD says. */
+/** Describes segments that are left out because of the end that their MPD states. */
 export function leftSegments(fetched: FetchStatsBySource): string[] {
   return ofSources(fetched, ({ beyondEnd }, what) => {
-    const segments = beyondEnd === 1 ? "1 segment" : `${beyondEnd} segments`;
-    return beyondEnd === 0 ? [] : [`${segments}${what} after the end that the manifest states left out`];
+    if (beyondEnd === 0) return [];
+    const [segments, are] = beyondEnd === 1 ? ["1 segment", "is"] : [`${beyondEnd} segments`, "are"];
+    return [`${segments}${what} after the end that the manifest states ${are} left out`];
   });
 }
 
-/** Tells of segments that no list has shown. */
+/** Describes where the lists of a stream have no media. */
 export function unlistedSegments(fetched: FetchStatsBySource): string[] {
   return ofSources(fetched, ({ unlisted }, what) => {
     const shown = unlisted.first.map(({ atS, segments }) =>
@@ -39,7 +40,7 @@ export function unlistedSegments(fetched: FetchStatsBySource): string[] {
   });
 }
 
-/** Tells of streams that had not ended. */
+/** Describes recordings that ended before their streams. */
 export function lostStreams(fetched: FetchStatsBySource): string[] {
   return ofSources(fetched, ({ lost: reason }, what) =>
     reason === null ? [] : [`the recording ended before the playlist${what} said that the stream had ended: ${reason}`],
