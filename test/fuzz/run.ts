@@ -42,6 +42,9 @@ async function fuzz(target: FuzzTarget, timeMs: number): Promise<boolean> {
     `${target.name.padEnd(5)} ${String(runs).padStart(8)} runs  seed ${firstSeed}  ` +
       `worst stall ${worstMs.toFixed(1)} ms  ${failed.length > 0 ? "FAILED" : "ok"}${summary && `  ${summary}`}`,
   );
-  for (const result of failed) console.log(fc.defaultReportMessage(result)?.slice(0, 20_000));
+  for (const result of failed) {
+    console.log(fc.defaultReportMessage(result)?.slice(0, 20_000));
+    console.log(result.errorInstance);
+  }
   return failed.length === 0;
 }
