@@ -196,6 +196,16 @@ describe.skipIf(!hasFfmpeg)("audio in its own container", () => {
     expect(await extract(`other.${from}`, "none")).toBe(undefined);
   });
 
+  it.each([
+    ["an edit list that ends early", "elst", 12, 500],
+    ["packets that come faster than they last", "mdhd", 16, 50_000],
+  ])("is not made of Opus in MP4 with %s: so much of its end would be left out", async (_, box, at, value) => {
+    const bytes = media.make("other.mp4", ...audioInput(4, 48_000), ...opus!);
+    bytes.writeUInt32BE(value, bytes.indexOf(box) + at);
+    writeFileSync(media.path("other.mp4"), bytes);
+    expect(await extract("other.mp4", "none")).toBe(undefined);
+  });
+
   it("is not made of Opus that leaves out padding within it, as if two files were put together", async () => {
     // Segment and Clusters have no size.
     const bytes = media.make("padded.mkv", ...audioInput(1.001, 48_000), ...opus!, "-live", "1");

@@ -38,7 +38,7 @@ export function damagedAudioError(what: string): ServiceError {
 }
 
 /** Times in Matroska are rounded to milliseconds; shorter pauses come from joining parts. */
-const maxPauseS = 0.05;
+export const maxPauseS = 0.05;
 
 /**
  * A file without times plays its packets one after the other.

@@ -3,7 +3,7 @@ import { createMp4Demuxer } from "../mp4/read/demuxer.ts";
 import type { Sample, SampleSink, TrackFormat } from "../samples.ts";
 import { createTimelines } from "../timelines.ts";
 import { opusRate, opusSamples } from "./ogg.ts";
-import { assertNoPauses, type AudioTrack, damagedAudioError, type OpenAudioFile } from "./audio-file.ts";
+import { assertNoPauses, type AudioTrack, damagedAudioError, maxPauseS, type OpenAudioFile } from "./audio-file.ts";
 
 /**
  * Copies the packets of the one audio track of an MP4 file. Each step copies a bounded part. Returns false if it is not the only
@@ -71,12 +71,13 @@ function openWhole(format: TrackFormat, first: Sample, openAudio: OpenAudioFile)
   // GStreamer leaves what a decoder does not present out of the duration of the first packet.
   const lasts = track.codec === "opus" ? opusSamples(first.data) / opusRate : 0;
   const leftOutS = Math.max(0, lasts - first.duration / timescale);
-  let [lastTicks, endTicks] = [0, 0];
+  let [lastTicks, endTicks, longestTicks] = [0, 0, 0];
   return {
     add({ data, dts, duration }) {
       file.add(data);
       lastTicks = dts - first.dts;
       endTicks = lastTicks + duration;
+      longestTicks = Math.max(longestTicks, duration);
     },
     finish() {
       const shownS = (edits?.[0]?.durationTicks ?? Infinity) / timescale;
@@ -85,7 +86,10 @@ function openWhole(format: TrackFormat, first: Sample, openAudio: OpenAudioFile)
       const endS = shownEndS + (lastTicks > 0 ? leftOutS : 0);
       file.finish((lastedS) => {
         assertNoPauses(lastedS, lastTicks / timescale);
-        return lastedS - endS > editRoundingS ? lastedS - endS : 0;
+        const trimmedS = lastedS - endS;
+        // Only of its last packet a file of its own can leave out some.
+        if (trimmedS > longestTicks / timescale + maxPauseS) throw damagedAudioError("only parts of it are presented");
+        return trimmedS > editRoundingS ? trimmedS : 0;
       });
     },
   };
