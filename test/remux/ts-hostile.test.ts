@@ -157,6 +157,29 @@ describe("an MPEG-TS demuxer of synthetic streams", () => {
     expect(drops).toEqual(expected);
   });
 
+  it.each([
+    [
+      "tells of packets that are missing at the end of a segment if the tables of the next one show that it counts on",
+      0,
+      15,
+    ],
+    ["tells of none where the tables count from the start again, too", 1, 16],
+  ])("%s", (_what, last, end) => {
+    const makers = [createPacketMaker(), createPacketMaker()] as const;
+    // A picture is one packet: the last segment begins with the counter of the first one.
+    const segment = (maker: (typeof makers)[number], from: number, to: number) => {
+      const units = Array.from({ length: to - from }, (_, i) =>
+        maker.pes(videoPid, (from + i) * 3600, avcPicture(!from && !i)),
+      );
+      return Buffer.concat([maker.tables([avc]), ...units]);
+    };
+    const before = [segment(makers[0], 0, 4), segment(makers[0], 4, 8), segment(makers[0], 8, 16)];
+    if (end < 16) before[2] = before[2]!.subarray(0, -188);
+    const drops: string[] = [];
+    demux([...before, segment(makers[last]!, 16, 20)], ["video"], (kind) => void drops.push(kind), [0, 1, 2, 3]);
+    expect(drops).toEqual(last === 0 ? ["video"] : []);
+  });
+
   it("reads packets whose counters never count", () => {
     const { tables, pes } = createPacketMaker();
     const units = [0, 1, 2, 3].map((n) => pes(videoPid, n * 3600, unlike(avcPicture(n === 0, 1000))));
@@ -203,6 +226,23 @@ describe("an MPEG-TS demuxer of synthetic streams", () => {
       expect(read(Buffer.concat([first, Buffer.from(appended)])), appended).toEqual([]);
       expect(read(first, appended), appended).toEqual([]);
     }
+  });
+
+  it("tells of a first segment without a program map, of which the start is missing, not of one with an early picture", () => {
+    const maker = createPacketMaker();
+    const units = [0, 1, 2, 3].map((n) => maker.pes(videoPid, n * 3600, avcPicture(true)));
+    const tables = maker.tables([avc]);
+    const read = (...segments: readonly Buffer[][]) => {
+      const drops: string[] = [];
+      const [sink, timelines, kinds] = [createRecorder(), createTimelines(), ["video" as const]];
+      const demuxer = createMpegTsDemuxer({ sink, timelines, kinds, onDrop: (kind) => void drops.push(kind) });
+      for (const parts of segments) demuxer.read(Buffer.concat(parts), { ...start, durationS: 0.08 });
+      demuxer.flush();
+      expect(sink.track("video").samples).toHaveLength(4);
+      return drops;
+    };
+    expect(read(units.slice(0, 2), [tables, ...units.slice(2)])).toEqual(["video"]);
+    expect(read([units[0]!, tables, units[1]!], units.slice(2))).toEqual([]);
   });
 
   it("tells of a segment that has its media twice, not of segments of which each has the same times", () => {

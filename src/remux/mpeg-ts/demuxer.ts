@@ -25,9 +25,12 @@ export function createMpegTsDemuxer(options: DemuxerOptions): Demuxer {
     streams.set(chosen);
     onTracks?.(chosen.filter(({ kind }) => kind === "audio").length, leftAudio);
   });
-  const segments = createSegmentCounter(createPacketRouter(pids, program));
+  const router = createPacketRouter(pids, program);
+  const segments = createSegmentCounter(router.read);
   const packets = createPacketReader(segments.read, () => streams.cut());
   let current: SegmentTiming | null = null;
+  /** Segments of a list before the first program map: each must have one (RFC 8216 §3.2), so their starts are missing. */
+  let unmapped = 0;
   return {
     read(segment, timing) {
       if (timing.timeline !== current?.timeline) {
@@ -44,6 +47,7 @@ export function createMpegTsDemuxer(options: DemuxerOptions): Demuxer {
       pids.startSegment(current === null || doesFollow(timing, current));
       // A large segment is read in several parts.
       if (timing !== current) {
+        if (current?.durationS !== undefined && router.isWaiting()) unmapped += 1;
         segments.start(timing);
         streams.startSegment(timing);
       }
@@ -55,7 +59,8 @@ export function createMpegTsDemuxer(options: DemuxerOptions): Demuxer {
       packets.reset();
       pids.finish();
       streams.finish();
-      for (let empty = segments.takeEmpty(); empty > 0; empty--) streams.cut();
+      for (let lost = segments.takeEmpty() + unmapped; lost > 0; lost--) streams.cut();
+      unmapped = 0;
       if (!streams.isEmpty) return;
       throw program.hasMap
         ? new ServiceError("format_unavailable", `the stream has no ${kinds.join(" and no ")}`)
@@ -110,30 +115,34 @@ const nullPid = 0x1fff;
 const maxEarlyBytes = 16 * 1024 * 1024;
 
 /**
- * Returns a function that passes the packet at `at` to the reader of its PID. Packets that come before the first program
- * map are kept until it is known which streams to read.
- * @throws ServiceError, from that function: `upstream_invalid` if over 16 MiB would be kept.
+ * Passes the packet at `at` to the reader of its PID. Packets that come before the first program map are kept until it is
+ * known which streams to read.
+ * @throws ServiceError, from `read`: `upstream_invalid` if over 16 MiB would be kept.
  */
-function createPacketRouter(pids: PidTable, program: ProgramReader): (bytes: Buffer, at: number) => void {
+function createPacketRouter(pids: PidTable, program: ProgramReader) {
   let early: Buffer[] = [];
   /** The streams of the program are known. */
   let isFound = false;
-  return (bytes, at) => {
-    pids.read(bytes, at);
-    if (isFound) return;
-    const pid = pidOf(bytes, at);
-    if (program.isFound) {
-      isFound = true;
-      for (const packet of early) pids.read(packet, 0);
-      early = [];
-    } else if (!program.hasMap && pid !== nullPid && !pids.has(pid)) {
-      if ((early.length + 1) * packetLength > maxEarlyBytes) {
-        throw new ServiceError(
-          "upstream_invalid",
-          `the transport stream has no program map in ${maxEarlyBytes} bytes, which is the limit`,
-        );
+  return {
+    /** Packets are kept. */
+    isWaiting: () => early.length > 0,
+    read(bytes: Buffer, at: number): void {
+      pids.read(bytes, at);
+      if (isFound) return;
+      const pid = pidOf(bytes, at);
+      if (program.isFound) {
+        isFound = true;
+        for (const packet of early) pids.read(packet, 0);
+        early = [];
+      } else if (!program.hasMap && pid !== nullPid && !pids.has(pid)) {
+        if ((early.length + 1) * packetLength > maxEarlyBytes) {
+          throw new ServiceError(
+            "upstream_invalid",
+            `the transport stream has no program map in ${maxEarlyBytes} bytes, which is the limit`,
+          );
+        }
+        early.push(Buffer.from(bytes.subarray(at, at + packetLength)));
       }
-      early.push(Buffer.from(bytes.subarray(at, at + packetLength)));
-    }
+    },
   };
 }

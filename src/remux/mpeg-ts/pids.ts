@@ -23,6 +23,8 @@ interface Pid {
   /** How often it continued that of the segment before, and how often not, since that was last reported. */
   continued: number;
   broken: number;
+  /** Number of the latest segment in which it continued that of the segment before. */
+  continuedIn: number;
   /** The latest time it did not, which does not count if other times begin there. */
   isBreakNew: boolean;
   /** It began again, as it began at first, with the payload unit that is being read. */
@@ -42,6 +44,9 @@ interface Pid {
 export function pidOf(bytes: Uint8Array, at: number): number {
   return (((bytes[at + 1] ?? 0) & 0x1f) << 8) | (bytes[at + 2] ?? 0);
 }
+
+/** Of the program association table. */
+export const associationPid = 0;
 
 /** Fewer scrambled packets in a row are taken for damaged ones. */
 const maxScrambled = 32;
@@ -65,6 +70,7 @@ export function createPidTable() {
         firstCounter: -1,
         continued: 0,
         broken: 0,
+        continuedIn: -1,
         isBreakNew: false,
         isCountNew: false,
         segment,
@@ -134,7 +140,11 @@ export function createPidTable() {
       const isBoundary = pid.counter >= 0 && pid.segment !== segment && pid.segment >= joined;
       if (isStart) countBreak(pid);
       if (isStart) pid.isCountNew = false;
-      if (isStart && !isRestart && isBoundary) noteBoundary(pid, counter, isFollowing);
+      if (isStart && !isRestart && isBoundary) {
+        // Who counts from the start again does so in the tables too.
+        const isSameCount = pids[associationPid]?.continuedIn === segment;
+        noteBoundary(pid, segment, isFollowing, !isSameCount && counter === pid.firstCounter);
+      }
       const isLost = isLossKnown(pid, counter, isFollowing, !isRestart && pid.segment === segment);
       if (pid.firstCounter < 0) pid.firstCounter = counter;
       pid.counter = counter;
@@ -160,10 +170,13 @@ function isLossKnown(pid: Pid, counter: number, isFollowing: boolean, isBound: b
   return !isFollowing || pid.isStill;
 }
 
-function noteBoundary(pid: Pid, counter: number, isFollowing: boolean): void {
-  pid.isCountNew = !isFollowing && counter === pid.firstCounter;
-  if (isFollowing) pid.continued += 1;
-  else pid.isBreakNew = !pid.isCountNew;
+/** @param mayBeNew It may have begun again with this segment. */
+function noteBoundary(pid: Pid, segment: number, isFollowing: boolean, mayBeNew: boolean): void {
+  pid.isCountNew = !isFollowing && mayBeNew;
+  if (isFollowing) {
+    pid.continued += 1;
+    pid.continuedIn = segment;
+  } else pid.isBreakNew = !pid.isCountNew;
 }
 
 /** Packets are missing at the end of a segment if the counters go on in others. */

@@ -1,12 +1,11 @@
 import type { AudioChoice } from "../audio-choice.ts";
 import type { TrackKind } from "../samples.ts";
-import type { PidTable } from "./pids.ts";
+import { associationPid, type PidTable } from "./pids.ts";
 import { createSectionReader, readAssociations, readProgramMap } from "./tables.ts";
 import { type ChosenStream, chooseStreams, countLeft } from "./streams.ts";
 
 export type ProgramReader = ReturnType<typeof createProgramReader>;
 
-const associationPid = 0;
 const maxPrograms = 64;
 
 /**
