@@ -1,5 +1,5 @@
-import { readFileSync, rmSync } from "node:fs";
-import { afterAll, describe, expect, it } from "vitest";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { afterAll, describe, expect, it, vi } from "vitest";
 import { firstAudio } from "../../src/remux/audio-choice.ts";
 import { nothingToAdd } from "../remux/additions.ts";
 import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
@@ -232,6 +232,30 @@ describe("Vorbis in Ogg", () => {
   });
 });
 
+const options = {
+  isMp4Wanted: false,
+  isAudioOptional: false,
+  audioOnly: false,
+  audioChoice: firstAudio,
+  additions: nothingToAdd,
+  otherAudio: [],
+  labels: [],
+  signal: new AbortController().signal,
+};
+
+it("logs nothing if tracks cannot be merged", async () => {
+  const warn = vi.spyOn(console, "warn");
+  const [main, audio, target] = [folder.path("damaged.webm"), folder.path("whole.webm"), folder.path("none.webm")];
+  const bytes = Buffer.from(readMedium("video.webm"));
+  const cluster = bytes.lastIndexOf(Buffer.from("1f43b675", "hex"));
+  // A block of it says that it has several frames.
+  bytes[bytes.indexOf(0xa3, cluster) + 6] = 0x02;
+  writeFileSync(main, bytes);
+  writeFileSync(audio, readMedium("audio.webm"));
+  await expect(mergeFiles({ main, audio, target, ...options })).rejects.toThrow("cannot be put into");
+  expect(warn).not.toHaveBeenCalled();
+});
+
 describe.skipIf(!hasFfmpeg)("WebM tracks that start at different times", () => {
   const late = (name: string, startS: number): string => {
     const source = folder.path(`source-${name}`);
@@ -251,17 +275,7 @@ describe.skipIf(!hasFfmpeg)("WebM tracks that start at different times", () => {
       const [main, audio] = [late("video.webm", videoS), late("audio.webm", audioS)];
       const target = folder.path("merged.webm");
       rmSync(target, { force: true });
-      const { signal } = new AbortController();
-      const kinds = {
-        isMp4Wanted: false,
-        isAudioOptional: false,
-        audioOnly: false,
-        audioChoice: firstAudio,
-        additions: nothingToAdd,
-        otherAudio: [],
-        labels: [],
-      };
-      await mergeFiles({ main, audio, target, signal, ...kinds });
+      await mergeFiles({ main, audio, target, ...options });
       const start = async (path: string, codec: string) =>
         (await inspectFile(path)).streams.find((stream) => stream.codec === codec)!.startS;
       const before = (await start(audio, "opus")) - (await start(main, "vp9"));

@@ -184,7 +184,7 @@ async function write(
   signal: AbortSignal,
 ): Promise<void> {
   const trims = await trimStarts(files, chosen, output.format instanceof mediabunny.WebMOutputFormat);
-  const conversions: Conversion[] = [];
+  const conversions = new Set<Conversion>();
   // One after the other: the tracks of the output are in the order in which they are added.
   for (const track of chosen) {
     const choose = async (other: InputTrack) => ({ discard: other !== track });
@@ -198,21 +198,20 @@ async function write(
       showWarnings: false,
       composable: true,
     });
-    conversions.push(conversion);
+    conversions.add(conversion);
   }
-  const accepted = conversions.flatMap(({ utilizedTracks }) => utilizedTracks);
+  const accepted = [...conversions].flatMap(({ utilizedTracks }) => utilizedTracks);
   if (accepted.length < chosen.length) throw new Error("a track was refused by the output format");
-  const cancel = () => {
-    for (const conversion of conversions) void conversion.cancel();
-  };
+  const execute = (conversion: Conversion) => conversion.execute().finally(() => conversions.delete(conversion));
+  const cancel = () => conversions.forEach((conversion) => void conversion.cancel());
   signal.addEventListener("abort", cancel, { once: true });
   try {
     signal.throwIfAborted();
     await output.start();
-    await Promise.all(conversions.map((conversion) => conversion.execute()));
+    await Promise.all([...conversions].map(execute));
     await output.finalize();
   } catch (error) {
-    // Stops the other conversions.
+    // Stops the others: one that fails cancels itself, and logs it if that is done again.
     if (!signal.aborted) cancel();
     // Closing a failed target fails too; the first error counts.
     await output.cancel().catch(() => undefined);
