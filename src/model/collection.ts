@@ -26,8 +26,10 @@ export const IfExistsOption = oneOf(
 /** Which video of which site it is, as far as that is known before the page is read. */
 export const SiteVideo = Type.Object(
   {
-    extractor: Type.String({ description: "yt-dlp's extractor for the URL" }),
-    id: Type.String({ description: "the site's own id of the video" }),
+    extractor: Type.String({ description: "yt-dlp's extractor for the URL; `feed`: an entry of a feed" }),
+    id: Type.String({
+      description: "the site's own id of the video; of a feed: its URL and the id (`guid`) that it states",
+    }),
   },
   {
     title: "SiteVideo",
@@ -48,6 +50,7 @@ export const CollectionEntry = Type.Object(
         {
           title: Type.Optional(Type.String()),
           uploaded_at: Type.Optional(Type.String()),
+          uploader: Type.Optional(Type.String()),
           thumbnail: Type.Optional(Type.String()),
         },
         {

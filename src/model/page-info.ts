@@ -127,6 +127,7 @@ export const Entry = Type.Object(
     duration: nullableNumber("seconds"),
     thumbnail: Type.Optional(nullableText("URL of a picture")),
     uploaded_at: Type.Optional(nullableText("when it was published, RFC 3339")),
+    uploader: Type.Optional(nullableText("who published it")),
     video: Type.Optional(SiteVideo),
   },
   { title: "Entry" },

@@ -58,9 +58,28 @@ describe("a feed", () => {
         duration: 3723,
         thumbnail: "https://video.example.com/1.jpg",
         uploaded_at: "2024-03-05T09:00:00Z",
+        uploader: "Ada",
       },
     ]);
     expect(info).not.toHaveProperty("entries_next");
+  });
+
+  it("gives an episode the picture and the author of its podcast if it states none", async () => {
+    const own = `<itunes:author>Bea</itunes:author><itunes:image href="/2.jpg"/>`;
+    const { entries } = await read({ type: "application/rss+xml", body: rss(item(1) + item(2, own)) });
+    expect(entries).toMatchObject([
+      { uploader: "Ada", thumbnail: "https://video.example.com/logo.png" },
+      { uploader: "Bea", thumbnail: "https://video.example.com/2.jpg" },
+    ]);
+  });
+
+  it("identifies an episode by the id that it states, unless others state the same one", async () => {
+    const ids = ["<guid>a</guid>", "<guid> same </guid>", "", "<guid>same</guid>", `<guid>${"x".repeat(1_001)}</guid>`];
+    const body = rss(ids.map((id, n) => item(n, id)).join(""));
+    const { entries = [] } = await read({ type: "application/rss+xml", body });
+    const id = "https://video.example.com/watch/1 a";
+    const none = undefined;
+    expect(entries.map(({ video }) => video)).toEqual([{ extractor: "feed", id }, none, none, none, none]);
   });
 
   it("in Atom lists enclosures", async () => {
@@ -111,10 +130,12 @@ describe("a feed", () => {
     const entry = (n: number) => `<entry><title>V${n}</title><link rel="alternate" href="/watch/${n}"/>
       <media:group><media:title>no</media:title><media:content url="/v/${n}" type="application/x-shockwave-flash"/>
       <media:thumbnail url="/${n}.jpg"/></media:group></entry>`;
-    const body = `<?xml version="1.0"?><!-- a --><feed><link rel="self" href="/feed"/>${entry(1)}${entry(2)}</feed>`;
+    const channel = `<author><name>Ada</name></author><logo>/logo.png</logo>`;
+    const second = entry(2).replace(/<media:group>.*<\/media:group>/s, "<id>2</id>");
+    const body = `<?xml version="1.0"?><!-- a --><feed><link rel="self" href="/feed"/>${channel}${entry(1)}${second}</feed>`;
     expect((await read({ type: "text/xml", body })).entries).toMatchObject([
       { url: "https://video.example.com/watch/1", title: "V1", thumbnail: "https://video.example.com/1.jpg" },
-      { url: "https://video.example.com/watch/2", title: "V2" },
+      { url: "https://video.example.com/watch/2", title: "V2", uploader: null, thumbnail: null },
     ]);
   });
 

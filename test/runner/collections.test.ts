@@ -44,7 +44,8 @@ describe("a task for the entries of a playlist", () => {
   });
 
   test("names its members as the playlist does where their pages are files, which have no titles", async () => {
-    const known = { title: "Episode 1", uploaded_at: "2026-06-01", thumbnail: "https://videos.example.com/1.jpg" };
+    const thumbnail = "https://videos.example.com/1.jpg";
+    const known = { title: "Episode 1", uploaded_at: "2026-06-01", uploader: "Ada", thumbnail };
     const entries = entriesUpTo(4).map((entry, n) => (n === 2 ? entry : { ...entry, ...known }));
     const { resolver: lists } = createPlaylist(entries, { sliceSize: 4 });
     const files = new Set([1, 3, 4].map(entryUrl));
@@ -52,7 +53,8 @@ describe("a task for the entries of a playlist", () => {
       ...lists,
       async resolve(url, context) {
         const found = await lists.resolve(url, context);
-        return files.has(url.href) ? { ...found, title: "default", sources: { title: "media" } } : found;
+        const own = url.href === entryUrl(4) ? { ...found, uploader: "Bea" } : found;
+        return files.has(url.href) ? { ...own, title: "default", sources: { title: "media" } } : own;
       },
     };
     const harness = createRunnerHarness({ resolver });
@@ -65,12 +67,13 @@ describe("a task for the entries of a playlist", () => {
       {
         title: known.title,
         uploaded_at: known.uploaded_at,
+        uploader: known.uploader,
         thumbnails,
-        sources: { title: "playlist", uploaded_at: "playlist", thumbnails: "playlist" },
+        sources: { title: "playlist", uploaded_at: "playlist", uploader: "playlist", thumbnails: "playlist" },
       },
       { title: "A film", uploaded_at: known.uploaded_at },
-      { title: "Part 3", uploaded_at: null, thumbnails: [] },
-      { title: "Episode 1" },
+      { title: "Part 3", uploaded_at: null, uploader: null, thumbnails: [] },
+      { title: "Episode 1", uploader: "Bea" },
     ]);
     expect(members.map(({ file }) => file?.name.replace(/\..*/, ""))).toEqual([
       "Episode 1",
@@ -181,6 +184,18 @@ describe("a task for the entries of a playlist", () => {
     await harness.store.delete(first.id);
     expect(await membersOf(harness, second.id)).toEqual(after);
     expect(harness.files.results()).toEqual(expect.arrayContaining(after.map(({ id }) => id)));
+  });
+
+  test("posted again fetches no entry that has another URL now, if the playlist says which video it is", async () => {
+    const entries = entriesUpTo(1).map((entry) => ({ ...entry, video: { extractor: "feed", id: "a" } }));
+    const harness = createRunnerHarness({ resolver: createPlaylist(entries).resolver });
+    const first = await harness.add(playlistUrl, { entries: "all" });
+    harness.runner.start();
+    await harness.until(first.id, "succeeded");
+    entries[0]!.url = entryUrl(2);
+    const second = await harness.add(playlistUrl, { entries: "all" });
+    await harness.until(second.id, "succeeded");
+    expect(await membersOf(harness, second.id)).toEqual(await membersOf(harness, first.id));
   });
 
   test("with `if_exists: new` fetches every entry again", async () => {

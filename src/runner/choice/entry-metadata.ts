@@ -8,10 +8,11 @@ const maxTextLength = 1_000;
 const maxUrlLength = 8_192;
 
 /** Returns what a playlist says of an entry that the page of the entry may not say; undefined: nothing. */
-export function metadataOf({ title, uploaded_at, thumbnail }: Entry): EntryMetadata | undefined {
+export function metadataOf({ title, uploaded_at, uploader, thumbnail }: Entry): EntryMetadata | undefined {
   const metadata: EntryMetadata = {
     ...(title != null && { title: title.slice(0, maxTextLength).toWellFormed() }),
     ...(uploaded_at != null && { uploaded_at: uploaded_at.slice(0, maxTextLength) }),
+    ...(uploader != null && { uploader: uploader.slice(0, maxTextLength).toWellFormed() }),
     ...(thumbnail != null && thumbnail.length <= maxUrlLength && { thumbnail }),
   };
   return Object.keys(metadata).length === 0 ? undefined : metadata;
@@ -20,11 +21,12 @@ export function metadataOf({ title, uploaded_at, thumbnail }: Entry): EntryMetad
 /** Adds what the playlist says of an entry to its page, where that does not say it: a file is only called as its URL is. */
 export function withEntryMetadata<P extends PageInfo>(
   page: P,
-  { title, uploaded_at, thumbnail }: EntryMetadata = {},
+  { title, uploaded_at, uploader, thumbnail }: EntryMetadata = {},
 ): P {
   const added: Partial<PageInfo> = {
     ...(title !== undefined && (page.title === null || page.sources["title"] === "media") && { title }),
     ...(uploaded_at !== undefined && page.uploaded_at === null && { uploaded_at }),
+    ...(uploader !== undefined && page.uploader === null && { uploader }),
     ...(thumbnail !== undefined &&
       page.thumbnails.length === 0 && { thumbnails: [{ url: thumbnail, width: null, height: null }] }),
   };

@@ -1,4 +1,5 @@
 import { Parser } from "htmlparser2";
+import type { SiteVideo } from "../../../model/collection.ts";
 import type { Entry } from "../../../model/page-info.ts";
 import { parseDate } from "../../../parsers/date.ts";
 import { parseDuration } from "../../../parsers/duration.ts";
@@ -10,6 +11,7 @@ import { tryParseUrl } from "../../../parsers/url.ts";
 import type { EntrySlice } from "../../entries.ts";
 import { type Metadata, thumbnailsAt } from "../metadata.ts";
 import { htmlText } from "./html-text.ts";
+import { type Fields, first, names, newFields, readNames, wrapped, wrappers } from "./feed-fields.ts";
 import { SliceBuilder } from "./slice-builder.ts";
 
 /** A document that lists media: what it says of itself, and a slice of its entries. */
@@ -21,6 +23,7 @@ export interface MediaList {
 const maxDepth = 64;
 const maxAttributes = 1_000;
 const maxTextLength = 8_192;
+const maxIdLength = 1_000;
 const stepLength = 64 * 1024;
 
 /**
@@ -61,34 +64,9 @@ export function* readFeed(text: string, url: URL, start: number): Steps<MediaLis
   return state.isRefused ? null : feed.build();
 }
 
-/** What is read of the feed itself, or of one item. */
-interface Fields {
-  /** By the name of the element: the first text of each. */
-  texts: Map<string, string>;
-  medium: URL | null;
-  link: URL | null;
-  picture: URL | null;
-}
-
 const roots: ReadonlySet<string> = new Set(["rss", "feed", "rdf:rdf", "atom:feed"]);
 const items: ReadonlySet<string> = new Set(["item", "entry", "atom:entry"]);
 const links: ReadonlySet<string> = new Set(["link", "atom:link"]);
-
-/** The elements whose texts are read, by what they state; the first one that has a text counts. */
-const names = {
-  title: ["title", "atom:title", "itunes:title"],
-  description: ["description", "subtitle", "itunes:summary"],
-  uploader: ["itunes:author", "name"],
-  language: ["language", "dc:language"],
-  date: ["pubdate", "published", "atom:published", "dc:date", "updated"],
-  duration: ["itunes:duration"],
-  link: ["link"],
-  picture: ["url", "logo", "icon"],
-} as const;
-const readNames: ReadonlySet<string> = new Set(Object.values(names).flat());
-/** The elements within which the texts of those within them count too. */
-const wrappers: ReadonlySet<string> = new Set(["author", "image"]);
-const wrapped: ReadonlySet<string> = new Set(["name", "url"]);
 
 class FeedBuilder {
   readonly #url: URL;
@@ -99,6 +77,8 @@ class FeedBuilder {
   readonly #stack: string[] = [];
   /** What URLs within each of them are relative to (XML Base). */
   readonly #bases: URL[] = [];
+  /** How many items have each id. */
+  readonly #ids = new Map<string, number>();
   #item: Fields | null = null;
   /** Depth of the element whose children are read: the channel's or the item's. */
   #parentDepth = 1;
@@ -155,19 +135,38 @@ class FeedBuilder {
   }
 
   build(): MediaList | null {
-    const builder = this.#media.count > 0 ? this.#media : this.#pages;
-    if (builder.count === 0) return null;
-    const { texts, link, picture } = this.#channel;
+    const isOfMedia = this.#media.count > 0;
+    const slice = (isOfMedia ? this.#media : this.#pages).build();
+    if (slice.count === 0) return null;
+    const { texts, link } = this.#channel;
     return {
-      slice: builder.build(),
+      slice: isOfMedia ? { ...slice, listed: slice.listed.map((entry) => entry && this.#complete(entry)) } : slice,
       metadata: {
         webpage_url: (link ?? this.#urlIn(first(texts, names.link)))?.href ?? null,
         title: parseLine(first(texts, names.title)),
         description: parseProse(first(texts, names.description)),
         language: parseLanguage(first(texts, names.language)),
-        uploader: parseLine(first(texts, names.uploader)),
-        thumbnails: thumbnailsAt(picture ?? this.#urlIn(first(texts, names.picture))),
+        uploader: this.#uploader,
+        thumbnails: thumbnailsAt(this.#picture),
       },
+    };
+  }
+
+  get #uploader(): string | null {
+    return parseLine(first(this.#channel.texts, names.uploader));
+  }
+
+  get #picture(): URL | null {
+    return this.#channel.picture ?? this.#urlIn(first(this.#channel.texts, names.picture));
+  }
+
+  /** An episode has the picture and the author of its podcast, if it states none. An id that several items have identifies none. */
+  #complete({ video, ...entry }: Entry): Entry {
+    return {
+      ...entry,
+      thumbnail: entry.thumbnail ?? this.#picture?.href ?? null,
+      uploader: entry.uploader ?? this.#uploader,
+      ...(video !== undefined && this.#ids.get(video.id) === 1 && { video }),
     };
   }
 
@@ -200,9 +199,19 @@ class FeedBuilder {
       duration: parseDuration(first(texts, names.duration)),
       thumbnail: picture?.href ?? null,
       uploaded_at: parseDate(first(texts, names.date)),
+      uploader: parseLine(first(texts, names.uploader)),
     });
-    if (medium !== null) this.#media.add(() => entryAt(medium));
+    const video = this.#identify(texts);
+    if (medium !== null) this.#media.add(() => ({ ...entryAt(medium), ...(video && { video }) }));
     else if (page !== null && this.#media.count === 0) this.#pages.add(() => entryAt(page));
+  }
+
+  #identify(texts: Fields["texts"]): SiteVideo | undefined {
+    const stated = first(texts, names.id)?.trim() ?? "";
+    if (stated === "" || stated.length > maxIdLength) return undefined;
+    const id = `${this.#url.href} ${stated}`;
+    this.#ids.set(id, (this.#ids.get(id) ?? 0) + 1);
+    return { extractor: "feed", id };
   }
 
   get #base(): URL {
@@ -226,12 +235,4 @@ class FeedBuilder {
       ? url
       : null;
   }
-}
-
-function newFields(): Fields {
-  return { texts: new Map(), medium: null, link: null, picture: null };
-}
-
-function first(texts: ReadonlyMap<string, string>, of: readonly string[]): string | undefined {
-  return of.map((name) => texts.get(name)).find((text) => text !== undefined && text.trim() !== "");
 }
