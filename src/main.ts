@@ -1,7 +1,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import type { FastifyListenOptions } from "fastify";
 import { pino } from "pino";
-import { findMisspeltSettings, readConfig, settingsByPart } from "./config/config.ts";
+import { findMisspeltSettings, readConfig } from "./config/config.ts";
 import { openServices } from "./services.ts";
 import { openLogOutput } from "./system/log-output.ts";
 import { stopOnSignal } from "./system/stop-on-signal.ts";
@@ -23,41 +23,34 @@ async function start(): Promise<void> {
   // URLs of pages and media carry tokens: what the service creates is for its user alone.
   process.umask(0o077);
   const config = readConfig();
-  const output = openLogOutput(config.LOG_FORMAT, (lines) =>
+  const output = openLogOutput(config.log.format, (lines) =>
     logger.warn({ lines }, "lines of the log were dropped: nobody read it"),
   );
-  const logger = pino({ level: config.LOG_LEVEL }, output);
+  const logger = pino({ level: config.log.level }, output);
   for (const { name, likely } of findMisspeltSettings()) {
     logger.warn(`${name} is not a setting, and has no effect: did you mean ${likely}?`);
   }
   const drain = new AbortController();
   await using opened = new AsyncDisposableStack();
-  const { app, metricsApp, runner, webhooks, library } = await openServices(
-    settingsByPart(config),
-    logger,
-    drain.signal,
-    opened,
-  );
-  const { HOST, PORT, METRICS_HOST, METRICS_PORT } = config;
+  const { app, metricsApp, runner, webhooks, library } = await openServices(config, logger, drain.signal, opened);
   if (metricsApp) {
     await listen(metricsApp, "METRICS_HOST and METRICS_PORT", {
-      host: METRICS_HOST,
-      port: METRICS_PORT,
+      ...config.listenMetrics,
       listenTextResolver: (address) => `serving metrics at ${address}/metrics`,
     });
   }
-  await listen(app, "HOST and PORT", { host: HOST, port: PORT });
+  await listen(app, "HOST and PORT", config.listen);
   runner?.start();
   webhooks?.start();
-  if (config.ROLE !== "api") library?.start();
+  if (config.role !== "api") library?.start();
   const services = opened.move();
-  stopOnSignal({ logger, logClosed: output.closed, delayMs: config.DRAIN_MS + stopMs }, async (err) => {
+  stopOnSignal({ logger, logClosed: output.closed, delayMs: config.drainMs + stopMs }, async (err) => {
     drain.abort();
     // Requeues its tasks while requests finish; closing `services` waits for it and reports its error.
     runner?.stop().catch(() => {});
     webhooks?.stop().catch(() => {});
     library?.stop().catch(() => {});
-    if (!err) await wait(config.DRAIN_MS);
+    if (!err) await wait(config.drainMs);
     await services.disposeAsync();
   });
 }

@@ -2,7 +2,7 @@ import { accessSync, constants } from "node:fs";
 import { isIPv4 } from "node:net";
 import { join, resolve } from "node:path";
 import type { Logger } from "pino";
-import type { SettingsByPart } from "./config/config.ts";
+import type { Config } from "./config/config.ts";
 import { openEngine } from "./engines/registry.ts";
 import { openDiskFiles } from "./files/disk.ts";
 import { buildApp, buildMetricsApp, buildWorkerApp } from "./http/app.ts";
@@ -39,7 +39,7 @@ const maxMetricsConnections = 64;
  * @throws Error that names the setting, the rule and the value.
  */
 export async function openServices(
-  config: SettingsByPart,
+  config: Config,
   logger: Logger,
   drainSignal: AbortSignal,
   opened: AsyncDisposableStack,
@@ -50,16 +50,16 @@ export async function openServices(
   const webhooks = runsTasks ? openWebhooks(config.webhook, parts, opened) : undefined;
   const library = await openLibraryOf(config, parts, opened);
   const runner = runsTasks ? openRunner(config, { ...parts, library }, opened) : undefined;
-  const maxConnections = maxConnectionsOfProcess();
-  const server = { ...config.server, logger, drainSignal, maxConnections };
-  const observed = { ...server, observer: metrics.app };
-  const names = { library, template: config.libraryTemplate };
+  const ofProcess = { logger, drainSignal };
+  const server = { ...config.server, maxConnections: maxConnectionsOfProcess() };
+  const served = { ...parts, ...ofProcess, observer: metrics.app };
   const app = await (config.role === "worker"
-    ? buildWorkerApp({ ...parts, ...observed })
-    : buildApp({ ...parts, ...names, ...observed, ...config.app, ...(await openAccess(config, parts, opened)) }));
+    ? buildWorkerApp(served, server)
+    : buildApp({ ...served, library, ...(await openAccess(config, parts, opened)) }, { ...config.app, server }));
   opened.defer(() => app.close());
-  if (!config.hasMetricsPort) return { app, metricsApp: undefined, runner, webhooks, library };
-  const metricsApp = await buildMetricsApp({ metrics, ...server, maxConnections: maxMetricsConnections });
+  if (config.listenMetrics === undefined) return { app, metricsApp: undefined, runner, webhooks, library };
+  const maxConnections = maxMetricsConnections;
+  const metricsApp = await buildMetricsApp({ ...ofProcess, metrics }, { ...server, maxConnections });
   opened.defer(() => metricsApp.close());
   return { app, metricsApp, runner, webhooks, library };
 }
@@ -67,7 +67,7 @@ export async function openServices(
 type Parts = Awaited<ReturnType<typeof openParts>>;
 
 /** Opens what the app, the runner and the webhooks use. */
-async function openParts(config: SettingsByPart, logger: Logger, opened: AsyncDisposableStack) {
+async function openParts(config: Config, logger: Logger, opened: AsyncDisposableStack) {
   openDataFolder(config.files.folder);
   const files = openDiskFiles(config.files);
   const { url, ...storeSettings } = config.store;
@@ -105,7 +105,7 @@ interface ResolvingDeps extends Partial<Pick<Metrics, "onBlocked" | "onResolved"
 
 /** Opens the resolver of pages. */
 async function openResolving(
-  config: SettingsByPart,
+  config: Config,
   { logger, pauses, onBlocked, onResolved }: ResolvingDeps,
   opened: AsyncDisposableStack,
 ) {
@@ -132,7 +132,7 @@ async function openResolving(
  *
  * @throws ServiceError of the resolver.
  */
-export async function previewLibrary(config: SettingsByPart, page: URL, logger: Logger): Promise<string> {
+export async function previewLibrary(config: Config, page: URL, logger: Logger): Promise<string> {
   await using opened = new AsyncDisposableStack();
   const { resolver } = await openResolving(config, { logger, pauses: new HostPauses() }, opened);
   const found: unknown = await resolver.resolve(page, { signal: AbortSignal.timeout(config.client.totalTimeoutMs) });
@@ -151,11 +151,7 @@ function openDataFolder(folder: string): void {
 }
 
 /** Opens the client that calls the URLs that the operator wrote; the guard lets these lead to any network. */
-function openWebhooks(
-  endpoint: SettingsByPart["webhook"],
-  { store, logger, metrics }: Parts,
-  opened: AsyncDisposableStack,
-) {
+function openWebhooks(endpoint: Config["webhook"], { store, logger, metrics }: Parts, opened: AsyncDisposableStack) {
   const client = createPostClient({ allowNetworks: everyNetwork, perHost: Infinity });
   opened.defer(() => client.close());
   const webhooks = createWebhooks({ store, logger, client, endpoint, observer: metrics.webhooks });
@@ -164,14 +160,14 @@ function openWebhooks(
 }
 
 /** Opens the check of who may use the service. */
-async function openAccess(config: SettingsByPart, parts: Parts, opened: AsyncDisposableStack) {
+async function openAccess(config: Config, parts: Parts, opened: AsyncDisposableStack) {
   const keys = await openKeys(config, parts, opened);
   return { keys, linkSecret: openSecretFile(join(resolve(config.files.folder), "link.secret")) };
 }
 
 /** Opens the keys and, if no other process can open the store, a socket over which they are changed. */
 async function openKeys(
-  { keys: { host, folder, isShared } }: SettingsByPart,
+  { keys: { host, folder, isShared } }: Config,
   { store, logger }: Parts,
   opened: AsyncDisposableStack,
 ): Promise<KeyRing> {
@@ -198,7 +194,7 @@ function isLoopback(host: string): boolean {
 
 /** Opens the library, if there is one; a process that runs tasks also fills it. */
 async function openLibraryOf(
-  { library: settings, role }: SettingsByPart,
+  { library: settings, role }: Config,
   { store, files, logger }: Parts,
   opened: AsyncDisposableStack,
 ): Promise<Library | undefined> {
@@ -210,7 +206,7 @@ async function openLibraryOf(
 
 /** Opens an engine, and the runner that downloads with it. */
 function openRunner(
-  { engine: { name, ...engineSettings }, runner: settings, sponsorBlockUrl }: SettingsByPart,
+  { engine: { name, ...engineSettings }, runner: settings, sponsorBlockUrl }: Config,
   { store, files, resolver, client, pauses, logger, metrics, library }: Parts & { library: Library | undefined },
   opened: AsyncDisposableStack,
 ) {

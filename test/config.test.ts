@@ -1,21 +1,20 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { findMisspeltSettings, readConfig } from "../src/config/config.ts";
-import { Config } from "../src/config/settings.ts";
+import { Settings } from "../src/config/settings.ts";
 import { newWebhookSecret } from "../src/keys/secrets.ts";
 
 const webhookSecret = newWebhookSecret();
 
 describe("the settings", () => {
   it("have a default each", () => {
-    expect(readConfig({})).toMatchObject({ HOST: "127.0.0.1", PORT: 3000, STORE_URL: "sqlite:" });
-    expect(Object.keys(readConfig({}))).toEqual(Object.keys(Config.properties));
+    const listen = { host: "127.0.0.1", port: 3000 };
+    expect(readConfig({})).toMatchObject({ listen, listenMetrics: undefined, store: { url: "sqlite:" } });
   });
 
   it("parses integers, and treats an empty variable as unset", () => {
-    const config = readConfig({ PORT: "8080", HOST: "", INFO_CACHE_TTL_S: "0", UNKNOWN: "x" });
-    expect(config).toMatchObject({ PORT: 8080, HOST: "127.0.0.1", INFO_CACHE_TTL_S: 0 });
-    expect(config).not.toHaveProperty("UNKNOWN");
+    const config = readConfig({ PORT: "8080", HOST: "", INFO_CACHE_TTL_S: "0" });
+    expect(config).toMatchObject({ listen: { host: "127.0.0.1", port: 8080 }, app: { infoCacheTtlS: 0 } });
   });
 
   it.each([
@@ -50,10 +49,48 @@ describe("the settings", () => {
     expect(() => readConfig(env)).toThrow(new Error(message));
   });
 
+  it.each(["*", "*.example.com", "example.com:8080", "https://example.com", "a b", "a/b", "a@b"])(
+    "refuses %j in ALLOWED_HOSTS",
+    (host) => {
+      const rule = `ALLOWED_HOSTS must be host names without port, got ${JSON.stringify(host)}`;
+      expect(() => readConfig({ ALLOWED_HOSTS: `good.example.com,${host}` })).toThrow(rule);
+    },
+  );
+
+  it.each([
+    "*",
+    "https://*.example.com",
+    "https://a.example.com/path",
+    "a.example.com",
+    "null",
+    "ftp://a",
+    "chrome-extension://*",
+  ])("refuses %j in ALLOWED_ORIGINS", (text) => {
+    const rule = "must be origins such as https://app.example.com or chrome-extension://<id>, comma-separated";
+    expect(() => readConfig({ ALLOWED_ORIGINS: `https://a.test,${text}` })).toThrow(
+      `ALLOWED_ORIGINS ${rule}, got ${JSON.stringify(text)}`,
+    );
+  });
+
+  it.each(["10.0.0.1", "10.0.0.0/33", "proxy/8", "off"])("refuses %j in lists of networks", (network) => {
+    for (const name of ["ALLOW_NETWORKS", "TRUSTED_PROXIES"]) {
+      expect(() => readConfig({ [name]: ` 10.0.0.0/8,, ${network}` })).toThrow(
+        `${name} must be networks like 127.0.0.0/8 or fd00::/8, got ${JSON.stringify(network)}`,
+      );
+    }
+  });
+
+  it("takes `off` for no proxies, and empty lists for their defaults", () => {
+    expect(readConfig({ TRUSTED_PROXIES: "off" }).server.trustedProxies.cidrs).toEqual([]);
+    const { server, client } = readConfig({ TRUSTED_PROXIES: "", ALLOWED_HOSTS: "", ALLOW_NETWORKS: "" });
+    expect(server.trustedProxies.cidrs).toEqual(["127.0.0.0/8", "::1/128"]);
+    expect([server.allowedHosts.size, client.allowNetworks]).toEqual([0, []]);
+  });
+
   it.each(["postgres", "postgresql"])("lets a %s: store be shared between roles", (scheme) => {
     const STORE_URL = `${scheme}://user:secret@db.test/unreel`;
     for (const ROLE of ["all", "api", "worker"]) {
-      expect(readConfig({ ROLE, STORE_URL })).toMatchObject({ ROLE, STORE_URL });
+      expect(readConfig({ ROLE, STORE_URL })).toMatchObject({ role: ROLE, store: { url: STORE_URL } });
     }
   });
 
@@ -75,14 +112,14 @@ describe("the settings", () => {
       "UNREEL_PORT",
       "SSL_CERT_DIR",
     ];
-    const env = Object.fromEntries([...others, ...Object.keys(Config.properties)].map((name) => [name, "x"]));
+    const env = Object.fromEntries([...others, ...Object.keys(Settings.properties)].map((name) => [name, "x"]));
     expect(findMisspeltSettings(env)).toEqual([]);
   });
 
   it("is documented in docs/settings.md, each setting with its default", () => {
     const text = readFileSync(new URL("../docs/settings.md", import.meta.url), "utf8");
     const rows = text.split("\n").map((line) => line.split("|").map((cell) => cell.trim()));
-    for (const [name, schema] of Object.entries(Config.properties)) {
+    for (const [name, schema] of Object.entries(Settings.properties)) {
       const shown = schema.default === "" ? "" : `\`${schema.default}\``;
       expect(rows).toContainEqual(["", `\`${name}\``, shown, schema.description, ""]);
     }

@@ -22,7 +22,7 @@ export const tools = {
   async "unreel, loopback"() {
     const { createPageResolver } = await import("../../src/resolvers/page/page-resolver.ts");
     const { createHttpClient } = await import("../../src/net/http/http-client.ts");
-    const client = createHttpClient({ allowNetworks: "127.0.0.0/8", perHost: 1 });
+    const client = createHttpClient({ allowNetworks: ["127.0.0.0/8"], perHost: 1 });
     return ({ bytes }, served) => {
       const page = new URL(served);
       const pageClient = onlyOrigin(client, page.origin);

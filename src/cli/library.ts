@@ -1,5 +1,5 @@
 import { pino } from "pino";
-import { readConfig, settingsByPart } from "../config/config.ts";
+import { readConfig } from "../config/config.ts";
 import { previewLibrary } from "../services.ts";
 
 /**
@@ -15,7 +15,7 @@ if (command !== "preview" || page === null || rest.length > 0) {
 } else {
   try {
     const logger = pino({ level: "warn" }, pino.destination(2));
-    process.stdout.write(`${await previewLibrary(settingsByPart(readConfig()), page, logger)}\n`);
+    process.stdout.write(`${await previewLibrary(readConfig(), page, logger)}\n`);
   } catch (error) {
     process.stderr.write(`library: ${error instanceof Error ? error.message : String(error)}\n`);
     process.exitCode = 1;

@@ -1,27 +1,68 @@
 import { join } from "node:path";
 import { type Static, type TObject, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { parseTemplate } from "../runner/library/template.ts";
+import { parseTemplate, type Template } from "../runner/library/template.ts";
 import { findLikely, ruleOf, withIntegers } from "../model/schema.ts";
 import { isWebhookUrl, type WebhookEndpoint, webhookSecretPattern } from "../model/webhook-endpoint.ts";
-import { Config } from "./settings.ts";
+import { parseHosts, parseNetworkList, parseOrigins } from "./lists.ts";
+import { Settings } from "./settings.ts";
+
+export type Config = ReturnType<typeof readConfig>;
 
 /**
  * Reads the settings from `env`; an unset variable has its default, and so has an empty one unless empty means something.
+ * Returns what each part of the service takes of them, ready to use, by its own names and in its own units.
  *
  * @throws Error with one line that names the variable, the rule and the value.
  */
-export function readConfig(env: Environment = process.env): Config {
-  const config = readSettings(Config, env);
-  assertShared(config);
-  assertWebhook(config);
-  assertYtDlp(config);
-  assertSponsorBlock(config);
-  assertTemplate(config);
-  return config;
+export function readConfig(env: Environment = process.env) {
+  const settings = readSettings(Settings, env);
+  assertShared(settings);
+  assertYtDlp(settings);
+  assertSponsorBlock(settings);
+  const { cidrs: allowNetworks } = parseNetworkList("ALLOW_NETWORKS", settings.ALLOW_NETWORKS);
+  const webhook = parseWebhook(settings);
+  const libraryTemplate = parseLibraryTemplate(settings);
+  return {
+    role: settings.ROLE,
+    log: { level: settings.LOG_LEVEL, format: settings.LOG_FORMAT },
+    drainMs: settings.DRAIN_MS,
+    /** Where the service listens. */
+    listen: { host: settings.HOST, port: settings.PORT },
+    /** Where the metrics are also served, without a key; undefined: nowhere. */
+    listenMetrics:
+      settings.METRICS_PORT === 0 ? undefined : { host: settings.METRICS_HOST, port: settings.METRICS_PORT },
+    files: { folder: settings.DATA_DIR },
+    store: {
+      url: settings.STORE_URL,
+      dataDir: settings.DATA_DIR,
+      maxQueued: settings.MAX_QUEUED,
+      heartbeatS: settings.HEARTBEAT_S,
+      webhook: webhook !== undefined,
+    },
+    keys: { host: settings.HOST, folder: settings.DATA_DIR, isShared: isSharedStore(settings) },
+    client: clientOf(settings, allowNetworks),
+    resolver: resolverOf(settings, allowNetworks),
+    engine: engineOf(settings, allowNetworks),
+    runner: runnerOf(settings),
+    sponsorBlockUrl: settings.SPONSORBLOCK_URL,
+    libraryTemplate,
+    /** undefined: there is none. */
+    library: settings.LIBRARY_DIR === "" ? undefined : libraryOf(settings, libraryTemplate),
+    webhook,
+    /** Of each app. */
+    server: serverOf(settings),
+    app: {
+      web: settings.WEB === "on",
+      infoTimeoutMs: settings.INFO_TIMEOUT_MS,
+      infoCacheTtlS: settings.INFO_CACHE_TTL_S,
+      infoConcurrency: settings.INFO_CONCURRENCY,
+      template: libraryTemplate,
+    },
+  };
 }
 
-const StoreConfig = Type.Pick(Config, ["STORE_URL", "DATA_DIR"]);
+const StoreConfig = Type.Pick(Settings, ["STORE_URL", "DATA_DIR"]);
 export type StoreConfig = Static<typeof StoreConfig>;
 
 /** Reads the settings that say where the store is, and no others, as `readConfig` does. */
@@ -34,7 +75,7 @@ export function readStoreConfig(env: Environment = process.env): StoreConfig {
  * a single word, as `HOSTNAME`, belong to others.
  */
 export function findMisspeltSettings(env: Environment = process.env): { name: string; likely: string }[] {
-  const settings = Object.keys(Config.properties);
+  const settings = Object.keys(Settings.properties);
   return Object.keys(env)
     .filter((name) => /^[A-Z]+_[A-Z_]+$/.test(name) && !settings.includes(name))
     .flatMap((name) => {
@@ -60,35 +101,36 @@ function readSettings<T extends TObject>(schema: T, env: Environment): Static<T>
   return config as Static<T>;
 }
 
-/** The messages leave out the values: both may be secret. */
-function assertWebhook({ WEBHOOK_URL: url, WEBHOOK_SECRET: secret }: Config): void {
+/** Returns where the service's own webhook messages go; undefined: nowhere. The errors leave out the values: both may be secret. */
+function parseWebhook({ WEBHOOK_URL: url, WEBHOOK_SECRET: secret }: Settings): WebhookEndpoint | undefined {
   if ((url === "") !== (secret === "")) {
     const [given, missing] = url === "" ? ["WEBHOOK_SECRET", "WEBHOOK_URL"] : ["WEBHOOK_URL", "WEBHOOK_SECRET"];
     throw new Error(`${missing} must be set if ${given} is`);
   }
-  if (url === "") return;
+  if (url === "") return undefined;
   const rule = "must be an http or https URL of at most 8192 characters, without user name and password";
   if (!isWebhookUrl(url)) throw new Error(`WEBHOOK_URL ${rule}`);
   if (!new RegExp(webhookSecretPattern).test(secret)) {
     throw new Error("WEBHOOK_SECRET must be whsec_ and the base64 of 24 to 64 bytes");
   }
+  return { url, secret };
 }
 
-function assertYtDlp({ RESOLVER, YTDLP }: Config): void {
+function assertYtDlp({ RESOLVER, YTDLP }: Settings): void {
   if (RESOLVER !== "yt-dlp" || YTDLP !== "off") return;
   throw new Error(`RESOLVER must be another one if YTDLP is off, got "${RESOLVER}"`);
 }
 
-function assertSponsorBlock({ SPONSORBLOCK_URL: url }: Config): void {
+function assertSponsorBlock({ SPONSORBLOCK_URL: url }: Settings): void {
   if (url === "" || isWebhookUrl(url)) return;
   throw new Error(
     `SPONSORBLOCK_URL must be an http or https URL without user name and password, got ${JSON.stringify(url)}`,
   );
 }
 
-function assertTemplate({ LIBRARY_TEMPLATE: template }: Config): void {
+function parseLibraryTemplate({ LIBRARY_TEMPLATE: template }: Settings): Template {
   try {
-    parseTemplate(template);
+    return parseTemplate(template);
   } catch (cause) {
     const rule = cause instanceof Error ? cause.message : String(cause);
     throw new Error(`LIBRARY_TEMPLATE must ${rule}, got ${JSON.stringify(template)}`, { cause });
@@ -96,110 +138,87 @@ function assertTemplate({ LIBRARY_TEMPLATE: template }: Config): void {
 }
 
 /** Without a shared store, an `api` has no worker to run its tasks, and a `worker` gets no tasks. */
-function assertShared(config: Config): void {
-  if (config.ROLE === "all" || isSharedStore(config)) return;
-  throw new Error(`ROLE must be all unless STORE_URL begins with postgres:, got "${config.ROLE}"`);
+function assertShared(settings: Settings): void {
+  if (settings.ROLE === "all" || isSharedStore(settings)) return;
+  throw new Error(`ROLE must be all unless STORE_URL begins with postgres:, got "${settings.ROLE}"`);
 }
 
-/** What each part of the service takes of the settings, by its own names and in its own units. */
-export function settingsByPart(config: Config) {
-  const { ALLOW_NETWORKS: allowNetworks, INFO_TIMEOUT_MS: infoTimeoutMs } = config;
-  const webhook = webhookOf(config);
+function clientOf(settings: Settings, allowNetworks: readonly string[]) {
   return {
-    role: config.ROLE,
-    files: { folder: config.DATA_DIR },
-    store: {
-      url: config.STORE_URL,
-      dataDir: config.DATA_DIR,
-      maxQueued: config.MAX_QUEUED,
-      heartbeatS: config.HEARTBEAT_S,
-      webhook: webhook !== undefined,
-    },
-    keys: { host: config.HOST, folder: config.DATA_DIR, isShared: isSharedStore(config) },
-    client: {
-      allowNetworks,
-      perHost: config.FETCHES_PER_HOST,
-      idleTimeoutMs: infoTimeoutMs,
-      totalTimeoutMs: infoTimeoutMs,
-    },
-    resolver: {
-      name: config.RESOLVER,
-      allowNetworks,
-      pageMaxBytes: config.PAGE_MAX_BYTES,
-      hostDelayMs: config.HOST_DELAY_MS,
-      ytDlp: {
-        path: config.YTDLP,
-        searchPath: process.env["PATH"] ?? "",
-        cookiesFile: config.YTDLP_COOKIES,
-        concurrency: config.YTDLP_CONCURRENCY,
-        timeoutMs: infoTimeoutMs,
-      },
-    },
-    engine: {
-      name: config.ENGINE,
-      allowNetworks,
-      concurrentFragments: config.CONCURRENT_FRAGMENTS,
-      idleTimeoutMs: config.IDLE_TIMEOUT_MS,
-      minSpeedBps: config.MIN_SPEED_BPS,
-      minFreeBytes: config.MIN_FREE_BYTES,
-      maxSpeedBps: config.MAX_SPEED_BPS,
-      maxSpeedPerHostBps: config.MAX_SPEED_PER_HOST_BPS,
-      environment: certificateVariables(),
-    },
-    runner: {
-      concurrency: config.CONCURRENCY,
-      perHost: config.CONCURRENCY_PER_HOST,
-      maxAttempts: config.MAX_ATTEMPTS,
-      backoffMs: config.RETRY_BACKOFF_MS,
-      runTimeoutMs: config.RUN_TIMEOUT_S * 1_000,
-      maxFileBytes: config.MAX_FILE_BYTES,
-      minFreeBytes: config.MIN_FREE_BYTES,
-      maxLiveS: config.MAX_LIVE_S,
-      maxEntries: config.MAX_ENTRIES,
-      retentionS: config.RETENTION_S,
-      maxStoredBytes: config.MAX_STORED_BYTES,
-    },
-    sponsorBlockUrl: config.SPONSORBLOCK_URL,
-    libraryTemplate: parseTemplate(config.LIBRARY_TEMPLATE),
-    /** undefined: there is none. */
-    library: config.LIBRARY_DIR === "" ? undefined : libraryOf(config),
-    webhook,
-    /** Of each app. */
-    server: {
-      allowedHosts: config.ALLOWED_HOSTS,
-      allowedOrigins: config.ALLOWED_ORIGINS,
-      trustedProxies: config.TRUSTED_PROXIES === "off" ? [] : config.TRUSTED_PROXIES,
-      sendTimeoutMs: config.SEND_TIMEOUT_S * 1_000,
-      maxConnectionsPerAddress: config.CONNECTIONS_PER_IP,
-    },
-    app: {
-      web: config.WEB === "on",
-      allowNetworks,
-      infoTimeoutMs,
-      infoCacheTtlS: config.INFO_CACHE_TTL_S,
-      infoConcurrency: config.INFO_CONCURRENCY,
-    },
-    hasMetricsPort: config.METRICS_PORT !== 0,
+    allowNetworks,
+    perHost: settings.FETCHES_PER_HOST,
+    idleTimeoutMs: settings.INFO_TIMEOUT_MS,
+    totalTimeoutMs: settings.INFO_TIMEOUT_MS,
   };
 }
 
-export type SettingsByPart = ReturnType<typeof settingsByPart>;
-
-function libraryOf(config: Config) {
+function resolverOf(settings: Settings, allowNetworks: readonly string[]) {
   return {
-    folder: config.LIBRARY_DIR,
-    jobsFolder: join(config.DATA_DIR, "library"),
-    template: parseTemplate(config.LIBRARY_TEMPLATE),
-    isLink: config.LIBRARY_LINK === "hard",
-    mode: Number.parseInt(config.LIBRARY_MODE, 8),
-    hasNfo: config.LIBRARY_NFO === "on",
-    minFreeBytes: config.MIN_FREE_BYTES,
+    name: settings.RESOLVER,
+    allowNetworks,
+    pageMaxBytes: settings.PAGE_MAX_BYTES,
+    hostDelayMs: settings.HOST_DELAY_MS,
+    ytDlp: {
+      path: settings.YTDLP,
+      searchPath: process.env["PATH"] ?? "",
+      cookiesFile: settings.YTDLP_COOKIES,
+      concurrency: settings.YTDLP_CONCURRENCY,
+      timeoutMs: settings.INFO_TIMEOUT_MS,
+    },
   };
 }
 
-/** Returns where the service's own webhook messages go; undefined: nowhere. */
-function webhookOf({ WEBHOOK_URL, WEBHOOK_SECRET }: Config): WebhookEndpoint | undefined {
-  return WEBHOOK_URL === "" ? undefined : { url: WEBHOOK_URL, secret: WEBHOOK_SECRET };
+function engineOf(settings: Settings, allowNetworks: readonly string[]) {
+  return {
+    name: settings.ENGINE,
+    allowNetworks,
+    concurrentFragments: settings.CONCURRENT_FRAGMENTS,
+    idleTimeoutMs: settings.IDLE_TIMEOUT_MS,
+    minSpeedBps: settings.MIN_SPEED_BPS,
+    minFreeBytes: settings.MIN_FREE_BYTES,
+    maxSpeedBps: settings.MAX_SPEED_BPS,
+    maxSpeedPerHostBps: settings.MAX_SPEED_PER_HOST_BPS,
+    environment: certificateVariables(),
+  };
+}
+
+function runnerOf(settings: Settings) {
+  return {
+    concurrency: settings.CONCURRENCY,
+    perHost: settings.CONCURRENCY_PER_HOST,
+    maxAttempts: settings.MAX_ATTEMPTS,
+    backoffMs: settings.RETRY_BACKOFF_MS,
+    runTimeoutMs: settings.RUN_TIMEOUT_S * 1_000,
+    maxFileBytes: settings.MAX_FILE_BYTES,
+    minFreeBytes: settings.MIN_FREE_BYTES,
+    maxLiveS: settings.MAX_LIVE_S,
+    maxEntries: settings.MAX_ENTRIES,
+    retentionS: settings.RETENTION_S,
+    maxStoredBytes: settings.MAX_STORED_BYTES,
+  };
+}
+
+function serverOf(settings: Settings) {
+  const { TRUSTED_PROXIES: proxies } = settings;
+  return {
+    allowedHosts: parseHosts(settings.ALLOWED_HOSTS),
+    allowedOrigins: parseOrigins(settings.ALLOWED_ORIGINS),
+    trustedProxies: parseNetworkList("TRUSTED_PROXIES", proxies === "off" ? "" : proxies),
+    sendTimeoutMs: settings.SEND_TIMEOUT_S * 1_000,
+    maxConnectionsPerAddress: settings.CONNECTIONS_PER_IP,
+  };
+}
+
+function libraryOf(settings: Settings, template: Template) {
+  return {
+    folder: settings.LIBRARY_DIR,
+    jobsFolder: join(settings.DATA_DIR, "library"),
+    template,
+    isLink: settings.LIBRARY_LINK === "hard",
+    mode: Number.parseInt(settings.LIBRARY_MODE, 8),
+    hasNfo: settings.LIBRARY_NFO === "on",
+    minFreeBytes: settings.MIN_FREE_BYTES,
+  };
 }
 
 /** Returns Node's own variables for CA certificates, as far as they are set, for worker processes. */
@@ -209,6 +228,6 @@ function certificateVariables(): Record<string, string> {
 }
 
 /** Whether several processes can open the store at a time. */
-export function isSharedStore({ STORE_URL }: Pick<Config, "STORE_URL">): boolean {
+export function isSharedStore({ STORE_URL }: Pick<Settings, "STORE_URL">): boolean {
   return /^postgres(ql)?:/.test(STORE_URL);
 }

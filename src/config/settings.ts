@@ -17,7 +17,7 @@ const choice = <const T extends readonly string[]>(byDefault: T[number], values:
 });
 
 /** Every environment variable that the service reads: type, default, bounds, meaning, unit. */
-export const Config = Type.Object({
+export const Settings = Type.Object({
   HOST: text("127.0.0.1", "address to listen on; 0.0.0.0 or :: opens the service to the network"),
   PORT: integer(3000, [0, 65535], "port to listen on; 0 picks a free one"),
   ALLOWED_HOSTS: text(
@@ -211,4 +211,4 @@ export const Config = Type.Object({
     "signs these calls: `whsec_` and 24 to 64 random bytes in base64, as Standard Webhooks defines it",
   ),
 });
-export type Config = Static<typeof Config>;
+export type Settings = Static<typeof Settings>;

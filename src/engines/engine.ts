@@ -58,8 +58,8 @@ export interface Engine {
 
 /** What an engine may be created with. */
 export interface EngineDeps extends MaxSpeeds {
-  /** Private networks that may be fetched: comma-separated CIDR blocks. */
-  allowNetworks: string;
+  /** Private networks that may be fetched, in CIDR notation. */
+  allowNetworks: readonly string[];
   /** Concurrent requests of one download to one host. */
   concurrentFragments: number;
   /** Longest wait for the next byte. */

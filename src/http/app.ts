@@ -1,10 +1,7 @@
-import { randomBytes } from "node:crypto";
 import type { FastifyInstance } from "fastify";
 import type { FileStore } from "../files/files.ts";
 import { createInfoCache } from "../resolvers/info-cache.ts";
-import { createAddressGuard } from "../net/addresses/address-guard.ts";
-import type { HttpClient } from "../net/client.ts";
-import { splitList } from "../net/http-url.ts";
+import type { GuardedClient } from "../net/http/http-client.ts";
 import type { Library } from "../runner/library/library.ts";
 import type { Template } from "../runner/library/template.ts";
 import type { KeyRing } from "../keys/key-ring.ts";
@@ -15,7 +12,7 @@ import { createThumbnails } from "../resolvers/thumbnails.ts";
 import { archiveRoutes } from "./archives/archive-routes.ts";
 import { createArchiveSender } from "./archives/archive-sender.ts";
 import { requireAccess } from "./access/access.ts";
-import { type BaseAppOptions, createBaseApp } from "./base-app.ts";
+import { type BaseAppParts, createBaseApp, type ServerSettings } from "./base-app.ts";
 import { batchRoutes } from "./routes/batch.ts";
 import { registerDocs } from "./routes/docs.ts";
 import { createTaskWaits } from "./responses/prefer-wait.ts";
@@ -40,7 +37,8 @@ import { taskRoutes } from "./routes/tasks.ts";
 import { thumbnailRoutes } from "./routes/thumbnails.ts";
 import { webRoutes } from "./routes/web.ts";
 
-export interface AppOptions extends BaseAppOptions {
+/** What the app of a service uses; it closes none of them. */
+export interface AppParts extends BaseAppParts {
   store: TaskStore;
   /** The keys of `store`. */
   keys: KeyRing;
@@ -48,58 +46,49 @@ export interface AppOptions extends BaseAppOptions {
   files: FileStore;
   /** Where files of tasks also are, under names for people; default: nowhere. */
   library?: Pick<Library, "remove" | "isPending" | "pendingMembers"> | undefined;
-  /** What names the files of archives, as in the library; default: as `LIBRARY_TEMPLATE`. */
-  template?: Template;
   /** What reads pages. */
   resolver: Resolver;
-  /** What fetches thumbnails. */
-  client: HttpClient;
-  /**
-   * Networks that pages may be on although they are not public, as the resolver knows them; default none.
-   * A task for a page that is elsewhere is refused if its URL shows that.
-   */
-  allowNetworks?: string | readonly string[];
-  /** How long a page's information is cached, seconds; default 300. */
-  infoCacheTtlS?: number;
-  /** Longest time to read one page, or a thumbnail of one, milliseconds; default 15,000. */
-  infoTimeoutMs?: number;
-  /** Pages that are read at a time; default 64. */
-  infoConcurrency?: number;
-  /** Event streams that are open at a time; default 1,000. */
-  maxEventStreams?: number;
-  /**
-   * What links are made with: 32 random bytes or more, the same in every process that serves the same tasks; default new ones,
-   * so that links end with the app.
-   */
-  linkSecret?: Uint8Array;
+  /** What fetches thumbnails; a task for a page that it may not fetch is refused if the URL shows that. */
+  client: GuardedClient;
+  /** What links are made with: 32 random bytes or more, the same in every process that serves the same tasks. */
+  linkSecret: Uint8Array;
   /** What admins read at `/metrics`; default: there is no such route. */
   metrics?: MetricsSource;
-  /** Whether there is a web UI at `/`; default false. */
-  web?: boolean;
+}
+
+export interface AppSettings {
+  server: ServerSettings;
+  /** How long a page's information is cached, seconds. */
+  infoCacheTtlS: number;
+  /** Longest time to read one page, or a thumbnail of one, milliseconds. */
+  infoTimeoutMs: number;
+  /** Pages that are read at a time. */
+  infoConcurrency: number;
+  /** Event streams that are open at a time; default 1,000. */
+  maxEventStreams?: number;
+  /** What names the files of archives, as in the library. */
+  template: Template;
+  /** Whether there is a web UI at `/`. */
+  web: boolean;
 }
 
 export type App = FastifyInstance;
 
 /**
  * The service without its process: routes, schemas, limits. Ready for `inject` or `listen` when the
- * promise resolves. `close` lets requests in flight finish for `finishMs`, then ends them; what was
- * passed in stays open.
+ * promise resolves. `close` lets requests in flight finish for `finishMs`, then ends them.
  */
-export async function buildApp(options: AppOptions): Promise<App> {
-  const { keys, files, library, resolver, client, metrics, infoTimeoutMs = 15_000 } = options;
-  const store = withPacedReads(options.store);
+export async function buildApp(parts: AppParts, settings: AppSettings): Promise<App> {
+  const { keys, files, library, resolver, client, metrics, observer, drainSignal } = parts;
+  const { infoTimeoutMs, infoCacheTtlS, infoConcurrency, maxEventStreams = 1_000, template, web } = settings;
+  const store = withPacedReads(parts.store);
   const infoCache = createInfoCache({
     resolver,
-    ttlS: options.infoCacheTtlS ?? 300,
+    ttlS: infoCacheTtlS,
     timeoutMs: infoTimeoutMs,
-    concurrency: options.infoConcurrency ?? 64,
+    concurrency: infoConcurrency,
   });
-  const guard = createAddressGuard({
-    allowNetworks: splitList(options.allowNetworks),
-    lookupTimeoutMs: infoTimeoutMs,
-    onBlocked: options.observer?.onBlocked,
-  });
-  const app = createBaseApp(options, () => {
+  const app = createBaseApp(parts, settings.server, () => {
     infoCache.stop();
     thumbnails.stop();
   });
@@ -111,54 +100,53 @@ export async function buildApp(options: AppOptions): Promise<App> {
     app.addSchema({ ...Task, $id: "Task" });
     await registerDocs(app);
     const waits = createTaskWaits(app, { store, library });
-    await app.register(taskRoutes, { store, guard, resolver, waits });
-    await app.register(batchRoutes, { store, guard, resolver });
+    await app.register(taskRoutes, { store, client, resolver, waits });
+    await app.register(batchRoutes, { store, client, resolver });
     await app.register(singleTaskRoutes, { store, files, library, waits });
     await app.register(taskActionRoutes, { store });
-    const { onFileBytes } = options.observer ?? {};
+    const onFileBytes = observer?.onFileBytes;
     await app.register(fileRoutes, { store, files, library, onFileBytes });
-    const archives = createArchiveSender({ store, files, template: options.template, onFileBytes });
+    const archives = createArchiveSender({ store, files, template, onFileBytes });
     await app.register(archiveRoutes, { store, archives });
     await app.register(streamRoutes, { store, files, onFileBytes });
-    await app.register(downloadRoutes, { store, files, onFileBytes, guard, resolver, infoCache });
-    const tokens = createLinkTokens(options.linkSecret ?? randomBytes(32));
+    await app.register(downloadRoutes, { store, files, onFileBytes, client, resolver, infoCache });
+    const tokens = createLinkTokens(parts.linkSecret);
     await app.register(newLinkRoutes, { store, tokens, archives });
     await app.register(linkRoutes, { store, files, keys, access, tokens, archives, onFileBytes });
-    const maxStreams = options.maxEventStreams ?? 1_000;
-    await app.register(eventRoutes, { events: store.events, keys, maxStreams });
+    await app.register(eventRoutes, { events: store.events, keys, maxStreams: maxEventStreams });
     await app.register(sessionRoutes, { access });
     await app.register(infoRoutes, { infoCache, resolver });
     await app.register(thumbnailRoutes, { store, infoCache, thumbnails });
-    await app.register(healthRoutes, { store, drainSignal: options.drainSignal, unenforced: resolver.unenforced });
+    await app.register(healthRoutes, { store, drainSignal, unenforced: resolver.unenforced });
     if (metrics !== undefined) await app.register(adminMetricsRoutes, { metrics });
-    if (options.web === true) await app.register(webRoutes);
+    if (web) await app.register(webRoutes);
   });
 }
 
-export interface WorkerAppOptions extends BaseAppOptions {
+export interface WorkerAppParts extends BaseAppParts {
   store: TaskStore;
   /** What reads the pages of its tasks; default: nothing is known of it. */
   resolver?: Pick<Resolver, "unenforced">;
 }
 
 /** The app of a process that only runs tasks: it serves `/health/` alone. */
-export async function buildWorkerApp(options: WorkerAppOptions): Promise<App> {
-  const { store, resolver, drainSignal } = options;
-  const app = createBaseApp(options, () => {});
+export async function buildWorkerApp(parts: WorkerAppParts, settings: ServerSettings): Promise<App> {
+  const { store, resolver, drainSignal } = parts;
+  const app = createBaseApp(parts, settings, () => {});
   return serveOnly(app, ": this process only runs tasks", async () => {
     await app.register(healthRoutes, { store, drainSignal, unenforced: resolver?.unenforced });
   });
 }
 
-export interface MetricsAppOptions extends BaseAppOptions {
+export interface MetricsAppParts extends BaseAppParts {
   metrics: MetricsSource;
 }
 
 /** The app of the port for metrics: it serves `/metrics` alone. */
-export async function buildMetricsApp(options: MetricsAppOptions): Promise<App> {
-  const app = createBaseApp(options, () => {});
+export async function buildMetricsApp(parts: MetricsAppParts, settings: ServerSettings): Promise<App> {
+  const app = createBaseApp(parts, settings, () => {});
   return serveOnly(app, ": this port only serves /metrics", async () => {
-    await app.register(openMetricsRoutes, { metrics: options.metrics });
+    await app.register(openMetricsRoutes, { metrics: parts.metrics });
   });
 }
 

@@ -60,7 +60,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     contentType: registry.contentType,
     read: async () => [await registry.metrics(), requests.text(), storeSeconds.text()].join("\n"),
     onBlocked,
-    app: { onBlocked, onFileBytes: (bytes) => count.servedBytes.inc(bytes), onRequest: requests.observe },
+    app: { onFileBytes: (bytes) => count.servedBytes.inc(bytes), onRequest: requests.observe },
     engine: {
       onBlocked,
       onProcesses: (processes) => gauge.engineProcesses.set(processes),

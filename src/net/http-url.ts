@@ -62,12 +62,3 @@ function redacted(text: string): string {
   const at = text.lastIndexOf("@");
   return at === -1 ? text : `…${text.slice(at)}`;
 }
-
-/** Returns the entries of a setting: a list, or one comma-separated text. */
-export function splitList(setting: string | readonly string[] = []): string[] {
-  return [setting]
-    .flat()
-    .flatMap((list) => list.split(","))
-    .map((entry) => entry.trim())
-    .filter((entry) => entry !== "");
-}

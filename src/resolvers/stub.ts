@@ -10,7 +10,7 @@ export const StubInfo = Type.Object(
   { title: "Info", additionalProperties: true },
 );
 
-/** Creates a resolver that fetches nothing and returns only the URL; the default of `buildApp`. */
+/** Creates a resolver that fetches nothing and returns only the URL. */
 export function createStubResolver(): Resolver<typeof StubInfo> {
   return {
     name: "stub",

@@ -17,7 +17,7 @@ import { describeResume } from "./engine/resume.ts";
 
 export interface EngineOptions {
   /** The only network that may be fetched. */
-  allowNetworks: string;
+  allowNetworks: readonly string[];
   /** Default: that of the service. */
   idleTimeoutMs?: number;
 }
@@ -27,8 +27,8 @@ export function describeEngine(name: string, open: (options: EngineOptions) => E
   let engine: Engine;
   let impatient: Engine;
   beforeAll(() => {
-    engine = open({ allowNetworks: "127.0.0.1/32" });
-    impatient = open({ allowNetworks: "127.0.0.1/32", idleTimeoutMs: 2_000 });
+    engine = open({ allowNetworks: ["127.0.0.1/32"] });
+    impatient = open({ allowNetworks: ["127.0.0.1/32"], idleTimeoutMs: 2_000 });
   });
   afterAll(() => Promise.all([engine.close(), impatient.close()]));
   describe(`${name}, as any engine,`, () => {

@@ -86,7 +86,7 @@ function describeStart(open: OpenResolver): void {
   });
 
   it("never connects to an address that is not allowed", async () => {
-    const { resolver, url, upstream } = await start(open, { allowNetworks: "" });
+    const { resolver, url, upstream } = await start(open, { allowNetworks: [] });
     const outcome = await resolve(resolver, url("/video")).catch((error: unknown) => error);
     if (outcome instanceof Error) expect(outcome).toMatchObject({ code: "address_blocked" });
     expect(upstream.sockets).toEqual([]);

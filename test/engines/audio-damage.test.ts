@@ -5,7 +5,7 @@ import { readMedium } from "../media/rendition.ts";
 import { resource } from "../media/resources.ts";
 import { checksum, flacFrame, flacStart } from "./flac-maker.ts";
 
-const engine = createNativeEngine({ allowNetworks: "127.0.0.1/32" });
+const engine = createNativeEngine({ allowNetworks: ["127.0.0.1/32"] });
 afterAll(() => engine.close());
 
 /** Returns what the warning `frames_missing` of a file that is kept as published says. */

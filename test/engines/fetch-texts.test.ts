@@ -17,7 +17,7 @@ const site = await startSite(
     ["broken.vtt", resource("text/plain", Buffer.from("nonsense"))],
   ]),
 );
-const client = createHttpClient({ allowNetworks: "127.0.0.1/32" });
+const client = createHttpClient({ allowNetworks: ["127.0.0.1/32"] });
 afterAll(() => Promise.all([client.close(), site.close()]));
 
 const track = (name: string, fields: Partial<WantedSubtitles> = {}): WantedSubtitles => {

@@ -3,7 +3,7 @@ import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
 import { openEntry } from "../contracts/engine/harness.ts";
 import { resource } from "../media/resources.ts";
 
-const engine = createNativeEngine({ allowNetworks: "127.0.0.1/32" });
+const engine = createNativeEngine({ allowNetworks: ["127.0.0.1/32"] });
 afterAll(() => engine.close());
 
 /** Returns what the warning `frames_missing` of an FLV file that is kept as published says. */

@@ -15,7 +15,7 @@ import { audioFormat, fillPattern, videoFormat } from "../remux/mp4-samples.ts";
 
 const folder = openFolder();
 afterAll(folder.remove);
-const engine = createNativeEngine({ allowNetworks: "127.0.0.1/32" });
+const engine = createNativeEngine({ allowNetworks: ["127.0.0.1/32"] });
 afterAll(() => engine.close());
 
 /** Returns the codes of the warnings of a file with 4 s of video, a gap of 3 s, and 4 s more. */

@@ -12,7 +12,7 @@ import { hasFfmpeg, probePackets } from "../remux/ts-media.ts";
 const sources = createSources();
 afterAll(() => sources.remove());
 afterAll(stopFfmpeg);
-const engine = createNativeEngine({ allowNetworks: "127.0.0.1/32" });
+const engine = createNativeEngine({ allowNetworks: ["127.0.0.1/32"] });
 afterAll(() => engine.close());
 
 const streamOf = (name: string) => listStreams().find((stream) => stream.name === name)!;

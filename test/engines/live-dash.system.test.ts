@@ -6,7 +6,7 @@ import { type EngineHarness, openEntry } from "../contracts/engine/harness.ts";
 import { type Addressing, type LiveDash, liveResources, startLiveDash } from "../media/live-dash.ts";
 import { probe } from "../media/probe.ts";
 
-const engine = createNativeEngine({ allowNetworks: "127.0.0.1/32" });
+const engine = createNativeEngine({ allowNetworks: ["127.0.0.1/32"] });
 afterAll(() => engine.close());
 
 async function openLive(options: Partial<LiveDash>): Promise<EngineHarness> {

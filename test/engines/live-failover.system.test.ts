@@ -5,7 +5,7 @@ import { layFiles, mediaPlaylist } from "../media/hls.ts";
 import { readRendition } from "../media/rendition.ts";
 import { hls } from "../media/resources.ts";
 
-const engine = createNativeEngine({ allowNetworks: "127.0.0.1/32" });
+const engine = createNativeEngine({ allowNetworks: ["127.0.0.1/32"] });
 afterAll(() => engine.close());
 const open = () => engine;
 

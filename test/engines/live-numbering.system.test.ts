@@ -6,7 +6,7 @@ import { probe } from "../media/probe.ts";
 import { readRendition } from "../media/rendition.ts";
 import { hls, merge } from "../media/resources.ts";
 
-const engine = createNativeEngine({ allowNetworks: "127.0.0.1/32" });
+const engine = createNativeEngine({ allowNetworks: ["127.0.0.1/32"] });
 afterAll(() => engine.close());
 
 /** What a playlist lists: segments of a second (25 pictures), as `folder/number`, and tags before them. */

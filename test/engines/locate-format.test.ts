@@ -7,7 +7,7 @@ import { mediaPlaylist, multivariant } from "../media/hls.ts";
 import { dash, hls, resource, type Resources } from "../media/resources.ts";
 import { startSite } from "../media/site.ts";
 
-const client = createHttpClient({ allowNetworks: "127.0.0.1/32" });
+const client = createHttpClient({ allowNetworks: ["127.0.0.1/32"] });
 afterAll(() => client.close());
 const locator = () => createFormatLocator(client, { pageUrl: "", signal: new AbortController().signal });
 

@@ -7,7 +7,7 @@ import { openEntry } from "../contracts/engine/harness.ts";
 import { readMedium, readWebmRendition } from "../media/rendition.ts";
 import { resource } from "../media/resources.ts";
 
-const engine = createNativeEngine({ allowNetworks: "127.0.0.1/32" });
+const engine = createNativeEngine({ allowNetworks: ["127.0.0.1/32"] });
 afterAll(() => engine.close());
 
 /** Its clusters have checksums; the index follows the last one. */

@@ -6,7 +6,7 @@ import { layFiles, mediaPlaylist } from "../media/hls.ts";
 import { readMedium, readRendition } from "../media/rendition.ts";
 import { dash, hls, merge, resource, type Resources } from "../media/resources.ts";
 
-const engine = createNativeEngine({ allowNetworks: "127.0.0.1/32", concurrentFragments: 1 });
+const engine = createNativeEngine({ allowNetworks: ["127.0.0.1/32"], concurrentFragments: 1 });
 afterAll(() => engine.close());
 const open = () => engine;
 

@@ -18,7 +18,7 @@ function emptyEdits(bytes: Buffer): number[] {
   return edits.filter((i) => bytes.readBigInt64BE(list + 12 + 20 * i) === -1n);
 }
 
-const engine = createNativeEngine({ allowNetworks: "127.0.0.1/32" });
+const engine = createNativeEngine({ allowNetworks: ["127.0.0.1/32"] });
 const folder = openFolder();
 afterAll(async () => {
   await engine.close();

@@ -8,7 +8,7 @@ import { layEncrypted, layFiles, mediaPlaylist } from "../media/hls.ts";
 import { readMedium, readRendition } from "../media/rendition.ts";
 import { hls, merge, resource } from "../media/resources.ts";
 
-const local = { allowNetworks: "127.0.0.1/32" };
+const local = { allowNetworks: ["127.0.0.1/32"] };
 const stream = layFiles("ts", readRendition("high.m2t"), "ts");
 const film = resource("video/mp4", readMedium("index-first.mp4"));
 

@@ -13,7 +13,7 @@ import { layFiles, mediaPlaylist } from "../media/hls.ts";
 import { readMedium, readRendition } from "../media/rendition.ts";
 import { hls, merge, resource } from "../media/resources.ts";
 
-const engine = createNativeEngine({ allowNetworks: "127.0.0.1/32" });
+const engine = createNativeEngine({ allowNetworks: ["127.0.0.1/32"] });
 afterAll(() => engine.close());
 const open = () => engine;
 
@@ -21,7 +21,7 @@ describe("fetched parts", () => {
   it("are kept if a download is stopped while its file is inspected", async () => {
     const film = resource("video/mp4", readMedium("index-first.mp4"));
     await using harness = await openEntry(open, new Map([["film.mp4", film]]), "film.mp4");
-    const client = createHttpClient({ allowNetworks: "127.0.0.1/32" });
+    const client = createHttpClient({ allowNetworks: ["127.0.0.1/32"] });
     const stopping = new AbortController();
     const stopped = download(harness.job, {
       client,

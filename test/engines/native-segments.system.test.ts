@@ -12,7 +12,7 @@ import { probe } from "../media/probe.ts";
 import { readRendition } from "../media/rendition.ts";
 import { hls, merge, resource, type Resources } from "../media/resources.ts";
 
-const engine = createNativeEngine({ allowNetworks: "127.0.0.1/32" });
+const engine = createNativeEngine({ allowNetworks: ["127.0.0.1/32"] });
 afterAll(() => engine.close());
 const open = () => engine;
 

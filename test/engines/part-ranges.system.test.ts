@@ -60,7 +60,7 @@ function mediaOf(line: string, entry: string): ReturnType<typeof makeMedia> {
 
 const kindOf = (name: keyof typeof kinds) => mediaOf(kinds[name], kinds[name].split(" ").at(-1)!);
 
-const engine = createNativeEngine({ allowNetworks: "127.0.0.1/32" });
+const engine = createNativeEngine({ allowNetworks: ["127.0.0.1/32"] });
 afterAll(() => engine.close());
 const openEngine = () => engine;
 
@@ -275,7 +275,7 @@ describe.skipIf(!hasFfmpeg)("fetches what ranges need of one file", () => {
 
   it("if three copies of it can be kept, and two of a whole file", async () => {
     await using harness = await openMedia(openEngine, await kindOf("WebM without audio"));
-    const small = createNativeEngine({ allowNetworks: "127.0.0.1/32", minFreeBytes: 2 ** 50 });
+    const small = createNativeEngine({ allowNetworks: ["127.0.0.1/32"], minFreeBytes: 2 ** 50 });
     const { job, site } = harness;
     const headBytes = 65_536;
     const refusal = (change: Partial<typeof job>) =>

@@ -8,7 +8,7 @@ import { join, readMedium, readRendition } from "../media/rendition.ts";
 import { hls, merge, resource, type Resources } from "../media/resources.ts";
 import { adtsFrames, audioPid, avcPicture, createPacketMaker, videoPid } from "../remux/ts-packet-maker.ts";
 
-const engine = createNativeEngine({ allowNetworks: "127.0.0.1/32" });
+const engine = createNativeEngine({ allowNetworks: ["127.0.0.1/32"] });
 afterAll(() => engine.close());
 
 async function warningsOf(resources: Resources, entry: string, job: Partial<DownloadJob> = {}): Promise<string[]> {

@@ -5,7 +5,7 @@ import { openEntry } from "../contracts/engine/harness.ts";
 import { readMedium } from "../media/rendition.ts";
 import { resource } from "../media/resources.ts";
 
-const local = { allowNetworks: "127.0.0.1/32" };
+const local = { allowNetworks: ["127.0.0.1/32"] };
 const film = resource("video/mp4", readMedium("index-first.mp4"));
 const resources = new Map([["film.mp4", film]]);
 

@@ -12,7 +12,7 @@ import { hls, merge, resource, type Resources } from "../media/resources.ts";
 import { openFolder } from "../remux/mp4-media.ts";
 import { audioFormat } from "../remux/mp4-samples.ts";
 
-const engine = createNativeEngine({ allowNetworks: "127.0.0.1/32" });
+const engine = createNativeEngine({ allowNetworks: ["127.0.0.1/32"] });
 const folder = openFolder();
 afterAll(async () => {
   folder.remove();

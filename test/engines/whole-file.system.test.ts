@@ -6,7 +6,7 @@ import { openEntry } from "../contracts/engine/harness.ts";
 import { resource } from "../media/resources.ts";
 import { audioInput, createMediaFolder, hasFfmpeg, videoInput, x264 } from "../remux/ts-media.ts";
 
-const engine = createNativeEngine({ allowNetworks: "127.0.0.1/32" });
+const engine = createNativeEngine({ allowNetworks: ["127.0.0.1/32"] });
 const media = createMediaFolder();
 afterAll(async () => {
   media.remove();

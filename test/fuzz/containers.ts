@@ -74,7 +74,7 @@ function targetOf(name: string, medium: string, pattern: RegExp): FuzzTarget {
 function createHarness(medium: string) {
   // Shorter than in the service, for more runs.
   const limits = { workMs: 1_000 };
-  const engine = createNativeEngine({ allowNetworks: "127.0.0.1/32", limits });
+  const engine = createNativeEngine({ allowNetworks: ["127.0.0.1/32"], limits });
   let harness: Promise<EngineHarness> | undefined;
   return {
     use: () => (harness ??= openEntry(() => engine, new Map(), medium)),

@@ -56,7 +56,7 @@ const refusals: ReadonlySet<string> = new Set(["upstream_invalid", "format_unava
 export const playlistTarget = createTarget();
 
 function createTarget() {
-  const engine = createNativeEngine({ allowNetworks: "127.0.0.1/32" });
+  const engine = createNativeEngine({ allowNetworks: ["127.0.0.1/32"] });
   let opened: Promise<EngineHarness> | undefined;
   return defineTarget({
     name: "playlists",

@@ -5,6 +5,7 @@ import { pino } from "pino";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { newSecret } from "../../src/keys/secrets.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { parseNetworks } from "../../src/net/addresses/addresses.ts";
 import { type AppOptions, buildApp } from "./app.ts";
 import { addKey } from "./keys.ts";
 
@@ -21,7 +22,7 @@ async function open(options: AppOptions = {}) {
   const logger = pino({ level: "info" }, { write: (line: string) => void lines.push(JSON.parse(line)) });
   const store = createMemoryStore();
   const anna = await addKey(store, "anna");
-  const app = await buildApp({ store, logger, trustedProxies: "10.0.0.0/8, fd00::/8", ...options });
+  const app = await buildApp({ store, logger, trustedProxies: parseNetworks(["10.0.0.0/8", "fd00::/8"]), ...options });
   onTestFinished(() => app.close());
   /** Returns the `ip` of the request in the log. */
   async function ipOf(headers: Headers, remoteAddress = proxy): Promise<unknown> {
@@ -83,16 +84,16 @@ describe("the address of a client", () => {
 
   test("is what proxies on this machine say, unless they are not trusted", async () => {
     const headers = { "x-forwarded-for": client };
-    const byDefault = await open({ trustedProxies: "127.0.0.0/8,::1/128" });
+    const byDefault = await open({ trustedProxies: parseNetworks(["127.0.0.0/8", "::1/128"]) });
     for (const local of ["127.0.0.1", "::1", "::ffff:127.0.0.1"])
       expect(await byDefault.ipOf(headers, local)).toBe(client);
     expect(await byDefault.ipOf(headers, proxy)).toBe(proxy);
-    const without = await open({ trustedProxies: [] });
+    const without = await open({ trustedProxies: parseNetworks([]) });
     expect(await without.ipOf(headers, "127.0.0.1")).toBeUndefined();
   });
 
   test("may come in several lines, and without Host in HTTP/1.0", async () => {
-    const { app, anna, lines } = await open({ trustedProxies: "127.0.0.0/8" });
+    const { app, anna, lines } = await open({ trustedProxies: parseNetworks(["127.0.0.0/8"]) });
     await app.listen({ host: "127.0.0.1", port: 0 });
     const { port } = app.server.address() as { port: number };
     const fields = [
@@ -121,7 +122,10 @@ describe("the address of a client", () => {
 
 describe("the host that a proxy was asked for", () => {
   async function statusOf(headers: Headers, remoteAddress = proxy): Promise<number> {
-    const { app } = await open({ allowedHosts: "unreel.example.com", trustedProxies: "10.0.0.0/8,127.0.0.0/8" });
+    const { app } = await open({
+      allowedHosts: new Set(["unreel.example.com"]),
+      trustedProxies: parseNetworks(["10.0.0.0/8", "127.0.0.0/8"]),
+    });
     const payload = { key: "unreel_wrong" };
     const options = { method: "POST", url: "/session", remoteAddress, payload } as const;
     return (await app.inject({ ...options, headers: { host: "backend:3000", ...headers } })).statusCode;
@@ -166,10 +170,4 @@ test("a session's cookies are for HTTPS alone if a proxy that is trusted says th
   expect(await isSecure({ "x-forwarded-proto": "https, http", "x-forwarded-for": client })).toBe(false);
   expect(await isSecure({ "x-forwarded-proto": "httpsx" })).toBe(false);
   expect(await isSecure(https, stranger)).toBe(false);
-});
-
-test.each(["10.0.0.1", "10.0.0.0/33", "proxy/8", "off"])("TRUSTED_PROXIES cannot have %j", async (network) => {
-  await expect(buildApp({ trustedProxies: `10.0.0.0/8,${network}` })).rejects.toThrow(
-    `TRUSTED_PROXIES must be networks like 127.0.0.0/8 or fd00::/8, got ${JSON.stringify(network)}`,
-  );
 });

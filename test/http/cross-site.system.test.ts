@@ -6,6 +6,7 @@ import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import type { Resolver } from "../../src/resolvers/resolver.ts";
 import { createStubResolver } from "../../src/resolvers/stub.ts";
+import { parseOrigins } from "../../src/config/lists.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { isChromiumMissing, launchChromium } from "../web/chromium.ts";
 import { type AppOptions, buildApp } from "./app.ts";
@@ -116,7 +117,7 @@ describe.skipIf(isChromiumMissing)("in a browser", () => {
 
   it("a page of an allowed origin creates a task and reads where it is; another one does not", async () => {
     const site = await startSite("<title>App</title>");
-    const { port } = await startService({ allowedOrigins: new URL(site).origin });
+    const { port } = await startService({ allowedOrigins: parseOrigins(new URL(site).origin) });
     const other = await startSite("<title>Other</title>");
     const results = [];
     for (const url of [site, other]) {

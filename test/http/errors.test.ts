@@ -90,7 +90,7 @@ describe("the URL of a page that is blocked as it stands", () => {
   });
 
   it("gets a task if its network is allowed, or a lookup decides", async () => {
-    await using open = await buildApp({ allowNetworks: "127.0.0.0/8, ::1/128" });
+    await using open = await buildApp({ allowNetworks: ["127.0.0.0/8", "::1/128"] });
     for (const url of ["http://127.0.0.1:8080/", "http://[::1]/", "http://localhost/", pageUrl]) {
       expect((await postTask(open, { url })).statusCode).toBe(201);
     }

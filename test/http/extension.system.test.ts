@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { openDiskFiles } from "../../src/files/disk.ts";
+import { parseOrigins } from "../../src/config/lists.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { makeFolder } from "../stores/folder.ts";
 import { isWholeChromiumMissing, launchWithExtension } from "../web/chromium.ts";
@@ -62,7 +63,7 @@ it.skipIf(isWholeChromiumMissing)(
     await page.goto(`chrome-extension://${id}/popup.html`);
     const results: unknown[] = [];
     for (const allowedOrigins of [`chrome-extension://${id}`, `chrome-extension://${"a".repeat(32)}`]) {
-      const app = await buildApp({ store, files, allowedOrigins });
+      const app = await buildApp({ store, files, allowedOrigins: parseOrigins(allowedOrigins) });
       onTestFinished(() => app.close());
       await app.listen({ host: "127.0.0.1", port: 0 });
       const { port } = app.server.address() as AddressInfo;

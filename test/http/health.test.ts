@@ -1,6 +1,5 @@
 import { expect, it } from "vitest";
-import { buildWorkerApp } from "../../src/http/app.ts";
-import { buildApp } from "./app.ts";
+import { buildApp, buildWorkerApp } from "./app.ts";
 import { createStubResolver } from "../../src/resolvers/stub.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 

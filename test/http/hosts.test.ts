@@ -3,15 +3,16 @@ import { createServer, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { type App, buildWorkerApp } from "../../src/http/app.ts";
-import { buildApp } from "./app.ts";
+import type { App } from "../../src/http/app.ts";
+import { parseHosts } from "../../src/config/lists.ts";
+import { buildApp, buildWorkerApp } from "./app.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { pageUrl } from "./requests.ts";
 
 let app: App;
 let port: number;
 beforeAll(async () => {
-  app = await buildApp({ allowedHosts: "unreel.example.com, Films.Example.org" });
+  app = await buildApp({ allowedHosts: parseHosts("unreel.example.com, Films.Example.org") });
   port = Number(new URL(await app.listen({ port: 0, host: "127.0.0.1" })).port);
 });
 afterAll(() => app.close());
@@ -208,12 +209,3 @@ describe("a request that is refused", () => {
     expect((await live("worker:3000")).statusCode).toBe(200);
   });
 });
-
-it.each(["*", "*.example.com", "example.com:8080", "https://example.com", "a b", "a/b", "a@b"])(
-  "ALLOWED_HOSTS cannot have %j",
-  async (host) => {
-    await expect(buildApp({ allowedHosts: `good.example.com,${host}` })).rejects.toThrow(
-      `ALLOWED_HOSTS must be host names without port, got ${JSON.stringify(host)}`,
-    );
-  },
-);

@@ -1,5 +1,5 @@
+import { buildWorkerApp } from "./app.ts";
 import { expect, it } from "vitest";
-import { buildWorkerApp } from "../../src/http/app.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 
 it("tells whether it is live and ready", async () => {

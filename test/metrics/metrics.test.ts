@@ -1,7 +1,7 @@
-import { expect, it } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { ServiceError } from "../../src/model/errors.ts";
-import { buildMetricsApp } from "../../src/http/app.ts";
-import { buildApp } from "../http/app.ts";
+import { createHttpClient } from "../../src/net/http/http-client.ts";
+import { buildApp, buildMetricsApp } from "../http/app.ts";
 import { createMetrics } from "../../src/metrics/metrics.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { addFinishedTask } from "../http/finished-task.ts";
@@ -109,7 +109,9 @@ it("leaves out what the store and the disk cannot tell", async () => {
 
 it("counts what is blocked by its reason, which is one of a closed list", async () => {
   const { metrics, store } = observeStore();
-  await using app = await buildApp({ store, observer: metrics.app });
+  const client = createHttpClient({ onBlocked: metrics.onBlocked });
+  onTestFinished(() => client.close());
+  await using app = await buildApp({ store, client });
   for (const host of ["127.0.0.1", "[::1]", "10.1.2.3", "printer.local", "93.184.216.34"]) {
     await app.inject({ method: "POST", url: "/tasks/", body: { url: `http://${host}/` } });
   }

@@ -64,7 +64,7 @@ it.each(["[::ffff:127.0.0.1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]", "mapped.t
   async (host) => {
     const connects = watchConnects();
     const lookup = async () => [{ address: "::ffff:127.0.0.1", family: 6 }];
-    const client = localClient({ allowNetworks: "::/0", lookup });
+    const client = localClient({ allowNetworks: ["::/0"], lookup });
     await expect(get(client, new URL(`http://${host}/`))).rejects.toMatchObject({
       code: "address_blocked",
     });

@@ -300,7 +300,7 @@ describe("many connections", () => {
 describe("a closed proxy", () => {
   it("has no socket left, and opens no run", async () => {
     const upstream = await startRawUpstream(() => {});
-    const proxy = await openGuardedProxy({ allowNetworks: "127.0.0.0/8" });
+    const proxy = await openGuardedProxy({ allowNetworks: ["127.0.0.0/8"] });
     const run = openRun(proxy);
     const { socket } = await openTunnel(run, upstream.url("/").host);
     const unused = await connectToProxy(run);

@@ -123,7 +123,7 @@ it.each(Object.entries(forms))(
 
 it("opens what ALLOW_NETWORKS names, and still refuses the rest", async () => {
   const upstream = await startUpstream((_request, response) => response.end("page"));
-  const run = await localRun({ allowNetworks: "127.0.0.0/8, fd00::/8" });
+  const run = await localRun({ allowNetworks: ["127.0.0.0/8", "fd00::/8"] });
   const get = (url: URL) => sendRaw(run, `${forms["absolute-form"](url)}${credentialLine(run)}\r\n`);
   expect(await get(upstream.url("/"))).toMatch(/^HTTP\/1\.1 200 /);
   for (const host of ["10.0.0.1", "[::1]", "169.254.169.254"]) {

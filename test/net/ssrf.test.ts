@@ -127,7 +127,7 @@ describe("with 127.0.0.0/8 allowed", () => {
 
   it("still refuses what is in no allowed network", async () => {
     const connects = watchConnects();
-    const client = localClient({ allowNetworks: "127.0.0.0/8, fd00::/8" });
+    const client = localClient({ allowNetworks: ["127.0.0.0/8", "fd00::/8"] });
     for (const host of ["10.0.0.1", "[::1]", "[::ffff:10.0.0.1]", "169.254.169.254"]) {
       await expect(get(client, new URL(`http://${host}/`))).rejects.toMatchObject({
         code: "address_blocked",
@@ -148,7 +148,7 @@ it("refuses a connection that has reached another address than it was opened to"
 });
 
 it("names an entry that is not a network", () => {
-  expect(() => createHttpClient({ allowNetworks: "127.0.0.0/8,10.0.0/8" })).toThrow(
+  expect(() => createHttpClient({ allowNetworks: ["127.0.0.0/8", "10.0.0/8"] })).toThrow(
     'ALLOW_NETWORKS must be networks like 127.0.0.0/8 or fd00::/8, got "10.0.0/8"',
   );
 });

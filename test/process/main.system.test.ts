@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { pino } from "pino";
-import { readConfig, settingsByPart } from "../../src/config/config.ts";
+import { readConfig } from "../../src/config/config.ts";
 import { openServices } from "../../src/services.ts";
 import { text } from "node:stream/consumers";
 import { commandWith, type ServiceProcess, spawnService, startRefused, startService } from "./service.ts";
@@ -246,7 +246,7 @@ describe("a start that cannot succeed", () => {
   ] as const)("%o: one line that names the setting, the rule and the value", async (env, message) => {
     const open = async () => {
       await using opened = new AsyncDisposableStack();
-      const settings = settingsByPart(readConfig({ DATA_DIR: dataDir, YTDLP: "off", ...env }));
+      const settings = readConfig({ DATA_DIR: dataDir, YTDLP: "off", ...env });
       await openServices(settings, pino({ level: "silent" }), new AbortController().signal, opened);
     };
     await expect(open()).rejects.toThrow(message);

@@ -29,7 +29,7 @@ describe.skipIf(installed === undefined)(`the yt-dlp resolver with yt-dlp${missi
   let proxy: GuardedProxy;
   let ytDlp: YtDlp | undefined;
   beforeAll(async () => {
-    proxy = await openGuardedProxy({ allowNetworks: "127.0.0.1/32" });
+    proxy = await openGuardedProxy({ allowNetworks: ["127.0.0.1/32"] });
     ytDlp = await openYtDlp({ ...ytDlpOptions, proxy });
   });
   afterAll(async () => {
@@ -46,7 +46,7 @@ describe.skipIf(installed === undefined)(`the yt-dlp resolver with yt-dlp${missi
       response.statusCode = page === undefined ? 404 : 200;
       response.end(page);
     });
-    const client = createHttpClient({ allowNetworks: "127.0.0.1/32" });
+    const client = createHttpClient({ allowNetworks: ["127.0.0.1/32"] });
     const resolver = createYtDlpResolver({ ytDlp: ytDlp!, client });
     const url = upstream.url(Object.keys(pages)[0] ?? "/");
     try {
@@ -147,7 +147,7 @@ describe.skipIf(installed === undefined)(`with yt-dlp${missing}`, () => {
   const shared = createSharedYtDlp();
   afterAll(() => shared.end());
 
-  async function open(options: { allowNetworks: string; idleTimeoutMs: number }) {
+  async function open(options: { allowNetworks: readonly string[]; idleTimeoutMs: number }) {
     const client = createHttpClient(options);
     return { client, ytDlp: createYtDlpResolver({ ytDlp: await shared.open(options), client }) };
   }
@@ -189,7 +189,7 @@ function createSharedYtDlp() {
 
   return {
     end,
-    async open(options: { allowNetworks: string; idleTimeoutMs: number }): Promise<YtDlp> {
+    async open(options: { allowNetworks: readonly string[]; idleTimeoutMs: number }): Promise<YtDlp> {
       await proxy?.close();
       proxy = await openGuardedProxy(options);
       relay ??= await openRelay(() => proxy!);

@@ -13,7 +13,7 @@ import { writeMedium } from "./engine.ts";
 import { createRunnerHarness } from "./harness.ts";
 import { createTestResolver, pageOf } from "./resolver.ts";
 
-const engine = createNativeEngine({ allowNetworks: "127.0.0.1/32" });
+const engine = createNativeEngine({ allowNetworks: ["127.0.0.1/32"] });
 afterAll(() => engine.close());
 
 const film = resource("video/mp4", readMedium("index-first.mp4"));

@@ -48,7 +48,7 @@ async function startSponsorBlock(answer: readonly Segment[] | number | string) {
 
 /** Runs a task with these options on a page of YouTube; returns the job that its engine got, and the task. */
 async function run(url: string, options: TaskOptions, extractor = "Youtube", format: Partial<Format> = {}) {
-  const client = createHttpClient({ allowNetworks: "127.0.0.1/32" });
+  const client = createHttpClient({ allowNetworks: ["127.0.0.1/32"] });
   onTestFinished(() => client.close());
   const jobs: DownloadJob[] = [];
   const about = { extractor, video_id: id, duration: 100, chapters, title: "Film" };

@@ -45,7 +45,7 @@ describe("a process that reads hostile subtitles needs less than 256 MiB:", () =
 
 describe("a download's process needs less than 256 MiB", () => {
   it("for several tasks with long subtitles, one after the other", async () => {
-    const engine = createNativeEngine({ allowNetworks: "127.0.0.1/32" });
+    const engine = createNativeEngine({ allowNetworks: ["127.0.0.1/32"] });
     const lines = (of: (i: number) => string) =>
       `WEBVTT\n\n${Array.from({ length: 40_000 }, (_, i) => `00:00:0${i % 5}.000 --> 00:00:0${(i % 5) + 1}.000\n${of(i)}\n`).join("\n")}`;
     const texts = {
@@ -95,7 +95,7 @@ it("a download's process needs less than 256 MiB for 199,000 cues of 28 MiB in s
     ["index.m3u8", hls(mediaPlaylist(stream.lines))],
     ["text.m3u8", hls(["#EXTM3U", "#EXT-X-TARGETDURATION:36", ...lines, "#EXT-X-ENDLIST", ""].join("\n"))],
   ] as const;
-  const engine = createNativeEngine({ allowNetworks: "127.0.0.1/32" });
+  const engine = createNativeEngine({ allowNetworks: ["127.0.0.1/32"] });
   const resources = merge(stream.resources, new Map([...segments, ...playlists]));
   await using harness = await openEntry(() => engine, resources, "index.m3u8");
   const listings = [{ url: harness.site.url("text.m3u8"), ext: "m3u8", name: null }];

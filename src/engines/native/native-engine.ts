@@ -12,7 +12,7 @@ export interface NativeEngineOptions extends Partial<EngineDeps>, EngineShared {
 }
 
 const defaults: EngineDeps = {
-  allowNetworks: "",
+  allowNetworks: [],
   concurrentFragments: 6,
   idleTimeoutMs: 30_000,
   minSpeedBps: 0,

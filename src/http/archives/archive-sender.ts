@@ -2,7 +2,7 @@ import { setImmediate } from "node:timers/promises";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { FileStore } from "../../files/files.ts";
 import type { Task } from "../../model/task.ts";
-import { defaultTemplate, parseTemplate, type Template } from "../../runner/library/template.ts";
+import type { Template } from "../../runner/library/template.ts";
 import type { IntRange } from "../../net/byte-range.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import { assertIfMatch } from "../responses/etag.ts";
@@ -13,8 +13,8 @@ import { type Archive, createArchiver, createArchiveStreams, filesOf } from "./a
 export interface ArchiveOptions {
   store: TaskStore;
   files: FileStore;
-  /** What names the files; default: the library's default. */
-  template: Template | undefined;
+  /** What names the files. */
+  template: Template;
   /** Called with the size of each piece of a file that is sent. */
   onFileBytes: ((bytes: number) => void) | undefined;
 }
@@ -23,7 +23,7 @@ export type ArchiveSender = ReturnType<typeof createArchiveSender>;
 
 /** Creates a sender of all files of a task, or of all members of a collection, as one archive. */
 export function createArchiveSender(options: ArchiveOptions) {
-  const { store, files, template = parseTemplate(defaultTemplate), onFileBytes } = options;
+  const { store, files, template, onFileBytes } = options;
   const streams = createArchiveStreams(files, createFileStreams(onFileBytes), createFileStreams());
 
   /** Reads all members, page by page, between which other requests are answered. */

@@ -5,7 +5,7 @@ import { newTask } from "../../feed/task-changes.ts";
 import { inputError, ServiceError } from "../../model/errors.ts";
 import { type Task, TaskOptions } from "../../model/task.ts";
 import { parseTraceparent } from "../../model/trace-context.ts";
-import type { AddressGuard } from "../../net/addresses/address-guard.ts";
+import type { GuardedClient } from "../../net/http/http-client.ts";
 import type { Resolver } from "../../resolvers/resolver.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import type { Reused } from "../../stores/growth.ts";
@@ -38,7 +38,7 @@ export const NewTaskHeaders = Type.Object({
 export interface NewTaskDeps {
   store: TaskStore;
   /** Tells which pages are refused at once. */
-  guard: AddressGuard;
+  client: Pick<GuardedClient, "findHostProblem">;
   resolver: Pick<Resolver, "identify">;
 }
 
@@ -61,11 +61,11 @@ export interface NewTaskRequest {
 export async function createTask(
   address: string,
   { options, owner, traceparent, idempotencyKey: key }: NewTaskRequest,
-  { store, guard, resolver }: NewTaskDeps,
+  { store, client, resolver }: NewTaskDeps,
   pointer?: string,
 ): Promise<Reused> {
   const url = parsePageUrl(address, "body", pointer);
-  const blocked = guard.findHostProblem(url.hostname);
+  const blocked = client.findHostProblem(url.hostname);
   if (blocked !== undefined) throw blocked;
   const idempotency = key === undefined ? undefined : { key, fingerprint: hash(url.href, options) };
   const task = newTask(url.href, options, new Date(), owner, parseTraceparent(traceparent));

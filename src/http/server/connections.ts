@@ -7,7 +7,7 @@ export interface ConnectionLimits {
   /** How long a response may wait for its client to read, milliseconds; accurate to a second. */
   sendTimeoutMs: number;
   /** Connections of one client at a time: of an IPv4 address or an IPv6 network of 64 bits. */
-  maxPerAddress: number;
+  maxConnectionsPerAddress: number;
   /** Connections in all. */
   maxConnections: number;
   /** What has no limit of its own, as it has the connections of many clients. */
@@ -48,7 +48,7 @@ const checkMs = 1_000;
  */
 export function limitConnections(
   server: Server,
-  { sendTimeoutMs, maxPerAddress, maxConnections, isProxy }: ConnectionLimits,
+  { sendTimeoutMs, maxConnectionsPerAddress, maxConnections, isProxy }: ConnectionLimits,
   log: FastifyBaseLogger | undefined,
 ): void {
   const connections = createConnections();
@@ -82,7 +82,8 @@ export function limitConnections(
   server.on("connection", (socket: Socket) => {
     const { remoteAddress } = socket;
     const client = remoteAddress === undefined || isProxy(remoteAddress) ? undefined : clientOf(remoteAddress);
-    if (!admits(connections.of(client), maxPerAddress) || !admits(connections.all, maxConnections)) socket.destroy();
+    if (!admits(connections.of(client), maxConnectionsPerAddress) || !admits(connections.all, maxConnections))
+      socket.destroy();
     else connections.add({ socket, client, since: performance.now(), progress: 0 });
   });
   server.on("listening", () => {

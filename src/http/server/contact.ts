@@ -1,8 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { isIP, isIPv4 } from "node:net";
 import type { FastifyInstance } from "fastify";
-import { parseNetworks } from "../../net/addresses/addresses.ts";
-import { splitList } from "../../net/http-url.ts";
+import type { Networks } from "../../net/addresses/addresses.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -24,15 +23,8 @@ export interface Contact {
 /** Tells whether an address is that of a reverse proxy that is trusted. */
 export type IsProxy = (address: string | undefined) => boolean;
 
-export const localNetworks = "127.0.0.0/8,::1/128";
-
-/**
- * Returns a function that says whether an address is in `networks`, given as a list or as one comma-separated text.
- *
- * @throws RangeError that names TRUSTED_PROXIES and the first text that is no network.
- */
-export function createProxyCheck(networks: string | readonly string[]): IsProxy {
-  const trusted = parseNetworks(splitList(networks), "TRUSTED_PROXIES");
+/** Returns a function that says whether an address is in `trusted`. */
+export function createProxyCheck(trusted: Networks): IsProxy {
   return (address) => address !== undefined && trusted.has(withoutMapping(address));
 }
 

@@ -8,8 +8,6 @@ export interface AppObserver {
   onRequest(request: SeenRequest): void;
   /** Called with the size of each piece of a task's file that is sent, bytes. */
   onFileBytes(bytes: number): void;
-  /** As `onBlocked` of an address guard. */
-  onBlocked(reason: string): void;
 }
 
 export interface SeenRequest {

@@ -1,5 +1,4 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import { shorten, splitList } from "../../net/http-url.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -12,34 +11,6 @@ declare module "fastify" {
 export interface Origins {
   readonly isEmpty: boolean;
   has(origin: string): boolean;
-}
-
-/**
- * Parses origins as a list or as one comma-separated text: `https://app.example.com`, with a port if it is not the default,
- * `chrome-extension://<id>`, `moz-extension://<id>`, or `moz-extension://*`, as Firefox gives each installation an id of its own.
- *
- * @throws RangeError that names the first one that is no origin.
- */
-export function parseOrigins(origins: string | readonly string[]): Origins {
-  const all = new Set(splitList(origins).map(parseOrigin));
-  const hasFirefox = all.has(anyFirefox);
-  return {
-    isEmpty: all.size === 0,
-    has: (origin) => origin !== anyFirefox && (all.has(origin) || (hasFirefox && firefoxOrigin.test(origin))),
-  };
-}
-
-const anyFirefox = "moz-extension://*";
-const firefoxOrigin = /^moz-extension:\/\/[\da-f-]{36}$/;
-const extensionOrigin = /^(?:chrome-extension:\/\/[a-p]{32}|moz-extension:\/\/[\da-f-]{36})$/;
-
-function parseOrigin(text: string): string {
-  if (text === anyFirefox || extensionOrigin.test(text)) return text;
-  const url = URL.parse(text);
-  const isOrigin = url !== null && /^https?:$/.test(url.protocol) && [url.origin, `${url.origin}/`].includes(text);
-  if (isOrigin && !url.hostname.includes("*")) return url.origin;
-  const rule = "must be origins such as https://app.example.com or chrome-extension://<id>, comma-separated";
-  throw new RangeError(`ALLOWED_ORIGINS ${rule}, got ${JSON.stringify(shorten(text, 100))}`);
 }
 
 const exposed = [

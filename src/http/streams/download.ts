@@ -49,7 +49,7 @@ export interface DownloadDeps extends StreamDeps, NewTaskDeps {
 
 /** The route that makes a task and sends its medium. */
 export const downloadRoutes: FastifyPluginAsyncTypebox<DownloadDeps> = async (app, deps) => {
-  const { store, guard, resolver, infoCache } = deps;
+  const { store, client, resolver, infoCache } = deps;
   const sendStream = createStreamSender(deps);
   const route = { config: { startsWork: true }, onRequest: refuseUnasked, preValidation: refuseCutUrl };
 
@@ -72,7 +72,7 @@ export const downloadRoutes: FastifyPluginAsyncTypebox<DownloadDeps> = async (ap
     const { caller } = request;
     const { traceparent } = request.headers;
     const wanted = { options, owner: caller?.name, traceparent, idempotencyKey: undefined };
-    const { id } = (await createTask(request.query.url, wanted, { store, guard, resolver })).task;
+    const { id } = (await createTask(request.query.url, wanted, { store, client, resolver })).task;
     reply.header("content-location", `tasks/${id}`);
     const read = () => requireTask(store, { params: { id }, caller });
     return sendStream(request, reply, { id, isHead: false, read, patienceMs });

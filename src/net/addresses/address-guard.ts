@@ -17,7 +17,7 @@ export interface AddressGuardOptions {
    * of an IPv6 address that embeds an IPv4 address is the latter: an IPv4 network allows it, an IPv6
    * network (`::/0`) only if the IPv4 address is public.
    */
-  allowNetworks?: readonly string[];
+  allowNetworks?: readonly string[] | undefined;
   /** Default: the system's resolver, with the addresses in its order. */
   lookup?: Lookup | undefined;
   /** Longest wait for a lookup, milliseconds. */
@@ -70,7 +70,7 @@ export function createAddressGuard({
   function findHostProblem(hostname: string): ServiceError | undefined {
     const host = withoutBrackets(hostname);
     if (isIP(host) !== 0) return findProblem(host, host);
-    if (!allowed.isEmpty || !isLocalName(host)) return undefined;
+    if (allowed.cidrs.length > 0 || !isLocalName(host)) return undefined;
     onBlocked(localName);
     return blockedError(host, ", a name of local networks");
   }

@@ -1,21 +1,28 @@
 import { BlockList, isIP } from "node:net";
 import { specialNetworks } from "./not-public.ts";
 
+/** A set of networks. */
+export interface Networks {
+  /** In CIDR notation. */
+  readonly cidrs: readonly string[];
+  has(address: string): boolean;
+}
+
 /**
  * Parses a set of networks in CIDR notation (RFC 4632 §3.1, RFC 4291 §2.3). Bits after the prefix are ignored. An IPv6 network
  * contains no IPv4 address: `::/0` is all of IPv6 only.
  *
- * @throws RangeError that names the setting and the first text that is not a network.
+ * @throws RangeError that names `setting` and the first text that is not a network.
  */
-export function parseNetworks(cidrs: readonly string[], setting = "ALLOW_NETWORKS") {
+export function parseNetworks(cidrs: readonly string[], setting = "ALLOW_NETWORKS"): Networks {
   const lists = { ipv4: new BlockList(), ipv6: new BlockList() };
   for (const cidr of cidrs) {
     const { address, prefix, family } = parseCidr(cidr, setting);
     lists[family].addSubnet(address, prefix, family);
   }
   return {
-    isEmpty: cidrs.length === 0,
-    has(address: string): boolean {
+    cidrs,
+    has(address) {
       const family = familyOf(address);
       // Without the family, check() takes every address for IPv4 and returns false for IPv6.
       return family !== undefined && lists[family].check(withoutZone(address), family);

@@ -1,5 +1,5 @@
 import { isPauseStatus, ServiceError } from "../../model/errors.ts";
-import { type BlockObserver, createAddressGuard, type Lookup } from "../addresses/address-guard.ts";
+import { type AddressGuard, type BlockObserver, createAddressGuard, type Lookup } from "../addresses/address-guard.ts";
 import { checkPartial } from "../byte-range.ts";
 import type { GetOptions, HttpResponse, HttpClient } from "../client.ts";
 import { createDecoders, decode } from "./content-coding.ts";
@@ -8,7 +8,7 @@ import { discard, type Exchange, exchange, requestFields } from "./exchange.ts";
 import { guardedOptions } from "../addresses/guarded-connector.ts";
 import { type HostPause, HostPauses } from "../host-pauses.ts";
 import { createHostSlots } from "./host-slots.ts";
-import { findUrlProblem, splitList, urlForMessage } from "../http-url.ts";
+import { findUrlProblem, urlForMessage } from "../http-url.ts";
 import type { MinSpeed } from "./min-speed.ts";
 import { createReadBufferPool, type ReadBufferPool } from "./read-buffer-pool.ts";
 import { isRedirect, redirectTarget, withRedirects } from "./redirect.ts";
@@ -16,12 +16,12 @@ import { createResponseBody } from "./response-body.ts";
 import { invalidResponseError, isRetryableStatus, parseRetryAfter, toUpstreamError } from "../upstream-error.ts";
 import { undici } from "../undici.ts";
 
+/** A client that also says, without a request, what its guard blocks. */
+export interface GuardedClient extends HttpClient, Pick<AddressGuard, "findHostProblem"> {}
+
 export interface HttpClientOptions {
-  /**
-   * Networks in CIDR notation that may be fetched although they are not public, as a list or as one
-   * comma-separated text; default none.
-   */
-  allowNetworks?: string | readonly string[];
+  /** As in `AddressGuardOptions`. */
+  allowNetworks?: readonly string[];
   /** Default: the system's resolver. */
   lookup?: Lookup;
   /** Concurrent requests per host and port (`URL.host`), in turn for each owner; default 4. */
@@ -66,11 +66,11 @@ const maxRedirects = 5;
  *
  * @throws RangeError that names the first entry of `allowNetworks` that is not a network
  */
-export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
+export function createHttpClient(options: HttpClientOptions = {}): GuardedClient {
   const { perHost = 4, idleTimeoutMs = 10_000, totalTimeoutMs = 15_000, lookup } = options;
   const { minSpeedBps = 0, speedWindowMs = 60_000 } = options;
   const guard = createAddressGuard({
-    allowNetworks: splitList(options.allowNetworks),
+    allowNetworks: options.allowNetworks,
     lookupTimeoutMs: Math.min(idleTimeoutMs, maxLookupMs),
     lookup,
     onBlocked: options.onBlocked,
@@ -113,6 +113,7 @@ export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
       }
     },
 
+    findHostProblem: guard.findHostProblem,
     close: () => agent.destroy(),
   };
 }

@@ -3,7 +3,7 @@ import { startDeadline } from "../../async/deadline.ts";
 import { discard, exchange, userAgent } from "./exchange.ts";
 import { guardedOptions } from "../addresses/guarded-connector.ts";
 import { createHostSlots } from "./host-slots.ts";
-import { findUrlProblem, splitList, urlForMessage } from "../http-url.ts";
+import { findUrlProblem, urlForMessage } from "../http-url.ts";
 import { toUpstreamError } from "../upstream-error.ts";
 import { undici } from "../undici.ts";
 
@@ -36,8 +36,8 @@ export interface PostResponse {
 }
 
 export interface PostClientOptions {
-  /** As for `createHttpClient`. */
-  allowNetworks: string | readonly string[];
+  /** As in `AddressGuardOptions`. */
+  allowNetworks: readonly string[];
   /** Concurrent requests per host and port; others wait. */
   perHost: number;
   /** Longest time from the call of `post` to the head of the response; default 15 s. */
@@ -54,7 +54,7 @@ const maxBodyBytes = 4 * 1024;
 export function createPostClient(options: PostClientOptions): PostClient {
   const { perHost, totalTimeoutMs = 15_000 } = options;
   const guard = createAddressGuard({
-    allowNetworks: splitList(options.allowNetworks),
+    allowNetworks: options.allowNetworks,
     lookupTimeoutMs: totalTimeoutMs,
   });
   const agent = new undici.Agent(guardedOptions(guard, totalTimeoutMs, {}));

@@ -5,7 +5,6 @@ import { randomUUID } from "node:crypto";
 import { ServiceError } from "../../model/errors.ts";
 import { type BlockObserver, createAddressGuard, type Lookup } from "../addresses/address-guard.ts";
 import { maxLookupMs } from "../http/http-client.ts";
-import { splitList } from "../http-url.ts";
 import { createAdmission } from "./admission.ts";
 import { forward, refuse } from "./forward.ts";
 import { createRun, type ProxyRun, type RunEntry } from "./run.ts";
@@ -17,8 +16,8 @@ export type { ProxyRun } from "./run.ts";
 export type GuardedProxy = Awaited<ReturnType<typeof openGuardedProxy>>;
 
 export interface GuardedProxyOptions {
-  /** As for `createHttpClient`. */
-  allowNetworks?: string | readonly string[];
+  /** As in `AddressGuardOptions`. */
+  allowNetworks?: readonly string[];
   /** Default: the system's resolver. */
   lookup?: Lookup;
   /** As in `AddressGuardOptions`. */
@@ -44,7 +43,7 @@ export interface GuardedProxyOptions {
 export async function openGuardedProxy(options: GuardedProxyOptions = {}) {
   const { idleTimeoutMs = 10_000, connectionsPerRun = 64, maxConnections = 1024 } = options;
   const guard = createAddressGuard({
-    allowNetworks: splitList(options.allowNetworks),
+    allowNetworks: options.allowNetworks,
     lookupTimeoutMs: Math.min(idleTimeoutMs, maxLookupMs),
     lookup: options.lookup,
     onBlocked: options.onBlocked,

@@ -41,8 +41,8 @@ export interface YtDlpResolver extends Resolver<typeof PageInfo> {
 }
 
 export type YtDlpResolverDeps = Pick<YtDlpResolverOptions, "client" | "reader"> & {
-  /** Private networks that may be fetched: comma-separated CIDR blocks. */
-  allowNetworks: string;
+  /** Private networks that may be fetched, in CIDR notation. */
+  allowNetworks: readonly string[];
   ytDlp: Omit<YtDlpOptions, "proxy">;
   /** As in `AddressGuardOptions`, of the proxy. */
   onBlocked?: BlockObserver | undefined;

@@ -65,7 +65,7 @@ export function formatAt(url: string): Format {
 }
 
 async function resolve(url: string): Promise<Format[]> {
-  const client = createHttpClient({ allowNetworks: "127.0.0.1/32", idleTimeoutMs: 60_000, totalTimeoutMs: 60_000 });
+  const client = createHttpClient({ allowNetworks: ["127.0.0.1/32"], idleTimeoutMs: 60_000, totalTimeoutMs: 60_000 });
   const resolver = createPageResolver({ client, pageMaxBytes: 1_000_000, linkTimeoutMs: 60_000 });
   try {
     return (await resolver.resolve(new URL(url), { signal: new AbortController().signal })).formats;

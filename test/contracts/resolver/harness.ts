@@ -5,7 +5,7 @@ import { startUpstream } from "../../net/upstream.ts";
 
 export interface ResolverOptions {
   /** The networks that may be fetched although they are not public; "": none. */
-  allowNetworks: string;
+  allowNetworks: readonly string[];
   idleTimeoutMs: number;
 }
 
@@ -33,7 +33,7 @@ export async function start(
     listener(request, response);
     waiting.get(path)?.();
   });
-  const resolver = await open({ allowNetworks: "127.0.0.1/32", idleTimeoutMs: 60_000, ...options });
+  const resolver = await open({ allowNetworks: ["127.0.0.1/32"], idleTimeoutMs: 60_000, ...options });
   onTestFinished(() => resolver.close());
   async function whenRequested(path: string): Promise<void> {
     const { promise, resolve: onRequest } = Promise.withResolvers<void>();

@@ -21,7 +21,7 @@ interface Laid {
 
 /** Downloads what sites on loopback have, in this process: pages, choice and engine are those of the service. */
 export async function openDownloader() {
-  const allowNetworks = "127.0.0.1/32";
+  const allowNetworks = ["127.0.0.1/32"];
   const pages = createHttpClient({ allowNetworks });
   const resolver = createPageResolver({ client: pages, pageMaxBytes: 1_000_000 });
   const client = createHttpClient({ allowNetworks, perHost: 4, idleTimeoutMs: 30_000, totalTimeoutMs: Infinity });

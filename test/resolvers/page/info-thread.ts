@@ -5,7 +5,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { parentPort, workerData } from "node:worker_threads";
 import type { LightMyRequestResponse } from "fastify";
 import { pino } from "pino";
-import { readConfig, settingsByPart } from "../../../src/config/config.ts";
+import { readConfig } from "../../../src/config/config.ts";
 import { openServices } from "../../../src/services.ts";
 import { measureStall } from "../../fuzz/stall.ts";
 
@@ -39,7 +39,7 @@ async function main({ urls, pageMaxBytes }: InfoThreadData): Promise<InfoThreadR
     INFO_TIMEOUT_MS: "90000",
   });
   const logger = pino({ level: "silent" });
-  const { app } = await openServices(settingsByPart(config), logger, new AbortController().signal, opened);
+  const { app } = await openServices(config, logger, new AbortController().signal, opened);
   const { outcome, ...stalls } = await measureStall(async () => {
     const responses: Promise<LightMyRequestResponse>[] = [];
     for (const url of urls) {

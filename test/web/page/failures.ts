@@ -23,7 +23,7 @@ export function sayingWhatFailed(openTab: OpenTab): void {
     const site = await startUpstream(({ url = "" }, response) => {
       response.writeHead(Number(url.slice(1))).end();
     });
-    const client = createHttpClient({ allowNetworks: "127.0.0.0/8" });
+    const client = createHttpClient({ allowNetworks: ["127.0.0.0/8"] });
     onTestFinished(() => client.close());
     const app = await openApp();
     const tab = await openTab(app.url);

@@ -72,7 +72,7 @@ async function startApp(options: AppOptions): Promise<[PageApp, close: () => Pro
     store,
     files,
     resolver: createResolver(pages),
-    allowNetworks: "127.0.0.0/8",
+    allowNetworks: ["127.0.0.0/8"],
     finishMs: 0,
     ...options,
   });
