@@ -126,6 +126,16 @@ export function isUpstreamError(error: unknown): error is ServiceError {
   return error instanceof ServiceError && error.code.startsWith("upstream_");
 }
 
+/** Returns what `read` returns; undefined if it throws a ServiceError: what it reads is damaged, or protected. */
+export function unlessUnreadable<T>(read: () => T): T | undefined {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof ServiceError) return undefined;
+    throw error;
+  }
+}
+
 /** Whether an upstream's response of this status asks for a pause of the whole host if it has `Retry-After` (RFC 6585 §4, RFC 9110 §15.6.4). */
 export function isPauseStatus(status: number | undefined): boolean {
   return status === 429 || status === 503;

@@ -1,19 +1,13 @@
 import type { NumberSource } from "../mp4/read/number-source.ts";
-import type { MediaRange } from "../samples.ts";
+import type { ByteSpan, MediaRange } from "../samples.ts";
 import { readBlocks } from "./blocks.ts";
 import { damagedMatroskaError, elementAt, ids } from "./elements.ts";
 import type { MatroskaHeader } from "./tracks.ts";
 
-/** Bytes of a file from `start` to before `end`. */
-export interface ClusterSpan {
-  start: number;
-  end: number;
-}
-
 /** Clusters that follow each other in a file. */
 export interface ClusterRun {
   /** Where they are; what is between them is something else. */
-  clusters: ClusterSpan[];
+  clusters: ByteSpan[];
   /** By track number: the times from which on its blocks can be decoded, and of the last one, seconds of the file. */
   tracks: Map<number, MediaRange>;
 }
@@ -22,8 +16,8 @@ export interface ClusterRun {
  * Reads the heads of the Clusters (RFC 9559 §5.1.3) and blocks from `start` to `end`, where elements must begin and end.
  * @throws ServiceError `upstream_invalid` if they do not, or a Cluster has no size.
  */
-export function readClusterRun(source: NumberSource, header: MatroskaHeader, { start, end }: ClusterSpan): ClusterRun {
-  const clusters: ClusterSpan[] = [];
+export function readClusterRun(source: NumberSource, header: MatroskaHeader, { start, end }: ByteSpan): ClusterRun {
+  const clusters: ByteSpan[] = [];
   for (let at = start; at < end;) {
     const element = elementAt(source, at, end);
     if (element.end === Infinity) throw damagedMatroskaError(`the element at ${at} has no size`);

@@ -1,12 +1,16 @@
+import { unlessUnreadable } from "../../model/errors.ts";
 import { crc32 } from "node:zlib";
 import { type Element, ebmlId, readElement } from "../ebml.ts";
 import { type NumberSource, numbersInFile } from "../mp4/read/number-source.ts";
 import { createFileWindow, type FileWindow, openFile, type OpenFile, readChunks } from "../open-file.ts";
-import type { ClusterSpan } from "./cluster-run.ts";
+import type { ByteSpan } from "../samples.ts";
+import { chosenBlocks, selectAll } from "./chosen-tracks.ts";
+import { isLaced, readBytes } from "./copy.ts";
 import { ids } from "./elements.ts";
+import { checkLace } from "./lacing.ts";
 
 /** Bytes of a Matroska or WebM file that are not an element, or not one that is known. */
-export interface Damage extends ClusterSpan {
+export interface Damage extends ByteSpan {
   /** No media are missing: an element that no program of today knows, or what comes after the end that the last Segment states. */
   isHarmless: boolean;
 }
@@ -33,6 +37,25 @@ export function countDamage(path: string): number {
   const harmful = damage.filter(({ isHarmless }) => !isHarmless);
   const places = harmful.filter(({ start }, i) => harmful[i - 1]?.end !== start);
   return places.length + changed.filter(isWhole).length;
+}
+
+/**
+ * Returns how many blocks of a Matroska or WebM file have a lace whose sizes do not fit (RFC 9559 §10.3), up to where the file
+ * itself is damaged.
+ * @throws the file system's own errors.
+ */
+export function countDamagedLaces(path: string): number {
+  using file = openFile(path);
+  let count = 0;
+  unlessUnreadable(() => {
+    const source = selectAll(file.fd);
+    for (const block of source === undefined ? [] : chosenBlocks(source)) {
+      if (!isLaced(block.flags)) continue;
+      const frames = unlessUnreadable(() => checkLace(readBytes(file.fd, block), block.flags));
+      if (frames === undefined) count += 1;
+    }
+  });
+  return count;
 }
 
 /**
@@ -92,7 +115,7 @@ export function findDamage(file: Pick<OpenFile, "fd" | "size">, onElement?: (ele
 }
 
 /** Returns the head of a Void element (RFC 8794 §11.3.2) that takes the place of damage; empty for a single byte. */
-export function voidHead({ start, end }: ClusterSpan): Uint8Array {
+export function voidHead({ start, end }: ByteSpan): Uint8Array {
   const [voidId, longest] = [ids.void, 9];
   const length = end - start;
   if (length < 2) return new Uint8Array();

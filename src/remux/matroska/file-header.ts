@@ -2,27 +2,7 @@ import { avcCodec } from "../codec-name.ts";
 import { type Element, ebmlId, readElement } from "../ebml.ts";
 import { type FileHeader, roundNumber } from "../media-summary.ts";
 import { numbersIn } from "../mp4/read/number-source.ts";
-
-/** Elements of Matroska (RFC 9559 §5.1). */
-const ids = {
-  docType: 0x4282,
-  segment: 0x18538067,
-  info: 0x1549a966,
-  timestampScale: 0x2ad7b1,
-  duration: 0x4489,
-  tracks: 0x1654ae6b,
-  trackEntry: 0xae,
-  trackType: 0x83,
-  codecId: 0x86,
-  codecPrivate: 0x63a2,
-  defaultDuration: 0x23e383,
-  video: 0xe0,
-  pixelWidth: 0xb0,
-  pixelHeight: 0xba,
-  displayWidth: 0x54b0,
-  displayHeight: 0x54ba,
-  displayUnit: 0x54b2,
-} as const;
+import { ids } from "./elements.ts";
 
 const videoType = 1;
 const audioType = 2;

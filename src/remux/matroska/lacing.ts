@@ -24,12 +24,14 @@ export function framesIn(payload: Uint8Array, flags: number): Uint8Array[] {
 }
 
 /**
+ * Returns the frames of a block, as `framesIn`.
  * @throws ServiceError `upstream_invalid` if the sizes of a lace do not fit, or its first one is missing: players end there, also
  * if it is the only one.
  */
-export function checkLace(payload: Uint8Array, flags: number): void {
-  const isWithoutSizes = framesIn(payload, flags).length === 1 && ((flags >> 1) & 3) === ebml;
-  if (isWithoutSizes) throw damagedMatroskaError("a lace has no sizes");
+export function checkLace(payload: Uint8Array, flags: number): Uint8Array[] {
+  const frames = framesIn(payload, flags);
+  if (frames.length === 1 && ((flags >> 1) & 3) === ebml) throw damagedMatroskaError("a lace has no sizes");
+  return frames;
 }
 
 interface Sizes {

@@ -10,7 +10,7 @@ import { indexIn, type SampleGroup, startOf } from "./cut-tracks.ts";
 import { asReset, createJoin, type Join, type JoinedSample, joinOf, keepSample, withGaps } from "./joins.ts";
 import { checkSampleTables } from "./read/check-tables.ts";
 import { fileBoxes, readFully, readRange } from "./read/file-boxes.ts";
-import { createBudget, type IndexedSample } from "./read/indexed-sample.ts";
+import { createBudget, type IndexedSample, maxFileSamples } from "./read/indexed-sample.ts";
 import { type InitTrack, readAllTracks } from "./read/init.ts";
 import { numbersInFile } from "./read/number-source.ts";
 import { SampleList } from "./read/sample-list.ts";
@@ -118,7 +118,7 @@ export function readSampleLists(file: OpenFile, choose: ChooseTracks = (all) => 
   if (moov === undefined) throw damagedError(`the file has no "moov"`);
   const bytes = readRange(file.fd, moov);
   const [box] = boxesIn(viewOf(bytes), 0, bytes.length);
-  const budget = createBudget(file.size, maxSamples);
+  const budget = createBudget(file.size, maxFileSamples);
   const tracks = choose(readAllTracks(bytes, box!));
   return tracks.map((track) => new SampleList(track, readSampleTables(bytes, [track], budget)));
 }
@@ -130,9 +130,6 @@ function withChosen(tracks: readonly InitTrack[], audio: AudioChoice): InitTrack
   const taken = chosen.map(({ index, ...slot }) => ({ ...heard[index]!, ...slot }));
   return [...new Set(tracks).difference(new Set(heard)), ...taken];
 }
-
-/** Of all tracks: 31 hours of 150 samples a second. */
-const maxSamples = 1 << 24;
 
 interface TakenSample extends IndexedSample {
   /** How it and those after it follow samples that they do not continue; `null`: as the one before. */

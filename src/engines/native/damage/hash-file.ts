@@ -1,6 +1,6 @@
+import { unlessUnreadable } from "../../../model/errors.ts";
 import { createHash } from "node:crypto";
 import { open } from "node:fs/promises";
-import { ServiceError } from "../../../model/errors.ts";
 import { openFile } from "../../../remux/open-file.ts";
 import { openMp4Samples } from "./mp4-samples.ts";
 import type { TrackKind } from "../../../remux/samples.ts";
@@ -80,15 +80,6 @@ const kinds: readonly TrackKind[] = ["video", "audio"];
 const noSamples: CheckedSamples = { tracks: [], streams: [] };
 
 /** What cannot be read is reported when the file is inspected. */
-function unlessUnreadable<T>(read: () => T): T | undefined {
-  try {
-    return read();
-  } catch (error) {
-    if (error instanceof ServiceError) return undefined;
-    throw error;
-  }
-}
-
 function* untilUnreadable<T>(items: Iterable<T>): Generator<T, undefined> {
   const iterator = items[Symbol.iterator]();
   for (;;) {

@@ -2,7 +2,7 @@ import { type Box, boxesIn, viewOf } from "../../../remux/mp4/boxes.ts";
 import { nalLengthBytes } from "../../../remux/mp4/joins.ts";
 import { completeFileBoxes, readRange } from "../../../remux/mp4/read/file-boxes.ts";
 import { type FragmentContext, readFragmentRuns } from "../../../remux/mp4/read/fragment.ts";
-import { createBudget } from "../../../remux/mp4/read/indexed-sample.ts";
+import { createBudget, maxFileSamples } from "../../../remux/mp4/read/indexed-sample.ts";
 import { type InitTrack, readAllTracks } from "../../../remux/mp4/read/init.ts";
 import { readSamplePlaces, type SamplePlaces } from "../../../remux/mp4/read/sample-tables.ts";
 import type { OpenFile } from "../../../remux/open-file.ts";
@@ -13,9 +13,6 @@ import { type CheckedSamples, type CodedSamples, createTrack } from "./sample-ch
  * can store silence as it is, and AC-3 and E-AC-3, whose frames are filled with zeros before a checksum.
  */
 const codecs = new Set("mp4a Opus .mp3 mp4v vp08 vp09 av01".split(" "));
-
-/** All of a file: 31 hours of 150 samples a second. */
-const maxSamples = 1 << 24;
 
 /**
  * Opens the samples of an MP4 file that are of codecs that compress: for each track those that its index lists, then those of all tracks
@@ -28,7 +25,7 @@ export function openMp4Samples(file: OpenFile): CheckedSamples {
   const bytes = readRange(file.fd, index);
   const [moov] = boxesIn(viewOf(bytes), 0, bytes.length);
   const tracks = readAllTracks(bytes, moov!);
-  const budget = createBudget(file.size, maxSamples);
+  const budget = createBudget(file.size, maxFileSamples);
   const selections = new Map(tracks.map((track) => [track, createSelection(track)]));
   return {
     tracks: [...selections.values()].map(({ checked }) => checked),

@@ -1,6 +1,5 @@
 import { countFragmentBreaks } from "../../../remux/mp4/fragment-order.ts";
-import { countDamage } from "../../../remux/matroska/damage.ts";
-import { countDamagedLaces } from "../../../remux/matroska/damaged-laces.ts";
+import { countDamage, countDamagedLaces } from "../../../remux/matroska/damage.ts";
 import { countFlacBreaks } from "../../../remux/audio-files/flac-breaks.ts";
 import { countOggBreaks } from "../../../remux/ogg/breaks.ts";
 import { countPacketBreaks, endsWithinPacket } from "../../../remux/mpeg-ts/breaks.ts";

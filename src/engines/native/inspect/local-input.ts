@@ -2,12 +2,13 @@ import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 import { createRequire } from "node:module";
 import type * as Mediabunny from "mediabunny";
 import type { Input, InputFormat, InputVideoTrack } from "mediabunny";
+import type { Element } from "../../../remux/ebml.ts";
 import type { MediaInfo } from "../../engine.ts";
-import { isUpstreamError, ServiceError } from "../../../model/errors.ts";
-import { checkNotEncrypted, readCodecDelay } from "./track-headers.ts";
-import { checkSampleTables } from "../../../remux/mp4/read/check-tables.ts";
+import { ServiceError, unlessUnreadable } from "../../../model/errors.ts";
+import { checkSampleTables, findProtectedEntry } from "../../../remux/mp4/read/check-tables.ts";
 import { type NumberSource, numbersInFile } from "../../../remux/mp4/read/number-source.ts";
 import { findDamage, voidHead } from "../../../remux/matroska/damage.ts";
+import { elementsIn, ids } from "../../../remux/matroska/elements.ts";
 import { type MatroskaTrack, readHeader } from "../../../remux/matroska/tracks.ts";
 
 /** mediabunny from one file, which its package has for `require`: its 70 modules take 50 ms and 12 MiB more. */
@@ -59,27 +60,38 @@ export function openLocalInput(path: string): LocalInput {
   });
   const numbers = numbersInFile(file);
   checkSampleTables(numbers);
-  checkNotEncrypted(file);
-  const headerTracks = readTracks(numbers);
+  // mediabunny finds more in a file whose header is damaged.
+  const allTracks = unlessUnreadable(() => readHeader(numbers)?.tracks) ?? [];
+  checkNotEncrypted(numbers, allTracks);
+  const headerTracks = allTracks.filter(({ kind }) => kind !== null);
   // In damage at the end, mediabunny looks for elements for ever.
   const damage = findDamage({ fd: file, size: fstatSync(file).size });
   const voids = damage.map((place): Patch => ({ at: place.start, bytes: voidHead(place) }));
   const patches = [...flagsToSet(headerTracks), ...voids];
-  const codecDelayS = readCodecDelay(file);
+  const { codecDelayNs = 0 } = headerTracks.find((track) => track.codecDelayNs > 0) ?? {};
+  const codecDelayS = codecDelayNs < maxDelayNs ? codecDelayNs / 1e9 : 0;
   const input = new mediabunny.Input({ source, formats });
   cleanup.defer(() => input.dispose());
   const kept = cleanup.move();
   return { input, fd: file, codecDelayS, headerTracks, [Symbol.dispose]: () => kept.dispose() };
 }
 
-/** Returns none of a damaged file: mediabunny finds more in it. */
-function readTracks(source: NumberSource): MatroskaTrack[] {
-  try {
-    return readHeader(source)?.tracks.filter(({ kind }) => kind !== null) ?? [];
-  } catch (error) {
-    if (isUpstreamError(error)) return [];
-    throw error;
-  }
+/** A longer delay is none: that of Opus is 80 ms at most. */
+const maxDelayNs = 1e9;
+
+/** @throws ServiceError `drm_protected` if a track of an MP4, WebM or Matroska file is encrypted, as its header says. */
+function checkNotEncrypted(source: NumberSource, tracks: readonly MatroskaTrack[]): void {
+  const found = tracks.some((track) => isEncrypted(source, track)) ? "ContentEncryption" : findProtectedEntry(source);
+  if (found !== undefined) throw new ServiceError("drm_protected", `the media are encrypted ("${found}")`);
+}
+
+/** Whether one of its ContentEncodings is an encryption (RFC 9559 §5.1.4.1.31); damaged ones say nothing. */
+function isEncrypted(source: NumberSource, { entry }: MatroskaTrack): boolean {
+  const childrenIn = (parent: Element, wanted: number) => elementsIn(source, parent).filter(({ id }) => id === wanted);
+  const encryptions = childrenIn(entry, ids.encodings)
+    .flatMap((encodings) => childrenIn(encodings, ids.encoding))
+    .flatMap((encoding) => childrenIn(encoding, ids.encryption));
+  return unlessUnreadable(() => encryptions.some(() => true)) === true;
 }
 
 /** What is read of a file at a place instead of what it has there. */

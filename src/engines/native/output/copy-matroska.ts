@@ -2,10 +2,16 @@ import { ftruncateSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { InputTrack } from "mediabunny";
-import { isUpstreamError } from "../../../model/errors.ts";
+import { isUpstreamError, unlessUnreadable } from "../../../model/errors.ts";
 import type { Additions } from "../../../remux/additions.ts";
 import { openFile } from "../../../remux/open-file.ts";
-import { type ChosenTracks, selectAll, readEnds, selectTracks } from "../../../remux/matroska/chosen-tracks.ts";
+import {
+  type ChosenTracks,
+  selectAll,
+  readEnds,
+  selectTracks,
+  type TrackEnd,
+} from "../../../remux/matroska/chosen-tracks.ts";
 import { keptElements, readDocType, copyMatroska, type CopyTarget, isCopiable } from "../../../remux/matroska/copy.ts";
 import type { TrackDetails } from "../../../remux/track-details.ts";
 import type { LocalInput } from "../inspect/local-input.ts";
@@ -14,14 +20,9 @@ import type { LocalInput } from "../inspect/local-input.ts";
 export function matroskaSources(files: readonly LocalInput[], chosen: readonly InputTrack[]): ChosenTracks[] {
   return files.flatMap((file) => {
     const numbers = chosen.filter(({ input }) => input === file.input).map(({ id }) => id);
-    try {
-      const selected = numbers.length === 0 ? undefined : selectTracks(file.fd, numbers);
-      return selected === undefined ? [] : [selected];
-    } catch (error) {
-      // mediabunny finds more in a damaged file.
-      if (isUpstreamError(error)) return [];
-      throw error;
-    }
+    if (numbers.length === 0) return [];
+    // mediabunny finds more in a damaged file.
+    return unlessUnreadable(() => selectTracks(file.fd, numbers)) ?? [];
   });
 }
 
@@ -45,7 +46,7 @@ export function detailsOf(
 const noDetails = { language: null, name: "", delayS: 0, paddingS: 0, timedPaddingS: 0 };
 
 function detailsIn(file: ChosenTracks): TrackDetails[] {
-  const ends = tryReadEnds(file);
+  const ends = unlessUnreadable(() => readEnds(file)) ?? new Map<number, TrackEnd>();
   const secondsOf = (ns: number) => (ns < maxTrimmedNs ? ns / 1e9 : 0);
   return file.tracks.flatMap(({ kind, language, name, number, codecDelayNs }) => {
     const { paddingNs, isCounted } = ends.get(number) ?? { paddingNs: 0, isCounted: false };
@@ -53,16 +54,6 @@ function detailsIn(file: ChosenTracks): TrackDetails[] {
     const [delayS, paddingS] = kind === "audio" ? [secondsOf(codecDelayNs), secondsOf(paddingNs)] : [0, 0];
     return [{ kind, language, name, delayS, paddingS, timedPaddingS: isCounted ? paddingS : 0 }];
   });
-}
-
-/** Returns nothing of a damaged file. */
-function tryReadEnds(file: ChosenTracks): ReturnType<typeof readEnds> {
-  try {
-    return readEnds(file);
-  } catch (error) {
-    if (!isUpstreamError(error)) throw error;
-    return new Map();
-  }
 }
 
 /**

@@ -62,6 +62,24 @@ export function checkSampleTables(source: NumberSource): void {
   checkTrack();
 }
 
+/** Sample entries of protected tracks (ISO/IEC 14496-12 §8.12, and those of FairPlay). */
+const protectedEntries: ReadonlySet<string> = new Set("encv enca drmi drms".split(" "));
+
+/**
+ * Returns the type of a sample entry in an MP4 that says that its track is encrypted; undefined: none does.
+ * @throws as `checkSampleTables`
+ */
+export function findProtectedEntry(source: NumberSource): string | undefined {
+  for (const { box } of boxesWithin(source)) {
+    if (box.type !== "stsd") continue;
+    for (let at = box.body + 8, entry = readBox(source, at, box.end); entry; entry = readBox(source, at, box.end)) {
+      if (protectedEntries.has(entry.type)) return entry.type;
+      at = entry.end;
+    }
+  }
+  return undefined;
+}
+
 /** Yields all boxes in `containers`, parents first, without recursion. */
 function* boxesWithin(source: NumberSource): Generator<{ box: Box; parent: string }> {
   const open = [{ type: "file", next: 0, end: source.size }];

@@ -4,15 +4,12 @@ import type { ByteSpan, Demuxer, DemuxerOptions } from "../../samples.ts";
 import { checkSampleTables } from "./check-tables.ts";
 import { completeFileBoxes, fileBoxes, isCompleteMp4, readRange } from "./file-boxes.ts";
 import { readFragment } from "./fragment.ts";
-import { createBudget, type IndexedSample } from "./indexed-sample.ts";
+import { createBudget, type IndexedSample, maxFileSamples } from "./indexed-sample.ts";
 import { type InitTrack, readInit } from "./init.ts";
 import { numbersIn, numbersInFile } from "./number-source.ts";
 import { createSampleOutput, earliestS } from "./sample-output.ts";
 import { readSampleTables } from "./sample-tables.ts";
 import { readWindows, type SampleWindow } from "./sample-windows.ts";
-
-/** As many as the writer takes per track. */
-const maxFileSamples = 1 << 24;
 
 /**
  * Creates a demuxer of MP4, fragmented (ISO/IEC 14496-12 §8.8) or not. It passes sample entries and

@@ -1,4 +1,4 @@
-import { ServiceError } from "../../../model/errors.ts";
+import { unlessUnreadable } from "../../../model/errors.ts";
 import { codecOf } from "../../codec-name.ts";
 import { type FileHeader, roundNumber } from "../../media-summary.ts";
 import { type Box, typeAt, viewOf } from "../boxes.ts";
@@ -14,18 +14,18 @@ export function readMp4Header(start: Uint8Array): FileHeader {
   const view = viewOf(start);
   const [moov] = childrenOf(view, { body: 0, end: start.length }, "moov");
   const [mvhd] = moov === undefined ? [] : childrenOf(view, moov, "mvhd");
-  const movie = mvhd && attempt(() => readMovieHeader(start, mvhd));
+  const movie = mvhd && unlessUnreadable(() => readMovieHeader(start, mvhd));
   const traks = moov === undefined ? [] : childrenOf(view, moov, "trak").slice(0, maxTracks);
   const video = traks.find((trak) => handlerOf(view, trak) === "vide");
   const audio = traks.find((trak) => handlerOf(view, trak) === "soun");
   const missing = (video ?? audio) !== undefined && moov?.isCut === false ? "none" : null;
-  const size = video && movie && attempt(() => readSize(start, video, movie));
+  const size = video && movie && unlessUnreadable(() => readSize(start, video, movie));
   return {
     container: "mp4",
     duration: movie?.duration ? roundNumber(movie.duration / movie.timescale) : null,
     width: size?.width ?? null,
     height: size?.height ?? null,
-    fps: (video && attempt(() => readFrameRate(start, video))) ?? null,
+    fps: (video && unlessUnreadable(() => readFrameRate(start, video))) ?? null,
     vcodec: video === undefined ? missing : codecOfTrack(start, video),
     acodec: audio === undefined ? missing : codecOfTrack(start, audio),
   };
@@ -116,14 +116,4 @@ function readFrameRate(bytes: Uint8Array, trak: Box): number | undefined {
   }
   const rate = (frames * readMediaHeader(bytes, mdhd).timescale) / ticks;
   return rate <= maxFrameRate ? (roundNumber(rate) ?? undefined) : undefined;
-}
-
-/** Returns undefined for what is damaged or cut off. */
-function attempt<T>(read: () => T): T | undefined {
-  try {
-    return read();
-  } catch (error) {
-    if (error instanceof ServiceError) return undefined;
-    throw error;
-  }
 }

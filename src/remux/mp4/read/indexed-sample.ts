@@ -21,6 +21,8 @@ export interface Budget {
 
 /** 6 hours of AAC. */
 const maxSegmentSamples = 1 << 20;
+/** Of a file: 31 hours of 150 samples a second. As many as the writer takes of each track. */
+export const maxFileSamples = 1 << 24;
 
 /** @param bytes Size of the segment or file. */
 export function createBudget(bytes: number, maxSamples = maxSegmentSamples): Budget {

@@ -7,7 +7,7 @@ import { checkSampleTables } from "./check-tables.ts";
 import { completeFileBoxes, readFully, readRange } from "./file-boxes.ts";
 import { readFragmentRuns } from "./fragment.ts";
 import { readMovieHeader } from "./headers.ts";
-import { createBudget, type IndexedSample } from "./indexed-sample.ts";
+import { createBudget, type IndexedSample, maxFileSamples } from "./indexed-sample.ts";
 import { type InitTrack, readInit, secondsOf } from "./init.ts";
 import { numbersInFile } from "./number-source.ts";
 import { readSampleTables } from "./sample-tables.ts";
@@ -17,8 +17,6 @@ export interface Mp4Summary extends MediaSummary {
   /** Its brand is QuickTime's. */
   isQuickTime: boolean;
 }
-
-const maxSamples = 1 << 24;
 
 /**
  * Reads the MP4 file at `path`: its index, and of a fragmented file the times of all fragments.
@@ -69,7 +67,7 @@ function* measureSpan(
     start = Math.min(start, secondsOf(track, pts));
     end = Math.max(end, secondsOf(track, pts + duration));
   };
-  const budget = createBudget(size, maxSamples);
+  const budget = createBudget(size, maxFileSamples);
   for (const sample of readSampleTables(bytes, tracks, budget)) add(sample);
   const nextDts = new Map<InitTrack, number>();
   for (const fragment of fragments) {
