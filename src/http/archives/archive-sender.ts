@@ -71,7 +71,8 @@ export function createArchiveSender(options: ArchiveOptions) {
       const etag = `"zip-${archive.id}"`;
       assertIfMatch(request.headers["if-match"], etag);
       const served = { name: `${nameOf(task)}.zip`, mime_type: "application/zip", size: archive.size, etag };
-      const open = (range: IntRange) => streams.open(archive, range, () => isFlushed(reply.raw));
+      const owner = task.owner ?? "";
+      const open = (range: IntRange) => streams.open(archive, range, { owner, isSent: () => isFlushed(reply.raw) });
       void (isHead ? sendRepresentationHead(request, reply, served) : sendRepresentation(request, reply, served, open));
       return true;
     },

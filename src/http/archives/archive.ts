@@ -74,7 +74,7 @@ const maxRemembered = 50_000;
 
 /**
  * Creates a reader of archives. The CRC-32 of a file is computed while it is sent, and remembered; if a range begins after the file's
- * start, the file is read once more, one file at a time. `uncounted` reads what is not sent.
+ * start, the file is read once more, of each owner one file at a time. `uncounted` reads what is not sent.
  */
 export function createArchiveStreams(store: FileStore, streams: FileStreams, uncounted: FileStreams) {
   const remembered = new LRUCache<string, number>({ max: maxRemembered });
@@ -104,21 +104,25 @@ export function createArchiveStreams(store: FileStore, streams: FileStreams, unc
     remembered.set(file.sha256, crc);
   }
 
-  async function crcOf(file: ArchivedFile): Promise<number> {
-    return mutex.runExclusive("crc", async () => {
+  async function crcOf(file: ArchivedFile, { owner, isClosed }: Wanted): Promise<number> {
+    return mutex.runExclusive(owner, async () => {
       const known = remembered.get(file.sha256);
       if (known !== undefined) return known;
+      if (isClosed()) throw clientLeftError;
       let crc = 0;
       const reader = { ...uncounted, isSent: () => true };
-      for await (const chunk of readFile(file, wholeOf(file), reader)) crc = crc32(chunk, crc);
+      for await (const chunk of readFile(file, wholeOf(file), reader)) {
+        if (isClosed()) throw clientLeftError;
+        crc = crc32(chunk, crc);
+      }
       remembered.set(file.sha256, crc);
       return crc;
     });
   }
 
-  async function* readParts(archive: Archive, { start, end }: IntRange, isSent: () => boolean): AsyncGenerator<Buffer> {
+  async function* readParts(archive: Archive, { start, end }: IntRange, wanted: Wanted): AsyncGenerator<Buffer> {
     const { files, parts } = archive;
-    const reader = { ...streams, isSent };
+    const reader = { ...streams, isSent: wanted.isSent };
     const fileAt = (index: number) => files[index] as ArchivedFile;
     let offset = 0;
     for (const part of parts) {
@@ -126,7 +130,7 @@ export function createArchiveStreams(store: FileStore, streams: FileStreams, unc
       offset += part.length;
       if (range.end < range.start) continue;
       if (part.kind === "bytes") {
-        const bytes = await part.write((index) => crcOf(fileAt(index)));
+        const bytes = await part.write((index) => crcOf(fileAt(index), wanted));
         yield bytes.subarray(range.start, range.end + 1);
       } else {
         const file = fileAt(part.index);
@@ -140,11 +144,15 @@ export function createArchiveStreams(store: FileStore, streams: FileStreams, unc
     /**
      * Returns the bytes of `range`, which the archive must have. If a file is gone, the stream fails.
      *
+     * @param owner Who takes turns with the others in reading files once more.
      * @param isSent Whether what was read of the stream is no longer needed: its memory is used again.
      */
-    open(archive: Archive, range: IntRange, isSent: () => boolean): Readable {
-      const isFree = () => stream.readableLength === 0 && isSent();
-      const chunks = readParts(archive, range, isFree);
+    open(archive: Archive, range: IntRange, { owner, isSent }: { owner: string; isSent: () => boolean }): Readable {
+      const chunks = readParts(archive, range, {
+        owner,
+        isSent: () => stream.readableLength === 0 && isSent(),
+        isClosed: () => stream.destroyed,
+      });
       async function readChunk(): Promise<Buffer | null> {
         const { done, value } = await chunks.next();
         return done === true ? null : value;
@@ -157,3 +165,14 @@ export function createArchiveStreams(store: FileStore, streams: FileStreams, unc
 
 /** What reads a file, and whether its last chunk is no longer needed. */
 type Reader = Pick<FileStreams, "open"> & { isSent: () => boolean };
+
+/** For whom an archive is read. */
+interface Wanted {
+  owner: string;
+  isSent(): boolean;
+  /** Whether the client has left. */
+  isClosed(): boolean;
+}
+
+/** Nobody gets it. */
+const clientLeftError = new Error("the client has left");

@@ -1,0 +1,112 @@
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { openDiskFiles } from "../../src/files/disk.ts";
+import type { FileStore } from "../../src/files/files.ts";
+import type { Task } from "../../src/model/task.ts";
+import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { buildApp } from "./app.ts";
+import { addFinishedTask } from "./finished-task.ts";
+
+const content = Buffer.alloc(2_000_000, "film ");
+
+/** A service with a task of each owner, whose archives have not been read; the file of the first one opens once `unblock` is called. */
+async function openArchives(owners: readonly string[]) {
+  const folder = mkdtempSync(join(tmpdir(), "unreel-archive-turns-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const disk = openDiskFiles({ folder });
+  const store = createMemoryStore();
+  const tasks: Task[] = [];
+  for (const [n, owner] of owners.entries())
+    tasks.push(await addFinishedTask({ store, files: disk }, Buffer.concat([content, Buffer.of(n)]), {}, owner));
+  const { promise: unblocked, resolve: unblock } = Promise.withResolvers<void>();
+  const { promise: blocked, resolve: onBlocked } = Promise.withResolvers<void>();
+  const opened: string[] = [];
+  let reads = 0;
+  const files: FileStore = {
+    ...disk,
+    async open(id, number) {
+      opened.push(id);
+      const file = await disk.open(id, number);
+      if (id !== tasks[0]!.id || file === undefined) return file;
+      onBlocked();
+      await unblocked;
+      const handle = new Proxy(file.handle, {
+        get(target, name) {
+          if (name === "read") reads += 1;
+          const value: unknown = Reflect.get(target, name);
+          return typeof value === "function" ? value.bind(target) : value;
+        },
+      });
+      return { ...file, handle };
+    },
+  };
+  const app = await buildApp({ store, files });
+  onTestFinished(() => app.close());
+  await app.listen({ host: "127.0.0.1", port: 0 });
+  const { port } = app.server.address() as AddressInfo;
+  /** Asks for the end of an archive, which needs the CRC-32 of its file. */
+  const askForEnd = async (n: number, signal?: AbortSignal) => {
+    const headers = { range: "bytes=-60", connection: "close" };
+    const response = await fetch(`http://127.0.0.1:${port}/tasks/${tasks[n]!.id}/files.zip`, {
+      headers,
+      ...(signal && { signal }),
+    });
+    return [response.status, (await response.arrayBuffer()).byteLength];
+  };
+  /** Does the same as a client that leaves while it waits. */
+  const askAndLeave = async (n: number, isServed: Promise<unknown>) => {
+    const left = new AbortController();
+    const arrived = once(app.server, "request") as Promise<[IncomingMessage, ServerResponse]>;
+    const asked = askForEnd(n, left.signal).catch((error: unknown) => error);
+    const [, response] = await arrived;
+    await isServed;
+    const closed = once(response, "close");
+    left.abort();
+    await Promise.all([asked, closed]);
+  };
+  const idOf = (n: number) => tasks[n]!.id;
+  return { askForEnd, askAndLeave, blocked, unblock, opened, idOf, reads: () => reads };
+}
+
+test("the end of an archive does not wait until files of another owner have been read", async () => {
+  const { askForEnd, blocked, unblock } = await openArchives(["anna", "bert"]);
+  const first = askForEnd(0);
+  await blocked;
+  expect(await askForEnd(1)).toEqual([206, 60]);
+  unblock();
+  expect(await first).toEqual([206, 60]);
+});
+
+test("files of one owner are read one after the other", async () => {
+  const { askForEnd, blocked, unblock, opened, idOf } = await openArchives(["anna", "bert", "anna"]);
+  const first = askForEnd(0);
+  await blocked;
+  const third = askForEnd(2);
+  await askForEnd(1);
+  expect(opened).toEqual([idOf(0), idOf(1)]);
+  unblock();
+  expect([await first, await third]).toEqual([
+    [206, 60],
+    [206, 60],
+  ]);
+});
+
+test("a file is not read to its end, or at all, for a client that has left", async () => {
+  const { askForEnd, askAndLeave, blocked, unblock, opened, idOf, reads } = await openArchives([
+    "anna",
+    "anna",
+    "anna",
+  ]);
+  await askAndLeave(0, blocked);
+  await askAndLeave(1, Promise.resolve());
+  const last = askForEnd(2);
+  unblock();
+  expect(await last).toEqual([206, 60]);
+  expect(opened).toEqual([idOf(0), idOf(2)]);
+  expect(reads()).toBeLessThan(2);
+});
