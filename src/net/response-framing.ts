@@ -18,36 +18,41 @@ interface Incoming {
   bodyBytes: number;
 }
 
+/** The sockets that are limited, each with the response that it receives now. */
+const receiving = new WeakMap<Socket, Incoming | null>();
+const byRequest = new WeakMap<object, Incoming>();
+
 /**
- * Makes a request of any client of undici in this process fail with ServiceError `upstream_invalid` if its response has far more bytes
- * than its body: those of a reason phrase, of empty lines, of spaces, of extensions of chunks. undici limits the names and values of
- * fields only.
+ * Makes a request that a client of undici sends on `socket` fail with ServiceError `upstream_invalid` if its response has far more
+ * bytes than its body: those of a reason phrase, of empty lines, of spaces, of extensions of chunks. undici limits the names and values
+ * of fields only.
  */
-export function limitFraming(): void {
-  const bySocket = new WeakMap<Socket, Incoming>();
-  const byRequest = new WeakMap<object, Incoming>();
-
-  subscribe("undici:client:sendHeaders", (message) => {
-    const { request, socket } = message as SentHeaders;
-    // undici's own listener, which parses what was read, is called before this one.
-    if (!bySocket.has(socket)) socket.on("readable", () => checkFraming(socket, bySocket.get(socket)));
-    const incoming = { request, start: parsedBytes(socket), bodyBytes: 0 };
-    bySocket.set(socket, incoming);
-    byRequest.set(request, incoming);
-  });
-
-  subscribe("undici:request:bodyChunkReceived", (message) => {
-    const { request, chunk } = message as DiagnosticsChannel.RequestBodyChunkReceivedMessage;
-    const incoming = byRequest.get(request);
-    if (incoming !== undefined) incoming.bodyBytes += chunk.length;
-  });
+export function limitFraming(socket: Socket): void {
+  receiving.set(socket, null);
 }
+
+subscribe("undici:client:sendHeaders", (message) => {
+  const { request, socket } = message as SentHeaders;
+  const previous = receiving.get(socket);
+  if (previous === undefined) return;
+  // undici's own listener, which parses what was read, is called before this one.
+  if (previous === null) socket.on("readable", () => checkFraming(socket, receiving.get(socket)));
+  const incoming = { request, start: parsedBytes(socket), bodyBytes: 0 };
+  receiving.set(socket, incoming);
+  byRequest.set(request, incoming);
+});
+
+subscribe("undici:request:bodyChunkReceived", (message) => {
+  const { request, chunk } = message as DiagnosticsChannel.RequestBodyChunkReceivedMessage;
+  const incoming = byRequest.get(request);
+  if (incoming !== undefined) incoming.bodyBytes += chunk.length;
+});
 
 /** As it is published; undici's types leave the origin open. */
 type SentHeaders = DiagnosticsChannel.ClientSendHeadersMessage & { request: { origin: string } };
 
-function checkFraming(socket: Socket, incoming: Incoming | undefined): void {
-  if (incoming === undefined) return;
+function checkFraming(socket: Socket, incoming: Incoming | null | undefined): void {
+  if (!incoming) return;
   const { request, start, bodyBytes } = incoming;
   const bytes = parsedBytes(socket) - start - bodyBytes;
   const most = maxFramingBytes + framingPerBodyByte * bodyBytes;

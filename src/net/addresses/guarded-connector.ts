@@ -8,8 +8,6 @@ import { maxHeaderBytes } from "../upstream-error.ts";
 import { undici } from "../undici.ts";
 import type { AddressGuard } from "./address-guard.ts";
 
-limitFraming();
-
 /** Options of the sockets themselves, as `net.connect` has them. */
 export interface SocketOptions {
   /** Where reads go; default a new buffer each. */
@@ -21,8 +19,8 @@ export interface SocketOptions {
 }
 
 /**
- * Returns the options of every client of undici: it opens its sockets as `openGuardedSocket` does, uses HTTP/1.1, and
- * waits `timeoutMs` at most for a connection, a response's header, or its next bytes.
+ * Returns the options of every client of undici: it opens its sockets as `openGuardedSocket` does, limits the framing of their
+ * responses, uses HTTP/1.1, and waits `timeoutMs` at most for a connection, a response's header, or its next bytes.
  */
 export function guardedOptions(guard: AddressGuard, timeoutMs: number, socketOptions: SocketOptions) {
   return {
@@ -43,8 +41,9 @@ function createGuardedConnector(
   const openSocket = (target: buildConnector.Options) => openGuardedSocket(guard, target, connectTimeoutMs, options);
   return (target, callback) => {
     callbackify(openSocket)(target, (error, socket) => {
-      if (error) callback(error, null);
-      else callback(null, socket);
+      if (error) return callback(error, null);
+      limitFraming(socket);
+      return callback(null, socket);
     });
   };
 }
