@@ -3,11 +3,13 @@ import { decodeHTMLStrict } from "entities";
 /** Faces of text, as bits (3GPP TS 26.245 §5.17.1.1). */
 export const faces = { b: 1, i: 2, u: 4 } as const;
 
-/** A part of a text that has faces; positions are in code points. */
+/** A part of a text that has faces or a colour; positions are in code points. */
 export interface StyledPart {
   start: number;
   end: number;
   faces: number;
+  /** Six digits; `null`: white, as text is by default. */
+  color: string | null;
 }
 
 export interface StyledText {
@@ -17,14 +19,22 @@ export interface StyledText {
 }
 
 const tokenPattern =
-  /<(\/?)([a-z]*)(?![a-z])[^<>]*>|&(?:#(\d{1,7})|#x([\da-f]{1,6})|([a-z][a-z\d]{1,31}));|[^<&]+|[<&]/gi;
+  /<(\/?)([a-z]*)(?![a-z])([^<>]*)>|&(?:#(\d{1,7})|#x([\da-f]{1,6})|([a-z][a-z\d]{1,31}));|[^<&]+|[<&]/gi;
+
+/** Tags that may have classes, and so a colour. */
+const colored: ReadonlySet<string> = new Set(["c", "b", "i", "u", "v", "lang"]);
+/** Of a tag within which text has a colour of its own. */
+const colorClass = /^[^\s]*\.color([\da-f]{6})(?![^\s.])/i;
+/** No text needs more. */
+const maxNested = 100;
 
 /**
- * Reads a WebVTT cue payload (W3C WebVTT §6.4): bold, italic and underlined parts are returned as styles; what annotates
+ * Reads a WebVTT cue payload (W3C WebVTT §6.4): bold, italic, underlined and coloured parts are returned as styles; what annotates
  * ruby is in parentheses; other tags and timestamps are left out, entities replaced. Takes time linear in its length.
  */
 export function readCueText(payload: string): StyledText {
   const open = { b: 0, i: 0, u: 0 };
+  const nested: { tag: string; color: string | null }[] = [];
   const styles: StyledPart[] = [];
   let text = "";
   let length = 0;
@@ -35,13 +45,16 @@ export function readCueText(payload: string): StyledText {
     const start = length;
     length += codePoints(part);
     const found = (open.b && faces.b) | (open.i && faces.i) | (open.u && faces.u);
+    const color = nested.at(-1)?.color ?? null;
+    if (found === 0 && color === null) return;
     const last = styles.at(-1);
-    if (found !== 0 && last?.end === start && last.faces === found) last.end = length;
-    else if (found !== 0) styles.push({ start, end: length, faces: found });
+    if (last?.end === start && last.faces === found && last.color === color) last.end = length;
+    else styles.push({ start, end: length, faces: found, color });
   };
-  for (const [token, slash, name = "", decimal, hexadecimal, entity] of payload.matchAll(tokenPattern)) {
+  for (const [token, slash, name = "", classes = "", decimal, hexadecimal, entity] of payload.matchAll(tokenPattern)) {
     const tag = name.toLowerCase();
     if (slash !== undefined) {
+      if (colored.has(tag)) nest(nested, tag, slash === "", classes);
       if (isFace(tag)) open[tag] = Math.max(0, open[tag] + (slash === "" ? 1 : -1));
       // The end tag of "rt" may be left out before that of "ruby".
       const isInside: boolean = tag === "rt" ? slash === "" : isAnnotation && tag !== "ruby";
@@ -54,6 +67,19 @@ export function readCueText(payload: string): StyledText {
   }
   return { text, styles };
 }
+
+function nest(nested: { tag: string; color: string | null }[], tag: string, isStart: boolean, classes: string): void {
+  if (isStart && nested.length < maxNested) {
+    const stated = colorClass.exec(classes)?.[1]?.toLowerCase();
+    const color = stated === undefined ? (nested.at(-1)?.color ?? null) : stated === white ? null : stated;
+    nested.push({ tag, color });
+  } else if (!isStart) {
+    const at = nested.findLastIndex((each) => each.tag === tag);
+    if (at >= 0) nested.splice(at, 1);
+  }
+}
+
+const white = "ffffff";
 
 function isFace(tag: string): tag is keyof typeof faces {
   return tag in faces;

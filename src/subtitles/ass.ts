@@ -1,4 +1,5 @@
 import type { Cue } from "../remux/additions.ts";
+import { changeTags, colorTag } from "./colors.ts";
 import { keypadSettings } from "./placement.ts";
 import { escapeText, linesOf } from "./text.ts";
 
@@ -6,7 +7,7 @@ const defaultFields = ["layer", "start", "end", "style", "name", "marginl", "mar
 const maxStyles = 10_000;
 
 /**
- * Yields the cues of SubStation Alpha (v4 and v4+) as text, in the order of the file: italics, bold, underlines, alignments and
+ * Yields the cues of SubStation Alpha (v4 and v4+) as text, in the order of the file: italics, bold, underlines, colours, alignments and
  * positions are kept, drawings left out.
  *
  * @throws ServiceError `upstream_invalid` for more than 2 Mi characters of a line.
@@ -14,7 +15,7 @@ const maxStyles = 10_000;
 export function* readAss(pieces: Iterable<string>): Generator<Cue> {
   let section = "";
   let fields = defaultFields;
-  const places = new Map<string, number>();
+  const styles = new Map<string, Style>();
   const picture: PictureSize = {};
   for (const line of linesOf(pieces)) {
     if (line.startsWith("[")) section = line.trim().toLowerCase();
@@ -30,14 +31,31 @@ export function* readAss(pieces: Iterable<string>): Generator<Cue> {
     if (isStyles) {
       const alignment = Number(value("alignment"));
       const place = section === "[v4 styles]" ? placeOfOldAlignment(alignment) : alignment;
-      if (places.size < maxStyles) places.set(value("name"), place);
+      const style = { place, color: colorOf(value("primarycolour")) };
+      if (styles.size < maxStyles) styles.set(value("name"), style);
       continue;
     }
     const [startS, endS] = [timeOf(value("start")), timeOf(value("end"))];
-    const text = toPayload(value("text"));
-    const settings = overriddenPlace(value("text"), text, places.get(value("style").replace(/^\*/, "")), picture);
+    const style = styles.get(value("style").replace(/^\*/, ""));
+    const text = toPayload(value("text"), style?.color);
+    const settings = overriddenPlace(value("text"), text, style?.place, picture);
     if (endS > startS && text !== "") yield { startS, endS, text, settings };
   }
+}
+
+interface Style {
+  place: number;
+  color: string | undefined;
+}
+
+/** Returns the digits of a colour, which are written with the blue ones first (v4: also as a decimal number); undefined: it is white, or none. */
+function colorOf(stated: string): string | undefined {
+  const [, hexadecimal, decimal] = /^(?:&H([\da-f]{1,8})&?|(\d{1,10}))$/i.exec(stated.trim()) ?? [];
+  const value = hexadecimal === undefined ? Number(decimal) : Number.parseInt(hexadecimal, 16);
+  if (Number.isNaN(value)) return undefined;
+  const [blue, green, red] = [(value >>> 16) & 255, (value >>> 8) & 255, value & 255];
+  const digits = [red, green, blue].map((part) => part.toString(16).padStart(2, "0")).join("");
+  return digits === "ffffff" ? undefined : digits;
 }
 
 /** What coordinates count from. */
@@ -97,25 +115,42 @@ function timeOf(text: string): number {
 const tokenPattern = /\{([^{}]*)\}|\\[Nnh]|[^{\\]+|[{\\]/g;
 const breaks: Readonly<Record<string, string>> = { "\\N": "\n", "\\n": " ", "\\h": "\u00a0" };
 
-function toPayload(text: string): string {
-  const open = new Set<string>();
+/** Faces and drawings, the colour of the text, and what goes back to the style. */
+const override = /\\(?:([biup])(\d{1,4})(?!\d)|(1?c)(&H[\da-f]{1,8}&?)?(?![\da-z])|(r)[^\\]*)/gi;
+
+function toPayload(text: string, ownColor: string | undefined): string {
+  const ownTags = ownColor === undefined ? [] : [colorTag(ownColor)];
+  let open: readonly string[] = [];
+  let tags: readonly string[] = ownTags;
   let isDrawing = false;
   let payload = "";
   for (const [token, overrides] of text.matchAll(tokenPattern)) {
     if (overrides === undefined) {
-      if (!isDrawing) payload += breaks[token] ?? escapeText(token);
+      if (isDrawing) continue;
+      payload += changeTags(open, tags) + (breaks[token] ?? escapeText(token));
+      open = tags;
       continue;
     }
-    for (const [, name = "", value = ""] of overrides.matchAll(/\\([biup])(\d{1,4})(?!\d)/g)) {
-      const isOn = Number(value) !== 0;
-      if (name === "p") isDrawing = isOn;
-      else if (isOn !== open.has(name)) {
-        payload += isOn ? `<${name}>` : `</${name}>`;
-        if (isOn) open.add(name);
-        else open.delete(name);
+    for (const [, face, value, color, stated, reset] of overrides.matchAll(override)) {
+      if (reset !== undefined) tags = ownTags;
+      else if (face === "p") isDrawing = Number(value) !== 0;
+      else if (face !== undefined) tags = withTag(tags, (tag) => tag === face, Number(value) === 0 ? undefined : face);
+      else if (color !== undefined) {
+        const digits = stated === undefined ? ownColor : colorOf(stated);
+        tags = withTag(tags, (tag) => tag.startsWith("c."), digits && colorTag(digits));
       }
     }
   }
-  for (const name of [...open].toReversed()) payload += `</${name}>`;
+  payload += changeTags(open, []);
   return payload.replaceAll(/\n{2,}/g, "\n").trim();
+}
+
+/** Returns tags with this one instead of what it replaces; undefined: without that. */
+function withTag(
+  tags: readonly string[],
+  isReplaced: (tag: string) => boolean,
+  tag: string | undefined,
+): readonly string[] {
+  if (tag !== undefined && tags.includes(tag)) return tags;
+  return [...tags.filter((each) => !isReplaced(each)), ...(tag === undefined ? [] : [tag])];
 }

@@ -2,8 +2,9 @@ import type { Cue } from "../remux/additions.ts";
 import { createBoxReader } from "../remux/mp4/box-reader.ts";
 import { type Box, boxesIn, damagedError, findChild, getChild, typeAt, viewOf } from "../remux/mp4/boxes.ts";
 import { readEdits, readMovieHeader } from "../remux/mp4/read/headers.ts";
-import { atMostMaxCues, decodePieces, decodeSubtitles, invalidSubtitlesError, maxCues } from "./text.ts";
-import { readTtml } from "./ttml.ts";
+import { atMostMaxCues, decodePieces, decodeSubtitles, invalidSubtitlesError, linesOf, maxCues } from "./text.ts";
+import { readTtml } from "./ttml/ttml.ts";
+import { createVttStyles } from "./vtt-styles.ts";
 
 /** A track of text, as an init section describes it. */
 interface TextTrack {
@@ -13,9 +14,12 @@ interface TextTrack {
   defaultSize: number;
   /** How much later media times are than presentation times, by its edit list, seconds. */
   shiftS: number;
+  styles: ReturnType<typeof createVttStyles>;
 }
 
 const maxSamples = 500_000;
+/** Of a sample entry of text, before its boxes: its own header, and a reference of 8 bytes. */
+const entryHeader = 16;
 
 /**
  * Reads segments of text in fragmented MP4 (ISO/IEC 14496-30): WebVTT or TTML in each sample. Times are those of the track's presentation.
@@ -54,13 +58,18 @@ function readTrack(bytes: Uint8Array, moov: Box): TextTrack {
   const codec = typeAt(view, table.body + 12);
   if (codec !== "wvtt" && codec !== "stpp") throw invalidSubtitlesError(`the codec of their MP4 is ${codec}`);
   if (timescale === 0) throw damagedError("a track has a timescale of 0");
+  const styles = createVttStyles();
+  const boxes = { ...table, body: table.body + 8 + entryHeader };
+  const config = codec === "wvtt" ? findChild(view, boxes, "vttC") : undefined;
+  const start = config === undefined ? "" : decodeSubtitles(bytes.subarray(config.body, config.end));
+  for (const line of [...linesOf([start]), ""]) styles.readLine(line);
   const movie = readMovieHeader(bytes, getChild(view, moov, "mvhd"));
   const shiftS = readEdits(bytes, trak, timescale / movie.timescale).shiftTicks / timescale;
   const extension = findChild(view, moov, "mvex");
   const defaults = extension && findChild(view, extension, "trex");
-  if (defaults === undefined) return { codec, timescale, shiftS, defaultDuration: 0, defaultSize: 0 };
+  if (defaults === undefined) return { codec, timescale, shiftS, styles, defaultDuration: 0, defaultSize: 0 };
   const [defaultDuration, defaultSize] = [view.getUint32(defaults.body + 12), view.getUint32(defaults.body + 16)];
-  return { codec, timescale, shiftS, defaultDuration, defaultSize };
+  return { codec, timescale, shiftS, styles, defaultDuration, defaultSize };
 }
 
 interface TextSample {
@@ -111,7 +120,7 @@ function decodeTime(view: DataView, tfdt: Box): number {
 }
 
 /** Cues of WebVTT last as long as their sample; those of TTML have times of their own on the same timeline. */
-function readSample(bytes: Uint8Array, { start, end, startS, endS }: TextSample, { codec }: TextTrack): Cue[] {
+function readSample(bytes: Uint8Array, { start, end, startS, endS }: TextSample, { codec, styles }: TextTrack): Cue[] {
   if (codec === "stpp") {
     const shown = atMostMaxCues(readTtml(decodePieces(bytes.subarray(start, end)))).toArray();
     return shown.map((cue) => ({ ...cue, startS: Math.max(cue.startS, startS), endS: Math.min(cue.endS, endS) }));
@@ -125,7 +134,7 @@ function readSample(bytes: Uint8Array, { start, end, startS, endS }: TextSample,
       return child === undefined ? "" : decodeSubtitles(bytes.subarray(child.body, child.end));
     };
     const text = textIn("payl").replaceAll(/\r\n?/g, "\n").trim();
-    if (text !== "") cues.push({ startS, endS, text, settings: textIn("sttg").trim() });
+    if (text !== "") cues.push({ startS, endS, text: styles.replaceIn(text), settings: textIn("sttg").trim() });
   }
   return cues;
 }

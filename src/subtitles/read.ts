@@ -3,7 +3,7 @@ import { readAss } from "./ass.ts";
 import { readLrc } from "./lrc.ts";
 import { atMostMaxCues, decodePieces, invalidSubtitlesError } from "./text.ts";
 import { readSubRip, readWebVtt, type TimestampMap } from "./timed-text.ts";
-import { readTtml } from "./ttml.ts";
+import { readTtml } from "./ttml/ttml.ts";
 
 export interface ReadSubtitles {
   /** In the order of the file. */

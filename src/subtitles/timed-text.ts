@@ -1,6 +1,8 @@
 import type { Cue } from "../remux/additions.ts";
 import { overriddenPlace } from "./ass.ts";
+import { colorTag, parseColor } from "./colors.ts";
 import { createVttRegions } from "./vtt-regions.ts";
+import { createVttStyles } from "./vtt-styles.ts";
 import { checkCueLength, escapeText, linesOf } from "./text.ts";
 
 /** What X-TIMESTAMP-MAP says (RFC 8216 §3.5): the cue time `localS` is the MPEG-2 timestamp `mpegTs`. */
@@ -22,7 +24,7 @@ const otherArrow = new RegExp(String.raw`^(\s{0,9}${time})[ \t]{0,9}(?:[-=\u2010
 const digits = /^\s{0,9}\d{1,9}\s{0,9}$/;
 
 /**
- * Yields the cues of WebVTT (W3C WebVTT §6.1). Regions become settings of their cues; styles and notes are left out, and cues whose times are wrong.
+ * Yields the cues of WebVTT (W3C WebVTT §6.1). Regions become settings of their cues, colours of their classes other classes; other styles and notes are left out, and cues whose times are wrong.
  *
  * @param onMap Gets the first X-TIMESTAMP-MAP.
  * @throws ServiceError `upstream_invalid` for more than 2 Mi characters of a cue.
@@ -30,8 +32,10 @@ const digits = /^\s{0,9}\d{1,9}\s{0,9}$/;
 export function* readWebVtt(pieces: Iterable<string>, onMap: (map: TimestampMap) => void): Generator<Cue> {
   let isMapped = false;
   const regions = createVttRegions();
+  const styles = createVttStyles();
   const cues = readBlocks(linesOf(pieces), (line) => {
     regions.readLine(line);
+    styles.readLine(line);
     const map = !isMapped && line.startsWith("X-TIMESTAMP-MAP") ? readTimestampMap(line) : null;
     if (map === null) return;
     isMapped = true;
@@ -39,12 +43,13 @@ export function* readWebVtt(pieces: Iterable<string>, onMap: (map: TimestampMap)
   });
   for (const cue of cues) {
     const text = cue.text.trim();
-    if (text !== "") yield { ...cue, text, settings: regions.replaceIn(cue.settings, text) };
+    const settings = regions.replaceIn(cue.settings, text);
+    if (text !== "") yield { ...cue, text: styles.replaceIn(text), settings };
   }
 }
 
 /**
- * Yields the cues of SubRip. Its `<i>`, `<b>` and `<u>` are kept, and alignments as of SubStation Alpha; other tags and coordinates are left out. A cue may have empty lines: it goes on
+ * Yields the cues of SubRip. Its `<i>`, `<b>`, `<u>` and colours are kept, and alignments as of SubStation Alpha; other tags and coordinates are left out. A cue may have empty lines: it goes on
  * to the number and the times of the next one. @throws as `readWebVtt`.
  */
 export function* readSubRip(pieces: Iterable<string>): Generator<Cue> {
@@ -127,15 +132,21 @@ function readTimestampMap(line: string): TimestampMap | null {
   return { localS: secondsOf(local.slice(1, 5)), mpegTs: Number(BigInt(mpegTs) % (1n << 33n)) };
 }
 
-const subRipToken = /<(\/?)([a-z]+)(?![a-z])[^<>]*>|\{\\[^{}]*\}|[^<{]+|[<{]/gi;
+const subRipToken = /<(\/?)([a-z]+)(?![a-z])([^<>]*)>|\{\\[^{}]*\}|[^<{]+|[<{]/gi;
 const kept: ReadonlySet<string> = new Set(["b", "i", "u"]);
-const dropped: ReadonlySet<string> = new Set(["font", "span", "c", "s", "strike"]);
+const dropped: ReadonlySet<string> = new Set(["span", "c", "s", "strike"]);
 
 function fromSubRip(text: string): string {
   let payload = "";
-  for (const [token, slash = "", name] of text.matchAll(subRipToken)) {
+  const fonts: (string | undefined)[] = [];
+  for (const [token, slash = "", name, attributes = ""] of text.matchAll(subRipToken)) {
     const tag = name?.toLowerCase();
-    if (tag !== undefined && kept.has(tag)) payload += `<${slash}${tag}>`;
+    if (tag === "font" && slash === "") {
+      const color = parseColor(/\scolor\s{0,9}=\s{0,9}["']?([^"'>]{1,40})/i.exec(attributes)?.[1] ?? "");
+      fonts.push(color);
+      if (color !== undefined) payload += `<${colorTag(color)}>`;
+    } else if (tag === "font") payload += fonts.pop() === undefined ? "" : "</c>";
+    else if (tag !== undefined && kept.has(tag)) payload += `<${slash}${tag}>`;
     else if (!(tag !== undefined && dropped.has(tag)) && !token.startsWith("{\\")) payload += escapeText(token);
   }
   return payload;

@@ -1,21 +1,37 @@
 import type { Cue } from "../remux/additions.ts";
 import { faces, readCueText } from "../remux/cue-text.ts";
 
-/** Yields a WebVTT file of the cues, in pieces. */
+/** Yields a WebVTT file of the cues, in pieces; it states the colours of their classes. */
 export function* writeWebVtt(cues: readonly Cue[]): Generator<string> {
   yield "WEBVTT\n";
+  const colors = [...colorsOf(cues)].map((digits) => `::cue(.color${digits}) { color: #${digits}; }\n`);
+  if (colors.length > 0) yield `\nSTYLE\n${colors.join("")}`;
   yield* inGroups(cues, ({ startS, endS, text, settings }) => {
     const timing = `${clock(startS, ".")} --> ${clock(endS, ".")}`;
     return `\n${settings === "" ? timing : `${timing} ${oneLine(settings)}`}\n${withoutBlankLines(text)}\n`;
   });
 }
 
-/** Yields a SubRip file of the cues, with italics, bold and underlines, in pieces. */
+/** Yields a SubRip file of the cues, with italics, bold, underlines and colours, in pieces. */
 export function* writeSubRip(cues: readonly Cue[]): Generator<string> {
   yield* inGroups(cues, ({ startS, endS, text }, index) => {
     const timing = `${clock(startS, ",")} --> ${clock(endS, ",")}`;
     return `${index === 0 ? "" : "\n"}${index + 1}\n${timing}\n${withoutBlankLines(subRipText(text))}\n`;
   });
+}
+
+const maxColors = 1_000;
+
+/** Returns the colours that tags of the cues name. */
+function colorsOf(cues: readonly Cue[]): Set<string> {
+  const found = new Set<string>();
+  for (const { text } of cues) {
+    for (const [, digits = ""] of text.matchAll(/\.color([\da-f]{6})(?=[\s.>])/gi)) {
+      if (found.size === maxColors) return found;
+      found.add(digits);
+    }
+  }
+  return found;
 }
 
 const groupSize = 1_000;
@@ -43,13 +59,11 @@ function subRipText(payload: string): string {
   const characters = Array.from(text);
   let at = 0;
   let written = "";
-  for (const { start, end, faces: shown } of styles) {
+  for (const { start, end, faces: shown, color } of styles) {
     const names = Object.entries(faces).flatMap(([name, face]) => (shown & face ? [name] : []));
-    const tags = names.map((name) => `<${name}>`).join("");
-    const ends = names
-      .toReversed()
-      .map((name) => `</${name}>`)
-      .join("");
+    const font = color === null ? [] : [`<font color="#${color}">`];
+    const tags = [...font, ...names.map((name) => `<${name}>`)].join("");
+    const ends = [...names.toReversed(), ...(color === null ? [] : ["font"])].map((name) => `</${name}>`).join("");
     written += `${characters.slice(at, start).join("")}${tags}${characters.slice(start, end).join("")}${ends}`;
     at = end;
   }

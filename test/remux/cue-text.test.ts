@@ -27,8 +27,33 @@ describe("the text of a cue", () => {
     expect(read.styles.map(({ start, end, faces }) => [start, end, faces])).toEqual(styles);
   });
 
+  it.each([
+    [
+      "<c.colorff0000>a <b>b</b></c> c",
+      [
+        [0, 2, "ff0000"],
+        [2, 3, "ff0000"],
+      ],
+    ],
+    [
+      "<c.x.colorFF0000.y>a<c.color0000ff>b</c>c",
+      [
+        [0, 1, "ff0000"],
+        [1, 2, "0000ff"],
+        [2, 3, "ff0000"],
+      ],
+    ],
+    ["<v.color00ff00 Ann>a<c.colorffffff>b", [[0, 1, "00ff00"]]],
+    ["<c.colorff0000x>a<c.x> .color00ff00 b</c><i.color12345>c</i>", []],
+  ])("has the colours of %j", (payload, colors) => {
+    const { styles } = readCueText(payload);
+    expect(styles.filter(({ color }) => color !== null).map(({ start, end, color }) => [start, end, color])).toEqual(
+      colors,
+    );
+  });
+
   it("is read in time linear in its length", () => {
-    for (const part of ["<", "&", "<i>", "&#", "</", "<b>x", "a"]) {
+    for (const part of ["<", "&", "<i>", "&#", "</", "<b>x", "a", "<c.colorff0000>x", "<c></b>"]) {
       expect(readCueText(`<${part.repeat(200_000)}`).text.length).toBeLessThanOrEqual(400_001);
     }
   });

@@ -20,7 +20,7 @@ function write(cues: readonly Cue[]) {
     at += length;
     return [text, index.durations[2 * i + 1]];
   });
-  return { samples, size };
+  return { samples, size, media };
 }
 const cue = (startS: number, endS: number, text: string): Cue => ({ startS, endS, text, settings: "" });
 
@@ -37,6 +37,20 @@ describe("a track of subtitles in MP4", () => {
     expect(write([cue(2, 4, "b"), cue(1, 3, "a")]).samples).toEqual(expected);
   });
 
+  it("has the faces and colours of each cue, counted in characters", () => {
+    const { media } = write([cue(1, 3, "<i>🎬</i>"), cue(1, 3, "b <c.colorff8000>cd</c>")]);
+    const records = media.subarray(media.indexOf("styl") + 4);
+    const [count, length] = [records.readUInt16BE(), 12];
+    const read = Array.from({ length: count }, (_, i) => {
+      const record = records.subarray(2 + i * length, 2 + (i + 1) * length);
+      return [record.readUInt16BE(0), record.readUInt16BE(2), record[6], record.toString("hex", 8)];
+    });
+    expect(read).toEqual([
+      [0, 1, 2, "ffffffff"],
+      [4, 6, 0, "ff8000ff"],
+    ]);
+  });
+
   it("is not much longer than its text, however many cues overlap", () => {
     const cues = Array.from({ length: 9_980 }, (_, i) => cue(i / 1_000, i / 1_000 + 0.02, "x".repeat(1_000)));
     const { size, samples } = write(cues);
@@ -46,7 +60,7 @@ describe("a track of subtitles in MP4", () => {
   });
 
   it("has no samples without cues", () => {
-    expect(write([])).toEqual({ samples: [], size: 0 });
-    expect(write([cue(2, 2, "a")])).toEqual({ samples: [], size: 0 });
+    expect(write([])).toMatchObject({ samples: [], size: 0 });
+    expect(write([cue(2, 2, "a")])).toMatchObject({ samples: [], size: 0 });
   });
 });

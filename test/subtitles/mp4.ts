@@ -1,10 +1,10 @@
 import { ascii, box, fullBox, u16, u32, u64 } from "../../src/remux/mp4/boxes.ts";
 
 /** An init section of a track of text, 1000 ticks a second, which is presented from a media time on. */
-export function textInit(codec: "wvtt" | "stpp", mediaTime = 0): Buffer {
+export function textInit(codec: "wvtt" | "stpp", mediaTime = 0, vttHeader = "WEBVTT"): Buffer {
   const entry =
     codec === "wvtt"
-      ? box("wvtt", new Uint8Array(6), u16(1), box("vttC", ascii("WEBVTT")))
+      ? box("wvtt", new Uint8Array(6), u16(1), box("vttC", ascii(vttHeader)))
       : box("stpp", new Uint8Array(6), u16(1), ascii("http://www.w3.org/ns/ttml\0\0\0"));
   const table = box("stbl", fullBox("stsd", 0, 0, u32(1), entry));
   const media = box(

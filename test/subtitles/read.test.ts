@@ -33,7 +33,7 @@ const vttCues = [
 ];
 
 describe("WebVTT is read", () => {
-  it("with its notes and styles left out, and settings kept", () => {
+  it("with its notes and other styles than colours of classes left out, and settings kept", () => {
     expect(read(vtt)).toEqual(vttCues);
     expect(readSubtitles(Buffer.from(vtt)).cues[0]?.settings).toBe("align:start position:10%");
   });
@@ -92,7 +92,7 @@ describe("SubRip is read", () => {
     const text =
       '1\n00:00:01,000 --> 00:00:02,500\n{\\an8}<i>AT&T</i> <font color="red">x < y</font>\n\n2\n00:00:03,000 --> 00:00:04,000\nB\n';
     expect(read(text)).toEqual([
-      [1, 2.5, "<i>AT&amp;T</i> x &lt; y"],
+      [1, 2.5, "<i>AT&amp;T</i> <c.colorff0000>x &lt; y</c>"],
       [3, 4, "B"],
     ]);
   });
@@ -502,6 +502,12 @@ describe("hostile subtitles", () => {
       "surrogates and control characters",
       `WEBVTT\n\n00:01.000 --> 00:02.000\n${"\0\u001b[2J\ud800&#0;&#x110000;&#xd800;".repeat(50_000)}\n`,
     ],
+    ...["/*", "*/{", ",", "::cue(.a){color:"].map((part) => [
+      `styles of "${part}"`,
+      `WEBVTT\n\n${many(9, () => `STYLE\n${part.repeat(50_000)}\n\n`)}00:01.000 --> 00:02.000\n<c.a>x\n`,
+    ]),
+    ["colours", `WEBVTT\n\n00:01.000 --> 00:02.000\n${"<c.red.a.b></b>x".repeat(100_000)}\n`],
+    ["colours of fonts", `1\n00:00:01,000 --> 00:00:02,000\n${"<font color=red>x".repeat(100_000)}\n`],
     ["nested tags of a cue", `WEBVTT\n\n00:01.000 --> 00:02.000\n${"<i><b><c.x>".repeat(150_000)}x\n`],
     [
       "fields of SubStation Alpha",

@@ -1,5 +1,5 @@
 import type { Chapter, Cue, TextTrack } from "../../additions.ts";
-import { codePoints, readCueText, type StyledText } from "../../cue-text.ts";
+import { codePoints, readCueText, type StyledPart, type StyledText } from "../../cue-text.ts";
 import { ascii, box, roleData, u16, u32 } from "../boxes.ts";
 
 /** A track of text, complete. */
@@ -159,7 +159,7 @@ function tx3gSample(texts: readonly string[]): Uint8Array {
   const { text, styles } = joinTexts(texts.map(readCueText));
   const bytes = Buffer.from(text.slice(0, maxTextLength).toWellFormed());
   const within = styles.filter(({ end }) => end <= maxTextLength).slice(0, maxStyles);
-  const records = within.map(({ start, end, faces }) => styleRecord(start, end, faces));
+  const records = within.map(styleRecord);
   const style = records.length === 0 ? new Uint8Array() : box("styl", u16(records.length), ...records);
   return Buffer.concat([u16(bytes.length), bytes, style]);
 }
@@ -173,7 +173,7 @@ function joinTexts(texts: readonly StyledText[]): StyledText {
       length += 1;
     }
     joined.text += text;
-    for (const { start, end, faces } of styles) joined.styles.push({ start: start + length, end: end + length, faces });
+    for (const style of styles) joined.styles.push({ ...style, start: style.start + length, end: style.end + length });
     length += codePoints(text);
   }
   return joined;
@@ -183,10 +183,10 @@ function joinTexts(texts: readonly StyledText[]): StyledText {
 const allForced = 0x4000_0000 | 0x8000_0000;
 const fontId = 1;
 const fontSize = 16;
-const white = Uint8Array.of(255, 255, 255, 255);
 
-function styleRecord(start: number, end: number, faces: number): Uint8Array {
-  return Buffer.concat([u16(start, end, fontId), Uint8Array.of(faces, fontSize), white]);
+function styleRecord({ start, end, faces, color }: StyledPart): Uint8Array {
+  const opaque = Buffer.from(`${color ?? "ffffff"}ff`, "hex");
+  return Buffer.concat([u16(start, end, fontId), Uint8Array.of(faces, fontSize), opaque]);
 }
 
 /** Returns a TextSampleEntry (3GPP TS 26.245 §5.16): white text at the bottom, centred. QuickTime's `text` is much the same. */
@@ -200,7 +200,7 @@ function textEntry(type: "tx3g" | "text", displayFlags: number): Uint8Array {
     Uint8Array.of(1, 255),
     new Uint8Array(4),
     new Uint8Array(8),
-    styleRecord(0, 0, 0),
+    styleRecord({ start: 0, end: 0, faces: 0, color: null }),
     box("ftab", u16(1, fontId), Uint8Array.of(font.length), ascii(font)),
   );
 }

@@ -1,4 +1,4 @@
-import { isCentered, settingsIn, type TextArea } from "./placement.ts";
+import { isCentered, settingsIn, type TextArea } from "../placement.ts";
 
 /** What places text, by the names of attributes (TTML2 §10.2); `region` is the id of one. */
 export type Layout = Map<string, string>;

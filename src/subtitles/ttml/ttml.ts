@@ -1,9 +1,10 @@
 import { Parser } from "htmlparser2";
-import type { Cue } from "../remux/additions.ts";
-import { createEntityDecoder } from "./entities.ts";
-import { type Layout, TtmlLayouts } from "./ttml-layout.ts";
-import { readRates, secondsOf } from "./ttml-times.ts";
-import { checkCueLength, escapeText, invalidSubtitlesError, lastS } from "./text.ts";
+import type { Cue } from "../../remux/additions.ts";
+import { addStyle, changeTags, colorTag, parseColor } from "../colors.ts";
+import { createEntityDecoder } from "../entities.ts";
+import { type Layout, TtmlLayouts } from "./layout.ts";
+import { readRates, secondsOf } from "./times.ts";
+import { checkCueLength, escapeText, invalidSubtitlesError, lastS } from "../text.ts";
 
 const maxDepth = 64;
 const maxStyles = 10_000;
@@ -41,7 +42,7 @@ interface OpenElement {
   ruby: string | undefined;
 }
 
-/** Names of faces that are on, and of what keeps text from being shown. */
+/** Tags of faces that are on and of a colour, and what keeps text from being shown. */
 type Styles = ReadonlySet<string>;
 
 /** A part of the text of a paragraph. */
@@ -50,7 +51,7 @@ interface Run extends Span {
 }
 
 /**
- * Yields the cues of TTML (W3C TTML1, IMSC1) as text, in the order of the document: what is shown when, with italics, bold, underlines and ruby; where,
+ * Yields the cues of TTML (W3C TTML1, IMSC1) as text, in the order of the document: what is shown when, with italics, bold, underlines, colours and ruby; where,
  * as cue settings. Takes time linear in its length. What has no end lasts as long as the media. The first piece has all declarations of the document.
  *
  * @throws ServiceError `upstream_invalid` if it nests deeper than 64 levels, or for more than 2 Mi characters of a cue.
@@ -173,13 +174,9 @@ class TtmlReader {
     this.#written = "";
     const shown = parent.keepsSpace ? text : text.replaceAll(/[ \t\r\n]+/g, " ");
     if (shown === "") return;
-    const faces = [...parent.styles];
-    const tags = faces.map((face) => `<${face}>`).join("");
-    const ends = faces
-      .toReversed()
-      .map((face) => `</${face}>`)
-      .join("");
-    const payload = shown.trim() === "" ? shown : `${tags}${escapeText(shown)}${ends}`;
+    const tags = [...parent.styles];
+    const marked = `${changeTags([], tags)}${escapeText(shown)}${changeTags(tags, [])}`;
+    const payload = shown.trim() === "" ? shown : marked;
     this.#add({ ...parent.span, payload });
   }
 
@@ -227,13 +224,15 @@ class TtmlReader {
     const styles = new Set(inherited);
     const set = (face: string, isOn: boolean) => void (isOn ? styles.add(face) : styles.delete(face));
     const referred = attributes.get("style")?.trim().split(/\s+/, 20) ?? [];
-    for (const id of referred) for (const face of this.#styles.get(id) ?? []) styles.add(face);
+    for (const id of referred) for (const style of this.#styles.get(id) ?? []) addStyle(styles, style);
     const [fontStyle, fontWeight, decoration] = ["fontStyle", "fontWeight", "textDecoration"].map((name) =>
       attributes.get(name),
     );
     if (fontStyle !== undefined) set("i", fontStyle === "italic" || fontStyle === "oblique");
     if (fontWeight !== undefined) set("b", fontWeight === "bold");
     const visibility = attributes.get("visibility");
+    const color = parseColor(attributes.get("color") ?? "");
+    if (color !== undefined) addStyle(styles, colorTag(color));
     if (visibility !== undefined) set(hidden, visibility === "hidden");
     if (decoration !== undefined) set("u", decoration.split(/\s+/, 5).includes("underline"));
     return styles;
