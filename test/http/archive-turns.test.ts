@@ -8,8 +8,10 @@ import { expect, onTestFinished, test } from "vitest";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import type { FileStore } from "../../src/files/files.ts";
 import type { Task } from "../../src/model/task.ts";
+import type { TaskStore } from "../../src/stores/store.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { buildApp } from "./app.ts";
+import { addCollection } from "./finished-collection.ts";
 import { addFinishedTask } from "./finished-task.ts";
 
 const content = Buffer.alloc(2_000_000, "film ");
@@ -109,4 +111,37 @@ test("a file is not read to its end, or at all, for a client that has left", asy
   expect(await last).toEqual([206, 60]);
   expect(opened).toEqual([idOf(0), idOf(2)]);
   expect(reads()).toBeLessThan(2);
+});
+
+test("however many ask for archives of collections, few pages of members are read in one turn of the event loop", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "unreel-archive-turns-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const files = openDiskFiles({ folder });
+  const memory = createMemoryStore();
+  const { id, finish } = await addCollection({ store: memory, files, count: 250 });
+  await finish({ title: "A" }, "A");
+  let turn = 0;
+  const pagesByTurn = new Map<number, number>();
+  const store: TaskStore = {
+    ...memory,
+    async list(query) {
+      pagesByTurn.set(turn, (pagesByTurn.get(turn) ?? 0) + 1);
+      return memory.list(query);
+    },
+  };
+  const app = await buildApp({ store, files });
+  onTestFinished(() => app.close());
+  let isCounting = true;
+  const count = () => {
+    turn += 1;
+    if (isCounting) setImmediate(count);
+  };
+  setImmediate(count);
+  const asked = Array.from({ length: 20 }, async () => app.inject({ method: "HEAD", url: `/tasks/${id}/files.zip` }));
+  const statuses = new Set((await Promise.all(asked)).map(({ statusCode }) => statusCode));
+  isCounting = false;
+  expect([...statuses]).toEqual([200]);
+  const pages = [...pagesByTurn.values()];
+  expect(pages.reduce((sum, number) => sum + number)).toBe(40);
+  expect(Math.max(...pages)).toBeLessThanOrEqual(2);
 });

@@ -1,4 +1,3 @@
-import { setImmediate } from "node:timers/promises";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { FileStore } from "../../files/files.ts";
 import type { Task } from "../../model/task.ts";
@@ -8,7 +7,8 @@ import type { TaskStore } from "../../stores/store.ts";
 import { assertIfMatch } from "../responses/etag.ts";
 import { createFileStreams, isFlushed } from "../responses/file-streams.ts";
 import { sendRepresentation, sendRepresentationHead } from "../responses/send-file.ts";
-import { type Archive, createArchiver, createArchiveStreams, filesOf } from "./archive.ts";
+import { createTurns, untilClosed } from "../responses/turns.ts";
+import { createArchiver, createArchiveStreams, filesOf } from "./archive.ts";
 
 export interface ArchiveOptions {
   store: TaskStore;
@@ -19,6 +19,8 @@ export interface ArchiveOptions {
   onFileBytes: ((bytes: number) => void) | undefined;
 }
 
+export type ArchiveRequest = Pick<FastifyRequest, "caller" | "headers" | "log">;
+
 export type ArchiveSender = ReturnType<typeof createArchiveSender>;
 
 /** Creates a sender of all files of a task, or of all members of a collection, as one archive. */
@@ -26,31 +28,29 @@ export function createArchiveSender(options: ArchiveOptions) {
   const { store, files, template, onFileBytes } = options;
   const streams = createArchiveStreams(files, createFileStreams(onFileBytes), createFileStreams());
 
-  /** Reads all members, page by page, between which other requests are answered. */
-  async function* membersOf(task: Task): AsyncGenerator<Task> {
+  const turns = createTurns();
+
+  /** Reads all members: each page in a turn of its own, and one more turn for what is made of all. */
+  async function* membersOf(task: Task, request: ArchiveRequest, reply: FastifyReply): AsyncGenerator<Task> {
     if (task.kind !== "collection") {
       yield task;
       return;
     }
+    const closed = untilClosed(reply);
     for (let before: number | undefined; ;) {
+      await turns.wait(request, closed);
       const { tasks, next } = await store.list({ parent: task.id, limit: 200, before });
       yield* tasks;
-      if (next === undefined) return;
+      if (next === undefined) break;
       before = next;
-      await setImmediate();
     }
-  }
-
-  async function read(task: Task): Promise<Archive | undefined> {
-    const archiver = createArchiver(template);
-    for await (const member of membersOf(task)) archiver.add(member);
-    return archiver.finish();
+    await turns.wait(request, closed);
   }
 
   return {
     /** Returns whether there is a file. */
-    async hasFiles(task: Task): Promise<boolean> {
-      for await (const member of membersOf(task)) if (filesOf(member).length > 0) return true;
+    async hasFiles(request: ArchiveRequest, reply: FastifyReply, task: Task): Promise<boolean> {
+      for await (const member of membersOf(task, request, reply)) if (filesOf(member).length > 0) return true;
       return false;
     },
 
@@ -60,13 +60,10 @@ export function createArchiveSender(options: ArchiveOptions) {
      *
      * @throws ServiceError `precondition_failed`, `range_not_satisfiable`
      */
-    async send(
-      request: Pick<FastifyRequest, "headers" | "log">,
-      reply: FastifyReply,
-      task: Task,
-      isHead: boolean,
-    ): Promise<boolean> {
-      const archive = await read(task);
+    async send(request: ArchiveRequest, reply: FastifyReply, task: Task, isHead: boolean): Promise<boolean> {
+      const archiver = createArchiver(template);
+      for await (const member of membersOf(task, request, reply)) archiver.add(member);
+      const archive = archiver.finish();
       if (archive === undefined) return false;
       const etag = `"zip-${archive.id}"`;
       assertIfMatch(request.headers["if-match"], etag);

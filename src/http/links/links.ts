@@ -103,7 +103,7 @@ export const newLinkRoutes: FastifyPluginAsyncTypebox<
     const task = await requireTask(store, request);
     const isThere =
       (name === streamName && hasStream(task)) ||
-      (name === archiveName && (await archives.hasFiles(task))) ||
+      (name === archiveName && (await archives.hasFiles(request, reply, task))) ||
       findFile(task, name) !== undefined;
     if (!isThere) {
       const shown = JSON.stringify(name.slice(0, 200));
@@ -161,7 +161,7 @@ const archiveName = "files.zip";
 /** The URL is as good as a key. */
 const linkHeaders = { "referrer-policy": "no-referrer", "x-robots-tag": "noindex" };
 
-type LinkRequest = Pick<FastifyRequest, "headers" | "log" | "raw"> & { params: { token: string } };
+type LinkRequest = Pick<FastifyRequest, "caller" | "headers" | "log" | "raw"> & { params: { token: string } };
 
 /** @throws ServiceError `not_found`, the same whatever is wrong with the link */
 function openLink(request: LinkRequest, { keys, tokens }: LinkRoutesOptions): LinkTarget {

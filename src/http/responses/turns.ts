@@ -15,7 +15,7 @@ export interface Turns {
    * Resolves in a turn of the event loop in which it resolves for no other request, so that however many there are, other requests are
    * served in between. Owners take turns. Rejects when `signal` is aborted.
    */
-  wait(request: FastifyRequest, signal: AbortSignal): Promise<void>;
+  wait(request: Pick<FastifyRequest, "caller">, signal: AbortSignal): Promise<void>;
 }
 
 export function createTurns(): Turns {
