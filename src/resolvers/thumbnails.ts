@@ -84,7 +84,7 @@ export function createThumbnails({ client, timeoutMs }: ThumbnailsOptions) {
     let release = () => {};
     try {
       release = await shares.wait(owner, wait.signal).finally(wait.end);
-      const choice = choose(await job(signal));
+      const choice = choose(await job(signal), owner);
       return cache.get(choice.key) ?? (await fetchFirst(choice, owner, signal));
     } finally {
       release();
@@ -95,17 +95,17 @@ export function createThumbnails({ client, timeoutMs }: ThumbnailsOptions) {
   return {
     /**
      * Returns the image of a page, from the cache if it was fetched less than an hour ago. Of `listed` are tried the smallest
-     * that is at least 320 pixels wide, then the others in their order, three at most. Concurrent calls of one owner for one page share
-     * the requests, which are aborted with the last of them.
+     * that is at least 320 pixels wide, then the others in their order, three at most. Owners share nothing; concurrent calls of one owner
+     * for one page share the requests, which are aborted with the last of them.
      *
      * @throws ServiceError `not_found` if none is listed; `upstream_timeout` after `timeoutMs`; `unavailable` once `stop`
      * was called; else as `fetchImage` for the last one tried. `signal.reason` when `signal` is aborted.
      */
     async get(illustration: Illustration, { owner, signal }: ThumbnailRequest): Promise<TaggedImage> {
-      const { key, page } = choose(illustration);
+      const { key, page } = choose(illustration, owner);
       const cached = cache.get(key);
       if (cached !== undefined) return cached;
-      return inFlight.run(`${owner} ${key}`, signal, async ({ signal: abort }) => {
+      return inFlight.run(key, signal, async ({ signal: abort }) => {
         if (isStopped) throw shutdownError();
         return fetchInPlace(page.host, owner, abort, async () => illustration);
       });
@@ -138,19 +138,19 @@ interface Choice {
   page: URL;
   /** To try, the first one first. */
   urls: URL[];
-  /** With the page: what a site sends may depend on the `Referer`. */
+  /** With the page: what a site sends may depend on the `Referer`. With the owner: a cached image would show what others have read. */
   key: string;
 }
 
 /** @throws ServiceError `not_found` */
-function choose({ page, listed }: Illustration): Choice {
+function choose({ page, listed }: Illustration, owner: string): Choice {
   const wide = listed.filter(({ width }) => (width ?? 0) >= preferredWidth);
   const smallest = wide.toSorted((a, b) => (a.width ?? 0) - (b.width ?? 0))[0];
   const hrefs = [...(smallest ? [smallest] : []), ...listed].map(({ url }) => url);
   const parsed = [...new Set(hrefs)].map((href) => URL.parse(href));
   const urls = parsed.filter((url) => url !== null).slice(0, maxTried);
   if (urls.length === 0) throw new ServiceError("not_found", `the page at ${page.host} has no thumbnail`);
-  return { page, urls, key: [page, ...urls].map(({ href }) => href).join(" ") };
+  return { page, urls, key: [owner, page.href, ...urls.map(({ href }) => href)].join(" ") };
 }
 
 /** With a strong entity tag of the bytes. */

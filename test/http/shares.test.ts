@@ -70,6 +70,22 @@ function createSilentClient() {
   return { client, fetched };
 }
 
+/** A client whose responses are images. */
+function createImageClient() {
+  const fetched: string[] = [];
+  const client: HttpClient = {
+    async get(url) {
+      fetched.push(url.pathname);
+      async function* body() {
+        yield Buffer.from("\x89PNG\r\n\x1A\n", "latin1");
+      }
+      return { url, status: 200, headers: new Map(), body: body(), release: () => {} };
+    },
+    close: async () => {},
+  };
+  return { client, fetched };
+}
+
 /** Stops the time of requests for the rest of the test; returns what ends it. */
 function stopTime(): () => void {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
@@ -143,6 +159,23 @@ describe("owners share", () => {
     vi.advanceTimersByTime(200_000);
     expect(await get(eve)).toEqual(["200", "read 2"]);
     expect(await get(bob)).toEqual(["0", "read 3"]);
+  });
+
+  test("no image: that it comes at once does not tell an owner what others read", async () => {
+    const { client, fetched } = createImageClient();
+    const thumbnails = [{ url: "https://images.example.com/a", width: 640, height: 360 }];
+    const resolver: Resolver = { ...createStubResolver(), resolve: async () => pageInfo({ thumbnails }) };
+    const { app, eve, bob } = await openShared({ client, resolver });
+    const get = async (headers: Record<string, string>) => {
+      const response = await app.inject({ url: `/info/thumbnail?url=${encodeURIComponent(pageUrl)}`, headers });
+      return [response.statusCode, fetched.length];
+    };
+    expect(await get(bob)).toEqual([200, 1]);
+    expect(await get(eve)).toEqual([200, 2]);
+    expect([await get(eve), await get(bob)]).toEqual([
+      [200, 2],
+      [200, 2],
+    ]);
   });
 
   test("the event streams", async () => {
