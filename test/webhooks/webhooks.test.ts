@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { accessKeyOf, newSecret } from "../../src/keys/secrets.ts";
 import { delivered, disabled, openWebhooks, refused, startReceiver, unavailable } from "./harness.ts";
@@ -176,17 +176,23 @@ describe("a receiver", () => {
   });
 
   test("that hangs is given up after the time limit, and tried with one message at a time", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    onTestFinished(() => void vi.useRealTimers());
     const { receiver, webhooks, clock, end, logged } = await openWebhooks({
-      totalTimeoutMs: 500,
+      totalTimeoutMs: 60_000,
       startsLater: true,
     });
     receiver.respond = () => {};
     await Promise.all(Array.from({ length: 20 }, () => end()));
     // All are there before the first is given up.
     webhooks.start();
+    await receiver.until(8);
+    vi.advanceTimersByTime(60_000);
     const first = await logged(unavailable, 8);
     expect(first[0]).toMatchObject({ code: "upstream_timeout" });
     clock.advance(5_000);
+    await receiver.until(9);
+    vi.advanceTimersByTime(60_000);
     const second = (await logged(unavailable, 9)).at(-1);
     expect(second).toMatchObject({ delayMs: 10_000 });
     expect(receiver.messages).toHaveLength(9);
