@@ -57,8 +57,8 @@ export interface MutatedPart extends Part {
   rendition: { init: Buffer | null; pieces: ServedPiece[] };
 }
 
-/** @param others The stream without its video, and without its audio, if it has both in one part. */
-export function mutate(parts: readonly Part[], wanted: Mutation, others: readonly (readonly Part[])[]): Mutated {
+/** @param silent The stream without one of its tracks, if it has both in one part. */
+export function mutate(parts: readonly Part[], wanted: Mutation, silent: readonly Part[] | undefined): Mutated {
   const served = parts.map((part): MutatedPart => ({
     ...part,
     rendition: {
@@ -70,7 +70,6 @@ export function mutate(parts: readonly Part[], wanted: Mutation, others: readonl
   const change = { ...wanted, at: wanted.at % count, other: wanted.other % (count * 100) };
   const byTracks = trackChanges[change.kind];
   if (byTracks !== undefined) return { parts: byTracks(served), isListing: change.kind !== "swap tracks" };
-  const silent = others[change.other % others.length];
   const isListing = listChanges.includes(change.kind);
   const isJoined = isListing && change.isAnnounced;
   const chosen = served.filter((_, index) => isJoined || isChosen(index, served.length, change.tracks));

@@ -24,11 +24,13 @@ let tools: Promise<Tools> | undefined;
 const openTools = () => (tools ??= openDownloader().then((downloader) => ({ sources: createSources(), downloader })));
 const known = new Map<Stream, Promise<Known>>();
 
-/** A right stream, and what other code finds in it. */
+/** A right stream. Most runs need no more of it than its parts: what costs runs of ffmpeg is made for the first that needs it. */
 interface Known {
   parts: readonly Part[];
-  others: readonly (readonly Part[])[];
-  frames: Frames;
+  /** What other code finds in it. */
+  frames(): Promise<Frames>;
+  /** The stream without one of its tracks, if it has both in one part. */
+  others: readonly (() => Promise<readonly Part[]>)[];
 }
 
 type Outcome = "right" | "refused" | "warned" | "unchanged";
@@ -63,7 +65,8 @@ export const streamsTarget = defineTarget({
 async function judge(stream: Stream, change: Mutation): Promise<Outcome> {
   const { downloader } = await openTools();
   const right = await read(stream);
-  const mutated = mutate(right.parts, change, right.others);
+  const silent = change.kind === "silent" ? await right.others[change.other % right.others.length]?.() : undefined;
+  const mutated = mutate(right.parts, change, silent);
   if (
     (change.hasLength && isEqual(mutated, right.parts)) ||
     isBeyondEnd(stream, change) ||
@@ -80,9 +83,10 @@ async function judge(stream: Stream, change: Mutation): Promise<Outcome> {
         throw new Error(`${describe(stream, change)}: ${JSON.stringify(made.warnings)}`);
       return "warned";
     }
+    const rightFrames = await right.frames();
     const kinds = (["video", "audio"] as const).filter(
       (kind) =>
-        right.frames[kind].length > 0 && listed[kind] !== "none" && !(kind === "video" && stream.options.audioOnly),
+        rightFrames[kind].length > 0 && listed[kind] !== "none" && !(kind === "video" && stream.options.audioOnly),
     );
     const frames = await readFrames(made.path, {
       video: kinds.includes("video"),
@@ -91,9 +95,15 @@ async function judge(stream: Stream, change: Mutation): Promise<Outcome> {
     });
     const source = hasOtherNumbers(stream, change)
       ? await readFiles(stream, right.parts, folder, { kinds, isRenumbered: true })
-      : right.frames;
-    const compared = { ...right, frames: source };
-    const fault = await findFaultOf(frames, { stream, change, mutated, right: compared, kinds, folder });
+      : rightFrames;
+    const fault = await findFaultOf(frames, {
+      stream,
+      change,
+      mutated,
+      right: { parts: right.parts, frames: source },
+      kinds,
+      folder,
+    });
     if (fault === null) return "right";
     throw new Error(`${describe(stream, change)}: ${fault}`);
   } catch (error) {
@@ -114,7 +124,7 @@ interface Case {
   stream: Stream;
   change: Mutation;
   mutated: Mutated;
-  right: Known;
+  right: { parts: readonly Part[]; frames: Frames };
   kinds: readonly ("video" | "audio")[];
   folder: string;
 }
@@ -149,7 +159,7 @@ const hasOtherPieces = ({ audioPieceS, options }: Stream, { kind }: Mutation): b
 /** Frames of audio in no container, each of which begins with such a word: nothing says how many there are. */
 const bareFrame = /^(?:\xff[\xe0-\xff]|\x0b\x77)/;
 
-function isCutBetweenFrames({ name }: Stream, { parts }: Mutated, right: Known): boolean {
+function isCutBetweenFrames({ name }: Stream, { parts }: Mutated, right: Case["right"]): boolean {
   if (!/^(?:aac|ac3) |xing 0/.test(name)) return false;
   const cut = join(parts[0]!.rendition).length;
   return bareFrame.test(join(right.parts[0]!.rendition).toString("latin1", cut, cut + 2));
@@ -203,19 +213,24 @@ function read(stream: Stream): Promise<Known> {
 async function readNew(stream: Stream): Promise<Known> {
   const { sources, downloader } = await openTools();
   const parts = await stream.make(sources);
-  const folder = await downloader.newFolder();
-  const frames = await readFiles(stream, parts, folder);
-  await rm(folder, { recursive: true });
-  const others =
-    stream.makeWithout === undefined
-      ? []
-      : // A segment of audio alone begins elsewhere.
-        await Promise.all(
-          (["video", "audio"] as const)
-            .slice(stream.options.audioOnly === true ? 1 : 0)
-            .map((kind) => stream.makeWithout!(kind, sources)),
-        );
-  return { parts, others, frames };
+  const { makeWithout } = stream;
+  // A segment of audio alone begins elsewhere.
+  const left = (["video", "audio"] as const).slice(stream.options.audioOnly === true ? 1 : 0);
+  return {
+    parts,
+    frames: once(async () => {
+      const folder = await downloader.newFolder();
+      const frames = await readFiles(stream, parts, folder);
+      await rm(folder, { recursive: true });
+      return frames;
+    }),
+    others: makeWithout === undefined ? [] : left.map((kind) => once(() => makeWithout(kind, sources))),
+  };
+}
+
+function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined;
+  return () => (made ??= make());
 }
 
 interface Wanted {
