@@ -192,11 +192,21 @@ export type OtherFile = MadeFile &
   Pick<MediaInfo, "ext" | "mime_type"> &
   Pick<ResultFile, "language" | "role" | "automatic"> & { kind: Exclude<ResultFile["kind"], "media"> };
 
+/** A track of subtitles within media. */
+export interface OwnSubtitles {
+  /** BCP 47; `null`: unknown. */
+  language: string | null;
+  /** What people call it. */
+  codec: string;
+}
+
 export interface Download extends MediaInfo, MadeFile {
   /** The tags in `job.audioLanguages` that were found in the media, and whose tracks the file has. */
   audioLanguages: readonly string[];
   /** Languages of the audio tracks of the media, as far as they state them: at most 100. */
   offeredLanguages: readonly string[];
+  /** Tracks of subtitles in progressive files that were fetched; a file that is not as published has none of them. */
+  ownSubtitles: readonly OwnSubtitles[];
   /** What was made beside the medium. */
   others: readonly OtherFile[];
   /** What differs between what was fetched and the file; empty: nothing. */

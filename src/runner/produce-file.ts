@@ -10,7 +10,7 @@ import { nameInPath } from "../model/name-in-path.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
 import type { FindSkips, SkipSegment } from "../resolvers/sponsor-block.ts";
 import { chooseAudio, warnOfMissing } from "./choice/choose-audio.ts";
-import { chooseSubtitles } from "./choice/choose-subtitles.ts";
+import { chooseSubtitles, warnOfOwnSubtitles } from "./choice/choose-subtitles.ts";
 import { describeMedia } from "./choice/describe-media.ts";
 import { upToEnd, withoutSegments, withSegments } from "./choice/skip-segments.ts";
 import { checkFile } from "./check-file.ts";
@@ -130,6 +130,7 @@ function listWarnings(download: Download, { page, choice }: Target, options: Tas
     ...checkFile(download, page, options),
     ...warnOfMissing(chooseAudio(page, choice, options), download),
     ...chooseSubtitles(page, options).warnings,
+    ...warnOfOwnSubtitles(page, options, download),
   ];
 }
 

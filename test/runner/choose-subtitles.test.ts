@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Subtitle } from "../../src/model/page-info.ts";
 import type { TaskOptions } from "../../src/model/task.ts";
-import { chooseSubtitles } from "../../src/runner/choice/choose-subtitles.ts";
+import { chooseSubtitles, warnOfOwnSubtitles } from "../../src/runner/choice/choose-subtitles.ts";
 import { pageOf } from "./resolver.ts";
 
 const at = (name: string, ext = "vtt", fields: Partial<Subtitle> = {}): Subtitle => {
@@ -116,6 +116,23 @@ describe("the subtitles of a task", () => {
     ]);
     const { warnings } = chooseSubtitles(pageOf(new URL("https://a.test/")), { subtitles: { languages: ["de"] } });
     expect(warnings[0]?.message).toBe("the page lists no subtitles in de, and no others");
+  });
+
+  it.each<[string, TaskOptions["subtitles"], string | null]>([
+    ["all", true, "de (PGS pictures), an unknown language (SubRip)"],
+    ["one that the page lists", { languages: ["en"] }, "an unknown language (SubRip)"],
+    ["one that only the media have", { languages: ["de-AT"] }, "de (PGS pictures), an unknown language (SubRip)"],
+    ["none", false, null],
+    ["none, without saying so", undefined, null],
+  ])("within the media are named if they were asked for and the page does not list them: %s", (_, subtitles, named) => {
+    const ownSubtitles = [
+      { language: "en", codec: "SubRip" },
+      { language: "de", codec: "PGS pictures" },
+      { language: null, codec: "SubRip" },
+    ];
+    const warnings = warnOfOwnSubtitles(page, { ...(subtitles !== undefined && { subtitles }) }, { ownSubtitles });
+    const message = `the media have subtitles of their own in ${named}, which do not become files: only a file as published has them`;
+    expect(warnings).toEqual(named === null ? [] : [{ code: "subtitles_missing", message }]);
   });
 
   it("are at most 60", () => {

@@ -38,6 +38,7 @@ export async function writeMedium({ format, folder }: DownloadJob): Promise<Down
     others: [],
     audioLanguages: [],
     offeredLanguages: [],
+    ownSubtitles: [],
   };
 }
 

@@ -50,6 +50,7 @@ export async function download(job: DownloadJob, context: WorkerDownloadContext)
         ...file,
         audioLanguages,
         offeredLanguages,
+        ownSubtitles: [...run.fetcher.ownSubtitles.values()].flat(),
         others,
         warnings: [...lengthWarnings, ...findWarnings(run, { ...assembled, damage }, file), ...warnings],
       };
@@ -168,7 +169,8 @@ async function withTimeLimit<T>(
   }
 }
 
-type FinishedFile = Omit<Download, "warnings" | "others" | "audioLanguages" | "offeredLanguages"> & HashedFile;
+type FinishedFile = Omit<Download, "warnings" | "others" | "audioLanguages" | "offeredLanguages" | "ownSubtitles"> &
+  HashedFile;
 
 /** Inspects and hashes the file while it is flushed to the disk. */
 async function finishFile(run: DownloadRun, path: string): Promise<FinishedFile> {

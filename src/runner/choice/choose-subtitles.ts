@@ -1,4 +1,4 @@
-import type { WantedSubtitles } from "../../engines/engine.ts";
+import type { Download, WantedSubtitles } from "../../engines/engine.ts";
 import { findLanguage } from "../../remux/language.ts";
 import type { FileWarning } from "../../model/file-warnings.ts";
 import type { PageInfo, Subtitle } from "../../model/page-info.ts";
@@ -47,6 +47,32 @@ export function chooseSubtitles(page: PageInfo, { subtitles = false }: TaskOptio
   if (left > 0) warnings.push({ code: "subtitles_missing", message });
   return { wanted: [...wanted].slice(0, maxTracks), warnings };
 }
+
+/** Warns of subtitles within the media that were asked for and are not those of the page: they do not become files. */
+export function warnOfOwnSubtitles(
+  page: PageInfo,
+  options: TaskOptions,
+  { ownSubtitles }: Pick<Download, "ownSubtitles">,
+): FileWarning[] {
+  const { subtitles = false } = options;
+  if (subtitles === false) return [];
+  const taken = chooseSubtitles(page, options).wanted.map(({ language }) => language);
+  const asked = subtitles === true || subtitles.languages === "all" ? null : subtitles.languages;
+  const isAsked = (tag: string) => asked === null || asked.some((each) => findLanguage(each, [tag]) >= 0);
+  const left = ownSubtitles.filter(
+    ({ language }) =>
+      !(language === null ? taken.includes(null) : !isAsked(language) || findLanguage(language, taken) >= 0),
+  );
+  if (left.length === 0) return [];
+  const named = left.map(
+    ({ language, codec }) => `${(language ?? "an unknown language").slice(0, maxTagLength)} (${codec})`,
+  );
+  const message = `the media have subtitles of their own in ${nameSome(named)}, which do not become files: only a file as published has them`;
+  return [{ code: "subtitles_missing", message }];
+}
+
+/** No language tag is longer (RFC 5646 §4.4.1). */
+const maxTagLength = 35;
 
 const isFull = ({ role }: WantedSubtitles): boolean => role !== "forced";
 

@@ -1,3 +1,5 @@
+import type { OwnSubtitles } from "../../engine.ts";
+import { readOwnSubtitles } from "../inspect/own-subtitles.ts";
 import { fetchSegments, type FetchSegmentsOptions } from "./fetch-segments.ts";
 import type { PartStore } from "../parts/part-store.ts";
 import { Mirrors } from "./mirrors.ts";
@@ -29,6 +31,8 @@ export interface FileObserver {
 export class SourceFetcher {
   /** Of each source whose segments are fetched. */
   readonly stats = new Map<SourceName, FetchStats>();
+  /** Tracks of subtitles in each source that is one file. */
+  readonly ownSubtitles = new Map<SourceName, readonly OwnSubtitles[]>();
   readonly #deps: SourceFetcherDeps;
   readonly #restarts = new Restarts();
 
@@ -48,6 +52,7 @@ export class SourceFetcher {
       this.#fetchPart(source, { ...part, url }, hooks),
     );
     observer?.end(fetched.path);
+    this.ownSubtitles.set(name, readOwnSubtitles(fetched.path));
     return fetched;
   }
 
@@ -62,12 +67,14 @@ export class SourceFetcher {
     // An earlier run has found that all of it is needed.
     if (url === null || this.#deps.parts.hasBegun(source.kind === "file" ? name : `${name}-000000`)) return null;
     const common = { url, chunkBytes: format.http_chunk_size, isPartialOnly: true };
-    return fetchPartialMedia(path, {
+    const part = await fetchPartialMedia(path, {
       ...options,
       fetch: (range) =>
         this.#fetchPart(source, { ...common, name: `${name}-at-${range.offset}-${range.length}`, range }),
       onTotal: (bytes) => this.#deps.progress.setTotal(name, bytes),
     });
+    if (part !== null) this.ownSubtitles.set(name, readOwnSubtitles(part.path));
+    return part;
   }
 
   /** Forgets what `fetchPart` has fetched of a source, since all of it will be. */
