@@ -123,6 +123,12 @@ describe("owners share", () => {
     expect(await countTurns(get)).toBe(20);
   });
 
+  test("turns of the event loop: in each, one batch is refused", async () => {
+    const { app, eve } = await openShared({});
+    const post = () => postBatch(app, { urls: Array.from({ length: 100 }, () => "none") }, eve);
+    expect(await countTurns(post)).toBe(20);
+  });
+
   test("the pages that are read at a time", async () => {
     const { resolver, slowReads } = createSlowResolver();
     const { app, eve, bob } = await openShared({ resolver, infoConcurrency: 4, infoTimeoutMs });

@@ -100,7 +100,8 @@ export const batchRoutes: FastifyPluginAsyncTypebox<NewTaskDeps> = async (app, d
       // All at once: a store writes together what arrives together.
       return { results: toResults(await Promise.allSettled(urls.map(create))) };
     } finally {
-      release();
+      // A store that is not asked, as all URLs are refused, lets nobody else have a turn of the event loop.
+      setImmediate(release);
     }
   });
 };
