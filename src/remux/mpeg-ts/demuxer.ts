@@ -25,12 +25,9 @@ export function createMpegTsDemuxer(options: DemuxerOptions): Demuxer {
     streams.set(chosen);
     onTracks?.(chosen.filter(({ kind }) => kind === "audio").length, leftAudio);
   });
-  const router = createPacketRouter(pids, program);
-  const segments = createSegmentCounter(router.read);
+  const segments = createSegmentCounter(createPacketRouter(pids, program), program);
   const packets = createPacketReader(segments.read, () => streams.cut());
   let current: SegmentTiming | null = null;
-  /** Segments of a list before the first program map: each must have one (RFC 8216 §3.2), so their starts are missing. */
-  let unmapped = 0;
   return {
     read(segment, timing) {
       if (timing.timeline !== current?.timeline) {
@@ -47,7 +44,6 @@ export function createMpegTsDemuxer(options: DemuxerOptions): Demuxer {
       pids.startSegment(current === null || doesFollow(timing, current));
       // A large segment is read in several parts.
       if (timing !== current) {
-        if (current?.durationS !== undefined && router.isWaiting()) unmapped += 1;
         segments.start(timing);
         streams.startSegment(timing);
       }
@@ -59,8 +55,7 @@ export function createMpegTsDemuxer(options: DemuxerOptions): Demuxer {
       packets.reset();
       pids.finish();
       streams.finish();
-      for (let lost = segments.takeEmpty() + unmapped; lost > 0; lost--) streams.cut();
-      unmapped = 0;
+      for (let lost = segments.takeLost(); lost > 0; lost--) streams.cut();
       if (!streams.isEmpty) return;
       throw program.hasMap
         ? new ServiceError("format_unavailable", `the stream has no ${kinds.join(" and no ")}`)
@@ -76,14 +71,17 @@ function doesFollow(timing: SegmentTiming, before: SegmentTiming): boolean {
   return timing.timeline === before.timeline && isNext;
 }
 
-/** Counts the segments of a list without media, in the packets that it passes on to `read`. */
-function createSegmentCounter(read: (bytes: Buffer, at: number) => void) {
+/**
+ * Counts the segments of a list of which media are missing, in the packets that it passes on to `read`: those without any, and
+ * those before the first program map, which each of them must have (RFC 8216 §3.2).
+ */
+function createSegmentCounter(read: (bytes: Buffer, at: number) => void, program: ProgramReader) {
   let isListed = false;
   /** A PES packet starts in the current segment. */
   let hasMedia = false;
-  let empty = 0;
+  let lost = 0;
   const start = ({ durationS }: Pick<SegmentTiming, "durationS">): void => {
-    if (isListed && !hasMedia) empty += 1;
+    if (isListed && !(hasMedia && program.hasMap)) lost += 1;
     isListed = durationS !== undefined;
     hasMedia = false;
   };
@@ -93,11 +91,11 @@ function createSegmentCounter(read: (bytes: Buffer, at: number) => void) {
       hasMedia ||= startsMedia(bytes, at);
       read(bytes, at);
     },
-    /** Ends the current segment; returns how many had no media since the last call. */
-    takeEmpty(): number {
+    /** Ends the current segment; returns how many it has counted since the last call. */
+    takeLost(): number {
       start({});
-      const count = empty;
-      empty = 0;
+      const count = lost;
+      lost = 0;
       return count;
     },
   };
@@ -115,34 +113,30 @@ const nullPid = 0x1fff;
 const maxEarlyBytes = 16 * 1024 * 1024;
 
 /**
- * Passes the packet at `at` to the reader of its PID. Packets that come before the first program map are kept until it is
- * known which streams to read.
- * @throws ServiceError, from `read`: `upstream_invalid` if over 16 MiB would be kept.
+ * Returns a function that passes the packet at `at` to the reader of its PID. Packets that come before the first program
+ * map are kept until it is known which streams to read.
+ * @throws ServiceError, from that function: `upstream_invalid` if over 16 MiB would be kept.
  */
-function createPacketRouter(pids: PidTable, program: ProgramReader) {
+function createPacketRouter(pids: PidTable, program: ProgramReader): (bytes: Buffer, at: number) => void {
   let early: Buffer[] = [];
   /** The streams of the program are known. */
   let isFound = false;
-  return {
-    /** Packets are kept. */
-    isWaiting: () => early.length > 0,
-    read(bytes: Buffer, at: number): void {
-      pids.read(bytes, at);
-      if (isFound) return;
-      const pid = pidOf(bytes, at);
-      if (program.isFound) {
-        isFound = true;
-        for (const packet of early) pids.read(packet, 0);
-        early = [];
-      } else if (!program.hasMap && pid !== nullPid && !pids.has(pid)) {
-        if ((early.length + 1) * packetLength > maxEarlyBytes) {
-          throw new ServiceError(
-            "upstream_invalid",
-            `the transport stream has no program map in ${maxEarlyBytes} bytes, which is the limit`,
-          );
-        }
-        early.push(Buffer.from(bytes.subarray(at, at + packetLength)));
+  return (bytes, at) => {
+    pids.read(bytes, at);
+    if (isFound) return;
+    const pid = pidOf(bytes, at);
+    if (program.isFound) {
+      isFound = true;
+      for (const packet of early) pids.read(packet, 0);
+      early = [];
+    } else if (!program.hasMap && pid !== nullPid && !pids.has(pid)) {
+      if ((early.length + 1) * packetLength > maxEarlyBytes) {
+        throw new ServiceError(
+          "upstream_invalid",
+          `the transport stream has no program map in ${maxEarlyBytes} bytes, which is the limit`,
+        );
       }
-    },
+      early.push(Buffer.from(bytes.subarray(at, at + packetLength)));
+    }
   };
 }
