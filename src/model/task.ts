@@ -13,14 +13,23 @@ import {
 import { Progress } from "./progress.ts";
 import { LanguageTag, nullableNumber, nullableCount, nullable, oneOf, nullableText, time } from "./schema.ts";
 
-/** What a task can be; the last three are ends, from which only a client leads it back. */
-export const states = ["queued", "running", "succeeded", "failed", "canceled"] as const;
+/** How a task can end; only a client leads it back from there. */
+export const endStates = ["succeeded", "failed", "canceled"] as const;
+export type EndState = (typeof endStates)[number];
+
+/** What a task can be. */
+export const states = ["queued", "running", ...endStates] as const;
 export type State = (typeof states)[number];
+
+/** Whether a task in this state has ended, unless somebody retries it. */
+export function hasEnded(state: State | undefined): state is EndState {
+  return endStates.some((end) => end === state);
+}
 
 /** The transitions that a task may make; every store refuses all others with `conflict`. */
 export const transitions: Readonly<Record<State, readonly State[]>> = {
   queued: ["running", "canceled"],
-  running: ["queued", "succeeded", "failed", "canceled"],
+  running: ["queued", ...endStates],
   succeeded: [],
   failed: ["queued"],
   canceled: ["queued"],
@@ -238,9 +247,3 @@ export const Task = Type.Object(
   { title: "Task" },
 );
 export type Task = Static<typeof Task>;
-
-/** Returns the host by which tasks are limited; `""` if `url` is not a URL. */
-export function hostOf(url: string): string {
-  // Stored URLs are normalised, so that the parser is rarely needed.
-  return /^https?:\/\/([a-z0-9.-]+)\//.exec(url)?.[1] ?? URL.parse(url)?.host ?? "";
-}

@@ -6,7 +6,7 @@ import type { FileWarning } from "../model/file-warnings.ts";
 import { pageUrlOf, type PageInfo } from "../model/page-info.ts";
 import type { ResultFile, Task, TaskFile, TaskOptions } from "../model/task.ts";
 import type { MediaRange } from "../remux/samples.ts";
-import { nameInPath } from "../model/name-in-path.ts";
+import { nameInPath } from "../model/url-parts.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
 import type { FindSkips, SkipSegment } from "../resolvers/sponsor-block.ts";
 import { chooseAudio, warnOfMissing } from "./choice/choose-audio.ts";

@@ -4,7 +4,7 @@ import { isServiceError } from "../model/errors.ts";
 import type { FileStore } from "../files/files.ts";
 import type { Clock } from "../stores/clock.ts";
 import type { TaskStore } from "../stores/store.ts";
-import type { Task } from "../model/task.ts";
+import { endStates, type Task } from "../model/task.ts";
 import { logOutages } from "../async/outages.ts";
 
 /** Records read at a time: a record may be large, and parsing it blocks the thread. */
@@ -71,7 +71,7 @@ export async function deleteExpired(options: {
   });
   while (!signal.aborted) {
     await attempt(async () => {
-      for (const state of ["succeeded", "failed", "canceled"] as const) await pass(state);
+      for (const state of endStates) await pass(state);
     });
     await pause(Math.min(retentionS * 100, longestPauseMs));
   }

@@ -1,7 +1,7 @@
 import type { BaseLogger } from "pino";
 import type { KeyedMutex } from "../async/keyed-mutex.ts";
 import { logOutages } from "../async/outages.ts";
-import { hostOf } from "../model/task.ts";
+import { hostOf } from "../model/url-parts.ts";
 import type { Claim, TaskStore } from "../stores/store.ts";
 import type { TaskRun } from "./run.ts";
 import { Interruption, startTaskLease } from "./task-lease.ts";

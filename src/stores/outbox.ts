@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { State, Task } from "../model/task.ts";
+import type { Task } from "../model/task.ts";
 
 /**
  * The messages to webhooks' receivers about ended tasks, until they are delivered or given up. A store
@@ -70,13 +70,6 @@ export const serviceEndpoint = "*";
 
 /** A message before it is known who gets it. */
 export type NewMessage = Pick<OutboxMessage, "id" | "taskId" | "body"> & { owner: string | null };
-
-const endStates: ReadonlySet<State> = new Set(["succeeded", "failed", "canceled"]);
-
-/** Whether a task in this state has ended, unless somebody retries it. */
-export function hasEnded(state: State | undefined): boolean {
-  return state !== undefined && endStates.has(state);
-}
 
 /** Returns the message about a task that has just ended; `document` is the task as JSON. */
 export function newMessage(task: Task, document: string): NewMessage {

@@ -3,9 +3,10 @@ import { changeTask, type TaskChange } from "../feed/task-changes.ts";
 import { changeEvent, type TaskEvent } from "../feed/task-events.ts";
 import type { Growth } from "../model/collection.ts";
 import { ServiceError } from "../model/errors.ts";
-import type { Task } from "../model/task.ts";
+import { hasEnded, type Task } from "../model/task.ts";
+import { hostOf } from "../model/url-parts.ts";
 import { boundTask, isLong, parseTask, type StoredTask } from "./documents.ts";
-import { hasEnded, newMessage, type NewMessage } from "./outbox.ts";
+import { newMessage, type NewMessage } from "./outbox.ts";
 import type { UpdateOptions } from "./store.ts";
 import { pageKeyOf, siteKeyOf, videoKeyOf } from "./video-keys.ts";
 
@@ -108,13 +109,21 @@ export function claimDocument(stored: StoredTask, now: Date): TaskWrite {
   return toTaskWrite(task, stored);
 }
 
-/** What a new task is found and counted by. */
-export type NewColumns = Pick<StoredTask, "listed" | "video" | "siteVideo" | "bytes" | "finishedAt">;
-
-export function newColumns(task: Task): NewColumns {
-  const { url, options, owner, collection } = task;
-  const video = videoKeyOf(url, options, owner);
-  return { ...fileColumns(task), listed: collection === undefined ? 1 : 0, video, siteVideo: siteKeyOf(task) };
+/** Returns what is stored of a new task, whichever the store; `document` is the task as JSON. */
+export function newColumns(task: Task, document: string) {
+  const { id, state, url, options, owner, collection } = task;
+  const listed: StoredTask["listed"] = collection === undefined ? 1 : 0;
+  return {
+    id,
+    state,
+    owner: owner ?? null,
+    host: hostOf(url),
+    document,
+    ...fileColumns(task),
+    listed,
+    video: videoKeyOf(url, options, owner),
+    siteVideo: siteKeyOf(task),
+  };
 }
 
 /** Returns by what a task's files are counted and found. */

@@ -1,6 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
 import type { FastifyInstance, FastifyReply } from "fastify";
-import type { State, Task } from "../../model/task.ts";
+import { hasEnded, type Task } from "../../model/task.ts";
 import type { Library } from "../../runner/library/library.ts";
 import type { TaskStore } from "../../stores/store.ts";
 
@@ -51,7 +51,7 @@ export function createTaskWaits(app: FastifyInstance, { store, library }: TaskWa
     if (task === undefined || !(await isPending(task))) waiters.wake(id);
   }
   const unsubscribe = store.events.subscribe(({ type, taskId, state }) => {
-    if (type !== "deleted" && (state === undefined || !ends.has(state))) return;
+    if (type !== "deleted" && !hasEnded(state)) return;
     if (library === undefined || !waiters.has(taskId)) waiters.wake(taskId);
     else void wakeUnlessPending(taskId);
   });
@@ -75,7 +75,7 @@ export function createTaskWaits(app: FastifyInstance, { store, library }: TaskWa
       const { end, stop } = waiters.start(id, seconds, reply);
       try {
         const task = await read();
-        if (task === undefined || (ends.has(task.state) && !(await isPending(task)))) return task;
+        if (task === undefined || (hasEnded(task.state) && !(await isPending(task)))) return task;
         await end;
         return await readEnded(id);
       } finally {
@@ -151,8 +151,6 @@ function createWaiters() {
     },
   };
 }
-
-const ends: ReadonlySet<State> = new Set<State>(["succeeded", "failed", "canceled"]);
 
 /** Returns the seconds of the first preference `wait` (RFC 7240 §4.3), at most 60; `null`: there is none that can be read. */
 export function parseWait(prefer: string | undefined): number | null {

@@ -3,7 +3,7 @@ import { Type } from "@sinclair/typebox";
 import type { FastifyReply, FastifyRequest, HookHandlerDoneFunction } from "fastify";
 import { fileName } from "../../files/file-name.ts";
 import { ServiceError } from "../../model/errors.ts";
-import { nameInPath } from "../../model/name-in-path.ts";
+import { nameInPath } from "../../model/url-parts.ts";
 import type { Format, PageInfo } from "../../model/page-info.ts";
 import type { InfoCache } from "../../resolvers/info-cache.ts";
 import { requireTask, sharerOf } from "../access/ownership.ts";

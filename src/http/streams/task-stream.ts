@@ -4,7 +4,7 @@ import type { FileStore } from "../../files/files.ts";
 import { type MediaStream, StreamBrokenError } from "../../files/media-stream.ts";
 import { markStreamMs } from "../../files/stream-journal.ts";
 import { type ErrorCode, errorCodes, ServiceError } from "../../model/errors.ts";
-import { nameInPath } from "../../model/name-in-path.ts";
+import { nameInPath } from "../../model/url-parts.ts";
 import type { Task } from "../../model/task.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import { attachment } from "../responses/content-disposition.ts";

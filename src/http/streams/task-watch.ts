@@ -1,11 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { State } from "../../model/task.ts";
+import { type EndState, hasEnded, type State } from "../../model/task.ts";
 import type { TaskStore } from "../../stores/store.ts";
 
 /** How a task ends. */
-export type End = Extract<State, "succeeded" | "failed" | "canceled"> | "deleted";
+export type End = EndState | "deleted";
 
-const ends: ReadonlySet<string> = new Set<End>(["succeeded", "failed", "canceled", "deleted"]);
 const longestMs = 2 ** 31 - 1;
 
 /** Resolves once the signal is aborted, or after that time; default: never. */
@@ -74,9 +73,9 @@ export class TaskWatch {
     if (state === undefined || state === this.#state) return;
     this.#state = state;
     this.#sinceMs = performance.now();
-    if (this.#end === undefined && ends.has(state)) {
-      this.#end = state as End;
-      this.onEnd(this.#end);
+    if (this.#end === undefined && (state === "deleted" || hasEnded(state))) {
+      this.#end = state;
+      this.onEnd(state);
     }
     this.#changing.abort();
     this.#changing = new AbortController();

@@ -3,7 +3,7 @@ import { parseContentRange } from "../../net/byte-range.ts";
 import type { HttpResponse } from "../../net/client.ts";
 import { isMediaKind, isVagueType, type MediaType, mediaTypeOf } from "../../parsers/media-type.ts";
 import { parseLine } from "../../parsers/text.ts";
-import { nameInPath } from "../../model/name-in-path.ts";
+import { nameInPath } from "../../model/url-parts.ts";
 import { readFileHeader } from "../../remux/file-header.ts";
 import type { FileHeader } from "../../remux/media-summary.ts";
 import type { MediaList } from "./lists/feed.ts";

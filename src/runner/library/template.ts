@@ -1,4 +1,4 @@
-import { nameInPath } from "../../model/name-in-path.ts";
+import { nameInPath } from "../../model/url-parts.ts";
 import type { PageInfo } from "../../model/page-info.ts";
 import type { Task } from "../../model/task.ts";
 

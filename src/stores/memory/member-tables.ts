@@ -1,4 +1,4 @@
-import { hostOf, type Task } from "../../model/task.ts";
+import type { Task } from "../../model/task.ts";
 import { type ListedTask, parseWritten } from "../documents.ts";
 import { newColumns } from "../task-writes.ts";
 import type { LocalTables } from "../local-members.ts";
@@ -137,10 +137,9 @@ function addTo(places: Map<number, Place[]>, key: number, place: Place): void {
 
 /** Returns what is stored of a new task. */
 export function newEntry(task: Task, document: string): Omit<Entry, "seq"> {
-  const { id, state, url, owner = null } = task;
-  const claim = { lease: null, claimableAtMs: state === "queued" ? 0 : Infinity, stalledCount: 0 };
+  const claim = { lease: null, claimableAtMs: task.state === "queued" ? 0 : Infinity, stalledCount: 0 };
   const member = { idle: 0, memberships: 0, pageVideo: null } as const;
-  return { id, state, owner, host: hostOf(url), document, ...claim, ...member, ...newColumns(task) };
+  return { ...newColumns(task, document), ...claim, ...member };
 }
 
 function isActive({ state }: Entry): boolean {

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { newTask } from "../../feed/task-changes.ts";
-import { hostOf, type Task } from "../../model/task.ts";
+import type { Task } from "../../model/task.ts";
 import { newAnswer } from "../documents.ts";
 import { newColumns } from "../task-writes.ts";
 import { freeRecordBytes, queuedPerFree } from "../quotas.ts";
@@ -18,17 +18,11 @@ export interface TaskInsert extends NewRow {
 }
 
 export function toInsert(task: Task, idempotency: Idempotency | undefined): TaskInsert {
-  const { id, state, url, owner = null } = task;
   const key = ofOwner(task, idempotency);
   return {
-    id,
-    state,
-    owner,
-    host: hostOf(url),
-    document: JSON.stringify(task),
-    ...newColumns(task),
+    ...newColumns(task, JSON.stringify(task)),
     memberships: 0,
-    job: state === "queued" ? randomUUID() : null,
+    job: task.state === "queued" ? randomUUID() : null,
     idempotency: key,
     answer: key && newAnswer(task),
   };

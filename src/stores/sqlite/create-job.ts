@@ -1,5 +1,5 @@
 import { changeEvent } from "../../feed/task-events.ts";
-import { hostOf, type Task } from "../../model/task.ts";
+import type { Task } from "../../model/task.ts";
 import { copyTask, newAnswer, readAnswer, reusedAnswer } from "../documents.ts";
 import type { Reused } from "../growth.ts";
 import type { LocalTables } from "../local-members.ts";
@@ -22,10 +22,9 @@ interface CreateJobDeps {
 export function createJob(deps: CreateJobDeps, given: Task, idempotency: Idempotency | undefined, isReusing: boolean) {
   const { sql, tasks, tables, maxQueued, steadyMs } = deps;
   const task = copyTask(given);
-  const { id, state, url, owner = null } = task;
   const document = JSON.stringify(task);
-  const claimable = state === "queued" ? 1 : 0;
-  const columns = newColumns(task);
+  const claimable = task.state === "queued" ? 1 : 0;
+  const columns = newColumns(task, document);
   const key = ofOwner(task, idempotency);
   return (): Changed<Reused> => {
     const nowMs = steadyMs();
@@ -35,7 +34,7 @@ export function createJob(deps: CreateJobDeps, given: Task, idempotency: Idempot
     const reused = found && reusedAnswer(found.document);
     if (found === undefined) {
       assertQueueNotFull(tasks.counts.queued, maxQueued);
-      tasks.insert({ id, state, owner, host: hostOf(url), claimable, document, ...columns });
+      tasks.insert({ ...columns, claimable });
     }
     if (key !== undefined) keepKey(sql, key, reused ?? newAnswer(task), nowMs);
     if (reused !== undefined) return { result: readAnswer(task, reused) };

@@ -1,4 +1,4 @@
-import { hostOf, type Task } from "../../model/task.ts";
+import type { Task } from "../../model/task.ts";
 import { parseTask } from "../documents.ts";
 import { newColumns } from "../task-writes.ts";
 import type { LocalTables } from "../local-members.ts";
@@ -21,10 +21,7 @@ export function createMemberTables({ sql, tasks, outbox }: MemberTablesDeps): Lo
     require: (id) => requireTask(sql, id),
     findReusable: (task) => findReusable(sql, task),
     room: (owner) => tasks.queueRoom(owner),
-    insert(task, document) {
-      const { id, state, url, owner = null } = task;
-      return tasks.insert({ id, state, owner, host: hostOf(url), claimable: 1, document, ...newColumns(task) });
-    },
+    insert: (task, document) => tasks.insert({ ...newColumns(task, document), claimable: 1 }),
     write(row, { stored, message }, claim) {
       if (message !== undefined) outbox.add(message);
       const claimable = claim === "claimable" ? 1 : 0;

@@ -8,3 +8,9 @@ export function nameInPath(url: string): string | null {
     return stem;
   }
 }
+
+/** Returns the host by which tasks are limited; `""` if `url` is not a URL. */
+export function hostOf(url: string): string {
+  // Stored URLs are normalised, so that the parser is rarely needed.
+  return /^https?:\/\/([a-z0-9.-]+)\//.exec(url)?.[1] ?? URL.parse(url)?.host ?? "";
+}
