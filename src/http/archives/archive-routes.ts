@@ -27,13 +27,13 @@ export interface ArchiveRoutesOptions {
 /** The route of all files of a task in one. */
 export const archiveRoutes: FastifyPluginAsyncTypebox<ArchiveRoutesOptions> = async (app, { store, archives }) => {
   /** @throws ServiceError as `assertHasFiles`; `not_found` if no task of a collection has a file; `precondition_failed` */
-  async function send(request: FileRequest, reply: FastifyReply, isHead: boolean): Promise<FastifyReply> {
+  async function send(request: FileRequest, reply: FastifyReply): Promise<FastifyReply> {
     const task = await requireTask(store, request);
     if (task.kind !== "collection") assertHasFiles(task);
-    if (await archives.send(request, reply, task, isHead)) return reply;
+    if (await archives.send(request, reply, task)) return reply;
     throw new ServiceError("not_found", `no task of collection ${task.id} has a file`);
   }
 
-  app.head(path, { schema: { ...schema, hide: true } }, async (request, reply) => send(request, reply, true));
-  app.get(path, { exposeHeadRoute: false, schema: getSchema }, async (request, reply) => send(request, reply, false));
+  app.head(path, { schema: { ...schema, hide: true } }, send);
+  app.get(path, { exposeHeadRoute: false, schema: getSchema }, send);
 };

@@ -6,7 +6,7 @@ import type { IntRange } from "../../net/byte-range.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import { assertIfMatch } from "../responses/etag.ts";
 import { createFileStreams, isFlushed } from "../responses/file-streams.ts";
-import { sendRepresentation, sendRepresentationHead } from "../responses/send-file.ts";
+import { type SentRequest, sendRepresentation } from "../responses/send-file.ts";
 import { createTurns, untilClosed } from "../responses/turns.ts";
 import { createArchiver, createArchiveStreams, filesOf } from "./archive.ts";
 
@@ -19,7 +19,7 @@ export interface ArchiveOptions {
   onFileBytes: ((bytes: number) => void) | undefined;
 }
 
-export type ArchiveRequest = Pick<FastifyRequest, "caller" | "headers" | "log">;
+type ArchiveRequest = SentRequest & Pick<FastifyRequest, "caller">;
 
 export type ArchiveSender = ReturnType<typeof createArchiveSender>;
 
@@ -60,7 +60,7 @@ export function createArchiveSender(options: ArchiveOptions) {
      *
      * @throws ServiceError `precondition_failed`, `range_not_satisfiable`
      */
-    async send(request: ArchiveRequest, reply: FastifyReply, task: Task, isHead: boolean): Promise<boolean> {
+    async send(request: ArchiveRequest, reply: FastifyReply, task: Task): Promise<boolean> {
       const archiver = createArchiver(template);
       for await (const member of membersOf(task, request, reply)) archiver.add(member);
       const archive = archiver.finish();
@@ -70,7 +70,7 @@ export function createArchiveSender(options: ArchiveOptions) {
       const served = { name: `${nameOf(task)}.zip`, mime_type: "application/zip", size: archive.size, etag };
       const owner = task.owner ?? "";
       const open = (range: IntRange) => streams.open(archive, range, { owner, isSent: () => isFlushed(reply.raw) });
-      void (isHead ? sendRepresentationHead(request, reply, served) : sendRepresentation(request, reply, served, open));
+      void sendRepresentation(request, reply, served, open);
       return true;
     },
   };

@@ -117,34 +117,29 @@ export const newLinkRoutes: FastifyPluginAsyncTypebox<
 
 /** The routes that links lead to. */
 export const linkRoutes: FastifyPluginAsyncTypebox<LinkRoutesOptions> = async (app, options) => {
-  const { sendHead, sendFile } = createFileSender(options.files, options.onFileBytes);
+  const sendFile = createFileSender(options.files, options.onFileBytes);
   const sendStream = createStreamSender(options);
   const config = { access: "open" } as const;
 
-  async function send(request: LinkRequest, reply: FastifyReply, isHead: boolean): Promise<FastifyReply> {
+  async function send(request: LinkRequest, reply: FastifyReply): Promise<FastifyReply> {
     const target = openLink(request, options);
     const { taskId: id, name } = target;
     options.access.breakOffUnless(() => isMakerAdmitted(options.keys, target), reply.raw);
     reply.headers(linkHeaders);
-    if (name === streamName) return sendStream(request, reply, { id, isHead, read: () => findStreamed(options, id) });
+    if (name === streamName) return sendStream(request, reply, { id, read: () => findStreamed(options, id) });
     const task = await options.store.get(id).catch(damagedAs(undefined));
     if (name === archiveName) {
-      if (task === undefined || !(await options.archives.send(request, reply, task, isHead))) throw deadLinkError();
+      if (task === undefined || !(await options.archives.send(request, reply, task))) throw deadLinkError();
       return reply;
     }
     const found = findFile(task, name);
     if (found === undefined) throw deadLinkError();
     assertIfMatch(request.headers["if-match"], fileTag(found.file));
-    const stored = { id, ...found };
-    return isHead ? sendHead(request, reply, stored) : sendFile(request, reply, stored);
+    return sendFile(request, reply, { id, ...found });
   }
 
-  app.head(linkPath, { config, schema: { ...schema, hide: true } }, async (request, reply) =>
-    send(request, reply, true),
-  );
-  app.get(linkPath, { exposeHeadRoute: false, config, schema: getSchema }, async (request, reply) =>
-    send(request, reply, false),
-  );
+  app.head(linkPath, { config, schema: { ...schema, hide: true } }, send);
+  app.get(linkPath, { exposeHeadRoute: false, config, schema: getSchema }, send);
   // What is nearly a link is none, with or without a key.
   app.all(`${linksPath}*`, { config, schema: { hide: true } }, async () => {
     throw deadLinkError();
@@ -161,7 +156,9 @@ const archiveName = "files.zip";
 /** The URL is as good as a key. */
 const linkHeaders = { "referrer-policy": "no-referrer", "x-robots-tag": "noindex" };
 
-type LinkRequest = Pick<FastifyRequest, "caller" | "headers" | "log" | "raw"> & { params: { token: string } };
+type LinkRequest = Pick<FastifyRequest, "caller" | "headers" | "log" | "method" | "raw"> & {
+  params: { token: string };
+};
 
 /** @throws ServiceError `not_found`, the same whatever is wrong with the link */
 function openLink(request: LinkRequest, { keys, tokens }: LinkRoutesOptions): LinkTarget {

@@ -51,8 +51,6 @@ export interface Representation extends Pick<ServedFile, "name" | "mime_type" | 
   sha256?: string;
 }
 
-const representationOf = (file: ServedFile): Representation => ({ ...file, etag: fileTag(file) });
-
 /** A file of a task, and its number in the file store. */
 export interface StoredFile {
   id: string;
@@ -60,59 +58,40 @@ export interface StoredFile {
   file: ServedFile;
 }
 
-type SentRequest = Pick<FastifyRequest, "headers" | "log">;
+export type SentRequest = Pick<FastifyRequest, "headers" | "log" | "method">;
 
 /**
- * Creates a function that sends files of tasks, with conditions and ranges (RFC 9110 §13, §14).
+ * Creates a function that sends files of tasks, or their heads, with conditions and ranges (RFC 9110 §13, §14).
  *
  * @param onFileBytes Called with the size of each piece that is sent.
  */
 export function createFileSender(files: FileStore, onFileBytes: ((bytes: number) => void) | undefined) {
   const streams = createFileStreams(onFileBytes);
 
-  async function sendHead(request: SentRequest, reply: FastifyReply, { id, number, file }: StoredFile) {
-    const representation = representationOf(file);
-    if (isUnmodified(request, representation)) return sendNotModified(reply, representation);
-    const { handle } = await openFile(files, id, file, number);
-    await handle.close();
-    return setFileHeaders(reply, representation).send();
-  }
-
-  async function sendFile(request: SentRequest, reply: FastifyReply, { id, number, file }: StoredFile) {
-    const representation = representationOf(file);
-    if (isUnmodified(request, representation)) return sendNotModified(reply, representation);
+  return async function sendFile(request: SentRequest, reply: FastifyReply, { id, number, file }: StoredFile) {
+    const served = { ...file, etag: fileTag(file) };
+    if (isUnmodified(request, served)) return sendNotModified(reply, served);
     const { handle, markInUse } = await openFile(files, id, file, number);
-    const range = rangeOf(request, representation);
-    if (range === "unsatisfiable") {
-      await handle.close();
-      throw unsatisfiableRangeError(request, reply, representation);
-    }
-    setRangeHeaders(setFileHeaders(reply, representation), representation, range);
     const keep = () =>
       markInUse().catch((err: unknown) => {
         request.log.warn({ task: id, err }, "the file may be removed while it is sent");
       });
-    await keep();
+    const isSending = request.method !== "HEAD" && rangeOf(request, served) !== "unsatisfiable";
+    await (isSending ? keep() : handle.close());
     const isSent = () => isFlushed(reply.raw);
-    return reply.send(streams.open(handle, range ?? { start: 0, end: file.size - 1 }, keep, isSent));
-  }
-
-  return { sendHead, sendFile };
+    return sendRepresentation(request, reply, served, (range) => streams.open(handle, range, keep, isSent));
+  };
 }
 
-/** Sends the head of what is served, with conditions (RFC 9110 §13). */
-export function sendRepresentationHead(request: SentRequest, reply: FastifyReply, served: Representation) {
-  return isUnmodified(request, served) ? sendNotModified(reply, served) : setFileHeaders(reply, served).send();
-}
-
-/** Sends what is served, with conditions and ranges (RFC 9110 §13, §14); `open` reads its bytes. */
+/** Sends what is served, or its head, with conditions and ranges (RFC 9110 §13, §14); `open` reads its bytes. */
 export function sendRepresentation(
   request: SentRequest,
   reply: FastifyReply,
   served: Representation,
   open: (range: IntRange) => Readable,
-) {
+): FastifyReply {
   if (isUnmodified(request, served)) return sendNotModified(reply, served);
+  if (request.method === "HEAD") return setFileHeaders(reply, served).send();
   const range = rangeOf(request, served);
   if (range === "unsatisfiable") throw unsatisfiableRangeError(request, reply, served);
   setRangeHeaders(setFileHeaders(reply, served), served, range);

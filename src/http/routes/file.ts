@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
-import type { FastifyRequest } from "fastify";
+import type { FastifyReply, FastifyRequest } from "fastify";
 import { ServiceError } from "../../model/errors.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import type { Task, TaskFile } from "../../model/task.ts";
@@ -68,23 +68,18 @@ export const fileRoutes: FastifyPluginAsyncTypebox<FileRoutesOptions> = async (
   app,
   { store, files, library, onFileBytes },
 ) => {
-  const { sendHead, sendFile } = createFileSender(files, onFileBytes);
+  const sendFile = createFileSender(files, onFileBytes);
+  const sendMedium = async (request: FileRequest, reply: FastifyReply) =>
+    sendFile(request, reply, await findMedium(store, request));
+  const sendNamed = async (request: NamedFileRequest, reply: FastifyReply) =>
+    sendFile(request, reply, await findNamed(store, request));
 
   // Fastify's own HEAD routes would read the whole file.
   const hidden = { ...schema, hide: true };
-  app.head(mediumPath, { schema: hidden }, async (request, reply) =>
-    sendHead(request, reply, await findMedium(store, request)),
-  );
-  app.head(anyPath, { schema: { ...hidden, params: FileParams } }, async (request, reply) =>
-    sendHead(request, reply, await findNamed(store, request)),
-  );
-  const options = { exposeHeadRoute: false };
-  app.get(mediumPath, { ...options, schema: mediumSchema }, async (request, reply) =>
-    sendFile(request, reply, await findMedium(store, request)),
-  );
-  app.get(anyPath, { ...options, schema: anySchema }, async (request, reply) =>
-    sendFile(request, reply, await findNamed(store, request)),
-  );
+  app.head(mediumPath, { schema: hidden }, sendMedium);
+  app.get(mediumPath, { exposeHeadRoute: false, schema: mediumSchema }, sendMedium);
+  app.head(anyPath, { schema: { ...hidden, params: FileParams } }, sendNamed);
+  app.get(anyPath, { exposeHeadRoute: false, schema: anySchema }, sendNamed);
 
   app.delete(mediumPath, { onRequest: requireAcceptJson, schema: deleteSchema }, async (request) => {
     const { id } = request.params;
@@ -110,7 +105,8 @@ export const fileRoutes: FastifyPluginAsyncTypebox<FileRoutesOptions> = async (
   });
 };
 
-export type FileRequest = Pick<FastifyRequest, "caller" | "headers" | "log"> & { params: { id: string } };
+export type FileRequest = Pick<FastifyRequest, "caller" | "headers" | "log" | "method"> & { params: { id: string } };
+type NamedFileRequest = FileRequest & { params: { name: string } };
 
 /** @throws ServiceError `not_found` if the task does not exist or has no file; `file_removed`; `precondition_failed`. */
 async function findMedium(store: TaskStore, request: FileRequest): Promise<StoredFile> {
@@ -119,7 +115,7 @@ async function findMedium(store: TaskStore, request: FileRequest): Promise<Store
 }
 
 /** @throws ServiceError as `findMedium`; `not_found` if it has no file of that name. */
-async function findNamed(store: TaskStore, request: FileRequest & { params: { name: string } }): Promise<StoredFile> {
+async function findNamed(store: TaskStore, request: NamedFileRequest): Promise<StoredFile> {
   const { name } = request.params;
   const { id, files = [] } = await requireFiles(store, request);
   const number = files.findIndex((file) => file.name === name);

@@ -75,7 +75,7 @@ export const downloadRoutes: FastifyPluginAsyncTypebox<DownloadDeps> = async (ap
     const { id } = (await createTask(request.query.url, wanted, { store, client, resolver })).task;
     reply.header("content-location", `tasks/${id}`);
     const read = () => requireTask(store, { params: { id }, caller });
-    return sendStream(request, reply, { id, isHead: false, read, patienceMs });
+    return sendStream(request, reply, { id, read, patienceMs });
   });
 };
 

@@ -1,9 +1,10 @@
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
+import type { FastifyReply } from "fastify";
 import { requireTask } from "../access/ownership.ts";
 import { getFileSchema, media } from "../responses/send-file.ts";
 import { TaskParams } from "../routes/task.ts";
 import { rangeRule } from "./blind-range.ts";
-import { createStreamSender, type StreamDeps } from "./task-stream.ts";
+import { createStreamSender, type StreamDeps, type StreamRequest } from "./task-stream.ts";
 
 const path = "/tasks/:id/stream";
 
@@ -50,13 +51,10 @@ const getSchema = {
 /** The route of media that are being downloaded. */
 export const streamRoutes: FastifyPluginAsyncTypebox<StreamDeps> = async (app, deps) => {
   const sendStream = createStreamSender(deps);
-  const read = (request: Parameters<typeof requireTask>[1]) => () => requireTask(deps.store, request);
+  const send = (request: StreamRequest & Parameters<typeof requireTask>[1], reply: FastifyReply) =>
+    sendStream(request, reply, { id: request.params.id, read: () => requireTask(deps.store, request) });
 
   // Fastify's own HEAD route would read the whole stream.
-  app.head(path, { schema: { ...schema, hide: true } }, async (request, reply) =>
-    sendStream(request, reply, { id: request.params.id, isHead: true, read: read(request) }),
-  );
-  app.get(path, { exposeHeadRoute: false, schema: getSchema }, async (request, reply) =>
-    sendStream(request, reply, { id: request.params.id, isHead: false, read: read(request) }),
-  );
+  app.head(path, { schema: { ...schema, hide: true } }, send);
+  app.get(path, { exposeHeadRoute: false, schema: getSchema }, send);
 };

@@ -22,7 +22,7 @@ export interface StreamDeps {
   onFileBytes: ((bytes: number) => void) | undefined;
 }
 
-type StreamRequest = Pick<FastifyRequest, "headers" | "log" | "raw">;
+export type StreamRequest = Pick<FastifyRequest, "headers" | "log" | "method" | "raw">;
 
 /** How often a run is asked for media that it has fetched since. */
 const pollMs = 100;
@@ -36,10 +36,10 @@ const firstBytes = 8 * 1024;
  */
 export function createStreamSender({ store, files, onFileBytes }: StreamDeps) {
   const streams = createFileStreams(onFileBytes);
-  const sender = createFileSender(files, onFileBytes);
+  const sendFile = createFileSender(files, onFileBytes);
 
   /**
-   * Responds once there is something to send, with the header fields alone if `isHead`.
+   * Responds once there is something to send, to HEAD with the header fields alone.
    *
    * @param patienceMs A retry that is due later is not waited for; default: each is.
    * @param read Returns the task as it is now, if the caller may see it.
@@ -48,8 +48,9 @@ export function createStreamSender({ store, files, onFileBytes }: StreamDeps) {
   return async function sendStream(
     request: StreamRequest,
     reply: FastifyReply,
-    { id, isHead, read, patienceMs = Infinity }: StreamOrder,
+    { id, read, patienceMs = Infinity }: StreamOrder,
   ): Promise<FastifyReply> {
+    const isHead = request.method === "HEAD";
     if (!isHead) refuseBlindRange(request);
     const watch = new TaskWatch(id, store.events);
     reply.raw.once("close", () => watch.close());
@@ -65,8 +66,7 @@ export function createStreamSender({ store, files, onFileBytes }: StreamDeps) {
     }
     if ("state" in found) {
       watch.close();
-      const stored = requireFile(found, request);
-      return isHead ? sender.sendHead(request, reply, stored) : sender.sendFile(request, reply, stored);
+      return sendFile(request, reply, requireFile(found, request));
     }
     const { stream, task } = found;
     setHeaders(reply, stream, task);
@@ -113,7 +113,6 @@ function streamBody(streams: FileStreams, { stream, first }: FoundStream, watch:
 
 interface StreamOrder {
   id: string;
-  isHead: boolean;
   read: () => Promise<Task>;
   patienceMs?: number;
 }
