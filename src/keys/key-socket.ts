@@ -18,10 +18,6 @@ export interface KeySocketOptions {
   onCommand: () => Promise<void>;
 }
 
-export interface KeySocket {
-  close(): Promise<void>;
-}
-
 /** What is sent to the socket: the token shows that the sender may read the file of this user alone. */
 const Request = Type.Object({ token: Type.String(), command: Type.Unknown() });
 
@@ -41,7 +37,7 @@ const timeoutMs = 10_000;
  *
  * @throws Error if the socket or the file cannot be created.
  */
-export async function openKeySocket(options: KeySocketOptions): Promise<KeySocket> {
+export async function openKeySocket(options: KeySocketOptions) {
   const { folder, keys, onCommand } = options;
   const path = pathIn(folder);
   const token = randomBytes(32).toString("base64url");
@@ -79,7 +75,7 @@ export async function openKeySocket(options: KeySocketOptions): Promise<KeySocke
   await chmod(path, 0o600);
 
   return {
-    async close() {
+    async close(): Promise<void> {
       for (const socket of sockets) socket.destroy();
       await server[Symbol.asyncDispose]();
       await rm(tokenPathIn(folder), { force: true });

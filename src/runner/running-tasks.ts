@@ -19,7 +19,7 @@ export interface RunLimits {
   leaseMs?: number;
 }
 
-export interface RunningTasksOptions extends RunLimits {
+interface RunningTasksOptions extends RunLimits {
   /** Runs of one task follow one another. */
   mutex: KeyedMutex;
   logger: Pick<BaseLogger, "error" | "info">;
@@ -30,17 +30,10 @@ export interface RunningTasksOptions extends RunLimits {
   onFreeSlot(): void;
 }
 
-/** The runs of this process. */
-export interface RunningTasks {
-  /** Whether one more may begin. */
-  hasFreeSlot(): boolean;
-  /** Claims a task and starts to run it; false if there is none to run. Never rejects. */
-  claimNext(): Promise<boolean>;
-  /** Returns the runs of a task: more than one if it was claimed again before its earlier run has ended. */
-  of(id: string): TaskRun[];
-}
+export type RunningTasks = ReturnType<typeof createRunningTasks>;
 
-export function createRunningTasks(options: RunningTasksOptions): RunningTasks {
+/** Creates the runs of this process. */
+export function createRunningTasks(options: RunningTasksOptions) {
   const { store, concurrency, perHost, leaseMs = 30_000, mutex, logger, signal } = options;
   const { runTask, onFreeSlot, pausedHosts = () => [] } = options;
   /** Each with a promise that resolves once it has ended. */
@@ -52,7 +45,8 @@ export function createRunningTasks(options: RunningTasksOptions): RunningTasks {
   const interrupt = (run: TaskRun) => run.controller.abort(new Interruption("shutdown"));
   signal.addEventListener("abort", () => runs.keys().forEach(interrupt));
 
-  const of = (id: string) => [...runs.keys()].filter(({ claim }) => claim.task.id === id);
+  /** Returns the runs of a task: more than one if it was claimed again before its earlier run has ended. */
+  const of = (id: string): TaskRun[] => [...runs.keys()].filter(({ claim }) => claim.task.id === id);
 
   function launch(run: TaskRun): void {
     const { id } = run.claim.task;
@@ -70,8 +64,10 @@ export function createRunningTasks(options: RunningTasksOptions): RunningTasks {
 
   return {
     of,
+    /** Whether one more may begin. */
     hasFreeSlot: () => runs.size < concurrency,
-    async claimNext() {
+    /** Claims a task and starts to run it; false if there is none to run. Never rejects. */
+    async claimNext(): Promise<boolean> {
       const sinceMs = performance.now();
       const exceptHosts = [...hostsOfMany(runs.keys(), perHost), ...pausedHosts()];
       const claim = await attempt(() => store.claim({ leaseMs, exceptHosts }));

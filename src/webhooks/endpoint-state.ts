@@ -1,19 +1,6 @@
 import type { WebhookEndpoint } from "../model/webhook-endpoint.ts";
 
-/** An endpoint, and how its receiver has been doing since this process knows it. */
-export interface EndpointState {
-  readonly endpoint: WebhookEndpoint;
-  /** Host of its URL, for logs. */
-  readonly host: string;
-  /** Its receiver wants no more messages. */
-  readonly isDisabled: boolean;
-  /** Returns how many more messages may be sent now; one at a time while the receiver is unavailable. */
-  freeSlots(): number;
-  /** Call it before a message is sent; returns the function to call with how that went. */
-  begin(): (outcome: Outcome) => void;
-  /** How long its receiver is left alone now, whole milliseconds. */
-  pauseMs(): number;
-}
+export type EndpointState = ReturnType<typeof createEndpointState>;
 
 /** `unavailable`: the receiver takes no message at all now; `aborted`: nothing is known. */
 export type Outcome =
@@ -26,12 +13,12 @@ const maxConcurrent = 8;
 const firstPauseMs = 5_000;
 const longestPauseMs = 5 * 60_000;
 
-/** @param random Returns 0 ≤ n < 1. */
-export function createEndpointState(
-  endpoint: WebhookEndpoint,
-  nowMs: () => number,
-  random: () => number,
-): EndpointState {
+/**
+ * Creates the state of an endpoint: how its receiver has been doing since this process knows it.
+ *
+ * @param random Returns 0 ≤ n < 1.
+ */
+export function createEndpointState(endpoint: WebhookEndpoint, nowMs: () => number, random: () => number) {
   let inFlight = 0;
   let isDisabled = false;
   /** In a row. */
@@ -54,19 +41,24 @@ export function createEndpointState(
 
   return {
     endpoint,
+    /** Host of its URL, for logs. */
     host: URL.parse(endpoint.url)?.host ?? "",
-    get isDisabled() {
+    /** Its receiver wants no more messages. */
+    get isDisabled(): boolean {
       return isDisabled;
     },
-    freeSlots() {
+    /** Returns how many more messages may be sent now; one at a time while the receiver is unavailable. */
+    freeSlots(): number {
       if (nowMs() < pauseEndsMs) return 0;
       return Math.max((failures > 0 ? 1 : maxConcurrent) - inFlight, 0);
     },
-    begin() {
+    /** Call it before a message is sent; returns the function to call with how that went. */
+    begin(): (outcome: Outcome) => void {
       inFlight += 1;
       const startedMs = nowMs();
       return (outcome) => settle(outcome, startedMs);
     },
+    /** How long its receiver is left alone now, whole milliseconds. */
     pauseMs: () => Math.max(Math.ceil(pauseEndsMs - nowMs()), 0),
   };
 }

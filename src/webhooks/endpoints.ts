@@ -3,18 +3,9 @@ import { serviceEndpoint } from "../stores/outbox.ts";
 import type { WebhookEndpoint } from "../model/webhook-endpoint.ts";
 import { createEndpointState, type EndpointState } from "./endpoint-state.ts";
 
-/** The endpoints of the service and of its keys, by name. */
-export interface Endpoints {
-  /** No message can be sent: there is no endpoint. */
-  readonly isEmpty: boolean;
-  find(name: string): EndpointState | undefined;
-  /** Reads the keys; rejects with the store's error. */
-  read(): Promise<void>;
-  /** Does so unless they were read a moment ago. */
-  refresh(): Promise<void>;
-}
+export type Endpoints = ReturnType<typeof createEndpoints>;
 
-export interface EndpointsOptions {
+interface EndpointsOptions {
   keys: KeyStore;
   /** The service's own. */
   service: WebhookEndpoint | undefined;
@@ -26,7 +17,8 @@ export interface EndpointsOptions {
 /** How long the keys that were read are used. */
 const freshMs = 1_000;
 
-export function createEndpoints({ keys, service, nowMs, random }: EndpointsOptions): Endpoints {
+/** Creates the endpoints of the service and of its keys, by name. */
+export function createEndpoints({ keys, service, nowMs, random }: EndpointsOptions) {
   let states: ReadonlyMap<string, EndpointState> = new Map();
   let readMs = -Infinity;
 
@@ -37,6 +29,7 @@ export function createEndpoints({ keys, service, nowMs, random }: EndpointsOptio
     return isSame ? state : createEndpointState(endpoint, nowMs, random);
   }
 
+  /** Reads the keys; rejects with the store's error. */
   async function read(): Promise<void> {
     const startMs = nowMs();
     const own = (await keys.list()).map(({ name, webhook }) => [name, webhook] as const);
@@ -46,12 +39,14 @@ export function createEndpoints({ keys, service, nowMs, random }: EndpointsOptio
   }
 
   return {
-    get isEmpty() {
+    /** No message can be sent: there is no endpoint. */
+    get isEmpty(): boolean {
       return states.size === 0;
     },
-    find: (name) => states.get(name),
+    find: (name: string) => states.get(name),
     read,
-    async refresh() {
+    /** Reads the keys unless they were read a moment ago. */
+    async refresh(): Promise<void> {
       if (nowMs() - readMs >= freshMs) await read();
     },
   };

@@ -53,12 +53,12 @@ export interface AccessCheck {
  * off; open routes that check a key themselves call `breakOffUnless`.
  */
 export function requireAccess(app: FastifyInstance, keys: KeyRing): AccessCheck {
-  const guesses = createGuessLimit();
+  const countWrong = createGuessLimit();
   const breakOffUnless = breakOffOnRemoval(app, keys);
 
   function checked(request: FastifyRequest, key: AccessKey | undefined): AccessKey {
     if (key !== undefined) return key;
-    guesses.countWrong(request.contact.client);
+    countWrong(request.contact.client);
     throw new ServiceError("unauthorized", "the key is not valid");
   }
 

@@ -1,17 +1,6 @@
 import { LRUCache } from "lru-cache";
 import { ServiceError } from "../../model/errors.ts";
 
-/** Slows those who guess keys. */
-export interface GuessLimit {
-  /**
-   * Counts a wrong key.
-   *
-   * @param client undefined: a client on this machine.
-   * @throws ServiceError `too_many_requests` if the client has sent too many.
-   */
-  countWrong(client: string | undefined): void;
-}
-
 /** Wrong keys of one client that are answered within a minute. */
 const maxWrong = 20;
 const windowMs = 60_000;
@@ -24,19 +13,21 @@ interface Guesses {
   endsMs: number;
 }
 
-/** @param nowMs A steady clock. */
-export function createGuessLimit(nowMs = () => performance.now()): GuessLimit {
+/**
+ * Returns a function that counts a wrong key of a client, undefined: one on this machine, to slow those who guess keys. It throws
+ * ServiceError `too_many_requests` if the client has sent too many.
+ *
+ * @param nowMs A steady clock.
+ */
+export function createGuessLimit(nowMs = () => performance.now()) {
   const guesses = new LRUCache<string, Guesses>({ max: maxClients });
 
-  return {
-    countWrong(client = "this machine") {
-      const now = nowMs();
-      const found = guesses.get(client);
-      const { wrong, endsMs } =
-        found !== undefined && found.endsMs > now ? found : { wrong: 0, endsMs: now + windowMs };
-      if (wrong >= maxWrong) throw tooManyError(endsMs - now);
-      guesses.set(client, { wrong: wrong + 1, endsMs });
-    },
+  return (client = "this machine"): void => {
+    const now = nowMs();
+    const found = guesses.get(client);
+    const { wrong, endsMs } = found !== undefined && found.endsMs > now ? found : { wrong: 0, endsMs: now + windowMs };
+    if (wrong >= maxWrong) throw tooManyError(endsMs - now);
+    guesses.set(client, { wrong: wrong + 1, endsMs });
   };
 }
 

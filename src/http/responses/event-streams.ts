@@ -2,17 +2,7 @@ import type { ServerResponse } from "node:http";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { PublishedEvent, TaskEvents } from "../../feed/task-events.ts";
 
-/** Streams of server-sent events (WHATWG HTML §9.2) about changes of tasks. */
-export interface EventStreams {
-  /** Writes events to `response`, whose headers are sent, until either side closes it. */
-  open(response: ServerResponse, start: StreamStart): void;
-  /** Ends the streams whose `isAdmitted` is false. */
-  endUnadmitted(): void;
-  /** Ends all streams at once. */
-  close(): void;
-}
-
-export interface StreamStart {
+interface StreamStart {
   /** Start after the event with this id; default: after the newest one. */
   after?: string | undefined;
   /** Default: all tasks. */
@@ -34,11 +24,11 @@ const sliceMs = 10;
 const maxOwnLength = 8 * 1024;
 
 /**
- * Creates the streams of `events`. A stream buffers nothing: it keeps the id of the last event sent and
+ * Creates streams of server-sent events (WHATWG HTML §9.2) about changes of tasks. A stream buffers nothing: it keeps the id of the last event sent and
  * reads further ones from the feed as fast as its client does. If the feed no longer reaches back to that
  * id, the client gets a `reset` event.
  */
-export function createEventStreams(events: TaskEvents): EventStreams {
+export function createEventStreams(events: TaskEvents) {
   const streams = new Map<EventStream, StreamStart>();
   let isDue = false;
   let isWriting = false;
@@ -71,7 +61,8 @@ export function createEventStreams(events: TaskEvents): EventStreams {
   }, heartbeatMs).unref();
 
   return {
-    open(response, start) {
+    /** Writes events to `response`, whose headers are sent, until either side closes it. */
+    open(response: ServerResponse, start: StreamStart): void {
       // The client may have disconnected while a hook waited for the store.
       if (response.destroyed) return;
       const stream = createEventStream(events, response, start);
@@ -80,12 +71,14 @@ export function createEventStreams(events: TaskEvents): EventStreams {
       if (isClosed || start.isAdmitted?.() === false) stream.endNow();
       else stream.write();
     },
-    endUnadmitted() {
+    /** Ends the streams whose `isAdmitted` is false. */
+    endUnadmitted(): void {
       for (const [stream, { isAdmitted }] of streams) {
         if (isAdmitted?.() === false) stream.endNow();
       }
     },
-    close() {
+    /** Ends all streams at once. */
+    close(): void {
       isClosed = true;
       unsubscribe();
       clearInterval(heartbeats);
@@ -94,27 +87,16 @@ export function createEventStreams(events: TaskEvents): EventStreams {
   };
 }
 
-interface EventStream {
-  /** Writes the events since the last one sent, until the client's buffer is full. */
-  write(): void;
-  heartbeat(): void;
-  /** Ends the stream without the events that are left. */
-  endNow(): void;
-  /** Ends the stream after the events so far. */
-  end(): void;
-}
+type EventStream = ReturnType<typeof createEventStream>;
 
-function createEventStream(
-  events: TaskEvents,
-  response: ServerResponse,
-  { after, taskId, owner }: StreamStart,
-): EventStream {
+function createEventStream(events: TaskEvents, response: ServerResponse, { after, taskId, owner }: StreamStart) {
   let lastSentId = after ?? events.lastId;
   // With the id a client can resume even if it loses the connection before the first event.
   const start = after === undefined ? `id: ${lastSentId}\n` : "";
   let isFull = !response.write(`retry: ${retryMs}\n${start}\n`);
   let hasEnded = false;
 
+  /** Writes the events since the last one sent, until the client's buffer is full. */
   function write(): void {
     if (isFull || hasEnded) return;
     const missed = events.since(lastSentId);
@@ -137,6 +119,7 @@ function createEventStream(
     write();
   });
 
+  /** Ends the stream without the events that are left. */
   function endNow(): void {
     hasEnded = true;
     if (isFull) response.destroy();
@@ -146,11 +129,12 @@ function createEventStream(
   return {
     write,
     endNow,
-    heartbeat() {
+    heartbeat(): void {
       // A block without data dispatches no event, but its id is where the client resumes.
       if (!isFull && !hasEnded) isFull = !response.write(`: still here\nid: ${lastSentId}\n\n`);
     },
-    end() {
+    /** Ends the stream after the events so far. */
+    end(): void {
       write();
       endNow();
     },

@@ -8,7 +8,7 @@ import { acceptEncoding } from "./content-coding.ts";
 import type { HostPauses } from "../host-pauses.ts";
 import { urlForMessage } from "../http-url.ts";
 import type { HostSlots } from "./host-slots.ts";
-import { limitInterimResponses } from "./interim-responses.ts";
+import { limitInterimResponses } from "../response-framing.ts";
 import { maxWaitingBytes } from "./joined-chunks.ts";
 
 /** One request and its response's head, of any status. */

@@ -1,28 +1,24 @@
 import { type Release, Shares } from "../../async/shares.ts";
 
-/**
- * Limits the concurrent requests to each host; further ones wait. A free slot goes to the owner that has the fewest; an owner that has
- * none while another one has several may get one more.
- */
-export interface HostSlots {
-  /** Number of hosts with a taken slot; others use no memory. */
-  readonly size: number;
-  /**
-   * Waits for a slot, in order of arrival among the calls of the owner. Returns the function that releases it, safe to
-   * call twice. Rejects with `signal.reason` if `signal` is aborted first.
-   */
-  acquire(host: string, owner: string, signal: AbortSignal): Promise<Release>;
-}
+export type HostSlots = ReturnType<typeof createHostSlots>;
 
-/** Creates slots for `perHost` concurrent requests per host. */
-export function createHostSlots(perHost: number): HostSlots {
+/**
+ * Limits the concurrent requests to each host to `perHost`; further ones wait. A free slot goes to the owner that has the fewest; an
+ * owner that has none while another one has several may get one more.
+ */
+export function createHostSlots(perHost: number) {
   const hosts = new Map<string, Shares>();
   return {
-    get size() {
+    /** Number of hosts with a taken slot; others use no memory. */
+    get size(): number {
       return hosts.size;
     },
 
-    async acquire(host, owner, signal) {
+    /**
+     * Waits for a slot, in order of arrival among the calls of the owner. Returns the function that releases it, safe to
+     * call twice. Rejects with `signal.reason` if `signal` is aborted first.
+     */
+    async acquire(host: string, owner: string, signal: AbortSignal): Promise<Release> {
       signal.throwIfAborted();
       const shares = hosts.get(host) ?? new Shares(perHost, { isFirm: true, hasSpare: true });
       hosts.set(host, shares);

@@ -7,21 +7,11 @@ export interface MinSpeed {
   windowMs: number;
 }
 
-/** Measures one body while its reader waits for it. */
-export interface SpeedMeter {
-  /** The reader waits for the server's next bytes; the time until `stop` counts. */
-  start(): void;
-  /** The reader no longer waits: the time until the next `start` does not count. */
-  stop(): void;
-  /** Adds bytes that the reader has received. */
-  add(bytes: number): void;
-}
-
 /** When a slow server is worth another attempt, seconds. */
 const retryAfterS = 60;
 
 /**
- * Creates a meter that calls `onSlow` with an `upstream_timeout` error when `windowMs` of waiting have
+ * Creates a meter of one body that calls `onSlow` with an `upstream_timeout` error when `windowMs` of waiting have
  * brought fewer bytes than `minSpeed` demands; then the next window starts. `what` names the request. A
  * meter that is stopped has no timer.
  */
@@ -29,7 +19,7 @@ export function createSpeedMeter(
   { bytesPerS, windowMs }: MinSpeed,
   what: string,
   onSlow: (error: ServiceError) => void,
-): SpeedMeter {
+) {
   let bytes = 0;
   let waitedMs = 0;
   let startedAt = 0;
@@ -45,17 +35,20 @@ export function createSpeedMeter(
   }
 
   return {
-    start() {
+    /** The reader waits for the server's next bytes; the time until `stop` counts. */
+    start(): void {
       if (bytesPerS === 0) return;
       startedAt = performance.now();
       timer = setTimeout(endWindow, windowMs - waitedMs);
     },
-    stop() {
+    /** The reader no longer waits: the time until the next `start` does not count. */
+    stop(): void {
       if (bytesPerS === 0) return;
       clearTimeout(timer);
       waitedMs += performance.now() - startedAt;
     },
-    add(more) {
+    /** Adds bytes that the reader has received. */
+    add(more: number): void {
       bytes += more;
     },
   };

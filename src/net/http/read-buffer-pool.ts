@@ -1,25 +1,15 @@
-import type { OnReadOpts, Socket } from "node:net";
+import type { Socket } from "node:net";
 
-/** Buffers that sockets read into, reused once their reader has released them. */
-export interface ReadBufferPool {
-  /** Option of `net.connect` and `tls.connect`. */
-  readonly onread: OnReadOpts;
-  /**
-   * Takes back what a socket has emitted, once the last part of it is released; ignores its other parts and other arrays. So a
-   * reader that gets it in several parts, as behind the headers of a response, must release them in order.
-   * The caller must not use `chunk` any more.
-   */
-  release(chunk: Uint8Array): void;
-}
+export type ReadBufferPool = ReturnType<typeof createReadBufferPool>;
 
 /** As many as a fast transfer over several connections has in use: fewer would be allocated again and again. */
 const maxSpare = 64;
 
 /**
- * Creates an empty pool. Without it, each read allocates 64 KiB outside of V8's heap, and fast transfers
+ * Creates an empty pool of buffers that sockets read into, reused once their reader has released them. Without it, each read allocates 64 KiB outside of V8's heap, and fast transfers
  * spend most of their time on garbage collection.
  */
-export function createReadBufferPool(blockBytes: number): ReadBufferPool {
+export function createReadBufferPool(blockBytes: number) {
   /** Shorter reads are copied, so that a queued chunk does not keep a far larger block in memory. */
   const minLentBytes = blockBytes / 4;
   const spare: Uint8Array[] = [];
@@ -36,11 +26,17 @@ export function createReadBufferPool(blockBytes: number): ReadBufferPool {
   }
 
   return {
+    /** Option of `net.connect` and `tls.connect`. */
     onread: {
       buffer: () => spare.pop() ?? Buffer.allocUnsafeSlow(blockBytes),
       callback: onBlock,
     },
-    release(chunk) {
+    /**
+     * Takes back what a socket has emitted, once the last part of it is released; ignores its other parts and other arrays. So a
+     * reader that gets it in several parts, as behind the headers of a response, must release them in order.
+     * The caller must not use `chunk` any more.
+     */
+    release(chunk: Uint8Array): void {
       const { block, bytes } = lent.get(chunk.buffer) ?? {};
       if (block === undefined || chunk.byteOffset + chunk.length !== bytes) return;
       lent.delete(block.buffer);

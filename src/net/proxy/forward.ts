@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import type { Dispatcher } from "undici";
 import { guardedOptions } from "../addresses/guarded-connector.ts";
-import { limitInterimResponses } from "../http/interim-responses.ts";
+import { limitInterimResponses } from "../response-framing.ts";
 import { joinedChunks, maxWaitingBytes } from "../http/joined-chunks.ts";
 import { findUrlProblem, urlForMessage } from "../http-url.ts";
 import { invalidResponseError } from "../upstream-error.ts";

@@ -3,20 +3,6 @@ import type { BaseLogger } from "pino";
 import { ServiceError } from "../../model/errors.ts";
 import type { ForkServer } from "./fork-server.ts";
 
-/** Has a fork server running, and old ones until their last calls are over. */
-export interface Supervisor {
-  /** The fork server of the latest successful start. */
-  readonly current: ForkServer;
-  /**
-   * Returns the running fork server; starts another if yt-dlp has been replaced.
-   *
-   * @throws ServiceError `unavailable` after it has ended, until it is restarted, and once closed
-   */
-  acquire(): Promise<ForkServer>;
-  /** Ends the fork server; safe to call twice. */
-  close(): Promise<void>;
-}
-
 const firstDelayMs = 100;
 const maxDelayMs = 60_000;
 /** One that has run for this long is restarted without a longer delay. */
@@ -33,10 +19,12 @@ type Logger = Pick<BaseLogger, "info" | "warn">;
  */
 export async function openSupervisor(start: () => Promise<ForkServer>, logger: Logger): Promise<Supervisor> {
   const first = await start();
-  return new ForkServerSupervisor(start, logger, first, await fileMark(first.versionFile));
+  return new Supervisor(start, logger, first, await fileMark(first.versionFile));
 }
 
-class ForkServerSupervisor implements Supervisor {
+/** Has a fork server running, and old ones until their last calls are over. */
+export class Supervisor {
+  /** The fork server of the latest successful start. */
   current: ForkServer;
   readonly #start: () => Promise<ForkServer>;
   readonly #logger: Logger;
@@ -59,6 +47,11 @@ class ForkServerSupervisor implements Supervisor {
     void this.#watch(first);
   }
 
+  /**
+   * Returns the running fork server; starts another if yt-dlp has been replaced.
+   *
+   * @throws ServiceError `unavailable` after it has ended, until it is restarted, and once closed
+   */
   async acquire(): Promise<ForkServer> {
     if (this.#isClosed) throw new ServiceError("unavailable", "yt-dlp is closed");
     if (this.#isRunning) {
@@ -69,6 +62,7 @@ class ForkServerSupervisor implements Supervisor {
     throw new ServiceError("unavailable", "yt-dlp's process is being restarted");
   }
 
+  /** Ends the fork server; safe to call twice. */
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#timer);

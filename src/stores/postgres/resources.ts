@@ -1,23 +1,13 @@
 import { type ClientConfig, DatabaseError } from "pg";
 import type { BaseLogger } from "pino";
 import { ServiceError } from "../../model/errors.ts";
-import { connectionConfig, createDatabase, type Database, describeDatabase } from "./database.ts";
+import { connectionConfig, createDatabase, describeDatabase } from "./database.ts";
 import { isConnectionLost, reasonOf } from "./database-errors.ts";
-import { type EventFeed, openEventFeed } from "./feed/feed.ts";
-import { type JobQueue, type JobQueueOptions, openJobQueue } from "./job-queue.ts";
+import { openEventFeed } from "./feed/feed.ts";
+import { type JobQueueOptions, openJobQueue } from "./job-queue.ts";
 import { migrate } from "./migrations.ts";
 
-export interface PostgresResources {
-  database: Database;
-  jobs: JobQueue;
-  feed: EventFeed;
-  /** Logs problems of background work. */
-  onWarning(event: { message: string }): void;
-  /** Closes all of them. */
-  close(): Promise<void>;
-}
-
-export interface PostgresResourcesOptions extends Pick<JobQueueOptions, "heartbeatS" | "clock"> {
+interface PostgresResourcesOptions extends Pick<JobQueueOptions, "heartbeatS" | "clock"> {
   /** Of the database. */
   url: string;
   logger: Pick<BaseLogger, "info" | "warn" | "error"> | undefined;
@@ -29,13 +19,14 @@ export interface PostgresResourcesOptions extends Pick<JobQueueOptions, "heartbe
  * @throws Error that names STORE_URL if `url` does not name a database; ServiceError `unavailable` that says in one
  * line why the database cannot be used.
  */
-export async function openPostgresResources(options: PostgresResourcesOptions): Promise<PostgresResources> {
+export async function openPostgresResources(options: PostgresResourcesOptions) {
   const { url, heartbeatS, clock, logger } = options;
+  /** Logs problems of background work. */
   const onWarning = createWarningLog(logger);
   const connection = connectionConfig(url);
   const database = createDatabase(connection, onWarning);
   const closers = [database.close];
-  const close = async () => {
+  const close = async (): Promise<void> => {
     for (const end of closers) await end();
   };
   try {

@@ -68,18 +68,8 @@ function fileLostError(name: string, what: string): ServiceError {
 /** More than the pages that the largest new task, with an idempotency key, adds to the write-ahead log. */
 const probeBytes = 128 * 1024;
 
-/** Checks that the disk has space for a task. */
-export interface SpaceProbe {
-  /**
-   * Writes as much as a task needs to a file without a name next to the database, and frees it again.
-   *
-   * @throws ServiceError `unavailable`
-   */
-  check(): Promise<void>;
-  close(): Promise<void>;
-}
-
-export function createSpaceProbe(path: string): SpaceProbe {
+/** Creates what checks that the disk of the database has space for a task. */
+export function createSpaceProbe(path: string) {
   // A file system that compresses cannot make less of it.
   const bytes = randomBytes(probeBytes);
   let file: FileHandle | undefined;
@@ -93,7 +83,12 @@ export function createSpaceProbe(path: string): SpaceProbe {
   }
 
   return {
-    async check() {
+    /**
+     * Writes as much as a task needs to a file without a name next to the database, and frees it again.
+     *
+     * @throws ServiceError `unavailable`
+     */
+    async check(): Promise<void> {
       try {
         file ??= await openUnnamed();
         try {
@@ -111,7 +106,7 @@ export function createSpaceProbe(path: string): SpaceProbe {
         throw new ServiceError("unavailable", message, { cause });
       }
     },
-    async close() {
+    async close(): Promise<void> {
       await file?.close();
       file = undefined;
     },

@@ -2,20 +2,11 @@ import { type FileHandle, open } from "node:fs/promises";
 import type { DatabaseSync } from "node:sqlite";
 import { ServiceError } from "../../model/errors.ts";
 
-/** Syncs the write-ahead log of a database to the disk without blocking this thread. */
-export interface WalSync {
-  /**
-   * Syncs everything committed before the call; one call at a time.
-   *
-   * @throws ServiceError `unavailable` if that fails: power loss may undo these commits until a later call,
-   * which first moves the log into the database, succeeds.
-   */
-  flush(): Promise<void>;
-  close(): Promise<void>;
-}
-
-/** Creates it for a database at `path` that does not sync its log itself (`synchronous = NORMAL`). */
-export function createWalSync(db: DatabaseSync, path: string): WalSync {
+/**
+ * Creates what syncs the write-ahead log of the database at `path` to the disk without blocking this thread; the database does not
+ * sync its log itself (`synchronous = NORMAL`).
+ */
+export function createWalSync(db: DatabaseSync, path: string) {
   let log: FileHandle | undefined;
   /** After a failed sync the system may have dropped the data, and reports that only once. */
   let isDoubtful = false;
@@ -28,7 +19,13 @@ export function createWalSync(db: DatabaseSync, path: string): WalSync {
   }
 
   return {
-    async flush() {
+    /**
+     * Syncs everything committed before the call; one call at a time.
+     *
+     * @throws ServiceError `unavailable` if that fails: power loss may undo these commits until a later call,
+     * which first moves the log into the database, succeeds.
+     */
+    async flush(): Promise<void> {
       try {
         await flushLog();
       } catch (cause) {
@@ -39,7 +36,7 @@ export function createWalSync(db: DatabaseSync, path: string): WalSync {
         });
       }
     },
-    async close() {
+    async close(): Promise<void> {
       await log?.close();
     },
   };

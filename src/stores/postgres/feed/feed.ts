@@ -1,11 +1,11 @@
 import type { ClientBase, ClientConfig, Pool } from "pg";
 import type { BaseLogger } from "pino";
-import type { Broadcast } from "../../../feed/processes.ts";
+import type { Broadcast, SharedPauses } from "../../../feed/processes.ts";
 import { createTaskEvents, feedBounds, type TaskEvent, type TaskEvents } from "../../../feed/task-events.ts";
 import { type State, states } from "../../../model/task.ts";
 import type { Sql } from "../database.ts";
 import { startListener } from "./listener.ts";
-import { createPauseRows, type PauseRows, pausesChannel } from "./pause-rows.ts";
+import { createPauseRows, pausesChannel } from "./pause-rows.ts";
 
 export interface EventFeedOptions {
   /** For the queries of `openEventFeed`. */
@@ -20,7 +20,7 @@ export interface EventFeed {
   /** The changes of tasks. */
   events: TaskEvents;
   /** The hosts that have asked for a pause. */
-  pauses: Pick<PauseRows, "follow">;
+  pauses: Pick<SharedPauses, "follow">;
   /** What other processes and this one announce. */
   broadcast: Pick<Broadcast, "follow">;
   /** Ends the feed at once, without reading further. */

@@ -4,11 +4,6 @@ import { Client, type ClientConfig } from "pg";
 import type { BaseLogger } from "pino";
 import { numbers } from "../database.ts";
 
-export interface Listener {
-  /** Ends the connection at once; resolves when no callback runs any more. */
-  close(): Promise<void>;
-}
-
 export interface ListenerOptions {
   connection: ClientConfig;
   /** What `onNotify` is called for. */
@@ -35,7 +30,7 @@ const longestWaitMs = 2_000;
  * Listens on a connection of its own. Reconnects if the connection is lost or stalls, or a callback rejects.
  * Callbacks never run at the same time.
  */
-export function startListener(options: ListenerOptions): Listener {
+export function startListener(options: ListenerOptions) {
   const { logger } = options;
   const life = new AbortController();
   let failures = 0;

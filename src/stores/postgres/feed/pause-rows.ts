@@ -1,5 +1,5 @@
 import type { ClientBase } from "pg";
-import type { SharedPause, SharedPauses } from "../../../feed/processes.ts";
+import type { SharedPause } from "../../../feed/processes.ts";
 import type { Sql } from "../database.ts";
 
 export const pausesChannel = "unreel_pauses";
@@ -10,15 +10,8 @@ const maxHosts = 10_000;
 /** Rows of pauses that have ended which a write removes. */
 const maxPruned = 100;
 
-/** The pauses in `unreel.host_pauses`, as the listener hears of them. */
-export interface PauseRows extends Pick<SharedPauses, "follow"> {
-  /** Reads those that were written while nobody listened. */
-  readAll(client: Pick<ClientBase, "query">): Promise<void>;
-  /** Takes the payload of a notification. */
-  onMessage(payload: string): void;
-}
-
-export function createPauseRows(pool: Pick<ClientBase, "query">): PauseRows {
+/** Creates the pauses in `unreel.host_pauses`, as the listener hears of them. */
+export function createPauseRows(pool: Pick<ClientBase, "query">) {
   const listeners = new Set<(pause: SharedPause) => void>();
 
   function tell(pause: SharedPause): void {
@@ -26,15 +19,18 @@ export function createPauseRows(pool: Pick<ClientBase, "query">): PauseRows {
   }
 
   return {
-    async follow(listener) {
+    /** As `follow` of `SharedPauses`. */
+    async follow(listener: (pause: SharedPause) => void): Promise<() => void> {
       listeners.add(listener);
       (await readRows(pool)).forEach(listener);
       return () => void listeners.delete(listener);
     },
-    async readAll(client) {
+    /** Reads those that were written while nobody listened. */
+    async readAll(client: Pick<ClientBase, "query">): Promise<void> {
       (await readRows(client)).forEach(tell);
     },
-    onMessage(payload) {
+    /** Takes the payload of a notification. */
+    onMessage(payload: string): void {
       const [seconds = "", host = ""] = payload.split(" ");
       tell({ host, seconds: Number(seconds) });
     },
