@@ -68,8 +68,8 @@ export const MediaRange = Type.Object(
   {
     start: Type.Number({ minimum: 0, maximum: 1e7, description: "seconds from the first frame" }),
     end: Type.Union([Type.Number({ exclusiveMinimum: 0, maximum: 1e7 }), Type.Null()], {
-      description:
-        "seconds from the first frame, more than `start`; `null`: the end; rounded to a frame, as `start` is",
+      examples: [165.5, null],
+      description: "seconds from the first frame, over `start`; `null`: the end; rounded to a frame as `start` is",
     }),
   },
   { title: "MediaRange", additionalProperties: false },
@@ -88,12 +88,14 @@ export const TaskOptions = Type.Object(
       Type.Array(Type.Union([Type.Literal("original"), Type.Literal("all"), LanguageTag]), {
         minItems: 1,
         maxItems: 20,
+        examples: [["original", "de"]],
         description:
           '`"original"`, BCP 47 tags, or `"all"`: the audio tracks of the file, the first one enabled; absent: `["original"]`',
       }),
     ),
     subtitles: Type.Optional(
       Type.Union([Type.Boolean(), SubtitleChoice], {
+        examples: [{ languages: ["en", "pt-BR"] }],
         description:
           "`true`: all that people wrote; each becomes a WebVTT and a SubRip file, and a track in a file that is made",
       }),
@@ -102,6 +104,7 @@ export const TaskOptions = Type.Object(
       Type.Array(MediaRange, {
         minItems: 1,
         maxItems: 100,
+        examples: [[{ start: 80, end: 165.5 }]],
         description: "the parts of the media that the file has, joined; in order and apart; absent: the whole",
       }),
     ),
@@ -109,15 +112,12 @@ export const TaskOptions = Type.Object(
       Type.Array(oneOf(skipCategories, "category of SponsorBlock"), {
         minItems: 1,
         maxItems: skipCategories.length,
-        description:
-          "what is cut out of a video of YouTube: segments that users of SponsorBlock have marked; absent: nothing",
+        examples: [["sponsor", "selfpromo"]],
+        description: "cut out of a video of YouTube: what users of SponsorBlock have marked; absent: nothing",
       }),
     ),
     skip_mode: Type.Optional(
-      oneOf(
-        ["cut", "chapters"],
-        "what is done with these segments: `cut`, the default; or `chapters`: they become chapters",
-      ),
+      oneOf(["cut", "chapters"], "what becomes of that: `cut`, the default: it is left out; or it becomes `chapters`"),
     ),
     entries: Type.Optional(EntriesOption),
     if_exists: Type.Optional(IfExistsOption),

@@ -23,7 +23,7 @@ const read = (bytes: Uint8Array) => {
   return readOwnSubtitles(path).map(({ language, codec }) => `${language}: ${codec}`);
 };
 
-const packed = (tag: string) => [...tag].reduce((code, letter) => code * 32 + letter.charCodeAt(0) - 0x60, 0);
+const packed = (tag: string) => ascii(tag).reduce((code, letter) => code * 32 + letter - 0x60, 0);
 
 function trak(id: number, handler: string, entry: string, language: string, ...more: Uint8Array[]): Uint8Array {
   const table = box("stbl", fullBox("stsd", 0, 0, u32(1), box(entry, new Uint8Array(8))));

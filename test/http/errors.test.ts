@@ -251,12 +251,20 @@ describe("a mistaken name in a body", () => {
     [{ options: { max_heigth: 720 } }, "/options/max_heigth in the body is unknown; did you mean /options/max_height?"],
     [{ options: { maxHeight: 720 } }, "did you mean /options/max_height?"],
     [{ options: { format: "hls-1" } }, "did you mean /options/format_id?"],
-    [{ options: { subtitles: null } }, "/options/subtitles in the body must be a boolean or an object, got null"],
-    [{ options: { subtitles: "en" } }, '/options/subtitles in the body must be a boolean or an object, got "en"'],
+    [
+      { options: { subtitles: null } },
+      '/options/subtitles in the body must be a boolean or an object, as in {"languages":["en","pt-BR"]}, got null',
+    ],
+    [
+      { options: { subtitles: "en" } },
+      '/options/subtitles in the body must be a boolean or an object, as in {"languages":["en","pt-BR"]}, got "en"',
+    ],
     [
       { options: { subtitles: { languages: "en" } } },
       '/options/subtitles/languages in the body must be an array or "all"',
     ],
+    [{ options: { audio_languages: "de" } }, 'must be an array, as in ["original","de"], got "de"'],
+    [{ options: { ranges: [{ start: 80 }] } }, "/options/ranges/0/end in the body is required, as in 165.5 or null"],
     [{ options: { subtitles: { languages: [] } } }, "/options/subtitles/languages in the body must have 1 to 60 items"],
     [
       { options: { subtitles: { languages: ["e n"] } } },

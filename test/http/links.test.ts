@@ -93,7 +93,12 @@ describe("a link", () => {
   it("is made of own tasks and files that are there only", async () => {
     const { id } = await finish();
     expect((await create(id, {}, bert)).statusCode).toBe(404);
-    expect((await create(id, { file: "another" })).statusCode).toBe(404);
+    const other = await create(id, { file: "another" });
+    expect([other.statusCode, other.json().detail]).toEqual([
+      404,
+      `task ${id} has no file named "another"; it has "${(await store.get(id))?.files?.[0]?.name}"`,
+    ]);
+    expect((await create(await addQueued(), { file: "a" })).json().detail).toContain("; its state is queued");
     for (const expires_in of [59, 2_592_001, 60.5, "60"])
       expect((await create(id, { expires_in })).json().code).toBe("invalid_request");
   });

@@ -124,16 +124,19 @@ describe("the subtitles of a task", () => {
     ["one that only the media have", { languages: ["de-AT"] }, "de (PGS pictures), an unknown language (SubRip)"],
     ["none", false, null],
     ["none, without saying so", undefined, null],
-  ])("within the media are named if they were asked for and the page does not list them: %s", (_, subtitles, named) => {
-    const ownSubtitles = [
-      { language: "en", codec: "SubRip" },
-      { language: "de", codec: "PGS pictures" },
-      { language: null, codec: "SubRip" },
-    ];
-    const warnings = warnOfOwnSubtitles(page, { ...(subtitles !== undefined && { subtitles }) }, { ownSubtitles });
-    const message = `the media have subtitles of their own in ${named}, which do not become files: only a file as published has them`;
-    expect(warnings).toEqual(named === null ? [] : [{ code: "subtitles_missing", message }]);
-  });
+  ])(
+    "within the media are named if they were asked for and the page does not list them: %s",
+    (_, subtitles, tracks) => {
+      const ownSubtitles = [
+        { language: "en", codec: "SubRip" },
+        { language: "de", codec: "PGS pictures" },
+        { language: null, codec: "SubRip" },
+      ];
+      const warnings = warnOfOwnSubtitles(page, { ...(subtitles !== undefined && { subtitles }) }, { ownSubtitles });
+      const message = `the media have subtitles of their own in ${tracks}, which do not become files: only a file as published has them`;
+      expect(warnings).toEqual(tracks === null ? [] : [{ code: "subtitles_missing", message }]);
+    },
+  );
 
   it("are at most 60", () => {
     const subtitles = Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`x-${i}`, [at(`${i}.vtt`)]]));

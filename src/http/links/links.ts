@@ -107,13 +107,24 @@ export const newLinkRoutes: FastifyPluginAsyncTypebox<
       findFile(task, name) !== undefined;
     if (!isThere) {
       const shown = JSON.stringify(name.slice(0, 200));
-      throw new ServiceError("not_found", `task ${task.id} has no file named ${shown}; its state is ${task.state}`);
+      throw new ServiceError("not_found", `task ${task.id} has no file named ${shown}; ${describeFiles(task)}`);
     }
     const endsMs = Date.now() + 1_000 * seconds;
     const token = tokens.seal({ taskId: task.id, name, endsMs, keyHash: request.caller?.hash ?? null });
     return reply.code(201).send({ url: `/links/${token}`, expires_at: new Date(endsMs).toISOString() });
   });
 };
+
+const maxNamed = 3;
+
+function describeFiles({ files = [], state }: Task): string {
+  if (files.length === 0) return `its state is ${state}`;
+  const more = files.length > maxNamed ? ` and ${files.length - maxNamed} more` : "";
+  return `it has ${files
+    .slice(0, maxNamed)
+    .map(({ name }) => JSON.stringify(name))
+    .join(", ")}${more}`;
+}
 
 /** The routes that links lead to. */
 export const linkRoutes: FastifyPluginAsyncTypebox<LinkRoutesOptions> = async (app, options) => {

@@ -99,12 +99,14 @@ function unknownName({ type, schema, path }: ValueError): string | undefined {
     : `is unknown; did you mean ${parent}/${likely}?`;
 }
 
-/** Returns how a parameter of a query is written that is no text. */
+/** Returns how a list or an object is written, and a parameter of a query that is no text. */
 function asExample({ schema, path }: ValueError, part: string): string {
-  if (part !== "query" || path.lastIndexOf("/") !== 0 || !isWrittenInJson(schema)) return "";
-  if (schema["type"] === "boolean") return ": true or false";
-  const [example] = (schema["examples"] ?? []) as unknown[];
-  return example !== undefined ? ` in JSON, as in ${path.slice(1)}=${JSON.stringify(example)}` : "";
+  if (!isWrittenInJson(schema)) return "";
+  const isParameter = part === "query" && path.lastIndexOf("/") === 0;
+  if (isParameter && schema["type"] === "boolean") return ": true or false";
+  const examples = ((schema["examples"] ?? []) as unknown[]).map((example) => JSON.stringify(example));
+  if (examples.length === 0) return "";
+  return isParameter ? ` in JSON, as in ${path.slice(1)}=${examples[0]}` : `, as in ${examples.join(" or ")}`;
 }
 
 function brokenRule({ type, schema, value }: ValueError): string {

@@ -6,13 +6,6 @@ import { PageUrl } from "../routes/page-url.ts";
 /** Without `entries`: a download is one file. */
 const { entries: _, if_exists, ...options } = TaskOptions.properties;
 
-const examples: Readonly<Record<string, unknown[]>> = {
-  audio_languages: [["original", "de"]],
-  subtitles: [{ languages: ["en", "pt-BR"] }],
-  ranges: [[{ start: 80, end: 165.5 }]],
-  skip: [["sponsor", "selfpromo"]],
-};
-
 const ifExistsDescription =
   "what if the same video with the same options is queued, running or has its file: `reuse`, the default: that task; `new`: a new task";
 
@@ -30,7 +23,7 @@ export const DownloadQuery = Type.Object(
 function parametersOf<T extends Record<string, TSchema>>(properties: T): T {
   const inJson = Object.entries(properties).map(([name, schema]) => {
     if (["string", "integer", "boolean"].includes(schema["type"])) return [name, schema];
-    return [name, { ...schema, examples: examples[name] ?? [], "x-consume": "application/json" }];
+    return [name, { ...schema, "x-consume": "application/json" }];
   });
   return Object.fromEntries(inJson);
 }
