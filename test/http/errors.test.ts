@@ -427,8 +427,11 @@ it.each([
   "/openapi.json",
   "/health/live",
   "/tasks/?limit=0",
-])("the response of %s is not to be sniffed", async (url) => {
-  expect((await app.inject(url)).headers["x-content-type-options"]).toBe("nosniff");
+])("the response of %s is not to be sniffed, nor to be kept by a proxy for others", async (url) => {
+  expect((await app.inject(url)).headers).toMatchObject({
+    "x-content-type-options": "nosniff",
+    "cache-control": "private, no-cache",
+  });
 });
 
 describe("an Accept header", () => {

@@ -2,8 +2,11 @@ import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { FastifyReply } from "fastify";
 
-/** Header fields of every response, whichever part sends it. Each is only what its `Content-Type` says, whatever its bytes look like. */
-export const everyResponse = { "x-content-type-options": "nosniff" };
+/**
+ * Header fields of every response, whichever part sends it. Each is only what its `Content-Type` says, whatever its bytes look like; and for
+ * its client alone unless a route says otherwise: a cache of a reverse proxy would give it to other owners.
+ */
+export const everyResponse = { "x-content-type-options": "nosniff", "cache-control": "private, no-cache" };
 
 /** The header in which a request's id comes and goes. */
 export const requestIdHeader = "x-request-id";

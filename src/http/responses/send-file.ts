@@ -118,7 +118,7 @@ function isUnmodified({ headers }: SentRequest, { etag }: Representation): boole
 }
 
 function sendNotModified(reply: FastifyReply, served: Representation): FastifyReply {
-  return reply.code(304).headers(cacheHeaders(served)).send();
+  return reply.code(304).header("etag", served.etag).send();
 }
 
 /** `If-Range` is compared strongly (RFC 9110 §13.1.5); a date never matches, as no response has one. */
@@ -146,7 +146,7 @@ function setFileHeaders(reply: FastifyReply, served: Representation): FastifyRep
     "content-disposition": attachment(name),
     "accept-ranges": "bytes",
     ...digest,
-    ...cacheHeaders(served),
+    etag: served.etag,
     "content-security-policy": "default-src 'none'; sandbox",
   });
 }
@@ -155,9 +155,4 @@ function setRangeHeaders(reply: FastifyReply, { size }: Representation, range: I
   if (range === undefined) return;
   reply.code(206).header("content-length", range.end - range.start + 1);
   reply.header("content-range", `bytes ${range.start}-${range.end}/${size}`);
-}
-
-/** Of 200, 206 and 304 alike (RFC 9110 §15.4.5). */
-function cacheHeaders({ etag }: Representation) {
-  return { etag, "cache-control": "private, no-cache" };
 }
