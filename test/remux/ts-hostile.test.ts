@@ -278,6 +278,8 @@ describe("an MPEG-TS demuxer of synthetic streams", () => {
       Array.from({ length: 5 }, () => "format_unavailable"),
     );
     expect(codeOf(0x06, Buffer.from("\x05\x04Opus"))).toBe("format_unavailable");
+    // AC-4 by the extension descriptor of DVB.
+    expect(codeOf(0x06, Buffer.of(0x7f, 2, 0x15, 0))).toBe("format_unavailable");
     expect(codeOf(0x15)).toBe("format_unavailable");
   });
 

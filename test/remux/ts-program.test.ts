@@ -46,6 +46,25 @@ describe("the program of a transport stream", () => {
     expect(dropped).toEqual(drops);
   });
 
+  it.each([
+    { what: "audio, if it has no other", streamType: 0x06, others: [], drops: ["audio"] },
+    { what: "no audio, if it has other", streamType: 0x06, others: [{ ...aac, pid: 300 }], drops: [] },
+    { what: "metadata", streamType: 0x15, id: 0xbd, others: [], drops: [] },
+  ])(
+    "tells of a stream that it does not name, and whose packets are $what",
+    ({ streamType, id = 0xc0, others, drops }) => {
+      const { tables, pes } = createPacketMaker();
+      const unnamed = pes(audioPid, 0, adtsFrames(2));
+      unnamed[unnamed.indexOf("000001c0", "hex") + 3] = id;
+      const streams = [avc, { pid: audioPid, streamType }, ...others];
+      const dropped: string[] = [];
+      demux([tables(streams), pes(videoPid, 0, avcPicture(true)), unnamed, unnamed], ["video", "audio"], (kind) =>
+        dropped.push(kind),
+      );
+      expect(dropped).toEqual(drops);
+    },
+  );
+
   it("is read again for another timeline, into the same tracks", () => {
     const { tables, pes } = createPacketMaker();
     const recorder = createRecorder();

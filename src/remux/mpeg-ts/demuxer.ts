@@ -2,7 +2,7 @@ import { ServiceError } from "../../model/errors.ts";
 import { firstAudio } from "../audio-choice.ts";
 import { findFirstTime } from "../elementary-streams/first-time.ts";
 import { TimeBases } from "../elementary-streams/time-bases.ts";
-import type { Demuxer, DemuxerOptions, SegmentTiming } from "../samples.ts";
+import type { Demuxer, DemuxerOptions, SegmentTiming, TrackKind } from "../samples.ts";
 import { createTrackOutputs } from "../track-output.ts";
 import { createPacketReader, packetLength } from "./packets.ts";
 import { createPidTable, pidOf, type PidTable } from "./pids.ts";
@@ -25,7 +25,10 @@ export function createMpegTsDemuxer(options: DemuxerOptions): Demuxer {
     streams.set(chosen);
     onTracks?.(chosen.filter(({ kind }) => kind === "audio").length, leftAudio);
   });
-  const segments = createSegmentCounter(createPacketRouter(pids, program), program);
+  const route = createPacketRouter(pids, program, (kind) => {
+    if (kinds.includes(kind) && !streams.has(kind)) onDrop(kind);
+  });
+  const segments = createSegmentCounter(route, program);
   const packets = createPacketReader(segments.read, () => streams.cut());
   let current: SegmentTiming | null = null;
   return {
@@ -102,11 +105,18 @@ function createSegmentCounter(read: (bytes: Buffer, at: number) => void, program
 }
 
 /** Whether a PES packet starts in the transport packet at `at`: of any stream, also of those that are left out. */
-function startsMedia(bytes: Uint8Array, at: number): boolean {
-  if (((bytes[at + 1] ?? 0) & 0x40) === 0) return false;
+const startsMedia = (bytes: Uint8Array, at: number): boolean => streamIdAt(bytes, at) !== undefined;
+
+/** Returns the stream_id of the PES packet that starts in the transport packet at `at`; undefined: none does. */
+function streamIdAt(bytes: Uint8Array, at: number): number | undefined {
+  if (((bytes[at + 1] ?? 0) & 0x40) === 0) return undefined;
   const from = at + 4 + ((bytes[at + 3] ?? 0) & 0x20 ? 1 + (bytes[at + 4] ?? 0) : 0);
-  return bytes[from] === 0 && bytes[from + 1] === 0 && bytes[from + 2] === 1;
+  return bytes[from] === 0 && bytes[from + 1] === 0 && bytes[from + 2] === 1 ? bytes[from + 3] : undefined;
 }
+
+/** By the first bits of stream_id (ISO/IEC 13818-1 table 2-22). */
+const kindOf = (streamId: number): TrackKind | undefined =>
+  streamId >> 5 === 0b110 ? "audio" : streamId >> 4 === 0b1110 ? "video" : undefined;
 
 /** Of packets without content. */
 const nullPid = 0x1fff;
@@ -115,16 +125,25 @@ const maxEarlyBytes = 16 * 1024 * 1024;
 /**
  * Returns a function that passes the packet at `at` to the reader of its PID. Packets that come before the first program
  * map are kept until it is known which streams to read.
+ * @param onUnknown Gets the kind of a stream of which the program does not say what it is, if its packets do.
  * @throws ServiceError, from that function: `upstream_invalid` if over 16 MiB would be kept.
  */
-function createPacketRouter(pids: PidTable, program: ProgramReader): (bytes: Buffer, at: number) => void {
+function createPacketRouter(pids: PidTable, program: ProgramReader, onUnknown: (kind: TrackKind) => void) {
   let early: Buffer[] = [];
   /** The streams of the program are known. */
   let isFound = false;
-  return (bytes, at) => {
+  return (bytes: Buffer, at: number): void => {
     pids.read(bytes, at);
-    if (isFound) return;
+    const { unknownPids } = program;
+    if (isFound && unknownPids.size === 0) return;
     const pid = pidOf(bytes, at);
+    const streamId = unknownPids.has(pid) ? streamIdAt(bytes, at) : undefined;
+    if (streamId !== undefined) {
+      unknownPids.delete(pid);
+      const kind = kindOf(streamId);
+      if (kind !== undefined) onUnknown(kind);
+    }
+    if (isFound) return;
     if (program.isFound) {
       isFound = true;
       for (const packet of early) pids.read(packet, 0);

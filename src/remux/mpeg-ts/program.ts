@@ -2,7 +2,7 @@ import type { AudioChoice } from "../audio-choice.ts";
 import type { TrackKind } from "../samples.ts";
 import { associationPid, type PidTable } from "./pids.ts";
 import { createSectionReader, readAssociations, readProgramMap } from "./tables.ts";
-import { type ChosenStream, chooseStreams, countLeft } from "./streams.ts";
+import { type ChosenStream, chooseStreams, countLeft, findUnknown } from "./streams.ts";
 
 export type ProgramReader = ReturnType<typeof createProgramReader>;
 
@@ -24,6 +24,7 @@ export function createProgramReader(
   /** The last map. */
   let latest = "";
   let hasMap = false;
+  const unknownPids = new Set<number>();
 
   const onMap = (pid: number, section: Buffer): void => {
     if (chosenPid !== null && chosenPid !== pid) return;
@@ -36,6 +37,7 @@ export function createProgramReader(
     if (streams.length === 0) return;
     chosenPid = pid;
     latest = content;
+    for (const unknown of findUnknown(program)) unknownPids.add(unknown);
     onProgram(streams, countLeft(program, streams));
   };
   const onAssociations = (section: Buffer): void => {
@@ -53,6 +55,8 @@ export function createProgramReader(
   };
   pids.set(associationPid, createSectionReader(onAssociations));
   return {
+    /** Streams of which no map says what they are. */
+    unknownPids,
     /** A program map has been read, whatever streams it has. */
     get hasMap(): boolean {
       return hasMap;

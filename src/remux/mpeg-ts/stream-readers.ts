@@ -67,6 +67,7 @@ export function createStreamReaders(options: StreamReadersOptions) {
     get isEmpty(): boolean {
       return open.length === 0;
     },
+    has: (kind: TrackKind): boolean => open.some(({ chosen }) => chosen.kind === kind),
     /** Reads these streams from now on; does nothing if they are the current ones. */
     set(streams: readonly ChosenStream[]): void {
       const isSame = ({ chosen }: OpenStream) =>

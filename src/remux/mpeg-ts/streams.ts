@@ -21,7 +21,13 @@ interface StreamType {
   name: string;
 }
 
-const tags = { registration: 0x05, language: 0x0a, ac3: 0x6a, eac3: 0x7a, dts: 0x7b } as const;
+const tags = { registration: 0x05, language: 0x0a, ac3: 0x6a, eac3: 0x7a, dts: 0x7b, extension: 0x7f } as const;
+/** Of the extension descriptor: its first byte (ETSI EN 300 468 table 109). */
+const audioExtensions = new Map([
+  [0x0e, "DTS-HD"],
+  [0x15, "AC-4"],
+  [0x21, "DTS-UHD"],
+]);
 
 /** By stream_type (ISO/IEC 13818-1 table 2-34, ATSC A/53-3, HLS Sample Encryption). */
 const byType = new Map<number, StreamType>([
@@ -36,6 +42,7 @@ const byType = new Map<number, StreamType>([
   [0x1c, { kind: "audio", codec: "unsupported", name: "MPEG-4 audio without framing" }],
   [0x21, { kind: "video", codec: "unsupported", name: "JPEG 2000" }],
   [0x24, { kind: "video", codec: "hevc", name: "HEVC" }],
+  [0x2d, { kind: "audio", codec: "unsupported", name: "MPEG-H audio" }],
   [0x33, { kind: "video", codec: "unsupported", name: "VVC" }],
   [0x42, { kind: "video", codec: "unsupported", name: "AVS" }],
   [0x81, { kind: "audio", codec: "dolby", name: "AC-3" }],
@@ -92,6 +99,10 @@ export function chooseStreams(
   });
 }
 
+/** Returns the PIDs of streams of which the program does not say what they are. */
+export const findUnknown = (program: readonly ProgramStream[]): number[] =>
+  program.filter((stream) => typeOf(stream) === null).map(({ pid }) => pid);
+
 /** Returns how many audio streams of a program are not among the chosen ones. */
 export function countLeft(program: readonly ProgramStream[], chosen: readonly ChosenStream[]): number {
   const isAudio = ({ kind }: { kind: TrackKind }) => kind === "audio";
@@ -111,7 +122,8 @@ function typeOf({ streamType, descriptors }: ProgramStream): StreamType | null {
   if (descriptors.has(tags.ac3)) return { kind: "audio", codec: "dolby", name: "AC-3" };
   if (descriptors.has(tags.eac3)) return { kind: "audio", codec: "dolby", name: "E-AC-3" };
   if (descriptors.has(tags.dts)) return { kind: "audio", codec: "unsupported", name: "DTS" };
-  return null;
+  const extension = audioExtensions.get(descriptors.get(tags.extension)?.[0] ?? 0);
+  return extension === undefined ? null : { kind: "audio", codec: "unsupported", name: extension };
 }
 
 function unreadableError({ codec, kind, name }: StreamType, streamType: number): ServiceError {
