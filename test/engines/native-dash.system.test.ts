@@ -256,6 +256,18 @@ it("logs nothing if tracks cannot be merged", async () => {
   expect(warn).not.toHaveBeenCalled();
 });
 
+it.skipIf(!hasFfmpeg)("warns of video of Ogg that cannot be merged, not of Ogg without video", async () => {
+  const warningsOf = async (name: string, args: string) => {
+    ffmpeg(`${args} -c:v libtheora -c:a libvorbis ${folder.path(name)}`);
+    const [main, target] = [folder.path(name), folder.path(`merged-${name}.webm`)];
+    return (await mergeFiles({ main, audio: null, target, ...options })).warnings;
+  };
+  const [pictures, sound] = ["testsrc=d=1", "sine=d=1"].map((source) => `-f lavfi -i ${source}`);
+  const message = "the video of the source cannot be read: its codec is Theora";
+  expect(await warningsOf("film.ogv", `${pictures} ${sound}`)).toEqual([{ code: "track_missing", message }]);
+  expect(await warningsOf("song.ogg", sound!)).toEqual([]);
+});
+
 describe.skipIf(!hasFfmpeg)("WebM tracks that start at different times", () => {
   const late = (name: string, startS: number): string => {
     const source = folder.path(`source-${name}`);

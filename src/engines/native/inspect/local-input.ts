@@ -118,10 +118,19 @@ function flagsToSet(tracks: readonly MatroskaTrack[]): Patch[] {
   );
 }
 
-/** Returns the tracks of a Matroska file that mediabunny does not read, although they are not disabled. */
-export async function unreadTracks({ input, headerTracks }: LocalInput): Promise<MatroskaTrack[]> {
+type UnreadTrack = Pick<MatroskaTrack, "kind" | "codecId" | "isEncoded">;
+
+/** Returns the tracks of a Matroska file that mediabunny does not read, although they are not disabled; of Ogg, Theora. */
+export async function unreadTracks({ input, fd, headerTracks }: LocalInput): Promise<UnreadTrack[]> {
   const read = new Set((await input.getTracks()).map(({ id }) => id));
+  if (hasTheora(fd)) return [{ kind: "video", codecId: "Theora", isEncoded: false }];
   return headerTracks.filter(({ number, disabled }) => disabled === null && !read.has(number));
+}
+
+/** Whether one of the first pages begins a stream of it. */
+function hasTheora(fd: number): boolean {
+  const head = Buffer.alloc(512);
+  return /^OggS.*\x80theora/s.test(head.toString("latin1", 0, readSync(fd, head, 0, head.length, 0)));
 }
 
 /**
