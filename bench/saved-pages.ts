@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { ServiceError } from "../src/model/errors.ts";
 import type { HttpResponse, HttpClient } from "../src/net/client.ts";
 import type { PageInfo } from "../src/model/page-info.ts";
-import type { Reader } from "../src/resolvers/page/reader/reader.ts";
+import { createLocalReader } from "../test/resolvers/page/local-reader.ts";
 import { createPageResolver } from "../src/resolvers/page/page-resolver.ts";
 
 interface Listed {
@@ -25,8 +25,8 @@ export async function readSavedPages(directory: string): Promise<SavedPage[]> {
   return Promise.all(list.map(async (page) => ({ ...page, bytes: await readFile(join(directory, page.file)) })));
 }
 
-/** Returns what the page resolver reads from the saved bytes, without a network; null if it fails. `reader`: as the resolver's. */
-export async function resolveSavedPage(page: SavedPage, reader?: Reader): Promise<PageInfo | null> {
+/** Returns what the page resolver reads from the saved bytes, without a network; null if it fails; in this process, unless `reader` is given. */
+export async function resolveSavedPage(page: SavedPage, reader = createLocalReader()): Promise<PageInfo | null> {
   const client = createSavedClient(page);
   const resolver = createPageResolver({ client, reader, pageMaxBytes: page.bytes.length });
   try {

@@ -11,7 +11,7 @@ export type ToolName = keyof typeof tools;
 export const tools = {
   /** From saved bytes to PageInfo, including decoding, as in `GET /info`. */
   async unreel() {
-    const { createPageResolver } = await import("../../src/resolvers/page/page-resolver.ts");
+    const { createPageResolver } = await import("../../test/resolvers/page/local-reader.ts");
     return ({ url, bytes, contentType }) => {
       const client = createSavedClient(url, bytes, contentType);
       return createPageResolver({ client, pageMaxBytes: bytes.length }).resolve(new URL(url), live());
@@ -20,7 +20,7 @@ export const tools = {
 
   /** The same with the product's HTTP client. */
   async "unreel, loopback"() {
-    const { createPageResolver } = await import("../../src/resolvers/page/page-resolver.ts");
+    const { createPageResolver } = await import("../../test/resolvers/page/local-reader.ts");
     const { createHttpClient } = await import("../../src/net/http/http-client.ts");
     const client = createHttpClient({ allowNetworks: ["127.0.0.0/8"], perHost: 1 });
     return ({ bytes }, served) => {

@@ -5,7 +5,7 @@ import * as fc from "fast-check";
 import { ServiceError } from "../../src/model/errors.ts";
 import type { HttpResponse, HttpClient } from "../../src/net/client.ts";
 import { PageInfo } from "../../src/model/page-info.ts";
-import { createPageResolver } from "../../src/resolvers/page/page-resolver.ts";
+import { createPageResolver } from "../resolvers/page/local-reader.ts";
 import { pages } from "./page-html.ts";
 import { render, junk } from "./input-plan.ts";
 import { defineTarget } from "./target.ts";

@@ -8,7 +8,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { ServiceError } from "../../src/model/errors.ts";
 import type { App } from "../../src/http/app.ts";
 import { type AppOptions, buildApp } from "./app.ts";
-import { createPageResolver } from "../../src/resolvers/page/page-resolver.ts";
+import { createPageResolver } from "../resolvers/page/local-reader.ts";
 import type { Resolver } from "../../src/resolvers/resolver.ts";
 import { createSavedClient } from "../resolvers/page/saved-client.ts";
 import { getInfo, pageUrl } from "./requests.ts";

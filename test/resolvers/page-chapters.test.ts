@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ServiceError } from "../../src/model/errors.ts";
-import { createPageResolver } from "../../src/resolvers/page/page-resolver.ts";
+import { createPageResolver } from "./page/local-reader.ts";
 import { createSavedClient, fixedNow, jsonLd, pageUrl, resolvePage, type SavedResponse } from "./page/saved-client.ts";
 
 const url = "https://video.example.com/chapters.vtt";

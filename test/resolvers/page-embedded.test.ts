@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { ServiceError } from "../../src/model/errors.ts";
 import { buildApp } from "../http/app.ts";
 import type { HttpClient } from "../../src/net/client.ts";
-import { createPageResolver } from "../../src/resolvers/page/page-resolver.ts";
+import { createPageResolver } from "./page/local-reader.ts";
 import { localClient } from "../net/client.ts";
 import { startUpstream } from "../net/upstream.ts";
 import { createSavedClient, jsonLd, pageUrl, resolvePage } from "./page/saved-client.ts";

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { describe, expect, it } from "vitest";
 import { ServiceError } from "../../src/model/errors.ts";
 import type { GetOptions, HttpClient } from "../../src/net/client.ts";
-import { createPageResolver } from "../../src/resolvers/page/page-resolver.ts";
+import { createPageResolver } from "./page/local-reader.ts";
 import { createSavedClient, fixedNow, jsonLd, pageUrl, resolvePage } from "./page/saved-client.ts";
 
 const master = `#EXTM3U

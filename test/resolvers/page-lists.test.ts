@@ -1,7 +1,7 @@
 import { Value } from "@sinclair/typebox/value";
 import { describe, expect, it } from "vitest";
 import { PageInfo } from "../../src/model/page-info.ts";
-import { createPageResolver } from "../../src/resolvers/page/page-resolver.ts";
+import { createPageResolver } from "./page/local-reader.ts";
 import { createSavedClient, fixedNow, jsonLd, pageUrl, resolvePage, type SavedResponse } from "./page/saved-client.ts";
 
 /** Resolves what is at `pageUrl`, or at `url`; checks it against the schema. */

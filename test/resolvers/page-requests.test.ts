@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import type { DownloadFormat, PageInfo } from "../../src/model/page-info.ts";
-import { createPageResolver } from "../../src/resolvers/page/page-resolver.ts";
+import { createPageResolver } from "./page/local-reader.ts";
 import type { ResolveContext } from "../../src/resolvers/resolver.ts";
 import { localClient } from "../net/client.ts";
 import { startUpstream, type Upstream } from "../net/upstream.ts";

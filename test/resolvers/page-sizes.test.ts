@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import type { PageInfo } from "../../src/model/page-info.ts";
-import { createPageResolver } from "../../src/resolvers/page/page-resolver.ts";
+import { createPageResolver } from "./page/local-reader.ts";
 import { readMedium } from "../media/rendition.ts";
 import { localClient } from "../net/client.ts";
 import { startUpstream, type Upstream } from "../net/upstream.ts";

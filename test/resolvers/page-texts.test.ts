@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { createPageResolver } from "../../src/resolvers/page/page-resolver.ts";
+import { createPageResolver } from "./page/local-reader.ts";
 import { createSavedClient } from "./page/saved-client.ts";
 
 const site = "https://video.example.com";

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { ServiceError } from "../../src/model/errors.ts";
 import { createHttpClient } from "../../src/net/http/http-client.ts";
 import { PageInfo } from "../../src/model/page-info.ts";
-import { createPageResolver } from "../../src/resolvers/page/page-resolver.ts";
+import { createPageResolver } from "./page/local-reader.ts";
 import { describeResolver } from "../contracts/resolver.ts";
 import { createSavedClient, fixedNow, jsonLd, pageUrl, resolveFrom, resolvePage } from "./page/saved-client.ts";
 

@@ -9,8 +9,7 @@ import { type GuardedProxy, openGuardedProxy } from "../../src/net/proxy/guarded
 import { createHttpClient } from "../../src/net/http/http-client.ts";
 import { PageInfo } from "../../src/model/page-info.ts";
 import { createAutoResolver } from "../../src/resolvers/auto.ts";
-import { createPageResolver } from "../../src/resolvers/page/page-resolver.ts";
-import { createYtDlpResolver } from "../../src/resolvers/ytdlp/ytdlp-resolver.ts";
+import { createPageResolver, createYtDlpResolver } from "./page/local-reader.ts";
 import { openYtDlp, type YtDlp } from "../../src/resolvers/ytdlp/yt-dlp.ts";
 import { describeResolver } from "../contracts/resolver.ts";
 import { startUpstream } from "../net/upstream.ts";

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { createPageResolver } from "../../src/resolvers/page/page-resolver.ts";
+import { createPageResolver } from "../resolvers/page/local-reader.ts";
 import { readMedium } from "../media/rendition.ts";
 import { createSavedClient } from "../resolvers/page/saved-client.ts";
 import { formatOf } from "../formats.ts";

@@ -13,7 +13,6 @@ import { acceptPage, type FormatListing, LinkFetcher } from "./link-fetcher.ts";
 import { findPlayers } from "./frames.ts";
 import { type Fields, mergeMetadata, type PageMetadata } from "./merge.ts";
 import { createBodies } from "./reader/bodies.ts";
-import { createLocalReader } from "./reader/local-reader.ts";
 import type { PageDraft, Reader } from "./reader/reader.ts";
 import { startOf } from "../entries.ts";
 import type { Resolver } from "../resolver.ts";
@@ -22,8 +21,8 @@ import { withEntries } from "./with-entries.ts";
 export interface PageResolverOptions {
   /** The resolver closes it. */
   client: HttpClient;
-  /** Reads what sites send. The resolver does not close it. Default: one that reads in this process. */
-  reader?: Reader | undefined;
+  /** Reads what sites send. The resolver does not close it. */
+  reader: Reader;
   /** Limit of a page or manifest that is resolved, decoded bytes. */
   pageMaxBytes: number;
   /** Default: the system's clock. */
@@ -52,7 +51,7 @@ const linkShare = 0.9;
  * states them. For a download, the formats have the cookies that the page and its players have set.
  */
 export function createPageResolver(options: PageResolverOptions): Resolver<typeof PageInfo> {
-  const { client, reader = createLocalReader(), pageMaxBytes, now = () => new Date(), linkTimeoutMs = 5_000 } = options;
+  const { client, reader, pageMaxBytes, now = () => new Date(), linkTimeoutMs = 5_000 } = options;
   const slices = createTimeSlices();
   const bodies = createBodies();
   return {

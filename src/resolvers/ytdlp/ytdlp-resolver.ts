@@ -7,7 +7,6 @@ import { openGuardedProxy } from "../../net/proxy/guarded-proxy.ts";
 import { urlForMessage } from "../../net/http-url.ts";
 import { type DownloadFormat, PageInfo } from "../../model/page-info.ts";
 import { createTimeSlices } from "../../parsers/steps.ts";
-import { createLocalReader } from "../page/reader/local-reader.ts";
 import type { Reader } from "../page/reader/reader.ts";
 import { startOf } from "../entries.ts";
 import type { ResolveContext, Resolver } from "../resolver.ts";
@@ -25,8 +24,8 @@ export interface YtDlpResolverOptions {
   ytDlp: YtDlp;
   /** Fetches manifests. The resolver does not close it. */
   client: HttpClient;
-  /** Reads manifests. The resolver does not close it. Default: one that reads in this process. */
-  reader?: Reader | undefined;
+  /** Reads manifests. The resolver does not close it. */
+  reader: Reader;
   /** Default: the system's clock. */
   now?: () => Date;
 }
@@ -77,7 +76,7 @@ const name = "yt-dlp";
  * yt-dlp knows why there are no formats: `drm_protected`, `live_stream`, `login_required` and the like.
  */
 export function createYtDlpResolver(options: YtDlpResolverOptions): YtDlpResolver {
-  const { ytDlp, client, reader = createLocalReader(), now = () => new Date() } = options;
+  const { ytDlp, client, reader, now = () => new Date() } = options;
   const slices = createTimeSlices();
   const extract = readAhead(ytDlp);
 

@@ -5,7 +5,7 @@ import type { Download, DownloadJob, DownloadProgress, Engine } from "../../../s
 import { createHttpClient } from "../../../src/net/http/http-client.ts";
 import { noAdditions } from "../../../src/remux/additions.ts";
 import type { Format } from "../../../src/model/page-info.ts";
-import { createPageResolver } from "../../../src/resolvers/page/page-resolver.ts";
+import { createPageResolver } from "../../resolvers/page/local-reader.ts";
 import { formatOf } from "../../formats.ts";
 import type { MediaFixture } from "../../media/media-fixtures.ts";
 import type { Resources } from "../../media/resources.ts";

@@ -5,7 +5,7 @@ import type { Download } from "../../../src/engines/engine.ts";
 import { download } from "../../../src/engines/native/download.ts";
 import { createHttpClient } from "../../../src/net/http/http-client.ts";
 import { noAdditions } from "../../../src/remux/additions.ts";
-import { createPageResolver } from "../../../src/resolvers/page/page-resolver.ts";
+import { createPageResolver } from "../../resolvers/page/local-reader.ts";
 import { chooseFormat } from "../../../src/resolvers/choose-format.ts";
 import type { Resources } from "../../media/resources.ts";
 import { type Site, startSite } from "../../media/site.ts";

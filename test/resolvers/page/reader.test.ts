@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createLocalReader } from "../../../src/resolvers/page/reader/local-reader.ts";
+import { createLocalReader } from "./local-reader.ts";
 import { openReader } from "../../../src/resolvers/page/reader/reader-pool.ts";
 import type { Reader, ReadJob } from "../../../src/resolvers/page/reader/reader.ts";
 import { childrenOf, isRunning } from "../../process/child-processes.ts";

@@ -1,7 +1,7 @@
 import { ServiceError } from "../../../src/model/errors.ts";
 import type { HttpClient } from "../../../src/net/client.ts";
 import type { PageInfo } from "../../../src/model/page-info.ts";
-import { createPageResolver } from "../../../src/resolvers/page/page-resolver.ts";
+import { createPageResolver } from "./local-reader.ts";
 
 export interface SavedResponse {
   type?: string | null;

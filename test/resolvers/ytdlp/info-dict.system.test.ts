@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createHttpClient } from "../../../src/net/http/http-client.ts";
-import { createYtDlpResolver } from "../../../src/resolvers/ytdlp/ytdlp-resolver.ts";
+import { createYtDlpResolver } from "../page/local-reader.ts";
 import { never, openHarness, type YtDlpHarness } from "./harness.ts";
 import { createVariant, installed, missing, type Variant } from "./installed.ts";
 

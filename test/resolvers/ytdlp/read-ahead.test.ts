@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { readAhead } from "../../../src/resolvers/ytdlp/read-ahead.ts";
 import type { ExtractOptions } from "../../../src/resolvers/ytdlp/yt-dlp.ts";
 import { asDict, asList } from "../../../src/resolvers/ytdlp/info-dict.ts";
-import { createYtDlpResolver } from "../../../src/resolvers/ytdlp/ytdlp-resolver.ts";
+import { createYtDlpResolver } from "../page/local-reader.ts";
 import { createSavedClient } from "../page/saved-client.ts";
 import { createRecordedYtDlp } from "./recorded.ts";
 

@@ -1,6 +1,6 @@
 import type { PageInfo } from "../../../src/model/page-info.ts";
 import type { ResolveContext } from "../../../src/resolvers/resolver.ts";
-import { createYtDlpResolver } from "../../../src/resolvers/ytdlp/ytdlp-resolver.ts";
+import { createYtDlpResolver } from "../page/local-reader.ts";
 import type { YtDlp } from "../../../src/resolvers/ytdlp/yt-dlp.ts";
 import { createSavedClient, fixedNow, pageUrl, type SavedResponse } from "../page/saved-client.ts";
 
