@@ -96,7 +96,7 @@ function qualityOf(format: Format, parts: readonly Format[]): string {
 function sizeText(format: Format, audio: Format | null, { live_status }: Pick<PageInfo, "live_status">): string {
   if (live_status === "is_live") return "live";
   const size = downloadSize(format, audio);
-  if (size === null) return "unknown";
+  if (size === null) return "size unknown";
   const { bytes, isExact } = size;
   return isExact ? formatBytes(bytes) : `about ${formatBytes(Number(bytes.toPrecision(2)))}`;
 }

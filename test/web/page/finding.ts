@@ -139,7 +139,7 @@ export function findingPages(openTab: OpenTab): void {
     await expect
       .poll(() => names.allTextContents())
       .toEqual(["720p", "360p HLS", "360p MP4", "240p 400 kbit/s", "240p 399 kbit/s", "144p one", "144p other"]);
-    await tab.page.getByRole("button", { name: "Download 720p, unknown" }).waitFor();
+    await tab.page.getByRole("button", { name: "Download 720p, size unknown" }).waitFor();
     await tab.page.getByRole("button", { name: "Download 360p, MP4, 5.1 MB" }).click();
     await tab.page.getByRole("article").waitFor();
     const { tasks } = await app.store.list({ limit: 2 });
