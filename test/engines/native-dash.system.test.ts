@@ -262,10 +262,10 @@ it.skipIf(!hasFfmpeg)("warns of video of Ogg that cannot be merged, not of Ogg w
     const [main, target] = [folder.path(name), folder.path(`merged-${name}.webm`)];
     return (await mergeFiles({ main, audio: null, target, ...options })).warnings;
   };
-  const [pictures, sound] = ["testsrc=d=1", "sine=d=1"].map((source) => `-f lavfi -i ${source}`);
+  const [pictures, tone] = ["testsrc=d=1", "sine=d=1"].map((source) => `-f lavfi -i ${source}`);
   const message = "the video of the source cannot be read: its codec is Theora";
-  expect(await warningsOf("film.ogv", `${pictures} ${sound}`)).toEqual([{ code: "track_missing", message }]);
-  expect(await warningsOf("song.ogg", sound!)).toEqual([]);
+  expect(await warningsOf("film.ogv", `${pictures} ${tone}`)).toEqual([{ code: "track_missing", message }]);
+  expect(await warningsOf("song.ogg", tone!)).toEqual([]);
 });
 
 describe.skipIf(!hasFfmpeg)("WebM tracks that start at different times", () => {
