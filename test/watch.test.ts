@@ -2,7 +2,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Task } from "../src/model/task.ts";
-import { noMembers } from "../src/feed/collection-changes.ts";
+import { noTasks } from "../src/feed/collection-changes.ts";
 import { newTask } from "../src/feed/task-changes.ts";
 import { watchTasks } from "../src/watch/watch-tasks.ts";
 import { samplePageInfo } from "./contracts/task-store/page-info.ts";
@@ -53,7 +53,7 @@ describe("watching", () => {
     const { id } = await store.create(newTask("https://example.com/list", { entries: "all" }, new Date()));
     const { lease } = (await store.claim({ leaseMs: 60_000 }))!;
     const growth = { slice: { offset: 0, made: 0 } };
-    await store.update(id, { kind: "collection", counts: noMembers, growth }, { lease });
+    await store.update(id, { kind: "collection", counts: noTasks, growth }, { lease });
     const members = [1, 2].map((index) => {
       const task = newTask(`https://video.example.com/member-${index}`, {}, new Date());
       return { index, task: { ...task, collection: { id, index, title: "list" } } };

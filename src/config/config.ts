@@ -6,6 +6,7 @@ import { findLikely, ruleOf, withIntegers } from "../model/schema.ts";
 import { isWebhookUrl, type WebhookEndpoint, webhookSecretPattern } from "../model/webhook-endpoint.ts";
 import { parseHosts, parseNetworkList, parseOrigins } from "./lists.ts";
 import { Settings } from "./settings.ts";
+import { messageOf } from "../model/errors.ts";
 
 export type Config = ReturnType<typeof readConfig>;
 
@@ -132,7 +133,7 @@ function parseLibraryTemplate({ LIBRARY_TEMPLATE: template }: Settings): Templat
   try {
     return parseTemplate(template);
   } catch (cause) {
-    const rule = cause instanceof Error ? cause.message : String(cause);
+    const rule = messageOf(cause);
     throw new Error(`LIBRARY_TEMPLATE must ${rule}, got ${JSON.stringify(template)}`, { cause });
   }
 }

@@ -8,7 +8,8 @@ export interface MemberChange {
   members: number;
 }
 
-export const noMembers: MemberCounts = Object.freeze({ queued: 0, running: 0, succeeded: 0, failed: 0, canceled: 0 });
+/** How many tasks are in each state: none. */
+export const noTasks: MemberCounts = Object.freeze({ queued: 0, running: 0, succeeded: 0, failed: 0, canceled: 0 });
 
 /** Whether a collection waits for its members: it runs, but no worker has it or will have it. */
 export function isIdle({ kind, state, growth }: Task): boolean {
@@ -35,7 +36,7 @@ export function changeCollection(task: Task, before: State): Task {
  * failed runs again while a member does.
  */
 export function changeMembers(task: Task, changes: readonly MemberChange[], now: Date): Task {
-  const counts = { ...(task.counts ?? noMembers) };
+  const counts = { ...(task.counts ?? noTasks) };
   for (const { before, after, members } of changes) {
     if (before !== undefined) counts[before] -= members;
     if (after !== undefined) counts[after] += members;
@@ -52,12 +53,12 @@ function endWithMembers(task: Task): Task {
   return { ...task, state: "running", error, finished_at: null };
 }
 
-function activeMembers({ counts = noMembers }: Task): number {
+function activeMembers({ counts = noTasks }: Task): number {
   return counts.queued + counts.running;
 }
 
 /** An error of reading the entries says more than that members have failed. */
-function outcomeOf({ counts = noMembers, error, growth }: Task): Pick<Task, "state" | "error"> {
+function outcomeOf({ counts = noTasks, error, growth }: Task): Pick<Task, "state" | "error"> {
   const { succeeded, failed, canceled } = counts;
   if (growth?.is_stopped === true) return { state: "failed", error };
   if (failed + canceled === 0) return { state: "succeeded", error: null };

@@ -1,7 +1,7 @@
 import { randomUUIDv7 } from "node:crypto";
 import { ServiceError } from "../model/errors.ts";
 import { changeCollection } from "./collection-changes.ts";
-import { type State, type Task, type TaskOptions, transitions } from "../model/task.ts";
+import { hasEnded, type State, type Task, type TaskOptions, transitions } from "../model/task.ts";
 
 /** What a change of a task may set; everything else follows from the transition. */
 export type TaskChange = Partial<
@@ -70,9 +70,8 @@ export function changeTask(task: Task, change: TaskChange, now: Date): Task {
   if (change.state === "running") changed.started_at = at;
   if (change.state !== "running") changed.progress = null;
   if (change.retry_at === undefined) delete changed.retry_at;
-  const hasEnded = change.state !== "running" && change.state !== "queued";
-  changed.finished_at = hasEnded ? at : null;
-  if (hasEnded) delete changed.finish_requested;
+  changed.finished_at = hasEnded(change.state) ? at : null;
+  if (hasEnded(change.state)) delete changed.finish_requested;
   return task.kind === "collection" ? changeCollection(changed, task.state) : changed;
 }
 

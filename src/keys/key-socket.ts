@@ -9,6 +9,7 @@ import type { KeyStore } from "../stores/key-store.ts";
 import { noFollow } from "../files/no-follow.ts";
 import { KeyCommand, KeyResult, runKeyCommand } from "./commands.ts";
 import { hashOf } from "./secrets.ts";
+import { messageOf } from "../model/errors.ts";
 
 export interface KeySocketOptions {
   /** Where the socket is; created if missing. */
@@ -55,7 +56,7 @@ export async function openKeySocket(options: KeySocketOptions) {
       await onCommand();
       return result;
     } catch (error) {
-      return { error: error instanceof Error ? error.message : String(error) };
+      return { error: messageOf(error) };
     }
   }
 

@@ -145,3 +145,13 @@ export function isPauseStatus(status: number | undefined): boolean {
 export function shutdownError(): ServiceError {
   return new ServiceError("unavailable", "the service is shutting down");
 }
+
+/** Returns what was thrown as an error. */
+export function asError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(String(thrown));
+}
+
+/** Returns the message of what was thrown. */
+export function messageOf(thrown: unknown): string {
+  return asError(thrown).message;
+}

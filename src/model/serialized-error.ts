@@ -1,4 +1,4 @@
-import { type ErrorCode, ServiceError } from "./errors.ts";
+import { type ErrorCode, messageOf, ServiceError } from "./errors.ts";
 
 /** An error as sent between processes. */
 export interface SerializedError extends Pick<
@@ -15,7 +15,7 @@ export function serializeError(error: unknown): SerializedError {
   const known = error instanceof ServiceError ? error : undefined;
   return {
     code: known?.code ?? null,
-    message: error instanceof Error ? error.message : String(error),
+    message: messageOf(error),
     stack: stackOf(error),
     retryable: known?.retryable ?? false,
     retryAfterS: known?.retryAfterS,

@@ -1,5 +1,5 @@
 import { Value } from "@sinclair/typebox/value";
-import { noMembers } from "../feed/collection-changes.ts";
+import { noTasks } from "../feed/collection-changes.ts";
 import { newTask } from "../feed/task-changes.ts";
 import { ServiceError } from "../model/errors.ts";
 import { type Entry, PageInfo } from "../model/page-info.ts";
@@ -53,7 +53,7 @@ export async function growCollection(
   if (found !== undefined) {
     growth = { slice: { offset: 0, made: 0 } };
     info = withoutEntries(found);
-    await taskLease.updateWithRetry({ kind: "collection", counts: noMembers, growth, info }, { stalledCount: 0 });
+    await taskLease.updateWithRetry({ kind: "collection", counts: noTasks, growth, info }, { stalledCount: 0 });
   }
   while (growth?.retried !== undefined) {
     const { task: retried, isWhole } = await taskLease.retryMembers();
@@ -105,7 +105,7 @@ function planStep(
   const { members, lost } = toMembers(task, wanted, now());
   const isLast = next === undefined || entries.length === 0 || end >= maxEntries || choice.isComplete(end);
   const growth: Growth | null = isLast ? null : { slice: { next, offset: end, made: end } };
-  const total = members.length + Object.values(task.counts ?? noMembers).reduce((sum, count) => sum + count, 0);
+  const total = members.length + Object.values(task.counts ?? noTasks).reduce((sum, count) => sum + count, 0);
   if (isLast && total === 0) throw nothingError(task, end);
   const missing = isLast && !isLimited ? choice.missingAfter(end, total) : undefined;
   const warnings: CollectionWarning[] = [

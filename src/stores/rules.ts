@@ -1,7 +1,7 @@
 import type { BaseLogger } from "pino";
 import { ServiceError } from "../model/errors.ts";
 import type { Task } from "../model/task.ts";
-import { maxDelayMs, type TaskCounts } from "./store.ts";
+import { maxDelayMs } from "./store.ts";
 import { type Idempotency } from "./idempotency.ts";
 
 /** The rules that all stores share, and their errors. */
@@ -11,11 +11,6 @@ export const defaultMaxQueued = 100_000;
 
 /** The queue shrinks whenever a task is claimed, but many clients may wait. */
 const fullRetryAfterS = 30;
-
-/** Returns how many tasks are in each state, none so far. */
-export function emptyCounts(): TaskCounts["byState"] {
-  return { queued: 0, running: 0, succeeded: 0, failed: 0, canceled: 0 };
-}
 
 export function assertQueueNotFull(queued: number, maxQueued: number): void {
   if (queued < maxQueued) return;

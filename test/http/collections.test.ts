@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import type { App } from "../../src/http/app.ts";
-import { noMembers } from "../../src/feed/collection-changes.ts";
+import { noTasks } from "../../src/feed/collection-changes.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { ServiceError } from "../../src/model/errors.ts";
 import type { Task } from "../../src/model/task.ts";
@@ -23,11 +23,7 @@ async function addCollection(count: number): Promise<string> {
   const { id } = (await postTask(app, { url: "https://example.com/list", options: { entries: "all" } })).json();
   const claim = await store.claim({ leaseMs: 60_000 });
   const { lease } = claim!;
-  await store.update(
-    id,
-    { kind: "collection", counts: noMembers, growth: { slice: { offset: 0, made: 0 } } },
-    { lease },
-  );
+  await store.update(id, { kind: "collection", counts: noTasks, growth: { slice: { offset: 0, made: 0 } } }, { lease });
   const members = Array.from({ length: count }, (_, n) => {
     const collection = { id, index: n + 1, title: "A list" };
     return { index: n + 1, task: { ...newTask(`${pageUrl}?n=${n}`, {}, new Date()), collection } };

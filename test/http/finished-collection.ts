@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { noMembers } from "../../src/feed/collection-changes.ts";
+import { noTasks } from "../../src/feed/collection-changes.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
 import type { FileStore } from "../../src/files/files.ts";
 import type { PageInfo } from "../../src/model/page-info.ts";
@@ -23,7 +23,7 @@ export async function addCollection({ store, files, count, library, owner }: Col
   const { id } = await store.create(newTask(pageUrl, { entries: "all" }, new Date(), owner));
   const { lease } = (await store.claim({ leaseMs: 60_000 }))!;
   const growth = { slice: { offset: 0, made: 0 } };
-  await store.update(id, { kind: "collection", counts: noMembers, growth }, { lease });
+  await store.update(id, { kind: "collection", counts: noTasks, growth }, { lease });
   const members = Array.from({ length: count }, (_, n) => {
     const collection = { id, index: n + 1, title: "A list" };
     return { index: n + 1, task: { ...newTask(`${pageUrl}?n=${n}`, {}, new Date(), owner), collection } };

@@ -1,6 +1,6 @@
 import rateLimit, { type FastifyRateLimitStore } from "@fastify/rate-limit";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { ServiceError } from "../../model/errors.ts";
+import { asError, ServiceError } from "../../model/errors.ts";
 import { countWindowMs, type KeyStore } from "../../stores/key-store.ts";
 
 /**
@@ -16,7 +16,7 @@ export async function limitRates(app: FastifyInstance, keys: KeyStore): Promise<
       const { count: current, endsInMs } = await keys.countRequest(name);
       done(null, { current, ttl: endsInMs });
     } catch (error) {
-      done(error instanceof Error ? error : new Error(String(error)));
+      done(asError(error));
     }
   }
 
@@ -52,10 +52,7 @@ export async function limitRates(app: FastifyInstance, keys: KeyStore): Promise<
   }
 
   async function limit(request: FastifyRequest, reply: FastifyReply, next: Next): Promise<void> {
-    const refusal = refusalOf(request, reply).catch((error: unknown) =>
-      error instanceof Error ? error : new Error(String(error)),
-    );
-    next(await refusal);
+    next(await refusalOf(request, reply).catch(asError));
   }
 
   // Without a promise for the requests that have no limit, which are most of them.

@@ -1,6 +1,7 @@
 import { constants } from "node:fs";
 import { access, open } from "node:fs/promises";
 import { delimiter, join, resolve } from "node:path";
+import { messageOf } from "../../model/errors.ts";
 
 /** A yt-dlp that this machine has. */
 export interface Installation {
@@ -43,7 +44,7 @@ async function readStart(file: string): Promise<string> {
     const { buffer, bytesRead } = await handle.read(Buffer.alloc(startBytes), 0, startBytes, 0);
     return buffer.toString("latin1", 0, bytesRead);
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = messageOf(cause);
     throw new Error(`must be the path of the program yt-dlp: ${reason}`, { cause });
   }
 }

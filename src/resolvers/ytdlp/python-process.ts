@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import { Socket } from "node:net";
 import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
+import { messageOf } from "../../model/errors.ts";
 
 /** A Python program with a socket to it. */
 export interface PythonProcess {
@@ -118,7 +119,7 @@ export function readFrames(
       }
     } catch (error) {
       input.off("data", onData).resume();
-      onInvalid(error instanceof Error ? error.message : String(error));
+      onInvalid(messageOf(error));
     }
   };
   input.on("data", onData);

@@ -1,6 +1,6 @@
 import { stat } from "node:fs/promises";
 import type { BaseLogger } from "pino";
-import { ServiceError } from "../../model/errors.ts";
+import { messageOf, ServiceError } from "../../model/errors.ts";
 import type { ForkServer } from "./fork-server.ts";
 
 const firstDelayMs = 100;
@@ -97,7 +97,7 @@ export class Supervisor {
     try {
       await this.#startAnother();
     } catch (error) {
-      if (!this.#isClosed) this.#restartLater(error instanceof Error ? error.message : String(error));
+      if (!this.#isClosed) this.#restartLater(messageOf(error));
     }
   }
 

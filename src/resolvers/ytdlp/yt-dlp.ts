@@ -2,7 +2,7 @@ import { constants } from "node:fs";
 import { access, readFile, stat } from "node:fs/promises";
 import { Value } from "@sinclair/typebox/value";
 import type { BaseLogger } from "pino";
-import { ServiceError } from "../../model/errors.ts";
+import { messageOf, ServiceError } from "../../model/errors.ts";
 import type { SiteVideo } from "../../model/collection.ts";
 import { maxEntries } from "../../model/page-info.ts";
 import { startDeadline } from "../../async/deadline.ts";
@@ -101,7 +101,7 @@ export async function openYtDlp(options: YtDlpOptions): Promise<YtDlp | undefine
     report(supervisor.current, installation, logger);
     return createYtDlp(supervisor, options);
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = messageOf(cause);
     if (path !== "") throw new Error(`YTDLP ${reason}, got ${JSON.stringify(path)}`, { cause });
     logger.warn(`the yt-dlp on PATH is not used: it ${reason}; ${howToInstall}`);
     return undefined;

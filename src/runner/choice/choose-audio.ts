@@ -99,7 +99,7 @@ function findFormat(formats: readonly Format[], asked: string): Format | undefin
 }
 
 /** No language tag is longer (RFC 5646 §4.4.1). */
-const maxTagLength = 35;
+export const maxTagLength = 35;
 
 /** Warns of languages that are neither listed nor in the media, and names those that are. */
 export function warnOfMissing(

@@ -3,7 +3,7 @@ import { findLanguage } from "../../remux/language.ts";
 import type { FileWarning } from "../../model/file-warnings.ts";
 import type { PageInfo, Subtitle } from "../../model/page-info.ts";
 import type { TaskOptions } from "../../model/task.ts";
-import { nameSome } from "./choose-audio.ts";
+import { maxTagLength, nameSome } from "./choose-audio.ts";
 
 export interface ChosenSubtitles {
   wanted: readonly WantedSubtitles[];
@@ -70,9 +70,6 @@ export function warnOfOwnSubtitles(
   const message = `the media have subtitles of their own in ${nameSome(named)}, which do not become files: only a file as published has them`;
   return [{ code: "subtitles_missing", message }];
 }
-
-/** No language tag is longer (RFC 5646 §4.4.1). */
-const maxTagLength = 35;
 
 const isFull = ({ role }: WantedSubtitles): boolean => role !== "forced";
 

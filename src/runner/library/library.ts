@@ -4,7 +4,7 @@ import type { BaseLogger } from "pino";
 import { logOutages } from "../../async/outages.ts";
 import { diskError, isMissing } from "../../files/disk-error.ts";
 import type { FileStore } from "../../files/files.ts";
-import { isServiceError } from "../../model/errors.ts";
+import { isServiceError, messageOf } from "../../model/errors.ts";
 import type { LibraryFile, Task } from "../../model/task.ts";
 import { damagedAs } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
@@ -131,7 +131,7 @@ async function assertFolder(folder: string): Promise<void> {
   try {
     await using _ = await openFolder(folder, folder, true);
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = messageOf(cause);
     throw new Error(`LIBRARY_DIR must be a folder, got ${folder}: ${reason}`, { cause });
   }
 }
@@ -160,7 +160,7 @@ function createFiller(options: FillerOptions) {
     } catch (error) {
       signal.throwIfAborted();
       const failure = diskError("put the file into the library", error);
-      const message = failure instanceof Error ? failure.message : String(failure);
+      const message = messageOf(failure);
       const known = file?.warnings?.find(isFailure);
       if (known?.message === message || file === null) return false;
       logger.warn({ task: id, err: error }, "a file could not be put into the library; retrying every minute");

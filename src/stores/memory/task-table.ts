@@ -1,4 +1,5 @@
 import type { KeyLimits } from "../../model/access-key.ts";
+import { noTasks } from "../../feed/collection-changes.ts";
 import type { ListedTask, StoredTask } from "../documents.ts";
 import {
   addUse,
@@ -11,7 +12,7 @@ import {
   queueRoom,
   useChange,
 } from "../quotas.ts";
-import { assertStoredBytes, duplicateTaskError, emptyCounts, taskNotFoundError } from "../rules.ts";
+import { assertStoredBytes, duplicateTaskError, taskNotFoundError } from "../rules.ts";
 import type { ListQuery } from "../store.ts";
 import type { StoredFile, StoredFiles, StoredFilesQuery } from "../stored-files.ts";
 
@@ -32,7 +33,7 @@ interface Owner extends OwnerUse {
 /** The tasks, and what their owners have of the limits. */
 export class TaskTable {
   /** How many tasks are in each state. */
-  readonly counts = emptyCounts();
+  readonly counts = { ...noTasks };
   /** By id, oldest first. */
   readonly #entries = new Map<string, Entry>();
   readonly #ids = new Map<number, string>();

@@ -1,6 +1,7 @@
 import { Client, type ClientConfig, type CustomTypesConfig } from "pg";
 import { Pool, type PoolClient, type QueryConfig, type QueryResultRow, types } from "pg";
 import { isSerializationFailure, isConnectionError } from "./database-errors.ts";
+import { asError, messageOf } from "../../model/errors.ts";
 
 /** The values of a statement, by their names in it (`:name`), or by their numbers (`$1`). */
 export type Values = Readonly<Record<string, unknown>> | readonly unknown[];
@@ -172,7 +173,7 @@ async function rollBack(client: PoolClient, reason: unknown): Promise<Error | un
     await client.query("ROLLBACK");
     return undefined;
   } catch (error) {
-    return error instanceof Error ? error : new Error(String(error));
+    return asError(error);
   }
 }
 
@@ -223,7 +224,7 @@ function createClient(config: ClientConfig): Client {
   try {
     return new Client(config);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     throw new Error(`STORE_URL must be the URL of a database: ${reason}`, { cause: error });
   }
 }

@@ -1,6 +1,6 @@
+import { noTasks } from "../../feed/collection-changes.ts";
 import { type State, states } from "../../model/task.ts";
 import { type DamageReport, type ListedTask, maxPageBytes, type PageRow } from "../documents.ts";
-import { emptyCounts } from "../rules.ts";
 import type { ListQuery, TaskCounts } from "../store.ts";
 import type { StoredFile, StoredFilesQuery } from "../stored-files.ts";
 import { asText, type Sql } from "./database.ts";
@@ -92,7 +92,7 @@ async function readCounts(sql: Sql): Promise<TaskCounts["byState"]> {
     `SELECT queued, running, succeeded, failed, canceled, counted_events = events AS "isExact"
      FROM unreel.counters`,
   );
-  const byState = emptyCounts();
+  const byState = { ...noTasks };
   if (counters?.isExact === true) {
     for (const state of states) byState[state] = counters[state];
     return byState;

@@ -4,7 +4,7 @@ import { type FileHandle, open, rm } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import type { BaseLogger } from "pino";
-import { ServiceError } from "../../model/errors.ts";
+import { messageOf, ServiceError } from "../../model/errors.ts";
 
 /**
  * Returns a function that checks that the database at `path`, which has just been opened, and its write-ahead
@@ -101,7 +101,7 @@ export function createSpaceProbe(path: string) {
           await file.truncate();
         }
       } catch (cause) {
-        const reason = cause instanceof Error ? cause.message : String(cause);
+        const reason = messageOf(cause);
         const message = `the task store has no space for ${probeBytes} bytes, as a task may need: ${reason}`;
         throw new ServiceError("unavailable", message, { cause });
       }

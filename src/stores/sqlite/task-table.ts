@@ -1,5 +1,6 @@
+import { noTasks } from "../../feed/collection-changes.ts";
 import { states } from "../../model/task.ts";
-import { duplicateTaskError, earlierDocument, emptyCounts, taskNotFoundError } from "../rules.ts";
+import { duplicateTaskError, earlierDocument, taskNotFoundError } from "../rules.ts";
 import type { ListedTask, StoredTask } from "../documents.ts";
 import type { Counted } from "../quotas.ts";
 import { type ListQuery, type TaskCounts } from "../store.ts";
@@ -155,7 +156,7 @@ export class TaskTable {
 }
 
 function readCounts(sql: Statements): TaskCounts["byState"] {
-  const counts = emptyCounts();
+  const counts = { ...noTasks };
   for (const state of states) {
     ({ tasks: counts[state] } = sql.countState.get(state) as { tasks: number });
   }

@@ -1,6 +1,6 @@
 import { type FileHandle, open } from "node:fs/promises";
 import type { DatabaseSync } from "node:sqlite";
-import { ServiceError } from "../../model/errors.ts";
+import { messageOf, ServiceError } from "../../model/errors.ts";
 
 /**
  * Creates what syncs the write-ahead log of the database at `path` to the disk without blocking this thread; the database does not
@@ -30,7 +30,7 @@ export function createWalSync(db: DatabaseSync, path: string) {
         await flushLog();
       } catch (cause) {
         isDoubtful = true;
-        const reason = cause instanceof Error ? cause.message : String(cause);
+        const reason = messageOf(cause);
         throw new ServiceError("unavailable", `the task store could not be flushed: ${reason}`, {
           cause,
         });

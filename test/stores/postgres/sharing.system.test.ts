@@ -5,7 +5,7 @@ import type { TaskStore } from "../../../src/stores/store.ts";
 import { buildApp } from "../../http/app.ts";
 import { accessKeyOf, newSecret } from "../../../src/keys/secrets.ts";
 import type { State, Task } from "../../../src/model/task.ts";
-import { emptyCounts } from "../../../src/stores/rules.ts";
+import { noTasks } from "../../../src/feed/collection-changes.ts";
 import { newTask } from "../../../src/feed/task-changes.ts";
 import { idsOf, minuteMs, times } from "../../contracts/task-store/harness.ts";
 import { openDatabase } from "../../postgres/database.ts";
@@ -232,7 +232,7 @@ describe("two processes with one database", () => {
     );
     const { byState } = await first.count();
     const really = Object.fromEntries(rows.map(({ state, tasks }) => [state, tasks]));
-    expect(byState).toEqual({ ...emptyCounts(), ...really });
+    expect(byState).toEqual({ ...{ ...noTasks }, ...really });
     const miscounted = await query(
       url,
       `SELECT owner FROM unreel.owners
