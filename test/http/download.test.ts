@@ -7,6 +7,8 @@ import type { App } from "../../src/http/app.ts";
 import { type Task, TaskOptions } from "../../src/model/task.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
+import { formatOf } from "../formats.ts";
+import { pageOf } from "../runner/resolver.ts";
 import { buildApp } from "./app.ts";
 import { withApp } from "./failing-app.ts";
 import { addFinishedTask } from "./finished-task.ts";
@@ -360,6 +362,27 @@ describe("HEAD /download", () => {
       expect([wrong.statusCode, wrong.body]).toEqual([422, ""]);
       expect((await read.inject({ method: "HEAD", url: `${path}&max_height=x` })).statusCode).toBe(400);
       expect((await parts.store.count()).byState.queued).toBe(0);
+    });
+  });
+
+  it.each([
+    ["opus", "audio/ogg", "A film.opus"],
+    ["vorbis", "audio/ogg", "A film.ogg"],
+    ["mp4a.40.2", "audio/mp4", "A film.m4a"],
+    ["mp4a.6b", "audio/mpeg", "A film.mp3"],
+    ["mp3", "audio/mpeg", "A film.mp3"],
+    ["flac", "audio/flac", "A film.flac"],
+    ["ec-3", "audio/mp4", "A film.m4a"],
+    ["pcm", undefined, "A film"],
+    [null, undefined, "A film"],
+  ])("says what audio alone becomes: of %s %s", async (acodec, type, name) => {
+    const formats = [formatOf("a", { ext: "webm", vcodec: "vp9", acodec })];
+    await withApp({ page: async () => pageOf(new URL(pageUrl), { formats }) }, async (read) => {
+      for (const options of ["audio_only=true", "audio_only=true&ranges=[{%22start%22:1,%22end%22:2}]"]) {
+        const { headers } = await read.inject({ method: "HEAD", url: `${path}&${options}` });
+        expect(headers["content-type"]).toBe(type);
+        expect(headers["content-disposition"]).toContain(`filename="${name}"`);
+      }
     });
   });
 });

@@ -110,18 +110,30 @@ interface LikelyType {
 const unknown: LikelyType = { mimeType: null, ext: null };
 const mp4: LikelyType = { mimeType: "video/mp4", ext: "mp4" };
 const m4a: LikelyType = { mimeType: "audio/mp4", ext: "m4a" };
+/** What audio alone becomes, by its codec. */
+const audioTypes: readonly (readonly [RegExp, LikelyType])[] = [
+  [/^(?:mp3|mp4a\.(?:6b|69|40\.34))$/i, { mimeType: "audio/mpeg", ext: "mp3" }],
+  [/^(?:mp4a|[ae]c-3|alac)/i, m4a],
+  [/^opus/i, { mimeType: "audio/ogg", ext: "opus" }],
+  [/^vorbis/i, { mimeType: "audio/ogg", ext: "ogg" }],
+  [/^flac/i, { mimeType: "audio/flac", ext: "flac" }],
+];
 const webm: LikelyType = { mimeType: "video/webm", ext: "webm" };
 
 /** @throws ServiceError as `chooseFormat` */
 function likelyType(page: PageInfo, options: TaskOptions): LikelyType {
   const { format, audio, audioOnly } = chooseFormat(page, options);
-  if (options.ranges !== undefined) return hasVideo(format) && !audioOnly ? mp4 : unknown;
+  const isAudio = audioOnly || !hasVideo(format);
+  if (options.ranges !== undefined) return isAudio ? audioType(format) : mp4;
   if (format.protocol === "https" && audio === null && !audioOnly) return asPublished(format);
-  if (audioOnly || !hasVideo(format)) return format.acodec?.startsWith("mp4a") === true ? m4a : unknown;
+  if (isAudio) return audioType(format);
   const isWebm = format.ext === "webm";
   if (audio !== null && isWebm !== (audio.ext === "webm")) return unknown;
   return isWebm ? webm : mp4;
 }
+
+const audioType = ({ acodec }: Format): LikelyType =>
+  audioTypes.find(([codecs]) => codecs.test(acodec ?? ""))?.[1] ?? unknown;
 
 /** What a site states is no header field yet. */
 function asPublished({ mime_type, ext }: Format): LikelyType {
