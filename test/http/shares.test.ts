@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { type AddressInfo, connect } from "node:net";
 import { setImmediate } from "node:timers/promises";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { type AppOptions, buildApp } from "./app.ts";
@@ -121,6 +123,32 @@ describe("owners share", () => {
     await get();
     expect(await countTurns(post)).toBe(20);
     expect(await countTurns(get)).toBe(20);
+  });
+
+  test("the long bodies of batches that are in memory; short ones do not wait", async () => {
+    const { app, eve, bob } = await openShared({});
+    await app.listen({ host: "127.0.0.1", port: 0 });
+    const { port } = app.server.address() as AddressInfo;
+    const long = { urls: [pageUrl], note: "x".repeat(100_000) };
+    const head = ["POST /tasks/batch HTTP/1.1", "host: localhost", "content-type: application/json"];
+    const key = `authorization: ${eve["authorization"]}`;
+    const stalled = Array.from({ length: 16 }, () => connect(port, "127.0.0.1"));
+    for (const socket of stalled) {
+      const arrived = once(app.server, "request");
+      socket.write(`${[...head, key, "content-length: 100000"].join("\r\n")}\r\n\r\n{`);
+      await arrived;
+    }
+    const answered: string[] = [];
+    const send = async (name: string, body: object, headers: Record<string, string>) => {
+      expect((await postBatch(app, body, headers)).statusCode).toBe(200);
+      answered.push(name);
+    };
+    const last = send("eve's long one", long, eve);
+    await send("bob's long one", long, bob);
+    await send("eve's short one", { urls: [pageUrl] }, eve);
+    expect(answered).toEqual(["bob's long one", "eve's short one"]);
+    for (const socket of stalled) socket.destroy();
+    await last;
   });
 
   test("turns of the event loop: in each, one batch is refused", async () => {

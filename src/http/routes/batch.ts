@@ -24,6 +24,10 @@ import { TaskRef } from "./task.ts";
 
 const maxUrls = 500;
 const maxBodyBytes = 1 << 20;
+/** As bodies of other routes have at most: thousands of connections may each send one as slowly as they like. */
+const shortBodyBytes = 64 * 1024;
+/** Longer bodies in memory at a time, shared by owners; their clients wait before they are read. */
+const maxLongBodies = 16;
 
 const BatchBody = Type.Object(
   {
@@ -77,6 +81,15 @@ const bodyNames = Object.keys(BatchBody.properties);
 
 export const batchRoutes: FastifyPluginAsyncTypebox<NewTaskDeps> = async (app, deps) => {
   app.addHook("onRequest", requireAcceptJson);
+  const longBodies = new Shares(maxLongBodies);
+  app.addHook("preParsing", async (request, reply) => {
+    const bytes = Number(request.headers["content-length"] ?? maxBodyBytes);
+    if (bytes <= shortBodyBytes || bytes > maxBodyBytes) return;
+    const closed = untilClosed(reply);
+    const release = await longBodies.wait(sharerOf(request.caller), closed);
+    closed.addEventListener("abort", release);
+    if (closed.aborted) release();
+  });
   readJsonBodies(app);
   /** One batch is stored at a time: many at once would hold up the tasks of others in the store. */
   const turns = new Shares(1, { isFirm: true });
