@@ -190,6 +190,18 @@ describe("the archive of a collection", () => {
     ]);
   });
 
+  it("has a name that every file system accepts", async () => {
+    const store = createMemoryStore();
+    await using app = await buildApp({ store, files });
+    const { id, finish } = await addCollection({ store, files, count: 1 });
+    await finish({ title: "A" }, "A");
+    await store.update(id, { info: pageInfo({ title: 'Part 1: "a/b" ?' }) }, { from: ["succeeded"] });
+    const { headers } = await app.inject(`/tasks/${id}/files.zip`);
+    expect(headers["content-disposition"]).toBe(
+      `attachment; filename="Part 1_ _a_b_ _.zip"; filename*=UTF-8''Part%201_%20_a_b_%20_.zip`,
+    );
+  });
+
   it("has hundreds of files of one name, each with its task's id", async () => {
     const store = createMemoryStore();
     await using app = await buildApp({ store, files });

@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
+import { fileName } from "../../files/file-name.ts";
 import type { FileStore } from "../../files/files.ts";
 import type { Task } from "../../model/task.ts";
 import type { Template } from "../../runner/library/template.ts";
@@ -67,7 +68,7 @@ export function createArchiveSender(options: ArchiveOptions) {
       if (archive === undefined) return false;
       const etag = `"zip-${archive.id}"`;
       assertIfMatch(request.headers["if-match"], etag);
-      const served = { name: `${nameOf(task)}.zip`, mime_type: "application/zip", size: archive.size, etag };
+      const served = { name: nameOf(task), mime_type: "application/zip", size: archive.size, etag };
       const owner = task.owner ?? "";
       const open = (range: IntRange) => streams.open(archive, range, { owner, isSent: () => isFlushed(reply.raw) });
       void sendRepresentation(request, reply, served, open);
@@ -77,5 +78,6 @@ export function createArchiveSender(options: ArchiveOptions) {
 }
 
 function nameOf({ id, file, info }: Task): string {
-  return file === null ? (info?.title ?? id) : file.name.replace(/\.[^.]{1,10}$/, "");
+  const title = file === null ? (info?.title ?? null) : file.name.replace(/\.[^.]{1,10}$/, "");
+  return fileName(title, ".zip", id);
 }
