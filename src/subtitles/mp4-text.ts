@@ -1,5 +1,5 @@
 import type { Cue } from "../remux/additions.ts";
-import { createBoxReader } from "../remux/mp4/box-reader.ts";
+import { openFullBox } from "../remux/mp4/box-reader.ts";
 import { type Box, boxesIn, damagedError, findChild, getChild, typeAt, viewOf } from "../remux/mp4/boxes.ts";
 import { readEdits, readMovieHeader } from "../remux/mp4/read/headers.ts";
 import { atMostMaxCues, decodePieces, decodeSubtitles, invalidSubtitlesError, linesOf, maxCues } from "./text.ts";
@@ -82,20 +82,20 @@ interface TextSample {
 function* samplesOf(bytes: Uint8Array, moof: Box, track: TextTrack): Generator<TextSample> {
   const view = viewOf(bytes);
   const traf = getChild(view, moof, "traf");
-  const header = createBoxReader(bytes, getChild(view, traf, "tfhd"));
-  const { flags } = header.versionAndFlags();
+  const header = openFullBox(bytes, getChild(view, traf, "tfhd"));
+  const { flags } = header;
   header.u32();
   if (flags & 0x1) header.i64();
   if (flags & 0x2) header.u32();
   const duration = flags & 0x8 ? header.u32() : track.defaultDuration;
   const size = flags & 0x10 ? header.u32() : track.defaultSize;
   const time = findChild(view, traf, "tfdt");
-  let ticks = time === undefined ? 0 : decodeTime(view, time);
+  let ticks = time === undefined ? 0 : openFullBox(bytes, time).time();
   let count = 0;
   for (const trun of boxesIn(view, traf.body, traf.end)) {
     if (trun.type !== "trun") continue;
-    const run = createBoxReader(bytes, trun);
-    const { flags: fields } = run.versionAndFlags();
+    const run = openFullBox(bytes, trun);
+    const { flags: fields } = run;
     const samples = run.u32();
     let at = moof.start + (fields & 0x1 ? run.u32() : moof.end - moof.start + 8);
     if (fields & 0x4) run.u32();
@@ -112,11 +112,6 @@ function* samplesOf(bytes: Uint8Array, moof: Box, track: TextTrack): Generator<T
       ticks += lasts;
     }
   }
-}
-
-function decodeTime(view: DataView, tfdt: Box): number {
-  const isLong = view.getUint8(tfdt.body) === 1;
-  return isLong ? Number(view.getBigUint64(tfdt.body + 4)) : view.getUint32(tfdt.body + 4);
 }
 
 /** Cues of WebVTT last as long as their sample; those of TTML have times of their own on the same timeline. */

@@ -1,13 +1,13 @@
 import { type Box, damagedError, viewOf } from "./boxes.ts";
 
-export type BoxReader = ReturnType<typeof createBoxReader>;
+export type BoxReader = ReturnType<typeof openFullBox>;
 
 /**
- * Creates a reader of the fields of one box in order, never beyond its end.
+ * Opens a box with version and flags (ISO/IEC 14496-12 §4.2.2), to read its other fields in order, never beyond its end.
  * @param bytes The buffer that `box` points into.
  * @throws ServiceError `upstream_invalid`, from every read beyond the end of the box.
  */
-export function createBoxReader(bytes: Uint8Array, box: Box) {
+export function openFullBox(bytes: Uint8Array, box: Box) {
   const view = viewOf(bytes);
   let next = box.body;
 
@@ -18,7 +18,18 @@ export function createBoxReader(bytes: Uint8Array, box: Box) {
     return at;
   }
 
+  function i64(): number {
+    const at = take(8);
+    const value = view.getInt32(at) * 2 ** 32 + view.getUint32(at + 4);
+    if (!Number.isSafeInteger(value)) throw damagedError(`"${box.type}" has a number beyond 2^53`);
+    return value;
+  }
+
+  const head = view.getUint32(take(4));
+  const version = head >>> 24;
   return {
+    version,
+    flags: head & 0xffffff,
     /** Bytes from here to the end of the box. */
     get left(): number {
       return box.end - next;
@@ -28,17 +39,9 @@ export function createBoxReader(bytes: Uint8Array, box: Box) {
     u32: (): number => view.getUint32(take(4)),
     i32: (): number => view.getInt32(take(4)),
     /** Reads a signed 64-bit integer; one beyond 2^53 is an error: no time or offset is that large. */
-    i64(): number {
-      const at = take(8);
-      const value = view.getInt32(at) * 2 ** 32 + view.getUint32(at + 4);
-      if (!Number.isSafeInteger(value)) throw damagedError(`"${box.type}" has a number beyond 2^53`);
-      return value;
-    },
-    /** Reads version and flags of a full box. */
-    versionAndFlags(): { version: number; flags: number } {
-      const word = view.getUint32(take(4));
-      return { version: word >>> 24, flags: word & 0xffffff };
-    },
+    i64,
+    /** Reads a number that has 64 bits in version 1 of its box, and else 32. */
+    time: (): number => (version === 1 ? i64() : view.getUint32(take(4))),
     skip(count: number): void {
       take(count);
     },

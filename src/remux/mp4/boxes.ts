@@ -72,6 +72,18 @@ export function* boxesIn(view: DataView, start: number, end: number): Generator<
   }
 }
 
+/** Returns the box that `bytes` begin with. @throws as `boxesIn` */
+export function firstBox(bytes: Uint8Array): Box {
+  const { type, headerBytes, size } = readBoxHeader(viewOf(bytes), 0, bytes.length);
+  return { type, start: 0, body: headerBytes, end: size };
+}
+
+/** Returns the boxes in the one that `bytes` begin with. @throws as `boxesIn` */
+export function childrenOf(bytes: Uint8Array): Box[] {
+  const { body, end } = firstBox(bytes);
+  return [...boxesIn(viewOf(bytes), body, end)];
+}
+
 /** Returns the first child of `parent` with this type; undefined if there is none. */
 export function findChild(view: DataView, parent: Box, type: string): Box | undefined {
   for (const found of boxesIn(view, parent.body, parent.end)) {

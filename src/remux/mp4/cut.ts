@@ -4,7 +4,7 @@ import type { Additions } from "../additions.ts";
 import type { AudioChoice } from "../audio-choice.ts";
 import { openFile, type OpenFile } from "../open-file.ts";
 import type { MediaRange, TrackFormat, TrackKind } from "../samples.ts";
-import { boxesIn, damagedError, viewOf } from "./boxes.ts";
+import { damagedError, firstBox } from "./boxes.ts";
 import { type Cut, type CutPlan, type CutPosition, planCut, type PlannedTrack } from "./cut-plan.ts";
 import { indexIn, type SampleGroup, startOf } from "./cut-tracks.ts";
 import { asReset, createJoin, type Join, type JoinedSample, joinOf, keepSample, withGaps } from "./joins.ts";
@@ -117,9 +117,8 @@ export function readSampleLists(file: OpenFile, choose: ChooseTracks = (all) => 
   const moov = [...fileBoxes(file.fd, file.size)].find(({ type }) => type === "moov");
   if (moov === undefined) throw damagedError(`the file has no "moov"`);
   const bytes = readRange(file.fd, moov);
-  const [box] = boxesIn(viewOf(bytes), 0, bytes.length);
   const budget = createBudget(file.size, maxFileSamples);
-  const tracks = choose(readAllTracks(bytes, box!));
+  const tracks = choose(readAllTracks(bytes, firstBox(bytes)));
   return tracks.map((track) => new SampleList(track, readSampleTables(bytes, [track], budget)));
 }
 

@@ -3,7 +3,19 @@ import { pipeline } from "node:stream/promises";
 import { isUpstreamError } from "../../model/errors.ts";
 import { type Additions, boundAdditions } from "../additions.ts";
 import { openFile } from "../open-file.ts";
-import { box, type Box, boxesIn, findChild, fullBox, getChild, typeAt, u32, viewOf } from "./boxes.ts";
+import {
+  box,
+  type Box,
+  boxesIn,
+  childrenOf,
+  findChild,
+  firstBox,
+  fullBox,
+  getChild,
+  typeAt,
+  u32,
+  viewOf,
+} from "./boxes.ts";
 import {
   hasFixedData,
   hasOtherOffsets,
@@ -15,7 +27,7 @@ import {
 import { fileBoxes, readRange } from "./read/file-boxes.ts";
 import { textTrackBox } from "./write/index-boxes.ts";
 import { userData } from "./write/tags.ts";
-import { type TextIndex, writeChapters, writeSubtitles } from "./write/text-track.ts";
+import { type TextIndex, writeTexts } from "./write/text-track.ts";
 
 /**
  * Copies an MP4 file with another index, to which tags, chapters, a cover and subtitles are added; all its tracks and media
@@ -96,11 +108,8 @@ function planEmbedding(
     return dataBytes - chunk.length;
   };
   const output = { append, durationS: movie.durationS };
-  const firstForced = additions.subtitles.findIndex(({ role }) => role === "forced");
-  const subtitles = additions.subtitles.map((track, i) => writeSubtitles(track, i === firstForced, output));
-  const chapters = movie.hasChapters ? [] : additions.chapters;
-  const texts = [...subtitles, ...(chapters.length > 0 ? [writeChapters(chapters, output)] : [])];
-  const own = { ...movie, additions: { ...additions, chapters }, texts };
+  const added = movie.hasChapters ? { ...additions, chapters: [] } : additions;
+  const own = { ...movie, additions: added, texts: writeTexts(added, output) };
   const layOut = (isWide: boolean): Layout => {
     // The length of the index does not depend on the offsets in it.
     const { length } = makeIndex(bytes, own, { isWide, delta: 0, dataStart: 0, moovEnd: moov.end });
@@ -155,18 +164,18 @@ type Movie = ReturnType<typeof readMovie>;
 
 function readMovie(bytes: Uint8Array) {
   const view = viewOf(bytes);
-  const [moov] = boxesIn(view, 0, bytes.length);
-  const header = getChild(view, moov!, "mvhd");
+  const moov = firstBox(bytes);
+  const header = getChild(view, moov, "mvhd");
   const isLong = view.getUint8(header.body) === 1;
   const timescale = view.getUint32(header.body + (isLong ? 20 : 12)) || 1;
   const duration = isLong ? Number(view.getBigUint64(header.body + 24)) : view.getUint32(header.body + 16);
-  const traks = [...boxesIn(view, moov!.body, moov!.end)].filter(({ type }) => type === "trak");
+  const traks = [...boxesIn(view, moov.body, moov.end)].filter(({ type }) => type === "trak");
   const handlerOf = (trak: Box) => typeAt(view, getChild(view, getChild(view, trak, "mdia"), "hdlr").body + 8);
   const main = traks.find((trak) => handlerOf(trak) === "vide") ?? traks[0];
   const mainHeader = main && getChild(view, main, "tkhd");
   const size = (offset: number) => (mainHeader === undefined ? 0 : view.getUint32(mainHeader.end - offset) / 0x10000);
   return {
-    moov: moov!,
+    moov,
     header,
     timescale,
     durationS: duration / timescale,
@@ -218,9 +227,7 @@ function makeIndex(
 }
 
 function withReference(trak: Buffer, id: number): Uint8Array {
-  const view = viewOf(trak);
-  const [top] = boxesIn(view, 0, trak.length);
-  const children = [...boxesIn(view, top!.body, top!.end)];
+  const children = childrenOf(trak);
   const known = children.find(({ type }) => type === "tref");
   const references = known === undefined ? new Uint8Array() : trak.subarray(known.body, known.end);
   const others = children.filter((child) => child !== known).map(({ start, end }) => trak.subarray(start, end));

@@ -1,7 +1,8 @@
-import { ServiceError } from "../../model/errors.ts";
+import { unlessUnreadable } from "../../model/errors.ts";
 import { type OpenFile, openFile } from "../open-file.ts";
-import { createBoxReader } from "./box-reader.ts";
-import { type Box, boxesIn, findChild, viewOf } from "./boxes.ts";
+import { openFullBox } from "./box-reader.ts";
+import { type Box, childrenOf, findChild, viewOf } from "./boxes.ts";
+import { fragmentPositions } from "./positions.ts";
 import { completeFileBoxes, readRange } from "./read/file-boxes.ts";
 
 /**
@@ -35,40 +36,16 @@ export function countFragmentBreaks(path: string): { outOfOrder: number; missing
 
 const maxIndexBytes = 16 << 20;
 
-/** Returns how many fragments an `mfra` lists. */
+/** Returns how many fragments an `mfra` lists, which players do not need. */
 function countListed({ fd }: OpenFile, index: Box): number {
   if (index.end - index.start > maxIndexBytes) return 0;
   const bytes = readRange(fd, index);
-  const view = viewOf(bytes);
-  const listed = new Set<number>();
-  try {
-    const [mfra] = boxesIn(view, 0, bytes.length);
-    for (const child of mfra === undefined ? [] : boxesIn(view, mfra.body, mfra.end)) {
-      if (child.type === "tfra") for (const offset of fragmentOffsets(bytes, child)) listed.add(offset);
-    }
-  } catch (error) {
-    // Players do not need it.
-    if (error instanceof ServiceError) return 0;
-    throw error;
-  }
-  return listed.size;
-}
-
-/** Yields where the fragments of the entries of a `tfra` are; one may have several. */
-function* fragmentOffsets(bytes: Uint8Array, tfra: Box): Generator<number> {
-  const { reader, version } = afterFlags(bytes, tfra);
-  const trackBytes = 4;
-  reader.skip(trackBytes);
-  const sizes = reader.u32();
-  // The numbers of a track fragment, a run and a sample have 1 to 4 bytes each.
-  const numbersBytes = [4, 2, 0].reduce((sum, shift) => sum + 1 + ((sizes >> shift) & 3), 0);
-  for (let left = reader.u32(); left > 0; left--) {
-    // The time, and where.
-    if (version === 1) reader.i64();
-    else reader.u32();
-    yield version === 1 ? reader.i64() : reader.u32();
-    reader.skip(numbersBytes);
-  }
+  const offsets = unlessUnreadable(() =>
+    [...fragmentPositions(bytes)].map(({ at, isLong }) =>
+      isLong ? bytes.readBigUInt64BE(at) : bytes.readUInt32BE(at),
+    ),
+  );
+  return new Set(offsets).size;
 }
 
 interface FragmentPlace {
@@ -81,25 +58,17 @@ interface FragmentPlace {
 function readFragmentHeader(bytes: Uint8Array): { isWhole: boolean; place: FragmentPlace } {
   const view = viewOf(bytes);
   const times = new Map<number, number>();
-  const [moof] = boxesIn(view, 0, bytes.length);
-  const children = moof === undefined ? [] : [...boxesIn(view, moof.body, moof.end)];
+  const children = childrenOf(bytes);
   const types = children.map(({ type }) => type);
   const isWhole = types.includes("traf") || types.join() === "mfhd";
   let sequence = 0;
   for (const child of children) {
-    if (child.type === "mfhd" && child.end - child.body >= 8) sequence = afterFlags(bytes, child).reader.u32();
+    if (child.type === "mfhd" && child.end - child.body >= 8) sequence = openFullBox(bytes, child).u32();
     const [tfhd, tfdt] = child.type === "traf" ? ["tfhd", "tfdt"].map((type) => findChild(view, child, type)) : [];
     if (tfhd === undefined || tfdt === undefined) continue;
-    const { reader, version } = afterFlags(bytes, tfdt);
-    times.set(afterFlags(bytes, tfhd).reader.u32(), version === 1 ? reader.i64() : reader.u32());
+    times.set(openFullBox(bytes, tfhd).u32(), openFullBox(bytes, tfdt).time());
   }
   return { isWhole, place: { sequence, times } };
-}
-
-function afterFlags(bytes: Uint8Array, box: Box) {
-  const reader = createBoxReader(bytes, box);
-  const { version } = reader.versionAndFlags();
-  return { reader, version };
 }
 
 function isBefore({ sequence, times }: FragmentPlace, latest: FragmentPlace): boolean {

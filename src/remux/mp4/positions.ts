@@ -1,4 +1,5 @@
-import { box, type Box, boxesIn, getChild, u32, viewOf } from "./boxes.ts";
+import { openFullBox } from "./box-reader.ts";
+import { box, type Box, boxesIn, childrenOf, firstBox, getChild, u32, viewOf } from "./boxes.ts";
 
 /** Whether a `moof` box says from the start of the file where its media data are (ISO/IEC 14496-12 §8.8.7). */
 export const hasFixedData = (moof: Uint8Array): boolean => fixedHeaders(moof).length > 0;
@@ -15,34 +16,44 @@ export function moveFragment(moof: Uint8Array, delta: number): Buffer {
 
 function fixedHeaders(moof: Uint8Array): Box[] {
   const view = viewOf(moof);
-  const [top] = boxesIn(view, 0, moof.length);
-  const fragments = [...boxesIn(view, top!.body, top!.end)].filter(({ type }) => type === "traf");
+  const fragments = childrenOf(moof).filter(({ type }) => type === "traf");
   const headers = fragments.map((traf) => getChild(view, traf, "tfhd"));
   return headers.filter(({ body }) => (view.getUint32(body) & 1) === 1);
 }
 
 /**
  * Returns an `mfra` box (§8.8.9) for fragments that are `delta` bytes later.
- * @throws RangeError if a position does not fit into its 32 bits, or the box is damaged.
+ * @throws RangeError if a position does not fit into its 32 bits; as `fragmentPositions`
  */
 export function moveFragmentIndex(mfra: Uint8Array, delta: number): Buffer {
   const moved = Buffer.from(mfra);
-  const view = viewOf(moved);
-  const [top] = boxesIn(view, 0, moved.length);
-  for (const table of boxesIn(view, top!.body, top!.end)) if (table.type === "tfra") movePositions(moved, table, delta);
+  for (const { at, isLong } of fragmentPositions(moved)) {
+    if (isLong) moved.writeBigUInt64BE(moved.readBigUInt64BE(at) + BigInt(delta), at);
+    else moved.writeUInt32BE(moved.readUInt32BE(at) + delta, at);
+  }
   return moved;
 }
 
-function movePositions(bytes: Buffer, { body }: Box, delta: number): void {
-  const isLong = bytes.readUInt8(body) === 1;
-  const lengths = bytes.readUInt32BE(body + 8);
-  const numberBytes = [4, 2, 0].reduce((sum, shift) => sum + ((lengths >> shift) & 3) + 1, 0);
-  const timeBytes = isLong ? 8 : 4;
-  let at = body + 16 + timeBytes;
-  for (let left = bytes.readUInt32BE(body + 12); left > 0; left--) {
-    if (isLong) bytes.writeBigUInt64BE(bytes.readBigUInt64BE(at) + BigInt(delta), at);
-    else bytes.writeUInt32BE(bytes.readUInt32BE(at) + delta, at);
-    at += 2 * timeBytes + numberBytes;
+/**
+ * Yields where an `mfra` box has the positions of fragments in the file, and whether they have 64 bits.
+ * @throws ServiceError `upstream_invalid` if it is damaged
+ */
+export function* fragmentPositions(mfra: Uint8Array): Generator<{ at: number; isLong: boolean }> {
+  for (const table of childrenOf(mfra)) {
+    if (table.type !== "tfra") continue;
+    const reader = openFullBox(mfra, table);
+    const isLong = reader.version === 1;
+    const timeBytes = isLong ? 8 : 4;
+    const trackBytes = 4;
+    reader.skip(trackBytes);
+    const sizes = reader.u32();
+    // The numbers of a track fragment, a run and a sample have 1 to 4 bytes each.
+    const numbersBytes = [4, 2, 0].reduce((sum, shift) => sum + 1 + ((sizes >> shift) & 3), 0);
+    for (let left = reader.u32(); left > 0; left--) {
+      reader.skip(timeBytes);
+      yield { at: table.end - reader.left, isLong };
+      reader.skip(timeBytes + numbersBytes);
+    }
   }
 }
 
@@ -78,8 +89,7 @@ export function withWideOffsets(bytes: Uint8Array, { type, start, body, end }: B
 /** Adds `delta` to the offsets of the chunks of a track that are after the index. */
 export function moveChunks(trak: Buffer, delta: number, moovEnd: number): void {
   const view = viewOf(trak);
-  const [top] = boxesIn(view, 0, trak.length);
-  const table = ["mdia", "minf", "stbl"].reduce((parent, type) => getChild(view, parent, type), top!);
+  const table = ["mdia", "minf", "stbl"].reduce((parent, type) => getChild(view, parent, type), firstBox(trak));
   for (const { type, body } of boxesIn(view, table.body, table.end)) {
     if (type !== "stco" && type !== "co64") continue;
     const count = view.getUint32(body + 4);

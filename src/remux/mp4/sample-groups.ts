@@ -1,5 +1,5 @@
 import type { SampleGroup } from "../samples.ts";
-import { createBoxReader } from "./box-reader.ts";
+import { openFullBox } from "./box-reader.ts";
 import { type Box, boxesIn, typeAt, viewOf } from "./boxes.ts";
 
 type GroupType = SampleGroup["type"];
@@ -29,8 +29,8 @@ const ownDescriptions = 0x10000;
 export function readGroupDescriptions(bytes: Uint8Array, parent: Box): GroupDescriptions {
   const all = new Map<GroupType, { entries: string[]; byDefault: number }>();
   for (const { box, type } of groupBoxesIn(bytes, parent, "sgpd")) {
-    const reader = createBoxReader(bytes, box);
-    const { version } = reader.versionAndFlags();
+    const reader = openFullBox(bytes, box);
+    const { version } = reader;
     if (reader.left < 8 + 4 * Math.min(version, 2)) continue;
     reader.skip(4);
     const length = version >= 1 ? reader.u32() : (keptGroups.get(type) ?? 0);
@@ -90,9 +90,8 @@ export function openSampleGroups(
 /** Returns a function that gives the number of a description for one sample after the other; `byDefault` after the last. */
 function openNumbers(bytes: Uint8Array, found: Box | undefined, byDefault: number): () => number {
   if (found === undefined) return () => byDefault;
-  const reader = createBoxReader(bytes, found);
-  const { version } = reader.versionAndFlags();
-  reader.skip(version === 0 || reader.left < 8 ? 4 : 8);
+  const reader = openFullBox(bytes, found);
+  reader.skip(reader.version === 0 || reader.left < 8 ? 4 : 8);
   let runs = reader.left < 4 ? 0 : Math.min(reader.u32(), Math.floor(reader.left / 8));
   let count = 0;
   let number = byDefault;

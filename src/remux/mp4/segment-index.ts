@@ -3,18 +3,16 @@ import { type Box, damagedError, viewOf } from "./boxes.ts";
 /** Parts of a file that a segment index (`sidx`, ISO/IEC 14496-12 §8.16.3) lists one after the other. */
 export interface SegmentIndex {
   parts: { start: number; end: number; startS: number; endS: number }[];
+  /** Some of the parts are other indexes. */
+  hasIndexes: boolean;
 }
 
 /**
- * Returns what an index lists; undefined if it lists other indexes.
+ * Returns what an index lists.
  * @param bytes Those of the box, which ends at `endsAt` in its file.
  * @throws ServiceError `upstream_invalid` if it is damaged.
  */
-export function readSegmentIndex(
-  bytes: Uint8Array,
-  { body }: Pick<Box, "body">,
-  endsAt: number,
-): SegmentIndex | undefined {
+export function readSegmentIndex(bytes: Uint8Array, { body }: Pick<Box, "body">, endsAt: number): SegmentIndex {
   const view = viewOf(bytes);
   const isLong = bytes[body] === 1;
   // The version, the identifier of a track and the scale of times come before two fields of 4 or 8 bytes.
@@ -27,16 +25,16 @@ export function readSegmentIndex(
   if (timescale === 0 || tableAt + entryBytes * count > bytes.length) throw damagedError("a segment index is damaged");
   let ticks = field(0);
   let at = endsAt + field(1);
-  const parts: SegmentIndex["parts"] = [];
+  const index: SegmentIndex = { parts: [], hasIndexes: false };
   for (let entry = tableAt; entry < tableAt + entryBytes * count; entry += entryBytes) {
     const reference = view.getUint32(entry);
-    if (reference >= 2 ** 31) return undefined;
+    index.hasIndexes ||= reference >= 2 ** 31;
     const [start, startS] = [at, ticks / timescale];
-    at += reference;
+    at += reference % 2 ** 31;
     ticks += view.getUint32(entry + 4);
-    parts.push({ start, end: at, startS, endS: ticks / timescale });
+    index.parts.push({ start, end: at, startS, endS: ticks / timescale });
   }
-  return { parts };
+  return index;
 }
 
 const entryBytes = 12;

@@ -1,4 +1,4 @@
-import { type Box, boxesIn, viewOf } from "../../../remux/mp4/boxes.ts";
+import { type Box, firstBox } from "../../../remux/mp4/boxes.ts";
 import { nalLengthBytes } from "../../../remux/mp4/joins.ts";
 import { completeFileBoxes, readRange } from "../../../remux/mp4/read/file-boxes.ts";
 import { type FragmentContext, readFragmentRuns } from "../../../remux/mp4/read/fragment.ts";
@@ -23,8 +23,7 @@ export function openMp4Samples(file: OpenFile): CheckedSamples {
   const index = completeFileBoxes(file.fd, file.size).find(({ type }) => type === "moov");
   if (index === undefined) return { tracks: [], streams: [] };
   const bytes = readRange(file.fd, index);
-  const [moov] = boxesIn(viewOf(bytes), 0, bytes.length);
-  const tracks = readAllTracks(bytes, moov!);
+  const tracks = readAllTracks(bytes, firstBox(bytes));
   const budget = createBudget(file.size, maxFileSamples);
   const selections = new Map(tracks.map((track) => [track, createSelection(track)]));
   return {
@@ -68,8 +67,7 @@ function* readFragments(
     if (box.type === "moof") fragment = box;
     if (box.type !== "mdat" || fragment === undefined) continue;
     const moof = readRange(fd, fragment);
-    const [own] = boxesIn(viewOf(moof), 0, moof.length);
-    const { runs, isAbsolute } = readFragmentRuns(moof, own!, { ...context, nextDts: new Map() });
+    const { runs, isAbsolute } = readFragmentRuns(moof, firstBox(moof), { ...context, nextDts: new Map() });
     const inOrder = runs.filter(({ count }) => count > 0).toSorted((a, b) => a.dataStart - b.dataStart);
     // Offsets of a file that was put together from parts of others count from the start of those.
     const shift = isAbsolute ? box.body - (inOrder[0]?.dataStart ?? 0) : fragment.start;

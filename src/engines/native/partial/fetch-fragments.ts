@@ -62,8 +62,10 @@ async function fetchIndex(file: PartialFile) {
     }
     if (isKept) header.push(box);
     // Each track may have one.
-    if (box.type === "sidx")
-      parts ??= readSegmentIndex(await file.read(box), { body: box.body - start }, box.end)?.parts;
+    if (box.type === "sidx") {
+      const index = readSegmentIndex(await file.read(box), { body: box.body - start }, box.end);
+      if (!index.hasIndexes) parts ??= index.parts;
+    }
     start = box.end;
   }
   const end = parts?.at(-1)?.end;

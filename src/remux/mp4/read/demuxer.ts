@@ -1,4 +1,4 @@
-import { type Box, boxesIn, damagedError, viewOf } from "../boxes.ts";
+import { type Box, boxesIn, damagedError, firstBox, viewOf } from "../boxes.ts";
 import { type OpenFile, openFile } from "../../open-file.ts";
 import type { ByteSpan, Demuxer, DemuxerOptions } from "../../samples.ts";
 import { checkSampleTables } from "./check-tables.ts";
@@ -106,9 +106,8 @@ function* readIndexed(
   }: { readMoov: (bytes: Uint8Array, moov: Box) => InitTrack[]; within?: readonly ByteSpan[] | undefined },
 ): Generator<SampleWindow> {
   const bytes = readRange(file.fd, moov);
-  const [box] = boxesIn(viewOf(bytes), 0, bytes.length);
   const budget = createBudget(file.size, maxFileSamples);
-  const samples = readSampleTables(bytes, readMoov(bytes, box!), budget);
+  const samples = readSampleTables(bytes, readMoov(bytes, firstBox(bytes)), budget);
   yield* readWindows(file, within === undefined ? samples : samplesWithin(samples, within));
 }
 

@@ -1,7 +1,8 @@
 import { readSync } from "node:fs";
-import { ServiceError } from "../../../model/errors.ts";
+import { ServiceError, unlessUnreadable } from "../../../model/errors.ts";
 import { openFile } from "../../open-file.ts";
 import { type Box, boxesIn, damagedError, getChild, readBoxHeader, typeAt, viewOf } from "../boxes.ts";
+import { readSegmentIndex } from "../segment-index.ts";
 
 /**
  * Returns whether the MP4 file at `path` is complete: its top-level boxes end where the file ends, and an
@@ -29,8 +30,7 @@ export function isCompleteMp4(path: string): boolean {
  * @throws the file system's own errors.
  */
 export function listsItsFragments(path: string): boolean {
-  using file = openFile(path);
-  const types = [...completeFileBoxes(file.fd, file.size)].map(({ type }) => type);
+  const types = typesIn(path);
   return !types.includes("moof") || types.at(-1) === "mfra";
 }
 
@@ -44,7 +44,9 @@ export function lacksIndexedSegments(path: string): boolean {
   const { fd, size } = file;
   return completeFileBoxes(fd, size).some((box) => {
     if (box.type !== "sidx" || box.end - box.body > maxIndexBytes) return false;
-    return box.end + indexedBytes(viewOf(readRange(fd, { start: box.body, end: box.end }))) > size;
+    const bytes = readRange(fd, box);
+    const index = unlessUnreadable(() => readSegmentIndex(bytes, { body: box.body - box.start }, box.end));
+    return (index?.parts.at(-1)?.end ?? 0) > size;
   });
 }
 
@@ -67,30 +69,18 @@ const maxRestBytes = 64 << 10;
 /** The number of its entries has 16 bits. */
 const maxIndexBytes = 1 << 20;
 
-/** Returns how many bytes after it the last entry of a `sidx` ends; 0 if it is damaged. */
-function indexedBytes(view: DataView): number {
-  const isLong = view.byteLength >= indexHead.long && view.getUint8(0) > 0;
-  const head = isLong ? indexHead.long : indexHead.short;
-  const entries = view.byteLength < head ? 0 : view.getUint16(head - 2);
-  if (entries === 0 || view.byteLength < head + 12 * entries) return 0;
-  // Where the first one begins is in 32 bits, or 64.
-  let bytes = view.getUint32(head - 8) + (isLong ? view.getUint32(head - 12) * 2 ** 32 : 0);
-  // The first bit of an entry says what it refers to.
-  for (let index = 0; index < entries; index++) bytes += view.getUint32(head + 12 * index) & 0x7fffffff;
-  return bytes;
-}
-
-/** Bytes of a `sidx` before its entries, in versions 0 and 1. */
-const indexHead = { short: 24, long: 32 };
-
 /**
  * Returns whether the file at `path` is an MP4 whose index lists all samples: it is not fragmented.
  * @throws the file system's own errors.
  */
 export function isIndexedMp4(path: string): boolean {
+  const types = typesIn(path);
+  return types.includes("moov") && !types.includes("moof");
+}
+
+function typesIn(path: string): string[] {
   using file = openFile(path);
-  const types = new Set([...completeFileBoxes(file.fd, file.size)].map(({ type }) => type));
-  return types.has("moov") && !types.has("moof");
+  return [...completeFileBoxes(file.fd, file.size)].map(({ type }) => type);
 }
 
 /**

@@ -1,4 +1,4 @@
-import { createBoxReader } from "../box-reader.ts";
+import { openFullBox } from "../box-reader.ts";
 import { type Box, boxesIn, damagedError, findChild, getChild, viewOf } from "../boxes.ts";
 import { openSampleGroups, readGroupDescriptions } from "../sample-groups.ts";
 import { type Budget, type IndexedSample, spend } from "./indexed-sample.ts";
@@ -63,8 +63,8 @@ export function readFragmentRuns(
  * count from, `null` if there is none. `isFromMoof`: they count from the start of the `moof` box.
  */
 function readFragmentHeader(bytes: Uint8Array, traf: Box, tracks: readonly InitTrack[]) {
-  const reader = createBoxReader(bytes, getChild(viewOf(bytes), traf, "tfhd"));
-  const { flags } = reader.versionAndFlags();
+  const reader = openFullBox(bytes, getChild(viewOf(bytes), traf, "tfhd"));
+  const { flags } = reader;
   const id = reader.u32();
   const track = tracks.find((candidate) => candidate.id === id);
   const absoluteBase = flags & 0x1 ? reader.i64() : null;
@@ -81,10 +81,7 @@ function readFragmentHeader(bytes: Uint8Array, traf: Box, tracks: readonly InitT
 /** Reads `tfdt` (§8.8.12), in ticks; undefined if there is none. */
 function readDecodeTime(bytes: Uint8Array, traf: Box): number | undefined {
   const tfdt = findChild(viewOf(bytes), traf, "tfdt");
-  if (tfdt === undefined) return undefined;
-  const reader = createBoxReader(bytes, tfdt);
-  const { version } = reader.versionAndFlags();
-  return version === 1 ? reader.i64() : reader.u32();
+  return tfdt && openFullBox(bytes, tfdt).time();
 }
 
 interface TrackRunContext {
@@ -111,8 +108,8 @@ type TrackRun = ReturnType<typeof readTrackRun>;
  */
 function readTrackRun(bytes: Uint8Array, trun: Box, context: TrackRunContext) {
   const { track, defaults, budget, nextGroups } = context;
-  const reader = createBoxReader(bytes, trun);
-  const { flags } = reader.versionAndFlags();
+  const reader = openFullBox(bytes, trun);
+  const { flags } = reader;
   const count = reader.u32();
   const dataStart = flags & 0x1 ? dataStartAt(reader.i32(), context) : context.dataEnd;
   const firstFlags = flags & 0x4 ? reader.u32() : defaults.flags;

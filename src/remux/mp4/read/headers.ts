@@ -1,4 +1,4 @@
-import { type BoxReader, createBoxReader } from "../box-reader.ts";
+import { type BoxReader, openFullBox } from "../box-reader.ts";
 import { type Box, damagedError, findChild, getChild, viewOf } from "../boxes.ts";
 import { mp4ToBcp47 } from "../../language.ts";
 import type { Matrix } from "../matrix.ts";
@@ -6,8 +6,8 @@ import type { Edit } from "../../samples.ts";
 
 /** Reads a `tkhd` (ISO/IEC 14496-12 §8.3.2); the size is in pixels as shown, before the matrix. */
 export function readTrackHeader(bytes: Uint8Array, tkhd: Box) {
-  const reader = createBoxReader(bytes, tkhd);
-  const { version, flags } = reader.versionAndFlags();
+  const reader = openFullBox(bytes, tkhd);
+  const { version, flags } = reader;
   reader.skip(version === 1 ? 16 : 8);
   const id = reader.u32();
   reader.skip((version === 1 ? 12 : 8) + 16);
@@ -21,8 +21,8 @@ export type MovieHeader = ReturnType<typeof readMovieHeader>;
 /** Reads an `mvhd` (§8.2.2); `duration` counts ticks of `timescale`, `null`: unknown. */
 export function readMovieHeader(bytes: Uint8Array, mvhd: Box) {
   const { timescale } = readMediaHeader(bytes, mvhd);
-  const reader = createBoxReader(bytes, mvhd);
-  const { version } = reader.versionAndFlags();
+  const reader = openFullBox(bytes, mvhd);
+  const { version } = reader;
   reader.skip(version === 1 ? 20 : 12);
   const [high, low] = [version === 1 ? reader.u32() : 0, reader.u32()];
   const isKnown = (low !== 0 || high !== 0) && low !== 0xffffffff;
@@ -36,8 +36,8 @@ function readMatrix(reader: BoxReader): Matrix {
 
 /** Reads the timescale of an `mvhd` or `mdhd` (§8.2.2, §8.4.2), and the language of an `mdhd`. */
 export function readMediaHeader(bytes: Uint8Array, header: Box): { timescale: number; language: string | null } {
-  const reader = createBoxReader(bytes, header);
-  const { version } = reader.versionAndFlags();
+  const reader = openFullBox(bytes, header);
+  const { version } = reader;
   reader.skip(version === 1 ? 16 : 8);
   const timescale = reader.u32();
   if (timescale === 0) throw damagedError(`"${header.type}" has the timescale 0`);
@@ -85,16 +85,15 @@ export function readEdits(
   const edts = findChild(view, trak, "edts");
   const elst = edts && findChild(view, edts, "elst");
   if (elst === undefined) return { shiftTicks: 0, edits: [] };
-  const reader = createBoxReader(bytes, elst);
-  const { version } = reader.versionAndFlags();
+  const reader = openFullBox(bytes, elst);
   const toTicks = (movieTicks: number) => Math.round(movieTicks * ticksPerMovieTick);
   const edits: Edit[] = [];
   const count = reader.u32();
   if (count > maxEdits) throw damagedError(`"elst" has ${count} edits, the limit is ${maxEdits}`);
   let emptyTicks = 0;
   for (let left = count; left > 0; left--) {
-    const duration = toTicks(version === 1 ? reader.i64() : reader.u32());
-    const mediaTime = version === 1 ? reader.i64() : reader.i32();
+    const duration = toTicks(reader.time());
+    const mediaTime = reader.version === 1 ? reader.i64() : reader.i32();
     reader.skip(4);
     if (mediaTime < 0) {
       emptyTicks += duration;

@@ -1,6 +1,6 @@
 import { ServiceError } from "../../../model/errors.ts";
 import { firstAudio, type TrackSlot } from "../../audio-choice.ts";
-import { createBoxReader } from "../box-reader.ts";
+import { openFullBox } from "../box-reader.ts";
 import { type Box, boxesIn, damagedError, findChild, getChild, typeAt, viewOf } from "../boxes.ts";
 import {
   type MovieHeader,
@@ -112,8 +112,7 @@ function readDefaults(bytes: Uint8Array, moov: Box): Map<number, SampleDefaults>
   const defaults = new Map<number, SampleDefaults>();
   for (const trex of mvex === undefined ? [] : boxesIn(view, mvex.body, mvex.end)) {
     if (trex.type !== "trex") continue;
-    const reader = createBoxReader(bytes, trex);
-    reader.versionAndFlags();
+    const reader = openFullBox(bytes, trex);
     const id = reader.u32();
     const [entry, duration, size] = [reader.u32(), reader.u32(), reader.u32()];
     defaults.set(id, { entry, duration, size, flags: reader.u32() });

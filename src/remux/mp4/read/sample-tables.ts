@@ -1,4 +1,4 @@
-import { type BoxReader, createBoxReader } from "../box-reader.ts";
+import { type BoxReader, openFullBox } from "../box-reader.ts";
 import { damagedError, findChild, viewOf } from "../boxes.ts";
 import { openSampleGroups } from "../sample-groups.ts";
 import { type Budget, type IndexedSample, spend } from "./indexed-sample.ts";
@@ -125,10 +125,7 @@ interface Table {
 function openTable(bytes: Uint8Array, { tables }: InitTrack, types: string[]): Table | undefined {
   for (const type of types) {
     const found = findChild(viewOf(bytes), tables, type);
-    if (found === undefined) continue;
-    const reader = createBoxReader(bytes, found);
-    reader.versionAndFlags();
-    return { type, reader };
+    if (found !== undefined) return { type, reader: openFullBox(bytes, found) };
   }
   return undefined;
 }

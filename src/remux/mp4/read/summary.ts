@@ -1,4 +1,4 @@
-import { type Box, boxesIn, damagedError, getChild, viewOf } from "../boxes.ts";
+import { type Box, damagedError, firstBox, getChild, viewOf } from "../boxes.ts";
 import { isQuarterTurn } from "../matrix.ts";
 import type { MediaSummary } from "../../media-summary.ts";
 import { type OpenFile, openFile } from "../../open-file.ts";
@@ -36,10 +36,10 @@ export function* readMp4Summary(path: string): Generator<undefined, Mp4Summary |
     throw damagedError(`a box is cut off, and there is no "moov" before it`);
   }
   const bytes = readRange(fd, index);
-  const [moov] = boxesIn(viewOf(bytes), 0, bytes.length);
-  const tracks = readInit(bytes, moov!, { kinds: ["video", "audio"] });
+  const moov = firstBox(bytes);
+  const tracks = readInit(bytes, moov, { kinds: ["video", "audio"] });
   if (tracks.length === 0) return undefined;
-  const { duration, timescale } = readMovieHeader(bytes, getChild(viewOf(bytes), moov!, "mvhd"));
+  const { duration, timescale } = readMovieHeader(bytes, getChild(viewOf(bytes), moov, "mvhd"));
   const fragments = boxes.filter(({ type }) => type === "moof");
   const isInHeader = fragments.length === 0 && duration !== null;
   const durationS = isInHeader ? duration / timescale : yield* measureSpan(file, bytes, tracks, fragments);
@@ -72,8 +72,7 @@ function* measureSpan(
   const nextDts = new Map<InitTrack, number>();
   for (const fragment of fragments) {
     const moof = readRange(fd, fragment);
-    const [box] = boxesIn(viewOf(moof), 0, moof.length);
-    const { runs } = readFragmentRuns(moof, box!, { tracks, nextDts, budget });
+    const { runs } = readFragmentRuns(moof, firstBox(moof), { tracks, nextDts, budget });
     for (const { samples } of runs) for (const sample of samples) add(sample);
     yield;
   }

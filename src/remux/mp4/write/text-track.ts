@@ -1,4 +1,4 @@
-import type { Chapter, Cue, TextTrack } from "../../additions.ts";
+import type { Additions, Chapter, Cue, TextTrack } from "../../additions.ts";
 import { codePoints, readCueText, type StyledPart, type StyledText } from "../../cue-text.ts";
 import { ascii, box, roleData, u16, u32 } from "../boxes.ts";
 
@@ -34,6 +34,16 @@ export interface TextOutput {
   durationS: number;
 }
 
+/** Writes the tracks of subtitles, of which the first forced one is shown unless a viewer decides otherwise, and then that of chapters. */
+export function writeTexts(
+  { subtitles, chapters }: Pick<Additions, "subtitles" | "chapters">,
+  output: TextOutput,
+): TextIndex[] {
+  const firstForced = subtitles.findIndex(({ role }) => role === "forced");
+  const written = subtitles.map((track, index) => writeSubtitles(track, index === firstForced, output));
+  return chapters.length === 0 ? written : [...written, writeChapters(chapters, output)];
+}
+
 const roleWords = { subtitles: "subtitle", captions: "caption", forced: "forced-subtitle" } as const;
 
 /** Writes a track of subtitles (3GPP TS 26.245 §5): cues that overlap are joined, where there is none the sample is empty. */
@@ -52,7 +62,7 @@ export function writeSubtitles(
  * Writes a track of chapters, as QuickTime has it (QuickTime File Format, "Chapter Lists"). Each lasts until the next one:
  * an empty sample would be a chapter without title.
  */
-export function writeChapters(chapters: readonly Chapter[], { append }: TextOutput): TextIndex {
+function writeChapters(chapters: readonly Chapter[], { append }: TextOutput): TextIndex {
   const samples = chapters.map(({ startS, endS, title }, index) => {
     const text = Buffer.from(title);
     const ms = toMs(chapters[index + 1]?.startS ?? endS) - toMs(startS);

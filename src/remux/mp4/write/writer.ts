@@ -4,7 +4,7 @@ import { type Fragment, Fragments } from "./fragments.ts";
 import { indexBoxes, movieDuration, startS } from "./index-boxes.ts";
 import { MediaData } from "./media-data.ts";
 import { userData } from "./tags.ts";
-import { writeChapters, writeSubtitles } from "./text-track.ts";
+import { writeTexts } from "./text-track.ts";
 import { type TrackIndex, TrackWriter } from "./track.ts";
 import type { SampleSink } from "../../samples.ts";
 
@@ -161,11 +161,8 @@ function finish(tracks: readonly TrackWriter[], media: MediaData, given: Additio
   const index = presentedIndexes(tracks);
   const output = { append: (bytes: Uint8Array) => media.append(bytes), durationS: movieDuration(index) };
   const additions = boundAdditions(given, output.durationS);
-  const { chapters } = additions;
-  const firstForced = additions.subtitles.findIndex(({ role }) => role === "forced");
-  const subtitles = additions.subtitles.map((track, i) => writeSubtitles(track, i === firstForced, output));
-  const texts = [...subtitles, ...(chapters.length > 0 ? [writeChapters(chapters, output)] : [])];
-  const further = { texts: texts.filter(({ sizes }) => sizes.length > 0), userData: userData(additions) };
+  const texts = writeTexts(additions, output).filter(({ sizes }) => sizes.length > 0);
+  const further = { texts, userData: userData(additions) };
   const size = media.finish((start) => indexBoxes(index, { start, size: media.size }, further));
   const video = index.find(({ format }) => format.kind === "video")?.format;
   const { width = null, height = null } = video ?? {};
