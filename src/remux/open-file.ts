@@ -24,6 +24,12 @@ export function readFileStart(path: string, buffer: Buffer): Buffer {
   return buffer.subarray(0, fill(file.fd, buffer, 0));
 }
 
+/** Returns up to `length` bytes from `position` on, fewer at the end of the file, and none before its start. */
+export function readAt({ fd, size }: OpenFile, position: number, length: number): Buffer {
+  const buffer = Buffer.alloc(position < 0 ? 0 : Math.max(0, Math.min(length, size - position)));
+  return buffer.subarray(0, fill(fd, buffer, position));
+}
+
 /** Fills `buffer` from `position` on; returns how many bytes the file had for it. */
 function fill(fd: number, buffer: Buffer, position: number): number {
   let length = 0;

@@ -89,6 +89,9 @@ export interface SampleSink {
   write(track: number, sample: Sample): void;
 }
 
+/** Takes samples of any track, and keeps none. */
+export const nullSink: SampleSink = { setFormat: (_format, track) => track ?? 0, write() {} };
+
 export interface DemuxerOptions {
   sink: SampleSink;
   timelines: Timelines;

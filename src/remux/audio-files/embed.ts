@@ -3,10 +3,9 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Additions, boundAdditions } from "../additions.ts";
 import { isFrame } from "../codecs/audio-syntax.ts";
 import { mpegAudio } from "../codecs/mpeg-audio.ts";
-import { readFully } from "../mp4/read/file-boxes.ts";
 import { writeAt } from "../mp4/write/background-writes.ts";
 import { planOgg } from "../ogg/headers.ts";
-import { type OpenFile, openFile, readChunks } from "../open-file.ts";
+import { type OpenFile, openFile, readAt, readChunks } from "../open-file.ts";
 import { id3Length } from "../packed-audio/tags.ts";
 import { readFlacBlocks, writeFlacStart } from "../tags/flac-blocks.ts";
 import { readId3, writeId3 } from "../tags/id3.ts";
@@ -44,11 +43,6 @@ export async function embedInAudio(
 /** A longer tag is not read. */
 const maxTagBytes = 64 << 20;
 const frameBytes = 8 << 10;
-
-/** Returns the bytes at a position, fewer at the end. */
-function readAt({ fd, size }: OpenFile, at: number, length: number): Buffer {
-  return readFully(fd, Buffer.alloc(Math.max(0, Math.min(length, size - at))), at);
-}
 
 function planMp3(file: OpenFile, additions: AudioTags, durationS: number): Copy {
   const end = id3Length(readAt(file, 0, 10), 0);

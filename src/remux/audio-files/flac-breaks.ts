@@ -1,6 +1,5 @@
 import { frameChecksum, headerChecksum, readFrameHeader } from "../codecs/flac.ts";
-import { readFully } from "../mp4/read/file-boxes.ts";
-import { createFileWindow, type FileWindow, type OpenFile, openFile } from "../open-file.ts";
+import { createFileWindow, type FileWindow, openFile, readAt } from "../open-file.ts";
 import { endOfTags } from "../packed-audio/tags.ts";
 import { readFlacBlocks } from "../tags/flac-blocks.ts";
 
@@ -101,10 +100,6 @@ function readStart(bytes: Buffer, at: number): Start | undefined {
 function endOfAudio(file: FileWindow): number {
   const tag = Math.max(0, file.size - 128);
   return file.at(tag).toString("latin1", 0, 3) === "TAG" ? tag : file.size;
-}
-
-function readAt({ fd, size }: OpenFile, at: number, length: number): Buffer {
-  return readFully(fd, Buffer.alloc(Math.max(0, Math.min(length, size - at))), at);
 }
 
 /** Adds bytes of the file to the checksums of frames. */

@@ -1,3 +1,4 @@
+import { frameIn } from "../codecs/audio-syntax.ts";
 import { mpegAudio } from "../codecs/mpeg-audio.ts";
 import { writeAt } from "../mp4/write/background-writes.ts";
 import { writeId3 } from "../tags/id3.ts";
@@ -24,8 +25,8 @@ export function openMp3File({ delayS }: AudioTrack, { fd, additions, durationS }
   let sampleRate = 1;
   return {
     add(packet) {
-      const frame = mpegAudio.frameAt(packet, 0, true);
-      if (frame === null || frame === "incomplete" || !isLayer3(packet)) {
+      const frame = frameIn(mpegAudio, packet, 0);
+      if (frame === null || !isLayer3(packet)) {
         throw damagedAudioError("a packet is no frame of MPEG audio layer III");
       }
       if (firstRate === undefined) {
@@ -75,8 +76,8 @@ function createInfoFrame(first: Uint8Array): InfoFrame | null {
   for (let rate = 1; rate < 15; rate++) {
     // Without a checksum, not padded.
     const header = Uint8Array.of(b0, b1 | 1, (rate << 4) | (b2 & 0x0c), b3);
-    const frame = mpegAudio.frameAt(header, 0, true);
-    if (frame === null || frame === "incomplete" || frame.size < at + tableBytes) continue;
+    const frame = frameIn(mpegAudio, header, 0);
+    if (frame === null || frame.size < at + tableBytes) continue;
     const bytes = Buffer.alloc(frame.size);
     bytes.set(header);
     return { bytes, at };

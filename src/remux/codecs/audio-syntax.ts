@@ -26,10 +26,16 @@ export interface AudioFrame {
   makeSampleEntry(): Uint8Array;
 }
 
+/** Returns the frame at `at` if no more bytes follow; `null`: none starts there. */
+export function frameIn(syntax: AudioSyntax, bytes: Uint8Array, at: number): AudioFrame | null {
+  const frame = syntax.frameAt(bytes, at, true);
+  return frame === "incomplete" ? null : frame;
+}
+
 /** Returns whether a frame is at `at`, and after it another one or the end. */
 export function isFrame(syntax: AudioSyntax, bytes: Uint8Array, at: number): boolean {
-  const frame = syntax.frameAt(bytes, at, true);
-  if (frame === null || frame === "incomplete") return false;
+  const frame = frameIn(syntax, bytes, at);
+  if (frame === null) return false;
   const end = at + frame.size;
-  return end + syntax.headerLength > bytes.length || syntax.frameAt(bytes, end, true) !== null;
+  return end + syntax.headerLength > bytes.length || frameIn(syntax, bytes, end) !== null;
 }

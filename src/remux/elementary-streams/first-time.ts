@@ -1,4 +1,4 @@
-import type { Demuxer, DemuxerOptions } from "../samples.ts";
+import { type Demuxer, type DemuxerOptions, nullSink } from "../samples.ts";
 import { createTimelines } from "../timelines.ts";
 
 /** As far as timestamps are waited for. */
@@ -22,7 +22,7 @@ export function findFirstTime(
       return 0;
     },
   };
-  const demuxer = create({ sink: { setFormat: () => 0, write() {} }, timelines });
+  const demuxer = create({ sink: nullSink, timelines });
   demuxer.read(segment.subarray(0, maxBytes), { timeline: 0, offsetS: null });
   // What is held back is written.
   demuxer.read(new Uint8Array(), { timeline: 1, offsetS: null });

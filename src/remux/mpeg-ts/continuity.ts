@@ -1,3 +1,4 @@
+import { pesStart } from "./packets.ts";
 import { pidOf } from "./pids.ts";
 
 interface Pid {
@@ -52,10 +53,7 @@ export function createContinuityCheck() {
 
 /** Whether a PES packet of audio, video or private data (such as AC-3) begins in the packet at `at`. */
 function startsMedia(bytes: Uint8Array, at: number): boolean {
-  const control = bytes[at + 3] ?? 0;
-  if ((control & 0x10) === 0) return false;
-  const body = at + 4 + ((control & 0x20) === 0 ? 0 : 1 + (bytes[at + 4] ?? 0));
-  const isPes = bytes[body] === 0 && bytes[body + 1] === 0 && bytes[body + 2] === 1;
+  const body = ((bytes[at + 3] ?? 0) & 0x10) === 0 ? -1 : pesStart(bytes, at);
   const id = bytes[body + 3] ?? 0;
-  return isPes && (id === 0xbd || id === 0xfd || (id >= 0xc0 && id <= 0xef));
+  return body >= 0 && (id === 0xbd || id === 0xfd || (id >= 0xc0 && id <= 0xef));
 }

@@ -4,7 +4,7 @@ import { findFirstTime } from "../elementary-streams/first-time.ts";
 import { TimeBases } from "../elementary-streams/time-bases.ts";
 import type { Demuxer, DemuxerOptions, SegmentTiming, TrackKind } from "../samples.ts";
 import { createTrackOutputs } from "../track-output.ts";
-import { createPacketReader, packetLength } from "./packets.ts";
+import { createPacketReader, packetLength, pesStart } from "./packets.ts";
 import { createPidTable, pidOf, type PidTable } from "./pids.ts";
 import { createProgramReader, type ProgramReader } from "./program.ts";
 import { createStreamReaders } from "./stream-readers.ts";
@@ -109,9 +109,8 @@ const startsMedia = (bytes: Uint8Array, at: number): boolean => streamIdAt(bytes
 
 /** Returns the stream_id of the PES packet that starts in the transport packet at `at`; undefined: none does. */
 function streamIdAt(bytes: Uint8Array, at: number): number | undefined {
-  if (((bytes[at + 1] ?? 0) & 0x40) === 0) return undefined;
-  const from = at + 4 + ((bytes[at + 3] ?? 0) & 0x20 ? 1 + (bytes[at + 4] ?? 0) : 0);
-  return bytes[from] === 0 && bytes[from + 1] === 0 && bytes[from + 2] === 1 ? bytes[from + 3] : undefined;
+  const start = ((bytes[at + 1] ?? 0) & 0x40) === 0 ? -1 : pesStart(bytes, at);
+  return start < 0 ? undefined : bytes[start + 3];
 }
 
 /** By the first bits of stream_id (ISO/IEC 13818-1 table 2-22). */

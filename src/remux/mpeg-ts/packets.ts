@@ -76,6 +76,13 @@ export function createPacketReader(onPacket: (bytes: Buffer, at: number) => void
   };
 }
 
+/** Returns where the payload of the packet at `at` is if it begins like a PES packet (ISO/IEC 13818-1 §2.4.3.6); −1: it does not. */
+export function pesStart(bytes: Uint8Array, at: number): number {
+  const hasAdaptation = ((bytes[at + 3] ?? 0) & 0x20) !== 0;
+  const body = at + 4 + (hasAdaptation ? 1 + (bytes[at + 4] ?? 0) : 0);
+  return bytes[body] === 0 && bytes[body + 1] === 0 && bytes[body + 2] === 1 ? body : -1;
+}
+
 /**
  * Returns the first offset, from `from` on, at which packets follow each other, and their stride; the
  * stride is 0 if `bytes` ends before that is certain.

@@ -1,13 +1,13 @@
-import { ServiceError } from "../../model/errors.ts";
+import { ServiceError, unlessUnreadable } from "../../model/errors.ts";
 import type { AudioChoice } from "../audio-choice.ts";
 import { discontinuityLimits, isDiscontinuity } from "../discontinuity.ts";
 import { readTimestamp, ticksPerSecond, unwrap } from "../elementary-streams/timestamps.ts";
 import { type OpenFile, openFile, readChunks } from "../open-file.ts";
 import type { MediaSummary } from "../media-summary.ts";
-import type { SampleSink } from "../samples.ts";
+import { type DemuxerOptions, nullSink, type SampleSink } from "../samples.ts";
 import { createTimelines } from "../timelines.ts";
 import { createMpegTsDemuxer } from "./demuxer.ts";
-import { createPacketReader, packetLength } from "./packets.ts";
+import { createPacketReader, packetLength, pesStart } from "./packets.ts";
 import { pidOf } from "./pids.ts";
 
 const maxSizeBytes = 8 << 20;
@@ -40,23 +40,7 @@ export function chooseMpegTsAudio(path: string, audio: AudioChoice): void {
   using file = openFile(path);
   let isChosen = false;
   const onTracks = () => void (isChosen = true);
-  const sink: SampleSink = { setFormat: () => 0, write() {} };
-  const demuxer = createMpegTsDemuxer({
-    sink,
-    timelines: createTimelines(),
-    kinds: ["video", "audio"],
-    audio,
-    onTracks,
-  });
-  try {
-    for (const chunk of readChunks(file, Math.min(file.size, maxSizeBytes))) {
-      demuxer.read(chunk, start);
-      if (isChosen) return;
-    }
-  } catch (error) {
-    // It stays as it is, whatever is damaged.
-    if (!(error instanceof ServiceError)) throw error;
-  }
+  demuxStart(file, { sink: nullSink, kinds: ["video", "audio"], audio, onTracks }, () => isChosen);
 }
 
 const noSize = { width: null, height: null };
@@ -64,24 +48,26 @@ const noSize = { width: null, height: null };
 function readVideoSize(file: OpenFile): Pick<MediaSummary, "width" | "height"> {
   let found: { width: number; height: number } | undefined;
   const sink: SampleSink = {
+    ...nullSink,
     setFormat({ width, height }) {
       found ??= { width, height };
       return 0;
     },
-    write() {},
   };
-  const demuxer = createMpegTsDemuxer({ sink, timelines: createTimelines(), kinds: ["video"] });
-  try {
+  demuxStart(file, { sink, kinds: ["video"] }, () => found !== undefined);
+  return found ?? noSize;
+}
+
+/** Reads the first 8 MiB, at most until `isDone`; what is damaged, or of another codec, says nothing. */
+function demuxStart(file: OpenFile, options: Omit<DemuxerOptions, "timelines">, isDone: () => boolean): void {
+  const demuxer = createMpegTsDemuxer({ timelines: createTimelines(), ...options });
+  unlessUnreadable(() => {
     for (const chunk of readChunks(file, Math.min(file.size, maxSizeBytes))) {
       demuxer.read(chunk, start);
-      if (found !== undefined) return found;
+      if (isDone()) return;
     }
     demuxer.flush();
-  } catch (error) {
-    // Another codec than these two.
-    if (!(error instanceof ServiceError)) throw error;
-  }
-  return found ?? noSize;
+  });
 }
 
 /** The presentation times of one PID, in ticks from the first of all. */
@@ -136,9 +122,8 @@ function createTimeScan() {
       const pid = pidOf(bytes, at);
       if ((second & 0x40) === 0) countPacket(pids.get(pid));
       if ((second & 0xc0) !== 0x40 || (fourth & 0xd0) !== 0x10) return;
-      const body = at + 4 + ((fourth & 0x20) === 0 ? 0 : 1 + (bytes[at + 4] ?? 0));
-      if (body + 14 > at + packetLength) return;
-      if (bytes[body] !== 0 || bytes[body + 1] !== 0 || bytes[body + 2] !== 1) return;
+      const body = pesStart(bytes, at);
+      if (body < 0 || body + 14 > at + packetLength) return;
       const kind = kindOf(bytes[body + 3] ?? 0);
       if (kind === undefined || ((bytes[body + 7] ?? 0) & 0x80) === 0) return;
       note(pid, kind, readTimestamp(bytes, body + 9));

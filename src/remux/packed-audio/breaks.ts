@@ -1,5 +1,5 @@
 import { adts } from "../codecs/adts.ts";
-import type { AudioSyntax } from "../codecs/audio-syntax.ts";
+import { type AudioSyntax, frameIn } from "../codecs/audio-syntax.ts";
 import { dolby } from "../codecs/dolby.ts";
 import { mpegAudio } from "../codecs/mpeg-audio.ts";
 import { createFileWindow, type FileWindow, openFile } from "../open-file.ts";
@@ -158,8 +158,8 @@ function isRun(syntax: AudioSyntax, bytes: Buffer): boolean {
   let rate: number | undefined;
   let at = 0;
   for (let count = 0; count < runFrames; count++) {
-    const frame = syntax.frameAt(bytes, at, true);
-    if (frame === null || frame === "incomplete" || frame.sampleRate !== (rate ?? frame.sampleRate)) return false;
+    const frame = frameIn(syntax, bytes, at);
+    if (frame === null || frame.sampleRate !== (rate ?? frame.sampleRate)) return false;
     rate = frame.sampleRate;
     at += frame.size;
   }

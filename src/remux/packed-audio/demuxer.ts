@@ -1,6 +1,6 @@
 import { ServiceError } from "../../model/errors.ts";
 import { adts } from "../codecs/adts.ts";
-import { type AudioSyntax, isFrame } from "../codecs/audio-syntax.ts";
+import { type AudioSyntax, frameIn, isFrame } from "../codecs/audio-syntax.ts";
 import { dolby } from "../codecs/dolby.ts";
 import { mpegAudio } from "../codecs/mpeg-audio.ts";
 import { createAudioTrack } from "../elementary-streams/audio-track.ts";
@@ -88,8 +88,8 @@ export function createPackedAudioDemuxer({
 
 /** Returns how long the frame of a file of MP3 at `at` is that has a table (Xing, Info, VBRI) instead of audio; 0: it has audio. */
 function infoFrameSize(segment: Uint8Array, at: number): number {
-  const frame = mpegAudio.frameAt(Buffer.from(segment.subarray(at, at + mpegAudio.headerLength)), 0, true);
-  if (frame === null || frame === "incomplete") return 0;
+  const frame = frameIn(mpegAudio, segment, at);
+  if (frame === null) return 0;
   const start = Buffer.from(segment.subarray(at, at + Math.min(frame.size, maxTableAt))).toString("latin1");
   // The table is after what a frame of audio has, which is empty.
   return /^.{4}\0{9,32}(?:Xing|Info|VBRI)/s.test(start) ? frame.size : 0;

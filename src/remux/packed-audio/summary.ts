@@ -1,6 +1,6 @@
 import { ServiceError } from "../../model/errors.ts";
 import { adts } from "../codecs/adts.ts";
-import { type AudioSyntax, isFrame } from "../codecs/audio-syntax.ts";
+import { type AudioSyntax, frameIn, isFrame } from "../codecs/audio-syntax.ts";
 import { dolby } from "../codecs/dolby.ts";
 import { createFileWindow, type FileWindow, openFile } from "../open-file.ts";
 import { endOfTags } from "./tags.ts";
@@ -28,8 +28,8 @@ export function* readFramesSummary(path: string): Generator<undefined, FramesSum
   const file = createFileWindow(opened);
   const start = endOfTags(file, 0);
   const syntax = syntaxes.find((candidate) => isStart(candidate, file, start));
-  const frame = syntax?.frameAt(file.at(start), 0, true);
-  if (syntax === undefined || !frame || frame === "incomplete") return undefined;
+  const frame = syntax && frameIn(syntax, file.at(start), 0);
+  if (syntax === undefined || !frame) return undefined;
   const codec = syntax === adts ? "aac" : frame.key.startsWith("ac-3") ? "ac-3" : "ec-3";
   return { codec, ...(yield* walk(file, syntax, start)) };
 }
@@ -37,8 +37,8 @@ export function* readFramesSummary(path: string): Generator<undefined, FramesSum
 /** Returns whether a frame is at `at`, and after it another one, a tag or the end. */
 function isStart(syntax: AudioSyntax, file: FileWindow, at: number): boolean {
   const bytes = file.at(at);
-  const frame = syntax.frameAt(bytes, 0, true);
-  if (frame === null || frame === "incomplete") return false;
+  const frame = frameIn(syntax, bytes, 0);
+  if (frame === null) return false;
   return isFrame(syntax, bytes, 0) || endOfTags(file, at + frame.size) > at + frame.size;
 }
 
@@ -58,9 +58,9 @@ function* walk(
       yield;
     }
     const bytes = file.at(at);
-    const frame = syntax.frameAt(bytes, 0, true);
+    const frame = frameIn(syntax, bytes, 0);
     const isKnown = isAligned || isStart(syntax, file, at);
-    if (isKnown && frame && frame !== "incomplete") {
+    if (isKnown && frame !== null) {
       if (at + frame.size > file.size) return { durationS: secondsOf(samples), isComplete: false };
       samples.set(frame.sampleRate, (samples.get(frame.sampleRate) ?? 0) + frame.samples);
       at += frame.size;

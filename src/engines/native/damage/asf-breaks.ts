@@ -1,5 +1,6 @@
 import { createFileWindow, openFile } from "../../../remux/open-file.ts";
 import { readAsfPackets } from "../inspect/video-ends.ts";
+import { Tally } from "./tally.ts";
 
 /** A file with this many right packets has been understood. */
 const understoodPackets = 8;
@@ -20,8 +21,8 @@ export function countAsfBreaks(path: string): number {
   using file = openFile(path);
   const window = createFileWindow(file);
   let objects = new Map<number, MediaObject>();
-  let [places, right, jumps] = [0, 0, 0];
-  let isInDamage = false;
+  const tally = new Tally();
+  let jumps = 0;
   const hasCorrection = isCorrection(window.at(start)[0] ?? 0);
   for (let number = 0; number < count; number++) {
     const at = start + number * packetBytes;
@@ -32,10 +33,9 @@ export function countAsfBreaks(path: string): number {
     const isJump = !isDamaged && parts.filter((part) => !continueObject(objects, part)).length > 0;
     if (isDamaged) objects = new Map();
     if (isJump) jumps += 1;
-    if ((isDamaged || isJump) && !isInDamage) places += 1;
-    if (!isDamaged && !isJump) right += 1;
-    isInDamage = isDamaged || isJump;
+    tally.count(!isDamaged && !isJump);
   }
+  const { right, places } = tally;
   return right >= understoodPackets && jumps * understoodPackets <= right ? places : 0;
 }
 

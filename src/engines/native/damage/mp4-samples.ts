@@ -6,7 +6,7 @@ import { createBudget, maxFileSamples } from "../../../remux/mp4/read/indexed-sa
 import { type InitTrack, readAllTracks } from "../../../remux/mp4/read/init.ts";
 import { readSamplePlaces, type SamplePlaces } from "../../../remux/mp4/read/sample-tables.ts";
 import type { OpenFile } from "../../../remux/open-file.ts";
-import { type CheckedSamples, type CodedSamples, createTrack } from "./sample-check.ts";
+import { type CheckedSamples, CheckedTrack, type CodedSamples } from "./sample-check.ts";
 
 /**
  * Types of sample entries of codecs without NAL units whose samples have no long runs of zeros. PCM may, and so may lossless codecs, which
@@ -36,7 +36,7 @@ export function openMp4Samples(file: OpenFile): CheckedSamples {
 }
 
 function createSelection({ formats }: InitTrack) {
-  const checked = createTrack(formats[0]!.kind);
+  const checked = new CheckedTrack(formats[0]!.kind);
   const lengths = formats.map(({ sampleEntry }) => lengthBytesOf(sampleEntry));
   const isAv1 = formats.some(({ sampleEntry }) => typeOf(sampleEntry) === "av01");
   return {

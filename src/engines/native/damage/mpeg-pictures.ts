@@ -1,3 +1,5 @@
+import { Tally } from "./tally.ts";
+
 /** Start codes of MPEG-1 and MPEG-2 video (ISO/IEC 13818-2 §6.2.1), after 00 00 01; those of slices are the numbers of their rows. */
 const codes = { picture: 0x00, firstSlice: 0x01, lastSlice: 0xaf, sequence: 0xb3, group: 0xb8 };
 const startCode = Buffer.from([0, 0, 1]);
@@ -47,7 +49,7 @@ export class MpegPictures {
 
   /** Returns at how many places pictures are damaged or missing. */
   places(): number {
-    return Math.max(this.#pictures.places(), this.#groups.places());
+    return Math.max(damagedPlaces(this.#pictures), damagedPlaces(this.#groups));
   }
 
   #read(bytes: Buffer, at: number): void {
@@ -100,22 +102,7 @@ const understoodItems = 8;
 /** How many items must be right for each damaged one: in MPEG-1 a slice may have several rows. */
 const rightPerDamaged = 4;
 
-class Tally {
-  #right = 0;
-  #damaged = 0;
-  #places = 0;
-  #isInDamage = false;
-
-  count(isRight: boolean): void {
-    if (isRight) this.#right += 1;
-    else this.#damaged += 1;
-    if (!isRight && !this.#isInDamage) this.#places += 1;
-    this.#isInDamage = !isRight;
-  }
-
-  /** Returns at how many places items are damaged; 0 if many are: then they mean something else. */
-  places(): number {
-    const isUnderstood = this.#right >= understoodItems && this.#damaged * rightPerDamaged <= this.#right;
-    return isUnderstood ? this.#places : 0;
-  }
+/** Returns at how many places items are damaged; 0 if many are: then they mean something else. */
+function damagedPlaces({ right, damaged, places }: Tally): number {
+  return right >= understoodItems && damaged * rightPerDamaged <= right ? places : 0;
 }

@@ -1,5 +1,6 @@
 import type { ByteSpan, TrackKind } from "../../../remux/samples.ts";
 import { maxObuHeaderBytes, readObuHeader } from "./av1-padding.ts";
+import { Tally } from "./tally.ts";
 import { isZeroBlock, zeroBlockBytes } from "./zero-runs.ts";
 
 /** Samples of a codec that compresses. */
@@ -15,13 +16,14 @@ export interface CodedSamples {
   isAv1: boolean;
 }
 
-/** How many samples of a track are right and damaged, and at how many places damaged ones follow each other. */
-export interface CheckedTrack {
+/** How many samples of a track are right and damaged. */
+export class CheckedTrack extends Tally {
   readonly kind: TrackKind;
-  right: number;
-  damaged: number;
-  places: number;
-  isInDamage: boolean;
+
+  constructor(kind: TrackKind) {
+    super();
+    this.kind = kind;
+  }
 }
 
 /** The samples of a file, and their tracks. */
@@ -29,10 +31,6 @@ export interface CheckedSamples {
   tracks: readonly CheckedTrack[];
   /** Each in the order of the file. */
   streams: readonly Iterable<CodedSamples>[];
-}
-
-export function createTrack(kind: TrackKind): CheckedTrack {
-  return { kind, right: 0, damaged: 0, places: 0, isInDamage: false };
 }
 
 /** After this many right samples, one that is not right is damaged, not misunderstood. */
@@ -138,7 +136,7 @@ export class SampleCheck {
     if (end > this.#end) return false;
     // Zeros at the end of a sample are stuffing.
     const hasHole = this.#zerosTo === this.#offset + leastZeros || (this.#hasHole && this.#at(end - 1) !== 0);
-    count(track, !this.#isDamaged && this.#unitAt <= end && !hasHole);
+    track.count(!this.#isDamaged && this.#unitAt <= end && !hasHole);
     return true;
   }
 
@@ -184,14 +182,4 @@ export class SampleCheck {
     const at = position - this.#start;
     return (at >= 0 ? this.#bytes[at] : this.#tail[tailBytes + at]) ?? 0xff;
   }
-}
-
-function count(track: CheckedTrack, isRight: boolean): void {
-  if (isRight) {
-    track.right += 1;
-  } else {
-    track.damaged += 1;
-    if (!track.isInDamage) track.places += 1;
-  }
-  track.isInDamage = !isRight;
 }

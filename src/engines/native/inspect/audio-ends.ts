@@ -1,16 +1,10 @@
-import { readSync } from "node:fs";
 import { adts } from "../../../remux/codecs/adts.ts";
-import { isFrame } from "../../../remux/codecs/audio-syntax.ts";
+import { frameIn, isFrame } from "../../../remux/codecs/audio-syntax.ts";
 import { dolby } from "../../../remux/codecs/dolby.ts";
 import { frameChecksum, readFrameHeader } from "../../../remux/codecs/flac.ts";
 import { mpegAudio } from "../../../remux/codecs/mpeg-audio.ts";
-import { type OpenFile, openFile } from "../../../remux/open-file.ts";
-
-/** Returns up to `length` bytes of a file from `position` on. */
-function readAt({ fd, size }: OpenFile, position: number, length: number): Buffer {
-  const bytes = Buffer.alloc(position < 0 ? 0 : Math.max(0, Math.min(length, size - position)));
-  return bytes.subarray(0, bytes.length === 0 ? 0 : readSync(fd, bytes, 0, bytes.length, position));
-}
+import { type OpenFile, openFile, readAt } from "../../../remux/open-file.ts";
+import { id3Length } from "../../../remux/packed-audio/tags.ts";
 
 /** Returns up to `length` bytes before the tags at the end of a file: APE, ID3v1, or both. */
 function readTail(file: OpenFile, length: number): Buffer {
@@ -26,12 +20,8 @@ function readTail(file: OpenFile, length: number): Buffer {
   return readAt(file, start, end - start);
 }
 
-/** Returns where the audio begins, after an ID3 tag (ID3v2.4 §3.1). */
-function startOf(file: OpenFile): number {
-  const head = readAt(file, 0, 10);
-  if (head.length < 10 || head.toString("latin1", 0, 3) !== "ID3") return 0;
-  return 10 + [6, 7, 8, 9].reduce((size, at) => size * 128 + (head[at]! & 0x7f), 0);
-}
+/** Returns where the audio begins, after an ID3 tag. */
+const startOf = (file: OpenFile): number => id3Length(readAt(file, 0, 10), 0);
 
 /** Whether the file has the bytes that the first frame states (Xing, Info, VBRI); `null`: it states none, or is no MP3. */
 export function isWholeMp3(path: string): boolean | null {
@@ -62,10 +52,10 @@ export function isWholeBareAudio(path: string): false | null {
   for (let start = tail.indexOf(syntax.firstByte); start >= 0; start = tail.indexOf(syntax.firstByte, start + 1)) {
     let at = start;
     let frames = 0;
-    for (let frame = syntax.frameAt(tail, at, true); frame && frame !== "incomplete"; frames++) {
+    for (let frame = frameIn(syntax, tail, at); frame !== null; frame = frameIn(syntax, tail, at)) {
       at += frame.size;
       if (at > tail.length) return frames >= leastFrames ? false : null;
-      frame = syntax.frameAt(tail, at, true);
+      frames += 1;
     }
     if (frames < leastFrames) continue;
     const isHeaderCut = at < tail.length && at + syntax.headerLength > tail.length && tail[at] === syntax.firstByte;

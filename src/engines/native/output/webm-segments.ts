@@ -3,15 +3,13 @@ import { type Block, readBlocks } from "../../../remux/matroska/blocks.ts";
 import { ids } from "../../../remux/matroska/elements.ts";
 import { type MatroskaHeader, type MatroskaTrack, readHeader } from "../../../remux/matroska/tracks.ts";
 import { numbersIn } from "../../../remux/mp4/read/number-source.ts";
-import type { SampleSink, SegmentTiming } from "../../../remux/samples.ts";
+import { nullSink, type SegmentTiming } from "../../../remux/samples.ts";
 import type { SourceName } from "../sources/plan.ts";
 import type { WrittenTrack } from "./demux-session.ts";
 import { CountingSink } from "./counting-sink.ts";
 
 /** As it is written, also in a SeekHead. */
 const cuesId = Buffer.from(ids.cues.toString(16), "hex");
-
-const nowhere: SampleSink = { setFormat: (_format, track) => track ?? 0, write: () => {} };
 
 /** Counts what the segments of a WebM stream have, apart from those who copy them. */
 export class WebmSegments {
@@ -22,7 +20,7 @@ export class WebmSegments {
   readonly #source: SourceName;
   #header: MatroskaHeader | undefined;
   #latest: SegmentTiming | undefined;
-  readonly #counts = new CountingSink(nowhere);
+  readonly #counts = new CountingSink(nullSink);
   /** Numbers of the tracks in what counts them. */
   readonly #numbers = new Map<MatroskaTrack, number>();
 
