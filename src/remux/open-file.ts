@@ -25,7 +25,7 @@ export function readFileStart(path: string, buffer: Buffer): Buffer {
 }
 
 /** Returns up to `length` bytes from `position` on, fewer at the end of the file, and none before its start. */
-export function readAt({ fd, size }: OpenFile, position: number, length: number): Buffer {
+export function readAt({ fd, size }: ReadFile, position: number, length: number): Buffer {
   const buffer = Buffer.alloc(position < 0 ? 0 : Math.max(0, Math.min(length, size - position)));
   return buffer.subarray(0, fill(fd, buffer, position));
 }
@@ -42,7 +42,7 @@ function fill(fd: number, buffer: Buffer, position: number): number {
 const chunkBytes = 1 << 20;
 
 /** Yields the bytes of a file from `start` to `end`, 1 MiB at a time; each chunk is valid until the next. */
-export function* readChunks({ fd }: OpenFile, end: number, start = 0): Generator<Uint8Array> {
+export function* readChunks({ fd }: Pick<OpenFile, "fd">, end: number, start = 0): Generator<Uint8Array> {
   const buffer = Buffer.allocUnsafeSlow(Math.min(chunkBytes, Math.max(0, end - start)));
   for (let at = start; at < end;) {
     const count = readSync(fd, buffer, 0, Math.min(buffer.length, end - at), at);
@@ -56,13 +56,16 @@ const leastBytes = 64 << 10;
 
 export type FileWindow = ReturnType<typeof createFileWindow>;
 
+/** What is read of an open file. */
+export type ReadFile = Pick<OpenFile, "fd" | "size">;
+
 /** Reads a file through a window of 1 MiB, but at first only what is asked for; best from the start to the end. */
-export function createFileWindow({ fd, size }: Pick<OpenFile, "fd" | "size">) {
+export function createFileWindow({ fd, size }: ReadFile) {
   const buffer = Buffer.allocUnsafeSlow(Math.min(chunkBytes, size));
   let start = 0;
   let length = 0;
   return {
-    /** Of the file, bytes. */
+    fd,
     size,
     /** Returns the bytes from `position` on, at least 64 KiB or to the end; valid until the next call. */
     at(position: number): Buffer {

@@ -1,5 +1,5 @@
 import { frameChecksum, headerChecksum, readFrameHeader } from "../codecs/flac.ts";
-import { createFileWindow, type FileWindow, openFile, readAt } from "../open-file.ts";
+import { type FileWindow, readAt } from "../open-file.ts";
 import { endOfTags } from "../packed-audio/tags.ts";
 import { readFlacBlocks } from "../tags/flac-blocks.ts";
 
@@ -26,12 +26,9 @@ const maxRejected = 1 << 20;
  * Returns at how many places frames of the FLAC file at `path` are damaged, missing, twice there or out of order, by their numbers and
  * checksums (RFC 9639 §9); 0 of another file. What follows the start of the last frame does not count; of a file with a million false
  * headers, what follows them counts as one place.
- * @throws the file system's own errors.
  */
-export function countFlacBreaks(path: string): number {
-  using file = openFile(path);
-  const window = createFileWindow(file);
-  const before = endOfTags(window, 0);
+export function countFlacBreaks(file: FileWindow): number {
+  const before = endOfTags(file, 0);
   const read = readFlacBlocks((at, length) => readAt(file, before + at, length));
   if (read === undefined) return 0;
   const first = before + read.end;
@@ -39,9 +36,9 @@ export function countFlacBreaks(path: string): number {
   /** The last frame, and after it what may be the next one: its header may be damaged, or be within it by chance. */
   let open: OpenFrame[] = [];
   let added = first;
-  for (const start of findStarts(window, first)) {
+  for (const start of findStarts(file, first)) {
     if (start === undefined) return count + 1;
-    addBytes(window, added, start.at, open);
+    addBytes(file, added, start.at, open);
     added = start.at;
     const next = { ...start, crc: 0 };
     const [last] = open;
@@ -53,7 +50,7 @@ export function countFlacBreaks(path: string): number {
       open = [next];
     } else open = [last, ...open.slice(1).slice(-maxOpen), next];
   }
-  addBytes(window, added, endOfAudio(window), open);
+  addBytes(file, added, endOfAudio(file), open);
   const [last, ...others] = open;
   if (last?.crc !== 0 && others.some(({ crc }) => crc === 0)) count += 1;
   return count;

@@ -2,7 +2,7 @@ import { unlessUnreadable } from "../../model/errors.ts";
 import { crc32 } from "node:zlib";
 import { type Element, ebmlId, readElement } from "../ebml.ts";
 import { type NumberSource, numbersInFile } from "../mp4/read/number-source.ts";
-import { createFileWindow, type FileWindow, openFile, type OpenFile, readChunks } from "../open-file.ts";
+import { createFileWindow, type FileWindow, openFile, readChunks, type ReadFile } from "../open-file.ts";
 import type { ByteSpan } from "../samples.ts";
 import { chosenBlocks, selectAll } from "./chosen-tracks.ts";
 import { isLaced, readBytes } from "./copy.ts";
@@ -18,12 +18,10 @@ export interface Damage extends ByteSpan {
 const maxPlaces = 1_000;
 
 /**
- * Returns at how many places media of the Matroska or WebM file at `path` are missing or damaged, by its elements and the checksums of
+ * Returns at how many places media of a Matroska or WebM file are missing or damaged, by its elements and the checksums of
  * its Clusters; 0 of another file.
- * @throws the file system's own errors.
  */
-export function countDamage(path: string): number {
-  using file = openFile(path);
+export function countDamage(file: ReadFile): number {
   const changed: Element[] = [];
   let summedTo = 0;
   const damage = findDamage(file, (element) => {
@@ -42,10 +40,8 @@ export function countDamage(path: string): number {
 /**
  * Returns how many blocks of a Matroska or WebM file have a lace whose sizes do not fit (RFC 9559 §10.3), up to where the file
  * itself is damaged.
- * @throws the file system's own errors.
  */
-export function countDamagedLaces(path: string): number {
-  using file = openFile(path);
+export function countDamagedLaces(file: ReadFile): number {
   let count = 0;
   unlessUnreadable(() => {
     const source = selectAll(file.fd);
@@ -79,7 +75,7 @@ export function countSegments(path: string): number {
  * @param onElement Gets each Segment and Cluster.
  * @throws the file system's own errors.
  */
-export function findDamage(file: Pick<OpenFile, "fd" | "size">, onElement?: (element: Element) => void): Damage[] {
+export function findDamage(file: ReadFile, onElement?: (element: Element) => void): Damage[] {
   const source = numbersInFile(file.fd);
   if (source.size < 4 || source.u32(0) !== ebmlId) return [];
   const window = createFileWindow(file);
@@ -186,7 +182,7 @@ function findTop(file: FileWindow, from: number, limit: number): number {
 }
 
 /** Whether a Cluster has the bytes that it was made with (RFC 8794 §11.3.1), if it says so. */
-function isAsSummed(file: OpenFile, { body, end }: Element): boolean {
+function isAsSummed(file: ReadFile, { body, end }: Element): boolean {
   const source = numbersInFile(file.fd);
   const first = readElement(source, body, end);
   if (first?.id !== ids.crc32 || first.end - first.body !== 4) return true;

@@ -1,22 +1,21 @@
 import { unlessUnreadable } from "../../model/errors.ts";
-import { type OpenFile, openFile } from "../open-file.ts";
+import type { ReadFile } from "../open-file.ts";
 import { openFullBox } from "./box-reader.ts";
 import { type Box, childrenOf, findChild, viewOf } from "./boxes.ts";
 import { fragmentPositions } from "./positions.ts";
 import { completeFileBoxes, readRange } from "./read/file-boxes.ts";
 
 /**
- * Counts fragments of the MP4 file at `path` that are
+ * Counts fragments of an MP4 file that are
  *
  * - out of order: they have neither a higher number (`mfhd`, ISO/IEC 14496-12 §8.8.5) nor later decode times than the ones before; 0
  *   if most are, as their numbers then mean nothing;
  * - missing: they have no samples, as their boxes are damaged, or the index at the end lists more of them than there are (`mfra`, §8.8.9).
  *   Where that says they are does not count: who adds to a file may leave it as it was. One that is damaged or over 16 MiB lists nothing.
  *
- * @throws ServiceError `upstream_invalid` if a fragment cannot be read; the file system's own errors.
+ * @throws ServiceError `upstream_invalid` if a fragment cannot be read.
  */
-export function countFragmentBreaks(path: string): { outOfOrder: number; missing: number } {
-  using file = openFile(path);
+export function countFragmentBreaks(file: ReadFile): { outOfOrder: number; missing: number } {
   let latest: FragmentPlace | undefined;
   let [fragments, outOfOrder, damaged, listed] = [0, 0, 0, 0];
   for (const box of completeFileBoxes(file.fd, file.size)) {
@@ -37,7 +36,7 @@ export function countFragmentBreaks(path: string): { outOfOrder: number; missing
 const maxIndexBytes = 16 << 20;
 
 /** Returns how many fragments an `mfra` lists, which players do not need. */
-function countListed({ fd }: OpenFile, index: Box): number {
+function countListed({ fd }: ReadFile, index: Box): number {
   if (index.end - index.start > maxIndexBytes) return 0;
   const bytes = readRange(fd, index);
   const offsets = unlessUnreadable(() =>

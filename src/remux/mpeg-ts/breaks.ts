@@ -1,32 +1,27 @@
-import { createFileWindow, type FileWindow, openFile, readChunks, readFileStart } from "../open-file.ts";
+import type { FileWindow } from "../open-file.ts";
 import { createContinuityCheck } from "./continuity.ts";
 import { findPackets, longestStride, packetLength, sync, timedStride } from "./packets.ts";
 
-/** Returns whether the file at `path` is MPEG-TS of which the last packet is cut off. @throws the file system's own errors. */
-export function endsWithinPacket(path: string): boolean {
-  const start = findStart(path);
+/** Returns whether a file is MPEG-TS of which the last packet is cut off. */
+export function endsWithinPacket(file: FileWindow): boolean {
+  const start = findStart(file);
   if (start === undefined) return false;
   const { at, stride } = start;
-  using file = openFile(path);
-  const [rest] = readChunks(file, file.size, file.size - (file.size % stride));
-  return rest?.[at] === sync;
+  return file.at(file.size - (file.size % stride))[at] === sync;
 }
 
 /**
- * Returns at how many places of the file at `path`, if it is MPEG-TS, there are bytes that are not packets: between two packets, or
+ * Returns at how many places of a file, if it is MPEG-TS, there are bytes that are not packets: between two packets, or
  * after the last one, there as many as a packet has or more; and at how many others packets of audio or video are missing.
- * @throws the file system's own errors.
  */
-export function countPacketBreaks(path: string): { breaks: number; losses: number } {
-  const start = findStart(path);
+export function countPacketBreaks(file: FileWindow): { breaks: number; losses: number } {
+  const start = findStart(file);
   if (start === undefined) return { breaks: 0, losses: 0 };
-  using file = openFile(path);
-  const window = createFileWindow(file);
   const continuity = createContinuityCheck();
   let { at, stride } = start;
   let breaks = 0;
   while (at < file.size) {
-    const bytes = window.at(at);
+    const bytes = file.at(at);
     const isEnd = at + bytes.length >= file.size;
     const last = isEnd ? bytes.length : bytes.length - packetLength;
     let end = 0;
@@ -35,7 +30,7 @@ export function countPacketBreaks(path: string): { breaks: number; losses: numbe
     }
     at += end;
     if (end >= last) continue;
-    const found = findNext(window, at);
+    const found = findNext(file, at);
     if (found === undefined) {
       if (file.size - at >= packetLength) breaks += 1;
       break;
@@ -48,8 +43,8 @@ export function countPacketBreaks(path: string): { breaks: number; losses: numbe
 }
 
 /** Returns where the packets of a file start, and their stride; undefined: it does not start with a packet, or the timestamp of one. */
-function findStart(path: string): { at: number; stride: number } | undefined {
-  const start = findPackets(readFileStart(path, Buffer.alloc(5 * longestStride)), 0);
+function findStart(file: FileWindow): { at: number; stride: number } | undefined {
+  const start = findPackets(file.at(0).subarray(0, 5 * longestStride), 0);
   const { at, stride } = start;
   const isStart = stride !== 0 && at === (stride === timedStride ? timedStride - packetLength : 0);
   return isStart ? start : undefined;

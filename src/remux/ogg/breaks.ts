@@ -1,15 +1,12 @@
-import { createFileWindow, type FileWindow, openFile } from "../open-file.ts";
+import type { FileWindow } from "../open-file.ts";
 import { isIntact, readPage } from "./pages.ts";
 
 /**
  * Returns at how many places of the Ogg file at `path` pages are damaged, missing, doubled or out of order (RFC 3533 §6), by
  * their lengths, checksums and numbers; if most are out of order, they are not numbered. What comes after the last page does not count.
  * Of a file in which damaged pages have more bytes than the file, those are counted that were found until then.
- * @throws the file system's own errors.
  */
-export function countOggBreaks(path: string): number {
-  using file = openFile(path);
-  const window = createFileWindow(file);
+export function countOggBreaks(file: FileWindow): number {
   /** Of each logical stream: the number of its next page; `null`: any. */
   const next = new Map<number, number | null>();
   let pages = 0;
@@ -19,12 +16,12 @@ export function countOggBreaks(path: string): number {
   /** Bytes of pages that may turn out to be damaged: headers within each other would be checked again and again. */
   let suspectBytes = Math.max(file.size, minSuspectBytes);
   for (let at: number | undefined = 0; at !== undefined && at < file.size;) {
-    const page = readPage(window, at);
-    if (page === undefined || !isIntact(window.at(at).subarray(0, page.end - at))) {
+    const page = readPage(file, at);
+    if (page === undefined || !isIntact(file.at(at).subarray(0, page.end - at))) {
       const isThere: boolean = page !== undefined;
       suspectBytes -= page === undefined ? 0 : page.end - at;
       if (suspectBytes < 0) return damaged + 1;
-      at = findPage(window, at + 1);
+      at = findPage(file, at + 1);
       if (!isLost && (isThere || at !== undefined)) damaged += 1;
       isLost = true;
       next.clear();

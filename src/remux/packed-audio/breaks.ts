@@ -2,7 +2,7 @@ import { adts } from "../codecs/adts.ts";
 import { type AudioSyntax, frameIn } from "../codecs/audio-syntax.ts";
 import { dolby } from "../codecs/dolby.ts";
 import { mpegAudio } from "../codecs/mpeg-audio.ts";
-import { createFileWindow, type FileWindow, openFile } from "../open-file.ts";
+import type { FileWindow } from "../open-file.ts";
 import { endOfFooterTag, endOfTags } from "./tags.ts";
 
 const syntaxes = [mpegAudio, adts, dolby] as const;
@@ -22,12 +22,9 @@ const longestFrame = 4 << 10;
  * frame of AC-3 does not match its checksums; 0 of another file. These do not count: tags, zeros after them, fewer zeros than a frame
  * has, what comes before the first frames, and up to 64 KiB after the last ones. Whole frames that are missing or doubled cannot be found. Of a
  * file with a million false starts of frames, what follows them counts as one place.
- * @throws the file system's own errors.
  */
-export function countFrameBreaks(path: string): number {
-  using file = openFile(path);
-  const window = createFileWindow(file);
-  const start = findStart(window);
+export function countFrameBreaks(file: FileWindow): number {
+  const start = findStart(file);
   if (start === undefined) return 0;
   const { syntax } = start;
   let { at } = start;
@@ -36,16 +33,16 @@ export function countFrameBreaks(path: string): number {
   const sums: Sums = { frames: 0, wrong: 0, places: 0, isRight: true };
   /** If most are wrong, they are none. */
   const changedPlaces = () => (sums.wrong * 2 <= sums.frames ? sums.places : 0);
-  while (at < window.size) {
-    const frames = walk(window, syntax, { at, sums });
-    if (frames.end >= window.size) break;
-    const from = endOfTags(window, frames.end);
-    const next = findRun(window, syntax, { search, from });
+  while (at < file.size) {
+    const frames = walk(file, syntax, { at, sums });
+    if (frames.end >= file.size) break;
+    const from = endOfTags(file, frames.end);
+    const next = findRun(file, syntax, { search, from });
     if (next === undefined) {
-      if (search.rejected > maxRejected || window.size - from > maxRestBytes) count += 1;
+      if (search.rejected > maxRejected || file.size - from > maxRestBytes) count += 1;
       break;
     }
-    if (!isHarmless(window, frames, next)) {
+    if (!isHarmless(file, frames, next)) {
       count += 1;
       // The frame that is cut off there was counted.
       if (!sums.isRight) sums.places -= 1;

@@ -1,4 +1,4 @@
-import { createFileWindow, openFile } from "../../../remux/open-file.ts";
+import type { FileWindow } from "../../../remux/open-file.ts";
 import { readAsfPackets } from "../inspect/video-ends.ts";
 import { Tally } from "./tally.ts";
 
@@ -11,24 +11,21 @@ const [minPacketBytes, maxPacketBytes] = [64, 1 << 16];
  * Returns at how many places packets of an ASF (WMV) file are damaged, or do not continue those before: the objects that they have parts
  * of are numbered, and say how large they are (ASF 1.2 §5.2). 0 of another file, and of one whose packets hardly ever continue each
  * other: then their numbers mean nothing. Damage within the parts is not found.
- * @throws the file system's own errors.
  */
-export function countAsfBreaks(path: string): number {
-  const packets = readAsfPackets(path);
+export function countAsfBreaks(file: FileWindow): number {
+  const packets = readAsfPackets(file);
   if (packets === null) return 0;
   const { start, packetBytes, count } = packets;
   if (packetBytes < minPacketBytes || packetBytes > maxPacketBytes) return 0;
-  using file = openFile(path);
-  const window = createFileWindow(file);
   let objects = new Map<number, MediaObject>();
   const tally = new Tally();
   let jumps = 0;
-  const hasCorrection = isCorrection(window.at(start)[0] ?? 0);
+  const hasCorrection = isCorrection(file.at(start)[0] ?? 0);
   for (let number = 0; number < count; number++) {
     const at = start + number * packetBytes;
     // The missing end is reported elsewhere.
     if (at + packetBytes > file.size) break;
-    const parts = readParts(window.at(at).subarray(0, packetBytes), hasCorrection);
+    const parts = readParts(file.at(at).subarray(0, packetBytes), hasCorrection);
     const isDamaged = parts === null;
     const isJump = !isDamaged && parts.filter((part) => !continueObject(objects, part)).length > 0;
     if (isDamaged) objects = new Map();

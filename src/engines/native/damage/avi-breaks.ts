@@ -1,5 +1,5 @@
 import type { TrackKind } from "../../../remux/samples.ts";
-import { createFileWindow, type FileWindow, openFile } from "../../../remux/open-file.ts";
+import type { FileWindow } from "../../../remux/open-file.ts";
 import { countChunkBreaks, type FrameSpan } from "./chunk-breaks.ts";
 
 const headerBytes = 12;
@@ -11,13 +11,10 @@ const usual = /^(?:\d\d(?:d[bc]|wb|tx|pc)|ix\d\d|idx1|JUNK|LIST|RIFF)$/;
 /**
  * Returns at how many places of an AVI file there are bytes between chunks that are not chunks, or a chunk is cut off (Microsoft, "AVI RIFF
  * File Reference"), as `countChunkBreaks` does; 0 of another file.
- * @throws the file system's own errors.
  */
-export function countAviBreaks(path: string): number {
-  using file = openFile(path);
-  const window = createFileWindow(file);
-  if (!isAvi(window)) return 0;
-  return countChunkBreaks(window, headerBytes, {
+export function countAviBreaks(file: FileWindow): number {
+  if (!isAvi(file)) return 0;
+  return countChunkBreaks(file, headerBytes, {
     headerBytes,
     read: readChunk,
     isUsual: (bytes, at) => usual.test(bytes.toString("latin1", at, at + 4)),

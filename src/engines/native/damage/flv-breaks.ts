@@ -1,4 +1,4 @@
-import { createFileWindow, type FileWindow, openFile } from "../../../remux/open-file.ts";
+import type { FileWindow } from "../../../remux/open-file.ts";
 import { countChunkBreaks, type FrameSpan } from "./chunk-breaks.ts";
 
 /** Of a tag: its type, the size of its data, a time, and the number of its stream. */
@@ -12,16 +12,13 @@ const types: ReadonlySet<number> = new Set([8, 9, 15, 18]);
 /**
  * Returns at how many places of an FLV file there are bytes between tags that are not tags, or a tag is cut off (Adobe Flash Video File
  * Format 10.1 §E.3), as `countChunkBreaks` does; 0 of another file.
- * @throws the file system's own errors.
  */
-export function countFlvBreaks(path: string): number {
-  using file = openFile(path);
-  const window = createFileWindow(file);
-  const start = startOf(window);
+export function countFlvBreaks(file: FileWindow): number {
+  const start = startOf(file);
   if (start === undefined) return 0;
   const streamOf = (bytes: Buffer, at: number) => bytes.toString("latin1", at + streamAt, at + headerBytes);
-  const stream = streamOf(window.at(start), 0);
-  return countChunkBreaks(window, start, {
+  const stream = streamOf(file.at(start), 0);
+  return countChunkBreaks(file, start, {
     headerBytes,
     read: readTag,
     isUsual: (bytes, at) => isType(bytes[at] ?? 0) && streamOf(bytes, at) === stream,

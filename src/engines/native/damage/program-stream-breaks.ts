@@ -1,4 +1,4 @@
-import { createFileWindow, type FileWindow, openFile } from "../../../remux/open-file.ts";
+import type { FileWindow } from "../../../remux/open-file.ts";
 import { countChunkBreaks } from "./chunk-breaks.ts";
 import { MpegPictures } from "./mpeg-pictures.ts";
 
@@ -13,28 +13,22 @@ const maxZeros = 4096;
 /**
  * Returns at how many places of a program stream there are bytes between packets that are not packets, or a packet is cut off
  * (ISO/IEC 13818-1 §2.5.3, 11172-1 §2.4.3), as `countChunkBreaks` does; 0 of another file.
- * @throws the file system's own errors.
  */
-export function countProgramStreamBreaks(path: string): number {
-  using file = openFile(path);
-  const window = createFileWindow(file);
-  if (!isProgramStream(window.at(0))) return 0;
-  return countChunkBreaks(window, 0, { headerBytes: packBytes, read: readPacket, isUsual: isPacket });
+export function countProgramStreamBreaks(file: FileWindow): number {
+  if (!isProgramStream(file.at(0))) return 0;
+  return countChunkBreaks(file, 0, { headerBytes: packBytes, read: readPacket, isUsual: isPacket });
 }
 
 /**
  * Returns at how many places pictures of the first video stream of a program stream are damaged while its packets follow each other: whole
  * packets are missing, or twice there. 0 of another file, and of video that is not MPEG-1 or MPEG-2.
- * @throws the file system's own errors.
  */
-export function countDamagedPictures(path: string): number {
-  using file = openFile(path);
-  const window = createFileWindow(file);
-  if (!isProgramStream(window.at(0))) return 0;
+export function countDamagedPictures(file: FileWindow): number {
+  if (!isProgramStream(file.at(0))) return 0;
   const pictures = new MpegPictures();
   let stream: number | undefined;
   for (let at = 0; at < file.size;) {
-    const bytes = window.at(at);
+    const bytes = file.at(at);
     const length = isPacket(bytes, 0) ? packetLength(bytes) : 0;
     if (length === 0 || length > bytes.length) {
       // That is counted elsewhere.

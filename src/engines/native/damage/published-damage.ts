@@ -8,7 +8,7 @@ import { countAviBreaks } from "./avi-breaks.ts";
 import { countFlvBreaks } from "./flv-breaks.ts";
 import { countDamagedPictures, countProgramStreamBreaks } from "./program-stream-breaks.ts";
 import { endsWithoutBoxes } from "../../../remux/mp4/read/file-boxes.ts";
-import { readFileStart } from "../../../remux/open-file.ts";
+import { createFileWindow, openFile } from "../../../remux/open-file.ts";
 import { countFrameBreaks } from "../../../remux/packed-audio/breaks.ts";
 import { sniffContainer } from "../../../remux/sniff.ts";
 
@@ -17,32 +17,34 @@ import { sniffContainer } from "../../../remux/sniff.ts";
  * @throws ServiceError `upstream_invalid` if it cannot be read; the file system's own errors.
  */
 export function publishedDamage(path: string): string[] {
-  const head = readFileStart(path, Buffer.alloc(headBytes));
+  using opened = openFile(path);
+  const file = createFileWindow(opened);
+  const head = file.at(0).subarray(0, headBytes);
   const start = head.toString("latin1", 0, 8);
   const isMp4 = start.endsWith("ftyp");
   const isMatroska = start.startsWith(ebmlSignature);
-  const packets = countPacketBreaks(path);
-  const fragments = isMp4 ? countFragmentBreaks(path) : { outOfOrder: 0, missing: 0 };
+  const packets = countPacketBreaks(file);
+  const fragments = isMp4 ? countFragmentBreaks(file) : { outOfOrder: 0, missing: 0 };
   const counts = {
     "the file has bytes that are not packets": packets.breaks,
     "packets of the file are missing": packets.losses,
     "the file is damaged or cut off": isMatroska
-      ? countDamage(path)
-      : countAviBreaks(path) + countProgramStreamBreaks(path),
-    "blocks of the file have damaged frames": isMatroska ? countDamagedLaces(path) : 0,
-    "pages of the file are missing, damaged or out of order": start.startsWith("OggS") ? countOggBreaks(path) : 0,
-    "the file has bytes that are not tags, or tags that are cut off,": countFlvBreaks(path),
-    "pictures of the file are damaged": countDamagedPictures(path),
-    "packets of the file are missing or damaged": countAsfBreaks(path),
+      ? countDamage(file)
+      : countAviBreaks(file) + countProgramStreamBreaks(file),
+    "blocks of the file have damaged frames": isMatroska ? countDamagedLaces(file) : 0,
+    "pages of the file are missing, damaged or out of order": start.startsWith("OggS") ? countOggBreaks(file) : 0,
+    "the file has bytes that are not tags, or tags that are cut off,": countFlvBreaks(file),
+    "pictures of the file are damaged": countDamagedPictures(file),
+    "packets of the file are missing or damaged": countAsfBreaks(file),
     "frames of the file are missing, damaged or out of order":
-      countFlacBreaks(path) + (isBareAudio(head) ? countFrameBreaks(path) : 0),
+      countFlacBreaks(file) + (isBareAudio(head) ? countFrameBreaks(file) : 0),
     "fragments of the file are missing or damaged": fragments.missing,
     "fragments of the file are out of order": fragments.outOfOrder,
   };
   return [
     ...Object.entries(counts).flatMap(([what, count]) => (count === 0 ? [] : [`${what} at ${places(count)}`])),
-    ...(endsWithinPacket(path) ? ["the file ends within a packet"] : []),
-    ...(isMp4 && endsWithoutBoxes(path) ? ["the file ends with bytes that are no boxes"] : []),
+    ...(endsWithinPacket(file) ? ["the file ends within a packet"] : []),
+    ...(isMp4 && endsWithoutBoxes(file) ? ["the file ends with bytes that are no boxes"] : []),
   ];
 }
 

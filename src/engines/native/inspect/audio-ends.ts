@@ -3,11 +3,11 @@ import { frameIn, isFrame } from "../../../remux/codecs/audio-syntax.ts";
 import { dolby } from "../../../remux/codecs/dolby.ts";
 import { frameChecksum, readFrameHeader } from "../../../remux/codecs/flac.ts";
 import { mpegAudio } from "../../../remux/codecs/mpeg-audio.ts";
-import { type OpenFile, openFile, readAt } from "../../../remux/open-file.ts";
+import { readAt, type ReadFile } from "../../../remux/open-file.ts";
 import { id3Length } from "../../../remux/packed-audio/tags.ts";
 
 /** Returns up to `length` bytes before the tags at the end of a file: APE, ID3v1, or both. */
-function readTail(file: OpenFile, length: number): Buffer {
+function readTail(file: ReadFile, length: number): Buffer {
   const isId3 = readAt(file, file.size - 128, 3).toString("latin1") === "TAG";
   let end = file.size - (isId3 ? 128 : 0);
   // APEv2 §"APE Tags Header / Footer": the size counts the footer, and not the header.
@@ -21,11 +21,10 @@ function readTail(file: OpenFile, length: number): Buffer {
 }
 
 /** Returns where the audio begins, after an ID3 tag. */
-const startOf = (file: OpenFile): number => id3Length(readAt(file, 0, 10), 0);
+const startOf = (file: ReadFile): number => id3Length(readAt(file, 0, 10), 0);
 
 /** Whether the file has the bytes that the first frame states (Xing, Info, VBRI); `null`: it states none, or is no MP3. */
-export function isWholeMp3(path: string): boolean | null {
-  using file = openFile(path);
+export function isWholeMp3(file: ReadFile): boolean | null {
   const start = startOf(file);
   const frame = readAt(file, start, 256);
   if (frame.length < 256 || (frame.readUInt16BE(0) & 0xffe0) !== 0xffe0) return null;
@@ -43,8 +42,7 @@ const bareTailBytes = 64 << 10;
 const leastFrames = 3;
 
 /** Whether a file of MP3, AAC (ADTS) or AC-3 frames ends within a frame: `false`; `null`: not so, or it is another file. */
-export function isWholeBareAudio(path: string): false | null {
-  using file = openFile(path);
+export function isWholeBareAudio(file: ReadFile): false | null {
   const head = readAt(file, startOf(file), bareTailBytes);
   const syntax = [mpegAudio, adts, dolby].find((each) => isFrame(each, head, 0));
   if (syntax === undefined) return null;
@@ -68,8 +66,7 @@ export function isWholeBareAudio(path: string): false | null {
 const pageBytes = 65_307;
 
 /** Whether the file ends with the last page of a stream; `null`: its last page does not say that it is the last. */
-export function isWholeOgg(path: string): boolean | null {
-  using file = openFile(path);
+export function isWholeOgg(file: ReadFile): boolean | null {
   const tail = readTail(file, pageBytes);
   for (let at = tail.lastIndexOf("OggS"); at >= 0; at = at > 0 ? tail.lastIndexOf("OggS", at - 1) : -1) {
     const segments = tail[at + 26] ?? 0;
@@ -80,39 +77,13 @@ export function isWholeOgg(path: string): boolean | null {
   return false;
 }
 
-const maxChunks = 10_000;
-
-/** What programs write that cannot go back to the header: about 2 or 4 GiB. */
-const isPlaceholder = (size: number): boolean =>
-  size === 0 || (size >= 0x7fff_f000 && size <= 0x8000_0000) || size >= 0xffff_f000;
-
-/** Whether the file has all of its `data` chunk; `null`: its size is not stated. */
-export function isWholeWave(path: string): boolean | null {
-  using file = openFile(path);
-  let wideSize: number | null = null;
-  let at = 12;
-  for (let count = 0; count < maxChunks && at + 8 <= file.size; count++) {
-    const head = readAt(file, at, 24);
-    const id = head.toString("latin1", 0, 4);
-    const listed = head.readUInt32LE(4);
-    if (id === "ds64" && head.length === 24) wideSize = Number(head.readBigUInt64LE(16));
-    if (id === "data") {
-      const size = listed === 0xffffffff && wideSize !== null ? wideSize : isPlaceholder(listed) ? null : listed;
-      return size === null ? null : at + 8 + size <= file.size;
-    }
-    at += 8 + listed + (listed % 2);
-  }
-  return false;
-}
-
 /** Longer than any frame of usual streams: 64 K samples of 8 channels and 32 bits. */
 const maxFrameBytes = 2 << 20;
 /** What looks like the start of a frame by chance is rarer. */
 const maxCandidates = 16;
 
 /** Whether the last frame ends with the last sample that the header states; `null`: it states none, or is no FLAC. */
-export function isWholeFlac(path: string): boolean | null {
-  using file = openFile(path);
+export function isWholeFlac(file: ReadFile): boolean | null {
   const head = readAt(file, startOf(file), 42);
   if (head.length < 42 || head.toString("latin1", 0, 4) !== "fLaC") return null;
   // STREAMINFO (RFC 9639 §8.2): 36 bits after rate, channels and bits per sample.

@@ -6,11 +6,11 @@ import { readMpegTsSummary } from "../../../remux/mpeg-ts/summary.ts";
 import { type FramesSummary, readFramesSummary } from "../../../remux/packed-audio/summary.ts";
 import type { MediaSummary } from "../../../remux/media-summary.ts";
 import { sniffContainer } from "../../../remux/sniff.ts";
-import { readOgg, readWave } from "./audio-containers.ts";
-import { readFileStart } from "../../../remux/open-file.ts";
+import { readOgg } from "./ogg.ts";
+import { openFile, readFileStart } from "../../../remux/open-file.ts";
 import { readByLibrary } from "./local-input.ts";
 import type { MediaInfo } from "../../engine.ts";
-import { readPcmContainer } from "./pcm-containers.ts";
+import { type PcmContainer, readPcmContainer } from "./pcm-containers.ts";
 import { isCompleteFile } from "./whole-file.ts";
 
 /**
@@ -55,12 +55,17 @@ async function readInfo(path: string, isLengthKnown: boolean): Promise<MediaInfo
   if (container === "mpeg-ts") {
     return toInfo({ ext: "ts", mime_type: "video/mp2t" }, await inSteps(readMpegTsSummary(path)));
   }
-  if (/^(?:RIFF|RF64).{4}WAVE/s.test(head.toString("latin1", 0, 12))) return readWave(path);
-  const pcm = readPcmContainer(path);
+  const pcm = readPcm(path);
+  if (pcm?.damage !== undefined) throw new ServiceError("upstream_invalid", pcm.damage);
   if (pcm !== undefined) return pcm.info;
   const frames = await inSteps(readFramesSummary(path));
   if (frames !== undefined) return framesInfo(frames, isLengthKnown);
   return readOgg(path, head) ?? (await readByLibrary(path));
+}
+
+function readPcm(path: string): PcmContainer | undefined {
+  using file = openFile(path);
+  return readPcmContainer(file);
 }
 
 /** Containers that only players can read, as patterns of bytes in Latin-1. */

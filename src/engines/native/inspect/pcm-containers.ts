@@ -1,38 +1,35 @@
+import { readAt, type ReadFile } from "../../../remux/open-file.ts";
 import type { MediaInfo } from "../../engine.ts";
-import { openFile } from "../../../remux/open-file.ts";
-import { readAt } from "./audio-containers.ts";
 
 /** What a container for plain audio says of itself. */
 export interface PcmContainer {
   info: MediaInfo;
   /** Whether the file has all bytes that it states; `null`: it states no length. */
   isWhole: boolean | null;
+  /** Why it cannot be played; absent: it can be. */
+  damage?: string;
 }
 
-const maxChunks = 1_000;
+const maxChunks = 10_000;
 
-/**
- * Reads the headers of an AIFF, AIFF-C, AU, CAF or Wave64 file, whatever its codec is; undefined for any other file.
- * @throws the file system's own errors.
- */
-export function readPcmContainer(path: string): PcmContainer | undefined {
-  using file = openFile(path);
-  const { fd, size } = file;
-  const start = readAt(fd, 0, 40).toString("latin1");
+/** Reads the headers of a WAVE, AIFF, AIFF-C, AU, CAF or Wave64 file, whatever its codec is; undefined for any other file. */
+export function readPcmContainer(file: ReadFile): PcmContainer | undefined {
+  const start = readAt(file, 0, 40).toString("latin1");
   const reader = readers.find(({ pattern }) => pattern.test(start));
   if (reader === undefined) return undefined;
-  const { seconds, end } = reader.read((position) => readAt(fd, position, 64), size);
+  const bytesAt = (position: number) => Buffer.concat([readAt(file, position, 64)], 64);
+  const { seconds, end, ...damage } = reader.read(bytesAt, file.size);
   const { ext, mime_type } = reader;
   const duration = Number.isFinite(seconds) && seconds > 0 ? seconds : null;
   const info = { ext, mime_type, duration, width: null, height: null };
-  return { info, isWhole: end === null ? null : size >= end };
+  return { info, isWhole: end === null ? null : file.size >= end, ...damage };
 }
 
-/** Returns 64 bytes from a position on. */
+/** Returns 64 bytes from a position on; those after the end of the file are 0. */
 type BytesAt = (position: number) => Buffer;
 
 /** How long the audio is, seconds; NaN: unknown. Where the file ends; `null`: it does not say so. */
-interface Extent {
+interface Extent extends Pick<PcmContainer, "damage"> {
   seconds: number;
   end: number | null;
 }
@@ -45,11 +42,51 @@ interface Reader {
 }
 
 const readers: readonly Reader[] = [
+  { pattern: /^(?:RIFF|RF64).{4}WAVE/s, ext: "wav", mime_type: "audio/wav", read: readWave },
   { pattern: /^FORM.{4}AIF[FC]/s, ext: "aiff", mime_type: "audio/aiff", read: readAiff },
   { pattern: /^\.snd/, ext: "au", mime_type: "audio/basic", read: readAu },
   { pattern: /^caff\0\x01/, ext: "caf", mime_type: "audio/x-caf", read: readCaf },
   { pattern: /^riff\x2e\x91\xcf\x11.{16}wave/s, ext: "w64", mime_type: "audio/x-w64", read: readWave64 },
 ];
+
+const unknownWaveSize = 0xffffffff;
+/** What programs write that cannot go back to the header: about 2 or 4 GiB. */
+const isPlaceholder = (size: number): boolean =>
+  size === 0 || (size >= 0x7fff_f000 && size <= 0x8000_0000) || size >= 0xffff_f000;
+const pcmTags: ReadonlySet<number> = new Set([1, 3, 0xfffe]);
+
+/** WAVE (RIFF, or RF64 of EBU Tech 3306): chunks in little-endian order, padded to even lengths. */
+function readWave(bytesAt: BytesAt, size: number): Extent {
+  let format: { tag: number; rate: number; bytesPerS: number } | undefined;
+  let samples = 0;
+  let wideSize: number | undefined;
+  let end: number | null | undefined;
+  for (let at = 12, count = 0; at + 8 <= size && count < maxChunks; count++) {
+    const chunk = bytesAt(at);
+    const id = chunk.toString("latin1", 0, 4);
+    const listed = chunk.readUInt32LE(4);
+    if (id === "ds64" && at + 24 <= size) wideSize = Number(chunk.readBigUInt64LE(16));
+    if (id === "fact") samples = chunk.readUInt32LE(8);
+    if (id === "fmt ") {
+      const [tag, rate] = [chunk.readUInt16LE(8), chunk.readUInt32LE(12)];
+      format = { tag, rate, bytesPerS: chunk.readUInt32LE(16) };
+    }
+    if (id === "data") {
+      const length = listed === unknownWaveSize ? (wideSize ?? listed) : listed;
+      const isStated = length !== listed || !isPlaceholder(listed);
+      if (end === undefined) end = isStated ? at + 8 + length : null;
+      if (format !== undefined) {
+        const bytes = Math.min(length === 0 ? Infinity : length, size - at - 8);
+        const { tag, rate, bytesPerS } = format;
+        const isCounted = !pcmTags.has(tag) && samples > 0 && rate > 0;
+        return { seconds: isCounted ? samples / rate : bytes / bytesPerS, end };
+      }
+    }
+    at += 8 + listed + (listed % 2);
+  }
+  const damage = "the WAVE file has no format or no data";
+  return { seconds: Number.NaN, end: end === undefined ? Infinity : end, damage };
+}
 
 /** Audio Interchange File Format, version 1.3, and AIFF-C: chunks in big-endian order, padded to even lengths. */
 function readAiff(bytesAt: BytesAt, size: number): Extent {

@@ -1,12 +1,11 @@
-import { statSync } from "node:fs";
-import { readFileStart } from "../../../remux/open-file.ts";
+import { readAt, type ReadFile } from "../../../remux/open-file.ts";
 
 /** Whether an AVI file has the bytes that its first chunk states; `null`: it states none, or others follow, or it is another file. */
-export function isWholeAvi(path: string): boolean | null {
-  const head = readFileStart(path, Buffer.alloc(12));
+export function isWholeAvi(file: ReadFile): boolean | null {
+  const head = readAt(file, 0, 12);
   if (!/^RIFF.{4}AVI /s.test(head.toString("latin1"))) return null;
   const stated = head.readUInt32LE(4);
-  const { size } = statSync(path);
+  const { size } = file;
   // Written to a pipe, which cannot be corrected later.
   if (stated === 0 || stated === 0xffff_ffff) return null;
   // Some writers count the eight bytes before it too.
@@ -30,8 +29,8 @@ export interface AsfPackets {
 }
 
 /** Returns where the packets of a WMV file are, as its header states (ASF 1.2 §3.2); `null`: it states none, or it is another file. */
-export function readAsfPackets(path: string): AsfPackets | null {
-  const head = readFileStart(path, Buffer.alloc(maxHeaderBytes));
+export function readAsfPackets(file: ReadFile): AsfPackets | null {
+  const head = readAt(file, 0, maxHeaderBytes);
   if (head.length < 24 || !head.subarray(0, 16).equals(headerObject)) return null;
   const at = head.indexOf(filePropertiesObject);
   if (at < 0 || at + 104 > head.length) return null;
@@ -43,7 +42,7 @@ export function readAsfPackets(path: string): AsfPackets | null {
 }
 
 /** Whether a WMV file has the packets that its header states; `null`: it states none, or it is another file. */
-export function isWholeAsf(path: string): boolean | null {
-  const packets = readAsfPackets(path);
-  return packets && statSync(path).size >= packets.start + packets.count * packets.packetBytes;
+export function isWholeAsf(file: ReadFile): boolean | null {
+  const packets = readAsfPackets(file);
+  return packets && file.size >= packets.start + packets.count * packets.packetBytes;
 }

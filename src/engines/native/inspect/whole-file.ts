@@ -2,10 +2,10 @@ import { statSync } from "node:fs";
 import { ebmlId, readElement } from "../../../remux/ebml.ts";
 import { isCompleteMp4, lacksIndexedSegments, listsItsFragments } from "../../../remux/mp4/read/file-boxes.ts";
 import { numbersIn } from "../../../remux/mp4/read/number-source.ts";
-import { readFileStart } from "../../../remux/open-file.ts";
+import { openFile, readAt, readFileStart } from "../../../remux/open-file.ts";
 import { readPcmContainer } from "./pcm-containers.ts";
 import { isWholeAsf, isWholeAvi } from "./video-ends.ts";
-import { isWholeBareAudio, isWholeFlac, isWholeMp3, isWholeOgg, isWholeWave } from "./audio-ends.ts";
+import { isWholeBareAudio, isWholeFlac, isWholeMp3, isWholeOgg } from "./audio-ends.ts";
 
 /** Old QuickTime files have no `ftyp` and begin with one of the others. */
 const mp4Starts: ReadonlySet<string> = new Set(["ftyp", "moov", "mdat", "wide", "free"]);
@@ -27,15 +27,15 @@ export function isCompleteFile(path: string): boolean {
  * @throws the file system's own errors.
  */
 export function isWholeFile(path: string): boolean | null {
-  const head = readFileStart(path, Buffer.alloc(headBytes));
+  using file = openFile(path);
+  const head = readAt(file, 0, headBytes);
   const text = head.toString("latin1");
   if (mp4Starts.has(text.slice(4, 8))) return isWholeMp4(path);
-  if (head.length >= 4 && head.readUInt32BE(0) === ebmlId) return isCompleteEbml(head, statSync(path).size);
-  if (text.startsWith("OggS")) return isWholeOgg(path);
-  if (/^(?:RIFF|RF64).{4}WAVE/s.test(text)) return isWholeWave(path);
-  const pcm = readPcmContainer(path);
+  if (head.length >= 4 && head.readUInt32BE(0) === ebmlId) return isCompleteEbml(head, file.size);
+  if (text.startsWith("OggS")) return isWholeOgg(file);
+  const pcm = readPcmContainer(file);
   if (pcm !== undefined) return pcm.isWhole;
-  return isWholeAvi(path) ?? isWholeAsf(path) ?? isWholeFlac(path) ?? isWholeMp3(path) ?? isWholeBareAudio(path);
+  return isWholeAvi(file) ?? isWholeAsf(file) ?? isWholeFlac(file) ?? isWholeMp3(file) ?? isWholeBareAudio(file);
 }
 
 /** Fragments say only how long each of them is: where they end is known from an index alone. */

@@ -1,6 +1,6 @@
 import { readSync } from "node:fs";
 import { ServiceError, unlessUnreadable } from "../../../model/errors.ts";
-import { openFile } from "../../open-file.ts";
+import { openFile, type ReadFile } from "../../open-file.ts";
 import { type Box, boxesIn, damagedError, getChild, readBoxHeader, typeAt, viewOf } from "../boxes.ts";
 import { readSegmentIndex } from "../segment-index.ts";
 
@@ -53,13 +53,11 @@ export function lacksIndexedSegments(path: string): boolean {
 /**
  * Returns whether a fragmented MP4 file has more than 64 KiB after its last box that are none: zeros, of which the first ones say that they
  * are a box without a type to the end of the file.
- * @throws the file system's own errors.
  */
-export function endsWithoutBoxes(path: string): boolean {
-  using file = openFile(path);
-  const boxes = [...completeFileBoxes(file.fd, file.size)];
+export function endsWithoutBoxes({ fd, size }: ReadFile): boolean {
+  const boxes = [...completeFileBoxes(fd, size)];
   const last = boxes.at(-1);
-  const isNone = last?.type === "????" && last.end === file.size && last.end - last.start > maxRestBytes;
+  const isNone = last?.type === "????" && last.end === size && last.end - last.start > maxRestBytes;
   return isNone && boxes.some(({ type }) => type === "moof");
 }
 

@@ -1,0 +1,49 @@
+import { openFile, readAt } from "../../../remux/open-file.ts";
+import type { MediaInfo } from "../../engine.ts";
+
+/** A page is at most 65,307 bytes long (RFC 3533 §6). */
+const tailBytes = 128 << 10;
+
+/**
+ * Reads an Ogg file whose first stream is FLAC, Opus or Speex; undefined for any other. The duration is where the
+ * last page of the stream ends.
+ * @param head The first bytes of the file.
+ * @throws the file system's own errors.
+ */
+export function readOgg(path: string, head: Buffer): MediaInfo | undefined {
+  if (head.length < 64 || head.toString("latin1", 0, 4) !== "OggS") return undefined;
+  const packet = head.subarray(27 + head.readUInt8(26));
+  const rate = sampleRate(packet);
+  if (rate === undefined) return undefined;
+  using file = openFile(path);
+  const tail = readAt(file, Math.max(0, file.size - tailBytes), tailBytes);
+  const seconds = (lastGranule(tail, head.readUInt32LE(14)) - (isOpus(packet) ? packet.readUInt16LE(10) : 0)) / rate;
+  const duration = Number.isFinite(seconds) && seconds > 0 ? seconds : null;
+  return { ext: isOpus(packet) ? "opus" : "ogg", mime_type: "audio/ogg", duration, width: null, height: null };
+}
+
+/** RFC 7845 §5.1. */
+function isOpus(packet: Buffer): boolean {
+  return packet.length >= 19 && packet.toString("latin1", 0, 8) === "OpusHead";
+}
+
+/** The mappings: https://xiph.org/flac/ogg_mapping.html and its forerunner, the manual of Speex §8. */
+function sampleRate(packet: Buffer): number | undefined {
+  if (isOpus(packet)) return 48_000;
+  const start = packet.toString("latin1", 0, 8);
+  const streamInfo = start.startsWith("\x7fFLAC") ? 17 : start.startsWith("fLaC") ? 8 : undefined;
+  if (streamInfo !== undefined && packet.length >= streamInfo + 13) return packet.readUIntBE(streamInfo + 10, 3) >> 4;
+  return start === "Speex   " && packet.length >= 40 ? packet.readUInt32LE(36) : undefined;
+}
+
+/** Returns the granule position of the last page of a stream; 0 if the end of the file has none. */
+function lastGranule(bytes: Buffer, serial: number): number {
+  for (let at = bytes.lastIndexOf("OggS"); at >= 0; at = bytes.lastIndexOf("OggS", at - 1)) {
+    if (at + 18 <= bytes.length && bytes.readUInt32LE(at + 14) === serial) {
+      const granule = bytes.readBigInt64LE(at + 6);
+      if (granule >= 0n) return Number(granule);
+    }
+    if (at === 0) break;
+  }
+  return 0;
+}
