@@ -1,13 +1,10 @@
-import { type AvcSps, readAvcSps } from "../nal/avc-sps.ts";
-import { createBitReader } from "../nal/bits.ts";
+import { createAvcSets } from "../nal/avc-slices.ts";
+import { avcType, avcTypeOf, isReference } from "../nal/avc-sps.ts";
 import { type AccessUnit, nalUnitsWith, unescapeNal } from "../nal/nal-units.ts";
 import { type FieldReader, nal } from "./video-syntax.ts";
 
-const type = { slice: 1, firstPartition: 2, idr: 5, sps: 7, pps: 8 } as const;
 /** More than the fields of a slice header have that are read, and their emulation prevention. */
 const maxHeaderBytes = 24;
-
-type FieldSps = Pick<AvcSps, "frameNumBits" | "isFrameOnly" | "isSeparate">;
 
 /** A coded field, by its slice header. */
 interface Field {
@@ -25,14 +22,13 @@ interface Field {
  * whether they are a complementary field pair (ISO/IEC 14496-10 §3.30, §3.31).
  */
 export function createFieldReader(): FieldReader {
-  const sequences = new Map<number, FieldSps>();
-  const pictures = new Map<number, number>();
+  const sets = createAvcSets();
   /** The unit before, if it is a first field. */
   let first: Field | null = null;
   return {
     next(unit) {
-      for (const set of nalUnitsWith(unit, nal.parameters)) takeSet(set, sequences, pictures);
-      const field = readField(unit, sequences, pictures);
+      for (const set of nalUnitsWith(unit, nal.parameters)) sets.take(set);
+      const field = readField(unit, sets);
       const isSecond = first !== null && field !== null && isPair(first, field);
       first = isSecond ? null : field;
       return isSecond ? "second" : field === null ? "frame" : "first";
@@ -57,46 +53,24 @@ function isPair(first: Field, second: Field): boolean {
   );
 }
 
-function takeSet(unit: Buffer, sequences: Map<number, FieldSps>, pictures: Map<number, number>): void {
-  const unitType = (unit[0] ?? 0) & 0x1f;
-  if (unitType === type.sps) {
-    const sps = readAvcSps(unit);
-    if (sps !== null) sequences.set(sps.id, sps);
-  }
-  if (unitType !== type.pps) return;
-  const bits = createBitReader(unescapeNal(unit.subarray(1, maxHeaderBytes)));
-  const id = bits.readUnsigned();
-  if (id < 256) pictures.set(id, bits.readUnsigned());
-}
-
 /** Reads the header of the first slice (§7.3.3) of a field; `null`: it is a frame, or its parameter sets are missing. */
-function readField(
-  { bytes, starts, ends, roles }: AccessUnit,
-  sequences: ReadonlyMap<number, FieldSps>,
-  pictures: ReadonlyMap<number, number>,
-): Field | null {
+function readField({ bytes, starts, ends, roles }: AccessUnit, sets: ReturnType<typeof createAvcSets>): Field | null {
   const i = starts.findIndex((start, at) => ((roles[at] ?? 0) & nal.picture) !== 0 && hasHeader(bytes[start] ?? 0));
   const start = starts[i];
   if (start === undefined) return null;
-  const header = bytes[start] ?? 0;
-  const end = Math.min(ends[i] ?? start, start + maxHeaderBytes);
-  const bits = createBitReader(unescapeNal(bytes.subarray(start + 1, end)));
-  // first_mb_in_slice, slice_type.
-  bits.readUnsigned();
-  bits.readUnsigned();
-  const sequence = pictures.get(bits.readUnsigned()) ?? -1;
-  const sps = sequences.get(sequence);
-  if (sps === undefined || sps.isFrameOnly) return null;
-  if (sps.isSeparate) bits.skip(2);
+  const unit = bytes.subarray(start, Math.min(ends[i] ?? start, start + 1 + maxHeaderBytes));
+  const slice = sets.open(unescapeNal(unit));
+  if (slice === null || slice.sps.isFrameOnly) return null;
+  const { bits, sps } = slice;
   const frameNum = bits.read(sps.frameNumBits);
   const isField = bits.read(1) === 1;
   if (!isField || bits.isOverrun) return null;
   const isBottom = bits.read(1) === 1;
-  const idrPictureId = (header & 0x1f) === type.idr ? bits.readUnsigned() : null;
-  return { sequence, frameNum, isBottom, isReference: (header & 0x60) !== 0, idrPictureId };
+  const idrPictureId = avcTypeOf(unit) === avcType.idr ? bits.readUnsigned() : null;
+  return { sequence: sps.id, frameNum, isBottom, isReference: isReference(unit), idrPictureId };
 }
 
 function hasHeader(header: number): boolean {
   const unitType = header & 0x1f;
-  return unitType === type.slice || unitType === type.firstPartition || unitType === type.idr;
+  return unitType === avcType.slice || unitType === avcType.firstPartition || unitType === avcType.idr;
 }

@@ -1,12 +1,9 @@
 import { box } from "../mp4/boxes.ts";
-import { makeVideoEntry } from "../mp4/sample-entry.ts";
 import { createFieldReader } from "./avc-fields.ts";
-import { readAvcSps } from "../nal/avc-sps.ts";
+import { avcType, avcTypeOf, readAvcSps } from "../nal/avc-sps.ts";
 import { createBitReader } from "../nal/bits.ts";
 import { unescapeNal } from "../nal/nal-units.ts";
-import { nal, type VideoSyntax, withLength } from "./video-syntax.ts";
-
-const type = { idr: 5, sei: 6, sps: 7, pps: 8 } as const;
+import { describeVideo, nal, type VideoSyntax, withLength } from "./video-syntax.ts";
 
 /** Roles by nal_unit_type (ISO/IEC 14496-10 table 7-1, §7.4.1.2.3). */
 const roles: readonly number[] = [
@@ -37,7 +34,7 @@ export const avc: VideoSyntax = {
   classify(bytes, at) {
     const unitType = (bytes[at] ?? 0) & 0x1f;
     const role = roles[unitType] ?? 0;
-    const isSlice = unitType === 1 || unitType === 2 || unitType === type.idr;
+    const isSlice = unitType === avcType.slice || unitType === avcType.firstPartition || unitType === avcType.idr;
     const isFirstOfPicture = isSlice && ((bytes[at + 1] ?? 0) & 0x80) !== 0;
     return isFirstOfPicture ? role | nal.start : role;
   },
@@ -46,8 +43,7 @@ export const avc: VideoSyntax = {
     return hasMessage(unescapeNal(unit.subarray(1)), recoveryPoint);
   },
   identify(unit) {
-    const unitType = (unit[0] ?? 0) & 0x1f;
-    if (unitType === type.sps) {
+    if (avcTypeOf(unit) === avcType.sps) {
       const sps = readAvcSps(unit);
       return sps && { level: "sequence", id: sps.id };
     }
@@ -60,7 +56,6 @@ export const avc: VideoSyntax = {
     const latest = sequences.at(-1);
     const sps = latest && readAvcSps(latest.unit);
     if (!sps || pictures.length === 0) return null;
-    const { width, height, pixelAspect } = sps;
     const configuration = box(
       "avcC",
       Buffer.from([1, ...sps.profile, 0xff, 0xe0 | sequences.length]),
@@ -69,11 +64,7 @@ export const avc: VideoSyntax = {
       ...pictures.map(withLength),
       ...(sps.isHigh ? [Buffer.from([0xfc | sps.chroma, 0xf8 | sps.lumaDepth, 0xf8 | sps.chromaDepth, 0])] : []),
     );
-    return {
-      sampleEntry: makeVideoEntry({ type: "avc1", configuration, width, height, pixelAspect }),
-      width: Math.round((width * pixelAspect[0]) / pixelAspect[1]),
-      height,
-    };
+    return describeVideo("avc1", configuration, sps);
   },
 };
 

@@ -1,10 +1,9 @@
 import { box } from "../mp4/boxes.ts";
-import { makeVideoEntry } from "../mp4/sample-entry.ts";
 import { type BitReader, createBitReader } from "../nal/bits.ts";
 import { skipCodingTools } from "./hevc-tools.ts";
 import { unescapeNal } from "../nal/nal-units.ts";
 import { isValidSize, readCrop, readPixelAspect, type SequenceFormat } from "../nal/picture-size.ts";
-import { nal, type ParameterSet, type VideoSyntax, withLength } from "./video-syntax.ts";
+import { describeVideo, nal, type ParameterSet, type VideoSyntax, withLength } from "./video-syntax.ts";
 
 const type = { vps: 32, sps: 33, pps: 34, delimiter: 35, filler: 38 } as const;
 const setTypes = { video: type.vps, sequence: type.sps, picture: type.pps } as const;
@@ -35,7 +34,6 @@ export const hevc: VideoSyntax = {
     const sps = latest && readHevcSps(latest.unit);
     const lists = (["video", "sequence", "picture"] as const).map((level) => sets.filter((set) => set.level === level));
     if (!sps || lists.some((list) => list.length === 0)) return null;
-    const { width, height } = sps;
     const layers = (sps.subLayers << 3) | (sps.isNested ? 4 : 0);
     const lengthBytesLess1 = 3;
     const configuration = box(
@@ -45,12 +43,7 @@ export const hevc: VideoSyntax = {
       Buffer.from([layers | lengthBytesLess1, lists.length]),
       ...lists.map(makeArray),
     );
-    const pixelAspect = readHevcPixelAspect(latest.unit);
-    return {
-      sampleEntry: makeVideoEntry({ type: "hvc1", configuration, width, height, pixelAspect }),
-      width: Math.round((width * pixelAspect[0]) / pixelAspect[1]),
-      height,
-    };
+    return describeVideo("hvc1", configuration, sps);
   },
 };
 
@@ -87,11 +80,6 @@ const profileBytes = 12;
 
 /** Reads a sequence parameter set (ISO/IEC 23008-2 §7.3.2.2.1); `null` if it is damaged. */
 function readHevcSps(unit: Uint8Array): HevcSps | null {
-  return openHevcSps(unit)?.sps ?? null;
-}
-
-/** Reads a sequence parameter set up to its bit depths. */
-function openHevcSps(unit: Uint8Array): { sps: HevcSps; bits: BitReader } | null {
   const payload = unescapeNal(unit.subarray(0, 1024));
   const head = payload[headBytes - 1] ?? 0;
   const subLayers = ((head >> 1) & 7) + 1;
@@ -111,16 +99,9 @@ function openHevcSps(unit: Uint8Array): { sps: HevcSps; bits: BitReader } | null
   const isValid = id < 16 && chroma < 4 && isValidSize(width, height);
   if (bits.isOverrun || !isValid) return null;
   const isNested = (head & 1) === 1;
-  return { sps: { id, profile, subLayers, isNested, chroma, lumaDepth, chromaDepth, width, height }, bits };
-}
-
-/** Returns width : height of a pixel; 1 : 1 if the set does not say or is damaged. */
-function readHevcPixelAspect(unit: Uint8Array): readonly [number, number] {
-  const opened = openHevcSps(unit);
-  if (opened === null) return [1, 1];
-  const { sps, bits } = opened;
-  skipCodingTools(bits, sps.subLayers);
-  return readPixelAspect(bits);
+  skipCodingTools(bits, subLayers);
+  const pixelAspect = readPixelAspect(bits);
+  return { id, profile, subLayers, isNested, chroma, lumaDepth, chromaDepth, width, height, pixelAspect };
 }
 
 /** Skips the sub-layers in profile_tier_level (§7.3.3). */

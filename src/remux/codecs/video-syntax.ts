@@ -1,5 +1,7 @@
-import type { TrackFormat } from "../samples.ts";
+import { makeVideoEntry } from "../mp4/sample-entry.ts";
 import type { AccessUnit } from "../nal/nal-units.ts";
+import type { SequenceFormat } from "../nal/picture-size.ts";
+import type { TrackFormat } from "../samples.ts";
 
 /** Parses the NAL units of a video codec (H.264, HEVC). */
 export interface VideoSyntax {
@@ -12,10 +14,12 @@ export interface VideoSyntax {
   /** Returns level and id of a parameter set; `null` if it is damaged. */
   identify(unit: Uint8Array): Pick<ParameterSet, "level" | "id"> | null;
   /** Returns `null` while sets are missing or if they are damaged. */
-  describe(sets: readonly ParameterSet[]): Pick<TrackFormat, "sampleEntry" | "width" | "height"> | null;
+  describe(sets: readonly ParameterSet[]): VideoFormat | null;
   /** Creates a reader of access units that may be fields of frames; default: none is. */
   createFieldReader?(): FieldReader;
 }
+
+type VideoFormat = Pick<TrackFormat, "sampleEntry" | "width" | "height">;
 
 export interface FieldReader {
   /**
@@ -83,4 +87,11 @@ export function createParameterSets(syntax: VideoSyntax) {
 /** Returns a set as a decoder configuration has it: after its length in two bytes. */
 export function withLength({ unit }: ParameterSet): Buffer {
   return Buffer.concat([Buffer.from([unit.length >> 8, unit.length & 0xff]), unit]);
+}
+
+/** Returns the format of video by its sequence parameter set, with its size as shown. */
+export function describeVideo(type: string, configuration: Uint8Array, sps: SequenceFormat): VideoFormat {
+  const { width, height, pixelAspect } = sps;
+  const sampleEntry = makeVideoEntry({ type, configuration, width, height, pixelAspect });
+  return { sampleEntry, width: Math.round((width * pixelAspect[0]) / pixelAspect[1]), height };
 }

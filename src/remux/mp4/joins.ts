@@ -1,11 +1,11 @@
 import { ServiceError } from "../../model/errors.ts";
 import { asIdrSlice } from "../nal/avc-idr.ts";
+import { avcType, avcTypeOf } from "../nal/avc-sps.ts";
 import { createRenumbering, withGaps as withSequenceGaps, withGapsAllowed } from "../nal/avc-numbers.ts";
 import { type AvcSlices, createAvcSlices, maxSliceHeaderBytes } from "../nal/avc-slices.ts";
 
 /** Where a sample may follow one that it does not continue. Samples are those of MP4 (ISO/IEC 14496-15 §5.3.2). */
 
-const avc = { slice: 1, idr: 5, sps: 7 };
 /** Types of NAL units (ISO/IEC 23008-2 §7.4.2.2): of random access pictures, and of those that are skipped after one that starts. */
 const hevc = { brokenLink: 16, firstKey: 16, cleanAccess: 21, lastKey: 23, skipped: new Set([8, 9]) };
 
@@ -25,16 +25,16 @@ export function joinOf(sample: Uint8Array, sampleEntry: Uint8Array): Join | null
   let join: Join | null = null;
   for (const unit of nalUnits(sample, lengthBytes)) {
     slices.take(unit);
-    const type = unit.readUInt8(0) & 31;
-    if (type === avc.idr) return "start";
+    const type = avcTypeOf(unit);
+    if (type === avcType.idr) return "start";
     // A changed unit may be longer.
     const canReset = () =>
       lengthBytes > 2 &&
       slices.numbersOf(unit) !== null &&
       asIdrSlice(unit.subarray(0, maxSliceHeaderBytes), slices, 0) !== null;
     // Encoders that refresh a picture in parts have intra slices beside others in it.
-    if (type < avc.idr && type > 0 && !(type === avc.slice && canReset())) return null;
-    if (type === avc.slice) join = "reset";
+    if (type < avcType.idr && type > 0 && !(type === avcType.slice && canReset())) return null;
+    if (type === avcType.slice) join = "reset";
   }
   return join;
 }
@@ -89,9 +89,9 @@ export function asReset(sample: Uint8Array, sampleEntry: Uint8Array, id: number)
   const slices = createAvcSlices(configuration);
   return changeUnits(sample, lengthBytesOf(configuration, 4), (unit) => {
     slices.take(unit);
-    const type = unit.readUInt8(0) & 31;
-    if (type === avc.sps) return withSequenceGaps(unit);
-    return type === avc.slice ? (asIdrSlice(unit, slices, id) ?? unit) : unit;
+    const type = avcTypeOf(unit);
+    if (type === avcType.sps) return withSequenceGaps(unit);
+    return type === avcType.slice ? (asIdrSlice(unit, slices, id) ?? unit) : unit;
   });
 }
 

@@ -1,8 +1,9 @@
-import { readAvcSps } from "./avc-sps.ts";
+import { avcType, avcTypeOf, readAvcSps } from "./avc-sps.ts";
 import { createMarking } from "./avc-marking.ts";
 import {
   type AvcSlices,
   type Field,
+  finishSlice,
   type Marking,
   type MarkingCommand,
   setsAt,
@@ -10,9 +11,8 @@ import {
   type SliceNumbers,
 } from "./avc-slices.ts";
 import { createBitWriter } from "./bits.ts";
-import { escapeNal, trimZeros, unescapeNal } from "./nal-units.ts";
+import { escapeNal, unescapeNal } from "./nal-units.ts";
 
-const type = { slice: 1, idr: 5, sps: 7 } as const;
 /** More than a slice header has up to the last number that is changed, and its emulation prevention. */
 const maxHeaderBytes = 32;
 /** More than commands for 16 references have. */
@@ -58,12 +58,12 @@ export function createRenumbering(slices: AvcSlices) {
   };
   return {
     change(unit: Buffer): Buffer {
-      const unitType = (unit[0] ?? 0) & 0x1f;
+      const unitType = avcTypeOf(unit);
       slices.take(unit);
-      if (unitType === type.sps) return withGaps(unit);
-      if (unitType !== type.slice && unitType !== type.idr) return unit;
+      if (unitType === avcType.sps) return withGaps(unit);
+      if (unitType !== avcType.slice && unitType !== avcType.idr) return unit;
       isEarlier = false;
-      isOver ||= unitType === type.idr;
+      isOver ||= unitType === avcType.idr;
       const numbers = isOver ? null : slices.numbersOf(unit);
       if (!isCounted(numbers)) return unit;
       current ??= createNumbers(numbers);
@@ -152,17 +152,13 @@ function changed(unit: Buffer, fields: readonly Field[]): Buffer {
 }
 
 /** Returns a slice with other commands, which are not `null`. */
-function withMarking(unit: Buffer, { commands, start, end, headerEnd, isCabac }: Marking): Buffer {
+function withMarking(unit: Buffer, marking: Marking): Buffer {
   const payload = unescapeNal(unit);
   const writer = createBitWriter(payload.length + maxMarkingBytes);
-  writer.copy(payload, 0, start);
+  writer.copy(payload, 0, marking.start);
   writer.write(1, 1);
-  for (const { operation, values } of commands ?? [])
+  for (const { operation, values } of marking.commands ?? [])
     for (const value of [operation, ...values]) writer.writeUnsigned(value);
   writer.writeUnsigned(0);
-  writer.copy(payload, end, headerEnd);
-  if (isCabac) writer.align();
-  writer.copy(payload, isCabac ? 8 * Math.ceil(headerEnd / 8) : headerEnd, 8 * payload.length);
-  const bytes = writer.bytes();
-  return escapeNal(bytes.subarray(0, trimZeros(bytes, 0, bytes.length)));
+  return finishSlice(writer, payload, marking);
 }

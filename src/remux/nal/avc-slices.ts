@@ -1,8 +1,7 @@
-import { type AvcSps, readAvcSps } from "./avc-sps.ts";
-import { type BitReader, createBitReader } from "./bits.ts";
-import { unescapeNal } from "./nal-units.ts";
+import { type AvcSps, avcType, avcTypeOf, isReference, readAvcSps } from "./avc-sps.ts";
+import { type BitReader, type BitWriter, createBitReader } from "./bits.ts";
+import { escapeNal, trimZeros, unescapeNal } from "./nal-units.ts";
 
-const type = { slice: 1, idr: 5, sps: 7, pps: 8 } as const;
 /** More than a picture parameter set has up to its last number that is read, and its emulation prevention. */
 const maxPpsBytes = 32;
 /** More than a slice header has: most of it may be weights of 64 references. */
@@ -77,52 +76,59 @@ function readPps(unit: Uint8Array): [id: number, pps: Pps | null] {
   return [id, bits.isOverrun ? null : pps];
 }
 
+/** Follows the parameter sets of H.264, and opens slices by them. */
+export function createAvcSets() {
+  const sequences = new Map<number, AvcSps>();
+  const pictures = new Map<number, Pps | null>();
+  return {
+    /** Takes a NAL unit, if it is a parameter set. */
+    take(unit: Uint8Array): void {
+      const unitType = avcTypeOf(unit);
+      if (unitType === avcType.sps) {
+        const sps = readAvcSps(unit);
+        if (sps !== null) sequences.set(sps.id, sps);
+      }
+      if (unitType !== avcType.pps) return;
+      const [id, pps] = readPps(unit);
+      if (id < 256) pictures.set(id, pps);
+    },
+    /** Reads the header of a slice (§7.3.3) up to its frame_num; `null`: its parameter sets are missing. */
+    open(payload: Uint8Array) {
+      const bits = createBitReader(payload);
+      bits.skip(8);
+      const isFirst = bits.readUnsigned() === 0;
+      const sliceType = bits.readUnsigned() % 5;
+      const pps = pictures.get(bits.readUnsigned());
+      const sps = pps && sequences.get(pps.sequence);
+      if (!pps || !sps) return null;
+      if (sps.isSeparate) bits.skip(2);
+      return { bits, isFirst, sliceType, sps, pps };
+    },
+  };
+}
+
 /** Reads slices of H.264 in decode order, with the parameter sets among them. */
 export type AvcSlices = ReturnType<typeof createAvcSlices>;
 
 /** @param configuration Content of an `avcC` box (ISO/IEC 14496-15 §5.3.3.1). */
 export function createAvcSlices(configuration: Buffer) {
-  const sequences = new Map<number, AvcSps>();
-  const pictures = new Map<number, Pps | null>();
-  const take = (unit: Uint8Array): void => {
-    const unitType = (unit[0] ?? 0) & 0x1f;
-    if (unitType === type.sps) {
-      const sps = readAvcSps(unit);
-      if (sps !== null) sequences.set(sps.id, sps);
-    }
-    if (unitType !== type.pps) return;
-    pictures.set(...readPps(unit));
-  };
-  /** Returns the parameter sets of slices with this pic_parameter_set_id. */
-  const setsOf = (id: number): { sps: AvcSps; pps: Pps } | undefined => {
-    const pps = pictures.get(id) ?? undefined;
-    const sps = sequences.get(pps?.sequence ?? -1);
-    return pps && sps && { sps, pps };
-  };
-  for (const unit of setsIn(configuration)) take(unit);
+  const sets = createAvcSets();
+  for (const unit of setsIn(configuration)) sets.take(unit);
   return {
-    take,
-    setsOf,
-    /** Returns the numbers of a slice (§7.3.3) that is not of an IDR picture; `null`: they cannot be read, or are not all there is. */
+    ...sets,
+    /** Returns the numbers of a slice that is not of an IDR picture; `null`: they cannot be read, or are not all there is. */
     numbersOf(unit: Uint8Array): SliceNumbers | null {
-      const bits = createBitReader(unescapeNal(unit.subarray(0, maxSliceHeaderBytes)));
-      bits.skip(8);
-      const isFirst = bits.readUnsigned() === 0;
-      const sliceType = bits.readUnsigned() % 5;
-      const sets = setsOf(bits.readUnsigned());
-      const orderBits = sets?.sps.orderBits ?? null;
-      if (sets === undefined || sets.sps.hasGaps || orderBits === null) return null;
-      const { sps, pps } = sets;
-      if (sps.isSeparate) bits.skip(2);
+      const slice = sets.open(unescapeNal(unit.subarray(0, maxSliceHeaderBytes)));
+      if (slice === null || slice.sps.hasGaps || slice.sps.orderBits === null) return null;
+      const { bits, isFirst, sps } = slice;
       const field = (count: number): Field => ({ at: bits.position, bits: count, value: bits.read(count) });
       const frame = field(sps.frameNumBits);
       const isField = !sps.isFrameOnly && bits.read(1) === 1;
       // bottom_field_flag.
       if (isField) bits.skip(1);
-      const order = field(orderBits);
+      const order = field(slice.sps.orderBits);
       if (bits.isOverrun) return null;
-      const isReference = ((unit[0] ?? 0) & 0x60) !== 0;
-      const marking = isReference ? readSliceMarking(bits, sliceType, { sps, pps, isField }) : null;
+      const marking = isReference(unit) ? readSliceMarking(slice, isField) : null;
       const isReset = marking?.commands?.some(({ operation }) => operation === 5) ?? false;
       return { frame, order, isFirst, isReset, isField, marking, referenceFrames: sps.referenceFrames };
     },
@@ -146,29 +152,24 @@ export function* setsIn(configuration: Buffer): Generator<Buffer> {
 }
 
 /** Values of slice_type, less 5 if all slices of the picture have it. */
-const sliceTypes = { p: 0, b: 1, i: 2, sp: 3, si: 4 };
+export const sliceTypes = { p: 0, b: 1, i: 2, sp: 3, si: 4 };
+
+type Slice = NonNullable<ReturnType<ReturnType<typeof createAvcSets>["open"]>>;
 
 /** Reads a slice header from what comes after pic_order_cnt_lsb to its end. */
-function readSliceMarking(
-  bits: BitReader,
-  sliceType: number,
-  sets: { sps: AvcSps; pps: Pps; isField: boolean },
-): Marking {
-  skipToMarking(bits, sliceType, sets);
+export function readSliceMarking(slice: Slice, isField: boolean): Marking {
+  const { bits, pps } = slice;
+  skipToMarking(slice, isField);
   const start = bits.position;
   const commands = readMarking(bits);
   const end = bits.position;
-  skipToHeaderEnd(bits, sliceType, sets.pps);
-  const found = { start, end, headerEnd: bits.position, isCabac: sets.pps.isCabac };
+  skipToHeaderEnd(slice);
+  const found = { start, end, headerEnd: bits.position, isCabac: pps.isCabac };
   return { commands: bits.isOverrun ? null : commands, ...found };
 }
 
 /** Skips what is in a slice header after dec_ref_pic_marking. */
-export function skipToHeaderEnd(
-  bits: BitReader,
-  sliceType: number,
-  { isCabac, hasDeblocking }: Pick<Pps, "isCabac" | "hasDeblocking">,
-): void {
+function skipToHeaderEnd({ bits, sliceType, pps: { isCabac, hasDeblocking } }: Slice): void {
   const { i, si, sp } = sliceTypes;
   // cabac_init_idc, slice_qp_delta, sp_for_switch_flag, slice_qs_delta.
   if (isCabac && sliceType !== i && sliceType !== si) bits.readUnsigned();
@@ -180,11 +181,7 @@ export function skipToHeaderEnd(
 }
 
 /** Skips what is in a slice header between pic_order_cnt_lsb and dec_ref_pic_marking. */
-function skipToMarking(
-  bits: BitReader,
-  sliceType: number,
-  { sps, pps, isField }: { sps: AvcSps; pps: Pps; isField: boolean },
-): void {
+function skipToMarking({ bits, sliceType, sps, pps }: Slice, isField: boolean): void {
   if (pps.hasBottomOrder && !isField) bits.readSigned();
   if (pps.hasRedundant) bits.readUnsigned();
   const isB = sliceType === sliceTypes.b;
@@ -216,7 +213,7 @@ function skipListModification(bits: BitReader): void {
 }
 
 /** Reads dec_ref_pic_marking (§7.3.3.3) of a picture that is no IDR picture; `null`: it has no commands. */
-export function readMarking(bits: BitReader): MarkingCommand[] | null {
+function readMarking(bits: BitReader): MarkingCommand[] | null {
   if (bits.read(1) === 0) return null;
   const commands: MarkingCommand[] = [];
   for (let operation = bits.readUnsigned(); operation !== 0 && !bits.isOverrun; operation = bits.readUnsigned()) {
@@ -224,4 +221,13 @@ export function readMarking(bits: BitReader): MarkingCommand[] | null {
     commands.push({ operation, values: Array.from({ length: count }, () => bits.readUnsigned()) });
   }
   return commands;
+}
+
+/** Returns the NAL unit of a slice of which all up to `end` has been written: the rest is that of `payload`. */
+export function finishSlice(writer: BitWriter, payload: Buffer, { end, headerEnd, isCabac }: Marking): Buffer {
+  writer.copy(payload, end, headerEnd);
+  if (isCabac) writer.align();
+  writer.copy(payload, isCabac ? 8 * Math.ceil(headerEnd / 8) : headerEnd, 8 * payload.length);
+  const bytes = writer.bytes();
+  return escapeNal(bytes.subarray(0, trimZeros(bytes, 0, bytes.length)));
 }

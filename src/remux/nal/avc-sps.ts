@@ -2,6 +2,15 @@ import { type BitReader, createBitReader } from "./bits.ts";
 import { unescapeNal } from "./nal-units.ts";
 import { isValidSize, readCrop, readPixelAspect, type SequenceFormat } from "./picture-size.ts";
 
+/** nal_unit_type (ISO/IEC 14496-10 table 7-1). */
+export const avcType = { slice: 1, firstPartition: 2, idr: 5, sps: 7, pps: 8 } as const;
+
+/** Returns the type of a NAL unit. */
+export const avcTypeOf = (unit: Uint8Array): number => (unit[0] ?? 0) & 0x1f;
+
+/** Other pictures may refer to the picture of a slice. */
+export const isReference = (unit: Uint8Array): boolean => ((unit[0] ?? 0) & 0x60) !== 0;
+
 export interface AvcSps extends SequenceFormat {
   /** profile_idc, constraint flags, level_idc. */
   profile: Uint8Array;
@@ -21,8 +30,6 @@ export interface AvcSps extends SequenceFormat {
   gapsAt: number;
   /** frame_mbs_only_flag: no picture is a field. */
   isFrameOnly: boolean;
-  /** Width : height of a pixel. */
-  pixelAspect: readonly [number, number];
 }
 
 const highProfiles = new Set([100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135]);

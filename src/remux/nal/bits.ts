@@ -41,6 +41,8 @@ export function createBitReader(bytes: Uint8Array) {
   };
 }
 
+export type BitWriter = ReturnType<typeof createBitWriter>;
+
 /** Creates a writer of fields of bits, most significant bit first. */
 export function createBitWriter(maxBytes: number) {
   const bytes = Buffer.alloc(maxBytes);

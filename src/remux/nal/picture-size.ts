@@ -11,6 +11,8 @@ export interface SequenceFormat {
   /** Pixels as coded, cropped. */
   width: number;
   height: number;
+  /** Width : height of a pixel. */
+  pixelAspect: readonly [number, number];
 }
 
 const maxPixels = 65_535;
