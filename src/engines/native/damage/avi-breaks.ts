@@ -1,5 +1,6 @@
 import type { TrackKind } from "../../../remux/samples.ts";
 import type { FileWindow } from "../../../remux/open-file.ts";
+import { unreadKind } from "../inspect/media-types.ts";
 import { countChunkBreaks, type FrameSpan } from "./chunk-breaks.ts";
 
 const headerBytes = 12;
@@ -13,7 +14,7 @@ const usual = /^(?:\d\d(?:d[bc]|wb|tx|pc)|ix\d\d|idx1|JUNK|LIST|RIFF)$/;
  * File Reference"), as `countChunkBreaks` does; 0 of another file.
  */
 export function countAviBreaks(file: FileWindow): number {
-  if (!isAvi(file)) return 0;
+  if (unreadKind(file.at(0)) !== "avi") return 0;
   return countChunkBreaks(file, headerBytes, {
     headerBytes,
     read: readChunk,
@@ -38,11 +39,9 @@ const nameAt = (file: FileWindow, at: number): string => file.at(at).toString("l
 
 const isChunkName = (head: string): boolean => /^[\x20-\x7e]{4}/.test(head);
 
-const isAvi = (file: FileWindow): boolean => /^RIFF.{4}AVI /s.test(file.at(0).toString("latin1", 0, headerBytes));
-
 /** Yields the frames of an AVI file that are compressed, up to where it is damaged; none of another file. */
 export function* readAviFrames(file: FileWindow): Generator<FrameSpan> {
-  if (!isAvi(file)) return;
+  if (unreadKind(file.at(0)) !== "avi") return;
   const kinds = readKinds(file.at(0));
   let at = headerBytes;
   for (;;) {

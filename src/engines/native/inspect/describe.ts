@@ -1,5 +1,6 @@
 import { readFileStart } from "../../../remux/open-file.ts";
 import { openLocalInput } from "./local-input.ts";
+import { unreadKind } from "./media-types.ts";
 
 const headBytes = 64 << 10;
 const maxTracks = 16;
@@ -13,11 +14,11 @@ export async function describeMedia(paths: readonly (string | null)[]): Promise<
 
 async function describeFile(path: string): Promise<string> {
   const head = readFileStart(path, Buffer.alloc(headBytes));
-  const text = head.toString("latin1");
-  if (text.startsWith("FLV")) return nameMedia("FLV", flvCodecs(head));
-  if (/^RIFF.{4}AVI /s.test(text)) return nameMedia("AVI", aviCodecs(head));
-  if (text.startsWith("\x30\x26\xb2\x75")) return "WMV (ASF)";
-  if (/^\0\0\x01[\xba\xb3]/.test(text)) return nameMedia("an MPEG program stream", programCodecs(text));
+  const kind = unreadKind(head);
+  if (kind === "flv") return nameMedia("FLV", flvCodecs(head));
+  if (kind === "avi") return nameMedia("AVI", aviCodecs(head));
+  if (kind === "wmv") return "WMV (ASF)";
+  if (kind === "mpg") return nameMedia("an MPEG program stream", programCodecs(head.toString("latin1")));
   try {
     using file = openLocalInput(path);
     const tracks = (await file.input.getTracks()).slice(0, maxTracks);

@@ -10,6 +10,7 @@ import { readOgg } from "./ogg.ts";
 import { openFile, readFileStart } from "../../../remux/open-file.ts";
 import { readByLibrary } from "./local-input.ts";
 import type { MediaInfo } from "../../engine.ts";
+import { type MediaType, mediaType, unreadKind } from "./media-types.ts";
 import { type PcmContainer, readPcmContainer } from "./pcm-containers.ts";
 import { isCompleteFile } from "./whole-file.ts";
 
@@ -42,19 +43,15 @@ export function truncatedError(cause?: unknown): ServiceError {
   return new ServiceError("upstream_unreachable", "the downloaded file is truncated", { cause });
 }
 
-type MediaType = Pick<MediaInfo, "ext" | "mime_type">;
-
 const headBytes = 4096;
 
 async function readInfo(path: string, isLengthKnown: boolean): Promise<MediaInfo> {
   const head = readFileStart(path, Buffer.alloc(headBytes));
-  const signature = readSignature(head);
-  if (signature !== undefined) return { ...signature, duration: null, width: null, height: null };
+  const unread = unreadKind(head);
+  if (unread !== undefined) return { ...mediaType(unread), duration: null, width: null, height: null };
   const container = sniffContainer(head);
   if (container === "mp4") return await mp4Info(path);
-  if (container === "mpeg-ts") {
-    return toInfo({ ext: "ts", mime_type: "video/mp2t" }, await inSteps(readMpegTsSummary(path)));
-  }
+  if (container === "mpeg-ts") return toInfo(mediaType("ts"), await inSteps(readMpegTsSummary(path)));
   const pcm = readPcm(path);
   if (pcm?.damage !== undefined) throw new ServiceError("upstream_invalid", pcm.damage);
   if (pcm !== undefined) return pcm.info;
@@ -68,33 +65,10 @@ function readPcm(path: string): PcmContainer | undefined {
   return readPcmContainer(file);
 }
 
-/** Containers that only players can read, as patterns of bytes in Latin-1. */
-const signatures: readonly (readonly [pattern: RegExp, ext: string, mime_type: string])[] = [
-  [/^FLV\x01/, "flv", "video/x-flv"],
-  [/^RIFF.{4}AVI /s, "avi", "video/x-msvideo"],
-  [/^\x30\x26\xb2\x75\x8e\x66\xcf\x11\xa6\xd9\x00\xaa\x00\x62\xce\x6c/, "wmv", "video/x-ms-wmv"],
-  // A pack header (ISO/IEC 13818-1 §2.5.3.3), or the sequence header of a bare stream.
-  [/^\x00\x00\x01[\xba\xb3]/, "mpg", "video/mpeg"],
-  // The page of the video stream is the first or the second one.
-  [/^OggS.{20,500}\x80theora/s, "ogv", "video/ogg"],
-];
-
-/**
- * Returns the container of a file that is kept unread; `undefined` for any other.
- * @param head The first bytes of the file, 512 or more if it has them.
- */
-function readSignature(head: Buffer): MediaType | undefined {
-  const text = head.toString("latin1", 0, 512);
-  const found = signatures.find(([pattern]) => pattern.test(text));
-  return found && { ext: found[1], mime_type: found[2] };
-}
-
 async function mp4Info(path: string): Promise<MediaInfo> {
   const summary = await readMp4(path);
   if (summary === undefined) throw new ServiceError("upstream_invalid", "the downloaded file has no track");
-  if (summary.isQuickTime) return toInfo({ ext: "mov", mime_type: "video/quicktime" }, summary);
-  const kind = summary.hasVideo ? { ext: "mp4", mime_type: "video/mp4" } : { ext: "m4a", mime_type: "audio/mp4" };
-  return toInfo(kind, summary);
+  return toInfo(summary.isQuickTime ? mediaType("mov") : mediaType("mp4", summary.hasVideo), summary);
 }
 
 /** Lets the event loop handle messages between the steps. */
@@ -115,15 +89,12 @@ async function readMp4(path: string): Promise<Mp4Summary | undefined> {
   }
 }
 
-const frameKinds = {
-  aac: { ext: "aac", mime_type: "audio/aac" },
-  "ac-3": { ext: "ac3", mime_type: "audio/ac3" },
-  "ec-3": { ext: "eac3", mime_type: "audio/eac3" },
-} as const;
+/** Extensions by codec. */
+const frameKinds = { aac: "aac", "ac-3": "ac3", "ec-3": "eac3" } as const;
 
 function framesInfo({ codec, durationS, isComplete }: FramesSummary, isLengthKnown: boolean): MediaInfo {
   if (!isComplete && !isLengthKnown) throw truncatedError();
-  return { ...frameKinds[codec], duration: durationS, width: null, height: null };
+  return { ...mediaType(frameKinds[codec]), duration: durationS, width: null, height: null };
 }
 
 function toInfo(kind: MediaType, { durationS, width, height }: MediaSummary): MediaInfo {

@@ -9,6 +9,7 @@ import { checkSampleTables, findProtectedEntry } from "../../../remux/mp4/read/c
 import { type NumberSource, numbersInFile } from "../../../remux/mp4/read/number-source.ts";
 import { findDamage, voidHead } from "../../../remux/matroska/damage.ts";
 import { elementsIn, ids } from "../../../remux/matroska/elements.ts";
+import { type MediaExt, type MediaType, mediaType } from "./media-types.ts";
 import { type MatroskaTrack, readHeader } from "../../../remux/matroska/tracks.ts";
 
 /** mediabunny from one file, which its package has for `require`: its 70 modules take 50 ms and 12 MiB more. */
@@ -165,18 +166,16 @@ async function sizeOf(video: InputVideoTrack) {
   return { width: await video.getDisplayWidth(), height: await video.getDisplayHeight() };
 }
 
-/** Types by mediabunny's name of the container. */
-const kinds: Readonly<Record<string, { ext: string; video: string; audioExt?: string; audio?: string }>> = {
-  Matroska: { ext: "mkv", video: "video/x-matroska", audioExt: "mka", audio: "audio/x-matroska" },
-  WebM: { ext: "webm", video: "video/webm", audio: "audio/webm" },
-  Ogg: { ext: "ogg", video: "video/ogg", audio: "audio/ogg" },
-  MP3: { ext: "mp3", video: "audio/mpeg" },
-  FLAC: { ext: "flac", video: "audio/flac" },
-};
+/** Extensions by mediabunny's name of the container. */
+const kinds: ReadonlyMap<string, MediaExt> = new Map([
+  ["Matroska", "mkv"],
+  ["WebM", "webm"],
+  ["Ogg", "ogg"],
+  ["MP3", "mp3"],
+  ["FLAC", "flac"],
+]);
 
-function kindOf(format: InputFormat, hasVideo: boolean) {
-  const kind = kinds[format.name];
-  if (kind === undefined) return { ext: "bin", mime_type: format.mimeType };
-  const { ext, video, audioExt = ext, audio = video } = kind;
-  return hasVideo ? { ext, mime_type: video } : { ext: audioExt, mime_type: audio };
+function kindOf(format: InputFormat, hasVideo: boolean): MediaType {
+  const ext = kinds.get(format.name);
+  return ext === undefined ? { ext: "bin", mime_type: format.mimeType } : mediaType(ext, hasVideo);
 }

@@ -1,5 +1,6 @@
 import { openFile, readAt } from "../../../remux/open-file.ts";
 import type { MediaInfo } from "../../engine.ts";
+import { mediaType } from "./media-types.ts";
 
 /** A page is at most 65,307 bytes long (RFC 3533 §6). */
 const tailBytes = 128 << 10;
@@ -19,7 +20,7 @@ export function readOgg(path: string, head: Buffer): MediaInfo | undefined {
   const tail = readAt(file, Math.max(0, file.size - tailBytes), tailBytes);
   const seconds = (lastGranule(tail, head.readUInt32LE(14)) - (isOpus(packet) ? packet.readUInt16LE(10) : 0)) / rate;
   const duration = Number.isFinite(seconds) && seconds > 0 ? seconds : null;
-  return { ext: isOpus(packet) ? "opus" : "ogg", mime_type: "audio/ogg", duration, width: null, height: null };
+  return { ...mediaType(isOpus(packet) ? "opus" : "ogg", false), duration, width: null, height: null };
 }
 
 /** RFC 7845 §5.1. */

@@ -1,9 +1,10 @@
 import { readAt, type ReadFile } from "../../../remux/open-file.ts";
+import { unreadKind } from "./media-types.ts";
 
 /** Whether an AVI file has the bytes that its first chunk states; `null`: it states none, or others follow, or it is another file. */
 export function isWholeAvi(file: ReadFile): boolean | null {
   const head = readAt(file, 0, 12);
-  if (!/^RIFF.{4}AVI /s.test(head.toString("latin1"))) return null;
+  if (unreadKind(head) !== "avi") return null;
   const stated = head.readUInt32LE(4);
   const { size } = file;
   // Written to a pipe, which cannot be corrected later.

@@ -2,10 +2,12 @@ import { statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import type { StreamJournal } from "../../../files/stream-journal.ts";
 import { readFileHeader } from "../../../remux/file-header.ts";
+import { readBox } from "../../../remux/mp4/read/check-tables.ts";
+import { numbersIn } from "../../../remux/mp4/read/number-source.ts";
 import { readFileStart } from "../../../remux/open-file.ts";
 import { skipId3Tags } from "../../../remux/packed-audio/tags.ts";
 import { sniffContainer } from "../../../remux/sniff.ts";
-import type { MediaInfo } from "../../engine.ts";
+import { type MediaType, mediaType } from "../inspect/media-types.ts";
 
 /**
  * Puts a file that is being fetched, from its start on, into a journal as soon as its first bytes show what it is. A file that
@@ -57,8 +59,6 @@ export class FileAnnouncement {
   }
 }
 
-type MediaType = Pick<MediaInfo, "ext" | "mime_type">;
-
 /** An index in front has the formats of its tracks within these bytes. */
 const maxHeadBytes = 4 << 20;
 
@@ -84,39 +84,31 @@ function readHead(head: Buffer): MediaType | null | undefined {
   const { container, vcodec } = header;
   if (container === "mp4" && hasMediaFirst(head)) return null;
   if (vcodec === null) return undefined;
-  const isAudio = vcodec === "none";
-  if (container === "mp4" && head.toString("latin1", 8, 12) === "qt  ")
-    return { ext: "mov", mime_type: "video/quicktime" };
-  if (container === "mp4")
-    return isAudio ? { ext: "m4a", mime_type: "audio/mp4" } : { ext: "mp4", mime_type: "video/mp4" };
-  const kind = isAudio ? "audio" : "video";
-  if (container === "webm") return { ext: "webm", mime_type: `${kind}/webm` };
-  return { ext: isAudio ? "mka" : "mkv", mime_type: `${kind}/x-matroska` };
+  const isQuickTime = container === "mp4" && head.toString("latin1", 8, 12) === "qt  ";
+  return mediaType(isQuickTime ? "mov" : container === "matroska" ? "mkv" : container, vcodec !== "none");
 }
 
 /** Whether the media data of an MP4 come before its index. */
 function hasMediaFirst(head: Buffer): boolean {
   for (let at = 0; at + 16 <= head.length;) {
-    const type = head.toString("latin1", at + 4, at + 8);
-    if (type === "moov" || type === "mdat") return type === "mdat";
-    const field = head.readUInt32BE(at);
-    const size = field === 1 ? Number(head.readBigUInt64BE(at + 8)) : field;
-    if (size < 8) return false;
-    at += size;
+    const box = readBox(numbersIn(head), at, Infinity);
+    if (box === undefined || box.type === "moov") return false;
+    if (box.type === "mdat") return true;
+    at = box.end;
   }
   return false;
 }
 
 function readSignature(head: Buffer): MediaType | null {
   const start = head.toString("latin1", 0, 64);
-  if (start.startsWith("fLaC")) return { ext: "flac", mime_type: "audio/flac" };
-  if (start.startsWith("OggS") && start.includes("OpusHead")) return { ext: "opus", mime_type: "audio/ogg" };
-  if (start.startsWith("OggS") && !start.includes("theora")) return { ext: "ogg", mime_type: "audio/ogg" };
-  if (/^RIFF.{4}WAVE/s.test(start)) return { ext: "wav", mime_type: "audio/wav" };
-  if (sniffContainer(head) === "mpeg-ts") return { ext: "ts", mime_type: "video/mp2t" };
+  if (start.startsWith("fLaC")) return mediaType("flac");
+  if (start.startsWith("OggS") && start.includes("OpusHead")) return mediaType("opus");
+  if (start.startsWith("OggS") && !start.includes("theora")) return mediaType("ogg", false);
+  if (/^RIFF.{4}WAVE/s.test(start)) return mediaType("wav");
+  if (sniffContainer(head) === "mpeg-ts") return mediaType("ts");
   const { start: first } = skipId3Tags(head);
   const sync = first + 2 <= head.length ? head.readUInt16BE(first) : 0;
   // ISO/IEC 13818-7 §6.2.1, ISO/IEC 11172-3 §2.4.1.3: layer 0 is ADTS, layer 1 is that of MP3.
-  if ((sync & 0xfff6) === 0xfff0) return { ext: "aac", mime_type: "audio/aac" };
-  return (sync & 0xffe6) === 0xffe2 ? { ext: "mp3", mime_type: "audio/mpeg" } : null;
+  if ((sync & 0xfff6) === 0xfff0) return mediaType("aac");
+  return (sync & 0xffe6) === 0xffe2 ? mediaType("mp3") : null;
 }

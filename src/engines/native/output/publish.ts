@@ -2,6 +2,7 @@ import { basename } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { StreamJournal } from "../../../files/stream-journal.ts";
 import type { openMp4Writer } from "../../../remux/mp4/write/writer.ts";
+import { mediaType } from "../inspect/media-types.ts";
 import type { TrackKind } from "../../../remux/samples.ts";
 
 /** What is sent of a file while it is being written. */
@@ -60,9 +61,7 @@ export function createPublisher(options: PublisherOptions) {
       isBroken = fragments === undefined;
       if (fragments === undefined) return journal.break();
       if (fragments.length === 0) return;
-      const type = hasKind(sessions, "video")
-        ? { mime_type: "video/mp4", ext: "mp4" }
-        : { mime_type: "audio/mp4", ext: "m4a" };
+      const type = mediaType("mp4", hasKind(sessions, "video"));
       if (!journal.isOpen) journal.open({ ...type, file: basename(path) }, false);
       journal.add(fragments);
       // Long media are many fragments.
