@@ -23,6 +23,7 @@ import { type FileSource, sourceDuration, statedKinds, type Plan } from "../sour
 import { WebmSegments } from "./webm-segments.ts";
 import { isRemuxable, type Written } from "./demux-session.ts";
 import { type PendingAdditions, remux, type RemuxOptions } from "./remux.ts";
+import { positionFrom } from "../texts/place-cues.ts";
 import { checkAbsent, openFileStream, partTiming, type SourceStream } from "../sources/source-stream.ts";
 
 /** Work on complete files, whose time is limited by their size. */
@@ -125,7 +126,7 @@ export async function assembleMedia(plan: Plan, options: AssembleOptions): Promi
   const stream = openFileStream("main", merged, undefined, hasSelection(plan) ? partTiming : undefined);
   const moved: PendingAdditions = {
     ...additions,
-    get: (media) => additions.get({ originS: originS + media.originS, offsetOf: () => 0 }),
+    get: (media) => additions.get(positionFrom(originS + media.originS)),
   };
   const single = { main: { ...stream, details }, audio: null, otherAudio: [], openAudio: null, expectedS: null };
   const written = await remux({ ...common, ...single, additions: moved });
@@ -177,7 +178,7 @@ async function embed(
   { folder, additions, inspect, withTimeLimit, signal }: AssembleOptions,
 ): Promise<string | null> {
   await additions.ready();
-  const added = await additions.get({ originS: 0, offsetOf: () => 0 });
+  const added = await additions.get(positionFrom(0));
   const target = join(folder, "embedded");
   const { container } = openFileStream("main", path);
   const durationS = container === "webm" ? null : (await inspect(path)).duration;

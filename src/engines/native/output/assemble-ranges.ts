@@ -6,11 +6,11 @@ import { firstAudio } from "../../../remux/audio-choice.ts";
 import { SkipError } from "../../../remux/discontinuity.ts";
 import { cutMp4, type CutOptions } from "../../../remux/mp4/cut.ts";
 import type { MediaRange, TrackKind } from "../../../remux/samples.ts";
-import { type Plan, type Source, sourcesOf } from "../sources/plan.ts";
+import { mapSources, type Plan, type Source, sourcesOf } from "../sources/plan.ts";
 import { hasEnd, hasSelection, selectAll } from "../sources/select-segments.ts";
 import { openFileStream } from "../sources/source-stream.ts";
 import type { PartialMedia } from "../partial/partial-file.ts";
-import type { MediaPosition } from "../texts/place-cues.ts";
+import { positionFrom } from "../texts/place-cues.ts";
 import { type Assembled, assembleMedia, type AssembleOptions } from "./assemble-media.ts";
 import { chooseInFile, mergeFiles } from "./merge.ts";
 import type { PendingAdditions } from "./remux.ts";
@@ -43,7 +43,7 @@ export async function assembleRanges(plan: Plan, options: AssembleOptions): Prom
 async function withParts(plan: Plan, { fetcher, folder, ranges, audioOnly }: AssembleOptions): Promise<Plan> {
   const { isPassthrough, isAudioOptional } = plan;
   const acceptsHoles = isPassthrough && (!audioOnly || plan.main.format.vcodec === "none");
-  const withPart = async <S extends Source>(source: S, zeroS: number | null): Promise<S> => {
+  const withPart = async (source: Source, zeroS: number | null): Promise<Source> => {
     const options = { ranges, audioOnly, zeroS, acceptsHoles };
     return { ...source, part: await fetcher.fetchPart(source, partPath(folder, source), options) };
   };
@@ -51,10 +51,8 @@ async function withParts(plan: Plan, { fetcher, folder, ranges, audioOnly }: Ass
   const zeroS = main.part?.zeroS ?? null;
   // Nothing else says where the time of ranges counts from.
   if (zeroS === null) return main.part === null ? plan : { ...plan, main };
-  const audio = plan.audio && (isAudioOptional ? plan.audio : await withPart(plan.audio, zeroS));
-  const otherAudio: Source[] = [];
-  for (const other of plan.otherAudio) otherAudio.push(await withPart(other, zeroS));
-  return { ...plan, main, audio, otherAudio };
+  const isKept = (source: Source) => source === main || (isAudioOptional && source === plan.audio);
+  return mapSources({ ...plan, main }, async (source) => (isKept(source) ? source : await withPart(source, zeroS)));
 }
 
 /** Returns the plan with the parts as MP4 if some are MP4 and others are not, which can be put together only so. */
@@ -62,17 +60,12 @@ async function inOneKind(plan: Plan, options: AssembleOptions): Promise<Plan> {
   const containers = new Set(sourcesOf(plan).map(({ part }) => part && openFileStream("main", part.path).container));
   const isMixed = containers.size > 1 && !containers.has(null);
   if (!isMixed || !containers.has("mp4") || plan.main.part?.hasHoles === true) return plan;
-  const { audioChoice, audioOnly } = options;
-  const convert = async <S extends Source>(source: S, choice = firstAudio, isAudio = true): Promise<S> => {
-    const converted = await asMp4(source, { ...options, audioChoice: choice, audioOnly: isAudio });
-    return { ...source, part: converted };
-  };
-  const hasOwnAudio = plan.audio === null;
-  const main = await convert(plan.main, hasOwnAudio ? audioChoice : firstAudio, audioOnly);
-  const audio = plan.audio && (await convert(plan.audio, audioChoice));
-  const otherAudio: Source[] = [];
-  for (const other of plan.otherAudio) otherAudio.push(await convert(other));
-  return { ...plan, main, audio, otherAudio };
+  const chosen = plan.audio ?? plan.main;
+  return mapSources(plan, async (source) => {
+    const audioChoice = source === chosen ? options.audioChoice : firstAudio;
+    const audioOnly = options.audioOnly || source !== plan.main;
+    return { ...source, part: await asMp4(source, { ...options, audioChoice, audioOnly }) };
+  });
 }
 
 async function asMp4({ name, format, part }: Source, options: AssembleOptions): Promise<PartialMedia | null> {
@@ -100,7 +93,7 @@ const partPath = (folder: string, { name }: Source): string => join(folder, `${n
 /** Returns `null` if the media that were fetched do not have all that the ranges need. */
 async function tryCut(plan: Plan, options: AssembleOptions): Promise<Assembled | null> {
   const { folder, ranges, audioChoice, maxBytes, onWritten, withTimeLimit, additions, signal } = options;
-  let position: MediaPosition = { originS: 0, offsetOf: () => 0 };
+  let position = positionFrom(0);
   const later: PendingAdditions = {
     ...additions,
     bytes: () => 0,

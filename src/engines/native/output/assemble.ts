@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { noAdditions } from "../../../remux/additions.ts";
 import { extractAudio } from "../../../remux/audio-files/extract.ts";
 import type { Plan } from "../sources/plan.ts";
-import type { MediaPosition } from "../texts/place-cues.ts";
+import { positionFrom } from "../texts/place-cues.ts";
 import { type Assembled, assembleMedia, type AssembleOptions } from "./assemble-media.ts";
 import { assembleRanges } from "./assemble-ranges.ts";
 import type { PendingAdditions } from "./remux.ts";
@@ -20,7 +20,7 @@ export async function assemble(plan: Plan, options: AssembleOptions): Promise<As
 /** Puts the audio into a file of its own kind, if its codec has one. */
 async function assembleAudioFile(plan: Plan, options: AssembleOptions, make: typeof assemble): Promise<Assembled> {
   const { folder, embed, inspect, withTimeLimit, signal } = options;
-  let position: MediaPosition = { originS: 0, offsetOf: () => 0 };
+  let position = positionFrom(0);
   const additions: PendingAdditions = {
     ...options.additions,
     get(media) {

@@ -15,6 +15,7 @@ import type { CopyTarget } from "../../../remux/matroska/copy.ts";
 import { checkLeft, checkMerged, checkPadding, checkUnread } from "./check-merged.ts";
 import { copyElements, copyWritten, detailsOf, matroskaSources } from "./copy-matroska.ts";
 import type { PendingAdditions } from "./remux.ts";
+import { positionFrom } from "../texts/place-cues.ts";
 import { openFileStream } from "../sources/source-stream.ts";
 
 export interface MergeOptions {
@@ -58,7 +59,7 @@ export async function mergeFiles(options: MergeOptions) {
     const { signal, target, isMp4Wanted } = options;
     const isWebm = !isMp4Wanted && codecs.every((codec) => webmCodecs.has(codec));
     const originS = Math.min(...(await Promise.all(chosen.map((track) => track.getFirstTimestamp()))));
-    const additions = await options.additions.get({ originS, offsetOf: () => 0 });
+    const additions = await options.additions.get(positionFrom(originS));
     await using file = await open(target, "w");
     const sources = matroskaSources(files, chosen);
     const ownAudio = chosen.filter((track) => track.isAudioTrack()).length - options.otherAudio.length;

@@ -86,6 +86,15 @@ export function sourcesOf({ main, audio, otherAudio }: Pick<Plan, "main" | "audi
   return [main, audio, ...otherAudio].filter((source) => source !== null);
 }
 
+/** Returns the plan with other sources, which are made one after the other. */
+export async function mapSources(plan: Plan, change: (source: Source) => Promise<Source>): Promise<Plan> {
+  const main = await change(plan.main);
+  const audio = plan.audio && (await change(plan.audio));
+  const otherAudio: Source[] = [];
+  for (const other of plan.otherAudio) otherAudio.push(await change(other));
+  return { ...plan, main, audio, otherAudio };
+}
+
 /** Returns the kinds of tracks that the result must have by its format. */
 export function listedKinds({ main, audio }: Plan, audioOnly: boolean): TrackKind[] {
   const { vcodec, acodec } = main.format;

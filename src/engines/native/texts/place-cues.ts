@@ -32,6 +32,9 @@ export interface MediaPosition {
   cut?: CutPosition;
 }
 
+/** Returns the position of a file of which all is presented, whose media have one timeline. */
+export const positionFrom = (originS: number): MediaPosition => ({ originS, offsetOf: () => 0 });
+
 const ticksPerSecond = 90_000;
 const wrapS = 2 ** 33 / ticksPerSecond;
 
