@@ -195,8 +195,6 @@ class TrackCopy {
 /** Whether the flags of a block say that it has several frames (RFC 9559 §10.3). */
 export const isLaced = (flags: number): boolean => (flags & 0x06) !== 0;
 
-const replaced: ReadonlySet<number> = new Set([ids.trackNumber, ids.trackUid]);
-
 /** What says that audio is for some listeners (RFC 9559 §5.1.4.1.8, §5.1.4.1.11). */
 const roleFlags: Readonly<Partial<Record<AudioRole, number>>> = {
   description: ids.flagVisualImpaired,
@@ -210,31 +208,21 @@ function copyEntry(
   number: number,
   stated?: AudioLabel & { isDefault: boolean },
 ): Uint8Array {
-  const left = new Set<number>(replaced);
-  const own = [element(ids.trackNumber, unsigned(number)), element(ids.trackUid, unsigned(number))];
-  if (stated !== undefined) {
-    left.add(ids.flagDefault);
-    own.push(element(ids.flagDefault, unsigned(Number(stated.isDefault))));
-  }
   const language = stated?.language ?? null;
-  if (language !== null) {
-    left.add(ids.language).add(ids.languageBcp47);
-    own.push(element(ids.language, text(iso639Of(language))), element(ids.languageBcp47, text(language)));
-  }
   const ownName = track.name === "" ? stated && roleNameOf(stated) : undefined;
   const name = stated?.name ?? ownName;
-  if (name !== undefined) {
-    left.add(ids.name);
-    own.push(element(ids.name, text(name)));
-  }
   const flag = roleFlags[stated?.audio_role ?? "original"];
-  if (flag !== undefined) {
-    left.add(flag);
-    own.push(element(flag, unsigned(1)));
-  }
-  const kept = [...elementsIn(source, track.entry)].filter(({ id }) => !left.has(id));
+  const own = new Map<number, Uint8Array>([
+    [ids.trackNumber, unsigned(number)],
+    [ids.trackUid, unsigned(number)],
+  ]);
+  if (stated !== undefined) own.set(ids.flagDefault, unsigned(Number(stated.isDefault)));
+  if (language !== null) own.set(ids.language, text(iso639Of(language))).set(ids.languageBcp47, text(language));
+  if (name !== undefined) own.set(ids.name, text(name));
+  if (flag !== undefined) own.set(flag, unsigned(1));
+  const kept = [...elementsIn(source, track.entry)].filter(({ id }) => !own.has(id));
   const copies = kept.map((child) => element(child.id, readBytes(fd, child)));
-  return element(ids.trackEntry, ...own, ...copies);
+  return element(ids.trackEntry, ...[...own].map(([id, content]) => element(id, content)), ...copies);
 }
 
 const maxBytes = 256 << 20;

@@ -110,18 +110,6 @@ export function findDamage(file: ReadFile, onElement?: (element: Element) => voi
   return found;
 }
 
-/** Returns the head of a Void element (RFC 8794 §11.3.2) that takes the place of damage; empty for a single byte. */
-export function voidHead({ start, end }: ByteSpan): Uint8Array {
-  const [voidId, longest] = [ids.void, 9];
-  const length = end - start;
-  if (length < 2) return new Uint8Array();
-  if (length < longest) return Uint8Array.of(voidId, 0x80 + length - 2);
-  const head = Buffer.alloc(longest);
-  head.writeUInt16BE((voidId << 8) + 1);
-  head.writeUIntBE(length - longest, 3, 6);
-  return head;
-}
-
 /** The elements of a file and a Segment after which there is another one of them. */
 const tops: ReadonlySet<number> = new Set([
   ebmlId,

@@ -1,6 +1,7 @@
 import { ServiceError } from "../../model/errors.ts";
 import { type Element, readElement } from "../ebml.ts";
 import type { NumberSource } from "../mp4/read/number-source.ts";
+import type { ByteSpan } from "../samples.ts";
 
 /** Elements of Matroska (RFC 9559 §5.1) that are read or written. */
 export const ids = {
@@ -135,6 +136,18 @@ export function textIn(source: NumberSource, { body, end }: Element): string {
   const bytes = Buffer.alloc(Math.min(maxTextLength, end - body));
   for (let i = 0; i < bytes.length; i++) bytes[i] = source.u8(body + i);
   return bytes.toString("utf8").replace(/\0.*$/s, "");
+}
+
+/** Returns the head of a Void element (RFC 8794 §11.3.2) that takes the place of a span; empty for a single byte. */
+export function voidHead({ start, end }: ByteSpan): Uint8Array {
+  const [voidId, longest] = [ids.void, 9];
+  const length = end - start;
+  if (length < 2) return new Uint8Array();
+  if (length < longest) return Uint8Array.of(voidId, 0x80 + length - 2);
+  const head = Buffer.alloc(longest);
+  head.writeUInt16BE((voidId << 8) + 1);
+  head.writeUIntBE(length - longest, 3, 6);
+  return head;
 }
 
 /** Returns an `upstream_invalid` error for a Matroska or WebM file that cannot be read. */

@@ -1,6 +1,6 @@
 import { ebmlId } from "../ebml.ts";
 import { writeAt } from "../mp4/write/background-writes.ts";
-import { ids } from "./elements.ts";
+import { ids, voidHead } from "./elements.ts";
 
 const appName = Buffer.from("unreel");
 const maxClusterBytes = 8 << 20;
@@ -79,7 +79,8 @@ export class MatroskaWriter {
     const { fd, timestampScale } = this.#options;
     // Of nothing that lasts, nothing is known.
     const head = this.#head(cuesPosition, (this.#endTicks * timestampScale) / 1e9 || Infinity);
-    writeAt(fd, Buffer.concat([head, voidOf(this.#headBytes - head.length)]), 0);
+    const left = voidHead({ start: head.length, end: this.#headBytes });
+    writeAt(fd, Buffer.concat([head, left], this.#headBytes), 0);
   }
 
   #needsCluster({ track, ticks, isKey }: WrittenBlock): boolean {
@@ -135,13 +136,8 @@ export class MatroskaWriter {
   }
 }
 
+/** Of the element that fills what the header at the end leaves of the first one. */
 const voidHeadBytes = 9;
-
-/** Returns an element without meaning that has so many bytes, at least 9. */
-function voidOf(bytes: number): Uint8Array {
-  const content = Buffer.alloc(bytes - voidHeadBytes);
-  return Buffer.concat([idBytes(ids.void), longSize(content.length), content]);
-}
 
 function fileHeader(docType: string): Uint8Array {
   return element(

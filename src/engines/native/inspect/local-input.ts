@@ -7,8 +7,8 @@ import type { MediaInfo } from "../../engine.ts";
 import { ServiceError, unlessUnreadable } from "../../../model/errors.ts";
 import { checkSampleTables, findProtectedEntry } from "../../../remux/mp4/read/check-tables.ts";
 import { type NumberSource, numbersInFile } from "../../../remux/mp4/read/number-source.ts";
-import { findDamage, voidHead } from "../../../remux/matroska/damage.ts";
-import { elementsIn, ids } from "../../../remux/matroska/elements.ts";
+import { findDamage } from "../../../remux/matroska/damage.ts";
+import { elementsIn, ids, voidHead } from "../../../remux/matroska/elements.ts";
 import { type MediaExt, type MediaType, mediaType } from "./media-types.ts";
 import { type MatroskaTrack, readHeader } from "../../../remux/matroska/tracks.ts";
 

@@ -138,10 +138,8 @@ export function textTrackBox(
   { width, height, timescale = movieTimescale }: { width: number; height: number; timescale?: number },
 ): Uint8Array {
   const isSubtitles = text.handler === "sbtl";
-  const [startTicks, ticks] = [text.startMs, text.durationMs].map((ms) => Math.round((ms * timescale) / 1000)) as [
-    number,
-    number,
-  ];
+  const toTicks = (ms: number) => Math.round((ms * timescale) / 1000);
+  const [startTicks, ticks] = [toTicks(text.startMs), toTicks(text.durationMs)];
   const header = headerBox(
     "tkhd",
     text.isEnabled ? enabled : inMovie,
