@@ -161,3 +161,11 @@ export function boundCues(cues: readonly Cue[], durationS: number): Cue[] {
     })
     .toSorted((a, b) => a.startS - b.startS || a.endS - b.endS);
 }
+
+/** Returns a time as hours, minutes, seconds and milliseconds. */
+export function clock(seconds: number, point: "." | "," = "."): string {
+  const ms = Math.max(0, Math.round(seconds * 1000));
+  const digits = (value: number, length: number) => String(value).padStart(length, "0");
+  const [hours, minutes, rest] = [Math.floor(ms / 3_600_000), Math.floor(ms / 60_000) % 60, ms % 60_000];
+  return `${digits(hours, 2)}:${digits(minutes, 2)}:${digits(Math.floor(rest / 1000), 2)}${point}${digits(rest % 1000, 3)}`;
+}

@@ -1,4 +1,4 @@
-import type { Cue } from "../remux/additions.ts";
+import { clock, type Cue } from "../remux/additions.ts";
 import { faces, readCueText } from "../remux/cue-text.ts";
 
 /** Yields a WebVTT file of the cues, in pieces; it states the colours of their classes. */
@@ -68,11 +68,4 @@ function subRipText(payload: string): string {
     at = end;
   }
   return written + characters.slice(at).join("");
-}
-
-function clock(seconds: number, point: "." | ","): string {
-  const ms = Math.max(0, Math.round(seconds * 1000));
-  const digits = (value: number, length: number) => String(value).padStart(length, "0");
-  const [hours, minutes, rest] = [Math.floor(ms / 3_600_000), Math.floor(ms / 60_000) % 60, ms % 60_000];
-  return `${digits(hours, 2)}:${digits(minutes, 2)}:${digits(Math.floor(rest / 1000), 2)}${point}${digits(rest % 1000, 3)}`;
 }

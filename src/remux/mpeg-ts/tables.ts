@@ -1,8 +1,11 @@
+import { crc32 } from "../codecs/checksums.ts";
 import type { PidReader } from "./pids.ts";
 
 const maxLength = 4096;
 const headLength = 3;
 const stuffing = 0xff;
+/** From it on, the checksum of a complete section with its checksum is 0 (Annex A). */
+const checksumStart = 0xffff_ffff;
 
 /**
  * Creates a reader that assembles the sections of a table (ISO/IEC 13818-1 §2.4.4).
@@ -28,7 +31,7 @@ export function createSectionReader(onSection: (section: Buffer) => void): PidRe
       if (length < headLength || length < sectionLength(buffer)) continue;
       const section = buffer.subarray(0, length);
       length = 0;
-      if (crc32(section) === 0) onSection(section);
+      if (crc32(section, checksumStart) === 0) onSection(section);
     }
   };
   return {
@@ -52,19 +55,6 @@ export function createSectionReader(onSection: (section: Buffer) => void): PidRe
 
 function sectionLength(section: Uint8Array): number {
   return Math.min(maxLength, headLength + ((((section[1] ?? 0) & 0x0f) << 8) | (section[2] ?? 0)));
-}
-
-const crcTable = Int32Array.from({ length: 256 }, (_, byte) => {
-  let crc = byte << 24;
-  for (let bit = 0; bit < 8; bit++) crc = crc < 0 ? (crc << 1) ^ 0x04c11db7 : crc << 1;
-  return crc;
-});
-
-/** CRC of Annex A: 0 for a complete section with its checksum. */
-function crc32(bytes: Uint8Array): number {
-  let crc = -1;
-  for (const byte of bytes) crc = (crc << 8) ^ (crcTable[((crc >>> 24) ^ byte) & 0xff] ?? 0);
-  return crc;
 }
 
 /** A stream in a program map (ISO/IEC 13818-1 §2.4.4.9). */

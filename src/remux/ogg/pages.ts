@@ -1,3 +1,4 @@
+import { crc32 } from "../codecs/checksums.ts";
 import { writeAt } from "../mp4/write/background-writes.ts";
 import type { FileWindow } from "../open-file.ts";
 
@@ -38,18 +39,11 @@ export function readPage(file: FileWindow, at: number): OggPage | undefined {
 export function isIntact(page: Uint8Array): boolean {
   const stated = Buffer.from(page.buffer, page.byteOffset, page.length).readUInt32LE(checksumAt);
   const rest = [page.subarray(0, checksumAt), noChecksum, page.subarray(checksumAt + noChecksum.length)];
-  return rest.reduce(checksum, 0) === stated;
+  return rest.reduce((before, bytes) => crc32(bytes, before), 0) === stated;
 }
 
 /** The checksum is that of the page with this instead. */
 const noChecksum = Buffer.alloc(4);
-
-/** Each entry of the table is the remainder of a byte (RFC 3533 §6: polynomial 0x04c11db7, no reflection). */
-const crcTable = Uint32Array.from({ length: 256 }, (_, byte) => {
-  let rest = byte << 24;
-  for (let bit = 0; bit < 8; bit++) rest = rest & 0x80000000 ? (rest << 1) ^ 0x04c11db7 : rest << 1;
-  return rest >>> 0;
-});
 
 const headerBytes = 27;
 const [serialAt, sequenceAt, checksumAt] = [14, 18, 22];
@@ -129,16 +123,9 @@ export class OggWriter {
   #write(page: Buffer): void {
     page.writeUInt32LE(this.#sequence, sequenceAt);
     page.writeUInt32LE(0, checksumAt);
-    page.writeUInt32LE(checksum(0, page), checksumAt);
+    page.writeUInt32LE(crc32(page, 0), checksumAt);
     writeAt(this.#fd, page, this.#position);
     this.#position += page.length;
     this.#sequence += 1;
   }
-}
-
-/** Returns the checksum after more bytes. */
-function checksum(before: number, bytes: Uint8Array): number {
-  let rest = before;
-  for (const byte of bytes) rest = ((rest << 8) ^ crcTable[(rest >>> 24) ^ byte]!) >>> 0;
-  return rest;
 }

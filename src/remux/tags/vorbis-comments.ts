@@ -1,4 +1,4 @@
-import type { Additions, Cover } from "../additions.ts";
+import { type Additions, clock, type Cover } from "../additions.ts";
 
 export type AudioTags = Pick<Additions, "tags" | "chapters" | "cover">;
 
@@ -95,11 +95,4 @@ function u32(value: number): Buffer {
   const bytes = Buffer.alloc(4);
   bytes.writeUInt32LE(value);
   return bytes;
-}
-
-function clock(seconds: number): string {
-  const ms = Math.round(seconds * 1000);
-  const digits = (value: number, length: number) => String(value).padStart(length, "0");
-  const [hours, minutes, rest] = [Math.floor(ms / 3_600_000), Math.floor(ms / 60_000) % 60, ms % 60_000];
-  return `${digits(hours, 2)}:${digits(minutes, 2)}:${digits(Math.floor(rest / 1000), 2)}.${digits(rest % 1000, 3)}`;
 }
