@@ -83,7 +83,7 @@ const maxFrames = 16;
  * Creates a memory of the latest frames of an audio track: segments of some packagers begin with the last frames of the segment
  * before, which players leave out.
  */
-export function createRepeats() {
+function createRepeats() {
   const latest: { dts: number; hash: number }[] = [];
   /** Which frame would be next if the last one was there before. */
   let next = maxFrames;
