@@ -125,15 +125,13 @@ function planEmbedding(
   const data = box("mdat", ...chunks);
   const moved = isFragmented ? movedBoxes(file.fd, boxes, layout.delta) : [];
   if (moved.reduce((sum, { bytes: { length } }) => sum + length, 0) > maxMovedBytes) return undefined;
+  const place = { from: moov.start, to: moov.end };
+  const end = { from: file.size, to: file.size };
   return isFragmented
-    ? [
-        { from: moov.start, to: moov.end, bytes: Buffer.concat([index, data]) },
-        ...moved,
-        { from: file.size, to: file.size, bytes: new Uint8Array() },
-      ]
+    ? [{ ...place, bytes: Buffer.concat([index, data]) }, ...moved, { ...end, bytes: new Uint8Array() }]
     : [
-        { from: moov.start, to: moov.end, bytes: index },
-        { from: file.size, to: file.size, bytes: data },
+        { ...place, bytes: index },
+        { ...end, bytes: data },
       ];
 }
 
@@ -160,8 +158,6 @@ function isMovable(fd: number, boxes: readonly Box[], moov: Box): boolean {
   });
 }
 
-type Movie = ReturnType<typeof readMovie>;
-
 function readMovie(bytes: Uint8Array) {
   const view = viewOf(bytes);
   const moov = firstBox(bytes);
@@ -169,26 +165,23 @@ function readMovie(bytes: Uint8Array) {
   const isLong = view.getUint8(header.body) === 1;
   const timescale = view.getUint32(header.body + (isLong ? 20 : 12)) || 1;
   const duration = isLong ? Number(view.getBigUint64(header.body + 24)) : view.getUint32(header.body + 16);
-  const traks = [...boxesIn(view, moov.body, moov.end)].filter(({ type }) => type === "trak");
+  const traks = childrenOf(bytes).filter(({ type }) => type === "trak");
   const handlerOf = (trak: Box) => typeAt(view, getChild(view, getChild(view, trak, "mdia"), "hdlr").body + 8);
   const main = traks.find((trak) => handlerOf(trak) === "vide") ?? traks[0];
   const mainHeader = main && getChild(view, main, "tkhd");
   const size = (offset: number) => (mainHeader === undefined ? 0 : view.getUint32(mainHeader.end - offset) / 0x10000);
   return {
-    moov,
-    header,
     timescale,
     durationS: duration / timescale,
     nextId: view.getUint32(header.end - 4),
     main,
     width: size(8),
     height: size(4),
-    hasChapters: traks.some((trak) => findChild(view, trak, "tref") !== undefined && hasReference(view, trak)),
+    hasChapters: traks.some((trak) => {
+      const references = findChild(view, trak, "tref");
+      return references !== undefined && findChild(view, references, "chap") !== undefined;
+    }),
   };
-}
-
-function hasReference(view: DataView, trak: Box): boolean {
-  return findChild(view, getChild(view, trak, "tref"), "chap") !== undefined;
 }
 
 interface Layout {
@@ -204,27 +197,28 @@ interface Layout {
 
 function makeIndex(
   bytes: Uint8Array,
-  movie: Movie & { additions: Additions; texts: readonly TextIndex[] },
+  movie: ReturnType<typeof readMovie> & { additions: Additions; texts: readonly TextIndex[] },
   { isWide, delta, dataStart, moovEnd }: Layout,
 ): Uint8Array {
-  const { moov, main, nextId, additions, texts, timescale } = movie;
-  const view = viewOf(bytes);
+  const { main, nextId, additions, texts, timescale } = movie;
   const range = { start: dataStart, size: isWide ? 2 ** 32 : 0 };
   const ids = texts.map((_, i) => nextId + i);
   const chapterId = ids[texts.findIndex(({ handler }) => handler === "text")];
-  const children = [...boxesIn(view, moov.body, moov.end)].filter(({ type }) => type !== "udta");
+  const children = childrenOf(bytes).filter(({ type }) => type !== "udta");
   const copies = children.map((child) => {
     const copy = isWide ? withWideOffsets(bytes, child) : Buffer.from(bytes.subarray(child.start, child.end));
     if (child.type === "mvhd") copy.writeUInt32BE(nextId + texts.length, copy.length - 4);
-    if (child.type === "mvex")
-      return box("mvex", copy.subarray(8), ...ids.map((id) => fullBox("trex", 0, 0, u32(id, 1, 0, 0, 0))));
+    if (child.type === "mvex") return box("mvex", copy.subarray(8), ...ids.map(defaultsBox));
     if (child.type !== "trak") return copy;
     if (delta !== 0) moveChunks(copy, delta, moovEnd);
     return child.start !== main?.start || chapterId === undefined ? copy : withReference(copy, chapterId);
   });
   const tracks = texts.map((text, i) => textTrackBox(text, ids[i]!, range, { ...movie, timescale }));
-  return box("moov", ...copies, ...tracks, ...userData(additions, readUserData(bytes, moov, additions)));
+  return box("moov", ...copies, ...tracks, ...userData(additions, readUserData(bytes, additions)));
 }
+
+/** Of the samples of a track in fragments, in which it has none. */
+const defaultsBox = (id: number): Uint8Array => fullBox("trex", 0, 0, u32(id, 1, 0, 0, 0));
 
 function withReference(trak: Buffer, id: number): Uint8Array {
   const children = childrenOf(trak);
@@ -235,9 +229,9 @@ function withReference(trak: Buffer, id: number): Uint8Array {
 }
 
 /** The `meta` box of QuickTime has no version. */
-function readUserData(bytes: Uint8Array, moov: Box, { chapters }: Additions) {
+function readUserData(bytes: Uint8Array, { chapters }: Additions) {
   const view = viewOf(bytes);
-  const found = findChild(view, moov, "udta");
+  const found = findChild(view, firstBox(bytes), "udta");
   const none = { items: [], others: [] };
   if (found === undefined) return none;
   // Old files end it with four zeros.
