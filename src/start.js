@@ -2,8 +2,7 @@ import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 
 // Node is started with `config.flags` of package.json, which V8 takes at its start only. A small young generation: garbage
-// is freed early. Without the second flag V8 may come to allocate requests and responses in the old generation, until the
-// process ends. Stripping types still counts as experimental.
+// is freed early. Stripping types still counts as experimental.
 
 // Without the Node that `npm ci` installs, npm takes that of the machine, which may not even be able to load what is below.
 if (Number.parseInt(process.version.slice(1), 10) < 24) {
