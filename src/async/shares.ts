@@ -68,7 +68,7 @@ export class Shares {
     signal.throwIfAborted();
     if (!this.#waiting.has(owner) && this.free(owner) > 0) return this.#takePlace(owner);
     const { promise, resolve } = Promise.withResolvers<Release>();
-    this.#waiting.set(owner, (this.#waiting.get(owner) ?? new Set()).add(resolve));
+    this.#waiting.getOrInsertComputed(owner, () => new Set()).add(resolve);
     try {
       return await untilAborted(promise, signal);
     } catch (error) {

@@ -29,8 +29,7 @@ export function createRequestMetrics(registry: Registry) {
   function addOperation(method: string, route: string): Operation {
     const series = seconds.series({ method, route });
     const operation = { method, route, byStatus: new Map(), durations: series };
-    const ofRoute = operations.get(route) ?? new Map<string, Operation>();
-    operations.set(route, ofRoute.set(method, operation));
+    operations.getOrInsertComputed(route, () => new Map()).set(method, operation);
     return operation;
   }
 

@@ -87,9 +87,7 @@ export class SpeedLimit {
       take: (host, bytes) => {
         const { promise, resolve: grant } = Promise.withResolvers<number>();
         if (share.waiting.size === 0) share.had = Math.max(share.had, this.#had);
-        const takes = share.waiting.get(host) ?? [];
-        takes.push({ bytes, grant });
-        share.waiting.set(host, takes);
+        share.waiting.getOrInsertComputed(host, () => []).push({ bytes, grant });
         this.#serve();
         if (share.waiting.size > 0) Object.assign(share, { waitedMs: performance.now(), hasWaited: true });
         return promise;

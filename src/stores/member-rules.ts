@@ -50,8 +50,7 @@ export class ChangesByCollection<Key> {
 
   /** @param members How often the task is a member of the collection. */
   add(collection: Key, { before, after }: StateChange, members: number): void {
-    const own = this.#changes.get(collection) ?? new Map<string, MemberChange>();
-    this.#changes.set(collection, own);
+    const own = this.#changes.getOrInsertComputed(collection, () => new Map());
     const name = `${before} ${after}`;
     own.set(name, { before, after, members: members + (own.get(name)?.members ?? 0) });
   }

@@ -45,9 +45,7 @@ export function withPacedReads(store: TaskStore): TaskStore {
   async function get(id: string) {
     if (waiting.size === 0 && hasTime()) return read(id);
     const { promise, resolve } = Promise.withResolvers<ReturnType<typeof read>>();
-    const calls = waiting.get(id) ?? [];
-    waiting.set(id, calls);
-    calls.push(() => resolve(read(id)));
+    waiting.getOrInsertComputed(id, () => []).push(() => resolve(read(id)));
     return promise;
   }
 

@@ -134,8 +134,7 @@ function createWaiters() {
     /** Starts to wait; `end` resolves when the task ends, the time is over, or nobody waits for the `reply` any more. */
     start(id: string, seconds?: number, reply?: FastifyReply) {
       const { promise: end, resolve } = Promise.withResolvers<void>();
-      const own = waiting.get(id) ?? new Set();
-      waiting.set(id, own);
+      const own = waiting.getOrInsertComputed(id, () => new Set());
       const stop = () => {
         own.delete(stop);
         if (own.size === 0 && waiting.get(id) === own) waiting.delete(id);

@@ -111,11 +111,7 @@ function createConnections() {
     add(connection: Connection): void {
       const { socket, client } = connection;
       all.add(connection);
-      if (client !== undefined) {
-        const others = byClient.get(client);
-        if (others === undefined) byClient.set(client, new Set([connection]));
-        else others.add(connection);
-      }
+      if (client !== undefined) byClient.getOrInsertComputed(client, () => new Set()).add(connection);
       socket.once("close", () => remove(connection));
     },
     close(connection: Connection): void {

@@ -118,13 +118,7 @@ function createWebFile(type: string, text: string): WebFile {
   return {
     type,
     etag: `W/"${createHash("sha256").update(bytes).digest("base64url")}"`,
-    encode(coding) {
-      const known = encoded.get(coding);
-      if (known !== undefined) return known;
-      const made = encoders[coding](bytes);
-      encoded.set(coding, made);
-      return made;
-    },
+    encode: (coding) => encoded.getOrInsertComputed(coding, () => encoders[coding](bytes)),
   };
 }
 

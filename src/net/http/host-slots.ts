@@ -20,8 +20,7 @@ export function createHostSlots(perHost: number) {
      */
     async acquire(host: string, owner: string, signal: AbortSignal): Promise<Release> {
       signal.throwIfAborted();
-      const shares = hosts.get(host) ?? new Shares(perHost, { isFirm: true, hasSpare: true });
-      hosts.set(host, shares);
+      const shares = hosts.getOrInsertComputed(host, () => new Shares(perHost, { isFirm: true, hasSpare: true }));
       const release = await shares.wait(owner, signal);
       return () => {
         release();

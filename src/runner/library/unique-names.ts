@@ -71,11 +71,7 @@ function suffixOf(number: number, { id }: NamedTask): string {
 /** Returns a function that names the files of one task after another as in a library that has only theirs: paths with `/`. */
 export function createPaths(template: Template): (task: NamedTask) => string[] {
   const folders = new Map<string, FolderNames>();
-  const openFolder = (path: string) => {
-    const folder = folders.get(path) ?? new FolderNames();
-    folders.set(path, folder);
-    return folder;
-  };
+  const openFolder = (path: string) => folders.getOrInsertComputed(path, () => new FolderNames());
   return (task) => {
     let path = "";
     for (const wanted of nameFiles(task, template).folders) {

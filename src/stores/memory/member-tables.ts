@@ -73,8 +73,9 @@ export function createMemberTables({ tasks, announce }: MemberTablesDeps): Membe
     remove: (row) => tasks().remove(row),
     addPlace(collection, index, task) {
       const place = { collection, index, task };
-      addTo(byCollection, collection, place);
-      addTo(byTask, task, place);
+      // Members are added by index, so that they stay in its order.
+      byCollection.getOrInsertComputed(collection, () => []).push(place);
+      byTask.getOrInsertComputed(task, () => []).push(place);
       countPlaces(task, 1);
     },
     placesOf(task) {
@@ -126,13 +127,6 @@ export function createMemberTables({ tasks, announce }: MemberTablesDeps): Membe
       return members.slice(0, limit);
     },
   };
-}
-
-/** Members are added by index, so that they stay in its order. */
-function addTo(places: Map<number, Place[]>, key: number, place: Place): void {
-  const known = places.get(key);
-  if (known === undefined) places.set(key, [place]);
-  else known.push(place);
 }
 
 /** Returns what is stored of a new task. */

@@ -25,12 +25,9 @@ export class MemoryOutbox implements Outbox {
   add({ id, taskId, body }: NewMessage, endpoints: readonly string[]): void {
     const createdMs = this.#steadyMs();
     for (const endpoint of endpoints) {
-      const lines: Lines = this.#endpoints.get(endpoint) ?? new Map();
-      this.#endpoints.set(endpoint, lines);
-      const fresh = { messages: [], dueMs: createdMs, refusals: 0, lease: undefined };
-      const line: Line = lines.get(taskId) ?? fresh;
-      lines.set(taskId, line);
-      line.messages.push({ id, body, createdMs });
+      const lines = this.#endpoints.getOrInsertComputed(endpoint, () => new Map());
+      const fresh = () => ({ messages: [], dueMs: createdMs, refusals: 0, lease: undefined });
+      lines.getOrInsertComputed(taskId, fresh).messages.push({ id, body, createdMs });
     }
   }
 

@@ -106,9 +106,7 @@ export class TaskTable {
 
   #ownerOf(owner: string | null): Owner {
     const name = owner ?? "";
-    const found = this.#owners.get(name) ?? { name, ...noUse, claimed: 0 };
-    this.#owners.set(name, found);
-    return found;
+    return this.#owners.getOrInsertComputed(name, () => ({ name, ...noUse, claimed: 0 }));
   }
 
   oldestQueued(): Entry | undefined {

@@ -48,10 +48,7 @@ export interface Metas {
 export function indexMetas({ metas }: Pick<Markup, "metas">): Metas {
   const byName = new Map<string, string[]>();
   for (const { name, content } of metas) {
-    if (content.trim() === "") continue;
-    const contents = byName.get(name);
-    if (contents === undefined) byName.set(name, [content]);
-    else contents.push(content);
+    if (content.trim() !== "") byName.getOrInsertComputed(name, () => []).push(content);
   }
   const first = (names: string[]) => names.find((name) => byName.has(name)) ?? "";
   return {

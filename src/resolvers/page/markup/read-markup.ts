@@ -215,9 +215,7 @@ function addMeta(markup: Markup, attributes: Attributes): void {
 function addLink({ links }: Markup, attributes: Attributes): void {
   const stated = (attributes.get("rel") ?? "").slice(0, maxRelLength).toLowerCase();
   for (const relation of stated.split(/\s+/)) {
-    const list = links.get(relation);
-    if (list === undefined) links.set(relation, [attributes]);
-    else list.push(attributes);
+    links.getOrInsertComputed(relation, () => []).push(attributes);
   }
 }
 

@@ -99,16 +99,12 @@ class MediaCollection {
 
   #linkItem(data: Data, url: URL): Data {
     const name = nameWithoutQuality(url);
-    const item = this.#linkItems.get(name) ?? data;
-    this.#linkItems.set(name, item);
-    return item;
+    return this.#linkItems.getOrInsertComputed(name, () => data);
   }
 
   #mediumOf(item: Data, exclusion: Exclusion): PlayerMedium {
-    const byExclusion = this.#byItem.get(item) ?? new Map<Exclusion, PlayerMedium>();
-    const medium = byExclusion.get(exclusion) ?? { item, resources: [], downloads: [], exclusion };
-    this.#byItem.set(item, byExclusion.set(exclusion, medium));
-    return medium;
+    const byExclusion = this.#byItem.getOrInsertComputed(item, () => new Map());
+    return byExclusion.getOrInsertComputed(exclusion, () => ({ item, resources: [], downloads: [], exclusion }));
   }
 
   /** Returns the object that describes the medium whose URL `data` has. */

@@ -116,7 +116,7 @@ function subtitles(tracks: readonly Attributes[], base: URL): PageInfo["subtitle
     const ext = /\.([a-z0-9]{2,5})$/i.exec(url.pathname)?.[1]?.toLowerCase() ?? "vtt";
     const role = kind === "captions" ? kind : "subtitles";
     const subtitle = { url: url.href, ext, name: parseLine(track.get("label")), role } as const;
-    byLanguage.set(language, [...(byLanguage.get(language) ?? []), subtitle]);
+    byLanguage.getOrInsertComputed(language, () => []).push(subtitle);
   }
   return Object.fromEntries(byLanguage);
 }
