@@ -109,7 +109,7 @@ function assertMedia({ url, formats, live_status, entries = [], extractor, ...li
   if (entry !== undefined) {
     const atLeast = list.entries_next === undefined ? "" : "at least ";
     const count = list.entries_count ?? `${atLeast}${entries.length}`;
-    const how = `ask for them with "options": {"entries": "all"}, or post the URL of one, such as ${entry.url.slice(0, 200)}`;
+    const how = `ask POST /tasks/ for them with "options": {"entries": "all"}, or take the URL of one, such as ${entry.url.slice(0, 200)}`;
     const noun = String(count) === "1" ? "entry" : "entries";
     throw new ServiceError("playlist", `${page} is a playlist of ${count} ${noun}: ${how}`);
   }

@@ -220,7 +220,7 @@ test("a playlist is refused with the URL of an entry", () => {
   expect(String(error)).toContain(
     [
       "https://a.test/ is a playlist of 2 entries:",
-      'ask for them with "options": {"entries": "all"}, or post the URL of one, such as https://a.test/1',
+      'ask POST /tasks/ for them with "options": {"entries": "all"}, or take the URL of one, such as https://a.test/1',
     ].join(" "),
   );
   expect(refusal([], {}, { entries: [] })).toMatchObject({ code: "no_media" });
