@@ -71,6 +71,17 @@ describe.skipIf(!hasFfmpeg)("a copy of Matroska tracks", () => {
     expect(heard(path)).toBe(heard(source));
   });
 
+  it("lasts as long as its source says, whose last frame is shorter, and to its last frame if that is later", () => {
+    const durationOf = (path: string) =>
+      Number(run("ffprobe", "-v", "error", "-show_entries", "format=duration", "-of", "csv=p=0", path));
+    const bytes = media.make("short.mka", ...audioInput(2.005, 48_000), "-c:a", "flac");
+    const stated = durationOf(media.path("short.mka"));
+    expect(durationOf(copy(open("short.mka", [1])))).toBeCloseTo(stated, 3);
+    bytes.writeDoubleBE(500, bytes.indexOf("448988", 0, "hex") + 3);
+    writeFileSync(media.path("short.mka"), bytes);
+    expect(Math.abs(durationOf(copy(open("short.mka", [1]))) - stated)).toBeLessThan(0.1);
+  });
+
   it("joins tracks of two files, and keeps their distance", () => {
     media.make("video.webm", ...videoInput(1), ...vp9, "-output_ts_offset", "100");
     media.make("audio.webm", ...audioInput(1), ...opus, "-output_ts_offset", "100.5");

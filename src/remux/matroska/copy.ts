@@ -182,13 +182,16 @@ class TrackCopy {
   }
 
   /** Returns how long a block is presented after its timestamp. */
-  #lasts({ duration, discardNs, flags, body }: Block): number {
-    const { source } = this.#file;
+  #lasts({ ticks, duration, discardNs, flags, body }: Block): number {
+    const { source, header } = this.#file;
     const { timestampScale } = this.#to;
     const { codecDelayNs, defaultDurationNs } = this.#track;
     const frames = isLaced(flags) ? source.u8(body) + 1 : 1;
     const stated = (defaultDurationNs * frames) / timestampScale;
-    return (duration ?? (stated || this.#step)) - (discardNs + codecDelayNs) / timestampScale;
+    // The last frame may be shorter than those before it.
+    const restTicks = (header.durationTicks * header.timestampScale) / timestampScale - ticks;
+    const step = restTicks > 0 ? Math.min(this.#step, restTicks) : this.#step;
+    return (duration ?? (stated || step)) - (discardNs + codecDelayNs) / timestampScale;
   }
 }
 

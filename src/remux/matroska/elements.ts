@@ -121,6 +121,13 @@ export function unsignedIn(source: NumberSource, { body, end }: Element): number
   return value;
 }
 
+/** Returns the float (§7.3) that an element is; 0 if it has neither 4 nor 8 bytes. */
+export function floatIn(source: NumberSource, { body, end }: Element): number {
+  if (end - body !== 4 && end - body !== 8) return 0;
+  const bytes = Buffer.from(Array.from({ length: end - body }, (_, at) => source.u8(body + at)));
+  return bytes.length === 4 ? bytes.readFloatBE() : bytes.readDoubleBE();
+}
+
 /** Returns the signed integer (§7.1) that an element is; 0 if it is longer than 8 bytes. */
 export function signedIn(source: NumberSource, element: Element): number {
   const { body, end } = element;

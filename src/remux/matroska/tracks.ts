@@ -2,7 +2,7 @@ import { type Element, ebmlId, readElement } from "../ebml.ts";
 import type { NumberSource } from "../mp4/read/number-source.ts";
 import { iso639ToBcp47 } from "../language.ts";
 import type { TrackKind } from "../samples.ts";
-import { damagedMatroskaError, elementsIn, ids, textIn, unsignedIn } from "./elements.ts";
+import { damagedMatroskaError, elementsIn, floatIn, ids, textIn, unsignedIn } from "./elements.ts";
 
 /** A track as its TrackEntry describes it (RFC 9559 §5.1.4.1). */
 export interface MatroskaTrack {
@@ -30,6 +30,8 @@ export interface MatroskaHeader {
   segment: Element;
   /** Nanoseconds of a tick. */
   timestampScale: number;
+  /** How long its media last, ticks; 0: not stated. */
+  durationTicks: number;
   tracks: MatroskaTrack[];
 }
 
@@ -54,6 +56,7 @@ export function readHeader(source: NumberSource): MatroskaHeader | undefined {
   if (found?.id !== ids.segment) return undefined;
   const segment = { ...found, end: Math.min(found.end, source.size) };
   let timestampScale = defaultScale;
+  let durationTicks = 0;
   let tracks: MatroskaTrack[] | undefined;
   for (const element of elementsIn(source, segment)) {
     // The header is before the media.
@@ -62,9 +65,11 @@ export function readHeader(source: NumberSource): MatroskaHeader | undefined {
     if (element.id !== ids.info) continue;
     const scale = findChild(source, element, ids.timestampScale);
     timestampScale = (scale && unsignedIn(source, scale)) || defaultScale;
+    const duration = findChild(source, element, ids.duration);
+    if (duration !== undefined) durationTicks = floatIn(source, duration);
   }
   if (tracks === undefined) throw damagedMatroskaError("no track comes before its media");
-  return { segment, timestampScale, tracks };
+  return { segment, timestampScale, durationTicks, tracks };
 }
 
 function readTracks(source: NumberSource, parent: Element): MatroskaTrack[] {
