@@ -2,7 +2,7 @@ import { ServiceError } from "../../../model/errors.ts";
 import { mp4ToBcp47 } from "../../../remux/language.ts";
 import { readHeader } from "../../../remux/matroska/tracks.ts";
 import type { Box } from "../../../remux/mp4/boxes.ts";
-import { readBox } from "../../../remux/mp4/read/check-tables.ts";
+import { childrenOf, readBox, typeAt } from "../../../remux/mp4/read/check-tables.ts";
 import { type NumberSource, numbersInFile } from "../../../remux/mp4/read/number-source.ts";
 import { openFile } from "../../../remux/open-file.ts";
 import type { OwnSubtitles } from "../../engine.ts";
@@ -80,16 +80,3 @@ function mp4Subtitles(source: NumberSource): OwnSubtitles[] {
   }
   return tracks.filter(({ id }) => !chapters.has(id)).map(({ language, codec }) => ({ language, codec }));
 }
-
-function* childrenOf(
-  source: NumberSource,
-  { body, end }: Pick<Box, "body" | "end">,
-  type: string,
-): Generator<Box, undefined> {
-  for (let box = readBox(source, body, end); box !== undefined; box = readBox(source, box.end, end)) {
-    if (box.type === type) yield box;
-  }
-}
-
-const typeAt = (source: NumberSource, at: number): string =>
-  String.fromCharCode(...[0, 1, 2, 3].map((offset) => source.u8(at + offset)));

@@ -72,12 +72,21 @@ const protectedEntries: ReadonlySet<string> = new Set("encv enca drmi drms".spli
 export function findProtectedEntry(source: NumberSource): string | undefined {
   for (const { box } of boxesWithin(source)) {
     if (box.type !== "stsd") continue;
-    for (let at = box.body + 8, entry = readBox(source, at, box.end); entry; entry = readBox(source, at, box.end)) {
-      if (protectedEntries.has(entry.type)) return entry.type;
-      at = entry.end;
-    }
+    const entries = { body: box.body + 8, end: box.end };
+    for (const { type } of childrenOf(source, entries)) if (protectedEntries.has(type)) return type;
   }
   return undefined;
+}
+
+/** Yields the boxes from `body` to `end`, of one type or of all; up to one that ends elsewhere. */
+export function* childrenOf(
+  source: NumberSource,
+  { body, end }: Pick<Box, "body" | "end">,
+  type?: string,
+): Generator<Box, undefined> {
+  for (let box = readBox(source, body, end); box !== undefined; box = readBox(source, box.end, end)) {
+    if (type === undefined || box.type === type) yield box;
+  }
 }
 
 /** Yields all boxes in `containers`, parents first, without recursion. */
@@ -105,7 +114,7 @@ function* boxesWithin(source: NumberSource): Generator<{ box: Box; parent: strin
 export function readBox(source: NumberSource, start: number, end: number): Box | undefined {
   if (end - start < 8) return undefined;
   const field = source.u32(start);
-  const type = String.fromCharCode(...[4, 5, 6, 7].map((at) => source.u8(start + at)));
+  const type = typeAt(source, start + 4);
   const body = start + (field === 1 ? 16 : 8);
   if (body > end) return undefined;
   const size =
@@ -113,10 +122,13 @@ export function readBox(source: NumberSource, start: number, end: number): Box |
   return start + size < body || start + size > end ? undefined : { type, start, body, end: start + size };
 }
 
+/** Returns the four characters at `at`. */
+export const typeAt = (source: NumberSource, at: number): string =>
+  String.fromCharCode(...[0, 1, 2, 3].map((offset) => source.u8(at + offset)));
+
 function isMediaHandler(source: NumberSource, { body, end }: Box): boolean {
   if (end - body < 12) return false;
-  const handler = source.u32(body + 8);
-  return handler === 0x76696465 || handler === 0x736f756e;
+  return ["vide", "soun"].includes(typeAt(source, body + 8));
 }
 
 /** Returns the number of samples in a `trun`, whose fields must fit in it. */
