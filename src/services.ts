@@ -53,9 +53,12 @@ export async function openServices(
   const ofProcess = { logger, drainSignal };
   const server = { ...config.server, maxConnections: maxConnectionsOfProcess() };
   const served = { ...parts, ...ofProcess, observer: metrics.app };
-  const app = await (config.role === "worker"
-    ? buildWorkerApp(served, server)
-    : buildApp({ ...served, library, ...(await openAccess(config, parts, opened)) }, { ...config.app, server }));
+  const openApp = async () => {
+    const keys = await openKeys(config.keys, parts, opened);
+    const linkSecret = openSecretFile(join(resolve(config.files.folder), "link.secret"));
+    return buildApp({ ...served, library, keys, linkSecret }, { ...config.app, server });
+  };
+  const app = await (config.role === "worker" ? buildWorkerApp(served, server) : openApp());
   opened.defer(() => app.close());
   if (config.listenMetrics === undefined) return { app, metricsApp: undefined, runner, webhooks, library };
   const maxConnections = maxMetricsConnections;
@@ -159,15 +162,9 @@ function openWebhooks(endpoint: Config["webhook"], { store, logger, metrics }: P
   return webhooks;
 }
 
-/** Opens the check of who may use the service. */
-async function openAccess(config: Config, parts: Parts, opened: AsyncDisposableStack) {
-  const keys = await openKeys(config, parts, opened);
-  return { keys, linkSecret: openSecretFile(join(resolve(config.files.folder), "link.secret")) };
-}
-
 /** Opens the keys and, if no other process can open the store, a socket over which they are changed. */
 async function openKeys(
-  { keys: { host, folder, isShared } }: Config,
+  { host, folder, isShared }: Config["keys"],
   { store, logger }: Parts,
   opened: AsyncDisposableStack,
 ): Promise<KeyRing> {
