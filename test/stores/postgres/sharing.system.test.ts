@@ -232,7 +232,7 @@ describe("two processes with one database", () => {
     );
     const { byState } = await first.count();
     const really = Object.fromEntries(rows.map(({ state, tasks }) => [state, tasks]));
-    expect(byState).toEqual({ ...{ ...noTasks }, ...really });
+    expect(byState).toEqual({ ...noTasks, ...really });
     const miscounted = await query(
       url,
       `SELECT owner FROM unreel.owners
