@@ -111,7 +111,7 @@ export const Settings = Type.Object({
   HOST_DELAY_MS: integer(
     0,
     [0, 600_000],
-    "least time between two pages of one host that each process begins to read, milliseconds; requests to `/info` wait within INFO_TIMEOUT_MS",
+    "least time between two pages of one host that each process begins to read, milliseconds; owners take turns; requests to `/info` wait within INFO_TIMEOUT_MS",
   ),
   PAGE_MAX_BYTES: integer(8 * MiB, [KiB, 256 * MiB], "largest page or manifest, bytes after decompression"),
   INFO_TIMEOUT_MS: integer(

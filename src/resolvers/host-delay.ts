@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from "node:timers/promises";
+import { type Release, Shares } from "../async/shares.ts";
 import type { HostPauses } from "../net/host-pauses.ts";
 import { urlForMessage } from "../net/http-url.ts";
 import type { Resolver } from "./resolver.ts";
@@ -26,32 +26,31 @@ export function pauseHosts<R extends Resolver>(resolver: R, pauses: HostPauses):
 
 /**
  * Returns a resolver that behaves as `resolver` does, but begins to read the pages of one host (`URL.host`) at least `delayMs`
- * after one another, in the order of the calls; closing it closes `resolver`. A call that is aborted while it waits keeps its turn.
+ * after one another; closing it closes `resolver`. Owners take turns, each one's calls in their order. A call that is aborted while it waits
+ * leaves no gap.
  */
 export function delayHosts<R extends Resolver>(resolver: R, delayMs: number): R {
   if (delayMs === 0) return resolver;
-  /** When the next page of a host may be read, by `performance.now()`. */
-  const turns = new Map<string, number>();
+  /** Of the hosts of which a page was begun to be read less than `delayMs` ago. */
+  const turns = new Map<string, Shares>();
 
-  function takeTurn(host: string): number {
-    const nowMs = performance.now();
-    for (const [other, endMs] of turns) if (endMs <= nowMs) turns.delete(other);
-    const startMs = Math.max(nowMs, turns.get(host) ?? 0);
-    turns.set(host, startMs + delayMs);
-    return startMs - nowMs;
+  function endTurn(host: string, release: Release): void {
+    release();
+    if (turns.get(host)?.taken === 0) turns.delete(host);
   }
 
   return {
     ...resolver,
     async resolve(url: URL, context: Parameters<R["resolve"]>[1]) {
-      const { signal, onWaiting } = context;
-      signal.throwIfAborted();
-      const waitMs = takeTurn(url.host);
-      if (waitMs > 0) {
-        const turn = sleep(waitMs, undefined, { signal }).catch(() => signal.throwIfAborted());
-        await Promise.all([turn, onWaiting?.(true)]);
-        await onWaiting?.(false);
-      }
+      const { signal, owner = "", onWaiting } = context;
+      const host = turns.get(url.host) ?? new Shares(1, { isFirm: true });
+      turns.set(url.host, host);
+      const isWaiting = host.free(owner) === 0;
+      const turn = host.wait(owner, signal).then((release) => {
+        setTimeout(() => endTurn(url.host, release), delayMs).unref();
+      });
+      await Promise.all([turn, isWaiting && onWaiting?.(true)]);
+      if (isWaiting) await onWaiting?.(false);
       return resolver.resolve(url, context);
     },
   };

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { HostPauses } from "../../src/net/host-pauses.ts";
 import { delayHosts, pauseHosts } from "../../src/resolvers/host-delay.ts";
 import { createTestResolver, pageOf } from "../runner/resolver.ts";
@@ -12,7 +12,7 @@ function start(delayMs: number) {
   const delayed = delayHosts(resolver, delayMs);
   const read = (
     host: string,
-    context: { signal?: AbortSignal; onWaiting?: (isWaiting: boolean) => Promise<void> } = {},
+    context: { signal?: AbortSignal; owner?: string; onWaiting?: (isWaiting: boolean) => Promise<void> } = {},
   ) => delayed.resolve(new URL(`http://${host}/watch`), { signal: new AbortController().signal, ...context });
   return { reads, read };
 }
@@ -40,6 +40,25 @@ test("the caller learns when it waits, and may abort the wait", async () => {
   await Promise.all([first, later]);
   expect(reads).toHaveLength(2);
   expect(waits).toEqual([true, true, false]);
+});
+
+test("an owner with many calls holds up another for one delay at most, and for none that were aborted", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const { reads, read } = start(1_000);
+  const abort = new AbortController();
+  const annas = Array.from({ length: 3 }, () => read("a.test", { owner: "anna" }));
+  const aborted = Array.from({ length: 50 }, () => read("a.test", { owner: "anna", signal: abort.signal }));
+  const berts = read("a.test", { owner: "bert" });
+  abort.abort(new Error("enough"));
+  expect((await Promise.allSettled(aborted)).every(({ status }) => status === "rejected")).toBe(true);
+  expect(reads).toHaveLength(1);
+  await vi.advanceTimersByTimeAsync(2_000);
+  await berts;
+  expect(reads).toHaveLength(3);
+  await vi.advanceTimersByTimeAsync(1_000);
+  await Promise.all(annas);
+  expect(reads).toHaveLength(4);
 });
 
 test("without a delay the resolver stays as it is", () => {
