@@ -1,6 +1,6 @@
 import type { MediaRecord } from "./stream-journal.ts";
 
-export interface Layout {
+interface Layout {
   /** How many bytes of the memory. */
   filled: number;
   /** The parts of it that media belong in, which follow each other in the file. */

@@ -44,7 +44,7 @@ export async function closeRun({ journal, file }: StreamRun): Promise<void> {
 const journalChunkBytes = 64 * 1024;
 
 /** Reads the records of a journal while it grows. */
-export class JournalReader {
+class JournalReader {
   readonly inode: number;
   readonly #file: FileHandle;
   #position = shiftBytes;
@@ -134,7 +134,7 @@ export async function statAt(path: string): Promise<Stats | undefined> {
 }
 
 /** Returns the bytes there, fewer at the end of the file. */
-export async function readAt(file: FileHandle, position: number, length: number): Promise<Buffer> {
+async function readAt(file: FileHandle, position: number, length: number): Promise<Buffer> {
   // Of its own memory: part of a shared pool would keep the whole pool.
   const buffer = Buffer.allocUnsafeSlow(length);
   const { bytesRead } = await file.read(buffer, 0, length, position);

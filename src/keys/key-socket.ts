@@ -11,7 +11,7 @@ import { KeyCommand, KeyResult, runKeyCommand } from "./commands.ts";
 import { hashOf } from "./secrets.ts";
 import { messageOf } from "../model/errors.ts";
 
-export interface KeySocketOptions {
+interface KeySocketOptions {
   /** Where the socket is; created if missing. */
   folder: string;
   keys: KeyStore;

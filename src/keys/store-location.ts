@@ -4,7 +4,7 @@ import { connectionConfig, createDatabase, describeDatabase } from "../stores/po
 import { sqlitePath } from "../stores/sqlite/database.ts";
 
 /** The settings that say where a service has its store. */
-export interface StoreSettings {
+interface StoreSettings {
   STORE_URL: string;
   DATA_DIR: string;
 }

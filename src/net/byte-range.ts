@@ -13,7 +13,7 @@ export interface IntRange {
 }
 
 /** A range of a resource of `total` bytes; `null`: unknown. */
-export interface ContentRange extends IntRange {
+interface ContentRange extends IntRange {
   total: number | null;
 }
 

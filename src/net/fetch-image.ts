@@ -3,7 +3,7 @@ import type { HttpClient, GetOptions } from "./client.ts";
 import { urlForMessage } from "./http-url.ts";
 
 /** The media types of images that are passed on; SVG is not among them, as it can contain scripts. */
-export type ImageType = "image/avif" | "image/gif" | "image/jpeg" | "image/png" | "image/webp";
+type ImageType = "image/avif" | "image/gif" | "image/jpeg" | "image/png" | "image/webp";
 
 export interface Image {
   bytes: Buffer;
@@ -13,7 +13,7 @@ export interface Image {
 const allTypes: readonly ImageType[] = ["image/avif", "image/webp", "image/png", "image/jpeg", "image/gif"];
 const maxImageBytes = 2 * 1024 * 1024;
 
-export interface ImageRequest extends Pick<GetOptions, "headers" | "owner" | "signal"> {
+interface ImageRequest extends Pick<GetOptions, "headers" | "owner" | "signal"> {
   /** Default: all types that are passed on. */
   types?: readonly ImageType[];
 }

@@ -93,7 +93,7 @@ export class HostPauses {
   }
 }
 
-export interface PauseWait {
+interface PauseWait {
   /** The request, for the message. */
   what: string;
   maxWaitMs: number;

@@ -35,10 +35,10 @@ interface Share {
 }
 
 /** The limit of all hosts together; no host has this name. */
-export const everything = "";
+const everything = "";
 
 /** Returns how fast this process may receive from a host, or `everything`, if that is limited to `maxBps`. */
-export type SpeedOf = (key: string, maxBps: number) => number;
+type SpeedOf = (key: string, maxBps: number) => number;
 
 interface Limit {
   /** A host, or `everything`. */

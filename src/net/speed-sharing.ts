@@ -5,7 +5,7 @@ import { fairSpeed, type SpeedDemand } from "./fair-speed.ts";
 import type { SpeedLimit } from "./speed-limit.ts";
 
 /** How processes announce to each other what they want; each receives its own messages, too. */
-export interface SpeedChannel {
+interface SpeedChannel {
   send(text: string): Promise<void>;
   follow(listener: (text: string) => void): () => void;
 }

@@ -9,7 +9,7 @@ import { measureResolver, type ResolverObserver } from "./measured.ts";
 import type { ResolveContext, Resolver } from "./resolver.ts";
 import { openYtDlpResolver, type YtDlpResolver, type YtDlpResolverDeps } from "./ytdlp/ytdlp-resolver.ts";
 
-export interface AutoResolverOptions {
+interface AutoResolverOptions {
   /** The resolver closes both. */
   page: Resolver<typeof PageInfo>;
   ytDlp: YtDlpResolver;

@@ -3,7 +3,7 @@ import { type Entry, maxEntries } from "../model/page-info.ts";
 
 /** Who lists the entries of a playlist: yt-dlp, or the reader of pages. */
 const listers = ["yt-dlp", "page"] as const;
-export type Lister = (typeof listers)[number];
+type Lister = (typeof listers)[number];
 
 /** Most bytes of JSON of the entries of one record: `boundInfo` leaves none of them out. */
 const maxEntriesBytes = 150_000;

@@ -27,7 +27,7 @@ export interface InfoCache {
   stop(): void;
 }
 
-export interface InfoRequest {
+interface InfoRequest {
   /** Who asks; the pages that are read at a time are shared by owners. */
   owner: string;
   signal: AbortSignal;
@@ -37,12 +37,12 @@ export interface InfoRequest {
   entriesCursor?: string | undefined;
 }
 
-export interface CachedInfo extends ReadInfo {
+interface CachedInfo extends ReadInfo {
   /** Whole seconds since the page was read. */
   ageS: number;
 }
 
-export interface InfoCacheOptions {
+interface InfoCacheOptions {
   resolver: Resolver;
   ttlS: number;
   timeoutMs: number;

@@ -1,6 +1,6 @@
 import type { Resolver } from "./resolver.ts";
 
-export type ResolveOutcome = "succeeded" | "failed" | "aborted";
+type ResolveOutcome = "succeeded" | "failed" | "aborted";
 
 /** Called after each call of a resolver; `name` is the resolver's. */
 export type ResolverObserver = (name: string, outcome: ResolveOutcome, seconds: number) => void;

@@ -5,7 +5,7 @@ import type { Resolver } from "./resolver.ts";
 import { createStubResolver } from "./stub.ts";
 import { openYtDlpResolver, type YtDlpResolverDeps } from "./ytdlp/ytdlp-resolver.ts";
 
-export type ResolverDeps = Pick<PageResolverOptions, "client" | "reader" | "pageMaxBytes"> &
+type ResolverDeps = Pick<PageResolverOptions, "client" | "reader" | "pageMaxBytes"> &
   YtDlpResolverDeps & {
     /** Called after each call of the resolver, and of those that it asks. */
     onResolved?: ResolverObserver | undefined;

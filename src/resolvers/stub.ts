@@ -5,7 +5,7 @@ import type { Resolver } from "./resolver.ts";
  * TODO(spec): the written specification shows no field of the info response. This schema stays open
  * until it does; a resolver that knows its fields brings its own schema (see `page/page-resolver.ts`).
  */
-export const StubInfo = Type.Object(
+const StubInfo = Type.Object(
   { url: Type.String(), resolver: Type.String() },
   { title: "Info", additionalProperties: true },
 );

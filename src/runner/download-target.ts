@@ -19,7 +19,7 @@ export interface Target {
 /** A page with what only its download needs. */
 type ResolvedPage = Omit<PageInfo, "formats"> & { formats: DownloadFormat[] };
 
-export interface DownloadTargetDeps {
+interface DownloadTargetDeps {
   resolver: Resolver;
   /** Calls `read`, which resolves the page and calls `saveInfo`, when it may be resolved. */
   inTurn<T>(read: () => Promise<T>, isFirst: boolean): Promise<T>;

@@ -25,7 +25,7 @@ export interface GrowCollectionDeps extends ReadingTurns {
   now: () => Date;
 }
 
-export interface GrowCollectionRun {
+interface GrowCollectionRun {
   taskLease: TaskLease;
   /** Of the claim. */
   stalledCount: number;

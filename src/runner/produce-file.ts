@@ -41,7 +41,7 @@ export interface ProduceFileDeps extends ReadingTurns {
 }
 
 /** What `produceFile` gets from the run. */
-export interface ProduceFileRun {
+interface ProduceFileRun {
   taskLease: TaskLease;
   progress: ProgressReport;
   /** Of the claim. */
@@ -54,7 +54,7 @@ export interface ProduceFileRun {
 }
 
 /** The members of a task that describe its result. */
-export type ProducedFiles = { file: TaskFile; files: ResultFile[] };
+type ProducedFiles = { file: TaskFile; files: ResultFile[] };
 
 /**
  * Resolves the task's page, chooses a format, downloads it and saves the result. Returns its description.

@@ -57,7 +57,7 @@ export function createProgressReport({ before, save, onBytes }: ProgressReportOp
   };
 }
 
-export interface ProgressReportOptions {
+interface ProgressReportOptions {
   /** What earlier runs have saved. */
   before: Pick<Progress, "downloaded_bytes" | "total_bytes"> | null;
   save: (progress: Progress, madeProgress: boolean) => Promise<void>;

@@ -17,7 +17,7 @@ export interface RetryRules {
 type FailedRun = RetryRules & { hasProgressed: boolean };
 
 /** The change of the task, and the delay before its retry if there is one. */
-export interface RetryDecision {
+interface RetryDecision {
   change: TaskChange & { error: NonNullable<TaskChange["error"]> };
   delayMs?: number;
 }

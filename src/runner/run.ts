@@ -33,7 +33,7 @@ export interface RunObserver {
  * How a run ended. With its task `succeeded`, `failed`, queued for a retry (`retried`), because the process stops or no
  * further entry may be queued (`requeued`), or left to its members (`grown`); `taken`: the task was canceled, deleted or claimed elsewhere; `lost`: its result could not be stored.
  */
-export interface RunOutcome {
+interface RunOutcome {
   kind: "succeeded" | "grown" | "failed" | "retried" | "requeued" | "taken" | "lost";
   /** Of the error, if it failed or is retried. */
   code?: string;

@@ -20,7 +20,7 @@ import {
 } from "./member-rules.ts";
 import type { Grown, Growing } from "./growth.ts";
 
-export interface LocalRow extends StoredTask {
+interface LocalRow extends StoredTask {
   seq: number;
 }
 

@@ -14,7 +14,7 @@ export const storeMethods = [
   "count",
   "ping",
 ] as const satisfies readonly (keyof TaskStore)[];
-export type StoreMethod = (typeof storeMethods)[number];
+type StoreMethod = (typeof storeMethods)[number];
 
 /** Called after each call: how long it took, and whether the store itself failed. */
 export type StoreObserver = (method: StoreMethod, seconds: number, hasFailed: boolean) => void;

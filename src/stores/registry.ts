@@ -6,7 +6,7 @@ import { sqlitePath } from "./sqlite/database.ts";
 import type { TaskStore } from "./store.ts";
 
 /** `heartbeatS` is for a store that processes share. */
-export interface StoreDeps extends Omit<PostgresStoreOptions, "url" | "clock"> {
+interface StoreDeps extends Omit<PostgresStoreOptions, "url" | "clock"> {
   /** Where a store keeps its files if its URL does not say. */
   dataDir: string;
 }

@@ -2,9 +2,9 @@ import { constants, openSync, writeSync } from "node:fs";
 import { isatty } from "node:tty";
 import { formatLogLine } from "./log-line.ts";
 
-export type LogFormat = "auto" | "json" | "text";
+type LogFormat = "auto" | "json" | "text";
 
-export interface LogOutput {
+interface LogOutput {
   /** Writes a line without ever waiting: see `openLogOutput`. */
   write(line: string): void;
   /** Aborted once nobody can read the log any more: its terminal or the other end of its pipe was closed. */

@@ -1,5 +1,5 @@
 /** A process that works for one caller at a time. */
-export interface PooledProcess {
+interface PooledProcess {
   /** Resolves once the process has ended. */
   readonly ended: Promise<void>;
   /** It has ended or is ending: it gets no more work. */
@@ -8,7 +8,7 @@ export interface PooledProcess {
   end(): Promise<void>;
 }
 
-export interface ProcessPoolOptions<P extends PooledProcess> {
+interface ProcessPoolOptions<P extends PooledProcess> {
   start: () => P;
   /** An idle process is ended after this time. */
   idleMs: number;

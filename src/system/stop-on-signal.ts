@@ -2,7 +2,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import closeWithGrace from "close-with-grace";
 import type { Logger } from "pino";
 
-export interface StopOptions {
+interface StopOptions {
   logger: Logger;
   /** Aborted once nobody can read the log any more. */
   logClosed: AbortSignal;

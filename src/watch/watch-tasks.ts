@@ -1,7 +1,7 @@
 import { type FollowOptions, followTasks } from "./follow-tasks.ts";
 import { createBarView, createLineView, type Output } from "./views.ts";
 
-export interface WatchOptions extends Pick<FollowOptions, "url" | "key" | "signal"> {
+interface WatchOptions extends Pick<FollowOptions, "url" | "key" | "signal"> {
   output: Output;
 }
 

@@ -42,7 +42,7 @@ export function ownerFilter(caller: Caller, asked: string | undefined): string |
  *
  * @throws DamagedTaskError if the caller sees all tasks: a damaged record does not say whose it is
  */
-export async function findTask(store: TaskStore, id: string, caller: Caller): Promise<Task | undefined> {
+async function findTask(store: TaskStore, id: string, caller: Caller): Promise<Task | undefined> {
   const owner = visibleOwner(caller);
   if (owner === undefined) return store.get(id);
   const task = await store.get(id).catch(damagedAs(undefined));

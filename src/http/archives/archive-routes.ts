@@ -19,7 +19,7 @@ const getSchema = {
   ...getFileSchema(zip, [...taskErrors, "file_removed"]),
 };
 
-export interface ArchiveRoutesOptions {
+interface ArchiveRoutesOptions {
   store: TaskStore;
   archives: ArchiveSender;
 }

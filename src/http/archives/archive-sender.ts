@@ -11,7 +11,7 @@ import { type SentRequest, sendRepresentation } from "../responses/send-file.ts"
 import { createTurns, untilClosed } from "../responses/turns.ts";
 import { createArchiver, createArchiveStreams, filesOf } from "./archive.ts";
 
-export interface ArchiveOptions {
+interface ArchiveOptions {
   store: TaskStore;
   files: FileStore;
   /** What names the files. */

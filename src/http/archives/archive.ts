@@ -13,7 +13,7 @@ import { type FileStreams, streamChunks } from "../responses/file-streams.ts";
 import { layOutZip, lengthOf, type ZipPart } from "./zip-layout.ts";
 
 /** All files of one or more tasks as one ZIP archive: the same bytes whenever these files are the same. */
-export interface Archive {
+interface Archive {
   /** Bytes. */
   size: number;
   /** Identifies its content, hexadecimal. */

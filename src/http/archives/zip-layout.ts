@@ -8,7 +8,7 @@ export interface ZipEntry {
 }
 
 /** Returns the CRC-32 of an entry's content. */
-export type CrcOf = (index: number) => Promise<number>;
+type CrcOf = (index: number) => Promise<number>;
 
 /** A part of an archive: bytes, some of which are known only once the content of an entry is; or that content. */
 export type ZipPart = { length: number } & (

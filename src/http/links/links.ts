@@ -77,7 +77,7 @@ const getSchema = {
   ...getFileSchema({ ...anyFile, ...archive }, ["not_found", "internal", "unavailable"]),
 };
 
-export interface LinkRoutesOptions {
+interface LinkRoutesOptions {
   store: TaskStore;
   files: FileStore;
   keys: KeyRing;

@@ -17,7 +17,7 @@ export interface FileStreams {
   follow(source: ChunkSource): Readable;
 }
 
-export interface ChunkSource {
+interface ChunkSource {
   /** Reads the next bytes into this memory; returns how many they are, at least 1, or `null`: there are no more. */
   read(into: Buffer): Promise<number | null>;
   /** Whether the reader of the stream no longer needs any chunk that it got: its memory is used again. Default: it may need all. */

@@ -33,7 +33,7 @@ export interface TaskWaits {
   ): Promise<Task | undefined>;
 }
 
-export interface TaskWaitsDeps {
+interface TaskWaitsDeps {
   store: Pick<TaskStore, "events" | "get">;
   /** A task whose files, or those of its members, are still to be put there is waited for, too. */
   library?: Pick<Library, "isPending" | "pendingMembers"> | undefined;

@@ -44,7 +44,7 @@ export function getFileSchema(content: object, errors: readonly ErrorCode[]) {
 type ServedFile = Pick<ResultFile, "name" | "mime_type" | "size" | "sha256">;
 
 /** What is served: a file, or what is made of several. */
-export interface Representation extends Pick<ServedFile, "name" | "mime_type" | "size"> {
+interface Representation extends Pick<ServedFile, "name" | "mime_type" | "size"> {
   /** Strong validator. */
   etag: string;
   /** SHA-256 of it all, hexadecimal; absent: unknown. */

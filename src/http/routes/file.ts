@@ -59,7 +59,7 @@ const deleteSchema = {
   },
 };
 
-export interface FileRoutesOptions extends SingleTaskRoutesOptions {
+interface FileRoutesOptions extends SingleTaskRoutesOptions {
   /** Called with the size of each piece of a file that is sent. */
   onFileBytes: ((bytes: number) => void) | undefined;
 }

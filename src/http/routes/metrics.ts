@@ -11,7 +11,7 @@ export interface MetricsSource {
   read(): Promise<string>;
 }
 
-export interface MetricsRoutesOptions {
+interface MetricsRoutesOptions {
   metrics: MetricsSource;
 }
 

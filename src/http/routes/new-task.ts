@@ -43,7 +43,7 @@ export interface NewTaskDeps {
 }
 
 /** What a request wants of its tasks. */
-export interface NewTaskRequest {
+interface NewTaskRequest {
   options: TaskOptions;
   owner: string | undefined;
   /** Header field of the request; an invalid one is ignored. */
@@ -112,7 +112,7 @@ export function statusOfNew({ isNew }: Reused): 200 | 201 {
 }
 
 /** Where a request has its options, for its faults. */
-export interface OptionsPlace {
+interface OptionsPlace {
   part: "body" | "query";
   /** JSON Pointer to the options there. */
   pointer: string;

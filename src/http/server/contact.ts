@@ -11,7 +11,7 @@ declare module "fastify" {
 }
 
 /** Where a request comes from, as far as the connection and reverse proxies that are trusted say so. */
-export interface Contact {
+interface Contact {
   /** As `clientOf` its address. */
   readonly client: string | undefined;
   /** The host that the client asked the first proxy for; undefined if none says so. Any text. */

@@ -43,7 +43,7 @@ const schema = {
   headers: Type.Composite([fileSchema.headers, Type.Pick(NewTaskHeaders, ["traceparent"])]),
 };
 
-export interface DownloadDeps extends StreamDeps, NewTaskDeps {
+interface DownloadDeps extends StreamDeps, NewTaskDeps {
   infoCache: InfoCache;
 }
 

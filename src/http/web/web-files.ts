@@ -101,7 +101,7 @@ function typeOf(name: string): string {
 
 /** Content codings (RFC 9110 §8.4.1), best first. */
 export const codings = ["br", "gzip", "identity"] as const;
-export type Coding = (typeof codings)[number];
+type Coding = (typeof codings)[number];
 
 /** One file that browsers get. */
 export interface WebFile {

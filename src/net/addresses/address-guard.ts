@@ -11,7 +11,7 @@ import { systemErrorCode } from "../upstream-error.ts";
 /** Returns all addresses of a host name. */
 export type Lookup = (hostname: string) => Promise<readonly LookupAddress[]>;
 
-export interface AddressGuardOptions {
+interface AddressGuardOptions {
   /**
    * Networks in CIDR notation that may be fetched although they are not public; default none. What counts
    * of an IPv6 address that embeds an IPv4 address is the latter: an IPv4 network allows it, an IPv6

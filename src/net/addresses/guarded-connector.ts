@@ -9,7 +9,7 @@ import { undici } from "../undici.ts";
 import type { AddressGuard } from "./address-guard.ts";
 
 /** Options of the sockets themselves, as `net.connect` has them. */
-export interface SocketOptions {
+interface SocketOptions {
   /** Where reads go; default a new buffer each. */
   readonly onread?: OnReadOpts;
   /** Destroys the socket when it is aborted, also while it connects. */

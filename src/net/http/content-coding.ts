@@ -15,7 +15,7 @@ import { invalidResponseError } from "../upstream-error.ts";
 /** The codings that the client accepts and decodes. */
 export const acceptEncoding = "gzip, deflate, br, zstd";
 
-export type Decoder = () => Duplex;
+type Decoder = () => Duplex;
 
 /** More layers are only useful to hide a decompression bomb. */
 const maxCodings = 2;

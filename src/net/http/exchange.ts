@@ -22,7 +22,7 @@ export interface Exchange {
   body: Dispatcher.ResponseData["body"];
 }
 
-export interface ExchangeDeps {
+interface ExchangeDeps {
   agent: Agent;
   slots: HostSlots;
   /** For whom; default one for all. */
@@ -34,7 +34,7 @@ export interface ExchangeDeps {
 }
 
 /** What a request sends. */
-export interface RequestContent {
+interface RequestContent {
   method: "POST";
   body: string;
 }

@@ -22,7 +22,7 @@ export interface PostClient {
   close(): Promise<void>;
 }
 
-export interface PostRequest {
+interface PostRequest {
   /** Header fields, by name in lower case. */
   headers: Readonly<Record<string, string>>;
   body: string;

@@ -3,7 +3,7 @@ import type { HeadersFor } from "../client.ts";
 import { parseCookies } from "../cookies.ts";
 
 /** What a site demands of the requests for a format. */
-export interface SiteDemands {
+interface SiteDemands {
   /** URL of the file or manifest. */
   url: string;
   http_headers?: Readonly<Record<string, string>>;

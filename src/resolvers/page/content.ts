@@ -20,7 +20,7 @@ export type Content =
   | { kind: "list"; source: "feed" | "m3u"; list: MediaList }
   | { kind: "media"; metadata: Metadata };
 
-export interface ContentContext extends ReadContext {
+interface ContentContext extends ReadContext {
   reader: Reader;
   bodies: RequestBodies;
   /** When the page was asked for. */

@@ -12,7 +12,7 @@ import { parseJsonLd } from "./vocabularies/json-ld.ts";
 import { extractMedium, extractPage } from "./vocabularies/schema-org.ts";
 
 /** What a page itself states, merged and by source. */
-export interface Draft {
+interface Draft {
   metadata: PageMetadata;
   merged: Merged;
 }

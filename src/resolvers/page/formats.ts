@@ -5,7 +5,7 @@ import { type MediaType, mediaTypeOf } from "../../parsers/media-type.ts";
 import { isSamePage } from "../../parsers/url.ts";
 import type { Resource } from "./metadata.ts";
 
-export interface SourcedResource extends Resource {
+interface SourcedResource extends Resource {
   /** The vocabulary that states it. */
   vocabulary: Vocabulary;
 }

@@ -25,7 +25,7 @@ export interface FormatListing extends Manifest {
 }
 
 /** A manifest, its URL after redirects. */
-export interface FetchedManifest {
+interface FetchedManifest {
   protocol: Medium["protocol"];
   body: Uint8Array[];
   url: URL;
@@ -39,7 +39,7 @@ const maxManifestBytes = 4 * 1024 * 1024;
 const maxOembedBytes = 512 * 1024;
 const maxChapterBytes = 1024 * 1024;
 
-export interface LinkFetcherOptions {
+interface LinkFetcherOptions {
   client: HttpClient;
   reader: Reader;
   bodies: RequestBodies;

@@ -3,7 +3,7 @@ import { untilAborted } from "../../async/deadline.ts";
 import type { Frame, PythonProcess } from "./python-process.ts";
 
 /** The requests to a fork server that wait for their responses. */
-export interface Calls {
+interface Calls {
   /**
    * Sends a request and returns the first result of `onFrame` that is not undefined. When `signal` is
    * aborted, the server kills what runs for the request; this then rejects with `signal.reason`.
@@ -19,7 +19,7 @@ export interface Calls {
   untilIdle(): Promise<void>;
 }
 
-export interface CallOptions<T extends object> {
+interface CallOptions<T extends object> {
   signal: AbortSignal;
   onFrame(frame: Frame): T | undefined;
   /** Longest wait for the response, milliseconds; default: until `signal` is aborted. */

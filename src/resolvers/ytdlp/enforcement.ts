@@ -1,5 +1,5 @@
 /** What the kernel offers yt-dlp's sandbox. */
-export interface Kernel {
+interface Kernel {
   /** Version of Landlock; 0: none. */
   landlock: number;
   /** Whether system calls are filtered. */

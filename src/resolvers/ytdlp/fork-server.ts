@@ -40,9 +40,9 @@ const FindResult = Type.Union([
   Type.Object({ name: Type.Union([Type.String(), Type.Null()]), video: Type.Union([SiteVideo, Type.Null()]) }),
   Type.Object({ failure: Type.String() }),
 ]);
-export type FindResult = Static<typeof FindResult>;
+type FindResult = Static<typeof FindResult>;
 
-export interface ExtractRequest {
+interface ExtractRequest {
   url: string;
   /** URL of the proxy for this extraction, with its credential. */
   proxy: string;
@@ -74,7 +74,7 @@ const loadLimitMs = 60_000;
 /** Matching a URL may take 0.3 s of processor time, which others use, too. */
 const findLimitMs = 10_000;
 
-export interface ForkServerOptions {
+interface ForkServerOptions {
   /** As PATH has it. */
   searchPath: string;
   /** The only port of 127.0.0.1 that its processes connect to. */

@@ -11,7 +11,7 @@ import type { Reader } from "../page/reader/reader.ts";
 import type { TimeSlices } from "../../parsers/steps.ts";
 import type { ListedFormat } from "./formats.ts";
 
-export interface ManifestFormatsDeps {
+interface ManifestFormatsDeps {
   client: HttpClient;
   reader: Reader;
   slices: TimeSlices;

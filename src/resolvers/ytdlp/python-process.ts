@@ -18,7 +18,7 @@ const maxErrorLength = 2_000;
 /** Longest wait for the error output of a process that has ended. */
 const lastOutputMs = 50;
 
-export interface PythonOptions {
+interface PythonOptions {
   /** Python, and its own arguments. */
   python: readonly [string, ...string[]];
   /** File of this folder's `python`. */

@@ -6,7 +6,7 @@ import type { Format, PageInfo } from "../../model/page-info.ts";
 import type { TaskOptions } from "../../model/task.ts";
 import type { FormatChoice } from "../../resolvers/choose-format.ts";
 
-export interface ChosenAudio {
+interface ChosenAudio {
   tracks: FormatChoice & Pick<DownloadJob, "otherAudio" | "audioLanguages">;
   /** Tags that were asked for and are not listed. */
   unlisted: readonly string[];

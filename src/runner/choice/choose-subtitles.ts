@@ -5,7 +5,7 @@ import type { PageInfo, Subtitle } from "../../model/page-info.ts";
 import type { TaskOptions } from "../../model/task.ts";
 import { maxTagLength, nameSome } from "./choose-audio.ts";
 
-export interface ChosenSubtitles {
+interface ChosenSubtitles {
   wanted: readonly WantedSubtitles[];
   /** What is not listed. */
   warnings: readonly FileWarning[];

@@ -32,7 +32,7 @@ interface IndexRange {
 }
 
 /** Returns ranges of indexes: of `"1-20,25,40-"` or `"all"`, which may overlap; the end of `"40-"` is Infinity. */
-export function parseRanges(text: string): IndexRange[] {
+function parseRanges(text: string): IndexRange[] {
   if (text === "all") return [{ first: 1, last: Infinity }];
   return text.split(",").map((part) => {
     const [first = "", last] = part.split("-");

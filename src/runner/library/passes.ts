@@ -1,4 +1,4 @@
-export interface PassOptions {
+interface PassOptions {
   /** Does a job if that can be done now; resolves with false if it has failed. */
   perform(id: string): Promise<boolean>;
   /** Pause before all that failed is tried again, milliseconds. */

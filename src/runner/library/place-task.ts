@@ -23,7 +23,7 @@ export interface PlacementOptions {
   minFreeBytes: number;
 }
 
-export interface Placement extends PlacementOptions {
+interface Placement extends PlacementOptions {
   files: FileStore;
   root: OpenFolder;
   signal: AbortSignal;

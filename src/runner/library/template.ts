@@ -43,7 +43,7 @@ const fields = {
   playlist_index: ({ collection }: NamedTask) => collection?.index,
 } satisfies Record<string, (task: NamedTask) => string | number | null | undefined>;
 
-export type FieldName = keyof typeof fields;
+type FieldName = keyof typeof fields;
 
 const dateFields: ReadonlySet<string> = new Set(["uploaded_at"]);
 const numberFields: ReadonlySet<string> = new Set([

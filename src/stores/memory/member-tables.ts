@@ -13,7 +13,7 @@ export interface MemberTables extends LocalTables<Entry> {
   page(query: ListQuery): ListedTask[];
 }
 
-export interface MemberTablesDeps {
+interface MemberTablesDeps {
   /** Throws if the store is closed. */
   tasks(): TaskTable;
   announce(message: NewMessage): void;

@@ -8,13 +8,13 @@ import { followAll, lockFollowers, type MemberDeps, writeChanges } from "./membe
 import { jobName, jobsSchema } from "./migrations.ts";
 import { lockRowNoWait, waitForRowLock, writeRow } from "./task-rows.ts";
 
-export interface ClaimOptions extends MemberDeps {
+interface ClaimOptions extends MemberDeps {
   database: Database;
   jobs: JobQueue;
 }
 
 /** A claim, the number of its newest event and the number of its events. */
-export interface Claimed extends Claim {
+interface Claimed extends Claim {
   number: number;
   count: number;
 }

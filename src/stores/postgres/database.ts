@@ -4,7 +4,7 @@ import { isSerializationFailure, isConnectionError } from "./database-errors.ts"
 import { asError, messageOf } from "../../model/errors.ts";
 
 /** The values of a statement, by their names in it (`:name`), or by their numbers (`$1`). */
-export type Values = Readonly<Record<string, unknown>> | readonly unknown[];
+type Values = Readonly<Record<string, unknown>> | readonly unknown[];
 
 /** Runs a statement; each connection prepares one with `values` once. A `bigint` comes as a number. */
 export type Query = <Row extends QueryResultRow>(text: string, values?: Values) => Promise<Row[]>;

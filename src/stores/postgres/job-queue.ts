@@ -3,7 +3,7 @@ import type { Connection, Sql } from "./database.ts";
 import { jobName as queue, jobsSchema } from "./migrations.ts";
 
 /** A task to be queued. */
-export interface JobRequest {
+interface JobRequest {
   /** Id of its job, a new UUID. */
   job: string;
   id: string;

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { type NewMessage, type Outbox, type OutboxCounts, type OutboxMessage, serviceEndpoint } from "../outbox.ts";
 import type { Database, Sql } from "./database.ts";
 
-export interface OutboxRowsOptions {
+interface OutboxRowsOptions {
   database: Database;
   /** Returns Unix milliseconds; null: the database's clock, which all processes share. */
   nowMs: () => number | null;

@@ -28,7 +28,7 @@ export function toInsert(task: Task, idempotency: Idempotency | undefined): Task
   };
 }
 
-export interface Inserted {
+interface Inserted {
   /** `seq` of the first task; the others follow. */
   firstSeq: number;
   /** Number of the newest event. */

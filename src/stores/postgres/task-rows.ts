@@ -92,7 +92,7 @@ export async function waitForRowLock(sql: Sql, id: string): Promise<void> {
   await sql.query("SELECT 1 FROM unreel.tasks WHERE id = :id FOR SHARE", { id });
 }
 
-export interface Written {
+interface Written {
   /** Number of the event. */
   number: number;
   /** Of the owner, after the write; zeros if the write does not change it. */

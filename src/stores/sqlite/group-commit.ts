@@ -1,7 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import { ServiceError } from "../../model/errors.ts";
 
-export interface GroupCommit {
+interface GroupCommit {
   /**
    * Runs `write` in the next transaction, after the writes requested before it. Resolves to its result
    * once that transaction is on the disk; promises resolve in the order of the writes.

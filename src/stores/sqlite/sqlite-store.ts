@@ -35,7 +35,7 @@ import {
 } from "./task-table.ts";
 import { type Changed, createTransactions, type Transactions } from "./transactions.ts";
 
-export interface SqliteStoreOptions extends StoreOptions {
+interface SqliteStoreOptions extends StoreOptions {
   /** The file; created with its folder if missing. */
   path: string;
   /** Default: no log. */

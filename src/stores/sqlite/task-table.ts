@@ -15,7 +15,7 @@ export interface TaskRow extends StoredTask, SavedTask {
 }
 
 /** What an insert writes. */
-export type InsertedTask = NewTask & Pick<TaskRow, "id" | "owner" | "host" | "listed" | "video">;
+type InsertedTask = NewTask & Pick<TaskRow, "id" | "owner" | "host" | "listed" | "video">;
 
 /** What a row of `queue_heads` is for. */
 type HeadOf = Pick<TaskRow, "owner" | "host" | "state">;

@@ -28,7 +28,7 @@ export interface Changed<T> {
   events?: readonly TaskEvent[];
 }
 
-export interface TransactionsOptions extends GroupCommitHooks {
+interface TransactionsOptions extends GroupCommitHooks {
   db: DatabaseSync;
   path: string;
   sql: Statements;

@@ -24,7 +24,7 @@ export interface MediumNames {
 }
 
 /** How well a medium's names match those of the page. */
-export interface Similarity {
+interface Similarity {
   /** `whole`: one of its titles is the page's; `part`: one is a part of the other. */
   title: "whole" | "part" | "none";
   /** An id is a part of the page's URL. */

@@ -1,5 +1,5 @@
 /** Where in a name a word counts. */
-export interface Places {
+interface Places {
   /** Anywhere, also within a longer word: `play` in `autoplay`. */
   part?: string;
   /** As a whole word. */
@@ -13,7 +13,7 @@ export interface Places {
 }
 
 /** Which roles the words in a name have. Each look-up takes linear time. */
-export interface Lexicon<Role extends string> {
+interface Lexicon<Role extends string> {
   has(name: string, role: Role): boolean;
   /** Returns the bits of all roles. */
   rolesIn(name: string): number;

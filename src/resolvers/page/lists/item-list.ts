@@ -8,7 +8,7 @@ import { isSamePage, tryParseUrl } from "../../../parsers/url.ts";
 import type { ListedMedia } from "../metadata.ts";
 import { isA, type Thing, textOf, textsWithin, thingsOf, type Value, valuesOf } from "../markup/thing.ts";
 
-export interface ListContext {
+interface ListContext {
   base: URL;
   /** URL of the page. */
   url: URL;

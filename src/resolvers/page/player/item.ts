@@ -9,7 +9,7 @@ import { type Data, onceForEach, readTexts } from "../scripts/data.ts";
 import { exclusionOfName } from "./names.ts";
 
 /** What the data says about a medium. */
-export interface Item {
+interface Item {
   titles: string[];
   /** All texts among the item's own fields. */
   texts: string[];

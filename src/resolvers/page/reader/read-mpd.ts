@@ -2,7 +2,7 @@ import { type LinkedText, type LinkReader, resolveLinks } from "../../../manifes
 import type { Manifest } from "../../../manifests/manifest.ts";
 import type { ReadContext, Reader } from "./reader.ts";
 
-export interface MpdContext extends ReadContext, LinkReader {
+interface MpdContext extends ReadContext, LinkReader {
   reader: Reader;
 }
 

@@ -6,7 +6,7 @@ import { ProcessPool } from "../../../system/process-pool.ts";
 import type { ReadContext, Reader, ReadJob, ReadKind, ReadResults } from "./reader.ts";
 import { type ReaderLimits, ReaderProcess } from "./reader-process.ts";
 
-export interface ReaderOptions {
+interface ReaderOptions {
   /** Processes at most; default 2, or 1 on a machine with one processor. */
   processes?: number;
   limits?: Partial<ReaderLimits>;

@@ -27,7 +27,7 @@ export interface Room {
 /** More than fifty times as many as saved pages have. */
 export const maxPageFields = 100_000;
 
-export interface Field {
+interface Field {
   readonly key: string;
   readonly value: string | Data;
 }

@@ -24,7 +24,7 @@ const maxThings = 2_000;
 /** Of a thing. */
 const maxPages = 5;
 
-export interface ThingChoice {
+interface ThingChoice {
   medium: Thing | null;
   /**
    * The medium is a part of the page, as in an article, not what the page is about. True for audio too:

@@ -7,7 +7,7 @@ import type { Sql } from "../database.ts";
 import { startListener } from "./listener.ts";
 import { createPauseRows, pausesChannel } from "./pause-rows.ts";
 
-export interface EventFeedOptions {
+interface EventFeedOptions {
   /** For the queries of `openEventFeed`. */
   pool: Pool;
   /** Of the connection that listens. */

@@ -4,7 +4,7 @@ import { Client, type ClientConfig } from "pg";
 import type { BaseLogger } from "pino";
 import { numbers } from "../database.ts";
 
-export interface ListenerOptions {
+interface ListenerOptions {
   connection: ClientConfig;
   /** What `onNotify` is called for. */
   channel: string;

@@ -28,13 +28,13 @@ import {
   writeChanges,
 } from "./member-rows.ts";
 
-export interface GrowDeps extends MemberDeps {
+interface GrowDeps extends MemberDeps {
   jobs: JobQueue;
   maxQueued: number;
 }
 
 /** A step of a collection's growth, and the numbers of its events. */
-export interface GrownStep extends Grown {
+interface GrownStep extends Grown {
   number: number;
   count: number;
 }

@@ -6,7 +6,7 @@ import { type RowUpdate, type TaskRow, updatedColumns } from "../task-rows.ts";
 import { arrayOf, toArray } from "./arrays.ts";
 
 /** What is written of several tasks of one owner; each is updated or removed. */
-export interface RowsWrite {
+interface RowsWrite {
   owner: string | null;
   updates: readonly { row: Pick<TaskRow, "seq" | "state">; after: RowUpdate }[];
   removals: readonly Pick<TaskRow, "seq" | "state">[];
