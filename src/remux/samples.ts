@@ -146,6 +146,18 @@ export function joinSpans(spans: readonly ByteSpan[], maxGap = 0): ByteSpan[] {
   return found;
 }
 
+/** What has the indexes from one to before another one. */
+export interface IndexRun {
+  from: number;
+  to: number;
+}
+
+/** Returns the runs in order, as one where they touch. */
+export function joinRuns(runs: readonly IndexRun[]): IndexRun[] {
+  const spans = joinSpans(runs.map(({ from, to }) => ({ start: from, end: to })));
+  return spans.map(({ start, end }) => ({ from: start, to: end }));
+}
+
 /** A part of a presentation, seconds. */
 export interface MediaRange {
   startS: number;

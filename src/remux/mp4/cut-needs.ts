@@ -1,5 +1,5 @@
 import { openFile, type OpenFile } from "../open-file.ts";
-import { type ByteSpan, joinSpans, type MediaRange, type TrackKind } from "../samples.ts";
+import { type ByteSpan, type IndexRun, joinRuns, joinSpans, type MediaRange, type TrackKind } from "../samples.ts";
 import { joinAt, readSampleLists } from "./cut.ts";
 import { planCut } from "./cut-plan.ts";
 import type { FindJoin } from "./cut-tracks.ts";
@@ -69,7 +69,7 @@ export function samplesOfPart(path: string, { ranges, kinds, isThere, ...options
     const groupsIn = ({ tracks }: typeof plan) => tracks.find((track) => track.list === list)?.groups ?? [];
     const start = { from: 0, to: Math.max(1, ...groupsIn(head).map(({ to }) => to)) };
     const end = plan.isBeyond ? [{ from: lastShown(list), to: list.length }] : [];
-    const runs = joined([start, ...groupsIn(plan), ...end]);
+    const runs = joinRuns([start, ...groupsIn(plan), ...end]);
     needs.spans.push(...bytesOf(list, runs));
     for (const [i, { to }] of runs.entries()) {
       const left = { from: to, to: runs[i + 1]?.from ?? list.length };
@@ -102,18 +102,6 @@ function widened(ranges: readonly MediaRange[]): MediaRange[] {
   });
 }
 
-/** Samples from one index to before another one. */
-interface SampleRun {
-  from: number;
-  to: number;
-}
-
-/** Returns the runs in order, as one where they touch. */
-function joined(runs: readonly SampleRun[]): SampleRun[] {
-  const spans = joinSpans(runs.map(({ from, to }) => ({ start: from, end: to })));
-  return spans.map(({ start, end }) => ({ from: start, to: end }));
-}
-
 /** Returns the index of the sample that is presented last. */
 function lastShown(list: SampleList): number {
   let last = 0;
@@ -122,7 +110,7 @@ function lastShown(list: SampleList): number {
 }
 
 /** Returns from the start of the first sample to the start of the last one, in the order in which they are presented. */
-function shownIn(list: SampleList, { from, to }: SampleRun): MediaRange {
+function shownIn(list: SampleList, { from, to }: IndexRun): MediaRange {
   let [first, last] = [Infinity, -Infinity];
   for (let index = from; index < to; index += 1) {
     first = Math.min(first, list.pts(index));
@@ -132,7 +120,7 @@ function shownIn(list: SampleList, { from, to }: SampleRun): MediaRange {
   return { startS: secondsOf(list.track, first), endS: isLast ? Infinity : secondsOf(list.track, last + 1) };
 }
 
-function bytesOf(list: SampleList, runs: readonly SampleRun[]): ByteSpan[] {
+function bytesOf(list: SampleList, runs: readonly IndexRun[]): ByteSpan[] {
   const spans: ByteSpan[] = [];
   for (const { from, to } of runs) {
     for (let index = from; index < to; index += 1) {

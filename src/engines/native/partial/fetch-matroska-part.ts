@@ -5,7 +5,7 @@ import { damagedMatroskaError, elementAt, ids } from "../../../remux/matroska/el
 import { type MatroskaHeader, readHeader } from "../../../remux/matroska/tracks.ts";
 import { segmentHeader } from "../../../remux/matroska/writer.ts";
 import { numbersInFile } from "../../../remux/mp4/read/number-source.ts";
-import type { ByteSpan, MediaRange, TrackKind } from "../../../remux/samples.ts";
+import { type ByteSpan, type IndexRun, joinRuns, type MediaRange, type TrackKind } from "../../../remux/samples.ts";
 import {
   isWorthwhile,
   type PartialFile,
@@ -34,7 +34,7 @@ export async function fetchMatroskaPart(
   const wanted = ranges.map(({ startS, endS }) => ({ startS: zeroS + startS, endS: zeroS + endS }));
   let places = [{ from: 0, to: 1 }, ...wanted.map((range) => placeOf(range, borders))];
   for (let tries = 0; tries < maxTries; tries += 1) {
-    const runs = joined(places);
+    const runs = joinRuns(places);
     const spans = runs.map(({ from, to }) => ({ start: borders[from]!.at, end: borders[to]!.at }));
     const missing = file.missing(spans);
     if (!isWorthwhile(file, missing)) return null;
@@ -75,10 +75,7 @@ interface Index {
 }
 
 /** Clusters from one border to another, by their indexes. */
-interface Place {
-  from: number;
-  to: number;
-}
+type Place = IndexRun;
 
 async function fetchIndex(file: PartialFile, audioOnly: boolean): Promise<Index | null> {
   const numbers = () => numbersInFile(file.fd);
@@ -166,17 +163,6 @@ function widened(place: Place, { startS, endS }: MediaRange, run: ClusterRun, { 
   const from = isEarly ? place.from : Math.max(0, place.from - 1);
   const to = isLate ? place.to : Math.min(borders.length - 1, place.to + 1);
   return from === place.from && to === place.to ? place : { from, to };
-}
-
-/** Returns the places in order, as one where they touch. */
-function joined(places: readonly Place[]): Place[] {
-  const found: Place[] = [];
-  for (const place of places.toSorted((a, b) => a.from - b.from)) {
-    const last = found.at(-1);
-    if (last !== undefined && place.from <= last.to) last.to = Math.max(last.to, place.to);
-    else found.push({ ...place });
-  }
-  return found;
 }
 
 /** Returns what is not there of each kind, seconds of the file. @throws ServiceError if Clusters are not in the order of their times. */
