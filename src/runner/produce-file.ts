@@ -34,8 +34,8 @@ export interface ProduceFileDeps extends ReadingTurns {
   minFreeBytes: number;
   /** Is called with each file before it is saved; default: there is no library. */
   library?: Pick<Library, "expect"> | undefined;
-  /** Finds what tasks skip; default: nothing is known. */
-  findSkips?: FindSkips;
+  /** Finds what tasks skip. */
+  findSkips: FindSkips;
   /** How much of a live stream is recorded, seconds; 0: nothing. */
   maxLiveS: number;
 }
@@ -203,7 +203,7 @@ function embeddingOf({ embed }: TaskOptions, isMarked: boolean): Embedding {
 async function findSkips(
   page: PageInfo,
   { skip }: TaskOptions,
-  { findSkips: find = noSkips }: ProduceFileDeps,
+  { findSkips: find }: ProduceFileDeps,
   signal: AbortSignal,
 ): Promise<{ segments: SkipSegment[]; warnings: FileWarning[] }> {
   if (skip === undefined) return { segments: [], warnings: [] };
@@ -216,8 +216,6 @@ async function findSkips(
     return { segments: [], warnings: [{ code: "skip_unavailable", message }] };
   }
 }
-
-const noSkips: FindSkips = async () => [];
 
 /** @throws ServiceError `format_unavailable` if nothing is left. */
 function rangesOf({ ranges = [] }: TaskOptions, segments: readonly SkipSegment[]): MediaRange[] {

@@ -9,10 +9,10 @@ import { createStorageLimit } from "./storage-limit.ts";
 import { createKeyedMutex } from "../async/keyed-mutex.ts";
 
 export interface RunnerOptions extends Omit<RunDeps, "now" | "random" | "storage" | "mutex">, RunLimits, ClockOptions {
-  /** How long ended tasks and their files are kept; default 0: for ever. */
-  retentionS?: number;
-  /** How many bytes the files of all tasks may have together; default 0: any number. */
-  maxStoredBytes?: number;
+  /** How long ended tasks and their files are kept; 0: for ever. */
+  retentionS: number;
+  /** How many bytes the files of all tasks may have together; 0: any number. */
+  maxStoredBytes: number;
   /** Returns 0 ≤ n < 1, to spread retries; default `Math.random`. */
   random?: () => number;
 }
@@ -38,8 +38,7 @@ const pollMs = 1_000;
  * the same files.
  */
 export function createRunner(options: RunnerOptions): Runner {
-  const { store, files, logger, retentionS = 0 } = options;
-  const { random = Math.random, maxStoredBytes: maxBytes = 0 } = options;
+  const { store, files, logger, retentionS, maxStoredBytes: maxBytes, random = Math.random } = options;
   const clock = createClock(options);
   const storage = createStorageLimit({ store, files, maxBytes, logger });
   const mutex = createKeyedMutex();

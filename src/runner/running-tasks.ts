@@ -13,8 +13,8 @@ export interface RunLimits {
   concurrency: number;
   /** Tasks of one host that run at a time. */
   perHost: number;
-  /** Hosts that are left alone: no task of theirs begins; default: none is. */
-  pausedHosts?: () => readonly string[];
+  /** Hosts that are left alone: no task of theirs begins. */
+  pausedHosts: () => readonly string[];
   /** How long a lease lasts without a heartbeat; default 30,000. */
   leaseMs?: number;
 }
@@ -35,7 +35,7 @@ export type RunningTasks = ReturnType<typeof createRunningTasks>;
 /** Creates the runs of this process. */
 export function createRunningTasks(options: RunningTasksOptions) {
   const { store, concurrency, perHost, leaseMs = 30_000, mutex, logger, signal } = options;
-  const { runTask, onFreeSlot, pausedHosts = () => [] } = options;
+  const { runTask, onFreeSlot, pausedHosts } = options;
   /** Each with a promise that resolves once it has ended. */
   const runs = new Map<TaskRun, Promise<void>>();
   const attempt = logOutages(logger, {

@@ -27,6 +27,10 @@ const runner = createRunner({
   minFreeBytes: 1,
   maxLiveS: 0,
   maxEntries: 10_000,
+  retentionS: 0,
+  maxStoredBytes: 0,
+  pausedHosts: () => [],
+  findSkips: async () => [],
 });
 // It is killed before it would do so itself.
 flushCompileCache();
