@@ -13,9 +13,9 @@ import { makeFolder } from "../stores/folder.ts";
 
 const script = join(import.meta.dirname, "collection-child.ts");
 const compileCache = join(import.meta.dirname, "../../node_modules/.cache/collections");
-const entries = 150;
+const entries = 90;
 
-it("a process that is killed seven times while it makes and runs 150 entries has each exactly once", async () => {
+it("a process that is killed seven times while it makes and runs 90 entries has each exactly once", async () => {
   const dataDir = makeFolder();
   const { id } = await inStore("sqlite:", dataDir, post);
   // Changes of the collection after which it is killed: while it grows, while entries run, and both.
@@ -28,7 +28,7 @@ it("a process that is killed seven times while it makes and runs 150 entries has
   await inStore("sqlite:", dataDir, (store) => expectWhole(store, id));
 });
 
-it("three processes on Postgres that are killed in turn have each of 150 entries exactly once", async () => {
+it("three processes on Postgres that are killed in turn have each of 90 entries exactly once", async () => {
   const [url, dataDir] = [await openDatabase(), makeFolder()];
   const store = await openStore(url, { dataDir });
   onTestFinished(() => store.close());

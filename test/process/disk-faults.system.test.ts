@@ -71,8 +71,8 @@ describe.concurrent("a disk that fails in one call, or in all from one on,", () 
         if (!isEnough() && !(await harness.failOnce(fault))) unreached.push(fault.kind);
       }
       const count = [...harness.calls.values()].reduce((sum, each) => sum + each, 0);
-      const tenth = Math.ceil(count / 10);
-      for (let from = 1; from < count && !isEnough(); from += tenth)
+      const sixth = Math.ceil(count / 6);
+      for (let from = 1; from < count && !isEnough(); from += sixth)
         await harness.failFrom({ from, code: codeOf(from) });
       expect(harness.problems()).toEqual([]);
       expect(count).toBeGreaterThan(walk.leastCalls);

@@ -75,7 +75,7 @@ it("files and records agree, and are within the limit, after the service was kil
   let service = await cluster.start("all");
   let client = await clientOf(service);
   const ids: string[] = [];
-  for (let n = 0; n < 20; n += 1) ids.push((await client.post(site.url("film.mp4"))).id);
+  for (let n = 0; n < 14; n += 1) ids.push((await client.post(site.url("film.mp4"))).id);
   for (let kills = 1; kills <= 2; kills += 1) {
     await client.ended(ids[6 * kills]!);
     expect(storedBytes(await client.list())).toBeLessThanOrEqual(5 * film.length);

@@ -13,13 +13,13 @@ const cgroup = makeCgroup(512 * MiB);
 afterAll(() => vi.waitFor(() => cgroup?.remove(), { timeout: 60_000 }));
 
 const hostile = Object.entries({ ...pages, ...listsAndTexts, "a large page": ["text/html", "a".repeat(8 * MiB)] });
-/** Each page three times. */
-const requests = 3 * hostile.length;
+/** Each page twice. */
+const requests = 2 * hostile.length;
 const atATime = 60;
 
 /** Without the right to make a cgroup there is nothing to limit the memory of all processes together. */
 it.skipIf(cgroup === undefined)(
-  "a service with 512 MiB for all its processes lives through over a hundred hostile pages, and responds to others within a second",
+  "a service with 512 MiB for all its processes lives through over eighty hostile pages, and responds to others within a second",
   async () => {
     const site = await startUpstream((request, response) => {
       const name = decodeURIComponent(new URL(request.url ?? "", "http://x").pathname.slice(1));

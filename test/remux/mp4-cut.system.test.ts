@@ -80,8 +80,8 @@ describe.concurrent("a cut presents exactly the ranges, rounded to frames:", () 
       const { frames, packets } = await present(source);
       const durationS = await readDuration(source);
       const videoEndS = frames.at(-1)!.timeS + 0.04;
-      for (let seed = 0; seed < 4; seed++) {
-        const ranges = randomRanges(seed, seed === 3 ? 10 : 1 + (seed % 3), seconds);
+      for (const [seed, count] of [1, 3, 10].entries()) {
+        const ranges = randomRanges(seed, count, seconds);
         const target = folder.path(`${name.replaceAll(/\W/g, "-")}-${seed}.mp4`);
         const result = await cut(source, target, ranges);
         const expected = expectedCut(frames, ranges, /changing|59/.test(name) ? durationS : videoEndS);
