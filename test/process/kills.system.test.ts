@@ -158,7 +158,7 @@ describe("a service that is restarted each time it ends", () => {
   });
 });
 
-const sources = "-f lavfi -i testsrc2=size=160x90:rate=25:duration=60 -f lavfi -i sine=duration=60 -g 50 -b:v 200k";
+const sources = "-f lavfi -i testsrc2=size=160x90:rate=5:duration=60 -f lavfi -i sine=duration=60 -g 10 -b:v 200k";
 /** Files of which only parts are fetched. */
 const partialFiles = {
   "parts.webm": `${sources} -c:v libvpx-vp9 -cpu-used 8 -deadline realtime -c:a libopus`,

@@ -136,7 +136,6 @@ describe.skipIf(!hasPython)("on a terminal (needs python3)", () => {
     await fillLog(url, 500);
     process.kill(pid, "SIGTERM");
     await expectEnd(pid);
-    await expectCleanStart(settings);
   });
 });
 
@@ -155,7 +154,6 @@ describe("standard output that is a pipe", () => {
     service.process.stdout!.destroy();
     await fillLog(service.url, 50).catch(() => {});
     expect(await untilExit(service.process)).toEqual({ code: 0, signal: null });
-    await expectCleanStart(settings);
   });
 
   it("does not hold the service up while nobody reads it; what is dropped is counted", async () => {
