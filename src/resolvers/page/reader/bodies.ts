@@ -13,10 +13,10 @@ const blockBytes = 64 * 1024;
 
 /**
  * Creates a bound for the memory of the bodies that wait to be read: eight requests at a time keep more than 512 KiB, shared
- * by owners. Others wait before they receive more.
+ * by owners; a ninth one may be of an owner that has none. Others wait before they receive more: a site may send for as long as a page may take.
  */
 export function createBodies() {
-  const large = new Shares(maxLarge, { isFirm: true });
+  const large = new Shares(maxLarge, { isFirm: true, hasSpare: true });
   return {
     /** Opens the bodies of one request. */
     open: (context: ReadContext) => new RequestBodies(large, context),
