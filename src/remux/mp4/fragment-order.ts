@@ -41,10 +41,11 @@ function countListed({ fd }: ReadFile, index: Box): number {
   const bytes = readRange(fd, index);
   const offsets = unlessUnreadable(() =>
     [...fragmentPositions(bytes)].map(({ at, isLong }) =>
-      isLong ? bytes.readBigUInt64BE(at) : bytes.readUInt32BE(at),
+      Number(isLong ? bytes.readBigUInt64BE(at) : bytes.readUInt32BE(at)),
     ),
   );
-  return new Set(offsets).size;
+  // GStreamer lists one at 0, where no fragment is.
+  return new Set(offsets?.filter((offset) => offset > 0)).size;
 }
 
 interface FragmentPlace {
