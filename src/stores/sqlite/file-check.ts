@@ -102,7 +102,7 @@ export function createSpaceProbe(path: string) {
         }
       } catch (cause) {
         const reason = messageOf(cause);
-        const message = `the task store has no space for ${probeBytes} bytes, as a task may need: ${reason}`;
+        const message = `the task store cannot write ${probeBytes} bytes, as a task may need: ${reason}`;
         throw new ServiceError("unavailable", message, { cause });
       }
     },
