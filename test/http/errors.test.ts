@@ -547,6 +547,13 @@ describe("bytes that are not a request", () => {
     expect(await text(socket)).toMatch(/^HTTP\/1\.1 (100|200) [^]*"tasks":/);
   });
 
+  it("unlike a path that leads out of a folder, which is forbidden", async () => {
+    const { port } = app.server.address() as { port: number };
+    const socket = connect(port, "127.0.0.1");
+    socket.write("GET /docs/static/%2e%2e/package.json HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+    expect(await text(socket)).toMatch(/^HTTP\/1\.1 403 [^]*"code":"forbidden"/);
+  });
+
   it("after a request do not replace its response", async () => {
     const body = JSON.stringify({ url: pageUrl });
     const head = "POST /tasks/ HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n";
