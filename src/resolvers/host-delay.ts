@@ -1,4 +1,4 @@
-import { type Release, Shares } from "../async/shares.ts";
+import { Shares } from "../async/shares.ts";
 import type { HostPauses } from "../net/host-pauses.ts";
 import { urlForMessage } from "../net/http-url.ts";
 import type { Resolver } from "./resolver.ts";
@@ -34,22 +34,24 @@ export function delayHosts<R extends Resolver>(resolver: R, delayMs: number): R 
   /** Of the hosts of which a page was begun to be read less than `delayMs` ago. */
   const turns = new Map<string, Shares>();
 
-  function endTurn(host: string, release: Release): void {
-    release();
-    if (turns.get(host)?.taken === 0) turns.delete(host);
+  /** Resolves once it is the turn of `owner`, which lasts for the delay. */
+  async function waitForTurn(host: string, shares: Shares, owner: string, signal: AbortSignal): Promise<void> {
+    const release = await shares.wait(owner, signal);
+    const end = () => {
+      release();
+      if (shares.taken === 0) turns.delete(host);
+    };
+    setTimeout(end, delayMs).unref();
   }
 
   return {
     ...resolver,
     async resolve(url: URL, context: Parameters<R["resolve"]>[1]) {
       const { signal, owner = "", onWaiting } = context;
-      const host = turns.get(url.host) ?? new Shares(1, { isFirm: true });
-      turns.set(url.host, host);
-      const isWaiting = host.free(owner) === 0;
-      const turn = host.wait(owner, signal).then((release) => {
-        setTimeout(() => endTurn(url.host, release), delayMs).unref();
-      });
-      await Promise.all([turn, isWaiting && onWaiting?.(true)]);
+      signal.throwIfAborted();
+      const shares = turns.getOrInsertComputed(url.host, () => new Shares(1, { isFirm: true }));
+      const isWaiting = shares.free(owner) === 0;
+      await Promise.all([waitForTurn(url.host, shares, owner, signal), isWaiting && onWaiting?.(true)]);
       if (isWaiting) await onWaiting?.(false);
       return resolver.resolve(url, context);
     },
