@@ -14,6 +14,8 @@ const slowest = [
   "web/page.system",
   "process/database-outage",
   "process/kills",
+  "engines/live-dash",
+  "subtitles/hostile",
   "process/disk-faults",
   "engines/part-ranges",
   "process/terminal",
@@ -25,7 +27,7 @@ const slowest = [
   "process/retention",
   "process/small-memory",
   "process/download-crash",
-  "subtitles/hostile",
+  "engines/live-numbering",
   "resolvers/page-stalls",
   "resolvers/ytdlp/ways-out",
   "process/collection-kills",
@@ -39,6 +41,11 @@ const slowest = [
   "remux/mp4-remux",
   "remux/audio-files",
   "remux/video-joins",
+  "stores/postgres/opening",
+  "stores/postgres/outage",
+  "stores/postgres/feed-outages",
+  "deploy",
+  "http/docs.system",
   "remux/mp4-embed",
   "remux/audio-tags",
   "process/roles",
@@ -96,9 +103,8 @@ export default defineConfig({
     // V8 would collect the small heap of a young process again and again. The downloads that tests start get the option, too.
     execArgv: ["--initial-old-space-size=128"],
     // The default is one less than there are processors. But the files of the system tests, which compute for ten minutes
-    // together, wait for timers, the database and processes for six more: with two files for each processor, hardly one is
-    // idle until the end.
-    maxWorkers: 2 * availableParallelism(),
+    // together, wait for timers, the database and processes for even longer.
+    maxWorkers: 3 * availableParallelism(),
     maxConcurrency: 3,
     sequence: { sequencer: SlowFirst },
   },
