@@ -23,7 +23,7 @@ const tokenPattern =
 
 /** Tags that may have classes, and so a colour. */
 const colored: ReadonlySet<string> = new Set(["c", "b", "i", "u", "v", "lang"]);
-/** Of a tag within which text has a colour of its own. */
+/** A tag with a class that names the colour of its text. */
 const colorClass = /^[^\s]*\.color([\da-f]{6})(?![^\s.])/i;
 /** No text needs more. */
 const maxNested = 100;

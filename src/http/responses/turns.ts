@@ -5,8 +5,8 @@ import { Shares } from "../../async/shares.ts";
 export const longJson = 16 * 1024;
 
 /**
- * Turns of the event loop for requests with long work: one in each turn, owners by turns. Reads of records (`access/paced-reads.ts`) have
- * a mechanism of their own: most are so short that hundreds fit into one turn of the loop, which one a turn would make many times slower.
+ * Turns of the event loop for requests with long work: one request in each turn of the loop; owners take turns. Reads of records
+ * (`access/paced-reads.ts`) have a mechanism of their own: most are so short that hundreds fit into one turn of the loop.
  */
 interface Turns {
   /** Whether a request has the turn of now, so that further ones have to wait: for work whose length is known only when it is done. */

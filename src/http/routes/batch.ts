@@ -113,7 +113,7 @@ export const batchRoutes: FastifyPluginAsyncTypebox<NewTaskDeps> = async (app, d
       // All at once: a store writes together what arrives together.
       return { results: toResults(await Promise.allSettled(urls.map(create))) };
     } finally {
-      // A store that is not asked, as all URLs are refused, lets nobody else have a turn of the event loop.
+      // If all URLs are refused, nothing waits for the store, and no other request would have a turn of the event loop.
       setImmediate(release);
     }
   });

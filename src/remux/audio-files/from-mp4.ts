@@ -87,7 +87,7 @@ function openWhole(format: TrackFormat, first: Sample, openAudio: OpenAudioFile)
       file.finish((lastedS) => {
         assertNoPauses(lastedS, lastTicks / timescale);
         const trimmedS = lastedS - endS;
-        // Only of its last packet a file of its own can leave out some.
+        // Such a file can leave out samples of its last packet only.
         if (trimmedS > longestTicks / timescale + maxPauseS) throw damagedAudioError("only parts of it are presented");
         return trimmedS > editRoundingS ? trimmedS : 0;
       });

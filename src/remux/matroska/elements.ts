@@ -121,7 +121,7 @@ export function unsignedIn(source: NumberSource, { body, end }: Element): number
   return value;
 }
 
-/** Returns the float (§7.3) that an element is; 0 if it has neither 4 nor 8 bytes. */
+/** Returns the value of a float element (§7.3); 0 if it has neither 4 nor 8 bytes. */
 export function floatIn(source: NumberSource, { body, end }: Element): number {
   if (end - body !== 4 && end - body !== 8) return 0;
   const bytes = Buffer.from(Array.from({ length: end - body }, (_, at) => source.u8(body + at)));

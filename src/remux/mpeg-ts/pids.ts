@@ -141,7 +141,7 @@ export function createPidTable() {
       if (isStart) countBreak(pid);
       if (isStart) pid.isCountNew = false;
       if (isStart && !isRestart && isBoundary) {
-        // Who counts from the start again does so in the tables too.
+        // A packager that counts from the start again does so in the tables too.
         const isSameCount = pids[associationPid]?.continuedIn === segment;
         noteBoundary(pid, segment, isFollowing, !isSameCount && counter === pid.firstCounter);
       }

@@ -22,7 +22,7 @@ export async function openSupervisor(start: () => Promise<ForkServer>, logger: L
   return new Supervisor(start, logger, first, await fileMark(first.versionFile));
 }
 
-/** Has a fork server running, and old ones until their last calls are over. */
+/** Keeps a fork server running, and old ones until their last calls are over. */
 export class Supervisor {
   /** The fork server of the latest successful start. */
   current: ForkServer;

@@ -13,7 +13,7 @@ const blockBytes = 64 * 1024;
 
 /**
  * Creates a bound for the memory of the bodies that wait to be read: eight requests at a time keep more than 512 KiB, shared
- * by owners; a ninth one may be of an owner that has none. Others wait before they receive more: a site may send for as long as a page may take.
+ * by owners; an owner that has none may be the ninth. Others wait before they receive more, which may take as long as a page may.
  */
 export function createBodies() {
   const large = new Shares(maxLarge, { isFirm: true, hasSpare: true });
