@@ -138,35 +138,31 @@ class FeedBuilder {
     const isOfMedia = this.#media.count > 0;
     const slice = (isOfMedia ? this.#media : this.#pages).build();
     if (slice.count === 0) return null;
-    const { texts, link } = this.#channel;
+    const { texts, link, picture } = this.#channel;
+    const uploader = parseLine(first(texts, names.uploader));
+    const thumbnails = thumbnailsAt(picture ?? this.#urlIn(first(texts, names.picture)));
+    const complete = (entry: Entry) => this.#complete(entry, uploader, thumbnails[0]?.url ?? null);
     return {
-      slice: isOfMedia ? { ...slice, listed: slice.listed.map((entry) => entry && this.#complete(entry)) } : slice,
+      slice: isOfMedia ? { ...slice, listed: slice.listed.map((entry) => entry && complete(entry)) } : slice,
       metadata: {
         webpage_url: (link ?? this.#urlIn(first(texts, names.link)))?.href ?? null,
         title: parseLine(first(texts, names.title)),
         description: parseProse(first(texts, names.description)),
         language: parseLanguage(first(texts, names.language)),
-        uploader: this.#uploader,
-        thumbnails: thumbnailsAt(this.#picture),
+        uploader,
+        thumbnails,
       },
     };
   }
 
-  get #uploader(): string | null {
-    return parseLine(first(this.#channel.texts, names.uploader));
-  }
-
-  get #picture(): URL | null {
-    return this.#channel.picture ?? this.#urlIn(first(this.#channel.texts, names.picture));
-  }
-
   /** An episode has the picture and the author of its podcast, if it states none. An id that several items have identifies none. */
-  #complete({ video, ...entry }: Entry): Entry {
+  #complete({ video, ...entry }: Entry, uploader: string | null, thumbnail: string | null): Entry {
     return {
       ...entry,
-      thumbnail: entry.thumbnail ?? this.#picture?.href ?? null,
-      uploader: entry.uploader ?? this.#uploader,
-      ...(video !== undefined && this.#ids.get(video.id) === 1 && { video }),
+      thumbnail: entry.thumbnail ?? thumbnail,
+      uploader: entry.uploader ?? uploader,
+      ...(video !== undefined &&
+        this.#ids.get(video.id) === 1 && { video: { ...video, id: `${this.#url.href} ${video.id}` } }),
     };
   }
 
@@ -206,10 +202,10 @@ class FeedBuilder {
     else if (page !== null && this.#media.count === 0) this.#pages.add(() => entryAt(page));
   }
 
+  /** Returns its id within this feed. */
   #identify(texts: Fields["texts"]): SiteVideo | undefined {
-    const stated = first(texts, names.id)?.trim() ?? "";
-    if (stated === "" || stated.length > maxIdLength) return undefined;
-    const id = `${this.#url.href} ${stated}`;
+    const id = first(texts, names.id)?.trim() ?? "";
+    if (id === "" || id.length > maxIdLength) return undefined;
     this.#ids.set(id, (this.#ids.get(id) ?? 0) + 1);
     return { extractor: "feed", id };
   }
