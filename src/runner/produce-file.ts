@@ -126,11 +126,12 @@ export async function produceFile(task: Task, deps: ProduceFileDeps, run: Produc
 
 /** Returns what the file lacks of what its page says, and of what was asked for and is not listed. */
 function listWarnings(download: Download, { page, choice }: Target, options: TaskOptions): FileWarning[] {
+  const subtitles = chooseSubtitles(page, options);
   return [
     ...checkFile(download, page, options),
     ...warnOfMissing(chooseAudio(page, choice, options), download),
-    ...chooseSubtitles(page, options).warnings,
-    ...warnOfOwnSubtitles(page, options, download),
+    ...subtitles.warnings,
+    ...warnOfOwnSubtitles(subtitles, options, download),
   ];
 }
 

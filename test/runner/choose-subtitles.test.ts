@@ -132,7 +132,8 @@ describe("the subtitles of a task", () => {
         { language: "de", codec: "PGS pictures" },
         { language: null, codec: "SubRip" },
       ];
-      const warnings = warnOfOwnSubtitles(page, { ...(subtitles !== undefined && { subtitles }) }, { ownSubtitles });
+      const options = subtitles === undefined ? {} : { subtitles };
+      const warnings = warnOfOwnSubtitles(chooseSubtitles(page, options), options, { ownSubtitles });
       const message = `the media have subtitles of their own in ${tracks}, which do not become files: only a file as published has them`;
       expect(warnings).toEqual(tracks === null ? [] : [{ code: "subtitles_missing", message }]);
     },

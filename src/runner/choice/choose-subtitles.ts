@@ -48,15 +48,14 @@ export function chooseSubtitles(page: PageInfo, { subtitles = false }: TaskOptio
   return { wanted: [...wanted].slice(0, maxTracks), warnings };
 }
 
-/** Warns of subtitles within the media that were asked for and are not those of the page: they do not become files. */
+/** Warns of subtitles within the media that were asked for and are not among those that the page lists (`wanted`): they do not become files. */
 export function warnOfOwnSubtitles(
-  page: PageInfo,
-  options: TaskOptions,
+  { wanted }: ChosenSubtitles,
+  { subtitles = false }: TaskOptions,
   { ownSubtitles }: Pick<Download, "ownSubtitles">,
 ): FileWarning[] {
-  const { subtitles = false } = options;
   if (subtitles === false) return [];
-  const taken = chooseSubtitles(page, options).wanted.map(({ language }) => language);
+  const taken = wanted.map(({ language }) => language);
   const asked = subtitles === true || subtitles.languages === "all" ? null : subtitles.languages;
   const isAsked = (tag: string) => asked === null || asked.some((each) => findLanguage(each, [tag]) >= 0);
   const left = ownSubtitles.filter(
