@@ -5,9 +5,9 @@ import { fileURLToPath } from "node:url";
 // is freed early. Stripping types still counts as experimental.
 
 // Without the Node that `npm ci` installs, npm takes that of the machine, which may not even be able to load what is below.
-if (Number.parseInt(process.version.slice(1), 10) < 24) {
+if (Number.parseInt(process.version.slice(1), 10) < 26) {
   process.stderr.write(
-    `unreel: Node 24 or newer is needed, and this is ${process.version}: npm ci installs one, which npm start uses\n`,
+    `unreel: Node 26 or newer is needed, and this is ${process.version}: npm ci installs one, which npm start uses\n`,
   );
   process.exit(1);
 }

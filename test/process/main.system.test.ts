@@ -217,7 +217,7 @@ describe("a start that cannot succeed", () => {
     const child = spawnService({ DATA_DIR: dataDir }, commandWith("--import", preload));
     const [stderr, [code]] = await Promise.all([text(child.stderr), once(child, "exit")]);
     expect(code).toBe(1);
-    expect(stderr).toMatch(/^unreel: Node 24 or newer is needed, and this is v20\.20\.2: [^\n]*\n$/);
+    expect(stderr).toMatch(/^unreel: Node 26 or newer is needed, and this is v20\.20\.2: [^\n]*\n$/);
   });
 
   const folderRule = "DATA_DIR must be a folder in which files can be created";
