@@ -12,6 +12,7 @@ import { openKeySocket } from "./keys/key-socket.ts";
 import { type Library, openLibrary } from "./runner/library/library.ts";
 import { previewPath } from "./runner/library/preview.ts";
 import { createMetrics, type Metrics } from "./metrics/metrics.ts";
+import { createSharedLookup } from "./net/addresses/lookup.ts";
 import { type HostPause, HostPauses } from "./net/host-pauses.ts";
 import { SpeedLimit } from "./net/speed-limit.ts";
 import { shareSpeed } from "./net/speed-sharing.ts";
@@ -112,7 +113,8 @@ async function openResolving(
   { logger, pauses, onBlocked, onResolved }: ResolvingDeps,
   opened: AsyncDisposableStack,
 ) {
-  const client = createHttpClient({ ...config.client, readBytes: 16 * 1024, pauses, onBlocked });
+  const lookup = createSharedLookup();
+  const client = createHttpClient({ ...config.client, lookup, readBytes: 16 * 1024, pauses, onBlocked });
   opened.defer(() => client.close());
   const reader = openReader();
   opened.defer(() => reader.close());
@@ -122,6 +124,7 @@ async function openResolving(
     client,
     reader,
     ytDlp: { ...ytDlp, logger },
+    lookup,
     onBlocked,
     onResolved,
   });

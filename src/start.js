@@ -14,8 +14,8 @@ if (Number.parseInt(process.version.slice(1), 10) < 26) {
 const { loadProgram } = await import("./system/load-program.js");
 
 // Downloads keep Node's default of four threads for file I/O busy for seconds; the task store and file
-// responses need some too.
-process.env["UV_THREADPOOL_SIZE"] ??= "16";
+// responses need some too. Up to half of them look up names.
+process.env["UV_THREADPOOL_SIZE"] ??= "32";
 
 const isBundled = await loadProgram(new URL("./main.ts", import.meta.url));
 if (!isBundled && process.exitCode === undefined) {

@@ -201,7 +201,7 @@ describe("the source tree", () => {
     const readers = files.filter((file) => pattern.test(texts.get(file) ?? ""));
     expect(readers).toEqual(["cli/watch.ts", "config/config.ts", "start.js"]);
     expect(texts.get("cli/watch.ts")?.match(/.*process\.env.*/g)).toEqual(["const { UNREEL_KEY: key } = process.env;"]);
-    expect(texts.get("start.js")?.match(/process\.env.*/g)).toEqual(['process.env["UV_THREADPOOL_SIZE"] ??= "16";']);
+    expect(texts.get("start.js")?.match(/process\.env.*/g)).toEqual(['process.env["UV_THREADPOOL_SIZE"] ??= "32";']);
   });
 
   it("has every file that docs/architecture.md names", () => {

@@ -17,21 +17,25 @@ type Admit = (release: Release) => void;
  *
  * A firm `total` is never exceeded: an owner gets what is free, and may have to wait until another gives a place back. With a spare
  * place, an owner that has none gets one more than the `total` while no place is free and some owner has several.
+ *
+ * If owners leave half, each has at most half of the places that the others do not have, rounded up, and the `total` is firm.
  */
 export class Shares {
   readonly #total: number;
   readonly #isFirm: boolean;
   readonly #hasSpare: boolean;
+  readonly #leavesHalf: boolean;
   /** How many places each owner has; at least one. */
   readonly #held = new Map<string, number>();
   /** By owner, in the order of the calls; first the owner who has longest got no place. */
   readonly #waiting = new Map<string, Set<Admit>>();
   #taken = 0;
 
-  constructor(total: number, { isFirm = false, hasSpare = false } = {}) {
+  constructor(total: number, { isFirm = false, hasSpare = false, leavesHalf = false } = {}) {
     this.#total = total;
     this.#isFirm = isFirm;
     this.#hasSpare = hasSpare;
+    this.#leavesHalf = leavesHalf;
   }
 
   /** Places that are taken. */
@@ -44,6 +48,7 @@ export class Shares {
     if (this.#total === 0) return 0;
     const unused = this.#total - this.#taken;
     const own = this.#placesOf(owner);
+    if (this.#leavesHalf) return Math.max(0, Math.ceil((unused + own) / 2) - own);
     if (this.#isFirm) {
       const isSpare = this.#hasSpare && own === 0 && unused === 0 && this.#held.size < this.#taken;
       return isSpare ? 1 : Math.max(0, unused);

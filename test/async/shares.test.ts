@@ -80,6 +80,13 @@ describe("shares", () => {
     expect([takeAll(one, "eve").length, takeAll(one, "bob").length]).toEqual([1, 0]);
   });
 
+  it("leave half of what is free to others if each owner leaves half, and are never more than the total", () => {
+    const shares = new Shares(15, { leavesHalf: true });
+    const counts = ["eve", "bob", "carl", "dora", "anna"].map((owner) => takeAll(shares, owner).length);
+    expect(counts).toEqual([8, 4, 2, 1, 0]);
+    expect(shares.taken).toBe(15);
+  });
+
   it("give places to waiting owners in turn, however many calls of others wait for longer", async () => {
     const shares = new Shares(1, { isFirm: true });
     const [first] = takeAll(shares, "eve");

@@ -1,5 +1,5 @@
 import { describe, expect, it, test } from "vitest";
-import type { Lookup } from "../../src/net/addresses/address-guard.ts";
+import type { Lookup } from "../../src/net/addresses/lookup.ts";
 import { watchConnects } from "./connects.ts";
 import { attackUrls, expecting, lookupTo, publicAddress } from "./attack-urls.ts";
 import { credentialLine, localProxy, localRun, openRun, sendRaw } from "./proxy-client.ts";
@@ -60,7 +60,7 @@ describe("the corpus of attack URLs, through the proxy in both forms", () => {
     "$id $title is connected to by its first lookup only",
     async ({ url }) => {
       const results = [[publicAddress], [publicAddress], ["127.0.0.1"]];
-      const lookup: Lookup = (name) => lookupTo(...(results.shift() ?? []))(name);
+      const lookup: Lookup = (...call) => lookupTo(...(results.shift() ?? []))(...call);
       expect(await attempt(new URL(url), lookup, watchConnects())).toEqual(connectedTo(publicAddress));
       expect(results).toEqual([["127.0.0.1"]]);
     },

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { ServiceError } from "../../src/model/errors.ts";
-import type { Lookup } from "../../src/net/addresses/address-guard.ts";
+import type { Lookup } from "../../src/net/addresses/lookup.ts";
 import { createHttpClient } from "../../src/net/http/http-client.ts";
 import { parseHttpUrl } from "../../src/net/http-url.ts";
 import { get } from "./client.ts";
@@ -55,7 +55,7 @@ describe("the corpus of attack URLs", () => {
     "$id $title is connected to by its first lookup only",
     async ({ url }) => {
       const results = [[publicAddress], ["127.0.0.1"]];
-      const lookup: Lookup = (name) => lookupTo(...(results.shift() ?? []))(name);
+      const lookup: Lookup = (...call) => lookupTo(...(results.shift() ?? []))(...call);
       const { connects } = await attempt(url, lookup);
       expect(connects).toEqual([publicAddress]);
       expect(results).toEqual([["127.0.0.1"]]);

@@ -1,15 +1,13 @@
 import type { LookupAddress } from "node:dns";
-import { lookup as systemLookup } from "node:dns/promises";
 import { isIP } from "node:net";
+import { untilAborted } from "../../async/deadline.ts";
 import { ServiceError } from "../../model/errors.ts";
 import { parseNetworks, specialClasses, specialClassOf } from "./addresses.ts";
 import { embeddedIPv4 } from "./embedded-ipv4.ts";
+import { type Lookup, lookUpBySystem } from "./lookup.ts";
 import { shorten } from "../http-url.ts";
 import { isLocalName } from "./not-public.ts";
 import { systemErrorCode } from "../upstream-error.ts";
-
-/** Returns all addresses of a host name. */
-export type Lookup = (hostname: string) => Promise<readonly LookupAddress[]>;
 
 interface AddressGuardOptions {
   /**
@@ -18,7 +16,7 @@ interface AddressGuardOptions {
    * network (`::/0`) only if the IPv4 address is public.
    */
   allowNetworks?: readonly string[] | undefined;
-  /** Default: the system's resolver, with the addresses in its order. */
+  /** Default: the system's resolver. */
   lookup?: Lookup | undefined;
   /** Longest wait for a lookup, milliseconds. */
   lookupTimeoutMs: number;
@@ -42,7 +40,7 @@ export type AddressGuard = ReturnType<typeof createAddressGuard>;
  */
 export function createAddressGuard({
   allowNetworks = [],
-  lookup = (hostname) => systemLookup(hostname, { all: true, order: "verbatim" }),
+  lookup = lookUpBySystem,
   lookupTimeoutMs,
   onBlocked = () => {},
 }: AddressGuardOptions) {
@@ -81,7 +79,7 @@ export function createAddressGuard({
 
     /**
      * Returns the addresses that may be connected to for `hostname`, a name or an IP address (IPv6 with or without
-     * brackets). Looks a name up once; one blocked address blocks the host.
+     * brackets). Looks a name up once, for `owner`, default one for all; one blocked address blocks the host.
      *
      * While `allowNetworks` is empty, local names (`localhost`, `*.internal`, …) are blocked without a lookup; else their
      * addresses decide, as for other names.
@@ -89,12 +87,12 @@ export function createAddressGuard({
      * @throws ServiceError `address_blocked`; `upstream_unreachable`, not retryable if the name does not exist or has no
      * address; `upstream_timeout`. `isLookupFailure` recognizes the last two.
      */
-    async resolve(hostname: string): Promise<LookupAddress[]> {
+    async resolve(hostname: string, owner = ""): Promise<LookupAddress[]> {
       const blocked = findHostProblem(hostname);
       if (blocked !== undefined) throw blocked;
       const host = withoutBrackets(hostname);
       const isLiteral = isIP(host) !== 0;
-      const found = isLiteral ? [host] : await findAddresses(lookup, host, lookupTimeoutMs);
+      const found = isLiteral ? [host] : await findAddresses(lookup, host, owner, lookupTimeoutMs);
       for (const address of found) {
         const problem = findProblem(host, address);
         if (problem !== undefined) throw problem;
@@ -108,12 +106,13 @@ function withoutBrackets(hostname: string): string {
   return hostname.startsWith("[") && hostname.endsWith("]") ? hostname.slice(1, -1) : hostname;
 }
 
-async function findAddresses(lookup: Lookup, host: string, timeoutMs: number) {
-  const timeout = Promise.withResolvers<never>();
-  const expire = () => timeout.reject(lookupTimeoutError(host, timeoutMs));
+async function findAddresses(lookup: Lookup, host: string, owner: string, timeoutMs: number) {
+  const timeout = new AbortController();
+  const expire = () => timeout.abort(lookupTimeoutError(host, timeoutMs));
   const timer = setTimeout(expire, timeoutMs).unref();
+  const { signal } = timeout;
   try {
-    const addresses = await Promise.race([lookup(host), timeout.promise]);
+    const addresses = await untilAborted(lookup(host, { owner, signal }), signal);
     if (addresses.length > 0) return addresses.map(({ address }) => address);
   } catch (error) {
     if (error instanceof ServiceError) throw error;

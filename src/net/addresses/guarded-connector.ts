@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import type { LookupAddress } from "node:dns";
 import type { LookupFunction, OnReadOpts, Socket } from "node:net";
 import { callbackify } from "node:util";
@@ -8,8 +9,13 @@ import { maxHeaderBytes } from "../upstream-error.ts";
 import { undici } from "../undici.ts";
 import type { AddressGuard } from "./address-guard.ts";
 
+/** Who makes a request: undici does not say for which one it opens a socket. */
+export const requestOwner = new AsyncLocalStorage<string>();
+
 /** Options of the sockets themselves, as `net.connect` has them. */
 interface SocketOptions {
+  /** For whom; default: the owner of the request that needs the socket. */
+  readonly owner?: string;
   /** Where reads go; default a new buffer each. */
   readonly onread?: OnReadOpts;
   /** Destroys the socket when it is aborted, also while it connects. */
@@ -35,10 +41,11 @@ export function guardedOptions(guard: AddressGuard, timeoutMs: number, socketOpt
 function createGuardedConnector(
   guard: AddressGuard,
   connectTimeoutMs: number,
-  { onread, signal }: SocketOptions,
+  { owner, onread, signal }: SocketOptions,
 ): buildConnector.connector {
   const options = { ...(onread && { onread }), ...(signal && { signal }) };
-  const openSocket = (target: buildConnector.Options) => openGuardedSocket(guard, target, connectTimeoutMs, options);
+  const openSocket = (target: buildConnector.Options) =>
+    openGuardedSocket(guard, target, connectTimeoutMs, { ...options, owner: owner ?? requestOwner.getStore() ?? "" });
   return (target, callback) => {
     callbackify(openSocket)(target, (error, socket) => {
       if (error) return callback(error, null);
@@ -60,9 +67,9 @@ export async function openGuardedSocket(
   guard: AddressGuard,
   target: buildConnector.Options,
   connectTimeoutMs: number,
-  options: SocketOptions,
+  { owner, ...options }: SocketOptions,
 ): Promise<Socket> {
-  const addresses = await guard.resolve(target.hostname);
+  const addresses = await guard.resolve(target.hostname, owner);
   options.signal?.throwIfAborted();
   const socket = await connectTo(addresses, target, { timeout: connectTimeoutMs, ...options });
   const problem = findRemoteProblem(guard, target.hostname, socket.remoteAddress);

@@ -8,6 +8,7 @@ import { acceptEncoding } from "./content-coding.ts";
 import type { HostPauses } from "../host-pauses.ts";
 import { urlForMessage } from "../http-url.ts";
 import type { HostSlots } from "./host-slots.ts";
+import { requestOwner } from "../addresses/guarded-connector.ts";
 import { limitInterimResponses } from "../response-framing.ts";
 import { maxWaitingBytes } from "./joined-chunks.ts";
 
@@ -54,7 +55,7 @@ export async function exchange(
   try {
     const what = `${content.method} ${urlForMessage(url)}`;
     await pauses?.wait(url.host, { what, maxWaitMs, signal: deadline.signal });
-    const sent = agent.request({
+    const options = {
       ...content,
       origin: url.origin,
       path: url.pathname + url.search,
@@ -62,7 +63,8 @@ export async function exchange(
       signal: deadline.signal,
       onInfo: limitInterimResponses(what),
       highWaterMark: maxWaitingBytes,
-    });
+    };
+    const sent = requestOwner.run(owner, () => agent.request(options));
     // Before it has a connection, undici ignores the signal.
     const response = await untilAborted(sent, deadline.signal);
     // undici reuses a connection only in the event loop's next iteration.

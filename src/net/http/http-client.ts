@@ -1,5 +1,6 @@
 import { isPauseStatus, ServiceError } from "../../model/errors.ts";
-import { type AddressGuard, type BlockObserver, createAddressGuard, type Lookup } from "../addresses/address-guard.ts";
+import { type AddressGuard, type BlockObserver, createAddressGuard } from "../addresses/address-guard.ts";
+import type { Lookup } from "../addresses/lookup.ts";
 import { checkPartial } from "../byte-range.ts";
 import type { GetOptions, HttpResponse, HttpClient } from "../client.ts";
 import { createDecoders, decode } from "./content-coding.ts";

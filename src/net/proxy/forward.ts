@@ -27,7 +27,7 @@ export async function forward(
   }
   const what = `${request.method} ${urlForMessage(url)}`;
   const upstream = new undici.Client(url.origin, {
-    ...guardedOptions(guard, idleTimeoutMs, { signal }),
+    ...guardedOptions(guard, idleTimeoutMs, { owner: run.name, signal }),
     pipelining: 0,
   });
   try {

@@ -48,6 +48,8 @@ export function createRun(
   }
 
   return {
+    name,
+
     /** The credential in it is valid until the run is closed. */
     url: `http://${name}:${secret}@127.0.0.1:${port}`,
 

@@ -22,7 +22,7 @@ export async function openTunnel(
   }
   const what = `CONNECT ${target.host}`;
   try {
-    const options = { signal, allowHalfOpen: true };
+    const options = { owner: run.name, signal, allowHalfOpen: true };
     const upstream = await openGuardedSocket(guard, target, idleTimeoutMs, options);
     socket.write("HTTP/1.1 200 Connection established\r\n\r\n");
     upstream.write(head);

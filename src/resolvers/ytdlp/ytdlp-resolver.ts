@@ -2,6 +2,7 @@ import { Shares } from "../../async/shares.ts";
 import { joinSubtitles } from "../../manifests/subtitles.ts";
 import { isServiceError, ServiceError } from "../../model/errors.ts";
 import type { BlockObserver } from "../../net/addresses/address-guard.ts";
+import type { Lookup } from "../../net/addresses/lookup.ts";
 import type { HttpClient } from "../../net/client.ts";
 import { openGuardedProxy } from "../../net/proxy/guarded-proxy.ts";
 import { urlForMessage } from "../../net/http-url.ts";
@@ -44,6 +45,8 @@ export type YtDlpResolverDeps = Pick<YtDlpResolverOptions, "client" | "reader"> 
   allowNetworks: readonly string[];
   ytDlp: Omit<YtDlpOptions, "proxy">;
   /** As in `AddressGuardOptions`, of the proxy. */
+  lookup: Lookup;
+  /** The same. */
   onBlocked?: BlockObserver | undefined;
 };
 
@@ -55,8 +58,8 @@ export type YtDlpResolverDeps = Pick<YtDlpResolverOptions, "client" | "reader"> 
  */
 export async function openYtDlpResolver(deps: YtDlpResolverDeps): Promise<YtDlpResolver | undefined> {
   await using opened = new AsyncDisposableStack();
-  const { allowNetworks, onBlocked } = deps;
-  const proxy = await openGuardedProxy({ allowNetworks, onBlocked });
+  const { allowNetworks, lookup, onBlocked } = deps;
+  const proxy = await openGuardedProxy({ allowNetworks, lookup, onBlocked });
   opened.defer(() => proxy.close());
   const ytDlp = await openYtDlp({ ...deps.ytDlp, proxy });
   if (ytDlp === undefined) return undefined;
