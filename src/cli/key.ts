@@ -5,6 +5,7 @@ import { type KeyCommand, type KeyResult, runKeyCommand } from "../keys/commands
 import { sendKeyCommand } from "../keys/key-socket.ts";
 import { findMissing, storeName } from "../keys/store-location.ts";
 import { openStore } from "../stores/registry.ts";
+import { messageOf } from "../model/errors.ts";
 
 /**
  * Adds, lists and removes the keys of a service, whether or not it runs: `node src/cli/key.ts add NAME …`. It reads
@@ -122,8 +123,4 @@ function note(line: string): void {
 function fail(error: unknown, exitCode: number): void {
   note(`key: ${messageOf(error)}`);
   process.exitCode = exitCode;
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

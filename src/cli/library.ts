@@ -1,6 +1,7 @@
 import { pino } from "pino";
 import { readConfig } from "../config/config.ts";
 import { previewLibrary } from "../services.ts";
+import { messageOf } from "../model/errors.ts";
 
 /**
  * Shows where the library would have the file of a page: `node src/cli/library.ts preview URL`. It reads the settings and the
@@ -17,7 +18,7 @@ if (command !== "preview" || page === null || rest.length > 0) {
     const logger = pino({ level: "warn" }, pino.destination(2));
     process.stdout.write(`${await previewLibrary(readConfig(), page, logger)}\n`);
   } catch (error) {
-    process.stderr.write(`library: ${error instanceof Error ? error.message : String(error)}\n`);
+    process.stderr.write(`library: ${messageOf(error)}\n`);
     process.exitCode = 1;
   }
 }

@@ -1,4 +1,5 @@
 import { watchTasks } from "../watch/watch-tasks.ts";
+import { messageOf } from "../model/errors.ts";
 
 /** Shows the running tasks of a service in the terminal: `node src/cli/watch.ts [url]`; its key is in UNREEL_KEY. */
 const { UNREEL_KEY: key } = process.env;
@@ -19,7 +20,7 @@ if (["help", "--help", "-h"].includes(base)) {
   try {
     await watchTasks({ url, key, output: process.stdout, signal: ending.signal });
   } catch (error) {
-    process.stderr.write(`watch: ${error instanceof Error ? error.message : String(error)}\n`);
+    process.stderr.write(`watch: ${messageOf(error)}\n`);
     process.exitCode = 1;
   }
 }

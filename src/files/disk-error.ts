@@ -22,6 +22,16 @@ export function isMissing(error: unknown): boolean {
   return codeOf(error) === "ENOENT";
 }
 
+/** Returns what `found` resolves to; undefined if it rejects because there is no such file or folder. */
+export async function unlessMissing<T>(found: Promise<T>): Promise<T | undefined> {
+  try {
+    return await found;
+  } catch (error) {
+    if (isMissing(error)) return undefined;
+    throw error;
+  }
+}
+
 /** Returns whether the error is EEXIST: something has the name. */
 export function isTaken(error: unknown): boolean {
   return codeOf(error) === "EEXIST";

@@ -1,7 +1,7 @@
 import type { Stats } from "node:fs";
 import { lstat, mkdir, open, readdir, rename, rm, statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { diskError, isMissing } from "./disk-error.ts";
+import { diskError, unlessMissing } from "./disk-error.ts";
 import { ServiceError } from "../model/errors.ts";
 import { type FileStore, inUseMs, oldMs, type OpenResult } from "./files.ts";
 import { openMediaStream } from "./media-stream.ts";
@@ -31,15 +31,15 @@ export function openDiskFiles({ folder }: { folder: string }): FileStore {
 
   async function hasFiles(id: string): Promise<boolean> {
     for (const parent of folders) {
-      if ((await unlessMissing(lstat(join(parent, id)), undefined)) !== undefined) return true;
+      if ((await unlessMissing(lstat(join(parent, id)))) !== undefined) return true;
     }
     return false;
   }
 
   /** Names of files and folders; those of a task may be there several times. */
   async function listNames(): Promise<string[]> {
-    const names = await Promise.all(folders.map((path) => unlessMissing(readdir(path), [])));
-    return names.flat();
+    const names = await Promise.all(folders.map((path) => unlessMissing(readdir(path))));
+    return names.flatMap((found) => found ?? []);
   }
 
   return {
@@ -96,9 +96,9 @@ export function openDiskFiles({ folder }: { folder: string }): FileStore {
       attempt(`remove the file of task ${id}`, async () => {
         if (!isTaskId(id)) return true;
         const others = join(otherResults, id);
-        const names = await unlessMissing(readdir(others), []);
+        const names = (await unlessMissing(readdir(others))) ?? [];
         for (const path of [join(results, id), ...names.map((name) => join(others, name))]) {
-          const found = await unlessMissing(lstat(path), undefined);
+          const found = await unlessMissing(lstat(path));
           if (found !== undefined && isInUse(found)) return false;
         }
         await removeAll(id);
@@ -154,7 +154,7 @@ function createWorkFolders(folder: string): WorkFolders {
 }
 
 async function openResult(path: string, id: string): Promise<OpenResult | undefined> {
-  const handle = await unlessMissing(open(path, noFollow.read), undefined);
+  const handle = await unlessMissing(open(path, noFollow.read));
   if (handle === undefined) return undefined;
   try {
     const found = await handle.stat();
@@ -195,11 +195,11 @@ function isInUse({ atimeMs }: Stats): boolean {
 
 /** Returns when the folder or something in it was last written; -Infinity if there is no such folder. */
 async function lastWrittenMs(folder: string): Promise<number> {
-  const found = await unlessMissing(lstat(folder), undefined);
-  const names = found?.isDirectory() ? await unlessMissing(readdir(folder, { recursive: true }), []) : [];
+  const found = await unlessMissing(lstat(folder));
+  const names = found?.isDirectory() ? await unlessMissing(readdir(folder, { recursive: true })) : undefined;
   let lastMs = found?.mtimeMs ?? -Infinity;
-  for (const name of names) {
-    const inside = await unlessMissing(lstat(join(folder, name)), undefined);
+  for (const name of names ?? []) {
+    const inside = await unlessMissing(lstat(join(folder, name)));
     lastMs = Math.max(lastMs, inside?.mtimeMs ?? -Infinity);
   }
   return lastMs;
@@ -234,14 +234,4 @@ export async function syncFolder(path: string): Promise<void> {
 /** Retries if files appear in the folder while it is being removed. */
 async function removeFolder(folder: string): Promise<void> {
   await rm(folder, { recursive: true, force: true, maxRetries: 3 });
-}
-
-/** Returns what `found` resolves to; `otherwise` if there is no such file or folder. */
-async function unlessMissing<T, U>(found: Promise<T>, otherwise: U): Promise<T | U> {
-  try {
-    return await found;
-  } catch (error) {
-    if (isMissing(error)) return otherwise;
-    throw error;
-  }
 }

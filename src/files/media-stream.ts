@@ -1,8 +1,10 @@
 import { createHash, type Hash } from "node:crypto";
+import { lstat } from "node:fs/promises";
 import { join } from "node:path";
+import { unlessMissing } from "./disk-error.ts";
 import { journalName, lookEveryMs, markStreamMs, type MediaRecord, type StreamRecord } from "./stream-journal.ts";
 import { layOut } from "./stream-layout.ts";
-import { closeRun, openRun, statAt, type StreamRun } from "./stream-run.ts";
+import { closeRun, openRun, type StreamRun } from "./stream-run.ts";
 
 /**
  * Reads the stream of a file that a task is making, from its first byte on, in any process. It can be read on after the work folder was
@@ -125,7 +127,7 @@ class JournalStream implements MediaStream {
       // What is there after the end is all of it.
       return this.#readFile(into);
     }
-    const now = await statAt(join(this.#folder, this.#run.header.file));
+    const now = await unlessMissing(lstat(join(this.#folder, this.#run.header.file)));
     if (now !== undefined && now.ino !== inode) throw refetchedError();
     return (await this.#follow()) ? this.#readFile(into) : null;
   }
@@ -192,7 +194,7 @@ class JournalStream implements MediaStream {
   }
 
   async #findLater(): Promise<void> {
-    const now = await statAt(join(this.#folder, journalName));
+    const now = await unlessMissing(lstat(join(this.#folder, journalName)));
     const lookedMs = this.#lookedMs;
     this.#lookedMs = performance.now();
     // A process that was suspended has seen no marks, and a worker that was suspended with it has yet to write its next one.

@@ -1,7 +1,7 @@
 import { closeSync, openSync, readFileSync, statSync, writeSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
-import { isMissing } from "./disk-error.ts";
+import { unlessMissing } from "./disk-error.ts";
 import { noFollow } from "./no-follow.ts";
 
 /** A file in a work folder that says that somebody wants the stream. A run only makes one that is wanted. */
@@ -9,12 +9,8 @@ const requestName = "stream.request";
 
 /** Requests the stream of the run in this folder; does nothing if there is none. @throws the file system's own errors */
 export async function requestStream(folder: string): Promise<void> {
-  try {
-    const file = await open(join(folder, requestName), noFollow.append);
-    await file.close();
-  } catch (error) {
-    if (!isMissing(error)) throw error;
-  }
+  const file = await unlessMissing(open(join(folder, requestName), noFollow.append));
+  await file?.close();
 }
 
 /**

@@ -1,7 +1,6 @@
-import type { Stats } from "node:fs";
-import { type FileHandle, lstat, open } from "node:fs/promises";
+import { type FileHandle, open } from "node:fs/promises";
 import { join } from "node:path";
-import { isMissing } from "./disk-error.ts";
+import { unlessMissing } from "./disk-error.ts";
 import { noFollow } from "./no-follow.ts";
 import { journalName, movingMark, shiftBytes, type StreamHeader, type StreamRecord } from "./stream-journal.ts";
 
@@ -20,7 +19,7 @@ export async function openRun(folder: string): Promise<StreamRun | undefined> {
   try {
     const header = await journal.next();
     if (header?.type !== "open") return await closed(journal);
-    const file = await openIfThere(join(folder, header.file));
+    const file = await unlessMissing(open(join(folder, header.file), noFollow.read));
     if (file === undefined) return await closed(journal);
     const { ino: inode } = await file.stat();
     if (header.inode === null || header.inode === inode) return { journal, header, file, inode };
@@ -86,22 +85,13 @@ class JournalReader {
 }
 
 async function openJournal(folder: string): Promise<JournalReader | undefined> {
-  const file = await openIfThere(join(folder, journalName));
+  const file = await unlessMissing(open(join(folder, journalName), noFollow.read));
   return file && new JournalReader(file, (await file.stat()).ino);
-}
-
-async function openIfThere(path: string, flags = noFollow.read): Promise<FileHandle | undefined> {
-  try {
-    return await open(path, flags);
-  } catch (error) {
-    if (isMissing(error)) return undefined;
-    throw error;
-  }
 }
 
 /** Writes the time into the journal in the folder, if there is one. */
 export async function markStream(folder: string): Promise<void> {
-  const journal = await openIfThere(join(folder, journalName));
+  const journal = await unlessMissing(open(join(folder, journalName), noFollow.read));
   try {
     await journal?.utimes(new Date(), new Date());
   } finally {
@@ -115,21 +105,11 @@ export async function markStream(folder: string): Promise<void> {
  * @throws the file system's own errors
  */
 export async function breakStream(folder: string): Promise<void> {
-  const journal = await openIfThere(join(folder, journalName), noFollow.update);
+  const journal = await unlessMissing(open(join(folder, journalName), noFollow.update));
   try {
     await journal?.truncate(0);
   } finally {
     await journal?.close();
-  }
-}
-
-/** Returns what is at the path; undefined if nothing is there. */
-export async function statAt(path: string): Promise<Stats | undefined> {
-  try {
-    return await lstat(path);
-  } catch (error) {
-    if (isMissing(error)) return undefined;
-    throw error;
   }
 }
 

@@ -1,7 +1,6 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom-client";
 import type { EngineObserver } from "../engines/engine.ts";
 import { errorCodes } from "../model/errors.ts";
-import type { FileStore } from "../files/files.ts";
 import type { AppObserver } from "../http/server/observe-requests.ts";
 import type { MetricsSource } from "../http/routes/metrics.ts";
 import { createDurations } from "./durations.ts";
@@ -19,7 +18,7 @@ interface MetricsOptions {
   /** Its tasks and messages are counted. */
   store: Pick<TaskStore, "count" | "outbox">;
   /** Its free space is measured. */
-  files: Pick<FileStore, "freeBytes">;
+  files: { freeBytes(): Promise<number> };
   /** Default: the system's clock. */
   now?: () => Date;
 }

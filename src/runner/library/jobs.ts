@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { isMissing } from "../../files/disk-error.ts";
+import { unlessMissing } from "../../files/disk-error.ts";
 import { createFolder, isTaskId, syncFolder } from "../../files/disk.ts";
 import { oldMs } from "../../files/files.ts";
 import type { LibraryFile } from "../../model/task.ts";
@@ -30,9 +30,9 @@ export function createLibraryJobs(folder: string) {
 
   async function readFrom(path: string): Promise<LibraryJob | undefined> {
     try {
-      return JSON.parse(await readFile(path, "utf8")) as LibraryJob;
+      const text = await unlessMissing(readFile(path, "utf8"));
+      return text === undefined ? undefined : (JSON.parse(text) as LibraryJob);
     } catch (error) {
-      if (isMissing(error)) return undefined;
       // A disk has damaged it: names are chosen again.
       if (error instanceof SyntaxError) return { kind: "place" };
       throw error;

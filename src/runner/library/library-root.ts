@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { isMissing, isTaken } from "../../files/disk-error.ts";
+import { isMissing, isTaken, unlessMissing } from "../../files/disk-error.ts";
 import { createFolder } from "../../files/disk.ts";
 import { noFollow } from "../../files/no-follow.ts";
 import { ServiceError } from "../../model/errors.ts";
@@ -73,14 +73,5 @@ async function writeMark(root: OpenFolder): Promise<string> {
     return other;
   } finally {
     await rm(draft, { force: true });
-  }
-}
-
-async function unlessMissing(found: Promise<string>): Promise<string | undefined> {
-  try {
-    return await found;
-  } catch (error) {
-    if (isMissing(error)) return undefined;
-    throw error;
   }
 }

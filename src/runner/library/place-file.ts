@@ -1,7 +1,7 @@
 import { constants } from "node:fs";
 import { copyFile, type FileHandle, link, lstat, open, rename, rm, statfs } from "node:fs/promises";
 import { join } from "node:path";
-import { codeOf, isMissing, isUnsupported } from "../../files/disk-error.ts";
+import { codeOf, isUnsupported, unlessMissing } from "../../files/disk-error.ts";
 import type { OpenResult } from "../../files/files.ts";
 import { noFollow } from "../../files/no-follow.ts";
 import { ServiceError } from "../../model/errors.ts";
@@ -126,13 +126,8 @@ export async function renameExclusively(from: string, to: string): Promise<void>
 
 /** Returns whether the file is there as it was put there; undefined: there is none. */
 export async function isUnchanged(folder: OpenFolder, name: string, mark: FileMark): Promise<boolean | undefined> {
-  try {
-    const found = await lstat(join(folder.path, name));
-    return found.isFile() && found.size === mark.size && Math.floor(found.mtimeMs) === mark.modifiedMs;
-  } catch (error) {
-    if (isMissing(error)) return undefined;
-    throw error;
-  }
+  const found = await unlessMissing(lstat(join(folder.path, name)));
+  return found && found.isFile() && found.size === mark.size && Math.floor(found.mtimeMs) === mark.modifiedMs;
 }
 
 /** Removes a file that is there as it was put there. */

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { type FileHandle, lstat, open, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { diskError, isMissing } from "../../../files/disk-error.ts";
+import { diskError, unlessMissing } from "../../../files/disk-error.ts";
 import { assertKind, noFollow } from "../../../files/no-follow.ts";
 import { syncFile, writeAll } from "./disk-writes.ts";
 import type { ByteRange } from "../../../net/byte-range.ts";
@@ -18,7 +18,8 @@ export async function openJournal(folder: string, identity: string): Promise<Jou
     assertKind(folder, await lstat(folder), "folder");
     const path = join(folder, "journal.ndjson");
     const boot = await readBootId();
-    const known = parseJournal(await readOrEmpty(path));
+    const found = await unlessMissing(readFile(path, { flag: noFollow.read }));
+    const known = parseJournal(found ?? Buffer.alloc(0));
     const isKnown = known?.identity === identity;
     if (!isKnown) await emptyFolder(folder);
     const state = isKnown ? known : { identity, boot, parts: new Map(), length: 0 };
@@ -106,15 +107,6 @@ async function withDiskError(writing: Promise<void>): Promise<void> {
 async function readBootId(): Promise<string> {
   const id = await readFile("/proc/sys/kernel/random/boot_id", "utf8").catch(randomUUID);
   return id.trim();
-}
-
-async function readOrEmpty(path: string): Promise<Buffer> {
-  try {
-    return await readFile(path, { flag: noFollow.read });
-  } catch (error) {
-    if (isMissing(error)) return Buffer.alloc(0);
-    throw error;
-  }
 }
 
 async function emptyFolder(folder: string): Promise<void> {

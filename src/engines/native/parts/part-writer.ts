@@ -1,5 +1,5 @@
 import { type FileHandle, lstat, open, unlink } from "node:fs/promises";
-import { diskError, isMissing } from "../../../files/disk-error.ts";
+import { diskError, unlessMissing } from "../../../files/disk-error.ts";
 import { noFollow } from "../../../files/no-follow.ts";
 import { writeAll } from "./disk-writes.ts";
 
@@ -23,11 +23,8 @@ export async function openPartWriter(path: string, start: number, hooks: PartWri
 
 /** Leaves anything else than a file there: opening it fails. */
 async function removeFile(path: string): Promise<void> {
-  try {
-    if ((await lstat(path)).isFile()) await unlink(path);
-  } catch (error) {
-    if (!isMissing(error)) throw error;
-  }
+  const found = await unlessMissing(lstat(path));
+  if (found?.isFile()) await unlessMissing(unlink(path));
 }
 
 const maxPendingBytes = 1024 * 1024;

@@ -1,7 +1,7 @@
 import { appendFile, readFile } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import { untilAborted } from "../../../async/deadline.ts";
-import { isMissing } from "../../../files/disk-error.ts";
+import { unlessMissing } from "../../../files/disk-error.ts";
 import { isUpstreamError, ServiceError } from "../../../model/errors.ts";
 import type { Segment, SegmentList } from "../../../manifests/segments.ts";
 import type { FetchStats } from "./fetch-stats.ts";
@@ -116,10 +116,7 @@ async function reloadLater(
 }
 
 async function readJournal(path: string): Promise<RecordedSegment[]> {
-  const text = await readFile(path, "utf8").catch((error: unknown) => {
-    if (isMissing(error)) return "";
-    throw error;
-  });
+  const text = (await unlessMissing(readFile(path, "utf8"))) ?? "";
   return text.split("\n").flatMap((line) => {
     try {
       return [JSON.parse(line) as RecordedSegment];
