@@ -1,8 +1,14 @@
 import type { EventSourceMessage } from "eventsource-parser";
 import { createFeedClient, isUnauthorized } from "../feed/feed-client.ts";
 import type { Task } from "../model/task.ts";
-import { type ChangedTask, parseChanged, parseDeleted, type WatchedChange } from "./responses.ts";
-import { openService, type ServiceClient } from "./service-client.ts";
+import {
+  type ChangedTask,
+  parseChanged,
+  parseDeleted,
+  type WatchedChange,
+  openService,
+  type ServiceClient,
+} from "./service-client.ts";
 
 export interface FollowOptions {
   /** Base URL of the service, with a slash at the end. */

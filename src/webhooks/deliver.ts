@@ -6,7 +6,7 @@ import { nextTraceparent, parseTraceparent } from "../model/trace-context.ts";
 import type { PostClient, PostResponse } from "../net/http/post-client.ts";
 import { parseRetryAfter } from "../net/upstream-error.ts";
 import type { Outbox, OutboxMessage } from "../stores/outbox.ts";
-import { type EndpointState, type Outcome, withJitter } from "./endpoint-state.ts";
+import { type EndpointState, type Outcome, withJitter } from "./endpoints.ts";
 
 export interface DeliverDeps {
   outbox: Outbox;

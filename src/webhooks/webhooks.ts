@@ -9,8 +9,7 @@ import type { OutboxMessage } from "../stores/outbox.ts";
 import type { TaskStore } from "../stores/store.ts";
 import type { WebhookEndpoint } from "../model/webhook-endpoint.ts";
 import { deliver, type DeliverDeps, type DeliveryObserver } from "./deliver.ts";
-import type { EndpointState } from "./endpoint-state.ts";
-import { createEndpoints, type Endpoints } from "./endpoints.ts";
+import { type EndpointState, createEndpoints, type Endpoints } from "./endpoints.ts";
 
 export interface WebhooksOptions {
   store: Pick<TaskStore, "outbox" | "keys" | "events">;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createFlacNumbering } from "../../src/remux/audio-files/flac-numbers.ts";
+import { createFlacNumbering } from "../../src/remux/audio-files/flac.ts";
 import { frameChecksum, headerChecksum, readFrameHeader } from "../../src/remux/codecs/flac.ts";
 import { flacFrame } from "../engines/flac-maker.ts";
 

@@ -1,5 +1,5 @@
 import { EventEmitter, once } from "node:events";
-import type { Output } from "../../src/watch/views.ts";
+import type { Output } from "../../src/watch/watch-tasks.ts";
 
 export interface Terminal extends Output {
   /** All that was written. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { changeTask } from "../../src/feed/task-changes.ts";
-import { createBarView, createLineView } from "../../src/watch/views.ts";
+import { createBarView, createLineView } from "../../src/watch/watch-tasks.ts";
 import { printable, taskLine } from "../../src/watch/task-line.ts";
 import { halfway, runningTask } from "./task.ts";
 import { createTerminal, shown } from "./terminal.ts";

@@ -1,6 +1,6 @@
 import type { FileWindow } from "../open-file.ts";
-import { createContinuityCheck } from "./continuity.ts";
-import { findPackets, longestStride, packetLength, sync, timedStride } from "./packets.ts";
+import { findPackets, longestStride, packetLength, sync, timedStride, pesStart } from "./packets.ts";
+import { pidOf } from "./pids.ts";
 
 /** Returns whether a file is MPEG-TS of which the last packet is cut off. */
 export function endsWithinPacket(file: FileWindow): boolean {
@@ -60,4 +60,61 @@ function findNext(file: FileWindow, from: number): { at: number; stride: number 
     if (bytes.length <= longestStride) return undefined;
   }
   return undefined;
+}
+
+interface Pid {
+  /** continuity_counter of the last packet; −1: any may follow. */
+  counter: number;
+  /** Number of tables that had come before the last packet. */
+  tables: number;
+}
+
+const counterBits = 0x0f;
+
+/**
+ * Creates a count of the places where packets of audio or video are missing, by the continuity counters of their PIDs
+ * (ISO/IEC 13818-1 §2.4.3.3). What writers and joins do without loss does not count: a packet that is sent again, a
+ * discontinuity that is announced, a counter that counts packets without payload too, and one that begins again
+ * with a payload unit after a PAT, as in files that were put together.
+ */
+function createContinuityCheck() {
+  const pids: (Pid | undefined)[] = Array.from({ length: 8192 });
+  /** Program association tables so far. */
+  let tables = 0;
+  let losses = 0;
+  return {
+    /** Reads the complete packet at `at`. */
+    read(bytes: Uint8Array, at: number): void {
+      const [second = 0, control = 0] = [bytes[at + 1], bytes[at + 3]];
+      // transport_error_indicator: its fields may be wrong.
+      if ((second & 0x80) !== 0) return;
+      const pid = pidOf(bytes, at);
+      if (pid === 0) tables += 1;
+      const isStart = (second & 0x40) !== 0;
+      const found =
+        pids[pid] ?? (isStart && startsMedia(bytes, at) ? (pids[pid] = { counter: -1, tables }) : undefined);
+      if (found === undefined) return;
+      const counter = control & counterBits;
+      const { counter: last, tables: lastTables } = found;
+      const isAnnounced = (control & 0x20) !== 0 && (bytes[at + 4] ?? 0) > 0 && ((bytes[at + 5] ?? 0) & 0x80) !== 0;
+      const isNext = last < 0 || counter === last || counter === ((last + 1) & counterBits);
+      const isJoin = isStart && tables !== lastTables;
+      const hasPayload = (control & 0x10) !== 0;
+      if (hasPayload && !isNext && !isAnnounced && !isJoin) losses += 1;
+      found.counter = !hasPayload && isAnnounced ? -1 : counter;
+      found.tables = tables;
+    },
+    /** Forgets the counters: what is missing before the next packet is reported elsewhere. */
+    reset(): void {
+      pids.fill(undefined);
+    },
+    losses: (): number => losses,
+  };
+}
+
+/** Whether a PES packet of audio, video or private data (such as AC-3) begins in the packet at `at`. */
+function startsMedia(bytes: Uint8Array, at: number): boolean {
+  const body = ((bytes[at + 3] ?? 0) & 0x10) === 0 ? -1 : pesStart(bytes, at);
+  const id = bytes[body + 3] ?? 0;
+  return body >= 0 && (id === 0xbd || id === 0xfd || (id >= 0xc0 && id <= 0xef));
 }
