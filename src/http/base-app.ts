@@ -1,8 +1,10 @@
 import accepts from "@fastify/accepts";
+import { SerializerSelector } from "@fastify/fast-json-stringify-compiler";
 import type { TypeBoxTypeProvider } from "@fastify/type-provider-typebox";
-import Fastify, { type FastifyBaseLogger, type FastifyInstance } from "fastify";
+import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyServerOptions } from "fastify";
 import type { Networks } from "../net/addresses/addresses.ts";
 import { compressJson } from "./responses/compression.ts";
+import type { ConnectionLimits } from "./server/connections.ts";
 import { addContacts, createProxyCheck } from "./server/contact.ts";
 import { deadLinkError, linksPath } from "./links/links.ts";
 import { closeConnectionsOnDrain, drainOnClose } from "./server/drain.ts";
@@ -14,7 +16,6 @@ import { type AppObserver, logRequests, observeRequests, RequestLogs } from "./s
 import { dropLengthOf304 } from "./responses/empty.ts";
 import { createRequestIds, setEveryHeader } from "./responses/every-response.ts";
 import { Problem } from "./responses/problem.ts";
-import { createSerializers } from "./server/serialization.ts";
 import { createClientErrorHandler, createHttpServer } from "./server/server.ts";
 import { validatorCompiler } from "./server/validation.ts";
 
@@ -32,19 +33,13 @@ export interface BaseAppParts {
 }
 
 /** How every app serves its clients. */
-export interface ServerSettings {
+export interface ServerSettings extends Omit<ConnectionLimits, "isProxy"> {
   /** Public host names of the service. */
   allowedHosts: ReadonlySet<string>;
   /** Origins of web pages and browser extensions that may call the service. */
   allowedOrigins: Origins;
-  /** How long a response may wait for its client to read, milliseconds. */
-  sendTimeoutMs: number;
   /** Networks of reverse proxies that may say where a request comes from. */
   trustedProxies: Networks;
-  /** Connections of one client address, loopback and proxies excepted. */
-  maxConnectionsPerAddress: number;
-  /** Connections in all. */
-  maxConnections: number;
   /** How long `close` waits for requests in flight before it ends them, milliseconds; default 7,000. */
   finishMs?: number;
 }
@@ -93,4 +88,27 @@ export function createBaseApp(
   allowOrigins(app, allowedOrigins);
   dropLengthOf304(app);
   return app;
+}
+
+type BuildSerializer = NonNullable<
+  NonNullable<NonNullable<FastifyServerOptions["schemaController"]>["compilersFactory"]>["buildSerializer"]
+>;
+
+/**
+ * Creates a factory of Fastify's own serializers for an app. Each is compiled for its first response: a process needs few of all.
+ * Responses that refer to one schema of the app share a serializer.
+ */
+function createSerializers(): BuildSerializer {
+  const byReference = new Map<string, (data: unknown) => string>();
+  return (schemas, options) => {
+    const compile = SerializerSelector()(schemas, options);
+    return (route) => {
+      const { $ref: reference } = route.schema as { $ref?: string };
+      let serialize: ReturnType<typeof compile> | undefined;
+      return (data) => {
+        serialize ??= reference ? byReference.getOrInsertComputed(reference, () => compile(route)) : compile(route);
+        return serialize(data);
+      };
+    };
+  };
 }

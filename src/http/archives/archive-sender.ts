@@ -6,7 +6,7 @@ import type { Template } from "../../runner/library/template.ts";
 import type { IntRange } from "../../net/byte-range.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import { assertIfMatch } from "../responses/etag.ts";
-import { createFileStreams, isFlushed } from "../responses/file-streams.ts";
+import { createFileStreams, type FileStreams, isFlushed } from "../responses/file-streams.ts";
 import { type SentRequest, sendRepresentation } from "../responses/send-file.ts";
 import { createTurns, untilClosed } from "../responses/turns.ts";
 import { createArchiver, createArchiveStreams, filesOf } from "./archive.ts";
@@ -16,8 +16,7 @@ interface ArchiveOptions {
   files: FileStore;
   /** What names the files. */
   template: Template;
-  /** Called with the size of each piece of a file that is sent. */
-  onFileBytes: ((bytes: number) => void) | undefined;
+  streams: FileStreams;
 }
 
 type ArchiveRequest = SentRequest & Pick<FastifyRequest, "caller">;
@@ -26,8 +25,8 @@ export type ArchiveSender = ReturnType<typeof createArchiveSender>;
 
 /** Creates a sender of all files of a task, or of all members of a collection, as one archive. */
 export function createArchiveSender(options: ArchiveOptions) {
-  const { store, files, template, onFileBytes } = options;
-  const streams = createArchiveStreams(files, createFileStreams(onFileBytes), createFileStreams());
+  const { store, files, template, streams } = options;
+  const archiveStreams = createArchiveStreams(files, streams, createFileStreams());
 
   const turns = createTurns();
 
@@ -70,7 +69,8 @@ export function createArchiveSender(options: ArchiveOptions) {
       assertIfMatch(request.headers["if-match"], etag);
       const served = { name: nameOf(task), mime_type: "application/zip", size: archive.size, etag };
       const owner = task.owner ?? "";
-      const open = (range: IntRange) => streams.open(archive, range, { owner, isSent: () => isFlushed(reply.raw) });
+      const open = (range: IntRange) =>
+        archiveStreams.open(archive, range, { owner, isSent: () => isFlushed(reply.raw) });
       void sendRepresentation(request, reply, served, open);
       return true;
     },

@@ -4,12 +4,12 @@ import { crc32 } from "node:zlib";
 import { LRUCache } from "lru-cache";
 import { createKeyedMutex } from "../../async/keyed-mutex.ts";
 import type { FileStore } from "../../files/files.ts";
-import { ServiceError } from "../../model/errors.ts";
 import type { ResultFile, Task } from "../../model/task.ts";
 import type { IntRange } from "../../net/byte-range.ts";
 import type { Template } from "../../runner/library/template.ts";
 import { createPaths } from "../../runner/library/unique-names.ts";
 import { type FileStreams, streamChunks } from "../responses/file-streams.ts";
+import { openFile } from "../responses/send-file.ts";
 import { layOutZip, lengthOf, type ZipPart } from "./zip-layout.ts";
 
 /** All files of one or more tasks as one ZIP archive: the same bytes whenever these files are the same. */
@@ -82,13 +82,7 @@ export function createArchiveStreams(store: FileStore, streams: FileStreams, unc
 
   async function* readFile(file: ArchivedFile, range: IntRange, { open, isSent }: Reader): AsyncGenerator<Buffer> {
     if (range.end < range.start) return;
-    const opened = await store.open(file.taskId, file.number);
-    if (opened === undefined) throw new ServiceError("not_found", `the file of task ${file.taskId} is gone`);
-    const { handle, size, markInUse } = opened;
-    if (size !== file.size) {
-      await handle.close();
-      throw new ServiceError("internal", `the file of task ${file.taskId} has ${size} bytes instead of ${file.size}`);
-    }
+    const { handle, markInUse } = await openFile(store, file.taskId, file, file.number);
     // A file that is not marked may be removed while it is sent, and can be read to its end all the same.
     const keep = () => markInUse().catch(() => {});
     await keep();

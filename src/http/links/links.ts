@@ -1,7 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import type { FileStore } from "../../files/files.ts";
 import type { KeyRing } from "../../keys/key-ring.ts";
 import { ServiceError } from "../../model/errors.ts";
 import { time } from "../../model/schema.ts";
@@ -14,11 +13,11 @@ import type { ArchiveSender } from "../archives/archive-sender.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
 import { assertIfMatch } from "../responses/etag.ts";
 import { problems } from "../responses/problem.ts";
-import { anyFile, archive, createFileSender, fileTag, getFileSchema, type StoredFile } from "../responses/send-file.ts";
+import { anyFile, archive, fileTag, getFileSchema, type SendFile, type StoredFile } from "../responses/send-file.ts";
 import { TaskParams } from "../routes/task.ts";
 import { readJsonBodies } from "../server/json.ts";
 import { findMistakes } from "../server/mistaken-names.ts";
-import { createStreamSender } from "../streams/task-stream.ts";
+import type { SendStream } from "../streams/task-stream.ts";
 import type { LinkTarget, LinkTokens } from "./link-tokens.ts";
 
 const LinkBody = Type.Object(
@@ -79,12 +78,12 @@ const getSchema = {
 
 interface LinkRoutesOptions {
   store: TaskStore;
-  files: FileStore;
   keys: KeyRing;
   access: Pick<AccessCheck, "breakOffUnless">;
   tokens: LinkTokens;
   archives: ArchiveSender;
-  onFileBytes: ((bytes: number) => void) | undefined;
+  sendFile: SendFile;
+  sendStream: SendStream;
 }
 
 const bodyNames = Object.keys(LinkBody.properties);
@@ -128,19 +127,18 @@ function describeFiles({ files = [], state }: Task): string {
 
 /** The routes that links lead to. */
 export const linkRoutes: FastifyPluginAsyncTypebox<LinkRoutesOptions> = async (app, options) => {
-  const sendFile = createFileSender(options.files, options.onFileBytes);
-  const sendStream = createStreamSender(options);
+  const { store, keys, access, archives, sendFile, sendStream } = options;
   const config = { access: "open" } as const;
 
   async function send(request: LinkRequest, reply: FastifyReply): Promise<FastifyReply> {
     const target = openLink(request, options);
     const { taskId: id, name } = target;
-    options.access.breakOffUnless(() => isMakerAdmitted(options.keys, target), reply.raw);
+    access.breakOffUnless(() => isMakerAdmitted(keys, target), reply.raw);
     reply.headers(linkHeaders);
     if (name === streamName) return sendStream(request, reply, { id, read: () => findStreamed(options, id) });
-    const task = await options.store.get(id).catch(damagedAs(undefined));
+    const task = await store.get(id).catch(damagedAs(undefined));
     if (name === archiveName) {
-      if (task === undefined || !(await options.archives.send(request, reply, task))) throw deadLinkError();
+      if (task === undefined || !(await archives.send(request, reply, task))) throw deadLinkError();
       return reply;
     }
     const found = findFile(task, name);

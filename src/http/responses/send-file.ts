@@ -8,7 +8,7 @@ import type { IntRange } from "../../net/byte-range.ts";
 import { attachment } from "./content-disposition.ts";
 import { noContent } from "./empty.ts";
 import { ConditionHeaders, findMatch } from "./etag.ts";
-import { createFileStreams, isFlushed, parseRange } from "./file-streams.ts";
+import { type FileStreams, isFlushed, parseRange } from "./file-streams.ts";
 import { problems } from "./problem.ts";
 
 const bytes = { schema: Type.Unsafe<unknown>({ description: "the file's bytes" }) };
@@ -60,14 +60,10 @@ export interface StoredFile {
 
 export type SentRequest = Pick<FastifyRequest, "headers" | "log" | "method">;
 
-/**
- * Creates a function that sends files of tasks, or their heads, with conditions and ranges (RFC 9110 §13, §14).
- *
- * @param onFileBytes Called with the size of each piece that is sent.
- */
-export function createFileSender(files: FileStore, onFileBytes: ((bytes: number) => void) | undefined) {
-  const streams = createFileStreams(onFileBytes);
+export type SendFile = ReturnType<typeof createFileSender>;
 
+/** Creates a function that sends files of tasks, or their heads, with conditions and ranges (RFC 9110 §13, §14). */
+export function createFileSender(files: FileStore, streams: FileStreams) {
   return async function sendFile(request: SentRequest, reply: FastifyReply, { id, number, file }: StoredFile) {
     const served = { ...file, etag: fileTag(file) };
     if (isUnmodified(request, served)) return sendNotModified(reply, served);
@@ -99,7 +95,7 @@ export function sendRepresentation(
 }
 
 /** @throws ServiceError `not_found` if the file is gone; `internal` if its size has changed. */
-async function openFile(files: FileStore, id: string, file: ServedFile, number: number) {
+export async function openFile(files: FileStore, id: string, file: Pick<ServedFile, "size">, number: number) {
   const opened = await files.open(id, number);
   if (opened === undefined) throw new ServiceError("not_found", `the file of task ${id} is gone`);
   if (opened.size === file.size) return opened;

@@ -6,7 +6,7 @@ import type { TaskStore } from "../../stores/store.ts";
 import type { Task, TaskFile } from "../../model/task.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
 import { assertIfMatch, ConditionHeaders } from "../responses/etag.ts";
-import { anyFile, createFileSender, fileTag, getFileSchema, media, type StoredFile } from "../responses/send-file.ts";
+import { anyFile, fileTag, getFileSchema, media, type SendFile, type StoredFile } from "../responses/send-file.ts";
 import { requireTask } from "../access/ownership.ts";
 import { problems } from "../responses/problem.ts";
 import {
@@ -60,15 +60,13 @@ const deleteSchema = {
 };
 
 interface FileRoutesOptions extends SingleTaskRoutesOptions {
-  /** Called with the size of each piece of a file that is sent. */
-  onFileBytes: ((bytes: number) => void) | undefined;
+  sendFile: SendFile;
 }
 
 export const fileRoutes: FastifyPluginAsyncTypebox<FileRoutesOptions> = async (
   app,
-  { store, files, library, onFileBytes },
+  { store, files, library, sendFile },
 ) => {
-  const sendFile = createFileSender(files, onFileBytes);
   const sendMedium = async (request: FileRequest, reply: FastifyReply) =>
     sendFile(request, reply, await findMedium(store, request));
   const sendNamed = async (request: NamedFileRequest, reply: FastifyReply) =>

@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
-import { Type } from "@sinclair/typebox";
+import { Type, type Static, type TSchema } from "@sinclair/typebox";
 import type { FastifyReply, FastifyRequest, HookHandlerDoneFunction } from "fastify";
 import { fileName } from "../../files/file-name.ts";
 import { ServiceError } from "../../model/errors.ts";
@@ -9,18 +9,33 @@ import type { InfoCache } from "../../resolvers/info-cache.ts";
 import { requireTask, sharerOf } from "../access/ownership.ts";
 import { attachment } from "../responses/content-disposition.ts";
 import { getFileSchema, media } from "../responses/send-file.ts";
-import { createTask, type NewTaskDeps, NewTaskHeaders } from "../routes/new-task.ts";
-import { parsePageUrl, refuseCutUrl } from "../routes/page-url.ts";
+import { createTask, type NewTaskDeps, NewTaskHeaders, readOptions } from "../routes/new-task.ts";
+import { parsePageUrl, refuseCutUrl, PageUrl } from "../routes/page-url.ts";
 import { secretOfBearer } from "../server/header-fields.ts";
 import { rangeRule, refuseBlindRange } from "./blind-range.ts";
-import { DownloadQuery, readDownloadOptions } from "./download-query.ts";
 import { streamErrors } from "./streams.ts";
-import { createStreamSender, type StreamDeps } from "./task-stream.ts";
+import type { SendStream } from "./task-stream.ts";
 import { hasVideo } from "../../model/format-ranking.ts";
-import type { TaskOptions } from "../../model/task.ts";
+import { TaskOptions } from "../../model/task.ts";
 import { chooseFormat } from "../../resolvers/choose-format.ts";
 
 const path = "/download";
+
+/** Without `entries`: a download is one file. */
+const { entries: _, if_exists, ...otherOptions } = TaskOptions.properties;
+
+const ifExistsDescription =
+  "what if the same video with the same options is queued, running or has its file: `reuse`, the default: that task; `new`: a new task";
+
+/** A page, and the options of a task: each is a parameter with the same value as in the body of `POST /tasks/`. */
+const DownloadQuery = Type.Object(
+  {
+    url: { ...PageUrl, description: `${PageUrl.description}; percent-encoded` },
+    ...parametersOf(otherOptions),
+    if_exists: { ...if_exists, description: ifExistsDescription },
+  },
+  { additionalProperties: false },
+);
 
 /** What passes soon is waited for. */
 const patienceMs = 2_000;
@@ -43,14 +58,14 @@ const schema = {
   headers: Type.Composite([fileSchema.headers, Type.Pick(NewTaskHeaders, ["traceparent"])]),
 };
 
-interface DownloadDeps extends StreamDeps, NewTaskDeps {
+interface DownloadDeps extends NewTaskDeps {
   infoCache: InfoCache;
+  sendStream: SendStream;
 }
 
 /** The route that makes a task and sends its medium. */
 export const downloadRoutes: FastifyPluginAsyncTypebox<DownloadDeps> = async (app, deps) => {
-  const { store, client, resolver, infoCache } = deps;
-  const sendStream = createStreamSender(deps);
+  const { store, infoCache, sendStream } = deps;
   const route = { config: { startsWork: true }, onRequest: refuseUnasked, preValidation: refuseCutUrl };
 
   app.head(path, { ...route, schema: { ...schema, hide: true } }, async (request, reply) => {
@@ -72,12 +87,30 @@ export const downloadRoutes: FastifyPluginAsyncTypebox<DownloadDeps> = async (ap
     const { caller } = request;
     const { traceparent } = request.headers;
     const wanted = { options, owner: caller?.name, traceparent, idempotencyKey: undefined };
-    const { id } = (await createTask(request.query.url, wanted, { store, client, resolver })).task;
+    const { id } = (await createTask(request.query.url, wanted, deps)).task;
     reply.header("content-location", `tasks/${id}`);
     const read = () => requireTask(store, { params: { id }, caller });
     return sendStream(request, reply, { id, read, patienceMs });
   });
 };
+
+/** Says that lists and objects are JSON (OpenAPI 3.1 §4.8.12.2); numbers, `true` and `false` are so without saying. */
+function parametersOf<T extends Record<string, TSchema>>(properties: T): T {
+  const inJson = Object.entries(properties).map(([name, property]) => {
+    if (["string", "integer", "boolean"].includes(property["type"])) return [name, property];
+    return [name, { ...property, "x-consume": "application/json" }];
+  });
+  return Object.fromEntries(inJson);
+}
+
+/**
+ * Returns the options of the task that the parameters ask for.
+ *
+ * @throws ServiceError as `readOptions`
+ */
+function readDownloadOptions({ url: _url, ...given }: Static<typeof DownloadQuery>): TaskOptions {
+  return readOptions({ if_exists: "reuse", ...given }, { part: "query", pointer: "" });
+}
 
 /**
  * Hook that refuses what nobody has asked for: what a browser fetches in advance, and what may come from another site with the cookie of a

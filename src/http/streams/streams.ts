@@ -4,7 +4,8 @@ import { requireTask } from "../access/ownership.ts";
 import { getFileSchema, media } from "../responses/send-file.ts";
 import { TaskParams } from "../routes/task.ts";
 import { rangeRule } from "./blind-range.ts";
-import { createStreamSender, type StreamDeps, type StreamRequest } from "./task-stream.ts";
+import type { TaskStore } from "../../stores/store.ts";
+import type { SendStream, StreamRequest } from "./task-stream.ts";
 
 const path = "/tasks/:id/stream";
 
@@ -48,11 +49,15 @@ const getSchema = {
     `Of a task that has succeeded, it is the file. ${rangeRule}`,
 };
 
+interface StreamRoutesOptions {
+  store: TaskStore;
+  sendStream: SendStream;
+}
+
 /** The route of media that are being downloaded. */
-export const streamRoutes: FastifyPluginAsyncTypebox<StreamDeps> = async (app, deps) => {
-  const sendStream = createStreamSender(deps);
+export const streamRoutes: FastifyPluginAsyncTypebox<StreamRoutesOptions> = async (app, { store, sendStream }) => {
   const send = (request: StreamRequest & Parameters<typeof requireTask>[1], reply: FastifyReply) =>
-    sendStream(request, reply, { id: request.params.id, read: () => requireTask(deps.store, request) });
+    sendStream(request, reply, { id: request.params.id, read: () => requireTask(store, request) });
 
   // Fastify's own HEAD route would read the whole stream.
   app.head(path, { schema: { ...schema, hide: true } }, send);

@@ -8,19 +8,21 @@ import { nameInPath } from "../../model/url-parts.ts";
 import type { Task } from "../../model/task.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import { attachment } from "../responses/content-disposition.ts";
-import { createFileStreams, type FileStreams, isFlushed, resetConnection } from "../responses/file-streams.ts";
+import { type FileStreams, isFlushed, resetConnection } from "../responses/file-streams.ts";
 import { assertIfMatch } from "../responses/etag.ts";
-import { createFileSender, fileTag, type StoredFile } from "../responses/send-file.ts";
+import { fileTag, type SendFile, type StoredFile } from "../responses/send-file.ts";
 import { refuseBlindRange } from "./blind-range.ts";
 import { withStatedLength } from "./stated-length.ts";
 import { type End, TaskWatch, untilChanged } from "./task-watch.ts";
 
-export interface StreamDeps {
+interface StreamDeps {
   store: TaskStore;
   files: FileStore;
-  /** Called with the size of each piece that is sent. */
-  onFileBytes: ((bytes: number) => void) | undefined;
+  streams: FileStreams;
+  sendFile: SendFile;
 }
+
+export type SendStream = ReturnType<typeof createStreamSender>;
 
 export type StreamRequest = Pick<FastifyRequest, "headers" | "log" | "method" | "raw">;
 
@@ -34,10 +36,7 @@ const firstBytes = 8 * 1024;
  * Creates a function that sends the medium of a task: while it is fetched, its stream from the first byte on; once it is there, its file.
  * What a run makes is sent as fast as the client reads it, and ends only if the task succeeds.
  */
-export function createStreamSender({ store, files, onFileBytes }: StreamDeps) {
-  const streams = createFileStreams(onFileBytes);
-  const sendFile = createFileSender(files, onFileBytes);
-
+export function createStreamSender({ store, files, streams, sendFile }: StreamDeps) {
   /**
    * Responds once there is something to send, to HEAD with the header fields alone.
    *
