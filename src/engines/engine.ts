@@ -119,6 +119,8 @@ export interface DownloadJob {
   ranges: readonly MediaRange[];
   /** Subtitles, which become files beside the medium, and tracks in a file that is made. */
   subtitles: readonly WantedSubtitles[];
+  /** Languages (BCP 47) of subtitles that may be tracks of the media themselves: those that `subtitles` lacks are taken there. */
+  ownSubtitles: readonly string[] | "all";
   /** Exists; belongs to this download alone, across runs. */
   folder: string;
   /** Limit of the fetched bytes, and of the result. */
@@ -198,6 +200,8 @@ export interface OwnSubtitles {
   language: string | null;
   /** What people call it. */
   codec: string;
+  /** It is text that can be read. */
+  isText: boolean;
 }
 
 export interface Download extends MediaInfo, MadeFile {
@@ -205,7 +209,7 @@ export interface Download extends MediaInfo, MadeFile {
   audioLanguages: readonly string[];
   /** Languages of the audio tracks of the media, as far as they state them: at most 100. */
   offeredLanguages: readonly string[];
-  /** Tracks of subtitles in progressive files that were fetched; a file that is not as published has none of them. */
+  /** Tracks of subtitles in progressive files that were fetched; a file that is not as published has those that are text and in `job.ownSubtitles`. */
   ownSubtitles: readonly OwnSubtitles[];
   /** What was made beside the medium. */
   others: readonly OtherFile[];

@@ -10,7 +10,7 @@ import { nameInPath } from "../model/url-parts.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
 import type { FindSkips, SkipSegment } from "../resolvers/sponsor-block.ts";
 import { chooseAudio, warnOfMissing } from "./choice/choose-audio.ts";
-import { chooseSubtitles, warnOfOwnSubtitles } from "./choice/choose-subtitles.ts";
+import { chooseSubtitles, ownLanguages, warnOfMissingSubtitles } from "./choice/choose-subtitles.ts";
 import { describeMedia } from "./choice/describe-media.ts";
 import { upToEnd, withoutSegments, withSegments } from "./choice/skip-segments.ts";
 import { checkFile } from "./check-file.ts";
@@ -126,12 +126,10 @@ export async function produceFile(task: Task, deps: ProduceFileDeps, run: Produc
 
 /** Returns what the file lacks of what its page says, and of what was asked for and is not listed. */
 function listWarnings(download: Download, { page, choice }: Target, options: TaskOptions): FileWarning[] {
-  const subtitles = chooseSubtitles(page, options);
   return [
     ...checkFile(download, page, options),
     ...warnOfMissing(chooseAudio(page, choice, options), download),
-    ...subtitles.warnings,
-    ...warnOfOwnSubtitles(subtitles, options, download),
+    ...warnOfMissingSubtitles(chooseSubtitles(page, options), options, download),
   ];
 }
 
@@ -183,9 +181,9 @@ async function downloadWithin(
   const ranges = rangesOf(options, isMarked ? [] : segments);
   // Whether media have video is known for certain only when they are there.
   const isAudioFile = options.audio_only === true || ranges.length > 0;
-  const { wanted: subtitles } = chooseSubtitles(page, options);
+  const texts = { subtitles: chooseSubtitles(page, options).wanted, ownSubtitles: ownLanguages(options) };
   const { tracks } = chooseAudio(page, choice, options);
-  const job = { ...tracks, ...about, isAudioFile, subtitles, ranges, folder, maxBytes: limit.bytes, maxLiveS };
+  const job = { ...tracks, ...about, isAudioFile, ...texts, ranges, folder, maxBytes: limit.bytes, maxLiveS };
   try {
     const onWaiting = (isWaiting: boolean) => progress.waitFor(isWaiting ? "host" : null);
     return await engine.download(job, { signal, finish, onProgress: progress.report, onWaiting });

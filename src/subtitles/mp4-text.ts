@@ -6,15 +6,19 @@ import { atMostMaxCues, decodePieces, decodeSubtitles, invalidSubtitlesError, li
 import { readTtml } from "./ttml/ttml.ts";
 import { createVttStyles } from "./vtt-styles.ts";
 
-/** A track of text, as an init section describes it. */
-interface TextTrack {
+/** What the samples of a track are read with. */
+export interface TextFormat {
   codec: "wvtt" | "stpp";
+  styles: ReturnType<typeof createVttStyles>;
+}
+
+/** A track of text, as an init section describes it. */
+interface TextTrack extends TextFormat {
   timescale: number;
   defaultDuration: number;
   defaultSize: number;
   /** How much later media times are than presentation times, by its edit list, seconds. */
   shiftS: number;
-  styles: ReturnType<typeof createVttStyles>;
 }
 
 const maxSamples = 500_000;
@@ -58,21 +62,28 @@ function readTrack(bytes: Uint8Array, moov: Box): TextTrack {
   const codec = typeAt(view, table.body + 12);
   if (codec !== "wvtt" && codec !== "stpp") throw invalidSubtitlesError(`the codec of their MP4 is ${codec}`);
   if (timescale === 0) throw damagedError("a track has a timescale of 0");
-  const styles = createVttStyles();
-  const boxes = { ...table, body: table.body + 8 + entryHeader };
-  const config = codec === "wvtt" ? findChild(view, boxes, "vttC") : undefined;
-  const start = config === undefined ? "" : decodeSubtitles(bytes.subarray(config.body, config.end));
-  for (const line of [...linesOf([start]), ""]) styles.readLine(line);
+  const format = readTextFormat(bytes, table, codec);
   const movie = readMovieHeader(bytes, getChild(view, moov, "mvhd"));
   const shiftS = readEdits(bytes, trak, timescale / movie.timescale).shiftTicks / timescale;
   const extension = findChild(view, moov, "mvex");
   const defaults = extension && findChild(view, extension, "trex");
-  if (defaults === undefined) return { codec, timescale, shiftS, styles, defaultDuration: 0, defaultSize: 0 };
+  if (defaults === undefined) return { ...format, timescale, shiftS, defaultDuration: 0, defaultSize: 0 };
   const [defaultDuration, defaultSize] = [view.getUint32(defaults.body + 12), view.getUint32(defaults.body + 16)];
-  return { codec, timescale, shiftS, styles, defaultDuration, defaultSize };
+  return { ...format, timescale, shiftS, defaultDuration, defaultSize };
 }
 
-interface TextSample {
+/** Reads what the sample table (`stsd`) of a track says of its text. */
+export function readTextFormat(bytes: Uint8Array, table: Box, codec: TextFormat["codec"]): TextFormat {
+  const styles = createVttStyles();
+  const boxes = { ...table, body: table.body + 8 + entryHeader };
+  const config = codec === "wvtt" ? findChild(viewOf(bytes), boxes, "vttC") : undefined;
+  const start = config === undefined ? "" : decodeSubtitles(bytes.subarray(config.body, config.end));
+  for (const line of [...linesOf([start]), ""]) styles.readLine(line);
+  return { codec, styles };
+}
+
+/** A sample of text: where it is in bytes, and when it is shown. */
+export interface TextSample {
   start: number;
   end: number;
   startS: number;
@@ -114,8 +125,12 @@ function* samplesOf(bytes: Uint8Array, moof: Box, track: TextTrack): Generator<T
   }
 }
 
-/** Cues of WebVTT last as long as their sample; those of TTML have times of their own on the same timeline. */
-function readSample(bytes: Uint8Array, { start, end, startS, endS }: TextSample, { codec, styles }: TextTrack): Cue[] {
+/** Returns the cues of a sample: those of WebVTT last as long as it; those of TTML have times of their own on the same timeline. */
+export function readSample(
+  bytes: Uint8Array,
+  { start, end, startS, endS }: TextSample,
+  { codec, styles }: TextFormat,
+): Cue[] {
   if (codec === "stpp") {
     const shown = atMostMaxCues(readTtml(decodePieces(bytes.subarray(start, end)))).toArray();
     return shown.map((cue) => ({ ...cue, startS: Math.max(cue.startS, startS), endS: Math.min(cue.endS, endS) }));

@@ -54,9 +54,15 @@ export function* readWebVtt(pieces: Iterable<string>, onMap: (map: TimestampMap)
  */
 export function* readSubRip(pieces: Iterable<string>): Generator<Cue> {
   for (const { text: written, ...cue } of readBlocks(withoutEmptyLines(linesOf(pieces)), () => {})) {
-    const text = fromSubRip(written).trim();
-    if (text !== "") yield { ...cue, text, settings: overriddenPlace(written, text) };
+    const shown = readSubRipText(written);
+    if (shown.text !== "") yield { ...cue, ...shown };
   }
+}
+
+/** Reads the text of a cue of SubRip, without its times. */
+export function readSubRipText(written: string): Pick<Cue, "text" | "settings"> {
+  const text = fromSubRip(written).trim();
+  return { text, settings: overriddenPlace(written, text) };
 }
 
 /** Yields the lines of SubRip without the numbers of its cues, and an empty one only where a cue ends. */

@@ -2,6 +2,7 @@ import { readdirSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
 import type { WantedSubtitles } from "../../src/engines/engine.ts";
 import { fetchTexts } from "../../src/engines/native/texts/fetch-texts.ts";
+import { TextStore } from "../../src/engines/native/texts/text-store.ts";
 import { createHttpClient } from "../../src/net/http/http-client.ts";
 import { resource } from "../media/resources.ts";
 import { startSite } from "../media/site.ts";
@@ -30,8 +31,8 @@ const otherwise = [automatic];
 async function fetched(...subtitles: WantedSubtitles[]) {
   const { signal } = new AbortController();
   const { texts, warnings } = await fetchTexts(
-    { subtitles, pageUrl: site.url("page"), folder: makeFolder() },
-    { client, signal },
+    { subtitles, pageUrl: site.url("page") },
+    { client, store: new TextStore(makeFolder()), signal },
   );
   const words = texts.flatMap(({ stored }) => stored.parts().flatMap(({ cues }) => cues.map((cue) => cue.text)));
   return { words, warnings: warnings.map(({ message }) => message) };
@@ -81,8 +82,8 @@ it("the bytes of a connection that breaks do not count, as they are fetched agai
   });
   const folder = makeFolder();
   const { signal } = new AbortController();
-  const job = { subtitles: [track("long")], pageUrl: site.url("page"), folder };
-  const { texts, warnings } = await fetchTexts(job, { client, signal });
+  const job = { subtitles: [track("long")], pageUrl: site.url("page") };
+  const { texts, warnings } = await fetchTexts(job, { client, store: new TextStore(folder), signal });
   expect([texts.length, warnings]).toEqual([1, []]);
   expect(site.asked.filter(({ path }) => path === "long.vtt")).toHaveLength(2);
   // With what was lost it would be a long one, which is on the disk.

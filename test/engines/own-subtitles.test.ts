@@ -1,13 +1,17 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { readOwnSubtitles } from "../../src/engines/native/inspect/own-subtitles.ts";
+import { embedInMp4 } from "../../src/remux/mp4/embed.ts";
 import { element, text, unsigned } from "../../src/remux/matroska/writer.ts";
 import { ids } from "../../src/remux/matroska/elements.ts";
 import { ascii, box, fullBox, u16, u32 } from "../../src/remux/mp4/boxes.ts";
 import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
+import type { DownloadJob } from "../../src/engines/engine.ts";
+import type { SubtitleRole } from "../../src/model/page-info.ts";
+import { noAdditions } from "../../src/remux/additions.ts";
 import { openEntry } from "../contracts/engine/harness.ts";
+import { listOwnTracks } from "../../src/subtitles/tracks/own-tracks.ts";
 import { readMedium } from "../media/rendition.ts";
 import { resource } from "../media/resources.ts";
 
@@ -20,7 +24,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 const read = (bytes: Uint8Array) => {
   const path = join(folder, "file");
   writeFileSync(path, bytes);
-  return readOwnSubtitles(path).map(({ language, codec }) => `${language}: ${codec}`);
+  return listOwnTracks(path).map(({ language, codec }) => `${language}: ${codec}`);
 };
 
 const packed = (tag: string) => ascii(tag).reduce((code, letter) => code * 32 + letter - 0x60, 0);
@@ -106,6 +110,74 @@ describe("the subtitles within a media file", () => {
     const film = new Map([["a.mp4", resource("video/mp4", Buffer.concat([file, added]))]]);
     await using harness = await openEntry(() => engine, film, "a.mp4");
     const { ownSubtitles } = await harness.download({ ranges });
-    expect(ownSubtitles).toEqual([{ language: "en", codec: "3GPP timed text" }]);
+    expect(ownSubtitles).toMatchObject([{ language: "en", codec: "3GPP timed text", isText: true }]);
+  });
+});
+
+describe("text within the media that is wanted", () => {
+  const track = (
+    language: string | null,
+    role: SubtitleRole,
+    ...cues: [startS: number, endS: number, text: string][]
+  ) => ({
+    language,
+    name: "",
+    role,
+    automatic: false,
+    cues: cues.map(([startS, endS, shown]) => ({ startS, endS, text: shown, settings: "" })),
+  });
+  const subtitles = [
+    track("en", "subtitles", [0.25, 0.75, "<i>One</i> &amp; two"], [1, 1.75, "Three"]),
+    track("de", "forced", [1.5, 1.9, "Vier"]),
+    track(null, "subtitles", [0, 0.5, "Unknown"]),
+  ];
+  const film = async () => {
+    const [source, target] = [join(folder, "plain.mp4"), join(folder, "texts.mp4")];
+    writeFileSync(source, readMedium("index-first.mp4"));
+    const signal = new AbortController().signal;
+    expect(await embedInMp4(source, target, { ...noAdditions, subtitles }, { durationS: null, signal })).toBe(true);
+    return new Map([["a.mp4", resource("video/mp4", readFileSync(target))]]);
+  };
+  const made = async (change: Partial<DownloadJob>) => {
+    await using harness = await openEntry(() => engine, await film(), "a.mp4");
+    const { others, warnings, path, sha256 } = await harness.download(change);
+    const vtt = others.filter(({ ext }) => ext === "vtt");
+    const texts = vtt.map((file) => `${file.language} ${file.role}: ${readFileSync(file.path, "utf8").slice(8)}`);
+    const own = listOwnTracks(path).map(({ language, role }) => `${language} ${role}`);
+    return { texts, warnings, own, sha256 };
+  };
+  const unknown = "null subtitles: 00:00:00.000 --> 00:00:00.500\nUnknown\n";
+  const one = "00:00:00.250 --> 00:00:00.750\n<i>One</i> &amp; two\n";
+
+  it("becomes files beside the one that is published, which stays as it is", async () => {
+    const { texts, warnings, sha256 } = await made({ ownSubtitles: "all" });
+    expect(texts).toEqual([
+      `en subtitles: ${one}\n00:00:01.000 --> 00:00:01.750\nThree\n`,
+      "de forced: 00:00:01.500 --> 00:00:01.900\nVier\n",
+      unknown,
+    ]);
+    expect([warnings, sha256]).toEqual([[], (await made({})).sha256]);
+  });
+
+  it("is chosen by its language, and left if that is listed; what has no language may be in any", async () => {
+    expect((await made({ ownSubtitles: ["de-AT"] })).texts.map((shown) => shown.slice(0, 4))).toEqual(["de f", "null"]);
+    expect((await made({ ownSubtitles: ["fr"] })).texts).toEqual([unknown]);
+    expect((await made({ ownSubtitles: [] })).texts).toEqual([]);
+    const listed = { language: "en", name: "", role: "subtitles", automatic: false, listings: [] } as const;
+    const { texts } = await made({ ownSubtitles: "all", subtitles: [listed] });
+    expect(texts.map((shown) => shown.slice(0, 4))).toEqual(["de f", "null"]);
+  });
+
+  it("is there once after tags were added to the file", async () => {
+    const { texts, own } = await made({ ownSubtitles: "all", embed: "all" });
+    expect([texts.length, own]).toEqual([3, ["en subtitles", "de forced", "null subtitles"]]);
+  });
+
+  it("is cut and moved with parts of the media, and in the file that is made of them", async () => {
+    const { texts, own } = await made({ ownSubtitles: ["en"], ranges: [{ startS: 0.4, endS: 1.6 }] });
+    expect(texts[0]).toBe(
+      "en subtitles: 00:00:00.000 --> 00:00:00.350\n<i>One</i> &amp; two\n\n00:00:00.600 --> 00:00:01.200\nThree\n",
+    );
+    expect(own).toEqual(["en subtitles", "null subtitles"]);
   });
 });

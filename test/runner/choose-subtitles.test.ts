@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
-import type { Subtitle } from "../../src/model/page-info.ts";
+import type { OwnSubtitles } from "../../src/engines/engine.ts";
+import type { PageInfo, Subtitle } from "../../src/model/page-info.ts";
 import type { TaskOptions } from "../../src/model/task.ts";
-import { chooseSubtitles, warnOfOwnSubtitles } from "../../src/runner/choice/choose-subtitles.ts";
+import { chooseSubtitles, warnOfMissingSubtitles } from "../../src/runner/choice/choose-subtitles.ts";
 import { pageOf } from "./resolver.ts";
 
 const at = (name: string, ext = "vtt", fields: Partial<Subtitle> = {}): Subtitle => {
@@ -15,8 +16,11 @@ const page = pageOf(new URL("https://a.test/"), {
   },
   automatic_captions: { en: [at("auto-en.vtt")], fr: [at("auto-fr.vtt")] },
 });
+const warn = (of: PageInfo, options: TaskOptions, ownSubtitles: readonly OwnSubtitles[] = []) =>
+  warnOfMissingSubtitles(chooseSubtitles(of, options), options, { ownSubtitles });
 const choose = (subtitles: NonNullable<TaskOptions["subtitles"]>) => {
-  const { wanted, warnings } = chooseSubtitles(page, { subtitles });
+  const { wanted } = chooseSubtitles(page, { subtitles });
+  const warnings = warn(page, { subtitles });
   const listed = wanted.map(({ language, role, automatic, listings }) => {
     return `${language} ${role}${automatic ? " automatic" : ""}: ${listings.map(({ url }) => url.slice(15)).join(" ")}`;
   });
@@ -114,36 +118,52 @@ describe("the subtitles of a task", () => {
       "the page lists no subtitles in fr; listed are: en, pt-BR, odd",
       "the page lists no subtitles in e; listed are: en, pt-BR, odd",
     ]);
-    const { warnings } = chooseSubtitles(pageOf(new URL("https://a.test/")), { subtitles: { languages: ["de"] } });
+    const warnings = warn(pageOf(new URL("https://a.test/")), { subtitles: { languages: ["de"] } });
     expect(warnings[0]?.message).toBe("the page lists no subtitles in de, and no others");
   });
 
+  it("that are not listed are not named if the media have their text", () => {
+    const own = [
+      { language: "fr-CA", codec: "SubRip", isText: true },
+      { language: "de", codec: "PGS pictures", isText: false },
+    ];
+    const messages = warn(page, { subtitles: { languages: ["fr", "de"] } }, own).map(({ message }) => message);
+    expect(messages).toEqual([
+      "the page lists no subtitles in de; listed are: en, pt-BR, odd, fr-CA",
+      "the media have subtitles of their own in de (PGS pictures), which cannot be read: only a file as published has them",
+    ]);
+  });
+
   it.each<[string, TaskOptions["subtitles"], string | null]>([
-    ["all", true, "de (PGS pictures), an unknown language (SubRip)"],
-    ["one that the page lists", { languages: ["en"] }, "an unknown language (SubRip)"],
-    ["one that only the media have", { languages: ["de-AT"] }, "de (PGS pictures), an unknown language (SubRip)"],
+    ["all", true, "de (PGS pictures), an unknown language (VobSub pictures)"],
+    ["one that the page lists", { languages: ["en"] }, "an unknown language (VobSub pictures)"],
+    ["one that is no text", { languages: ["de-AT", "en"] }, "de (PGS pictures), an unknown language (VobSub pictures)"],
     ["none", false, null],
     ["none, without saying so", undefined, null],
   ])(
-    "within the media are named if they were asked for and the page does not list them: %s",
+    "within the media are named if they were asked for, are no text and the page does not list them: %s",
     (_, subtitles, tracks) => {
       const ownSubtitles = [
-        { language: "en", codec: "SubRip" },
-        { language: "de", codec: "PGS pictures" },
-        { language: null, codec: "SubRip" },
+        { language: "en", codec: "PGS pictures", isText: false },
+        { language: "fr", codec: "SubRip", isText: true },
+        { language: "fr", codec: "PGS pictures", isText: false },
+        { language: "de", codec: "PGS pictures", isText: false },
+        { language: null, codec: "VobSub pictures", isText: false },
       ];
       const options = subtitles === undefined ? {} : { subtitles };
-      const warnings = warnOfOwnSubtitles(chooseSubtitles(page, options), options, { ownSubtitles });
-      const message = `the media have subtitles of their own in ${tracks}, which do not become files: only a file as published has them`;
-      expect(warnings).toEqual(tracks === null ? [] : [{ code: "subtitles_missing", message }]);
+      const warnings = warn(page, options, ownSubtitles);
+      const message = `the media have subtitles of their own in ${tracks}, which cannot be read: only a file as published has them`;
+      expect(warnings.filter((each) => each.message.startsWith("the media"))).toEqual(
+        tracks === null ? [] : [{ code: "subtitles_missing", message }],
+      );
     },
   );
 
   it("are at most 60", () => {
     const subtitles = Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`x-${i}`, [at(`${i}.vtt`)]]));
-    const { wanted, warnings } = chooseSubtitles(pageOf(new URL("https://a.test/"), { subtitles }), {
-      subtitles: true,
-    });
+    const many = pageOf(new URL("https://a.test/"), { subtitles });
+    const { wanted } = chooseSubtitles(many, { subtitles: true });
+    const warnings = warn(many, { subtitles: true });
     expect([wanted.length, warnings[0]?.message]).toEqual([
       60,
       "40 further subtitles are left out: a task has at most 60",

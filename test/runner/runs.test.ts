@@ -163,6 +163,7 @@ test("the engine gets the chosen formats, the folder and the limits", async () =
       embed: "made",
       isAudioFile: false,
       subtitles: [],
+      ownSubtitles: [],
       folder: expect.stringContaining(id),
       maxBytes: 1234,
       maxLiveS: 56,

@@ -50,7 +50,7 @@ export async function download(job: DownloadJob, context: WorkerDownloadContext)
         ...file,
         audioLanguages,
         offeredLanguages,
-        ownSubtitles: [...run.fetcher.ownSubtitles.values()].flat(),
+        ownSubtitles: run.additions.own.tracks(),
         others,
         warnings: [...lengthWarnings, ...findWarnings(run, { ...assembled, damage }, file), ...warnings],
       };
@@ -95,9 +95,19 @@ async function planRun(job: DownloadJob, context: WorkerDownloadContext) {
   });
   const progress = new ProgressTracker(plan, parts, onProgress);
   const ahead = 2 * concurrentFragments;
-  const fetcher = new SourceFetcher({ parts, progress, client, finish, signal, maxLiveS, ahead });
-  const flush = createGradualFlush();
   const additions = fetchAdditions(job, { client, signal });
+  const fetcher = new SourceFetcher({
+    parts,
+    progress,
+    client,
+    finish,
+    signal,
+    maxLiveS,
+    ahead,
+    takeTexts: additions.own.read,
+    needsTexts: job.ownSubtitles.length > 0,
+  });
+  const flush = createGradualFlush();
   /** The parts are complete, but no media: a later run must not use them. */
   const arePartsUseless = false as boolean;
   return {

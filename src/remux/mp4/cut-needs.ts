@@ -10,15 +10,19 @@ import type { SampleList } from "./read/sample-list.ts";
 export type IsThere = (span: ByteSpan) => boolean;
 
 /**
- * Returns where the samples are that `cutMp4` takes of an MP4 file for these ranges. Reads its boxes, and the samples at which
+ * Returns where the samples are that `cutMp4` takes of an MP4 file for these ranges, and where the time of the ranges counts from, seconds of the file. Reads its boxes, and the samples at which
  * a range may start if `isThere` says that the file has them: then there may be others that are needed.
  *
  * @throws ServiceError `upstream_invalid` of the reader; the file system's own errors.
  */
-export function bytesOfCut(path: string, ranges: readonly MediaRange[], isThere: IsThere): ByteSpan[] {
+export function bytesOfCut(
+  path: string,
+  ranges: readonly MediaRange[],
+  isThere: IsThere,
+): Pick<PartNeeds, "spans" | "zeroS"> {
   using file = openFile(path);
-  const { tracks } = planCut(readSampleLists(file), ranges, joinsThere(file, isThere));
-  return tracks.flatMap(({ list, groups }) => bytesOf(list, groups));
+  const { tracks, zeroS } = planCut(readSampleLists(file), ranges, joinsThere(file, isThere));
+  return { spans: tracks.flatMap(({ list, groups }) => bytesOf(list, groups)), zeroS };
 }
 
 export interface PartNeeds {

@@ -7,8 +7,11 @@ import { maxTagLength, nameSome } from "./choose-audio.ts";
 
 interface ChosenSubtitles {
   wanted: readonly WantedSubtitles[];
-  /** What is not listed. */
-  warnings: readonly FileWarning[];
+  /** Languages of which none are listed. */
+  missing: readonly string[];
+  listed: readonly string[];
+  /** How many are over the limit. */
+  left: number;
 }
 
 /** Subtitles of a task. */
@@ -24,50 +27,63 @@ const readable = ["vtt", "m3u8", "ttml", "dfxp", "xml", "srt", "ass", "ssa", "lr
  * other subtitles than forced ones, or none that can be read.
  */
 export function chooseSubtitles(page: PageInfo, { subtitles = false }: TaskOptions): ChosenSubtitles {
-  if (subtitles === false) return { wanted: [], warnings: [] };
+  if (subtitles === false) return { wanted: [], missing: [], listed: [], left: 0 };
   const { languages, automatic = false } = subtitles === true ? { languages: "all" as const } : subtitles;
   const written = tracksOf(page.subtitles, false);
   const full = new Map([...written].filter(([, tracks]) => tracks.some(isFull)));
   const generated = tracksOf(automatic ? (page.automatic_captions ?? {}) : {}, true);
   const listed = [...new Set([...written.keys(), ...generated.keys()])];
   const wanted = new Set<WantedSubtitles>();
-  const warnings: FileWarning[] = [];
+  const missing: string[] = [];
   for (const language of languages === "all" ? listed : languages) {
     const automatics = find(generated, language);
     const own = find(written, language) ?? [];
     const found = own.some(isFull) ? own : [...own, ...(find(full, language) ?? automatics ?? [])];
-    if (found.length === 0) warnings.push(missing(language, listed));
+    if (found.length === 0) missing.push(language);
     for (const track of found) {
       if (!track.automatic && isFull(track) && automatics !== undefined) track.otherwise = automatics;
       wanted.add(track);
     }
   }
-  const left = wanted.size - maxTracks;
-  const message = `${left} further subtitles are left out: a task has at most ${maxTracks}`;
-  if (left > 0) warnings.push({ code: "subtitles_missing", message });
-  return { wanted: [...wanted].slice(0, maxTracks), warnings };
+  const left = Math.max(0, wanted.size - maxTracks);
+  return { wanted: [...wanted].slice(0, maxTracks), missing, listed, left };
 }
 
-/** Warns of subtitles within the media that were asked for and are not among those that the page lists (`wanted`): they do not become files. */
-export function warnOfOwnSubtitles(
-  { wanted }: ChosenSubtitles,
-  { subtitles = false }: TaskOptions,
+/** Returns the languages in which tracks of the media become subtitles, too, if the page lists none there. */
+export function ownLanguages({ subtitles = false }: TaskOptions): readonly string[] | "all" {
+  if (subtitles === false) return [];
+  return subtitles === true ? "all" : subtitles.languages;
+}
+
+/** Warns of subtitles that were asked for and are neither listed nor text within the media. */
+export function warnOfMissingSubtitles(
+  { wanted, missing, listed, left }: ChosenSubtitles,
+  options: TaskOptions,
   { ownSubtitles }: Pick<Download, "ownSubtitles">,
 ): FileWarning[] {
-  if (subtitles === false) return [];
-  const taken = wanted.map(({ language }) => language);
-  const asked = subtitles === true || subtitles.languages === "all" ? null : subtitles.languages;
-  const isAsked = (tag: string) => asked === null || asked.some((each) => findLanguage(each, [tag]) >= 0);
-  const left = ownSubtitles.filter(
-    ({ language }) =>
-      !(language === null ? taken.includes(null) : !isAsked(language) || findLanguage(language, taken) >= 0),
-  );
-  if (left.length === 0) return [];
-  const named = left.map(
+  const warnings: string[] = [];
+  const texts = ownSubtitles.filter(({ isText }) => isText).map(({ language }) => language);
+  for (const language of missing.filter((tag) => findLanguage(tag, texts) < 0)) {
+    const known = [...new Set([...listed, ...texts.filter((tag) => tag !== null)])];
+    const others = known.length === 0 ? ", and no others" : `; listed are: ${nameSome(known)}`;
+    warnings.push(`the page lists no subtitles in ${language}${others}`);
+  }
+  if (left > 0) warnings.push(`${left} further subtitles are left out: a task has at most ${maxTracks}`);
+  const asked = ownLanguages(options);
+  const isAsked = (tag: string) => asked === "all" || asked.some((each) => findLanguage(each, [tag]) >= 0);
+  const taken = [...wanted.map(({ language }) => language), ...texts];
+  const pictures = ownSubtitles.filter(({ language, isText }) => {
+    if (isText || asked.length === 0) return false;
+    return language === null ? !taken.includes(null) : isAsked(language) && findLanguage(language, taken) < 0;
+  });
+  const named = pictures.map(
     ({ language, codec }) => `${(language ?? "an unknown language").slice(0, maxTagLength)} (${codec})`,
   );
-  const message = `the media have subtitles of their own in ${nameSome(named)}, which do not become files: only a file as published has them`;
-  return [{ code: "subtitles_missing", message }];
+  if (named.length > 0) {
+    const rule = "which cannot be read: only a file as published has them";
+    warnings.push(`the media have subtitles of their own in ${nameSome(named)}, ${rule}`);
+  }
+  return warnings.map((message) => ({ code: "subtitles_missing", message }));
 }
 
 const isFull = ({ role }: WantedSubtitles): boolean => role !== "forced";
@@ -115,10 +131,4 @@ function find(tracks: Tracks, asked: string): readonly WantedSubtitles[] | undef
   const tags = [...tracks.keys()];
   const found = tags[findLanguage(asked, tags)];
   return found === undefined ? undefined : tracks.get(found);
-}
-
-function missing(language: string, listed: readonly string[]): FileWarning {
-  const others = listed.length === 0 ? ", and no others" : `; listed are: ${nameSome(listed)}`;
-  const message = `the page lists no subtitles in ${language}${others}`;
-  return { code: "subtitles_missing", message };
 }

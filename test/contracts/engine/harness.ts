@@ -84,7 +84,12 @@ async function prepare(
   await mkdir(folder);
   const pageUrl = site.url("watch");
   const { tags, chapters } = noAdditions;
-  const about = { description: { tags, chapters, covers: [] }, embed: "made", subtitles: [] } as const;
+  const about = {
+    description: { tags, chapters, covers: [] },
+    embed: "made",
+    subtitles: [],
+    ownSubtitles: [],
+  } as const;
   const job = {
     otherAudio: [],
     isAudioFile: false,

@@ -59,6 +59,7 @@ export async function openDownloader() {
       description: { tags: options.embed === "all" ? { ...tags, title: "A" } : tags, chapters, covers: [] },
       embed: options.embed ?? ("made" as const),
       subtitles: [],
+      ownSubtitles: [],
       pageUrl: site.url("watch"),
       folder,
       maxBytes: 1e8,

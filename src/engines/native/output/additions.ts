@@ -19,11 +19,15 @@ import type { CutPosition } from "../../../remux/mp4/cut-plan.ts";
 import { isShowable } from "../../../remux/picture-size.ts";
 import { writeSubRip, writeWebVtt } from "../../../subtitles/write.ts";
 import type { DownloadJob, MadeFile, OtherFile } from "../../engine.ts";
-import { type FetchedTexts, fetchTexts, missingWarning } from "../texts/fetch-texts.ts";
+import { type FetchedText, type FetchedTexts, fetchTexts, missingWarning } from "../texts/fetch-texts.ts";
+import { createOwnTexts } from "../texts/own-texts.ts";
 import { type MediaPosition, placeCues } from "../texts/place-cues.ts";
+import { TextStore } from "../texts/text-store.ts";
 import type { PendingAdditions } from "./remux.ts";
 
 export interface AdditionFetcher extends PendingAdditions {
+  /** Subtitles that are tracks of the media. */
+  readonly own: ReturnType<typeof createOwnTexts>;
   /**
    * Writes what lies beside the medium to the job's folder; returns it, and what is missing of it. Cues end with the
    * medium, after `durationS`; Infinity: that is unknown.
@@ -37,10 +41,12 @@ const textPatienceMs = 60_000;
 const maxTried = 5;
 /** Names of pictures that are hardly a JPEG or PNG. */
 const otherPictures = /\.(?:webp|avif|svg|gif)(?:[?#]|$)/i;
+/** Subtitles of a file. */
+const maxTexts = 60;
 /** As many pictures have. */
 const pendingCoverBytes = 512 << 10;
 
-type AdditionJob = Pick<DownloadJob, "description" | "embed" | "pageUrl" | "folder" | "subtitles">;
+type AdditionJob = Pick<DownloadJob, "description" | "embed" | "pageUrl" | "folder" | "subtitles" | "ownSubtitles">;
 
 /** Starts to fetch what a job adds to the media. What cannot be had is left out. */
 export function fetchAdditions(
@@ -48,34 +54,31 @@ export function fetchAdditions(
   { client, signal }: { client: HttpClient; signal: AbortSignal },
 ): AdditionFetcher {
   const { description, embed, pageUrl, folder } = job;
+  const store = new TextStore(folder);
   const { tags, chapters, covers } = description;
   const cover = startPatient(signal, coverPatienceMs, null, (own) => fetchCover(covers, new URL(pageUrl), client, own));
   const texts = startPatient(signal, textPatienceMs, nothingInTime(job), (own) =>
-    fetchTexts(job, { client, signal: own }),
+    fetchTexts(job, { client, store, signal: own }),
   );
+  const own = createOwnTexts(job, { store, signal });
   let position: MediaPosition = { originS: 0, offsetOf: () => undefined };
 
-  async function subtitles(): Promise<TextTrack[]> {
+  /** Those that are tracks of the media only if `media` lack them. */
+  async function subtitles(media: MediaPosition, hasOwn = false): Promise<TextTrack[]> {
     const { texts: fetched } = await texts.get();
-    const media = position;
-    return fetched.map(({ wanted: { language, name, role, automatic }, stored }) => ({
-      language,
-      name,
-      role,
-      automatic,
-      get cues() {
-        return placeCues(stored.parts(), media);
-      },
-    }));
+    const all = hasOwn ? fetched : [...fetched, ...own.texts()];
+    return all.slice(0, maxTexts).map((text) => trackIn(media, text));
   }
 
   return {
+    own,
     bytes: () => {
       if (embed === "none") return 0;
       const picture = cover.known();
       const isPending = picture === undefined && covers.length > 0;
       const known = isPending ? pendingCoverBytes : (picture?.data.length ?? 0);
-      return known + JSON.stringify([tags, chapters]).length * 3 + job.subtitles.length * subtitleIndexBytes;
+      const textCount = job.subtitles.length + own.texts().length;
+      return known + JSON.stringify([tags, chapters]).length * 3 + textCount * subtitleIndexBytes;
     },
     async ready() {
       await Promise.all([cover.get(), texts.get()]);
@@ -84,16 +87,30 @@ export function fetchAdditions(
       position = media;
       if (embed === "none") return noAdditions;
       const shown = media.cut === undefined ? chapters : cutChapters(chapters, media.cut);
-      return { tags, chapters: shown, cover: await cover.get(), subtitles: await subtitles() };
+      return { tags, chapters: shown, cover: await cover.get(), subtitles: await subtitles(media, media.hasOwnTexts) };
     },
     async writeFiles(durationS) {
       const picture = await cover.get();
       const { warnings } = await texts.get();
       const others = picture === null ? [] : [await writeCover(picture, folder)];
-      for (const [index, track] of (await subtitles()).entries()) {
+      for (const [index, track] of (await subtitles(position)).entries()) {
         others.push(...(await writeSubtitleFiles(track, durationS, join(folder, `subtitles-${index}`))));
       }
-      return { others, warnings };
+      return { others, warnings: [...warnings, ...own.warnings()] };
+    },
+  };
+}
+
+/** Returns a track with the times of a file. */
+function trackIn(media: MediaPosition, { wanted, stored }: FetchedText): TextTrack {
+  const { language, name, role, automatic } = wanted;
+  return {
+    language,
+    name,
+    role,
+    automatic,
+    get cues() {
+      return placeCues(stored.parts(), media);
     },
   };
 }

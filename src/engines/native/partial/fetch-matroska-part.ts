@@ -24,7 +24,7 @@ import {
 export async function fetchMatroskaPart(
   file: PartialFile,
   target: string,
-  { ranges, audioOnly, onTotal, ...options }: PartialMediaOptions,
+  { ranges, audioOnly, needsTexts, onTotal, ...options }: PartialMediaOptions,
 ): Promise<PartialMedia | null> {
   const index = await fetchIndex(file, audioOnly);
   if (index === null) return null;
@@ -32,7 +32,7 @@ export async function fetchMatroskaPart(
   const zeroS = options.zeroS ?? (await fetchZero(file, index));
   if (zeroS === null) return null;
   const wanted = ranges.map(({ startS, endS }) => ({ startS: zeroS + startS, endS: zeroS + endS }));
-  let places = [{ from: 0, to: 1 }, ...wanted.map((range) => placeOf(range, borders))];
+  let places = [{ from: 0, to: 1 }, ...wanted.map((range) => placeOf(range, borders, needsTexts ? textLeadS : slackS))];
   for (let tries = 0; tries < maxTries; tries += 1) {
     const runs = joinRuns(places);
     const spans = runs.map(({ from, to }) => ({ start: borders[from]!.at, end: borders[to]!.at }));
@@ -61,6 +61,8 @@ const maxElementBytes = 16 << 20;
 
 /** A part of a range: a key frame and a packet of preroll are needed before it, and after it what shows where it ends. */
 const slackS = 0.1;
+/** Text that is shown when a part begins may have begun so much earlier. */
+const textLeadS = 10;
 
 interface Index {
   header: MatroskaHeader;
@@ -149,8 +151,11 @@ async function fetchZero(file: PartialFile, { header, borders, tracks }: Index):
   return zeroS === Infinity ? null : zeroS;
 }
 
-function placeOf({ startS, endS }: MediaRange, borders: Index["borders"]): Place {
-  const from = borders.findLastIndex(({ timeS }) => timeS <= startS - slackS);
+function placeOf({ startS, endS }: MediaRange, borders: Index["borders"], leadS: number): Place {
+  const from = Math.max(
+    0,
+    borders.findLastIndex(({ timeS }) => timeS <= startS - leadS),
+  );
   const to = borders.findIndex(({ timeS }, i) => i > from && timeS >= endS);
   return { from: Math.min(from, borders.length - 2), to };
 }

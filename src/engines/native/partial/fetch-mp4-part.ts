@@ -1,7 +1,9 @@
 import { rename } from "node:fs/promises";
 import { readBoxHeader, viewOf } from "../../../remux/mp4/boxes.ts";
 import { bytesOfCut, type IsThere, type PartNeeds, samplesOfPart } from "../../../remux/mp4/cut-needs.ts";
-import type { ByteSpan, TrackKind } from "../../../remux/samples.ts";
+import { openFile } from "../../../remux/open-file.ts";
+import { type ByteSpan, joinSpans, type MediaRange, type TrackKind } from "../../../remux/samples.ts";
+import { textSpansOf } from "../../../subtitles/tracks/mp4-track.ts";
 import { isWorthwhile, type PartialFile, type PartialMedia, type PartialMediaOptions } from "./partial-file.ts";
 
 /**
@@ -14,23 +16,39 @@ import { isWorthwhile, type PartialFile, type PartialMedia, type PartialMediaOpt
 export async function fetchMp4Part(
   file: PartialFile,
   target: string,
-  { ranges, audioOnly, acceptsHoles, zeroS, onTotal }: PartialMediaOptions,
+  { ranges, audioOnly, acceptsHoles, needsTexts, zeroS, onTotal }: PartialMediaOptions,
 ): Promise<PartialMedia | null> {
   if (!(await fetchBoxes(file))) return null;
+  const withTexts = <Needs extends Pick<PartNeeds, "spans" | "zeroS">>(needs: Needs): Needs => {
+    const texts = needsTexts ? textsOfPart(file.path, ranges, needs.zeroS) : [];
+    return { ...needs, spans: joinSpans([...needs.spans, ...texts]) };
+  };
   if (acceptsHoles) {
-    const find = (isThere: IsThere) => ({ spans: bytesOfCut(file.path, ranges, isThere) });
+    const find = (isThere: IsThere) => withTexts(bytesOfCut(file.path, ranges, isThere));
     if ((await fetchNeeds(file, find, onTotal)) === null) return null;
     await rename(file.path, target);
     return { path: target, hasHoles: true, missing: { video: [], audio: [] }, zeroS: null, isWhole: true };
   }
   // Times count from those of another file if it is that of separate audio.
   const kinds: readonly TrackKind[] = audioOnly || zeroS !== null ? ["audio"] : ["video", "audio"];
-  const find = (isThere: IsThere) => samplesOfPart(file.path, { ranges, kinds, zeroS, isThere });
+  const find = (isThere: IsThere) => {
+    const needs = samplesOfPart(file.path, { ranges, kinds, zeroS, isThere });
+    return needs && withTexts(needs);
+  };
   const needs = await fetchNeeds<PartNeeds>(file, find, onTotal);
   if (needs === null) return null;
   await rename(file.path, target);
   const { spans: within, ...rest } = needs;
   return { path: target, chunks: [{ path: target, skippedS: 0, within }], hasHoles: false, ...rest };
+}
+
+/** Returns where the text is that is shown in the ranges. */
+function textsOfPart(path: string, ranges: readonly MediaRange[], zeroS: number): ByteSpan[] {
+  using file = openFile(path);
+  return textSpansOf(
+    file,
+    ranges.map(({ startS, endS }) => ({ startS: zeroS + startS, endS: zeroS + endS })),
+  );
 }
 
 /** Fetches what is needed; returns it, or `null` if it is too much. */

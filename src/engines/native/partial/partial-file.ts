@@ -19,6 +19,8 @@ export interface PartialMediaOptions {
   zeroS: number | null;
   /** An MP4 with holes is of use. */
   acceptsHoles: boolean;
+  /** Tracks of text are wanted, too. */
+  needsTexts: boolean;
   fetch: FetchRange;
   /** Told how many bytes will be fetched. */
   onTotal: (bytes: number) => void;

@@ -1,5 +1,3 @@
-import type { OwnSubtitles } from "../../engine.ts";
-import { readOwnSubtitles } from "../inspect/own-subtitles.ts";
 import { fetchSegments, type FetchSegmentsOptions } from "./fetch-segments.ts";
 import type { PartStore } from "../parts/part-store.ts";
 import { Mirrors } from "./mirrors.ts";
@@ -17,6 +15,10 @@ type SegmentDeps = Omit<FetchSegmentsOptions, "fetchPart" | "onSegment" | "stats
 export interface SourceFetcherDeps extends SegmentDeps {
   parts: PartStore;
   progress: ProgressTracker;
+  /** Reads the subtitles of a source that is one file, or of what was fetched of it. */
+  takeTexts(source: SourceName, path: string): Promise<void>;
+  /** They may be wanted, and are fetched with a part of a file. */
+  needsTexts: boolean;
 }
 
 export interface FileObserver {
@@ -31,8 +33,6 @@ export interface FileObserver {
 export class SourceFetcher {
   /** Of each source whose segments are fetched. */
   readonly stats = new Map<SourceName, FetchStats>();
-  /** Tracks of subtitles in each source that is one file. */
-  readonly ownSubtitles = new Map<SourceName, readonly OwnSubtitles[]>();
   readonly #deps: SourceFetcherDeps;
   readonly #restarts = new Restarts();
 
@@ -52,7 +52,7 @@ export class SourceFetcher {
       this.#fetchPart(source, { ...part, url }, hooks),
     );
     observer?.end(fetched.path);
-    this.ownSubtitles.set(name, readOwnSubtitles(fetched.path));
+    await this.#deps.takeTexts(name, fetched.path);
     return fetched;
   }
 
@@ -60,7 +60,7 @@ export class SourceFetcher {
   async fetchPart(
     source: Source,
     path: string,
-    options: Omit<PartialMediaOptions, "fetch" | "onTotal">,
+    options: Omit<PartialMediaOptions, "fetch" | "onTotal" | "needsTexts">,
   ): Promise<PartialMedia | null> {
     const { name, format } = source;
     const url = fileUrlOf(source);
@@ -69,11 +69,12 @@ export class SourceFetcher {
     const common = { url, chunkBytes: format.http_chunk_size, isPartialOnly: true };
     const part = await fetchPartialMedia(path, {
       ...options,
+      needsTexts: this.#deps.needsTexts,
       fetch: (range) =>
         this.#fetchPart(source, { ...common, name: `${name}-at-${range.offset}-${range.length}`, range }),
       onTotal: (bytes) => this.#deps.progress.setTotal(name, bytes),
     });
-    if (part !== null) this.ownSubtitles.set(name, readOwnSubtitles(part.path));
+    if (part !== null) await this.#deps.takeTexts(name, part.path);
     return part;
   }
 

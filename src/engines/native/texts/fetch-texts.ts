@@ -14,11 +14,11 @@ import type { DownloadJob, WantedSubtitles } from "../../engine.ts";
 import { RetryPolicy } from "../parts/retry-policy.ts";
 import { createKeyReader, decrypt } from "../sources/encryption.ts";
 import { ManifestReader } from "../sources/manifest-reader.ts";
-import { type StoredText, type TextSink, TextStore } from "./text-store.ts";
+import type { StoredText, TextSink, TextStore } from "./text-store.ts";
 
 /** Subtitles that were fetched; their cues have no times of the file yet. */
 export interface FetchedText {
-  wanted: WantedSubtitles;
+  wanted: Pick<WantedSubtitles, "language" | "name" | "role" | "automatic">;
   stored: StoredText;
 }
 
@@ -40,10 +40,10 @@ const retryBackoffMs = 500;
  * @throws `signal.reason`
  */
 export async function fetchTexts(
-  { subtitles, pageUrl, folder }: Pick<DownloadJob, "subtitles" | "pageUrl" | "folder">,
-  { client, signal }: { client: HttpClient; signal: AbortSignal },
+  { subtitles, pageUrl }: Pick<DownloadJob, "subtitles" | "pageUrl">,
+  { client, store, signal }: { client: HttpClient; store: TextStore; signal: AbortSignal },
 ): Promise<FetchedTexts> {
-  const fetcher = new TextFetcher(client, { pageUrl, store: new TextStore(folder) }, signal);
+  const fetcher = new TextFetcher(client, { pageUrl, store }, signal);
   const texts: FetchedText[] = [];
   const failures: MissingText[] = [];
   const read = (tracks: Iterable<WantedSubtitles>) =>
@@ -57,7 +57,7 @@ export async function fetchTexts(
   const unread = failures.filter(({ wanted }) => wanted.otherwise !== undefined && !hasText(wanted.language));
   const instead = new Set(unread.flatMap(({ wanted }) => wanted.otherwise ?? [])).difference(new Set(subtitles));
   for await (const found of read(instead)) if (!("reason" in found)) texts.push(found);
-  const taken = new Set(texts.map(({ wanted }) => wanted));
+  const taken = new Set<FetchedText["wanted"]>(texts.map(({ wanted }) => wanted));
   const warnings = failures.map(({ wanted, reason }) => {
     const isReplaced = wanted.otherwise?.some((track) => taken.has(track)) === true;
     return missingWarning(wanted, isReplaced ? `${reason}; automatic captions are there instead` : reason);

@@ -30,6 +30,8 @@ export interface MediaPosition {
   offsetOf(timeline: number): number | undefined;
   /** What of the media is presented; default: all. */
   cut?: CutPosition;
+  /** The file has its own tracks of text; default: only what is added to it. */
+  hasOwnTexts?: boolean;
 }
 
 /** Returns the position of a file of which all is presented, whose media have one timeline. */

@@ -3,8 +3,8 @@ import type { InitTrack } from "./init.ts";
 import type { Sample } from "../../samples.ts";
 
 /** A sample as a track run or the sample tables describe it; times are media times in ticks. */
-export interface IndexedSample extends Omit<Sample, "data"> {
-  track: InitTrack;
+export interface IndexedSample<Track = InitTrack> extends Omit<Sample, "data"> {
+  track: Track;
   /** Number of its sample entry, from 1. */
   entry: number;
   /** Where its bytes are: in the segment or in the file that is read. */

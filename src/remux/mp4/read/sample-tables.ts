@@ -34,7 +34,15 @@ export function* readSampleTables(
   }
 }
 
-function* readTrackTables(bytes: Uint8Array, track: InitTrack, budget: Budget): Generator<IndexedSample, undefined> {
+/** What sample tables of a track are read with. */
+type TableTrack = Pick<InitTrack, "tables" | "groups">;
+
+/** Yields the samples in the tables of one track, of any kind, as `readSampleTables`. */
+export function* readTrackTables<Track extends TableTrack>(
+  bytes: Uint8Array,
+  track: Track,
+  budget: Budget,
+): Generator<IndexedSample<Track>, undefined> {
   const table = (...types: string[]): Table | undefined => openTable(bytes, track, types);
   const { count, nextSize } = openSizes(table("stsz", "stz2"));
   if (count === 0) return;
@@ -54,7 +62,7 @@ function* readTrackTables(bytes: Uint8Array, track: InitTrack, budget: Budget): 
       const pts = dts + (nextComposition() | 0);
       const isSync = syncs === null || syncs[number] === 1;
       spend(budget, 0, size);
-      const sample: IndexedSample = { track, entry: chunks.entry, offset, size, dts, pts, duration, isSync };
+      const sample: IndexedSample<Track> = { track, entry: chunks.entry, offset, size, dts, pts, duration, isSync };
       const groups = nextGroups?.();
       if (groups !== undefined) sample.groups = groups;
       yield sample;
@@ -122,7 +130,7 @@ interface Table {
 }
 
 /** Returns the first box of one of these types among the track's tables. */
-function openTable(bytes: Uint8Array, { tables }: InitTrack, types: string[]): Table | undefined {
+function openTable(bytes: Uint8Array, { tables }: TableTrack, types: string[]): Table | undefined {
   for (const type of types) {
     const found = findChild(viewOf(bytes), tables, type);
     if (found !== undefined) return { type, reader: openFullBox(bytes, found) };

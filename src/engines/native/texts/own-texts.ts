@@ -1,0 +1,94 @@
+import { isUpstreamError } from "../../../model/errors.ts";
+import type { FileWarning } from "../../../model/file-warnings.ts";
+import { findLanguage } from "../../../remux/language.ts";
+import { openFile } from "../../../remux/open-file.ts";
+import { listOwnTracks, openOwnTracks, type OwnTrack } from "../../../subtitles/tracks/own-tracks.ts";
+import type { DownloadJob, OwnSubtitles } from "../../engine.ts";
+import type { SourceName } from "../sources/plan.ts";
+import { type FetchedText, missingWarning } from "./fetch-texts.ts";
+import { atMostMaxCues } from "../../../subtitles/text.ts";
+import type { TextStore } from "./text-store.ts";
+
+type TextJob = Pick<DownloadJob, "subtitles" | "ownSubtitles">;
+
+/** What a file has of subtitles. */
+interface OwnTexts {
+  /** All of its tracks of subtitles. */
+  tracks: readonly OwnSubtitles[];
+  /** Those that are wanted and have text. */
+  texts: readonly FetchedText[];
+  /** What cannot be read. */
+  warnings: readonly FileWarning[];
+}
+
+/** Collects what the sources of a job have. */
+export function createOwnTexts(job: TextJob, deps: { store: TextStore; signal: AbortSignal }) {
+  const found = new Map<SourceName, OwnTexts>();
+  const all = () => [...found.values()];
+  return {
+    /** Reads the file of a source, instead of one that was read before. @throws as `readOwnTexts` */
+    async read(source: SourceName, path: string): Promise<void> {
+      found.set(source, await readOwnTexts(path, job, deps));
+    },
+    tracks: () => all().flatMap(({ tracks }) => tracks),
+    texts: () => all().flatMap(({ texts }) => texts),
+    warnings: () => all().flatMap(({ warnings }) => warnings),
+  };
+}
+
+/** Their times are those of the file that has them. */
+const place = { timeline: 0, offsetS: 0, fromS: 0, lastsS: 0 };
+
+/**
+ * Reads the tracks of text of a file that are in a language that the job wants, and in which it has no subtitles that are listed.
+ *
+ * @throws the file system's own errors; `signal.reason`
+ */
+async function readOwnTexts(
+  path: string,
+  job: TextJob,
+  { store, signal }: { store: TextStore; signal: AbortSignal },
+): Promise<OwnTexts> {
+  const tracks = listOwnTracks(path);
+  const wanted = wantedOf(tracks, job);
+  if (wanted.length === 0) return { tracks, texts: [], warnings: [] };
+  const texts: FetchedText[] = [];
+  const warnings: FileWarning[] = [];
+  using file = openFile(path);
+  const unlessDamaged = async (named: readonly OwnTrack[], read: () => Promise<void>) => {
+    try {
+      await read();
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!isUpstreamError(error) && !(error instanceof RangeError)) throw error;
+      warnings.push(...named.map((track) => missingWarning(track, `those within the media: ${error.message}`)));
+    }
+  };
+  await unlessDamaged(wanted, async () => {
+    const readers = await openOwnTracks(file, wanted, signal);
+    for (const track of wanted) {
+      const { language, name, role, number } = track;
+      await unlessDamaged([track], async () => {
+        const stored = await store.keep(async (sink) => {
+          const cues = readers.get(number)?.((bytes) => sink.count(bytes)) ?? [];
+          sink.add({ cues: atMostMaxCues(cues), map: null, place, isMp4: true });
+        });
+        if (stored.hasCues) texts.push({ wanted: { language, name, role, automatic: false }, stored });
+      });
+    }
+  });
+  return { tracks, texts, warnings };
+}
+
+/** Returns the tracks of text that a job wants: a tag stands for what it stands for among those that are listed. */
+function wantedOf(tracks: readonly OwnTrack[], { subtitles, ownSubtitles: asked }: TextJob): OwnTrack[] {
+  const texts = tracks.filter(({ isText }) => isText);
+  const listed = subtitles.filter(({ role }) => role !== "forced").map(({ language }) => language);
+  const tags = texts.map(({ language }) => language);
+  const found = asked === "all" ? tags : asked.map((tag) => tags[findLanguage(tag, tags)]);
+  return texts.filter(({ language }) => {
+    // It may be in any language.
+    if (language === null) return asked.length > 0 && !listed.includes(null);
+    return found.includes(language) && findLanguage(language, listed) < 0;
+  });
+}

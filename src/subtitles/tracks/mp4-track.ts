@@ -1,0 +1,134 @@
+import type { Cue } from "../../remux/additions.ts";
+import { type Box, boxesIn, findChild, firstBox, getChild, viewOf } from "../../remux/mp4/boxes.ts";
+import { fileBoxes, readFully, readRange } from "../../remux/mp4/read/file-boxes.ts";
+import { readEdits, readMediaHeader, readMovieHeader, readTrackHeader } from "../../remux/mp4/read/headers.ts";
+import { createBudget, type IndexedSample } from "../../remux/mp4/read/indexed-sample.ts";
+import { readTrackTables } from "../../remux/mp4/read/sample-tables.ts";
+import type { OpenFile } from "../../remux/open-file.ts";
+import type { ByteSpan, MediaRange } from "../../remux/samples.ts";
+import { joinCues } from "../join.ts";
+import { readSample, readTextFormat } from "../mp4-text.ts";
+import { readTimedText, readTimedTextFormat, type TextFrame } from "./timed-text-sample.ts";
+
+/** Codecs of text by their sample entries. */
+export const mp4TextCodecs: ReadonlySet<string> = new Set(["tx3g", "text", "wvtt", "stpp"]);
+
+const maxSamples = 500_000;
+
+/** A track with its index. */
+interface Mp4Track {
+  /** The index (`moov`). */
+  index: Uint8Array;
+  trak: Box;
+  /** Ticks per second. */
+  timescale: number;
+  /** How much later media times are than presentation times, ticks. */
+  shiftTicks: number;
+  tables: Box;
+  /** Of the picture. */
+  frame: TextFrame;
+}
+
+/** Gets the number of bytes of text that are read. May throw, to end that. */
+export type CountBytes = (bytes: number) => void;
+
+/**
+ * Returns for each of these tracks of text of an MP4 that is not fragmented a function that reads its cues, in order. Their times are those
+ * of the presentation. What a file has not fetched, and is filled with zeros, has no cues.
+ *
+ * @throws ServiceError `upstream_invalid`, here and later, if it is damaged; the file system's own errors.
+ */
+export function openMp4Tracks(
+  file: OpenFile,
+  ids: readonly number[],
+): Map<number, (count: CountBytes) => Iterable<Cue>> {
+  const tracks = readTracks(file).filter(({ id }) => ids.includes(id));
+  return new Map(tracks.map(({ id, ...track }) => [id, (count) => cuesOf(file, track, count)]));
+}
+
+/** Returns where the samples of all tracks of text are that are shown in these parts of the presentation, seconds. @throws as `openMp4Tracks` */
+export function textSpansOf(file: OpenFile, ranges: readonly MediaRange[]): ByteSpan[] {
+  return readTracks(file).flatMap((track) =>
+    samplesOf(file, track)
+      .filter((sample) => {
+        const { startS, endS } = shownAt(sample, track);
+        return ranges.some((range) => startS < range.endS && endS > range.startS);
+      })
+      .map(({ offset, size }) => ({ start: offset, end: offset + size }))
+      .toArray(),
+  );
+}
+
+function readTracks(file: OpenFile): (Mp4Track & { id: number })[] {
+  const moov = fileBoxes(file.fd, file.size).find(({ type }) => type === "moov");
+  if (moov === undefined) return [];
+  const index = readRange(file.fd, moov);
+  const view = viewOf(index);
+  const movie = readMovieHeader(index, getChild(view, firstBox(index), "mvhd"));
+  const traks = [...boxesIn(view, firstBox(index).body, index.length)].filter(({ type }) => type === "trak");
+  const headers = traks.map((trak) => readTrackHeader(index, getChild(view, trak, "tkhd")));
+  const [width, height] = (["width", "height"] as const).map((side) => Math.max(...headers.map((each) => each[side])));
+  return traks.flatMap((trak, i) => {
+    const media = getChild(view, trak, "mdia");
+    const tables = ["minf", "stbl"].reduce((parent, type) => getChild(view, parent, type), media);
+    if (!mp4TextCodecs.has(entryOf(index, tables)?.type ?? "")) return [];
+    const { timescale } = readMediaHeader(index, getChild(view, media, "mdhd"));
+    const { shiftTicks } = readEdits(index, trak, timescale / movie.timescale);
+    const { id, matrix } = headers[i]!;
+    const [left, top] = [matrix[6]! / 65536, matrix[7]! / 65536];
+    return [{ id, index, trak, timescale, shiftTicks, tables, frame: { left, top, width: width!, height: height! } }];
+  });
+}
+
+function entryOf(index: Uint8Array, tables: Box): Box | undefined {
+  const view = viewOf(index);
+  const stsd = findChild(view, tables, "stsd");
+  return stsd && boxesIn(view, stsd.body + 8, stsd.end).next().value;
+}
+
+function samplesOf(file: OpenFile, { index, tables }: Mp4Track): Generator<IndexedSample<unknown>> {
+  return readTrackTables(index, { tables, groups: new Map() }, createBudget(file.size, maxSamples));
+}
+
+function shownAt({ pts, duration }: IndexedSample<unknown>, { timescale, shiftTicks }: Mp4Track): MediaRange {
+  return { startS: (pts - shiftTicks) / timescale, endS: (pts + duration - shiftTicks) / timescale };
+}
+
+function cuesOf(file: OpenFile, track: Mp4Track, count: CountBytes): Iterable<Cue> {
+  const { index, tables, timescale, shiftTicks, frame } = track;
+  const entry = entryOf(index, tables)!;
+  const { type: codec } = entry;
+  if (codec === "wvtt" || codec === "stpp") {
+    const format = readTextFormat(index, getChild(viewOf(index), tables, "stsd"), codec);
+    const shiftS = shiftTicks / timescale;
+    const read = (sample: IndexedSample<unknown>, bytes: Uint8Array) => {
+      const shown = shownAt(sample, track);
+      const [startS, endS] = [shown.startS + shiftS, shown.endS + shiftS];
+      return readSample(bytes, { start: 0, end: bytes.length, startS, endS }, format).map((cue) => ({
+        ...cue,
+        startS: cue.startS - shiftS,
+        endS: cue.endS - shiftS,
+      }));
+    };
+    // A cue that lasts while others begin is in several samples.
+    return joinCues([...readSamples(file, track, count)].map(([sample, bytes]) => read(sample, bytes)));
+  }
+  const format = readTimedTextFormat(index, entry, frame);
+  return readSamples(file, track, count).flatMap(([sample, bytes]) => {
+    const shown = readTimedText(bytes, format);
+    return shown === null ? [] : [{ ...shown, ...shownAt(sample, track) }];
+  });
+}
+
+/** Yields the samples that have something, with their bytes. */
+function* readSamples(
+  file: OpenFile,
+  track: Mp4Track,
+  count: CountBytes,
+): Generator<readonly [IndexedSample<unknown>, Uint8Array]> {
+  for (const sample of samplesOf(file, track)) {
+    count(sample.size);
+    const bytes = readFully(file.fd, Buffer.alloc(sample.size), sample.offset);
+    if (bytes.some((byte) => byte !== 0)) yield [sample, bytes];
+  }
+}

@@ -1,0 +1,148 @@
+import { ServiceError } from "../../model/errors.ts";
+import type { SubtitleRole } from "../../model/page-info.ts";
+import { mp4ToBcp47 } from "../../remux/language.ts";
+import { elementsIn, ids, unsignedIn } from "../../remux/matroska/elements.ts";
+import { type MatroskaTrack, readHeader } from "../../remux/matroska/tracks.ts";
+import type { Box } from "../../remux/mp4/boxes.ts";
+import { childrenOf, readBox, typeAt } from "../../remux/mp4/read/check-tables.ts";
+import { type NumberSource, numbersInFile } from "../../remux/mp4/read/number-source.ts";
+import { type OpenFile, openFile } from "../../remux/open-file.ts";
+import type { Cue } from "../../remux/additions.ts";
+import { matroskaTextCodecs, openMatroskaTracks } from "./matroska-track.ts";
+import { type CountBytes, mp4TextCodecs, openMp4Tracks } from "./mp4-track.ts";
+
+/** A track of subtitles within media. */
+export interface OwnTrack {
+  /** Of the track in its file. */
+  number: number;
+  /** BCP 47; `null`: unknown. */
+  language: string | null;
+  name: string;
+  role: SubtitleRole;
+  /** What people call it. */
+  codec: string;
+  /** Its text can be read. */
+  isText: boolean;
+}
+
+const maxTracks = 60;
+
+/**
+ * Returns the tracks of subtitles that an MP4, WebM or Matroska file has, as its header says; of damaged and other files none.
+ *
+ * @throws the file system's own errors.
+ */
+export function listOwnTracks(path: string): OwnTrack[] {
+  using file = openFile(path);
+  const source = numbersInFile(file.fd);
+  try {
+    const header = readHeader(source);
+    const found =
+      header === undefined ? mp4Subtitles(source) : header.tracks.flatMap((track) => matroskaSubtitles(source, track));
+    return found.slice(0, maxTracks);
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    return [];
+  }
+}
+
+/**
+ * Returns for each of these tracks of an open file a function that reads its cues, in order, with the times of the file.
+ *
+ * @throws ServiceError `upstream_invalid`, here and later, if it is damaged; the file system's own errors; `signal.reason`
+ */
+export async function openOwnTracks(
+  file: OpenFile,
+  tracks: readonly OwnTrack[],
+  signal: AbortSignal,
+): Promise<ReadonlyMap<number, (count: CountBytes) => Iterable<Cue>>> {
+  const numbers = tracks.map(({ number }) => number);
+  const isMatroska = readHeader(numbersInFile(file.fd)) !== undefined;
+  return isMatroska ? openMatroskaTracks(file, numbers, signal) : openMp4Tracks(file, numbers);
+}
+
+/** What people call them, by the CodecID of Matroska or the sample entry of MP4. */
+const names: Readonly<Record<string, string>> = {
+  "S_TEXT/UTF8": "SubRip",
+  "S_TEXT/ASCII": "SubRip",
+  "S_TEXT/ASS": "SubStation Alpha",
+  "S_TEXT/SSA": "SubStation Alpha",
+  "S_TEXT/WEBVTT": "WebVTT",
+  "D_WEBVTT/SUBTITLES": "WebVTT",
+  "D_WEBVTT/CAPTIONS": "WebVTT",
+  "S_HDMV/PGS": "PGS pictures",
+  S_VOBSUB: "VobSub pictures",
+  S_DVBSUB: "DVB pictures",
+  tx3g: "3GPP timed text",
+  text: "QuickTime text",
+  wvtt: "WebVTT",
+  stpp: "TTML",
+  c608: "CEA-608 captions",
+  c708: "CEA-708 captions",
+  mp4s: "VobSub pictures",
+};
+
+const nameOf = (codec: string): string => names[codec] ?? codec.replaceAll(/[^\w./-]/g, "?").slice(0, 40);
+
+function matroskaSubtitles(source: NumberSource, track: MatroskaTrack): OwnTrack[] {
+  const { number, codecId, language, name, entry } = track;
+  const isSubtitles = codecId.startsWith("S_") || /^D_WEBVTT\/(?:SUBTITLES|CAPTIONS)$/.test(codecId);
+  if (!isSubtitles) return [];
+  const children = [...elementsIn(source, entry)];
+  const isSet = (flag: number) => children.some((child) => child.id === flag && unsignedIn(source, child) === 1);
+  const isForDeaf = codecId === "D_WEBVTT/CAPTIONS" || isSet(ids.flagHearingImpaired);
+  const role = isSet(ids.flagForced) ? "forced" : isForDeaf ? "captions" : "subtitles";
+  return [{ number, language, name, role, codec: nameOf(codecId), isText: matroskaTextCodecs.has(codecId) }];
+}
+
+/** Handlers of text and of pictures of text (ISO/IEC 14496-12 §12.5, §12.6, QuickTime, and that of VobSub). */
+const handlers: ReadonlySet<string> = new Set(["text", "subt", "sbtl", "clcp", "subp"]);
+
+function mp4Subtitles(source: NumberSource): OwnTrack[] {
+  const chapters = new Set<number>();
+  const tracks: OwnTrack[] = [];
+  const [moov] = childrenOf(source, { body: 0, end: source.size }, "moov");
+  const isFragmented = moov !== undefined && childrenOf(source, moov, "mvex").next().value !== undefined;
+  for (const trak of moov === undefined ? [] : childrenOf(source, moov, "trak")) {
+    const [header] = childrenOf(source, trak, "tkhd");
+    const [media] = childrenOf(source, trak, "mdia");
+    const [handler, details, table] = [["hdlr"], ["mdhd"], ["minf", "stbl", "stsd"]].map((path) =>
+      path.reduce<Box | undefined>((box, type) => box && childrenOf(source, box, type).next().value, media),
+    );
+    for (const references of childrenOf(source, trak, "tref")) {
+      for (const { body, end } of childrenOf(source, references, "chap")) {
+        for (let at = body; at + 4 <= end; at += 4) chapters.add(source.u32(at));
+      }
+    }
+    const entry = table && readBox(source, table.body + 8, table.end);
+    if (header === undefined || handler === undefined || details === undefined || entry === undefined) continue;
+    const type = typeAt(source, handler.body + 8);
+    if (!handlers.has(type)) continue;
+    const number = source.u32(header.body + (source.u8(header.body) === 1 ? 20 : 12));
+    const language = mp4ToBcp47(source.u16(details.body + (source.u8(details.body) === 1 ? 32 : 20)));
+    const role = roleOf(source, { trak, handler: type, entry });
+    const isText = mp4TextCodecs.has(entry.type) && !isFragmented;
+    tracks.push({ number, language, name: "", role, codec: nameOf(entry.type), isText });
+  }
+  return tracks.filter(({ number }) => !chapters.has(number));
+}
+
+/** All samples are shown though subtitles are off (3GPP TS 26.245 §5.16). */
+const allForced = 0x8000_0000;
+
+/** By its `kind` (ISO/IEC 14496-12 §8.10.4) in words of DASH, its handler, or the flags of timed text. */
+function roleOf(
+  source: NumberSource,
+  { trak, handler, entry }: { trak: Box; handler: string; entry: Box },
+): SubtitleRole {
+  for (const data of childrenOf(source, trak, "udta")) {
+    for (const { body, end } of childrenOf(source, data, "kind")) {
+      const length = Math.min(200, end - body - 4);
+      const words = String.fromCharCode(...Array.from({ length }, (_, i) => source.u8(body + 4 + i))).split("\0");
+      if (words[1]?.startsWith("forced")) return "forced";
+      if (words[1] === "caption") return "captions";
+    }
+  }
+  const isForced = entry.type === "tx3g" && entry.end - entry.body >= 12 && source.u32(entry.body + 8) >= allForced;
+  return handler === "clcp" ? "captions" : isForced ? "forced" : "subtitles";
+}

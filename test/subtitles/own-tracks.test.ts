@@ -1,0 +1,176 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { deflateSync } from "node:zlib";
+import { describe, expect, it } from "vitest";
+import { box, firstBox, u16, u32 } from "../../src/remux/mp4/boxes.ts";
+import { ids } from "../../src/remux/matroska/elements.ts";
+import { element, text, unsigned } from "../../src/remux/matroska/writer.ts";
+import { openFile } from "../../src/remux/open-file.ts";
+import { listOwnTracks, openOwnTracks } from "../../src/subtitles/tracks/own-tracks.ts";
+import { readTimedText, readTimedTextFormat } from "../../src/subtitles/tracks/timed-text-sample.ts";
+import { makeFolder } from "../stores/folder.ts";
+
+interface Block {
+  ms: number;
+  lastsMs?: number;
+  payload: Uint8Array | string;
+  addition?: string;
+}
+
+/** A Matroska file with one track of text; a block without a duration is a SimpleBlock. */
+function mkv(codec: string, blocks: readonly Block[], ...more: Uint8Array[]): Uint8Array {
+  const entry = element(
+    ids.trackEntry,
+    element(ids.trackNumber, unsigned(1)),
+    element(ids.trackType, unsigned(17)),
+    element(ids.codecId, text(codec)),
+    ...more,
+  );
+  const written = blocks.map(({ ms, lastsMs, payload, addition }) => {
+    const content = Buffer.concat([Uint8Array.of(0x81), u16(ms), Uint8Array.of(0), Buffer.from(payload)]);
+    if (lastsMs === undefined) return element(ids.simpleBlock, content);
+    const added = addition === undefined ? [] : [element(ids.blockAdditional, text(addition))];
+    const additions = added.map((each) => element(ids.blockAdditions, element(ids.blockMore, each)));
+    return element(
+      ids.blockGroup,
+      element(ids.block, content),
+      element(ids.blockDuration, unsigned(lastsMs)),
+      ...additions,
+    );
+  });
+  const cluster = element(ids.cluster, element(ids.timestamp, unsigned(0)), ...written);
+  const head = element(0x1a45dfa3, element(ids.docType, text("matroska")));
+  return Buffer.concat([head, element(ids.segment, element(ids.tracks, entry), cluster)]);
+}
+
+async function cuesOf(bytes: Uint8Array): Promise<string[]> {
+  const path = join(makeFolder(), "file");
+  writeFileSync(path, bytes);
+  using file = openFile(path);
+  const readers = await openOwnTracks(file, listOwnTracks(path), new AbortController().signal);
+  return [...readers.values()].flatMap((read) =>
+    [...read(() => {})].map((cue) => `${cue.startS}-${cue.endS} ${cue.settings}|${cue.text}`),
+  );
+}
+
+describe("text of Matroska", () => {
+  it("is SubRip, with its faces and alignments; a block without a duration lasts until the next one", async () => {
+    const blocks = [
+      { ms: 1000, payload: "<i>One</i> & two\r\n\r\n3" },
+      { ms: 2000, lastsMs: 500, payload: "{\\an8}Top" },
+    ];
+    const found = ["1-2 |<i>One</i> &amp; two\n\n3", "2-2.5 line:1|Top"];
+    expect(await cuesOf(mkv("S_TEXT/UTF8", blocks))).toEqual(found);
+  });
+
+  it("is SubStation Alpha, with the styles of its header, in the order of the Matroska fields", async () => {
+    const header = [
+      "[Script Info]",
+      "[V4+ Styles]",
+      "Format: Name, PrimaryColour, Alignment",
+      "Style: Default,&H0000FFFF,8",
+      "[Events]",
+      "Format: Start, End, Text",
+    ].join("\r\n");
+    const blocks = [{ ms: 1001, lastsMs: 1232, payload: "0,0,Default,,0,0,0,,Bonjour, {\\i1}toi{\\i0}\\Nlà" }];
+    expect(await cuesOf(mkv("S_TEXT/ASS", blocks, element(ids.codecPrivate, text(header))))).toEqual([
+      "1.001-2.233 line:1|<c.colorffff00>Bonjour, <i>toi</i>\nlà</c>",
+    ]);
+  });
+
+  it("is WebVTT, whose settings are beside the text, and whose header has styles and regions", async () => {
+    const header =
+      "WEBVTT\n\nSTYLE\n::cue(.y) { color: yellow }\n\nREGION\nid:a\nwidth:50%\nviewportanchor:0%,0%\nregionanchor:0%,0%";
+    const blocks = [
+      { ms: 0, lastsMs: 500, payload: "<c.y>One</c>", addition: "line:2 align:left\nid\nNOTE" },
+      { ms: 600, lastsMs: 100, payload: "Two", addition: "region:a" },
+      { ms: 700, lastsMs: 100, payload: "Three" },
+    ];
+    expect(await cuesOf(mkv("S_TEXT/WEBVTT", blocks, element(ids.codecPrivate, text(header))))).toEqual([
+      "0-0.5 line:2 align:left|<c.y.colorffff00>One</c>",
+      expect.stringMatching(/^0\.6-0\.7 line:\d position:25% size:50%\|Two$/),
+      "0.7-0.8 |Three",
+    ]);
+  });
+
+  it("is WebVTT of WebM, after an identifier and settings", async () => {
+    const blocks = [{ ms: 0, lastsMs: 500, payload: "id\nline:2\nOne\ntwo" }];
+    expect(await cuesOf(mkv("D_WEBVTT/SUBTITLES", blocks))).toEqual(["0-0.5 line:2|One\ntwo"]);
+  });
+
+  const encoded = (...parts: Uint8Array[]) => element(ids.encodings, element(ids.encoding, ...parts));
+  const compressed = (algorithm: number, settings = "") =>
+    encoded(
+      element(
+        ids.compression,
+        element(ids.compressionAlgorithm, unsigned(algorithm)),
+        element(ids.compressionSettings, text(settings)),
+      ),
+    );
+
+  it.each([
+    ["with zlib", deflateSync("One"), compressed(0)],
+    ["with what is the default", deflateSync("One"), encoded(element(ids.compression))],
+    ["by leaving out the start that all blocks have", "ne", compressed(3, "O")],
+  ])("is read if it is compressed %s", async (_, payload, encoding) => {
+    expect(await cuesOf(mkv("S_TEXT/UTF8", [{ ms: 0, lastsMs: 500, payload }], encoding))).toEqual(["0-0.5 |One"]);
+  });
+
+  it.each([
+    ["encrypted", "One", encoded(element(ids.encryption))],
+    ["encoded several times", "One", element(ids.encodings, element(ids.encoding), element(ids.encoding))],
+    ["compressed with another algorithm", "One", compressed(1)],
+    ["damaged", deflateSync("One, two, three").subarray(0, 9), compressed(0)],
+    ["longer than subtitles may be", deflateSync(Buffer.alloc(33 << 20)), compressed(0)],
+  ])("is refused if it is %s", async (_, payload, encoding) => {
+    const file = mkv("S_TEXT/UTF8", [{ ms: 0, lastsMs: 500, payload }], encoding);
+    await expect(cuesOf(file)).rejects.toMatchObject({ code: "upstream_invalid" });
+  });
+});
+
+describe("timed text of MP4", () => {
+  const style = (faces: number, rgb: string, from = 0, to = 0) =>
+    Buffer.concat([u16(from, to, 1), Uint8Array.of(faces, 16), Buffer.from(`${rgb}ff`, "hex")]);
+  const entry = (column: number, row: number, edges: number[], look = style(0, "ffffff")) =>
+    box("tx3g", new Uint8Array(6), u16(1), u32(0), Uint8Array.of(column, row), new Uint8Array(4), u16(...edges), look);
+  const picture = { left: 0, top: 0, width: 1000, height: 1000 };
+  const sample = (written: string | Uint8Array, ...parts: Uint8Array[]) => {
+    const bytes = Buffer.from(written);
+    return Buffer.concat([u16(bytes.length), bytes, ...parts]);
+  };
+  const read = (bytes: Uint8Array, described = entry(1, 255, [0, 0, 0, 0]), frame = picture) =>
+    readTimedText(bytes, readTimedTextFormat(described, firstBox(described), frame));
+
+  it("has faces and colours, which are those of its track where it states none", () => {
+    const styles = box("styl", u16(2), style(2, "ff0000", 1, 3), style(1, "ffffff", 4, 9));
+    expect(read(sample("a🎬c<d\r\ne", styles))?.text).toBe("a<i><c.colorff0000>🎬c</c></i>&lt;<b>d\ne</b>");
+    const yellow = entry(1, 255, [0, 0, 0, 0], style(4, "ffff00"));
+    expect(read(sample("ab", box("styl", u16(1), style(0, "ffffff", 0, 1))), yellow)?.text).toBe(
+      "a<u><c.colorffff00>b</c></u>",
+    );
+  });
+
+  it.each([
+    ["at the bottom in the centre", entry(1, 255, [0, 0, 0, 0]), ""],
+    ["at the top", entry(1, 0, [0, 0, 0, 0]), "line:1"],
+    ["at the top on the right", entry(255, 0, [0, 0, 0, 0]), "line:1 position:95% size:90% align:right"],
+    ["in a box", entry(0, 0, [200, 100, 400, 500]), "line:3 position:10% size:40% align:left"],
+    ["in a box at the bottom", entry(1, 255, [850, 0, 1000, 1000]), ""],
+  ])("is placed as its track says: %s", (_, described, settings) => {
+    expect(read(sample("a"), described)?.settings).toBe(settings);
+  });
+
+  it("is placed as its sample says, in the frame of its track", () => {
+    const top = sample("a", box("tbox", u16(0, 0, 100, 1000)));
+    expect(read(top, entry(1, 255, [850, 0, 1000, 1000]))?.settings).toBe("line:1");
+    expect(read(top, entry(1, 255, [0, 0, 0, 0]), { ...picture, top: 500 })?.settings).toBe("line:9");
+  });
+
+  it("may be UTF-16, and cut off, or have damaged boxes after it", () => {
+    expect(read(sample(Buffer.from([0xfe, 0xff, 0, 0x41])))?.text).toBe("A");
+    expect(read(sample("abc").subarray(0, 4))?.text).toBe("ab");
+    expect(read(sample("abc", u32(4), u32(0)))?.text).toBe("abc");
+    expect(read(sample("abc", box("styl", u16(9), style(1, "ffffff", 0, 1).subarray(0, 8))))?.text).toBe("abc");
+    expect([read(sample("")), read(Uint8Array.of(0))]).toEqual([null, null]);
+  });
+});
