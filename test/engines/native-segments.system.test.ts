@@ -94,6 +94,30 @@ describe.concurrent("HLS is downloaded completely", () => {
   });
 });
 
+describe("an init section", () => {
+  /** Downloads a stream whose init section ends with a box without content that makes it so large. */
+  async function downloadWithInit(bytes: number) {
+    const { init, pieces } = readRendition("muxed.m4s");
+    const padding = Buffer.alloc(bytes - init!.length);
+    padding.writeUInt32BE(padding.length);
+    padding.write("free", 4);
+    const laid = layFiles("mp4", { init: Buffer.concat([init!, padding]), pieces }, "m4s");
+    const harness = await openEntry(open, listed(laid), "index.m3u8");
+    return { done: harness.download(), [Symbol.asyncDispose]: () => harness[Symbol.asyncDispose]() };
+  }
+
+  it("may have 4 MiB", async () => {
+    await using harness = await downloadWithInit(4 << 20);
+    expect(await probe((await harness.done).path)).toMatchObject(whole);
+  });
+
+  it("is refused if it has more", async () => {
+    await using harness = await downloadWithInit((4 << 20) + 1);
+    const message = expect.stringMatching(/init\.mp4: it has 4194305 bytes or more, the limit is 4194304$/);
+    await expect(harness.done).rejects.toMatchObject({ code: "upstream_invalid", message });
+  });
+});
+
 it("an MP4 file is left to the demuxer, even without an init section", async () => {
   const { pieces } = readRendition("muxed.m4s");
   await using harness = await openEntry(open, new Map(), "none.m3u8");

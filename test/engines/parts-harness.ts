@@ -64,9 +64,9 @@ export async function startPartsHarness(clientOptions: HttpClientOptions = {}): 
       opened.push(parts);
       return parts;
     },
-    fetch(parts, { name = "file", url = server.url("/medium"), range = null, ...options } = {}) {
+    fetch(parts, { name = "file", url = server.url("/medium"), range = null, maxBytes, ...options } = {}) {
       const signal = AbortSignal.timeout(60_000);
-      return parts.fetch({ name, url, range }, { signal, ...options });
+      return parts.fetch({ name, url, range, ...(maxBytes !== undefined && { maxBytes }) }, { signal, ...options });
     },
   };
 }

@@ -1,6 +1,7 @@
 import fs, { mkdir, open as openFile, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { syncBuiltinESMExports } from "node:module";
 import { join } from "node:path";
+import { brotliCompressSync, constants } from "node:zlib";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { ServiceError } from "../../src/model/errors.ts";
 import { leaveAfter, mediumOf, MiB, startPartsHarness } from "./parts-harness.ts";
@@ -38,6 +39,38 @@ describe("the limit of all parts together", () => {
     await expect(fetch(await open({ maxBytes: size - 1 }))).rejects.toMatchObject({
       code: "too_large",
     });
+  });
+});
+
+describe("the limit of one part", () => {
+  it("is checked at once if a length is stated", async () => {
+    const { server, open, fetch } = await startPartsHarness();
+    server.serve("/medium", medium);
+    const parts = await open();
+    await expect(fetch(parts, { maxBytes: size - 1 })).rejects.toMatchObject({
+      code: "upstream_invalid",
+      message: `GET ${server.url("/medium").href}: it has 100000 bytes or more, the limit is 99999`,
+    });
+    expect(parts.bytes).toBe(0);
+  });
+
+  it("counts decoded bytes, however few are sent", async () => {
+    const { server, open, fetch } = await startPartsHarness();
+    const bomb = brotliCompressSync(Buffer.alloc(64 * MiB), { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } });
+    server.serve("/medium", bomb, { headers: { "content-encoding": "br" } });
+    const parts = await open();
+    await expect(fetch(parts, { maxBytes: MiB })).rejects.toMatchObject({ code: "upstream_invalid" });
+    expect(parts.bytes).toBeLessThanOrEqual(MiB);
+    expect(server.requests).toHaveLength(1);
+  });
+
+  it("may be reached, and is that of the range if the server sends all of the resource", async () => {
+    const { server, open, fetch } = await startPartsHarness();
+    server.serve("/medium", medium, { ignoresRange: true });
+    const parts = await open();
+    await fetch(parts, { name: "all", maxBytes: size });
+    await fetch(parts, { name: "range", range: { offset: 1000, length: 500 }, maxBytes: 500 });
+    expect(parts.bytes).toBe(size + 500);
   });
 });
 

@@ -31,6 +31,7 @@ export async function receive(response: HttpResponse, isResume: boolean, transfe
     const extent = extentOf(response, part);
     const writer = await openWriter(response, isResume, transfer);
     try {
+      checkSize(part, extent.size ?? 0);
       options.onTotal?.(extent.size);
       await quota.reserve(extent.size === null ? 0 : extent.size - stored.size, part.isPartialOnly);
       await write(response, extent, writer, transfer);
@@ -94,12 +95,18 @@ async function write(
     skip -= Math.min(skip, chunk.length);
     left -= bytes.length;
     if (stored.from !== from && isWholeTail(bytes, stored, part)) await stored.move(from, representationOf(response));
+    checkSize(part, stored.size + writer.pending + bytes.length);
     await quota.checkWrite(bytes.length, writer.pending, part.isPartialOnly);
     await writer.write(bytes);
     // The rest of the resource is not part of the range.
     if (!isPartial && part.range !== null && left === 0) break;
   }
   if (isPartial && left > 0) throw partTruncatedError(part, left);
+}
+
+function checkSize(part: Part, bytes: number): void {
+  const { maxBytes = Infinity } = part;
+  if (bytes > maxBytes) throw partError(part, `it has ${bytes} bytes or more, the limit is ${maxBytes}`);
 }
 
 /** Yields the bytes of a response as fast as they may be received; meanwhile its connection is paused. */

@@ -13,6 +13,8 @@ export interface Part {
   name: string;
   url: URL;
   range: ByteRange | null;
+  /** Most bytes that it may have; default: as many as all parts together. */
+  maxBytes?: number;
   /** Most bytes that one request asks for; default all. */
   chunkBytes?: number | undefined;
   /** A response that is not a part of the resource (206) is an error; default: what `range` has of it is taken. */

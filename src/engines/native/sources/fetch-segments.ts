@@ -150,6 +150,9 @@ function requestAt({ segments }: SegmentList, { index, isInit, part, durationS }
   return { part: { ...part, url: new URL(found.url), range: found.range }, key: found.key };
 }
 
+/** Those of real streams have some KiB; ffmpeg reads 1 MiB at most. */
+const maxInitBytes = 4 << 20;
+
 /** Yields an init section before the first selected segment that needs it, and again after another one. */
 async function* requestsFor(
   name: string,
@@ -177,7 +180,7 @@ async function* requestsFor(
     const init = segment.init && numberOf(segment.init, moved, inits);
     if (segment.init !== null && init !== null && init !== currentInit) {
       const { url, range, key } = segment.init;
-      const part = { name: `${name}-init-${init}`, url: new URL(url), range };
+      const part = { name: `${name}-init-${init}`, url: new URL(url), range, maxBytes: maxInitBytes };
       yield { index, part, key, timing, durationS: 0, isInit: true, isOptional: false, lateS, isOld };
     }
     currentInit = init;
