@@ -142,7 +142,7 @@ describe("the formats of the yt-dlp resolver", () => {
     [
       {
         protocol: "http_dash_segments",
-        fragments: [{ url: "https://a.test/1" }, { url: "ftp://a.test" }],
+        fragments: " https://a.test/1\n ftp://a.test",
       },
     ],
   ])("leave out what the engine cannot fetch: %o", async (changes) => {
@@ -233,7 +233,7 @@ describe("the formats of the yt-dlp resolver", () => {
       protocol: "http_dash_segments",
       url: "https://cdn.example.com/d/",
       fragment_base_url: "https://cdn.example.com/d/",
-      fragments: [{ path: "init.mp4" }, { path: "1.m4s", duration: 5 }, { url: "https://a.test/2" }],
+      fragments: " init.mp4\n5.0 1.m4s\n https://a.test/2",
       cookies: "session=secret; Domain=.example.com; Path=/",
       http_headers: {
         authorization: "Bearer secret",
@@ -255,6 +255,12 @@ describe("the formats of the yt-dlp resolver", () => {
         { url: "https://a.test/2", duration: null },
       ],
     });
+  });
+
+  it("have a role by the first 2,000 characters of their note", async () => {
+    const note = (length: number) => ({ vcodec: "none", language: "en", format_note: `${" ".repeat(length)}original` });
+    expect(await readFormat(note(1_900))).toMatchObject({ audio_role: "original" });
+    expect(await readFormat(note(2_000))).not.toMatchObject({ audio_role: "original" });
   });
 
   it("have no header or cookie that would break a request", async () => {

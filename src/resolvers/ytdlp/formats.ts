@@ -64,24 +64,23 @@ export function* readFormats(
     const format = readFormat(dict, base);
     if (format === null) continue;
     if (format.protocol === "dash") {
-      const listedFragments = asList(dict["fragments"]).slice(0, allFragments ? undefined : 1);
-      if (listedFragments.length > remaining) continue;
-      const fragments = yield* readFragments(listedFragments, dict, base);
+      const fragments = yield* readFragments(dict, base, allFragments ? remaining + 1 : 1);
+      if (fragments.length > remaining) continue;
       if (allFragments) remaining -= fragments.length;
       if (fragments.length > 0) format.fragments = fragments;
       else if (format.manifest_url === null) continue;
     }
     formats.push(format);
-    named.push(...namedAudioOf(format, asText(dict["format_note"])));
+    named.push(...namedAudioOf(format, noteOf(dict)));
   }
   addNames(named);
   return formats;
 }
 
 /** The id of audio that HLS lists is the name of its group and its own name, which is its note too. */
-function namedAudioOf(audio: ListedFormat, note: string | null): ListedAudio[] {
+function namedAudioOf(audio: ListedFormat, note: string): ListedAudio[] {
   const name = parseLine(note);
-  const end = `-${note?.replaceAll(/[\s,/+[\]()]/g, "_")}`;
+  const end = `-${note.replaceAll(/[\s,/+[\]()]/g, "_")}`;
   const isListed = audio.protocol === "m3u8" && audio.vcodec === "none" && audio.format_id.endsWith(end);
   return isListed ? [{ audio, name, group: `${audio.manifest_url} ${audio.format_id.slice(0, -end.length)}` }] : [];
 }
@@ -117,15 +116,20 @@ function readFormat(dict: InfoDict, base: URL): ListedFormat | null {
     ...(protocol === "https" && chunkSize >= minChunkBytes && { http_chunk_size: chunkSize }),
     ...(cookies !== null && { cookies }),
     languagePreference: languagePreferenceOf(dict, vcodec),
-    isDub: /\bdub(?:bed)?\b/i.test(asText(dict["format_note"]) ?? ""),
+    isDub: /\bdub(?:bed)?\b/i.test(noteOf(dict)),
   };
+}
+
+/** Returns what a format says of itself for people. */
+function noteOf(dict: InfoDict): string {
+  return asText(dict["format_note"])?.slice(0, maxValueLength) ?? "";
 }
 
 /** Extractors that know no preference may state it in the note for people. */
 function languagePreferenceOf(dict: InfoDict, vcodec: string | null): number {
   const stated = Number(dict["language_preference"] ?? -1) || -1;
   if (stated !== -1 || vcodec !== "none") return stated;
-  const note = asText(dict["format_note"]) ?? "";
+  const note = noteOf(dict);
   if (/\b(?:descriptive|description|described)\b/i.test(note)) return -10;
   return /\boriginal\b/i.test(note) && asText(dict["language"]) ? 10 : stated;
 }
@@ -157,18 +161,27 @@ export function readExt(value: unknown): string | null {
   return /^[a-z\d]{1,10}$/i.exec(asText(value) ?? "")?.[0]?.toLowerCase() ?? null;
 }
 
-/** Returns no fragments if one has no valid URL: a part is no medium. */
-function* readFragments(fragments: readonly unknown[], dict: InfoDict, base: URL): Steps<Fragment[]> {
+/** Reads the first lines of the fragments, which have duration and URL. Returns none if one has no valid URL: a part is no medium. */
+function* readFragments(dict: InfoDict, base: URL, most: number): Steps<Fragment[]> {
+  const lines = asText(dict["fragments"]) ?? "";
   const folder = tryParseUrl(asText(dict["fragment_base_url"]), base) ?? base;
   const read: Fragment[] = [];
-  for (const each of fragments) {
+  for (let at = 0; at < lines.length && read.length < most;) {
     if (read.length % 100 === 99) yield;
-    const fragment = asDict(each);
-    const url = tryParseUrl(asText(fragment["url"]) ?? asText(fragment["path"]), folder);
+    const end = endOf(lines, "\n", at);
+    const space = endOf(lines, " ", at);
+    const url = tryParseUrl(lines.slice(space + 1, end), folder);
     if (url === null) return [];
-    read.push({ url: url.href, duration: asAmount(fragment["duration"]) });
+    read.push({ url: url.href, duration: asAmount(Number(lines.slice(at, space))) });
+    at = end + 1;
   }
   return read;
+}
+
+/** Returns where the next `mark` is; the end of the text if there is none. */
+function endOf(text: string, mark: string, from: number): number {
+  const at = text.indexOf(mark, from);
+  return at === -1 ? text.length : at;
 }
 
 /** Thousands of formats may repeat a value. */

@@ -74,8 +74,17 @@ def _reduce_format(format):
     if not format.get('manifest_url'):
         fragments = _dicts(format.get('fragments'), _MAX_FRAGMENTS)
         if fragments:
-            result['fragments'] = [_pick(fragment, ('url', 'path', 'duration')) for fragment in fragments]
+            result['fragments'] = '\n'.join(map(_fragment_line, fragments))
     return result
+
+
+def _fragment_line(fragment):
+    """Returns duration and URL as a line: the service parses one text sooner than 500,000 objects."""
+    duration = _scalar(fragment.get('duration'))
+    texts = (value for key in ('url', 'path') if isinstance(value := _scalar(fragment.get(key)), str))
+    # URLs have no line breaks (WHATWG URL §4.4).
+    url = next(texts, '').replace('\r', '').replace('\n', '')
+    return f"{'' if isinstance(duration, (str, bool)) or duration is None else duration} {url}"
 
 
 def _reduce_subtitles(subtitles):
