@@ -222,6 +222,16 @@ describe("clients of one address", () => {
   });
 });
 
+it("a client that ends its side of the connection while its request waits gets no response, and its task stays", async () => {
+  const app = await listen();
+  const body = JSON.stringify({ url: pageUrl });
+  const socket = await open(app);
+  socket.end(`${head}prefer: wait=60\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
+  expect(await text(socket)).toBe("");
+  await expect.poll(() => countOpen(app)).toBe(0);
+  expect((await app.inject("/tasks/")).json().tasks).toMatchObject([{ url: pageUrl, state: "queued" }]);
+});
+
 it("closes the longest waiting of all connections when there are too many", async () => {
   const app = await listen({ maxConnections: 10 });
   for (let i = 0; i < 30; i += 1) {
