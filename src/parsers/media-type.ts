@@ -35,6 +35,12 @@ export function extensionOfMediaType(mediaType: string | null): string | null {
   return bare === null ? null : (byMediaType.get(bare)?.ext ?? null);
 }
 
+/** Returns what a medium is by its first bytes, 512 or more if it has them; undefined for all else. */
+export function sniffMedium(head: Uint8Array): KnownType | undefined {
+  const start = Buffer.from(head.buffer, head.byteOffset, Math.min(head.length, 512)).toString("latin1");
+  return patterns.find(([pattern]) => pattern.test(start))?.[1];
+}
+
 /** Returns a media type (RFC 9110 §8.3.1) in lower case without parameters; `null` if it is invalid. */
 export function bareMediaType(contentType: string | null): string | null {
   if (contentType === null) return null;
@@ -42,31 +48,32 @@ export function bareMediaType(contentType: string | null): string | null {
   return /^[\w!#$&^.+-]+\/[\w!#$&^.+-]+$/.test(bare) ? bare : null;
 }
 
-/** Extension, kind, media type and its other names; the first row of an extension or type counts. */
-const table: readonly (readonly [ext: string, MediaKind, mediaTypes: string])[] = [
-  ["mp4", "video", "video/mp4 application/mp4 video/mpeg4"],
+/**
+ * Extension, kind, media type and its other names, pattern of the first bytes in Latin-1 (of the MIME Sniffing Standard §6.2, and of other
+ * media); of an extension, a type and what matches, the first row counts.
+ */
+const table = [
+  ["mp4", "video", "video/mp4 application/mp4 video/mpeg4", /^[^]{4}(?:ftyp(?!M4A |qt {2})|moov|moof|styp|wide)/],
   ["m4v", "video", "video/x-m4v video/m4v"],
-  ["mov", "video", "video/quicktime"],
-  ["webm", "video", "video/webm"],
-  ["mkv", "video", "video/x-matroska video/matroska"],
-  ["ogv", "video", "video/ogg"],
-  ["ts", "video", "video/mp2t"],
-  ["flv", "video", "video/x-flv video/flv"],
-  ["avi", "video", "video/x-msvideo video/avi video/msvideo"],
-  ["wmv", "video", "video/x-ms-wmv"],
-  ["mpg", "video", "video/mpeg"],
+  ["mov", "video", "video/quicktime", /^[^]{4}ftypqt {2}/],
+  ["mkv", "video", "video/x-matroska video/matroska", /^\x1A\x45\xDF\xA3[^]{0,64}\x42\x82[^]{1,8}matroska/],
+  ["webm", "video", "video/webm", /^\x1A\x45\xDF\xA3/],
+  // The page of the video stream is the first or the second one.
+  ["ogv", "video", "video/ogg", /^OggS\0[^]{20,500}\x80theora/],
+  ["flv", "video", "video/x-flv video/flv", /^FLV\x01/],
+  ["avi", "video", "video/x-msvideo video/avi video/msvideo", /^RIFF[^]{4}AVI /],
+  ["wmv", "video", "video/x-ms-wmv", /^\x30\x26\xB2\x75\x8E\x66\xCF\x11\xA6\xD9\x00\xAA\x00\x62\xCE\x6C/],
+  // A pack header (ISO/IEC 13818-1 §2.5.3.3), or the sequence header of a bare stream.
+  ["mpg", "video", "video/mpeg", /^\x00\x00\x01[\xBA\xB3]/],
   ["mpeg", "video", "video/mpeg"],
   ["3gp", "video", "video/3gpp video/3gp"],
-  ["mp3", "audio", "audio/mpeg audio/mp3 audio/x-mpeg audio/mpeg3"],
-  ["mpga", "audio", "audio/mpeg"],
-  ["m4a", "audio", "audio/mp4 audio/x-m4a audio/m4a"],
-  ["aac", "audio", "audio/aac audio/aacp audio/x-aac"],
-  ["ogg", "audio", "audio/ogg application/ogg audio/vorbis"],
+  ["m4a", "audio", "audio/mp4 audio/x-m4a audio/m4a", /^[^]{4}ftypM4A /],
+  ["ogg", "audio", "audio/ogg application/ogg audio/vorbis", /^OggS\0/],
   ["oga", "audio", "audio/ogg"],
   ["opus", "audio", "audio/opus"],
-  ["flac", "audio", "audio/flac audio/x-flac"],
-  ["wav", "audio", "audio/wav audio/x-wav audio/wave audio/vnd.wave"],
-  ["aiff", "audio", "audio/aiff audio/x-aiff"],
+  ["flac", "audio", "audio/flac audio/x-flac", /^fLaC/],
+  ["wav", "audio", "audio/wav audio/x-wav audio/wave audio/vnd.wave", /^(?:RIFF|RF64)[^]{4}WAVE/],
+  ["aiff", "audio", "audio/aiff audio/x-aiff", /^FORM[^]{4}AIF[FC]/],
   ["aif", "audio", "audio/aiff"],
   ["aifc", "audio", "audio/aiff"],
   ["au", "audio", "audio/basic"],
@@ -75,6 +82,11 @@ const table: readonly (readonly [ext: string, MediaKind, mediaTypes: string])[] 
   ["webm", "audio", "audio/webm"],
   ["weba", "audio", "audio/webm"],
   ["3gp", "audio", "audio/3gpp"],
+  // Packets and frames: their marks are the first bytes of other files by chance.
+  ["ts", "video", "video/mp2t", /^(?:[^]{4})?G[^]{187}(?:[^]{4})?G[^]{187}(?:[^]{4})?G/],
+  ["mp3", "audio", "audio/mpeg audio/mp3 audio/x-mpeg audio/mpeg3", /^(?:ID3|\xFF[\xE2-\xE7\xF2-\xF7\xFA-\xFF])/],
+  ["mpga", "audio", "audio/mpeg"],
+  ["aac", "audio", "audio/aac audio/aacp audio/x-aac", /^\xFF[\xF0\xF1\xF8\xF9]/],
   [
     "m3u8",
     "hls",
@@ -95,7 +107,16 @@ const table: readonly (readonly [ext: string, MediaKind, mediaTypes: string])[] 
   ["xhtml", "page", "application/xhtml+xml"],
   ["rss", "feed", "application/rss+xml"],
   ["atom", "feed", "application/atom+xml"],
-];
+] as const satisfies readonly Row[];
+
+type Row = readonly [ext: string, MediaKind, mediaTypes: string, start?: RegExp];
+type KnownExt = (typeof table)[number][0];
+type KnownType = MediaType & { ext: KnownExt; mime_type: string };
+
+const rows = table.map(([ext, kind, names, start]: Row) => {
+  const types = names.split(" ").map((mime_type) => ({ kind, ext, mime_type }) as KnownType);
+  return { ext, type: types[0]!, types, start };
+});
 
 /**
  * A regular expression's source for the extensions of media and manifests, without the dot; not `ts`, which is usually a
@@ -121,17 +142,20 @@ const genericTypes: ReadonlySet<string> = new Set(
 
 const unknown = { kind: "unknown", ext: null } as const;
 
-const byExtension: ReadonlyMap<string, MediaType> = new Map(
-  table.map(([ext, kind, types]) => [ext, { kind, ext, mime_type: types.split(" ", 1)[0]! }] as const).toReversed(),
+const byExtension: ReadonlyMap<string, KnownType> = new Map(
+  rows.map(({ ext, type }) => [ext, type] as const).toReversed(),
 );
 
-const byMediaType: ReadonlyMap<string, MediaType> = new Map(
-  table
-    .flatMap(([ext, kind, types]) =>
-      types.split(" ").map((mime_type) => [mime_type, { kind, ext, mime_type }] as const),
-    )
-    .toReversed(),
+const byMediaType: ReadonlyMap<string, KnownType> = new Map(
+  rows.flatMap(({ types }) => types.map((type) => [type.mime_type, type] as const)).toReversed(),
 );
+
+/** Media types by extension. */
+export const usualTypes = Object.fromEntries(
+  byExtension.values().map(({ ext, mime_type }) => [ext, mime_type]),
+) as Readonly<Record<KnownExt, string>>;
+
+const patterns = rows.flatMap(({ start, type }) => (start === undefined ? [] : [[start, type] as const]));
 
 function extensionOf(url: URL): string {
   // Some servers' URLs of files end with a slash: `/1.mp4/`.

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { mediaTypeOf } from "../../src/parsers/media-type.ts";
+import { mediaTypeOf, sniffMedium } from "../../src/parsers/media-type.ts";
 
 const at = (path: string) => new URL(path, "https://example.com/");
 
@@ -62,4 +62,41 @@ test("the kind is unknown if neither type nor path tell it", () => {
 
 test("a stated type takes precedence over the path", () => {
   expect(mediaTypeOf("text/html", at("/clip.mp4"))).toMatchObject({ kind: "page", ext: "html" });
+});
+
+const zeros = (count: number) => "\0".repeat(count);
+
+test.each([
+  ["mp4", "\0\0\0\x20ftypisom"],
+  ["mp4", "\0\0\0\x08wide"],
+  ["mov", "\0\0\0\x14ftypqt  "],
+  ["m4a", "\0\0\0\x20ftypM4A "],
+  ["mkv", "\x1A\x45\xDF\xA3\xA3\x42\x86\x81\x01\x42\x82\x88matroska"],
+  ["webm", "\x1A\x45\xDF\xA3\x9F\x42\x86\x81\x01\x42\x82\x84webm"],
+  ["ogv", `OggS${zeros(24)}\x80theora`],
+  ["ogg", `OggS${zeros(24)}OpusHead`],
+  ["avi", "RIFF....AVI LIST"],
+  ["wav", "RIFF....WAVEfmt "],
+  ["wav", "RF64....WAVEds64"],
+  ["mpg", "\0\0\x01\xBA"],
+  ["mpg", "\0\0\x01\xB3"],
+  ["ts", `G${zeros(187)}G${zeros(187)}G`],
+  ["ts", `\xFF\xFB..G${zeros(191)}G${zeros(191)}G`],
+  ["mp3", "ID3\x04"],
+  ["mp3", "\xFF\xFB"],
+  ["aac", "\xFF\xF1"],
+] as const)("a file is %s by its first bytes: %j", (ext, start) => {
+  expect(sniffMedium(Buffer.from(start, "latin1"))?.ext).toBe(ext);
+});
+
+test.each([
+  "",
+  "<!doctype html>",
+  "\x89PNG\r\n\x1A\n",
+  "RIFF....WEBPVP8 ",
+  "\0\0\0\x20free",
+  `G${zeros(187)}G`,
+  "%PDF-1.7",
+])("a file is no medium by its first bytes: %j", (start) => {
+  expect(sniffMedium(Buffer.from(start, "latin1"))).toBeUndefined();
 });
