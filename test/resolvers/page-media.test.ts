@@ -64,6 +64,7 @@ describe("a URL of a medium", () => {
     ["by its first bytes", "https://cdn.example.com/get?3", "text/plain", "OggS\0", "audio/ogg"],
     ["by its first bytes", "https://cdn.example.com/a.php", "text/html", "\0\0\0\x20ftypM4A ", "audio/mp4"],
     ["by its first bytes", "https://cdn.example.com/b.php", "text/html; charset=utf-8", "fLaC", "audio/flac"],
+    ["by its first bytes", "https://cdn.example.com/get?4", null, "caff\0\x01\0\0desc", "audio/x-caf"],
     [
       "by its first bytes",
       "https://cdn.example.com/c.html",

@@ -1,5 +1,7 @@
 import { readAt, type ReadFile } from "../../../remux/open-file.ts";
+import { sniffMedium } from "../../../parsers/media-type.ts";
 import type { MediaInfo } from "../../engine.ts";
+import { type MediaExt, mediaType } from "./media-types.ts";
 
 /** What a container for plain audio says of itself. */
 export interface PcmContainer {
@@ -14,14 +16,13 @@ const maxChunks = 10_000;
 
 /** Reads the headers of a WAVE, AIFF, AIFF-C, AU, CAF or Wave64 file, whatever its codec is; undefined for any other file. */
 export function readPcmContainer(file: ReadFile): PcmContainer | undefined {
-  const start = readAt(file, 0, 40).toString("latin1");
-  const reader = readers.find(({ pattern }) => pattern.test(start));
-  if (reader === undefined) return undefined;
+  const type = sniffMedium(readAt(file, 0, 40));
+  const read = type && readers[type.ext];
+  if (type === undefined || read === undefined) return undefined;
   const bytesAt = (position: number) => Buffer.concat([readAt(file, position, 64)], 64);
-  const { seconds, end, ...damage } = reader.read(bytesAt, file.size);
-  const { ext, mime_type } = reader;
+  const { seconds, end, ...damage } = read(bytesAt, file.size);
   const duration = Number.isFinite(seconds) && seconds > 0 ? seconds : null;
-  const info = { ext, mime_type, duration, width: null, height: null };
+  const info = { ...mediaType(type.ext), duration, width: null, height: null };
   return { info, isWhole: end === null ? null : file.size >= end, ...damage };
 }
 
@@ -34,20 +35,13 @@ interface Extent extends Pick<PcmContainer, "damage"> {
   end: number | null;
 }
 
-interface Reader {
-  pattern: RegExp;
-  ext: string;
-  mime_type: string;
-  read(bytesAt: BytesAt, size: number): Extent;
-}
-
-const readers: readonly Reader[] = [
-  { pattern: /^(?:RIFF|RF64).{4}WAVE/s, ext: "wav", mime_type: "audio/wav", read: readWave },
-  { pattern: /^FORM.{4}AIF[FC]/s, ext: "aiff", mime_type: "audio/aiff", read: readAiff },
-  { pattern: /^\.snd/, ext: "au", mime_type: "audio/basic", read: readAu },
-  { pattern: /^caff\0\x01/, ext: "caf", mime_type: "audio/x-caf", read: readCaf },
-  { pattern: /^riff\x2e\x91\xcf\x11.{16}wave/s, ext: "w64", mime_type: "audio/x-w64", read: readWave64 },
-];
+const readers: Partial<Record<MediaExt, (bytesAt: BytesAt, size: number) => Extent>> = {
+  wav: readWave,
+  aiff: readAiff,
+  au: readAu,
+  caf: readCaf,
+  w64: readWave64,
+};
 
 const unknownWaveSize = 0xffffffff;
 /** What programs write that cannot go back to the header: about 2 or 4 GiB. */
