@@ -9,9 +9,13 @@ import { readMp4Header } from "./mp4/read/file-header.ts";
  */
 export function readFileHeader(start: Uint8Array): FileHeader | undefined {
   const head = Buffer.from(start.buffer, start.byteOffset, Math.min(start.length, 8));
-  if (mp4Boxes.has(head.toString("latin1", 4, 8))) return readMp4Header(start);
+  if (startsAsMp4(head)) return readMp4Header(start);
   return head.length >= 4 && head.readUInt32BE(0) === ebmlId ? readMatroskaHeader(start) : undefined;
 }
 
-/** Boxes that a file begins with; QuickTime's need not have `ftyp`. */
+/** Whether a file begins with a box of MP4 or QuickTime, whose files need not have `ftyp`. */
+export function startsAsMp4(head: Buffer): boolean {
+  return mp4Boxes.has(head.toString("latin1", 4, 8));
+}
+
 const mp4Boxes: ReadonlySet<string> = new Set(["ftyp", "moov", "mdat", "free", "skip", "wide"]);

@@ -96,6 +96,14 @@ describe.skipIf(!hasFfmpeg)("a file whose connection may end early", () => {
     });
   }
 
+  it("is whole only with its last byte if it begins with space of an MP4 that is skipped", () => {
+    const bytes = Buffer.concat([Buffer.from("\0\0\0\x08skip"), bytesOf("a.mp4")]);
+    writeFileSync(media.path("skip"), bytes);
+    expect(isWholeFile(media.path("skip"))).toBe(true);
+    writeFileSync(media.path("skip"), bytes.subarray(0, -1));
+    expect(isWholeFile(media.path("skip"))).toBe(false);
+  });
+
   for (const [name] of silent) {
     it(`may lack its end if its container does not say where it ends: ${name}`, () => {
       bytesOf(name);

@@ -2,13 +2,12 @@ import { statSync } from "node:fs";
 import { ebmlId, readElement } from "../../../remux/ebml.ts";
 import { isCompleteMp4, lacksIndexedSegments, listsItsFragments } from "../../../remux/mp4/read/file-boxes.ts";
 import { numbersIn } from "../../../remux/mp4/read/number-source.ts";
+import { startsAsMp4 } from "../../../remux/file-header.ts";
 import { openFile, readAt, readFileStart } from "../../../remux/open-file.ts";
 import { readPcmContainer } from "./pcm-containers.ts";
 import { isWholeAsf, isWholeAvi } from "./video-ends.ts";
 import { isWholeBareAudio, isWholeFlac, isWholeMp3, isWholeOgg } from "./audio-ends.ts";
 
-/** Old QuickTime files have no `ftyp` and begin with one of the others. */
-const mp4Starts: ReadonlySet<string> = new Set(["ftyp", "moov", "mdat", "wide", "free"]);
 const headBytes = 64;
 
 /**
@@ -17,7 +16,7 @@ const headBytes = 64;
  */
 export function isCompleteFile(path: string): boolean {
   const head = readFileStart(path, Buffer.alloc(headBytes));
-  if (mp4Starts.has(head.toString("latin1", 4, 8))) return isCompleteMp4(path);
+  if (startsAsMp4(head)) return isCompleteMp4(path);
   return isCompleteEbml(head, statSync(path).size) ?? true;
 }
 
@@ -29,10 +28,9 @@ export function isCompleteFile(path: string): boolean {
 export function isWholeFile(path: string): boolean | null {
   using file = openFile(path);
   const head = readAt(file, 0, headBytes);
-  const text = head.toString("latin1");
-  if (mp4Starts.has(text.slice(4, 8))) return isWholeMp4(path);
+  if (startsAsMp4(head)) return isWholeMp4(path);
   if (head.length >= 4 && head.readUInt32BE(0) === ebmlId) return isCompleteEbml(head, file.size);
-  if (text.startsWith("OggS")) return isWholeOgg(file);
+  if (head.toString("latin1", 0, 4) === "OggS") return isWholeOgg(file);
   const pcm = readPcmContainer(file);
   if (pcm !== undefined) return pcm.isWhole;
   return isWholeAvi(file) ?? isWholeAsf(file) ?? isWholeFlac(file) ?? isWholeMp3(file) ?? isWholeBareAudio(file);
