@@ -23,6 +23,7 @@ const loopback: [string, string][] = [
   ["Teredo", "2001:0:4136:e378:8000:63bf:80ff:fffe"],
   ["ISATAP", "fe80::5efe:127.0.0.1"],
   ["ISATAP with a zone", "fe80::200:5efe:7f00:1%eth0"],
+  ["ISATAP below a public prefix", "2606:2800::5efe:127.0.0.1"],
 ];
 
 describe("an IPv4 address in an IPv6 form", () => {
@@ -49,6 +50,10 @@ describe("an IPv4 address in an IPv6 form", () => {
     expect(isAllowed("64:ff9b::8.8.8.8")).toBe(false);
     expect(isAllowed("64:ff9b::8.8.8.8", "64:ff9b::/96")).toBe(true);
     expect(isAllowed("64:ff9b::10.0.0.1", "64:ff9b::/96")).toBe(false);
+  });
+
+  it("that is public below a public prefix, as of ISATAP, needs no network", () => {
+    expect(isAllowed("2606:2800::5efe:8.8.8.8")).toBe(true);
   });
 });
 

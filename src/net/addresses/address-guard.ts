@@ -54,7 +54,9 @@ export function createAddressGuard({
 
   /** Returns an `address_blocked` error unless `address`, one of `host`, is public or allowed. */
   function findProblem(host: string, address: string): ServiceError | undefined {
-    const name = isAllowed(address) ? undefined : specialClassOf(address);
+    if (isAllowed(address)) return undefined;
+    // ISATAP embeds an IPv4 address below a public prefix, too.
+    const name = [address, ...embeddedIPv4(address)].map(specialClassOf).find((each) => each !== undefined);
     if (name === undefined) return undefined;
     onBlocked(name);
     const what = host === address ? ` (${name})` : `, which resolves to ${address} (${name})`;
