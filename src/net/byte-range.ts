@@ -45,9 +45,9 @@ export function parseContentRange(value: string | undefined): ContentRange | und
 }
 
 /**
- * Checks a 206 response against the request (RFC 9110 §15.3.7): it must be one range that begins at the
+ * Checks what a response says that it has against the request. A 206 (RFC 9110 §15.3.7) must be one range that begins at the
  * first requested byte and ends at the last one or before; all of the resource if no range was requested.
- * Accepts any other status.
+ * With any other status, `Content-Range` must not state a part: some servers send one with status 200.
  *
  * @throws ServiceError `upstream_invalid`
  */
@@ -56,8 +56,12 @@ export function checkPartial(
   requested: ByteRange | undefined,
   what: string,
 ): void {
-  if (status !== 206) return;
   const sent = parseContentRange(headers.get("content-range"));
+  if (status !== 206) {
+    if (sent === undefined || (sent.start === 0 && sent.end + 1 === (sent.total ?? sent.end + 1))) return;
+    const part = `bytes ${sent.start}-${sent.end}`;
+    throw invalidResponseError(what, `the response has status ${status}, as if it had everything, and states ${part}`);
+  }
   if (requested === undefined) {
     if (sent?.start === 0 && sent.total === sent.end + 1) return;
     throw invalidResponseError(what, "the response is a range (206), but none was requested");

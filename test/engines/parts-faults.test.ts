@@ -110,6 +110,40 @@ describe("a part that was cut off", () => {
     expect(rangesOf(harness)).toEqual([undefined, "bytes=120000-", undefined]);
   });
 
+  it.each<[string, Fault]>([
+    ["states its length", {}],
+    ["states no length", { length: "chunked" }],
+    ["states its length, and has a date instead of an ETag", headers({ etag: null, "last-modified": anHourAgo })],
+    ["states which bytes they are", headers({ etag: null, "content-range": "bytes 120000-199999/200000" })],
+  ])(
+    "restarts if a response with status 200 has only some bytes with the same validator, and %s",
+    async (_what, fault) => {
+      const harness = await startPartsHarness();
+      const same = { etag: '"same"', ...fault.headers, "content-range": null };
+      harness.server.serve("/medium", medium, () => {
+        harness.server.serve("/medium", medium.subarray(120_000), () => {
+          harness.server.serve("/medium", medium, headers(same));
+          return { ...fault, headers: { etag: '"same"', ...fault.headers }, ignoresRange: true };
+        });
+        return { ...headers({ "last-modified": anHourAgo, ...same }), cutAfter: 120_000 };
+      });
+      const { path } = await harness.fetch(await harness.open());
+      expect(await hashOfFile(path)).toBe(sha256(medium));
+      expect(rangesOf(harness)).toEqual([undefined, "bytes=120000-", undefined]);
+    },
+  );
+
+  it("takes a response with status 200 that is shorter and has another validator", async () => {
+    const harness = await startPartsHarness();
+    harness.server.serve("/medium", medium, () => {
+      harness.server.serve("/medium", other.subarray(120_000), { ignoresRange: true });
+      return { cutAfter: 120_000 };
+    });
+    const { path } = await harness.fetch(await harness.open());
+    expect(await hashOfFile(path)).toBe(sha256(other.subarray(120_000)));
+    expect(rangesOf(harness)).toEqual([undefined, "bytes=120000-"]);
+  });
+
   it("fails if the resource changes with every response", async () => {
     const harness = await startPartsHarness();
     harness.server.serve("/medium", medium, ({ nth, headers: { range } }) => ({

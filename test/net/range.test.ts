@@ -99,6 +99,23 @@ it.each(["bytes 0-8/10", "bytes 1-9/10", "bytes 0-9/*", ""])(
   },
 );
 
+it.each(["bytes 0-8/10", "bytes 1-9/10", "bytes 4-9/*"])("refuses a 200 that states the part %j", async (sent) => {
+  const upstream = await startAnswering();
+  const url = upstream.url(answering({ "content-range": sent }));
+  for (const range of [undefined, { offset: 4 }]) {
+    await expect(get(localClient(), url, range && { range })).rejects.toMatchObject({
+      code: "upstream_invalid",
+      message: expect.stringContaining(`has status 200, as if it had everything, and states ${sent.split("/")[0]}`),
+    });
+  }
+});
+
+it.each(["bytes 0-9/10", "bytes 0-9/*", "bytes 0-10/10", "items 1-2/3"])("takes a 200 that states %j", async (sent) => {
+  const upstream = await startAnswering();
+  const url = upstream.url(answering({ "content-range": sent }));
+  expect(await get(localClient(), url, { range: { offset: 4 } })).toMatchObject({ status: 200 });
+});
+
 it("takes a 206 of the whole resource that nobody asked for", async () => {
   const upstream = await startAnswering();
   const url = upstream.url(answering({ status: 206, "content-range": "bytes 0-9/10" }));

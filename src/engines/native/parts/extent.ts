@@ -2,7 +2,7 @@ import { ServiceError } from "../../../model/errors.ts";
 import { type ByteRange, parseContentRange } from "../../../net/byte-range.ts";
 import type { HttpResponse } from "../../../net/client.ts";
 import { urlForMessage } from "../../../net/http-url.ts";
-import { representationOf } from "./representation.ts";
+import { type Representation, representationOf, unchangedTotal } from "./representation.ts";
 import type { Part } from "./stored-part.ts";
 
 /** Which bytes of a response belong to a part. */
@@ -19,13 +19,20 @@ export interface Extent {
  * Returns the extent of a part in a response: a 206 has the requested bytes, any other response the resource
  * from its first byte.
  *
+ * @param before What the server said of the resource when it sent the bytes that are stored.
  * @throws ServiceError `upstream_invalid` if the resource is shorter than the part's range, a 206 for a
- * range without an end does not state the resource's length, or only a 206 was wanted.
+ * range without an end does not state the resource's length, only a 206 was wanted, or another one has a length that cannot be
+ * that of all of the resource.
  */
-export function extentOf(response: HttpResponse, part: Part): Extent {
+export function extentOf(response: HttpResponse, part: Part, before: Representation | null): Extent {
   const { status, headers } = response;
   if (status !== 206 && part.isPartialOnly === true) throw partError(part, "the server sends no parts of the resource");
-  const { total } = representationOf(response);
+  const now = representationOf(response);
+  const known = status === 206 || before === null ? null : unchangedTotal(before, now);
+  const total = now.total ?? known;
+  if (known !== null && known !== total) {
+    throw partError(part, `the response has ${total} bytes; with the same validator, the resource had ${known}`);
+  }
   const size = sizeOf(part.range, total);
   if (size === undefined) throw partError(part, `the resource has only ${total} bytes`);
   if (status !== 206) return { size, skip: part.range?.offset ?? 0, length: size ?? Number.POSITIVE_INFINITY };

@@ -28,7 +28,7 @@ export interface PartTransfer {
 export async function receive(response: HttpResponse, isResume: boolean, transfer: PartTransfer): Promise<void> {
   const { stored, part, options, quota } = transfer;
   try {
-    const extent = extentOf(response, part);
+    const extent = extentOf(response, part, isResume ? stored.representation : null);
     const writer = await openWriter(response, isResume, transfer);
     try {
       checkSize(part, extent.size ?? 0);

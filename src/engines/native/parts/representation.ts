@@ -67,6 +67,12 @@ export function isSameRepresentation(before: Representation, now: Representation
   return isTotalSame && now.total !== null && before.lastModified === now.lastModified;
 }
 
+/** Returns the length that the whole resource still has: the same strong validator says that nothing has changed; `null`: unknown. */
+export function unchangedTotal(before: Representation, now: Representation): number | null {
+  const validator = ifRangeOf(before);
+  return validator !== null && validator === ifRangeOf(now) && before.url === now.url ? before.total : null;
+}
+
 const isStrong = (etag: string): boolean => etag.startsWith('"');
 
 /** Returns an ASCII entity tag (RFC 9110 §8.8.3) of at most 500 characters; any other is no validator. */
