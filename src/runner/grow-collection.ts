@@ -6,7 +6,7 @@ import { type Entry, PageInfo } from "../model/page-info.ts";
 import type { Task, TaskOptions } from "../model/task.ts";
 import type { CollectionWarning, Growth } from "../model/collection.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
-import type { NewMember } from "../stores/growth.ts";
+import type { NewMember } from "../stores/store-types.ts";
 import { chooseEntries, type EntryChoice } from "./choice/entry-choice.ts";
 import { metadataOf } from "./choice/entry-metadata.ts";
 import { publicInfo } from "./download-target.ts";

@@ -6,7 +6,7 @@ import { createKeyedMutex } from "../async/keyed-mutex.ts";
 import { logOutages } from "../async/outages.ts";
 import { DamagedTaskError, StorageFullError } from "../stores/rules.ts";
 import type { TaskStore, UpdateOptions } from "../stores/store.ts";
-import type { StoredFile } from "../stores/stored-files.ts";
+import type { StoredFile } from "../stores/store-types.ts";
 
 /** What the files of all tasks may have together. The files that finished first are removed first. */
 export interface StorageLimit {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { isServiceError } from "../model/errors.ts";
 import type { Claim, TaskStore, UpdateOptions } from "../stores/store.ts";
-import type { Grown, Growing } from "../stores/growth.ts";
+import type { Grown, Growing } from "../stores/store-types.ts";
 import type { Task } from "../model/task.ts";
 import type { TaskChange } from "../feed/task-changes.ts";
 

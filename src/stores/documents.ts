@@ -3,7 +3,7 @@ import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { boundInfo } from "../model/bounded-info.ts";
 import { withNativeKinds } from "../model/schema.ts";
 import { type State, Task } from "../model/task.ts";
-import type { Reused } from "./growth.ts";
+import type { Reused } from "./store-types.ts";
 import { DamagedTaskError } from "./rules.ts";
 import type { TaskPage } from "./store.ts";
 

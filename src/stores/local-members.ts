@@ -1,6 +1,6 @@
 import { changeEvent, deletedEvent, type TaskEvent } from "../feed/task-events.ts";
 import type { Task } from "../model/task.ts";
-import { type DamageReport, type StoredTask } from "./documents.ts";
+import type { DamageReport, StoredTask } from "./documents.ts";
 import {
   followMembers,
   growDocument,
@@ -18,7 +18,7 @@ import {
   retryChange,
   type StateChange,
 } from "./member-rules.ts";
-import type { Grown, Growing } from "./growth.ts";
+import type { Grown, Growing } from "./store-types.ts";
 
 interface LocalRow extends StoredTask {
   seq: number;

@@ -2,7 +2,7 @@ import type { MemberChange } from "../feed/collection-changes.ts";
 import type { TaskChange } from "../feed/task-changes.ts";
 import type { State, Task } from "../model/task.ts";
 import type { Growth } from "../model/collection.ts";
-import type { Growing, NewMember } from "./growth.ts";
+import type { Growing, NewMember } from "./store-types.ts";
 
 /** The rules of collections that all stores share. */
 

@@ -2,7 +2,7 @@ import type { BaseLogger } from "pino";
 import { ServiceError } from "../model/errors.ts";
 import type { Task } from "../model/task.ts";
 import { maxDelayMs } from "./store.ts";
-import { type Idempotency } from "./idempotency.ts";
+import type { Idempotency } from "./store-types.ts";
 
 /** The rules that all stores share, and their errors. */
 

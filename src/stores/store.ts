@@ -1,8 +1,6 @@
 import type { Broadcast, SharedPauses } from "../feed/processes.ts";
 import type { TaskEventPublisher, TaskEvents } from "../feed/task-events.ts";
-import type { Grown, Growing, Reused } from "./growth.ts";
-import type { Idempotency } from "./idempotency.ts";
-import type { StoredFiles, StoredFilesQuery } from "./stored-files.ts";
+import type { Grown, Growing, Reused, Idempotency, StoredFiles, StoredFilesQuery } from "./store-types.ts";
 import type { State, Task } from "../model/task.ts";
 import type { TaskChange } from "../feed/task-changes.ts";
 import type { ClockOptions } from "./clock.ts";

@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { accessKeyOf } from "../../src/keys/secrets.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { maxDelayMs } from "../../src/stores/store.ts";
-import { idempotencyTtlMs } from "../../src/stores/idempotency.ts";
+import { idempotencyTtlMs } from "../../src/stores/store-types.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { describeTaskStore } from "../contracts/task-store.ts";
 import {

@@ -3,7 +3,7 @@ import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
 import { Shares } from "../../async/shares.ts";
 import { isServiceError, ServiceError, statusOf } from "../../model/errors.ts";
-import type { Reused } from "../../stores/growth.ts";
+import type { Reused } from "../../stores/store-types.ts";
 import { sharerOf } from "../access/ownership.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
 import { type Problem, problemOf, problems } from "../responses/problem.ts";

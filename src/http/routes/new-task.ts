@@ -8,7 +8,7 @@ import { parseTraceparent } from "../../model/trace-context.ts";
 import type { GuardedClient } from "../../net/http/http-client.ts";
 import type { Resolver } from "../../resolvers/resolver.ts";
 import type { TaskStore } from "../../stores/store.ts";
-import type { Reused } from "../../stores/growth.ts";
+import type { Reused } from "../../stores/store-types.ts";
 import { countLines } from "../server/header-fields.ts";
 import { parsePageUrl, PageUrl } from "./page-url.ts";
 

@@ -1,5 +1,5 @@
 import { earlierDocument } from "../rules.ts";
-import { type Idempotency, idempotencyTtlMs } from "../idempotency.ts";
+import { type Idempotency, idempotencyTtlMs } from "../store-types.ts";
 
 /** Creates a memory of the uses of idempotency keys in the last 24 hours. */
 export function createIdempotencyKeys() {

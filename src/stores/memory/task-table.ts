@@ -14,7 +14,7 @@ import {
 } from "../quotas.ts";
 import { assertStoredBytes, duplicateTaskError, taskNotFoundError } from "../rules.ts";
 import type { ListQuery } from "../store.ts";
-import type { StoredFile, StoredFiles, StoredFilesQuery } from "../stored-files.ts";
+import type { StoredFile, StoredFiles, StoredFilesQuery } from "../store-types.ts";
 
 export interface Entry extends StoredTask {
   seq: number;

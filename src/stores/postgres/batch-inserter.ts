@@ -1,5 +1,5 @@
 import type { Task } from "../../model/task.ts";
-import { type Idempotency, idempotencyTtlMs } from "../idempotency.ts";
+import { type Idempotency, idempotencyTtlMs } from "../store-types.ts";
 import { createBatches, type Pending } from "./batches.ts";
 import type { Database } from "./database.ts";
 import { createAdmission, readExisting, resolveExisting } from "./existing-rows.ts";

@@ -1,5 +1,5 @@
 import type { Task } from "../../model/task.ts";
-import type { Idempotency } from "../idempotency.ts";
+import type { Idempotency } from "../store-types.ts";
 import { toStoreError } from "./database-errors.ts";
 import { type TaskInsert, toInsert } from "./task-inserts.ts";
 

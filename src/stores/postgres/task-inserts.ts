@@ -5,7 +5,7 @@ import { newAnswer } from "../documents.ts";
 import { newColumns } from "../task-writes.ts";
 import { freeRecordBytes, queuedPerFree } from "../quotas.ts";
 import { ofOwner } from "../rules.ts";
-import type { Idempotency } from "../idempotency.ts";
+import type { Idempotency } from "../store-types.ts";
 import type { Database, Sql } from "./database.ts";
 import type { JobQueue } from "./job-queue.ts";
 import { insertedColumns, type NewRow } from "./task-rows.ts";

@@ -2,7 +2,7 @@ import { noTasks } from "../../feed/collection-changes.ts";
 import { type State, states } from "../../model/task.ts";
 import { type DamageReport, type ListedTask, maxPageBytes, type PageRow } from "../documents.ts";
 import type { ListQuery, TaskCounts } from "../store.ts";
-import type { StoredFile, StoredFilesQuery } from "../stored-files.ts";
+import type { StoredFile, StoredFilesQuery } from "../store-types.ts";
 import { asText, type Sql } from "./database.ts";
 
 export async function readDocument(sql: Sql, id: string): Promise<string | undefined> {

@@ -1,10 +1,9 @@
 import { changeEvent } from "../../feed/task-events.ts";
 import type { Task } from "../../model/task.ts";
 import { copyTask, newAnswer, readAnswer, reusedAnswer } from "../documents.ts";
-import type { Reused } from "../growth.ts";
+import type { Reused, Idempotency } from "../store-types.ts";
 import type { LocalTables } from "../local-members.ts";
 import { assertQueueNotFull, ofOwner } from "../rules.ts";
-import type { Idempotency } from "../idempotency.ts";
 import { newColumns } from "../task-writes.ts";
 import type { Statements } from "./statements.ts";
 import { keepKey, recallKey, type TaskRow, type TaskTable } from "./task-table.ts";

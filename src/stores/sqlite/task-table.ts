@@ -3,9 +3,8 @@ import { states } from "../../model/task.ts";
 import { duplicateTaskError, earlierDocument, taskNotFoundError } from "../rules.ts";
 import type { ListedTask, StoredTask } from "../documents.ts";
 import type { Counted } from "../quotas.ts";
-import { type ListQuery, type TaskCounts } from "../store.ts";
-import { type Idempotency, idempotencyTtlMs } from "../idempotency.ts";
-import { type StoredFile, type StoredFilesQuery } from "../stored-files.ts";
+import type { ListQuery, TaskCounts } from "../store.ts";
+import { type Idempotency, idempotencyTtlMs, type StoredFile, type StoredFilesQuery } from "../store-types.ts";
 import type { OwnerTable } from "./owner-table.ts";
 import { columnValues, type NewTask, type SavedTask, type Statements } from "./statements.ts";
 

@@ -3,7 +3,7 @@ import { newTask } from "../../../src/feed/task-changes.ts";
 import type { State, Task, TaskOptions } from "../../../src/model/task.ts";
 import type { Growth, MemberCounts } from "../../../src/model/collection.ts";
 import type { Claim } from "../../../src/stores/store.ts";
-import type { NewMember } from "../../../src/stores/growth.ts";
+import type { NewMember } from "../../../src/stores/store-types.ts";
 import { fileOf } from "./files.ts";
 import {
   collectEvents,

@@ -2,7 +2,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import type { Task, TaskFile } from "../../../src/model/task.ts";
 import { serviceEndpoint } from "../../../src/stores/outbox.ts";
 import { StorageFullError } from "../../../src/stores/rules.ts";
-import type { StoredFile } from "../../../src/stores/stored-files.ts";
+import type { StoredFile } from "../../../src/stores/store-types.ts";
 import { collectEvents, idsOf, type OpenStore, openStoreHarness, type StoreHarness, times } from "./harness.ts";
 import { addKey } from "./turns.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { type TaskStore } from "../../../src/stores/store.ts";
-import { idempotencyTtlMs } from "../../../src/stores/idempotency.ts";
+import type { TaskStore } from "../../../src/stores/store.ts";
+import { idempotencyTtlMs } from "../../../src/stores/store-types.ts";
 import type { TaskOptions } from "../../../src/model/task.ts";
 import { newTask } from "../../../src/feed/task-changes.ts";
 import { idsOf, type OpenStore, openStoreHarness, times, type StoreHarness } from "./harness.ts";

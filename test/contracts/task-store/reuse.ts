@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { newTask } from "../../../src/feed/task-changes.ts";
 import type { Task, TaskOptions } from "../../../src/model/task.ts";
-import type { Idempotency } from "../../../src/stores/idempotency.ts";
+import type { Idempotency } from "../../../src/stores/store-types.ts";
 import { formatOf } from "../../formats.ts";
 import { pageInfo } from "../../page-info.ts";
 import { fileOf } from "./files.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { openPostgresStore } from "../../../src/stores/postgres/postgres-store.ts";
-import { idempotencyTtlMs } from "../../../src/stores/idempotency.ts";
+import { idempotencyTtlMs } from "../../../src/stores/store-types.ts";
 import { newTask } from "../../../src/feed/task-changes.ts";
 import { createClock, minuteMs, times } from "../../contracts/task-store/harness.ts";
 import { openDatabase } from "../../postgres/database.ts";

@@ -10,7 +10,7 @@ import {
   retriedAtOnce,
   retryChange,
 } from "../../member-rules.ts";
-import type { Grown, Growing } from "../../growth.ts";
+import type { Grown, Growing } from "../../store-types.ts";
 import { isSameVideo, siteKeyOf, videoKeyOf } from "../../video-keys.ts";
 import { asText, type Sql, type Transaction } from "../database.ts";
 import type { JobQueue } from "../job-queue.ts";

@@ -1,7 +1,6 @@
 import type { Task } from "../../../model/task.ts";
 import { parseTask, readAnswer, reusedAnswer } from "../../documents.ts";
-import type { Reused } from "../../growth.ts";
-import { type Idempotency, idempotencyTtlMs } from "../../idempotency.ts";
+import { type Reused, type Idempotency, idempotencyTtlMs } from "../../store-types.ts";
 import { isSameVideo } from "../../video-keys.ts";
 import type { BatchInserterOptions } from "../batch-inserter.ts";
 import { createBatches, type Pending } from "../batches.ts";
