@@ -18,25 +18,55 @@ import {
   retryChange,
   type StateChange,
 } from "./member-rules.ts";
-import type { Grown, Growing } from "./store-types.ts";
+import type { Grown, Growing, Idempotency } from "./store-types.ts";
 
-interface LocalRow extends StoredTask {
+export interface LocalRow extends StoredTask {
   seq: number;
 }
 
-/** The tables of a store that one process has to itself, inside a transaction. */
+/** When a task can be claimed. */
+export interface Claimability {
+  /** By the steady clock; 0: at once; Infinity: never. */
+  claimableAtMs: number;
+  lease: string | null;
+}
+
+export const atOnce: Claimability = Object.freeze({ claimableAtMs: 0, lease: null });
+export const never: Claimability = Object.freeze({ claimableAtMs: Infinity, lease: null });
+
+/** The tables of a store that one process has to itself, inside a transaction; what throws has changed nothing. */
 export interface LocalTables<Row extends LocalRow> {
   find(seq: number): Row | undefined;
+  byId(id: string): Row | undefined;
   /** @throws ServiceError `not_found` */
   require(id: string): Row;
   /** Returns the task that is reused instead of this one. */
   findReusable(task: Task): Row | undefined;
   /** Returns how many more tasks of the owner may be queued. */
   room(owner: string | null): number;
-  /** Stores a new task that is queued; returns its `seq`. */
+  /** Returns how many tasks are queued. */
+  queued(): number;
+  /** Returns what was kept under the key in the last 24 hours, as `earlierDocument`. */
+  recallKey(idempotency: Idempotency, nowMs: number): string | undefined;
+  keepKey(idempotency: Idempotency, document: string, nowMs: number): void;
+  /** Stores a new task; returns its `seq`. @throws ServiceError `conflict` if the id is taken; `quota_exceeded` */
   insert(task: Task, document: string): number;
-  /** Writes what has changed. `claim`: it can be claimed now, or no more; absent: as before. */
-  write(row: Row, written: TaskWrite, claim?: "claimable" | "none"): void;
+  /**
+   * Writes what has changed, and the message for those that get it.
+   *
+   * @param claim Absent: as before.
+   * @throws ServiceError `quota_exceeded`, StorageFullError
+   */
+  write(row: Row, written: TaskWrite, claim?: Claimability, maxStoredBytes?: number): void;
+  setClaimableAt(row: Row, claimableAtMs: number): void;
+  /** Returns the task of the owner whose turn it is at `nowMs`; its host is not excepted. */
+  nextInTurn(nowMs: number, exceptHosts: readonly string[]): Row | undefined;
+  /** Puts the owner after the others that run as many tasks. */
+  markClaim(row: Row): void;
+  /** Returns how many bytes the limits of the owner leave; undefined: any number. */
+  bytesLeft(row: Row): number | undefined;
+  /** Calls `job`, which changes many tasks. */
+  inBulk<T>(job: () => T): T;
   remove(row: Row): void;
   addPlace(collection: number, index: number, task: number): void;
   /** Returns the collections that the task is a member of, and how often. */
@@ -77,7 +107,7 @@ export function createLocalMembers<Row extends LocalRow>(
 
   function growRow(row: Row, before: Task, step: GrowthStep): TaskWrite {
     const written = growDocument(row, before, step, now());
-    tables.write(row, written, step.growth === null ? "none" : undefined);
+    tables.write(row, written, step.growth === null ? never : undefined);
     return written;
   }
 
@@ -132,7 +162,7 @@ export function createLocalMembers<Row extends LocalRow>(
         if (!isEnded || !written) continue;
         room -= 1;
         collect(changes, member, { before: member.state, after: "queued" }, row.seq);
-        tables.write(member, written, "claimable");
+        tables.write(member, written, atOnce);
         events.push(written.event);
       }
       const isWhole = ended.length === 0 || last === ended.at(-1)?.index;
@@ -151,7 +181,7 @@ export function createLocalMembers<Row extends LocalRow>(
           member && damage.unlessDamaged(member, () => updateDocument(member, { state: "canceled" }, {}, now()));
         if (member === undefined || written === undefined) continue;
         collect(changes, member, { before: member.state, after: "canceled" }, collection.seq);
-        tables.write(member, written, "none");
+        tables.write(member, written, never);
         events.push(written.event);
       }
       return [...events, ...followAll(changes)];

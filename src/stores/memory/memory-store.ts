@@ -1,21 +1,15 @@
-import { randomUUID } from "node:crypto";
 import type { AccessKey } from "../../model/access-key.ts";
-import type { TaskChange } from "../../feed/task-changes.ts";
-import { changeEvent, createTaskEvents, type TaskEvent, type TaskEventPublisher } from "../../feed/task-events.ts";
-import type { State, Task } from "../../model/task.ts";
-import { type Clock, createClock } from "../clock.ts";
-import { createDamageReport, newAnswer, parseWritten, readAnswer, reusedAnswer, toPage } from "../documents.ts";
-import { claimDocument, updateDocument } from "../task-writes.ts";
+import { createTaskEvents } from "../../feed/task-events.ts";
+import { createClock } from "../clock.ts";
+import { createDamageReport, parseWritten, toPage } from "../documents.ts";
 import { createKeyParser, createKeyStore, createRequestCounter, type KeyStore } from "../key-store.ts";
 import { type NewMessage, serviceEndpoint } from "../outbox.ts";
-import { assertQueueNotFull, defaultMaxQueued, delayOf, ofOwner, storeClosedError } from "../rules.ts";
-import { createLocalMembers, type LocalMembers } from "../local-members.ts";
-import type { StoreOptions, TaskReads, TaskStore, TaskWrites, UpdateOptions } from "../store.ts";
-import type { Idempotency, Reused } from "../store-types.ts";
-import { createIdempotencyKeys } from "./idempotency-keys.ts";
-import { createMemberTables, type MemberTables, newEntry } from "./member-tables.ts";
+import { defaultMaxQueued, storeClosedError } from "../rules.ts";
+import { type Changed, createLocalWrites } from "../local-writes.ts";
+import type { StoreOptions, TaskReads, TaskStore } from "../store.ts";
+import { createMemoryTables, type MemoryTables } from "./tables.ts";
 import { MemoryOutbox } from "./outbox.ts";
-import { type Entry, TaskTable } from "./task-table.ts";
+import { TaskTable } from "./task-table.ts";
 
 /** Creates a store in memory for some thousands of tasks: each list and claim looks at all of them. */
 export function createMemoryStore(options: StoreOptions = {}): TaskStore {
@@ -25,7 +19,6 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
   const accessKeys = new Map<string, string>();
   const parseKey = createKeyParser();
   const table = new TaskTable((owner) => keyOf(owner)?.limits, maxQueued);
-  const uses = createIdempotencyKeys();
   let isClosed = false;
   const steadyMs = () => opened(clock.steadyMs());
   const outbox = new MemoryOutbox(steadyMs);
@@ -47,20 +40,26 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
   }
 
   const tasks = () => opened(table);
-  const tables = createMemberTables({ tasks, announce });
-  const members = createLocalMembers(tables, { damage: createDamageReport(undefined), now: clock.now });
-  const deps = { tasks, tables, members, uses, events, announce, maxQueued, now: clock.now, steadyMs };
+  const tables = createMemoryTables({ tasks, announce });
+
+  async function change<T>(job: () => Changed<T>): Promise<T> {
+    const { result, events: changes = [] } = job();
+    for (const event of changes) events.publish(event);
+    return result;
+  }
+
+  const damage = createDamageReport(undefined);
+  const deps = { damage, maxQueued, now: clock.now, steadyMs, write: async <T>(job: () => T) => job(), change };
   return {
     events,
     keys: createMemoryKeys(() => opened(accessKeys), steadyMs),
     outbox,
-    ...createTaskReads(deps),
-    ...createTaskWrites(deps),
+    ...createTaskReads(tasks, tables),
+    ...createLocalWrites(tables, deps),
     ping: async () => opened(undefined),
     async close() {
       isClosed = true;
       table.clear();
-      uses.clear();
       outbox.clear();
     },
   };
@@ -84,20 +83,8 @@ function createMemoryKeys(documents: () => Map<string, string>, steadyMs: () => 
   });
 }
 
-/** What the methods of the store work with. */
-interface MemoryStoreDeps extends Clock {
-  /** Throws if the store is closed. */
-  tasks(): TaskTable;
-  tables: MemberTables;
-  members: LocalMembers<Entry>;
-  uses: ReturnType<typeof createIdempotencyKeys>;
-  events: TaskEventPublisher;
-  /** Adds the message for every endpoint that gets it. */
-  announce(message: NewMessage): void;
-  maxQueued: number;
-}
-
-function createTaskReads({ tasks, tables }: MemoryStoreDeps): TaskReads {
+/** @param tasks Throws if the store is closed. */
+function createTaskReads(tasks: () => TaskTable, tables: MemoryTables): TaskReads {
   return {
     async get(id) {
       const entry = tasks().find(id);
@@ -122,102 +109,4 @@ function createTaskReads({ tasks, tables }: MemoryStoreDeps): TaskReads {
       return { byState: { ...tasks().counts }, oldestQueuedAt };
     },
   };
-}
-
-function createTaskWrites(deps: MemoryStoreDeps): TaskWrites {
-  const { tasks, members, events, now, steadyMs } = deps;
-
-  function publish<T>({ result, events: changes }: { result: T; events: readonly TaskEvent[] }): T {
-    for (const event of changes) events.publish(event);
-    return result;
-  }
-
-  return {
-    create: async (task, idempotency) => createTask(deps, task, idempotency, false).task,
-
-    reuse: async (task, idempotency) => createTask(deps, task, idempotency, true),
-
-    grow: async (id, growing) => publish(members.grow(id, growing)),
-
-    retryMembers: async (id, lease) => publish(members.retry(id, lease)),
-
-    update: async (id, change, given = {}) => updateTask(deps, id, change, given),
-
-    async delete(id) {
-      const entry = tasks().require(id);
-      return publish({ result: parseWritten(entry), events: members.remove(entry) });
-    },
-
-    async claim({ leaseMs, exceptHosts = [] }) {
-      const nowMs = steadyMs();
-      const table = tasks();
-      const entry = table.nextInTurn(nowMs, exceptHosts);
-      if (entry === undefined) return undefined;
-      table.markClaim(entry);
-      const { task, stored, event } = claimDocument(entry, now());
-      const lease = randomUUID();
-      table.put({ ...entry, ...stored, lease, claimableAtMs: nowMs + leaseMs });
-      events.publish(event);
-      for (const each of members.follow(entry, { before: entry.state, after: stored.state })) events.publish(each);
-      const { stalledCount } = stored;
-      return { task, lease, stalledCount, bytesLeft: table.bytesLeft(entry) };
-    },
-
-    async heartbeat(id, lease, leaseMs) {
-      const entry = tasks().find(id);
-      if (entry?.lease !== lease) return false;
-      entry.claimableAtMs = steadyMs() + leaseMs;
-      return true;
-    },
-  };
-}
-
-/** Stores a task, unless an earlier one is the answer. */
-function createTask(
-  { tasks, tables, uses, events, maxQueued, steadyMs }: MemoryStoreDeps,
-  task: Task,
-  given: Idempotency | undefined,
-  isReusing: boolean,
-): Reused {
-  const table = tasks();
-  const idempotency = ofOwner(task, given);
-  const nowMs = steadyMs();
-  const earlier = idempotency && uses.recall(idempotency, nowMs);
-  if (earlier !== undefined) return readAnswer(task, earlier);
-  const found = isReusing ? tables.findReusable(task) : undefined;
-  if (found !== undefined) {
-    const answer = reusedAnswer(found.document);
-    if (idempotency !== undefined) uses.keep(idempotency, answer, nowMs);
-    return readAnswer(task, answer);
-  }
-  const document = JSON.stringify(task);
-  assertQueueNotFull(table.counts.queued, maxQueued);
-  table.insert(newEntry(task, document));
-  events.publish(changeEvent(task, document));
-  if (idempotency !== undefined) uses.keep(idempotency, newAnswer(task), nowMs);
-  return { task: parseWritten({ document }), isNew: true };
-}
-
-function updateTask(
-  { tasks, members, events, announce, ...clock }: MemoryStoreDeps,
-  id: string,
-  change: TaskChange,
-  given: UpdateOptions,
-): Task {
-  const entry = tasks().require(id);
-  const { task, stored, event, message } = updateDocument(entry, change, given, clock.now());
-  const { state } = change;
-  const claim = state && { lease: null, claimableAtMs: claimableAt(state, given.runAfter, clock) };
-  tasks().put({ ...entry, ...stored, ...claim }, given.maxStoredBytes);
-  events.publish(event);
-  if (message !== undefined) announce(message);
-  const followed = members.follow(entry, { before: entry.state, after: stored.state });
-  const isCanceled = task.kind === "collection" && state === "canceled";
-  for (const each of isCanceled ? members.cancel(entry) : followed) events.publish(each);
-  return parseWritten(tasks().require(id));
-}
-
-function claimableAt(state: State, runAfter: Date | undefined, { now, steadyMs }: Clock): number {
-  if (state !== "queued") return Infinity;
-  return runAfter ? steadyMs() + delayOf(runAfter, now()) : 0;
 }

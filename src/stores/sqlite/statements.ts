@@ -61,7 +61,7 @@ export const statements = {
   documentById: "SELECT document FROM tasks WHERE id = ?",
   saveTask: `UPDATE tasks SET ${columns.map((name) => `${name} = ?`).join(", ")},
     due_at = ?, lease = ?, deaths = ?, idle = ?, page_video = ? WHERE seq = ?`,
-  extendLease: "UPDATE tasks SET claimable = 0, due_at = ? WHERE seq = ?",
+  setDue: "UPDATE tasks SET claimable = 0, due_at = ? WHERE seq = ?",
   deleteTask: "DELETE FROM tasks WHERE seq = ?",
 
   countState: "SELECT count(*) AS tasks FROM tasks WHERE state = ?",

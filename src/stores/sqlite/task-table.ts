@@ -100,8 +100,9 @@ export class TaskTable {
     if (claimable === 1) this.#refreshHead({ ...row, state });
   }
 
-  extendLease(row: TaskRow, dueAtMs: number): void {
-    this.#sql.extendLease.run(dueAtMs, row.seq);
+  /** Lets no claim take the task before that; null: never. */
+  setDue(row: TaskRow, dueAtMs: number | null): void {
+    this.#sql.setDue.run(dueAtMs, row.seq);
     if (row.claimable === 1) this.#refreshHead(row);
   }
 

@@ -1,7 +1,8 @@
 import { realpathSync } from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
 import type { BaseLogger } from "pino";
-import type { TaskEvent, TaskEventPublisher } from "../../feed/task-events.ts";
+import type { TaskEventPublisher } from "../../feed/task-events.ts";
+import type { JobRunner } from "../local-writes.ts";
 import { storeClosedError } from "../rules.ts";
 import { createFileCheck, createSpaceProbe } from "./file-check.ts";
 import { createGroupCommit, type GroupCommitHooks, toStoreError } from "./group-commit.ts";
@@ -9,24 +10,14 @@ import type { Statements } from "./statements.ts";
 import { type FileHandle, open } from "node:fs/promises";
 import { messageOf, ServiceError } from "../../model/errors.ts";
 
-/** How jobs run on the open database. All reject with `unavailable` once it is closed. */
-export interface Transactions {
+/** How jobs run on the open database: those that write as `GroupCommit.run`. All reject with `unavailable` once it is closed. */
+export interface Transactions extends JobRunner {
   /** Runs a job at once; it sees writes that are not on the disk yet. */
   read<T>(job: () => T): Promise<T>;
-  /** Runs a job in a transaction, of its own or with others, as `GroupCommit.run`. */
-  write<T>(job: () => T): Promise<T>;
-  /** Does the same and publishes the changes, in the order of the commits. */
-  change<T>(job: () => Changed<T>): Promise<T>;
   /** Rejects unless a task can be stored now; calls at the same time share one probe. */
   ping(): Promise<void>;
   /** Lets accepted jobs finish, then closes the database. */
   close(): Promise<void>;
-}
-
-/** What a job returns, and the changes that it made. */
-export interface Changed<T> {
-  result: T;
-  events?: readonly TaskEvent[];
 }
 
 interface TransactionsOptions extends GroupCommitHooks {

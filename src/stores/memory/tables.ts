@@ -1,19 +1,21 @@
 import type { Task } from "../../model/task.ts";
 import { type ListedTask, parseWritten } from "../documents.ts";
 import { newColumns } from "../task-writes.ts";
-import type { LocalTables } from "../local-members.ts";
+import { atOnce, type LocalTables, never } from "../local-members.ts";
+import { earlierDocument } from "../rules.ts";
+import { idempotencyTtlMs } from "../store-types.ts";
 import type { NewMessage } from "../outbox.ts";
 import type { ListQuery } from "../store.ts";
 import { isSameVideo, siteKeyOf, videoKeyOf } from "../video-keys.ts";
 import type { Entry, TaskTable } from "./task-table.ts";
 
-/** The places of members, and the tasks, as collections and their members change. */
-export interface MemberTables extends LocalTables<Entry> {
+/** The tasks, the places of members, and the uses of idempotency keys. */
+export interface MemoryTables extends LocalTables<Entry> {
   /** Returns at most `limit` members by index, which stands for `seq`. */
   page(query: ListQuery): ListedTask[];
 }
 
-interface MemberTablesDeps {
+interface MemoryTablesDeps {
   /** Throws if the store is closed. */
   tasks(): TaskTable;
   announce(message: NewMessage): void;
@@ -25,9 +27,10 @@ interface Place {
   task: number;
 }
 
-export function createMemberTables({ tasks, announce }: MemberTablesDeps): MemberTables {
+export function createMemoryTables({ tasks, announce }: MemoryTablesDeps): MemoryTables {
   const byCollection = new Map<number, Place[]>();
   const byTask = new Map<number, Place[]>();
+  const uses = new Map<string, { fingerprint: string; document: string; endsMs: number }>();
   const find = (seq: number) => tasks().bySeq(seq);
   const placesIn = (collection: number) => byCollection.get(collection) ?? [];
 
@@ -53,6 +56,7 @@ export function createMemberTables({ tasks, announce }: MemberTablesDeps): Membe
 
   return {
     find,
+    byId: (id) => tasks().find(id),
     require: (id) => tasks().require(id),
     findReusable(task) {
       const key = videoKeyOf(task.url, task.options, task.owner);
@@ -64,12 +68,30 @@ export function createMemberTables({ tasks, announce }: MemberTablesDeps): Membe
       return known.findLast((entry) => isReusable(entry, task));
     },
     room: (owner) => tasks().queueRoom(owner),
-    insert: (task, document) => tasks().insert(newEntry(task, document)),
-    write(row, { stored, message }, claim) {
-      const claimableAtMs = claim === "claimable" ? 0 : Infinity;
-      tasks().put({ ...row, ...stored, ...(claim && { lease: null, claimableAtMs }) });
+    queued: () => tasks().counts.queued,
+    recallKey(idempotency, nowMs) {
+      for (const [key, { endsMs }] of uses) if (endsMs <= nowMs) uses.delete(key);
+      return earlierDocument(uses.get(idempotency.key), idempotency);
+    },
+    keepKey({ key, fingerprint }, document, nowMs) {
+      uses.set(key, { fingerprint, document, endsMs: nowMs + idempotencyTtlMs });
+    },
+    insert(task, document) {
+      const member = { idle: 0, memberships: 0, pageVideo: null, stalledCount: 0 } as const;
+      const claim = task.state === "queued" ? atOnce : never;
+      return tasks().insert({ ...newColumns(task, document), ...member, ...claim });
+    },
+    write(row, { stored, message }, claim, maxStoredBytes) {
+      tasks().put({ ...row, ...stored, ...claim }, maxStoredBytes);
       if (message !== undefined) announce(message);
     },
+    setClaimableAt(row, claimableAtMs) {
+      row.claimableAtMs = claimableAtMs;
+    },
+    nextInTurn: (nowMs, exceptHosts) => tasks().nextInTurn(nowMs, exceptHosts),
+    markClaim: (row) => tasks().markClaim(row),
+    bytesLeft: (row) => tasks().bytesLeft(row),
+    inBulk: (job) => job(),
     remove: (row) => tasks().remove(row),
     addPlace(collection, index, task) {
       const place = { collection, index, task };
@@ -127,13 +149,6 @@ export function createMemberTables({ tasks, announce }: MemberTablesDeps): Membe
       return members.slice(0, limit);
     },
   };
-}
-
-/** Returns what is stored of a new task. */
-export function newEntry(task: Task, document: string): Omit<Entry, "seq"> {
-  const claim = { lease: null, claimableAtMs: task.state === "queued" ? 0 : Infinity, stalledCount: 0 };
-  const member = { idle: 0, memberships: 0, pageVideo: null } as const;
-  return { ...newColumns(task, document), ...claim, ...member };
 }
 
 function isActive({ state }: Entry): boolean {

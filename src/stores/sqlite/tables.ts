@@ -1,32 +1,46 @@
 import type { Task } from "../../model/task.ts";
 import { parseTask } from "../documents.ts";
 import { newColumns } from "../task-writes.ts";
-import type { LocalTables } from "../local-members.ts";
+import { atOnce, type Claimability, type LocalTables, never } from "../local-members.ts";
 import type { NewMessage } from "../outbox.ts";
 import { isSameVideo, siteKeyOf, videoKeyOf } from "../video-keys.ts";
-import type { Statements } from "./statements.ts";
-import { requireTask, type TaskRow, type TaskTable } from "./task-table.ts";
+import { assertStoredBytes } from "../rules.ts";
+import type { OwnerTable } from "./owner-table.ts";
+import type { ClaimState, Statements } from "./statements.ts";
+import { findTask, keepKey, recallKey, requireTask, type TaskRow, type TaskTable } from "./task-table.ts";
 
-interface MemberTablesDeps {
+interface SqliteTablesDeps {
   sql: Statements;
   tasks: TaskTable;
+  owners: OwnerTable;
   outbox: { add(message: NewMessage): void };
 }
 
-/** The tables `tasks` and `members`, as collections and their members change. */
-export function createMemberTables({ sql, tasks, outbox }: MemberTablesDeps): LocalTables<TaskRow> {
+/** The tables `tasks`, `members`, `owners` and `idempotency_keys`. */
+export function createSqliteTables({ sql, tasks, owners, outbox }: SqliteTablesDeps): LocalTables<TaskRow> {
   const find = (seq: number) => sql.taskBySeq.get(seq) as TaskRow | undefined;
   return {
     find,
+    byId: (id) => findTask(sql, id),
     require: (id) => requireTask(sql, id),
     findReusable: (task) => findReusable(sql, task),
     room: (owner) => tasks.queueRoom(owner),
-    insert: (task, document) => tasks.insert({ ...newColumns(task, document), claimable: 1 }),
-    write(row, { stored, message }, claim) {
-      if (message !== undefined) outbox.add(message);
-      const claimable = claim === "claimable" ? 1 : 0;
-      tasks.save(row, { ...row, ...(claim && { claimable, dueAtMs: null, lease: null }), ...stored });
+    queued: () => tasks.counts.queued,
+    recallKey: (idempotency, nowMs) => recallKey(sql, idempotency, nowMs),
+    keepKey: (idempotency, document, nowMs) => keepKey(sql, idempotency, document, nowMs),
+    insert(task, document) {
+      return tasks.insert({ ...newColumns(task, document), claimable: task.state === "queued" ? 1 : 0 });
     },
+    write(row, { stored, message }, claim, maxStoredBytes) {
+      if (message !== undefined) outbox.add(message);
+      tasks.save(row, { ...row, ...(claim && claimColumns(claim)), ...stored });
+      if (maxStoredBytes !== undefined) assertStoredBytes(owners.storedBytes(), maxStoredBytes);
+    },
+    setClaimableAt: (row, claimableAtMs) => tasks.setDue(row, dueAtMsOf(claimableAtMs)),
+    nextInTurn: (nowMs, exceptHosts) => tasks.nextInTurn(nowMs, exceptHosts),
+    markClaim: ({ owner }) => owners.markClaim(owner),
+    bytesLeft: ({ owner }) => owners.bytesLeft(owner),
+    inBulk: (job) => tasks.inBulk(job),
     remove: (row) => tasks.remove(row),
     addPlace(collection, index, task) {
       sql.addPlace.run(collection, index, task);
@@ -43,6 +57,15 @@ export function createMemberTables({ sql, tasks, outbox }: MemberTablesDeps): Lo
     ended: (collection, after, limit) =>
       sql.endedMembers.all(collection, after, limit) as { index: number; task: number }[],
   };
+}
+
+function claimColumns({ claimableAtMs, lease }: Claimability): ClaimState {
+  return { claimable: claimableAtMs === atOnce.claimableAtMs ? 1 : 0, dueAtMs: dueAtMsOf(claimableAtMs), lease };
+}
+
+/** Returns null for a task that can be claimed at once, or never. */
+function dueAtMsOf(claimableAtMs: number): number | null {
+  return claimableAtMs === atOnce.claimableAtMs || claimableAtMs === never.claimableAtMs ? null : claimableAtMs;
 }
 
 /** Returns the newest task that is reused instead of this one. */
