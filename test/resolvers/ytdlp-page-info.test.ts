@@ -295,12 +295,15 @@ describe("the yt-dlp resolver", () => {
     const names = [...Object.keys(fullDict), "entries", "thumbnail", "_has_drm", "__proto__"];
     const formatNames = (
       "fragments fragment_base_url http_headers cookies downloader_options has_drm " +
-      "vcodec acodec manifest_url tbr fps width filesize"
+      "vcodec acodec manifest_url tbr fps width filesize filesize_approx language language_preference format_note"
     ).split(" ");
-    const anyFormat = fc.record(Object.fromEntries(formatNames.map((name) => [name, fc.jsonValue()])), {
+    // Neither can be made a number or a text.
+    const deep: unknown = JSON.parse("[".repeat(50_000) + "]".repeat(50_000));
+    const anyValue = fc.oneof(fc.jsonValue(), fc.constantFrom<unknown>({ toString: 1, valueOf: 1 }, deep));
+    const anyFormat = fc.record(Object.fromEntries(formatNames.map((name) => [name, anyValue])), {
       requiredKeys: [],
     });
-    const anyDict = fc.record(Object.fromEntries(names.map((name) => [name, fc.jsonValue()])), {
+    const anyDict = fc.record(Object.fromEntries(names.map((name) => [name, anyValue])), {
       requiredKeys: [],
     });
     const dicts = fc.oneof(

@@ -127,7 +127,8 @@ function noteOf(dict: InfoDict): string {
 
 /** Extractors that know no preference may state it in the note for people. */
 function languagePreferenceOf(dict: InfoDict, vcodec: string | null): number {
-  const stated = Number(dict["language_preference"] ?? -1) || -1;
+  const preference = dict["language_preference"];
+  const stated = (typeof preference === "number" && preference) || -1;
   if (stated !== -1 || vcodec !== "none") return stated;
   const note = noteOf(dict);
   if (/\b(?:descriptive|description|described)\b/i.test(note)) return -10;
