@@ -29,8 +29,8 @@ async function plan(resources: Resources, entry: string) {
       otherAudio: [],
       folder: "/none",
     };
-    const { main, audio } = await planDownload(job, locator());
-    const urls = [main, audio].map((source) => (source?.kind === "segments" ? source.list.segments[0]?.url : null));
+    const { sources } = await planDownload(job, locator());
+    const urls = sources.map((source) => (source.kind === "segments" ? source.list.segments[0]?.url : null));
     const paths = urls.map((url) => url && new URL(url).pathname.slice(1));
     return { paths, asked: site.asked.map(({ path }) => path) };
   } finally {

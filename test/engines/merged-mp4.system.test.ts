@@ -25,18 +25,12 @@ function assembleFile(name: string, audioChoice = firstAudio): ReturnType<typeof
   const source = {
     kind: "file",
     name: "main",
+    role: "main",
     url: "http://a.test/",
     headers: () => ({}),
     format: {} as DownloadFormat,
   };
-  const plan = {
-    main: source,
-    audio: null,
-    otherAudio: [],
-    isAudioOptional: false,
-    isPassthrough: false,
-    identity: "",
-  } as unknown as Plan;
+  const plan = { sources: [source], isPassthrough: false, identity: "" } as unknown as Plan;
   const fetcher = {
     openStream: () => Promise.resolve(openFileStream("main", path)),
     fetchFile: () => Promise.resolve({ path, size: 0 }),

@@ -234,14 +234,16 @@ describe("Vorbis in Ogg", () => {
 
 const options = {
   isMp4Wanted: false,
-  isAudioOptional: false,
   audioOnly: false,
   audioChoice: firstAudio,
   additions: nothingToAdd,
-  otherAudio: [],
-  labels: [],
   signal: new AbortController().signal,
 };
+
+const filesOf = (main: string, ...audio: string[]) => [
+  { role: "main" as const, path: main, label: { language: null } },
+  ...audio.map((path) => ({ role: "audio" as const, path, label: { language: null } })),
+];
 
 it("logs nothing if tracks cannot be merged", async () => {
   const warn = vi.spyOn(console, "warn");
@@ -252,15 +254,15 @@ it("logs nothing if tracks cannot be merged", async () => {
   bytes[bytes.indexOf(0xa3, cluster) + 6] = 0x02;
   writeFileSync(main, bytes);
   writeFileSync(audio, readMedium("audio.webm"));
-  await expect(mergeFiles({ main, audio, target, ...options })).rejects.toThrow("cannot be put into");
+  await expect(mergeFiles({ files: filesOf(main, audio), target, ...options })).rejects.toThrow("cannot be put into");
   expect(warn).not.toHaveBeenCalled();
 });
 
 it.skipIf(!hasFfmpeg)("warns of video of Ogg that cannot be merged, not of Ogg without video", async () => {
   const warningsOf = async (name: string, args: string) => {
     ffmpeg(`${args} -c:v libtheora -c:a libvorbis ${folder.path(name)}`);
-    const [main, target] = [folder.path(name), folder.path(`merged-${name}.webm`)];
-    return (await mergeFiles({ main, audio: null, target, ...options })).warnings;
+    const target = folder.path(`merged-${name}.webm`);
+    return (await mergeFiles({ files: filesOf(folder.path(name)), target, ...options })).warnings;
   };
   const [pictures, tone] = ["testsrc=d=1", "sine=d=1"].map((source) => `-f lavfi -i ${source}`);
   const message = "the video of the source cannot be read: its codec is Theora";
@@ -287,7 +289,7 @@ describe.skipIf(!hasFfmpeg)("WebM tracks that start at different times", () => {
       const [main, audio] = [late("video.webm", videoS), late("audio.webm", audioS)];
       const target = folder.path("merged.webm");
       rmSync(target, { force: true });
-      await mergeFiles({ main, audio, target, ...options });
+      await mergeFiles({ files: filesOf(main, audio), target, ...options });
       const start = async (path: string, codec: string) =>
         (await inspectFile(path)).streams.find((stream) => stream.codec === codec)!.startS;
       const before = (await start(audio, "opus")) - (await start(main, "vp9"));

@@ -79,11 +79,10 @@ describe("an abort of a remux", () => {
     await using harness = await openEntry(open, new Map(), "film.mp4");
     const path = joinPath(harness.job.folder, "film.mp4");
     await writeFile(path, readMedium("index-last.mp4"));
+    const source = { name: "main", role: "main", label: { language: null } } as const;
     const stopped = remux({
-      main: { name: "main", label: { language: null }, container: "mp4", path, chunks: readFileChunks(path) },
-      audio: null,
-      openAudio: null,
-      otherAudio: [],
+      streams: [{ ...source, container: "mp4", path, chunks: readFileChunks(path) }],
+      openFallback: null,
       audioOnly: false,
       audioChoice: firstAudio,
       target: joinPath(harness.job.folder, "result"),

@@ -138,12 +138,12 @@ describe("a segment that is read from its file", () => {
       yield { media: head ?? init!, timing };
       yield { media: { path }, timing };
     }
-    const main = { name: "main", label: { language: null }, container, path: null, chunks: chunks() } as const;
+    const source = { name: "main", role: "main", label: { language: null } } as const;
+    const streams = [{ ...source, container, path: null, chunks: chunks() }] as const;
     const target = `${harness.job.folder}/result`;
-    const none = { audio: null, otherAudio: [], openAudio: null, audioChoice: firstAudio };
-    const options = { ...none, audioOnly: false, expectedS: 6, maxBytes: 1e6 };
+    const options = { openFallback: null, audioChoice: firstAudio, audioOnly: false, expectedS: 6, maxBytes: 1e6 };
     const { signal } = new AbortController();
-    const done = remux({ main, target, onWritten: () => {}, additions: nothingToAdd, signal, ...options });
+    const done = remux({ streams, target, onWritten: () => {}, additions: nothingToAdd, signal, ...options });
     return { done, target, [Symbol.asyncDispose]: () => harness[Symbol.asyncDispose]() };
   }
 

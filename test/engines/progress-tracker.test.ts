@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { DownloadProgress } from "../../src/engines/engine.ts";
-import type { Plan, Source, SourceName } from "../../src/engines/native/sources/plan.ts";
+import type { Source, SourceName } from "../../src/engines/native/sources/plan.ts";
 import { ProgressTracker } from "../../src/engines/native/sources/progress-tracker.ts";
 import { formatOf } from "../formats.ts";
 
@@ -19,6 +19,7 @@ async function* none(): AsyncGenerator<never> {}
 
 const file = (name: SourceName): Source => ({
   name,
+  role: name === "main" ? "main" : "audio",
   headers,
   format: formatOf(name),
   kind: "file",
@@ -36,6 +37,7 @@ function segments(name: SourceName, durationsS: number[], liveJournalPath: strin
   const reload = async () => list;
   return {
     name,
+    role: "main",
     headers,
     format: formatOf(name),
     kind: "segments",
@@ -48,18 +50,10 @@ function segments(name: SourceName, durationsS: number[], liveJournalPath: strin
   };
 }
 
-function track(main: Source, audio: Source | null = null) {
-  const plan: Plan = {
-    main,
-    audio,
-    isAudioOptional: false,
-    otherAudio: [],
-    isPassthrough: false,
-    identity: "",
-  };
+function track(...sources: [Source, ...Source[]]) {
   const stored = { bytes: 0 };
   const reports: DownloadProgress[] = [];
-  const tracker = new ProgressTracker(plan, stored, (progress) => reports.push(progress));
+  const tracker = new ProgressTracker({ sources }, stored, (progress) => reports.push(progress));
   return { tracker, stored, last: () => reports.at(-1) };
 }
 

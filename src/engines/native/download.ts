@@ -19,7 +19,7 @@ import { openPartStore } from "./parts/part-store.ts";
 import type { TakeBytes } from "./parts/receiver.ts";
 import { SourceFetcher } from "./sources/fetch-sources.ts";
 import { createFormatLocator } from "./sources/locate-format.ts";
-import { listedKinds, planDownload, sourcesOf } from "./sources/plan.ts";
+import { listedKinds, planDownload } from "./sources/plan.ts";
 import { hasSelection, selectRanges } from "./sources/select-segments.ts";
 import { ProgressTracker } from "./sources/progress-tracker.ts";
 
@@ -195,7 +195,7 @@ async function finishFile(run: DownloadRun, path: string): Promise<FinishedFile>
  * @throws ServiceError `upstream_unreachable` if they have not, and the server stated no length.
  */
 function checkLengths(run: DownloadRun): FileWarning[] {
-  const sources = sourcesOf(run.plan).filter(({ kind }) => kind === "file");
+  const sources = run.plan.sources.filter(({ kind }) => kind === "file");
   const files = new Set<string>(sources.map(({ name }) => name));
   const unconfirmed = new Set(run.parts.unconfirmed());
   const unknown = [...unconfirmed].filter((path) => !files.has(basename(path)));

@@ -18,8 +18,8 @@ import { hasSelection } from "../sources/select-segments.ts";
 import { publishedDamage } from "../damage/published-damage.ts";
 import { FileAnnouncement } from "./announce-file.ts";
 import { addToMatroska } from "./copy-matroska.ts";
-import { chooseInFile, mergeFiles } from "./merge.ts";
-import { type FileSource, sourceDuration, statedKinds, type Plan } from "../sources/plan.ts";
+import { chooseInFile, type MergedFile, mergeFiles } from "./merge.ts";
+import { type FileSource, type Plan, type Source, sourceDuration, statedKinds } from "../sources/plan.ts";
 import { WebmSegments } from "./webm-segments.ts";
 import { isRemuxable, type Written } from "./demux-session.ts";
 import { type PendingAdditions, remux, type RemuxOptions } from "./remux.ts";
@@ -78,24 +78,22 @@ export interface Assembled {
 export async function assembleMedia(plan: Plan, options: AssembleOptions): Promise<Assembled> {
   const { fetcher, folder, audioOnly, maxBytes, withTimeLimit, onWritten, additions, audioChoice, signal } = options;
   // An earlier run may have made them of other sources.
-  const names = ["result", "merged", "embedded", "audio-file", "cut", ...allNames(plan).map((name) => `${name}.whole`)];
+  const wholes = ["main", "audio", ...plan.sources.map(({ name }) => name)].map((name) => `${name}.whole`);
+  const names = ["result", "merged", "embedded", "audio-file", "cut", ...wholes];
   for (const name of names) await rm(join(folder, name), { force: true });
-  const { main: mainSource, audio: audioSource, isAudioOptional } = plan;
   const published = await keepPublished(plan, options);
   if (published !== null) return published;
   const target = join(folder, "result");
-  const openAudio = audioSource && (() => fetcher.openStream(audioSource));
-  const [main, audio, ...otherAudio] = await Promise.all([
-    fetcher.openStream(mainSource),
-    isAudioOptional ? null : (openAudio?.() ?? null),
-    ...plan.otherAudio.map((other) => fetcher.openStream(other)),
-  ]);
+  const [main, ...audio] = plan.sources;
+  const fallback = audio.find(({ role }) => role === "fallback");
+  const open = async (source: Source) => ({ ...(await fetcher.openStream(source)), role: source.role });
+  const openFallback = fallback === undefined ? null : () => open(fallback);
+  const streams = await Promise.all([open(main), ...audio.filter((source) => source !== fallback).map(open)]);
   const common = { audioOnly, audioChoice, target, maxBytes, onWritten, additions, signal };
-  const streams = [main, ...(audio === null ? [] : [audio]), ...otherAudio];
   if (streams.every(isRemuxable)) {
-    const expectedS = sourceDuration(mainSource);
+    const expectedS = sourceDuration(main);
     const stream = options.ranges.length > 0 ? null : { journal: options.journal, kinds: statedKinds(plan, audioOnly) };
-    const written = await remux({ ...common, main, audio, otherAudio, openAudio, expectedS, stream });
+    const written = await remux({ ...common, streams, openFallback, expectedS, stream });
     // Streams of other containers count what is damaged while they are read.
     const files = streams.flatMap(({ container, path }) => (container === "mp4" && path !== null ? [path] : []));
     return { path: target, written, warnings: toWarnings(files.flatMap(publishedDamage)) };
@@ -106,19 +104,17 @@ export async function assembleMedia(plan: Plan, options: AssembleOptions): Promi
     if (stream.path !== null) damage.push(...publishedDamage(stream.path), ...laterSegments(stream.path));
     return saveStream(stream, joined, folder, signal);
   };
-  const mainPath = await save(main);
-  const separateAudio = audio ?? (await openAudio?.()) ?? null;
-  const audioPath = separateAudio && (await save(separateAudio));
-  const otherPaths: string[] = [];
-  for (const other of otherAudio) otherPaths.push(await save(other));
+  const files: MergedFile[] = [];
+  for (const source of plan.sources) {
+    const stream = streams.find(({ name }) => name === source.name) ?? (await open(source));
+    files.push({ role: source.role, label: stream.label, path: await save(stream) });
+  }
   const merged = join(folder, "merged");
-  const inputs = [mainPath, audioPath, ...otherPaths].filter((path) => path !== null);
-  const labels = [isAudioOptional ? main : (separateAudio ?? main), ...otherAudio].map(({ label }) => label);
   const isMp4Wanted = options.ranges.length > 0;
-  const paths = { main: mainPath, audio: audioPath, otherAudio: otherPaths, labels, target: merged, isMp4Wanted };
   await additions.ready();
-  const { isMp4, originS, details, ...merge } = await withTimeLimit("merge", inputs, () =>
-    mergeFiles({ ...paths, isAudioOptional, audioOnly, audioChoice, additions, signal }),
+  const paths = files.map(({ path }) => path);
+  const { isMp4, originS, details, ...merge } = await withTimeLimit("merge", paths, () =>
+    mergeFiles({ files, target: merged, isMp4Wanted, audioOnly, audioChoice, additions, signal }),
   );
   const warnings = [...merge.warnings, ...toWarnings(damage)];
   if (!isMp4) return { path: merged, written: null, warnings, joined };
@@ -128,7 +124,7 @@ export async function assembleMedia(plan: Plan, options: AssembleOptions): Promi
     ...additions,
     get: (media) => additions.get(positionFrom(originS + media.originS)),
   };
-  const single = { main: { ...stream, details }, audio: null, otherAudio: [], openAudio: null, expectedS: null };
+  const single = { streams: [{ ...stream, details, role: "main" }], openFallback: null, expectedS: null } as const;
   const written = await remux({ ...common, ...single, additions: moved });
   return { path: target, written, warnings, joined, originS };
 }
@@ -137,7 +133,8 @@ const toWarnings = (damage: readonly string[]): FileWarning[] =>
   damage.map((message) => ({ code: "frames_missing", message }));
 
 /** Keeps the file of a plan as it is, but for additions; `null` if it must become another one. */
-async function keepPublished({ isPassthrough, main }: Plan, options: AssembleOptions): Promise<Assembled | null> {
+async function keepPublished({ isPassthrough, sources }: Plan, options: AssembleOptions): Promise<Assembled | null> {
+  const [main] = sources;
   if (!isPassthrough || main.kind !== "file" || main.part !== null) return null;
   const { fetcher, ranges, audioOnly, audioChoice, inspect, withTimeLimit } = options;
   const { path } = await fetcher.fetchFile(main, createAnnouncement(main, options));
@@ -158,8 +155,6 @@ function createAnnouncement({ format }: FileSource, options: AssembleOptions): F
   if (ranges.length > 0 || (audioOnly && format.vcodec !== "none")) return undefined;
   return new FileAnnouncement(journal);
 }
-
-const allNames = ({ otherAudio }: Plan) => ["main", "audio", ...otherAudio.map(({ name }) => name)];
 
 const otherFirst: FileWarning = {
   code: "tracks_left",

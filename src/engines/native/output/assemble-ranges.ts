@@ -6,7 +6,7 @@ import { firstAudio } from "../../../remux/audio-choice.ts";
 import { SkipError } from "../../../remux/discontinuity.ts";
 import { cutMp4, type CutOptions } from "../../../remux/mp4/cut.ts";
 import type { MediaRange, TrackKind } from "../../../remux/samples.ts";
-import { mapSources, type Plan, type Source, sourcesOf } from "../sources/plan.ts";
+import { mapSources, type Plan, type Source } from "../sources/plan.ts";
 import { hasEnd, hasSelection, selectAll } from "../sources/select-segments.ts";
 import { openFileStream } from "../sources/source-stream.ts";
 import type { PartialMedia } from "../partial/partial-file.ts";
@@ -32,7 +32,7 @@ export async function assembleRanges(plan: Plan, options: AssembleOptions): Prom
       if (!(error instanceof SkipError) && !isDamaged) throw error;
     }
   }
-  for (const source of sourcesOf(plan)) await options.fetcher.dropPart(source);
+  for (const source of plan.sources) await options.fetcher.dropPart(source);
   const cut = await tryCut(selectAll(plan), options);
   if (cut === null)
     throw new ServiceError("internal", "all media are too few for a part of them", { retryable: false });
@@ -41,29 +41,31 @@ export async function assembleRanges(plan: Plan, options: AssembleOptions): Prom
 
 /** Returns the plan with what the ranges need of each source that is one file, if that can be fetched apart from the rest. */
 async function withParts(plan: Plan, { fetcher, folder, ranges, audioOnly }: AssembleOptions): Promise<Plan> {
-  const { isPassthrough, isAudioOptional } = plan;
-  const acceptsHoles = isPassthrough && (!audioOnly || plan.main.format.vcodec === "none");
+  const [first, ...audio] = plan.sources;
+  const acceptsHoles = plan.isPassthrough && (!audioOnly || first.format.vcodec === "none");
   const withPart = async (source: Source, zeroS: number | null): Promise<Source> => {
     const options = { ranges, audioOnly, zeroS, acceptsHoles };
     return { ...source, part: await fetcher.fetchPart(source, partPath(folder, source), options) };
   };
-  const main = await withPart(plan.main, null);
+  const main = await withPart(first, null);
+  const fetched: Plan = { ...plan, sources: [main, ...audio] };
   const zeroS = main.part?.zeroS ?? null;
   // Nothing else says where the time of ranges counts from.
-  if (zeroS === null) return main.part === null ? plan : { ...plan, main };
-  const isKept = (source: Source) => source === main || (isAudioOptional && source === plan.audio);
-  return mapSources({ ...plan, main }, async (source) => (isKept(source) ? source : await withPart(source, zeroS)));
+  if (zeroS === null) return main.part === null ? plan : fetched;
+  const isKept = (source: Source) => source === main || source.role === "fallback";
+  return mapSources(fetched, async (source) => (isKept(source) ? source : await withPart(source, zeroS)));
 }
 
 /** Returns the plan with the parts as MP4 if some are MP4 and others are not, which can be put together only so. */
 async function inOneKind(plan: Plan, options: AssembleOptions): Promise<Plan> {
-  const containers = new Set(sourcesOf(plan).map(({ part }) => part && openFileStream("main", part.path).container));
+  const containers = new Set(plan.sources.map(({ part }) => part && openFileStream("main", part.path).container));
   const isMixed = containers.size > 1 && !containers.has(null);
-  if (!isMixed || !containers.has("mp4") || plan.main.part?.hasHoles === true) return plan;
-  const chosen = plan.audio ?? plan.main;
+  const [main] = plan.sources;
+  if (!isMixed || !containers.has("mp4") || main.part?.hasHoles === true) return plan;
+  const chosen = plan.sources.find(({ name }) => name === "audio") ?? main;
   return mapSources(plan, async (source) => {
     const audioChoice = source === chosen ? options.audioChoice : firstAudio;
-    const audioOnly = options.audioOnly || source !== plan.main;
+    const audioOnly = options.audioOnly || source !== main;
     return { ...source, part: await asMp4(source, { ...options, audioChoice, audioOnly }) };
   });
 }
@@ -76,9 +78,9 @@ async function asMp4({ name, format, part }: Source, options: AssembleOptions): 
   }
   const target = `${path}.mp4`;
   const { audioOnly, audioChoice, withTimeLimit, additions, signal } = options;
-  const alone = { main: path, audio: null, otherAudio: [], isAudioOptional: false, labels: [format] };
+  const files = [{ role: "main", path, label: format }] as const;
   const { originS, details } = await withTimeLimit("merge", [path], () =>
-    mergeFiles({ ...alone, target, audioOnly, audioChoice, additions: without(additions), isMp4Wanted: true, signal }),
+    mergeFiles({ files, target, audioOnly, audioChoice, additions: without(additions), isMp4Wanted: true, signal }),
   );
   await rm(path, { force: true });
   return { ...part, path: target, chunks: [{ path: target, skippedS: 0, zeroS: originS }], details };
@@ -111,7 +113,7 @@ async function tryCut(plan: Plan, options: AssembleOptions): Promise<Assembled |
       target,
       ranges,
       // Of other files they are known.
-      ...(whole.written === null && { language: plan.main.format.language }),
+      ...(whole.written === null && { language: plan.sources[0].format.language }),
       ...(whole.written === null && audioChoice.isAsked && { audio: audioChoice }),
       missing: missingOf(plan, whole),
       isWhole: hasEnd(plan),
@@ -124,7 +126,7 @@ async function tryCut(plan: Plan, options: AssembleOptions): Promise<Assembled |
   );
   if (cut === null) return null;
   // A file as published is among the parts.
-  const parts = sourcesOf(plan).flatMap(({ part }) => [part?.path, ...(part?.chunks ?? []).map(({ path }) => path)]);
+  const parts = plan.sources.flatMap(({ part }) => [part?.path, ...(part?.chunks ?? []).map(({ path }) => path)]);
   for (const path of [join(folder, "result"), ...parts]) if (path !== undefined) await rm(path, { force: true });
   // The end of each part is one of its edit list.
   const warnings = whole.warnings.filter(({ code }) => code !== "end_padding");
@@ -132,7 +134,7 @@ async function tryCut(plan: Plan, options: AssembleOptions): Promise<Assembled |
 }
 
 /** Returns the part of a published MP4 that has been fetched; `null`: there is none that can be cut as it is. */
-async function openPart({ main }: Plan, options: AssembleOptions): Promise<Assembled | null> {
+async function openPart({ sources: [main] }: Plan, options: AssembleOptions): Promise<Assembled | null> {
   const { audioChoice, withTimeLimit } = options;
   if (main.part?.hasHoles !== true) return null;
   const { path } = main.part;
@@ -152,7 +154,7 @@ function missingOf(plan: Plan, { written, joined = [], originS: startS = 0 }: As
     ...(written?.tracks ?? []).map((track) => ({ ...track, originS })),
     ...joined.flatMap((segments) => segments.tracks()).map((track) => ({ ...track, originS: copiedS })),
   ];
-  const parts = sourcesOf(plan).flatMap(({ part }) => part ?? []);
+  const parts = plan.sources.flatMap(({ part }) => part ?? []);
   const move = (range: MediaRange, byS: number) => ({ startS: range.startS - byS, endS: range.endS - byS });
   const of = (kind: TrackKind) => [
     ...tracks

@@ -16,19 +16,13 @@ import { checkLeft, checkMerged, checkPadding, checkUnread } from "./check-merge
 import { copyElements, copyWritten, detailsOf, matroskaSources } from "./copy-matroska.ts";
 import type { PendingAdditions } from "./remux.ts";
 import { positionFrom } from "../texts/place-cues.ts";
-import { openFileStream } from "../sources/source-stream.ts";
+import type { Source, SourceRole } from "../sources/plan.ts";
+import { openFileStream, type SourceStream } from "../sources/source-stream.ts";
 
 export interface MergeOptions {
-  main: string;
-  /** File with the audio, used instead of that of `main`, unless `isAudioOptional`. */
-  audio: string | null;
-  isAudioOptional: boolean;
-  /** Files with further audio tracks. */
-  otherAudio: readonly string[];
-  /** Of the audio tracks in their order, as their formats say. */
-  labels: readonly AudioLabel[];
+  files: readonly MergedFile[];
   audioOnly: boolean;
-  /** Chooses among the audio tracks of `main`, or of `audio`. */
+  /** Chooses among the audio tracks of the file that has the first one. */
   audioChoice: AudioChoice;
   /** Path of the result. */
   target: string;
@@ -37,6 +31,9 @@ export interface MergeOptions {
   additions: PendingAdditions;
   signal: AbortSignal;
 }
+
+/** A file with all of a source; `label` is what its format says of its audio. */
+export type MergedFile = Pick<Source, "role"> & Pick<SourceStream, "label"> & { path: string };
 
 /**
  * Merges the tracks of complete files into one without re-encoding: as WebM if it allows all codecs, as Matroska if it is
@@ -48,11 +45,8 @@ export interface MergeOptions {
 export async function mergeFiles(options: MergeOptions) {
   try {
     using opened = new DisposableStack();
-    const files = [options.main, options.audio, ...options.otherAudio]
-      .filter((path) => path !== null)
-      .map((path) => opened.use(openLocalInput(path)));
-    const inputs = files.map(({ input }) => input);
-    const chosen = await chooseTracks(inputs, options);
+    const files = options.files.map((file) => ({ ...file, ...opened.use(openLocalInput(file.path)) }));
+    const chosen = await chooseTracks(files, options);
     const unread = await checkUnread(files, chosen, options.audioOnly);
     if (chosen.length === 0) throw noTrackError(options, unread);
     const codecs = await Promise.all(chosen.map((track) => track.getCodec()));
@@ -62,12 +56,9 @@ export async function mergeFiles(options: MergeOptions) {
     const additions = await options.additions.get(positionFrom(originS));
     await using file = await open(target, "w");
     const sources = matroskaSources(files, chosen);
-    const ownAudio = chosen.filter((track) => track.isAudioTrack()).length - options.otherAudio.length;
-    const hasSeveral = !isMp4Wanted && ownAudio + options.otherAudio.length > 1;
-    const [first = unknown, ...others] = options.labels;
-    // Further tracks of one file say their languages themselves.
-    const own = Array.from({ length: ownAudio }, (_, index) => (index === 0 ? first : unknown));
-    const stated = [...own, ...others];
+    const audioTracks = chosen.filter((track) => track.isAudioTrack()).length;
+    const hasSeveral = !isMp4Wanted && audioTracks > 1;
+    const stated = statedLabels(audioTracks, files);
     const labels = isMp4Wanted ? [] : stated;
     const copy = { isWebm, fd: file.fd, additions, labels, signal };
     const isCopied = !isMp4Wanted && (await copyElements(sources, chosen, copy));
@@ -89,10 +80,18 @@ export async function mergeFiles(options: MergeOptions) {
     options.signal.throwIfAborted();
     const cause = diskError(`write ${options.target}`, error);
     if (cause instanceof ServiceError) throw cause;
-    const named = await describeMedia([options.main, options.audio]);
-    const message = `${named} cannot be put into MP4 or WebM`;
-    throw new ServiceError("format_unavailable", message, { cause });
+    const named = await describeMedia(options.files.filter(({ role }) => role !== "further").map(({ path }) => path));
+    throw new ServiceError("format_unavailable", `${named} cannot be put into MP4 or WebM`, { cause });
   }
+}
+
+/** Returns what the formats say of the audio tracks, in their order. */
+function statedLabels(audioTracks: number, files: readonly MergedFile[]): AudioLabel[] {
+  const further = files.filter(({ role }) => role === "further");
+  const { label } = files.find(({ role }) => role === "audio") ?? files[0]!;
+  // Further tracks of one file say their languages themselves.
+  const own = Array.from({ length: audioTracks - further.length }, (_, index) => (index === 0 ? label : unknown));
+  return [...own, ...further.map((file) => file.label)];
 }
 
 /** Adds what the formats say of the audio tracks. */
@@ -135,14 +134,15 @@ async function writeMatroska(
 
 /** One video track at most, of the file with the first audio the chosen tracks, and of each other file one audio track. */
 async function chooseTracks(
-  [main, ...separate]: readonly Input[],
-  { audioOnly, isAudioOptional, audioChoice, audio: audioPath }: MergeOptions,
+  files: readonly (LocalInput & MergedFile)[],
+  { audioOnly, audioChoice }: MergeOptions,
 ): Promise<InputTrack[]> {
+  const find = (...roles: SourceRole[]) => files.flatMap(({ role, input }) => (roles.includes(role) ? [input] : []));
+  const [[main], [separate]] = [find("main"), find("audio", "fallback")];
   const video = audioOnly ? null : await main?.getPrimaryVideoTrack();
-  const [first, others] = audioPath === null ? [undefined, separate] : [separate[0], separate.slice(1)];
-  const own = first === undefined || isAudioOptional ? await chooseAudioTracks(main, audioChoice) : [];
-  const audio = own.length > 0 ? own : await chooseAudioTracks(first, audioChoice);
-  const further = await Promise.all(others.map((input) => input.getPrimaryAudioTrack()));
+  const own = find("audio").length === 0 ? await chooseAudioTracks(main, audioChoice) : [];
+  const audio = own.length > 0 ? own : await chooseAudioTracks(separate, audioChoice);
+  const further = await Promise.all(find("further").map((input) => input.getPrimaryAudioTrack()));
   return [video, ...audio, ...further].filter((track) => track !== null && track !== undefined);
 }
 

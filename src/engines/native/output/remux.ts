@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { ServiceError } from "../../../model/errors.ts";
+import type { Source } from "../sources/plan.ts";
 import type { SourceStream } from "../sources/source-stream.ts";
 import { DemuxSession, joinTimelines, leastAdvanced, summarize, type Written } from "./demux-session.ts";
 import { createPublisher, type StreamOutput } from "./publish.ts";
@@ -12,13 +13,9 @@ import { describeAudio, withDetails } from "../../../remux/track-details.ts";
 import { createTimelines } from "../../../remux/timelines.ts";
 
 export interface RemuxOptions {
-  main: SourceStream;
-  /** Separate audio. */
-  audio: SourceStream | null;
-  /** Further audio tracks. */
-  otherAudio: readonly SourceStream[];
-  /** Opens the audio to use if `main` turns out to have none. */
-  openAudio: (() => Promise<SourceStream>) | null;
+  streams: readonly [main: RemuxedStream, ...audio: RemuxedStream[]];
+  /** Opens the audio to use if that of `main` turns out to have none; `null`: there is none. */
+  openFallback: (() => Promise<RemuxedStream>) | null;
   audioOnly: boolean;
   /** Chooses among the audio tracks of `main`, or of the separate audio. */
   audioChoice: AudioChoice;
@@ -36,6 +33,8 @@ export interface RemuxOptions {
   stream?: StreamOutput | null;
   signal: AbortSignal;
 }
+
+export type RemuxedStream = SourceStream & Pick<Source, "role">;
 
 /** Additions that are being fetched while the media are. */
 export interface PendingAdditions {
@@ -55,24 +54,26 @@ export interface PendingAdditions {
  * wanted and there is none.
  */
 export async function remux(options: RemuxOptions): Promise<Written> {
-  const { main, audio, openAudio, audioOnly, target, onWritten, signal } = options;
+  const [main, ...audio] = options.streams;
+  const { audioOnly, target, onWritten, signal } = options;
   const { expectedS, maxBytes, additions, stream = null } = options;
   const additionBytes = () => additions.bytes();
   const onMove = (by: number | null) => stream?.journal.setShift(by);
   const writer = openMp4Writer({ path: target, expectedS, maxBytes, additionBytes, onMove });
   const timelines = createTimelines();
   let place = 0;
-  const start = (source: SourceStream, kinds: readonly TrackKind[], choice = options.audioChoice) => {
-    const { details, label } = source;
+  const hasAudio = audio.some(({ role }) => role === "audio");
+  const start = (source: RemuxedStream) => {
+    const { role, details, label } = source;
+    const kinds: TrackKind[] = role !== "main" || audioOnly ? ["audio"] : hasAudio ? ["video"] : ["video", "audio"];
+    const choice = role === "further" ? firstAudio : options.audioChoice;
     const sink = describeAudio(details === undefined ? writer : withDetails(writer, details), label, place++);
     // What was converted has been chosen.
     return new DemuxSession(source, { sink, timelines, kinds, audio: details === undefined ? choice : allAudio });
   };
-  const first = start(main, audioOnly ? ["audio"] : audio === null ? ["video", "audio"] : ["video"]);
-  const sessions = [first];
-  if (audio !== null) sessions.push(start(audio, ["audio"]));
-  for (const other of options.otherAudio) sessions.push(start(other, ["audio"], firstAudio));
-  let openMissingAudio = audio === null ? openAudio : null;
+  const first = start(main);
+  const sessions = [first, ...audio.map(start)];
+  let openMissingAudio = options.openFallback;
   const publisher =
     stream &&
     createPublisher({ ...stream, writer, path: target, sessions, hasAllSessions: () => openMissingAudio === null });
@@ -89,7 +90,7 @@ export async function remux(options: RemuxOptions): Promise<Written> {
       // Lets the event loop handle messages and sockets.
       await nextTurn();
       if (openMissingAudio !== null && first.counts.reachedS > 0) {
-        if (!first.counts.has("audio")) sessions.push(start(await openMissingAudio(), ["audio"]));
+        if (!first.counts.has("audio")) sessions.push(start(await openMissingAudio()));
         openMissingAudio = null;
       }
     }

@@ -11,14 +11,8 @@ import { withoutQuery } from "../parts/representation.ts";
 
 /** What a download fetches. */
 export interface Plan {
-  main: Source;
-  /** The separate audio. */
-  audio: Source | null;
-  /** Further audio tracks. */
-  otherAudio: readonly Source[];
-  /** `audio` is used only if `main` turns out to have none. */
-  isAudioOptional: boolean;
-  /** `main` is one file that can be returned unchanged. */
+  sources: Sources;
+  /** The only source is one file that can be returned unchanged. */
   isPassthrough: boolean;
   /** Differs if the bytes may differ: then nothing of an earlier run may be used. */
   identity: string;
@@ -26,8 +20,15 @@ export interface Plan {
 
 export type SourceName = "main" | "audio" | `audio-${number}`;
 
+/** `audio` replaces the audio of `main`, `fallback` if `main` turns out to have none; `further`: another audio track. */
+export type SourceRole = "main" | "audio" | "fallback" | "further";
+
+/** In the order of their audio tracks. */
+type Sources = readonly [main: Source, ...audio: Source[]];
+
 interface SourceBase {
   name: SourceName;
+  role: SourceRole;
   format: DownloadFormat;
   /** Of every request. */
   headers: HeadersFor;
@@ -62,50 +63,40 @@ export async function planDownload(
   const locateOwnAudio = async () => located.audio && (await locate(located.audio, located.headers));
   const chosen = (audioOnly ? await locateOwnAudio() : null) ?? located;
   const audioFormat = audioOnly ? null : await (job.audio ? locate(job.audio) : locateOwnAudio());
-  const main = sourceOf("main", chosen, folder);
-  const audio = audioFormat && sourceOf("audio", audioFormat, folder);
+  const main = sourceOf("main", "main", chosen, folder);
+  const audioRole = main.format.acodec === "none" ? "audio" : "fallback";
+  const audio = audioFormat && sourceOf("audio", audioRole, audioFormat, folder);
   const others = await Promise.all(job.otherAudio.map((format) => locate(format)));
-  const otherAudio = others.map((other, index) => sourceOf(`audio-${index + 1}`, other, folder));
+  const further = others.map((other, index) => sourceOf(`audio-${index + 1}`, "further", other, folder));
+  const sources: Sources = [main, ...(audio === null ? [] : [audio]), ...further];
+  // `null` instead of the separate audio: folders of earlier versions have it so.
+  const fingerprints = [main, audio, ...further].map((source) => source && fingerprint(source));
   return {
-    main,
-    audio,
-    otherAudio,
-    isAudioOptional: main.format.acodec !== "none",
-    isPassthrough: main.kind === "file" && audio === null && others.length === 0 && job.format.manifest_url === null,
-    identity: JSON.stringify([
-      audioOnly,
-      fingerprint(main),
-      audio && fingerprint(audio),
-      ...otherAudio.map(fingerprint),
-    ]),
+    sources,
+    isPassthrough: main.kind === "file" && sources.length === 1 && job.format.manifest_url === null,
+    identity: JSON.stringify([audioOnly, ...fingerprints]),
   };
-}
-
-/** Returns the sources of a plan. */
-export function sourcesOf({ main, audio, otherAudio }: Pick<Plan, "main" | "audio" | "otherAudio">): Source[] {
-  return [main, audio, ...otherAudio].filter((source) => source !== null);
 }
 
 /** Returns the plan with other sources, which are made one after the other. */
 export async function mapSources(plan: Plan, change: (source: Source) => Promise<Source>): Promise<Plan> {
-  const main = await change(plan.main);
-  const audio = plan.audio && (await change(plan.audio));
-  const otherAudio: Source[] = [];
-  for (const other of plan.otherAudio) otherAudio.push(await change(other));
-  return { ...plan, main, audio, otherAudio };
+  const [main, ...audio] = plan.sources;
+  const changed: [Source, ...Source[]] = [await change(main)];
+  for (const source of audio) changed.push(await change(source));
+  return { ...plan, sources: changed };
 }
 
 /** Returns the kinds of tracks that the result must have by its format. */
-export function listedKinds({ main, audio }: Plan, audioOnly: boolean): TrackKind[] {
-  const { vcodec, acodec } = main.format;
+export function listedKinds({ sources }: Plan, audioOnly: boolean): TrackKind[] {
+  const { vcodec, acodec } = sources[0].format;
   const hasVideo = !audioOnly && vcodec !== null && vcodec !== "none";
-  const hasAudio = audio !== null || (acodec !== null && acodec !== "none");
+  const hasAudio = sources.some(({ name }) => name === "audio") || (acodec !== null && acodec !== "none");
   return [...(hasVideo ? ["video" as const] : []), ...(hasAudio ? ["audio" as const] : [])];
 }
 
 /** Returns the kinds of tracks that the result will have; `null` if the format does not say all. */
 export function statedKinds(plan: Plan, audioOnly: boolean): TrackKind[] | null {
-  const { vcodec, acodec } = plan.main.format;
+  const { vcodec, acodec } = plan.sources[0].format;
   return vcodec === null || acodec === null ? null : listedKinds(plan, audioOnly);
 }
 
@@ -131,8 +122,9 @@ export function isLiveSource(source: Source): boolean {
   return source.kind === "segments" && source.liveJournalPath !== null;
 }
 
-function sourceOf(name: SourceName, { format, headers, media }: LocatedFormat, folder: string): Source {
-  const common = { name, format, headers, part: null };
+function sourceOf(name: SourceName, role: SourceRole, located: LocatedFormat, folder: string): Source {
+  const { format, headers, media } = located;
+  const common = { name, role, format, headers, part: null };
   if (media.kind === "file") return { ...common, ...media };
   const hash = createHash("sha256").update(withoutQuery(new URL(format.url)));
   const path = join(folder, `${name}-${hash.digest("hex").slice(0, 16)}.live`);

@@ -1,5 +1,5 @@
 import type { DownloadContext } from "../../engine.ts";
-import { isLiveSource, sourceDuration, sourcesOf, type Plan, type Source, type SourceName } from "./plan.ts";
+import { isLiveSource, sourceDuration, type Plan, type Source, type SourceName } from "./plan.ts";
 
 /** Reports the progress of a download. */
 export class ProgressTracker {
@@ -11,11 +11,10 @@ export class ProgressTracker {
 
   /** `stored.bytes`: all bytes on the disk now. */
   constructor(
-    plan: Pick<Plan, "main" | "audio" | "otherAudio">,
+    { sources }: Pick<Plan, "sources">,
     stored: { readonly bytes: number },
     onProgress: DownloadContext["onProgress"],
   ) {
-    const sources = sourcesOf(plan);
     this.#sizes = new Map(sources.map((source) => [source.name, createSourceSize(source)]));
     this.#live = sources.some(isLiveSource) ? { is_live: true } : {};
     this.#stored = stored;

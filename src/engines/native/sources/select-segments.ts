@@ -1,5 +1,5 @@
 import type { MediaRange } from "../../../remux/samples.ts";
-import { type Plan, type Source, sourcesOf } from "./plan.ts";
+import type { Plan, Source } from "./plan.ts";
 
 /** Durations in lists are rounded. */
 const slackS = 0.1;
@@ -11,32 +11,29 @@ const slackS = 0.1;
 export function selectRanges(plan: Plan, ranges: readonly MediaRange[]): Plan {
   if (ranges.length === 0) return plan;
   const wanted = ranges.map(({ startS, endS }) => ({ startS: startS - slackS, endS: endS + slackS }));
-  const { source, fetched } = select(plan.main, wanted);
-  return { ...withSources(plan, (other) => select(other, fetched).source), main: source };
+  const [main, ...audio] = plan.sources;
+  const { source, fetched } = select(main, wanted);
+  return { ...plan, sources: [source, ...audio.map((other) => select(other, fetched).source)] };
 }
 
 /** Returns the same plan with all that its sources have. */
 export function selectAll(plan: Plan): Plan {
-  return withSources(plan, (source) => {
-    return source.kind === "file" ? { ...source, part: null } : { ...source, part: null, selection: null };
-  });
-}
-
-function withSources(plan: Plan, change: (source: Source) => Source): Plan {
-  const { main, audio, otherAudio } = plan;
-  return { ...plan, main: change(main), audio: audio && change(audio), otherAudio: otherAudio.map(change) };
+  const all = (source: Source): Source =>
+    source.kind === "file" ? { ...source, part: null } : { ...source, part: null, selection: null };
+  const [main, ...audio] = plan.sources;
+  return { ...plan, sources: [all(main), ...audio.map(all)] };
 }
 
 /** Whether some media of a source are not fetched. */
 export function hasSelection(plan: Plan): boolean {
-  return sourcesOf(plan).some(
+  return plan.sources.some(
     (source) => source.part !== null || (source.kind === "segments" && source.selection !== null),
   );
 }
 
 /** Whether the ends of all sources are fetched. */
 export function hasEnd(plan: Plan): boolean {
-  return sourcesOf(plan).every((source) => {
+  return plan.sources.every((source) => {
     if (source.kind === "file" || source.part !== null) return source.part?.isWhole !== false;
     return source.selection?.has(source.list.segments.length - 1) !== false;
   });
