@@ -253,6 +253,25 @@ describe.concurrent("a live stream whose playlist", () => {
         await expect(harness.download()).rejects.toMatchObject({ upstreamStatus: 403 });
       }
     });
+
+    it("403 is not recorded if more than five in a row are, and later ones come before the last of them", async () => {
+      await using harness = await openWithout(many, 403);
+      const later = Promise.withResolvers<void>();
+      harness.site.answer("b/5.ts", async (response, serve) => {
+        response.once("close", () => later.resolve());
+        await serve();
+      });
+      harness.site.answer("a/4.ts", async (response) => {
+        await later.promise;
+        response.writeHead(403).end();
+      });
+      await expect(harness.download()).rejects.toMatchObject({ upstreamStatus: 403 });
+    });
+
+    it("403 is recorded without five in a row, and five more after one that is there", async () => {
+      await using harness = await openWithout([1, 2, 3, 4, 5, 7, 8, 9, 10, 11], 403);
+      expect((await record(harness)).frames).toBe(50);
+    });
   });
 
   it("ends with segments that it has marked as gaps says so, and not if gaps came before others", async () => {

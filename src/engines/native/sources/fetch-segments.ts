@@ -77,7 +77,6 @@ export async function* fetchSegments(
       const fetching = fetch();
       const [{ path, size }, key] = await (isLive ? beforeEnd(fetching) : fetching);
       onSegment(durationS, size);
-      if (!isInit) losses.end();
       if (isOptional && sniffContainer(readFileStart(path, Buffer.alloc(8192))) === null) return null;
       return { path, size, key, timing, isInit };
     } catch (error) {
@@ -206,10 +205,14 @@ const maxRefused = 5;
 
 /** Creates what decides whether a live stream goes on without a segment that could not be fetched. */
 function createLosses(finish: AbortSignal) {
-  let refused = 0;
+  /** Indexes of the segments; their requests end in any order. */
+  const refused = new Set<number>();
+  const countFrom = (index: number, step: number): number => {
+    let count = 0;
+    while (refused.has(index + count * step)) count += 1;
+    return count;
+  };
   return {
-    /** A segment was fetched. */
-    end: (): void => void (refused = 0),
     /** Returns false if the error ends the recording. */
     add(error: unknown, { isInit, isOld, index }: SegmentRequest): boolean {
       if (isGone(error)) return true;
@@ -218,8 +221,8 @@ function createLosses(finish: AbortSignal) {
       if (error.upstreamStatus !== 403 || isInit) return false;
       // The URLs of an earlier run may have expired.
       if (isOld) return true;
-      refused += 1;
-      return index > 0 && refused <= maxRefused;
+      refused.add(index);
+      return index > 0 && countFrom(index, -1) + countFrom(index + 1, 1) <= maxRefused;
     },
   };
 }
