@@ -1,7 +1,6 @@
 import { rm } from "node:fs/promises";
 import { isUpstreamError } from "../../../model/errors.ts";
 import { sniffContainer } from "../../../remux/sniff.ts";
-import { fetchFragments } from "./fetch-fragments.ts";
 import { fetchMatroskaPart } from "./fetch-matroska-part.ts";
 import { fetchMp4Part } from "./fetch-mp4-part.ts";
 import {
@@ -37,6 +36,5 @@ export async function fetchPartialMedia(path: string, options: PartialMediaOptio
 async function fetchOf(file: PartialFile, path: string, options: PartialMediaOptions): Promise<PartialMedia | null> {
   const container = sniffContainer(await file.read({ start: 0, end: headBytes }));
   if (container === "webm") return fetchMatroskaPart(file, path, options);
-  if (container !== "mp4") return null;
-  return (await fetchMp4Part(file, path, options)) ?? fetchFragments(file, path, options);
+  return container === "mp4" ? fetchMp4Part(file, path, options) : null;
 }
