@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join, normalize } from "node:path";
 import { describe, expect, it } from "vitest";
-import { makeFolder } from "./stores/folder.ts";
+import { makeFolder } from "./folder.ts";
 
 const src = new URL("../src/", import.meta.url).pathname;
 const files = readdirSync(src, { recursive: true, encoding: "utf8" })

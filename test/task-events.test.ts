@@ -11,7 +11,7 @@ import {
   type TaskEvents,
 } from "../src/feed/task-events.ts";
 import { newTask } from "../src/feed/task-changes.ts";
-import { makeFolder } from "./stores/folder.ts";
+import { makeFolder } from "./folder.ts";
 
 function eventOf(url: string): TaskEvent {
   const task = newTask(url, {}, new Date());

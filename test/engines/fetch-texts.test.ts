@@ -6,7 +6,7 @@ import { TextStore } from "../../src/engines/native/texts/text-store.ts";
 import { createHttpClient } from "../../src/net/http/http-client.ts";
 import { resource } from "../media/resources.ts";
 import { startSite } from "../media/site.ts";
-import { makeFolder } from "../stores/folder.ts";
+import { makeFolder } from "../folder.ts";
 
 const text = (words: string) => resource("text/plain", Buffer.from(`WEBVTT\n\n00:01.000 --> 00:02.000\n${words}\n`));
 const site = await startSite(

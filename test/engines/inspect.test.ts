@@ -1,7 +1,6 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join as joinPath } from "node:path";
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { describeMedia } from "../../src/engines/native/inspect/describe.ts";
 import { inspectFile } from "../../src/engines/native/inspect/inspect.ts";
 import { ascii, box, u16 } from "../../src/remux/mp4/boxes.ts";
@@ -9,9 +8,9 @@ import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import type { TrackFormat } from "../../src/remux/samples.ts";
 import { join, readMedium, readRendition } from "../media/rendition.ts";
 import { fillPattern, videoFormat } from "../remux/mp4-samples.ts";
+import { makeSharedFolder } from "../folder.ts";
 
-const folder = mkdtempSync(joinPath(tmpdir(), "unreel-inspect-"));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = makeSharedFolder();
 const path = joinPath(folder, "file");
 
 const inspect = (body: Uint8Array, isLengthKnown = true) => {

@@ -1,5 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { embedInMp4 } from "../../src/remux/mp4/embed.ts";
@@ -14,12 +13,12 @@ import { openEntry } from "../contracts/engine/harness.ts";
 import { listOwnTracks } from "../../src/subtitles/tracks/own-tracks.ts";
 import { readMedium } from "../media/rendition.ts";
 import { resource } from "../media/resources.ts";
+import { makeSharedFolder } from "../folder.ts";
 
 const engine = createNativeEngine({ allowNetworks: ["127.0.0.1/32"] });
 afterAll(() => engine.close());
 
-const folder = mkdtempSync(join(tmpdir(), "own-subtitles-"));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = makeSharedFolder();
 
 const read = (bytes: Uint8Array) => {
   const path = join(folder, "file");

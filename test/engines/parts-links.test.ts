@@ -1,9 +1,8 @@
 import { readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { hashOfFile, leaveAfter, mediumOf, sha256, startPartsHarness } from "./parts-harness.ts";
+import { makeFolder } from "../folder.ts";
 
 const medium = mediumOf(100_000);
 const refusal = {
@@ -13,8 +12,7 @@ const refusal = {
 };
 
 async function plant() {
-  const outside = await mkdtemp(join(tmpdir(), "unreel-outside-"));
-  onTestFinished(() => rm(outside, { recursive: true }));
+  const outside = makeFolder();
   const secret = join(outside, "secret");
   writeFileSync(secret, "secret");
   const harness = await startPartsHarness();

@@ -2,7 +2,7 @@ import { readdirSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import type { TextPart } from "../../src/engines/native/texts/place-cues.ts";
 import { type TextSink, TextStore } from "../../src/engines/native/texts/text-store.ts";
-import { makeFolder } from "../stores/folder.ts";
+import { makeFolder } from "../folder.ts";
 
 const MiB = 1 << 20;
 const part = (cues: number, fields: Partial<TextPart> = {}): TextPart => ({

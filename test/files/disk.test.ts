@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import { describeFiles } from "../contracts/files.ts";
-import { makeFolder } from "../stores/folder.ts";
+import { makeFolder } from "../folder.ts";
 
 describeFiles("the disk", () => openDiskFiles({ folder: join(makeFolder(), "data") }));
 

@@ -5,7 +5,7 @@ import { expect, it, onTestFinished, vi } from "vitest";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import { journalName, StreamJournal } from "../../src/files/stream-journal.ts";
 import type { MediaStream } from "../../src/files/media-stream.ts";
-import { makeFolder } from "../stores/folder.ts";
+import { makeFolder } from "../folder.ts";
 
 const media = Buffer.from("-0123456789-");
 const type = { mime_type: "video/mp4", ext: "mp4", file: "part" };

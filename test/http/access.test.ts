@@ -12,7 +12,7 @@ import type { Task } from "../../src/model/task.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { samplePageInfo } from "../contracts/task-store/page-info.ts";
 import { noMetrics } from "./failing-app.ts";
-import { makeFolder } from "../stores/folder.ts";
+import { makeFolder } from "../folder.ts";
 import { addFinishedTask } from "./finished-task.ts";
 import { addKey } from "./keys.ts";
 import { recording } from "./recording.ts";

@@ -1,16 +1,14 @@
 import { execFile } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
 import { open } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { crc32 } from "node:zlib";
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { layOutZip, type ZipEntry } from "../../src/http/archives/zip-layout.ts";
+import { makeSharedFolder } from "../folder.ts";
 
 const run = promisify(execFile);
-const folder = mkdtempSync(join(tmpdir(), "unreel-zip-"));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = makeSharedFolder();
 
 const has = async (program: string): Promise<boolean> =>
   run(program, ["--version"]).then(

@@ -1,9 +1,6 @@
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import type { FileStore } from "../../src/files/files.ts";
@@ -13,13 +10,13 @@ import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { buildApp } from "./app.ts";
 import { addCollection } from "./finished-collection.ts";
 import { addFinishedTask } from "./finished-task.ts";
+import { makeFolder } from "../folder.ts";
 
 const content = Buffer.alloc(2_000_000, "film ");
 
 /** A service with a task of each owner, whose archives have not been read; the file of the first one opens once `unblock` is called. */
 async function openArchives(owners: readonly string[]) {
-  const folder = mkdtempSync(join(tmpdir(), "unreel-archive-turns-"));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const folder = makeFolder();
   const disk = openDiskFiles({ folder });
   const store = createMemoryStore();
   const tasks: Task[] = [];
@@ -114,8 +111,7 @@ test("a file is not read to its end, or at all, for a client that has left", asy
 });
 
 test("however many ask for archives of collections, few pages of members are read in one turn of the event loop", async () => {
-  const folder = mkdtempSync(join(tmpdir(), "unreel-archive-turns-"));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const folder = makeFolder();
   const files = openDiskFiles({ folder });
   const memory = createMemoryStore();
   const { id, finish } = await addCollection({ store: memory, files, count: 250 });

@@ -1,9 +1,6 @@
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { Worker } from "node:worker_threads";
-import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { buildApp, buildWorkerApp } from "./app.ts";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import { addFinishedTask } from "./finished-task.ts";
@@ -11,6 +8,7 @@ import { createStubResolver } from "../../src/resolvers/stub.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import type { ClosingResult } from "./closing-thread.ts";
 import { openEvents } from "./event-client.ts";
+import { makeFolder } from "../folder.ts";
 
 describe("closing the app", () => {
   it("leaves the store and the resolver that it was given open", async () => {
@@ -30,8 +28,7 @@ describe("closing the app", () => {
   });
 
   it("leaves nothing open that it created itself", async () => {
-    const temporary = mkdtempSync(join(tmpdir(), "unreel-closing-"));
-    onTestFinished(() => rmSync(temporary, { recursive: true }));
+    const temporary = makeFolder();
     // In a thread: other files of tests leave timers that end at any moment.
     const thread = new Worker(new URL("closing-thread.ts", import.meta.url), {
       env: { ...process.env, TMPDIR: temporary },
@@ -45,8 +42,7 @@ describe("closing the app", () => {
   });
 
   it("resets connections whose response is not complete, so that nobody takes their end for that of the response", async () => {
-    const folder = mkdtempSync(join(tmpdir(), "closing-"));
-    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const folder = makeFolder();
     const [store, files] = [createMemoryStore(), openDiskFiles({ folder })];
     const app = await buildApp({ store, files, finishMs: 20 });
     const { id } = await addFinishedTask({ store, files }, Buffer.alloc(32 * 1024 * 1024));

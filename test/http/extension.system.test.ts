@@ -1,13 +1,12 @@
 import { createHash, generateKeyPairSync } from "node:crypto";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import { parseOrigins } from "../../src/config/lists.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
-import { makeFolder } from "../stores/folder.ts";
+import { makeFolder } from "../folder.ts";
 import { isWholeChromiumMissing, launchWithExtension } from "../web/chromium.ts";
 import { buildApp } from "./app.ts";
 import { addFinishedTask } from "./finished-task.ts";
@@ -16,8 +15,7 @@ import { pageUrl } from "./requests.ts";
 
 /** Writes an unpacked extension that may call no host; returns its folder and its id. */
 function writeExtension() {
-  const folder = mkdtempSync(join(tmpdir(), "unreel-extension-"));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const folder = makeFolder();
   const { publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
   const key = publicKey.export({ type: "spki", format: "der" });
   const manifest = { manifest_version: 3, name: "Send to", version: "1.0", key: key.toString("base64") };

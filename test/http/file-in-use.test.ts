@@ -1,5 +1,4 @@
-import { mkdtempSync, rmSync, statSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { statSync } from "node:fs";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { expect, onTestFinished, test, vi } from "vitest";
@@ -9,13 +8,13 @@ import type { FileStore } from "../../src/files/files.ts";
 import { buildApp } from "./app.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { addFinishedTask } from "./finished-task.ts";
+import { makeFolder } from "../folder.ts";
 
 const content = Buffer.alloc(1024 * 1024, "film ");
 
 /** An app with a file, whose marks are counted; `mark` takes the place of setting one. */
 async function openApp(mark?: () => Promise<void>) {
-  const folder = mkdtempSync(join(tmpdir(), "unreel-in-use-"));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const folder = makeFolder();
   const disk = openDiskFiles({ folder });
   let marks = 0;
   const files: FileStore = {

@@ -11,7 +11,7 @@ import { createLinkTokens } from "../../src/http/links/link-tokens.ts";
 import { type KeyRing, openKeyRing } from "../../src/keys/key-ring.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
-import { makeFolder } from "../stores/folder.ts";
+import { makeFolder } from "../folder.ts";
 import { buildApp } from "./app.ts";
 import { addCollection } from "./finished-collection.ts";
 import { addFinishedTask } from "./finished-task.ts";

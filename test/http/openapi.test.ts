@@ -8,7 +8,7 @@ import postman from "openapi-to-postmanv2";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { PageInfo } from "../../src/model/page-info.ts";
 import { createStubResolver } from "../../src/resolvers/stub.ts";
-import { makeFolder } from "../stores/folder.ts";
+import { makeFolder } from "../folder.ts";
 import { buildApp } from "./app.ts";
 import { calls as otherCalls } from "./calls.ts";
 import { withApp } from "./failing-app.ts";

@@ -1,6 +1,3 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { openDiskFiles } from "../../src/files/disk.ts";
@@ -11,6 +8,7 @@ import { buildApp } from "./app.ts";
 import { addFinishedTask } from "./finished-task.ts";
 import { addKey } from "./keys.ts";
 import { pageUrl, postJson } from "./requests.ts";
+import { makeFolder } from "../folder.ts";
 
 /** More than the buffers between the service and its client take. */
 const content = Buffer.alloc(64 * 1024 * 1024, "film");
@@ -23,8 +21,7 @@ let makeLink: (owner: string) => Promise<string>;
 let tasks: Record<string, { file: string; queued: string }>;
 
 beforeEach(async () => {
-  const folder = mkdtempSync(join(tmpdir(), "unreel-removed-key-"));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const folder = makeFolder();
   store = createMemoryStore();
   const files = openDiskFiles({ folder });
   const secrets: Record<string, Record<string, string>> = {};

@@ -6,7 +6,7 @@ import { openDiskFiles } from "../../src/files/disk.ts";
 import { buildApp, buildWorkerApp } from "./app.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
-import { makeFolder } from "../stores/folder.ts";
+import { makeFolder } from "../folder.ts";
 import { openEvents } from "./event-client.ts";
 import { addKey } from "./keys.ts";
 import { pageUrl } from "./requests.ts";

@@ -6,7 +6,7 @@ import { openKeyRing } from "../../src/keys/key-ring.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import type { Task } from "../../src/model/task.ts";
-import { makeFolder } from "../stores/folder.ts";
+import { makeFolder } from "../folder.ts";
 import { addKey } from "./keys.ts";
 import { pageUrl, postTask } from "./requests.ts";
 

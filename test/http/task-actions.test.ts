@@ -10,7 +10,7 @@ import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import type { State } from "../../src/model/task.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
-import { makeFolder } from "../stores/folder.ts";
+import { makeFolder } from "../folder.ts";
 import { addFinishedTask } from "./finished-task.ts";
 import { recording } from "./recording.ts";
 import { pageUrl } from "./requests.ts";

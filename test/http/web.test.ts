@@ -1,5 +1,4 @@
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { cpSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
@@ -10,6 +9,7 @@ import { buildWebFiles } from "../../src/http/web/web-files.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { createTaskEvents } from "../../src/feed/task-events.ts";
 import { startSubPath } from "./sub-path.ts";
+import { makeFolder } from "../folder.ts";
 
 let app: FastifyInstance;
 beforeAll(async () => {
@@ -156,8 +156,7 @@ describe("the assets of the page", () => {
   });
 
   it("have other paths as soon as one of them changes", async () => {
-    const folder = mkdtempSync(join(tmpdir(), "unreel-web-"));
-    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const folder = makeFolder();
     const root = new URL("../../", import.meta.url);
     cpSync(new URL("src", root), join(folder, "src"), { recursive: true });
     symlinkSync(new URL("node_modules", root), join(folder, "node_modules"));

@@ -9,7 +9,7 @@ import { writeMedium } from "../runner/engine.ts";
 import { createRunnerHarness } from "../runner/harness.ts";
 import { createTestResolver, pageOf } from "../runner/resolver.ts";
 import { openDiskFiles } from "../../src/files/disk.ts";
-import { makeFolder } from "../stores/folder.ts";
+import { makeFolder } from "../folder.ts";
 import { parseExposition, valueOf } from "./exposition.ts";
 import { files, freeBytes, observeStore, scrape } from "./observed-store.ts";
 

@@ -2,7 +2,7 @@ import { execFile, spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readdirSync, symlinkSync, utimesSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { makeFolder } from "../stores/folder.ts";
+import { makeFolder } from "../folder.ts";
 import { commandWith, startService } from "./service.ts";
 
 const top = join(import.meta.dirname, "../..");

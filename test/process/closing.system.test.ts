@@ -1,12 +1,10 @@
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import type { Task } from "../../src/model/task.ts";
 import { type ServiceProcess, startService } from "./service.ts";
+import { makeFolder } from "../folder.ts";
 
 /** A site whose pages are sent when the test says so. */
 async function openSite() {
@@ -46,8 +44,7 @@ async function listTasks({ url }: ServiceProcess): Promise<Task[]> {
 }
 
 it("requeues what runs while requests in flight finish, and only then closes the store", async () => {
-  const dataDir = mkdtempSync(join(tmpdir(), "unreel-closing-"));
-  onTestFinished(() => rmSync(dataDir, { recursive: true }));
+  const dataDir = makeFolder();
   const site = await openSite();
   const service = await start(dataDir);
   let log = "";

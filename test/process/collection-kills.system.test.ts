@@ -9,7 +9,7 @@ import { openStore } from "../../src/stores/registry.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import { openDatabase } from "../postgres/database.ts";
 import { entryUrl, playlistUrl } from "../runner/playlists.ts";
-import { makeFolder } from "../stores/folder.ts";
+import { makeFolder } from "../folder.ts";
 
 const script = join(import.meta.dirname, "collection-child.ts");
 const compileCache = join(import.meta.dirname, "../../node_modules/.cache/collections");

@@ -1,16 +1,14 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, it, onTestFinished } from "vitest";
 import { openTaskClient } from "./download-client.ts";
 import { startService } from "./service.ts";
+import { makeFolder } from "../folder.ts";
 
 const page = "https://video.example.com/watch";
 
 it("a damaged task does not hide the others: it alone is an error, and can be deleted", async () => {
-  const dataDir = mkdtempSync(join(tmpdir(), "unreel-damaged-"));
-  onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }));
+  const dataDir = makeFolder();
   const start = async () => {
     const service = await startService({ DATA_DIR: dataDir, CONCURRENCY: "0" });
     onTestFinished(() => void service.end("SIGKILL"));

@@ -1,18 +1,15 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { startSite } from "../media/site.ts";
 import { crashMedia } from "./crash-download.ts";
 import { startFaultyService } from "./disk-faults.ts";
 import { openTaskClient } from "./download-client.ts";
+import { makeFolder } from "../folder.ts";
 
 const [{ entry, resources }] = crashMedia() as [ReturnType<typeof crashMedia>[number]];
 const size = resources.get(entry)!.body.length;
 
 it("a file that cannot be read is refused or cut short, never sent as if it were complete", async () => {
-  const dataDir = mkdtempSync(join(tmpdir(), "unreel-disk-faults-"));
-  onTestFinished(() => rmSync(dataDir, { recursive: true }));
+  const dataDir = makeFolder();
   await using site = await startSite(resources);
   const env = { ALLOW_NETWORKS: "127.0.0.1/32", MIN_FREE_BYTES: "0" };
   const service = await startFaultyService(dataDir, env);

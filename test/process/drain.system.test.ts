@@ -1,6 +1,3 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { readMedium } from "../media/rendition.ts";
 import { resource } from "../media/resources.ts";
@@ -10,6 +7,7 @@ import { openCluster } from "./cluster.ts";
 import { openTaskClient } from "./download-client.ts";
 import { type ServiceProcess, startService } from "./service.ts";
 import { watchVisits } from "./visits.ts";
+import { makeFolder } from "../folder.ts";
 
 const longMs = "60000";
 
@@ -17,12 +15,6 @@ async function start(dataDir: string, DRAIN_MS: string): Promise<ServiceProcess>
   const service = await startService({ DATA_DIR: dataDir, CONCURRENCY: "0", DRAIN_MS });
   onTestFinished(async () => void (await service.end("SIGKILL")));
   return service;
-}
-
-function openFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), "unreel-drain-"));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
 }
 
 function post({ url }: ServiceProcess): Promise<Response> {
@@ -40,7 +32,7 @@ async function readiness({ url }: ServiceProcess): Promise<number> {
 }
 
 it("accepts tasks after SIGTERM while it reports that it is not ready; a second SIGTERM ends it", async () => {
-  const service = await start(openFolder(), longMs);
+  const service = await start(makeFolder(), longMs);
   expect(await readiness(service)).toBe(200);
   service.process.kill("SIGTERM");
   await expect.poll(() => readiness(service)).toBe(503);
@@ -56,7 +48,7 @@ it("accepts tasks after SIGTERM while it reports that it is not ready; a second 
 
 it("fails no request of clients that stop when it is not ready, and loses none of their tasks", async () => {
   const drainMs = 2_000;
-  const dataDir = openFolder();
+  const dataDir = makeFolder();
   const service = await start(dataDir, `${drainMs}`);
   const ids: string[] = [];
   const underLoad = Promise.withResolvers<void>();

@@ -1,9 +1,6 @@
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
 import { request } from "node:http";
 import { connect, type Socket } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { platform } from "node:process";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { resource } from "../media/resources.ts";
@@ -12,6 +9,7 @@ import { openTaskClient } from "./download-client.ts";
 import { paddedFilm } from "./padded-film.ts";
 import { type ServiceProcess, startCommand, startService } from "./service.ts";
 import { descriptors, residentBytes } from "./usage.ts";
+import { makeFolder } from "../folder.ts";
 
 const MiB = 1024 * 1024;
 
@@ -41,8 +39,7 @@ async function askHealth({ url }: ServiceProcess): Promise<number | undefined> {
 
 /** Starts a service with a file of 16 MiB; resolves with the file's path as well. */
 async function startWithFile(env: Record<string, string>) {
-  const dataDir = mkdtempSync(join(tmpdir(), "unreel-hostile-"));
-  onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }));
+  const dataDir = makeFolder();
   const site = await startSite(new Map([["film.mp4", resource("video/mp4", paddedFilm(16 * MiB))]]));
   onTestFinished(() => site.close());
   const service = await start({

@@ -1,17 +1,11 @@
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync } from "node:fs";
 import { join, relative } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { openDatabase } from "../postgres/database.ts";
 import { query } from "../stores/postgres/query.ts";
 import { addKey, runKeyProgram } from "./keys.ts";
 import { startService } from "./service.ts";
-
-function makeFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), "unreel-keys-"));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  return folder;
-}
+import { makeFolder } from "../folder.ts";
 
 /** Returns the URL of an empty database, with a password, and what the command calls it. */
 async function openNamedDatabase() {

@@ -1,6 +1,5 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { readdirSync, readFileSync, statSync } from "node:fs";
 import { connect } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
@@ -8,12 +7,7 @@ import { openDatabase } from "../postgres/database.ts";
 import { addKey, bearer, runKeyProgram } from "./keys.ts";
 import { collectLog, startService } from "./service.ts";
 import { openTestCluster } from "./test-cluster.ts";
-
-function makeDataDir(): string {
-  const folder = mkdtempSync(join(tmpdir(), "unreel-keys-"));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  return folder;
-}
+import { makeFolder } from "../folder.ts";
 
 /** Starts a service that ends with the test. */
 async function start(env: Record<string, string>) {
@@ -46,7 +40,7 @@ const secretPattern = /^unreel_[\w-]{43}\n$/;
 
 describe("npm run key", () => {
   it("adds, lists and removes keys while no service runs, and keeps nothing of them but hashes", async () => {
-    const env = { DATA_DIR: makeDataDir() };
+    const env = { DATA_DIR: makeFolder() };
     const added = await runKeyProgram(env, "add", "anna", "--admin", "--max-bytes", "1000");
     expect(added).toEqual({
       code: 0,
@@ -67,7 +61,7 @@ describe("npm run key", () => {
   });
 
   it("tells of a webhook where it is, but neither its path nor its secret", async () => {
-    const env = { DATA_DIR: makeDataDir() };
+    const env = { DATA_DIR: makeFolder() };
     const url = "https://hooks.example.com:8443/services/T01/hidden?token=hidden";
     await addKey(env, "anna", "--rate", "60", "--webhook", url);
     await addKey(env, "bert");
@@ -78,7 +72,7 @@ describe("npm run key", () => {
   });
 
   it("refuses in one line what it cannot do", async () => {
-    const env = { DATA_DIR: makeDataDir() };
+    const env = { DATA_DIR: makeFolder() };
     await addKey(env, "anna");
     const refused: [string[], number, RegExp][] = [
       [["add", "Anna"], 2, /^key: NAME must be [^\n]*"Anna"\nusage: /],
@@ -92,7 +86,7 @@ describe("npm run key", () => {
   });
 
   it("finds no service with its keys in memory", async () => {
-    const env = { DATA_DIR: makeDataDir(), STORE_URL: "memory:" };
+    const env = { DATA_DIR: makeFolder(), STORE_URL: "memory:" };
     const { code, stderr } = await runKeyProgram(env, "list");
     expect([code, stderr]).toEqual([
       1,
@@ -103,7 +97,7 @@ describe("npm run key", () => {
 
 describe.each(["sqlite:", "memory:"])("a running service with %s", (STORE_URL) => {
   it("takes keys at once, over a socket that is for its user alone", async () => {
-    const env = { DATA_DIR: makeDataDir(), STORE_URL };
+    const env = { DATA_DIR: makeFolder(), STORE_URL };
     const { url } = await start(env);
     expect(await statusOf(url)).toBe(200);
     const [socket, token] = ["keys.sock", "keys.token"].map((name) => statSync(join(env.DATA_DIR, name)));
@@ -132,7 +126,7 @@ describe.each(["sqlite:", "memory:"])("a running service with %s", (STORE_URL) =
 
 describe("the socket for keys", () => {
   it("takes no command without the token of the service that runs", async () => {
-    const env = { DATA_DIR: makeDataDir() };
+    const env = { DATA_DIR: makeFolder() };
     const first = await start(env);
     const earlier = readFileSync(join(env.DATA_DIR, "keys.token"), "utf8");
     await first.end("SIGKILL");
@@ -152,7 +146,7 @@ describe("the socket for keys", () => {
 
 describe("a service that was killed", () => {
   it("leaves a socket that is in nobody's way; keys and sessions are there again", async () => {
-    const env = { DATA_DIR: makeDataDir() };
+    const env = { DATA_DIR: makeFolder() };
     const first = await start(env);
     const anna = await addKey(env, "anna");
     const session = await fetch(`${first.url}/session`, {
@@ -201,7 +195,7 @@ describe("processes that share a database", () => {
 
 describe("the log", () => {
   it("warns once if whoever reaches the service may use it, and never has a key", async () => {
-    const env = { DATA_DIR: makeDataDir(), HOST: "0.0.0.0", LOG_LEVEL: "trace" };
+    const env = { DATA_DIR: makeFolder(), HOST: "0.0.0.0", LOG_LEVEL: "trace" };
     const warnings = (lines: readonly object[]) =>
       lines.filter((line) => String(Reflect.get(line, "msg")).startsWith("there are no keys"));
     const open = await start(env);

@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import type { Task } from "../../src/model/task.ts";
 import { resource } from "../media/resources.ts";
 import { openDatabase } from "../postgres/database.ts";
-import { makeFolder } from "../stores/folder.ts";
+import { makeFolder } from "../folder.ts";
 import type { TaskClient } from "./download-client.ts";
 import { film, openSite } from "./film-site.ts";
 import { fillDisk, mountSmallDisk } from "./small-disk.ts";

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { resource } from "../media/resources.ts";
-import { makeFolder } from "../stores/folder.ts";
+import { makeFolder } from "../folder.ts";
 import { film, openSite } from "./film-site.ts";
 import type { TaskClient } from "./download-client.ts";
 import { compileCache } from "./keys.ts";

@@ -1,5 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { liveResources, startLiveDash } from "../media/live-dash.ts";
@@ -7,10 +6,10 @@ import { probe } from "../media/probe.ts";
 import { startSite } from "../media/site.ts";
 import { openTaskClient } from "./download-client.ts";
 import { startService } from "./service.ts";
+import { makeFolder } from "../folder.ts";
 
 it("a recording of live DASH has each listed frame once although the service is killed", async () => {
-  const dataDir = mkdtempSync(join(tmpdir(), "unreel-live-dash-kill-"));
-  onTestFinished(() => rmSync(dataDir, { recursive: true }));
+  const dataDir = makeFolder();
   const resources = liveResources();
   const site = await startSite(resources);
   onTestFinished(() => site.close());

@@ -1,8 +1,5 @@
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { countSeries, parseExposition, valueOf } from "../metrics/exposition.ts";
 import { openDatabase } from "../postgres/database.ts";
@@ -12,17 +9,12 @@ import { film, openSite } from "./film-site.ts";
 import { findFreePort } from "./free-port.ts";
 import { addKey, bearer } from "./keys.ts";
 import { collectLog, startRefused, startService } from "./service.ts";
-
-function makeDataDir(): string {
-  const dataDir = mkdtempSync(join(tmpdir(), "unreel-metrics-"));
-  onTestFinished(() => rmSync(dataDir, { recursive: true }));
-  return dataDir;
-}
+import { makeFolder } from "../folder.ts";
 
 /** Starts the program with metrics; returns it, its log, and what reads them. */
 async function start(env: Record<string, string> = {}) {
   const port = await findFreePort();
-  const settings = { DATA_DIR: makeDataDir(), ALLOW_NETWORKS: "127.0.0.1/32", MIN_FREE_BYTES: "0" };
+  const settings = { DATA_DIR: makeFolder(), ALLOW_NETWORKS: "127.0.0.1/32", MIN_FREE_BYTES: "0" };
   const service = await startService({ ...settings, METRICS_PORT: port, ...env });
   onTestFinished(() => void service.end("SIGKILL"));
   const log = collectLog(service);
@@ -96,7 +88,7 @@ it("tells of downloads and requests what each part of the service saw", async ()
 });
 
 it("serves them on the port of the service too, to the key of an admin", async () => {
-  const env = { DATA_DIR: makeDataDir(), ROLE: "api", STORE_URL: await openDatabase() };
+  const env = { DATA_DIR: makeFolder(), ROLE: "api", STORE_URL: await openDatabase() };
   const root = await addKey(env, "root", "--admin");
   const service = await startService(env);
   onTestFinished(() => void service.end("SIGKILL"));
@@ -122,7 +114,7 @@ it("refuses the start with one line if the port is taken", async () => {
   onTestFinished(() => void taken.close());
   await once(taken, "listening");
   const { port } = taken.address() as { port: number };
-  const env = { DATA_DIR: makeDataDir(), METRICS_PORT: String(port) };
+  const env = { DATA_DIR: makeFolder(), METRICS_PORT: String(port) };
   const { code, stderr } = await startRefused(env);
   expect(code).toBe(1);
   expect(stderr).toMatch(/^unreel: cannot listen on METRICS_HOST and METRICS_PORT: [^\n]+\n$/);

@@ -1,16 +1,15 @@
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { openTaskClient } from "./download-client.ts";
 import { openSite } from "./film-site.ts";
 import { startService } from "./service.ts";
+import { makeFolder } from "../folder.ts";
 
 it.skipIf(process.platform === "win32")(
   "everything that the service creates is for its user alone; a folder that existed keeps its mode",
   async () => {
-    const parent = mkdtempSync(join(tmpdir(), "unreel-modes-"));
-    onTestFinished(() => rmSync(parent, { recursive: true, force: true }));
+    const parent = makeFolder();
     const dataDir = join(parent, "new", "data");
     mkdirSync(join(parent, "new"), { mode: 0o755 });
     const site = await openSite();

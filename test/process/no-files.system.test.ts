@@ -1,18 +1,16 @@
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { Agent, type IncomingMessage, request } from "node:http";
 import { json } from "node:stream/consumers";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import type { Task } from "../../src/model/task.ts";
 import { expect, it, onTestFinished } from "vitest";
 import { film, openSite } from "./film-site.ts";
 import { startService } from "./service.ts";
+import { makeFolder } from "../folder.ts";
 
 async function startLimited() {
-  const dataDir = mkdtempSync(join(tmpdir(), "unreel-no-files-"));
-  onTestFinished(() => rmSync(dataDir, { recursive: true }));
+  const dataDir = makeFolder();
   const service = await startService({ DATA_DIR: dataDir, ALLOW_NETWORKS: "127.0.0.0/8", MIN_FREE_BYTES: "0" });
   onTestFinished(async () => void (await service.end("SIGKILL")));
   const { pid } = service.process;

@@ -1,10 +1,10 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import { chownSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { chownSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { startOwnPostgres } from "../postgres/database.ts";
 import { query } from "../stores/postgres/query.ts";
+import { makeFolder } from "../folder.ts";
 
 /** A database on a disk that can be made full. */
 export interface SmallDisk {
@@ -25,8 +25,7 @@ export async function openSmallDisk(): Promise<SmallDisk> {
 
 /** Mounts a disk of this size for one test; returns undefined without the right to mount. */
 export function mountSmallDisk(size: string): string | undefined {
-  const folder = mkdtempSync(join(tmpdir(), "unreel-small-disk-"));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const folder = makeFolder();
   const { status } = spawnSync("mount", ["-t", "tmpfs", "-o", `size=${size}`, "tmpfs", folder]);
   if (status !== 0) return undefined;
   onTestFinished(() => void execFileSync("umount", [folder]));

@@ -1,12 +1,10 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, expect, it, onTestFinished, vi } from "vitest";
 import { startUpstream } from "../net/upstream.ts";
 import { listsAndTexts, MiB, pages } from "../resolvers/page/hostile-pages.ts";
 import { makeCgroup } from "./cgroup.ts";
 import { addKey, bearer } from "./keys.ts";
 import { type ServiceProcess, startCommand, startService } from "./service.ts";
+import { makeFolder } from "../folder.ts";
 
 const cgroup = makeCgroup(512 * MiB);
 // The processes of a service that was killed end a moment later.
@@ -74,8 +72,7 @@ async function readAll(readPage: (name: string, n: number) => Promise<number>): 
 }
 
 async function start(): Promise<{ service: ServiceProcess; greedy: string; other: string }> {
-  const folder = mkdtempSync(join(tmpdir(), "unreel-small-memory-"));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const folder = makeFolder();
   const env = { DATA_DIR: folder };
   const [greedy, other] = [await addKey(env, "greedy"), await addKey(env, "other")];
   const settings = {

@@ -1,17 +1,14 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { openTaskClient, type TaskClient } from "./download-client.ts";
 import { startCommand, startService } from "./service.ts";
+import { makeFolder } from "../folder.ts";
 
 const page = `https://video.example.com/${"long/".repeat(380)}`;
 
 it.skipIf(process.platform === "win32")(
   "a service whose store is full refuses new tasks, still serves reads, and keeps every accepted task",
   async () => {
-    const dataDir = mkdtempSync(join(tmpdir(), "unreel-store-full-"));
-    onTestFinished(() => rmSync(dataDir, { recursive: true }));
+    const dataDir = makeFolder();
     const env = { DATA_DIR: dataDir, CONCURRENCY: "0" };
     const limited = ["sh", "-c", `ulimit -f 2048 && exec "$0" "$@"`, ...startCommand];
     const service = await startService(env, limited);

@@ -1,9 +1,9 @@
-import { copyFileSync, mkdtempSync, renameSync, rmSync, truncateSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { copyFileSync, renameSync, rmSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { openTaskClient } from "./download-client.ts";
 import { collectLog, type ServiceProcess, startService } from "./service.ts";
+import { makeFolder } from "../folder.ts";
 
 const page = "https://video.example.com/watch";
 const lost = /task store's file .* was (?:removed, moved or replaced|cut short) while in use/;
@@ -58,8 +58,7 @@ it("a removed write-ahead log loses no accepted task, even if the service is the
 });
 
 async function startWithTask() {
-  const dataDir = mkdtempSync(join(tmpdir(), "unreel-store-lost-"));
-  onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }));
+  const dataDir = makeFolder();
   async function start(): Promise<ServiceProcess> {
     const service = await startService({ DATA_DIR: dataDir, CONCURRENCY: "0" });
     onTestFinished(() => void service.end("SIGKILL"));

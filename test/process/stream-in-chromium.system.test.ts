@@ -1,6 +1,3 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { expect, it, onTestFinished } from "vitest";
 import { readExhibits } from "../media/media-fixtures.ts";
@@ -8,6 +5,7 @@ import { startSite } from "../media/site.ts";
 import { isChromiumMissing, launchChromium } from "../web/chromium.ts";
 import { openTaskClient } from "./download-client.ts";
 import { startService } from "./service.ts";
+import { makeFolder } from "../folder.ts";
 
 /** How pages read a stream: `begun` resolves once there are bytes, `end` with how it ends. */
 const fetched = (url: string) => `
@@ -46,8 +44,7 @@ const saved = (url: string) => `
 `;
 
 it.skipIf(isChromiumMissing)("Chromium takes no half of a film whose source dies for a whole one", async () => {
-  const dataDir = mkdtempSync(join(tmpdir(), "unreel-stream-in-chromium-"));
-  onTestFinished(() => rmSync(dataDir, { recursive: true }));
+  const dataDir = makeFolder();
   const service = await startService({ DATA_DIR: dataDir, ALLOW_NETWORKS: "127.0.0.1/32", RETRY_BACKOFF_MS: "1" });
   onTestFinished(async () => void (await service.end("SIGKILL")));
   const client = await openTaskClient(service.url);

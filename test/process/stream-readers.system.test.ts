@@ -1,7 +1,5 @@
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
 import { connect, type Socket } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { platform } from "node:process";
 import { expect, it, onTestFinished } from "vitest";
@@ -14,16 +12,11 @@ import { paddedFilm } from "./padded-film.ts";
 import { type ServiceProcess, startService } from "./service.ts";
 import { descriptors, residentBytes } from "./usage.ts";
 import { framesOf, openStreamReader, save } from "./stream-client.ts";
+import { makeFolder } from "../folder.ts";
 
 const MiB = 1024 * 1024;
 const film = paddedFilm(48 * MiB);
 const half = 32 * MiB;
-
-function makeFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), "unreel-stream-readers-"));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  return folder;
-}
 
 async function start(env: Record<string, string> = {}, dataDir = makeFolder()) {
   const service = await startService({

@@ -1,8 +1,6 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
 import { connect } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -22,10 +20,10 @@ if pid == 0: os.execv(sys.argv[1], sys.argv[1:])
 signal.signal(signal.SIGUSR1, lambda *_: os.waitpid(pid, 0))
 print(pid, flush=True)
 while text := os.read(terminal, 65536): os.write(1, text)`;
+import { makeFolder } from "../folder.ts";
 
 async function openSettings(): Promise<{ DATA_DIR: string; PORT: string; CONCURRENCY: string }> {
-  const DATA_DIR = mkdtempSync(join(tmpdir(), "unreel-terminal-"));
-  onTestFinished(() => rmSync(DATA_DIR, { recursive: true, force: true }));
+  const DATA_DIR = makeFolder();
   return { DATA_DIR, PORT: await findFreePort(), CONCURRENCY: "0" };
 }
 

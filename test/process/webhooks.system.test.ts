@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
 import { openDatabase } from "../postgres/database.ts";
-import { makeFolder } from "../stores/folder.ts";
+import { makeFolder } from "../folder.ts";
 import { startReceiver } from "../webhooks/harness.ts";
 import { accept, answer, type Receiver } from "../webhooks/receiver.ts";
 import { addKey, bearer } from "./keys.ts";

@@ -1,6 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { readFileSync } from "node:fs";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { buildNestedMkv } from "../media/hostile-mkv.ts";
 import { resource } from "../media/resources.ts";
@@ -8,13 +6,13 @@ import { downloadsOf, isRunning } from "./child-processes.ts";
 import { openTaskClient } from "./download-client.ts";
 import { film, openSite } from "./film-site.ts";
 import { startService } from "./service.ts";
+import { makeFolder } from "../folder.ts";
 
 const secret = "postgres-password-in-the-environment";
 
 /** Starts the service; resolves once a worker process of it is busy with a download that hangs. */
 async function openScene(path: string, env: Record<string, string> = {}) {
-  const dataDir = mkdtempSync(join(tmpdir(), "unreel-workers-"));
-  onTestFinished(() => rmSync(dataDir, { recursive: true }));
+  const dataDir = makeFolder();
   const site = await openSite();
   site.resources.set("nested.mkv", resource("video/x-matroska", buildNestedMkv(200_000)));
   if (path === "film.mp4") site.bytesPerSecond = film.length / 60;

@@ -1,5 +1,4 @@
-import { closeSync, mkdtempSync, openSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { closeSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { noAdditions } from "../../src/remux/additions.ts";
@@ -7,9 +6,9 @@ import { chosenBlocks, readEnds, selectAll } from "../../src/remux/matroska/chos
 import { copyMatroska } from "../../src/remux/matroska/copy.ts";
 import { ids } from "../../src/remux/matroska/elements.ts";
 import { element, MatroskaWriter, text, unsigned } from "../../src/remux/matroska/writer.ts";
+import { makeSharedFolder } from "../folder.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "unreel-matroska-times-"));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = makeSharedFolder();
 const open: number[] = [];
 afterAll(() => open.forEach(closeSync));
 

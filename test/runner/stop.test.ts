@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, test, vi } from "vitest";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";
-import { makeFolder } from "../stores/folder.ts";
+import { makeFolder } from "../folder.ts";
 import { neverEnd, writeMedium } from "./engine.ts";
 import { createTestFiles } from "./files.ts";
 import { createRunnerHarness } from "./harness.ts";

@@ -8,7 +8,7 @@ import type { TaskStore } from "../../src/stores/store.ts";
 import type { Task } from "../../src/model/task.ts";
 import { createClock } from "../contracts/task-store/harness.ts";
 import { openDatabase } from "../postgres/database.ts";
-import { makeFolder } from "../stores/folder.ts";
+import { makeFolder } from "../folder.ts";
 import { writeMedium } from "./engine.ts";
 import { createTestFiles } from "./files.ts";
 import { createRunnerHarness, type RunnerHarness } from "./harness.ts";

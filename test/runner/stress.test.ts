@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { ServiceError } from "../../src/model/errors.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { times } from "../contracts/task-store/harness.ts";
-import { makeFolder } from "../stores/folder.ts";
+import { makeFolder } from "../folder.ts";
 import { writeMedium } from "./engine.ts";
 import { createRunnerHarness } from "./harness.ts";
 

@@ -7,7 +7,7 @@ import type { TaskStore } from "../../src/stores/store.ts";
 import { states, type Task } from "../../src/model/task.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { createClock, type Clock } from "../contracts/task-store/harness.ts";
-import { makeFolder } from "./folder.ts";
+import { makeFolder } from "../folder.ts";
 
 const hosts = ["a.test", "b.test", "c.test"];
 const host = fc.constantFrom(...hosts);

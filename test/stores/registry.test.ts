@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { openStore } from "../../src/stores/registry.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { openDatabase } from "../postgres/database.ts";
-import { makeFolder } from "./folder.ts";
+import { makeFolder } from "../folder.ts";
 
 test("memory: is the memory store, which writes no file", async () => {
   const dataDir = join(makeFolder(), "data");

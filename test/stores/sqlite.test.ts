@@ -16,7 +16,7 @@ import {
   openStoreHarness,
   times,
 } from "../contracts/task-store/harness.ts";
-import { makeFolder } from "./folder.ts";
+import { makeFolder } from "../folder.ts";
 import { createTestLog } from "./log.ts";
 
 let opened = "";

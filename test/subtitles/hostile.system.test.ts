@@ -1,18 +1,17 @@
 import { execFile } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import packageJson from "../../package.json" with { type: "json" };
-import { afterAll, describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
 import { openEntry } from "../contracts/engine/harness.ts";
 import { layFiles, mediaPlaylist } from "../media/hls.ts";
 import { readRendition } from "../media/rendition.ts";
 import { hls, merge, resource } from "../media/resources.ts";
+import { makeSharedFolder } from "../folder.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "unreel-subtitles-"));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = makeSharedFolder();
 
 /** Those of a download's process. */
 const flags = packageJson.config.flags.split(" ");

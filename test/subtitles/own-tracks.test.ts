@@ -8,7 +8,7 @@ import { element, text, unsigned } from "../../src/remux/matroska/writer.ts";
 import { openFile } from "../../src/remux/open-file.ts";
 import { listOwnTracks, openOwnTracks } from "../../src/subtitles/tracks/own-tracks.ts";
 import { readTimedText, readTimedTextFormat } from "../../src/subtitles/tracks/timed-text-sample.ts";
-import { makeFolder } from "../stores/folder.ts";
+import { makeFolder } from "../folder.ts";
 
 interface Block {
   ms: number;

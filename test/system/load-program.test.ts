@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { makeFolder } from "../stores/folder.ts";
+import { makeFolder } from "../folder.ts";
 
 const loader = new URL("../../src/system/load-program.js", import.meta.url).href;
 

@@ -1,15 +1,13 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { openYtDlp } from "../../../src/resolvers/ytdlp/yt-dlp.ts";
 import { createTestLog } from "../../stores/log.ts";
 import { openHarness } from "./harness.ts";
 import { createVariant, installed, missing, pythonPath, setVersion } from "./installed.ts";
+import { makeSharedFolder } from "../../folder.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "installation-"));
-
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = makeSharedFolder();
 
 /** Opens with settings of which no process comes. */
 function open(path: string, searchPath: string, cookiesFile = "") {

@@ -10,7 +10,7 @@ import { applicationId, migrate, migrations } from "../../../src/stores/sqlite/m
 import { statements } from "../../../src/stores/sqlite/statements.ts";
 import { fileOf } from "../../contracts/task-store/files.ts";
 import { times } from "../../contracts/task-store/harness.ts";
-import { makeFolder } from "../folder.ts";
+import { makeFolder } from "../../folder.ts";
 import { createTestLog } from "../log.ts";
 
 describe("opening a file as task store", () => {

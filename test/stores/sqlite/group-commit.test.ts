@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest"
 import { createGroupCommit } from "../../../src/stores/sqlite/group-commit.ts";
 import { createWalSync } from "../../../src/stores/sqlite/transactions.ts";
 import { times } from "../../contracts/task-store/harness.ts";
-import { makeFolder } from "../folder.ts";
+import { makeFolder } from "../../folder.ts";
 
 const unavailable = { name: "ServiceError", code: "unavailable" };
 

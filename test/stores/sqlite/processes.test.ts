@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { accessKeyOf, newSecret } from "../../../src/keys/secrets.ts";
 import { openSqliteStore } from "../../../src/stores/sqlite/sqlite-store.ts";
 import { newTask } from "../../../src/feed/task-changes.ts";
-import { makeFolder } from "../folder.ts";
+import { makeFolder } from "../../folder.ts";
 
 const script = join(import.meta.dirname, "child.ts");
 

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { endLeases, openDatabase } from "../../../src/stores/sqlite/database.ts";
 import { statements } from "../../../src/stores/sqlite/statements.ts";
-import { makeFolder } from "../folder.ts";
+import { makeFolder } from "../../folder.ts";
 
 /** Reads the owners in the order of their turns, up to the first that has a task which may run. */
 const orderedWalk = "SCAN owners USING INDEX owners_by_turn";

@@ -6,7 +6,7 @@ import { expect, it, onTestFinished } from "vitest";
 import { resource } from "../../media/resources.ts";
 import { startSite } from "../../media/site.ts";
 import type { OpenTab } from "../browser.ts";
-import { makeFolder } from "../../stores/folder.ts";
+import { makeFolder } from "../../folder.ts";
 import { filmPage, format } from "./found-pages.ts";
 import { screenshots } from "./inspect.ts";
 import { landscape } from "./landscape.ts";
