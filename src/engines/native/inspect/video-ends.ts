@@ -16,7 +16,6 @@ export function isWholeAvi(file: ReadFile): boolean | null {
 }
 
 const maxHeaderBytes = 1 << 20;
-const headerObject = Buffer.from("3026b2758e66cf11a6d900aa0062ce6c", "hex");
 const filePropertiesObject = Buffer.from("a1dcab8c47a9cf118ee400c00c205365", "hex");
 /** Before the first packet: the header of the object that holds them. */
 const dataHeaderBytes = 50;
@@ -32,7 +31,7 @@ export interface AsfPackets {
 /** Returns where the packets of a WMV file are, as its header states (ASF 1.2 §3.2); `null`: it states none, or it is another file. */
 export function readAsfPackets(file: ReadFile): AsfPackets | null {
   const head = readAt(file, 0, maxHeaderBytes);
-  if (head.length < 24 || !head.subarray(0, 16).equals(headerObject)) return null;
+  if (head.length < 24 || unreadKind(head) !== "wmv") return null;
   const at = head.indexOf(filePropertiesObject);
   if (at < 0 || at + 104 > head.length) return null;
   const count = Number(head.readBigUInt64LE(at + 56));
