@@ -131,6 +131,8 @@ export interface DownloadJob {
 
 /** What the page says of the media. */
 export interface MediaDescription extends Pick<Additions, "tags" | "chapters"> {
+  /** A title for media that have none of their own if the page states none; `null`: none. */
+  name: string | null;
   /** URLs of its pictures, best first. */
   covers: readonly string[];
 }

@@ -1,7 +1,14 @@
-import { describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { CountingSink } from "../../src/engines/native/output/counting-sink.ts";
+import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
 import type { TrackStats } from "../../src/engines/native/output/track-stats.ts";
+import { openEntry } from "../contracts/engine/harness.ts";
+import { readMedium } from "../media/rendition.ts";
+import { resource } from "../media/resources.ts";
 import type { Edit, SampleSink, TrackKind } from "../../src/remux/samples.ts";
+
+const engine = createNativeEngine({ allowNetworks: ["127.0.0.1/32"] });
+afterAll(() => engine.close());
 
 const ignore: SampleSink = { setFormat: (_format, track) => track ?? 0, write: () => {} };
 
@@ -113,6 +120,18 @@ describe("a time that another sample has", () => {
     const overlap = (from: number) => statsOf([...every(10, 10), ...every(10, 10, from)], "audio", undefined, "fLaC");
     expect(overlap(81)).toMatchObject({ outOfOrder: 0 });
     expect(overlap(80)).toMatchObject({ outOfOrder: 1 });
+  });
+});
+
+describe("the first packet of Vorbis", () => {
+  it("lasts no time: the second one may have the same", async () => {
+    await using harness = await openEntry(
+      () => engine,
+      new Map([["a.ogg", resource("audio/ogg", readMedium("vorbis.ogg"))]]),
+      "a.ogg",
+    );
+    const ranges = [{ startS: 0.2, endS: 0.6 }];
+    expect((await harness.download({ ranges, isAudioFile: true })).warnings).toEqual([]);
   });
 });
 

@@ -158,6 +158,7 @@ test("the engine gets the chosen formats, the folder and the limits", async () =
           { startS: 0, endS: 5, title: "One" },
           { startS: 5, endS: Infinity, title: "Chapter 2" },
         ],
+        name: "A film",
         covers: ["https://video.example.com/poster.jpg"],
       },
       embed: "made",

@@ -95,7 +95,7 @@ async function planRun(job: DownloadJob, context: WorkerDownloadContext) {
   });
   const progress = new ProgressTracker(plan, parts, onProgress);
   const ahead = 2 * concurrentFragments;
-  const additions = fetchAdditions(job, { client, signal });
+  const additions = fetchAdditions(job, { client, isKept, signal });
   const fetcher = new SourceFetcher({
     parts,
     progress,
@@ -104,7 +104,7 @@ async function planRun(job: DownloadJob, context: WorkerDownloadContext) {
     signal,
     maxLiveS,
     ahead,
-    takeTexts: additions.own.read,
+    readOwn: (source, path) => withTimeLimit({ context }, "read", [path], () => additions.own.read(source, path)),
     needsTexts: job.ownSubtitles.length > 0,
   });
   const flush = createGradualFlush();
@@ -165,7 +165,7 @@ async function inspect(run: DownloadRun, path: string): Promise<MediaInfo> {
 
 /** Announces work on complete files, whose time the service limits. */
 async function withTimeLimit<T>(
-  { context: { onWork } }: DownloadRun,
+  { context: { onWork } }: Pick<DownloadRun, "context">,
   kind: FileWork["kind"],
   paths: readonly string[],
   work: () => Promise<T>,

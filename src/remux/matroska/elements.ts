@@ -72,6 +72,7 @@ export const ids = {
   editionFlagDefault: 0x45db,
   chapterAtom: 0xb6,
   chapterUid: 0x73c4,
+  chapterFlagHidden: 0x98,
   chapterTimeStart: 0x91,
   chapterTimeEnd: 0x92,
   chapterDisplay: 0x80,

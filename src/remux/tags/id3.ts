@@ -137,6 +137,21 @@ function splitFrames(body: Buffer, sizeAt: (at: number) => number) {
 const headerBytes = 10;
 const utf8 = 3;
 
+/** Returns the chapters in the frames of a tag, in their order; those without a title are left out. */
+export function readChapterFrames(frames: readonly Id3Frame[]): Chapter[] {
+  return frames.flatMap(({ id, bytes }) => {
+    const content = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).subarray(headerBytes);
+    const at = content.indexOf(0) + 1;
+    if (id !== "CHAP" || at === 0 || at + 16 > content.length) return [];
+    const nested = framesIn(content.subarray(at + 16), 0) ?? [];
+    const title = nested.find((each) => each.id === "TIT2")?.bytes.subarray(headerBytes);
+    if (title === undefined) return [];
+    const [startMs, endMs] = [content.readUInt32BE(at), content.readUInt32BE(at + 4)];
+    const text = new TextDecoder(encodings[title[0] ?? 0] ?? "latin1").decode(title.subarray(1)).split("\0", 1)[0]!;
+    return [{ startS: startMs / 1000, endS: endMs / 1000, title: text }];
+  });
+}
+
 /** Undoes what keeps a tag from looking like audio (§6.1). */
 function resynchronise(bytes: Buffer): Buffer {
   return Buffer.from(bytes.toString("latin1").replaceAll("\xff\0", "\xff"), "latin1");

@@ -4,8 +4,11 @@ import { pageUrlOf, type PageInfo } from "../../model/page-info.ts";
 /** Returns what is written of a page into the files that are made of its media. */
 export function describeMedia(page: PageInfo): MediaDescription {
   const { title, uploader, uploaded_at, description, thumbnails, chapters = [] } = page;
+  // The name of a file is worth less than what the file says itself.
+  const isName = page.sources["title"] === "media";
   return {
-    tags: { title, artist: uploader, date: uploaded_at, description, url: pageUrlOf(page) },
+    tags: { title: isName ? null : title, artist: uploader, date: uploaded_at, description, url: pageUrlOf(page) },
+    name: title,
     chapters: chapters.map(({ start_time, end_time, title: name }, index) => ({
       startS: start_time,
       endS: end_time ?? Infinity,

@@ -3,6 +3,8 @@ import { type Box, boxesIn, findChild, firstBox, getChild, viewOf } from "../../
 import { fileBoxes, readFully, readRange } from "../../remux/mp4/read/file-boxes.ts";
 import { readEdits, readMediaHeader, readMovieHeader, readTrackHeader } from "../../remux/mp4/read/headers.ts";
 import { createBudget, type IndexedSample } from "../../remux/mp4/read/indexed-sample.ts";
+import { childrenOf } from "../../remux/mp4/read/check-tables.ts";
+import { type NumberSource, numbersIn } from "../../remux/mp4/read/number-source.ts";
 import { readTrackTables } from "../../remux/mp4/read/sample-tables.ts";
 import type { OpenFile } from "../../remux/open-file.ts";
 import type { ByteSpan, MediaRange } from "../../remux/samples.ts";
@@ -46,17 +48,25 @@ export function openMp4Tracks(
   return new Map(tracks.map(({ id, ...track }) => [id, (count) => cuesOf(file, track, count)]));
 }
 
-/** Returns where the samples of all tracks of text are that are shown in these parts of the presentation, seconds. @throws as `openMp4Tracks` */
-export function textSpansOf(file: OpenFile, ranges: readonly MediaRange[]): ByteSpan[] {
-  return readTracks(file).flatMap((track) =>
-    samplesOf(file, track)
-      .filter((sample) => {
-        const { startS, endS } = shownAt(sample, track);
-        return ranges.some((range) => startS < range.endS && endS > range.startS);
-      })
-      .map(({ offset, size }) => ({ start: offset, end: offset + size }))
-      .toArray(),
-  );
+/**
+ * Returns where the samples of the tracks of chapters, and of all other text if that is wanted, are that are shown in these parts of the
+ * presentation, seconds. @throws as `openMp4Tracks`
+ */
+export function textSpansOf(file: OpenFile, ranges: readonly MediaRange[], isTextWanted: boolean): ByteSpan[] {
+  const tracks = readTracks(file);
+  const source = tracks[0] && numbersIn(tracks[0].index);
+  const chapters = source && chapterTrackIds(source, firstBox(tracks[0]!.index));
+  return tracks
+    .filter(({ id }) => isTextWanted || chapters?.has(id))
+    .flatMap((track) =>
+      samplesOf(file, track)
+        .filter((sample) => {
+          const { startS, endS } = shownAt(sample, track);
+          return ranges.some((range) => startS < range.endS && endS > range.startS);
+        })
+        .map(({ offset, size }) => ({ start: offset, end: offset + size }))
+        .toArray(),
+    );
 }
 
 function readTracks(file: OpenFile): (Mp4Track & { id: number })[] {
@@ -131,4 +141,17 @@ function* readSamples(
     const bytes = readFully(file.fd, Buffer.alloc(sample.size), sample.offset);
     if (bytes.some((byte) => byte !== 0)) yield [sample, bytes];
   }
+}
+
+/** Returns the tracks of an MP4 that have the titles of its chapters (QuickTime File Format, "Chapter Lists"). */
+export function chapterTrackIds(source: NumberSource, moov: Box): Set<number> {
+  const found = new Set<number>();
+  for (const trak of childrenOf(source, moov, "trak")) {
+    for (const references of childrenOf(source, trak, "tref")) {
+      for (const { body, end } of childrenOf(source, references, "chap")) {
+        for (let at = body; at + 4 <= end; at += 4) found.add(source.u32(at));
+      }
+    }
+  }
+  return found;
 }

@@ -9,7 +9,7 @@ import { type NumberSource, numbersInFile } from "../../remux/mp4/read/number-so
 import { type OpenFile, openFile } from "../../remux/open-file.ts";
 import type { Cue } from "../../remux/additions.ts";
 import { matroskaTextCodecs, openMatroskaTracks } from "./matroska-track.ts";
-import { type CountBytes, mp4TextCodecs, openMp4Tracks } from "./mp4-track.ts";
+import { chapterTrackIds, type CountBytes, mp4TextCodecs, openMp4Tracks } from "./mp4-track.ts";
 
 /** A track of subtitles within media. */
 export interface OwnTrack {
@@ -99,7 +99,6 @@ function matroskaSubtitles(source: NumberSource, track: MatroskaTrack): OwnTrack
 const handlers: ReadonlySet<string> = new Set(["text", "subt", "sbtl", "clcp", "subp"]);
 
 function mp4Subtitles(source: NumberSource): OwnTrack[] {
-  const chapters = new Set<number>();
   const tracks: OwnTrack[] = [];
   const [moov] = childrenOf(source, { body: 0, end: source.size }, "moov");
   const isFragmented = moov !== undefined && childrenOf(source, moov, "mvex").next().value !== undefined;
@@ -109,11 +108,6 @@ function mp4Subtitles(source: NumberSource): OwnTrack[] {
     const [handler, details, table] = [["hdlr"], ["mdhd"], ["minf", "stbl", "stsd"]].map((path) =>
       path.reduce<Box | undefined>((box, type) => box && childrenOf(source, box, type).next().value, media),
     );
-    for (const references of childrenOf(source, trak, "tref")) {
-      for (const { body, end } of childrenOf(source, references, "chap")) {
-        for (let at = body; at + 4 <= end; at += 4) chapters.add(source.u32(at));
-      }
-    }
     const entry = table && readBox(source, table.body + 8, table.end);
     if (header === undefined || handler === undefined || details === undefined || entry === undefined) continue;
     const type = typeAt(source, handler.body + 8);
@@ -124,6 +118,7 @@ function mp4Subtitles(source: NumberSource): OwnTrack[] {
     const isText = mp4TextCodecs.has(entry.type) && !isFragmented;
     tracks.push({ number, language, name: "", role, codec: nameOf(entry.type), isText });
   }
+  const chapters = moov === undefined ? new Set<number>() : chapterTrackIds(source, moov);
   return tracks.filter(({ number }) => !chapters.has(number));
 }
 

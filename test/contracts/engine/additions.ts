@@ -21,6 +21,7 @@ export function describeAdditions(open: OpenEngine): void {
   }
   const describing = ({ site }: EngineHarness, ...covers: string[]): MediaDescription => ({
     tags: additions.tags,
+    name: null,
     chapters: additions.chapters,
     covers: covers.map((cover) => site.url(cover)),
   });

@@ -85,7 +85,7 @@ async function prepare(
   const pageUrl = site.url("watch");
   const { tags, chapters } = noAdditions;
   const about = {
-    description: { tags, chapters, covers: [] },
+    description: { tags, name: null, chapters, covers: [] },
     embed: "made",
     subtitles: [],
     ownSubtitles: [],

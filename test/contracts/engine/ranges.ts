@@ -189,7 +189,7 @@ export function describeRanges(open: OpenEngine): void {
           { startS: 4, endS: 8 },
           { startS: 11, endS: 13 },
         ],
-        description: { tags: { ...noAdditions.tags, title: "T" }, chapters, covers: [] },
+        description: { tags: { ...noAdditions.tags, title: "T" }, name: null, chapters, covers: [] },
         subtitles: [
           {
             language: "de",

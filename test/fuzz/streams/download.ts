@@ -56,7 +56,7 @@ export async function openDownloader() {
       audioLanguages: ["original"],
       isAudioFile: options.audioOnly === true,
       ranges: [],
-      description: { tags: options.embed === "all" ? { ...tags, title: "A" } : tags, chapters, covers: [] },
+      description: { tags: options.embed === "all" ? { ...tags, title: "A" } : tags, name: null, chapters, covers: [] },
       embed: options.embed ?? ("made" as const),
       subtitles: [],
       ownSubtitles: [],

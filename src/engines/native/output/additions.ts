@@ -7,27 +7,20 @@ import type { HttpClient } from "../../../net/client.ts";
 import { fetchImage } from "../../../net/fetch-image.ts";
 import { createPageHeaders } from "../../../net/http/site-headers.ts";
 import type { FileWarning } from "../../../model/file-warnings.ts";
-import {
-  boundCues,
-  type Chapter,
-  type Cover,
-  cutTimes,
-  noAdditions,
-  type TextTrack,
-} from "../../../remux/additions.ts";
-import type { CutPosition } from "../../../remux/mp4/cut-plan.ts";
+import { boundCues, type Cover, noAdditions, type TextTrack } from "../../../remux/additions.ts";
 import { isShowable } from "../../../remux/picture-size.ts";
 import { writeSubRip, writeWebVtt } from "../../../subtitles/write.ts";
 import type { DownloadJob, MadeFile, OtherFile } from "../../engine.ts";
 import { type FetchedText, type FetchedTexts, fetchTexts, missingWarning } from "../texts/fetch-texts.ts";
-import { createOwnTexts } from "../texts/own-texts.ts";
+import { createOwnAdditions } from "../texts/own-additions.ts";
+import { mergeDescriptions } from "../texts/merge-descriptions.ts";
 import { type MediaPosition, placeCues } from "../texts/place-cues.ts";
 import { TextStore } from "../texts/text-store.ts";
 import type { PendingAdditions } from "./remux.ts";
 
 export interface AdditionFetcher extends PendingAdditions {
-  /** Subtitles that are tracks of the media. */
-  readonly own: ReturnType<typeof createOwnTexts>;
+  /** What the media say themselves. */
+  readonly own: ReturnType<typeof createOwnAdditions>;
   /**
    * Writes what lies beside the medium to the job's folder; returns it, and what is missing of it. Cues end with the
    * medium, after `durationS`; Infinity: that is unknown.
@@ -48,25 +41,29 @@ const pendingCoverBytes = 512 << 10;
 
 type AdditionJob = Pick<DownloadJob, "description" | "embed" | "pageUrl" | "folder" | "subtitles" | "ownSubtitles">;
 
-/** Starts to fetch what a job adds to the media. What cannot be had is left out. */
+/**
+ * Starts to fetch what a job adds to the media. What cannot be had is left out.
+ *
+ * @param isKept Nothing is written into the media, which stay as published.
+ */
 export function fetchAdditions(
   job: AdditionJob,
-  { client, signal }: { client: HttpClient; signal: AbortSignal },
+  { client, isKept, signal }: { client: HttpClient; isKept: boolean; signal: AbortSignal },
 ): AdditionFetcher {
   const { description, embed, pageUrl, folder } = job;
   const store = new TextStore(folder);
-  const { tags, chapters, covers } = description;
+  const { covers } = description;
   const cover = startPatient(signal, coverPatienceMs, null, (own) => fetchCover(covers, new URL(pageUrl), client, own));
   const texts = startPatient(signal, textPatienceMs, nothingInTime(job), (own) =>
     fetchTexts(job, { client, store, signal: own }),
   );
-  const own = createOwnTexts(job, { store, signal });
+  const own = createOwnAdditions(job, { isDescribed: !isKept && embed !== "none", store, signal });
   let position: MediaPosition = { originS: 0, offsetOf: () => undefined };
 
   /** Those that are tracks of the media only if `media` lack them. */
-  async function subtitles(media: MediaPosition, hasOwn = false): Promise<TextTrack[]> {
+  async function subtitles(media: MediaPosition, isPublished = false): Promise<TextTrack[]> {
     const { texts: fetched } = await texts.get();
-    const all = hasOwn ? fetched : [...fetched, ...own.texts()];
+    const all = isPublished ? fetched : [...fetched, ...own.texts()];
     return all.slice(0, maxTexts).map((text) => trackIn(media, text));
   }
 
@@ -75,10 +72,13 @@ export function fetchAdditions(
     bytes: () => {
       if (embed === "none") return 0;
       const picture = cover.known();
+      const said = own.description();
       const isPending = picture === undefined && covers.length > 0;
-      const known = isPending ? pendingCoverBytes : (picture?.data.length ?? 0);
+      const known = isPending ? pendingCoverBytes : ((picture ?? said.cover)?.data.length ?? 0);
       const textCount = job.subtitles.length + own.texts().length;
-      return known + JSON.stringify([tags, chapters]).length * 3 + textCount * subtitleIndexBytes;
+      return (
+        known + JSON.stringify([description, said.tags, said.chapters]).length * 3 + textCount * subtitleIndexBytes
+      );
     },
     async ready() {
       await Promise.all([cover.get(), texts.get()]);
@@ -86,8 +86,9 @@ export function fetchAdditions(
     async get(media) {
       position = media;
       if (embed === "none") return noAdditions;
-      const shown = media.cut === undefined ? chapters : cutChapters(chapters, media.cut);
-      return { tags, chapters: shown, cover: await cover.get(), subtitles: await subtitles(media, media.hasOwnTexts) };
+      const said = mergeDescriptions(description, own.description(), media);
+      const added = await subtitles(media, media.isPublished);
+      return { ...said, cover: (await cover.get()) ?? said.cover, subtitles: added };
     },
     async writeFiles(durationS) {
       const picture = await cover.get();
@@ -113,23 +114,6 @@ function trackIn(media: MediaPosition, { wanted, stored }: FetchedText): TextTra
       return placeCues(stored.parts(), media);
     },
   };
-}
-
-/** Chapters count from the first frame. */
-function cutChapters(chapters: readonly Chapter[], { kept, zeroS }: CutPosition): Chapter[] {
-  const moved = withEnds(chapters).map((chapter) => {
-    return { ...chapter, startS: chapter.startS + zeroS, endS: chapter.endS + zeroS };
-  });
-  return cutTimes(moved, kept);
-}
-
-/** Ends a chapter without an end where the next one begins. */
-function withEnds(chapters: readonly Chapter[]): Chapter[] {
-  const sorted = chapters.toSorted((a, b) => a.startS - b.startS);
-  return sorted.map((chapter, index) => {
-    const nextS = sorted[index + 1]?.startS ?? Infinity;
-    return { ...chapter, endS: Math.min(chapter.endS > chapter.startS ? chapter.endS : nextS, nextS) };
-  });
 }
 
 /** Of a track in the index: a thousand cues, and what is between them. */

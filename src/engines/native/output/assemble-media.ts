@@ -173,7 +173,7 @@ async function embed(
   { folder, additions, inspect, withTimeLimit, signal }: AssembleOptions,
 ): Promise<string | null> {
   await additions.ready();
-  const added = await additions.get({ ...positionFrom(0), hasOwnTexts: true });
+  const added = await additions.get({ ...positionFrom(0), isPublished: true });
   const target = join(folder, "embedded");
   const { container } = openFileStream("main", path);
   const durationS = container === "webm" ? null : (await inspect(path)).duration;

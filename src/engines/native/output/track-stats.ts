@@ -1,3 +1,4 @@
+import { nameCodec } from "../../../remux/codec-name.ts";
 import type { Edit, MediaRange, Sample, TrackFormat, TrackKind } from "../../../remux/samples.ts";
 import type { ListedSegments } from "./listed-segments.ts";
 
@@ -72,10 +73,13 @@ export class TrackCounter {
 
   /** By so many samples audio may overlap where parts are joined: a part of the last one, and one of priming if its codec has that. */
   readonly #overlapping: number;
+  /** Its first packet lasts no time (Vorbis I §1.3.2). */
+  readonly #isVorbis: boolean;
 
   constructor({ kind, timescale, edits, sampleEntry }: TrackFormat, segments: ListedSegments) {
     this.#segments = segments;
     this.#overlapping = isLossless(sampleEntry) ? 1 : 2;
+    this.#isVorbis = nameCodec(sampleEntry) === "Vorbis";
     this.kind = kind;
     this.timescale = timescale;
     this.edits = edits;
@@ -132,6 +136,7 @@ export class TrackCounter {
 
   /** Compares the times of a sample with those of the samples before it. */
   #compare({ dts, pts }: Sample): void {
+    if (this.#isVorbis && this.#samples === 1 && dts === this.#last.dts) return;
     const { dts: lastDts, duration } = this.#last;
     const allowed = this.kind === "audio" ? this.#overlapping * Math.max(duration, this.#step) : 0;
     // It lasts until this one, so not at all: parts that overlap state how long their frames last.

@@ -102,7 +102,7 @@ async function fetchIndex(file: PartialFile, audioOnly: boolean): Promise<Index 
     if (element.end >= end || count === maxElements) return null;
     if (element.id === ids.seekHead) cuesAt ??= findCues(numbers(), element, segment.body);
     if (element.id === ids.cues) front = element;
-    if (element.id === ids.info || element.id === ids.tracks) kept.push({ start: at, end: element.end });
+    if (described.has(element.id)) kept.push({ start: at, end: element.end });
     at = element.end;
   }
   const cues = front ?? (cuesAt !== undefined && cuesAt > at && cuesAt < end ? await fetchElement(cuesAt) : undefined);
@@ -125,7 +125,9 @@ async function fetchIndex(file: PartialFile, audioOnly: boolean): Promise<Index 
   };
 }
 
-const needed: ReadonlySet<number> = new Set([ids.seekHead, ids.info, ids.tracks, ids.cues]);
+/** What describes the media. */
+const described: ReadonlySet<number> = new Set([ids.info, ids.tracks, ids.chapters, ids.tags]);
+const needed: ReadonlySet<number> = new Set([...described, ids.seekHead, ids.cues]);
 
 /** Returns where the Clusters are in which Cues list blocks of a track. @throws ServiceError if their times are not in order. */
 function bordersOf(points: readonly CuePoint[], track: number | undefined, { timestampScale }: MatroskaHeader) {

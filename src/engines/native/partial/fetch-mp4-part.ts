@@ -45,7 +45,7 @@ async function fetchSamples(
 ): Promise<PartialMedia | null> {
   if (!(await fetchBoxes(file))) return null;
   const withTexts = <Needs extends Pick<PartNeeds, "spans" | "zeroS">>(needs: Needs): Needs => {
-    const texts = needsTexts ? textsOfPart(file.path, ranges, needs.zeroS) : [];
+    const texts = textsOfPart(file.path, ranges, { zeroS: needs.zeroS, needsTexts });
     return { ...needs, spans: joinSpans([...needs.spans, ...texts]) };
   };
   if (acceptsHoles) {
@@ -67,13 +67,15 @@ async function fetchSamples(
   return { path: target, chunks: [{ path: target, skippedS: 0, within }], hasHoles: false, ...rest };
 }
 
-/** Returns where the text is that is shown in the ranges. */
-function textsOfPart(path: string, ranges: readonly MediaRange[], zeroS: number): ByteSpan[] {
+/** Returns where the titles of chapters, and other text that is needed, are that are shown in the ranges. */
+function textsOfPart(
+  path: string,
+  ranges: readonly MediaRange[],
+  { zeroS, needsTexts }: { zeroS: number; needsTexts: boolean },
+): ByteSpan[] {
   using file = openFile(path);
-  return textSpansOf(
-    file,
-    ranges.map(({ startS, endS }) => ({ startS: zeroS + startS, endS: zeroS + endS })),
-  );
+  const shown = ranges.map(({ startS, endS }) => ({ startS: zeroS + startS, endS: zeroS + endS }));
+  return textSpansOf(file, shown, needsTexts);
 }
 
 /** Fetches what is needed; returns it, or `null` if it is too much. */

@@ -30,8 +30,8 @@ export interface MediaPosition {
   offsetOf(timeline: number): number | undefined;
   /** What of the media is presented; default: all. */
   cut?: CutPosition;
-  /** The file has its own tracks of text; default: only what is added to it. */
-  hasOwnTexts?: boolean;
+  /** The file is as published, and keeps what it says itself; default: it has only what is added. */
+  isPublished?: boolean;
 }
 
 /** Returns the position of a file of which all is presented, whose media have one timeline. */

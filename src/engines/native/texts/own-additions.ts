@@ -4,6 +4,7 @@ import { findLanguage } from "../../../remux/language.ts";
 import { openFile } from "../../../remux/open-file.ts";
 import { listOwnTracks, openOwnTracks, type OwnTrack } from "../../../subtitles/tracks/own-tracks.ts";
 import type { DownloadJob, OwnSubtitles } from "../../engine.ts";
+import { noDescription, readOwnDescription } from "../inspect/own-description.ts";
 import type { SourceName } from "../sources/plan.ts";
 import { type FetchedText, missingWarning } from "./fetch-texts.ts";
 import { atMostMaxCues } from "../../../subtitles/text.ts";
@@ -21,15 +22,22 @@ interface OwnTexts {
   warnings: readonly FileWarning[];
 }
 
-/** Collects what the sources of a job have. */
-export function createOwnTexts(job: TextJob, deps: { store: TextStore; signal: AbortSignal }) {
+/** Collects what the files say themselves that are the only ones of their sources. */
+export function createOwnAdditions(
+  job: TextJob,
+  { isDescribed, ...deps }: { isDescribed: boolean; store: TextStore; signal: AbortSignal },
+) {
   const found = new Map<SourceName, OwnTexts>();
+  let description = noDescription;
   const all = () => [...found.values()];
   return {
     /** Reads the file of a source, instead of one that was read before. @throws as `readOwnTexts` */
     async read(source: SourceName, path: string): Promise<void> {
       found.set(source, await readOwnTexts(path, job, deps));
+      if (isDescribed && source === "main") description = await readOwnDescription(path);
     },
+    /** Of the media, if that is of use. */
+    description: () => description,
     tracks: () => all().flatMap(({ tracks }) => tracks),
     texts: () => all().flatMap(({ texts }) => texts),
     warnings: () => all().flatMap(({ warnings }) => warnings),

@@ -1,0 +1,146 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import type { DownloadJob } from "../../src/engines/engine.ts";
+import { readOwnDescription } from "../../src/engines/native/inspect/own-description.ts";
+import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
+import { noAdditions } from "../../src/remux/additions.ts";
+import { element, text, unsigned } from "../../src/remux/matroska/writer.ts";
+import { ids } from "../../src/remux/matroska/elements.ts";
+import { openEntry } from "../contracts/engine/harness.ts";
+import { readMedium } from "../media/rendition.ts";
+import { resource } from "../media/resources.ts";
+import { png } from "../remux/additions.ts";
+import { makeFolder } from "../stores/folder.ts";
+
+const engine = createNativeEngine({ allowNetworks: ["127.0.0.1/32"] });
+afterAll(() => engine.close());
+
+const said = {
+  tags: { title: "Own 🎬", artist: "Someone", date: "2024-05-01", description: "What it shows", url: null },
+  chapters: [
+    { startS: 0, endS: 0.5, title: "One & <two>" },
+    { startS: 0.5, endS: 9, title: "Zwei" },
+  ],
+};
+const nothing = { tags: noAdditions.tags, name: null, chapters: [], covers: [] };
+
+async function download(name: string, bytes: Uint8Array, change: Partial<DownloadJob>) {
+  await using harness = await openEntry(() => engine, new Map([[name, resource("", Buffer.from(bytes))]]), name);
+  const resources = harness.site.resources;
+  resources.set("cover.png", resource("image/png", png));
+  const { path, warnings } = await harness.download({ description: nothing, ...change });
+  return { bytes: readFileSync(path), description: await readOwnDescription(path), warnings };
+}
+
+/** Returns a file with tags, chapters and, unless it is Matroska, a cover. */
+async function described(name: string): Promise<Buffer> {
+  await using harness = await openEntry(
+    () => engine,
+    new Map([
+      [name, resource("", readMedium(name))],
+      ["cover.png", resource("image/png", png)],
+    ]),
+    name,
+  );
+  const covers = name.endsWith("mkv") ? [] : [harness.site.url("cover.png")];
+  const { path, warnings } = await harness.download({
+    embed: "all",
+    description: { ...said, name: null, covers },
+  });
+  expect(warnings).toEqual([]);
+  return readFileSync(path);
+}
+
+describe("what a progressive file says of its media", () => {
+  it.each(["index-first.mp4", "h264-aac.mkv", "tone.mp3", "vorbis.ogg"])(
+    "is in what is made of a part of it, with chapters that are cut and moved: %s",
+    async (name) => {
+      const part = { ranges: [{ startS: 0.25, endS: 0.8 }], isAudioFile: true };
+      const { description } = await download(name, await described(name), part);
+      const { title, artist, date } = description.tags;
+      expect({ title, artist, date }).toEqual({ title: "Own 🎬", artist: "Someone", date: "2024-05-01" });
+      expect(description.chapters.map((chapter) => chapter.title)).toEqual(["One & <two>", "Zwei"]);
+      const [first, second] = description.chapters;
+      expect(first?.startS).toBe(0);
+      expect(second!.startS).toBeCloseTo(0.25, 1);
+      expect(description.cover?.data.length).toBe(name.endsWith("mkv") ? undefined : png.length);
+    },
+  );
+
+  it("counts less than what the page says, and more than the name of the file", async () => {
+    const bytes = await described("index-first.mp4");
+    const ranges = [{ startS: 0, endS: 0.8 }];
+    const page = { ...noAdditions.tags, title: "Page", description: "Of the page" };
+    const chapters = [{ startS: 0, endS: Infinity, title: "All" }];
+    const made = await download("a.mp4", bytes, {
+      ranges,
+      description: { ...nothing, tags: page, name: "a", chapters },
+    });
+    expect(made.description.tags).toMatchObject({ title: "Page", description: "Of the page", artist: "Someone" });
+    expect(made.description.chapters.map(({ title }) => title)).toEqual(["All"]);
+    const named = await download("a.mp4", bytes, { ranges, description: { ...nothing, name: "a" } });
+    expect(named.description.tags.title).toBe("Own 🎬");
+    const plain = await download("a.mp4", readMedium("index-first.mp4"), {
+      ranges,
+      description: { ...nothing, name: "a" },
+    });
+    expect(plain.description.tags.title).toBe("a");
+  });
+
+  it.each(["index-first.mp4", "h264-aac.mkv", "tone.mp3", "vorbis.ogg"])(
+    "stays when tags are added to it, its title too if only its name is known: %s",
+    async (name) => {
+      const bytes = await described(name);
+      const { description } = await download(name, bytes, { embed: "all", description: { ...nothing, name: "a" } });
+      const { title, artist } = description.tags;
+      expect([title, artist, description.chapters.length]).toEqual(["Own 🎬", "Someone", 2]);
+    },
+  );
+
+  it("is not written if nothing is to be written", async () => {
+    const change = { ranges: [{ startS: 0, endS: 0.8 }], embed: "none" } as const;
+    const { description } = await download("a.mp4", await described("index-first.mp4"), change);
+    expect([description.tags.title, description.chapters]).toEqual([null, []]);
+  });
+});
+
+describe("the chapters of a Matroska file", () => {
+  const read = async (...editions: Uint8Array[]) => {
+    const path = join(makeFolder(), "file");
+    const head = element(0x1a45dfa3, element(ids.docType, text("matroska")));
+    const body = [element(ids.tracks), element(ids.chapters, element(ids.crc32, unsigned(1)), ...editions)];
+    writeFileSync(path, Buffer.concat([head, element(ids.segment, ...body)]));
+    return (await readOwnDescription(path)).chapters;
+  };
+  const atom = (startNs: number, title: string, ...more: Uint8Array[]) =>
+    element(
+      ids.chapterAtom,
+      element(ids.chapterTimeStart, unsigned(startNs)),
+      element(ids.chapterDisplay, element(ids.chapterString, text(title))),
+      ...more,
+    );
+
+  it("are those of the default edition that are not hidden, in order", async () => {
+    const other = element(ids.editionEntry, atom(0, "Other"));
+    const hidden = atom(0, "Hidden", element(ids.chapterFlagHidden, unsigned(1)));
+    const isDefault = element(ids.editionFlagDefault, unsigned(1));
+    const own = element(
+      ids.editionEntry,
+      isDefault,
+      atom(2e9, "B", element(ids.chapterTimeEnd, unsigned(3e9))),
+      hidden,
+      atom(1e9, "A"),
+    );
+    expect(await read(other, own)).toEqual([
+      { startS: 1, endS: Infinity, title: "A" },
+      { startS: 2, endS: 3, title: "B" },
+    ]);
+    expect((await read(other)).map(({ title }) => title)).toEqual(["Other"]);
+  });
+
+  it("are none if they are damaged, or have no titles", async () => {
+    expect(await read(element(ids.editionEntry, atom(0, ""), element(ids.chapterAtom)))).toEqual([]);
+    expect(await read(element(ids.editionEntry, Uint8Array.of(0xb6, 0x8f, 0x80)))).toEqual([]);
+  });
+});
