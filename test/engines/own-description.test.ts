@@ -11,7 +11,7 @@ import { openEntry } from "../contracts/engine/harness.ts";
 import { readMedium } from "../media/rendition.ts";
 import { resource } from "../media/resources.ts";
 import { png } from "../remux/additions.ts";
-import { makeFolder } from "../stores/folder.ts";
+import { makeFolder } from "../folder.ts";
 
 const engine = createNativeEngine({ allowNetworks: ["127.0.0.1/32"] });
 afterAll(() => engine.close());
