@@ -3,9 +3,11 @@ import { isSharedStore, readStoreConfig, type StoreConfig } from "../config/conf
 import { isHelpWanted, parseKeyCommand, usage } from "../keys/arguments.ts";
 import { type KeyCommand, type KeyResult, runKeyCommand } from "../keys/commands.ts";
 import { sendKeyCommand } from "../keys/key-socket.ts";
-import { findMissing, storeName } from "../keys/store-location.ts";
 import { openStore } from "../stores/registry.ts";
 import { messageOf } from "../model/errors.ts";
+import { statSync } from "node:fs";
+import { connectionConfig, createDatabase, describeDatabase } from "../stores/postgres/database.ts";
+import { sqlitePath } from "../stores/sqlite/database.ts";
 
 /**
  * Adds, lists and removes the keys of a service, whether or not it runs: `node src/cli/key.ts add NAME …`. It reads
@@ -123,4 +125,50 @@ function note(line: string): void {
 function fail(error: unknown, exitCode: number): void {
   note(`key: ${messageOf(error)}`);
   process.exitCode = exitCode;
+}
+
+/** Returns what messages call the store that the settings name, without the password of a database. */
+function storeName(settings: StoreConfig): string {
+  const file = fileOf(settings);
+  return file === undefined ? databaseName(settings.STORE_URL) : `sqlite:${file}`;
+}
+
+/**
+ * Returns what is missing if opening the store would create it; undefined if there is one, or if opening it fails
+ * and says why.
+ *
+ * @throws Error if a folder on the way to its file may not be read, or a URL names no database.
+ */
+async function findMissing(settings: StoreConfig): Promise<string | undefined> {
+  const { STORE_URL } = settings;
+  const file = fileOf(settings);
+  if (file !== undefined) {
+    const isThere = statSync(file, { throwIfNoEntry: false }) !== undefined;
+    return isThere ? undefined : `there is no file ${file}`;
+  }
+  if (!isSharedStore(settings) || !(await isEmpty(STORE_URL))) return undefined;
+  return `${databaseName(STORE_URL)} has no tables of a service`;
+}
+
+function fileOf({ STORE_URL, DATA_DIR }: StoreConfig): string | undefined {
+  const [, path] = /^sqlite:(?!\/\/)(.*)$/s.exec(STORE_URL) ?? [];
+  return path === undefined ? undefined : resolve(sqlitePath(path, DATA_DIR));
+}
+
+function databaseName(url: string): string {
+  return `the database ${describeDatabase(connectionConfig(url))}`;
+}
+
+/** Returns false if the database cannot be asked. */
+async function isEmpty(url: string): Promise<boolean> {
+  const database = createDatabase(connectionConfig(url), () => {});
+  try {
+    const statement = "SELECT to_regclass('unreel.tasks') IS NULL AS empty";
+    const [row] = await database.query<{ empty: boolean }>(statement);
+    return row?.empty === true;
+  } catch {
+    return false;
+  } finally {
+    await database.close();
+  }
 }

@@ -13,9 +13,9 @@ import { createVideoTrack, type VideoTrackOptions } from "../elementary-streams/
 import type { SegmentTiming, TrackKind } from "../samples.ts";
 import type { TrackOutput } from "../track-output.ts";
 import { PesReader } from "./pes.ts";
-import { PesSteps } from "./pes-steps.ts";
 import type { PidTable } from "./pids.ts";
 import type { ChosenStream } from "./streams.ts";
+import { unwrap } from "../elementary-streams/timestamps.ts";
 
 interface StreamReadersOptions {
   pids: PidTable;
@@ -160,4 +160,29 @@ function createTrack({ codec, language }: ChosenStream, options: TrackOptions): 
   return codec === "avc" || codec === "hevc"
     ? createVideoTrack({ ...options, language, syntax: videoSyntaxes[codec] })
     : createAudioTrack({ ...options, language, syntax: audioSyntaxes[codec] });
+}
+
+/** So many distances are known. */
+const leastSteps = 4;
+
+/** Measures the distances of the decode times of a stream's PES packets. */
+class PesSteps {
+  #latest: number | null = null;
+  #count = 0;
+  #longest = 0;
+
+  /** Notes the next decode time; returns whether it comes later than any before lets expect. */
+  isLate(dts: number): boolean {
+    const step = this.#latest === null ? 0 : unwrap(dts, this.#latest) - this.#latest;
+    const isLate = this.#count >= leastSteps && step > 1.5 * this.#longest;
+    this.#latest = dts;
+    this.#longest = Math.max(this.#longest, step);
+    this.#count += 1;
+    return isLate;
+  }
+
+  /** Other times begin. */
+  reset(): void {
+    this.#latest = null;
+  }
 }

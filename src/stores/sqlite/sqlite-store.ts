@@ -4,15 +4,15 @@ import { createClock } from "../clock.ts";
 import { createDamageReport, type DamageReport, type ListedTask, parseTask, toPage } from "../documents.ts";
 import { createLocalWrites } from "../local-writes.ts";
 import { defaultMaxQueued } from "../rules.ts";
-import { type StoreOptions, type TaskReads, type TaskStore } from "../store.ts";
+import type { StoreOptions, TaskReads, TaskStore } from "../store.ts";
 import { endImpossibleDelays, openDatabase, suspectRows } from "./database.ts";
-import { createKeyTable } from "./key-table.ts";
 import { createSqliteTables } from "./tables.ts";
 import { createOutboxTable } from "./outbox-table.ts";
 import { OwnerTable } from "./owner-table.ts";
 import { prepareStatements, type Statements } from "./statements.ts";
 import { iterateQueued, readDocument, readOldestFiles, readPage, requireTask, TaskTable } from "./task-table.ts";
 import { createTransactions, type Transactions } from "./transactions.ts";
+import { createKeyStore, createRequestCounter, type KeyStore } from "../key-store.ts";
 
 interface SqliteStoreOptions extends StoreOptions {
   /** The file; created with its folder if missing. */
@@ -104,4 +104,29 @@ function createTaskReads({ sql, tasks, owners, transactions, damage }: TaskReads
         return { byState, oldestQueuedAt: null };
       }),
   };
+}
+
+/** Opens the table `keys`; `onChange` is called in the transaction of each change. */
+function createKeyTable(
+  sql: Statements,
+  { read, write }: Transactions,
+  steadyMs: () => number,
+  onChange: () => void,
+): KeyStore {
+  /** In memory, as no other process has the file open. */
+  const count = createRequestCounter(steadyMs);
+  return createKeyStore({
+    add: (name, document) =>
+      write(() => {
+        onChange();
+        return sql.addKey.run(name, document).changes > 0;
+      }),
+    list: () => read(() => (sql.allKeys.all() as { document: string }[]).map((row) => row.document)),
+    remove: (name) =>
+      write(() => {
+        onChange();
+        return sql.removeKey.run(name).changes > 0;
+      }),
+    countRequest: (name) => read(() => count(name)),
+  });
 }
