@@ -15,7 +15,7 @@ import { describeMedia } from "./choice/describe-media.ts";
 import { upToEnd, withoutSegments, withSegments } from "./choice/skip-segments.ts";
 import { checkFile } from "./check-file.ts";
 import { downloadTarget, type Target } from "./download-target.ts";
-import { listFiles } from "./file-name.ts";
+import { listFiles } from "./list-files.ts";
 import type { ProgressReport } from "./progress.ts";
 import { readInTurn, type ReadingTurns } from "./read-in-turn.ts";
 import type { StorageLimit } from "./storage-limit.ts";

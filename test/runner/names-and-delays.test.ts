@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { fileName } from "../../src/files/file-name.ts";
-import { listFiles } from "../../src/runner/file-name.ts";
+import { listFiles } from "../../src/runner/list-files.ts";
 import { nameInPath } from "../../src/model/url-parts.ts";
 import { retryDelayMs } from "../../src/runner/retry-decision.ts";
 

@@ -1,6 +1,6 @@
 import { shorten, unlikeDevice } from "../../files/file-name.ts";
 import type { ResultFile } from "../../model/task.ts";
-import { languageInName } from "../file-name.ts";
+import { languageInName } from "../list-files.ts";
 import { type NamedTask, readField, type Template, type TemplateNode } from "./template.ts";
 
 /** Where the files of a task belong, below the library's folder. */
