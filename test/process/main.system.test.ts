@@ -240,7 +240,7 @@ describe("a start that cannot succeed", () => {
       { ROLE: "worker", STORE_URL: "memory:" },
       /^ROLE must be all unless STORE_URL begins with postgres:, got "worker"$/,
     ],
-    [{ LIBRARY_DIR: "/none" }, /^LIBRARY_DIR must be a folder, got \/none: ENOENT[^\n]*$/],
+    [{ LIBRARY_DIR: "/none" }, /^LIBRARY_DIR must be a folder that exists, got \/none: ENOENT[^\n]*$/],
     [{ LIBRARY_DIR: "/tmp", LIBRARY_TEMPLATE: "{titel}" }, /^LIBRARY_TEMPLATE must have no fields but title[^\n]*$/],
     [{ LIBRARY_MODE: "rw" }, /^LIBRARY_MODE must be[^\n]*$/],
   ] as const)("%o: one line that names the setting, the rule and the value", async (env, message) => {

@@ -132,7 +132,7 @@ async function assertFolder(folder: string): Promise<void> {
     await using _ = await openFolder(folder, folder, true);
   } catch (cause) {
     const reason = messageOf(cause);
-    throw new Error(`LIBRARY_DIR must be a folder, got ${folder}: ${reason}`, { cause });
+    throw new Error(`LIBRARY_DIR must be a folder that exists, got ${folder}: ${reason}`, { cause });
   }
 }
 

@@ -133,7 +133,7 @@ describe("a library that cannot be written to", () => {
   it("must exist when it is first used", async () => {
     const { open, dir } = createLibraryHarness();
     rmSync(dir, { recursive: true });
-    await expect(open()).rejects.toThrow(/^LIBRARY_DIR must be a folder, got /);
+    await expect(open()).rejects.toThrow(/^LIBRARY_DIR must be a folder that exists, got /);
   });
 
   it("leaves nothing on a disk that is too full, and says so", async () => {
