@@ -182,7 +182,7 @@ async function openKeys(
     const socket = await openKeySocket({ folder, keys: store.keys, onCommand });
     opened.defer(() => socket.close());
   } catch (err) {
-    logger.warn({ err }, "keys can be changed only while the service is stopped: no socket in DATA_DIR");
+    logger.warn({ err }, "keys can be changed only while the service is stopped: it has no socket in DATA_DIR");
   }
   return keys;
 }

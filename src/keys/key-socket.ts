@@ -36,7 +36,7 @@ const timeoutMs = 10_000;
  * user that may not read the folder, such as yt-dlp's, thus cannot give commands. A socket and a token that an
  * earlier process has left are replaced.
  *
- * @throws Error if the socket or the file cannot be created.
+ * @throws Error if the socket or the file cannot be created, or another process takes commands there.
  */
 export async function openKeySocket(options: KeySocketOptions) {
   const { folder, keys, onCommand } = options;
@@ -69,6 +69,11 @@ export async function openKeySocket(options: KeySocketOptions) {
       .catch(() => socket.destroy());
   });
   await mkdir(folder, { recursive: true });
+  const other = await connectTo(path);
+  if (other !== undefined) {
+    other.destroy();
+    throw new Error(`another process takes key commands at ${path}, for a store of its own`);
+  }
   await rm(path, { force: true });
   await saveToken(folder, token);
   server.listen(path);
@@ -90,15 +95,8 @@ export async function openKeySocket(options: KeySocketOptions) {
  * @throws Error with the service's message if it refuses the command, if it does not respond, or if its token cannot be read.
  */
 export async function sendKeyCommand(folder: string, command: KeyCommand): Promise<KeyResult | undefined> {
-  const socket = connect(pathIn(folder));
-  try {
-    await once(socket, "connect");
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    // EINVAL: the path is too long for a socket, so no service has one there.
-    if (["ENOENT", "ECONNREFUSED", "EINVAL"].includes(code ?? "")) return undefined;
-    throw error;
-  }
+  const socket = await connectTo(pathIn(folder));
+  if (socket === undefined) return undefined;
   try {
     socket.setTimeout(timeoutMs, () => socket.destroy(new Error("the service does not respond")));
     const token = await readFile(tokenPathIn(folder), { encoding: "utf8", flag: noFollow.read });
@@ -109,6 +107,20 @@ export async function sendKeyCommand(folder: string, command: KeyCommand): Promi
     throw new Error("the service sent an unexpected response");
   } finally {
     socket.destroy();
+  }
+}
+
+/** Returns undefined if nobody listens there. */
+async function connectTo(path: string): Promise<Socket | undefined> {
+  const socket = connect(path);
+  try {
+    await once(socket, "connect");
+    return socket;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    // EINVAL: the path is too long for a socket, so no service has one there.
+    if (["ENOENT", "ECONNREFUSED", "EINVAL"].includes(code ?? "")) return undefined;
+    throw error;
   }
 }
 

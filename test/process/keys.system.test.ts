@@ -144,6 +144,21 @@ describe("the socket for keys", () => {
   });
 });
 
+describe("a service with another store in the folder of one that runs", () => {
+  it("leaves the socket to that one, says so, and serves", async () => {
+    const env = { DATA_DIR: makeFolder() };
+    const first = await start(env);
+    const second = await start({ ...env, STORE_URL: "memory:" });
+    const warning = "keys can be changed only while the service is stopped: it has no socket in DATA_DIR";
+    expect(second.startLog.map(({ msg }) => msg)).toContain(warning);
+    expect(await statusOf(second.url)).toBe(200);
+    await second.end("SIGTERM");
+    const anna = await addKey(env, "anna");
+    expect(await statusOf(first.url)).toBe(401);
+    expect(await statusOf(first.url, bearer(anna))).toBe(200);
+  });
+});
+
 describe("a service that was killed", () => {
   it("leaves a socket that is in nobody's way; keys and sessions are there again", async () => {
     const env = { DATA_DIR: makeFolder() };
