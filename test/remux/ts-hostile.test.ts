@@ -288,6 +288,7 @@ describe("an MPEG-TS demuxer of synthetic streams", () => {
     [0x02, "", "MPEG-2 video (stream type 0x02)"],
     [0x82, "", "DTS (stream type 0x82)"],
     [0x06, "\x05\x04Opus", "Opus (stream type 0x06)"],
+    [0x80, "\x05\x04HDMV", "PCM (stream type 0x80)"],
   ] as const) {
     it(`names what it cannot read: ${name}`, () => {
       const stream = { pid: videoPid, streamType, descriptors: Buffer.from(descriptors) };

@@ -40,10 +40,10 @@ export function createPacketMaker() {
     check.writeUInt32BE(crc32(body));
     return spread(pid, Buffer.concat([Buffer.from([0]), body, check]));
   };
-  /** Returns a program association and the maps of programs with these streams. */
-  const programs = (maps: readonly (readonly StreamDescription[])[]): Buffer => {
+  /** Returns a program association and the maps of programs with these streams, and with descriptors of each program. */
+  const programs = (maps: readonly (readonly StreamDescription[])[], descriptors = Buffer.alloc(0)): Buffer => {
     const association = maps.flatMap((_, i) => [0, i + 1, 0xe0 | (mapPid >> 8), i]);
-    const sections = maps.map((streams, i) => section(mapPid + i, 2, mapOf(streams)));
+    const sections = maps.map((streams, i) => section(mapPid + i, 2, mapOf(streams, descriptors)));
     return Buffer.concat([section(0, 0, Buffer.from(association)), ...sections]);
   };
   return {
@@ -63,13 +63,13 @@ export function createPacketMaker() {
   };
 }
 
-function mapOf(streams: readonly StreamDescription[]): Buffer {
+function mapOf(streams: readonly StreamDescription[], ofProgram: Uint8Array): Buffer {
   const entries = streams.map(({ pid, streamType, descriptors = Buffer.alloc(0) }) => {
     const head = Buffer.from([streamType, 0xe0 | (pid >> 8), pid & 0xff, 0xf0, 0]);
     head[4] = descriptors.length;
     return Buffer.concat([head, descriptors]);
   });
-  return Buffer.concat([Buffer.from([0xe1, 0, 0xf0, 0]), ...entries]);
+  return Buffer.concat([Buffer.from([0xe1, 0, 0xf0, ofProgram.length]), ofProgram, ...entries]);
 }
 
 function stampOf(pts: number): Buffer {

@@ -65,6 +65,16 @@ describe("the program of a transport stream", () => {
     },
   );
 
+  it("has the types of Blu-ray discs if it is registered as theirs, and no audio of such a type else", () => {
+    const read = (registration: string) => {
+      const { programs, pes } = createPacketMaker();
+      const map = programs([[avc, { pid: audioPid, streamType: 0x80 }]], Buffer.from(registration));
+      return () => demux([map, pes(videoPid, 0, avcPicture(true))]).tracks.length;
+    };
+    expect(read("\x05\x04HDMV")).toThrow("MPEG-TS with PCM (stream type 0x80) cannot be put into MP4");
+    expect(read("\x05\x04CUEI")()).toBe(1);
+  });
+
   it("is read again for another timeline, into the same tracks", () => {
     const { tables, pes } = createPacketMaker();
     const recorder = createRecorder();

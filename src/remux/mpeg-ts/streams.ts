@@ -72,6 +72,15 @@ const byRegistration = new Map<string, StreamType>([
   ["drac", { kind: "video", codec: "unsupported", name: "Dirac" }],
 ]);
 
+/** Of those that are registered as HDMV, as on Blu-ray discs; the others are as elsewhere. */
+const byBluRayType = new Map<number, StreamType>([
+  [0x80, { kind: "audio", codec: "unsupported", name: "PCM" }],
+  [0x84, { kind: "audio", codec: "dolby", name: "E-AC-3" }],
+  [0x86, { kind: "audio", codec: "unsupported", name: "DTS-HD" }],
+  [0xa1, { kind: "audio", codec: "dolby", name: "E-AC-3" }],
+  [0xa2, { kind: "audio", codec: "unsupported", name: "DTS" }],
+]);
+
 /**
  * Returns of each kind in `kinds` the first readable stream, of audio the chosen ones of the readable streams; none of a kind
  * that the program does not have.
@@ -116,8 +125,8 @@ function typeOf({ streamType, descriptors }: ProgramStream): StreamType | null {
   if (known) return known;
   const isPrivate = streamType === 0x06 || streamType >= 0x80;
   if (!isPrivate) return null;
-  const registration = descriptors.get(tags.registration)?.subarray(0, 4) ?? new Uint8Array();
-  const registered = byRegistration.get(Buffer.from(registration).toString("latin1"));
+  const identifier = Buffer.from(descriptors.get(tags.registration) ?? []).toString("latin1", 0, 4);
+  const registered = identifier === "HDMV" ? byBluRayType.get(streamType) : byRegistration.get(identifier);
   if (registered) return registered;
   if (descriptors.has(tags.ac3)) return { kind: "audio", codec: "dolby", name: "AC-3" };
   if (descriptors.has(tags.eac3)) return { kind: "audio", codec: "dolby", name: "E-AC-3" };

@@ -86,9 +86,10 @@ export function readProgramMap(section: Uint8Array): ProgramStream[] | null {
   const streams: ProgramStream[] = [];
   const end = section.length - checksumLength;
   let at = 12 + readLow(section, 10, 0x0f);
+  const ofProgram = readDescriptors(section.slice(12, Math.min(end, at)));
   while (at + 5 <= end) {
     const next = Math.min(end, at + 5 + readLow(section, at + 3, 0x0f));
-    const descriptors = readDescriptors(section.slice(at + 5, next));
+    const descriptors = new Map([...ofProgram, ...readDescriptors(section.slice(at + 5, next))]);
     const pid = readLow(section, at + 1, 0x1f);
     streams.push({ pid, streamType: section[at] ?? 0, descriptors });
     at = next;
