@@ -12,7 +12,7 @@ export const fileWarnings = {
   length_unknown:
     "the server closed the connection without having stated the length of what it sent, and the container does not state it either: the end may be missing",
   end_padding:
-    "the audio has padding of its encoder at its end, which the source leaves out; in the file, an MP4, an edit list does that, which some players ignore: they play up to 0.1 s more",
+    "the audio has padding of its encoder at its end, which the source leaves out; in the file, an MP4, an edit list does that, which some players ignore, or nothing does, if the audio was in Ogg: they play up to 0.1 s more",
   tracks_left:
     "the stream that was downloaded contains further audio tracks, which `audio_languages` did not ask for; or a file as published plays one of them first",
   audio_missing:

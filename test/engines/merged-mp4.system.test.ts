@@ -1,14 +1,9 @@
 import { readFileSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
-import { assemble } from "../../src/engines/native/output/assemble.ts";
 import { findFileWarnings } from "../../src/engines/native/output/file-warnings.ts";
 import { createAudioChoice, firstAudio } from "../../src/remux/audio-choice.ts";
 import { iso639ToBcp47 } from "../../src/remux/language.ts";
-import { nothingToAdd } from "../remux/additions.ts";
-import type { DownloadFormat } from "../../src/model/page-info.ts";
-import type { Plan } from "../../src/engines/native/sources/plan.ts";
-import { StreamJournal } from "../../src/files/stream-journal.ts";
-import { openFileStream } from "../../src/engines/native/sources/source-stream.ts";
+import { assembleFile as assemble } from "./assemble-file.ts";
 import { audioInput, createMediaFolder, hasFfmpeg, probeStreams, run, videoInput, x264 } from "../remux/ts-media.ts";
 
 const media = createMediaFolder();
@@ -20,38 +15,8 @@ async function convert(name: string): Promise<string> {
 }
 
 /** Makes an MP4 of a file. */
-function assembleFile(name: string, audioChoice = firstAudio): ReturnType<typeof assemble> {
-  const path = media.path(name);
-  const source = {
-    kind: "file",
-    name: "main",
-    role: "main",
-    url: "http://a.test/",
-    headers: () => ({}),
-    format: {} as DownloadFormat,
-  };
-  const plan = { sources: [source], isPassthrough: false, identity: "" } as unknown as Plan;
-  const fetcher = {
-    openStream: () => Promise.resolve(openFileStream("main", path)),
-    fetchFile: () => Promise.resolve({ path, size: 0 }),
-  };
-  return assemble(plan, {
-    fetcher: fetcher as never,
-    folder: media.path("."),
-    audioOnly: false,
-    audioChoice,
-    embed: "made",
-    isAudioFile: false,
-    ranges: [],
-    maxBytes: 1 << 30,
-    inspect: () => Promise.reject(new Error("nothing is inspected")),
-    withTimeLimit: (_kind, _paths, work) => work(),
-    onWritten: () => {},
-    additions: nothingToAdd,
-    journal: new StreamJournal(media.path(".")),
-    signal: new AbortController().signal,
-  });
-}
+const assembleFile = (name: string, audioChoice = firstAudio) =>
+  assemble({ path: media.path(name), audioChoice, folder: media.path(".") });
 
 /** Returns the pitch of the tone of each audio track, Hz: half of its zero crossings in the middle half second, doubled. */
 function pitches(path: string): number[] {

@@ -266,8 +266,8 @@ it.skipIf(!hasFfmpeg)("warns of video of Ogg that cannot be merged, not of Ogg w
   };
   const [pictures, tone] = ["testsrc=d=1", "sine=d=1"].map((source) => `-f lavfi -i ${source}`);
   const message = "the video of the source cannot be read: its codec is Theora";
-  expect(await warningsOf("film.ogv", `${pictures} ${tone}`)).toEqual([{ code: "track_missing", message }]);
-  expect(await warningsOf("song.ogg", tone!)).toEqual([]);
+  expect(await warningsOf("film.ogv", `${pictures} ${tone}`)).toContainEqual({ code: "track_missing", message });
+  expect((await warningsOf("song.ogg", tone!)).map(({ code }) => code)).not.toContain("track_missing");
 });
 
 describe.skipIf(!hasFfmpeg)("WebM tracks that start at different times", () => {

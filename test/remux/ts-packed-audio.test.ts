@@ -73,6 +73,13 @@ describe("a demuxer of packed audio", () => {
     expect(segments.map(({ dts }) => dts)).toEqual([0, 1152]);
   });
 
+  it("takes the first frame for no audio if it has a table and a checksum", () => {
+    const [audio, table] = [7, 0].map((fill) => Buffer.alloc(192, fill));
+    for (const frame of [audio!, table!]) frame.set([0xff, 0xfa, 0x54, 0, 0x12, 0x34]);
+    table!.write("Info", 36);
+    expect(read([[table!, audio!, audio!]]).map(({ data }) => data[50])).toEqual([7, 7]);
+  });
+
   it("reads a last segment of a single frame", () => {
     const samples = read([
       [tag(0), adtsFrames(2)],

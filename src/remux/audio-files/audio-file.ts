@@ -3,7 +3,8 @@ import type { AudioTags } from "../tags/vorbis-comments.ts";
 
 /** Writes the packets of one codec into a file of its own kind. */
 export interface AudioFile {
-  add(packet: Uint8Array): void;
+  /** Returns how long a packet lasts, seconds. */
+  add(packet: Uint8Array): number;
   /**
    * Completes the file.
    * @param trimmedOf Returns how much of the end is not presented, if all packets last so long; seconds.

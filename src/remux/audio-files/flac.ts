@@ -43,6 +43,7 @@ export function openFlacFile(
       writeAt(fd, written, position);
       position += written.length;
       samples += header?.samples ?? 0;
+      return (header?.samples ?? 0) / rate;
     },
     finish(trimmedOf) {
       const isTrimmed = delayS !== null || trimmedOf(samples / rate) > 0;

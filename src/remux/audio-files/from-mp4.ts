@@ -2,6 +2,7 @@ import { nameCodec, specificOf } from "../codec-name.ts";
 import { createMp4Demuxer } from "../mp4/read/demuxer.ts";
 import type { Sample, SampleSink, TrackFormat } from "../samples.ts";
 import { createTimelines } from "../timelines.ts";
+import { canStateDelay } from "./mp3.ts";
 import { opusRate, opusSamples } from "./ogg.ts";
 import { assertNoPauses, type AudioTrack, damagedAudioError, maxPauseS, type OpenAudioFile } from "./audio-file.ts";
 
@@ -68,9 +69,7 @@ function openWhole(format: TrackFormat, first: Sample, openAudio: OpenAudioFile)
   if ((edits?.length ?? 0) > 1) throw damagedAudioError("only parts of it are presented");
   const track = readEntry(format.sampleEntry)!;
   const file = openAudio({ ...track, delayS: delayS > 0 ? delayS : null });
-  // GStreamer leaves what a decoder does not present out of the duration of the first packet.
-  const lasts = track.codec === "opus" ? opusSamples(first.data) / opusRate : 0;
-  const leftOutS = Math.max(0, lasts - first.duration / timescale);
+  const leftOutS = leftOutOf(track, format, first);
   let [lastTicks, endTicks, longestTicks] = [0, 0, 0];
   return {
     add({ data, dts, duration }) {
@@ -95,6 +94,16 @@ function openWhole(format: TrackFormat, first: Sample, openAudio: OpenAudioFile)
   };
 }
 
+/** Returns what of the first packet of Opus its duration leaves out, as a decoder does not present it, seconds: so do GStreamer and mediabunny. */
+function leftOutOf(
+  { codec }: Pick<AudioTrack, "codec">,
+  { timescale }: TrackFormat,
+  { data, duration }: Sample,
+): number {
+  const lastsS = codec === "opus" ? opusSamples(data) / opusRate : 0;
+  return Math.max(0, lastsS - duration / timescale);
+}
+
 /** @throws ServiceError `upstream_invalid` */
 function delayOf({ edits, timescale }: TrackFormat, first: Sample): number {
   const delayS = (edits?.[0]?.mediaTicks ?? -first.pts) / timescale;
@@ -103,8 +112,8 @@ function delayOf({ edits, timescale }: TrackFormat, first: Sample): number {
 }
 
 /**
- * Writes the packets that the edits present any of. Opus and MP3 have those before the first part too, and say what of them is
- * presented; the others present whole packets.
+ * Writes the packets that the edits present any of. Opus, MP3 and Vorbis have those before the first part too, and say what of the last
+ * one is presented, Opus and MP3 also what of the first ones; FLAC presents whole packets.
  */
 function openParts(format: TrackFormat, first: Sample, openAudio: OpenAudioFile): AudioPackets {
   const { edits = [], timescale } = format;
@@ -112,11 +121,13 @@ function openParts(format: TrackFormat, first: Sample, openAudio: OpenAudioFile)
   const delayS = delayOf(format, first);
   const shown = edits.map(({ mediaTicks: from, durationTicks }) => ({ from, to: from + durationTicks }));
   const parts = shown.length > 0 ? shown : [{ from: 0, to: Infinity }];
-  // The least delay that an MP3 file can state is less than a frame.
-  const isExact = track.codec === "opus" || (track.codec === "mp3" && delayS * timescale >= first.duration);
-  const hasLead = isExact || track.codec === "vorbis";
-  const file = openAudio({ ...track, delayS: isExact && delayS > 0 ? delayS : null });
-  let [leftOutTicks, lastTicks, endTicks] = [0, 0, 0];
+  const isExact = track.codec === "opus" || (track.codec === "mp3" && canStateDelay(first.data, delayS));
+  // Vorbis needs the packet before the first one, and says where the last one ends.
+  const hasEnds = isExact || track.codec === "vorbis";
+  // At the start, the configuration says it.
+  const isStated = isExact && delayS > editRoundingS;
+  const file = openAudio({ ...track, delayS: isStated ? delayS + leftOutOf(track, format, first) : null });
+  let [leftOutTicks, lastTicks, trimmedS] = [0, 0, 0];
   return {
     add({ data, dts, duration }) {
       const from = dts - first.dts;
@@ -125,16 +136,15 @@ function openParts(format: TrackFormat, first: Sample, openAudio: OpenAudioFile)
         const roundingTicks = Math.min(editRoundingS * timescale, (part.to - part.from) / 2);
         return to - part.from > roundingTicks && part.to - from > roundingTicks;
       });
-      if (isShown || (hasLead && from < parts[0]!.from)) {
-        file.add(data);
-        [lastTicks, endTicks] = [from - leftOutTicks, to];
+      if (isShown || (hasEnds && from <= parts[0]!.from)) {
+        trimmedS = file.add(data) - (Math.min(to, parts.at(-1)!.to) - from) / timescale;
+        lastTicks = from - leftOutTicks;
       } else leftOutTicks += duration;
     },
     finish() {
-      const trimmedS = (endTicks - parts.at(-1)!.to) / timescale;
       file.finish((lastedS) => {
         assertNoPauses(lastedS, lastTicks / timescale);
-        return isExact && trimmedS > editRoundingS ? trimmedS : 0;
+        return hasEnds && trimmedS > editRoundingS ? trimmedS : 0;
       });
     },
   };

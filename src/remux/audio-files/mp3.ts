@@ -1,11 +1,10 @@
 import { frameIn } from "../codecs/audio-syntax.ts";
 import { mpegAudio } from "../codecs/mpeg-audio.ts";
 import { writeAt } from "../mp4/write/background-writes.ts";
+import { decoderDelay, mp3TableAt, readMp3Table } from "../packed-audio/mp3-table.ts";
 import { writeId3 } from "../tags/id3.ts";
 import { type AudioFile, type AudioFileTarget, type AudioTrack, damagedAudioError } from "./audio-file.ts";
 
-/** What every decoder adds at the start, which encoders do not count (LAME tag, "Encoder delays"). */
-const decoderDelay = 529;
 const maxDelay = 4095;
 
 /**
@@ -40,6 +39,7 @@ export function openMp3File({ delayS }: AudioTrack, { fd, additions, durationS }
       position += packet.length;
       samples += frame.samples;
       ({ sampleRate } = frame);
+      return frame.samples / sampleRate;
     },
     finish(trimmedOf) {
       if (info === null) return;
@@ -50,6 +50,12 @@ export function openMp3File({ delayS }: AudioTrack, { fd, additions, durationS }
       writeAt(fd, info.bytes, tag.length);
     },
   };
+}
+
+/** Returns whether an MP3 file can state a delay; decoders add one in any case. @param frame One of its frames. */
+export function canStateDelay(frame: Uint8Array, delayS: number): boolean {
+  const { sampleRate = 0 } = frameIn(mpegAudio, frame, 0) ?? {};
+  return Math.round(delayS * sampleRate) >= decoderDelay;
 }
 
 interface InfoFrame {
@@ -67,12 +73,8 @@ const lameAt = 120;
 /** Returns an empty frame like the first one of the audio; `null` if that is such a frame itself. */
 function createInfoFrame(first: Uint8Array): InfoFrame | null {
   const [b0 = 0, b1 = 0, b2 = 0, b3 = 0] = first;
-  const isFirstVersion = ((b1 >> 3) & 3) === 3;
-  const isMono = b3 >> 6 === 3;
-  const at = 4 + (isFirstVersion ? (isMono ? 17 : 32) : isMono ? 9 : 17);
-  const text = Buffer.from(first.subarray(at, at + 4)).toString("latin1");
-  const other = Buffer.from(first.subarray(36, 40)).toString("latin1");
-  if (text === "Xing" || text === "Info" || other === "VBRI") return null;
+  const at = mp3TableAt(first);
+  if (readMp3Table(first, 0) !== null) return null;
   for (let rate = 1; rate < 15; rate++) {
     // Without a checksum, not padded.
     const header = Uint8Array.of(b0, b1 | 1, (rate << 4) | (b2 & 0x0c), b3);

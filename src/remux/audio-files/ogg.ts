@@ -2,7 +2,7 @@ import { framesIn } from "../matroska/lacing.ts";
 import { OggWriter } from "../ogg/pages.ts";
 import { readComments, withTagsAndCover, writeComments } from "../tags/vorbis-comments.ts";
 import { type AudioFile, type AudioFileTarget, type AudioTrack, damagedAudioError } from "./audio-file.ts";
-import { createVorbisCounter } from "./vorbis.ts";
+import { createVorbisCounter, type VorbisCounter } from "./vorbis.ts";
 
 /** Of all Opus, whatever it was made from (RFC 7845 §4). */
 export const opusRate = 48_000;
@@ -30,12 +30,18 @@ export function openOpusFile({ configuration, delayS }: AudioTrack, { fd, additi
 export function openVorbisFile({ configuration }: AudioTrack, { fd, additions }: AudioFileTarget): AudioFile {
   // Matroska has its three headers as a block has three frames.
   const [id, stored, setup] = framesIn(configuration, xiphLacing).map((header) => Buffer.from(header));
-  const counter = id && setup && createVorbisCounter(id, setup);
+  const counter = vorbisCounterOf(configuration);
   if (counter === undefined) throw damagedAudioError("its Vorbis has no headers");
   const known = readComments(stored!.subarray(signatureBytes));
   const comments = writeComments(withTagsAndCover(additions, known));
   const written = Buffer.concat([Buffer.from("\x03vorbis"), comments, Buffer.of(1)]);
   return openOggFile(fd, [id!, written, setup!], { ...counter, least: 0 });
+}
+
+/** Returns a counter of the samples of Vorbis with these headers, laced as in Matroska; undefined if they are damaged. */
+export function vorbisCounterOf(configuration: Uint8Array): VorbisCounter | undefined {
+  const [id, , setup] = framesIn(configuration, xiphLacing).map((header) => Buffer.from(header));
+  return id && setup && createVorbisCounter(id, setup);
 }
 
 const signatureBytes = 7;
@@ -71,7 +77,9 @@ function openOggFile(
         if (endsPage) paged = samples;
       }
       last = Uint8Array.from(packet);
-      samples += samplesIn(packet);
+      const added = samplesIn(packet);
+      samples += added;
+      return added / sampleRate;
     },
     finish(trimmedOf) {
       if (last === undefined) throw damagedAudioError("it has no media");

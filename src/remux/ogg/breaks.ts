@@ -1,4 +1,4 @@
-import type { FileWindow } from "../open-file.ts";
+import { createFileWindow, type FileWindow, openFile } from "../open-file.ts";
 import { isIntact, readPage } from "./pages.ts";
 
 /**
@@ -37,6 +37,22 @@ export function countOggBreaks(file: FileWindow): number {
     at = end;
   }
   return damaged + (unordered * 2 <= pages ? unordered : 0);
+}
+
+/**
+ * Returns how many streams, or groups of them, follow each other in an Ogg file (RFC 3533 §4), as far as its pages can be read; 0 of
+ * another file. @throws the file system's own errors.
+ */
+export function countOggLinks(path: string): number {
+  using opened = openFile(path);
+  const file = createFileWindow(opened);
+  let links = 0;
+  let wasFirst = false;
+  for (let page = readPage(file, 0); page !== undefined; page = readPage(file, page.end)) {
+    if (page.isFirst && !wasFirst) links += 1;
+    wasFirst = page.isFirst;
+  }
+  return links;
 }
 
 const minSuspectBytes = 1024 * 1024;

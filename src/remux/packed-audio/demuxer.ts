@@ -1,6 +1,6 @@
 import { ServiceError } from "../../model/errors.ts";
 import { adts } from "../codecs/adts.ts";
-import { type AudioSyntax, frameIn, isFrame } from "../codecs/audio-syntax.ts";
+import { type AudioSyntax, isFrame } from "../codecs/audio-syntax.ts";
 import { dolby } from "../codecs/dolby.ts";
 import { mpegAudio } from "../codecs/mpeg-audio.ts";
 import { createAudioTrack } from "../elementary-streams/audio-track.ts";
@@ -11,6 +11,7 @@ import { TimeBases } from "../elementary-streams/time-bases.ts";
 import { SkipError } from "../discontinuity.ts";
 import type { Demuxer, DemuxerOptions, SegmentTiming } from "../samples.ts";
 import { createTrackOutput } from "../track-output.ts";
+import { readMp3Table } from "./mp3-table.ts";
 import { skipId3Tags } from "./tags.ts";
 
 /** How much of a segment is read at a time: the stream holds less than a long segment has. */
@@ -60,7 +61,8 @@ export function createPackedAudioDemuxer({
         if (timestamp === null) throw new SkipError("a segment after what is left out has no timestamp");
         skip(timing.skippedS);
       }
-      const start = afterTags + (timing === current ? 0 : infoFrameSize(segment, afterTags));
+      const table = timing === current ? null : readMp3Table(segment, afterTags);
+      const start = afterTags + (table?.frameBytes ?? 0);
       current = timing;
       if (start >= segment.length) return;
       const found = syntaxes.find((candidate) => isFrame(candidate, segment, start)) ?? syntax;
@@ -85,17 +87,6 @@ export function createPackedAudioDemuxer({
     },
   };
 }
-
-/** Returns how long the frame of a file of MP3 at `at` is that has a table (Xing, Info, VBRI) instead of audio; 0: it has audio. */
-function infoFrameSize(segment: Uint8Array, at: number): number {
-  const frame = frameIn(mpegAudio, segment, at);
-  if (frame === null) return 0;
-  const start = Buffer.from(segment.subarray(at, at + Math.min(frame.size, maxTableAt))).toString("latin1");
-  // The table is after what a frame of audio has, which is empty.
-  return /^.{4}\0{9,32}(?:Xing|Info|VBRI)/s.test(start) ? frame.size : 0;
-}
-
-const maxTableAt = 40;
 
 /** Returns whether packed audio starts at `at`. */
 export function isPackedAudio(segment: Uint8Array, at: number): boolean {

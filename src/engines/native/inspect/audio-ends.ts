@@ -4,6 +4,7 @@ import { dolby } from "../../../remux/codecs/dolby.ts";
 import { frameChecksum, readFrameHeader } from "../../../remux/codecs/flac.ts";
 import { mpegAudio } from "../../../remux/codecs/mpeg-audio.ts";
 import { readAt, type ReadFile } from "../../../remux/open-file.ts";
+import { readMp3TableOf } from "../../../remux/packed-audio/mp3-table.ts";
 import { id3Length } from "../../../remux/packed-audio/tags.ts";
 
 /** Returns up to `length` bytes before the tags at the end of a file: APE, ID3v1, or both. */
@@ -25,15 +26,8 @@ const startOf = (file: ReadFile): number => id3Length(readAt(file, 0, 10), 0);
 
 /** Whether the file has the bytes that the first frame states (Xing, Info, VBRI); `null`: it states none, or is no MP3. */
 export function isWholeMp3(file: ReadFile): boolean | null {
-  const start = startOf(file);
-  const frame = readAt(file, start, 256);
-  if (frame.length < 256 || (frame.readUInt16BE(0) & 0xffe0) !== 0xffe0) return null;
-  const text = frame.toString("latin1");
-  const xing = Math.max(text.indexOf("Xing"), text.indexOf("Info"));
-  const vbri = text.indexOf("VBRI");
-  const flags = xing > 0 && xing < 48 ? frame.readUInt32BE(xing + 4) : 0;
-  if ((flags & 2) !== 0) return file.size - start >= frame.readUInt32BE(xing + ((flags & 1) !== 0 ? 12 : 8));
-  return vbri === 36 ? file.size - start >= frame.readUInt32BE(vbri + 10) : null;
+  const fileBytes = readMp3TableOf(file)?.fileBytes ?? null;
+  return fileBytes === null ? null : file.size - startOf(file) >= fileBytes;
 }
 
 /** Longer than any frame. */

@@ -13,11 +13,13 @@ import { embedInMp4 } from "../../../remux/mp4/embed.ts";
 import { embedInAudio } from "../../../remux/audio-files/embed.ts";
 import type { Cut } from "../../../remux/mp4/cut-plan.ts";
 import { countSegments } from "../../../remux/matroska/damage.ts";
+import { countOggLinks } from "../../../remux/ogg/breaks.ts";
 import { SkipError } from "../../../remux/discontinuity.ts";
 import { hasSelection } from "../sources/select-segments.ts";
 import { publishedDamage } from "../damage/published-damage.ts";
 import { FileAnnouncement } from "./announce-file.ts";
 import { addToMatroska } from "./copy-matroska.ts";
+import { checkPadding } from "./check-merged.ts";
 import { chooseInFile, type MergedFile, mergeFiles } from "./merge.ts";
 import { type FileSource, type Plan, type Source, sourceDuration, statedKinds } from "../sources/plan.ts";
 import { WebmSegments } from "./webm-segments.ts";
@@ -96,12 +98,13 @@ export async function assembleMedia(plan: Plan, options: AssembleOptions): Promi
     const written = await remux({ ...common, streams, openFallback, expectedS, stream });
     // Streams of other containers count what is damaged while they are read.
     const files = streams.flatMap(({ container, path }) => (container === "mp4" && path !== null ? [path] : []));
-    return { path: target, written, warnings: toWarnings(files.flatMap(publishedDamage)) };
+    const padding = checkPadding(streams.flatMap(({ details = [] }) => details));
+    return { path: target, written, warnings: [...toWarnings(files.flatMap(publishedDamage)), ...padding] };
   }
   const joined: WebmSegments[] = [];
   const damage: string[] = [];
   const save = (stream: SourceStream) => {
-    if (stream.path !== null) damage.push(...publishedDamage(stream.path), ...laterSegments(stream.path));
+    if (stream.path !== null) damage.push(...publishedDamage(stream.path), ...laterParts(stream.path));
     return saveStream(stream, joined, folder, signal);
   };
   const files: MergedFile[] = [];
@@ -185,10 +188,12 @@ async function embed(
   return (await withTimeLimit("merge", [path], write)) ? target : null;
 }
 
-/** Describes Segments of Matroska after the first one, which are not read: their times begin again. */
-function laterSegments(path: string): string[] {
-  const count = countSegments(path);
-  return count < 2 ? [] : [`the file has ${count} Segments with media, of which only the first is read`];
+/** Describes what of a Matroska or Ogg file is not read, as its times begin again: what follows its first Segment or streams. */
+function laterParts(path: string): string[] {
+  const counts = { "Segments with media": countSegments(path), "streams one after the other": countOggLinks(path) };
+  return Object.entries(counts)
+    .filter(([, count]) => count > 1)
+    .map(([parts, count]) => `the file has ${count} ${parts}, of which only the first is read`);
 }
 
 const isAudioFile = ({ mime_type }: MediaInfo): boolean => mime_type.startsWith("audio/");

@@ -1,4 +1,4 @@
-import { ftruncateSync } from "node:fs";
+import { fstatSync, ftruncateSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { InputTrack } from "mediabunny";
@@ -14,7 +14,9 @@ import {
 } from "../../../remux/matroska/chosen-tracks.ts";
 import { keptElements, readDocType, copyMatroska, type CopyTarget, isCopiable } from "../../../remux/matroska/copy.ts";
 import type { TrackDetails } from "../../../remux/track-details.ts";
+import { readMp3Details } from "../../../remux/packed-audio/mp3-table.ts";
 import type { LocalInput } from "../inspect/local-input.ts";
+import { readOggPadding } from "../inspect/ogg-padding.ts";
 
 /** Returns the chosen tracks of each file that is WebM or Matroska and not damaged at its start. */
 export function matroskaSources(files: readonly LocalInput[], chosen: readonly InputTrack[]): ChosenTracks[] {
@@ -30,20 +32,31 @@ export function matroskaSources(files: readonly LocalInput[], chosen: readonly I
 const maxTrimmedNs = 1e9;
 
 /** Returns what the chosen tracks say that no MP4 of mediabunny does, those of a kind in their order. */
-export function detailsOf(
+export async function detailsOf(
   files: readonly LocalInput[],
   chosen: readonly InputTrack[],
   sources: readonly ChosenTracks[],
-): TrackDetails[] {
-  return files.flatMap((file) => {
+): Promise<TrackDetails[]> {
+  const found: TrackDetails[] = [];
+  for (const file of files) {
     const source = sources.find(({ fd }) => fd === file.fd);
-    if (source !== undefined) return detailsIn(source);
-    const others = chosen.filter(({ input }) => input === file.input);
-    return others.map((track) => ({ kind: track.isVideoTrack() ? "video" : "audio", ...noDetails }));
-  });
+    const own = chosen.filter(({ input }) => input === file.input);
+    if (source !== undefined) found.push(...detailsIn(source));
+    else for (const track of own) found.push(await trimsOf(file, track));
+  }
+  return found;
 }
 
 const noDetails = { language: null, name: "", delayS: 0, paddingS: 0, timedPaddingS: 0 };
+
+/** Returns what an MP3 or Ogg file says of the start and the end of its audio. */
+async function trimsOf({ input, fd }: LocalInput, track: InputTrack): Promise<TrackDetails> {
+  if (!track.isAudioTrack()) return { kind: "video", ...noDetails };
+  const { name } = await input.getFormat();
+  const details = name === "MP3" ? readMp3Details({ fd, size: fstatSync(fd).size }) : undefined;
+  const paddingS = name === "Ogg" ? await readOggPadding(track) : 0;
+  return details ?? { kind: "audio", ...noDetails, paddingS };
+}
 
 function detailsIn(file: ChosenTracks): TrackDetails[] {
   const ends = unlessUnreadable(() => readEnds(file)) ?? new Map<number, TrackEnd>();
@@ -57,7 +70,7 @@ function detailsIn(file: ChosenTracks): TrackDetails[] {
 }
 
 /**
- * Copies the tracks into a WebM or Matroska file if they are in such files and the copy says more than an MP4. Returns
+ * Copies the tracks into a WebM or Matroska file if they are in such files, and the copy says more than an MP4. Returns
  * whether it has done so: not with a damaged file.
  */
 export async function copyElements(

@@ -36,8 +36,8 @@ export interface MergeOptions {
 export type MergedFile = Pick<Source, "role"> & Pick<SourceStream, "label"> & { path: string };
 
 /**
- * Merges the tracks of complete files into one without re-encoding: as WebM if it allows all codecs, as Matroska if it is
- * audio whose end is padded, which no MP4 can say to all players, else as fragmented MP4. Returns whether it is an MP4, which time of
+ * Merges the tracks of complete files into one without re-encoding: as WebM if it allows all codecs, as Matroska if
+ * it is audio whose end is padded, which no MP4 can say to all players, else as fragmented MP4. Returns whether it is an MP4, which time of
  * these files is its start, what it lacks of what they say of the tracks, and what differs from them.
  *
  * @throws ServiceError `format_unavailable` if there is no track, or neither container allows one of them.
@@ -72,7 +72,7 @@ export async function mergeFiles(options: MergeOptions) {
         : new mediabunny.Mp4OutputFormat({ fastStart: "fragmented" });
       await write(files, chosen, new mediabunny.Output({ format, target: createFileTarget(file) }), signal);
     }
-    const details = isCopied ? [] : withLabels(detailsOf(files, chosen, sources), stated);
+    const details = isCopied ? [] : withLabels(await detailsOf(files, chosen, sources), stated);
     const checks = [await checkMerged(chosen, options.target), await checkLeft(chosen), checkPadding(details)];
     const warnings = [...unread, ...checks.flat()];
     return { isMp4: !isMatroska && !isCopied, originS, details, warnings };
@@ -226,11 +226,11 @@ async function write(
 const leadS = 1e-7;
 
 /**
- * Returns how long before its first packet a track is copied, seconds. The first packet of Vorbis lasts no time: of two packets
- * that start at the start, mediabunny would copy the second one only.
+ * Returns how long before its first packet a track is copied, seconds. The first packet of Vorbis, and short ones of Opus, last no
+ * time: of several packets that start at the start, mediabunny would copy the last one only.
  */
 async function leadOf(track: InputTrack): Promise<number> {
-  return (await track.getCodec()) === "vorbis" ? leadS : 0;
+  return ["vorbis", "opus"].includes((await track.getCodec()) ?? "") ? leadS : 0;
 }
 
 /**

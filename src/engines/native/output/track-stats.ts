@@ -141,6 +141,8 @@ export class TrackCounter {
     const allowed = this.kind === "audio" ? this.#overlapping * Math.max(duration, this.#step) : 0;
     // It lasts until this one, so not at all: parts that overlap state how long their frames last.
     const isWithoutTime = this.kind === "audio" && duration === 0 && dts <= lastDts;
+    // The first packet of Vorbis only prepares a decoder.
+    if (isWithoutTime && dts === lastDts && this.#samples === 1) return;
     if (dts <= lastDts - allowed) this.#outOfOrder += 1;
     else if (isWithoutTime || (this.kind === "video" && this.#recent.includes(pts))) this.#sameTime += 1;
   }

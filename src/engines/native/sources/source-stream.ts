@@ -7,7 +7,8 @@ import { type Container, sniffBytes, sniffContainer } from "../../../remux/sniff
 import { decrypt } from "./encryption.ts";
 import type { AbsentSegment, FetchedSegment } from "./fetch-segments.ts";
 import type { FetchStats } from "./fetch-stats.ts";
-import { readFileStart } from "../../../remux/open-file.ts";
+import { openFile, readFileStart } from "../../../remux/open-file.ts";
+import { readMp3Details } from "../../../remux/packed-audio/mp3-table.ts";
 import type { PartialChunk, PartialMedia } from "../partial/partial-file.ts";
 import type { Source, SourceName } from "./plan.ts";
 
@@ -21,7 +22,7 @@ export interface SourceStream {
   /** The file that contains all of it; `null`: it comes in segments. */
   path: string | null;
   chunks: AsyncIterator<MediaChunk | AbsentSegment, unknown>;
-  /** What else is known of the tracks of an MP4 that this program has converted from another container. */
+  /** What else is known of the tracks of an MP4 that this program has converted from another container, or of an MP3 file. */
   details?: readonly TrackDetails[] | undefined;
 }
 
@@ -45,7 +46,9 @@ export function openFileStream(
   label: AudioLabel = { language: null },
   timing = fileTiming,
 ): SourceStream {
-  return { name, label, container: sniffFile(path), path, chunks: readFileChunks(path, timing) };
+  const container = sniffFile(path);
+  const details = container === "packed-audio" ? readDetails(path) : undefined;
+  return { name, label, container, path, chunks: readFileChunks(path, timing), ...(details && { details: [details] }) };
 }
 
 /** Streams what has been fetched of a source. */
@@ -192,6 +195,11 @@ const chunkBytes = 8 * 1024 * 1024;
 async function* mediaIn(path: string): AsyncGenerator<MediaChunk["media"]> {
   if (sniffFile(path) === "mp4") yield { path };
   else yield* createReadStream(path, { highWaterMark: chunkBytes });
+}
+
+function readDetails(path: string): TrackDetails | undefined {
+  using file = openFile(path);
+  return readMp3Details(file);
 }
 
 function sniffFile(path: string): Container | null {
