@@ -80,6 +80,15 @@ describe("a demuxer of packed audio", () => {
     expect(read([[table!, audio!, audio!]]).map(({ data }) => data[50])).toEqual([7, 7]);
   });
 
+  it("refuses AAC whose frames have several blocks with checksums between them, not several without", () => {
+    const frame = adtsFrames(1);
+    frame[6] = 0xfd;
+    expect(read([[frame, frame]]).map(({ duration }) => duration)).toEqual([2048, 2048]);
+    frame[1] = 0xf0;
+    const rule = "AAC with several blocks and checksums in a frame cannot be put into MP4";
+    expect(() => read([[frame, frame]])).toThrow(rule);
+  });
+
   it("reads a last segment of a single frame", () => {
     const samples = read([
       [tag(0), adtsFrames(2)],

@@ -1,3 +1,4 @@
+import { ServiceError } from "../../model/errors.ts";
 import { makeAudioEntry, makeEsds } from "../mp4/sample-entry.ts";
 import type { AudioFrame, AudioSyntax } from "./audio-syntax.ts";
 import { createBitReader } from "../nal/bits.ts";
@@ -29,20 +30,32 @@ function readFrame(bytes: Uint8Array, at: number): AudioFrame | null {
   const size = ((b3 & 3) << 11) | (b4 << 3) | (b5 >> 5);
   if (sampleRate === undefined || size <= headerSize) return null;
   const objectType = (b2 >> 6) + 1;
+  const hasChecksums = headerSize === 9;
+  const blocks = (b6 & 3) + 1;
+  const isDivided = hasChecksums && blocks > 1;
   const base = toDigits(objectType, 5) + toDigits(rateIndex, 4) + toDigits(layout, 4);
   return {
     size,
     headerSize,
     sampleRate,
-    samples: samplesPerBlock * ((b6 & 3) + 1),
-    key: `aac ${objectType} ${rateIndex} ${layout}`,
+    samples: samplesPerBlock * blocks,
+    key: `aac ${objectType} ${rateIndex} ${layout}${isDivided ? " divided" : ""}`,
     makeSampleEntry() {
+      if (isDivided) throw dividedError();
       const speakers = layout === 0 ? readProgramConfig(bytes.subarray(at + headerSize)) : null;
       const channels = speakers?.channels ?? (layout === 7 ? 8 : layout);
       const configuration = makeEsds(aac, makeSpecific(base, speakers));
       return makeAudioEntry({ type: "mp4a", configuration, channels, sampleRate });
     },
   };
+}
+
+/** Checksums are between the blocks of such a frame (§1.A.2.2.4), which a sample cannot have. */
+function dividedError(): ServiceError {
+  return new ServiceError(
+    "format_unavailable",
+    "AAC with several blocks and checksums in a frame cannot be put into MP4",
+  );
 }
 
 /** An AudioSpecificConfig (§1.6.2.1) with its GASpecificConfig (§4.4.1). */
