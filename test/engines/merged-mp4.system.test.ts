@@ -113,6 +113,17 @@ describe.skipIf(!hasFfmpeg)("an MP4 that is made of a Matroska file", () => {
     expect(warnings).toEqual([]);
   });
 
+  for (const codec of ["mp2", "tta", "wavpack"]) {
+    it(`stays Matroska if no MP4 can hold its audio: ${codec}`, async () => {
+      media.make(`${codec}.mkv`, ...videoInput(1), ...audioInput(1, 48_000), ...x264, "-c:a", codec);
+      const { path, warnings } = await assembleFile(`${codec}.mkv`);
+      expect(readFileSync(path).subarray(0, 64).includes("matroska")).toBe(true);
+      expect(probeStreams(path, "codec_name")).toEqual(["h264", codec]);
+      expect(heard(path)).toBe(heard(media.path(`${codec}.mkv`)));
+      expect(warnings).toEqual([]);
+    });
+  }
+
   const two = ["-map", "0:v", "-map", "1:a", "-map", "2:a", "-c:a", "aac"];
   for (const name of ["two.ts", "two.mkv", "two.mp4"]) {
     it(`has the first of two audio tracks, and a warning tells of the other: ${name}`, async () => {

@@ -1,7 +1,7 @@
 import { fstatSync, ftruncateSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { InputTrack } from "mediabunny";
+import type { InputTrack, MediaCodec } from "mediabunny";
 import { isUpstreamError, unlessUnreadable } from "../../../model/errors.ts";
 import type { Additions } from "../../../remux/additions.ts";
 import { openFile } from "../../../remux/open-file.ts";
@@ -15,7 +15,7 @@ import {
 import { keptElements, readDocType, copyMatroska, type CopyTarget, isCopiable } from "../../../remux/matroska/copy.ts";
 import type { TrackDetails } from "../../../remux/track-details.ts";
 import { readMp3Details } from "../../../remux/packed-audio/mp3-table.ts";
-import type { LocalInput } from "../inspect/local-input.ts";
+import { type LocalInput, mediabunny } from "../inspect/local-input.ts";
 import { readOggPadding } from "../inspect/ogg-padding.ts";
 
 /** Returns the chosen tracks of each file that is WebM or Matroska and not damaged at its start. */
@@ -70,7 +70,7 @@ function detailsIn(file: ChosenTracks): TrackDetails[] {
 }
 
 /**
- * Copies the tracks into a WebM or Matroska file if they are in such files, and the copy says more than an MP4. Returns
+ * Copies the tracks into a WebM or Matroska file if they are in such files, and no MP4 can hold them or the copy says more than an MP4. Returns
  * whether it has done so: not with a damaged file.
  */
 export async function copyElements(
@@ -84,7 +84,7 @@ export async function copyElements(
     const isPadded = () =>
       found.every(({ kind }) => kind === "audio") &&
       sources.some((source) => [...readEnds(source).values()].some(({ paddingNs }) => paddingNs > 0));
-    if (!isWebm && !isPadded()) return false;
+    if (!isWebm && (await fitMp4(chosen)) && !isPadded()) return false;
     await copyAll(sources, { ...target, docType: isWebm ? "webm" : "matroska" }, signal);
     return true;
   } catch (error) {
@@ -92,6 +92,12 @@ export async function copyElements(
     ftruncateSync(target.fd);
     return false;
   }
+}
+
+async function fitMp4(tracks: readonly InputTrack[]): Promise<boolean> {
+  const possible: readonly (MediaCodec | null)[] = new mediabunny.Mp4OutputFormat().getSupportedCodecs();
+  const codecs = await Promise.all(tracks.map((track) => track.getCodec()));
+  return codecs.every((codec) => codec !== null && possible.includes(codec));
 }
 
 /**

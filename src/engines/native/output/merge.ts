@@ -36,8 +36,8 @@ export interface MergeOptions {
 export type MergedFile = Pick<Source, "role"> & Pick<SourceStream, "label"> & { path: string };
 
 /**
- * Merges the tracks of complete files into one without re-encoding: as WebM if it allows all codecs, as Matroska if
- * it is audio whose end is padded, which no MP4 can say to all players, else as fragmented MP4. Returns whether it is an MP4, which time of
+ * Merges the tracks of complete files into one without re-encoding: as WebM if it allows all codecs, as Matroska if they come from such files and
+ * no MP4 can hold them, or are audio whose end is padded, which no MP4 can say to all players, else as fragmented MP4. Returns whether it is an MP4, which time of
  * these files is its start, what it lacks of what they say of the tracks, and what differs from them.
  *
  * @throws ServiceError `format_unavailable` if there is no track, or neither container allows one of them.
