@@ -103,6 +103,16 @@ export interface DemuxerOptions {
   onDrop?: (kind: TrackKind) => void;
   /** Called when the tracks are known: with how many audio tracks are read, and how many are left out. */
   onTracks?: (audio: number, leftAudio: number) => void;
+  /** Called when the subtitles of a transport stream are known, which are not read. */
+  onSubtitles?: (tracks: readonly UnreadSubtitles[]) => void;
+}
+
+/** Subtitles that are not read. */
+export interface UnreadSubtitles {
+  /** BCP 47; `null`: unknown. */
+  language: string | null;
+  /** What people call it. */
+  codec: string;
 }
 
 /** Reads one stream, segment by segment in order, and writes its samples into a sink. */

@@ -32,7 +32,7 @@ function warningsOf(listedS: readonly number[]): string[] {
   const stats = new FetchStats();
   for (const seconds of listedS) stats.addSegment(seconds);
   const tracks = sink.tracks().map((stat) => ({ ...stat, source: "main" as const }));
-  const written = { tracks, drops: { video: 0, audio: 0 }, left: 0, originS: 0, shortEnds: [] };
+  const written = { tracks, drops: { video: 0, audio: 0 }, left: 0, originS: 0, shortEnds: [], subtitles: [] };
   const file = { path, durationS, written, listedKinds: ["video" as const] };
   return findFileWarnings(new Map([["main", stats]]), file).map(({ code }) => code);
 }
@@ -70,7 +70,7 @@ it.each([
   stats.isLive = isLive;
   for (let i = 0; i < 5; i++) stats.addSegment(2);
   const tracks = counts.flatMap((sink) => sink.tracks().map((stat) => ({ ...stat, source: "main" as const })));
-  const written = { tracks, drops: { video: 0, audio: 0 }, left: 0, originS: 0, shortEnds: [] };
+  const written = { tracks, drops: { video: 0, audio: 0 }, left: 0, originS: 0, shortEnds: [], subtitles: [] };
   const file = { path, durationS, written, listedKinds: ["video" as const] };
   expect(findFileWarnings(new Map([["main", stats]]), file).map(({ code }) => code)).toEqual(expected);
 });

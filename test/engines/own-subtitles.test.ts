@@ -13,6 +13,7 @@ import { openEntry } from "../contracts/engine/harness.ts";
 import { listOwnTracks } from "../../src/subtitles/tracks/own-tracks.ts";
 import { readMedium } from "../media/rendition.ts";
 import { resource } from "../media/resources.ts";
+import { adtsFrames, audioPid, avcPicture, createPacketMaker, videoPid } from "../remux/ts-packet-maker.ts";
 import { makeSharedFolder } from "../folder.ts";
 
 const engine = createNativeEngine({ allowNetworks: ["127.0.0.1/32"] });
@@ -110,6 +111,49 @@ describe("the subtitles within a media file", () => {
     await using harness = await openEntry(() => engine, film, "a.mp4");
     const { ownSubtitles } = await harness.download({ ranges });
     expect(ownSubtitles).toMatchObject([{ language: "en", codec: "3GPP timed text", isText: true }]);
+  });
+});
+
+describe("the subtitles of a transport stream", () => {
+  const dvb = Buffer.from("\x59\x10deu\x10\0\x01\0\x01fra\x20\0\x02\0\x02", "latin1");
+  const teletext = Buffer.from("\x56\x0feng\x09\0nor\x11\x77ita\x29\x99", "latin1");
+  const stream = (descriptors: Buffer) => {
+    const maker = createPacketMaker();
+    const tables = maker.tables([
+      { pid: videoPid, streamType: 0x1b },
+      { pid: audioPid, streamType: 0x0f },
+      { pid: 258, streamType: 6, descriptors },
+    ]);
+    const media = Array.from({ length: 50 }, (_, i) => [
+      maker.pes(videoPid, 90_000 + 3_600 * i, avcPicture(i % 10 === 0)),
+      maker.pes(audioPid, 90_000 + 3_840 * i, adtsFrames(2)),
+    ]);
+    return resource("video/mp2t", Buffer.concat([tables, ...media.flat()]));
+  };
+  const playlist = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\na.ts\n#EXT-X-ENDLIST\n";
+  const list = resource("application/vnd.apple.mpegurl", Buffer.from(playlist));
+
+  it.each([
+    ["a file", "a.ts"],
+    ["segments", "a.m3u8"],
+  ])("are pictures and pages of teletext, which are named, in %s", async (_, entry) => {
+    const found = async (descriptors: Buffer) => {
+      const resources = new Map([
+        ["a.ts", stream(descriptors)],
+        ["a.m3u8", list],
+      ]);
+      await using harness = await openEntry(() => engine, resources, entry);
+      const { ownSubtitles } = await harness.download({ ownSubtitles: "all" });
+      return ownSubtitles.map(({ language, codec, isText }) => `${language} ${codec} ${isText}`);
+    };
+    expect(await found(Buffer.concat([dvb, teletext]))).toEqual([
+      "de DVB pictures false",
+      "fr DVB pictures false",
+      "no teletext false",
+      "it teletext false",
+    ]);
+    expect(await found(Buffer.from("\x0a\x04eng\0", "latin1"))).toEqual([]);
+    expect(await found(dvb.subarray(0, 5))).toEqual([]);
   });
 });
 

@@ -5,7 +5,7 @@ import { StreamJournal } from "../../files/stream-journal.ts";
 import type { FileWarning } from "../../model/file-warnings.ts";
 import { isUpstreamError, ServiceError } from "../../model/errors.ts";
 import type { HttpClient } from "../../net/client.ts";
-import type { Download, DownloadContext, DownloadJob, EngineDeps, MediaInfo } from "../engine.ts";
+import type { Download, DownloadContext, DownloadJob, EngineDeps, MediaInfo, OwnSubtitles } from "../engine.ts";
 import { type HashedFile, hashFile } from "./damage/hash-file.ts";
 import { inspectFile, truncatedError } from "./inspect/inspect.ts";
 import { isWholeFile, mustMarkEnd } from "./inspect/whole-file.ts";
@@ -50,7 +50,7 @@ export async function download(job: DownloadJob, context: WorkerDownloadContext)
         ...file,
         audioLanguages,
         offeredLanguages,
-        ownSubtitles: run.additions.own.tracks(),
+        ownSubtitles: ownSubtitlesOf(run, assembled),
         others,
         warnings: [...lengthWarnings, ...findWarnings(run, { ...assembled, damage }, file), ...warnings],
       };
@@ -61,6 +61,13 @@ export async function download(job: DownloadJob, context: WorkerDownloadContext)
     context.signal.throwIfAborted();
     throw diskError(`download into ${job.folder}`, error);
   }
+}
+
+/** Returns the subtitles within the media, those that files and segments state both once. */
+function ownSubtitlesOf({ additions }: DownloadRun, { written }: Assembled): OwnSubtitles[] {
+  const unread = (written?.subtitles ?? []).map((track) => ({ ...track, isText: false }));
+  const all = [...additions.own.tracks(), ...unread];
+  return [...Map.groupBy(all, ({ language, codec }) => `${language} ${codec}`).values()].map(([first]) => first!);
 }
 
 /** How many languages of the media are named at most. */

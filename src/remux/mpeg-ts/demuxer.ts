@@ -16,14 +16,15 @@ import { createStreamReaders } from "./stream-readers.ts";
  * @throws also, from `flush`, `format_unavailable` if the program has no stream of the wanted kinds.
  */
 export function createMpegTsDemuxer(options: DemuxerOptions): Demuxer {
-  const { sink, timelines, kinds, audio = firstAudio, onDrop = () => {}, onTracks } = options;
+  const { sink, timelines, kinds, audio = firstAudio, onDrop = () => {}, onTracks, onSubtitles } = options;
   const bases = new TimeBases(timelines);
   const outputs = createTrackOutputs(sink);
   const pids = createPidTable();
   const streams = createStreamReaders({ pids, bases, outputs, onDrop });
-  const program = createProgramReader(pids, { kinds, audio }, (chosen, leftAudio) => {
+  const program = createProgramReader(pids, { kinds, audio }, (chosen, leftAudio, subtitles) => {
     streams.set(chosen);
     onTracks?.(chosen.filter(({ kind }) => kind === "audio").length, leftAudio);
+    onSubtitles?.(subtitles);
   });
   const route = createPacketRouter(pids, program, (kind) => {
     if (kinds.includes(kind) && !streams.has(kind)) onDrop(kind);

@@ -1,8 +1,8 @@
 import type { AudioChoice } from "../audio-choice.ts";
-import type { TrackKind } from "../samples.ts";
+import type { TrackKind, UnreadSubtitles } from "../samples.ts";
 import { associationPid, type PidTable } from "./pids.ts";
 import { createSectionReader, readAssociations, readProgramMap } from "./tables.ts";
-import { type ChosenStream, chooseStreams, countLeft, findUnknown } from "./streams.ts";
+import { type ChosenStream, chooseStreams, countLeft, findUnknown, listSubtitles } from "./streams.ts";
 
 export type ProgramReader = ReturnType<typeof createProgramReader>;
 
@@ -10,13 +10,13 @@ const maxPrograms = 64;
 
 /**
  * Creates a reader of program association and program map (ISO/IEC 13818-1 §2.4.4).
- * @param onProgram Gets the streams to read and how many audio streams are left out, first and whenever the program map
+ * @param onProgram Gets the streams to read, how many audio streams are left out, and the subtitles, first and whenever the program map
  * changes.
  */
 export function createProgramReader(
   pids: PidTable,
   wanted: { kinds: readonly TrackKind[]; audio: AudioChoice },
-  onProgram: (streams: readonly ChosenStream[], leftAudio: number) => void,
+  onProgram: (streams: readonly ChosenStream[], leftAudio: number, subtitles: readonly UnreadSubtitles[]) => void,
 ) {
   let mapPids = new Set<number>();
   /** PID of the chosen program's map. */
@@ -38,7 +38,7 @@ export function createProgramReader(
     chosenPid = pid;
     latest = content;
     for (const unknown of findUnknown(program)) unknownPids.add(unknown);
-    onProgram(streams, countLeft(program, streams));
+    onProgram(streams, countLeft(program, streams), listSubtitles(program));
   };
   const onAssociations = (section: Buffer): void => {
     const associated = readAssociations(section);

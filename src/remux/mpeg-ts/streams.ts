@@ -1,7 +1,7 @@
 import { ServiceError } from "../../model/errors.ts";
 import type { AudioChoice, TrackSlot } from "../audio-choice.ts";
 import { iso639ToBcp47 } from "../language.ts";
-import type { TrackKind } from "../samples.ts";
+import type { TrackKind, UnreadSubtitles } from "../samples.ts";
 import type { ProgramStream } from "./tables.ts";
 
 export type TsCodec = "avc" | "hevc" | "adts" | "mpeg-audio" | "dolby";
@@ -21,7 +21,16 @@ interface StreamType {
   name: string;
 }
 
-const tags = { registration: 0x05, language: 0x0a, ac3: 0x6a, eac3: 0x7a, dts: 0x7b, extension: 0x7f } as const;
+const tags = {
+  registration: 0x05,
+  language: 0x0a,
+  teletext: 0x56,
+  subtitling: 0x59,
+  ac3: 0x6a,
+  eac3: 0x7a,
+  dts: 0x7b,
+  extension: 0x7f,
+} as const;
 /** Of the extension descriptor: its first byte (ETSI EN 300 468 table 109). */
 const audioExtensions = new Map([
   [0x0e, "DTS-HD"],
@@ -118,6 +127,26 @@ export function countLeft(program: readonly ProgramStream[], chosen: readonly Ch
   const types = program.map((stream) => typeOf(stream)).filter((type) => type !== null);
   const read = chosen.filter(isAudio).length;
   return read === 0 ? 0 : types.filter(isAudio).length - read;
+}
+
+/** Of an entry of the teletext descriptor: pages of subtitles, and those for deaf viewers (ETSI EN 300 468 §6.2.43). */
+const subtitlePages: ReadonlySet<number> = new Set([2, 5]);
+
+/** Returns the subtitles of a program, which are pictures (§6.2.41) or pages of teletext. */
+export function listSubtitles(program: readonly ProgramStream[]): UnreadSubtitles[] {
+  return program.flatMap(({ descriptors }) => {
+    const pictures = entriesOf(descriptors.get(tags.subtitling), 8);
+    const pages = entriesOf(descriptors.get(tags.teletext), 5).filter((entry) => subtitlePages.has(entry[3]! >> 3));
+    return [
+      ...pictures.map((entry) => ({ language: readLanguage(entry), codec: "DVB pictures" })),
+      ...pages.map((entry) => ({ language: readLanguage(entry), codec: "teletext" })),
+    ];
+  });
+}
+
+function entriesOf(descriptor: Uint8Array = new Uint8Array(), length: number): Uint8Array[] {
+  const count = Math.floor(descriptor.length / length);
+  return Array.from({ length: count }, (_, i) => descriptor.subarray(i * length, (i + 1) * length));
 }
 
 function typeOf({ streamType, descriptors }: ProgramStream): StreamType | null {

@@ -4,7 +4,7 @@ import { discontinuityLimits, isDiscontinuity } from "../discontinuity.ts";
 import { readTimestamp, ticksPerSecond, unwrap } from "../elementary-streams/timestamps.ts";
 import { type OpenFile, openFile, readChunks } from "../open-file.ts";
 import type { MediaSummary } from "../media-summary.ts";
-import { type DemuxerOptions, nullSink, type SampleSink } from "../samples.ts";
+import { type DemuxerOptions, nullSink, type SampleSink, type UnreadSubtitles } from "../samples.ts";
 import { createTimelines } from "../timelines.ts";
 import { createMpegTsDemuxer } from "./demuxer.ts";
 import { createPacketReader, packetLength, pesStart } from "./packets.ts";
@@ -41,6 +41,15 @@ export function chooseMpegTsAudio(path: string, audio: AudioChoice): void {
   let isChosen = false;
   const onTracks = () => void (isChosen = true);
   demuxStart(file, { sink: nullSink, kinds: ["video", "audio"], audio, onTracks }, () => isChosen);
+}
+
+/** Returns the subtitles of the transport stream at `path`, as its program map within the first 8 MiB has them. @throws the file system's own errors. */
+export function readMpegTsSubtitles(path: string): readonly UnreadSubtitles[] {
+  using file = openFile(path);
+  let found: readonly UnreadSubtitles[] | undefined;
+  const onSubtitles = (tracks: readonly UnreadSubtitles[]) => void (found = tracks);
+  demuxStart(file, { sink: nullSink, kinds: ["video", "audio"], onSubtitles }, () => found !== undefined);
+  return found ?? [];
 }
 
 const noSize = { width: null, height: null };

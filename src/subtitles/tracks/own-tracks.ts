@@ -6,7 +6,9 @@ import { type MatroskaTrack, readHeader } from "../../remux/matroska/tracks.ts";
 import type { Box } from "../../remux/mp4/boxes.ts";
 import { childrenOf, readBox, typeAt } from "../../remux/mp4/read/check-tables.ts";
 import { type NumberSource, numbersInFile } from "../../remux/mp4/read/number-source.ts";
-import { type OpenFile, openFile } from "../../remux/open-file.ts";
+import { readMpegTsSubtitles } from "../../remux/mpeg-ts/summary.ts";
+import { type OpenFile, openFile, readAt } from "../../remux/open-file.ts";
+import { sniffContainer } from "../../remux/sniff.ts";
 import type { Cue } from "../../remux/additions.ts";
 import { matroskaTextCodecs, openMatroskaTracks } from "./matroska-track.ts";
 import { chapterTrackIds, type CountBytes, mp4TextCodecs, openMp4Tracks } from "./mp4-track.ts";
@@ -28,7 +30,7 @@ export interface OwnTrack {
 const maxTracks = 60;
 
 /**
- * Returns the tracks of subtitles that an MP4, WebM or Matroska file has, as its header says; of damaged and other files none.
+ * Returns the tracks of subtitles that an MP4, WebM or Matroska file or a transport stream has, as its header says; of damaged and other files none.
  *
  * @throws the file system's own errors.
  */
@@ -37,8 +39,8 @@ export function listOwnTracks(path: string): OwnTrack[] {
   const source = numbersInFile(file.fd);
   try {
     const header = readHeader(source);
-    const found =
-      header === undefined ? mp4Subtitles(source) : header.tracks.flatMap((track) => matroskaSubtitles(source, track));
+    const inMatroska = header?.tracks.flatMap((track) => matroskaSubtitles(source, track));
+    const found = inMatroska ?? transportSubtitles(path, file) ?? mp4Subtitles(source);
     return found.slice(0, maxTracks);
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
@@ -94,6 +96,15 @@ function matroskaSubtitles(source: NumberSource, track: MatroskaTrack): OwnTrack
   const role = isSet(ids.flagForced) ? "forced" : isForDeaf ? "captions" : "subtitles";
   return [{ number, language, name, role, codec: nameOf(codecId), isText: matroskaTextCodecs.has(codecId) }];
 }
+
+function transportSubtitles(path: string, file: OpenFile): OwnTrack[] | undefined {
+  if (sniffContainer(readAt(file, 0, sniffedBytes)) !== "mpeg-ts") return undefined;
+  return readMpegTsSubtitles(path).map((track, number) => {
+    return { number, name: "", role: "subtitles", isText: false, ...track };
+  });
+}
+
+const sniffedBytes = 4096;
 
 /** Handlers of text and of pictures of text (ISO/IEC 14496-12 §12.5, §12.6, QuickTime, and that of VobSub). */
 const handlers: ReadonlySet<string> = new Set(["text", "subt", "sbtl", "clcp", "subp"]);

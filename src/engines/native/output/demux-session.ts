@@ -6,7 +6,7 @@ import type { TrackStats } from "./track-stats.ts";
 import { createMp4Demuxer } from "../../../remux/mp4/read/demuxer.ts";
 import { createMpegTsDemuxer } from "../../../remux/mpeg-ts/demuxer.ts";
 import { createPackedAudioDemuxer } from "../../../remux/packed-audio/demuxer.ts";
-import type { Demuxer, DemuxerOptions, SegmentTiming, TrackKind } from "../../../remux/samples.ts";
+import type { Demuxer, DemuxerOptions, SegmentTiming, TrackKind, UnreadSubtitles } from "../../../remux/samples.ts";
 import type { Container } from "../../../remux/sniff.ts";
 import type { Timelines } from "../../../remux/timelines.ts";
 
@@ -20,6 +20,8 @@ export interface Written {
   /** Start of the file on the timeline of the tracks, seconds. */
   originS: number;
   shortEnds: readonly ShortEnd[];
+  /** Of the sources; they are not in it. */
+  subtitles: readonly UnreadSubtitles[];
 }
 
 export type WrittenTrack = TrackStats & { source: SourceName };
@@ -48,10 +50,11 @@ export class DemuxSession {
   /** The timeline that it begins next; `null`: it goes on in the same one. */
   start: TimelineStart | null = null;
   #audioTracks = 0;
+  #subtitles: readonly UnreadSubtitles[] = [];
   readonly #stream: SourceStream;
   readonly #steps: AsyncGenerator<TimelineStart | undefined, void, undefined>;
 
-  constructor(stream: SourceStream, options: Omit<DemuxerOptions, "onDrop" | "onTracks">) {
+  constructor(stream: SourceStream, options: Omit<DemuxerOptions, "onDrop" | "onTracks" | "onSubtitles">) {
     const counts = new CountingSink(options.sink);
     const onDrop = (kind: TrackKind) => counts.drop(kind);
     this.counts = counts;
@@ -60,7 +63,10 @@ export class DemuxSession {
       counts.left = Math.max(counts.left, leftAudio);
       this.#audioTracks = audio;
     };
-    this.#steps = demux(stream, { ...options, sink: counts, onDrop, onTracks }, counts);
+    const onSubtitles = (tracks: readonly UnreadSubtitles[]): void => {
+      if (tracks.length > this.#subtitles.length) this.#subtitles = tracks;
+    };
+    this.#steps = demux(stream, { ...options, sink: counts, onDrop, onTracks, onSubtitles }, counts);
   }
 
   async step(): Promise<void> {
@@ -75,6 +81,11 @@ export class DemuxSession {
   get hasTrack(): boolean {
     const audio = this.counts.count("audio");
     return audio + this.counts.count("video") > 0 && (this.#audioTracks < 2 || audio >= this.#audioTracks);
+  }
+
+  /** Those that the source has, and that are not read. */
+  get subtitles(): readonly UnreadSubtitles[] {
+    return this.#subtitles;
   }
 
   tracks(): WrittenTrack[] {
@@ -110,6 +121,7 @@ export function summarize(sessions: readonly DemuxSession[]): Omit<Written, "ori
     drops: { video: sum("video"), audio: sum("audio") },
     left: sessions.reduce((all, { counts }) => all + counts.left, 0),
     shortEnds: sessions.flatMap((session) => session.shortEnd() ?? []),
+    subtitles: sessions.flatMap(({ subtitles }) => subtitles),
   };
 }
 
