@@ -74,6 +74,33 @@ describe("the limit of one part", () => {
   });
 });
 
+describe("what a server sends before a part, as it sends no ranges", () => {
+  const rangeAt = (name: string, offset: number) => ({ name, range: { offset, length: 10 } });
+
+  it("may have as many bytes as all parts, also if it is sent with a content coding", async () => {
+    const { server, open, fetch } = await startPartsHarness();
+    server.serve("/medium", medium, { gzip: true });
+    const parts = await open({ maxBytes: 2 * size });
+    await fetch(parts, rangeAt("one", 90_000));
+    await fetch(parts, rangeAt("two", 90_000));
+    await expect(fetch(parts, rangeAt("three", 90_000))).rejects.toMatchObject({
+      code: "too_large",
+      message: expect.stringMatching(
+        /^the server sends no ranges: 2\d+ bytes before the parts were received, the limit is 200000$/,
+      ),
+    });
+    expect(parts.bytes).toBe(20);
+  });
+
+  it("has no limit if the server sends ranges", async () => {
+    const { server, open, fetch } = await startPartsHarness();
+    server.serve("/medium", medium);
+    const parts = await open({ maxBytes: 100 });
+    for (const name of ["one", "two", "three"]) await fetch(parts, rangeAt(name, 90_000));
+    expect(parts.bytes).toBe(30);
+  });
+});
+
 describe("the free disk space", () => {
   const full = new ServiceError("disk_full", "disk full");
 

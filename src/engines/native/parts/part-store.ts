@@ -17,7 +17,7 @@ export interface PartStoreOptions {
   client: HttpClient;
   /** Identifies the content: parts with the same identity and name are equal. */
   identity: string;
-  /** Limit of all parts together. */
+  /** Limit of all parts together, and of what servers without ranges send before them. */
   maxBytes: number;
   /** Called when a part begins and every 16 MiB. */
   checkFreeSpace: CheckFreeSpace;

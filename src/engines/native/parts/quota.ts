@@ -11,6 +11,7 @@ export class Quota {
   readonly #maxBytes: number;
   readonly #checkFreeSpace: CheckFreeSpace;
   #bytes = 0;
+  #skipped = 0;
   #unchecked = 0;
 
   constructor(maxBytes: number, checkFreeSpace: CheckFreeSpace) {
@@ -26,6 +27,14 @@ export class Quota {
   /** Counts bytes added to a file; negative: removed. */
   add(bytes: number): void {
     this.#bytes += bytes;
+  }
+
+  /** Counts bytes that a server sends before a part. @throws ServiceError `too_large` if they are more than all parts may have */
+  addSkipped(bytes: number): void {
+    this.#skipped += bytes;
+    if (this.#skipped <= this.#maxBytes) return;
+    const rule = `${this.#skipped} bytes before the parts were received, the limit is ${this.#maxBytes}`;
+    throw new ServiceError("too_large", `the server sends no ranges: ${rule}`);
   }
 
   /**

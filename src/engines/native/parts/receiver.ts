@@ -92,7 +92,9 @@ async function write(
     if (isPartial && bytes.length < chunk.length) {
       throw partError(part, "the response is longer than the range that it states");
     }
-    skip -= Math.min(skip, chunk.length);
+    const skipped = Math.min(skip, chunk.length);
+    quota.addSkipped(skipped);
+    skip -= skipped;
     left -= bytes.length;
     if (stored.from !== from && isWholeTail(bytes, stored, part)) await stored.move(from, representationOf(response));
     checkSize(part, stored.size + writer.pending + bytes.length);
