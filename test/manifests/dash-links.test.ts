@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { openMpd } from "../../src/manifests/dash/dash.ts";
 import { resolveLinks } from "../../src/manifests/dash/links.ts";
@@ -59,6 +60,45 @@ test("a linked element may link further, relative to where it is", async () => {
     "/films/42/x/3.xml": set("deep"),
   };
   expect(ids((await resolve(`<Period>${linked("x/1.xml")}</Period>`, documents)).text)).toEqual(["dash-deep"]);
+});
+
+test("four links at a time are followed, in their order, and no more once the MPD has got too long", async () => {
+  let open = 0;
+  let most = 0;
+  const asked: string[] = [];
+  const follow = (body: string, documentOf: (path: string) => string) =>
+    resolveLinks(
+      { text: `<MPD xmlns:xlink="http://www.w3.org/1999/xlink">${body}</MPD>`, url },
+      {
+        run: async (steps) => finish(steps),
+        async fetchText(link) {
+          asked.push(link.pathname.slice(-1));
+          most = Math.max(most, (open += 1));
+          await setImmediate();
+          open -= 1;
+          return { text: documentOf(link.pathname), url: link };
+        },
+      },
+    );
+  const nested = (path: string) => (path.endsWith("x") ? set("x") : linked("x").repeat(3));
+  const links = "abcde"
+    .split("")
+    .map((name) => linked(name))
+    .join("");
+  expect(await follow(links, nested)).toContain(set("x").repeat(15));
+  expect([asked.slice(0, 4).join(""), asked.length, most]).toEqual(["abcd", 20, 4]);
+  asked.length = 0;
+  const long = set("a") + " ".repeat(1_000_000);
+  await expect(
+    follow(
+      "abcdefghijkl"
+        .split("")
+        .map((name) => linked(name))
+        .join(""),
+      () => long,
+    ),
+  ).rejects.toThrow(/characters/);
+  expect(asked.length).toBeLessThan(12);
 });
 
 test("links that are too deep or too many are refused", async () => {
