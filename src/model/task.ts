@@ -26,6 +26,11 @@ export function hasEnded(state: State | undefined): state is EndState {
   return endStates.some((end) => end === state);
 }
 
+/** Whether a task in this state waits or runs. */
+export function isActive(state: State | undefined): state is Exclude<State, EndState> {
+  return state === "queued" || state === "running";
+}
+
 /** The transitions that a task may make; every store refuses all others with `conflict`. */
 export const transitions: Readonly<Record<State, readonly State[]>> = {
   queued: ["running", "canceled"],
@@ -151,16 +156,12 @@ export const TaskFile = Type.Object(
   },
   { title: "TaskFile" },
 );
-
 export type TaskFile = Static<typeof TaskFile>;
 
-/** What a file of a task is: the medium, a text track of it, the picture of its page. */
-const resultKinds = ["media", "subtitles", "cover"] as const;
-
-/** One of the files that a task has made, as it is served. */
+/** One of the files that a task has made, as it is served: the medium, a text track of it, the picture of its page. */
 export const ResultFile = Type.Object(
   {
-    kind: oneOf(resultKinds, "what it is"),
+    kind: oneOf(["media", "subtitles", "cover"], "what it is"),
     name: Type.String({ description: "unique in the task" }),
     language: Type.Optional(nullableText("of subtitles: BCP 47 tag; `null`: unknown")),
     role: Type.Optional(oneOf(subtitleRoles, "of subtitles: what they are for")),
@@ -172,7 +173,6 @@ export const ResultFile = Type.Object(
   },
   { title: "ResultFile" },
 );
-
 export type ResultFile = Static<typeof ResultFile>;
 
 /** A file of a task in the library. */
@@ -195,7 +195,6 @@ export const TaskFailure = Type.Object(
   },
   { title: "TaskFailure" },
 );
-
 export type TaskFailure = Static<typeof TaskFailure>;
 
 /** A task as clients see it and as stores store it. Times are RFC 3339 in UTC. */

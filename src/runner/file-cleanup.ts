@@ -3,7 +3,7 @@ import type { BaseLogger } from "pino";
 import type { FileStore } from "../files/files.ts";
 import { damagedAs } from "../stores/rules.ts";
 import type { TaskStore } from "../stores/store.ts";
-import type { Task } from "../model/task.ts";
+import { isActive, type Task } from "../model/task.ts";
 import type { KeyedMutex } from "../async/keyed-mutex.ts";
 
 export interface FileCleanup {
@@ -51,7 +51,7 @@ export function createFileCleanup(deps: {
         if (task === undefined) {
           const hasFolder = !(await files.removeOldWorkFolder(id));
           if (hasFolder || (await hasResult(id, files))) orphans += 1;
-        } else if (!isUnfinished(task)) await cleanUp(id);
+        } else if (!isActive(task?.state)) await cleanUp(id);
       }
       if (orphans > 0) logger.warn({ files: orphans }, "orphaned files: no such task in this store");
     } catch (err) {
@@ -90,13 +90,9 @@ function createLookup(files: FileStore, mutex: KeyedMutex) {
  * - queued or running: keeps everything.
  */
 export async function removeUnneededFiles(id: string, task: Task | undefined, files: FileStore): Promise<void> {
-  if (isUnfinished(task)) return;
+  if (isActive(task?.state)) return;
   if (task?.state === "succeeded") await files.removeWorkFolder(id);
   else if (!isResumable(task) || (await hasResult(id, files))) await files.remove(id);
-}
-
-function isUnfinished(task: Task | undefined): boolean {
-  return task?.state === "queued" || task?.state === "running";
 }
 
 function isResumable(task: Task | undefined): boolean {

@@ -15,6 +15,7 @@ import {
   growthAfterRetry,
   newMembers,
   retriedAtOnce,
+  isRetried,
   retryChange,
   type StateChange,
 } from "./member-rules.ts";
@@ -155,7 +156,7 @@ export function createLocalMembers<Row extends LocalRow>(
       let room = tables.room(row.owner);
       for (const { index, task } of ended) {
         const member = tables.find(task);
-        const isEnded = member?.state === "failed" || member?.state === "canceled";
+        const isEnded = member !== undefined && isRetried(member.state);
         if (isEnded && room <= 0) break;
         last = index;
         const written = isEnded && damage.unlessDamaged(member, () => updateDocument(member, retryChange, {}, now()));

@@ -12,6 +12,11 @@ export const retriedAtOnce = 200;
 /** What queues an ended task again, as a client asks for it. */
 export const retryChange = { state: "queued", attempts: 0, error: null, file: null } as const satisfies TaskChange;
 
+/** Whether a member in this state is queued again with its collection. */
+export function isRetried(state: State | undefined): boolean {
+  return state === "failed" || state === "canceled";
+}
+
 /** What a member was before a change, and is after it; undefined: there is no such task. */
 export interface StateChange {
   before: State | undefined;

@@ -1,6 +1,6 @@
 import type { EventSourceMessage } from "eventsource-parser";
 import { createFeedClient, isUnauthorized } from "../feed/feed-client.ts";
-import type { Task } from "../model/task.ts";
+import { isActive, type Task } from "../model/task.ts";
 import {
   type ChangedTask,
   parseChanged,
@@ -112,7 +112,7 @@ function createTaskInfos(service: ServiceClient) {
     async complete(task: ChangedTask): Promise<Task> {
       const { id, state, info = infos.get(id) } = task;
       const whole = { ...task, info: info === undefined ? await read(id) : info };
-      if (state === "queued" || state === "running") infos.set(id, whole.info);
+      if (isActive(state)) infos.set(id, whole.info);
       else infos.delete(id);
       return whole;
     },

@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import type { KeyRing } from "../../keys/key-ring.ts";
 import { ServiceError } from "../../model/errors.ts";
 import { time } from "../../model/schema.ts";
-import type { Task } from "../../model/task.ts";
+import { isActive, type Task } from "../../model/task.ts";
 import { damagedAs } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import type { AccessCheck } from "../access/access.ts";
@@ -185,7 +185,7 @@ async function findStreamed({ store }: LinkRoutesOptions, id: string): Promise<T
 
 function hasStream({ state, file, kind }: Task): boolean {
   if (kind === "collection") return false;
-  return state === "queued" || state === "running" || (state === "succeeded" && file !== null);
+  return isActive(state) || (state === "succeeded" && file !== null);
 }
 
 function isMakerAdmitted(keys: KeyRing, { keyHash }: LinkTarget): boolean {

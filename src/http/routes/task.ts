@@ -6,7 +6,7 @@ import { isServiceError, ServiceError } from "../../model/errors.ts";
 import { oneOf } from "../../model/schema.ts";
 import { damagedAs, taskNotFoundError } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
-import type { Task } from "../../model/task.ts";
+import { isActive, type Task } from "../../model/task.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
 import { assertIfMatch, ConditionHeaders, etagOf, findMatch } from "../responses/etag.ts";
 import { noContent, redirectTo } from "../responses/empty.ts";
@@ -125,7 +125,7 @@ export const singleTaskRoutes: FastifyPluginAsyncTypebox<SingleTaskRoutesOptions
 
 /** Cancels a task that could still succeed, with its members: what it then put into the library would stay there. */
 async function endRuns(store: TaskStore, task: Task | "damaged" | undefined): Promise<void> {
-  if (task === "damaged" || (task?.state !== "queued" && task?.state !== "running")) return;
+  if (task === undefined || task === "damaged" || !isActive(task.state)) return;
   try {
     await store.update(task.id, { state: "canceled" });
   } catch (error) {

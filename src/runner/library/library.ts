@@ -5,7 +5,7 @@ import { logOutages } from "../../async/outages.ts";
 import { diskError, isMissing } from "../../files/disk-error.ts";
 import type { FileStore } from "../../files/files.ts";
 import { isServiceError, messageOf } from "../../model/errors.ts";
-import type { LibraryFile, Task } from "../../model/task.ts";
+import { isActive, type LibraryFile, type Task } from "../../model/task.ts";
 import { damagedAs } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import { openFolder, type OpenFolder, openPath } from "./folders.ts";
@@ -196,7 +196,7 @@ function createFiller(options: FillerOptions) {
     const job = await jobs.read(id);
     if (job?.kind === "remove") return removeFiles(id, job);
     const task = await store.get(id).catch(damagedAs(undefined));
-    if (job === undefined || task?.state === "queued" || task?.state === "running") return true;
+    if (job === undefined || isActive(task?.state)) return true;
     if (task === undefined ? await jobs.isOld(id) : task.state !== "succeeded" || task.file === null) {
       await jobs.remove(id);
     } else if (task !== undefined) return placeFiles(task, job);

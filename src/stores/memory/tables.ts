@@ -1,7 +1,8 @@
-import type { Task } from "../../model/task.ts";
+import { isActive, type Task } from "../../model/task.ts";
 import { type ListedTask, parseWritten } from "../documents.ts";
 import { newColumns } from "../task-writes.ts";
 import { atOnce, type LocalTables, never } from "../local-members.ts";
+import { isRetried } from "../member-rules.ts";
 import { earlierDocument } from "../rules.ts";
 import { idempotencyTtlMs } from "../store-types.ts";
 import type { NewMessage } from "../outbox.ts";
@@ -128,8 +129,8 @@ export function createMemoryTables({ tasks, announce }: MemoryTablesDeps): Memor
     },
     cancelable: (collection) =>
       made(collection)
-        .filter(isActive)
-        .filter(({ seq }) => !isElsewhere(seq, collection, isActive))
+        .filter(({ state }) => isActive(state))
+        .filter(({ seq }) => !isElsewhere(seq, collection, ({ state }) => isActive(state)))
         .map(({ seq }) => seq),
     own: (collection) =>
       made(collection)
@@ -137,7 +138,7 @@ export function createMemoryTables({ tasks, announce }: MemoryTablesDeps): Memor
         .map(({ seq }) => seq),
     ended: (collection, after, limit) =>
       placesIn(collection)
-        .filter(({ index, task }) => index > after && isFailed(find(task)))
+        .filter(({ index, task }) => index > after && isRetried(find(task)?.state))
         .slice(0, limit),
     page({ parent = "", before = 0, state, limit }) {
       const collection = tasks().find(parent)?.seq ?? 0;
@@ -151,14 +152,6 @@ export function createMemoryTables({ tasks, announce }: MemoryTablesDeps): Memor
   };
 }
 
-function isActive({ state }: Entry): boolean {
-  return state === "queued" || state === "running";
-}
-
-function isFailed(entry: Entry | undefined): boolean {
-  return entry?.state === "failed" || entry?.state === "canceled";
-}
-
 function isReusable(entry: Entry, task: Task): boolean {
-  return (isActive(entry) || entry.bytes > 0) && isSameVideo(parseWritten(entry), task);
+  return (isActive(entry.state) || entry.bytes > 0) && isSameVideo(parseWritten(entry), task);
 }

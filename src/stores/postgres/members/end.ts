@@ -1,3 +1,4 @@
+import { isActive } from "../../../model/task.ts";
 import { deletedEvent } from "../../../feed/task-events.ts";
 import { parseTask } from "../../documents.ts";
 import { updateDocument } from "../../task-writes.ts";
@@ -64,7 +65,7 @@ export function isCollection({ document }: Pick<TaskRow, "document">): boolean {
 
 /** Cancels the members of a collection, `change`, which is canceled with them. Returns the collection. */
 export async function cancelAndCommit(deps: EndDeps, sql: Transaction, change: RowChange, all: readonly MemberRow[]) {
-  const members = all.filter(({ state, isFree }) => isFree && (state === "queued" || state === "running"));
+  const members = all.filter(({ state, isFree }) => isFree && isActive(state));
   const canceled = { ...change.row, ...change.written.stored, ...change.held };
   const followers = await lockFollowersOf(sql, members, canceled);
   let { number, count }: Numbers = { number: await writeChanges(sql.query, sql, [change], deps), count: 1 };

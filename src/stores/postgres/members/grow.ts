@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { Task } from "../../../model/task.ts";
+import { isActive, type Task } from "../../../model/task.ts";
 import { parseTask } from "../../documents.ts";
 import { growDocument, type GrowthStep, parseHeld, type TaskWrite, updateDocument } from "../../task-writes.ts";
 import {
@@ -8,6 +8,7 @@ import {
   growthAfterRetry,
   newMembers,
   retriedAtOnce,
+  isRetried,
   retryChange,
 } from "../../member-rules.ts";
 import type { Grown, Growing } from "../../store-types.ts";
@@ -128,7 +129,7 @@ export async function lockReusable(sql: Sql, tasks: readonly Task[]): Promise<Ta
   });
   const seqs = tasks.flatMap((task) => parsed.find((known) => isSameVideo(known.task, task))?.seq ?? []);
   const rows = await lockRows(sql, [...new Set(seqs)]);
-  return rows.filter(({ state, bytes }) => state === "queued" || state === "running" || bytes > 0);
+  return rows.filter(({ state, bytes }) => isActive(state) || bytes > 0);
 }
 
 function tryParse(row: Pick<TaskRow, "id" | "document">): Task | undefined {
@@ -236,8 +237,7 @@ async function lockEnded(sql: Sql, id: string): Promise<{ index: number; row: Ta
   const seen = new Set<number>();
   return places.flatMap(({ index, task }) => {
     const row = rows.get(task);
-    const isEnded = row?.state === "failed" || row?.state === "canceled";
-    if (!isEnded || seen.has(task)) return [];
+    if (row === undefined || !isRetried(row.state) || seen.has(task)) return [];
     seen.add(task);
     return { index, row };
   });
