@@ -1,20 +1,9 @@
-import { afterAll, describe, expect, it } from "vitest";
-import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
-import { openEntry } from "../contracts/engine/harness.ts";
+import { describe, expect, it } from "vitest";
 import { readMedium } from "../media/rendition.ts";
-import { resource } from "../media/resources.ts";
 import { checksum, flacFrame, flacStart } from "./flac-maker.ts";
+import { openDownloadDamage } from "./download-damage.ts";
 
-const engine = createNativeEngine({ allowNetworks: ["127.0.0.1/32"] });
-afterAll(() => engine.close());
-
-/** Returns what the warning `frames_missing` of a file that is kept as published says. */
-async function damageOf(name: string, type: string, parts: readonly Uint8Array[]): Promise<string[]> {
-  const resources = new Map([[name, resource(type, Buffer.concat([...parts]))]]);
-  await using harness = await openEntry(() => engine, resources, name);
-  const { warnings } = await harness.download();
-  return warnings.filter(({ code }) => code === "frames_missing").map(({ message }) => message);
-}
+const { damageOf } = openDownloadDamage();
 
 const broken = (places: string) => [`frames of the file are missing, damaged or out of order at ${places}`];
 

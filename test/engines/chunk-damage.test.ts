@@ -1,18 +1,9 @@
-import { afterAll, describe, expect, it } from "vitest";
-import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
-import { openEntry } from "../contracts/engine/harness.ts";
-import { resource } from "../media/resources.ts";
+import { describe, expect, it } from "vitest";
+import { openDownloadDamage } from "./download-damage.ts";
 
-const engine = createNativeEngine({ allowNetworks: ["127.0.0.1/32"] });
-afterAll(() => engine.close());
-
-/** Returns what the warning `frames_missing` of a file that is kept as published says. */
-async function damageOf(name: string, ...parts: readonly Uint8Array[]): Promise<string[]> {
-  const resources = new Map([[name, resource("application/octet-stream", Buffer.concat([...parts]))]]);
-  await using harness = await openEntry(() => engine, resources, name);
-  const { warnings } = await harness.download();
-  return warnings.filter(({ code }) => code === "frames_missing").map(({ message }) => message);
-}
+const download = openDownloadDamage();
+const damageOf = (name: string, ...parts: readonly Uint8Array[]) =>
+  download.damageOf(name, "application/octet-stream", parts);
 
 const damaged = (places: string) => `the file is damaged or cut off at ${places}`;
 const short = "the file ends before its container says, although the server sent all that it has of it";

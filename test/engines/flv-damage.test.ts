@@ -1,18 +1,8 @@
-import { afterAll, describe, expect, it } from "vitest";
-import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
-import { openEntry } from "../contracts/engine/harness.ts";
-import { resource } from "../media/resources.ts";
+import { describe, expect, it } from "vitest";
+import { openDownloadDamage } from "./download-damage.ts";
 
-const engine = createNativeEngine({ allowNetworks: ["127.0.0.1/32"] });
-afterAll(() => engine.close());
-
-/** Returns what the warning `frames_missing` of an FLV file that is kept as published says. */
-async function damageOf(...parts: readonly Uint8Array[]): Promise<string[]> {
-  const resources = new Map([["film.flv", resource("video/x-flv", Buffer.concat([...parts]))]]);
-  await using harness = await openEntry(() => engine, resources, "film.flv");
-  const { warnings } = await harness.download();
-  return warnings.filter(({ code }) => code === "frames_missing").map(({ message }) => message);
-}
+const download = openDownloadDamage();
+const damageOf = (...parts: readonly Uint8Array[]) => download.damageOf("film.flv", "video/x-flv", parts);
 
 const start = Buffer.from("FLV\x01\x05\0\0\0\x09\0\0\0\0", "latin1");
 

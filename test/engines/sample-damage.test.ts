@@ -1,23 +1,19 @@
 import { writeFileSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
 import { hashFile } from "../../src/engines/native/damage/hash-file.ts";
-import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
 import { box, u16, u32 } from "../../src/remux/mp4/boxes.ts";
 import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import type { TrackFormat } from "../../src/remux/samples.ts";
-import { openEntry } from "../contracts/engine/harness.ts";
 import { layFiles, mediaPlaylist } from "../media/hls.ts";
 import { join, readMedium, readRendition } from "../media/rendition.ts";
-import { hls, merge, resource, type Resources } from "../media/resources.ts";
+import { hls, merge, resource } from "../media/resources.ts";
 import { openFolder } from "../remux/mp4-media.ts";
 import { audioFormat } from "../remux/mp4-samples.ts";
+import { openDownloadDamage } from "./download-damage.ts";
 
-const engine = createNativeEngine({ allowNetworks: ["127.0.0.1/32"] });
+const { damageAt: warningsOf } = openDownloadDamage();
 const folder = openFolder();
-afterAll(async () => {
-  folder.remove();
-  await engine.close();
-});
+afterAll(() => folder.remove());
 
 const path = folder.path("film.mp4");
 const signal = new AbortController().signal;
@@ -25,13 +21,6 @@ const signal = new AbortController().signal;
 async function damageOf(film: Buffer): Promise<readonly string[]> {
   writeFileSync(path, film);
   return (await hashFile(path, signal)).damage;
-}
-
-/** Returns what the warning `frames_missing` of a download says. */
-async function warningsOf(resources: Resources, entry: string): Promise<string[]> {
-  await using harness = await openEntry(() => engine, resources, entry);
-  const { warnings } = await harness.download();
-  return warnings.filter(({ code }) => code === "frames_missing").map(({ message }) => message);
 }
 
 const video = (places = "1 place") => `frames of the video are damaged at ${places}`;

@@ -98,7 +98,8 @@ const passing: readonly (readonly [name: string, answer: Answer])[] = [
   ],
 ];
 
-function openStream(open: OpenEngine): Promise<EngineHarness> {
+/** Opens HLS of several segments. */
+export function openStream(open: OpenEngine): Promise<EngineHarness> {
   const text = hls(mediaPlaylist(stream.lines));
   return openEntry(open, merge(stream.resources, new Map([["index.m3u8", text]])), "index.m3u8");
 }

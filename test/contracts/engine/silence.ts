@@ -1,13 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { layFiles, mediaPlaylist } from "../../media/hls.ts";
 import { probe } from "../../media/probe.ts";
-import { readRendition } from "../../media/rendition.ts";
-import { hls, merge } from "../../media/resources.ts";
 import type { Answer } from "../../media/site.ts";
 import { png } from "../../remux/additions.ts";
-import { type OpenEngine, openEntry, type EngineHarness } from "./harness.ts";
+import { openStream } from "./faults.ts";
+import type { OpenEngine } from "./harness.ts";
 
-const stream = layFiles("ts", readRendition("high.m2t"), "ts");
 const segment = "ts/3.ts";
 
 /** A server that is silent, for an engine that waits only a short time: no other test keeps the site busy meanwhile. */
@@ -52,8 +49,3 @@ const silences: readonly (readonly [name: string, answer: Answer])[] = [
   ["stalls", (response) => response.writeHead(200, { "content-length": 11_092 }).write("G")],
   ["gets no response", () => {}],
 ];
-
-function openStream(open: OpenEngine): Promise<EngineHarness> {
-  const text = hls(mediaPlaylist(stream.lines));
-  return openEntry(open, merge(stream.resources, new Map([["index.m3u8", text]])), "index.m3u8");
-}

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
 import type { Task } from "../../../src/model/task.ts";
-import type { MemberCounts } from "../../../src/model/collection.ts";
 import { begin, collect, endMember as end, entryUrl, membersFor, membersOf } from "./collections.ts";
 import {
   collectEvents,
@@ -12,8 +11,7 @@ import {
   times,
 } from "./harness.ts";
 import { addKey } from "./turns.ts";
-
-const none: MemberCounts = { queued: 0, running: 0, succeeded: 0, failed: 0, canceled: 0 };
+import { noTasks } from "../../../src/feed/collection-changes.ts";
 
 export function describeCollectionEnds(open: OpenStore): void {
   describe("cancels collections:", () => {
@@ -26,12 +24,12 @@ export function describeCollectionEnds(open: OpenStore): void {
       const claimed = await harness.claim();
       expect(claimed.task.id).toBe(running?.id);
       const canceled = await store.update(id, { state: "canceled" });
-      expect(canceled).toMatchObject({ state: "canceled", counts: { ...none, succeeded: 1, canceled: 3 } });
+      expect(canceled).toMatchObject({ state: "canceled", counts: { ...noTasks, succeeded: 1, canceled: 3 } });
       expect(await store.get(id)).toEqual(canceled);
       expect(statesOf(await membersOf(harness, id))).toEqual(["succeeded", "canceled", "canceled", "canceled"]);
       expect(await harness.store.heartbeat(running!.id, claimed.lease, minuteMs)).toBe(false);
       expect(await store.claim({ leaseMs: minuteMs })).toBeUndefined();
-      expect((await store.count()).byState).toEqual({ ...none, succeeded: 1, canceled: 4 });
+      expect((await store.count()).byState).toEqual({ ...noTasks, succeeded: 1, canceled: 4 });
     });
 
     test("one that grows loses its lease with what it has made", async () => {
@@ -55,9 +53,9 @@ export function describeCollectionEnds(open: OpenStore): void {
       const second = await collect(harness, [entryUrl(2), entryUrl(3)]);
       await store.update(first.id, { state: "canceled" });
       expect(statesOf(await membersOf(harness, first.id))).toEqual(["queued", "canceled", "queued"]);
-      expect(await store.get(second.id)).toMatchObject({ state: "running", counts: { ...none, queued: 2 } });
+      expect(await store.get(second.id)).toMatchObject({ state: "running", counts: { ...noTasks, queued: 2 } });
       await store.update(second.id, { state: "canceled" });
-      expect(await store.get(first.id)).toMatchObject({ counts: { ...none, queued: 1, canceled: 2 } });
+      expect(await store.get(first.id)).toMatchObject({ counts: { ...noTasks, queued: 1, canceled: 2 } });
       expect((await harness.claim()).task.id).toBe(single.id);
       expect(await store.claim({ leaseMs: minuteMs })).toBeUndefined();
     });
@@ -73,7 +71,7 @@ export function describeCollectionEnds(open: OpenStore): void {
       expect(seen.slice(6).map(({ taskId, state }) => [taskId, state])).toEqual(
         [id, ...members, id].map((each) => [each, "canceled"]),
       );
-      expect(JSON.parse(seen.at(-1)!.json)).toMatchObject({ counts: { ...none, canceled: 2 } });
+      expect(JSON.parse(seen.at(-1)!.json)).toMatchObject({ counts: { ...noTasks, canceled: 2 } });
     });
 
     test("all of 2,500 are canceled, and keep whatever characters their records have", async () => {
@@ -86,7 +84,7 @@ export function describeCollectionEnds(open: OpenStore): void {
       for (const member of members) Object.assign(member.task.collection!, { title });
       await store.grow(task.id, { lease, members, isReusing: false, growth: null });
       const canceled = await store.update(task.id, { state: "canceled" });
-      expect(canceled).toMatchObject({ state: "canceled", counts: { ...none, canceled: 2_500 } });
+      expect(canceled).toMatchObject({ state: "canceled", counts: { ...noTasks, canceled: 2_500 } });
       const seen = (await events.take(5_006)).slice(2_504);
       expect(seen.map(({ taskId }) => taskId)).toEqual([task.id, ...members.map((each) => each.task.id), task.id]);
       for (const { json } of seen.slice(1, -1)) {
@@ -94,7 +92,7 @@ export function describeCollectionEnds(open: OpenStore): void {
       }
       const last = await store.get(members.at(-1)!.task.id);
       expect(last).toMatchObject({ url: entryUrl(2_499), state: "canceled", collection: { index: 2_500, title } });
-      expect((await store.count()).byState).toEqual({ ...none, canceled: 2_501 });
+      expect((await store.count()).byState).toEqual({ ...noTasks, canceled: 2_501 });
       expect(await store.claim({ leaseMs: minuteMs })).toBeUndefined();
     });
   });
@@ -114,7 +112,7 @@ export function describeCollectionEnds(open: OpenStore): void {
       expect(task.id).toBe(id);
       expect(await store.retryMembers(id, lease)).toMatchObject({ isWhole: true, task: { growth: { retried: 3 } } });
       const last = await store.retryMembers(id, lease);
-      expect(last.task).toMatchObject({ state: "running", counts: { ...none, succeeded: 1, queued: 2 } });
+      expect(last.task).toMatchObject({ state: "running", counts: { ...noTasks, succeeded: 1, queued: 2 } });
       expect(last.task.growth).toBeUndefined();
       expect(statesOf(await membersOf(harness, id))).toEqual(["succeeded", "queued", "queued"]);
       expect((await membersOf(harness, id))[1]).toMatchObject({ attempts: 0, error: null });
@@ -136,7 +134,7 @@ export function describeCollectionEnds(open: OpenStore): void {
       await end(harness, (await membersOf(harness, id))[0]!, "succeeded");
       expect(await store.retryMembers(id, lease)).toMatchObject({ isWhole: true, task: { growth: { retried: 3 } } });
       const { task } = await store.retryMembers(id, lease);
-      expect(task).toMatchObject({ counts: { ...none, succeeded: 1, queued: 2 } });
+      expect(task).toMatchObject({ counts: { ...noTasks, succeeded: 1, queued: 2 } });
     });
 
     test("one that had not grown goes on where it was", async () => {
@@ -151,10 +149,10 @@ export function describeCollectionEnds(open: OpenStore): void {
       expect(again.task.growth).toEqual({ ...growth, retried: 0 });
       await store.retryMembers(task.id, again.lease);
       const retried = await store.retryMembers(task.id, again.lease);
-      expect(retried.task).toMatchObject({ growth, counts: { ...none, queued: 1 } });
+      expect(retried.task).toMatchObject({ growth, counts: { ...noTasks, queued: 1 } });
       const members = membersFor(times(2, entryUrl), {}).slice(1);
       const grown = await store.grow(task.id, { lease: again.lease, members, isReusing: true, growth: null });
-      expect(grown.task).toMatchObject({ state: "running", counts: { ...none, queued: 2 } });
+      expect(grown.task).toMatchObject({ state: "running", counts: { ...noTasks, queued: 2 } });
     });
 
     test("a member of two collections counts in both", async () => {
@@ -166,7 +164,7 @@ export function describeCollectionEnds(open: OpenStore): void {
       await retry(harness, first.id);
       const { lease } = await harness.claim();
       await store.retryMembers(first.id, lease);
-      expect(await store.get(second.id)).toMatchObject({ state: "running", counts: { ...none, queued: 1 } });
+      expect(await store.get(second.id)).toMatchObject({ state: "running", counts: { ...noTasks, queued: 1 } });
     });
   });
 
@@ -190,7 +188,7 @@ export function describeCollectionEnds(open: OpenStore): void {
       expect(await store.ownMembers(second.id)).toEqual([shared?.id]);
       await store.delete(second.id);
       expect(await store.get(shared!.id)).toBeUndefined();
-      expect((await store.count()).byState).toEqual({ ...none, queued: 1 });
+      expect((await store.count()).byState).toEqual({ ...noTasks, queued: 1 });
       expect((await store.storedFiles({ limit: 9 })).bytes).toBe(0);
     });
 
@@ -208,7 +206,7 @@ export function describeCollectionEnds(open: OpenStore): void {
         code: "not_found",
       });
       expect(await store.claim({ leaseMs: minuteMs })).toBeUndefined();
-      expect((await store.count()).byState).toEqual(none);
+      expect((await store.count()).byState).toEqual(noTasks);
       await Promise.all(times(3, () => harness.add(entryUrl(9), {}, "anna")));
     });
 
@@ -220,8 +218,8 @@ export function describeCollectionEnds(open: OpenStore): void {
       const [shared, other] = await membersOf(harness, first.id);
       await end(harness, other!, "succeeded");
       await store.delete(shared!.id);
-      expect(await store.get(first.id)).toMatchObject({ state: "succeeded", counts: { ...none, succeeded: 1 } });
-      expect(await store.get(second.id)).toMatchObject({ state: "succeeded", counts: none });
+      expect(await store.get(first.id)).toMatchObject({ state: "succeeded", counts: { ...noTasks, succeeded: 1 } });
+      expect(await store.get(second.id)).toMatchObject({ state: "succeeded", counts: noTasks });
       expect(idsOf(await membersOf(harness, first.id))).toEqual([other?.id]);
     });
 
@@ -233,7 +231,7 @@ export function describeCollectionEnds(open: OpenStore): void {
       await end(harness, first!, "failed");
       await end(harness, second!, "succeeded");
       await store.delete(first!.id);
-      expect(await store.get(id)).toMatchObject({ state: "failed", counts: { ...none, succeeded: 1 } });
+      expect(await store.get(id)).toMatchObject({ state: "failed", counts: { ...noTasks, succeeded: 1 } });
     });
   });
 }

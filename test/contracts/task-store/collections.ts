@@ -15,9 +15,9 @@ import {
   times,
 } from "./harness.ts";
 import { addKey } from "./turns.ts";
+import { noTasks } from "../../../src/feed/collection-changes.ts";
 
 const playlist = "https://video.example.com/list";
-const none: MemberCounts = { queued: 0, running: 0, succeeded: 0, failed: 0, canceled: 0 };
 const start: Growth = { slice: { offset: 0, made: 0 } };
 
 export function describeCollections(open: OpenStore): void {
@@ -33,7 +33,7 @@ export function describeCollections(open: OpenStore): void {
       const second = await store.list({ limit: 9, parent: collection.id, before: first.next });
       expect([first, second].flatMap(({ tasks }) => tasks.map(({ url }) => url))).toEqual(times(5, entryUrl));
       expect(second.next).toBeUndefined();
-      expect(collection).toMatchObject({ kind: "collection", state: "running", counts: { ...none, queued: 5 } });
+      expect(collection).toMatchObject({ kind: "collection", state: "running", counts: { ...noTasks, queued: 5 } });
       expect(collection.growth).toBeUndefined();
     });
 
@@ -54,13 +54,13 @@ export function describeCollections(open: OpenStore): void {
       const { id } = await collect(harness, times(3, entryUrl));
       const [first, second, third] = await membersOf(harness, id);
       await claim();
-      expect(await store.get(id)).toMatchObject({ state: "running", counts: { ...none, queued: 2, running: 1 } });
+      expect(await store.get(id)).toMatchObject({ state: "running", counts: { ...noTasks, queued: 2, running: 1 } });
       await store.update(first!.id, { state: "succeeded", file: fileOf(1) });
       await endMember(harness, second!, "succeeded");
-      expect(await store.get(id)).toMatchObject({ counts: { ...none, queued: 1, succeeded: 2 }, finished_at: null });
+      expect(await store.get(id)).toMatchObject({ counts: { ...noTasks, queued: 1, succeeded: 2 }, finished_at: null });
       await endMember(harness, third!, "succeeded");
       const ended = await store.get(id);
-      expect(ended).toMatchObject({ state: "succeeded", counts: { ...none, succeeded: 3 }, error: null });
+      expect(ended).toMatchObject({ state: "succeeded", counts: { ...noTasks, succeeded: 3 }, error: null });
       expect(ended?.finished_at).toBe(ended?.updated_at);
     });
 
@@ -135,7 +135,7 @@ export function describeCollections(open: OpenStore): void {
       expect(messages.map(({ taskId }) => taskId)).toEqual([id]);
       expect(JSON.parse(messages[0]!.body)).toMatchObject({
         type: "collection.ended",
-        data: { id, state: "succeeded", counts: { ...none, succeeded: 2 } },
+        data: { id, state: "succeeded", counts: { ...noTasks, succeeded: 2 } },
       });
     });
   });
@@ -165,7 +165,7 @@ export function describeCollections(open: OpenStore): void {
       await store.grow(task.id, { lease, members, isReusing: true, growth });
       harness.expireLeases();
       const again = await harness.claim();
-      expect(again.task).toMatchObject({ id: task.id, growth, counts: { ...none, queued: 2 } });
+      expect(again.task).toMatchObject({ id: task.id, growth, counts: { ...noTasks, queued: 2 } });
     });
 
     test.each([
@@ -198,7 +198,7 @@ export function describeCollections(open: OpenStore): void {
       await endMember(harness, failed!, "failed");
       await store.update(other!.id, { state: "canceled" });
       const { id, counts } = await collect(harness, times(4, entryUrl));
-      expect(counts).toEqual({ ...none, queued: 3, succeeded: 1 });
+      expect(counts).toEqual({ ...noTasks, queued: 3, succeeded: 1 });
       const members = idsOf(await membersOf(harness, id));
       expect(members.slice(0, 2)).toEqual([queued?.id, done?.id]);
       expect(members).not.toContain(failed?.id);
@@ -209,13 +209,13 @@ export function describeCollections(open: OpenStore): void {
       const harness = await openStoreHarness(open);
       const twice = [entryUrl(0), entryUrl(1), entryUrl(0)];
       const reusing = await collect(harness, twice);
-      expect(reusing.counts).toEqual({ ...none, queued: 3 });
+      expect(reusing.counts).toEqual({ ...noTasks, queued: 3 });
       expect(new Set(idsOf(await membersOf(harness, reusing.id))).size).toBe(2);
       const fresh = await collect(harness, twice, { isReusing: false });
       expect(new Set(idsOf(await membersOf(harness, fresh.id))).size).toBe(3);
       const [member] = await membersOf(harness, reusing.id);
       await endMember(harness, member!, "succeeded");
-      expect(await harness.store.get(reusing.id)).toMatchObject({ counts: { ...none, queued: 1, succeeded: 2 } });
+      expect(await harness.store.get(reusing.id)).toMatchObject({ counts: { ...noTasks, queued: 1, succeeded: 2 } });
     });
 
     test("a collection whose members all have their files has succeeded at once", async () => {
@@ -266,7 +266,7 @@ export async function begin(harness: StoreHarness, { owner }: CollectionOptions 
   const { id } = await harness.add(playlist, { entries: "all" }, owner);
   const claimed = await claimUntil(harness, id);
   const { lease } = claimed;
-  await harness.store.update(id, { kind: "collection", counts: none, growth: start }, { lease });
+  await harness.store.update(id, { kind: "collection", counts: noTasks, growth: start }, { lease });
   return claimed;
 }
 

@@ -1,13 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { type OpenStore, openStoreHarness, times } from "./harness.ts";
-
-const none = { queued: 0, running: 0, succeeded: 0, failed: 0, canceled: 0 };
+import { noTasks } from "../../../src/feed/collection-changes.ts";
 
 export function describeCounts(open: OpenStore): void {
   describe("counts its tasks:", () => {
-    test("an empty store has none, and no oldest one", async () => {
+    test("an empty store has noTasks, and no oldest one", async () => {
       const { store } = await openStoreHarness(open);
-      expect(await store.count()).toEqual({ byState: none, oldestQueuedAt: null });
+      expect(await store.count()).toEqual({ byState: noTasks, oldestQueuedAt: null });
     });
 
     test("each by its state now, whatever it was before", async () => {
@@ -35,7 +34,7 @@ export function describeCounts(open: OpenStore): void {
         store.update(task.id, { state: "succeeded" }),
         store.delete("unknown"),
       ]);
-      expect((await store.count()).byState).toEqual({ ...none, queued: 1 });
+      expect((await store.count()).byState).toEqual({ ...noTasks, queued: 1 });
     });
 
     test("the oldest queued one is that which was created first, also if it was requeued", async () => {
