@@ -1,8 +1,10 @@
-import { setTimeout as wait } from "node:timers/promises";
+import { setImmediate, setTimeout as wait } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { ServiceError } from "../../src/model/errors.ts";
 import type { DownloadFormat, PageInfo } from "../../src/model/page-info.ts";
-import { fileDict, readRecorded, videoDict } from "./ytdlp/recorded.ts";
+import { createYtDlpResolver } from "./page/local-reader.ts";
+import { createSavedClient, pageUrl } from "./page/saved-client.ts";
+import { createRecordedYtDlp, fileDict, readRecorded, videoDict } from "./ytdlp/recorded.ts";
 
 function ids({ formats }: PageInfo): string[] {
   return formats.map(({ format_id }) => format_id);
@@ -214,6 +216,29 @@ describe("the formats of the yt-dlp resolver", () => {
     }
     const dict = videoDict({ formats: [dashDict("dash-1")] });
     await expect(readRecorded(dict, { signal: abort.signal }, { [mpdUrl]: { body } })).rejects.toBe(reason);
+  });
+
+  it("keep the large manifests of eight pages in memory at a time", async () => {
+    const { promise: isFull, resolve: onFull } = Promise.withResolvers<void>();
+    let large = 0;
+    let most = 0;
+    async function* body() {
+      for (let i = 0; i < 3; i += 1) yield Buffer.alloc(256 * 1024, " ");
+      most = Math.max(most, (large += 1));
+      if (large === 8) onFull();
+      await isFull;
+      // Others would become large now.
+      await setImmediate();
+      large -= 1;
+    }
+    const resolver = createYtDlpResolver({
+      ytDlp: createRecordedYtDlp({ info: videoDict({ formats: [fileDict(), dashDict("dash-1")] }) }),
+      client: createSavedClient({ [mpdUrl]: { body } }),
+    });
+    const signal = AbortSignal.timeout(60_000);
+    const pages = Array.from({ length: 12 }, () => resolver.resolve(new URL(pageUrl), { signal }));
+    expect((await Promise.all(pages)).map(ids)).toEqual(Array.from({ length: 12 }, () => ["18"]));
+    expect(most).toBe(8);
   });
 
   it("stop waiting for a manifest before the caller's deadline", async () => {

@@ -3,9 +3,10 @@ import { maxLinkedBytes } from "../../manifests/dash/links.ts";
 import { createFormatIds } from "../../manifests/format-ids.ts";
 import { joinSubtitles } from "../../manifests/subtitles.ts";
 import type { PageInfo } from "../../model/page-info.ts";
-import { readManifestText } from "../../manifests/text.ts";
+import { decodeManifest } from "../../manifests/text.ts";
 import type { HttpClient } from "../../net/client.ts";
 import { createSiteHeaders } from "../../net/http/site-headers.ts";
+import type { RequestBodies } from "../page/reader/bodies.ts";
 import { readMpd } from "../page/reader/read-mpd.ts";
 import type { Reader } from "../page/reader/reader.ts";
 import type { TimeSlices } from "../../parsers/steps.ts";
@@ -14,6 +15,7 @@ import type { ListedFormat } from "./formats.ts";
 interface ManifestFormatsDeps {
   client: HttpClient;
   reader: Reader;
+  bodies: RequestBodies;
   slices: TimeSlices;
   /** URL of the page, for `Referer`. */
   pageUrl: string;
@@ -111,7 +113,7 @@ async function readFormatsAt(
   kind: "dash" | "m3u8",
   url: string,
   [first]: readonly ListedFormat[],
-  { client, reader, slices, pageUrl, signal, owner, deadlineMs }: ManifestFormatsDeps,
+  { client, reader, bodies, slices, pageUrl, signal, owner, deadlineMs }: ManifestFormatsDeps,
 ): Promise<Listing> {
   const { http_headers, cookies } = first ?? {};
   const demands = {
@@ -125,7 +127,8 @@ async function readFormatsAt(
     const headers = createSiteHeaders({ url, ...demands }, pageUrl);
     const fetchText = async (from: URL, maxBytes = maxLinkedBytes) => {
       const response = await client.get(from, { signal: requestSignal, owner, maxBytes, headers });
-      return { text: await readManifestText(response.body), url: response.url };
+      const body = await bodies.read(response.body, requestSignal);
+      return { text: decodeManifest(Buffer.concat(body)), url: response.url };
     };
     const fetched = await fetchText(new URL(url), maxManifestBytes);
     const context = { reader, owner, signal: requestSignal };

@@ -8,6 +8,7 @@ import { openGuardedProxy } from "../../net/proxy/guarded-proxy.ts";
 import { urlForMessage } from "../../net/http-url.ts";
 import { type DownloadFormat, PageInfo } from "../../model/page-info.ts";
 import { createTimeSlices } from "../../parsers/steps.ts";
+import { createBodies } from "../page/reader/bodies.ts";
 import type { Reader } from "../page/reader/reader.ts";
 import { startOf } from "../entries.ts";
 import type { ResolveContext, Resolver } from "../resolver.ts";
@@ -81,6 +82,7 @@ const name = "yt-dlp";
 export function createYtDlpResolver(options: YtDlpResolverOptions): YtDlpResolver {
   const { ytDlp, client, reader, now = () => new Date() } = options;
   const slices = createTimeSlices();
+  const bodies = createBodies();
   const extract = readAhead(ytDlp);
 
   async function readFields(info: unknown, url: URL, start: number, context: ResolveContext): Promise<PageFields> {
@@ -94,9 +96,11 @@ export function createYtDlpResolver(options: YtDlpResolverOptions): YtDlpResolve
     if (video === null) return readPlaylist(dict, url, start);
     const steps = readFormats(video, url, { allFragments: forDownload });
     const listed = await slices.run(steps, signal);
+    using opened = bodies.open({ signal, owner });
     const { formats, subtitles } = await listManifestFormats(listed, {
       client,
       reader,
+      bodies: opened,
       slices,
       pageUrl: url.href,
       signal,
