@@ -49,7 +49,7 @@ export function openDiskFiles({ folder }: { folder: string }): FileStore {
       attempt(`save the file of task ${id}`, async () => {
         const result = join(results, requireTaskId(id));
         for (const each of [path, ...others]) assertKind(each, await lstat(each), "file");
-        await createFolder(results);
+        await createDurably(results);
         // The medium is the last: a result that has it is complete.
         await saveOthers(join(otherResults, id), others);
         await rename(path, result);
@@ -120,7 +120,7 @@ export function openDiskFiles({ folder }: { folder: string }): FileStore {
 async function saveOthers(folder: string, paths: readonly string[]): Promise<void> {
   await removeFolder(folder);
   if (paths.length === 0) return;
-  await createFolder(folder);
+  await createDurably(folder);
   for (const [index, path] of paths.entries()) await rename(path, join(folder, String(index + 1)));
   await syncFolder(folder);
 }
@@ -217,7 +217,7 @@ function requireTaskId(id: string): string {
 }
 
 /** Creates the folder and its missing parents, and makes them durable. */
-export async function createFolder(path: string): Promise<void> {
+export async function createDurably(path: string): Promise<void> {
   const first = await mkdir(path, { recursive: true });
   if (first === undefined) return;
   const last = dirname(first);

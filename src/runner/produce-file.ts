@@ -12,7 +12,7 @@ import type { FindSkips, SkipSegment } from "../resolvers/sponsor-block.ts";
 import { chooseAudio, warnOfMissing } from "./choice/choose-audio.ts";
 import { chooseSubtitles, ownLanguages, warnOfMissingSubtitles } from "./choice/choose-subtitles.ts";
 import { describeMedia } from "./choice/describe-media.ts";
-import { upToEnd, withoutSegments, withSegments } from "./choice/skip-segments.ts";
+import { upToEnd, withoutSegments } from "./choice/skip-segments.ts";
 import { checkFile } from "./check-file.ts";
 import { downloadTarget, type Target } from "./download-target.ts";
 import { listFiles } from "./list-files.ts";
@@ -170,15 +170,13 @@ async function downloadWithin(
   { engine, maxLiveS }: ProduceFileDeps,
   { progress, signal, finish }: ProduceFileRun,
 ): Promise<Download> {
-  const isMarked = options.skip_mode === "chapters" && segments.length > 0;
-  const described = describeMedia(page);
-  const chapters = isMarked ? withSegments(described.chapters, segments, page.title ?? "Video") : described.chapters;
+  const [marked, skipped] = options.skip_mode === "chapters" ? [segments, []] : [[], segments];
   const about = {
     pageUrl: pageUrlOf(page),
-    description: { ...described, chapters },
-    embed: embeddingOf(options, isMarked),
+    description: describeMedia(page, marked),
+    embed: embeddingOf(options, marked.length > 0),
   };
-  const ranges = rangesOf(options, isMarked ? [] : segments);
+  const ranges = rangesOf(options, skipped);
   // Whether media have video is known for certain only when they are there.
   const isAudioFile = options.audio_only === true || ranges.length > 0;
   const texts = { subtitles: chooseSubtitles(page, options).wanted, ownSubtitles: ownLanguages(options) };

@@ -3,7 +3,7 @@ import { open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { unlessMissing } from "../../files/disk-error.ts";
-import { createFolder, isTaskId, syncFolder } from "../../files/disk.ts";
+import { createDurably, isTaskId, syncFolder } from "../../files/disk.ts";
 import { oldMs } from "../../files/files.ts";
 import type { LibraryFile } from "../../model/task.ts";
 
@@ -43,12 +43,12 @@ export function createLibraryJobs(folder: string) {
     /** Returns the job of a task; if its files are to be put there and to be removed, they are to be removed. */
     read,
     async write(id: string, job: LibraryJob): Promise<void> {
-      await createFolder(folder);
+      await createDurably(folder);
       const ending = job.kind === "place" ? placeEnding : removalEnding;
       await writeDurably(folder, `${id}${ending}`, JSON.stringify(job));
     },
     async ids(): Promise<string[]> {
-      await createFolder(folder);
+      await createDurably(folder);
       const names = await readdir(folder);
       await Promise.all(
         names.filter((name) => name.endsWith(draftEnding)).map((name) => removeOld(join(folder, name))),

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { isMissing, isTaken, unlessMissing } from "../../files/disk-error.ts";
-import { createFolder } from "../../files/disk.ts";
+import { createDurably } from "../../files/disk.ts";
 import { noFollow } from "../../files/no-follow.ts";
 import { ServiceError } from "../../model/errors.ts";
 import { openFolder, type OpenFolder } from "./folders.ts";
@@ -49,7 +49,7 @@ export async function readMemory(folder: string, jobsFolder: string): Promise<st
 }
 
 async function remember(folder: string, jobsFolder: string, mark: string): Promise<void> {
-  await createFolder(jobsFolder);
+  await createDurably(jobsFolder);
   await writeDurably(jobsFolder, memoryName, JSON.stringify({ folder: resolve(folder), mark }));
 }
 
