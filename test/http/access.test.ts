@@ -84,6 +84,7 @@ async function readOperations() {
     ["GET", "/manifest.webmanifest"],
     ["GET", "/openapi.json"],
     ["GET", "/docs"],
+    ["GET", "/docs/json"],
     ["GET", "/docs/static/index.css"],
     ["GET", "/info/"],
     ["POST", "/tasks"],

@@ -185,6 +185,16 @@ describe("the OpenAPI document", () => {
     ]);
   });
 
+  it("is the same for the page, with the service's URL as the page sees it, and not there as YAML", async () => {
+    await using app = await buildApp();
+    const ofPage = await app.inject("/docs/json");
+    expect([ofPage.statusCode, ofPage.headers["content-type"]]).toEqual([200, "application/json; charset=utf-8"]);
+    const { servers, ...rest } = ofPage.json();
+    expect(servers).toEqual([{ url: ".." }]);
+    expect({ ...rest, servers: [{ url: "." }] }).toEqual((await app.inject("/openapi.json")).json());
+    expect((await app.inject("/docs/yaml")).json()).toMatchObject({ status: 404, code: "not_found" });
+  });
+
   it("is shown on a page that loads nothing from other hosts", async () => {
     await using app = await buildApp();
     const page = await app.inject("/docs/");

@@ -4,6 +4,7 @@ import swaggerUi from "@fastify/swagger-ui";
 import packageJson from "../../../package.json" with { type: "json" };
 import type {
   FastifyInstance,
+  FastifyPluginAsync,
   FastifyReply,
   FastifyRequest,
   FastifySchema,
@@ -55,10 +56,20 @@ export async function registerDocs(app: FastifyInstance): Promise<void> {
         typeof json["$id"] === "string" ? json["$id"] : `schema-${index}`,
     },
   });
-  let named: object | undefined;
-  /** Returns the document with the service's URL, relative to that of the document: a proxy may have it below any path. */
-  const withServer = (url: string): object => ({ ...(named ??= nameSchemas(app.swagger())), servers: [{ url }] });
-  app.get("/openapi.json", { schema: { hide: true } }, async () => withServer("."));
+  await app.register(documentRoutes);
+}
+
+const documentRoutes: FastifyPluginAsync = async (app) => {
+  const texts = new Map<string, string>();
+  /** Sends the document with the service's URL, relative to that of the document: a proxy may have it below any path. */
+  const sendDocument = (reply: FastifyReply, url: string): FastifyReply => {
+    // Once: that takes as long as hundreds of other requests.
+    const text = texts.getOrInsertComputed(url, () =>
+      JSON.stringify({ ...nameSchemas(app.swagger()), servers: [{ url }] }),
+    );
+    return reply.type("application/json; charset=utf-8").send(text);
+  };
+  app.get("/openapi.json", { schema: { hide: true } }, async (_request, reply) => sendDocument(reply, "."));
   await app.register(async (docs) => {
     // A reverse proxy terminates TLS; over plain HTTP, upgraded requests would break the page.
     await docs.register(helmet, {
@@ -68,13 +79,18 @@ export async function registerDocs(app: FastifyInstance): Promise<void> {
     await docs.register(swaggerUi, {
       routePrefix: "/docs",
       staticCSP: false,
-      uiHooks: { onRequest: redirectToFolder },
-      // For /docs/json.
-      transformSpecification: () => withServer(".."),
-      transformSpecificationClone: false,
+      uiHooks: {
+        onRequest(request, reply, done) {
+          const [path = ""] = request.url.split("?", 1);
+          if (path === "/docs/json") sendDocument(reply, "..");
+          // The page does not need it, and the package would make it anew for each request.
+          else if (path === "/docs/yaml") reply.callNotFound();
+          else redirectToFolder(request, reply, done);
+        },
+      },
     });
   });
-}
+};
 
 /** Redirects from other paths of the page to `/docs/`: only there are the URLs of its assets relative. */
 function redirectToFolder({ url }: FastifyRequest, reply: FastifyReply, done: HookHandlerDoneFunction): void {
