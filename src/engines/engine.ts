@@ -3,7 +3,8 @@ import type { Additions } from "../remux/additions.ts";
 import type { MediaRange } from "../remux/samples.ts";
 import type { HostPauses } from "../net/host-pauses.ts";
 import type { MaxSpeeds, SpeedLimit } from "../net/speed-limit.ts";
-import type { DownloadFormat, Subtitle, SubtitleRole } from "../model/page-info.ts";
+import type { Subtitle, SubtitleRole } from "../model/entry.ts";
+import type { DownloadFormat } from "../model/page-info.ts";
 import type { Progress } from "../model/progress.ts";
 import type { ResultFile } from "../model/task.ts";
 

@@ -1,4 +1,5 @@
-import type { PageInfo, Subtitle } from "../model/page-info.ts";
+import type { Subtitle } from "../model/entry.ts";
+import type { PageInfo } from "../model/page-info.ts";
 import { maxFormats } from "./manifest.ts";
 
 /** Limit of all URLs together, characters. */

@@ -1,4 +1,4 @@
-import type { SubtitleRole } from "../model/page-info.ts";
+import type { SubtitleRole } from "../model/entry.ts";
 import { type TrackRole, trackRoles } from "../model/track-roles.ts";
 import type { Codecs } from "./codecs.ts";
 

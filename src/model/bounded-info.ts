@@ -1,5 +1,6 @@
 import { hasVideo } from "./format-ranking.ts";
-import type { Format, PageInfo, Subtitle } from "./page-info.ts";
+import type { Subtitle } from "./entry.ts";
+import type { Format, PageInfo } from "./page-info.ts";
 
 /** Longest record that `GET /info` returns, bytes of JSON. */
 export const maxInfoBytes = 1_000_000;

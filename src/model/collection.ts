@@ -1,4 +1,5 @@
 import { type Static, Type } from "@sinclair/typebox";
+import { Entry } from "./entry.ts";
 import { nullableText, oneOf } from "./schema.ts";
 
 /** `all`, or numbers and ranges of numbers. */
@@ -23,22 +24,6 @@ export const IfExistsOption = oneOf(
   "what if the same video with the same options is queued, running or has its file: `new`, the default: a new task; `reuse`, the default for entries: that task",
 );
 
-/** Which video of which site it is, as far as that is known before the page is read. */
-export const SiteVideo = Type.Object(
-  {
-    extractor: Type.String({ description: "yt-dlp's extractor for the URL; `feed`: an entry of a feed" }),
-    id: Type.String({
-      description: "the site's own id of the video; of a feed: its URL and the id (`guid`) that it states",
-    }),
-  },
-  {
-    title: "SiteVideo",
-    description:
-      "which video the URL or the playlist says it is; absent: it does not say, or `if_exists` was not `reuse`",
-  },
-);
-export type SiteVideo = Static<typeof SiteVideo>;
-
 /** The entry of a playlist that a task was made for. */
 export const CollectionEntry = Type.Object(
   {
@@ -52,6 +37,8 @@ export const CollectionEntry = Type.Object(
           uploaded_at: Type.Optional(Type.String()),
           uploader: Type.Optional(Type.String()),
           thumbnail: Type.Optional(Type.String()),
+          chapters: Entry.properties.chapters,
+          subtitles: Entry.properties.subtitles,
         },
         {
           title: "EntryMetadata",

@@ -1,5 +1,5 @@
-import { SiteVideo } from "./collection.ts";
 import { type Static, Type } from "@sinclair/typebox";
+import { Chapter, Entry, maxEntries, Subtitle } from "./entry.ts";
 import { audioRoles, trackRoles } from "./track-roles.ts";
 import { nullableNumber, nullableCount, nullable, oneOf, nullableText, time } from "./schema.ts";
 
@@ -115,61 +115,6 @@ export interface Fragment {
   /** Seconds; `null` if unknown. */
   duration: number | null;
 }
-
-/** Most entries of a playlist that one record lists. */
-export const maxEntries = 200;
-
-/** One page of a playlist. */
-export const Entry = Type.Object(
-  {
-    url: Type.String({ description: "URL of the entry's page, or of its medium" }),
-    title: nullableText("title"),
-    duration: nullableNumber("seconds"),
-    thumbnail: Type.Optional(nullableText("URL of a picture")),
-    uploaded_at: Type.Optional(nullableText("when it was published, RFC 3339")),
-    uploader: Type.Optional(nullableText("who published it")),
-    video: Type.Optional(SiteVideo),
-  },
-  { title: "Entry" },
-);
-export type Entry = Static<typeof Entry>;
-
-/**
- * What subtitles are for: what is said; also what is to be heard besides; only what the listeners of the programme's own
- * language need too, such as signs.
- */
-export const subtitleRoles = ["subtitles", "captions", "forced"] as const;
-export type SubtitleRole = (typeof subtitleRoles)[number];
-
-/** A file of subtitles in one language. */
-export const Subtitle = Type.Object(
-  {
-    url: Type.String(),
-    ext: nullableText("vtt, ttml, srt …; m3u8: an HLS playlist of segments"),
-    name: nullableText("label to show to people"),
-    role: Type.Optional(
-      oneOf(
-        subtitleRoles,
-        "`subtitles`: what is said; `captions`: other sounds too; `forced`: only what is said in another language; absent: the site does not say",
-      ),
-    ),
-    manifest_url: Type.Optional(Type.String({ description: "URL of the MPD that lists the segments" })),
-    format_id: Type.Optional(Type.String({ description: "which text track of `manifest_url` it is" })),
-  },
-  { title: "Subtitle" },
-);
-export type Subtitle = Static<typeof Subtitle>;
-
-/** A part of the video that the site names. */
-export const Chapter = Type.Object(
-  {
-    start_time: Type.Number({ minimum: 0, description: "seconds" }),
-    end_time: nullableNumber("seconds; `null`: it lasts to the end, which is unknown"),
-    title: Type.String(),
-  },
-  { title: "Chapter" },
-);
-export type Chapter = Static<typeof Chapter>;
 
 /**
  * What is on a page, as one normalised record. An unknown value is `null`, an empty array or an absent

@@ -1,6 +1,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { FileWarning } from "./file-warnings.ts";
-import { PageInfo, subtitleRoles } from "./page-info.ts";
+import { SiteVideo, subtitleRoles } from "./entry.ts";
+import { PageInfo } from "./page-info.ts";
 import {
   CollectionEntry,
   CollectionWarning,
@@ -8,7 +9,6 @@ import {
   Growth,
   IfExistsOption,
   MemberCounts,
-  SiteVideo,
 } from "./collection.ts";
 import { Progress } from "./progress.ts";
 import { LanguageTag, nullableNumber, nullableCount, nullable, oneOf, nullableText, time } from "./schema.ts";

@@ -1,4 +1,4 @@
-import type { Chapter } from "../model/page-info.ts";
+import type { Chapter } from "../model/entry.ts";
 import { parseLine } from "./text.ts";
 
 /** A chapter as a page states it. */

@@ -1,4 +1,4 @@
-import type { SubtitleRole } from "../model/page-info.ts";
+import type { SubtitleRole } from "../model/entry.ts";
 
 /** What is written into a file besides its media. Times are seconds from the start of what the file presents. */
 export interface Additions {

@@ -1,5 +1,5 @@
 import { inputError, type ServiceError } from "../model/errors.ts";
-import { type Entry, maxEntries } from "../model/page-info.ts";
+import { type Entry, maxEntries } from "../model/entry.ts";
 
 /** Who lists the entries of a playlist: yt-dlp, or the reader of pages. */
 const listers = ["yt-dlp", "page"] as const;

@@ -1,5 +1,5 @@
 import type { Static, TObject } from "@sinclair/typebox";
-import type { SiteVideo } from "../model/collection.ts";
+import type { SiteVideo } from "../model/entry.ts";
 
 /**
  * Contract of a resolver: it reads what is on a page. It can be implemented from this text alone; the

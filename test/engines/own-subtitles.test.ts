@@ -7,7 +7,7 @@ import { ids } from "../../src/remux/matroska/elements.ts";
 import { ascii, box, fullBox, u16, u32 } from "../../src/remux/mp4/boxes.ts";
 import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
 import type { DownloadJob } from "../../src/engines/engine.ts";
-import type { SubtitleRole } from "../../src/model/page-info.ts";
+import type { SubtitleRole } from "../../src/model/entry.ts";
 import { noAdditions } from "../../src/remux/additions.ts";
 import { openEntry } from "../contracts/engine/harness.ts";
 import { listOwnTracks } from "../../src/subtitles/tracks/own-tracks.ts";

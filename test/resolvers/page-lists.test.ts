@@ -33,6 +33,45 @@ const rss = (items: string) => `<?xml version="1.0"?>
 const item = (n: number, more = "") =>
   `<item><title>Otter ${n}</title><enclosure url="/audio/${n}.mp3" type="audio/mpeg" length="1"/>${more}</item>`;
 
+describe("an episode of a feed", () => {
+  const episode = async (more: string) => {
+    const { entries } = await read({ type: "application/rss+xml", body: rss(item(1, more)) });
+    const { chapters, subtitles } = entries![0]!;
+    return { chapters, subtitles };
+  };
+
+  it("has the chapters of Podlove, in order", async () => {
+    const { chapters } =
+      await episode(`<psc:chapters version="1.2"><psc:chapter start="00:01:02.500" title="Two &amp; more"/>
+      <psc:chapter start="0" title="One"/><psc:chapter start="90" title="Three"/>
+      <psc:chapter start="soon" title="None"/><psc:chapter start="95"/></psc:chapters>`);
+    expect(chapters).toEqual([
+      { start_time: 0, end_time: 62.5, title: "One" },
+      { start_time: 62.5, end_time: 90, title: "Two & more" },
+      { start_time: 90, end_time: null, title: "Three" },
+    ]);
+  });
+
+  it("has its transcripts with times as subtitles, by language: that of the feed unless they state one", async () => {
+    const { subtitles } = await episode(`<podcast:transcript url="/1.srt" type="application/srt"/>
+      <podcast:transcript url="/1.html" type="text/html"/><podcast:transcript url="/1.json" type="application/json"/>
+      <podcast:transcript url="/1?vtt" type="text/vtt" language="de" rel="captions"/>
+      <podcast:transcript url="/1.VTT" type="application/octet-stream"/><podcast:transcript url="ftp://a.test/1.vtt" type="text/vtt"/>`);
+    const at = (path: string) => new URL(path, pageUrl).href;
+    expect(subtitles).toEqual({
+      "en-GB": [
+        { url: at("/1.srt"), ext: "srt", name: null },
+        { url: at("/1.VTT"), ext: "vtt", name: null },
+      ],
+      de: [{ url: at("/1?vtt"), ext: "vtt", name: null, role: "captions" }],
+    });
+  });
+
+  it("has neither if the feed states none", async () => {
+    expect(await episode("<psc:chapters/>")).toEqual({ chapters: undefined, subtitles: undefined });
+  });
+});
+
 describe("a feed", () => {
   it("of a podcast lists its enclosures, with title, date, duration and picture", async () => {
     const more = `<itunes:title>No</itunes:title><pubDate>Tue, 05 Mar 2024 10:00:00 +0100</pubDate><link>https://otters.example/1</link>

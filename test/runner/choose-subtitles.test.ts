@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { OwnSubtitles } from "../../src/engines/engine.ts";
-import type { PageInfo, Subtitle } from "../../src/model/page-info.ts";
+import type { Subtitle } from "../../src/model/entry.ts";
+import type { PageInfo } from "../../src/model/page-info.ts";
 import type { TaskOptions } from "../../src/model/task.ts";
 import { chooseSubtitles, warnOfMissingSubtitles } from "../../src/runner/choice/choose-subtitles.ts";
 import { pageOf } from "./resolver.ts";

@@ -1,5 +1,6 @@
 import { pageInfo } from "../page-info.ts";
-import { type Entry, PageInfo } from "../../src/model/page-info.ts";
+import type { Entry } from "../../src/model/entry.ts";
+import { PageInfo } from "../../src/model/page-info.ts";
 import type { Resolver } from "../../src/resolvers/resolver.ts";
 import { pageOf } from "./resolver.ts";
 

@@ -1,4 +1,5 @@
-import type { Format, Subtitle } from "../../model/page-info.ts";
+import type { Subtitle } from "../../model/entry.ts";
+import type { Format } from "../../model/page-info.ts";
 import type { Steps } from "../../parsers/steps.ts";
 import { parsePixels } from "../../parsers/count.ts";
 import { extensionOfMediaType } from "../../parsers/media-type.ts";

@@ -1,4 +1,5 @@
-import type { Entry, PageInfo, Thumbnail } from "../../model/page-info.ts";
+import type { Entry } from "../../model/entry.ts";
+import type { PageInfo, Thumbnail } from "../../model/page-info.ts";
 
 /**
  * What one source states, normalised; `mergeMetadata` chooses between sources. A field that is absent,

@@ -1,7 +1,7 @@
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { createCalls, endedError } from "./calls.ts";
-import { SiteVideo } from "../../model/collection.ts";
+import { SiteVideo } from "../../model/entry.ts";
 import type { Installation } from "./installation.ts";
 import { type Frame, killGroup, type PythonProcess, readFrames, startPython } from "./python-process.ts";
 

@@ -1,7 +1,7 @@
 import { withApproximateSize } from "../../model/format-sizes.ts";
 import { audioDecision, bestFormats } from "../../model/format-ranking.ts";
-import type { SiteVideo } from "../../model/collection.ts";
-import type { DownloadFormat, Entry, PageInfo, Thumbnail } from "../../model/page-info.ts";
+import type { Entry, SiteVideo } from "../../model/entry.ts";
+import type { DownloadFormat, PageInfo, Thumbnail } from "../../model/page-info.ts";
 import { listChapters, type StatedChapter } from "../../parsers/chapters.ts";
 import { parseDate } from "../../parsers/date.ts";
 import { parseDuration } from "../../parsers/duration.ts";

@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import { maxEntries } from "../../model/page-info.ts";
+import { maxEntries } from "../../model/entry.ts";
 import { asDict, asList } from "./info-dict.ts";
 import type { ExtractOptions, YtDlp } from "./yt-dlp.ts";
 

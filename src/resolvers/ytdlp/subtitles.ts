@@ -1,4 +1,5 @@
-import type { PageInfo, Subtitle } from "../../model/page-info.ts";
+import type { Subtitle } from "../../model/entry.ts";
+import type { PageInfo } from "../../model/page-info.ts";
 import { parseLine } from "../../parsers/text.ts";
 import { tryParseUrl } from "../../parsers/url.ts";
 import { readExt } from "./formats.ts";

@@ -1,7 +1,8 @@
 import type { Download, WantedSubtitles } from "../../engines/engine.ts";
 import { findLanguage } from "../../remux/language.ts";
 import type { FileWarning } from "../../model/file-warnings.ts";
-import type { PageInfo, Subtitle } from "../../model/page-info.ts";
+import type { Subtitle } from "../../model/entry.ts";
+import type { PageInfo } from "../../model/page-info.ts";
 import type { TaskOptions } from "../../model/task.ts";
 import { maxTagLength, nameSome } from "./choose-audio.ts";
 

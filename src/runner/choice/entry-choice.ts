@@ -1,4 +1,5 @@
-import type { Entry, PageInfo } from "../../model/page-info.ts";
+import type { Entry } from "../../model/entry.ts";
+import type { PageInfo } from "../../model/page-info.ts";
 import type { TaskOptions } from "../../model/task.ts";
 
 /** A task that is for entries has found a playlist on its page. */

@@ -1,5 +1,5 @@
 import { ServiceError } from "../../model/errors.ts";
-import type { SubtitleRole } from "../../model/page-info.ts";
+import type { SubtitleRole } from "../../model/entry.ts";
 import { mp4ToBcp47 } from "../../remux/language.ts";
 import { elementsIn, ids, unsignedIn } from "../../remux/matroska/elements.ts";
 import { type MatroskaTrack, readHeader } from "../../remux/matroska/tracks.ts";

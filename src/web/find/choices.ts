@@ -1,6 +1,6 @@
 import { type ComponentChild, h, type RenderableProps, type TargetedEvent } from "preact";
 import { useState } from "preact/hooks";
-import type { Entry } from "../../model/page-info.ts";
+import type { Entry } from "../../model/entry.ts";
 import type { TaskFailure, TaskOptions } from "../../model/task.ts";
 import { Button } from "../button.ts";
 import { describeFailure, formatDuration } from "../texts.ts";

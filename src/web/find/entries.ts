@@ -1,6 +1,7 @@
 import { type ComponentChild, h, type TargetedEvent, type TargetedMouseEvent } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import type { Entry, PageInfo } from "../../model/page-info.ts";
+import type { Entry } from "../../model/entry.ts";
+import type { PageInfo } from "../../model/page-info.ts";
 import { Button } from "../button.ts";
 import { describeFailure, formatDuration } from "../texts.ts";
 import { DownloadChosen } from "./choices.ts";

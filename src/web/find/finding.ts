@@ -1,6 +1,7 @@
 import type { ReadonlySignal } from "@preact/signals";
 import type { ComponentType } from "preact";
-import type { Entry, PageInfo } from "../../model/page-info.ts";
+import type { Entry } from "../../model/entry.ts";
+import type { PageInfo } from "../../model/page-info.ts";
 import type { TaskFailure, TaskOptions } from "../../model/task.ts";
 
 /** What the dialog shows. */

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
 import type { Download, WantedSubtitles } from "../../../src/engines/engine.ts";
-import type { Subtitle } from "../../../src/model/page-info.ts";
+import type { Subtitle } from "../../../src/model/entry.ts";
 import { readExhibits } from "../../media/media-fixtures.ts";
 import { hasFfmpeg } from "../../media/probe.ts";
 import { hls, resource } from "../../media/resources.ts";

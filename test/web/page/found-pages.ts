@@ -1,4 +1,5 @@
-import { type Format, maxEntries, type PageInfo } from "../../../src/model/page-info.ts";
+import { maxEntries } from "../../../src/model/entry.ts";
+import type { Format, PageInfo } from "../../../src/model/page-info.ts";
 import { pageInfo } from "../../page-info.ts";
 
 export function format(id: string, fields: Partial<Format> = {}): Format {

@@ -2,7 +2,7 @@ import { mapConcurrent } from "../../../async/map-concurrent.ts";
 import type { Segment } from "../../../manifests/segments.ts";
 import { ServiceError } from "../../../model/errors.ts";
 import type { FileWarning } from "../../../model/file-warnings.ts";
-import type { Subtitle } from "../../../model/page-info.ts";
+import type { Subtitle } from "../../../model/entry.ts";
 import type { ByteRange } from "../../../net/byte-range.ts";
 import type { HeadersFor, HttpClient, HttpResponse } from "../../../net/client.ts";
 import { createSiteHeaders } from "../../../net/http/site-headers.ts";

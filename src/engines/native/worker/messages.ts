@@ -1,4 +1,4 @@
-import type { SerializedError } from "../../../model/serialized-error.ts";
+import type { SerializedError } from "../../../model/errors.ts";
 import type { HostPause } from "../../../net/host-pauses.ts";
 import type { Download, DownloadJob, DownloadProgress } from "../../engine.ts";
 import type { FileWork } from "../output/assemble-media.ts";

@@ -1,8 +1,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { breakStream } from "../../../files/stream-run.ts";
-import { ServiceError } from "../../../model/errors.ts";
-import { deserializeError } from "../../../model/serialized-error.ts";
+import { deserializeError, ServiceError } from "../../../model/errors.ts";
 import type { Download, DownloadContext, DownloadJob, EngineDeps, EngineObserver } from "../../engine.ts";
 import type { WorkerRequest, WorkerMessage } from "./messages.ts";
 import { type Shared, startRestraints } from "./restraints.ts";

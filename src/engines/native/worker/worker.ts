@@ -1,7 +1,7 @@
 import { setPriority } from "node:os";
 import { untilAborted } from "../../../async/deadline.ts";
 import { endWithParent, yieldMemory } from "../../../system/child-process.ts";
-import { serializeError } from "../../../model/serialized-error.ts";
+import { serializeError } from "../../../model/errors.ts";
 import { HostPauses } from "../../../net/host-pauses.ts";
 import { createHttpClient } from "../../../net/http/http-client.ts";
 import type { DownloadJob, DownloadProgress, EngineDeps } from "../../engine.ts";

@@ -1,3 +1,5 @@
+import type { Subtitle } from "../../../model/entry.ts";
+
 /** What is read of the feed itself, or of one item. */
 export interface Fields {
   /** By the name of the element: the first text of each. */
@@ -5,6 +7,8 @@ export interface Fields {
   medium: URL | null;
   link: URL | null;
   picture: URL | null;
+  chapters: { startS: number; title: string }[];
+  transcripts: { language: string | null; subtitle: Subtitle }[];
 }
 
 /** The elements whose texts are read, by what they state; the first one that has a text counts. */
@@ -26,7 +30,7 @@ export const wrapped: ReadonlySet<string> = new Set(["name", "url"]);
 
 /** Returns those of what says nothing. */
 export function newFields(): Fields {
-  return { texts: new Map(), medium: null, link: null, picture: null };
+  return { texts: new Map(), medium: null, link: null, picture: null, chapters: [], transcripts: [] };
 }
 
 /** Returns the first of these texts that is not blank. */

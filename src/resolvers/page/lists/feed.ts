@@ -1,6 +1,5 @@
 import { Parser } from "htmlparser2";
-import type { SiteVideo } from "../../../model/collection.ts";
-import type { Entry } from "../../../model/page-info.ts";
+import type { Entry, SiteVideo } from "../../../model/entry.ts";
 import { parseDate } from "../../../parsers/date.ts";
 import { parseDuration } from "../../../parsers/duration.ts";
 import { parseLanguage } from "../../../parsers/language.ts";
@@ -11,6 +10,7 @@ import { tryParseUrl } from "../../../parsers/url.ts";
 import type { EntrySlice } from "../../entries.ts";
 import { type Metadata, thumbnailsAt } from "../metadata.ts";
 import { htmlText } from "./html-text.ts";
+import { noteChapter, noteTranscript, textsOf } from "./episode-texts.ts";
 import { type Fields, first, names, newFields, readNames, wrapped, wrappers } from "./feed-fields.ts";
 import { SliceBuilder } from "./slice-builder.ts";
 
@@ -180,14 +180,17 @@ class FeedBuilder {
       else if (rel === "alternate") fields.link ??= this.#urlIn(href);
     } else if (name === "enclosure" || name === "media:content") {
       fields.medium ??= this.#mediumIn(url, type || `${attributes["medium"] ?? ""}/*`);
-    } else if (name === "itunes:image" || name === "media:thumbnail") {
+    } else if (name === "psc:chapter") noteChapter(fields, attributes);
+    else if (name === "podcast:transcript") noteTranscript(fields, this.#urlIn(url), attributes);
+    else if (name === "itunes:image" || name === "media:thumbnail") {
       fields.picture ??= this.#urlIn(href || url);
     } else if ((isChild || isWrapped) && readNames.has(name) && !fields.texts.has(name)) {
       this.#reading = { name, depth, type };
     }
   }
 
-  #list({ texts, medium, link, picture }: Fields): void {
+  #list(fields: Fields): void {
+    const { texts, medium, link, picture } = fields;
     const page = link ?? this.#urlIn(first(texts, names.link));
     const entryAt = (url: URL): Entry => ({
       url: url.href,
@@ -196,6 +199,7 @@ class FeedBuilder {
       thumbnail: picture?.href ?? null,
       uploaded_at: parseDate(first(texts, names.date)),
       uploader: parseLine(first(texts, names.uploader)),
+      ...textsOf(fields, parseLanguage(first(this.#channel.texts, names.language))),
     });
     const video = this.#identify(texts);
     if (medium !== null) this.#media.add(() => ({ ...entryAt(medium), ...(video && { video }) }));

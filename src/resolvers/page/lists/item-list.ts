@@ -1,4 +1,4 @@
-import type { Entry } from "../../../model/page-info.ts";
+import type { Entry } from "../../../model/entry.ts";
 import { parseCount } from "../../../parsers/count.ts";
 import { parseDate } from "../../../parsers/date.ts";
 import { parseDuration } from "../../../parsers/duration.ts";

@@ -1,4 +1,4 @@
-import { type Entry, maxEntries } from "../../../model/page-info.ts";
+import { type Entry, maxEntries } from "../../../model/entry.ts";
 import type { EntrySlice } from "../../entries.ts";
 
 /** Collects the entries of one slice of a list, as the list is read. */

@@ -1,6 +1,5 @@
 import { deserialize, serialize } from "node:v8";
-import { ServiceError } from "../../../model/errors.ts";
-import { deserializeError, type SerializedError, serializeError } from "../../../model/serialized-error.ts";
+import { deserializeError, type SerializedError, serializeError, ServiceError } from "../../../model/errors.ts";
 import { urlForMessage } from "../../../net/http-url.ts";
 import type { Metadata } from "../metadata.ts";
 import type { MetadataSource } from "../merge.ts";

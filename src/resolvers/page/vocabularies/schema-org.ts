@@ -1,4 +1,5 @@
-import type { Chapter, PageInfo, Thumbnail } from "../../../model/page-info.ts";
+import type { Chapter } from "../../../model/entry.ts";
+import type { PageInfo, Thumbnail } from "../../../model/page-info.ts";
 import { listChapters } from "../../../parsers/chapters.ts";
 import { parseCount, parsePixels } from "../../../parsers/count.ts";
 import { parseDate } from "../../../parsers/date.ts";
