@@ -9,27 +9,18 @@ import type { Resolver } from "../resolvers/resolver.ts";
 import type { TaskStore } from "../stores/store.ts";
 import { Task } from "../model/task.ts";
 import { createThumbnails } from "../resolvers/thumbnails.ts";
-import { archiveRoutes } from "./archives/archive-routes.ts";
-import { createArchiveSender } from "./archives/archive-sender.ts";
 import { requireAccess } from "./access/access.ts";
 import { type BaseAppParts, createBaseApp, type ServerSettings } from "./base-app.ts";
 import { batchRoutes } from "./routes/batch.ts";
 import { registerDocs } from "./routes/docs.ts";
+import { mediaRoutes } from "./media-routes.ts";
 import { createTaskWaits } from "./responses/prefer-wait.ts";
-import { createFileStreams } from "./responses/file-streams.ts";
-import { createFileSender } from "./responses/send-file.ts";
-import { createStreamSender } from "./streams/task-stream.ts";
-import { createLinkTokens } from "./links/link-tokens.ts";
-import { linkRoutes, newLinkRoutes } from "./links/links.ts";
 import { refuseUnknownPaths } from "./server/error-handler.ts";
 import { refuseMistakenParameters } from "./server/mistaken-names.ts";
 import { registerMethods } from "./access/methods.ts";
 import { withPacedReads } from "./access/paced-reads.ts";
 import { limitRates } from "./access/rate-limit.ts";
 import { eventRoutes } from "./routes/events.ts";
-import { fileRoutes } from "./routes/file.ts";
-import { downloadRoutes } from "./streams/download.ts";
-import { streamRoutes } from "./streams/streams.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { infoRoutes } from "./routes/info.ts";
 import { adminMetricsRoutes, type MetricsSource, openMetricsRoutes } from "./routes/metrics.ts";
@@ -82,7 +73,7 @@ export type App = FastifyInstance;
  * promise resolves. `close` lets requests in flight finish for `finishMs`, then ends them.
  */
 export async function buildApp(parts: AppParts, settings: AppSettings): Promise<App> {
-  const { keys, files, library, resolver, client, metrics, observer, drainSignal } = parts;
+  const { keys, files, library, resolver, client, metrics, drainSignal } = parts;
   const { infoTimeoutMs, infoCacheTtlS, infoConcurrency, maxEventStreams = 1_000, template, web } = settings;
   const store = withPacedReads(parts.store);
   const infoCache = createInfoCache({
@@ -107,17 +98,7 @@ export async function buildApp(parts: AppParts, settings: AppSettings): Promise<
     await app.register(batchRoutes, { store, client, resolver });
     await app.register(singleTaskRoutes, { store, files, library, waits });
     await app.register(taskActionRoutes, { store });
-    const streams = createFileStreams(observer?.onFileBytes);
-    const sendFile = createFileSender(files, streams);
-    await app.register(fileRoutes, { store, files, library, sendFile });
-    const archives = createArchiveSender({ store, files, template, streams });
-    await app.register(archiveRoutes, { store, archives });
-    const sendStream = createStreamSender({ store, files, streams, sendFile });
-    await app.register(streamRoutes, { store, sendStream });
-    await app.register(downloadRoutes, { store, client, resolver, infoCache, sendStream });
-    const tokens = createLinkTokens(parts.linkSecret);
-    await app.register(newLinkRoutes, { store, tokens, archives });
-    await app.register(linkRoutes, { store, keys, access, tokens, archives, sendFile, sendStream });
+    await app.register(mediaRoutes, { ...parts, store, template, infoCache, access });
     await app.register(eventRoutes, { events: store.events, keys, maxStreams: maxEventStreams });
     await app.register(sessionRoutes, { access });
     await app.register(infoRoutes, { infoCache, resolver });
