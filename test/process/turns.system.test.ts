@@ -9,10 +9,10 @@ import { openTestCluster } from "./test-cluster.ts";
 
 const processes = 4;
 const concurrency = 4;
-const waiting = 5_000;
+const waiting = 1_000;
 const trials = 10;
 
-it("four processes run the one task of an owner next, though another has 5,000 waiting", async () => {
+it("four processes run the one task of an owner next, though another has 1,000 waiting", async () => {
   const url = await openDatabase();
   const store = await openPostgresStore({ url });
   onTestFinished(() => store.close());
