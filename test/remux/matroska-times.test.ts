@@ -1,4 +1,4 @@
-import { closeSync, openSync } from "node:fs";
+import { closeSync, openSync, readFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { noAdditions } from "../../src/remux/additions.ts";
@@ -65,6 +65,18 @@ describe("the end of a Matroska track", () => {
       expect(endOf(last)).toEqual({ paddingNs: 43e6, isCounted });
     });
   }
+
+  it("has padding that counts if the duration of its last block comes before that, where it is not read", () => {
+    const { fd } = audioFile(1e6, [...before, { ticks: 120, duration: 17, discardNs: 43e6 }]);
+    const bytes = readFileSync(join(folder, `${open.indexOf(fd)}.mkv`));
+    const end = bytes.lastIndexOf("frame") + 5;
+    const start = bytes.lastIndexOf(0xa1, end);
+    const stated = [element(ids.blockDuration, unsigned(17)), element(ids.discardPadding, unsigned(43e6))];
+    const length = Buffer.concat(stated).length;
+    const moved = [bytes.subarray(end, end + length), bytes.subarray(start, end)];
+    writeSync(fd, Buffer.concat(moved), 0, end + length - start, start);
+    expect(readEnds(selectAll(fd)!).get(1)).toEqual({ paddingNs: 43e6, isCounted: true });
+  });
 
   it("has no padding that is not stated for its last block", () => {
     expect(endOf({ ticks: 120, duration: 60 })).toMatchObject({ paddingNs: 0 });

@@ -1,5 +1,6 @@
 import { type NumberSource, numbersInFile } from "../mp4/read/number-source.ts";
 import { type Block, readBlocks } from "./blocks.ts";
+import { ids } from "./elements.ts";
 import { type MatroskaHeader, type MatroskaTrack, readHeader } from "./tracks.ts";
 
 /** A Matroska file that is open, and which of its tracks are read. */
@@ -37,7 +38,7 @@ export function* chosenBlocks({ source, header, tracks }: ChosenTracks): Generat
 export interface TrackEnd {
   /** How much of its last frames is not presented, nanoseconds. */
   paddingNs: number;
-  /** Whether the duration that its last block states includes that: some writers leave it out. */
+  /** Whether the duration that its last block is read with includes that: some writers leave it out. */
   isCounted: boolean;
 }
 
@@ -51,7 +52,10 @@ export function readEnds(file: ChosenTracks): Map<number, TrackEnd> {
   const { timestampScale } = file.header;
   return new Map(
     [...lasts].map(([track, { block, step }]) => {
-      const { duration, discardNs } = block;
+      const { discardNs, others, body } = block;
+      // A duration before the block, as GStreamer writes it, is not read by mediabunny.
+      const isRead = others?.some(({ id, end }) => id === ids.blockDuration && end > body) ?? false;
+      const duration = isRead ? block.duration : null;
       const withoutNs = Math.abs(((duration ?? step) - step) * timestampScale + discardNs);
       const isCounted = duration === null || Math.abs(duration - step) * timestampScale <= withoutNs;
       return [track, { paddingNs: Math.max(0, discardNs), isCounted }];
