@@ -161,6 +161,13 @@ describe("audio of other codecs is kept:", () => {
   });
 });
 
+it("states no duration of an Ogg file of streams that follow each other, each with times of its own", async () => {
+  const link = readMedium("vorbis.ogg");
+  const { duration } = await inspect(link);
+  expect(duration).toBeGreaterThan(0);
+  expect(await inspect(Buffer.concat([link, link]))).toMatchObject({ ext: "ogg", duration: null });
+});
+
 describe("a header of plain audio that says nonsense", () => {
   const caf = (size: bigint) => {
     const data = Buffer.alloc(20, "data");

@@ -6,6 +6,7 @@ import { readMpegTsSummary } from "../../../remux/mpeg-ts/summary.ts";
 import { type FramesSummary, readFramesSummary } from "../../../remux/packed-audio/summary.ts";
 import type { MediaSummary } from "../../../remux/media-summary.ts";
 import { sniffContainer } from "../../../remux/sniff.ts";
+import { countOggLinks } from "../../../remux/ogg/breaks.ts";
 import { readOgg } from "./ogg.ts";
 import { openFile, readFileStart } from "../../../remux/open-file.ts";
 import { readByLibrary } from "./local-input.ts";
@@ -57,7 +58,9 @@ async function readInfo(path: string, isLengthKnown: boolean): Promise<MediaInfo
   if (pcm !== undefined) return pcm.info;
   const frames = await inSteps(readFramesSummary(path));
   if (frames !== undefined) return framesInfo(frames, isLengthKnown);
-  return readOgg(path, head) ?? (await readByLibrary(path));
+  const info = readOgg(path, head) ?? (await readByLibrary(path));
+  // Times begin again with each of its streams.
+  return countOggLinks(path) > 1 ? { ...info, duration: null } : info;
 }
 
 function readPcm(path: string): PcmContainer | undefined {
