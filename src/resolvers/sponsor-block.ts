@@ -25,7 +25,7 @@ export type FindSkips = (
   signal: AbortSignal,
 ) => Promise<SkipSegment[]>;
 
-/** Answers have some 100 kB. They are parsed at once, and the worst JSON of this length takes less than 0.1 s. */
+/** Responses have some 100 kB. They are parsed at once, and the worst JSON of this length takes less than 0.1 s. */
 const maxBytes = 512 << 10;
 const timeoutMs = 10_000;
 /** Of a video. Nobody marks so many, and each one takes time to be cut out. */
@@ -33,7 +33,7 @@ const maxSegments = 300;
 /** Fewer votes: users say that it is wrong. */
 const leastVotes = -2;
 
-/** Part of the answer of `/api/skipSegments/<prefix>` (SponsorBlock's API documentation). */
+/** Part of the response of `/api/skipSegments/<prefix>` (SponsorBlock's API documentation). */
 const Answer = Type.Array(
   Type.Object({
     videoID: Type.String(),
@@ -59,8 +59,8 @@ export function createSponsorBlock(client: HttpClient, base: string): FindSkips 
     url.searchParams.set("categories", JSON.stringify(categories));
     url.searchParams.set("actionTypes", '["skip"]');
     url.searchParams.set("service", "YouTube");
-    const answer = await ask(client, url, AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]), signal);
-    const own = answer.find(({ videoID }) => videoID === id)?.segments ?? [];
+    const response = await ask(client, url, AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]), signal);
+    const own = response.find(({ videoID }) => videoID === id)?.segments ?? [];
     if (own.length > maxSegments) {
       const message = `SponsorBlock lists ${own.length} segments of the video, the limit is ${maxSegments}`;
       throw new ServiceError("upstream_invalid", message);
@@ -93,12 +93,12 @@ async function ask(
     const { body } = await client.get(url, { signal: within, maxBytes, accept: "application/json" });
     const found: unknown = parseJson(await text(body));
     if (Value.Check(Answer, found)) return found;
-    throw new ServiceError("upstream_invalid", "the answer has another shape than SponsorBlock's API documents");
+    throw new ServiceError("upstream_invalid", "the response has another shape than SponsorBlock's API documents");
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof ServiceError && error.upstreamStatus === 404) return [];
     if (error instanceof ServiceError) throw error;
-    throw new ServiceError("upstream_timeout", `SponsorBlock did not answer within ${timeoutMs} ms`, { cause: error });
+    throw new ServiceError("upstream_timeout", `SponsorBlock did not respond within ${timeoutMs} ms`, { cause: error });
   }
 }
 
@@ -106,6 +106,6 @@ function parseJson(json: string): unknown {
   try {
     return JSON.parse(json);
   } catch (cause) {
-    throw new ServiceError("upstream_invalid", "the answer is no JSON", { cause });
+    throw new ServiceError("upstream_invalid", "the response is no JSON", { cause });
   }
 }

@@ -23,7 +23,7 @@ export interface StateChange {
   after: State | undefined;
 }
 
-/** Returns the members that are not there yet: a call may be repeated whose answer was lost. */
+/** Returns the members that are not there yet: a call may be repeated whose response was lost. */
 export function newMembers({ growth }: Task, { members }: Growing): NewMember[] {
   const made = growth?.slice?.made ?? 0;
   return members.filter(({ index }) => index > made);

@@ -4,7 +4,7 @@ import type { Task, TaskFailure, TaskOptions } from "../model/task.ts";
 
 /**
  * Why a request failed, in the members that a task's `error` has too: what a problem document said, or the code
- * `connection_lost` (with status 0) if no answer arrived.
+ * `connection_lost` (with status 0) if no response arrived.
  */
 export class ApiError extends Error implements TaskFailure, RetryLater {
   override readonly name = "ApiError";
@@ -37,7 +37,7 @@ export const refusals = new EventTarget();
  * Sends a request to the service and returns the response once its status is 2xx. `path` is relative to the page,
  * without a leading slash, so that the service may be below any path of a host.
  *
- * @throws ApiError for any other status and without an answer; what `signal` was aborted with.
+ * @throws ApiError for any other status and without a response; what `signal` was aborted with.
  */
 export async function request(path: string, options: RequestOptions = {}): Promise<Response> {
   const { method = "GET", body, headers, signal } = options;

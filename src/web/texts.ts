@@ -11,7 +11,7 @@ const sentences: Record<ErrorCode | "connection_lost", string> = {
   cross_site: "The service refuses requests from other sites.",
   not_found: "This does not exist any more.",
   method_not_allowed: "The service does not allow this.",
-  not_acceptable: "The service cannot answer in the form that was asked for.",
+  not_acceptable: "The service cannot respond in the form that was asked for.",
   request_timeout: "The request took too long to arrive.",
   conflict: "The state has changed, so this is no longer possible.",
   file_removed: "The file was removed.",
@@ -20,7 +20,7 @@ const sentences: Record<ErrorCode | "connection_lost", string> = {
   unsupported_media_type: "The service did not understand the form of this request.",
   range_not_satisfiable: "The file ends before this place.",
   expectation_failed: "The service cannot meet what was expected of it.",
-  misdirected_request: "The service does not answer under this host name.",
+  misdirected_request: "The service does not respond under this host name.",
   idempotency_mismatch: "The same key was used for another request.",
   address_blocked: "This address is in a network that the service may not reach.",
   no_media: "There is no video on this page that we can download.",
@@ -39,9 +39,9 @@ const sentences: Record<ErrorCode | "connection_lost", string> = {
   upstream_status: "The site responded with an error.",
   upstream_invalid: "The site sent something that cannot be read.",
   unavailable: "The service is not available at the moment.",
-  upstream_timeout: "The site took too long to answer.",
+  upstream_timeout: "The site took too long to respond.",
   disk_full: "The disk of the service is full.",
-  connection_lost: "The service does not answer.",
+  connection_lost: "The service does not respond.",
 };
 
 /** What is said instead of `upstream_status` of the statuses that say more. */

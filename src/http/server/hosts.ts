@@ -144,7 +144,7 @@ function invalidHostError(text: string): ServiceError {
 function misdirectedError(text: string): ServiceError {
   return new ServiceError(
     "misdirected_request",
-    `the service does not answer for the host ${shorten(text, 100)}: IP addresses and local names ` +
+    `the service does not respond for the host ${shorten(text, 100)}: IP addresses and local names ` +
       "always work, ALLOWED_HOSTS can add others",
   );
 }

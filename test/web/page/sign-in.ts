@@ -144,7 +144,7 @@ export function signingIn(openTab: OpenTab): void {
     await signIn(tab.page, secret);
     await tab.page.route("**/session", (route) => route.abort());
     await tab.page.getByRole("button", { name: "Sign out" }).click();
-    await tab.page.getByRole("alert").getByText("The service does not answer.").waitFor();
+    await tab.page.getByRole("alert").getByText("The service does not respond.").waitFor();
     await tab.page.getByRole("article").waitFor();
   });
 

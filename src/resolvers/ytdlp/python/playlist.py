@@ -49,7 +49,7 @@ class PlaylistReader(YoutubeDL):
 
 def _read_ahead(entries, found, most):
     """
-    Adds to `found`. Returns whether there may be more; what keeps them from being read, such as a site that does not answer, is for
+    Adds to `found`. Returns whether there may be more; what keeps them from being read, such as a site that does not respond, is for
     the call that asks for them.
     """
     ahead = []
