@@ -204,6 +204,34 @@ describe("a message names what cannot be written:", () => {
   });
 });
 
+describe("an MP3 without a table of its frames", () => {
+  /** Frames of MPEG-1 layer III at 44.1 kHz. */
+  const frames = (header: string, bytes: number, count: number) =>
+    Buffer.concat(
+      Array.from({ length: count }, () => Buffer.concat([Buffer.from(header, "hex"), Buffer.alloc(bytes - 4)])),
+    );
+  const first = frames("fffbe064", 1044, 1);
+  const secondsOf = (count: number) => (count * 1152) / 44_100;
+
+  it("lasts as long as its frames do, whatever their bit rates and the tags around them are", async () => {
+    const tag = Buffer.alloc(128);
+    tag.write("TAG");
+    const { ext, duration } = await inspect(Buffer.concat([first, frames("fffb5064", 208, 200), tag]));
+    expect(ext).toBe("mp3");
+    expect(duration).toBeCloseTo(secondsOf(201), 3);
+  });
+
+  it("lasts as long as its first frame lets expect if most of it is damaged", async () => {
+    const { duration } = await inspect(Buffer.concat([first, frames("fffbe064", 1044, 100), Buffer.alloc(200_000)]));
+    expect(duration).toBeGreaterThan(secondsOf(101));
+  });
+});
+
+it("an MP3 with such a table lasts as long as that says", async () => {
+  const { duration } = await inspect(readMedium("tone.mp3"));
+  expect(duration).toBeGreaterThan(0.9);
+});
+
 function chunk(id: string, body: Buffer): Buffer {
   const head = Buffer.alloc(8);
   head.write(id);

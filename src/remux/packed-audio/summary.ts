@@ -1,8 +1,10 @@
-import { ServiceError } from "../../model/errors.ts";
+import { isUpstreamError, ServiceError } from "../../model/errors.ts";
 import { adts } from "../codecs/adts.ts";
 import { type AudioSyntax, frameIn, isFrame } from "../codecs/audio-syntax.ts";
 import { dolby } from "../codecs/dolby.ts";
+import { mpegAudio } from "../codecs/mpeg-audio.ts";
 import { createFileWindow, type FileWindow, openFile } from "../open-file.ts";
+import { readMp3TableOf } from "./mp3-table.ts";
 import { endOfTags } from "./tags.ts";
 
 export interface FramesSummary {
@@ -32,6 +34,25 @@ export function* readFramesSummary(path: string): Generator<undefined, FramesSum
   if (syntax === undefined || !frame) return undefined;
   const codec = syntax === adts ? "aac" : frame.key.startsWith("ac-3") ? "ac-3" : "ec-3";
   return { codec, ...(yield* walk(file, syntax, start)) };
+}
+
+/**
+ * Returns how long the frames of an MP3 file last that has no table of their number, seconds: their bit rates may differ. Undefined: it has
+ * one, or is damaged or another file. Each step reads a bounded part.
+ * @throws the file system's own errors.
+ */
+export function* measureMp3(path: string): Generator<undefined, number | undefined> {
+  using opened = openFile(path);
+  if (readMp3TableOf(opened) !== null) return undefined;
+  const file = createFileWindow(opened);
+  const start = endOfTags(file, 0);
+  if (!isStart(mpegAudio, file, start)) return undefined;
+  try {
+    return (yield* walk(file, mpegAudio, start)).durationS;
+  } catch (error) {
+    if (isUpstreamError(error)) return undefined;
+    throw error;
+  }
 }
 
 /** Returns whether a frame is at `at`, and after it another one, a tag or the end. */

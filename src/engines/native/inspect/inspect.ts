@@ -3,7 +3,7 @@ import { diskError } from "../../../files/disk-error.ts";
 import { isServiceError, ServiceError } from "../../../model/errors.ts";
 import { type Mp4Summary, readMp4Summary } from "../../../remux/mp4/read/summary.ts";
 import { readMpegTsSummary } from "../../../remux/mpeg-ts/summary.ts";
-import { type FramesSummary, readFramesSummary } from "../../../remux/packed-audio/summary.ts";
+import { type FramesSummary, measureMp3, readFramesSummary } from "../../../remux/packed-audio/summary.ts";
 import type { MediaSummary } from "../../../remux/media-summary.ts";
 import { sniffContainer } from "../../../remux/sniff.ts";
 import { countOggLinks } from "../../../remux/ogg/breaks.ts";
@@ -60,7 +60,10 @@ async function readInfo(path: string, isLengthKnown: boolean): Promise<MediaInfo
   if (frames !== undefined) return framesInfo(frames, isLengthKnown);
   const info = readOgg(path, head) ?? (await readByLibrary(path));
   // Times begin again with each of its streams.
-  return countOggLinks(path) > 1 ? { ...info, duration: null } : info;
+  if (countOggLinks(path) > 1) return { ...info, duration: null };
+  // Without a table, the library takes the bit rate of the first frame for that of all.
+  const measuredS = info.ext === "mp3" ? await inSteps(measureMp3(path)) : undefined;
+  return measuredS === undefined ? info : { ...info, duration: measuredS };
 }
 
 function readPcm(path: string): PcmContainer | undefined {
