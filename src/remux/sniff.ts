@@ -27,13 +27,13 @@ export function sniffContainer(segment: Uint8Array): Container | null {
   if (/^(?:\u{FEFF})?WEBVTT(?:[ \t\r\n]|$)/u.test(head.toString("utf8", 0, 16))) return "webvtt";
   if (others.test(head.toString("latin1", 0, 12))) return null;
   const { start } = skipId3Tags(segment);
-  if (start > 0 && (start >= segment.length || isPackedAudio(segment, start))) return "packed-audio";
+  // Before packets: a tone is coded into frames so alike that some of their bytes look like those.
+  if ((start > 0 && start >= segment.length) || isPackedAudio(segment, start)) return "packed-audio";
   const first = start < segment.length ? start : 0;
   const isImage = images.test(head.toString("latin1", 0, 4));
   const media = segment.subarray(first);
   const { at, stride } = findPackets(media.subarray(0, (isImage ? sniffBytes : maxGarbage) + certainBytes), 0);
   // Two bytes may look like packets near the end of what was read of something else.
   const isCertain = at === 0 || at + certainBytes <= media.length || (media.length - at) % stride === 0;
-  if (stride > 0 && isCertain) return "mpeg-ts";
-  return isPackedAudio(segment, start) ? "packed-audio" : null;
+  return stride > 0 && isCertain ? "mpeg-ts" : null;
 }

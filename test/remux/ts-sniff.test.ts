@@ -12,6 +12,8 @@ const near = Buffer.concat(
   ["G", "G"].map((letter) => Buffer.from(letter.padEnd(188, "."))),
   300,
 );
+/** Of which every other frame begins a packet's length after the last one. */
+const tone = adtsFrames(50, 94).map((byte, at) => (at % 94 === 10 ? "G".charCodeAt(0) : byte));
 const emptyTag = Buffer.from([0x49, 0x44, 0x33, 4, 0, 0, 0, 0, 0, 0]);
 
 describe("the container of a segment", () => {
@@ -28,6 +30,8 @@ describe("the container of a segment", () => {
     ["WebM", Buffer.from("1a45dfa39f428681", "hex"), "webm"],
     ["a cluster of WebM", Buffer.from("1f43b67501ffffff", "hex"), "webm"],
     ["AAC", adtsFrames(2), "packed-audio"],
+    ["AAC with letters at the distance of packets", tone, "packed-audio"],
+    ["a transport stream after what begins like AAC", Buffer.concat([adtsFrames(1), dots, stream]), "mpeg-ts"],
     ["a single frame after a tag", Buffer.concat([emptyTag, adtsFrames(1)]), "packed-audio"],
     ["subtitles", Buffer.from("\uFEFFWEBVTT\n\n"), "webvtt"],
     ["a page", Buffer.from("<!doctype html><p>Good Game in HTML</p>".repeat(50)), null],
