@@ -1,10 +1,12 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type MediaFixture, readExhibits } from "../media/media-fixtures.ts";
 import { hasFfmpeg } from "../media/probe.ts";
+import { type Resource, resource } from "../media/resources.ts";
 import { type Site, startSite } from "../media/site.ts";
+import { audioInput, ffmpeg, missing, videoInput } from "../remux/mp4-media.ts";
 import { openTaskClient, type TaskClient } from "./download-client.ts";
 import { startHalfSite, startHeldSite } from "./held-site.ts";
 import { type ServiceProcess, startService } from "./service.ts";
@@ -38,12 +40,6 @@ async function start(): Promise<void> {
 
 async function openHeldSite(fixture: MediaFixture): Promise<() => void> {
   const held = await startHeldSite(fixture);
-  site = held.site;
-  return held.release;
-}
-
-async function openHalfSite(fixture: MediaFixture, half: number): Promise<() => void> {
-  const held = await startHalfSite(fixture, half);
   site = held.site;
   return held.release;
 }
@@ -88,17 +84,40 @@ describe("GET /tasks/{id}/stream", () => {
     ["an Ogg of Vorbis", "audio/ogg"],
   ])("sends %s as it comes", async (name, type) => {
     const fixture = exhibits.get(name)!;
-    const { body } = fixture.resources.get(fixture.entry)!;
+    await expectSentAsItComes(fixture.entry, resource(type, fixture.resources.get(fixture.entry)!.body));
+  });
+
+  it.skipIf(missing("flv", "mpeg4", "mpeg2video", "wmv2", "libtheora", "flac")).each([
+    ["film.flv", "-c:v flv", "video/x-flv"],
+    ["film.avi", "-c:v mpeg4", "video/x-msvideo"],
+    ["film.mpg", "-c:v mpeg2video", "video/mpeg"],
+    ["film.wmv", "-c:v wmv2", "video/x-ms-wmv"],
+    ["film.ogv", "-c:v libtheora", "video/ogg"],
+    ["tone.flac", "-vn -c:a flac", "audio/flac"],
+    ["tone.wav", "-vn", "audio/wav"],
+    ["tone.aiff", "-vn", "audio/aiff"],
+    ["tone.au", "-vn", "audio/basic"],
+    ["tone.aac", "-vn -c:a aac", "audio/aac"],
+  ])("sends %s as it comes", async (name, codecs, type) => {
+    const path = join(dataDir, name);
+    ffmpeg(`${videoInput(4)} ${audioInput(4)} ${codecs} ${path}`);
+    await expectSentAsItComes(name, resource(type, readFileSync(path)));
+  });
+
+  async function expectSentAsItComes(entry: string, medium: Resource): Promise<void> {
+    const { body, type } = medium;
     const half = Math.floor(body.length / 2);
-    const release = await openHalfSite(fixture, half);
-    const { id } = await client.post(site.url(fixture.entry));
+    const held = await startHalfSite({ entry, resources: new Map([[entry, medium]]) }, half);
+    site = held.site;
+    const { id } = await client.post(site.url(entry));
     const reader = await openStreamReader(`${service.url}/tasks/${id}/stream`);
     expect(reader.response.headers.get("content-type")).toBe(type);
     await reader.until(half);
     expect(await client.get(id)).toMatchObject({ state: "running" });
-    release();
+    held.release();
     expect(body.equals(await reader.all())).toBe(true);
-  });
+    expect(await client.ended(id)).toMatchObject({ file: { name: entry, mime_type: type } });
+  }
 
   it("waits for the end of a file whose index is there, and then sends the file", async () => {
     const fixture = exhibits.get("an MP4 with its index at the end")!;

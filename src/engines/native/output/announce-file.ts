@@ -1,6 +1,7 @@
 import { statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import type { StreamJournal } from "../../../files/stream-journal.ts";
+import { sniffMedium } from "../../../parsers/media-type.ts";
 import { readFileHeader } from "../../../remux/file-header.ts";
 import { readBox } from "../../../remux/mp4/read/check-tables.ts";
 import { numbersIn } from "../../../remux/mp4/read/number-source.ts";
@@ -99,12 +100,16 @@ function hasMediaFirst(head: Buffer): boolean {
   return false;
 }
 
+/** Files whose first bytes show what they are, and which can be played from there on. */
+const playedKinds = ["flac", "wav", "aiff", "au", "flv", "avi", "wmv", "mpg", "ogv"] as const;
+
 function readSignature(head: Buffer): MediaType | null {
+  const ext = sniffMedium(head)?.ext;
+  const played = playedKinds.find((each) => each === ext);
+  if (played !== undefined) return mediaType(played);
   const start = head.toString("latin1", 0, 64);
-  if (start.startsWith("fLaC")) return mediaType("flac");
   if (start.startsWith("OggS") && start.includes("OpusHead")) return mediaType("opus");
-  if (start.startsWith("OggS") && !start.includes("theora")) return mediaType("ogg", false);
-  if (/^RIFF.{4}WAVE/s.test(start)) return mediaType("wav");
+  if (start.startsWith("OggS")) return mediaType("ogg", false);
   if (sniffContainer(head) === "mpeg-ts") return mediaType("ts");
   const { start: first } = skipId3Tags(head);
   const sync = first + 2 <= head.length ? head.readUInt16BE(first) : 0;
