@@ -18,6 +18,21 @@ afterEach(() => app.close());
 const corsOf = (headers: Record<string, unknown>) =>
   Object.keys(headers).filter((name) => name.startsWith("access-control-"));
 
+interface ApiDocument {
+  paths: Record<
+    string,
+    Record<
+      string,
+      {
+        parameters?: { in: string; name: string }[];
+        responses: Record<string, { headers?: Record<string, unknown> }>;
+      }
+    >
+  >;
+}
+
+const namesIn = (list: unknown) => String(list).toLowerCase().split(", ");
+
 describe("a page of an allowed origin", () => {
   it.each([page, "http://localhost:8080", chrome, firefox])(
     "may call the service and read what it needs: %s",
@@ -62,6 +77,23 @@ describe("a page of an allowed origin", () => {
       "access-control-allow-headers": expect.stringMatching(/Authorization.*Content-Type.*Idempotency-Key.*Prefer/),
       vary: "origin",
     });
+  });
+
+  it("may send and read all header fields that the API describes", async () => {
+    app = await buildApp({ allowedOrigins });
+    const headers = { origin: page, ...fromElsewhere, "access-control-request-method": "GET" };
+    const preflight = await app.inject({ method: "OPTIONS", url: "/info", headers });
+    const { paths }: ApiDocument = (await app.inject("/openapi.json")).json();
+    const operations = Object.values(paths).flatMap((path) => Object.values(path));
+    const sent = operations.flatMap(({ parameters = [] }) => parameters.filter((each) => each.in === "header"));
+    const allowed = namesIn(preflight.headers["access-control-allow-headers"]);
+    expect(allowed).toEqual(expect.arrayContaining(["authorization", "tracestate", ...sent.map(({ name }) => name)]));
+    const received = operations.flatMap(({ responses }) =>
+      Object.values(responses).flatMap((response) => Object.keys(response.headers ?? {})),
+    );
+    expect(received).toContain("etag");
+    const exposed = namesIn(preflight.headers["access-control-expose-headers"]);
+    expect(exposed).toEqual(expect.arrayContaining(received));
   });
 
   it("needs a key in Authorization; the cookie of a session does not count", async () => {

@@ -14,6 +14,8 @@ export interface Origins {
 }
 
 const exposed = [
+  "Accept-Ranges",
+  "Age",
   "Location",
   "ETag",
   "Content-Disposition",
@@ -30,6 +32,7 @@ const exposed = [
 
 const requestHeaders = [
   "Authorization",
+  "Cache-Control",
   "Content-Type",
   "Idempotency-Key",
   "If-Match",
@@ -39,6 +42,8 @@ const requestHeaders = [
   "Prefer",
   "Range",
   "traceparent",
+  // Ignored, but programs that send the one send the other.
+  "tracestate",
   "X-Request-Id",
 ].join(", ");
 
