@@ -139,15 +139,21 @@ function plainText(text: string | null, maxLength: number): string | null {
 }
 
 function boundChapters(chapters: readonly Chapter[], durationS: number): Chapter[] {
-  const sorted = chapters
-    .filter(({ startS }) => startS >= 0 && startS < durationS)
-    .toSorted((a, b) => a.startS - b.startS)
-    .slice(0, maxChapters);
-  return sorted.flatMap((chapter, index) => {
-    const next = sorted[index + 1]?.startS ?? durationS;
-    const endS = Math.min(chapter.endS > chapter.startS ? chapter.endS : next, next, durationS);
-    const title = plainText(chapter.title, maxTitleLength) ?? `Chapter ${index + 1}`;
-    return endS > chapter.startS ? [{ startS: chapter.startS, endS, title: title.replaceAll("\n", " ") }] : [];
+  const within = chapters.filter(({ startS }) => startS >= 0 && startS < durationS);
+  return withEnds(within, durationS)
+    .slice(0, maxChapters)
+    .flatMap((chapter, index) => {
+      const title = plainText(chapter.title, maxTitleLength) ?? `Chapter ${index + 1}`;
+      return chapter.endS > chapter.startS ? [{ ...chapter, title: title.replaceAll("\n", " ") }] : [];
+    });
+}
+
+/** Returns the chapters in order; one ends where the next one begins, or at `lastS`, unless it ends before. */
+export function withEnds(chapters: readonly Chapter[], lastS = Infinity): Chapter[] {
+  const sorted = chapters.toSorted((a, b) => a.startS - b.startS);
+  return sorted.map((chapter, index) => {
+    const nextS = Math.min(sorted[index + 1]?.startS ?? lastS, lastS);
+    return { ...chapter, endS: chapter.endS > chapter.startS ? Math.min(chapter.endS, nextS) : nextS };
   });
 }
 

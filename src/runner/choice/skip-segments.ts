@@ -1,5 +1,5 @@
 import type { SkipCategory } from "../../model/task.ts";
-import type { Chapter } from "../../remux/additions.ts";
+import { type Chapter, withEnds } from "../../remux/additions.ts";
 import type { MediaRange } from "../../remux/samples.ts";
 import type { SkipSegment } from "../../resolvers/sponsor-block.ts";
 
@@ -75,12 +75,4 @@ function upToChapters({ startS, endS, category }: SkipSegment, chapters: readonl
     endS: last !== undefined && last.endS - endS < restS ? last.endS : endS,
     category,
   };
-}
-
-/** A chapter without an end lasts until the next one. */
-function withEnds(chapters: readonly Chapter[]): Chapter[] {
-  return chapters.map((chapter, index) => {
-    const nextS = chapters[index + 1]?.startS ?? Infinity;
-    return { ...chapter, endS: Math.min(chapter.endS, nextS) };
-  });
 }

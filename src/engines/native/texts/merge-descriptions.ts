@@ -1,4 +1,4 @@
-import { type Additions, type Chapter, cutTimes, type Tags } from "../../../remux/additions.ts";
+import { type Additions, type Chapter, cutTimes, type Tags, withEnds } from "../../../remux/additions.ts";
 import type { MediaDescription } from "../../engine.ts";
 import type { OwnDescription } from "../inspect/own-description.ts";
 import type { MediaPosition } from "./place-cues.ts";
@@ -27,13 +27,4 @@ function moveChapters(chapters: readonly Chapter[], byS: number): Chapter[] {
     startS: Math.max(0, chapter.startS + byS),
     endS: chapter.endS + byS,
   }));
-}
-
-/** Ends a chapter without an end where the next one begins. */
-function withEnds(chapters: readonly Chapter[]): Chapter[] {
-  const sorted = chapters.toSorted((a, b) => a.startS - b.startS);
-  return sorted.map((chapter, index) => {
-    const nextS = sorted[index + 1]?.startS ?? Infinity;
-    return { ...chapter, endS: Math.min(chapter.endS > chapter.startS ? chapter.endS : nextS, nextS) };
-  });
 }
