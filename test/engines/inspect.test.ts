@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join as joinPath } from "node:path";
 import { describe, expect, it } from "vitest";
-import { describeMedia } from "../../src/engines/native/inspect/describe.ts";
+import { describeFiles } from "../../src/engines/native/inspect/describe.ts";
 import { inspectFile } from "../../src/engines/native/inspect/inspect.ts";
 import { ascii, box, u16 } from "../../src/remux/mp4/boxes.ts";
 import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
@@ -190,7 +190,7 @@ describe("a message names what cannot be written:", () => {
       Buffer.concat([Buffer.from([type, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, first]), Buffer.alloc(4)]);
     const head = Buffer.from("FLV\x01\x05\0\0\0\x09\0\0\0\0", "latin1");
     writeFileSync(path, Buffer.concat([head, tag(9, 0x12), tag(8, 0x2f)]));
-    expect(await describeMedia([path])).toBe("FLV with Sorenson H.263 and MP3");
+    expect(await describeFiles([path])).toBe("FLV with Sorenson H.263 and MP3");
   });
 
   it("AVI and its codecs", async () => {
@@ -200,7 +200,7 @@ describe("a message names what cannot be written:", () => {
     const audio = chunk("strh", Buffer.alloc(56, "auds\0\0\0\0"));
     const body = [video, chunk("strf", size), audio, chunk("strf", Buffer.from([0x55, 0]))];
     writeFileSync(path, riff("AVI ", ...body, Buffer.alloc(64)));
-    expect(await describeMedia([path])).toBe("AVI with XVID and MP3");
+    expect(await describeFiles([path])).toBe("AVI with XVID and MP3");
   });
 });
 

@@ -6,7 +6,7 @@ const headBytes = 64 << 10;
 const maxTracks = 16;
 
 /** Returns containers and codecs of the files for a message: "FLV with Sorenson H.263 and MP3". */
-export async function describeMedia(paths: readonly (string | null)[]): Promise<string> {
+export async function describeFiles(paths: readonly (string | null)[]): Promise<string> {
   const files = paths.filter((path) => path !== null);
   const named = await Promise.all(files.map((path) => describeFile(path)));
   return named.join(", together with ");

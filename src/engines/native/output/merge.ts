@@ -3,7 +3,7 @@ import type { Conversion, Input, InputTrack, Output, StreamTargetChunk, Target }
 import { diskError } from "../../../files/disk-error.ts";
 import { ServiceError } from "../../../model/errors.ts";
 import type { FileWarning } from "../../../model/file-warnings.ts";
-import { describeMedia } from "../inspect/describe.ts";
+import { describeFiles } from "../inspect/describe.ts";
 import { type LocalInput, mediabunny, openLocalInput } from "../inspect/local-input.ts";
 import { writeAll } from "../parts/disk-writes.ts";
 import type { AudioChoice } from "../../../remux/audio-choice.ts";
@@ -80,7 +80,7 @@ export async function mergeFiles(options: MergeOptions) {
     options.signal.throwIfAborted();
     const cause = diskError(`write ${options.target}`, error);
     if (cause instanceof ServiceError) throw cause;
-    const named = await describeMedia(options.files.filter(({ role }) => role !== "further").map(({ path }) => path));
+    const named = await describeFiles(options.files.filter(({ role }) => role !== "further").map(({ path }) => path));
     throw new ServiceError("format_unavailable", `${named} cannot be put into MP4 or WebM`, { cause });
   }
 }
