@@ -68,6 +68,13 @@ describe.skipIf(!hasFfmpeg)("audio of a file that says what decoders leave out",
     expect(warnings).toEqual([{ code: "frames_missing", message }]);
   });
 
+  it("is named if it is FLAC in Ogg, which no other file can be made of", async () => {
+    makeNoise("flac.oga", 1, "-c:a", "flac");
+    const { warnings } = await join("flac.oga");
+    const message = "the audio of the source cannot be read: its codec is FLAC";
+    expect(warnings).toContainEqual({ code: "track_missing", message });
+  });
+
   it("plays all of Vorbis from its start on, without a warning, though its first packet has no time", async () => {
     makeNoise("first.oga", 3, "-c:a", "libvorbis");
     const source = media.path("first.oga");
