@@ -4,10 +4,13 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import { buildApp, buildWorkerApp } from "./app.ts";
+import type { App } from "../../src/http/app.ts";
+import { type KeyRing, openKeyRing } from "../../src/keys/key-ring.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import { makeFolder } from "../folder.ts";
 import { openEvents } from "./event-client.ts";
+import { addFinishedTask } from "./finished-task.ts";
 import { addKey } from "./keys.ts";
 import { pageUrl } from "./requests.ts";
 
@@ -169,5 +172,41 @@ test.each([
   );
   expect(lines.filter(({ reqId }) => reqId !== undefined)).toMatchObject([
     { level: 40, path, reason: expect.stringMatching(reason), msg: "response broken off" },
+  ]);
+});
+
+interface Sending {
+  app: App;
+  store: TaskStore;
+  keys: KeyRing;
+}
+
+test.each([
+  ["the app closes", ({ app }: Sending) => app.close(), "the service is shutting down"],
+  [
+    "its key is removed",
+    async ({ store, keys }: Sending) => {
+      await store.keys.remove("anna");
+      await keys.refresh();
+    },
+    "the key was removed",
+  ],
+])("the line of a file that the service breaks off says why: %s", async (_, breakOff, reason) => {
+  const { logger, lines } = openLog();
+  const [store, files] = [createMemoryStore(), openDiskFiles({ folder: makeFolder() })];
+  const { headers } = await addKey(store, "anna");
+  const keys = await openKeyRing({ keys: store.keys });
+  onTestFinished(() => keys.close());
+  const app = await buildApp({ store, files, keys, logger, finishMs: 20 });
+  onTestFinished(() => app.close());
+  const content = Buffer.alloc(32 * 1024 * 1024);
+  const { id } = await addFinishedTask({ store, files }, content, {}, "anna");
+  const url = await app.listen({ host: "127.0.0.1", port: 0 });
+  const response = await fetch(`${url}/tasks/${id}/file`, { headers });
+  await breakOff({ app, store, keys });
+  await expect(response.bytes()).rejects.toThrow("terminated");
+  await vi.waitUntil(() => lines.some(({ reqId }) => reqId !== undefined), 60_000);
+  expect(lines.filter(({ reqId }) => reqId !== undefined)).toMatchObject([
+    { level: 40, path: `/tasks/${id}/file`, reason, msg: "response broken off" },
   ]);
 });

@@ -97,7 +97,7 @@ function breakOffOnRemoval(app: FastifyInstance, keys: KeyRing): AccessCheck["br
     for (const [response, isAdmitted] of inFlight) {
       if (response.writableEnded || isAdmitted()) continue;
       resetConnection(response);
-      response.destroy();
+      response.destroy(new Error("the key was removed"));
     }
   }
   // After the routes have subscribed: event streams end by themselves.

@@ -29,7 +29,11 @@ export function drainOnClose(app: FastifyInstance, finishMs: number, stop: () =>
   });
   function closeAll(): void {
     for (const socket of sockets) {
-      if (pendingResponse(socket)?.headersSent) socket.resetAndDestroy();
+      const response = pendingResponse(socket);
+      if (!response?.headersSent) continue;
+      socket.resetAndDestroy();
+      // So that the log says why.
+      response.destroy(shutdownError());
     }
     app.server.closeAllConnections();
   }

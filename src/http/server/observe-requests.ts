@@ -1,3 +1,4 @@
+import type { ServerResponse } from "node:http";
 import { type FastifyInstance, type FastifyRequest, LogController } from "fastify";
 import { withoutSecrets } from "../../model/access-key.ts";
 import { parseTraceparent, traceIdOf } from "../../model/trace-context.ts";
@@ -67,7 +68,9 @@ function methodOf({ method }: FastifyRequest, route: string): string {
  * network, none for loopback. `trace_id` is that of the request's `traceparent`; `key` is the name of the request's key, if it has one; `code` that of the error.
  */
 export function logRequests(app: FastifyInstance): void {
-  app.addHook("onRequest", (request, _reply, done) => {
+  const responses = new WeakMap<FastifyRequest, ServerResponse>();
+  app.addHook("onRequest", (request, reply, done) => {
+    responses.set(request, reply.raw);
     const { traceparent } = request.headers;
     const trace = parseTraceparent(typeof traceparent === "string" ? traceparent : undefined);
     if (trace !== undefined) request.log = request.log.child({ trace_id: traceIdOf(trace) });
@@ -79,7 +82,10 @@ export function logRequests(app: FastifyInstance): void {
     log(request, { status, ...(errorCode !== null && { code: errorCode }), ms }, "request");
   });
   app.addHook("onRequestAbort", async (request) => {
-    if (!brokenOff.has(request)) log(request, {}, "client disconnected");
+    if (brokenOff.has(request)) return;
+    const error = responses.get(request)?.errored;
+    if (error) logBrokenOff(request, error);
+    else log(request, {}, "client disconnected");
   });
 }
 
@@ -95,8 +101,12 @@ export class RequestLogs extends LogController {
     // The client has gone.
     if (error.code === "ERR_STREAM_PREMATURE_CLOSE") return;
     brokenOff.add(request);
-    log(request, { reason: error.message }, "response broken off", "warn");
+    logBrokenOff(request, error);
   }
+}
+
+function logBrokenOff(request: FastifyRequest, error: Error): void {
+  log(request, { reason: error.message }, "response broken off", "warn");
 }
 
 /** Without the query: a URL in it may contain a secret. */
