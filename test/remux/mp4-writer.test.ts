@@ -73,12 +73,25 @@ describe("the MP4 writer", () => {
 
   it("moves the media data if the index needs more space than is reserved", () => {
     const count = 60_000;
-    write(samples(count, 100), { expectedS: null });
+    const list = [...samples(count - 1, 100), ...samples(1, 99)];
+    write(list, { expectedS: null });
     expect(layoutOf(path)).toEqual(["ftyp", "moov", "mdat"]);
     const [video] = samplesIn(path);
     expect(video?.length).toBe(count);
-    const wrong = video?.filter(({ data }, i) => !data.equals(fillPattern(100, i)));
-    expect(wrong).toEqual([]);
+    expect(video?.filter(({ data }, i) => !data.equals(list[i]!.data))).toEqual([]);
+  });
+
+  it("states a size once that all samples have, as those of PCM", () => {
+    const count = 60_000;
+    const { size } = write(samples(count, 100));
+    expect(size).toBeLessThan(count * (100 + 2));
+    const [video] = samplesIn(path);
+    expect(video?.map(({ data }) => data.length)).toEqual(Array.from({ length: count }, () => 100));
+  });
+
+  it("has empty samples in its index", () => {
+    write(samples(3, 0));
+    expect(samplesIn(path)[0]?.map(({ data }) => data.length)).toEqual([0, 0, 0]);
   });
 
   it("writes samples larger than its buffers", () => {

@@ -78,11 +78,19 @@ function sampleTable(track: SampleTables, data: MediaDataRange): Uint8Array {
   if (syncs.length < sizes.length) parts.push(table("stss", syncs, 1));
   parts.push(
     table("stsc", chunkRuns, 3),
-    fullBox("stsz", 0, 0, u32(0, sizes.length), u32Table(sizes)),
+    sampleSizes(sizes),
     chunkOffsets(track.chunks, data),
     ...groupBoxes(track.groups),
   );
   return box("stbl", ...parts);
+}
+
+/** One size stands for all samples that have it (§8.7.3), as those of PCM do. */
+function sampleSizes(sizes: Uint32Array): Uint8Array {
+  const [first = 0] = sizes;
+  const isUniform = first > 0 && sizes.every((size) => size === first);
+  const values = isUniform ? new Uint32Array() : sizes;
+  return fullBox("stsz", 0, 0, u32(isUniform ? first : 0, sizes.length), u32Table(values));
 }
 
 function table(type: string, values: Uint32Array, columns: number): Uint8Array {
