@@ -202,6 +202,13 @@ describe("a message names what cannot be written:", () => {
     writeFileSync(path, riff("AVI ", ...body, Buffer.alloc(64)));
     expect(await describeFiles([path])).toBe("AVI with XVID and MP3");
   });
+
+  it("the kind of a file whose codecs cannot be read, and no kind of what is none", async () => {
+    writeFileSync(path, Buffer.concat([Buffer.from("FORM\0\0\x01\0AIFF", "latin1"), Buffer.alloc(500)]));
+    expect(await describeFiles([path])).toBe("AIFF");
+    writeFileSync(path, Buffer.alloc(500));
+    expect(await describeFiles([path])).toBe("a file of an unknown container");
+  });
 });
 
 describe("an MP3 without a table of its frames", () => {

@@ -1,3 +1,4 @@
+import { sniffMedium } from "../../../parsers/media-type.ts";
 import { readFileStart } from "../../../remux/open-file.ts";
 import { openLocalInput } from "./local-input.ts";
 import { unreadKind } from "./media-types.ts";
@@ -30,8 +31,8 @@ async function describeFile(path: string): Promise<string> {
     );
     return nameMedia((await file.input.getFormat()).name, codecs);
   } catch {
-    // What cannot be read at all has no names; the error itself is the cause of the message's error.
-    return "a file of an unknown container";
+    // Its codecs are not known; the error itself is the cause of the message's error.
+    return sniffMedium(head)?.ext.toUpperCase() ?? "a file of an unknown container";
   }
 }
 
