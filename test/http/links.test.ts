@@ -101,6 +101,9 @@ describe("a link", () => {
     expect((await create(await addQueued(), { file: "a" })).json().detail).toContain("; its state is queued");
     for (const expires_in of [59, 2_592_001, 60.5, "60"])
       expect((await create(id, { expires_in })).json().code).toBe("invalid_request");
+    await app.inject({ method: "DELETE", url: `/tasks/${id}/file`, headers: anna });
+    for (const file of ["A film.mp4", "files.zip", "stream"])
+      expect((await create(id, { file })).json().detail).toContain(`"${file}"; its files were removed at 2`);
   });
 
   it("to a stream waits for a task that is queued, sends it while it runs, then its file, and ends when the task fails", async () => {

@@ -116,7 +116,8 @@ export const newLinkRoutes: FastifyPluginAsyncTypebox<
 
 const maxNamed = 3;
 
-function describeFiles({ files = [], state }: Task): string {
+function describeFiles({ files = [], state, removed_at }: Task): string {
+  if (removed_at !== null) return `its files were removed at ${removed_at}`;
   if (files.length === 0) return `its state is ${state}`;
   const more = files.length > maxNamed ? ` and ${files.length - maxNamed} more` : "";
   return `it has ${files
