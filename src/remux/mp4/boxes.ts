@@ -1,4 +1,4 @@
-import { ServiceError } from "../../model/errors.ts";
+import { isUpstreamError, ServiceError } from "../../model/errors.ts";
 
 /** A box (ISO/IEC 14496-12 §4.2); all numbers are byte offsets in the buffer or file that has it. */
 export interface Box {
@@ -133,4 +133,14 @@ export function typeAt(view: DataView, at: number): string {
 /** Returns an `upstream_invalid` error for an MP4 that cannot be read. */
 export function damagedError(what: string): ServiceError {
   return new ServiceError("upstream_invalid", `the MP4 cannot be read: ${what}`);
+}
+
+/** Returns what `read` returns; undefined if what it reads is damaged: the reader says so, or a number lies outside of the bytes. */
+export function unlessDamaged<T>(read: () => T): T | undefined {
+  try {
+    return read();
+  } catch (error) {
+    if (isUpstreamError(error) || error instanceof RangeError) return undefined;
+    throw error;
+  }
 }

@@ -1,6 +1,5 @@
 import { createReadStream, createWriteStream } from "node:fs";
 import { pipeline } from "node:stream/promises";
-import { isUpstreamError } from "../../model/errors.ts";
 import { type Additions, boundAdditions } from "../additions.ts";
 import { openFile } from "../open-file.ts";
 import {
@@ -14,6 +13,7 @@ import {
   getChild,
   typeAt,
   u32,
+  unlessDamaged,
   viewOf,
 } from "./boxes.ts";
 import {
@@ -72,16 +72,6 @@ interface Replacement {
   from: number;
   to: number;
   bytes: Uint8Array;
-}
-
-/** What a box states may not be in it. */
-function unlessDamaged<T>(read: () => T): T | undefined {
-  try {
-    return read();
-  } catch (error) {
-    if (isUpstreamError(error) || error instanceof RangeError) return undefined;
-    throw error;
-  }
 }
 
 /** Returns what is replaced, in order, up to the end of the file; undefined: nothing can be. */

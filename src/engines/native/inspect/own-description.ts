@@ -1,7 +1,7 @@
-import { isUpstreamError } from "../../../model/errors.ts";
 import { type Chapter, type Cover, noAdditions, type Tags } from "../../../remux/additions.ts";
 import { elementsIn, ids, textIn } from "../../../remux/matroska/elements.ts";
 import { readHeader } from "../../../remux/matroska/tracks.ts";
+import { unlessDamaged } from "../../../remux/mp4/boxes.ts";
 import { type NumberSource, numbersInFile } from "../../../remux/mp4/read/number-source.ts";
 import { openFile } from "../../../remux/open-file.ts";
 import { isShowable } from "../../../remux/picture-size.ts";
@@ -49,15 +49,6 @@ async function readTags(path: string) {
     return await file.input.getMetadataTags();
   } catch {
     return {};
-  }
-}
-
-function unlessDamaged<T>(read: () => T): T | undefined {
-  try {
-    return read();
-  } catch (error) {
-    if (isUpstreamError(error) || error instanceof RangeError) return undefined;
-    throw error;
   }
 }
 
