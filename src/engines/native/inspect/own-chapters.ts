@@ -13,6 +13,7 @@ import { chapterTrackIds, openMp4Tracks } from "../../../subtitles/tracks/mp4-tr
 
 /** As many as a file gets. */
 const maxChapters = 10_000;
+const maxEditions = 100;
 const maxTagBytes = 64 << 20;
 
 /**
@@ -30,17 +31,20 @@ function matroskaChapters(source: NumberSource): Chapter[] | undefined {
   const header = readHeader(source);
   if (header === undefined) return undefined;
   const chapters = elementsIn(source, header.segment).find(({ id }) => id === ids.chapters);
-  const entries = chapters === undefined ? [] : [...elementsIn(source, chapters)];
-  const editions = entries.filter(({ id }) => id === ids.editionEntry);
-  const numberOf = (parent: (typeof editions)[number], wanted: number) => {
+  if (chapters === undefined) return [];
+  const numberOf = (parent: typeof chapters, wanted: number) => {
     const child = elementsIn(source, parent).find(({ id }) => id === wanted);
     return child && unsignedIn(source, child);
   };
-  const [first] = editions;
-  const edition = editions.find((each) => numberOf(each, ids.editionFlagDefault) === 1) ?? first;
-  const atoms = edition === undefined ? [] : elementsIn(source, edition).filter(({ id }) => id === ids.chapterAtom);
-  return [...atoms]
-    .slice(0, maxChapters)
+  const editions = elementsIn(source, chapters)
+    .filter(({ id }) => id === ids.editionEntry)
+    .take(maxEditions)
+    .toArray();
+  const edition = editions.find((each) => numberOf(each, ids.editionFlagDefault) === 1) ?? editions[0];
+  if (edition === undefined) return [];
+  return elementsIn(source, edition)
+    .filter(({ id }) => id === ids.chapterAtom)
+    .take(maxChapters)
     .filter((atom) => numberOf(atom, ids.chapterFlagHidden) !== 1)
     .map((atom) => {
       const display = elementsIn(source, atom).find(({ id }) => id === ids.chapterDisplay);
@@ -49,7 +53,8 @@ function matroskaChapters(source: NumberSource): Chapter[] | undefined {
         numberOf(atom, id),
       );
       return { startS: startNs / 1e9, endS: endNs / 1e9, title: title === undefined ? "" : textIn(source, title) };
-    });
+    })
+    .toArray();
 }
 
 function id3Chapters(file: OpenFile): Chapter[] | undefined {
