@@ -142,10 +142,19 @@ async function findFaultOf(
   // What ffmpeg refuses, others may play; and of fragments it does not read all edits.
   const whole = kinds.every((kind) => found[kind].length > 0) ? found : right.frames;
   const source = change.kind === "end" && isCutBetweenFrames(stream, mutated, right) ? startOf(whole, made) : whole;
-  const slackSamples = change.kind === "number" && !stream.isFile ? maxNumberChange : 0;
+  const slackSamples = change.kind === "number" ? slackOfNumber(stream) : 0;
   const isBetween = mutated.parts[0]?.rendition.pieces.at(-1)?.data.length === 0;
   const fault = findFault(made, source, kinds, stream.isFile ? null : runsOf(stream, mutated), slackSamples);
   return fault !== null && isUnstated(stream, change, { made, source: right.frames, isBetween, kinds }) ? null : fault;
+}
+
+/**
+ * Of audio whose edit list has changed. ffmpeg ends an edit after a whole packet; Opus that was extracted ends where the edit does, within
+ * a packet of 20 ms (ISO/IEC 14496-12 §8.6.6, RFC 7845 §4.4).
+ */
+function slackOfNumber({ isFile, codecs, options }: Stream): number {
+  if (!isFile) return maxNumberChange;
+  return codecs.includes("opus") && options.audioOnly === true ? 960 : 0;
 }
 
 /** What a file has after the end that it states is none of it. */
