@@ -40,6 +40,20 @@ export interface TextTrack {
   readonly cues: readonly Cue[];
 }
 
+/** Returns a track with these cues, which are made each time they are read. */
+export function withCues(about: Omit<TextTrack, "cues">, makeCues: () => readonly Cue[]): TextTrack {
+  const { language, name, role, automatic } = about;
+  return {
+    language,
+    name,
+    role,
+    automatic,
+    get cues() {
+      return makeCues();
+    },
+  };
+}
+
 export interface Cue {
   startS: number;
   endS: number;
@@ -111,20 +125,7 @@ export function boundAdditions({ tags, chapters, cover, subtitles }: Additions, 
     },
     chapters: boundChapters(chapters, durationS),
     cover: cover !== null && cover.data.length <= maxCoverBytes ? cover : null,
-    subtitles: subtitles.map((track) => boundTrack(track, durationS)),
-  };
-}
-
-function boundTrack(track: TextTrack, durationS: number): TextTrack {
-  const { language, name, role, automatic } = track;
-  return {
-    language,
-    name,
-    role,
-    automatic,
-    get cues() {
-      return boundCues(track.cues, durationS);
-    },
+    subtitles: subtitles.map((track) => withCues(track, () => boundCues(track.cues, durationS))),
   };
 }
 

@@ -7,11 +7,11 @@ import type { HttpClient } from "../../../net/client.ts";
 import { fetchImage } from "../../../net/fetch-image.ts";
 import { createPageHeaders } from "../../../net/http/site-headers.ts";
 import type { FileWarning } from "../../../model/file-warnings.ts";
-import { boundCues, type Cover, noAdditions, type TextTrack } from "../../../remux/additions.ts";
+import { boundCues, type Cover, noAdditions, type TextTrack, withCues } from "../../../remux/additions.ts";
 import { isShowable } from "../../../remux/picture-size.ts";
 import { writeSubRip, writeWebVtt } from "../../../subtitles/write.ts";
 import type { DownloadJob, MadeFile, OtherFile } from "../../engine.ts";
-import { type FetchedText, type FetchedTexts, fetchTexts, missingWarning } from "../texts/fetch-texts.ts";
+import { type FetchedTexts, fetchTexts, missingWarning } from "../texts/fetch-texts.ts";
 import { createOwnAdditions } from "../texts/own-additions.ts";
 import { mergeDescriptions } from "../texts/merge-descriptions.ts";
 import { type MediaPosition, placeCues } from "../texts/place-cues.ts";
@@ -64,7 +64,7 @@ export function fetchAdditions(
   async function subtitles(media: MediaPosition, isPublished = false): Promise<TextTrack[]> {
     const { texts: fetched } = await texts.get();
     const all = isPublished ? fetched : [...fetched, ...own.texts()];
-    return all.slice(0, maxTexts).map((text) => trackIn(media, text));
+    return all.slice(0, maxTexts).map(({ wanted, stored }) => withCues(wanted, () => placeCues(stored.parts(), media)));
   }
 
   return {
@@ -98,20 +98,6 @@ export function fetchAdditions(
         others.push(...(await writeSubtitleFiles(track, durationS, join(folder, `subtitles-${index}`))));
       }
       return { others, warnings: [...warnings, ...own.warnings()] };
-    },
-  };
-}
-
-/** Returns a track with the times of a file. */
-function trackIn(media: MediaPosition, { wanted, stored }: FetchedText): TextTrack {
-  const { language, name, role, automatic } = wanted;
-  return {
-    language,
-    name,
-    role,
-    automatic,
-    get cues() {
-      return placeCues(stored.parts(), media);
     },
   };
 }
