@@ -34,7 +34,7 @@ const maxSegments = 300;
 const leastVotes = -2;
 
 /** Part of the response of `/api/skipSegments/<prefix>` (SponsorBlock's API documentation). */
-const Answer = Type.Array(
+const SkipSegmentsResponse = Type.Array(
   Type.Object({
     videoID: Type.String(),
     segments: Type.Array(
@@ -74,7 +74,7 @@ export function createSponsorBlock(client: HttpClient, base: string): FindSkips 
   };
 }
 
-type Segment = Static<typeof Answer>[number]["segments"][number];
+type Segment = Static<typeof SkipSegmentsResponse>[number]["segments"][number];
 
 /** Videos are cut after they were published; segments of the version before are at other places. */
 const maxDriftS = 2;
@@ -88,11 +88,11 @@ async function ask(
   url: URL,
   within: AbortSignal,
   signal: AbortSignal,
-): Promise<Static<typeof Answer>> {
+): Promise<Static<typeof SkipSegmentsResponse>> {
   try {
     const { body } = await client.get(url, { signal: within, maxBytes, accept: "application/json" });
     const found: unknown = parseJson(await text(body));
-    if (Value.Check(Answer, found)) return found;
+    if (Value.Check(SkipSegmentsResponse, found)) return found;
     throw new ServiceError("upstream_invalid", "the response has another shape than SponsorBlock's API documents");
   } catch (error) {
     signal.throwIfAborted();

@@ -20,14 +20,14 @@ import type { CountBytes } from "./mp4-track.ts";
 interface PlacedBlock extends MediaRange {
   text: ByteSpan;
   /** The first addition of its group. */
-  beside: ByteSpan | undefined;
+  addition: ByteSpan | undefined;
 }
 
 /** A text of a track. */
 interface TextBlock extends MediaRange {
   text: string;
   /** The first addition of its group; "": it has none. */
-  beside: string;
+  addition: string;
 }
 
 type ReadText = (blocks: Iterable<TextBlock>, header: string) => Iterable<Cue>;
@@ -96,12 +96,12 @@ async function findBlocks(
     if (last?.endS === Infinity) last.endS = toS(ticks);
     const additions = others?.find(({ id }) => id === ids.blockAdditions);
     const more = additions && nested(additions, ids.blockMore);
-    const beside = more && nested(more, ids.blockAdditional);
+    const addition = more && nested(more, ids.blockAdditional);
     own.push({
       startS: toS(ticks),
       endS: duration === null ? Infinity : toS(ticks + duration),
       text: { start: body, end },
-      beside: beside && { start: beside.body, end: beside.end },
+      addition: addition && { start: addition.body, end: addition.end },
     });
   }
   return found;
@@ -126,9 +126,9 @@ function cuesOf(
     return toText(plain);
   };
   function* blocks(): Generator<TextBlock> {
-    for (const { startS, endS, text, beside } of places) {
-      const addition = beside === undefined ? "" : unpack(readSpan(beside));
-      yield { startS, endS: Math.min(endS, lastS), text: unpack(readSpan(text)), beside: addition };
+    for (const { startS, endS, text, addition } of places) {
+      const added = addition === undefined ? "" : unpack(readSpan(addition));
+      yield { startS, endS: Math.min(endS, lastS), text: unpack(readSpan(text)), addition: added };
     }
   }
   const config = elementsIn(source, track.entry).find(({ id }) => id === ids.codecPrivate);
@@ -175,7 +175,7 @@ function* readVttBlocks(blocks: Iterable<TextBlock>, header: string, readParts: 
 }
 
 /** Matroska: settings, identifier and comments are an addition to the block. */
-const fromAdditions: ReadParts = ({ text, beside }) => ({ text, settings: beside.split("\n", 1)[0]!.trim() });
+const fromAdditions: ReadParts = ({ text, addition }) => ({ text, settings: addition.split("\n", 1)[0]!.trim() });
 
 /** WebM: identifier, settings and text, each after the line of the one before. */
 function fromPayload({ text }: TextBlock): ReturnType<ReadParts> {

@@ -63,7 +63,7 @@ async function readOwnTexts(
   const texts: FetchedText[] = [];
   const warnings: FileWarning[] = [];
   using file = openFile(path);
-  const unlessDamaged = async (named: readonly OwnTrack[], read: () => Promise<void>) => {
+  const warnIfDamaged = async (named: readonly OwnTrack[], read: () => Promise<void>) => {
     try {
       await read();
     } catch (error) {
@@ -72,11 +72,11 @@ async function readOwnTexts(
       warnings.push(...named.map((track) => missingWarning(track, `those within the media: ${error.message}`)));
     }
   };
-  await unlessDamaged(wanted, async () => {
+  await warnIfDamaged(wanted, async () => {
     const readers = await openOwnTracks(file, wanted, signal);
     for (const track of wanted) {
       const { language, name, role, number } = track;
-      await unlessDamaged([track], async () => {
+      await warnIfDamaged([track], async () => {
         const stored = await store.keep(async (sink) => {
           const cues = readers.get(number)?.((bytes) => sink.count(bytes)) ?? [];
           sink.add({ cues: atMostMaxCues(cues), map: null, place, isMp4: true });
