@@ -9,6 +9,8 @@ export interface SegmentList {
   segments: Segment[];
   /** The list is complete: the manifest will not list more. */
   hasEnded: boolean;
+  /** Nothing says that the end of an ended list is its end; absent: something does. */
+  isEndUnstated?: true;
   /** How long to wait before reading a list again that has not ended, seconds. */
   refreshS: number;
   /** The URL of the last segment may be cut off: the line of a playlist that has not ended has no end. */

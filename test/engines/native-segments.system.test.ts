@@ -66,6 +66,19 @@ describe.concurrent("HLS is downloaded completely", () => {
     });
   });
 
+  it("but for what may be missing from a playlist that does not state its end, of which a warning tells", async () => {
+    const { resources, lines } = stream();
+    const text = mediaPlaylist(["#EXT-X-PLAYLIST-TYPE:VOD", ...lines], false);
+    const playlist: Resources = new Map([["index.m3u8", hls(text)]]);
+    await using harness = await openEntry(open, merge(resources, playlist), "index.m3u8");
+    const codesOf = async (endS: number) => {
+      const { warnings } = await harness.download({ ranges: [{ startS: 0, endS }] });
+      return warnings.map(({ code }) => code);
+    };
+    expect(await codesOf(Infinity)).toEqual(["length_unknown"]);
+    expect(await codesOf(1)).toEqual([]);
+  });
+
   it("if its key is in the playlist", async () => {
     const uri = `data:text/plain;base64,${secret.toString("base64")}`;
     const laid = encrypt(stream(), uri, true);

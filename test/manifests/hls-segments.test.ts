@@ -43,6 +43,13 @@ test("a list has ended with EXT-X-ENDLIST or as VOD, but not as EVENT", () => {
   expect(read("1.ts", end).hasEnded).toBe(true);
 });
 
+test("only a list that has ended without EXT-X-ENDLIST does not state its end", () => {
+  const vod = "#EXT-X-PLAYLIST-TYPE:VOD";
+  expect(read("1.ts", vod, "").isEndUnstated).toBe(true);
+  expect(read("1.ts", vod, end).isEndUnstated).toBeUndefined();
+  expect(read("1.ts", "").isEndUnstated).toBeUndefined();
+});
+
 test("a text that may be cut off has not ended, and its last URL is doubtful", () => {
   const vod = "#EXT-X-PLAYLIST-TYPE:VOD";
   expect(read(vod, "#EXTINF:1,", "1.ts", "#EXTINF:1,", "2.t")).toMatchObject({ hasEnded: false, isLastDoubtful: true });

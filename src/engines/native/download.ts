@@ -19,7 +19,7 @@ import { openPartStore } from "./parts/part-store.ts";
 import type { TakeBytes } from "./parts/receiver.ts";
 import { SourceFetcher } from "./sources/fetch-sources.ts";
 import { createFormatLocator } from "./sources/locate-format.ts";
-import { listedKinds, planDownload } from "./sources/plan.ts";
+import { listedKinds, planDownload, unstatedEnds } from "./sources/plan.ts";
 import { hasSelection, selectRanges } from "./sources/select-segments.ts";
 import { ProgressTracker } from "./sources/progress-tracker.ts";
 
@@ -217,10 +217,11 @@ function checkLengths(run: DownloadRun): FileWarning[] {
     const message = "the file ends before its container says, although the server sent all that it has of it";
     warnings.push({ code: "frames_missing", message });
   }
-  if (unknown.length === 0) return warnings;
+  const found = unstatedEnds(run.plan);
   const what = files.size > 0 ? "the file" : `${unknown.length} segments`;
-  const message = `the server stated no length of ${what} and closed the connection after what it sent`;
-  return [...warnings, { code: "length_unknown", message }];
+  const rule = "and closed the connection after what it sent";
+  if (unknown.length > 0) found.push(`the server stated no length of ${what} ${rule}`);
+  return found.length > 0 ? [...warnings, { code: "length_unknown", message: found.join("; ") }] : warnings;
 }
 
 function findWarnings(

@@ -104,7 +104,8 @@ class MediaPlaylist {
     }
     const wishedS = this.#targetS ?? this.#longestS;
     const refreshS = Math.min(Math.max(wishedS, minRefreshS), maxRefreshS);
-    const doubt = isLastDoubtful && { isLastDoubtful };
+    const isEndUnstated = hasEnded && !this.#hasEnded;
+    const doubt = { ...(isLastDoubtful && { isLastDoubtful }), ...(isEndUnstated && { isEndUnstated }) };
     return { segments, hasEnded, refreshS, ...(gaps.gapsS.length > 0 && gaps), ...doubt };
   }
 

@@ -100,6 +100,16 @@ export function statedKinds(plan: Plan, audioOnly: boolean): TrackKind[] | null 
   return vcodec === null || acodec === null ? null : listedKinds(plan, audioOnly);
 }
 
+/** Describes lists that lack the mark of their end, which one of all segments must have (RFC 8216 §6.2.1), if their last segment is fetched. */
+export function unstatedEnds({ sources }: Plan): string[] {
+  return sources.flatMap((source) => {
+    if (source.kind === "file" || isLiveSource(source) || !source.list.isEndUnstated) return [];
+    if (source.selection?.has(source.list.segments.length - 1) === false) return [];
+    const what = source.name === "main" ? "" : " of the separate audio";
+    return [`the playlist${what} does not state that it is complete (EXT-X-ENDLIST)`];
+  });
+}
+
 /** Returns the seconds that the manifest lists; `null` for a file, a live stream and an unknown duration. */
 export function sourceDuration(source: Source): number | null {
   if (source.kind === "file" || isLiveSource(source)) return null;
