@@ -239,6 +239,14 @@ it("an MP3 with such a table lasts as long as that says", async () => {
   expect(duration).toBeGreaterThan(0.9);
 });
 
+it("MP3 files that were put together last as long as all of them", async () => {
+  const file = readMedium("tone.mp3");
+  const { duration } = await inspect(file);
+  const together = await inspect(Buffer.concat([file, file]));
+  // The table of the second one is a frame, too.
+  expect(together.duration! - 2 * duration!).toBeCloseTo(1152 / 48_000, 3);
+});
+
 function chunk(id: string, body: Buffer): Buffer {
   const head = Buffer.alloc(8);
   head.write(id);

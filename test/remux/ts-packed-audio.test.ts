@@ -73,6 +73,28 @@ describe("a demuxer of packed audio", () => {
     expect(segments.map(({ dts }) => dts)).toEqual([0, 1152]);
   });
 
+  it("takes what the table of the first segment of a timeline leaves out for priming, not that of a later one", () => {
+    const [audio, table] = [7, 0].map((fill) => Buffer.alloc(192, fill));
+    for (const frame of [audio!, table!]) frame.set([0xff, 0xfb, 0x54, 0]);
+    table!.write("Info", 36);
+    table!.write("LAME", 44);
+    table!.writeUIntBE((1000 << 12) | 576, 65, 3);
+    const segment = Buffer.concat([table!, audio!, audio!, audio!]);
+    const primingOf = (timelines: readonly number[]) => {
+      const recorder = createRecorder();
+      const demuxer = createPackedAudioDemuxer({ sink: recorder, timelines: createTimelines() });
+      for (const timeline of timelines) demuxer.read(segment, { timeline, offsetS: null });
+      demuxer.flush();
+      return recorder.track("audio").samples.map(({ primingTicks = 0 }) => primingTicks);
+    };
+    // Of the decoder, too: 1529.
+    expect(primingOf([0, 0])).toEqual([1152, 377, 0, 0, 0, 0]);
+    expect(primingOf([0, 1])).toEqual([1152, 377, 0, 1152, 377, 0]);
+    table!.write("none", 44);
+    table!.copy(segment);
+    expect(primingOf([0])).toEqual([0, 0, 0]);
+  });
+
   it("takes the first frame for no audio if it has a table and a checksum", () => {
     const [audio, table] = [7, 0].map((fill) => Buffer.alloc(192, fill));
     for (const frame of [audio!, table!]) frame.set([0xff, 0xfa, 0x54, 0, 0x12, 0x34]);

@@ -9,7 +9,7 @@ import { findFirstTime } from "../elementary-streams/first-time.ts";
 import { ElementaryStream, type TrackReader } from "../elementary-streams/stream.ts";
 import { TimeBases } from "../elementary-streams/time-bases.ts";
 import { SkipError } from "../discontinuity.ts";
-import type { Demuxer, DemuxerOptions, SegmentTiming } from "../samples.ts";
+import type { Demuxer, DemuxerOptions, SampleSink, SegmentTiming } from "../samples.ts";
 import { createTrackOutput } from "../track-output.ts";
 import { readMp3Table } from "./mp3-table.ts";
 import { skipId3Tags } from "./tags.ts";
@@ -21,7 +21,8 @@ const syntaxes = [adts, mpegAudio, dolby] as const;
 
 /**
  * Creates a demuxer of packed audio (RFC 8216 §3.4): AAC in ADTS, MP3, AC-3 or E-AC-3 frames. Each segment
- * has its time in an ID3 tag before the audio; one without continues where the previous one ended, and begins with another source.
+ * has its time in an ID3 tag before the audio; one without continues where the previous one ended, and begins with another source. What
+ * the table of the first MP3 segment of a timeline counts as the delay of encoder and decoder is priming.
  */
 export function createPackedAudioDemuxer({
   sink,
@@ -30,7 +31,8 @@ export function createPackedAudioDemuxer({
 }: Omit<DemuxerOptions, "kinds">): Demuxer {
   const bases = new TimeBases(timelines);
   const clock = new StreamClock(bases);
-  const output = createTrackOutput(sink);
+  const priming = createPriming(sink);
+  const output = createTrackOutput(priming.sink);
   let stream = new ElementaryStream();
   let track: TrackReader | null = null;
   let syntax: AudioSyntax | null = null;
@@ -56,13 +58,15 @@ export function createPackedAudioDemuxer({
   return {
     read(segment, timing) {
       const { start: afterTags, timestamp } = skipId3Tags(segment);
-      if (timing.timeline !== current?.timeline) startTimeline(timing);
+      const isStart = timing.timeline !== current?.timeline;
+      if (isStart) startTimeline(timing);
       else if (timing !== current && timing.skippedS !== undefined) {
         if (timestamp === null) throw new SkipError("a segment after what is left out has no timestamp");
         skip(timing.skippedS);
       }
       const table = timing === current ? null : readMp3Table(segment, afterTags);
       const start = afterTags + (table?.frameBytes ?? 0);
+      if (isStart) priming.start(table?.trims?.startS ?? 0);
       current = timing;
       if (start >= segment.length) return;
       const found = syntaxes.find((candidate) => isFrame(candidate, segment, start)) ?? syntax;
@@ -85,6 +89,26 @@ export function createPackedAudioDemuxer({
     flush() {
       track?.read(true);
     },
+  };
+}
+
+/** Creates a sink that passes samples on, of which the next ones begin with the priming that is announced. */
+function createPriming(sink: SampleSink) {
+  let timescale = 1;
+  let leftS = 0;
+  return {
+    start: (seconds: number): void => void (leftS = seconds),
+    sink: {
+      setFormat(format, track) {
+        ({ timescale } = format);
+        return sink.setFormat(format, track);
+      },
+      write(track, sample) {
+        const primingTicks = Math.min(sample.duration, Math.round(leftS * timescale));
+        leftS -= primingTicks / timescale;
+        sink.write(track, primingTicks > 0 ? { ...sample, primingTicks } : sample);
+      },
+    } satisfies SampleSink,
   };
 }
 

@@ -1,8 +1,8 @@
-import { frameIn } from "../codecs/audio-syntax.ts";
+import { frameIn, isFrame } from "../codecs/audio-syntax.ts";
 import { mpegAudio } from "../codecs/mpeg-audio.ts";
-import { readAt, type ReadFile } from "../open-file.ts";
+import { createFileWindow, readAt, type ReadFile } from "../open-file.ts";
 import type { TrackDetails } from "../track-details.ts";
-import { id3Length } from "./tags.ts";
+import { endOfTags, id3Length } from "./tags.ts";
 
 /** What every decoder adds at the start, which encoders do not count (LAME tag, "Encoder delays"). */
 export const decoderDelay = 529;
@@ -58,17 +58,34 @@ function trimsOf(delays: number, sampleRate: number): Mp3Table["trims"] {
   return { startS: start / sampleRate, endS: end / sampleRate };
 }
 
+/** The table of an MP3 file. */
+export interface Mp3FileTable extends Mp3Table {
+  /** Other frames follow what it is a table of, as in files that were put together: it does not say when the file ends. */
+  isOfPart: boolean;
+}
+
 /** Returns the table of a file; `null` if it has none, or is no MP3. */
-export function readMp3TableOf(file: ReadFile): Mp3Table | null {
+export function readMp3TableOf(file: ReadFile): Mp3FileTable | null {
   let start = 0;
   for (let length = -1; length !== 0; start += length) length = id3Length(readAt(file, start, 10), 0);
-  return readMp3Table(readAt(file, start, maxTableEnd), 0);
+  const table = readMp3Table(readAt(file, start, maxTableEnd), 0);
+  return table && { ...table, isOfPart: hasMoreFrames(file, start, table) };
+}
+
+/** Some encoders do not count the first frame: a last one as long may follow the others. */
+function hasMoreFrames(file: ReadFile, start: number, { fileBytes, frameBytes }: Mp3Table): boolean {
+  if (fileBytes === null) return false;
+  const end = start + fileBytes;
+  const rest = createFileWindow(file);
+  const hasMore = end < file.size && endOfTags(rest, end + frameBytes) < file.size;
+  return hasMore && isFrame(mpegAudio, rest.at(endOfTags(rest, end)), 0);
 }
 
 /** Returns what an MP3 file says of its audio; undefined if it says nothing. */
 export function readMp3Details(file: ReadFile): TrackDetails | undefined {
-  const trims = readMp3TableOf(file)?.trims ?? null;
+  const { trims = null, isOfPart = false } = readMp3TableOf(file) ?? {};
   if (trims === null) return undefined;
-  const { startS: delayS, endS: paddingS } = trims;
+  const { startS: delayS } = trims;
+  const paddingS = isOfPart ? 0 : trims.endS;
   return { kind: "audio", language: null, name: "", delayS, paddingS, timedPaddingS: paddingS };
 }

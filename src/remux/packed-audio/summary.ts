@@ -37,15 +37,16 @@ export function* readFramesSummary(path: string): Generator<undefined, FramesSum
 }
 
 /**
- * Returns how long the frames of an MP3 file last that has no table of their number, seconds: their bit rates may differ. Undefined: it has
+ * Returns how long the frames of an MP3 file last that has no table of all of them, seconds: their bit rates may differ. Undefined: it has
  * one, or is damaged or another file. Each step reads a bounded part.
  * @throws the file system's own errors.
  */
 export function* measureMp3(path: string): Generator<undefined, number | undefined> {
   using opened = openFile(path);
-  if (readMp3TableOf(opened) !== null) return undefined;
+  const table = readMp3TableOf(opened);
+  if (table !== null && !table.isOfPart) return undefined;
   const file = createFileWindow(opened);
-  const start = endOfTags(file, 0);
+  const start = endOfTags(file, 0) + (table?.frameBytes ?? 0);
   if (!isStart(mpegAudio, file, start)) return undefined;
   try {
     return (yield* walk(file, mpegAudio, start)).durationS;
