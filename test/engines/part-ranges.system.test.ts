@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Download } from "../../src/engines/engine.ts";
 import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
@@ -5,7 +6,7 @@ import type { MediaRange } from "../../src/remux/samples.ts";
 import { type EngineHarness, formatAt, openMedia } from "../contracts/engine/harness.ts";
 import { makeMedia } from "../media/long-media.ts";
 import { hasFfmpeg } from "../media/probe.ts";
-import { dash, merge, type Resources } from "../media/resources.ts";
+import { dash, merge, resource, type Resources } from "../media/resources.ts";
 import { audioFaults, expectedCut, present, type Presented, randomRanges } from "../remux/mp4-cuts.ts";
 
 /** Of all media, and of a group of pictures, seconds. */
@@ -321,6 +322,32 @@ describe.skipIf(!hasFfmpeg)("fetches what ranges need of one file", () => {
     const sound = { ...format, ...formatAt(harness.site.url(apart)), vcodec: "none" };
     Object.assign(harness.job, { format, audio: sound });
     await expectParts(harness, bytesOf(resources));
+  });
+
+  it("with the text that is a track of a fragmented MP4, also where it began some groups of pictures earlier", async () => {
+    const cue = (from: number, to: number) => `1\n00:00:${from},000 --> 00:00:${to},000\n${from}\n\n`;
+    const texts = resource("text/plain", Buffer.from(cue(10, 12) + cue(21, 28) + cue(28, 29) + cue(40, 45)));
+    const inputs = merge(
+      (await mediaOf(`${sources["h264.mp4"]} h264.mp4`, "h264.mp4")).resources,
+      new Map([["a.srt", texts]]),
+    );
+    const line = `-i h264.mp4 -i a.srt -map 0 -map 1 -c copy -c:s mov_text ${fragmented} index.mp4`;
+    await using harness = await openMedia(openEngine, await makeMedia(line, "index.mp4", inputs));
+    const ranges = [
+      { startS: 26, endS: 29 },
+      { startS: 41, endS: 42 },
+    ];
+    const before = harness.site.sent;
+    const { others } = await harness.download({ ranges, ownSubtitles: "all" });
+    expect(harness.site.sent - before).toBeLessThan(0.7 * harness.site.resources.get("index.mp4")!.body.length);
+    const times = [
+      ["00.000", "02.000", 21],
+      ["02.000", "03.000", 28],
+      ["03.000", "04.000", 40],
+    ];
+    const listed = times.map(([from, to, text]) => `00:00:${from} --> 00:00:${to}\n${text}\n`);
+    const [vtt] = others.filter(({ ext }) => ext === "vtt");
+    expect(readFileSync(vtt!.path, "utf8")).toBe(`WEBVTT\n\n${listed.join("\n")}`);
   });
 
   it("or all of it, and does not count twice what it has of it", async () => {

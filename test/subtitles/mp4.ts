@@ -1,6 +1,6 @@
 import { ascii, box, fullBox, u16, u32, u64 } from "../../src/remux/mp4/boxes.ts";
 
-/** An init section of a track of text, 1000 ticks a second, which is presented from a media time on. */
+/** An init section of a track of English text, 1000 ticks a second, which is presented from a media time on. */
 export function textInit(codec: "wvtt" | "stpp", mediaTime = 0, vttHeader = "WEBVTT"): Buffer {
   const entry =
     codec === "wvtt"
@@ -9,14 +9,18 @@ export function textInit(codec: "wvtt" | "stpp", mediaTime = 0, vttHeader = "WEB
   const table = box("stbl", fullBox("stsd", 0, 0, u32(1), entry));
   const media = box(
     "mdia",
-    fullBox("mdhd", 0, 0, u32(0, 0, 1000, 0), u16(0x55c4, 0)),
+    fullBox("mdhd", 0, 0, u32(0, 0, 1000, 0), u16(0x15c7, 0)),
     fullBox("hdlr", 0, 0, u32(0), ascii("text"), u32(0, 0, 0), new Uint8Array(1)),
     box("minf", table),
   );
   const header = fullBox("mvhd", 0, 0, u32(0, 0, 1000, 0), new Uint8Array(80));
+  const track = fullBox("tkhd", 0, 0, u32(0, 0, 1), new Uint8Array(68));
   const edits = box("edts", fullBox("elst", 0, 0, u32(1, 0, mediaTime, 0x10000)));
   const extension = box("mvex", fullBox("trex", 0, 0, u32(1, 1, 0, 0, 0)));
-  return Buffer.concat([box("ftyp", ascii("iso6"), u32(0)), box("moov", header, box("trak", edits, media), extension)]);
+  return Buffer.concat([
+    box("ftyp", ascii("iso6"), u32(0)),
+    box("moov", header, box("trak", track, edits, media), extension),
+  ]);
 }
 
 /** A segment of samples, one after the other from `startMs` on. */

@@ -9,6 +9,7 @@ import { openFile } from "../../src/remux/open-file.ts";
 import { listOwnTracks, openOwnTracks } from "../../src/subtitles/tracks/own-tracks.ts";
 import { readTimedText, readTimedTextFormat } from "../../src/subtitles/tracks/timed-text-sample.ts";
 import { makeFolder } from "../folder.ts";
+import { textInit, textSegment, vttSample } from "./mp4.ts";
 
 interface Block {
   ms: number;
@@ -43,11 +44,15 @@ function mkv(codec: string, blocks: readonly Block[], ...more: Uint8Array[]): Ui
   return Buffer.concat([head, element(ids.segment, element(ids.tracks, entry), cluster)]);
 }
 
-async function cuesOf(bytes: Uint8Array): Promise<string[]> {
-  const path = join(makeFolder(), "file");
-  writeFileSync(path, bytes);
-  using file = openFile(path);
-  const readers = await openOwnTracks(file, listOwnTracks(path), new AbortController().signal);
+/** `further`: files that continue the first one. */
+async function cuesOf(bytes: Uint8Array, ...further: Uint8Array[]): Promise<string[]> {
+  const folder = makeFolder();
+  const path = (i: number) => join(folder, `file-${i}`);
+  for (const [i, each] of [bytes, ...further].entries()) writeFileSync(path(i), each);
+  using opened = new DisposableStack();
+  const open = (i: number) => opened.use(openFile(path(i)));
+  const files = [open(0), ...further.map((_, i) => open(i + 1))] as const;
+  const readers = await openOwnTracks(files, listOwnTracks(path(0)), new AbortController().signal);
   return [...readers.values()].flatMap((read) =>
     [...read(() => {})].map((cue) => `${cue.startS}-${cue.endS} ${cue.settings}|${cue.text}`),
   );
@@ -172,5 +177,35 @@ describe("timed text of MP4", () => {
     expect(read(sample("abc", u32(4), u32(0)))?.text).toBe("abc");
     expect(read(sample("abc", box("styl", u16(9), style(1, "ffffff", 0, 1).subarray(0, 8))))?.text).toBe("abc");
     expect([read(sample("")), read(Uint8Array.of(0))]).toEqual([null, null]);
+  });
+});
+
+describe("text of fragmented MP4", () => {
+  const shown = (ms: number, ...texts: string[]) => ({ ms, data: vttSample(...texts) });
+  const second = textSegment(1_000, [shown(500, "Two"), shown(500), shown(1_000, "Three")]);
+
+  it("is WebVTT in the samples of all fragments; one that goes on in the next is a single cue", async () => {
+    const first = textSegment(0, [shown(250), shown(750, "One", "Two")]);
+    const found = ["0.25-1 |One", "0.25-1.5 |Two", "2-3 |Three"];
+    expect(await cuesOf(Buffer.concat([textInit("wvtt"), first, second]))).toEqual(found);
+    expect(await cuesOf(Buffer.concat([textInit("wvtt"), first]), second)).toEqual(found);
+  });
+
+  it("is presented as the edit list of its track says", async () => {
+    expect(await cuesOf(Buffer.concat([textInit("wvtt", 500), second]))).toEqual(["0.5-1 |Two", "1.5-2.5 |Three"]);
+  });
+
+  it("is TTML, whose times are those of the track", async () => {
+    const document = `<tt xmlns="http://www.w3.org/ns/ttml"><body><div><p begin="1.5s" end="9s">A</p></div></body></tt>`;
+    const segment = textSegment(1_000, [{ ms: 1_000, data: Buffer.from(document) }]);
+    expect(await cuesOf(Buffer.concat([textInit("stpp"), segment]))).toEqual(["1.5-2 |A"]);
+  });
+
+  it("is that of the fragments before one that is cut off, and none of fragments of other tracks", async () => {
+    const whole = Buffer.concat([textInit("wvtt"), textSegment(0, [shown(1_000, "One")])]);
+    expect(await cuesOf(Buffer.concat([whole, second.subarray(0, -1)]))).toEqual(["0-1 |One"]);
+    const other = Buffer.from(second);
+    other.writeUInt32BE(2, other.indexOf("tfhd") + 8);
+    expect(await cuesOf(Buffer.concat([whole, other]))).toEqual(["0-1 |One"]);
   });
 });

@@ -111,7 +111,7 @@ async function planRun(job: DownloadJob, context: WorkerDownloadContext) {
     signal,
     maxLiveS,
     ahead,
-    readOwn: (source, path) => withTimeLimit({ context }, "read", [path], () => additions.own.read(source, path)),
+    readOwn: (source, paths) => withTimeLimit({ context }, "read", paths, () => additions.own.read(source, paths)),
     needsTexts: job.ownSubtitles.length > 0,
   });
   const flush = createGradualFlush();

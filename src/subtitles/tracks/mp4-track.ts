@@ -1,11 +1,14 @@
 import type { Cue } from "../../remux/additions.ts";
-import { type Box, boxesIn, findChild, firstBox, getChild, viewOf } from "../../remux/mp4/boxes.ts";
+import { type Box, boxesIn, damagedError, findChild, firstBox, getChild, viewOf } from "../../remux/mp4/boxes.ts";
 import { fileBoxes, readFully, readRange } from "../../remux/mp4/read/file-boxes.ts";
+import { type FragmentTrack, readFileFragments } from "../../remux/mp4/read/fragment.ts";
 import { readEdits, readMediaHeader, readMovieHeader, readTrackHeader } from "../../remux/mp4/read/headers.ts";
-import { createBudget, type IndexedSample } from "../../remux/mp4/read/indexed-sample.ts";
+import { createBudget, type IndexedSample, maxFileSamples } from "../../remux/mp4/read/indexed-sample.ts";
+import { noDefaults, readDefaults } from "../../remux/mp4/read/init.ts";
 import { childrenOf } from "../../remux/mp4/read/check-tables.ts";
 import { type NumberSource, numbersIn } from "../../remux/mp4/read/number-source.ts";
 import { readTrackTables } from "../../remux/mp4/read/sample-tables.ts";
+import type { GroupDescriptions } from "../../remux/mp4/sample-groups.ts";
 import type { OpenFile } from "../../remux/open-file.ts";
 import type { ByteSpan, MediaRange } from "../../remux/samples.ts";
 import { joinCues } from "../join.ts";
@@ -18,7 +21,7 @@ export const mp4TextCodecs: ReadonlySet<string> = new Set(["tx3g", "text", "wvtt
 const maxSamples = 500_000;
 
 /** A track with its index. */
-interface Mp4Track {
+interface Mp4Track extends FragmentTrack {
   /** The index (`moov`). */
   index: Uint8Array;
   trak: Box;
@@ -34,18 +37,49 @@ interface Mp4Track {
 /** Gets the number of bytes of text that are read. May throw, to end that. */
 export type CountBytes = (bytes: number) => void;
 
+/** A sample, and the file that has it. */
+type FiledSample = readonly [IndexedSample<unknown>, OpenFile];
+
 /**
- * Returns for each of these tracks of text of an MP4 that is not fragmented a function that reads its cues, in order. Their times are those
- * of the presentation. What a file has not fetched, and is filled with zeros, has no cues.
+ * Returns for each of these tracks of text of an MP4 a function that reads its cues, in order. Their times are those of the presentation. What
+ * a file has not fetched, and is filled with zeros, has no cues.
  *
+ * @param further Have further fragments of it.
  * @throws ServiceError `upstream_invalid`, here and later, if it is damaged; the file system's own errors.
  */
 export function openMp4Tracks(
   file: OpenFile,
   ids: readonly number[],
+  further: readonly OpenFile[] = [],
 ): Map<number, (count: CountBytes) => Iterable<Cue>> {
   const tracks = readTracks(file).filter(({ id }) => ids.includes(id));
-  return new Map(tracks.map(({ id, ...track }) => [id, (count) => cuesOf(file, track, count)]));
+  const fragments = readTextFragments([file, ...further], tracks);
+  function* all(track: Mp4Track): Generator<FiledSample> {
+    for (const sample of samplesOf(file, track)) yield [sample, file];
+    yield* fragments.get(track)!;
+  }
+  return new Map(tracks.map((track) => [track.id, (count) => cuesOf(all(track), track, count)]));
+}
+
+/** Returns the samples of tracks of text in fragments, by track. */
+function readTextFragments(
+  files: readonly OpenFile[],
+  tracks: readonly Mp4Track[],
+): ReadonlyMap<Mp4Track, FiledSample[]> {
+  const found = new Map(tracks.map((track) => [track, [] as FiledSample[]]));
+  if (tracks.length === 0) return found;
+  let left = maxSamples;
+  const nextDts = new Map<Mp4Track, number>();
+  for (const file of files) {
+    const context = { tracks, nextDts, budget: createBudget(file.size, maxFileSamples) };
+    for (const runs of readFileFragments(file, context)) {
+      for (const sample of runs.flatMap(({ samples }) => samples)) {
+        if (left-- === 0) throw damagedError(`it has over ${maxSamples} samples of text`);
+        found.get(sample.track)!.push([sample, file]);
+      }
+    }
+  }
+  return found;
 }
 
 /**
@@ -69,7 +103,7 @@ export function textSpansOf(file: OpenFile, ranges: readonly MediaRange[], isTex
     );
 }
 
-function readTracks(file: OpenFile): (Mp4Track & { id: number })[] {
+function readTracks(file: OpenFile): Mp4Track[] {
   const moov = fileBoxes(file.fd, file.size).find(({ type }) => type === "moov");
   if (moov === undefined) return [];
   const index = readRange(file.fd, moov);
@@ -78,6 +112,7 @@ function readTracks(file: OpenFile): (Mp4Track & { id: number })[] {
   const traks = [...boxesIn(view, firstBox(index).body, index.length)].filter(({ type }) => type === "trak");
   const headers = traks.map((trak) => readTrackHeader(index, getChild(view, trak, "tkhd")));
   const [width, height] = (["width", "height"] as const).map((side) => Math.max(...headers.map((each) => each[side])));
+  const defaults = readDefaults(index, firstBox(index));
   return traks.flatMap((trak, i) => {
     const media = getChild(view, trak, "mdia");
     const tables = ["minf", "stbl"].reduce((parent, type) => getChild(view, parent, type), media);
@@ -86,9 +121,24 @@ function readTracks(file: OpenFile): (Mp4Track & { id: number })[] {
     const { shiftTicks } = readEdits(index, trak, timescale / movie.timescale);
     const { id, matrix } = headers[i]!;
     const [left, top] = [matrix[6]! / 65536, matrix[7]! / 65536];
-    return [{ id, index, trak, timescale, shiftTicks, tables, frame: { left, top, width: width!, height: height! } }];
+    const frame = { left, top, width: width!, height: height! };
+    return [
+      {
+        id,
+        index,
+        trak,
+        timescale,
+        shiftTicks,
+        tables,
+        frame,
+        defaults: defaults.get(id) ?? noDefaults,
+        groups: noGroups,
+      },
+    ];
   });
 }
+
+const noGroups: GroupDescriptions = new Map();
 
 function entryOf(index: Uint8Array, tables: Box): Box | undefined {
   const view = viewOf(index);
@@ -97,14 +147,14 @@ function entryOf(index: Uint8Array, tables: Box): Box | undefined {
 }
 
 function samplesOf(file: OpenFile, { index, tables }: Mp4Track): Generator<IndexedSample<unknown>> {
-  return readTrackTables(index, { tables, groups: new Map() }, createBudget(file.size, maxSamples));
+  return readTrackTables(index, { tables, groups: noGroups }, createBudget(file.size, maxSamples));
 }
 
 function shownAt({ pts, duration }: IndexedSample<unknown>, { timescale, shiftTicks }: Mp4Track): MediaRange {
   return { startS: (pts - shiftTicks) / timescale, endS: (pts + duration - shiftTicks) / timescale };
 }
 
-function cuesOf(file: OpenFile, track: Mp4Track, count: CountBytes): Iterable<Cue> {
+function cuesOf(samples: Iterable<FiledSample>, track: Mp4Track, count: CountBytes): Iterable<Cue> {
   const { index, tables, timescale, shiftTicks, frame } = track;
   const entry = entryOf(index, tables)!;
   const { type: codec } = entry;
@@ -121,10 +171,10 @@ function cuesOf(file: OpenFile, track: Mp4Track, count: CountBytes): Iterable<Cu
       }));
     };
     // A cue that lasts while others begin is in several samples.
-    return joinCues([...readSamples(file, track, count)].map(([sample, bytes]) => read(sample, bytes)));
+    return joinCues([...readSamples(samples, count)].map(([sample, bytes]) => read(sample, bytes)));
   }
   const format = readTimedTextFormat(index, entry, frame);
-  return readSamples(file, track, count).flatMap(([sample, bytes]) => {
+  return readSamples(samples, count).flatMap(([sample, bytes]) => {
     const shown = readTimedText(bytes, format);
     return shown === null ? [] : [{ ...shown, ...shownAt(sample, track) }];
   });
@@ -132,13 +182,12 @@ function cuesOf(file: OpenFile, track: Mp4Track, count: CountBytes): Iterable<Cu
 
 /** Yields the samples that have something, with their bytes. */
 function* readSamples(
-  file: OpenFile,
-  track: Mp4Track,
+  samples: Iterable<FiledSample>,
   count: CountBytes,
 ): Generator<readonly [IndexedSample<unknown>, Uint8Array]> {
-  for (const sample of samplesOf(file, track)) {
+  for (const [sample, { fd }] of samples) {
     count(sample.size);
-    const bytes = readFully(file.fd, Buffer.alloc(sample.size), sample.offset);
+    const bytes = readFully(fd, Buffer.alloc(sample.size), sample.offset);
     if (bytes.some((byte) => byte !== 0)) yield [sample, bytes];
   }
 }

@@ -49,18 +49,19 @@ export function listOwnTracks(path: string): OwnTrack[] {
 }
 
 /**
- * Returns for each of these tracks of an open file a function that reads its cues, in order, with the times of the file.
+ * Returns for each of these tracks of an open file a function that reads its cues, in order, with the times of the file. Files that follow the
+ * first one have further fragments of an MP4.
  *
  * @throws ServiceError `upstream_invalid`, here and later, if it is damaged; the file system's own errors; `signal.reason`
  */
 export async function openOwnTracks(
-  file: OpenFile,
+  [file, ...further]: readonly [OpenFile, ...OpenFile[]],
   tracks: readonly OwnTrack[],
   signal: AbortSignal,
 ): Promise<ReadonlyMap<number, (count: CountBytes) => Iterable<Cue>>> {
   const numbers = tracks.map(({ number }) => number);
   const isMatroska = readHeader(numbersInFile(file.fd)) !== undefined;
-  return isMatroska ? openMatroskaTracks(file, numbers, signal) : openMp4Tracks(file, numbers);
+  return isMatroska ? openMatroskaTracks(file, numbers, signal) : openMp4Tracks(file, numbers, further);
 }
 
 /** What people call them, by the CodecID of Matroska or the sample entry of MP4. */
@@ -112,7 +113,6 @@ const handlers: ReadonlySet<string> = new Set(["text", "subt", "sbtl", "clcp", "
 function mp4Subtitles(source: NumberSource): OwnTrack[] {
   const tracks: OwnTrack[] = [];
   const [moov] = childrenOf(source, { body: 0, end: source.size }, "moov");
-  const isFragmented = moov !== undefined && childrenOf(source, moov, "mvex").next().value !== undefined;
   for (const trak of moov === undefined ? [] : childrenOf(source, moov, "trak")) {
     const [header] = childrenOf(source, trak, "tkhd");
     const [media] = childrenOf(source, trak, "mdia");
@@ -126,7 +126,7 @@ function mp4Subtitles(source: NumberSource): OwnTrack[] {
     const number = source.u32(header.body + (source.u8(header.body) === 1 ? 20 : 12));
     const language = mp4ToBcp47(source.u16(details.body + (source.u8(details.body) === 1 ? 32 : 20)));
     const role = roleOf(source, { trak, handler: type, entry });
-    const isText = mp4TextCodecs.has(entry.type) && !isFragmented;
+    const isText = mp4TextCodecs.has(entry.type);
     tracks.push({ number, language, name: "", role, codec: nameOf(entry.type), isText });
   }
   const chapters = moov === undefined ? new Set<number>() : chapterTrackIds(source, moov);

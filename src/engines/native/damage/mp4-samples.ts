@@ -1,7 +1,7 @@
-import { type Box, firstBox } from "../../../remux/mp4/boxes.ts";
+import { firstBox } from "../../../remux/mp4/boxes.ts";
 import { nalLengthBytes } from "../../../remux/mp4/joins.ts";
 import { completeFileBoxes, readRange } from "../../../remux/mp4/read/file-boxes.ts";
-import { type FragmentContext, readFragmentRuns } from "../../../remux/mp4/read/fragment.ts";
+import { type FragmentContext, readFileFragments } from "../../../remux/mp4/read/fragment.ts";
 import { createBudget, maxFileSamples } from "../../../remux/mp4/read/indexed-sample.ts";
 import { type InitTrack, readAllTracks } from "../../../remux/mp4/read/init.ts";
 import { readSamplePlaces, type SamplePlaces } from "../../../remux/mp4/read/sample-tables.ts";
@@ -58,34 +58,15 @@ const typeOf = (sampleEntry: Uint8Array): string => Buffer.from(sampleEntry).toS
 
 /** Yields the samples of the fragments, with their places in the file. */
 function* readFragments(
-  { fd, size }: OpenFile,
+  file: OpenFile,
   context: Pick<FragmentContext, "tracks" | "budget">,
   select: (track: InitTrack, places: SamplePlaces) => Iterable<CodedSamples>,
 ): Generator<CodedSamples> {
-  let fragment: Box | undefined;
-  for (const box of completeFileBoxes(fd, size)) {
-    if (box.type === "moof") fragment = box;
-    if (box.type !== "mdat" || fragment === undefined) continue;
-    const moof = readRange(fd, fragment);
-    const { runs, isAbsolute } = readFragmentRuns(moof, firstBox(moof), { ...context, nextDts: new Map() });
-    const inOrder = runs.filter(({ count }) => count > 0).toSorted((a, b) => a.dataStart - b.dataStart);
-    // Offsets of a file that was put together from parts of others count from the start of those.
-    const shift = isAbsolute ? box.body - (inOrder[0]?.dataStart ?? 0) : fragment.start;
-    for (const { samples } of inOrder) {
-      if (samples[0] === undefined) continue;
-      const { track, entry } = samples[0];
-      const places = {
-        entry,
-        count: 0,
-        offsets: new Float64Array(samples.length),
-        sizes: new Uint32Array(samples.length),
-      };
-      for (const sample of samples) {
-        places.offsets[places.count] = sample.offset + shift;
-        places.sizes[places.count++] = sample.size;
-      }
-      yield* select(track, places);
-    }
-    fragment = undefined;
+  for (const { samples } of readFileFragments(file, { ...context, nextDts: new Map() }).flatMap((runs) => runs)) {
+    if (samples[0] === undefined) continue;
+    const { track, entry } = samples[0];
+    const [offsets, sizes] = [new Float64Array(samples.length), new Uint32Array(samples.length)];
+    for (const [i, sample] of samples.entries()) [offsets[i], sizes[i]] = [sample.offset, sample.size];
+    yield* select(track, { entry, count: samples.length, offsets, sizes });
   }
 }

@@ -11,6 +11,7 @@ import {
   type PartialFile,
   type PartialMedia,
   type PartialMediaOptions,
+  textLeadS,
   writeParts,
 } from "./partial-file.ts";
 
@@ -61,8 +62,6 @@ const maxElementBytes = 16 << 20;
 
 /** A part of a range: a key frame and a packet of preroll are needed before it, and after it what shows where it ends. */
 const slackS = 0.1;
-/** Text that is shown when a part begins may have begun so much earlier. */
-const textLeadS = 10;
 
 interface Index {
   header: MatroskaHeader;

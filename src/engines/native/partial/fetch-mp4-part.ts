@@ -11,6 +11,7 @@ import {
   type PartialFile,
   type PartialMedia,
   type PartialMediaOptions,
+  textLeadS,
   writeParts,
 } from "./partial-file.ts";
 
@@ -130,13 +131,17 @@ async function fetchBoxes(file: PartialFile): Promise<boolean> {
 async function fetchFragments(
   file: PartialFile,
   target: string,
-  { ranges, onTotal, ...options }: PartialMediaOptions,
+  { ranges, needsTexts, onTotal, ...options }: PartialMediaOptions,
 ): Promise<PartialMedia | null> {
   const index = await fetchIndex(file);
   if (index === null) return null;
   const { parts, header } = index;
   const zeroS = options.zeroS ?? parts[0]!.startS;
-  const runs = runsOf(parts, ranges, zeroS);
+  const wanted = ranges.map(({ startS, endS }) => ({
+    startS: zeroS + startS - (needsTexts ? textLeadS : slackS),
+    endS: zeroS + endS + slackS,
+  }));
+  const runs = runsOf(parts, wanted);
   const missing = file.missing(runs);
   if (!isWorthwhile(file, missing)) return null;
   onTotal(file.bytesWith(missing));
@@ -187,9 +192,8 @@ async function fetchIndex(file: PartialFile) {
 
 type Run = MediaRange & ByteSpan;
 
-/** Returns the first part and those of the ranges, as one where they follow each other. */
-function runsOf(parts: SegmentIndex["parts"], ranges: readonly MediaRange[], zeroS: number): Run[] {
-  const wanted = ranges.map(({ startS, endS }) => ({ startS: zeroS + startS - slackS, endS: zeroS + endS + slackS }));
+/** Returns the first part and those of what is wanted, as one where they follow each other. */
+function runsOf(parts: SegmentIndex["parts"], wanted: readonly MediaRange[]): Run[] {
   const runs: Run[] = [];
   for (const [i, part] of parts.entries()) {
     const isLast = i === parts.length - 1;

@@ -53,6 +53,9 @@ export interface PartialMedia {
   details?: readonly TrackDetails[];
 }
 
+/** Text that is shown when a part begins may have begun so much earlier. */
+export const textLeadS = 10;
+
 /** Of the start of a file, and around what is looked at. */
 export const headBytes = 64 << 10;
 const maxFileBytes = 2 ** 40;

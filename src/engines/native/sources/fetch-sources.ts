@@ -15,8 +15,8 @@ type SegmentDeps = Omit<FetchSegmentsOptions, "fetchPart" | "onSegment" | "stats
 export interface SourceFetcherDeps extends SegmentDeps {
   parts: PartStore;
   progress: ProgressTracker;
-  /** Reads what a source says itself that is one file, or what was fetched of it. */
-  readOwn(source: SourceName, path: string): Promise<void>;
+  /** Reads what a source says itself that is one file, or what was fetched of it: the first of these files, and those that continue it. */
+  readOwn(source: SourceName, paths: readonly [string, ...string[]]): Promise<void>;
   /** Tracks of text may be wanted, and are fetched with a part of a file. */
   needsTexts: boolean;
 }
@@ -52,7 +52,7 @@ export class SourceFetcher {
       this.#fetchPart(source, { ...part, url }, hooks),
     );
     observer?.end(fetched.path);
-    await this.#deps.readOwn(name, fetched.path);
+    await this.#deps.readOwn(name, [fetched.path]);
     return fetched;
   }
 
@@ -74,7 +74,9 @@ export class SourceFetcher {
         this.#fetchPart(source, { ...common, name: `${name}-at-${range.offset}-${range.length}`, range }),
       onTotal: (bytes) => this.#deps.progress.setTotal(name, bytes),
     });
-    if (part !== null) await this.#deps.readOwn(name, part.path);
+    if (part === null) return null;
+    const further = (part.chunks ?? []).slice(1).map((chunk) => chunk.path);
+    await this.#deps.readOwn(name, [part.path, ...further]);
     return part;
   }
 

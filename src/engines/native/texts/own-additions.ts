@@ -31,10 +31,10 @@ export function createOwnAdditions(
   let description = noDescription;
   const all = () => [...found.values()];
   return {
-    /** Reads the file of a source, instead of one that was read before. @throws as `readOwnTexts` */
-    async read(source: SourceName, path: string): Promise<void> {
-      found.set(source, await readOwnTexts(path, job, deps));
-      if (isDescribed && source === "main") description = await readOwnDescription(path);
+    /** Reads the file of a source, and files that continue it, instead of what was read before. @throws as `readOwnTexts` */
+    async read(source: SourceName, paths: readonly [string, ...string[]]): Promise<void> {
+      found.set(source, await readOwnTexts(paths, job, deps));
+      if (isDescribed && source === "main") description = await readOwnDescription(paths[0]);
     },
     /** Of the media, if that is of use. */
     description: () => description,
@@ -53,7 +53,7 @@ const place = { timeline: 0, offsetS: 0, fromS: 0, lastsS: 0 };
  * @throws the file system's own errors; `signal.reason`
  */
 async function readOwnTexts(
-  path: string,
+  [path, ...further]: readonly [string, ...string[]],
   job: TextJob,
   { store, signal }: { store: TextStore; signal: AbortSignal },
 ): Promise<OwnTexts> {
@@ -62,7 +62,9 @@ async function readOwnTexts(
   if (wanted.length === 0) return { tracks, texts: [], warnings: [] };
   const texts: FetchedText[] = [];
   const warnings: FileWarning[] = [];
-  using file = openFile(path);
+  using opened = new DisposableStack();
+  const open = (each: string) => opened.use(openFile(each));
+  const files = [open(path), ...further.map(open)] as const;
   const warnIfDamaged = async (named: readonly OwnTrack[], read: () => Promise<void>) => {
     try {
       await read();
@@ -73,7 +75,7 @@ async function readOwnTexts(
     }
   };
   await warnIfDamaged(wanted, async () => {
-    const readers = await openOwnTracks(file, wanted, signal);
+    const readers = await openOwnTracks(files, wanted, signal);
     for (const track of wanted) {
       const { language, name, role, number } = track;
       await warnIfDamaged([track], async () => {

@@ -1,14 +1,19 @@
+import type { ReadFile } from "../../open-file.ts";
 import { openFullBox } from "../box-reader.ts";
-import { type Box, boxesIn, damagedError, findChild, getChild, viewOf } from "../boxes.ts";
+import { type Box, boxesIn, damagedError, findChild, firstBox, getChild, viewOf } from "../boxes.ts";
 import { openSampleGroups, readGroupDescriptions } from "../sample-groups.ts";
+import { completeFileBoxes, readRange } from "./file-boxes.ts";
 import { type Budget, type IndexedSample, spend } from "./indexed-sample.ts";
 import { type InitTrack, noDefaults, type SampleDefaults } from "./init.ts";
 
-export interface FragmentContext {
+/** What fragments of a track are read with. */
+export type FragmentTrack = Pick<InitTrack, "id" | "defaults" | "groups">;
+
+export interface FragmentContext<Track extends FragmentTrack = InitTrack> {
   /** The tracks to read; others are left out. */
-  tracks: readonly InitTrack[];
+  tracks: readonly Track[];
   /** Decode time, in ticks, at which a track continues if the fragment has no `tfdt`; is updated. */
-  nextDts: Map<InitTrack, number>;
+  nextDts: Map<Track, number>;
   budget: Budget;
 }
 
@@ -29,13 +34,13 @@ export function readFragment(bytes: Uint8Array, moof: Box, context: FragmentCont
  * Like `readFragment`, but run by run; needs no media data. `isAbsolute`: the offsets count from the start of
  * the file that the fragment was written into.
  */
-export function readFragmentRuns(
+export function readFragmentRuns<Track extends FragmentTrack>(
   bytes: Uint8Array,
   moof: Box,
-  { tracks, nextDts, budget }: FragmentContext,
-): { runs: TrackRun[]; isAbsolute: boolean } {
+  { tracks, nextDts, budget }: FragmentContext<Track>,
+): { runs: TrackRun<Track>[]; isAbsolute: boolean } {
   const view = viewOf(bytes);
-  const runs: TrackRun[] = [];
+  const runs: TrackRun<Track>[] = [];
   let isAbsolute = false;
   let dataEnd = moof.start;
   for (const traf of boxesIn(view, moof.body, moof.end)) {
@@ -59,10 +64,34 @@ export function readFragmentRuns(
 }
 
 /**
+ * Yields for each fragment of an open file its runs that have samples, in the order of their data. Their offsets count from the start of the
+ * file. One that is cut off, and what follows it, is left out.
+ * @throws ServiceError `upstream_invalid`; the file system's own errors.
+ */
+export function* readFileFragments<Track extends FragmentTrack>(
+  { fd, size }: ReadFile,
+  context: FragmentContext<Track>,
+): Generator<TrackRun<Track>[]> {
+  let fragment: Box | undefined;
+  for (const box of completeFileBoxes(fd, size)) {
+    if (box.type === "moof") fragment = box;
+    if (box.type !== "mdat" || fragment === undefined) continue;
+    const moof = readRange(fd, fragment);
+    const { runs, isAbsolute } = readFragmentRuns(moof, firstBox(moof), context);
+    const inOrder = runs.filter(({ count }) => count > 0).toSorted((a, b) => a.dataStart - b.dataStart);
+    // Offsets of a file that was put together from parts of others count from the start of those.
+    const shift = isAbsolute ? box.body - (inOrder[0]?.dataStart ?? 0) : fragment.start;
+    for (const { samples } of inOrder) for (const sample of samples) sample.offset += shift;
+    yield inOrder;
+    fragment = undefined;
+  }
+}
+
+/**
  * Reads `tfhd` (§8.8.7). `track`: undefined if it is not to be read. `absoluteBase`: offset in the file that data offsets
  * count from, `null` if there is none. `isFromMoof`: they count from the start of the `moof` box.
  */
-function readFragmentHeader(bytes: Uint8Array, traf: Box, tracks: readonly InitTrack[]) {
+function readFragmentHeader<Track extends FragmentTrack>(bytes: Uint8Array, traf: Box, tracks: readonly Track[]) {
   const reader = openFullBox(bytes, getChild(viewOf(bytes), traf, "tfhd"));
   const { flags } = reader;
   const id = reader.u32();
@@ -84,9 +113,9 @@ function readDecodeTime(bytes: Uint8Array, traf: Box): number | undefined {
   return tfdt && openFullBox(bytes, tfdt).time();
 }
 
-interface TrackRunContext {
+interface TrackRunContext<Track> {
   /** Undefined: the samples are only counted. */
-  track: InitTrack | undefined;
+  track: Track | undefined;
   defaults: SampleDefaults;
   /** What the run's data offset counts from. */
   base: number;
@@ -100,13 +129,19 @@ interface TrackRunContext {
   nextGroups: ReturnType<typeof openSampleGroups>;
 }
 
-type TrackRun = ReturnType<typeof readTrackRun>;
+/** The samples of a `trun`. */
+interface TrackRun<Track> {
+  count: number;
+  /** Offset of the first sample's bytes. */
+  dataStart: number;
+  samples: IndexedSample<Track>[];
+  /** Where its data end, and the decode time after its last sample. */
+  dataEnd: number;
+  dts: number;
+}
 
-/**
- * Reads a `trun` (ISO/IEC 14496-12 §8.8.8). `dataStart`: offset of the first sample's bytes; `dataEnd` and `dts`: where its
- * data end, and the decode time after its last sample.
- */
-function readTrackRun(bytes: Uint8Array, trun: Box, context: TrackRunContext) {
+/** Reads a `trun` (ISO/IEC 14496-12 §8.8.8). */
+function readTrackRun<Track>(bytes: Uint8Array, trun: Box, context: TrackRunContext<Track>): TrackRun<Track> {
   const { track, defaults, budget, nextGroups } = context;
   const reader = openFullBox(bytes, trun);
   const { flags } = reader;
@@ -117,7 +152,7 @@ function readTrackRun(bytes: Uint8Array, trun: Box, context: TrackRunContext) {
   if (count * fields * 4 > reader.left) throw damagedError(`"trun" is too short for ${count} samples`);
   spend(budget, count, 0);
   const view = viewOf(bytes);
-  const samples: IndexedSample[] = [];
+  const samples: IndexedSample<Track>[] = [];
   let at = trun.end - reader.left;
   let { dts } = context;
   let dataEnd = dataStart;
@@ -134,7 +169,7 @@ function readTrackRun(bytes: Uint8Array, trun: Box, context: TrackRunContext) {
       const pts = dts + composition;
       // sample_is_non_sync_sample, or sample_depends_on = 1 (§8.8.3.1).
       const isSync = (sampleFlags & 0x01010000) === 0;
-      const sample: IndexedSample = { track, entry, offset: dataEnd, size, dts, pts, duration, isSync };
+      const sample: IndexedSample<Track> = { track, entry, offset: dataEnd, size, dts, pts, duration, isSync };
       const groups = nextGroups?.();
       if (groups !== undefined) sample.groups = groups;
       samples.push(sample);
@@ -149,7 +184,7 @@ function readTrackRun(bytes: Uint8Array, trun: Box, context: TrackRunContext) {
  * Returns where a data offset leads. Without a flag it counts from where the data of the track before end, but browsers count
  * from the `moof`, as do muxers that forget the flag: no data start within it, and none so far after those before.
  */
-function dataStartAt(offset: number, { base, moof }: Pick<TrackRunContext, "base" | "moof">): number {
+function dataStartAt(offset: number, { base, moof }: Pick<TrackRunContext<unknown>, "base" | "moof">): number {
   return moof !== null && offset >= moof.end - moof.start ? moof.start + offset : base + offset;
 }
 
@@ -157,7 +192,7 @@ function dataStartAt(offset: number, { base, moof }: Pick<TrackRunContext, "base
  * Returns how far to move offsets that count from the start of the file, which is not in `view`: the
  * least of them is where the media data start.
  */
-function distanceToData(view: DataView, moof: Box, runs: readonly TrackRun[]): number {
+function distanceToData(view: DataView, moof: Box, runs: readonly TrackRun<unknown>[]): number {
   const starts = runs.filter(({ count }) => count > 0).map(({ dataStart }) => dataStart);
   if (starts.length === 0) return 0;
   for (const next of boxesIn(view, moof.end, view.byteLength)) {

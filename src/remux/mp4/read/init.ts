@@ -105,8 +105,8 @@ function readMovie(bytes: Uint8Array, moov: Box): Movie {
 
 type Movie = MovieHeader & { isFragmented: boolean; defaults: ReadonlyMap<number, SampleDefaults> };
 
-/** Reads the `trex` boxes; the keys are track ids. */
-function readDefaults(bytes: Uint8Array, moov: Box): Map<number, SampleDefaults> {
+/** Reads the `trex` boxes of a `moov`; the keys are track ids. */
+export function readDefaults(bytes: Uint8Array, moov: Box): Map<number, SampleDefaults> {
   const view = viewOf(bytes);
   const mvex = findChild(view, moov, "mvex");
   const defaults = new Map<number, SampleDefaults>();
