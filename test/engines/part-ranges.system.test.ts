@@ -346,7 +346,7 @@ describe.skipIf(!hasFfmpeg)("fetches what ranges need of one file", () => {
       ["03.000", "04.000", 40],
     ];
     const listed = times.map(([from, to, text]) => `00:00:${from} --> 00:00:${to}\n${text}\n`);
-    const [vtt] = others.filter(({ ext }) => ext === "vtt");
+    const vtt = others.find(({ ext }) => ext === "vtt");
     expect(readFileSync(vtt!.path, "utf8")).toBe(`WEBVTT\n\n${listed.join("\n")}`);
   });
 
