@@ -38,6 +38,7 @@ export const CollectionEntry = Type.Object(
           uploader: Type.Optional(Type.String()),
           thumbnail: Type.Optional(Type.String()),
           chapters: Entry.properties.chapters,
+          chapters_url: Entry.properties.chapters_url,
           subtitles: Entry.properties.subtitles,
         },
         {

@@ -67,6 +67,9 @@ export const Entry = Type.Object(
     uploaded_at: Type.Optional(nullableText("when it was published, RFC 3339")),
     uploader: Type.Optional(nullableText("who published it")),
     chapters: Type.Optional(Type.Array(Chapter, { maxItems: 500, description: "of an episode whose feed lists them" })),
+    chapters_url: Type.Optional(
+      Type.String({ description: "URL of a file of chapters that its feed names, which is read for a download" }),
+    ),
     subtitles: Type.Optional(
       Type.Record(Type.String(), Type.Array(Subtitle), { description: "transcripts of an episode, by language" }),
     ),

@@ -58,6 +58,8 @@ export interface ResolveContext {
   forDownload?: boolean;
   /** The caller limits the height, so that of each format is wanted, if it can be learned; default false. */
   needsHeights?: boolean;
+  /** A file of chapters (WebVTT, JSON of podcasts) that a playlist names: they count if the page states none. Default: it names none. */
+  chaptersUrl?: URL | undefined;
   /** Called when the call begins to wait for the turn of its host, and when it no longer does. Default: nobody observes. */
   onWaiting?: ((isWaiting: boolean) => Promise<void>) | undefined;
   /**

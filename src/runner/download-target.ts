@@ -73,7 +73,9 @@ async function resolveTarget(
 ): Promise<Target> {
   const needsHeights = options.max_height !== undefined;
   const page = await inTurn(async () => {
-    const context = { signal, owner, forDownload: true, needsHeights, ...(isFirst && { onWaiting }) };
+    const { chapters_url: listed } = collection?.entry ?? {};
+    const chaptersUrl = listed === undefined ? undefined : new URL(listed);
+    const context = { signal, owner, forDownload: true, needsHeights, chaptersUrl, ...(isFirst && { onWaiting }) };
     const resolved: unknown = await resolver.resolve(new URL(url), context);
     signal.throwIfAborted();
     if (!Value.Check(PageInfo, resolved)) throw noFormatsError(resolver);

@@ -1,20 +1,45 @@
 import { readCueText } from "../remux/cue-text.ts";
 import { readSubtitles } from "./read.ts";
+import { decodeSubtitles } from "./text.ts";
 
-/** A chapter; times in seconds. */
-export interface CueChapter {
-  start: number;
-  end: number;
-  title: string;
+/** A chapter as a file states it; times in seconds; `null`: not stated. */
+interface FileChapter {
+  start: number | null;
+  end: number | null;
+  title: string | null;
 }
 
 /**
- * Reads chapters in WebVTT (W3C WebVTT §1.5): each cue is one, its text the title.
+ * Reads chapters in WebVTT (W3C WebVTT §1.5), where each cue is one and its text the title, or in the JSON of podcasts
+ * (https://podcasting2.org/docs/podcast-namespace/tags/chapters), without those that its table of contents leaves out.
  *
  * @throws ServiceError as `readSubtitles`
  */
-export function readChapters(bytes: Uint8Array): CueChapter[] {
+export function readChapters(bytes: Uint8Array): FileChapter[] {
+  const listed = readJson(bytes);
+  if (listed !== undefined) return listed.flatMap(readJsonChapter);
   return readSubtitles(bytes).cues.map(({ startS, endS, text }) => {
     return { start: startS, end: endS, title: readCueText(text).text };
   });
 }
+
+/** Returns its list of chapters; undefined if it is something else. */
+function readJson(bytes: Uint8Array): unknown[] | undefined {
+  const text = decodeSubtitles(bytes).trimStart();
+  if (!text.startsWith("{")) return undefined;
+  try {
+    const { chapters } = JSON.parse(text) as { chapters?: unknown };
+    return Array.isArray(chapters) ? chapters : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function readJsonChapter(stated: unknown): FileChapter[] {
+  const { startTime, endTime, title, toc } = (stated ?? {}) as Readonly<Record<string, unknown>>;
+  if (toc === false) return [];
+  return [{ start: seconds(startTime), end: seconds(endTime), title: typeof title === "string" ? title : null }];
+}
+
+const seconds = (stated: unknown): number | null =>
+  typeof stated === "number" && Number.isFinite(stated) ? stated : null;

@@ -63,3 +63,52 @@ describe("a file of chapters that a page's player names", () => {
     expect(info.sources).not.toHaveProperty("chapters");
   });
 });
+
+describe("a file of chapters that a playlist names", () => {
+  const file = "https://video.example.com/1.json";
+  const resolve = async (json: unknown, html = page("")) => {
+    const body = typeof json === "string" ? json : JSON.stringify(json);
+    const client = createSavedClient({
+      [pageUrl]: { body: html },
+      [file]: { type: "application/json+chapters", body },
+    });
+    const resolver = createPageResolver({ client, pageMaxBytes: 1_000_000, now: fixedNow });
+    const context = { signal: new AbortController().signal, chaptersUrl: new URL(file) };
+    const { chapters, sources } = await resolver.resolve(new URL(pageUrl), context);
+    return { chapters, source: sources["chapters"], isFetched: client.requested.includes(file) };
+  };
+
+  it("gives the chapters of its entry, without those that are in no table of contents", async () => {
+    const chapters = [
+      { startTime: 0, title: "Intro", img: "/a.jpg" },
+      { startTime: 10.5, title: "A picture", toc: false },
+      { startTime: 30, endTime: 40.25, title: "Two\n&amp; more" },
+    ];
+    expect(await resolve({ version: "1.2.0", chapters })).toMatchObject({
+      chapters: [
+        { start_time: 0, end_time: 30, title: "Intro" },
+        { start_time: 30, end_time: 40.25, title: "Two &amp; more" },
+      ],
+      source: "playlist",
+    });
+  });
+
+  it("may be WebVTT", async () => {
+    expect((await resolve(vtt)).chapters?.length).toBe(2);
+  });
+
+  it("is not fetched if the page states its chapters", async () => {
+    const parts = ["A", "B"].map((name, i) => ({ "@type": "Clip", name, startOffset: i * 10, endOffset: i * 10 + 10 }));
+    const own = page("", jsonLd({ ...film, hasPart: parts }));
+    expect(await resolve({ chapters: [] }, own)).toMatchObject({ source: "json-ld", isFetched: false });
+  });
+
+  it.each<[string, unknown]>([
+    ["has no list", { chapters: { startTime: 1 } }],
+    ["has no times", { chapters: [null, 1, "a", [], { startTime: "soon", title: "A" }, { title: "B" }] }],
+    ["is cut off", `{"chapters": [{"startTime": 1, "title": "A"`],
+    ["is nested", `{"chapters":${"[".repeat(100_000)}`],
+  ])("is left out if it %s", async (_, json) => {
+    expect(await resolve(json)).toMatchObject({ chapters: undefined, isFetched: true });
+  });
+});

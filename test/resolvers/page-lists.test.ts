@@ -36,8 +36,8 @@ const item = (n: number, more = "") =>
 describe("an episode of a feed", () => {
   const episode = async (more: string) => {
     const { entries } = await read({ type: "application/rss+xml", body: rss(item(1, more)) });
-    const { chapters, subtitles } = entries![0]!;
-    return { chapters, subtitles };
+    const { chapters, chapters_url, subtitles } = entries![0]!;
+    return { chapters, chapters_url, subtitles };
   };
 
   it("has the chapters of Podlove, in order", async () => {
@@ -67,8 +67,16 @@ describe("an episode of a feed", () => {
     });
   });
 
-  it("has neither if the feed states none", async () => {
-    expect(await episode("<psc:chapters/>")).toEqual({ chapters: undefined, subtitles: undefined });
+  it("has the file of chapters that its feed names, unless that lists them itself", async () => {
+    const named = `<podcast:chapters url="/1.json" type="application/json+chapters"/>`;
+    expect((await episode(named)).chapters_url).toBe(new URL("/1.json", pageUrl).href);
+    const listed = `<psc:chapters><psc:chapter start="0" title="One"/></psc:chapters>`;
+    expect((await episode(named + listed)).chapters_url).toBeUndefined();
+    expect((await episode(`<podcast:chapters url="file:///1.json"/>`)).chapters_url).toBeUndefined();
+  });
+
+  it("has none of them if the feed states none", async () => {
+    expect(await episode("<psc:chapters/>")).toEqual({});
   });
 });
 

@@ -22,4 +22,10 @@ describe("what a playlist says of an entry", () => {
     expect(withEntryMetadata(page, metadataOf(plain)).chapters).toBeUndefined();
     expect(withEntryMetadata(page)).toEqual(page);
   });
+
+  it("names a file of chapters whose URL is not too long", () => {
+    const named = (chapters_url: string) => metadataOf({ ...entry, chapters_url })?.chapters_url;
+    expect(named("https://a.test/1.json")).toBe("https://a.test/1.json");
+    expect(named(`https://a.test/${"1".repeat(10_000)}`)).toBeUndefined();
+  });
 });

@@ -85,7 +85,10 @@ export function createPageResolver(options: PageResolverOptions): Resolver<typeo
       });
       const document = { content, url: response.url, from: null };
       const described = await describe(document, { linkFetcher, signal, requestedUrl: url });
-      const sized = await addSizes(described, response.url, linkFetcher, { forDownload, needsHeights });
+      const stated = described.chapters === undefined ? context.chaptersUrl : undefined;
+      const listed = stated === undefined ? [] : await linkFetcher.fetchChapters(stated, response.url);
+      const divided = addChapters(described, listed, "playlist");
+      const sized = await addSizes(divided, response.url, linkFetcher, { forDownload, needsHeights });
       const description = withEntries(sized, content, entriesStart);
       const info = { url: url.href, ...description, resolver: name, fetched_at: fetchedAt.toISOString() };
       return forDownload ? { ...info, formats: addCookies(info.formats, cookies.toText()) } : info;
@@ -164,13 +167,13 @@ async function describeDocument(document: Document, deps: DescribeDeps): Promise
     linkFetcher.listFormats(merged.media, referrer ?? url),
     chapters === null ? [] : linkFetcher.fetchChapters(chapters, url),
   ]);
-  return addChapters(addListing(fields, listing, stated), chaptersOfFile);
+  return addChapters(addListing(fields, listing, stated), chaptersOfFile, "html");
 }
 
-/** Adds the chapters that a file of the page states. */
-function addChapters(page: Description, stated: readonly StatedChapter[]): Description {
+/** Adds the chapters that a file states, which `source` names. */
+function addChapters(page: Description, stated: readonly StatedChapter[], source: "html" | "playlist"): Description {
   const chapters = listChapters(stated, page.duration);
-  return chapters.length === 0 ? page : { ...page, chapters, sources: { ...page.sources, chapters: "html" } };
+  return chapters.length === 0 ? page : { ...page, chapters, sources: { ...page.sources, chapters: source } };
 }
 
 function statedBy(content: Extract<Content, { kind: "media" | "list" }>): PageMetadata {

@@ -15,6 +15,7 @@ export function metadataOf({
   uploader,
   thumbnail,
   chapters,
+  chapters_url,
   subtitles,
 }: Entry): EntryMetadata | undefined {
   const metadata: EntryMetadata = {
@@ -23,6 +24,7 @@ export function metadataOf({
     ...(uploader != null && { uploader: uploader.slice(0, maxTextLength).toWellFormed() }),
     ...(thumbnail != null && thumbnail.length <= maxUrlLength && { thumbnail }),
     ...(chapters !== undefined && { chapters }),
+    ...(chapters_url !== undefined && chapters_url.length <= maxUrlLength && { chapters_url }),
     ...(subtitles !== undefined && { subtitles }),
   };
   return Object.keys(metadata).length === 0 ? undefined : metadata;

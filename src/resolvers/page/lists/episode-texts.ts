@@ -41,16 +41,19 @@ export function noteTranscript(
   transcripts.push({ language: parseLanguage(language), subtitle: { url: url.href, ext, name: null, ...role } });
 }
 
-/** Returns what was noted of an episode; `language`: that of the feed. */
+/** Returns what was noted of an episode; `language`: that of the feed. A file of chapters only if the feed lists none itself. */
 export function textsOf(
-  { chapters, transcripts }: Fields,
+  { chapters, chaptersUrl, transcripts }: Fields,
   language: string | null,
-): Pick<Entry, "chapters" | "subtitles"> {
+): Pick<Entry, "chapters" | "chapters_url" | "subtitles"> {
   const sorted = chapters.toSorted((a, b) => a.startS - b.startS);
   const listed = sorted.map(({ startS, title }, index): Chapter => {
     return { start_time: startS, end_time: sorted[index + 1]?.startS ?? null, title };
   });
   const subtitles: Record<string, Subtitle[]> = {};
   for (const { language: own, subtitle } of transcripts) (subtitles[own ?? language ?? "und"] ??= []).push(subtitle);
-  return { ...(listed.length > 0 && { chapters: listed }), ...(transcripts.length > 0 && { subtitles }) };
+  return {
+    ...(listed.length > 0 ? { chapters: listed } : chaptersUrl !== null && { chapters_url: chaptersUrl.href }),
+    ...(transcripts.length > 0 && { subtitles }),
+  };
 }

@@ -8,6 +8,7 @@ export interface Fields {
   link: URL | null;
   picture: URL | null;
   chapters: { startS: number; title: string }[];
+  chaptersUrl: URL | null;
   transcripts: { language: string | null; subtitle: Subtitle }[];
 }
 
@@ -30,7 +31,15 @@ export const wrapped: ReadonlySet<string> = new Set(["name", "url"]);
 
 /** Returns those of what says nothing. */
 export function newFields(): Fields {
-  return { texts: new Map(), medium: null, link: null, picture: null, chapters: [], transcripts: [] };
+  return {
+    texts: new Map(),
+    medium: null,
+    link: null,
+    picture: null,
+    chapters: [],
+    chaptersUrl: null,
+    transcripts: [],
+  };
 }
 
 /** Returns the first of these texts that is not blank. */

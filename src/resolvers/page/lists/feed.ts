@@ -181,6 +181,7 @@ class FeedBuilder {
     } else if (name === "enclosure" || name === "media:content") {
       fields.medium ??= this.#mediumIn(url, type || `${attributes["medium"] ?? ""}/*`);
     } else if (name === "psc:chapter") noteChapter(fields, attributes);
+    else if (name === "podcast:chapters") fields.chaptersUrl ??= this.#urlIn(url);
     else if (name === "podcast:transcript") noteTranscript(fields, this.#urlIn(url), attributes);
     else if (name === "itunes:image" || name === "media:thumbnail") {
       fields.picture ??= this.#urlIn(href || url);
