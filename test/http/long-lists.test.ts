@@ -11,7 +11,7 @@ import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { formatOf } from "../formats.ts";
 import { pageInfo } from "../page-info.ts";
 import { addKey } from "./keys.ts";
-import { pageUrl } from "./requests.ts";
+import { pageUrl, postBatch } from "./requests.ts";
 
 /** Opens the service with 12 tasks whose records have about 110 kB each. */
 async function openLong(options: Partial<AppOptions> & { owner?: string } = {}) {
@@ -100,6 +100,24 @@ test.each([
   const answer = () => app.inject("/health/live").then(() => setImmediate("answered"));
   while ((await Promise.race([written, answer()])) === "answered") answered += 1;
   expect(answered).toBeGreaterThan(least);
+});
+
+test("the response to a batch with many tasks that existed comes in pieces, between which other requests are answered", async () => {
+  const { app } = await openLong();
+  const batch = (count: number) =>
+    postBatch(app, { urls: Array.from({ length: count }, () => pageUrl), options: { if_exists: "reuse" } });
+  const answeredDuring = async (response: ReturnType<typeof batch>) => {
+    let answered = 0;
+    const answer = () => app.inject("/health/live").then(() => setImmediate("answered"));
+    while ((await Promise.race([response.then(() => "written"), answer()])) === "answered") answered += 1;
+    return answered;
+  };
+  const long = batch(300);
+  const [few, many] = [await answeredDuring(batch(3)), await answeredDuring(long)];
+  expect(many - few).toBeGreaterThan(20);
+  const { results } = (await long).json();
+  expect(results).toHaveLength(300);
+  expect(new Set(results.map(({ task }: { task: { id: string } }) => task.id)).size).toBe(1);
 });
 
 test("a long record that many have waited for is written for one of them in a turn of the event loop", async () => {

@@ -7,7 +7,8 @@ import type { Reused } from "../../stores/store-types.ts";
 import { sharerOf } from "../access/ownership.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
 import { type Problem, problemOf, problems } from "../responses/problem.ts";
-import { untilClosed } from "../responses/turns.ts";
+import { sendList } from "../responses/send-list.ts";
+import { createTurns, untilClosed } from "../responses/turns.ts";
 import { readJsonBodies } from "../server/json.ts";
 import { findMistakes } from "../server/mistaken-names.ts";
 import {
@@ -92,7 +93,8 @@ export const batchRoutes: FastifyPluginAsyncTypebox<NewTaskDeps> = async (app, d
   });
   readJsonBodies(app);
   /** One batch is stored at a time: many at once would hold up the tasks of others in the store. */
-  const turns = new Shares(1, { isFirm: true });
+  const stores = new Shares(1, { isFirm: true });
+  const turns = createTurns();
 
   app.post("/tasks/batch", { schema, bodyLimit: maxBodyBytes }, async (request, reply) => {
     const mistakes = findMistakes(request.body, bodyNames, "body");
@@ -108,14 +110,24 @@ export const batchRoutes: FastifyPluginAsyncTypebox<NewTaskDeps> = async (app, d
     };
     // What else the body has may be long, and wait long.
     request.body = { urls };
-    const release = await turns.wait(sharerOf(request.caller), untilClosed(reply));
+    const closed = untilClosed(reply);
+    const release = await stores.wait(sharerOf(request.caller), closed);
     try {
       // All at once: a store writes together what arrives together.
-      return { results: toResults(await Promise.allSettled(urls.map(create))) };
+      const items = toResults(await Promise.allSettled(urls.map(create)));
+      // Tasks that existed are long.
+      sendList(reply, {
+        start: '{"results":[',
+        items,
+        serialize: reply.compileSerializationSchema(BatchItem),
+        end: "]}",
+        untilTurn: () => turns.wait(request, closed),
+      });
     } finally {
       // If all URLs are refused, nothing waits for the store, and no other request would have a turn of the event loop.
       setImmediate(release);
     }
+    return reply;
   });
 };
 

@@ -1,4 +1,3 @@
-import { Readable } from "node:stream";
 import { setTimeout as wait } from "node:timers/promises";
 import type { FastifyReply } from "fastify";
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
@@ -23,6 +22,7 @@ import {
 import type { ListQuery } from "../../stores/store.ts";
 import { PreferHeaders, type TaskWaits } from "../responses/prefer-wait.ts";
 import { problems } from "../responses/problem.ts";
+import { sendList } from "../responses/send-list.ts";
 import { createTurns, untilClosed } from "../responses/turns.ts";
 import { TaskRef } from "./task.ts";
 
@@ -127,7 +127,14 @@ export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (a
       const page = await store.list({ limit, state, owner, parent, before });
       const next = page.next === undefined ? null : nextUrl(page.next, { limit, state, owner: asked, parent });
       if (next !== null) reply.header("link", `<${next}>; rel="next"`);
-      if (sendList(reply, page.tasks, next, untilTurn) === "long") await untilSentAndPaused(reply, startMs);
+      const isLong = sendList(reply, {
+        start: '{"tasks":[',
+        items: page.tasks,
+        serialize: reply.compileSerializationSchema(Task),
+        end: `],"next":${JSON.stringify(next)}}`,
+        untilTurn,
+      });
+      if (isLong) await untilSentAndPaused(reply, startMs);
     };
     if (request.caller === null) await sendPage();
     else await lists.runExclusive(request.caller.name, sendPage);
@@ -152,41 +159,6 @@ export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (a
     });
   });
 };
-
-/** Longer pages are written record by record, each in a turn of its own. */
-const maxAtOnceLength = 64 * 1024;
-
-/** Sends the page, without ever having a long one as one string. */
-function sendList(
-  reply: FastifyReply,
-  tasks: readonly Task[],
-  next: string | null,
-  untilTurn: () => Promise<void>,
-): "short" | "long" {
-  const serialize = reply.compileSerializationSchema(Task);
-  reply.type("application/json; charset=utf-8");
-  let [start, taken] = ['{"tasks":[', 0];
-  for (const task of tasks) {
-    if (start.length > maxAtOnceLength) break;
-    start += `${taken === 0 ? "" : ","}${serialize(task)}`;
-    taken += 1;
-  }
-  const end = `],"next":${JSON.stringify(next)}}`;
-  if (taken === tasks.length) {
-    reply.send(start + end);
-    return "short";
-  }
-  async function* written() {
-    yield start;
-    for (const task of tasks.slice(taken)) {
-      await untilTurn();
-      yield `,${serialize(task)}`;
-    }
-    yield end;
-  }
-  reply.send(Readable.from(written()));
-  return "long";
-}
 
 /** How long a list may hold up further ones of its key until it is sent, and then a pause as long as that took, in milliseconds. */
 const maxTurnMs = 1_000;

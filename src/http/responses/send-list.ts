@@ -1,0 +1,43 @@
+import { Readable } from "node:stream";
+import type { FastifyReply } from "fastify";
+
+/** What is written in one turn of the event loop, characters; more only if it is a single item. */
+const maxAtOnceLength = 64 * 1024;
+
+interface JsonList<T> {
+  /** JSON before the items. */
+  start: string;
+  items: readonly T[];
+  serialize: (item: T) => string;
+  /** JSON after the items. */
+  end: string;
+  /** Resolves when the response may go on: as `wait` of `Turns`. */
+  untilTurn: () => Promise<void>;
+}
+
+/**
+ * Sends a list as JSON, without ever having a long one as one string: of that, each further piece is written in a turn of its own. Returns
+ * whether it is long.
+ */
+export function sendList<T>(reply: FastifyReply, { start, items, serialize, end, untilTurn }: JsonList<T>): boolean {
+  let taken = 0;
+  function nextPiece(): string {
+    let piece = "";
+    for (; taken < items.length && piece.length <= maxAtOnceLength; taken += 1) {
+      piece += `${taken === 0 ? "" : ","}${serialize(items[taken] as T)}`;
+    }
+    return piece;
+  }
+  async function* written(first: string) {
+    yield first;
+    while (taken < items.length) {
+      await untilTurn();
+      yield nextPiece();
+    }
+    yield end;
+  }
+  const first = start + nextPiece();
+  const isLong = taken < items.length;
+  reply.type("application/json; charset=utf-8").send(isLong ? Readable.from(written(first)) : first + end);
+  return isLong;
+}
