@@ -28,8 +28,8 @@ export interface Changed<T> {
 export interface JobRunner {
   /** Runs a job in a transaction. */
   write<T>(job: () => T): Promise<T>;
-  /** Does the same and publishes the changes, in the order of the transactions. */
-  change<T>(job: () => Changed<T>): Promise<T>;
+  /** Does the same and publishes the changes, in the order of the transactions. Owners take turns: of each, the jobs run in their order. */
+  change<T>(job: () => Changed<T>, owner?: string): Promise<T>;
 }
 
 interface LocalWritesDeps extends JobRunner, Clock {
@@ -51,8 +51,8 @@ export function createLocalWrites<Row extends LocalRow>(
   const members = createLocalMembers(tables, given);
   const deps = { ...given, tables, members };
   return {
-    create: async (task, idempotency) => (await change(createJob(task, idempotency, false, deps))).task,
-    reuse: async (task, idempotency) => change(createJob(task, idempotency, true, deps)),
+    create: async (task, idempotency) => (await change(createJob(task, idempotency, false, deps), task.owner)).task,
+    reuse: async (task, idempotency) => change(createJob(task, idempotency, true, deps), task.owner),
     async grow(id, growing) {
       const copy = structuredClone(growing);
       return change(() => members.grow(id, copy));

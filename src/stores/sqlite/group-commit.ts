@@ -3,20 +3,24 @@ import { ServiceError } from "../../model/errors.ts";
 
 interface GroupCommit {
   /**
-   * Runs `write` in the next transaction, after the writes requested before it. Resolves to its result
-   * once that transaction is on the disk; promises resolve in the order of the writes.
+   * Runs `write` in the next transaction, after the writes that were requested before it for the same owner; owners take turns, so
+   * that nobody waits until the many writes of another are done. Resolves to its result once that transaction is on the disk;
+   * promises resolve in the order of the writes.
    *
    * An error that `write` throws rolls back this write alone and rejects its promise. The other writes of
    * the transaction then run a second time, so a `write` must do nothing but read and write the database.
    * If the transaction itself fails, all of it is rolled back and rejected with `unavailable`. If only the
    * sync of the disk fails, its writes are rejected but stay: power loss may undo them.
+   *
+   * @param owner Default: one for all writes without.
    */
-  run<T>(write: () => T): Promise<T>;
+  run<T>(write: () => T, owner?: string): Promise<T>;
   /** Runs the accepted writes now; resolves once their promises have settled. */
   finish(): Promise<void>;
 }
 
 interface Job {
+  owner: string;
   /** Returns the function to call once the write is on the disk. */
   perform(): () => void;
   reject(error: unknown): void;
@@ -47,7 +51,7 @@ const maxJobs = 100;
 const maxMs = 10;
 
 /**
- * Commits the writes of one turn of the event loop in one transaction, of many the first ones, and syncs the disk (`flush`) once
+ * Commits the writes of one turn of the event loop in one transaction, of many the first ones in turn, and syncs the disk (`flush`) once
  * for all transactions committed during the previous sync.
  */
 export function createGroupCommit(
@@ -56,21 +60,21 @@ export function createGroupCommit(
   hooks: GroupCommitHooks = {},
 ): GroupCommit {
   const commit = createCommitter(db, hooks);
-  const waiting: Job[] = [];
+  const waiting = new WaitingJobs();
   let committed: Committed[] = [];
   let flushing: Promise<void> | undefined;
 
   function commitWaiting(): void {
-    const jobs = waiting.splice(0, maxJobs);
+    const jobs = waiting.take(maxJobs);
     if (jobs.length === 0) return;
     try {
       const done = commit(jobs);
       committed.push(...done);
-      waiting.unshift(...jobs.slice(done.length));
+      waiting.putBack(jobs.slice(done.length));
     } catch (error) {
       for (const { reject } of jobs) reject(error);
     }
-    if (waiting.length > 0) setImmediate(commitWaiting);
+    if (!waiting.isEmpty) setImmediate(commitWaiting);
     if (committed.length > 0) flushing ??= settleCommitted();
   }
 
@@ -90,10 +94,11 @@ export function createGroupCommit(
   }
 
   return {
-    run<T>(write: () => T) {
+    run<T>(write: () => T, owner = "") {
       return new Promise<T>((resolve, reject) => {
-        if (waiting.length === 0) setImmediate(commitWaiting);
-        waiting.push({
+        if (waiting.isEmpty) setImmediate(commitWaiting);
+        waiting.add({
+          owner,
           perform() {
             const value = write();
             return () => resolve(value);
@@ -103,10 +108,45 @@ export function createGroupCommit(
       });
     },
     async finish() {
-      while (waiting.length > 0) commitWaiting();
+      while (!waiting.isEmpty) commitWaiting();
       await flushing;
     },
   };
+}
+
+/** Jobs in the order of their turns: the first job of each owner, then the second of each, and so on. */
+class WaitingJobs {
+  /** Each owner's in their order; first the owner whose turn it is. Never an empty list. */
+  #byOwner = new Map<string, Job[]>();
+
+  get isEmpty(): boolean {
+    return this.#byOwner.size === 0;
+  }
+
+  add(job: Job): void {
+    this.#byOwner.getOrInsertComputed(job.owner, () => []).push(job);
+  }
+
+  /** Removes the first jobs, at most so many. */
+  take(count: number): Job[] {
+    const taken: Job[] = [];
+    // An owner that has more jobs comes after all others again.
+    for (const [owner, jobs] of this.#byOwner) {
+      if (taken.length === count) break;
+      this.#byOwner.delete(owner);
+      taken.push(...jobs.splice(0, 1));
+      if (jobs.length > 0) this.#byOwner.set(owner, jobs);
+    }
+    return taken;
+  }
+
+  /** Adds jobs before all others, as if they had not been taken. */
+  putBack(jobs: readonly Job[]): void {
+    if (jobs.length === 0) return;
+    const later = this.#byOwner;
+    this.#byOwner = Map.groupBy(jobs, ({ owner }) => owner);
+    for (const [owner, others] of later) this.#byOwner.getOrInsertComputed(owner, () => []).push(...others);
+  }
 }
 
 /**

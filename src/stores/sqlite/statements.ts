@@ -45,8 +45,8 @@ const memberRows = "FROM members CROSS JOIN tasks ON tasks.seq = task WHERE coll
 const isElsewhere = (condition: string) => `EXISTS (
   SELECT 1 FROM members AS other ${condition} WHERE other.task = tasks.seq AND other.collection <> ?1)`;
 
-/** A task that is queued, running, or has its file. */
-const reusable = (column: string) => `SELECT ${taskRow} FROM tasks
+/** Tasks that are queued, running, or have their file; without their documents, which may be long: one of them is wanted. */
+const reusable = (column: string) => `SELECT seq FROM tasks
   WHERE ${column} = ?1 AND (state IN ('queued', 'running') OR bytes > 0)`;
 
 /** Every statement that runs on an open store. Each one finds its rows through an index, if it does not want all. */

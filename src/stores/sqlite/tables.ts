@@ -72,8 +72,12 @@ function dueAtMsOf(claimableAtMs: number): number | null {
 function findReusable(sql: Statements, task: Task): TaskRow | undefined {
   const key = videoKeyOf(task.url, task.options, task.owner);
   const bySite = sql.reusableBySite.all(siteKeyOf(task));
-  const found = [...sql.reusableByVideo.all(key), ...sql.reusableByPage.all(key), ...bySite] as unknown as TaskRow[];
-  return found.toSorted((a, b) => b.seq - a.seq).find((row) => isReusable(row, task));
+  const found = [...sql.reusableByVideo.all(key), ...sql.reusableByPage.all(key), ...bySite] as { seq: number }[];
+  const newestFirst = new Set(found.map(({ seq }) => seq).toSorted((a, b) => b - a));
+  return newestFirst
+    .values()
+    .map((seq) => sql.taskBySeq.get(seq) as unknown as TaskRow)
+    .find((row) => isReusable(row, task));
 }
 
 /** A damaged record is none. */

@@ -72,9 +72,9 @@ export function createTransactions(options: TransactionsOptions): Transactions {
       }
     },
     write,
-    async change(job) {
+    async change(job, owner) {
       assertOpen();
-      const { result, events: changes = [] } = await commits.run(job);
+      const { result, events: changes = [] } = await commits.run(job, owner);
       for (const event of changes) events.publish(event);
       return result;
     },

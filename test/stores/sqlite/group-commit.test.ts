@@ -54,6 +54,40 @@ test("after 10 ms a transaction takes no further write: those of long records ru
   expect(await Promise.all(results)).toEqual([0, 1, 2, 3]);
 });
 
+test("owners take turns: a write does not wait until all earlier ones of another owner are done", async () => {
+  const { commits, insert, rows } = start();
+  const of = (owner: string | undefined, n: number) =>
+    commits.run(() => {
+      vi.advanceTimersByTime(4);
+      return insert(n);
+    }, owner);
+  const order: number[] = [];
+  const eve = times(9, (n) => of("eve", n));
+  const others = [of("bob", 20), of("bob", 21), of(undefined, 30)];
+  await Promise.all([...eve, ...others].map(async (write) => void order.push(await write)));
+  expect(order.slice(0, 6)).toEqual([0, 20, 30, 1, 21, 2]);
+  expect(order.filter((n) => n < 10)).toEqual(times(9, (n) => n));
+  expect(rows()).toHaveLength(12);
+});
+
+test("an owner that adds writes all the time holds up nobody", async () => {
+  const { commits, insert } = start();
+  const order: string[] = [];
+  let n = 0;
+  const add = (owner: string): Promise<void> =>
+    commits
+      .run(() => {
+        vi.advanceTimersByTime(30);
+        order.push(owner);
+        insert((n += 1));
+      }, owner)
+      .then(() => undefined);
+  const first = times(3, () => add("eve"));
+  const late = first.map((write) => write.then(() => add("eve")));
+  await Promise.all([add("bob"), ...late]);
+  expect(order).toEqual(["eve", "bob", ...times(5, () => "eve")]);
+});
+
 test("writes that were not reached when one fails run later, once", async () => {
   const { commits, insert, rows } = start();
   const outcomes = await Promise.allSettled(
