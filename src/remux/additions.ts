@@ -16,6 +16,13 @@ export interface Tags {
   date: string | null;
   description: string | null;
   url: string | null;
+  album: string | null;
+  albumArtist: string | null;
+  composer: string | null;
+  genre: string | null;
+  /** Its number in the album, and behind a slash how many there are: `3`, `3/9`. */
+  track: string | null;
+  copyright: string | null;
 }
 
 export interface Chapter {
@@ -64,7 +71,19 @@ export interface Cue {
 }
 
 export const noAdditions: Additions = {
-  tags: { title: null, artist: null, date: null, description: null, url: null },
+  tags: {
+    title: null,
+    artist: null,
+    date: null,
+    description: null,
+    url: null,
+    album: null,
+    albumArtist: null,
+    composer: null,
+    genre: null,
+    track: null,
+    copyright: null,
+  },
   chapters: [],
   cover: null,
   subtitles: [],
@@ -106,22 +125,22 @@ export function cutTimes<Item extends { startS: number; endS: number }>(
 /** Limits of what a file gets. */
 const maxChapters = 10_000;
 const maxTitleLength = 1_000;
+const maxDateLength = 100;
 const maxTextLength = 64 * 1024;
 const maxCoverBytes = 2 << 20;
 
 /**
  * Returns additions that fit into every file of this duration: chapters in order, one after the other, without those that
- * begin after the end; titles of at most 1,000 characters, texts of 64 Ki, no control characters; cues within the file.
+ * begin after the end; titles and names of at most 1,000 characters, texts of 64 Ki, no control characters; cues within the file.
  */
 export function boundAdditions({ tags, chapters, cover, subtitles }: Additions, durationS: number): Additions {
-  const { title, artist, date, description, url } = tags;
+  const lines = Object.entries(tags).map(([field, text]) => [field, plainText(text, maxTitleLength)]);
   return {
     tags: {
-      title: plainText(title, maxTitleLength),
-      artist: plainText(artist, maxTitleLength),
-      date: plainText(date, 100),
-      description: plainText(description, maxTextLength),
-      url: plainText(url, maxTextLength),
+      ...(Object.fromEntries(lines) as Tags),
+      date: plainText(tags.date, maxDateLength),
+      description: plainText(tags.description, maxTextLength),
+      url: plainText(tags.url, maxTextLength),
     },
     chapters: boundChapters(chapters, durationS),
     cover: cover !== null && cover.data.length <= maxCoverBytes ? cover : null,

@@ -14,6 +14,12 @@ export const additions: Additions = {
     date: "2024-05-01",
     description: "Zeile eins\nZeile zwei",
     url: "https://example.com/watch?v=1",
+    album: "Ein Album",
+    albumArtist: "Alle",
+    composer: "Niemand",
+    genre: "Doku",
+    track: "3/12",
+    copyright: "© 2024",
   },
   chapters: [
     { startS: 0, endS: 1.5, title: "Anfang" },
@@ -40,6 +46,16 @@ export const additions: Additions = {
       cues: [{ startS: 3, endS: 3.5, text: "Saída", settings: "" }],
     },
   ],
+};
+
+/** Those of the album, as ffprobe names them. */
+export const albumTags = {
+  album: "Ein Album",
+  album_artist: "Alle",
+  composer: "Niemand",
+  genre: "Doku",
+  track: "3/12",
+  copyright: "© 2024",
 };
 
 /** What `remux` gets if there is nothing to add. */

@@ -3,7 +3,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import type { Additions } from "../../src/remux/additions.ts";
 import { extractAudio } from "../../src/remux/audio-files/extract.ts";
 import { framesIn } from "../../src/remux/matroska/lacing.ts";
-import { additions, mutagen, probeAll } from "./additions.ts";
+import { albumTags, additions, mutagen, probeAll } from "./additions.ts";
 import { cut } from "./mp4-cuts.ts";
 import { audioInput, createMediaFolder, hasFfmpeg, run } from "./ts-media.ts";
 
@@ -172,7 +172,7 @@ describe.skipIf(!hasFfmpeg)("audio in its own container", () => {
       value,
     ]);
     const { title, artist, date } = additions.tags;
-    expect(Object.fromEntries(tags)).toMatchObject({ title, artist, date });
+    expect(Object.fromEntries(tags)).toMatchObject({ title, artist, date, ...albumTags });
     expect(chapters.map(({ start_time, tags: { title: part } }) => [+start_time, part])).toEqual([
       [0, "Anfang"],
       [1.5, "Ende – 終"],

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
 import { type Additions, noAdditions } from "../../src/remux/additions.ts";
 import { embedInAudio } from "../../src/remux/audio-files/embed.ts";
-import { additions, mutagen, packetHashes, png, probeAll } from "./additions.ts";
+import { albumTags, additions, mutagen, packetHashes, png, probeAll } from "./additions.ts";
 import { audioInput, createMediaFolder, decodedMd5, hasFfmpeg, run } from "./ts-media.ts";
 
 const media = createMediaFolder();
@@ -38,7 +38,13 @@ describe.skipIf(!hasFfmpeg)("a published audio file with tags, chapters and a co
       value,
     ]);
     const { title, artist, date, description } = additions.tags;
-    expect(Object.fromEntries(tags)).toMatchObject({ title, artist, date, comment: description });
+    expect(Object.fromEntries(tags)).toMatchObject({
+      title,
+      artist,
+      date,
+      comment: description,
+      ...albumTags,
+    });
     expect(chapters.map(({ start_time, tags: { title: part } }) => [+start_time, part])).toEqual([
       [0, "Anfang"],
       [1.5, "Ende – 終"],

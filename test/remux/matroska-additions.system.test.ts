@@ -38,6 +38,12 @@ describe.skipIf(!hasFfmpeg).each(["webm", "matroska"] as const)("a file of type 
       DATE_RELEASED: "2024-05-01",
       DESCRIPTION: "Zeile eins\nZeile zwei",
       URL: "https://example.com/watch?v=1",
+      ALBUM: "Ein Album",
+      ALBUM_ARTIST: "Alle",
+      COMPOSER: "Niemand",
+      GENRE: "Doku",
+      track: "3/12",
+      COPYRIGHT: "© 2024",
     });
     expect(chapters.map(({ start_time, end_time, tags }) => [+start_time, +end_time, tags.title])).toEqual([
       [0, 1.5, "Anfang"],

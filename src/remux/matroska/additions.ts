@@ -69,8 +69,19 @@ function chapterElements(chapters: readonly Chapter[]): Uint8Array[] {
 }
 
 /** Of the whole Segment (RFC 9559 §5.1.8, Matroska Media Container Tag Specifications), whose title is in its Info. */
-function tagElements({ artist, date, description, url }: Tags): Uint8Array[] {
-  const values = { ARTIST: artist, DATE_RELEASED: date, DESCRIPTION: description, URL: url };
+function tagElements({ artist, date, description, url, ...about }: Tags): Uint8Array[] {
+  const values = {
+    ARTIST: artist,
+    DATE_RELEASED: date,
+    DESCRIPTION: description,
+    URL: url,
+    ALBUM: about.album,
+    ALBUM_ARTIST: about.albumArtist,
+    COMPOSER: about.composer,
+    GENRE: about.genre,
+    PART_NUMBER: about.track,
+    COPYRIGHT: about.copyright,
+  };
   const simple = Object.entries(values).flatMap(([name, value]) =>
     value === null
       ? []

@@ -163,7 +163,7 @@ function endOfExtendedHeader(body: Buffer, isOld: boolean): number {
   return isOld ? 4 + body.readUInt32BE(0) : id3Size(body, 0);
 }
 
-function tagFrames({ title, artist, date, description, url }: Tags): Id3Frame[] {
+function tagFrames({ title, artist, date, description, url, ...about }: Tags): Id3Frame[] {
   const text = (id: string, value: string | null) => (value === null ? [] : [textFrame(id, value)]);
   // The language is unknown, the short description empty.
   const comment = (value: string) => frame("COMM", Uint8Array.of(utf8), "XXX\0", value);
@@ -171,6 +171,12 @@ function tagFrames({ title, artist, date, description, url }: Tags): Id3Frame[] 
     ...text("TIT2", title),
     ...text("TPE1", artist),
     ...text("TDRC", date && timestamp(date)),
+    ...text("TALB", about.album),
+    ...text("TPE2", about.albumArtist),
+    ...text("TCOM", about.composer),
+    ...text("TCON", about.genre),
+    ...text("TRCK", about.track),
+    ...text("TCOP", about.copyright),
     ...(description === null ? [] : [comment(description)]),
     ...(url === null ? [] : [frame("WXXX", Uint8Array.of(utf8), "\0", Buffer.from(url, "latin1"))]),
   ];

@@ -16,8 +16,20 @@ const own: VorbisComments = { vendor: "unreel", fields: [] };
  * Returns comments with tags and chapters, and of those that there are already what is not replaced.
  */
 export function withTags({ tags, chapters }: AudioTags, { vendor, fields }: VorbisComments = own): VorbisComments {
-  const { title, artist, date, description, url } = tags;
-  const stated = { TITLE: title, ARTIST: artist, DATE: date, DESCRIPTION: description, PURL: url };
+  const { title, artist, date, description, url, albumArtist, track, ...about } = tags;
+  const stated = {
+    TITLE: title,
+    ARTIST: artist,
+    DATE: date,
+    DESCRIPTION: description,
+    PURL: url,
+    ALBUM: about.album,
+    ALBUMARTIST: albumArtist,
+    COMPOSER: about.composer,
+    GENRE: about.genre,
+    TRACKNUMBER: track,
+    COPYRIGHT: about.copyright,
+  };
   const added = Object.entries(stated).flatMap(([name, value]) => (value === null ? [] : [`${name}=${value}`]));
   for (const [index, chapter] of chapters.slice(0, maxChapters).entries()) {
     const name = `CHAPTER${String(index).padStart(3, "0")}`;

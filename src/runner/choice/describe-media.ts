@@ -1,4 +1,5 @@
 import type { MediaDescription } from "../../engines/engine.ts";
+import { noAdditions } from "../../remux/additions.ts";
 import { pageUrlOf, type PageInfo } from "../../model/page-info.ts";
 import type { SkipSegment } from "../../resolvers/sponsor-block.ts";
 import { withSegments } from "./skip-segments.ts";
@@ -19,7 +20,14 @@ export function describeMedia(page: PageInfo, marked: readonly SkipSegment[]): M
     title: name || `Chapter ${index + 1}`,
   }));
   return {
-    tags: { title: isName ? null : title, artist: uploader, date: uploaded_at, description, url: pageUrlOf(page) },
+    tags: {
+      ...noAdditions.tags,
+      title: isName ? null : title,
+      artist: uploader,
+      date: uploaded_at,
+      description,
+      url: pageUrlOf(page),
+    },
     name: title,
     chapters: marked.length > 0 ? withSegments(named, marked, title ?? "Video") : named,
     covers: thumbnails.map(({ url }) => url).filter((url) => URL.canParse(url)),

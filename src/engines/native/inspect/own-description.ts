@@ -26,7 +26,11 @@ export async function readOwnDescription(path: string): Promise<OwnDescription> 
   const date = stated.date === undefined && typeof released === "string" ? released : dateOf(stated.date);
   const { artist = null, description = stated.comment ?? null } = stated;
   const title = stated.title ?? unlessDamaged(() => matroskaTitle(source)) ?? null;
-  const tags = { title, artist, date, description, url: null };
+  const { album = null, albumArtist = null, genre = null, trackNumber, tracksTotal } = stated;
+  const track = trackNumber === undefined ? null : [trackNumber, tracksTotal ?? []].flat().join("/");
+  const composer = textOf(raw, ["\u00a9wrt", "TCOM", "COMPOSER"]);
+  const copyright = textOf(raw, ["cprt", "\u00a9cpy", "TCOP", "COPYRIGHT"]);
+  const tags = { title, artist, date, description, url: null, album, albumArtist, composer, genre, track, copyright };
   const listed = unlessDamaged(() => readOwnChapters(file)) ?? [];
   const picture = images.find(({ kind }) => kind === "coverFront") ?? images[0];
   return {
@@ -34,6 +38,11 @@ export async function readOwnDescription(path: string): Promise<OwnDescription> 
     chapters: listed.length > 0 ? listed : commentChapters(raw),
     cover: picture ? coverOf(picture) : null,
   };
+}
+
+/** Returns the first text of these names. */
+function textOf(raw: Readonly<Record<string, unknown>>, names: readonly string[]): string | null {
+  return names.map((name) => raw[name]).find((value) => typeof value === "string") ?? null;
 }
 
 /** Returns a date, with its time if that is not the start of the day. */

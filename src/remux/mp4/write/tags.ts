@@ -1,5 +1,5 @@
 import type { Additions, Chapter, Cover, Tags } from "../../additions.ts";
-import { ascii, box, fullBox, u32, u64 } from "../boxes.ts";
+import { ascii, box, fullBox, u16, u32, u64 } from "../boxes.ts";
 
 /** What a movie says already. */
 export interface KeptUserData {
@@ -39,7 +39,7 @@ const imageTypes = { "image/jpeg": 13, "image/png": 14 } as const;
 /** The short description; programs cut off or refuse a longer one. */
 const maxDescription = 255;
 
-function tagItems({ title, artist, date, description, url }: Tags): Uint8Array[] {
+function tagItems({ title, artist, date, description, url, track, ...about }: Tags): Uint8Array[] {
   const item = (type: string, text: string | null) =>
     text === null ? [] : [box(type, value(utf8, Buffer.from(text)))];
   const isLong = description !== null && description.length > maxDescription;
@@ -49,8 +49,20 @@ function tagItems({ title, artist, date, description, url }: Tags): Uint8Array[]
     ...item("\u00a9day", date),
     ...item("desc", isLong ? description.slice(0, maxDescription).toWellFormed() : description),
     ...item("ldes", isLong ? description : null),
+    ...item("\u00a9alb", about.album),
+    ...item("aART", about.albumArtist),
+    ...item("\u00a9wrt", about.composer),
+    ...item("\u00a9gen", about.genre),
+    ...item("cprt", about.copyright),
+    ...trackItem(track),
     ...(url === null ? [] : [freeItem("URL", url)]),
   ];
+}
+
+/** Numbers: two bytes that mean nothing, the track, how many there are, and two such bytes again. */
+function trackItem(track: string | null): Uint8Array[] {
+  const [, number, count = "0"] = /^(\d{1,4})(?:\/(\d{1,4}))?$/.exec(track ?? "") ?? [];
+  return number === undefined ? [] : [box("trkn", value(0, Buffer.concat([u16(0, Number(number), Number(count), 0)])))];
 }
 
 /** An item with a name of its own. */
