@@ -23,6 +23,8 @@ export interface Tags {
   /** Its number in the album, and behind a slash how many there are: `3`, `3/9`. */
   track: string | null;
   copyright: string | null;
+  /** BCP 47; where tracks have languages, theirs count. */
+  language: string | null;
 }
 
 export interface Chapter {
@@ -83,6 +85,7 @@ export const noAdditions: Additions = {
     genre: null,
     track: null,
     copyright: null,
+    language: null,
   },
   chapters: [],
   cover: null,

@@ -23,6 +23,7 @@ const album = {
   genre: "Film",
   track: "3/12",
   copyright: "© 2024",
+  language: "de",
 };
 const said = {
   tags: { title: "Own 🎬", artist: "Someone", date: "2024-05-01", description: "What it shows", url: null, ...album },
@@ -66,8 +67,10 @@ describe("what a progressive file says of its media", () => {
     async (name) => {
       const part = { ranges: [{ startS: 0.25, endS: 0.8 }], isAudioFile: true };
       const { description } = await download(name, await described(name), part);
-      const { description: _, url: __, ...tags } = said.tags;
-      expect(description.tags).toMatchObject(tags);
+      const { description: _, url: __, language, ...tags } = said.tags;
+      // Tracks of MP4 and Matroska have languages of their own.
+      const isOfTrack = name.endsWith(".mp4") || name.endsWith(".mkv");
+      expect(description.tags).toMatchObject({ ...tags, language: isOfTrack ? null : language });
       expect(description.chapters.map((chapter) => chapter.title)).toEqual(["One & <two>", "Zwei"]);
       const [first, second] = description.chapters;
       expect(first?.startS).toBe(0);

@@ -20,6 +20,7 @@ export const additions: Additions = {
     genre: "Doku",
     track: "3/12",
     copyright: "© 2024",
+    language: "de",
   },
   chapters: [
     { startS: 0, endS: 1.5, title: "Anfang" },

@@ -164,7 +164,7 @@ describe.skipIf(!hasFfmpeg)("audio in its own container", () => {
     ["FLAC", "mkv", "flac", flac!],
   ])("has tags, chapters and a cover: %s", async (_, from, ext, args) => {
     const source = `source.${from}`;
-    media.make(source, ...audioInput(4, 48_000), ...args);
+    media.make(source, ...audioInput(4, 48_000), ...args, "-metadata:s:a:0", "language=fra");
     const path = (await extract(source, ext))!;
     const { format, streams, chapters } = probeAll(path);
     const tags = Object.entries({ ...streams[0]?.tags, ...format.tags }).map(([key, value]) => [
@@ -172,7 +172,7 @@ describe.skipIf(!hasFfmpeg)("audio in its own container", () => {
       value,
     ]);
     const { title, artist, date } = additions.tags;
-    expect(Object.fromEntries(tags)).toMatchObject({ title, artist, date, ...albumTags });
+    expect(Object.fromEntries(tags)).toMatchObject({ title, artist, date, ...albumTags, language: "fra" });
     expect(chapters.map(({ start_time, tags: { title: part } }) => [+start_time, part])).toEqual([
       [0, "Anfang"],
       [1.5, "Ende – 終"],

@@ -44,6 +44,7 @@ describe.skipIf(!hasFfmpeg)("a published audio file with tags, chapters and a co
       date,
       comment: description,
       ...albumTags,
+      language: "deu",
     });
     expect(chapters.map(({ start_time, tags: { title: part } }) => [+start_time, part])).toEqual([
       [0, "Anfang"],

@@ -18,6 +18,8 @@ export interface AudioTrack {
   configuration: Buffer;
   /** How much is not presented at the start; `null`: what the configuration says. */
   delayS: number | null;
+  /** BCP 47; `null`: unknown. */
+  language: string | null;
 }
 
 /** Opens the file for a track's packets. @throws ServiceError `upstream_invalid` if its configuration is damaged. */

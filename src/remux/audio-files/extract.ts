@@ -4,7 +4,7 @@ import { isUpstreamError } from "../../model/errors.ts";
 import { type Additions, boundAdditions } from "../additions.ts";
 import { openFile, readFileStart } from "../open-file.ts";
 import { sniffContainer } from "../sniff.ts";
-import type { AudioFileTarget, OpenAudioFile } from "./audio-file.ts";
+import type { OpenAudioFile } from "./audio-file.ts";
 import { openFlacFile } from "./flac.ts";
 import { extractFromMatroska } from "./from-matroska.ts";
 import { extractFromMp4 } from "./from-mp4.ts";
@@ -33,8 +33,11 @@ export async function extractAudio(
   if (container !== "webm" && container !== "mp4") return false;
   using file = openFile(source);
   await using made = await open(target, "w");
-  const options: AudioFileTarget = { fd: made.fd, additions: boundAdditions(given, durationS), durationS, isCut };
-  const openAudio: OpenAudioFile = (track) => openers[track.codec](track, options);
+  const { tags, ...rest } = boundAdditions(given, durationS);
+  const openAudio: OpenAudioFile = (track) => {
+    const additions = { ...rest, tags: { ...tags, language: track.language ?? tags.language } };
+    return openers[track.codec](track, { fd: made.fd, additions, durationS, isCut });
+  };
   try {
     const steps =
       container === "webm" ? extractFromMatroska(file.fd, openAudio) : extractFromMp4(source, openAudio, isCut);

@@ -27,10 +27,10 @@ export function* extractFromMatroska(fd: number, openAudio: OpenAudioFile): Gene
   const codec = track && codecs.get(track.codecId);
   if (all === undefined || track === undefined || codec === undefined || media.length > 1) return false;
   if (!isCopiable([{ ...all, tracks: media }])) return false;
-  const { codecDelayNs } = track;
+  const { codecDelayNs, language } = track;
   // That of Opus is in its header too.
   const delayS = codecDelayNs > 0 && codec !== "opus" ? codecDelayNs / 1e9 : null;
-  const audio = openAudio({ codec, configuration: configurationOf(all, track), delayS });
+  const audio = openAudio({ codec, configuration: configurationOf(all, track), delayS, language });
   let discardNs = 0;
   let count = 0;
   let [firstTicks, lastTicks] = [Infinity, -Infinity];

@@ -64,11 +64,11 @@ interface AudioPackets {
 }
 
 function openWhole(format: TrackFormat, first: Sample, openAudio: OpenAudioFile): AudioPackets {
-  const { edits, timescale } = format;
+  const { edits, timescale, language } = format;
   const delayS = delayOf(format, first);
   if ((edits?.length ?? 0) > 1) throw damagedAudioError("only parts of it are presented");
   const track = readEntry(format.sampleEntry)!;
-  const file = openAudio({ ...track, delayS: delayS > 0 ? delayS : null });
+  const file = openAudio({ ...track, delayS: delayS > 0 ? delayS : null, language });
   const leftOutS = leftOutOf(track, format, first);
   let [lastTicks, endTicks, longestTicks] = [0, 0, 0];
   return {
@@ -116,7 +116,7 @@ function delayOf({ edits, timescale }: TrackFormat, first: Sample): number {
  * one is presented, Opus and MP3 also what of the first ones; FLAC presents whole packets.
  */
 function openParts(format: TrackFormat, first: Sample, openAudio: OpenAudioFile): AudioPackets {
-  const { edits = [], timescale } = format;
+  const { edits = [], timescale, language } = format;
   const track = readEntry(format.sampleEntry)!;
   const delayS = delayOf(format, first);
   const shown = edits.map(({ mediaTicks: from, durationTicks }) => ({ from, to: from + durationTicks }));
@@ -126,7 +126,8 @@ function openParts(format: TrackFormat, first: Sample, openAudio: OpenAudioFile)
   const hasEnds = isExact || track.codec === "vorbis";
   // At the start, the configuration says it.
   const isStated = isExact && delayS > editRoundingS;
-  const file = openAudio({ ...track, delayS: isStated ? delayS + leftOutOf(track, format, first) : null });
+  const statedS = isStated ? delayS + leftOutOf(track, format, first) : null;
+  const file = openAudio({ ...track, delayS: statedS, language });
   let [leftOutTicks, lastTicks, trimmedS] = [0, 0, 0];
   return {
     add({ data, dts, duration }) {

@@ -1,4 +1,5 @@
 import type { Chapter, Cover, Tags } from "../additions.ts";
+import { iso639Of } from "../language.ts";
 import { id3Size } from "../packed-audio/tags.ts";
 import { type AudioTags, frontCover } from "./vorbis-comments.ts";
 
@@ -165,8 +166,6 @@ function endOfExtendedHeader(body: Buffer, isOld: boolean): number {
 
 function tagFrames({ title, artist, date, description, url, ...about }: Tags): Id3Frame[] {
   const text = (id: string, value: string | null) => (value === null ? [] : [textFrame(id, value)]);
-  // The language is unknown, the short description empty.
-  const comment = (value: string) => frame("COMM", Uint8Array.of(utf8), "XXX\0", value);
   return [
     ...text("TIT2", title),
     ...text("TPE1", artist),
@@ -177,7 +176,9 @@ function tagFrames({ title, artist, date, description, url, ...about }: Tags): I
     ...text("TCON", about.genre),
     ...text("TRCK", about.track),
     ...text("TCOP", about.copyright),
-    ...(description === null ? [] : [comment(description)]),
+    ...text("TLAN", about.language && iso639Of(about.language)),
+    // The language is unknown, the short description empty.
+    ...(description === null ? [] : [frame("COMM", Uint8Array.of(utf8), "XXX\0", description)]),
     ...(url === null ? [] : [frame("WXXX", Uint8Array.of(utf8), "\0", Buffer.from(url, "latin1"))]),
   ];
 }

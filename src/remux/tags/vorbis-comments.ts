@@ -1,4 +1,5 @@
 import { type Additions, clock, type Cover } from "../additions.ts";
+import { iso639Of } from "../language.ts";
 
 export type AudioTags = Pick<Additions, "tags" | "chapters" | "cover">;
 
@@ -29,6 +30,7 @@ export function withTags({ tags, chapters }: AudioTags, { vendor, fields }: Vorb
     GENRE: about.genre,
     TRACKNUMBER: track,
     COPYRIGHT: about.copyright,
+    LANGUAGE: about.language && iso639Of(about.language),
   };
   const added = Object.entries(stated).flatMap(([name, value]) => (value === null ? [] : [`${name}=${value}`]));
   for (const [index, chapter] of chapters.slice(0, maxChapters).entries()) {

@@ -1,6 +1,7 @@
 import { type Chapter, type Cover, noAdditions, type Tags } from "../../../remux/additions.ts";
 import { elementsIn, ids, textIn } from "../../../remux/matroska/elements.ts";
 import { readHeader } from "../../../remux/matroska/tracks.ts";
+import { iso639ToBcp47 } from "../../../remux/language.ts";
 import { unlessDamaged } from "../../../remux/mp4/boxes.ts";
 import { type NumberSource, numbersInFile } from "../../../remux/mp4/read/number-source.ts";
 import { openFile } from "../../../remux/open-file.ts";
@@ -24,13 +25,15 @@ export async function readOwnDescription(path: string): Promise<OwnDescription> 
   // The name in Matroska.
   const released = raw["DATE_RELEASED"];
   const date = stated.date === undefined && typeof released === "string" ? released : dateOf(stated.date);
-  const { artist = null, description = stated.comment ?? null } = stated;
+  const { artist = null, description = stated.comment ?? namedText(raw["TXXX"]) } = stated;
   const title = stated.title ?? unlessDamaged(() => matroskaTitle(source)) ?? null;
   const { album = null, albumArtist = null, genre = null, trackNumber, tracksTotal } = stated;
   const track = trackNumber === undefined ? null : [trackNumber, tracksTotal ?? []].flat().join("/");
   const composer = textOf(raw, ["\u00a9wrt", "TCOM", "COMPOSER"]);
   const copyright = textOf(raw, ["cprt", "\u00a9cpy", "TCOP", "COPYRIGHT"]);
-  const tags = { title, artist, date, description, url: null, album, albumArtist, composer, genre, track, copyright };
+  const language = iso639ToBcp47(textOf(raw, ["TLAN", "LANGUAGE"]) ?? "");
+  const about = { album, albumArtist, composer, genre, track, copyright, language };
+  const tags = { title, artist, date, description, url: null, ...about };
   const listed = unlessDamaged(() => readOwnChapters(file)) ?? [];
   const picture = images.find(({ kind }) => kind === "coverFront") ?? images[0];
   return {
@@ -38,6 +41,13 @@ export async function readOwnDescription(path: string): Promise<OwnDescription> 
     chapters: listed.length > 0 ? listed : commentChapters(raw),
     cover: picture ? coverOf(picture) : null,
   };
+}
+
+/** Returns the comment that ffmpeg writes into ID3 as a text with that name. */
+function namedText(texts: unknown): string | null {
+  return typeof texts === "object" && texts !== null
+    ? textOf(texts as Readonly<Record<string, unknown>>, ["description", "comment"])
+    : null;
 }
 
 /** Returns the first text of these names. */
