@@ -71,6 +71,22 @@ describe.skipIf(!hasFfmpeg)("an MP4 that is made of a Matroska file", () => {
     });
   }
 
+  it("marks a track as a description or a commentary if that does, and no other", async () => {
+    const tracks = ["default", "visual_impaired", "comment"].flatMap((is, i) => [
+      "-map",
+      "1:a",
+      `-disposition:a:${i}`,
+      is,
+    ]);
+    media.make("roles.mkv", ...videoInput(1), ...audioInput(1), "-map", "0:v", ...tracks, ...x264, "-c:a", "aac");
+    const all = { audioChoice: createAudioChoice(["all"]), ranges: [{ startS: 0, endS: 0.5 }] };
+    const { path } = await assemble({ path: media.path("roles.mkv"), ...all, folder: media.path(".") });
+    const roles = readFileSync(path)
+      .toString("latin1")
+      .matchAll(/urn:mpeg:dash:role:2011\0(\w+)\0/g);
+    expect([...roles].map(([, role]) => role)).toEqual(["description", "commentary"]);
+  });
+
   it("has the colours that only the source's container states", async () => {
     const colours = ["-color_primaries", "bt709", "-color_trc", "bt709", "-colorspace", "bt709", "-color_range", "pc"];
     const vp9 = ["-c:v", "libvpx-vp9", "-deadline", "realtime", "-cpu-used", "8", ...colours];

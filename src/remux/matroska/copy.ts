@@ -4,10 +4,9 @@ import type { Block } from "./blocks.ts";
 import { chosenBlocks, type ChosenTracks } from "./chosen-tracks.ts";
 import { damagedMatroskaError, elementAt, elementsIn, ids, textIn } from "./elements.ts";
 import { checkLace } from "./lacing.ts";
-import type { MatroskaTrack } from "./tracks.ts";
+import { type MatroskaTrack, roleFlags } from "./tracks.ts";
 import { type Additions, boundAdditions, type Cue } from "../additions.ts";
 import { describingElements, textBlock, textEntry } from "./additions.ts";
-import type { AudioRole } from "../../model/track-roles.ts";
 import { iso639Of } from "../language.ts";
 import { type AudioLabel, roleNameOf } from "../track-details.ts";
 import { element, MatroskaWriter, text, unsigned } from "./writer.ts";
@@ -198,12 +197,6 @@ class TrackCopy {
 /** Whether the flags of a block say that it has several frames (RFC 9559 §10.3). */
 export const isLaced = (flags: number): boolean => (flags & 0x06) !== 0;
 
-/** What says that audio is for some listeners (RFC 9559 §5.1.4.1.8, §5.1.4.1.11). */
-const roleFlags: Readonly<Partial<Record<AudioRole, number>>> = {
-  description: ids.flagVisualImpaired,
-  commentary: ids.flagCommentary,
-};
-
 /** Returns the entry of a track with another number, and with what is stated of it. */
 function copyEntry(
   { fd, source }: ChosenTracks,
@@ -214,7 +207,7 @@ function copyEntry(
   const language = stated?.language ?? null;
   const ownName = track.name === "" ? stated && roleNameOf(stated) : undefined;
   const name = stated?.name ?? ownName;
-  const flag = roleFlags[stated?.audio_role ?? "original"];
+  const flag = roleFlags.get(stated?.audio_role ?? "original");
   const own = new Map<number, Uint8Array>([
     [ids.trackNumber, unsigned(number)],
     [ids.trackUid, unsigned(number)],

@@ -1,4 +1,5 @@
 import { type Element, ebmlId, readElement } from "../ebml.ts";
+import type { AudioRole } from "../../model/track-roles.ts";
 import type { NumberSource } from "../mp4/read/number-source.ts";
 import { iso639ToBcp47 } from "../language.ts";
 import type { TrackKind } from "../samples.ts";
@@ -19,6 +20,8 @@ export interface MatroskaTrack {
   /** BCP 47; `null`: unknown. */
   language: string | null;
   name: string;
+  /** What its flags say that it is to listeners; `null`: nothing. */
+  audio_role: AudioRole | null;
   /** Its frames are compressed or encrypted. */
   isEncoded: boolean;
   /** What says that it is not usable (FlagEnabled, §5.1.4.1.4); `null`: nothing does. */
@@ -39,6 +42,11 @@ export interface MatroskaHeader {
 const kinds: ReadonlyMap<number, TrackKind> = new Map([
   [1, "video"],
   [2, "audio"],
+]);
+/** What says that audio is for some listeners (§5.1.4.1.8, §5.1.4.1.11). */
+export const roleFlags: ReadonlyMap<AudioRole, number> = new Map([
+  ["description", ids.flagVisualImpaired],
+  ["commentary", ids.flagCommentary],
 ]);
 /** Of a track without a language (§5.1.4.1.20). */
 const defaultLanguage = "eng";
@@ -99,6 +107,7 @@ function readTrack(source: NumberSource, entry: Element): MatroskaTrack {
     defaultDurationNs: unsigned(ids.defaultDuration),
     language: isCode ? iso639ToBcp47(language) : language,
     name: text(ids.name),
+    audio_role: [...roleFlags].find(([, flag]) => unsigned(flag) === 1)?.[0] ?? null,
     isEncoded: children.has(ids.encodings),
     disabled: enabled !== undefined && enabled.end > enabled.body && unsignedIn(source, enabled) === 0 ? enabled : null,
   };

@@ -61,11 +61,11 @@ async function trimsOf({ input, fd }: LocalInput, track: InputTrack): Promise<Tr
 function detailsIn(file: ChosenTracks): TrackDetails[] {
   const ends = unlessUnreadable(() => readEnds(file)) ?? new Map<number, TrackEnd>();
   const secondsOf = (ns: number) => (ns < maxTrimmedNs ? ns / 1e9 : 0);
-  return file.tracks.flatMap(({ kind, language, name, number, codecDelayNs }) => {
+  return file.tracks.flatMap(({ kind, language, name, audio_role, number, codecDelayNs }) => {
     const { paddingNs, isCounted } = ends.get(number) ?? { paddingNs: 0, isCounted: false };
     if (kind === null) return [];
     const [delayS, paddingS] = kind === "audio" ? [secondsOf(codecDelayNs), secondsOf(paddingNs)] : [0, 0];
-    return [{ kind, language, name, delayS, paddingS, timedPaddingS: isCounted ? paddingS : 0 }];
+    return [{ kind, language, name, audio_role, delayS, paddingS, timedPaddingS: isCounted ? paddingS : 0 }];
   });
 }
 

@@ -99,8 +99,8 @@ function withLabels(details: readonly TrackDetails[], labels: readonly AudioLabe
   const left = [...labels];
   return details.map((each) => {
     const label = (each.kind === "audio" ? left.shift() : undefined) ?? unknown;
-    const { language, name = each.name || (roleNameOf(label) ?? ""), audio_role = null } = label;
-    return { ...each, language: language ?? each.language, name, audio_role };
+    const { language, audio_role: role, name = each.name || (roleNameOf(label) ?? "") } = label;
+    return { ...each, language: language ?? each.language, name, audio_role: role ?? each.audio_role ?? null };
   });
 }
 
