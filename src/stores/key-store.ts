@@ -64,7 +64,7 @@ export function createKeyStore(documents: KeyDocuments): KeyStore {
 /** How long requests are counted together. */
 export const countWindowMs = 60_000;
 
-/** Counts the requests of keys in memory; for stores that one process has to itself. */
+/** Counts the requests of keys in memory; for a store that one process has to itself. */
 export function createRequestCounter(steadyMs: () => number): (name: string) => RequestCount {
   const windows = new Map<string, { count: number; endsAtMs: number }>();
   return (name) => {
@@ -79,18 +79,6 @@ export function createRequestCounter(steadyMs: () => number): (name: string) => 
 }
 
 const keyCheck = TypeCompiler.Compile(AccessKey);
-
-/** Returns a function that parses the document of the key of this name, unless it is the same as last time. */
-export function createKeyParser(): (name: string, document: string) => AccessKey {
-  const parsed = new Map<string, { document: string; key: AccessKey }>();
-  return (name, document) => {
-    const last = parsed.get(name);
-    if (last?.document === document) return last.key;
-    const key = parseKey(document);
-    parsed.set(name, { document, key });
-    return key;
-  };
-}
 
 /** @throws ServiceError `internal` if it is not a valid key. */
 export function parseKey(document: string): AccessKey {

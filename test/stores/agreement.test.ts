@@ -56,10 +56,12 @@ const call = fc.oneof(
     }),
   },
   { weight: 3, arbitrary: fc.record({ do: fc.constant("wait" as const), ms: shortMs }) },
+  // All leases have expired by then, as those have of a store that is opened.
+  { weight: 2, arbitrary: fc.record({ do: fc.constant("reopen" as const), ms: fc.constant(50) }) },
 );
 type Call = typeof call extends fc.Arbitrary<infer T> ? T : never;
 
-test("the stores respond and publish alike for the same calls, whatever they are", async () => {
+test("a store that is opened again between calls responds and publishes as one that stays open, whatever the calls are", async () => {
   const folder = makeFolder();
   let count = 0;
   await fc.assert(
@@ -67,24 +69,31 @@ test("the stores respond and publish alike for the same calls, whatever they are
       count += 1;
       const path = join(folder, `${count}.db`);
       const inMemory = await run(calls, (now) => createMemoryStore({ now, maxQueued }));
-      const inSqlite = await run(calls, (now) => openSqliteStore({ path, now, maxQueued }));
-      expect(inSqlite).toEqual(inMemory);
+      const inFile = await run(calls, (now) => openSqliteStore({ path, now, maxQueued }), true);
+      expect(inFile).toEqual(inMemory);
     }),
     { numRuns: 40 },
   );
 });
 
 /** Returns what a store responds and publishes, with ids and errors replaced so that all stores are alike. */
-async function run(calls: readonly Call[], open: (now: Clock["now"]) => TaskStore) {
+async function run(calls: readonly Call[], open: (now: Clock["now"]) => TaskStore, isReopened = false) {
   const clock = createClock();
-  const store = open(clock.now);
+  const openAndRecord = () => {
+    const opened = open(clock.now);
+    opened.events.subscribe(({ id: _id, ...event }) => record(event));
+    return opened;
+  };
   const ids: string[] = [];
   const leases = new Map<string, string>();
   const responses: unknown[] = [];
-  store.events.subscribe(({ id: _id, ...event }) => record(event));
+  let store = openAndRecord();
   for (const made of calls) {
     const response = await perform(made, { store, clock, ids, leases }).catch(codeOf);
     record(response);
+    if (made.do !== "reopen" || !isReopened) continue;
+    await store.close();
+    store = openAndRecord();
   }
   await store.close();
   return responses;
@@ -134,6 +143,7 @@ async function perform(made: Call, { store, clock, ids, leases }: Context): Prom
       return store.list({ limit, state: only, owner: whose, ...(before && { before }) });
     }
     case "wait":
+    case "reopen":
       break;
   }
   clock.advance(made.ms);

@@ -44,6 +44,13 @@ export function openDatabase(path: string, logger?: Pick<BaseLogger, "info">): D
   }
 }
 
+/** Creates a database in memory. */
+export function createDatabase(): DatabaseSync {
+  const db = new DatabaseSync(":memory:");
+  migrate(db, migrations);
+  return db;
+}
+
 /** A checkpoint waits for the disk; of 32 MiB it does not take noticeably longer than of less. */
 const checkpointPages = 8192;
 

@@ -19,11 +19,14 @@ interface GroupCommit {
   finish(): Promise<void>;
 }
 
-interface Job {
-  owner: string;
+interface Write {
   /** Returns the function to call once the write is on the disk. */
   perform(): () => void;
   reject(error: unknown): void;
+}
+
+interface Job extends Write {
+  owner: string;
 }
 
 /** A write that is committed but may not be on the disk yet. */
@@ -149,6 +152,22 @@ class WaitingJobs {
   }
 }
 
+/** Commits each write at once, in a transaction of its own, for a database that has no disk to wait for. */
+export function createSingleCommit(db: DatabaseSync, hooks: GroupCommitHooks): GroupCommit {
+  const commit = createCommitter(db, hooks);
+  return {
+    run: (write) =>
+      new Promise((resolve, reject) => {
+        const perform = () => {
+          const value = write();
+          return () => resolve(value);
+        };
+        for (const { settle } of commit([{ perform, reject }])) settle();
+      }),
+    async finish() {},
+  };
+}
+
 /**
  * Returns a function that commits jobs in one transaction, the first one and as many more as there is time for, without those that throw;
  * returns what became of these. If the transaction itself fails, all is rolled back, and it throws.
@@ -164,7 +183,7 @@ function createCommitter(
   const keep = db.prepare("RELEASE job");
   const undo = db.prepare("ROLLBACK TO job");
 
-  function commitAll(jobs: readonly Job[], perform: (job: Job) => () => void): Committed[] {
+  function commitAll(jobs: readonly Write[], perform: (job: Write) => () => void): Committed[] {
     const restore = mark();
     try {
       check();
@@ -181,7 +200,7 @@ function createCommitter(
   }
 
   /** Performs a job; if it throws, undoes what it has done. */
-  function attempt(job: Job): () => void {
+  function attempt(job: Write): () => void {
     const restore = mark();
     save.run();
     try {
@@ -198,7 +217,7 @@ function createCommitter(
     }
   }
 
-  return (jobs: readonly Job[]): Committed[] => {
+  return (jobs: readonly Write[]): Committed[] => {
     try {
       // Without savepoints, which cost a tenth of the work; few jobs fail.
       return commitAll(jobs, (job) => job.perform());
@@ -208,7 +227,7 @@ function createCommitter(
   };
 }
 
-function performInTime(jobs: readonly Job[], perform: (job: Job) => () => void): Committed[] {
+function performInTime(jobs: readonly Write[], perform: (job: Write) => () => void): Committed[] {
   const endMs = performance.now() + maxMs;
   const performed: Committed[] = [];
   for (const job of jobs) {

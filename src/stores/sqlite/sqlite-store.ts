@@ -1,17 +1,19 @@
+import type { DatabaseSync } from "node:sqlite";
 import type { BaseLogger } from "pino";
 import { createTaskEvents } from "../../feed/task-events.ts";
 import { createClock } from "../clock.ts";
 import { createDamageReport, type DamageReport, type ListedTask, parseTask, toPage } from "../documents.ts";
-import { createLocalWrites } from "../local-writes.ts";
 import { defaultMaxQueued } from "../rules.ts";
 import type { StoreOptions, TaskReads, TaskStore } from "../store.ts";
 import { endImpossibleDelays, openDatabase, suspectRows } from "./database.ts";
-import { createSqliteTables } from "./tables.ts";
+import { createTables } from "./tables.ts";
+import { type Disk, openDisk } from "./disk.ts";
 import { createOutboxTable } from "./outbox-table.ts";
 import { OwnerTable } from "./owner-table.ts";
 import { prepareStatements, type Statements } from "./statements.ts";
 import { iterateQueued, readDocument, readOldestFiles, readPage, requireTask, TaskTable } from "./task-table.ts";
 import { createTransactions, type Transactions } from "./transactions.ts";
+import { createTaskWrites } from "./write-tasks.ts";
 import { createKeyStore, createRequestCounter, type KeyStore } from "../key-store.ts";
 
 interface SqliteStoreOptions extends StoreOptions {
@@ -30,14 +32,27 @@ interface SqliteStoreOptions extends StoreOptions {
  *
  * @throws ServiceError `unavailable` if the file cannot be used; the message says why.
  */
-export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
-  const { path, maxQueued = defaultMaxQueued, webhook = false, logger } = options;
-  const { events = createTaskEvents() } = options;
-  const clock = createClock(options);
-  const { steadyMs } = clock;
+export function openSqliteStore({ path, logger, ...options }: SqliteStoreOptions): TaskStore {
   const db = openDatabase(path, logger);
-  endImpossibleDelays(db, steadyMs());
+  return createSqlStore({ db, disk: openDisk(db, path, logger), logger }, options);
+}
+
+interface OpenDatabase {
+  db: DatabaseSync;
+  /** Absent: the database is in memory. */
+  disk?: Disk;
+  logger?: Pick<BaseLogger, "error"> | undefined;
+}
+
+/** Creates a store on an open database, which it closes. */
+export function createSqlStore(
+  { db, disk, logger }: OpenDatabase,
+  { maxQueued = defaultMaxQueued, webhook = false, events = createTaskEvents(), ...clockOptions }: StoreOptions,
+): TaskStore {
   const damage = createDamageReport(logger);
+  const clock = createClock(clockOptions);
+  const { steadyMs } = clock;
+  endImpossibleDelays(db, steadyMs());
   const suspects = db.prepare(suspectRows).all() as unknown as ListedTask[];
   for (const row of suspects) damage.parse(row);
   const sql = prepareStatements(db);
@@ -45,21 +60,20 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
   const tasks = new TaskTable(sql, owners, maxQueued);
   const transactions = createTransactions({
     db,
-    path,
+    disk,
     sql,
     events,
-    logger,
     mark: () => tasks.mark(),
     complete: () => tasks.complete(),
   });
   const outbox = createOutboxTable(sql, transactions, steadyMs, webhook);
-  const tables = createSqliteTables({ sql, tasks, owners, outbox });
+  const tables = createTables({ sql, tasks, owners, outbox });
   return {
     events,
     keys: createKeyTable(sql, transactions, steadyMs, () => owners.forgetQuotas()),
     outbox,
     ...createTaskReads({ sql, tasks, owners, transactions, damage }),
-    ...createLocalWrites(tables, { ...transactions, ...clock, damage, maxQueued }),
+    ...createTaskWrites(tables, { ...transactions, ...clock, damage, maxQueued }),
     ping: transactions.ping,
     close: transactions.close,
   };

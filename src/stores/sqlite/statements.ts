@@ -11,6 +11,10 @@ export interface ClaimState {
   lease: string | null;
 }
 
+export const atOnce: ClaimState = Object.freeze({ claimable: 1, dueAtMs: null, lease: null });
+export const never: ClaimState = Object.freeze({ claimable: 0, dueAtMs: null, lease: null });
+export const heldUntil = (dueAtMs: number, lease: string | null): ClaimState => ({ claimable: 0, dueAtMs, lease });
+
 /** What an update writes of a task. */
 export interface SavedTask extends Omit<StoredTask, "id" | "owner" | "listed" | "memberships" | "video">, ClaimState {}
 

@@ -1,83 +1,85 @@
 import type { Task } from "../../model/task.ts";
 import { parseTask } from "../documents.ts";
-import { newColumns } from "../task-writes.ts";
-import { atOnce, type Claimability, type LocalTables, never } from "../local-members.ts";
 import type { NewMessage } from "../outbox.ts";
-import { isSameVideo, siteKeyOf, videoKeyOf } from "../video-keys.ts";
 import { assertStoredBytes } from "../rules.ts";
+import type { Idempotency } from "../store-types.ts";
+import { newColumns, type TaskWrite } from "../task-writes.ts";
+import { isSameVideo, siteKeyOf, videoKeyOf } from "../video-keys.ts";
 import type { OwnerTable } from "./owner-table.ts";
 import type { ClaimState, Statements } from "./statements.ts";
 import { findTask, keepKey, recallKey, requireTask, type TaskRow, type TaskTable } from "./task-table.ts";
 
-interface SqliteTablesDeps {
+interface TablesDeps {
   sql: Statements;
   tasks: TaskTable;
   owners: OwnerTable;
   outbox: { add(message: NewMessage): void };
 }
 
-/** The tables `tasks`, `members`, `owners` and `idempotency_keys`. */
-export function createSqliteTables({ sql, tasks, owners, outbox }: SqliteTablesDeps): LocalTables<TaskRow> {
-  const find = (seq: number) => sql.taskBySeq.get(seq) as TaskRow | undefined;
+export type Tables = ReturnType<typeof createTables>;
+
+/** The tables `tasks`, `members`, `owners` and `idempotency_keys`, inside a transaction; what throws has changed nothing. */
+export function createTables({ sql, tasks, owners, outbox }: TablesDeps) {
   return {
-    find,
-    byId: (id) => findTask(sql, id),
-    require: (id) => requireTask(sql, id),
-    findReusable: (task) => findReusable(sql, task),
-    room: (owner) => tasks.queueRoom(owner),
-    queued: () => tasks.counts.queued,
-    recallKey: (idempotency, nowMs) => recallKey(sql, idempotency, nowMs),
-    keepKey: (idempotency, document, nowMs) => keepKey(sql, idempotency, document, nowMs),
-    insert(task, document) {
+    tasks,
+    owners,
+    find: (seq: number) => sql.taskBySeq.get(seq) as TaskRow | undefined,
+    byId: (id: string) => findTask(sql, id),
+    /** @throws ServiceError `not_found` */
+    require: (id: string) => requireTask(sql, id),
+    /** Returns the task that is reused instead of this one. */
+    findReusable: (task: Task) => findReusable(sql, task),
+    /** Returns what was kept under the key in the last 24 hours, as `earlierDocument`. */
+    recallKey: (idempotency: Idempotency, nowMs: number) => recallKey(sql, idempotency, nowMs),
+    keepKey: (idempotency: Idempotency, document: string, nowMs: number) => keepKey(sql, idempotency, document, nowMs),
+    /** Stores a new task; returns its `seq`. @throws ServiceError `conflict` if the id is taken; `quota_exceeded` */
+    insert(task: Task, document: string): number {
       return tasks.insert({ ...newColumns(task, document), claimable: task.state === "queued" ? 1 : 0 });
     },
-    write(row, { stored, message }, claim, maxStoredBytes) {
+    /**
+     * Writes what has changed, and the message for those that get it.
+     *
+     * @param claim Absent: as before.
+     * @throws ServiceError `quota_exceeded`, StorageFullError
+     */
+    write(row: TaskRow, { stored, message }: TaskWrite, claim?: ClaimState, maxStoredBytes?: number): void {
       if (message !== undefined) outbox.add(message);
-      tasks.save(row, { ...row, ...(claim && claimColumns(claim)), ...stored });
+      tasks.save(row, { ...row, ...claim, ...stored });
       if (maxStoredBytes !== undefined) assertStoredBytes(owners.storedBytes(), maxStoredBytes);
     },
-    setClaimableAt: (row, claimableAtMs) => tasks.setDue(row, dueAtMsOf(claimableAtMs)),
-    nextInTurn: (nowMs, exceptHosts) => tasks.nextInTurn(nowMs, exceptHosts),
-    markClaim: ({ owner }) => owners.markClaim(owner),
-    bytesLeft: ({ owner }) => owners.bytesLeft(owner),
-    inBulk: (job) => tasks.inBulk(job),
-    remove: (row) => tasks.remove(row),
-    addPlace(collection, index, task) {
+    addPlace(collection: number, index: number, task: number): void {
       sql.addPlace.run(collection, index, task);
       sql.countPlace.run(task);
     },
-    placesOf: (task) => sql.placesOfTask.all(task) as { collection: number; places: number }[],
-    removePlacesOf: (task) => void sql.removePlacesOfTask.run(task),
-    removePlacesIn(collection) {
+    /** Returns the collections that the task is a member of, and how often. */
+    placesOf: (task: number) => sql.placesOfTask.all(task) as { collection: number; places: number }[],
+    removePlacesOf: (task: number) => void sql.removePlacesOfTask.run(task),
+    removePlacesIn(collection: number): void {
       sql.countOutPlaces.run(collection);
       sql.removePlacesIn.run(collection);
     },
-    cancelable: (collection) => (sql.cancelableMembers.all(collection) as { seq: number }[]).map(({ seq }) => seq),
-    own: (collection) => (sql.ownMembers.all(collection) as { seq: number }[]).map(({ seq }) => seq),
-    ended: (collection, after, limit) =>
+    /** Returns queued and running members that a collection has made and that are in no other one which is queued or running. */
+    cancelable: (collection: number) => seqsOf(sql.cancelableMembers.all(collection)),
+    /** Returns members that a collection has made and that are in no other one. */
+    own: (collection: number) => seqsOf(sql.ownMembers.all(collection)),
+    /** Returns failed and canceled members after this index. */
+    ended: (collection: number, after: number, limit: number) =>
       sql.endedMembers.all(collection, after, limit) as { index: number; task: number }[],
   };
 }
 
-function claimColumns({ claimableAtMs, lease }: Claimability): ClaimState {
-  return { claimable: claimableAtMs === atOnce.claimableAtMs ? 1 : 0, dueAtMs: dueAtMsOf(claimableAtMs), lease };
-}
-
-/** Returns null for a task that can be claimed at once, or never. */
-function dueAtMsOf(claimableAtMs: number): number | null {
-  return claimableAtMs === atOnce.claimableAtMs || claimableAtMs === never.claimableAtMs ? null : claimableAtMs;
+/** Returns the `seq` of each task, of one that comes again only once. */
+function seqsOf(rows: unknown[]): Set<number> {
+  return new Set((rows as { seq: number }[]).map(({ seq }) => seq));
 }
 
 /** Returns the newest task that is reused instead of this one. */
 function findReusable(sql: Statements, task: Task): TaskRow | undefined {
   const key = videoKeyOf(task.url, task.options, task.owner);
   const bySite = sql.reusableBySite.all(siteKeyOf(task));
-  const found = [...sql.reusableByVideo.all(key), ...sql.reusableByPage.all(key), ...bySite] as { seq: number }[];
-  const newestFirst = new Set(found.map(({ seq }) => seq).toSorted((a, b) => b - a));
-  return newestFirst
-    .values()
-    .map((seq) => sql.taskBySeq.get(seq) as unknown as TaskRow)
-    .find((row) => isReusable(row, task));
+  const found = seqsOf([...sql.reusableByVideo.all(key), ...sql.reusableByPage.all(key), ...bySite]);
+  const newestFirst = [...found].toSorted((a, b) => b - a).values();
+  return newestFirst.map((seq) => sql.taskBySeq.get(seq) as unknown as TaskRow).find((row) => isReusable(row, task));
 }
 
 /** A damaged record is none. */

@@ -4,7 +4,7 @@ import { DatabaseSync } from "node:sqlite";
 import { setImmediate } from "node:timers/promises";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { createGroupCommit } from "../../../src/stores/sqlite/group-commit.ts";
-import { createWalSync } from "../../../src/stores/sqlite/transactions.ts";
+import { createWalSync } from "../../../src/stores/sqlite/disk.ts";
 import { times } from "../../contracts/task-store/harness.ts";
 import { makeFolder } from "../../folder.ts";
 

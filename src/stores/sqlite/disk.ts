@@ -6,17 +6,42 @@ import type { DatabaseSync } from "node:sqlite";
 import type { BaseLogger } from "pino";
 import { messageOf, ServiceError } from "../../model/errors.ts";
 
+/** The files of an open database. */
+export interface Disk {
+  /** @throws ServiceError `unavailable` if the paths lead to other files now, or the database has become shorter. */
+  check(): void;
+  /** Syncs everything committed before the call. @throws ServiceError `unavailable` */
+  flush(): Promise<void>;
+  /** Checks that there is space for a task. @throws ServiceError `unavailable` */
+  checkSpace(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Opens what watches and syncs the files of the database at `path`, which has just been opened. */
+export function openDisk(db: DatabaseSync, path: string, logger: DiskLogger | undefined): Disk {
+  const realPath = realpathSync(path); // SQLite has the log next to it.
+  const wal = createWalSync(db, realPath);
+  const space = createSpaceProbe(realPath);
+  return {
+    check: createFileCheck(db, path, logger),
+    flush: wal.flush,
+    checkSpace: space.check,
+    async close() {
+      await space.close();
+      await wal.close();
+    },
+  };
+}
+
+type DiskLogger = Pick<BaseLogger, "info" | "error">;
+
 /**
  * Returns a function that checks that the database at `path`, which has just been opened, and its write-ahead
  * log are still the files that these paths lead to; it logs when that changes. It throws ServiceError
  * `unavailable` if they are not, or if the database has become shorter, which SQLite itself never makes it: nobody could open what would be
  * written.
  */
-export function createFileCheck(
-  db: DatabaseSync,
-  path: string,
-  logger: Pick<BaseLogger, "info" | "error"> | undefined,
-): () => void {
+function createFileCheck(db: DatabaseSync, path: string, logger: DiskLogger | undefined): () => void {
   const file = resolve(path);
   const names = [file, `${realpathSync(file)}-wal`];
   const files = names.map((name) => ({ name, id: identityOf(name) }));
@@ -69,7 +94,7 @@ function fileLostError(name: string, what: string): ServiceError {
 const probeBytes = 128 * 1024;
 
 /** Creates what checks that the disk of the database has space for a task. */
-export function createSpaceProbe(path: string) {
+function createSpaceProbe(path: string) {
   // A file system that compresses cannot make less of it.
   const bytes = randomBytes(probeBytes);
   let file: FileHandle | undefined;
@@ -109,6 +134,46 @@ export function createSpaceProbe(path: string) {
     async close(): Promise<void> {
       await file?.close();
       file = undefined;
+    },
+  };
+}
+
+/**
+ * Creates what syncs the write-ahead log of the database at `path` to the disk without blocking this thread; the database does not
+ * sync its log itself (`synchronous = NORMAL`).
+ */
+export function createWalSync(db: DatabaseSync, path: string) {
+  let log: FileHandle | undefined;
+  /** After a failed sync the system may have dropped the data, and reports that only once. */
+  let isDoubtful = false;
+
+  async function flushLog(): Promise<void> {
+    if (isDoubtful) db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+    isDoubtful = false;
+    log ??= await open(`${path}-wal`, "r+");
+    await log.datasync();
+  }
+
+  return {
+    /**
+     * Syncs everything committed before the call; one call at a time.
+     *
+     * @throws ServiceError `unavailable` if that fails: power loss may undo these commits until a later call,
+     * which first moves the log into the database, succeeds.
+     */
+    async flush(): Promise<void> {
+      try {
+        await flushLog();
+      } catch (cause) {
+        isDoubtful = true;
+        const reason = messageOf(cause);
+        throw new ServiceError("unavailable", `the task store could not be flushed: ${reason}`, {
+          cause,
+        });
+      }
+    },
+    async close(): Promise<void> {
+      await log?.close();
     },
   };
 }

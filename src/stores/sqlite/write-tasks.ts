@@ -1,54 +1,32 @@
 import { randomUUID } from "node:crypto";
-import type { TaskChange } from "../feed/task-changes.ts";
-import { changeEvent, type TaskEvent } from "../feed/task-events.ts";
-import type { State, Task } from "../model/task.ts";
-import type { Clock } from "./clock.ts";
-import { copyTask, type DamageReport, newAnswer, parseTask, readAnswer, reusedAnswer } from "./documents.ts";
-import {
-  atOnce,
-  type Claimability,
-  createLocalMembers,
-  type LocalMembers,
-  type LocalRow,
-  type LocalTables,
-  never,
-} from "./local-members.ts";
-import { assertQueueNotFull, delayOf, ofOwner } from "./rules.ts";
-import type { Claim, ClaimQuery, TaskWrites, UpdateOptions } from "./store.ts";
-import type { Idempotency, Reused } from "./store-types.ts";
-import { claimDocument, updateDocument } from "./task-writes.ts";
+import type { TaskChange } from "../../feed/task-changes.ts";
+import { changeEvent } from "../../feed/task-events.ts";
+import type { State, Task } from "../../model/task.ts";
+import type { Clock } from "../clock.ts";
+import { copyTask, type DamageReport, newAnswer, parseTask, readAnswer, reusedAnswer } from "../documents.ts";
+import { createMembers, type Members } from "./members.ts";
+import { atOnce, type ClaimState, heldUntil, never } from "./statements.ts";
+import type { Tables } from "./tables.ts";
+import type { Changed, Transactions } from "./transactions.ts";
+import { assertQueueNotFull, delayOf, ofOwner } from "../rules.ts";
+import type { Claim, ClaimQuery, TaskWrites, UpdateOptions } from "../store.ts";
+import type { Idempotency, Reused } from "../store-types.ts";
+import { claimDocument, updateDocument } from "../task-writes.ts";
 
-/** What a job returns, and the changes that it made. */
-export interface Changed<T> {
-  result: T;
-  events?: readonly TaskEvent[];
-}
-
-/** How jobs run that write: maybe later than they are given, and maybe twice. */
-export interface JobRunner {
-  /** Runs a job in a transaction. */
-  write<T>(job: () => T): Promise<T>;
-  /** Does the same and publishes the changes, in the order of the transactions. Owners take turns: of each, the jobs run in their order. */
-  change<T>(job: () => Changed<T>, owner?: string): Promise<T>;
-}
-
-interface LocalWritesDeps extends JobRunner, Clock {
+interface TaskWritesDeps extends Pick<Transactions, "write" | "change">, Clock {
   damage: DamageReport;
   maxQueued: number;
 }
 
 /** What the jobs work with. */
-interface JobDeps<Row extends LocalRow> extends Omit<LocalWritesDeps, keyof JobRunner> {
-  tables: LocalTables<Row>;
-  members: LocalMembers<Row>;
+interface JobDeps extends Omit<TaskWritesDeps, "write" | "change"> {
+  tables: Tables;
+  members: Members;
 }
 
-/** Creates the methods that write tasks, of a store that one process has to itself. */
-export function createLocalWrites<Row extends LocalRow>(
-  tables: LocalTables<Row>,
-  { write, change, ...given }: LocalWritesDeps,
-): TaskWrites {
-  const members = createLocalMembers(tables, given);
+/** Creates the methods that write tasks. */
+export function createTaskWrites(tables: Tables, { write, change, ...given }: TaskWritesDeps): TaskWrites {
+  const members = createMembers(tables, given);
   const deps = { ...given, tables, members };
   return {
     create: async (task, idempotency) => (await change(createJob(task, idempotency, false, deps), task.owner)).task,
@@ -57,7 +35,7 @@ export function createLocalWrites<Row extends LocalRow>(
       const copy = structuredClone(growing);
       return change(() => members.grow(id, copy));
     },
-    retryMembers: (id, lease) => change(() => tables.inBulk(() => members.retry(id, lease))),
+    retryMembers: (id, lease) => change(() => tables.tasks.inBulk(() => members.retry(id, lease))),
     async update(id, taskChange, options = {}) {
       const copy = structuredClone({ taskChange, options });
       return change(() => updateTask(id, copy.taskChange, copy.options, deps));
@@ -65,7 +43,7 @@ export function createLocalWrites<Row extends LocalRow>(
     delete: (id) =>
       change(() => {
         const row = tables.require(id);
-        return { result: deps.damage.parse(row), events: tables.inBulk(() => members.remove(row)) };
+        return { result: deps.damage.parse(row), events: tables.tasks.inBulk(() => members.remove(row)) };
       }),
     async claim(query) {
       const copy = structuredClone(query);
@@ -75,18 +53,18 @@ export function createLocalWrites<Row extends LocalRow>(
       write(() => {
         const row = tables.byId(id);
         if (row?.lease !== lease) return false;
-        tables.setClaimableAt(row, deps.steadyMs() + leaseMs);
+        tables.tasks.setDue(row, deps.steadyMs() + leaseMs);
         return true;
       }),
   };
 }
 
 /** Returns the job that stores a task, unless an earlier one is the answer. */
-function createJob<Row extends LocalRow>(
+function createJob(
   given: Task,
   idempotency: Idempotency | undefined,
   isReusing: boolean,
-  { tables, maxQueued, steadyMs }: JobDeps<Row>,
+  { tables, maxQueued, steadyMs }: JobDeps,
 ): () => Changed<Reused> {
   const task = copyTask(given);
   const document = JSON.stringify(task);
@@ -98,7 +76,7 @@ function createJob<Row extends LocalRow>(
     const found = isReusing ? tables.findReusable(task) : undefined;
     const reused = found && reusedAnswer(found.document);
     if (found === undefined) {
-      assertQueueNotFull(tables.queued(), maxQueued);
+      assertQueueNotFull(tables.tasks.counts.queued, maxQueued);
       tables.insert(task, document);
     }
     if (key !== undefined) tables.keepKey(key, reused ?? newAnswer(task), nowMs);
@@ -107,11 +85,11 @@ function createJob<Row extends LocalRow>(
   };
 }
 
-function updateTask<Row extends LocalRow>(
+function updateTask(
   id: string,
   change: TaskChange,
   { maxStoredBytes, ...given }: UpdateOptions,
-  { tables, members, ...clock }: JobDeps<Row>,
+  { tables, members, ...clock }: JobDeps,
 ): Changed<Task> {
   const { state } = change;
   const row = tables.require(id);
@@ -121,35 +99,35 @@ function updateTask<Row extends LocalRow>(
   if (task.kind !== "collection" || state !== "canceled") {
     return { result: task, events: [event, ...members.follow(row, { before: row.state, after: stored.state })] };
   }
-  const canceled = tables.inBulk(() => members.cancel(row));
+  const canceled = tables.tasks.inBulk(() => members.cancel(row));
   return { result: parseTask(tables.require(id)), events: [event, ...canceled] };
 }
 
-function claimabilityAfter(state: State, runAfter: Date | undefined, { now, steadyMs }: Clock): Claimability {
+function claimabilityAfter(state: State, runAfter: Date | undefined, { now, steadyMs }: Clock): ClaimState {
   if (state !== "queued") return never;
-  return runAfter === undefined ? atOnce : { lease: null, claimableAtMs: steadyMs() + delayOf(runAfter, now()) };
+  return runAfter === undefined ? atOnce : heldUntil(steadyMs() + delayOf(runAfter, now()), null);
 }
 
 /** Takes rows that are damaged out of the queue. */
-function claimTask<Row extends LocalRow>(
+function claimTask(
   { leaseMs, exceptHosts = [] }: ClaimQuery,
-  { tables, members, damage, now, steadyMs }: JobDeps<Row>,
+  { tables, members, damage, now, steadyMs }: JobDeps,
 ): Changed<Claim | undefined> {
   const nowMs = steadyMs();
   for (;;) {
-    const row = tables.nextInTurn(nowMs, exceptHosts);
+    const row = tables.tasks.nextInTurn(nowMs, exceptHosts);
     if (row === undefined) return { result: undefined };
     const written = damage.unlessDamaged(row, () => claimDocument(row, now()));
     if (written === undefined) {
-      tables.setClaimableAt(row, never.claimableAtMs);
+      tables.tasks.setDue(row, null);
       continue;
     }
     const { task, stored, event } = written;
     const lease = randomUUID();
-    tables.write(row, written, { lease, claimableAtMs: nowMs + leaseMs });
-    tables.markClaim(row);
+    tables.write(row, written, heldUntil(nowMs + leaseMs, lease));
+    tables.owners.markClaim(row.owner);
     const { stalledCount } = stored;
     const events = [event, ...members.follow(row, { before: row.state, after: stored.state })];
-    return { result: { task, lease, stalledCount, bytesLeft: tables.bytesLeft(row) }, events };
+    return { result: { task, lease, stalledCount, bytesLeft: tables.owners.bytesLeft(row.owner) }, events };
   }
 }

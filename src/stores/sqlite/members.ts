@@ -1,6 +1,6 @@
-import { changeEvent, deletedEvent, type TaskEvent } from "../feed/task-events.ts";
-import type { Task } from "../model/task.ts";
-import type { DamageReport, StoredTask } from "./documents.ts";
+import { changeEvent, deletedEvent, type TaskEvent } from "../../feed/task-events.ts";
+import type { Task } from "../../model/task.ts";
+import type { DamageReport } from "../documents.ts";
 import {
   followMembers,
   growDocument,
@@ -8,7 +8,7 @@ import {
   parseHeld,
   type TaskWrite,
   updateDocument,
-} from "./task-writes.ts";
+} from "../task-writes.ts";
 import {
   ChangesByCollection,
   growthAfter,
@@ -18,79 +18,21 @@ import {
   isRetried,
   retryChange,
   type StateChange,
-} from "./member-rules.ts";
-import type { Grown, Growing, Idempotency } from "./store-types.ts";
+} from "../member-rules.ts";
+import type { Grown, Growing } from "../store-types.ts";
+import { atOnce, never } from "./statements.ts";
+import type { Tables } from "./tables.ts";
+import type { TaskRow } from "./task-table.ts";
 
-export interface LocalRow extends StoredTask {
-  seq: number;
-}
-
-/** When a task can be claimed. */
-export interface Claimability {
-  /** By the steady clock; 0: at once; Infinity: never. */
-  claimableAtMs: number;
-  lease: string | null;
-}
-
-export const atOnce: Claimability = Object.freeze({ claimableAtMs: 0, lease: null });
-export const never: Claimability = Object.freeze({ claimableAtMs: Infinity, lease: null });
-
-/** The tables of a store that one process has to itself, inside a transaction; what throws has changed nothing. */
-export interface LocalTables<Row extends LocalRow> {
-  find(seq: number): Row | undefined;
-  byId(id: string): Row | undefined;
-  /** @throws ServiceError `not_found` */
-  require(id: string): Row;
-  /** Returns the task that is reused instead of this one. */
-  findReusable(task: Task): Row | undefined;
-  /** Returns how many more tasks of the owner may be queued. */
-  room(owner: string | null): number;
-  /** Returns how many tasks are queued. */
-  queued(): number;
-  /** Returns what was kept under the key in the last 24 hours, as `earlierDocument`. */
-  recallKey(idempotency: Idempotency, nowMs: number): string | undefined;
-  keepKey(idempotency: Idempotency, document: string, nowMs: number): void;
-  /** Stores a new task; returns its `seq`. @throws ServiceError `conflict` if the id is taken; `quota_exceeded` */
-  insert(task: Task, document: string): number;
-  /**
-   * Writes what has changed, and the message for those that get it.
-   *
-   * @param claim Absent: as before.
-   * @throws ServiceError `quota_exceeded`, StorageFullError
-   */
-  write(row: Row, written: TaskWrite, claim?: Claimability, maxStoredBytes?: number): void;
-  setClaimableAt(row: Row, claimableAtMs: number): void;
-  /** Returns the task of the owner whose turn it is at `nowMs`; its host is not excepted. */
-  nextInTurn(nowMs: number, exceptHosts: readonly string[]): Row | undefined;
-  /** Puts the owner after the others that run as many tasks. */
-  markClaim(row: Row): void;
-  /** Returns how many bytes the limits of the owner leave; undefined: any number. */
-  bytesLeft(row: Row): number | undefined;
-  /** Calls `job`, which changes many tasks. */
-  inBulk<T>(job: () => T): T;
-  remove(row: Row): void;
-  addPlace(collection: number, index: number, task: number): void;
-  /** Returns the collections that the task is a member of, and how often. */
-  placesOf(task: number): { collection: number; places: number }[];
-  removePlacesOf(task: number): void;
-  removePlacesIn(collection: number): void;
-  /** Returns queued and running members that a collection has made and that are in no other one which is queued or running. */
-  cancelable(collection: number): number[];
-  /** Returns members that a collection has made and that are in no other one. */
-  own(collection: number): number[];
-  /** Returns failed and canceled members after this index. */
-  ended(collection: number, after: number, limit: number): { index: number; task: number }[];
-}
-
-export type LocalMembers<Row extends LocalRow> = ReturnType<typeof createLocalMembers<Row>>;
+export type Members = ReturnType<typeof createMembers>;
 
 /** Creates the changes of collections and members. Each returns the events of what it has changed. */
-export function createLocalMembers<Row extends LocalRow>(
-  tables: LocalTables<Row>,
+export function createMembers(
+  tables: Tables,
   { damage, now }: { damage: Pick<DamageReport, "unlessDamaged">; now: () => Date },
 ) {
   /** @param collection One that the task is in: most are in no other. */
-  function collect(changes: ChangesByCollection<number>, row: Row, change: StateChange, collection?: number): void {
+  function collect(changes: ChangesByCollection<number>, row: TaskRow, change: StateChange, collection?: number): void {
     if (row.memberships === 0) return;
     if (row.memberships === 1 && collection !== undefined) return changes.add(collection, change, 1);
     for (const place of tables.placesOf(row.seq)) changes.add(place.collection, change, place.places);
@@ -106,7 +48,7 @@ export function createLocalMembers<Row extends LocalRow>(
     });
   }
 
-  function growRow(row: Row, before: Task, step: GrowthStep): TaskWrite {
+  function growRow(row: TaskRow, before: Task, step: GrowthStep): TaskWrite {
     const written = growDocument(row, before, step, now());
     tables.write(row, written, step.growth === null ? never : undefined);
     return written;
@@ -114,7 +56,7 @@ export function createLocalMembers<Row extends LocalRow>(
 
   return {
     /** Has the collections follow a change of a member; call it while the task still is one. */
-    follow(row: Row, change: StateChange): TaskEvent[] {
+    follow(row: TaskRow, change: StateChange): TaskEvent[] {
       if (row.memberships === 0 || change.before === change.after) return [];
       const changes = new ChangesByCollection<number>();
       collect(changes, row, change);
@@ -128,7 +70,7 @@ export function createLocalMembers<Row extends LocalRow>(
       const members = newMembers(before, growing);
       const changes = new ChangesByCollection<number>();
       const events: TaskEvent[] = [];
-      let room = tables.room(row.owner);
+      let room = tables.tasks.queueRoom(row.owner);
       let added = 0;
       for (const { index, task } of members) {
         const found = isReusing ? tables.findReusable(task) : undefined;
@@ -153,7 +95,7 @@ export function createLocalMembers<Row extends LocalRow>(
       const changes = new ChangesByCollection<number>();
       const events: TaskEvent[] = [];
       let last: number | undefined;
-      let room = tables.room(row.owner);
+      let room = tables.tasks.queueRoom(row.owner);
       for (const { index, task } of ended) {
         const member = tables.find(task);
         const isEnded = member !== undefined && isRetried(member.state);
@@ -173,10 +115,10 @@ export function createLocalMembers<Row extends LocalRow>(
     },
 
     /** Cancels the members of a collection that has just been canceled. */
-    cancel(collection: Row): TaskEvent[] {
+    cancel(collection: TaskRow): TaskEvent[] {
       const changes = new ChangesByCollection<number>();
       const events: TaskEvent[] = [];
-      for (const seq of new Set(tables.cancelable(collection.seq))) {
+      for (const seq of tables.cancelable(collection.seq)) {
         const member = tables.find(seq);
         const written =
           member && damage.unlessDamaged(member, () => updateDocument(member, { state: "canceled" }, {}, now()));
@@ -189,13 +131,13 @@ export function createLocalMembers<Row extends LocalRow>(
     },
 
     /** Removes a task with its places, and a collection with the members that it alone has. */
-    remove(row: Row): TaskEvent[] {
+    remove(row: TaskRow): TaskEvent[] {
       const followed = this.follow(row, { before: row.state, after: undefined });
-      const own = [...new Set(tables.own(row.seq))].flatMap((seq) => tables.find(seq) ?? []);
-      for (const each of own) tables.remove(each);
+      const own = [...tables.own(row.seq)].flatMap((seq) => tables.find(seq) ?? []);
+      for (const each of own) tables.tasks.remove(each);
       tables.removePlacesIn(row.seq);
       if (row.memberships > 0) tables.removePlacesOf(row.seq);
-      tables.remove(row);
+      tables.tasks.remove(row);
       return [row, ...own].map(({ id, owner }) => deletedEvent(id, owner)).concat(followed);
     },
   };
