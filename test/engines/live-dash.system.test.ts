@@ -72,14 +72,15 @@ describe.concurrent.each(addressings)(
     });
 
     it.each([
-      ["", async () => {}],
-      [" of an older version", leaveOutOrigins],
-    ])("by a run after one%s that was killed", async (_version, change) => {
-      await using harness = await openLive({ addressing, windowS: 4 });
+      ["", { windowS: 4 }, async () => {}],
+      [" of an older version", { windowS: 4 }, leaveOutOrigins],
+      [" in a second Period", { secondPeriod: 3 }, async () => {}],
+    ])("by a run after one%s that was killed", async (_case, options, change) => {
+      await using harness = await openLive({ addressing, ...options });
       const controller = new AbortController();
       const killed = harness.download({}, controller.signal);
       killed.catch(() => {});
-      await harness.site.until(() => harness.site.asked.some(({ path }) => /v1\/(?:4|3000)\.m4s$/.test(path)));
+      await harness.site.until(() => harness.site.asked.some(({ path }) => /v[12]\/(?:4|3000)\.m4s$/.test(path)));
       controller.abort("killed");
       await expect(killed).rejects.toBe("killed");
       await change(harness);

@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { untilAborted } from "../../../async/deadline.ts";
 import { unlessMissing } from "../../../files/disk-error.ts";
 import { isUpstreamError, ServiceError } from "../../../model/errors.ts";
-import type { Segment, SegmentList } from "../../../manifests/segments.ts";
+import type { Segment, SegmentList, TimeSpan } from "../../../manifests/segments.ts";
 import type { FetchStats } from "./fetch-stats.ts";
 import type { RecordedSegment, Restarts } from "./live-dates.ts";
 import { LiveNumbering } from "./live-numbering.ts";
@@ -119,12 +119,20 @@ async function readJournal(path: string): Promise<RecordedSegment[]> {
   const text = (await unlessMissing(readFile(path, "utf8"))) ?? "";
   return text.split("\n").flatMap((line) => {
     try {
-      return [JSON.parse(line) as RecordedSegment];
+      return [withEnds(JSON.parse(line) as JournalSegment)];
     } catch {
       // Empty, or cut off when the process was killed.
       return [];
     }
   });
+}
+
+/** JSON has `null` for a span without a start or an end. */
+type JournalSegment = Omit<RecordedSegment, "span"> & { span?: Record<keyof TimeSpan, number | null> };
+
+function withEnds({ span, ...segment }: JournalSegment): RecordedSegment {
+  if (span === undefined) return segment;
+  return { ...segment, span: { startS: span.startS ?? Number.NEGATIVE_INFINITY, endS: span.endS ?? Infinity } };
 }
 
 async function appendJournal(path: string, segments: readonly Segment[]): Promise<void> {
