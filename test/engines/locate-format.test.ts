@@ -1,6 +1,7 @@
 import { afterAll, expect, it } from "vitest";
 import { createFormatLocator } from "../../src/engines/native/sources/locate-format.ts";
 import { planDownload } from "../../src/engines/native/sources/plan.ts";
+import type { Format } from "../../src/model/page-info.ts";
 import { createHttpClient } from "../../src/net/http/http-client.ts";
 import { formatAt } from "../contracts/engine/harness.ts";
 import { mediaPlaylist, multivariant } from "../media/hls.ts";
@@ -19,12 +20,19 @@ const mpd = dash(
 );
 const playlist = hls(mediaPlaylist(["#EXTINF:6,", "1.ts"]));
 
-async function plan(resources: Resources, entry: string) {
+/** `format` and `audio`: what is known of them, if they were listed before. */
+async function plan(
+  resources: Resources,
+  entry: string,
+  format: Partial<Format> = {},
+  audio: Partial<Format> | null = null,
+) {
   const site = await startSite(new Map(resources));
   try {
+    const at = formatAt(site.url(entry));
     const job = {
-      format: formatAt(site.url(entry)),
-      audio: null,
+      format: { ...at, ...format },
+      audio: audio && { ...at, ...audio },
       audioOnly: false,
       otherAudio: [],
       folder: "/none",
@@ -43,6 +51,23 @@ it("requests an MPD once for its video and its audio", async () => {
     paths: ["video-1.m4s", "audio-1.m4s"],
     asked: ["main.mpd"],
   });
+});
+
+const high = `<Representation id="high" bandwidth="9000" codecs="avc1.64001f" height="1080"><SegmentTemplate media="high-$Number$.m4s"/></Representation>`;
+/** What a page lists of an MPD, each of whose Representations has another id the next time. */
+const listed = { format_id: "dash-7", tbr: 1, vcodec: "avc1.64000c", acodec: "none" };
+const listedAudio = { ...listed, format_id: "dash-8", vcodec: "none", acodec: "mp4a.40.2" };
+
+it("finds the video and the audio of an MPD that were listed with other ids", async () => {
+  const text = `<MPD mediaPresentationDuration="PT6S"><Period>${set("video", "avc1.64000c").replace("</A", `${high}</A`)}${set("audio", "mp4a.40.2")}</Period></MPD>`;
+  const { paths } = await plan(new Map([["main.mpd", dash(text)]]), "main.mpd", listed, listedAudio);
+  expect(paths).toEqual(["video-1.m4s", "audio-1.m4s"]);
+});
+
+it("refuses audio that was listed if the MPD has only video now", async () => {
+  const text = `<MPD mediaPresentationDuration="PT6S"><Period>${set("video", "avc1.64000c")}</Period></MPD>`;
+  const planning = plan(new Map([["main.mpd", dash(text)]]), "main.mpd", listed, listedAudio);
+  await expect(planning).rejects.toMatchObject({ code: "format_unavailable" });
 });
 
 it("chooses the best variant, and the default rendition of its group as its audio, not an audio-only variant", async () => {

@@ -15,12 +15,13 @@ import type { Segment, SegmentList } from "../segments.ts";
 
 export type OpenMpd = ReturnType<typeof openMpd>;
 
-/** Of a live stream. */
 interface SegmentOptions {
-  /** Milliseconds since 1970; default now. */
+  /** Of a live stream: milliseconds since 1970; default now. */
   nowMs?: number;
+  /** Of a live stream. */
   isReload?: boolean;
-  before?: Format | undefined;
+  /** The format as an earlier MPD listed it; default: it must have the id. */
+  before?: Format;
 }
 
 /**

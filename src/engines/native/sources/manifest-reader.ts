@@ -50,8 +50,6 @@ export class ManifestReader {
   #aheadMs: Promise<number | undefined> | undefined;
   /** The same, by the first response. */
   #dateAheadMs: number | undefined;
-  /** An MPD was live. */
-  #wasLive = false;
 
   constructor(client: HttpClient, signal: AbortSignal) {
     this.#client = client;
@@ -93,17 +91,15 @@ export class ManifestReader {
     }
     const { listing, segments, isLive, clocks } = await this.#openMpd(url, headers);
     const isListed = findFormat(listing.formats, format.format_id) !== undefined;
-    const formats = isUnread && !isListed && listing.formats.length > 0 ? listing.formats : null;
-    if (!isLive) {
-      // The last MPD of a live stream may list only its last Period, as those before did.
-      const before = this.#wasLive ? format : undefined;
-      return { formats, segments: () => segments(format.format_id, { before }) };
-    }
-    this.#wasLive = true;
+    const isChoice = isUnread && !isListed && !isOfMpd(format) && listing.formats.length > 0;
+    const formats = isChoice ? listing.formats : null;
+    // Each MPD of a site may have other ids, and that of a live stream other Periods.
+    const before = format;
+    if (!isLive) return { formats, segments: () => segments(format.format_id, { before }) };
     this.#aheadMs ??= readClock(clocks, url, (source) => this.#get(source, headers, maxClockBytes));
     const aheadMs = (await this.#aheadMs) ?? this.#dateAheadMs ?? 0;
     const list = (isReload?: boolean) =>
-      segments(format.format_id, { nowMs: Date.now() + aheadMs, before: format, ...(isReload && { isReload }) });
+      segments(format.format_id, { nowMs: Date.now() + aheadMs, before, ...(isReload && { isReload }) });
     return { formats, segments: list };
   }
 
@@ -122,7 +118,7 @@ export class ManifestReader {
   async *mirrors(format: Format, headers: HeadersFor): AsyncGenerator<SegmentMirror> {
     if (format.protocol === "dash") {
       for await (const { segments } of this.#mirrorsOfMpd(new URL(format.url), headers)) {
-        const list = await this.#tryRead(async () => segments(format.format_id));
+        const list = await this.#tryRead(async () => segments(format.format_id, { before: format }));
         if (list !== undefined) yield { list, reload: async () => list };
       }
     } else if (format.manifest_url !== null && format.manifest_url !== format.url) {
@@ -214,6 +210,11 @@ export class ManifestReader {
   #get(url: URL, headers: HeadersFor, maxBytes: number) {
     return this.#client.get(url, { signal: this.#signal, headers, maxBytes });
   }
+}
+
+/** Whether an MPD listed a format: there each has a bit rate (ISO/IEC 23009-1 §5.3.5.2). Else a page names the MPD itself. */
+function isOfMpd({ vcodec, acodec, tbr }: Format): boolean {
+  return tbr !== null && (vcodec !== null || acodec !== null);
 }
 
 function clockStartMs(): number {
