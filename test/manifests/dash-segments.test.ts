@@ -103,6 +103,25 @@ test("a SegmentBase whose init section is elsewhere is one segment with that ini
   expect(protocol(file('<Initialization sourceURL="v.mp4" range="0-8"/>'))).toEqual(["https"]);
 });
 
+test("a SegmentBase with a presentationTimeOffset is one segment, whose media are that much earlier", () => {
+  const file = (offset: string, ofSet = "") =>
+    mpd(
+      `<Period>${video(`${ofSet}<Representation id="v"><BaseURL>v.mp4</BaseURL><SegmentBase timescale="1000" ${offset}/></Representation>`)}</Period>`,
+    );
+  const own = file('presentationTimeOffset="1500"');
+  const inherited = file("", '<SegmentBase presentationTimeOffset="1500"/>');
+  for (const text of [own, inherited]) {
+    expect(read(text).segments).toMatchObject([{ url: at("v.mp4"), range: null, init: null, offsetS: -1.5 }]);
+  }
+  const protocol = (text: string) => openMpd(text, url).listing.formats.map((format) => format.protocol);
+  expect([own, inherited, file('presentationTimeOffset="0"'), file("")].map(protocol)).toEqual([
+    ["dash"],
+    ["dash"],
+    ["https"],
+    ["https"],
+  ]);
+});
+
 test("the offset of a Period is null if its start is unknown", () => {
   const set = video(`<SegmentTemplate media="$Number$.m4s" duration="4" endNumber="1"/>${representation}`);
   const { segments } = read(mpd(`<Period>${set}</Period><Period>${set}</Period>`, ""));

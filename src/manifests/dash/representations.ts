@@ -85,9 +85,10 @@ function isLayer({ attributes }: MpdElement, codecs: string | undefined): boolea
   return (attributes.get("dependencyId") ?? "").trim() !== "" || layerCodecs.test(codecs ?? "");
 }
 
-/** A SegmentBase describes one file, unless its init section is elsewhere. */
+/** A SegmentBase describes one file, unless its init section is elsewhere, or its media are to be presented at other times. */
 function hasSegments({ addressing }: MpdElement, base: URL | null): boolean {
   if (addressing === null || addressing.name !== "SegmentBase") return addressing !== null;
+  if (/[1-9]/.test(addressing.attributes.get("presentationTimeOffset") ?? "")) return true;
   const { sourceURL = "" } = addressing.initialization ?? {};
   return sourceURL.trim() !== "" && URL.parse(sourceURL.trim(), base ?? undefined)?.href !== base?.href;
 }
