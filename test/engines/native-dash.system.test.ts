@@ -1,4 +1,5 @@
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import type { ServerResponse } from "node:http";
 import { afterAll, describe, expect, it, vi } from "vitest";
 import { firstAudio } from "../../src/remux/audio-choice.ts";
 import { nothingToAdd } from "../remux/additions.ts";
@@ -162,6 +163,25 @@ describe("Periods", () => {
 });
 
 describe("the last segment that is computed from the duration of a Period", () => {
+  const substitutes: [string, (response: ServerResponse) => unknown][] = [
+    ["refused (403)", (response) => response.writeHead(403).end()],
+    ["replaced by a page", (response) => response.end("<!DOCTYPE html><p>Not found")],
+  ];
+
+  it.each(substitutes)("is left out if it is %s and the media reach the end", async (_, answer) => {
+    await using harness = await openEntry(open, withMpd(numbered, [[video]], 6.05), "main.mpd");
+    harness.site.answer("v/7.m4s", answer);
+    const { path, warnings } = await harness.download();
+    expect((await probe(path)).streams[0]?.frames).toBe(150);
+    expect(warnings).toEqual([]);
+  });
+
+  it.each(substitutes)("fails the download if a whole segment is %s", async (_, answer) => {
+    await using harness = await openEntry(open, withMpd(numbered, [[video]], 6), "main.mpd");
+    harness.site.answer("v/6.m4s", answer);
+    await expect(harness.download()).rejects.toMatchObject({ code: expect.stringMatching(/^upstream_/) });
+  });
+
   it("is left out if it does not exist and the media reach the end", async () => {
     const resources = withMpd(numbered, [[video]], 6.05);
     await using harness = await openEntry(open, resources, "main.mpd");

@@ -1,14 +1,15 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { mapConcurrent } from "../../../async/map-concurrent.ts";
-import { isServiceError, isUpstreamError, ServiceError } from "../../../model/errors.ts";
+import { isServiceError, ServiceError } from "../../../model/errors.ts";
 import type { ComputedEnd, InitSection, SegmentKey, SegmentList } from "../../../manifests/segments.ts";
 import type { HttpClient } from "../../../net/client.ts";
+import { urlForMessage } from "../../../net/http-url.ts";
 import type { SegmentTiming } from "../../../remux/samples.ts";
 import { type AesKey, createKeyReader } from "./encryption.ts";
 import type { FetchStats } from "./fetch-stats.ts";
-import { followLive, type LiveOptions } from "./live.ts";
+import { createLosses, followLive, isGone, type LiveOptions } from "./live.ts";
 import type { RecordedSegment } from "./live-dates.ts";
-import { sniffContainer } from "../../../remux/sniff.ts";
+import { sniffBytes, sniffContainer } from "../../../remux/sniff.ts";
 import { readFileStart } from "../../../remux/open-file.ts";
 import type { FetchedPart, Part } from "../parts/stored-part.ts";
 import { Mirrors } from "./mirrors.ts";
@@ -64,6 +65,10 @@ export async function* fetchSegments(
     return Promise.all([fetchPart(part), readKey(key)]);
   };
   const losses = createLosses(finish);
+  const absent = (computed: ComputedEnd, durationS: number, error: ServiceError): AbsentSegment => {
+    stats.absent += 1;
+    return { computed, durationS, error };
+  };
   const fetchOne = async (request: SegmentRequest): Promise<FetchedSegment | AbsentSegment | null> => {
     const { durationS, timing, isInit, computed, isOptional } = request;
     if (!isInit && !isOptional) stats.addSegment(durationS);
@@ -77,14 +82,13 @@ export async function* fetchSegments(
       const fetching = fetch();
       const [{ path, size }, key] = await (isLive ? beforeEnd(fetching) : fetching);
       onSegment(durationS, size);
-      if (isOptional && sniffContainer(readFileStart(path, Buffer.alloc(8192))) === null) return null;
-      return { path, size, key, timing, isInit };
+      if (isOptional && !hasMedia(path)) return null;
+      return computed === undefined || hasMedia(path)
+        ? { path, size, key, timing, isInit }
+        : absent(computed, durationS, noMediaError(request.part));
     } catch (error) {
       if (isOptional && isServiceError(error, "upstream_status")) return null;
-      if (computed !== undefined && isGone(error)) {
-        stats.absent += 1;
-        return { computed, durationS, error };
-      }
+      if (computed !== undefined && isRefused(error)) return absent(computed, durationS, error);
       if (!isLive || !losses.add(error, request)) throw error;
       stats.missing += 1;
       return null;
@@ -93,6 +97,17 @@ export async function* fetchSegments(
   for await (const segment of mapConcurrent(requestsFor(name, segments, selection), ahead, fetchOne)) {
     if (segment !== null) yield segment;
   }
+}
+
+/** Some servers refuse what does not exist, so that nobody learns which files there are. */
+const isRefused = (error: unknown): error is ServiceError =>
+  isGone(error) || (error instanceof ServiceError && error.upstreamStatus === 403);
+
+/** Others send an empty response or a page in its place. */
+const hasMedia = (path: string): boolean => sniffContainer(readFileStart(path, Buffer.alloc(sniffBytes))) !== null;
+
+function noMediaError({ url }: Part): ServiceError {
+  return new ServiceError("upstream_invalid", `GET ${urlForMessage(url)}: the segment has no media`);
 }
 
 /** An init section or segment to fetch. */
@@ -198,38 +213,6 @@ function numberOf({ url, range }: InitSection, moved: RecordedSegment["moved"], 
   const number = seen.get(id) ?? seen.size;
   seen.set(id, number);
   return number;
-}
-
-/** Some servers refuse single segments, which players skip. If they refuse more than these in a row, they refuse the stream. */
-const maxRefused = 5;
-
-/** Creates what decides whether a live stream goes on without a segment that could not be fetched. */
-function createLosses(finish: AbortSignal) {
-  /** Indexes of the segments; their requests end in any order. */
-  const refused = new Set<number>();
-  const countFrom = (index: number, step: number): number => {
-    let count = 0;
-    while (refused.has(index + count * step)) count += 1;
-    return count;
-  };
-  return {
-    /** Returns false if the error ends the recording. */
-    add(error: unknown, { isInit, isOld, index }: SegmentRequest): boolean {
-      if (isGone(error)) return true;
-      if (!isUpstreamError(error)) return false;
-      if (finish.aborted) return true;
-      if (error.upstreamStatus !== 403 || isInit) return false;
-      // The URLs of an earlier run may have expired.
-      if (isOld) return true;
-      refused.add(index);
-      return index > 0 && countFrom(index, -1) + countFrom(index + 1, 1) <= maxRefused;
-    },
-  };
-}
-
-/** A live segment that has expired on the server is a gap in the recording, not its end. */
-function isGone(error: unknown): error is ServiceError {
-  return error instanceof ServiceError && [404, 410].includes(error.upstreamStatus ?? 0);
 }
 
 /** How long segments may take once the recording is to end. */

@@ -138,3 +138,35 @@ function withEnds({ span, ...segment }: JournalSegment): RecordedSegment {
 async function appendJournal(path: string, segments: readonly Segment[]): Promise<void> {
   await appendFile(path, segments.map((segment) => `\n${JSON.stringify(segment)}\n`).join(""));
 }
+
+/** Some servers refuse single segments, which players skip. If they refuse more than these in a row, they refuse the stream. */
+const maxRefused = 5;
+
+/** Creates what decides whether a live stream goes on without a segment that could not be fetched. */
+export function createLosses(finish: AbortSignal) {
+  /** Indexes of the segments; their requests end in any order. */
+  const refused = new Set<number>();
+  const countFrom = (index: number, step: number): number => {
+    let count = 0;
+    while (refused.has(index + count * step)) count += 1;
+    return count;
+  };
+  return {
+    /** Returns false if the error ends the recording. */
+    add(error: unknown, { isInit, isOld, index }: { isInit: boolean; isOld: boolean; index: number }): boolean {
+      if (isGone(error)) return true;
+      if (!isUpstreamError(error)) return false;
+      if (finish.aborted) return true;
+      if (error.upstreamStatus !== 403 || isInit) return false;
+      // The URLs of an earlier run may have expired.
+      if (isOld) return true;
+      refused.add(index);
+      return index > 0 && countFrom(index, -1) + countFrom(index + 1, 1) <= maxRefused;
+    },
+  };
+}
+
+/** A live segment that has expired on the server is a gap in the recording, not its end. */
+export function isGone(error: unknown): error is ServiceError {
+  return error instanceof ServiceError && [404, 410].includes(error.upstreamStatus ?? 0);
+}
