@@ -52,6 +52,23 @@ describe("the audio tracks of a task", () => {
     expect(choose(asked)).toMatchObject({ ids, warnings: [] });
   });
 
+  it.each([
+    [
+      "have a warning if all are DRM protected",
+      true,
+      ["v"],
+      ["all audio of the page is DRM protected, the file has none"],
+    ],
+    ["are those without DRM", false, ["v", "de"], []],
+  ])("%s", (_, has_drm, ids, warnings) => {
+    const listed = [video, sound("en", "en", { has_drm: true }), sound("de", "de", { has_drm })];
+    expect(choose(undefined, listed)).toMatchObject({ ids, warnings });
+  });
+
+  it("that are not there have no warning", () => {
+    expect(choose(undefined, [video])).toMatchObject({ ids: ["v"], warnings: [] });
+  });
+
   it("that are not listed are named, and the original is there", () => {
     expect(choose(["it", "fr"])).toMatchObject({
       ids: ["v", "fr"],

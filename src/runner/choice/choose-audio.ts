@@ -12,6 +12,8 @@ interface ChosenAudio {
   unlisted: readonly string[];
   /** Tags that are listed. */
   listed: readonly string[];
+  /** There is none, because all that is listed has DRM. */
+  isProtected: boolean;
 }
 
 /** The audio that is chosen if nothing is asked for. */
@@ -42,13 +44,16 @@ export function chooseAudio({ formats }: PageInfo, choice: FormatChoice, options
   if (wanted.size === 0) wanted.add(original);
   const audioLanguages = asked.filter((name) => name === "original" || name === "all" || unlisted.includes(name));
   const listed = [...new Set([own, ...versions].flatMap(({ language }) => language ?? []))];
-  const about = { unlisted, listed };
+  const isSilent = choice.audio === null && !hasAudio(choice.format);
+  const about = { unlisted, listed, isProtected: isSilent && formats.some(isProtectedAudio) };
   const isOriginal = wanted.delete(original);
   const chosen = [...wanted].filter((each) => each !== original).slice(0, isOriginal ? maxTracks - 1 : maxTracks);
   if (isOriginal) return { tracks: { ...choice, otherAudio: chosen, audioLanguages }, ...about };
   const [first, ...others] = chosen;
   return { tracks: { ...replaceAudio(choice, first!), otherAudio: others, audioLanguages }, ...about };
 }
+
+const isProtectedAudio = (format: Format): boolean => format.has_drm && hasAudio(format) && !hasVideo(format);
 
 const maxTracks = 20;
 
@@ -101,9 +106,9 @@ function findFormat(formats: readonly Format[], asked: string): Format | undefin
 /** No language tag is longer (RFC 5646 §4.4.1). */
 export const maxTagLength = 35;
 
-/** Warns of languages that are neither listed nor in the media, and names those that are. */
+/** Warns of languages that are neither listed nor in the media, and names those that are; and if all audio has DRM. */
 export function warnOfMissing(
-  { unlisted, listed }: ChosenAudio,
+  { unlisted, listed, isProtected }: ChosenAudio,
   { audioLanguages, offeredLanguages }: Pick<Download, "audioLanguages" | "offeredLanguages">,
 ): FileWarning[] {
   const there = [...new Set([...listed, ...offeredLanguages])];
@@ -111,12 +116,11 @@ export function warnOfMissing(
     there.length === 0
       ? "neither the page nor the media name a language"
       : `page and media have ${nameSome(there.map((tag) => tag.slice(0, maxTagLength)))}`;
-  return unlisted
+  const missing = unlisted
     .filter((language) => !audioLanguages.includes(language))
-    .map((language) => {
-      const message = `there is no audio in ${language}: ${others}`;
-      return { code: "audio_missing", message };
-    });
+    .map((language) => ({ code: "audio_missing", message: `there is no audio in ${language}: ${others}` }) as const);
+  const message = "all audio of the page is DRM protected, the file has none";
+  return [...(isProtected ? [{ code: "track_missing", message } as const] : []), ...missing];
 }
 
 /** Languages that a warning names. */
