@@ -1,7 +1,7 @@
 import type { Steps } from "../../parsers/steps.ts";
 
 /** A BaseURL as written. */
-export interface BaseUrl {
+interface BaseUrl {
   text: string;
   /** `""` for one that it does not have. */
   fields: Record<"serviceLocation", string>;

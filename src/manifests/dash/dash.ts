@@ -9,7 +9,7 @@ import { presentationDuration, timePeriods } from "./periods.ts";
 import { segmentsOf } from "./segments.ts";
 import { type Mpd, parseMpd } from "./xml.ts";
 import { findFormat } from "../format-ids.ts";
-import { withAudioRoles } from "../audio-roles.ts";
+import { withAudioRoles } from "../audio-labels.ts";
 import { type Manifest, invalidManifestError } from "../manifest.ts";
 import type { Segment, SegmentList } from "../segments.ts";
 

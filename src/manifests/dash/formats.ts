@@ -4,7 +4,7 @@ import type { Steps } from "../../parsers/steps.ts";
 import { parsePixels } from "../../parsers/count.ts";
 import { extensionOfMediaType } from "../../parsers/media-type.ts";
 import { framesPerSecond, kilobits } from "../attributes.ts";
-import { addNames } from "../audio-names.ts";
+import { addNames } from "../audio-labels.ts";
 import { codecFamily } from "../codecs.ts";
 import { type DashRepresentation, textExtensions, representationsOf } from "./representations.ts";
 import { type Candidate, comparePeriods, type Joined } from "./counterparts.ts";
@@ -24,7 +24,7 @@ import {
 } from "../tracks.ts";
 
 /** A format and the Representations that it has through the Periods. */
-export interface DashFormat {
+interface DashFormat {
   format: Format;
   join(): Joined;
 }

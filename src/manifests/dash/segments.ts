@@ -55,9 +55,9 @@ export function segmentsOf(
       // A timeline may list what is before and after its Period.
       if (durationS <= 0 && segment.durationS > 0) continue;
       const isLast = period === periods.length - 1;
-      if (isLast) endS ??= endOfList(times, startS ?? null);
+      if (isLast) endS ??= endOfList(times, startS);
       const { isOptional = false } = segment;
-      if (!isOptional && endS !== undefined && startS !== null && startS !== undefined && startS >= endS) {
+      if (!isOptional && endS !== undefined && startS !== null && startS >= endS) {
         beyondEnd += 1;
         continue;
       }
@@ -69,13 +69,13 @@ export function segmentsOf(
 }
 
 /** Returns how much of a segment is within the span, seconds. */
-function presentedS(startS: number | null | undefined, durationS: number, span: TimeSpan | undefined): number {
-  if (span === undefined || startS === null || startS === undefined) return durationS;
+function presentedS(startS: number | null, durationS: number, span: TimeSpan | undefined): number {
+  if (span === undefined || startS === null) return durationS;
   return Math.min(durationS, startS + durationS - span.startS, span.endS - startS);
 }
 
 /** `startS`: on the timeline of the presentation; `null`: unknown. */
-type PeriodSegment = Omit<Segment, "sequence" | "timeline"> & { startS?: number | null };
+type PeriodSegment = Omit<Segment, "sequence" | "timeline"> & { startS: number | null };
 
 function* segmentsInPeriod(
   representation: DashRepresentation,
@@ -101,7 +101,7 @@ function* segmentsInPeriod(
     }
     const found = initOf(addressing, base, url);
     const init = found?.url === base.href ? null : found;
-    yield { ...common, url: base.href, range: null, init, durationS: durationS ?? 0 };
+    yield { ...common, startS: null, url: base.href, range: null, init, durationS: durationS ?? 0 };
   } else if (addressing.name === "SegmentList") {
     const init = initOf(addressing, base, url);
     for (const { media, atS, ...listed } of listedSegments(addressing, durationS, url)) {
@@ -146,7 +146,7 @@ function* liveSegments(
     const keptS = availability.isReload === true ? segment.durationS : 0;
     if (!isListed && atS + segment.durationS + keptS <= availability.startS + roundingS) continue;
     if (isOpen && !isListed && atS + segment.durationS > availability.endS + roundingS) return;
-    yield dated(segment, atS, availability);
+    yield dated({ ...segment, startS: null }, atS, availability);
   }
 }
 
@@ -161,7 +161,7 @@ function* templateSegments(
   addressing: SegmentAddressing,
   times: PeriodTimes,
   { base, url, fromS }: { base: URL; url: URL; fromS: number },
-): Generator<PeriodSegment & { startS: number | null }> {
+): Generator<PeriodSegment> {
   const offsetS = offsetOf(addressing, times);
   const common = { key: null, offsetS };
   const startOf = (ticks: bigint) => (offsetS === null ? null : offsetS + Number(ticks) / addressing.timescale);

@@ -4,7 +4,7 @@ import { invalidManifestError } from "../manifest.ts";
 import { checkSegmentCount } from "../segments.ts";
 
 /** A segment of a Period. */
-export interface TimedSegment extends SegmentNumbers {
+interface TimedSegment extends SegmentNumbers {
   durationS: number;
   /** Only the duration of the Period says that it exists, and it is one of the last. */
   isComputed?: boolean;

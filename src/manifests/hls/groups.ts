@@ -1,7 +1,7 @@
 import type { TrackRole } from "../../model/track-roles.ts";
 import { parseLine } from "../../parsers/text.ts";
 import { languageTag } from "../attributes.ts";
-import { addNames } from "../audio-names.ts";
+import { addNames } from "../audio-labels.ts";
 import { hlsRoles, isYes, preferences } from "../tracks.ts";
 import type { Attributes } from "./lines.ts";
 

@@ -17,7 +17,7 @@ import { listHlsFormats, type Variant } from "./formats.ts";
 import { isOfType, type Rendition, renditionOf } from "./groups.ts";
 import { readMediaPlaylist } from "./media.ts";
 import { createLicenceCheck } from "./key.ts";
-import { withAudioRoles } from "../audio-roles.ts";
+import { withAudioRoles } from "../audio-labels.ts";
 import { type Manifest, maxFormats } from "../manifest.ts";
 import { hlsSubtitleRole } from "../tracks.ts";
 import { createSubtitles } from "../subtitles.ts";
@@ -89,11 +89,10 @@ export function* parseMultivariant(text: string, url: URL): Steps<MultivariantPl
     } else if (tag === "#EXT-X-MEDIA") {
       seen += 1;
       const attributes = readAttributes(variables.substitute(value));
-      const uri = attributes.get("URI");
-      playlist.renditions.push(renditionOf(attributes, tryParseUrl(uri, url)));
+      playlist.renditions.push(renditionOf(attributes, tryParseUrl(attributes.get("URI"), url)));
     } else if (tag === "#EXT-X-SESSION-KEY" || tag === "#EXT-X-KEY") {
-      keys.set(variables.substitute(value));
-      playlist.has_drm = keys.isLicensed;
+      keys.set(readAttributes(variables.substitute(value)));
+      playlist.has_drm = keys.format !== undefined;
     } else if (tag === "#EXT-X-CONTENT-STEERING") {
       pathway = readAttributes(variables.substitute(value)).get("PATHWAY-ID");
     } else if (tag === null && pending !== null) {

@@ -5,50 +5,46 @@ import { type Attributes, readAttributes } from "./lines.ts";
 import { invalidManifestError } from "../manifest.ts";
 import type { SegmentKey } from "../segments.ts";
 
-/** Checks line by line whether all keys that apply come from licence servers: one other is enough to decrypt. */
+/**
+ * Checks line by line whether all keys that apply come from licence servers. Keys of several KEYFORMATs may apply at once; one
+ * other is enough to decrypt (RFC 8216 §4.3.2.4).
+ */
 export function createLicenceCheck() {
-  let hasLicensed = false;
+  const formats = new Set<string>();
   let hasPlain = false;
   return {
-    /** Applies the attribute list of an EXT-X-KEY or EXT-X-SESSION-KEY. */
-    set(list: string): void {
-      const kind = kindOf(readAttributes(list));
-      hasLicensed = kind === "licensed" || (hasLicensed && kind !== "none");
+    /** Applies the attributes of an EXT-X-KEY or EXT-X-SESSION-KEY; returns what it names. */
+    set(attributes: Attributes): KeyKind {
+      const kind = kindOf(attributes);
+      if (kind === "none") formats.clear();
+      if (kind === "licensed") formats.add(formatOf(attributes));
       hasPlain = kind === "plain" || (hasPlain && kind !== "none");
+      return kind;
     },
-    /** Applies an EXT-X-FAXS-CM: an Adobe Access key. */
+    /** Applies an EXT-X-FAXS-CM: an Adobe Access key from a licence server. */
     setLicensed(): void {
-      hasLicensed = true;
+      formats.add("Adobe Access");
     },
-    get isLicensed(): boolean {
-      return hasLicensed && !hasPlain;
+    /** The first KEYFORMAT that applies; undefined: they do not all come from licence servers. */
+    get format(): string | undefined {
+      return hasPlain ? undefined : [...formats][0];
     },
   };
 }
 
-/**
- * Creates the keys of a media playlist, which are applied line by line. Keys of several KEYFORMATs may apply at once; one
- * usable key is enough (RFC 8216 §4.3.2.4).
- */
+/** Creates the keys of a media playlist, which are applied line by line. */
 export function createPlaylistKeys(url: URL) {
-  const licensed = new Set<string>();
+  const licences = createLicenceCheck();
   let plain: PlainKey | null = null;
   return {
     /** Applies the attribute list of an EXT-X-KEY. */
     set(list: string): void {
       const attributes = readAttributes(list);
-      const kind = kindOf(attributes);
-      if (kind === "licensed") licensed.add(formatOf(attributes));
-      else if (kind === "plain") plain = readPlainKey(attributes, url);
-      else {
-        licensed.clear();
-        plain = null;
-      }
+      const kind = licences.set(attributes);
+      if (kind === "plain") plain = readPlainKey(attributes, url);
+      if (kind === "none") plain = null;
     },
-    /** Applies an EXT-X-FAXS-CM: an Adobe Access key from a licence server. */
-    setLicensed(): void {
-      licensed.add("Adobe Access");
-    },
+    setLicensed: licences.setLicensed,
     /**
      * Returns the key of the next segment (its sequence number is the default IV) or, for `null`, of an
      * init section, which must have an IV; `null` if it is not encrypted.
@@ -59,7 +55,7 @@ export function createPlaylistKeys(url: URL) {
      */
     current(sequence: number | null): SegmentKey | null {
       if (plain !== null) return keyOf(plain, sequence, url);
-      const [format] = licensed;
+      const { format } = licences;
       if (format === undefined) return null;
       throw protectedError(url, `its keys come from a licence server (${shorten(format, 60)})`);
     },
@@ -67,10 +63,12 @@ export function createPlaylistKeys(url: URL) {
 }
 
 /**
- * Returns what an EXT-X-KEY or EXT-X-SESSION-KEY (RFC 8216 §4.3.2.4) names. `licensed`: a key from a licence server, which
- * has a KEYFORMAT other than `identity`, or a FairPlay `skd:` URI; `none`: from here on there are no keys.
+ * What an EXT-X-KEY or EXT-X-SESSION-KEY (RFC 8216 §4.3.2.4) names. `licensed`: a key from a licence server, which has a
+ * KEYFORMAT other than `identity`, or a FairPlay `skd:` URI; `none`: from here on there are no keys.
  */
-function kindOf(attributes: Attributes): "none" | "licensed" | "plain" {
+type KeyKind = "none" | "licensed" | "plain";
+
+function kindOf(attributes: Attributes): KeyKind {
   if (attributes.get("METHOD")?.toUpperCase() === "NONE") return "none";
   const isSkd = /^skd:/i.test(attributes.get("URI") ?? "");
   return isSkd || formatOf(attributes) !== "identity" ? "licensed" : "plain";

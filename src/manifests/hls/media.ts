@@ -30,11 +30,11 @@ export function* readMediaPlaylist(text: string, url: URL): Steps<Manifest> {
       } else if (tag === "#EXT-X-TARGETDURATION") isMedia = true;
       else if (tag === "#EXT-X-ENDLIST") hasEnded = true;
       else if (tag === "#EXT-X-PLAYLIST-TYPE") hasEnded ||= value.trim().toUpperCase() === "VOD";
-      else if (tag === "#EXT-X-KEY") keys.set(value);
+      else if (tag === "#EXT-X-KEY") keys.set(readAttributes(value));
       else if (tag === "#EXT-X-FAXS-CM") keys.setLicensed();
       else if (tag === null) {
         partSeconds = 0;
-        has_drm ||= keys.isLicensed;
+        has_drm ||= keys.format !== undefined;
       }
     }
     yield;

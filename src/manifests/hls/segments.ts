@@ -50,6 +50,13 @@ interface Pending {
 /** Where media are in the playlist. */
 type Place = Pick<Segment, "init" | "key" | "timeline">;
 
+/** What a playlist must be that has a tag of another kind. */
+const refusals: Readonly<Record<string, string>> = {
+  "#EXT-X-I-FRAMES-ONLY": "it must list all frames, but has EXT-X-I-FRAMES-ONLY: it is for fast forward",
+  "#EXT-X-IMAGES-ONLY": "it must list media, but has EXT-X-IMAGES-ONLY",
+  "#EXT-X-SKIP": "it must be complete, but is a delta update (EXT-X-SKIP)",
+};
+
 const nonePending: Pending = { durationS: 0, byteRange: null, isGap: false, dateMs: null };
 
 /** A media playlist while it is read line by line. */
@@ -88,6 +95,7 @@ class MediaPlaylist {
   read({ tag, value }: PlaylistLine): void {
     this.#endsWithSegment = tag === null;
     if (tag === null) this.#readSegment(value);
+    else if (Object.hasOwn(refusals, tag)) throw invalidManifestError(this.#url, refusals[tag]!);
     else if (Object.hasOwn(this.#tagReaders, tag)) this.#tagReaders[tag]?.(value);
   }
 
@@ -128,29 +136,15 @@ class MediaPlaylist {
     "#EXT-X-FAXS-CM": () => this.#keys.setLicensed(),
     "#EXT-X-DISCONTINUITY": () => (this.#timeline += 1),
     "#EXT-X-DISCONTINUITY-SEQUENCE": (value) => {
-      if (this.#hasBegun) return;
-      this.#timeline = parseDecimalInteger("EXT-X-DISCONTINUITY-SEQUENCE", value, this.#url);
+      if (!this.#hasBegun) this.#timeline = parseDecimalInteger("EXT-X-DISCONTINUITY-SEQUENCE", value, this.#url);
     },
     "#EXT-X-MEDIA-SEQUENCE": (value) => {
-      if (this.#hasBegun) return;
-      this.#sequence = parseDecimalInteger("EXT-X-MEDIA-SEQUENCE", value, this.#url);
+      if (!this.#hasBegun) this.#sequence = parseDecimalInteger("EXT-X-MEDIA-SEQUENCE", value, this.#url);
     },
     "#EXT-X-TARGETDURATION": (value) => (this.#targetS = parseSeconds(value)),
     "#EXT-X-DEFINE": (value) => this.#variables.define(value),
     "#EXT-X-ENDLIST": () => (this.#hasEnded = true),
     "#EXT-X-PLAYLIST-TYPE": (value) => (this.#isVod ||= value.trim().toUpperCase() === "VOD"),
-    "#EXT-X-I-FRAMES-ONLY": () => {
-      throw invalidManifestError(
-        this.#url,
-        "it must list all frames, but has EXT-X-I-FRAMES-ONLY: it is for fast forward",
-      );
-    },
-    "#EXT-X-IMAGES-ONLY": () => {
-      throw invalidManifestError(this.#url, "it must list media, but has EXT-X-IMAGES-ONLY");
-    },
-    "#EXT-X-SKIP": () => {
-      throw invalidManifestError(this.#url, "it must be complete, but is a delta update (EXT-X-SKIP)");
-    },
   };
 
   #readSegment(uri: string): void {

@@ -1,6 +1,6 @@
 import { isFieldValue, siteHeaderNames } from "../../net/http/site-headers.ts";
 import type { DownloadFormat, Format, Fragment } from "../../model/page-info.ts";
-import { addNames, type ListedAudio } from "../../manifests/audio-names.ts";
+import { addNames, type ListedAudio } from "../../manifests/audio-labels.ts";
 import { parseLanguage } from "../../parsers/language.ts";
 import { mediaTypeOf } from "../../parsers/media-type.ts";
 import type { Steps } from "../../parsers/steps.ts";
