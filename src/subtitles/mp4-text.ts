@@ -1,6 +1,15 @@
 import type { Cue } from "../remux/additions.ts";
 import { openFullBox } from "../remux/mp4/box-reader.ts";
-import { type Box, boxesIn, damagedError, findChild, getChild, typeAt, viewOf } from "../remux/mp4/boxes.ts";
+import {
+  type Box,
+  boxesIn,
+  childrenOf,
+  damagedError,
+  findChild,
+  getChild,
+  typeAt,
+  viewOf,
+} from "../remux/mp4/boxes.ts";
 import { readEdits, readMovieHeader } from "../remux/mp4/read/headers.ts";
 import { atMostMaxCues, decodePieces, decodeSubtitles, invalidSubtitlesError, linesOf, maxCues } from "./text.ts";
 import { readTtml } from "./ttml/ttml.ts";
@@ -34,9 +43,8 @@ export function createMp4TextReader() {
   let track: TextTrack | undefined;
   return {
     read(segment: Uint8Array): Cue[] {
-      const view = viewOf(segment);
       const cues: Cue[] = [];
-      for (const box of boxesIn(view, 0, segment.length)) {
+      for (const box of boxesIn(segment)) {
         if (box.type === "moov") track = readTrack(segment, box);
         if (box.type !== "moof") continue;
         if (track === undefined) throw damagedError("a fragment of text comes before its init section");
@@ -54,19 +62,18 @@ export function createMp4TextReader() {
 
 function readTrack(bytes: Uint8Array, moov: Box): TextTrack {
   const view = viewOf(bytes);
-  const trak = getChild(view, moov, "trak");
-  const media = getChild(view, trak, "mdia");
-  const header = getChild(view, media, "mdhd");
+  const trak = getChild(bytes, moov, "trak");
+  const media = getChild(bytes, trak, "mdia");
+  const header = getChild(bytes, media, "mdhd");
   const timescale = view.getUint32(header.body + (view.getUint8(header.body) === 1 ? 20 : 12));
-  const table = ["minf", "stbl", "stsd"].reduce((box, type) => getChild(view, box, type), media);
-  const codec = typeAt(view, table.body + 12);
+  const table = getChild(bytes, media, "minf", "stbl", "stsd");
+  const codec = typeAt(bytes, table.body + 12);
   if (codec !== "wvtt" && codec !== "stpp") throw invalidSubtitlesError(`the codec of their MP4 is ${codec}`);
   if (timescale === 0) throw damagedError("a track has a timescale of 0");
   const format = readTextFormat(bytes, table, codec);
-  const movie = readMovieHeader(bytes, getChild(view, moov, "mvhd"));
+  const movie = readMovieHeader(bytes, getChild(bytes, moov, "mvhd"));
   const shiftS = readEdits(bytes, trak, timescale / movie.timescale).shiftTicks / timescale;
-  const extension = findChild(view, moov, "mvex");
-  const defaults = extension && findChild(view, extension, "trex");
+  const defaults = findChild(bytes, moov, "mvex", "trex");
   if (defaults === undefined) return { ...format, timescale, shiftS, defaultDuration: 0, defaultSize: 0 };
   const [defaultDuration, defaultSize] = [view.getUint32(defaults.body + 12), view.getUint32(defaults.body + 16)];
   return { ...format, timescale, shiftS, defaultDuration, defaultSize };
@@ -76,7 +83,7 @@ function readTrack(bytes: Uint8Array, moov: Box): TextTrack {
 export function readTextFormat(bytes: Uint8Array, table: Box, codec: TextFormat["codec"]): TextFormat {
   const styles = createVttStyles();
   const boxes = { ...table, body: table.body + 8 + entryHeader };
-  const config = codec === "wvtt" ? findChild(viewOf(bytes), boxes, "vttC") : undefined;
+  const config = codec === "wvtt" ? findChild(bytes, boxes, "vttC") : undefined;
   const start = config === undefined ? "" : decodeSubtitles(bytes.subarray(config.body, config.end));
   for (const line of [...linesOf([start]), ""]) styles.readLine(line);
   return { codec, styles };
@@ -91,20 +98,18 @@ export interface TextSample {
 }
 
 function* samplesOf(bytes: Uint8Array, moof: Box, track: TextTrack): Generator<TextSample> {
-  const view = viewOf(bytes);
-  const traf = getChild(view, moof, "traf");
-  const header = openFullBox(bytes, getChild(view, traf, "tfhd"));
+  const traf = getChild(bytes, moof, "traf");
+  const header = openFullBox(bytes, getChild(bytes, traf, "tfhd"));
   const { flags } = header;
   header.u32();
   if (flags & 0x1) header.i64();
   if (flags & 0x2) header.u32();
   const duration = flags & 0x8 ? header.u32() : track.defaultDuration;
   const size = flags & 0x10 ? header.u32() : track.defaultSize;
-  const time = findChild(view, traf, "tfdt");
+  const time = findChild(bytes, traf, "tfdt");
   let ticks = time === undefined ? 0 : openFullBox(bytes, time).time();
   let count = 0;
-  for (const trun of boxesIn(view, traf.body, traf.end)) {
-    if (trun.type !== "trun") continue;
+  for (const trun of childrenOf(bytes, traf, "trun")) {
     const run = openFullBox(bytes, trun);
     const { flags: fields } = run;
     const samples = run.u32();
@@ -135,12 +140,11 @@ export function readSample(
     const shown = atMostMaxCues(readTtml(decodePieces(bytes.subarray(start, end)))).toArray();
     return shown.map((cue) => ({ ...cue, startS: Math.max(cue.startS, startS), endS: Math.min(cue.endS, endS) }));
   }
-  const view = viewOf(bytes);
   const cues: Cue[] = [];
-  for (const box of boxesIn(view, start, end)) {
+  for (const box of boxesIn(bytes, start, end)) {
     if (box.type !== "vttc") continue;
     const textIn = (type: string) => {
-      const child = findChild(view, box, type);
+      const child = findChild(bytes, box, type);
       return child === undefined ? "" : decodeSubtitles(bytes.subarray(child.body, child.end));
     };
     const text = textIn("payl").replaceAll(/\r\n?/g, "\n").trim();

@@ -1,4 +1,4 @@
-import { ascii, type Box, boxesIn, findChild, fullBox, u32, viewOf } from "../../src/remux/mp4/boxes.ts";
+import { ascii, type Box, childrenOf, findChild, fullBox, u32 } from "../../src/remux/mp4/boxes.ts";
 import { readGroupDescriptions } from "../../src/remux/mp4/sample-groups.ts";
 
 /** An `sgpd` and, unless `runs` is left out, an `sbgp` (ISO/IEC 14496-12 §8.9). */
@@ -46,23 +46,20 @@ export function withBoxes(bytes: Buffer, path: readonly string[], boxesAt: (inde
 
 /** Returns the boxes on the way to the one at `index` of those at `path`. */
 function parentsAt(bytes: Buffer, path: readonly string[], index: number): Box[] | null {
-  const view = viewOf(bytes);
   let ways: Box[][] = [[{ type: "", start: 0, body: 0, end: bytes.length }]];
   for (const type of path) {
     ways = ways.flatMap((way) => {
-      const { body, end } = way.at(-1)!;
-      return [...boxesIn(view, body, end)].filter((found) => found.type === type).map((found) => [...way, found]);
+      return childrenOf(bytes, way.at(-1)!, type).map((found) => [...way, found]);
     });
   }
   return ways[index]?.slice(1) ?? null;
 }
 
 /** Returns where the data offsets are of the track runs in a `moof` that count from its start. */
-function offsetsIn(bytes: Buffer, { type, start, body }: Box): number[] {
-  if (type !== "moof") return [];
-  const view = viewOf(bytes);
-  const trafs = [...boxesIn(view, body, start + bytes.readUInt32BE(start))].filter((each) => each.type === "traf");
-  const runs = trafs.flatMap((traf) => [...boxesIn(view, traf.body, traf.end)].filter((each) => each.type === "trun"));
+function offsetsIn(bytes: Buffer, found: Box): number[] {
+  if (found.type !== "moof") return [];
+  const trafs = childrenOf(bytes, { ...found, end: found.start + bytes.readUInt32BE(found.start) }, "traf");
+  const runs = trafs.flatMap((traf) => childrenOf(bytes, traf, "trun"));
   return runs.map((run) => run.body + 8);
 }
 
@@ -70,8 +67,7 @@ function offsetsIn(bytes: Buffer, { type, start, body }: Box): number[] {
 export function groupsOf(bytes: Buffer): Record<string, { entries: string[]; runs: number[] }> {
   const parents = parentsAt(bytes, ["moov", "trak", "mdia", "minf", "stbl"], 0)!;
   const table = parents.at(-1)!;
-  const view = viewOf(bytes);
-  const assigned = [...boxesIn(view, table.body, table.end)].filter(({ type }) => type === "sbgp");
+  const assigned = childrenOf(bytes, table, "sbgp");
   return Object.fromEntries(
     assigned.map(({ body, end }) => {
       const type = bytes.toString("latin1", body + 4, body + 8);
@@ -83,4 +79,4 @@ export function groupsOf(bytes: Buffer): Record<string, { entries: string[]; run
 }
 
 export const hasBox = (bytes: Buffer, path: readonly string[], type: string): boolean =>
-  findChild(viewOf(bytes), parentsAt(bytes, path, 0)!.at(-1)!, type) !== undefined;
+  findChild(bytes, parentsAt(bytes, path, 0)!.at(-1)!, type) !== undefined;

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { ascii, box, boxesIn, fullBox, u16, u32, u64, viewOf } from "../../src/remux/mp4/boxes.ts";
+import { ascii, box, boxesIn, fullBox, u16, u32, u64 } from "../../src/remux/mp4/boxes.ts";
 import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
 import type { Sample, SampleSink, TrackFormat } from "../../src/remux/samples.ts";
 import { createTimelines } from "../../src/remux/timelines.ts";
@@ -73,7 +73,7 @@ export function samplesIn(path: string): ReadSample[][] {
 /** Returns the boxes of the MP4 file at `path` that come before its media data. */
 export function indexOf(path: string): Buffer {
   const bytes = readFileSync(path);
-  const data = [...boxesIn(viewOf(bytes), 0, bytes.length)].find(({ type }) => type === "mdat");
+  const data = [...boxesIn(bytes)].find(({ type }) => type === "mdat");
   return bytes.subarray(0, data?.start);
 }
 

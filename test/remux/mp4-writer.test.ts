@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, symlinkSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
 import { diskError } from "../../src/files/disk-error.ts";
-import { ascii, boxesIn, getChild, u32, viewOf } from "../../src/remux/mp4/boxes.ts";
+import { ascii, boxesIn, childrenOf, findChild, getChild, u32, viewOf } from "../../src/remux/mp4/boxes.ts";
 import { MediaData } from "../../src/remux/mp4/write/media-data.ts";
 import { type Mp4WriterOptions, openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import { isCompleteMp4 } from "../../src/remux/mp4/read/file-boxes.ts";
@@ -183,9 +183,8 @@ describe("the MP4 writer", () => {
       const { head = new Uint8Array() } = start ?? {};
       writer.discard();
       const view = viewOf(head);
-      const moov = boxesIn(view, 0, head.length).find(({ type }) => type === "moov")!;
-      const mvex = getChild(view, moov, "mvex");
-      const mehd = boxesIn(view, mvex.body, mvex.end).find(({ type }) => type === "mehd");
+      const moov = boxesIn(head).find(({ type }) => type === "moov")!;
+      const mehd = findChild(head, moov, "mvex", "mehd");
       expect(mehd && [0, 4, 8].map((at) => view.getUint32(mehd.body + at))).toEqual(stated);
     },
   );
@@ -288,13 +287,15 @@ describe("the MP4 writer", () => {
   it("omits tables of composition offsets and sync samples that are not needed", () => {
     write(samples(10, 10));
     const bytes = readFileSync(path);
-    const view = viewOf(bytes);
-    const moov = [...boxesIn(view, 0, bytes.length)].find(({ type }) => type === "moov")!;
-    const types = (box = getChild(view, moov, "trak")): string[] =>
-      [...boxesIn(view, box.body, box.end)].map(({ type }) => type);
+    const moov = [...boxesIn(bytes)].find(({ type }) => type === "moov")!;
+    const types = (box = getChild(bytes, moov, "trak")): string[] => childrenOf(bytes, box).map(({ type }) => type);
     expect(types()).toEqual(["tkhd", "mdia"]);
-    const mdia = getChild(view, getChild(view, moov, "trak"), "mdia");
-    const stbl = getChild(view, getChild(view, mdia, "minf"), "stbl");
-    expect(types(stbl)).toEqual(["stsd", "stts", "stsc", "stsz", "stco"]);
+    expect(types(getChild(bytes, moov, "trak", "mdia", "minf", "stbl"))).toEqual([
+      "stsd",
+      "stts",
+      "stsc",
+      "stsz",
+      "stco",
+    ]);
   });
 });

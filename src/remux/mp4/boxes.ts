@@ -64,55 +64,50 @@ export function viewOf(bytes: Uint8Array): DataView {
  * Yields the boxes from `start` to `end`, in order.
  * @throws ServiceError `upstream_invalid` if a box ends after `end` or is smaller than its own header.
  */
-export function* boxesIn(view: DataView, start: number, end: number): Generator<Box> {
+export function* boxesIn(bytes: Uint8Array, start = 0, end = bytes.length): Generator<Box> {
   for (let at = start; at < end;) {
-    const { type, headerBytes, size } = readBoxHeader(view, at, end - at);
-    yield { type, start: at, body: at + headerBytes, end: at + size };
-    at += size;
+    const found = readBox(bytes, at, end - at);
+    yield found;
+    at = found.end;
   }
 }
 
 /** Returns the box that `bytes` begin with. @throws as `boxesIn` */
-export function firstBox(bytes: Uint8Array): Box {
-  const { type, headerBytes, size } = readBoxHeader(viewOf(bytes), 0, bytes.length);
-  return { type, start: 0, body: headerBytes, end: size };
+export const firstBox = (bytes: Uint8Array): Box => readBox(bytes, 0, bytes.length);
+
+/** Returns the boxes in `parent`: those of a type, or all. @throws as `boxesIn` */
+export function childrenOf(bytes: Uint8Array, { body, end }: Box, type?: string): Box[] {
+  return [...boxesIn(bytes, body, end)].filter((child) => type === undefined || child.type === type);
 }
 
-/** Returns the boxes in the one that `bytes` begin with. @throws as `boxesIn` */
-export function childrenOf(bytes: Uint8Array): Box[] {
-  const { body, end } = firstBox(bytes);
-  return [...boxesIn(viewOf(bytes), body, end)];
-}
-
-/** Returns the first child of `parent` with this type; undefined if there is none. */
-export function findChild(view: DataView, parent: Box, type: string): Box | undefined {
-  for (const found of boxesIn(view, parent.body, parent.end)) {
-    if (found.type === type) return found;
-  }
-  return undefined;
+/** Returns the first child of `parent` with the first type, the first one of that with the second …; undefined if there is none. */
+export function findChild(bytes: Uint8Array, parent: Box, ...types: readonly string[]): Box | undefined {
+  return types.reduce<Box | undefined>(
+    (found, type) => found && boxesIn(bytes, found.body, found.end).find((child) => child.type === type),
+    parent,
+  );
 }
 
 /**
- * Returns the first child of `parent` with this type.
+ * Returns what `findChild` does.
  * @throws ServiceError `upstream_invalid` if there is none.
  */
-export function getChild(view: DataView, parent: Box, type: string): Box {
-  const found = findChild(view, parent, type);
-  if (found === undefined) throw damagedError(`"${parent.type}" has no "${type}" in it`);
-  return found;
+export function getChild(bytes: Uint8Array, parent: Box, ...types: readonly string[]): Box {
+  return types.reduce((box, type) => {
+    const found = findChild(bytes, box, type);
+    if (found === undefined) throw damagedError(`"${box.type}" has no "${type}" in it`);
+    return found;
+  }, parent);
 }
 
 /**
  * Reads the header of the box at `at`, which must end within the next `left` bytes.
  * @throws ServiceError `upstream_invalid` if it does not, or is smaller than its own header.
  */
-export function readBoxHeader(
-  view: DataView,
-  at: number,
-  left: number,
-): { type: string; headerBytes: number; size: number } {
+export function readBox(bytes: Uint8Array, at: number, left: number): Box {
   if (left < 8) throw damagedError(`${left} bytes are too few for a box`);
-  const type = typeAt(view, at + 4);
+  const view = viewOf(bytes);
+  const type = typeAt(bytes, at + 4);
   const field = view.getUint32(at);
   const headerBytes = field === 1 ? 16 : 8;
   if (left < headerBytes) throw damagedError(`the box "${type}" ends in the middle of its size`);
@@ -121,11 +116,12 @@ export function readBoxHeader(
   if (size < headerBytes || size > left) {
     throw damagedError(`the box "${type}" has a size of ${size} bytes, possible are ${headerBytes} to ${left}`);
   }
-  return { type, headerBytes, size };
+  return { type, start: at, body: at + headerBytes, end: at + size };
 }
 
 /** Returns the four-character code at `at`, with "?" for what is not printable ASCII. */
-export function typeAt(view: DataView, at: number): string {
+export function typeAt(bytes: Uint8Array, at: number): string {
+  const view = viewOf(bytes);
   const codes = [0, 1, 2, 3].map((i) => view.getUint8(at + i));
   return String.fromCharCode(...codes.map((code) => (code < 32 || code > 126 ? 63 : code)));
 }

@@ -5,7 +5,6 @@ import { openFile } from "../open-file.ts";
 import {
   box,
   type Box,
-  boxesIn,
   childrenOf,
   findChild,
   firstBox,
@@ -150,15 +149,14 @@ function isMovable(fd: number, boxes: readonly Box[], moov: Box): boolean {
 
 function readMovie(bytes: Uint8Array) {
   const view = viewOf(bytes);
-  const moov = firstBox(bytes);
-  const header = getChild(view, moov, "mvhd");
+  const header = getChild(bytes, firstBox(bytes), "mvhd");
   const isLong = view.getUint8(header.body) === 1;
   const timescale = view.getUint32(header.body + (isLong ? 20 : 12)) || 1;
   const duration = isLong ? Number(view.getBigUint64(header.body + 24)) : view.getUint32(header.body + 16);
-  const traks = childrenOf(bytes).filter(({ type }) => type === "trak");
-  const handlerOf = (trak: Box) => typeAt(view, getChild(view, getChild(view, trak, "mdia"), "hdlr").body + 8);
+  const traks = childrenOf(bytes, firstBox(bytes), "trak");
+  const handlerOf = (trak: Box) => typeAt(bytes, getChild(bytes, trak, "mdia", "hdlr").body + 8);
   const main = traks.find((trak) => handlerOf(trak) === "vide") ?? traks[0];
-  const mainHeader = main && getChild(view, main, "tkhd");
+  const mainHeader = main && getChild(bytes, main, "tkhd");
   const size = (offset: number) => (mainHeader === undefined ? 0 : view.getUint32(mainHeader.end - offset) / 0x10000);
   return {
     timescale,
@@ -167,10 +165,7 @@ function readMovie(bytes: Uint8Array) {
     main,
     width: size(8),
     height: size(4),
-    hasChapters: traks.some((trak) => {
-      const references = findChild(view, trak, "tref");
-      return references !== undefined && findChild(view, references, "chap") !== undefined;
-    }),
+    hasChapters: traks.some((trak) => findChild(bytes, trak, "tref", "chap") !== undefined),
   };
 }
 
@@ -194,7 +189,7 @@ function makeIndex(
   const range = { start: dataStart, size: isWide ? 2 ** 32 : 0 };
   const ids = texts.map((_, i) => nextId + i);
   const chapterId = ids[texts.findIndex(({ handler }) => handler === "text")];
-  const children = childrenOf(bytes).filter(({ type }) => type !== "udta");
+  const children = childrenOf(bytes, firstBox(bytes)).filter(({ type }) => type !== "udta");
   const copies = children.map((child) => {
     const copy = isWide ? withWideOffsets(bytes, child) : Buffer.from(bytes.subarray(child.start, child.end));
     if (child.type === "mvhd") copy.writeUInt32BE(nextId + texts.length, copy.length - 4);
@@ -211,7 +206,7 @@ function makeIndex(
 const defaultsBox = (id: number): Uint8Array => fullBox("trex", 0, 0, u32(id, 1, 0, 0, 0));
 
 function withReference(trak: Buffer, id: number): Uint8Array {
-  const children = childrenOf(trak);
+  const children = childrenOf(trak, firstBox(trak));
   const known = children.find(({ type }) => type === "tref");
   const references = known === undefined ? new Uint8Array() : trak.subarray(known.body, known.end);
   const others = children.filter((child) => child !== known).map(({ start, end }) => trak.subarray(start, end));
@@ -220,17 +215,16 @@ function withReference(trak: Buffer, id: number): Uint8Array {
 
 /** The `meta` box of QuickTime has no version. */
 function readUserData(bytes: Uint8Array, { chapters }: Additions) {
-  const view = viewOf(bytes);
-  const found = findChild(view, firstBox(bytes), "udta");
+  const found = findChild(bytes, firstBox(bytes), "udta");
   const none = { items: [], others: [] };
   if (found === undefined) return none;
   // Old files end it with four zeros.
   const kept = unlessDamaged(() => {
-    const children = [...boxesIn(view, found.body, found.end)];
+    const children = childrenOf(bytes, found);
     const meta = children.find(({ type }) => type === "meta");
-    const body = meta && (typeAt(view, meta.body + 4) === "hdlr" ? meta.body : meta.body + 4);
-    const list = meta && [...boxesIn(view, body!, meta.end)].find(({ type }) => type === "ilst");
-    const items = list === undefined ? [] : [...boxesIn(view, list.body, list.end)];
+    const body = meta && (typeAt(bytes, meta.body + 4) === "hdlr" ? meta.body : meta.body + 4);
+    const list = meta && childrenOf(bytes, { ...meta, body: body! }, "ilst")[0];
+    const items = list === undefined ? [] : childrenOf(bytes, list);
     const others = children.filter(({ type }) => type !== "meta" && (type !== "chpl" || chapters.length === 0));
     const copy = ({ start, end }: Box) => bytes.subarray(start, end);
     return { items: items.map(copy), others: others.map(copy) };

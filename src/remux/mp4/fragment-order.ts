@@ -1,7 +1,7 @@
 import { unlessUnreadable } from "../../model/errors.ts";
 import type { ReadFile } from "../open-file.ts";
 import { openFullBox } from "./box-reader.ts";
-import { type Box, childrenOf, findChild, viewOf } from "./boxes.ts";
+import { type Box, childrenOf, findChild, firstBox } from "./boxes.ts";
 import { fragmentPositions } from "./positions.ts";
 import { completeFileBoxes, readRange } from "./read/file-boxes.ts";
 
@@ -56,15 +56,14 @@ interface FragmentPlace {
 
 /** Reads a `moof`, which is whole if it has samples of a track, or states that it has none: it then has only its header (§8.8.6). */
 function readFragmentHeader(bytes: Uint8Array): { isWhole: boolean; place: FragmentPlace } {
-  const view = viewOf(bytes);
   const times = new Map<number, number>();
-  const children = childrenOf(bytes);
+  const children = childrenOf(bytes, firstBox(bytes));
   const types = children.map(({ type }) => type);
   const isWhole = types.includes("traf") || types.join() === "mfhd";
   let sequence = 0;
   for (const child of children) {
     if (child.type === "mfhd" && child.end - child.body >= 8) sequence = openFullBox(bytes, child).u32();
-    const [tfhd, tfdt] = child.type === "traf" ? ["tfhd", "tfdt"].map((type) => findChild(view, child, type)) : [];
+    const [tfhd, tfdt] = child.type === "traf" ? ["tfhd", "tfdt"].map((type) => findChild(bytes, child, type)) : [];
     if (tfhd === undefined || tfdt === undefined) continue;
     times.set(openFullBox(bytes, tfhd).u32(), openFullBox(bytes, tfdt).time());
   }

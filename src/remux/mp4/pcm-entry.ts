@@ -1,4 +1,4 @@
-import { ascii, box, boxesIn, findChild, typeAt, u16, u32, viewOf } from "./boxes.ts";
+import { ascii, box, childrenOf, findChild, typeAt, u16, u32, viewOf } from "./boxes.ts";
 
 /** Fields of an AudioSampleEntry (ISO/IEC 14496-12 §12.2.3). */
 const [versionAt, bitsAt, fieldsEnd] = [16, 26, 36];
@@ -21,8 +21,8 @@ export function toQuickTimePcm(sampleEntry: Uint8Array): Uint8Array {
   const view = viewOf(sampleEntry);
   // Version 1 of QuickTime has further fields.
   const body = fieldsEnd + (view.getUint16(versionAt) === 1 ? 16 : 0);
-  const entry = { type: typeAt(view, 4), start: 0, body, end: sampleEntry.length };
-  const config = entry.type.endsWith("pcm") ? findChild(view, entry, "pcmC") : undefined;
+  const entry = { type: typeAt(sampleEntry, 4), start: 0, body, end: sampleEntry.length };
+  const config = entry.type.endsWith("pcm") ? findChild(sampleEntry, entry, "pcmC") : undefined;
   if (config === undefined || config.end - config.body < 6) return sampleEntry;
   const [flags, bits] = [view.getUint8(config.body + 4), view.getUint8(config.body + 5)];
   const type = quickTimeTypes.get(`${entry.type} ${bits}`);
@@ -30,7 +30,7 @@ export function toQuickTimePcm(sampleEntry: Uint8Array): Uint8Array {
   const fields = Buffer.from(sampleEntry.subarray(8, fieldsEnd));
   fields.writeUInt16BE(0, versionAt - 8);
   fields.writeUInt16BE(bits, bitsAt - 8);
-  const others = [...boxesIn(view, body, entry.end)].filter((child) => child.type !== "pcmC");
+  const others = childrenOf(sampleEntry, entry).filter((child) => child.type !== "pcmC");
   const kept = others.map(({ start, end }) => sampleEntry.subarray(start, end));
   const order = box("enda", u16(flags & littleEndian));
   const wave = box("wave", box("frma", ascii(type)), order, u32(8, 0));

@@ -1,5 +1,5 @@
 import { openFullBox } from "./box-reader.ts";
-import { box, type Box, boxesIn, childrenOf, firstBox, getChild, u32, viewOf } from "./boxes.ts";
+import { box, type Box, childrenOf, firstBox, getChild, u32, viewOf } from "./boxes.ts";
 
 /** Whether a `moof` box says from the start of the file where its media data are (ISO/IEC 14496-12 §8.8.7). */
 export const hasFixedData = (moof: Uint8Array): boolean => fixedHeaders(moof).length > 0;
@@ -15,10 +15,8 @@ export function moveFragment(moof: Uint8Array, delta: number): Buffer {
 }
 
 function fixedHeaders(moof: Uint8Array): Box[] {
-  const view = viewOf(moof);
-  const fragments = childrenOf(moof).filter(({ type }) => type === "traf");
-  const headers = fragments.map((traf) => getChild(view, traf, "tfhd"));
-  return headers.filter(({ body }) => (view.getUint32(body) & 1) === 1);
+  const headers = childrenOf(moof, firstBox(moof), "traf").map((traf) => getChild(moof, traf, "tfhd"));
+  return headers.filter(({ body }) => (viewOf(moof).getUint32(body) & 1) === 1);
 }
 
 /**
@@ -39,8 +37,7 @@ export function moveFragmentIndex(mfra: Uint8Array, delta: number): Buffer {
  * @throws ServiceError `upstream_invalid` if it is damaged
  */
 export function* fragmentPositions(mfra: Uint8Array): Generator<{ at: number; isLong: boolean }> {
-  for (const table of childrenOf(mfra)) {
-    if (table.type !== "tfra") continue;
+  for (const table of childrenOf(mfra, firstBox(mfra), "tfra")) {
     const reader = openFullBox(mfra, table);
     const isLong = reader.version === 1;
     const timeBytes = isLong ? 8 : 4;
@@ -74,23 +71,23 @@ export function hasOtherOffsets(bytes: Buffer): boolean {
 const containersOfOffsets: ReadonlySet<string> = new Set(["trak", "mdia", "minf", "stbl"]);
 
 /** Copies a box; tables of offsets in it get 64 bits. */
-export function withWideOffsets(bytes: Uint8Array, { type, start, body, end }: Box): Buffer {
-  const view = viewOf(bytes);
+export function withWideOffsets(bytes: Uint8Array, parent: Box): Buffer {
+  const { type, start, body, end } = parent;
   if (type === "stco") {
+    const view = viewOf(bytes);
     const offsets = Array.from({ length: view.getUint32(body + 4) }, (_, i) =>
       u32(0, view.getUint32(body + 8 + i * 4)),
     );
     return Buffer.from(box("co64", bytes.subarray(body, body + 8), ...offsets));
   }
   if (!containersOfOffsets.has(type)) return Buffer.from(bytes.subarray(start, end));
-  return Buffer.from(box(type, ...[...boxesIn(view, body, end)].map((child) => withWideOffsets(bytes, child))));
+  return Buffer.from(box(type, ...childrenOf(bytes, parent).map((child) => withWideOffsets(bytes, child))));
 }
 
 /** Adds `delta` to the offsets of the chunks of a track that are after the index. */
 export function moveChunks(trak: Buffer, delta: number, moovEnd: number): void {
   const view = viewOf(trak);
-  const table = ["mdia", "minf", "stbl"].reduce((parent, type) => getChild(view, parent, type), firstBox(trak));
-  for (const { type, body } of boxesIn(view, table.body, table.end)) {
+  for (const { type, body } of childrenOf(trak, getChild(trak, firstBox(trak), "mdia", "minf", "stbl"))) {
     if (type !== "stco" && type !== "co64") continue;
     const count = view.getUint32(body + 4);
     for (let i = 0; i < count; i++) {

@@ -106,7 +106,7 @@ function readPixelAspect(sampleEntry: Uint8Array): [number, number] {
   for (let at = fieldsEnd; at + 16 <= sampleEntry.length;) {
     const size = view.getUint32(at);
     if (size < 8 || at + size > sampleEntry.length) break;
-    if (typeAt(view, at + 4) === "pasp" && size >= 16) {
+    if (typeAt(sampleEntry, at + 4) === "pasp" && size >= 16) {
       const [across, down] = [view.getUint32(at + 8), view.getUint32(at + 12)];
       return across > 0 && down > 0 ? [across, down] : [1, 1];
     }

@@ -1,6 +1,6 @@
 import type { SampleGroup } from "../samples.ts";
 import { openFullBox } from "./box-reader.ts";
-import { type Box, boxesIn, typeAt, viewOf } from "./boxes.ts";
+import { type Box, childrenOf, typeAt } from "./boxes.ts";
 
 type GroupType = SampleGroup["type"];
 type GroupSet = readonly SampleGroup[] | undefined;
@@ -109,11 +109,10 @@ function openNumbers(bytes: Uint8Array, found: Box | undefined, byDefault: numbe
 
 /** Returns the boxes of one type about groups that are kept. */
 function groupBoxesIn(bytes: Uint8Array, parent: Box, type: "sgpd" | "sbgp"): { box: Box; type: GroupType }[] {
-  const view = viewOf(bytes);
   const [fullHeader, groupingType] = [4, 4];
-  return [...boxesIn(view, parent.body, parent.end)].flatMap((box) => {
-    if (box.type !== type || box.end - box.body < fullHeader + groupingType) return [];
-    const found = typeAt(view, box.body + fullHeader);
+  return childrenOf(bytes, parent, type).flatMap((box) => {
+    if (box.end - box.body < fullHeader + groupingType) return [];
+    const found = typeAt(bytes, box.body + fullHeader);
     return isKept(found) ? [{ box, type: found }] : [];
   });
 }

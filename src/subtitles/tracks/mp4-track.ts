@@ -1,5 +1,5 @@
 import type { Cue } from "../../remux/additions.ts";
-import { type Box, boxesIn, damagedError, findChild, firstBox, getChild, viewOf } from "../../remux/mp4/boxes.ts";
+import { type Box, boxesIn, damagedError, findChild, firstBox, getChild } from "../../remux/mp4/boxes.ts";
 import { fileBoxes, readFully, readRange } from "../../remux/mp4/read/file-boxes.ts";
 import { type FragmentTrack, readFileFragments } from "../../remux/mp4/read/fragment.ts";
 import { readEdits, readMediaHeader, readMovieHeader, readTrackHeader } from "../../remux/mp4/read/headers.ts";
@@ -107,17 +107,16 @@ function readTracks(file: OpenFile): Mp4Track[] {
   const moov = fileBoxes(file.fd, file.size).find(({ type }) => type === "moov");
   if (moov === undefined) return [];
   const index = readRange(file.fd, moov);
-  const view = viewOf(index);
-  const movie = readMovieHeader(index, getChild(view, firstBox(index), "mvhd"));
-  const traks = [...boxesIn(view, firstBox(index).body, index.length)].filter(({ type }) => type === "trak");
-  const headers = traks.map((trak) => readTrackHeader(index, getChild(view, trak, "tkhd")));
+  const movie = readMovieHeader(index, getChild(index, firstBox(index), "mvhd"));
+  const traks = [...boxesIn(index, firstBox(index).body)].filter(({ type }) => type === "trak");
+  const headers = traks.map((trak) => readTrackHeader(index, getChild(index, trak, "tkhd")));
   const [width, height] = (["width", "height"] as const).map((side) => Math.max(...headers.map((each) => each[side])));
   const defaults = readDefaults(index, firstBox(index));
   return traks.flatMap((trak, i) => {
-    const media = getChild(view, trak, "mdia");
-    const tables = ["minf", "stbl"].reduce((parent, type) => getChild(view, parent, type), media);
+    const media = getChild(index, trak, "mdia");
+    const tables = getChild(index, media, "minf", "stbl");
     if (!mp4TextCodecs.has(entryOf(index, tables)?.type ?? "")) return [];
-    const { timescale } = readMediaHeader(index, getChild(view, media, "mdhd"));
+    const { timescale } = readMediaHeader(index, getChild(index, media, "mdhd"));
     const { shiftTicks } = readEdits(index, trak, timescale / movie.timescale);
     const { id, matrix } = headers[i]!;
     const [left, top] = [matrix[6]! / 65536, matrix[7]! / 65536];
@@ -141,9 +140,8 @@ function readTracks(file: OpenFile): Mp4Track[] {
 const noGroups: GroupDescriptions = new Map();
 
 function entryOf(index: Uint8Array, tables: Box): Box | undefined {
-  const view = viewOf(index);
-  const stsd = findChild(view, tables, "stsd");
-  return stsd && boxesIn(view, stsd.body + 8, stsd.end).next().value;
+  const stsd = findChild(index, tables, "stsd");
+  return stsd && boxesIn(index, stsd.body + 8, stsd.end).next().value;
 }
 
 function samplesOf(file: OpenFile, { index, tables }: Mp4Track): Generator<IndexedSample<unknown>> {
@@ -159,7 +157,7 @@ function cuesOf(samples: Iterable<FiledSample>, track: Mp4Track, count: CountByt
   const entry = entryOf(index, tables)!;
   const { type: codec } = entry;
   if (codec === "wvtt" || codec === "stpp") {
-    const format = readTextFormat(index, getChild(viewOf(index), tables, "stsd"), codec);
+    const format = readTextFormat(index, getChild(index, tables, "stsd"), codec);
     const shiftS = shiftTicks / timescale;
     const read = (sample: IndexedSample<unknown>, bytes: Uint8Array) => {
       const shown = shownAt(sample, track);

@@ -1,6 +1,6 @@
 import type { Cue } from "../../remux/additions.ts";
 import { faces } from "../../remux/cue-text.ts";
-import { type Box, readBoxHeader, viewOf } from "../../remux/mp4/boxes.ts";
+import { type Box, readBox, viewOf } from "../../remux/mp4/boxes.ts";
 import { addStyle, changeTags, colorTag } from "../colors.ts";
 import { keypadSettings, settingsIn } from "../placement.ts";
 import { decodeSubtitles, escapeText } from "../text.ts";
@@ -86,7 +86,7 @@ export function readTimedText(bytes: Uint8Array, format: TimedTextFormat): Pick<
   const characters = Array.from(decodeSubtitles(bytes.subarray(2, end)));
   const styles: { from: number; to: number; tags: readonly string[] }[] = [];
   let { box } = format;
-  for (const part of modifiersIn(view, end)) {
+  for (const part of modifiersIn(bytes, end)) {
     if (part.type === "tbox" && part.end - part.body >= 8) box = readTextBox(view, part.body);
     if (part.type !== "styl") continue;
     for (let at = part.body + 2; at + styleBytes <= part.end; at += styleBytes) {
@@ -98,12 +98,11 @@ export function readTimedText(bytes: Uint8Array, format: TimedTextFormat): Pick<
 }
 
 /** Yields the boxes after a text, up to one that is damaged. */
-function* modifiersIn(view: DataView, start: number): Generator<Box> {
-  for (let at = start; at + 8 <= view.byteLength;) {
-    const size = view.getUint32(at);
-    if (size < 8 || size > view.byteLength - at) return;
-    const { type, headerBytes } = readBoxHeader(view, at, size);
-    yield { type, start: at, body: at + headerBytes, end: at + size };
+function* modifiersIn(bytes: Uint8Array, start: number): Generator<Box> {
+  for (let at = start; at + 8 <= bytes.length;) {
+    const size = viewOf(bytes).getUint32(at);
+    if (size < 8 || size > bytes.length - at) return;
+    yield readBox(bytes, at, size);
     at += size;
   }
 }

@@ -1,5 +1,5 @@
 import { rename } from "node:fs/promises";
-import { type Box, boxesIn, damagedError, readBoxHeader, viewOf } from "../../../remux/mp4/boxes.ts";
+import { type Box, childrenOf, damagedError, findChild, firstBox, readBox } from "../../../remux/mp4/boxes.ts";
 import { bytesOfCut, type IsThere, type PartNeeds, samplesOfPart } from "../../../remux/mp4/cut-needs.ts";
 import { readSegmentIndex, type SegmentIndex } from "../../../remux/mp4/segment-index.ts";
 import { openFile } from "../../../remux/open-file.ts";
@@ -218,15 +218,14 @@ async function checkFragments(file: PartialFile, { start, end }: Run): Promise<v
   }
   if (first === undefined || first.end - first.start > maxBoxBytes) throw damagedError(`no fragment is at ${start}`);
   const bytes = await file.read(first);
-  const view = viewOf(bytes);
-  const tracks = [...boxesIn(view, first.body - first.start, bytes.length)].filter(({ type }) => type === "traf");
-  const isTimed = tracks.every((traf) => [...boxesIn(view, traf.body, traf.end)].some(({ type }) => type === "tfdt"));
+  const tracks = childrenOf(bytes, firstBox(bytes), "traf");
+  const isTimed = tracks.every((traf) => findChild(bytes, traf, "tfdt") !== undefined);
   if (!isTimed) throw damagedError(`the fragment at ${first.start} does not say when it is presented`);
 }
 
 async function fetchHeader(file: PartialFile, start: number): Promise<Box> {
   const span = { start, end: Math.min(start + 16, file.size) };
   await file.fetchNear(span);
-  const { type, size, headerBytes } = readBoxHeader(viewOf(await file.read(span)), 0, file.size - start);
-  return { type, start, body: start + headerBytes, end: start + size };
+  const { type, body, end } = readBox(await file.read(span), 0, file.size - start);
+  return { type, start, body: start + body, end: start + end };
 }

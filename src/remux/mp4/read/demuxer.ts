@@ -1,4 +1,4 @@
-import { type Box, boxesIn, damagedError, firstBox, viewOf } from "../boxes.ts";
+import { type Box, boxesIn, damagedError, firstBox } from "../boxes.ts";
 import { type OpenFile, openFile } from "../../open-file.ts";
 import type { ByteSpan, Demuxer, DemuxerOptions } from "../../samples.ts";
 import { checkSampleTables } from "./check-tables.ts";
@@ -33,7 +33,7 @@ export function createMp4Demuxer(options: DemuxerOptions): Required<Demuxer> {
     read(segment, timing) {
       if (segment.length === 0) return;
       const budget = createBudget(segment.length);
-      const boxes = [...boxesIn(viewOf(segment), 0, segment.length)];
+      const boxes = [...boxesIn(segment)];
       const hasData = boxes.some(({ type }) => type === "mdat");
       const hasIndex = boxes.some(({ type }) => type === "moov" || type === "moof");
       if (!hasIndex) for (const { formats } of tracks ?? []) onDrop(formats[0]!.kind);
@@ -84,7 +84,7 @@ function firstTimeIn(
   options: DemuxerOptions,
 ): number | null | undefined {
   const budget = createBudget(segment.length);
-  const boxes = [...boxesIn(viewOf(segment), 0, segment.length)];
+  const boxes = [...boxesIn(segment)];
   let { tracks } = before;
   const nextDts = new Map(before.nextDts);
   for (const found of boxes) {

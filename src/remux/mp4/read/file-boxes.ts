@@ -1,7 +1,7 @@
 import { readSync } from "node:fs";
 import { ServiceError, unlessUnreadable } from "../../../model/errors.ts";
 import { openFile, type ReadFile } from "../../open-file.ts";
-import { type Box, boxesIn, damagedError, getChild, readBoxHeader, typeAt, viewOf } from "../boxes.ts";
+import { type Box, boxesIn, damagedError, getChild, readBox, typeAt } from "../boxes.ts";
 import { readSegmentIndex } from "../segment-index.ts";
 
 /**
@@ -90,16 +90,12 @@ export function countSamples(path: string): number[] {
   using file = openFile(path);
   const moov = [...fileBoxes(file.fd, file.size)].find(({ type }) => type === "moov");
   if (moov === undefined) throw damagedError(`the file has no "moov"`);
-  const view = viewOf(readFully(file.fd, Buffer.allocUnsafe(moov.end - moov.body), moov.body));
-  return [...boxesIn(view, 0, view.byteLength)]
+  const bytes = readFully(file.fd, Buffer.allocUnsafe(moov.end - moov.body), moov.body);
+  return [...boxesIn(bytes)]
     .filter(({ type }) => type === "trak")
-    .map((trak) => getChild(view, trak, "mdia"))
-    .filter((media) => mediaHandlers.has(typeAt(view, getChild(view, media, "hdlr").body + 8)))
-    .map((media) => {
-      const nested = (box: Box, type: string) => getChild(view, box, type);
-      const stsz = ["minf", "stbl", "stsz"].reduce(nested, media);
-      return view.getUint32(stsz.body + 8);
-    });
+    .map((trak) => getChild(bytes, trak, "mdia"))
+    .filter((media) => mediaHandlers.has(typeAt(bytes, getChild(bytes, media, "hdlr").body + 8)))
+    .map((media) => bytes.readUInt32BE(getChild(bytes, media, "minf", "stbl", "stsz").body + 8));
 }
 
 const mediaHandlers: ReadonlySet<string> = new Set(["vide", "soun"]);
@@ -117,10 +113,9 @@ export function* fileBoxes(fd: number, size: number): Generator<Box> {
     if (++count > maxBoxes) throw damagedError(`it has over ${maxBoxes} boxes on its top level`);
     const left = size - start;
     const header = readFully(fd, Buffer.allocUnsafe(Math.min(16, left)), start);
-    const box = readBoxHeader(viewOf(header), 0, left);
-    const end = start + box.size;
-    yield { type: box.type, start, body: start + box.headerBytes, end };
-    start = end;
+    const { type, body, end } = readBox(header, 0, left);
+    yield { type, start, body: start + body, end: start + end };
+    start += end;
   }
 }
 

@@ -11,13 +11,12 @@ import { type PixelSize, readDisplaySize } from "../sample-entry.ts";
  * comes later. Takes time linear in the number of bytes; never throws.
  */
 export function readMp4Header(start: Uint8Array): FileHeader {
-  const view = viewOf(start);
-  const [moov] = childrenOf(view, { body: 0, end: start.length }, "moov");
-  const [mvhd] = moov === undefined ? [] : childrenOf(view, moov, "mvhd");
+  const [moov] = childrenOf(start, { body: 0, end: start.length }, "moov");
+  const [mvhd] = moov === undefined ? [] : childrenOf(start, moov, "mvhd");
   const movie = mvhd && unlessUnreadable(() => readMovieHeader(start, mvhd));
-  const traks = moov === undefined ? [] : childrenOf(view, moov, "trak").slice(0, maxTracks);
-  const video = traks.find((trak) => handlerOf(view, trak) === "vide");
-  const audio = traks.find((trak) => handlerOf(view, trak) === "soun");
+  const traks = moov === undefined ? [] : childrenOf(start, moov, "trak").slice(0, maxTracks);
+  const video = traks.find((trak) => handlerOf(start, trak) === "vide");
+  const audio = traks.find((trak) => handlerOf(start, trak) === "soun");
   const missing = (video ?? audio) !== undefined && moov?.isCut === false ? "none" : null;
   const size = video && movie && unlessUnreadable(() => readSize(start, video, movie));
   return {
@@ -42,7 +41,8 @@ interface PartialBox extends Box {
 const maxBoxes = 1_000;
 
 /** Returns the children with this type among the first 1,000; what comes after a damaged one is left out. */
-function childrenOf(view: DataView, parent: Pick<Box, "body" | "end">, type: string): PartialBox[] {
+function childrenOf(bytes: Uint8Array, parent: Pick<Box, "body" | "end">, type: string): PartialBox[] {
+  const view = viewOf(bytes);
   const found: PartialBox[] = [];
   for (let at = parent.body, count = 0; parent.end - at >= 8 && count < maxBoxes; count++) {
     const field = view.getUint32(at);
@@ -54,26 +54,26 @@ function childrenOf(view: DataView, parent: Pick<Box, "body" | "end">, type: str
     if (at + size < body) break;
     const end = Math.min(at + size, parent.end);
     const isCut = at + size > parent.end;
-    if (typeAt(view, at + 4) === type) found.push({ type, start: at, body, end, isCut });
+    if (typeAt(bytes, at + 4) === type) found.push({ type, start: at, body, end, isCut });
     at += size;
   }
   return found;
 }
 
-function findPath(view: DataView, box: Box, ...path: string[]): PartialBox | undefined {
+function findPath(bytes: Uint8Array, box: Box, ...path: string[]): PartialBox | undefined {
   const [type, ...rest] = path;
-  const child = childrenOf(view, box, type ?? "")[0];
-  return child === undefined || rest.length === 0 ? child : findPath(view, child, ...rest);
+  const child = childrenOf(bytes, box, type ?? "")[0];
+  return child === undefined || rest.length === 0 ? child : findPath(bytes, child, ...rest);
 }
 
 /** Returns the type of a track (§8.4.3). */
-function handlerOf(view: DataView, trak: Box): string | null {
-  const hdlr = findPath(view, trak, "mdia", "hdlr");
-  return hdlr === undefined || hdlr.end - hdlr.body < 12 ? null : typeAt(view, hdlr.body + 8);
+function handlerOf(bytes: Uint8Array, trak: Box): string | null {
+  const hdlr = findPath(bytes, trak, "mdia", "hdlr");
+  return hdlr === undefined || hdlr.end - hdlr.body < 12 ? null : typeAt(bytes, hdlr.body + 8);
 }
 
 function firstSampleEntry(bytes: Uint8Array, trak: Box): Uint8Array | null {
-  const stsd = findPath(viewOf(bytes), trak, "mdia", "minf", "stbl", "stsd");
+  const stsd = findPath(bytes, trak, "mdia", "minf", "stbl", "stsd");
   const from = stsd === undefined ? 0 : stsd.body + 8;
   if (stsd === undefined || stsd.end - from < 8) return null;
   const size = viewOf(bytes).getUint32(from);
@@ -89,7 +89,7 @@ const maxPixels = 65_535;
 
 /** Returns the size as displayed, as the size of the finished file is. */
 function readSize(bytes: Uint8Array, trak: Box, movie: MovieHeader): PixelSize | undefined {
-  const tkhd = findPath(viewOf(bytes), trak, "tkhd");
+  const tkhd = findPath(bytes, trak, "tkhd");
   if (tkhd === undefined) return undefined;
   const track = readTrackHeader(bytes, tkhd);
   const { width, height } = readDisplaySize(firstSampleEntry(bytes, trak) ?? bytes.subarray(0, 0)) ?? track;
@@ -105,8 +105,8 @@ const maxFrameRate = 1_000;
 /** Returns the mean of all frames (`stts`, §8.6.1.2); undefined if there are none, or not all of the table. */
 function readFrameRate(bytes: Uint8Array, trak: Box): number | undefined {
   const view = viewOf(bytes);
-  const mdhd = findPath(view, trak, "mdia", "mdhd");
-  const stts = findPath(view, trak, "mdia", "minf", "stbl", "stts");
+  const mdhd = findPath(bytes, trak, "mdia", "mdhd");
+  const stts = findPath(bytes, trak, "mdia", "minf", "stbl", "stts");
   if (mdhd === undefined || stts === undefined || stts.isCut) return undefined;
   let [frames, ticks] = [0, 0];
   for (let at = stts.body + 8; at + 8 <= stts.end; at += 8) {

@@ -1,6 +1,6 @@
 import type { ReadFile } from "../../open-file.ts";
 import { openFullBox } from "../box-reader.ts";
-import { type Box, boxesIn, damagedError, findChild, firstBox, getChild, viewOf } from "../boxes.ts";
+import { type Box, boxesIn, childrenOf, damagedError, findChild, firstBox, getChild, viewOf } from "../boxes.ts";
 import { openSampleGroups, readGroupDescriptions } from "../sample-groups.ts";
 import { completeFileBoxes, readRange } from "./file-boxes.ts";
 import { type Budget, type IndexedSample, spend } from "./indexed-sample.ts";
@@ -25,7 +25,7 @@ export interface FragmentContext<Track extends FragmentTrack = InitTrack> {
 export function readFragment(bytes: Uint8Array, moof: Box, context: FragmentContext): IndexedSample[] {
   const { runs, isAbsolute } = readFragmentRuns(bytes, moof, context);
   const samples = runs.flatMap((run) => run.samples);
-  const shift = isAbsolute ? distanceToData(viewOf(bytes), moof, runs) : 0;
+  const shift = isAbsolute ? distanceToData(bytes, moof, runs) : 0;
   for (const sample of samples) sample.offset += shift;
   return samples;
 }
@@ -39,12 +39,10 @@ export function readFragmentRuns<Track extends FragmentTrack>(
   moof: Box,
   { tracks, nextDts, budget }: FragmentContext<Track>,
 ): { runs: TrackRun<Track>[]; isAbsolute: boolean } {
-  const view = viewOf(bytes);
   const runs: TrackRun<Track>[] = [];
   let isAbsolute = false;
   let dataEnd = moof.start;
-  for (const traf of boxesIn(view, moof.body, moof.end)) {
-    if (traf.type !== "traf") continue;
+  for (const traf of childrenOf(bytes, moof, "traf")) {
     const { track, defaults, absoluteBase, isFromMoof } = readFragmentHeader(bytes, traf, tracks);
     isAbsolute ||= absoluteBase !== null;
     const base = absoluteBase ?? (isFromMoof ? moof.start : dataEnd);
@@ -52,8 +50,7 @@ export function readFragmentRuns<Track extends FragmentTrack>(
     dataEnd = base;
     const nextGroups = track && openSampleGroups(bytes, traf, track.groups, readGroupDescriptions(bytes, traf));
     let dts = readDecodeTime(bytes, traf) ?? (track && nextDts.get(track)) ?? 0;
-    for (const trun of boxesIn(view, traf.body, traf.end)) {
-      if (trun.type !== "trun") continue;
+    for (const trun of childrenOf(bytes, traf, "trun")) {
       const run = readTrackRun(bytes, trun, { ...place, track, defaults, dataEnd, dts, budget, nextGroups });
       runs.push(run);
       ({ dataEnd, dts } = run);
@@ -92,7 +89,7 @@ export function* readFileFragments<Track extends FragmentTrack>(
  * count from, `null` if there is none. `isFromMoof`: they count from the start of the `moof` box.
  */
 function readFragmentHeader<Track extends FragmentTrack>(bytes: Uint8Array, traf: Box, tracks: readonly Track[]) {
-  const reader = openFullBox(bytes, getChild(viewOf(bytes), traf, "tfhd"));
+  const reader = openFullBox(bytes, getChild(bytes, traf, "tfhd"));
   const { flags } = reader;
   const id = reader.u32();
   const track = tracks.find((candidate) => candidate.id === id);
@@ -109,7 +106,7 @@ function readFragmentHeader<Track extends FragmentTrack>(bytes: Uint8Array, traf
 
 /** Reads `tfdt` (§8.8.12), in ticks; undefined if there is none. */
 function readDecodeTime(bytes: Uint8Array, traf: Box): number | undefined {
-  const tfdt = findChild(viewOf(bytes), traf, "tfdt");
+  const tfdt = findChild(bytes, traf, "tfdt");
   return tfdt && openFullBox(bytes, tfdt).time();
 }
 
@@ -189,13 +186,13 @@ function dataStartAt(offset: number, { base, moof }: Pick<TrackRunContext<unknow
 }
 
 /**
- * Returns how far to move offsets that count from the start of the file, which is not in `view`: the
+ * Returns how far to move offsets that count from the start of the file, which is not in `bytes`: the
  * least of them is where the media data start.
  */
-function distanceToData(view: DataView, moof: Box, runs: readonly TrackRun<unknown>[]): number {
+function distanceToData(bytes: Uint8Array, moof: Box, runs: readonly TrackRun<unknown>[]): number {
   const starts = runs.filter(({ count }) => count > 0).map(({ dataStart }) => dataStart);
   if (starts.length === 0) return 0;
-  for (const next of boxesIn(view, moof.end, view.byteLength)) {
+  for (const next of boxesIn(bytes, moof.end)) {
     if (next.type === "mdat") return next.body - starts.reduce((a, b) => Math.min(a, b));
   }
   throw damagedError(`no "mdat" follows a "moof"`);

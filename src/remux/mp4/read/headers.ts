@@ -1,5 +1,5 @@
 import { type BoxReader, openFullBox } from "../box-reader.ts";
-import { type Box, damagedError, findChild, getChild, viewOf } from "../boxes.ts";
+import { type Box, damagedError, findChild, getChild } from "../boxes.ts";
 import { mp4ToBcp47 } from "../../language.ts";
 import type { Matrix } from "../matrix.ts";
 import type { Edit } from "../../samples.ts";
@@ -47,16 +47,15 @@ export function readMediaHeader(bytes: Uint8Array, header: Box): { timescale: nu
 
 /** Returns the language of a track, BCP 47, by its `elng` (§8.4.6), else its `mdhd`; `null`: unknown. */
 export function readLanguage(bytes: Uint8Array, mdia: Box): string | null {
-  const view = viewOf(bytes);
-  const elng = findChild(view, mdia, "elng");
+  const elng = findChild(bytes, mdia, "elng");
   const tag = elng && textOf(bytes.subarray(elng.body + 4, elng.end));
   if (tag !== undefined && isTag.test(tag)) return tag;
-  return readMediaHeader(bytes, getChild(view, mdia, "mdhd")).language;
+  return readMediaHeader(bytes, getChild(bytes, mdia, "mdhd")).language;
 }
 
 /** Returns the name of a track for people (§8.4.3), which QuickTime begins with its length; empty: it has none. */
 export function readHandlerName(bytes: Uint8Array, mdia: Box): string {
-  const hdlr = getChild(viewOf(bytes), mdia, "hdlr");
+  const hdlr = getChild(bytes, mdia, "hdlr");
   const name = bytes.subarray(hdlr.body + 24, hdlr.end);
   return textOf(name[0] === name.length - 1 ? name.subarray(1) : name);
 }
@@ -81,9 +80,7 @@ export function readEdits(
   trak: Box,
   ticksPerMovieTick: number,
 ): { shiftTicks: number; edits: Edit[] } {
-  const view = viewOf(bytes);
-  const edts = findChild(view, trak, "edts");
-  const elst = edts && findChild(view, edts, "elst");
+  const elst = findChild(bytes, trak, "edts", "elst");
   if (elst === undefined) return { shiftTicks: 0, edits: [] };
   const reader = openFullBox(bytes, elst);
   const toTicks = (movieTicks: number) => Math.round(movieTicks * ticksPerMovieTick);

@@ -1,7 +1,7 @@
 import { ServiceError } from "../../../model/errors.ts";
 import { firstAudio, type TrackSlot } from "../../audio-choice.ts";
 import { openFullBox } from "../box-reader.ts";
-import { type Box, boxesIn, damagedError, findChild, getChild, typeAt, viewOf } from "../boxes.ts";
+import { type Box, boxesIn, childrenOf, damagedError, findChild, getChild, typeAt } from "../boxes.ts";
 import {
   type MovieHeader,
   readEdits,
@@ -56,18 +56,17 @@ export function readInit(
   moov: Box,
   { kinds, audio: choice = firstAudio, onTracks }: Pick<DemuxerOptions, "kinds" | "audio" | "onTracks">,
 ): InitTrack[] {
-  const view = viewOf(bytes);
   const movie = readMovie(bytes, moov);
-  const boxes = [...boxesIn(view, moov.body, moov.end)].filter(({ type }) => type === "trak");
-  const found = boxes.map((trak) => ({ trak, kind: kindOf(view, getChild(view, trak, "mdia")) }));
-  const isDisabled = (trak: Box) => !readTrackHeader(bytes, getChild(view, trak, "tkhd")).isEnabled;
+  const boxes = childrenOf(bytes, moov, "trak");
+  const found = boxes.map((trak) => ({ trak, kind: kindOf(bytes, getChild(bytes, trak, "mdia")) }));
+  const isDisabled = (trak: Box) => !readTrackHeader(bytes, getChild(bytes, trak, "tkhd")).isEnabled;
   // Players take one that is disabled only if no other is there, or if their user chooses it.
   const of = (wanted: TrackKind) =>
     found
       .filter(({ kind }) => kind === wanted && kinds.includes(kind))
       .toSorted((a, b) => Number(isDisabled(a.trak)) - Number(isDisabled(b.trak)));
   const audio = of("audio");
-  const languageOf = ({ trak }: { trak: Box }) => readLanguage(bytes, getChild(view, trak, "mdia"));
+  const languageOf = ({ trak }: { trak: Box }) => readLanguage(bytes, getChild(bytes, trak, "mdia"));
   const chosen = audio.length > 0 ? choice.choose(audio.map(languageOf)) : [];
   const video = of("video").slice(0, 1);
   onTracks?.(chosen.length, audio.length - chosen.length);
@@ -82,12 +81,11 @@ export function readInit(
  * @throws as `readInit`
  */
 export function readAllTracks(bytes: Uint8Array, moov: Box): InitTrack[] {
-  const view = viewOf(bytes);
   const movie = readMovie(bytes, moov);
-  return [...boxesIn(view, moov.body, moov.end)].flatMap((trak) => {
-    const mdia = trak.type === "trak" ? getChild(view, trak, "mdia") : undefined;
-    const kind = mdia === undefined ? null : kindOf(view, mdia);
-    if (mdia === undefined || kind === null) return [];
+  return childrenOf(bytes, moov, "trak").flatMap((trak) => {
+    const mdia = getChild(bytes, trak, "mdia");
+    const kind = kindOf(bytes, mdia);
+    if (kind === null) return [];
     const name = readHandlerName(bytes, mdia);
     const { formats, ...track } = readTrack(bytes, trak, kind, movie);
     return [{ ...track, formats: formats.map((format) => ({ ...format, name })) }];
@@ -95,10 +93,9 @@ export function readAllTracks(bytes: Uint8Array, moov: Box): InitTrack[] {
 }
 
 function readMovie(bytes: Uint8Array, moov: Box): Movie {
-  const view = viewOf(bytes);
   return {
-    ...readMovieHeader(bytes, getChild(view, moov, "mvhd")),
-    isFragmented: findChild(view, moov, "mvex") !== undefined,
+    ...readMovieHeader(bytes, getChild(bytes, moov, "mvhd")),
+    isFragmented: findChild(bytes, moov, "mvex") !== undefined,
     defaults: readDefaults(bytes, moov),
   };
 }
@@ -107,11 +104,9 @@ type Movie = MovieHeader & { isFragmented: boolean; defaults: ReadonlyMap<number
 
 /** Reads the `trex` boxes of a `moov`; the keys are track ids. */
 export function readDefaults(bytes: Uint8Array, moov: Box): Map<number, SampleDefaults> {
-  const view = viewOf(bytes);
-  const mvex = findChild(view, moov, "mvex");
+  const mvex = findChild(bytes, moov, "mvex");
   const defaults = new Map<number, SampleDefaults>();
-  for (const trex of mvex === undefined ? [] : boxesIn(view, mvex.body, mvex.end)) {
-    if (trex.type !== "trex") continue;
+  for (const trex of mvex === undefined ? [] : childrenOf(bytes, mvex, "trex")) {
     const reader = openFullBox(bytes, trex);
     const id = reader.u32();
     const [entry, duration, size] = [reader.u32(), reader.u32(), reader.u32()];
@@ -120,10 +115,10 @@ export function readDefaults(bytes: Uint8Array, moov: Box): Map<number, SampleDe
   return defaults;
 }
 
-function kindOf(view: DataView, mdia: Box): TrackKind | null {
-  const hdlr = getChild(view, mdia, "hdlr");
+function kindOf(bytes: Uint8Array, mdia: Box): TrackKind | null {
+  const hdlr = getChild(bytes, mdia, "hdlr");
   if (hdlr.end - hdlr.body < 12) throw damagedError(`"hdlr" is too short`);
-  const handler = typeAt(view, hdlr.body + 8);
+  const handler = typeAt(bytes, hdlr.body + 8);
   return handler === "vide" ? "video" : handler === "soun" ? "audio" : null;
 }
 
@@ -134,14 +129,13 @@ function readTrack(
   movie: Movie,
   slot: TrackSlot = { slot: kind, place: 0 },
 ): InitTrack {
-  const view = viewOf(bytes);
-  const header = readTrackHeader(bytes, getChild(view, trak, "tkhd"));
+  const header = readTrackHeader(bytes, getChild(bytes, trak, "tkhd"));
   const { id, width, height } = header;
   const matrix = multiplyMatrices(header.matrix, movie.matrix);
-  const mdia = getChild(view, trak, "mdia");
-  const { timescale } = readMediaHeader(bytes, getChild(view, mdia, "mdhd"));
+  const mdia = getChild(bytes, trak, "mdia");
+  const { timescale } = readMediaHeader(bytes, getChild(bytes, mdia, "mdhd"));
   const language = readLanguage(bytes, mdia);
-  const tables = getChild(view, getChild(view, mdia, "minf"), "stbl");
+  const tables = getChild(bytes, mdia, "minf", "stbl");
   const { shiftTicks, edits } = readEdits(bytes, trak, timescale / movie.timescale);
   const shown = {
     ...(kind === "video" && !isUnity(matrix) && { matrix }),
@@ -149,7 +143,7 @@ function readTrack(
     // Of fragments only the start is cut: the list is written before their number is known.
     ...(!movie.isFragmented && edits.length > 0 && { edits }),
   };
-  const formats = readSampleEntries(bytes, getChild(view, tables, "stsd")).map((sampleEntry) => {
+  const formats = readSampleEntries(bytes, getChild(bytes, tables, "stsd")).map((sampleEntry) => {
     const size = kind === "audio" ? { width: 0, height: 0 } : { width, height };
     const coded = kind === "video" && width === 0 ? readCodedSize(sampleEntry) : undefined;
     return { kind, timescale, sampleEntry, language, ...(coded ?? size), ...shown };
@@ -163,15 +157,14 @@ const maxUserDataBytes = 16 << 10;
 
 /** Copied: the memory of a segment is used again for the next one. */
 function readUserData(bytes: Uint8Array, trak: Box): Pick<TrackFormat, "userData"> {
-  const box = findChild(viewOf(bytes), trak, "udta");
+  const box = findChild(bytes, trak, "udta");
   if (box === undefined || box.end - box.start > maxUserDataBytes) return {};
   return { userData: Uint8Array.from(bytes.subarray(box.start, box.end)) };
 }
 
 function readSampleEntries(bytes: Uint8Array, stsd: Box): Uint8Array[] {
-  const view = viewOf(bytes);
   if (stsd.end - stsd.body < 8) throw damagedError(`"stsd" is too short`);
-  const entries = [...boxesIn(view, stsd.body + 8, stsd.end)];
+  const entries = [...boxesIn(bytes, stsd.body + 8, stsd.end)];
   const encrypted = entries.find(({ type }) => type === "encv" || type === "enca");
   if (encrypted !== undefined) throw new ServiceError("drm_protected", `the media are encrypted ("${encrypted.type}")`);
   if (entries.length === 0) throw damagedError("a track has no sample entry");

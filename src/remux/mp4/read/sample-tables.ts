@@ -1,5 +1,5 @@
 import { type BoxReader, openFullBox } from "../box-reader.ts";
-import { damagedError, findChild, viewOf } from "../boxes.ts";
+import { damagedError, findChild } from "../boxes.ts";
 import { openSampleGroups } from "../sample-groups.ts";
 import { type Budget, type IndexedSample, spend } from "./indexed-sample.ts";
 import { type InitTrack, secondsOf } from "./init.ts";
@@ -132,7 +132,7 @@ interface Table {
 /** Returns the first box of one of these types among the track's tables. */
 function openTable(bytes: Uint8Array, { tables }: TableTrack, types: string[]): Table | undefined {
   for (const type of types) {
-    const found = findChild(viewOf(bytes), tables, type);
+    const found = findChild(bytes, tables, type);
     if (found !== undefined) return { type, reader: openFullBox(bytes, found) };
   }
   return undefined;

@@ -1,4 +1,4 @@
-import { type Box, damagedError, firstBox, getChild, viewOf } from "../boxes.ts";
+import { type Box, damagedError, firstBox, getChild } from "../boxes.ts";
 import { isQuarterTurn } from "../matrix.ts";
 import type { MediaSummary } from "../../media-summary.ts";
 import { type OpenFile, openFile } from "../../open-file.ts";
@@ -39,7 +39,7 @@ export function* readMp4Summary(path: string): Generator<undefined, Mp4Summary |
   const moov = firstBox(bytes);
   const tracks = readInit(bytes, moov, { kinds: ["video", "audio"] });
   if (tracks.length === 0) return undefined;
-  const { duration, timescale } = readMovieHeader(bytes, getChild(viewOf(bytes), moov, "mvhd"));
+  const { duration, timescale } = readMovieHeader(bytes, getChild(bytes, moov, "mvhd"));
   const fragments = boxes.filter(({ type }) => type === "moof");
   const isInHeader = fragments.length === 0 && duration !== null;
   const durationS = isInHeader ? duration / timescale : yield* measureSpan(file, bytes, tracks, fragments);
