@@ -2,6 +2,23 @@ import { type Box, damagedError, viewOf } from "./boxes.ts";
 
 export type BoxReader = ReturnType<typeof openFullBox>;
 
+/** Returns a reader of the next number in so many pairs of count and number; it returns `after` after the last. */
+export function openRunLengths({ u32 }: BoxReader, pairs: number, after: number): () => number {
+  let left = pairs;
+  let count = 0;
+  let value = 0;
+  return () => {
+    while (count === 0) {
+      if (left === 0) return after;
+      left--;
+      count = u32();
+      value = u32();
+    }
+    count--;
+    return value;
+  };
+}
+
 /**
  * Opens a box with version and flags (ISO/IEC 14496-12 §4.2.2), to read its other fields in order, never beyond its end.
  * @param bytes The buffer that `box` points into.

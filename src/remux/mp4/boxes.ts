@@ -93,9 +93,9 @@ export function findChild(bytes: Uint8Array, parent: Box, ...types: readonly str
  * @throws ServiceError `upstream_invalid` if there is none.
  */
 export function getChild(bytes: Uint8Array, parent: Box, ...types: readonly string[]): Box {
-  return types.reduce((box, type) => {
-    const found = findChild(bytes, box, type);
-    if (found === undefined) throw damagedError(`"${box.type}" has no "${type}" in it`);
+  return types.reduce((outer, type) => {
+    const found = findChild(bytes, outer, type);
+    if (found === undefined) throw damagedError(`"${outer.type}" has no "${type}" in it`);
     return found;
   }, parent);
 }

@@ -166,18 +166,7 @@ function placeRanges(tracks: readonly CutTrack[], kept: readonly MediaRange[]): 
       // The first edit of a track says when it is presented.
       const addedS = groups.length > 0 ? moveS : zeroS + presentedS - range.startS;
       const shift = Math.round(group.offset + addedS * list.timescale);
-      const { from, to, join, left, times, source } = group;
-      groups.push({
-        range: index,
-        from,
-        to,
-        join,
-        left,
-        times,
-        shift,
-        decodeShift: shift - group.earlier,
-        taken: source,
-      });
+      groups.push({ ...group, range: index, shift, decodeShift: shift - group.earlier });
       group.track.writtenS = { decoded: group.decoded.endS + addedS, presented: group.presented.endS + addedS };
       addEdits(group, shift, presentedS - range.startS);
     }

@@ -181,16 +181,16 @@ export function takenOf(track: CutTrack, range: MediaRange, isJoin: boolean) {
   const left = isVideo ? leadingIn(list, from, to) : new Set<number>();
   const times = isVideo ? hiddenTimes(list, { from, to, join, left, first: firstShown }, [first.media, toTicks]) : none;
   const decoded = { startS: Infinity, endS: -Infinity };
-  const [presented, source] = [{ ...decoded }, { ...decoded }];
+  const [presented, taken] = [{ ...decoded }, { ...decoded }];
   for (let i = startOf({ from, join }); i < to; i++) {
     if (left.has(i)) continue;
     const { dts, pts } = times.get(i) ?? { dts: list.dts(i), pts: list.pts(i) };
     widen(decoded, toS(dts), toS(dts + list.duration(i)));
     widen(presented, toS(pts), toS(pts + (pts === list.pts(i) ? list.duration(i) : 1)));
-    if (i >= from) widen(source, toS(list.pts(i)), list.pts(i) < toTicks ? toS(list.pts(i) + 1) : -Infinity);
+    if (i >= from) widen(taken, toS(list.pts(i)), list.pts(i) < toTicks ? toS(list.pts(i) + 1) : -Infinity);
   }
   const decodeDelay = first.media - list.dts(firstShown);
-  return { track, parts, from, to, join, left, times, offset, decodeDelay, earlier: 0, decoded, presented, source };
+  return { track, parts, from, to, join, left, times, offset, decodeDelay, earlier: 0, decoded, presented, taken };
 }
 
 function widen(range: MediaRange, startS: number, endS: number): void {

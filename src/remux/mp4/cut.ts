@@ -9,7 +9,7 @@ import { type Cut, type CutPlan, type CutPosition, planCut, type PlannedTrack } 
 import { indexIn, type SampleGroup, startOf } from "./cut-tracks.ts";
 import { asReset, createJoin, type Join, type JoinedSample, joinOf, keepSample, withGaps } from "./joins.ts";
 import { checkSampleTables } from "./read/check-tables.ts";
-import { fileBoxes, readFully, readRange } from "./read/file-boxes.ts";
+import { readFully, readIndex } from "./read/file-boxes.ts";
 import { createBudget, type IndexedSample, maxFileSamples } from "./read/indexed-sample.ts";
 import { type InitTrack, readAllTracks } from "./read/init.ts";
 import { numbersInFile } from "./read/number-source.ts";
@@ -114,9 +114,7 @@ type ChooseTracks = (tracks: readonly InitTrack[]) => readonly InitTrack[];
 /** Returns the samples of the chosen tracks in the index of an MP4 file; default: of all. @throws ServiceError `upstream_invalid` */
 export function readSampleLists(file: OpenFile, choose: ChooseTracks = (all) => all): SampleList[] {
   checkSampleTables(numbersInFile(file.fd));
-  const moov = [...fileBoxes(file.fd, file.size)].find(({ type }) => type === "moov");
-  if (moov === undefined) throw damagedError(`the file has no "moov"`);
-  const bytes = readRange(file.fd, moov);
+  const bytes = readIndex(file);
   const budget = createBudget(file.size, maxFileSamples);
   const tracks = choose(readAllTracks(bytes, firstBox(bytes)));
   return tracks.map((track) => new SampleList(track, readSampleTables(bytes, [track], budget)));

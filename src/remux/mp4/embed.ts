@@ -8,7 +8,6 @@ import {
   childrenOf,
   findChild,
   firstBox,
-  fullBox,
   getChild,
   typeAt,
   u32,
@@ -24,7 +23,7 @@ import {
   withWideOffsets,
 } from "./positions.ts";
 import { fileBoxes, readRange } from "./read/file-boxes.ts";
-import { textTrackBox } from "./write/index-boxes.ts";
+import { noDefaultsBox, textTrackBox } from "./write/index-boxes.ts";
 import { userData } from "./write/tags.ts";
 import { type TextIndex, writeTexts } from "./write/text-track.ts";
 
@@ -193,7 +192,7 @@ function makeIndex(
   const copies = children.map((child) => {
     const copy = isWide ? withWideOffsets(bytes, child) : Buffer.from(bytes.subarray(child.start, child.end));
     if (child.type === "mvhd") copy.writeUInt32BE(nextId + texts.length, copy.length - 4);
-    if (child.type === "mvex") return box("mvex", copy.subarray(8), ...ids.map(defaultsBox));
+    if (child.type === "mvex") return box("mvex", copy.subarray(8), ...ids.map(noDefaultsBox));
     if (child.type !== "trak") return copy;
     if (delta !== 0) moveChunks(copy, delta, moovEnd);
     return child.start !== main?.start || chapterId === undefined ? copy : withReference(copy, chapterId);
@@ -201,9 +200,6 @@ function makeIndex(
   const tracks = texts.map((text, i) => textTrackBox(text, ids[i]!, range, { ...movie, timescale }));
   return box("moov", ...copies, ...tracks, ...userData(additions, readUserData(bytes, additions)));
 }
-
-/** Of the samples of a track in fragments, in which it has none. */
-const defaultsBox = (id: number): Uint8Array => fullBox("trex", 0, 0, u32(id, 1, 0, 0, 0));
 
 function withReference(trak: Buffer, id: number): Uint8Array {
   const children = childrenOf(trak, firstBox(trak));

@@ -1,5 +1,5 @@
 import type { SampleGroup } from "../samples.ts";
-import { openFullBox } from "./box-reader.ts";
+import { openFullBox, openRunLengths } from "./box-reader.ts";
 import { type Box, childrenOf, typeAt } from "./boxes.ts";
 
 type GroupType = SampleGroup["type"];
@@ -92,19 +92,8 @@ function openNumbers(bytes: Uint8Array, found: Box | undefined, byDefault: numbe
   if (found === undefined) return () => byDefault;
   const reader = openFullBox(bytes, found);
   reader.skip(reader.version === 0 || reader.left < 8 ? 4 : 8);
-  let runs = reader.left < 4 ? 0 : Math.min(reader.u32(), Math.floor(reader.left / 8));
-  let count = 0;
-  let number = byDefault;
-  return () => {
-    while (count === 0) {
-      if (runs === 0) return byDefault;
-      runs--;
-      count = reader.u32();
-      number = reader.u32();
-    }
-    count--;
-    return number;
-  };
+  const runs = reader.left < 4 ? 0 : Math.min(reader.u32(), Math.floor(reader.left / 8));
+  return openRunLengths(reader, runs, byDefault);
 }
 
 /** Returns the boxes of one type about groups that are kept. */

@@ -1,5 +1,5 @@
 import { type Box, boxesIn, damagedError, firstBox } from "../boxes.ts";
-import { type OpenFile, openFile } from "../../open-file.ts";
+import { openFile } from "../../open-file.ts";
 import type { ByteSpan, Demuxer, DemuxerOptions } from "../../samples.ts";
 import { checkSampleTables } from "./check-tables.ts";
 import { completeFileBoxes, fileBoxes, isCompleteMp4, readRange } from "./file-boxes.ts";
@@ -9,7 +9,7 @@ import { type InitTrack, readInit } from "./init.ts";
 import { numbersIn, numbersInFile } from "./number-source.ts";
 import { createSampleOutput, earliestS } from "./sample-output.ts";
 import { readSampleTables } from "./sample-tables.ts";
-import { readWindows, type SampleWindow } from "./sample-windows.ts";
+import { readWindows } from "./sample-windows.ts";
 
 /**
  * Creates a demuxer of MP4, fragmented (ISO/IEC 14496-12 §8.8) or not. It passes sample entries and
@@ -63,9 +63,14 @@ export function createMp4Demuxer(options: DemuxerOptions): Required<Demuxer> {
         throw damagedError(`the file has neither "moov" nor "moof"`);
       }
       const moov = boxes.find(({ type }) => type === "moov");
-      for (const { bytes, samples } of moov ? readIndexed(file, moov, { readMoov, within }) : []) {
-        output.write(bytes, samples, timing);
-        yield;
+      if (moov !== undefined) {
+        const index = readRange(fd, moov);
+        const listed = readSampleTables(index, readMoov(index, firstBox(index)), createBudget(size, maxFileSamples));
+        const wanted = within === undefined ? listed : samplesWithin(listed, within);
+        for (const { bytes, samples } of readWindows(file, wanted)) {
+          output.write(bytes, samples, timing);
+          yield;
+        }
       }
       for (const fragment of fragmentRanges(boxes)) {
         demuxer.read(readRange(fd, fragment), timing);
@@ -94,21 +99,6 @@ function firstTimeIn(
     if (samples.length > 0) return earliestS(samples);
   }
   return boxes.some(({ type }) => type === "mdat") ? null : undefined;
-}
-
-/** Yields the samples in the tables of `moov`; `readMoov` reads the tracks in it. */
-function* readIndexed(
-  file: OpenFile,
-  moov: Box,
-  {
-    readMoov,
-    within,
-  }: { readMoov: (bytes: Uint8Array, moov: Box) => InitTrack[]; within?: readonly ByteSpan[] | undefined },
-): Generator<SampleWindow> {
-  const bytes = readRange(file.fd, moov);
-  const budget = createBudget(file.size, maxFileSamples);
-  const samples = readSampleTables(bytes, readMoov(bytes, firstBox(bytes)), budget);
-  yield* readWindows(file, within === undefined ? samples : samplesWithin(samples, within));
 }
 
 function* samplesWithin(samples: Iterable<IndexedSample>, spans: readonly ByteSpan[]): Generator<IndexedSample> {

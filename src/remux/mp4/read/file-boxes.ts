@@ -1,7 +1,7 @@
 import { readSync } from "node:fs";
 import { ServiceError, unlessUnreadable } from "../../../model/errors.ts";
 import { openFile, type ReadFile } from "../../open-file.ts";
-import { type Box, boxesIn, damagedError, getChild, readBox, typeAt } from "../boxes.ts";
+import { type Box, childrenOf, damagedError, firstBox, getChild, readBox, typeAt } from "../boxes.ts";
 import { readSegmentIndex } from "../segment-index.ts";
 
 /**
@@ -88,11 +88,8 @@ function typesIn(path: string): string[] {
  */
 export function countSamples(path: string): number[] {
   using file = openFile(path);
-  const moov = [...fileBoxes(file.fd, file.size)].find(({ type }) => type === "moov");
-  if (moov === undefined) throw damagedError(`the file has no "moov"`);
-  const bytes = readFully(file.fd, Buffer.allocUnsafe(moov.end - moov.body), moov.body);
-  return [...boxesIn(bytes)]
-    .filter(({ type }) => type === "trak")
+  const bytes = readIndex(file);
+  return childrenOf(bytes, firstBox(bytes), "trak")
     .map((trak) => getChild(bytes, trak, "mdia"))
     .filter((media) => mediaHandlers.has(typeAt(bytes, getChild(bytes, media, "hdlr").body + 8)))
     .map((media) => bytes.readUInt32BE(getChild(bytes, media, "minf", "stbl", "stsz").body + 8));
@@ -126,6 +123,13 @@ export function* completeFileBoxes(fd: number, size: number): Generator<Box> {
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
   }
+}
+
+/** Returns the index (`moov`) of an MP4 file. @throws ServiceError `upstream_invalid` if it has none; as `readRange` */
+export function readIndex({ fd, size }: ReadFile): Buffer {
+  const moov = [...fileBoxes(fd, size)].find(({ type }) => type === "moov");
+  if (moov === undefined) throw damagedError(`the file has no "moov"`);
+  return readRange(fd, moov);
 }
 
 const maxRangeBytes = 256 << 20;

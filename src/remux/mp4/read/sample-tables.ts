@@ -1,4 +1,4 @@
-import { type BoxReader, openFullBox } from "../box-reader.ts";
+import { type BoxReader, openFullBox, openRunLengths } from "../box-reader.ts";
 import { damagedError, findChild } from "../boxes.ts";
 import { openSampleGroups } from "../sample-groups.ts";
 import { type Budget, type IndexedSample, spend } from "./indexed-sample.ts";
@@ -47,8 +47,8 @@ export function* readTrackTables<Track extends TableTrack>(
   const { count, nextSize } = openSizes(table("stsz", "stz2"));
   if (count === 0) return;
   spend(budget, count, 0);
-  const nextDuration = openRunLengths(table("stts"));
-  const nextComposition = openRunLengths(table("ctts"));
+  const nextDuration = openNumbers(table("stts"));
+  const nextComposition = openNumbers(table("ctts"));
   const syncs = readSyncs(table("stss"), count);
   const nextGroups = openSampleGroups(bytes, track.tables, track.groups);
   let number = 0;
@@ -164,23 +164,9 @@ function openHalfBytes(reader: BoxReader): () => number {
   };
 }
 
-/** Returns a reader of the next number in pairs of count and number; it returns 0 after the last. */
-function openRunLengths(table: Table | undefined): () => number {
-  if (table === undefined) return () => 0;
-  const { reader } = table;
-  let pairs = reader.u32();
-  let count = 0;
-  let value = 0;
-  return () => {
-    while (count === 0) {
-      if (pairs === 0) return 0;
-      pairs--;
-      count = reader.u32();
-      value = reader.u32();
-    }
-    count--;
-    return value;
-  };
+/** `stts` and `ctts` (§8.6.1): counts and numbers in turn. */
+function openNumbers(table: Table | undefined): () => number {
+  return table === undefined ? () => 0 : openRunLengths(table.reader, table.reader.u32(), 0);
 }
 
 /** Reads `stss`: 1 for each sync sample; `null`: all are. */

@@ -1,5 +1,5 @@
 import { ascii, box, fullBox, u32, u64, viewOf } from "../boxes.ts";
-import { indexBoxes, movieTimescale } from "./index-boxes.ts";
+import { indexBoxes, movieTimescale, noDefaultsBox } from "./index-boxes.ts";
 import type { ChunkReader, TrackChunk } from "./chunk-reader.ts";
 import type { TrackIndex } from "./track.ts";
 
@@ -25,7 +25,7 @@ interface StreamTrack {
   base: number;
 }
 
-export interface FragmentSource {
+interface FragmentSource {
   /** What the index has of a track so far; undefined: nothing. */
   index: TrackIndex | undefined;
   chunks: ChunkReader;
@@ -48,12 +48,12 @@ export class Fragments {
    */
   constructor(sources: readonly FragmentSource[], expectedS: number | null) {
     const tracks = sources.map(({ index }) => index).filter((index) => index !== undefined);
-    this.#tracks = sources.map(({ index, chunks }) => ({
-      about: index && streamTrack(index, tracks.indexOf(index) + 1),
-      chunks,
-    }));
-    this.#isBroken =
-      tracks.length === 0 || tracks.some(({ parts, format }) => parts.length > 1 || hasSeveralEdits(format));
+    const describe = (track: TrackIndex): StreamTrack => {
+      return { id: tracks.indexOf(track) + 1, entries: track.sampleEntries.length, base: baseOf(track) };
+    };
+    this.#tracks = sources.map(({ index, chunks }) => ({ about: index && describe(index), chunks }));
+    const isBroken = ({ parts, format: { edits = [] } }: TrackIndex) => parts.length > 1 || edits.length > 1;
+    this.#isBroken = tracks.length === 0 || tracks.some(isBroken);
     if (!this.#isBroken) this.#start = { head: startBoxes(tracks, expectedS), offset: 0, bytes: 0 };
   }
 
@@ -95,14 +95,6 @@ export class Fragments {
   }
 }
 
-function hasSeveralEdits({ edits = [] }: TrackIndex["format"]): boolean {
-  return edits.length > 1;
-}
-
-function streamTrack(track: TrackIndex, id: number): StreamTrack {
-  return { id, entries: track.sampleEntries.length, base: baseOf(track) };
-}
-
 /** No media time may be below 0, as that of a frame would be that is presented before the first one. */
 function baseOf({ parts, firstTicks, firstComposition }: TrackIndex): number {
   return Math.min(firstComposition, parts[0]!.startTicks - firstTicks);
@@ -116,24 +108,16 @@ function hiddenTicks({ parts, firstTicks, firstComposition }: TrackIndex): numbe
 /** Returns `ftyp` and a `moov` without samples (§8.8.1), which states the duration of all fragments if that is known (§8.8.2). */
 function startBoxes(tracks: readonly TrackIndex[], expectedS: number | null): Uint8Array {
   const empty = new Uint32Array();
-  const tables = {
-    sizes: empty,
-    syncs: empty,
-    groups: [],
-    durations: empty,
-    compositions: empty,
-    chunkRuns: empty,
-    chunks: [],
-  };
+  const tables = { sizes: empty, syncs: empty, durations: empty, compositions: empty, chunkRuns: empty };
   const described = tracks.map((track) => {
     const parts = track.parts.map((part) => {
       const startTicks = part.startTicks - hiddenTicks(track);
       const mediaTicks = startTicks - track.firstTicks - baseOf(track);
       return { startTicks, endTicks: startTicks, mediaTicks, isCut: false };
     });
-    return { ...track, ...tables, mediaTicks: 0, parts };
+    return { ...track, ...tables, groups: [], chunks: [], mediaTicks: 0, parts };
   });
-  const defaults = described.map((_, index) => fullBox("trex", 0, 0, u32(index + 1, 1, 0, 0, 0)));
+  const defaults = described.map((_, index) => noDefaultsBox(index + 1));
   const duration = expectedS === null ? [] : [fullBox("mehd", 1, 0, u64(Math.round(expectedS * movieTimescale)))];
   return indexBoxes(described, { start: 0, size: 0 }, { texts: [], userData: [box("mvex", ...duration, ...defaults)] });
 }

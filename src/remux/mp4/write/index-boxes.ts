@@ -1,5 +1,6 @@
 import { ascii, box, fullBox, u16, u32, u32Table, u64 } from "../boxes.ts";
 import { type Matrix, unityMatrix } from "../matrix.ts";
+import type { TrackFormat } from "../../samples.ts";
 import { headerBox, mediaBox, type MediaDataRange, type MediaDescription, type SampleTables } from "./media-box.ts";
 import { type TextIndex, textTimescale } from "./text-track.ts";
 import type { TrackIndex } from "./track.ts";
@@ -8,7 +9,7 @@ import type { TrackIndex } from "./track.ts";
 export const movieTimescale = 90_000;
 
 /** What an index has besides the tracks of media. */
-export interface IndexAdditions {
+interface IndexAdditions {
   texts: readonly TextIndex[];
   /** Boxes at its end. */
   userData: readonly Uint8Array[];
@@ -106,22 +107,29 @@ function trackBox(
   data: MediaDataRange,
   references: readonly Uint8Array[],
 ): Uint8Array {
-  const { format } = movieTrack.track;
-  const { audioRank } = movieTrack;
-  const header = headerBox(
-    "tkhd",
-    audioRank === "further" ? inMovie : enabled,
-    u32(id, 0),
-    movieTrack.end,
-    new Uint8Array(8),
-    u16(0, audioRank === null ? 0 : audioGroup, format.kind === "audio" ? 0x100 : 0, 0),
-    matrixField(format.matrix ?? unityMatrix),
-    u32(Math.round(format.width * 0x10000), Math.round(format.height * 0x10000)),
-  );
-  const media = mediaBox(mediaOf(movieTrack.track), data);
-  const { userData = new Uint8Array() } = format;
-  return box("trak", header, ...editList(movieTrack), ...references, media, userData);
+  const { track, audioRank, end } = movieTrack;
+  const { kind, userData = new Uint8Array() } = track.format;
+  const group = audioRank === null ? 0 : audioGroup;
+  const shown = { ...track.format, group, volume: kind === "audio" ? 0x100 : 0 };
+  const header = trackHeader(audioRank === "further" ? inMovie : enabled, id, end, shown);
+  return box("trak", header, ...editList(movieTrack), ...references, mediaBox(mediaOf(track), data), userData);
 }
+
+interface ShownTrack extends Pick<TrackFormat, "width" | "height" | "matrix"> {
+  group?: number;
+  volume?: number;
+}
+
+/** Returns a `tkhd` box (§8.3.2); `end`: in ticks of the movie. */
+function trackHeader(flags: number, id: number, end: number, shown: ShownTrack): Uint8Array {
+  const { width, height, matrix = unityMatrix, group = 0, volume = 0 } = shown;
+  const size = u32(Math.round(width * 0x10000), Math.round(height * 0x10000));
+  const place = u16(0, group, volume, 0);
+  return headerBox("tkhd", flags, u32(id, 0), end, new Uint8Array(8), place, matrixField(matrix), size);
+}
+
+/** Returns the defaults (`trex`, §8.8.3) of the samples of a track in fragments: there are none. */
+export const noDefaultsBox = (id: number): Uint8Array => fullBox("trex", 0, 0, u32(id, 1, 0, 0, 0));
 
 /** In `tkhd`: the track is part of the movie; also: it is shown unless somebody decides otherwise. */
 const inMovie = 0b110;
@@ -140,16 +148,8 @@ export function textTrackBox(
   const isSubtitles = text.handler === "sbtl";
   const toTicks = (ms: number) => Math.round((ms * timescale) / 1000);
   const [startTicks, ticks] = [toTicks(text.startMs), toTicks(text.durationMs)];
-  const header = headerBox(
-    "tkhd",
-    text.isEnabled ? enabled : inMovie,
-    u32(id, 0),
-    startTicks + ticks,
-    new Uint8Array(8),
-    u16(0, isSubtitles ? subtitleGroup : 0, 0, 0),
-    matrixField(unityMatrix),
-    u32(Math.round(width * 0x10000), Math.round(height * 0x10000)),
-  );
+  const shown = { width, height, group: isSubtitles ? subtitleGroup : 0 };
+  const header = trackHeader(text.isEnabled ? enabled : inMovie, id, startTicks + ticks, shown);
   const { sizes, durations, sampleEntry } = text;
   const tables: SampleTables = {
     sampleEntries: [sampleEntry],
@@ -161,18 +161,9 @@ export function textTrackBox(
     chunkRuns: Uint32Array.of(1, sizes.length, 1),
     chunks: [text.offset],
   };
-  const media = mediaBox(
-    {
-      handler: text.handler,
-      timescale: textTimescale,
-      duration: text.durationMs,
-      language: text.language,
-      name: text.name,
-      header: isSubtitles ? fullBox("nmhd", 0, 0) : quickTimeTextHeader(),
-      tables,
-    },
-    data,
-  );
+  const mediaHeader = isSubtitles ? fullBox("nmhd", 0, 0) : quickTimeTextHeader();
+  const times = { timescale: textTimescale, duration: text.durationMs };
+  const media = mediaBox({ ...text, ...times, header: mediaHeader, tables }, data);
   const edits = startTicks === 0 ? [] : [editBox([emptyEdit(startTicks), shownEdit(ticks, 0)])];
   return box("trak", header, ...edits, media, text.userData ?? new Uint8Array());
 }
@@ -217,13 +208,7 @@ function editBox(edits: readonly EditEntry[]): Uint8Array {
 function mediaOf(track: TrackIndex): MediaDescription {
   const { kind, timescale, language, name = "" } = track.format;
   const isVideo = kind === "video";
-  return {
-    handler: isVideo ? "vide" : "soun",
-    timescale,
-    duration: track.mediaTicks,
-    language,
-    name,
-    header: isVideo ? fullBox("vmhd", 0, 1, u32(0, 0)) : fullBox("smhd", 0, 0, u32(0)),
-    tables: track,
-  };
+  const header = isVideo ? fullBox("vmhd", 0, 1, u32(0, 0)) : fullBox("smhd", 0, 0, u32(0));
+  const common = { timescale, language, name, header };
+  return { ...common, handler: isVideo ? "vide" : "soun", duration: track.mediaTicks, tables: track };
 }
