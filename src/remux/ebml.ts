@@ -21,7 +21,7 @@ export function readElement(source: NumberSource, start: number, limit: number):
 }
 
 /** Reads a variable-size integer (§4), without its marker; undefined if it is longer than allowed or cut off. */
-function readVarInt(source: NumberSource, start: number, limit: number, maxLength: number) {
+export function readVarInt(source: NumberSource, start: number, limit: number, maxLength: number) {
   if (start >= limit) return undefined;
   const first = source.u8(start);
   const end = start + Math.clz32(first) - 23;

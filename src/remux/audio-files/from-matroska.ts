@@ -1,6 +1,6 @@
 import { chosenBlocks, type ChosenTracks, selectAll } from "../matroska/chosen-tracks.ts";
 import { isCopiable, readBytes } from "../matroska/copy.ts";
-import { elementsIn, ids } from "../matroska/elements.ts";
+import { findElement, ids } from "../matroska/elements.ts";
 import { framesIn } from "../matroska/lacing.ts";
 import type { MatroskaTrack } from "../matroska/tracks.ts";
 import { assertNoPauses, type AudioTrack, damagedAudioError, type OpenAudioFile } from "./audio-file.ts";
@@ -50,6 +50,6 @@ export function* extractFromMatroska(fd: number, openAudio: OpenAudioFile): Gene
 }
 
 function configurationOf({ fd, source }: ChosenTracks, { entry }: MatroskaTrack): Buffer {
-  const found = elementsIn(source, entry).find(({ id }) => id === ids.codecPrivate);
+  const found = findElement(source, entry, ids.codecPrivate);
   return found === undefined ? Buffer.alloc(0) : Buffer.from(readBytes(fd, found));
 }

@@ -2,7 +2,7 @@ import { box } from "../mp4/boxes.ts";
 import { type BitReader, createBitReader } from "../nal/bits.ts";
 import { skipCodingTools } from "./hevc-tools.ts";
 import { unescapeNal } from "../nal/nal-units.ts";
-import { isValidSize, readCrop, readPixelAspect, type SequenceFormat } from "../nal/picture-size.ts";
+import { isValidSize, readCrop, readPixelAspect, type SequenceFormat } from "../nal/sequence-format.ts";
 import { describeVideo, nal, type ParameterSet, type VideoSyntax, withLength } from "./video-syntax.ts";
 
 const type = { vps: 32, sps: 33, pps: 34, delimiter: 35, filler: 38 } as const;

@@ -1,6 +1,6 @@
 import { makeVideoEntry } from "../mp4/sample-entry.ts";
 import type { AccessUnit } from "../nal/nal-units.ts";
-import type { SequenceFormat } from "../nal/picture-size.ts";
+import type { SequenceFormat } from "../nal/sequence-format.ts";
 import type { TrackFormat } from "../samples.ts";
 
 /** Parses the NAL units of a video codec (H.264, HEVC). */

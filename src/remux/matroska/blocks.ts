@@ -1,4 +1,4 @@
-import { type Element, ebmlId } from "../ebml.ts";
+import { type Element, ebmlId, readVarInt } from "../ebml.ts";
 import type { NumberSource } from "../mp4/read/number-source.ts";
 import { damagedMatroskaError, elementAt, elementsIn, ids, signedIn, unsignedIn } from "./elements.ts";
 import type { MatroskaHeader } from "./tracks.ts";
@@ -68,12 +68,9 @@ function readGroup(source: NumberSource, group: Element, timestamp: number): Blo
 
 /** Reads the header of a block (§10.1). */
 function readBlock(source: NumberSource, { body, end }: Element, timestamp: number) {
-  const first = source.u8(body);
-  const length = Math.clz32(first) - 23;
-  const at = body + length;
-  if (length > 8 || at + 3 > end) throw damagedMatroskaError(`the block at ${body} is too short`);
-  let track = first & (0xff >> length);
-  for (let i = body + 1; i < at; i++) track = track * 256 + source.u8(i);
+  const track = readVarInt(source, body, end, 8);
+  if (track === undefined || track.end + 3 > end) throw damagedMatroskaError(`the block at ${body} is too short`);
+  const { value, end: at } = track;
   const relative = (source.u16(at) << 16) >> 16;
-  return { track, ticks: timestamp + relative, flags: source.u8(at + 2), body: at + 3, end };
+  return { track: value, ticks: timestamp + relative, flags: source.u8(at + 2), body: at + 3, end };
 }

@@ -13,12 +13,9 @@ export interface ChosenTracks {
 
 /** Returns the tracks of an open file that have these numbers; undefined if it is no Matroska file or lacks one. */
 export function selectTracks(fd: number, numbers: readonly number[]): ChosenTracks | undefined {
-  const source = numbersInFile(fd);
-  const header = readHeader(source);
-  if (header === undefined) return undefined;
-  const found = numbers.map((number) => header.tracks.find((track) => track.number === number));
-  const tracks = found.filter((track) => track !== undefined);
-  return tracks.length === numbers.length ? { fd, source, header, tracks } : undefined;
+  const all = selectAll(fd);
+  const tracks = numbers.flatMap((number) => all?.tracks.find((track) => track.number === number) ?? []);
+  return all && tracks.length === numbers.length ? { ...all, tracks } : undefined;
 }
 
 /** Returns all tracks of an open file; undefined if it is no Matroska file. */

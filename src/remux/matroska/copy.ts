@@ -2,19 +2,18 @@ import type { Element } from "../ebml.ts";
 import { readFully } from "../mp4/read/file-boxes.ts";
 import type { Block } from "./blocks.ts";
 import { chosenBlocks, type ChosenTracks } from "./chosen-tracks.ts";
-import { damagedMatroskaError, elementAt, elementsIn, ids, textIn } from "./elements.ts";
+import { damagedMatroskaError, elementAt, elementsIn, findElement, ids, textIn } from "./elements.ts";
 import { checkLace } from "./lacing.ts";
 import { type MatroskaTrack, roleFlags } from "./tracks.ts";
 import { type Additions, boundAdditions, type Cue } from "../additions.ts";
-import { describingElements, textBlock, textEntry } from "./additions.ts";
+import { describingElements, textBlock, textEntry } from "./added-elements.ts";
 import { iso639Of } from "../language.ts";
 import { type AudioLabel, roleNameOf } from "../track-details.ts";
 import { element, MatroskaWriter, text, unsigned } from "./writer.ts";
 
 /** Returns the type of a file that has been selected. */
 export function readDocType({ source }: ChosenTracks): CopyTarget["docType"] {
-  const top = elementAt(source, 0, source.size);
-  const type = elementsIn(source, top).find(({ id }) => id === ids.docType);
+  const type = findElement(source, elementAt(source, 0, source.size), ids.docType);
   return type !== undefined && textIn(source, type) === "webm" ? "webm" : "matroska";
 }
 

@@ -1,6 +1,6 @@
 import { unlessUnreadable } from "../../model/errors.ts";
 import { crc32 } from "node:zlib";
-import { type Element, ebmlId, readElement } from "../ebml.ts";
+import { type Element, ebmlId, readElement, readVarInt } from "../ebml.ts";
 import { type NumberSource, numbersInFile } from "../mp4/read/number-source.ts";
 import { createFileWindow, type FileWindow, openFile, readChunks, type ReadFile } from "../open-file.ts";
 import type { ByteSpan } from "../samples.ts";
@@ -10,7 +10,7 @@ import { ids } from "./elements.ts";
 import { checkLace } from "./lacing.ts";
 
 /** Bytes of a Matroska or WebM file that are not an element, or not one that is known. */
-export interface Damage extends ByteSpan {
+interface Damage extends ByteSpan {
   /** No media are missing: an element that no program of today knows, or what comes after the end that the last Segment states. */
   isHarmless: boolean;
 }
@@ -151,8 +151,8 @@ function isRight(source: NumberSource, element: Element, { limit, segmentEnd, is
 
 /** Whether there is room for the number of its track, its time and its flags (RFC 9559 §10.1). */
 function isBlock(source: NumberSource, { body, end }: Element): boolean {
-  const length = body < end ? Math.clz32(source.u8(body)) - 23 : Infinity;
-  return length <= 8 && body + length + 3 <= end;
+  const track = readVarInt(source, body, end, 8);
+  return track !== undefined && track.end + 3 <= end;
 }
 
 /** What the next sound part of a file begins with. */

@@ -120,6 +120,14 @@ export function* elementsIn(source: NumberSource, { body, end }: Pick<Element, "
   }
 }
 
+/** Returns the first child of `parent` with the first id, the first one of that with the second …; undefined if there is none. */
+export function findElement(source: NumberSource, parent: Element, ...path: readonly number[]): Element | undefined {
+  return path.reduce<Element | undefined>(
+    (found, id) => found && elementsIn(source, found).find((child) => child.id === id),
+    parent,
+  );
+}
+
 /** Returns the unsigned integer (RFC 8794 §7.2) that an element is; 0 if it is longer than 8 bytes. */
 export function unsignedIn(source: NumberSource, { body, end }: Element): number {
   let value = 0;

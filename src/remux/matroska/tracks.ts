@@ -3,7 +3,7 @@ import type { AudioRole } from "../../model/track-roles.ts";
 import type { NumberSource } from "../mp4/read/number-source.ts";
 import { iso639ToBcp47 } from "../language.ts";
 import type { TrackKind } from "../samples.ts";
-import { damagedMatroskaError, elementsIn, floatIn, ids, textIn, unsignedIn } from "./elements.ts";
+import { damagedMatroskaError, elementsIn, findElement, floatIn, ids, textIn, unsignedIn } from "./elements.ts";
 
 /** A track as its TrackEntry describes it (RFC 9559 §5.1.4.1). */
 export interface MatroskaTrack {
@@ -71,9 +71,9 @@ export function readHeader(source: NumberSource): MatroskaHeader | undefined {
     if (element.id === ids.cluster) break;
     if (element.id === ids.tracks) tracks = readTracks(source, element);
     if (element.id !== ids.info) continue;
-    const scale = findChild(source, element, ids.timestampScale);
+    const scale = findElement(source, element, ids.timestampScale);
     timestampScale = (scale && unsignedIn(source, scale)) || defaultScale;
-    const duration = findChild(source, element, ids.duration);
+    const duration = findElement(source, element, ids.duration);
     if (duration !== undefined) durationTicks = floatIn(source, duration);
   }
   if (tracks === undefined) throw damagedMatroskaError("no track comes before its media");
@@ -87,14 +87,8 @@ function readTracks(source: NumberSource, parent: Element): MatroskaTrack[] {
 
 function readTrack(source: NumberSource, entry: Element): MatroskaTrack {
   const children = new Map([...elementsIn(source, entry)].map((child) => [child.id, child]));
-  const unsigned = (id: number): number => {
-    const child = children.get(id);
-    return child === undefined ? 0 : unsignedIn(source, child);
-  };
-  const text = (id: number): string => {
-    const child = children.get(id);
-    return child === undefined ? "" : textIn(source, child);
-  };
+  const unsigned = (id: number): number => (children.has(id) ? unsignedIn(source, children.get(id)!) : 0);
+  const text = (id: number): string => (children.has(id) ? textIn(source, children.get(id)!) : "");
   const enabled = children.get(ids.flagEnabled);
   const language = text(ids.languageBcp47) || text(ids.language) || defaultLanguage;
   const isCode = /^[a-z]{3}$/i.test(language);
@@ -111,8 +105,4 @@ function readTrack(source: NumberSource, entry: Element): MatroskaTrack {
     isEncoded: children.has(ids.encodings),
     disabled: enabled !== undefined && enabled.end > enabled.body && unsignedIn(source, enabled) === 0 ? enabled : null,
   };
-}
-
-function findChild(source: NumberSource, parent: Element, id: number): Element | undefined {
-  return elementsIn(source, parent).find((child) => child.id === id);
 }

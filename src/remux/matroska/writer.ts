@@ -1,4 +1,5 @@
 import { ebmlId } from "../ebml.ts";
+import { u64 } from "../mp4/boxes.ts";
 import { writeAt } from "../mp4/write/background-writes.ts";
 import { ids, voidHead } from "./elements.ts";
 
@@ -6,7 +7,7 @@ const appName = Buffer.from("unreel");
 const maxClusterBytes = 8 << 20;
 const minClusterNs = 1e9;
 
-export interface MatroskaWriterOptions {
+interface MatroskaWriterOptions {
   /** Open for writing, empty. */
   fd: number;
   docType: "webm" | "matroska";
@@ -154,7 +155,7 @@ function fileHeader(docType: string): Uint8Array {
 
 /** Returns the head of a Segment that has so many bytes. */
 export function segmentHeader(bytes: number): Uint8Array {
-  return Buffer.concat([idBytes(ids.segment), longSize(bytes)]);
+  return Buffer.concat([unsigned(ids.segment), longSize(bytes)]);
 }
 
 interface SeekTarget {
@@ -176,9 +177,7 @@ function seekHead(parts: readonly Uint8Array[], last: SeekTarget): Uint8Array {
 }
 
 function seek({ id, position }: SeekTarget): Uint8Array {
-  const bytes = Buffer.alloc(8);
-  bytes.writeBigUInt64BE(BigInt(position));
-  return element(ids.seek, element(ids.seekId, idBytes(id)), element(ids.seekPosition, bytes));
+  return element(ids.seek, element(ids.seekId, unsigned(id)), element(ids.seekPosition, u64(position)));
 }
 
 /** All elements that are sought have ids of four bytes. */
@@ -189,13 +188,13 @@ function idOf(part: Uint8Array): number {
 /** Returns an element (RFC 8794 §5). */
 export function element(id: number, ...parts: readonly Uint8Array[]): Uint8Array {
   const bytes = parts.reduce((sum, part) => sum + part.length, 0);
-  return Buffer.concat([idBytes(id), bytes < 0x7f ? Buffer.from([0x80 | bytes]) : longSize(bytes), ...parts]);
+  return Buffer.concat([unsigned(id), bytes < 0x7f ? Buffer.from([0x80 | bytes]) : longSize(bytes), ...parts]);
 }
 
 /** Returns the content of a text. */
 export const text = (value: string): Uint8Array => Buffer.from(value);
 
-/** Returns the content of an unsigned integer. */
+/** Returns the content of an unsigned integer, and the bytes of an id. */
 export function unsigned(value: number | bigint): Uint8Array {
   const bytes = Buffer.alloc(8);
   bytes.writeBigUInt64BE(BigInt(value));
@@ -203,14 +202,9 @@ export function unsigned(value: number | bigint): Uint8Array {
   return bytes.subarray(first < 0 ? 7 : first);
 }
 
-function idBytes(id: number): Uint8Array {
-  return unsigned(id);
-}
-
 /** Returns a size in eight bytes. */
 function longSize(value: number): Uint8Array {
-  const bytes = Buffer.alloc(8);
-  bytes.writeBigUInt64BE(BigInt(value));
+  const bytes = u64(value);
   bytes[0] = 1;
   return bytes;
 }

@@ -1,6 +1,6 @@
 import { type BitReader, createBitReader } from "./bits.ts";
 import { unescapeNal } from "./nal-units.ts";
-import { isValidSize, readCrop, readPixelAspect, type SequenceFormat } from "./picture-size.ts";
+import { isValidSize, readCrop, readPixelAspect, type SequenceFormat } from "./sequence-format.ts";
 
 /** nal_unit_type (ISO/IEC 14496-10 table 7-1). */
 export const avcType = { slice: 1, firstPartition: 2, idr: 5, sps: 7, pps: 8 } as const;

@@ -1,7 +1,6 @@
 import { inflateSync } from "node:zlib";
-import type { Element } from "../../remux/ebml.ts";
 import { readBytes } from "../../remux/matroska/copy.ts";
-import { elementsIn, ids, unsignedIn } from "../../remux/matroska/elements.ts";
+import { elementsIn, findElement, ids, unsignedIn } from "../../remux/matroska/elements.ts";
 import type { MatroskaTrack } from "../../remux/matroska/tracks.ts";
 import type { NumberSource } from "../../remux/mp4/read/number-source.ts";
 import type { OpenFile } from "../../remux/open-file.ts";
@@ -22,16 +21,14 @@ export function openContent(
   source: NumberSource,
   { entry }: MatroskaTrack,
 ): (bytes: Uint8Array) => Uint8Array {
-  const child = (parent: Element, id: number) => elementsIn(source, parent).find((each) => each.id === id);
-  const encodings = child(entry, ids.encodings);
+  const encodings = findElement(source, entry, ids.encodings);
   const [encoding, further] = encodings === undefined ? [] : [...elementsIn(source, encodings)];
   if (encoding === undefined) return (bytes) => bytes;
-  const compression = child(encoding, ids.compression);
-  const isEncrypted = child(encoding, ids.encryption) !== undefined;
+  const isEncrypted = findElement(source, encoding, ids.encryption) !== undefined;
   if (further !== undefined || isEncrypted) throw invalidSubtitlesError("they are encrypted, or encoded several times");
-  const algorithm = compression && child(compression, ids.compressionAlgorithm);
+  const algorithm = findElement(source, encoding, ids.compression, ids.compressionAlgorithm);
   const value = algorithm === undefined ? zlib : unsignedIn(source, algorithm);
-  const settings = compression && child(compression, ids.compressionSettings);
+  const settings = findElement(source, encoding, ids.compression, ids.compressionSettings);
   const start = settings === undefined ? new Uint8Array() : readBytes(fd, settings);
   if (value === withoutHeader) return (bytes) => Buffer.concat([start, bytes]);
   // Some writers compress blocks, but not what they add to them.

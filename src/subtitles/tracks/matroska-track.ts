@@ -2,8 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { clock, type Cue } from "../../remux/additions.ts";
 import { readBlocks } from "../../remux/matroska/blocks.ts";
 import { readBytes } from "../../remux/matroska/copy.ts";
-import type { Element } from "../../remux/ebml.ts";
-import { elementsIn, ids } from "../../remux/matroska/elements.ts";
+import { findElement, ids } from "../../remux/matroska/elements.ts";
 import { type MatroskaHeader, type MatroskaTrack, readHeader } from "../../remux/matroska/tracks.ts";
 import { type NumberSource, numbersInFile } from "../../remux/mp4/read/number-source.ts";
 import type { OpenFile } from "../../remux/open-file.ts";
@@ -80,7 +79,6 @@ async function findBlocks(
 ): Promise<Map<number, PlacedBlock[]>> {
   const found = new Map<number, PlacedBlock[]>();
   const toS = (ticks: number) => (ticks * header.timestampScale) / 1e9;
-  const nested = (parent: Element, id: number) => elementsIn(source, parent).find((child) => child.id === id);
   let [seen, count] = [0, 0];
   for (const { track, ticks, duration, body, end, others } of readBlocks(source, header)) {
     if (++seen % blocksAtATime === 0) {
@@ -95,8 +93,7 @@ async function findBlocks(
     // Without a duration it lasts until the next one.
     if (last?.endS === Infinity) last.endS = toS(ticks);
     const additions = others?.find(({ id }) => id === ids.blockAdditions);
-    const more = additions && nested(additions, ids.blockMore);
-    const addition = more && nested(more, ids.blockAdditional);
+    const addition = additions && findElement(source, additions, ids.blockMore, ids.blockAdditional);
     own.push({
       startS: toS(ticks),
       endS: duration === null ? Infinity : toS(ticks + duration),
@@ -131,7 +128,7 @@ function cuesOf(
       yield { startS, endS: Math.min(endS, lastS), text: unpack(readSpan(text)), addition: added };
     }
   }
-  const config = elementsIn(source, track.entry).find(({ id }) => id === ids.codecPrivate);
+  const config = findElement(source, track.entry, ids.codecPrivate);
   const header = config === undefined ? "" : toText(readSpan({ start: config.body, end: config.end }));
   return matroskaTextCodecs.get(track.codecId)?.(blocks(), header) ?? [];
 }

@@ -5,7 +5,7 @@ import { iso639ToBcp47 } from "../../../remux/language.ts";
 import { unlessDamaged } from "../../../remux/mp4/boxes.ts";
 import { type NumberSource, numbersInFile } from "../../../remux/mp4/read/number-source.ts";
 import { openFile } from "../../../remux/open-file.ts";
-import { isShowable } from "../../../remux/picture-size.ts";
+import { isShowable } from "../../../remux/cover-size.ts";
 import { openLocalInput } from "./local-input.ts";
 import { readOwnChapters } from "./own-chapters.ts";
 

@@ -8,7 +8,7 @@ import { fetchImage } from "../../../net/fetch-image.ts";
 import { createPageHeaders } from "../../../net/http/site-headers.ts";
 import type { FileWarning } from "../../../model/file-warnings.ts";
 import { boundCues, type Cover, noAdditions, type TextTrack, withCues } from "../../../remux/additions.ts";
-import { isShowable } from "../../../remux/picture-size.ts";
+import { isShowable } from "../../../remux/cover-size.ts";
 import { writeSubRip, writeWebVtt } from "../../../subtitles/write.ts";
 import type { DownloadJob, MadeFile, OtherFile } from "../../engine.ts";
 import { type FetchedTexts, fetchTexts, missingWarning } from "../texts/fetch-texts.ts";

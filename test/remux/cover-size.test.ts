@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { isShowable } from "../../src/remux/picture-size.ts";
+import { isShowable } from "../../src/remux/cover-size.ts";
 import { png } from "./additions.ts";
 
 const endOfImage = [0xff, 0xd9];
