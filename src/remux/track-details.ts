@@ -1,6 +1,6 @@
 import type { AudioRole } from "../model/track-roles.ts";
 import { roleData } from "./mp4/boxes.ts";
-import { toQuickTimePcm } from "./mp4/pcm-entry.ts";
+import { toQuickTimePcm } from "./mp4/sample-entry.ts";
 import type { Sample, SampleSink, TrackFormat, TrackKind } from "./samples.ts";
 
 /** What the source of a track says of it, which the MP4 that it was converted into does not. */

@@ -1,12 +1,12 @@
 import { box } from "../mp4/boxes.ts";
-import { createFieldReader } from "./avc-fields.ts";
-import { avcType, avcTypeOf, readAvcSps } from "../nal/avc-sps.ts";
+import { createAvcSets } from "../nal/avc-slices.ts";
+import { avcType, avcTypeOf, isReference, readAvcSps } from "../nal/avc-sps.ts";
 import { createBitReader } from "../nal/bits.ts";
-import { unescapeNal } from "../nal/nal-units.ts";
-import { describeVideo, nal, type VideoSyntax, withLength } from "./video-syntax.ts";
+import { type AccessUnit, nalUnitsWith, unescapeNal } from "../nal/nal-units.ts";
+import { describeVideo, type FieldReader, nal, type VideoSyntax, withLength } from "./video-syntax.ts";
 
 /** Roles by nal_unit_type (ISO/IEC 14496-10 table 7-1, §7.4.1.2.3). */
-const roles: readonly number[] = [
+const rolesByType: readonly number[] = [
   0, // unspecified
   nal.picture,
   nal.picture, // data partitions: A
@@ -33,9 +33,8 @@ export const avc: VideoSyntax = {
   createFieldReader,
   classify(bytes, at) {
     const unitType = (bytes[at] ?? 0) & 0x1f;
-    const role = roles[unitType] ?? 0;
-    const isSlice = unitType === avcType.slice || unitType === avcType.firstPartition || unitType === avcType.idr;
-    const isFirstOfPicture = isSlice && ((bytes[at + 1] ?? 0) & 0x80) !== 0;
+    const role = rolesByType[unitType] ?? 0;
+    const isFirstOfPicture = hasHeader(bytes[at] ?? 0) && ((bytes[at + 1] ?? 0) & 0x80) !== 0;
     return isFirstOfPicture ? role | nal.start : role;
   },
   isRecoveryPoint(unit) {
@@ -68,6 +67,12 @@ export const avc: VideoSyntax = {
   },
 };
 
+/** Whether the NAL unit with this first byte has the header of a slice. */
+function hasHeader(first: number): boolean {
+  const unitType = first & 0x1f;
+  return unitType === avcType.slice || unitType === avcType.firstPartition || unitType === avcType.idr;
+}
+
 /** Returns whether an SEI payload (ISO/IEC 14496-10 §7.3.2.3) has a message of type `wanted`. */
 function hasMessage(payload: Uint8Array, wanted: number): boolean {
   let at = 0;
@@ -87,4 +92,71 @@ function hasMessage(payload: Uint8Array, wanted: number): boolean {
     at += payloadSize;
   }
   return false;
+}
+
+/** More than the fields of a slice header have that are read, and their emulation prevention. */
+const maxHeaderBytes = 24;
+
+/** A coded field, by its slice header. */
+interface Field {
+  /** Its sequence parameter set. */
+  sequence: number;
+  frameNum: number;
+  isBottom: boolean;
+  isReference: boolean;
+  /** `null`: not of an IDR picture. */
+  idrPictureId: number | null;
+}
+
+/**
+ * Creates a reader of the fields of H.264: of two fields in a row, which are coded pictures of their own, it tells
+ * whether they are a complementary field pair (ISO/IEC 14496-10 §3.30, §3.31).
+ */
+function createFieldReader(): FieldReader {
+  const sets = createAvcSets();
+  /** The unit before, if it is a first field. */
+  let first: Field | null = null;
+  return {
+    next(unit) {
+      for (const set of nalUnitsWith(unit, nal.parameters)) sets.take(set);
+      const field = readField(unit, sets);
+      const isSecond = first !== null && field !== null && isPair(first, field);
+      first = isSecond ? null : field;
+      return isSecond ? "second" : field === null ? "frame" : "first";
+    },
+    skip() {
+      first = null;
+    },
+  };
+}
+
+/**
+ * Fields of one frame have its number and opposite parity, and either both or neither is a reference. Only the first one
+ * is an IDR picture; some encoders make both of them one, with one idr_pic_id, which no two IDR pictures in a row have.
+ */
+function isPair(first: Field, second: Field): boolean {
+  return (
+    first.sequence === second.sequence &&
+    first.frameNum === second.frameNum &&
+    first.isBottom !== second.isBottom &&
+    first.isReference === second.isReference &&
+    (second.idrPictureId === null || second.idrPictureId === first.idrPictureId)
+  );
+}
+
+/** Reads the header of the first slice (§7.3.3) of a field; `null`: it is a frame, or its parameter sets are missing. */
+function readField({ bytes, starts, ends, roles }: AccessUnit, sets: ReturnType<typeof createAvcSets>): Field | null {
+  const i = starts.findIndex((start, at) => ((roles[at] ?? 0) & nal.picture) !== 0 && hasHeader(bytes[start] ?? 0));
+  const start = starts[i];
+  if (start === undefined) return null;
+  const unit = bytes.subarray(start, Math.min(ends[i] ?? start, start + 1 + maxHeaderBytes));
+  const slice = sets.open(unescapeNal(unit));
+  if (slice === null || slice.sps.isFrameOnly) return null;
+  const { bits, sps } = slice;
+  const frameNum = bits.read(sps.frameNumBits);
+  const isField = bits.read(1) === 1;
+  if (!isField || bits.isOverrun) return null;
+  const isBottom = bits.read(1) === 1;
+  const idrPictureId = avcTypeOf(unit) === avcType.idr ? bits.readUnsigned() : null;
+  return { sequence: sps.id, frameNum, isBottom, isReference: isReference(unit), idrPictureId };
 }

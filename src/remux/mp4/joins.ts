@@ -1,8 +1,7 @@
 import { ServiceError } from "../../model/errors.ts";
-import { asIdrSlice } from "../nal/avc-idr.ts";
 import { avcType, avcTypeOf } from "../nal/avc-sps.ts";
-import { createRenumbering, withGaps as withSequenceGaps, withGapsAllowed } from "../nal/avc-numbers.ts";
-import { type AvcSlices, createAvcSlices, maxSliceHeaderBytes } from "../nal/avc-slices.ts";
+import { asIdrSlice, createRenumbering, withGaps as withSequenceGaps, withGapsAllowed } from "../nal/avc-numbers.ts";
+import { createAvcSlices, maxSliceHeaderBytes } from "../nal/avc-slices.ts";
 
 /** Where a sample may follow one that it does not continue. Samples are those of MP4 (ISO/IEC 14496-15 §5.3.2). */
 
@@ -58,7 +57,12 @@ export function createJoin(join: Join, sampleEntry: Uint8Array): (sample: Uint8A
   const configuration = configurationOf(sampleEntry, "avcC");
   if (configuration === null) return createHevcJoin(sampleEntry);
   if (join === "start") return keepSample;
-  return renumberSamples(createAvcSlices(configuration), lengthBytesOf(configuration, 4));
+  const numbers = createRenumbering(createAvcSlices(configuration));
+  const lengthBytes = lengthBytesOf(configuration, 4);
+  return (sample) => {
+    const data = changeUnits(sample, lengthBytes, numbers.change);
+    return { data, isLost: numbers.isEarlier };
+  };
 }
 
 /** Changes nothing. */
@@ -93,14 +97,6 @@ export function asReset(sample: Uint8Array, sampleEntry: Uint8Array, id: number)
     if (type === avcType.sps) return withSequenceGaps(unit);
     return type === avcType.slice ? (asIdrSlice(unit, slices, id) ?? unit) : unit;
   });
-}
-
-function renumberSamples(slices: AvcSlices, lengthBytes: number): (sample: Uint8Array) => JoinedSample {
-  const numbers = createRenumbering(slices);
-  return (sample) => {
-    const data = changeUnits(sample, lengthBytes, numbers.change);
-    return { data, isLost: numbers.isEarlier };
-  };
 }
 
 function changeUnits(sample: Uint8Array, lengthBytes: number, change: (unit: Buffer) => Buffer): Buffer {

@@ -1,5 +1,5 @@
 import type { FileWindow } from "../open-file.ts";
-import { findPackets, longestStride, packetLength, sync, timedStride, pesStart } from "./packets.ts";
+import { findPackets, longestStride, mediaOf, packetLength, sync, timedStride, pesStart } from "./packets.ts";
 import { pidOf } from "./pids.ts";
 
 /** Returns whether a file is MPEG-TS of which the last packet is cut off. */
@@ -115,6 +115,5 @@ function createContinuityCheck() {
 /** Whether a PES packet of audio, video or private data (such as AC-3) begins in the packet at `at`. */
 function startsMedia(bytes: Uint8Array, at: number): boolean {
   const body = ((bytes[at + 3] ?? 0) & 0x10) === 0 ? -1 : pesStart(bytes, at);
-  const id = bytes[body + 3] ?? 0;
-  return body >= 0 && (id === 0xbd || id === 0xfd || (id >= 0xc0 && id <= 0xef));
+  return body >= 0 && mediaOf(bytes[body + 3]) !== undefined;
 }

@@ -4,7 +4,7 @@ import { findFirstTime } from "../elementary-streams/first-time.ts";
 import { TimeBases } from "../elementary-streams/time-bases.ts";
 import type { Demuxer, DemuxerOptions, SegmentTiming, TrackKind } from "../samples.ts";
 import { createTrackOutputs } from "../track-output.ts";
-import { createPacketReader, packetLength, pesStart } from "./packets.ts";
+import { createPacketReader, mediaOf, packetLength, pesStart } from "./packets.ts";
 import { createPidTable, pidOf, type PidTable } from "./pids.ts";
 import { createProgramReader, type ProgramReader } from "./program.ts";
 import { createStreamReaders } from "./stream-readers.ts";
@@ -92,7 +92,7 @@ function createSegmentCounter(read: (bytes: Buffer, at: number) => void, program
   return {
     start,
     read(bytes: Buffer, at: number): void {
-      hasMedia ||= startsMedia(bytes, at);
+      hasMedia ||= streamIdAt(bytes, at) !== undefined;
       read(bytes, at);
     },
     /** Ends the current segment; returns how many it has counted since the last call. */
@@ -105,18 +105,11 @@ function createSegmentCounter(read: (bytes: Buffer, at: number) => void, program
   };
 }
 
-/** Whether a PES packet starts in the transport packet at `at`: of any stream, also of those that are left out. */
-const startsMedia = (bytes: Uint8Array, at: number): boolean => streamIdAt(bytes, at) !== undefined;
-
 /** Returns the stream_id of the PES packet that starts in the transport packet at `at`; undefined: none does. */
 function streamIdAt(bytes: Uint8Array, at: number): number | undefined {
   const start = ((bytes[at + 1] ?? 0) & 0x40) === 0 ? -1 : pesStart(bytes, at);
   return start < 0 ? undefined : bytes[start + 3];
 }
-
-/** By the first bits of stream_id (ISO/IEC 13818-1 table 2-22). */
-const kindOf = (streamId: number): TrackKind | undefined =>
-  streamId >> 5 === 0b110 ? "audio" : streamId >> 4 === 0b1110 ? "video" : undefined;
 
 /** Of packets without content. */
 const nullPid = 0x1fff;
@@ -140,8 +133,8 @@ function createPacketRouter(pids: PidTable, program: ProgramReader, onUnknown: (
     const streamId = unknownPids.has(pid) ? streamIdAt(bytes, at) : undefined;
     if (streamId !== undefined) {
       unknownPids.delete(pid);
-      const kind = kindOf(streamId);
-      if (kind !== undefined) onUnknown(kind);
+      const kind = mediaOf(streamId);
+      if (kind === "video" || kind === "audio") onUnknown(kind);
     }
     if (isFound) return;
     if (program.isFound) {

@@ -1,4 +1,5 @@
 import { ServiceError } from "../../model/errors.ts";
+import type { TrackKind } from "../samples.ts";
 
 export const packetLength = 188;
 export const sync = 0x47;
@@ -81,6 +82,16 @@ export function pesStart(bytes: Uint8Array, at: number): number {
   const hasAdaptation = ((bytes[at + 3] ?? 0) & 0x20) !== 0;
   const body = at + 4 + (hasAdaptation ? 1 + (bytes[at + 4] ?? 0) : 0);
   return bytes[body] === 0 && bytes[body + 1] === 0 && bytes[body + 2] === 1 ? body : -1;
+}
+
+/**
+ * Returns what PES packets with this stream_id have (ISO/IEC 13818-1 §2.4.3.7); `other`: private streams, which may have AC-3 or
+ * subtitles, and extended identifiers; undefined: no media.
+ */
+export function mediaOf(streamId: number | undefined = 0): TrackKind | "other" | undefined {
+  if (streamId >= 0xe0 && streamId <= 0xef) return "video";
+  if (streamId >= 0xc0 && streamId <= 0xdf) return "audio";
+  return streamId === 0xbd || streamId === 0xfd ? "other" : undefined;
 }
 
 /**

@@ -7,7 +7,7 @@ import type { MediaSummary } from "../media-summary.ts";
 import { type DemuxerOptions, nullSink, type SampleSink, type UnreadSubtitles } from "../samples.ts";
 import { createTimelines } from "../timelines.ts";
 import { createMpegTsDemuxer } from "./demuxer.ts";
-import { createPacketReader, packetLength, pesStart } from "./packets.ts";
+import { createPacketReader, mediaOf, packetLength, pesStart } from "./packets.ts";
 import { pidOf } from "./pids.ts";
 
 const maxSizeBytes = 8 << 20;
@@ -133,7 +133,7 @@ function createTimeScan() {
       if ((second & 0xc0) !== 0x40 || (fourth & 0xd0) !== 0x10) return;
       const body = pesStart(bytes, at);
       if (body < 0 || body + 14 > at + packetLength) return;
-      const kind = kindOf(bytes[body + 3] ?? 0);
+      const kind = mediaOf(bytes[body + 3]);
       if (kind === undefined || ((bytes[body + 7] ?? 0) & 0x80) === 0) return;
       note(pid, kind, readTimestamp(bytes, body + 9));
     },
@@ -169,12 +169,4 @@ function lastStep({ kind, least, most, count, packets, latestPackets }: PidTimes
   const average = (most - least) / (count - 1);
   if (kind === "video") return average;
   return average * Math.min(1, latestPackets / ((packets - latestPackets) / (count - 1)));
-}
-
-/** By stream_id (§2.4.3.7); undefined: it has neither audio nor video. */
-function kindOf(streamId: number): PidTimes["kind"] | undefined {
-  if (streamId >= 0xe0 && streamId <= 0xef) return "video";
-  if (streamId >= 0xc0 && streamId <= 0xdf) return "audio";
-  // Private streams (AC-3, but subtitles too), and extended identifiers.
-  return streamId === 0xbd || streamId === 0xfd ? "other" : undefined;
 }

@@ -1,4 +1,4 @@
-import { avcType, avcTypeOf, readAvcSps } from "./avc-sps.ts";
+import { avcType, avcTypeOf, isReference, readAvcSps } from "./avc-sps.ts";
 import { createMarking } from "./avc-marking.ts";
 import {
   type AvcSlices,
@@ -6,9 +6,11 @@ import {
   finishSlice,
   type Marking,
   type MarkingCommand,
+  readSliceMarking,
   setsAt,
   setsIn,
   type SliceNumbers,
+  sliceTypes,
 } from "./avc-slices.ts";
 import { createBitWriter } from "./bits.ts";
 import { escapeNal, unescapeNal } from "./nal-units.ts";
@@ -114,6 +116,7 @@ function createNumbers(first: SliceNumbers) {
     },
   };
 }
+
 const modulo = (value: number, by: number): number => ((value % by) + by) % by;
 
 /** Compares pictures in decode order with the first of them: returns how much later it is shown (§8.2.1.1). */
@@ -160,5 +163,37 @@ function withMarking(unit: Buffer, marking: Marking): Buffer {
   for (const { operation, values } of marking.commands ?? [])
     for (const value of [operation, ...values]) writer.writeUnsigned(value);
   writer.writeUnsigned(0);
+  return finishSlice(writer, payload, marking);
+}
+
+/**
+ * Returns a slice of an intra frame of H.264, which is a reference and no IDR picture, as one of an IDR picture (ISO/IEC 14496-10
+ * §7.3.3) that no other one refers to yet; `null`: it is another one.
+ * @param id Differs from that of the IDR picture before.
+ */
+export function asIdrSlice(unit: Buffer, slices: AvcSlices, id: number): Buffer | null {
+  const payload = unescapeNal(unit);
+  const slice = slices.open(payload);
+  const orderBits = slice?.sps.orderBits ?? null;
+  if (slice === null || orderBits === null || slice.sliceType !== sliceTypes.i || !isReference(unit)) return null;
+  const { bits, sps } = slice;
+  const frameAt = bits.position;
+  bits.skip(sps.frameNumBits);
+  if (!sps.isFrameOnly && bits.read(1) === 1) return null;
+  const idAt = bits.position;
+  bits.skip(orderBits);
+  const orderEnd = bits.position;
+  const marking = readSliceMarking(slice, false);
+  if (bits.isOverrun) return null;
+  const writer = createBitWriter(payload.length + 16);
+  writer.write((unit[0]! & 0xe0) | avcType.idr, 8);
+  writer.copy(payload, 8, frameAt);
+  writer.write(0, sps.frameNumBits);
+  writer.copy(payload, frameAt + sps.frameNumBits, idAt);
+  writer.writeUnsigned(id);
+  writer.write(0, orderBits);
+  writer.copy(payload, orderEnd, marking.start);
+  // no_output_of_prior_pics_flag, long_term_reference_flag.
+  writer.write(0, 2);
   return finishSlice(writer, payload, marking);
 }
