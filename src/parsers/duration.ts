@@ -22,15 +22,13 @@ export function parseDuration(value: string | null | undefined): number | null {
 }
 
 function fromSeconds(text: string): number | null {
-  const match = seconds.exec(text);
-  return match === null ? null : number(match[1]);
+  const [, count] = seconds.exec(text) ?? [];
+  return count === undefined ? null : number(count);
 }
 
 function fromClock(text: string): number | null {
-  const match = clock.exec(text);
-  if (match === null) return null;
-  const [, hours, minutes, rest] = match;
-  return number(hours) * 3600 + number(minutes) * 60 + number(rest);
+  const [, hours, minutes, rest] = clock.exec(text) ?? [];
+  return rest === undefined ? null : number(hours) * 3600 + number(minutes) * 60 + number(rest);
 }
 
 function fromIso(text: string): number | null {

@@ -1,4 +1,4 @@
-export type MediaKind = "video" | "audio" | "hls" | "dash" | "feed" | "image" | "flash" | "page" | "unknown";
+type MediaKind = "video" | "audio" | "hls" | "dash" | "feed" | "image" | "flash" | "page" | "unknown";
 
 export interface MediaType {
   kind: MediaKind;

@@ -1,5 +1,5 @@
 /** Limits of a page's texts, UTF-16 code units. */
-export const maxTitleLength = 2_000;
+const maxTitleLength = 2_000;
 const maxDescriptionLength = 10_000;
 
 /** Returns one line: white space collapsed, cut to `maxTitleLength`; `null` if empty. */

@@ -53,8 +53,7 @@ function colorOf(stated: string): string | undefined {
   const [, hexadecimal, decimal] = /^(?:&H([\da-f]{1,8})&?|(\d{1,10}))$/i.exec(stated.trim()) ?? [];
   const value = hexadecimal === undefined ? Number(decimal) : Number.parseInt(hexadecimal, 16);
   if (Number.isNaN(value)) return undefined;
-  const [blue, green, red] = [(value >>> 16) & 255, (value >>> 8) & 255, value & 255];
-  const digits = [red, green, blue].map((part) => part.toString(16).padStart(2, "0")).join("");
+  const digits = Buffer.of(value, value >>> 8, value >>> 16).toString("hex");
   return digits === "ffffff" ? undefined : digits;
 }
 

@@ -40,7 +40,7 @@ export function parseColor(stated: string): string | undefined {
   const [, ...parts] =
     /^rgba?\( {0,9}(\d{1,3})[ ,]{1,9}(\d{1,3})[ ,]{1,9}(\d{1,3})(?:[ ,/]{1,9}[\d.]{1,9}%?)? {0,9}\)$/.exec(text) ?? [];
   if (parts.length === 0) return named.get(text);
-  return parts.map((part) => Math.min(255, Number(part)).toString(16).padStart(2, "0")).join("");
+  return Buffer.from(parts.map((part) => Math.min(255, Number(part)))).toString("hex");
 }
 
 /** Returns the tag of WebVTT for text of a colour, as YouTube writes it; its end is `</c>`. */

@@ -1,22 +1,14 @@
 import type { Cue } from "../remux/additions.ts";
 import { openFullBox } from "../remux/mp4/box-reader.ts";
-import {
-  type Box,
-  boxesIn,
-  childrenOf,
-  damagedError,
-  findChild,
-  getChild,
-  typeAt,
-  viewOf,
-} from "../remux/mp4/boxes.ts";
-import { readEdits, readMovieHeader } from "../remux/mp4/read/headers.ts";
+import { type Box, boxesIn, childrenOf, damagedError, findChild, getChild, typeAt } from "../remux/mp4/boxes.ts";
+import { readEdits, readMediaHeader, readMovieHeader } from "../remux/mp4/read/headers.ts";
+import { noDefaults, readDefaults, type SampleDefaults } from "../remux/mp4/read/init.ts";
 import { atMostMaxCues, decodePieces, decodeSubtitles, invalidSubtitlesError, linesOf, maxCues } from "./text.ts";
 import { readTtml } from "./ttml/ttml.ts";
 import { createVttStyles } from "./vtt-styles.ts";
 
 /** What the samples of a track are read with. */
-export interface TextFormat {
+interface TextFormat {
   codec: "wvtt" | "stpp";
   styles: ReturnType<typeof createVttStyles>;
 }
@@ -24,8 +16,7 @@ export interface TextFormat {
 /** A track of text, as an init section describes it. */
 interface TextTrack extends TextFormat {
   timescale: number;
-  defaultDuration: number;
-  defaultSize: number;
+  defaults: SampleDefaults;
   /** How much later media times are than presentation times, by its edit list, seconds. */
   shiftS: number;
 }
@@ -61,22 +52,17 @@ export function createMp4TextReader() {
 }
 
 function readTrack(bytes: Uint8Array, moov: Box): TextTrack {
-  const view = viewOf(bytes);
   const trak = getChild(bytes, moov, "trak");
   const media = getChild(bytes, trak, "mdia");
-  const header = getChild(bytes, media, "mdhd");
-  const timescale = view.getUint32(header.body + (view.getUint8(header.body) === 1 ? 20 : 12));
+  const { timescale } = readMediaHeader(bytes, getChild(bytes, media, "mdhd"));
   const table = getChild(bytes, media, "minf", "stbl", "stsd");
   const codec = typeAt(bytes, table.body + 12);
   if (codec !== "wvtt" && codec !== "stpp") throw invalidSubtitlesError(`the codec of their MP4 is ${codec}`);
-  if (timescale === 0) throw damagedError("a track has a timescale of 0");
   const format = readTextFormat(bytes, table, codec);
   const movie = readMovieHeader(bytes, getChild(bytes, moov, "mvhd"));
   const shiftS = readEdits(bytes, trak, timescale / movie.timescale).shiftTicks / timescale;
-  const defaults = findChild(bytes, moov, "mvex", "trex");
-  if (defaults === undefined) return { ...format, timescale, shiftS, defaultDuration: 0, defaultSize: 0 };
-  const [defaultDuration, defaultSize] = [view.getUint32(defaults.body + 12), view.getUint32(defaults.body + 16)];
-  return { ...format, timescale, shiftS, defaultDuration, defaultSize };
+  const [defaults = noDefaults] = readDefaults(bytes, moov).values();
+  return { ...format, timescale, shiftS, defaults };
 }
 
 /** Reads what the sample table (`stsd`) of a track says of its text. */
@@ -90,7 +76,7 @@ export function readTextFormat(bytes: Uint8Array, table: Box, codec: TextFormat[
 }
 
 /** A sample of text: where it is in bytes, and when it is shown. */
-export interface TextSample {
+interface TextSample {
   start: number;
   end: number;
   startS: number;
@@ -104,8 +90,8 @@ function* samplesOf(bytes: Uint8Array, moof: Box, track: TextTrack): Generator<T
   header.u32();
   if (flags & 0x1) header.i64();
   if (flags & 0x2) header.u32();
-  const duration = flags & 0x8 ? header.u32() : track.defaultDuration;
-  const size = flags & 0x10 ? header.u32() : track.defaultSize;
+  const duration = flags & 0x8 ? header.u32() : track.defaults.duration;
+  const size = flags & 0x10 ? header.u32() : track.defaults.size;
   const time = findChild(bytes, traf, "tfdt");
   let ticks = time === undefined ? 0 : openFullBox(bytes, time).time();
   let count = 0;

@@ -5,7 +5,7 @@ import { atMostMaxCues, decodePieces, invalidSubtitlesError } from "./text.ts";
 import { readSubRip, readWebVtt, type TimestampMap } from "./timed-text.ts";
 import { readTtml } from "./ttml/ttml.ts";
 
-export interface ReadSubtitles {
+interface ReadSubtitles {
   /** In the order of the file. */
   cues: Cue[];
   /** Of WebVTT in a segment of HLS; `null`: it has none. */

@@ -15,7 +15,7 @@ export interface TextFrame {
 }
 
 /** What a sample entry of timed text says of its samples (3GPP TS 26.245 §5.16). */
-export interface TimedTextFormat {
+interface TimedTextFormat {
   /** From 0 to 2: left, centre, right; top, middle, bottom. */
   column: number;
   row: number;
@@ -51,13 +51,8 @@ export function readTimedTextFormat(bytes: Uint8Array, entry: Box, frame: TextFr
 }
 
 function readTextBox(view: DataView, at: number): TextBox {
-  const [top, left, bottom, right] = [0, 2, 4, 6].map((offset) => view.getInt16(at + offset)) as [
-    number,
-    number,
-    number,
-    number,
-  ];
-  return { top, left, bottom, right };
+  const side = (offset: number) => view.getInt16(at + offset);
+  return { top: side(0), left: side(2), bottom: side(4), right: side(6) };
 }
 
 const styleBytes = 12;
@@ -65,14 +60,7 @@ const styleBytes = 12;
 /** Reads the faces and the colour of a style record (§5.17.1.1). */
 function readTags(view: DataView, at: number): string[] {
   const bits = view.getUint8(at + 6);
-  const digits = [8, 9, 10]
-    .map((offset) =>
-      view
-        .getUint8(at + offset)
-        .toString(16)
-        .padStart(2, "0"),
-    )
-    .join("");
+  const digits = Buffer.from([8, 9, 10].map((offset) => view.getUint8(at + offset))).toString("hex");
   const tags = new Set(Object.entries(faces).flatMap(([name, face]) => (bits & face ? [name] : [])));
   addStyle(tags, colorTag(digits));
   return [...tags];

@@ -1,5 +1,6 @@
 import { Parser } from "htmlparser2";
 import type { Cue } from "../../remux/additions.ts";
+import type { MediaRange } from "../../remux/samples.ts";
 import { addStyle, changeTags, colorTag, parseColor } from "../colors.ts";
 import { createEntityDecoder } from "../entities.ts";
 import { type Layout, TtmlLayouts } from "./layout.ts";
@@ -22,15 +23,10 @@ const rubyTags: ReadonlyMap<string | undefined, string> = new Map([
   ["text", "rt"],
 ]);
 
-interface Span {
-  startS: number;
-  endS: number;
-}
-
 /** An element that is open, with what its children inherit. */
 interface OpenElement {
   name: string;
-  span: Span;
+  span: MediaRange;
   isSequence: boolean;
   /** Where its next child begins if it is a sequence. */
   nextS: number;
@@ -46,7 +42,7 @@ interface OpenElement {
 type Styles = ReadonlySet<string>;
 
 /** A part of the text of a paragraph. */
-interface Run extends Span {
+interface Run extends MediaRange {
   payload: string;
 }
 
@@ -206,7 +202,7 @@ class TtmlReader {
   }
 
   /** Times count from the start of the parent, or in a sequence from the end of the sibling before (TTML1 §10). */
-  #spanOf(attributes: ReadonlyMap<string, string>, parent: OpenElement | undefined): Span {
+  #spanOf(attributes: ReadonlyMap<string, string>, parent: OpenElement | undefined): MediaRange {
     const outer = parent?.span ?? { startS: 0, endS: Infinity };
     const referenceS = parent?.isSequence === true ? parent.nextS : outer.startS;
     const [begin, end, duration] = ["begin", "end", "dur"].map((name) => secondsOf(attributes.get(name), this.#rates));
