@@ -1,19 +1,5 @@
 import { findLanguage } from "./language.ts";
 
-/** Decides which of the audio tracks of one stream are read. */
-export interface AudioChoice {
-  /** Languages were asked for. */
-  readonly isAsked: boolean;
-  /** Tags that were asked for and are the language of a track. */
-  readonly found: ReadonlySet<string>;
-  /** Languages of all tracks that there were to choose from. */
-  readonly offered: ReadonlySet<string>;
-  /** Whether another track of the last stream than its first one is to be played. */
-  readonly isOtherFirst: boolean;
-  /** Returns those of the tracks with these languages (BCP 47; `null`: unknown): at least one if there is any, at most 20. */
-  choose(languages: readonly (string | null)[]): ChosenAudio[];
-}
-
 /** What a track of a stream is in the output. */
 export interface TrackSlot {
   /** It stays when the tracks of a stream change. */
@@ -22,31 +8,37 @@ export interface TrackSlot {
   place: number;
 }
 
-export interface ChosenAudio extends TrackSlot {
-  /** Of the track in the stream. */
-  index: number;
-}
-
 /** Of the first audio track of the output. */
 const firstSlot = "audio";
 const maxTracks = 20;
 
+export type AudioChoice = ReturnType<typeof createAudioChoice>;
+
 /**
+ * Decides which of the audio tracks of one stream are read.
  * @param asked `original`, which is the first track, and first in the output; `all`; or BCP 47 tags, of which those that no
  * track has are ignored. If no track is left, it is the first.
  */
-export function createAudioChoice(asked: readonly string[]): AudioChoice {
+export function createAudioChoice(asked: readonly string[]) {
   const found = new Set<string>();
   const offered = new Set<string>();
   let isOtherFirst = false;
   return {
+    /** Languages were asked for. */
     isAsked: !asked.every(isWord),
-    found,
-    offered,
-    get isOtherFirst() {
+    /** Tags that were asked for and are the language of a track. */
+    found: found as ReadonlySet<string>,
+    /** Languages of all tracks that there were to choose from. */
+    offered: offered as ReadonlySet<string>,
+    /** Whether another track of the last stream than its first one is to be played. */
+    get isOtherFirst(): boolean {
       return isOtherFirst;
     },
-    choose(languages) {
+    /**
+     * Returns those of the tracks with these languages (BCP 47; `null`: unknown), by their indexes: at least one if there is any, at
+     * most 20.
+     */
+    choose(languages: readonly (string | null)[]): (TrackSlot & { index: number })[] {
       for (const language of languages) if (language !== null) offered.add(language);
       const indexes = new Set<number>();
       if (asked.includes("original")) indexes.add(0);
@@ -68,8 +60,8 @@ export function createAudioChoice(asked: readonly string[]): AudioChoice {
 const isWord = (name: string): boolean => name === "original" || name === "all";
 
 /** The first track alone. */
-export const firstAudio: AudioChoice = createAudioChoice([]);
-export const allAudio: AudioChoice = createAudioChoice(["all"]);
+export const firstAudio = createAudioChoice([]);
+export const allAudio = createAudioChoice(["all"]);
 
 function slotOf(index: number, languages: readonly (string | null)[]): string {
   const language = languages[index];

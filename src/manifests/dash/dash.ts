@@ -114,11 +114,7 @@ function longestOf(segments: readonly Segment[]): number {
   return segments.reduce((longestS, { durationS }) => Math.max(longestS, durationS), 0);
 }
 
-function refusalError(
-  code: "live_stream" | "drm_protected" | "format_unavailable",
-  url: URL,
-  reason: string,
-): ServiceError {
+function refusalError(code: "drm_protected" | "format_unavailable", url: URL, reason: string): ServiceError {
   return new ServiceError(code, `cannot download from the manifest at ${urlForMessage(url)}: ${reason}`);
 }
 

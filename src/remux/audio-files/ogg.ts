@@ -2,7 +2,7 @@ import { framesIn } from "../matroska/lacing.ts";
 import { OggWriter } from "../ogg/pages.ts";
 import { readComments, withTagsAndCover, writeComments } from "../tags/vorbis-comments.ts";
 import { type AudioFile, type AudioFileTarget, type AudioTrack, damagedAudioError } from "./audio-file.ts";
-import { createVorbisCounter, type VorbisCounter } from "./vorbis.ts";
+import { createVorbisCounter } from "./vorbis.ts";
 
 /** Of all Opus, whatever it was made from (RFC 7845 §4). */
 export const opusRate = 48_000;
@@ -39,7 +39,7 @@ export function openVorbisFile({ configuration }: AudioTrack, { fd, additions }:
 }
 
 /** Returns a counter of the samples of Vorbis with these headers, laced as in Matroska; undefined if they are damaged. */
-export function vorbisCounterOf(configuration: Uint8Array): VorbisCounter | undefined {
+export function vorbisCounterOf(configuration: Uint8Array): ReturnType<typeof createVorbisCounter> {
   const [id, , setup] = framesIn(configuration, xiphLacing).map((header) => Buffer.from(header));
   return id && setup && createVorbisCounter(id, setup);
 }

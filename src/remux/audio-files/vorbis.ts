@@ -1,17 +1,10 @@
-/** Counts samples of a Vorbis stream, packet by packet. */
-export interface VorbisCounter {
-  sampleRate: number;
-  /** Returns how many samples a packet adds: none the first one. */
-  samplesIn(packet: Uint8Array): number;
-}
-
 const idBytes = 30;
 
 /**
  * Creates a counter of the samples that packets of Vorbis have (Vorbis I §4.3.8): a quarter of the sizes of two blocks that overlap.
  * Returns undefined if its headers are damaged.
  */
-export function createVorbisCounter(id: Buffer, setup: Buffer): VorbisCounter | undefined {
+export function createVorbisCounter(id: Buffer, setup: Buffer) {
   if (id.length < idBytes || id.toString("latin1", 0, 7) !== "\x01vorbis") return undefined;
   if (setup.toString("latin1", 0, 7) !== "\x05vorbis") return undefined;
   const isLong = readModes(setup);
@@ -23,7 +16,8 @@ export function createVorbisCounter(id: Buffer, setup: Buffer): VorbisCounter | 
   let before: number | undefined;
   return {
     sampleRate,
-    samplesIn(packet) {
+    /** Returns how many samples a packet adds: none the first one. */
+    samplesIn(packet: Uint8Array): number {
       const first = packet[0] ?? 1;
       // Not audio: decoders skip it.
       if ((first & 1) !== 0) return 0;

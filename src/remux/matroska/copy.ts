@@ -9,7 +9,7 @@ import { type Additions, boundAdditions, type Cue } from "../additions.ts";
 import { describingElements, textBlock, textEntry } from "./added-elements.ts";
 import { iso639Of } from "../language.ts";
 import { type AudioLabel, roleNameOf } from "../track-details.ts";
-import { element, MatroskaWriter, text, unsigned } from "./writer.ts";
+import { element, MatroskaWriter, text, unsigned, type WrittenBlock } from "./writer.ts";
 
 /** Returns the type of a file that has been selected. */
 export function readDocType({ source }: ChosenTracks): CopyTarget["docType"] {
@@ -66,7 +66,7 @@ export function* copyMatroska(
   const readers = files.map((file) => {
     const copies = file.tracks.map((track) => {
       const number = tracks.findIndex((one) => one.track === track) + 1;
-      return [track.number, new TrackCopy(file, track, { number, startTicks, timestampScale })] as const;
+      return [track.number, createTrackCopy(file, track, { number, startTicks, timestampScale })] as const;
     });
     const blocks = blocksIn(file, timestampScale);
     return { copies: new Map(copies), blocks, next: blocks.next().value };
@@ -80,7 +80,7 @@ export function* copyMatroska(
       const { cue, number } = texts[nextText]!;
       writer.add(textBlock(cue, number, timestampScale));
     }
-    writer.add(reader.copies.get(reader.next.track)!.copy(reader.next));
+    writer.add(reader.copies.get(reader.next.track)!(reader.next));
     reader.next = reader.blocks.next().value;
     if (count % stepBlocks === 0) yield;
   }
@@ -141,56 +141,36 @@ interface CopyPosition {
   timestampScale: number;
 }
 
-/** Copies the blocks of a track. */
-class TrackCopy {
-  readonly #file: ChosenTracks;
-  readonly #track: MatroskaTrack;
-  readonly #to: CopyPosition;
-  #last: number | undefined;
-  #step = 0;
-
-  constructor(file: ChosenTracks, track: MatroskaTrack, to: CopyPosition) {
-    this.#file = file;
-    this.#track = track;
-    this.#to = to;
-  }
-
-  /** @throws ServiceError `upstream_invalid` if the sizes of a lace do not fit. */
-  copy(block: Block) {
-    const { fd } = this.#file;
-    const { number, startTicks } = this.#to;
-    const { isKey, flags, others, duration } = block;
-    const copyOther = (other: Element): Uint8Array =>
-      element(other.id, other.id === ids.blockDuration ? unsigned(duration ?? 0) : readBytes(fd, other));
-    const ticks = block.ticks - startTicks;
-    if (this.#last !== undefined && ticks > this.#last) this.#step = ticks - this.#last;
-    this.#last = ticks;
-    const payload = readBytes(fd, block);
-    // Players end where a lace is damaged.
-    if (isLaced(flags)) checkLace(payload, flags);
-    return {
-      track: number,
-      ticks,
-      endTicks: ticks + this.#lasts(block),
-      isKey,
-      flags,
-      payload,
-      others: others && Buffer.concat(others.map(copyOther)),
-    };
-  }
-
+/** Returns a function that copies the blocks of a track. It throws a ServiceError, `upstream_invalid`, if the sizes of a lace do not fit. */
+function createTrackCopy(
+  { fd, source, header }: ChosenTracks,
+  { codecDelayNs, defaultDurationNs }: MatroskaTrack,
+  { number, startTicks, timestampScale }: CopyPosition,
+): (block: Block) => WrittenBlock {
+  let last: number | undefined;
+  let latestStep = 0;
   /** Returns how long a block is presented after its timestamp. */
-  #lasts({ ticks, duration, discardNs, flags, body }: Block): number {
-    const { source, header } = this.#file;
-    const { timestampScale } = this.#to;
-    const { codecDelayNs, defaultDurationNs } = this.#track;
+  const lastsFor = ({ ticks, duration, discardNs, flags, body }: Block): number => {
     const frames = isLaced(flags) ? source.u8(body) + 1 : 1;
     const stated = (defaultDurationNs * frames) / timestampScale;
     // The last frame may be shorter than those before it.
     const restTicks = (header.durationTicks * header.timestampScale) / timestampScale - ticks;
-    const step = restTicks > 0 ? Math.min(this.#step, restTicks) : this.#step;
+    const step = restTicks > 0 ? Math.min(latestStep, restTicks) : latestStep;
     return (duration ?? (stated || step)) - (discardNs + codecDelayNs) / timestampScale;
-  }
+  };
+  return (block) => {
+    const { isKey, flags, others, duration } = block;
+    const copyOther = (other: Element): Uint8Array =>
+      element(other.id, other.id === ids.blockDuration ? unsigned(duration ?? 0) : readBytes(fd, other));
+    const ticks = block.ticks - startTicks;
+    if (last !== undefined && ticks > last) latestStep = ticks - last;
+    last = ticks;
+    const payload = readBytes(fd, block);
+    // Players end where a lace is damaged.
+    if (isLaced(flags)) checkLace(payload, flags);
+    const copied = { track: number, ticks, endTicks: ticks + lastsFor(block), isKey, flags, payload };
+    return { ...copied, others: others && Buffer.concat(others.map(copyOther)) };
+  };
 }
 
 /** Whether the flags of a block say that it has several frames (RFC 9559 §10.3). */

@@ -10,34 +10,39 @@ export interface PidReader {
   onBreak?(): void;
 }
 
-interface Pid {
-  reader: PidReader;
+class Pid {
+  readonly reader: PidReader;
   /** continuity_counter of the last packet; −1: none yet. */
-  counter: number;
+  counter = -1;
   /** It has changed. Until then its writer may never count, so that it says nothing of packets that are missing. */
-  isCounting: boolean;
+  isCounting = false;
   /** Before it changed, other packets of a segment had the same one. */
-  isStill: boolean;
+  isStill = false;
   /** Its first one: packagers that restart it in each segment begin with the same one. */
-  firstCounter: number;
+  firstCounter = -1;
   /** How often it continued that of the segment before, and how often not, since that was last reported. */
-  continued: number;
-  broken: number;
+  continued = 0;
+  broken = 0;
   /** Number of the latest segment in which it continued that of the segment before. */
-  continuedIn: number;
+  continuedIn = -1;
   /** The latest time it did not, which does not count if other times begin there. */
-  isBreakNew: boolean;
+  isBreakNew = false;
   /** It began again, as it began at first, with the payload unit that is being read. */
-  isCountNew: boolean;
+  isCountNew = false;
   /** Number of the segment it came from. */
   segment: number;
   /** Where it starts in `bytes`, which hold it until the segment ends. */
-  at: number;
-  bytes: Uint8Array;
+  at = 0;
+  bytes: Uint8Array = new Uint8Array();
   /** Scrambled packets in a row. */
-  scrambled: number;
+  scrambled = 0;
   /** A packet without payload has announced that the counter may restart (discontinuity_indicator). */
-  isRestart: boolean;
+  isRestart = false;
+
+  constructor(reader: PidReader, segment: number) {
+    this.reader = reader;
+    this.segment = segment;
+  }
 }
 
 /** Returns the PID of the packet that starts at `at`. */
@@ -61,24 +66,7 @@ export function createPidTable() {
   let joined = 0;
   return {
     set(pid: number, reader: PidReader): void {
-      const bytes = new Uint8Array();
-      pids[pid] = {
-        reader,
-        counter: -1,
-        isCounting: false,
-        isStill: false,
-        firstCounter: -1,
-        continued: 0,
-        broken: 0,
-        continuedIn: -1,
-        isBreakNew: false,
-        isCountNew: false,
-        segment,
-        at: 0,
-        bytes,
-        scrambled: 0,
-        isRestart: false,
-      };
+      pids[pid] = new Pid(reader, segment);
     },
     delete(pid: number): void {
       pids[pid] = undefined;

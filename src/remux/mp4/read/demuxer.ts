@@ -1,5 +1,5 @@
 import { type Box, boxesIn, damagedError, firstBox } from "../boxes.ts";
-import { openFile } from "../../open-file.ts";
+import { type OpenFile, openFile } from "../../open-file.ts";
 import type { ByteSpan, Demuxer, DemuxerOptions } from "../../samples.ts";
 import { checkSampleTables } from "./check-tables.ts";
 import { completeFileBoxes, fileBoxes, isCompleteMp4, readRange } from "./file-boxes.ts";
@@ -63,14 +63,9 @@ export function createMp4Demuxer(options: DemuxerOptions): Required<Demuxer> {
         throw damagedError(`the file has neither "moov" nor "moof"`);
       }
       const moov = boxes.find(({ type }) => type === "moov");
-      if (moov !== undefined) {
-        const index = readRange(fd, moov);
-        const listed = readSampleTables(index, readMoov(index, firstBox(index)), createBudget(size, maxFileSamples));
-        const wanted = within === undefined ? listed : samplesWithin(listed, within);
-        for (const { bytes, samples } of readWindows(file, wanted)) {
-          output.write(bytes, samples, timing);
-          yield;
-        }
+      for (const { bytes, samples } of moov ? readIndexed(file, moov, readMoov, within) : []) {
+        output.write(bytes, samples, timing);
+        yield;
       }
       for (const fragment of fragmentRanges(boxes)) {
         demuxer.read(readRange(fd, fragment), timing);
@@ -99,6 +94,16 @@ function firstTimeIn(
     if (samples.length > 0) return earliestS(samples);
   }
   return boxes.some(({ type }) => type === "mdat") ? null : undefined;
+}
+
+type ReadMoov = (bytes: Uint8Array, moov: Box) => InitTrack[];
+
+/** Returns the samples in the tables of `moov`, whose tracks `readMoov` reads: those within these spans, or all. */
+function readIndexed(file: OpenFile, moov: Box, readMoov: ReadMoov, within?: readonly ByteSpan[]) {
+  const bytes = readRange(file.fd, moov);
+  const budget = createBudget(file.size, maxFileSamples);
+  const samples = readSampleTables(bytes, readMoov(bytes, firstBox(bytes)), budget);
+  return readWindows(file, within === undefined ? samples : samplesWithin(samples, within));
 }
 
 function* samplesWithin(samples: Iterable<IndexedSample>, spans: readonly ByteSpan[]): Generator<IndexedSample> {
