@@ -32,8 +32,10 @@ export function sniffContainer(segment: Uint8Array): Container | null {
   const first = start < segment.length ? start : 0;
   const isImage = images.test(head.toString("latin1", 0, 4));
   const media = segment.subarray(first);
-  const { at, stride } = findPackets(media.subarray(0, (isImage ? sniffBytes : maxGarbage) + certainBytes), 0);
+  const searched = media.subarray(0, (isImage ? sniffBytes : maxGarbage) + certainBytes);
+  const { at, stride } = findPackets(searched, 0);
   // Two bytes may look like packets near the end of what was read of something else.
-  const isCertain = at === 0 || at + certainBytes <= media.length || (media.length - at) % stride === 0;
+  const isToEnd = searched.length === media.length && (media.length - at) % stride === 0;
+  const isCertain = at === 0 || at + certainBytes <= searched.length || isToEnd;
   return stride > 0 && isCertain ? "mpeg-ts" : null;
 }

@@ -36,6 +36,12 @@ describe("the container of a segment", () => {
     ["subtitles", Buffer.from("\uFEFFWEBVTT\n\n"), "webvtt"],
     ["a page", Buffer.from("<!doctype html><p>Good Game in HTML</p>".repeat(50)), null],
     ["a page with letters at the distance of packets near its end", Buffer.concat([dots, near]), null],
+    [
+      "a page with such letters near the end of what is searched",
+      Buffer.concat([Buffer.alloc(4800, "."), near, dots]),
+      null,
+    ],
+    ["a transport stream after as much garbage as is searched", Buffer.concat([Buffer.alloc(4096), stream]), "mpeg-ts"],
     ["Ogg with letters at the distance of packets", Buffer.concat([Buffer.from("OggS\0"), stream]), null],
     ["FLAC with letters at the distance of packets", Buffer.concat([Buffer.from("fLaC"), stream]), null],
     ["nothing", Buffer.alloc(0), null],
