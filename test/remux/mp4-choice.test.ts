@@ -1,5 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { afterAll, expect, it } from "vitest";
+import { readSampleLists } from "../../src/remux/mp4/cut.ts";
+import { openFile } from "../../src/remux/open-file.ts";
 import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
 import { createTimelines } from "../../src/remux/timelines.ts";
@@ -48,6 +50,8 @@ it("a tag after the last box of an MP4 is left out, but not a box that is cut of
   const bytes = write();
   writeFileSync(path, Buffer.concat([bytes, Buffer.from(`TAG${" ".repeat(125)}`)]));
   expect(read()).toEqual([51]);
+  using file = openFile(path);
+  expect(readSampleLists(file)).toHaveLength(2);
   writeFileSync(path, Buffer.concat([bytes, Buffer.from("\0\0\x01\0mdat")]));
   expect(read).toThrow('the box "mdat" has a size of 256 bytes');
 });

@@ -127,7 +127,7 @@ export function* completeFileBoxes(fd: number, size: number): Generator<Box> {
 
 /** Returns the index (`moov`) of an MP4 file. @throws ServiceError `upstream_invalid` if it has none; as `readRange` */
 export function readIndex({ fd, size }: ReadFile): Buffer {
-  const moov = [...fileBoxes(fd, size)].find(({ type }) => type === "moov");
+  const moov = completeFileBoxes(fd, size).find(({ type }) => type === "moov");
   if (moov === undefined) throw damagedError(`the file has no "moov"`);
   return readRange(fd, moov);
 }
