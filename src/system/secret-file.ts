@@ -1,5 +1,15 @@
 import { randomBytes } from "node:crypto";
-import { closeSync, fsyncSync, linkSync, openSync, readFileSync, renameSync, rmSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  fsyncSync,
+  linkSync,
+  lstatSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from "node:fs";
 
 const secretBytes = 32;
 
@@ -7,7 +17,7 @@ const secretBytes = 32;
  * Returns the random bytes in the file at `path`; creates it, for its owner alone, if it does not exist. Processes that do so at the
  * same time get the same bytes.
  *
- * @throws Error if the file has another length; the file system's own errors
+ * @throws Error if it is no file of that length; the file system's own errors
  */
 export function openSecretFile(path: string): Buffer {
   const known = readSecret(path);
@@ -33,12 +43,10 @@ export function openSecretFile(path: string): Buffer {
 }
 
 function readSecret(path: string): Buffer | undefined {
-  try {
-    const bytes = readFileSync(path);
-    if (bytes.length === secretBytes) return bytes;
-    throw new Error(`${path} must have ${secretBytes} bytes, it has ${bytes.length}; remove it to get new ones`);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw error;
-  }
+  const found = lstatSync(path, { throwIfNoEntry: false });
+  if (found === undefined) return undefined;
+  if (found.isFile() && found.size === secretBytes) return readFileSync(path);
+  // Of a pipe or a device, reading might never end.
+  const actual = found.isFile() ? `it has ${found.size}` : "it is no regular file";
+  throw new Error(`${path} must be a file of ${secretBytes} bytes, ${actual}; remove it to get new ones`);
 }
