@@ -100,6 +100,24 @@ describe("a reader in processes of its own", () => {
     expect((await read(reader, film)).merged.fields.title).toBe("Otters, Übung");
   });
 
+  it("reads the page of an owner that has none at once, in one more process, while another one has them all", async () => {
+    const reader = openReader({ processes: 2, limits: { readMs: 60_000, heapMiB: 1_024 } });
+    readers.push(reader);
+    const order: string[] = [];
+    const readOf = async (owner: string, html: string) => {
+      await reader.read(page, [Buffer.from(html)], { ...context, owner });
+      order.push(owner);
+    };
+    await Promise.all([film, film, film].map((html) => readOf("eve", html)));
+    expect(processes()).toHaveLength(2);
+    order.length = 0;
+    const eve = Promise.all([heavy, heavy, film].map((html) => readOf("eve", html)));
+    await readOf("bob", film);
+    expect(order).toEqual(["bob"]);
+    expect(processes()).toHaveLength(3);
+    await eve;
+  });
+
   it("lets a request leave that is aborted while it waits or is read", async () => {
     const reader = open();
     const abort = new AbortController();

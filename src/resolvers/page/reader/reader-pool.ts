@@ -7,7 +7,7 @@ import type { ReadContext, Reader, ReadJob, ReadKind, ReadResults } from "./read
 import { type ReaderLimits, ReaderProcess } from "./reader-process.ts";
 
 interface ReaderOptions {
-  /** Processes at most; default 2, or 1 on a machine with one processor. */
+  /** Processes, and one more while an owner has several and another has none; default 2, or 1 on a machine with one processor. */
   processes?: number;
   limits?: Partial<ReaderLimits>;
 }
@@ -33,7 +33,7 @@ class ReaderPool implements Reader {
 
   constructor(size: number, limits: ReaderLimits) {
     this.#size = size;
-    this.#places = new Shares(size, { isFirm: true });
+    this.#places = new Shares(size, { isFirm: true, hasSpare: true });
     this.#pool = new ProcessPool({ start: () => new ReaderProcess(limits), idleMs, closedError });
   }
 
