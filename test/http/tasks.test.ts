@@ -93,6 +93,16 @@ describe("POST /tasks/", () => {
     expect(response.json()).toMatchObject({ code: "invalid_request", errors: [{ pointer, detail }] });
   });
 
+  it("refuses `all` in a list of languages of subtitles, but not instead of one", async () => {
+    const post = (languages: unknown) => postTask(app, { url: pageUrl, options: { subtitles: { languages } } });
+    const response = await post(["en", "All"]);
+    expect(response.statusCode).toBe(400);
+    const detail = 'must be "all" itself, or a list without it, got ["en","All"]';
+    const errors = [{ pointer: "/options/subtitles/languages", detail }];
+    expect(response.json()).toMatchObject({ code: "invalid_request", errors });
+    for (const right of ["all", ["en", "alq"]]) expect((await post(right)).statusCode).toBe(201);
+  });
+
   it("refuses `skip_mode` without `skip`", async () => {
     const response = await postTask(app, { url: pageUrl, options: { skip_mode: "cut" } });
     expect(response.statusCode).toBe(400);

@@ -122,7 +122,7 @@ interface OptionsPlace {
  * Returns the options in the order of their schema, so that equal ones have one fingerprint.
  *
  * @param place Default: `options` in the body.
- * @throws ServiceError `invalid_request` for ranges that are not in order and apart, for `skip_mode` without `skip`, for entries
+ * @throws ServiceError `invalid_request` for ranges that are not in order and apart, for "all" in a list of subtitles, for `skip_mode` without `skip`, for entries
  * that are no ranges from a lower to a higher number, or no URLs
  */
 export function readOptions(
@@ -131,6 +131,7 @@ export function readOptions(
 ): TaskOptions {
   const options = inFixedOrder(given);
   checkRanges(options, place);
+  checkSubtitles(options, place);
   checkSkipMode(options, place);
   checkEntries(options, place);
   return options;
@@ -152,6 +153,14 @@ function checkRanges({ ranges = [] }: TaskOptions, { part, pointer: options }: O
       throw inputError(part, { pointer: `${pointer}/start`, detail: `must not be ${rule}, got ${start}` });
     }
   }
+}
+
+/** @throws ServiceError `invalid_request` for a list with "all", which as a tag is the language Allar. */
+function checkSubtitles({ subtitles }: TaskOptions, { part, pointer: options }: OptionsPlace): void {
+  const languages = typeof subtitles === "object" ? subtitles.languages : [];
+  if (typeof languages === "string" || !languages.some((tag) => tag.toLowerCase() === "all")) return;
+  const detail = `must be "all" itself, or a list without it, got ${JSON.stringify(languages)}`;
+  throw inputError(part, { pointer: `${options}/subtitles/languages`, detail });
 }
 
 /** @throws ServiceError `invalid_request` for a mode without what is skipped: it would have no effect. */
