@@ -43,6 +43,8 @@ describe("the audio tracks of a task", () => {
     ["are the original if nothing is asked for", undefined, ["v", "en"]],
     ["are those that were asked for, the original first", ["fr", "original"], ["v", "en", "fr"]],
     ["are the original for its own language", ["en"], ["v", "en"]],
+    ["are in the order of their languages", ["fr", "en", "de"], ["v", "fr", "en", "de"]],
+    ["begin with the original if that is asked for as well", ["fr", "en", "original"], ["v", "en", "fr"]],
     ["leave the original out if it was not asked for", ["fr", "de"], ["v", "fr", "de"]],
     ["are of any region for a tag without one", ["DE"], ["v", "de"]],
     ["are of the language for a region that is not listed", ["fr-CA"], ["v", "fr"]],
@@ -67,6 +69,12 @@ describe("the audio tracks of a task", () => {
 
   it("that are not there have no warning", () => {
     expect(choose(undefined, [video])).toMatchObject({ ids: ["v"], warnings: [] });
+  });
+
+  it("are in the order of their languages without video, too, but begin with what is beside video", () => {
+    expect(choose(["fr", "en"], formats, { audio_only: true }).ids).toEqual(["fr", "en"]);
+    const muxed = of("v", { vcodec: "avc1", acodec: "mp4a", height: 720, language: "en" });
+    expect(choose(["fr", "en"], [muxed, ...formats.slice(3)]).ids).toEqual(["v", "fr"]);
   });
 
   it("that are not listed are named, and the original is there", () => {

@@ -20,9 +20,10 @@ interface ChosenAudio {
 const original = Symbol("original");
 
 /**
- * Chooses the audio tracks that a task's options ask for, at most 20: `original` is what the format was chosen with, and comes
- * first; a language is the best separate audio of the same manifest, else of the page, in that language: its programme
- * rather than a description, in the format's container rather than another, then of the highest bit rate. A tag stands for
+ * Chooses the audio tracks that a task's options ask for, at most 20, in their order: `original` is what the format was chosen with,
+ * and comes first; if it is in one stream with the video, also where its language is asked for after others. A language is the best
+ * separate audio of the same manifest, else of the page, in that language: its programme rather than a description, in the
+ * format's container rather than another, then of the highest bit rate. A tag stands for
  * itself, else for the first listed tag that begins with it (RFC 4647 §3.3.1), else for the longest that it begins with
  * (§3.4). `all` are all languages and versions. What is not listed may be in the stream of the original; if it is not, the
  * original replaces it.
@@ -46,11 +47,14 @@ export function chooseAudio({ formats }: PageInfo, choice: FormatChoice, options
   const listed = [...new Set([own, ...versions].flatMap(({ language }) => language ?? []))];
   const isSilent = choice.audio === null && !hasAudio(choice.format);
   const about = { unlisted, listed, isProtected: isSilent && formats.some(isProtectedAudio) };
-  const isOriginal = wanted.delete(original);
-  const chosen = [...wanted].filter((each) => each !== original).slice(0, isOriginal ? maxTracks - 1 : maxTracks);
-  if (isOriginal) return { tracks: { ...choice, otherAudio: chosen, audioLanguages }, ...about };
-  const [first, ...others] = chosen;
-  return { tracks: { ...replaceAudio(choice, first!), otherAudio: others, audioLanguages }, ...about };
+  // Its language may be asked for after another one; in one stream with the video it can only be the first.
+  const isWithVideo = choice.audio === null && hasVideo(choice.format);
+  const isFirst = isWithVideo || asked.some((name) => name === "original" || name === "all");
+  const isOriginal = wanted.has(original) && (isFirst || wanted.values().next().value === original);
+  const chosen = [...wanted].flatMap((each) => (each !== original ? each : isOriginal ? [] : own));
+  const otherAudio = chosen.slice(isOriginal ? 0 : 1, isOriginal ? maxTracks - 1 : maxTracks);
+  if (isOriginal) return { tracks: { ...choice, otherAudio, audioLanguages }, ...about };
+  return { tracks: { ...replaceAudio(choice, chosen[0]!), otherAudio, audioLanguages }, ...about };
 }
 
 const isProtectedAudio = (format: Format): boolean => format.has_drm && hasAudio(format) && !hasVideo(format);
