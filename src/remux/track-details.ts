@@ -93,7 +93,6 @@ function addRole(format: TrackFormat, role: AudioLabel["audio_role"]): void {
   if (role != null && role !== "original") format.userData ??= roleData(role);
 }
 
-/** Removes the first details of a kind from a list, and returns them. */
 function takeFirst(details: TrackDetails[], wanted: TrackDetails["kind"]): TrackDetails | undefined {
   const index = details.findIndex(({ kind }) => kind === wanted);
   return index < 0 ? undefined : details.splice(index, 1)[0];

@@ -111,11 +111,11 @@ const manyRenditions = 10_000;
 function listAudios(groups: ReadonlyMap<string, AudioGroup>): Listed[] {
   return [...groups.values()]
     .toSorted((a, b) => b.tbr - a.tbr)
-    .flatMap(({ renditions, ranks, acodec }) =>
-      renditions.flatMap((rendition, index): Listed[] => {
+    .flatMap(({ renditions, acodec }) =>
+      renditions.flatMap((rendition): Listed[] => {
         if (rendition.url === null) return [];
         const roles = rolesBeyondGroup(rendition.roles);
-        const statement = { roles, priority: manyRenditions + ranks[index]! };
+        const statement = { roles, priority: manyRenditions + rendition.rank };
         return [[renditionFormat(rendition, rendition.url, acodec), statement]];
       }),
     );
@@ -133,7 +133,9 @@ function variantFormat({ attributes, codecs, url }: Variant, group: AudioGroup |
   const listedTbr = kilobits(attributes.get("AVERAGE-BANDWIDTH"));
   const averageTbr = listedTbr ?? (peakTbr === null ? null : peakTbr / peakToAverage);
   const included = group?.included;
-  const isAudioSeparate = group !== undefined && (included === undefined || isBehind(included, group));
+  // A rendition with a URL may be to play rather than the one in the variants.
+  const isBehind = included !== undefined && included.rank < 0 && group?.renditions[0]?.url !== null;
+  const isAudioSeparate = group !== undefined && (included === undefined || isBehind);
   // Without CODECS a variant may be muxed although it references a group.
   const acodec = isAudioSeparate && vcodec !== "none" && attributes.has("CODECS") ? "none" : codecs.acodec;
   const roles = acodec === "none" ? [] : rolesBeyondGroup(included?.roles ?? []);
@@ -164,11 +166,6 @@ function variantFormat({ attributes, codecs, url }: Variant, group: AudioGroup |
 function isOriginal(included: Rendition, group: Group | undefined): boolean {
   const [first, ...others] = group?.renditions ?? [];
   return first === included && others.some(({ url }) => url !== null);
-}
-
-/** Whether a rendition with a URL is to be played rather than the one in the variants. */
-function isBehind(included: Rendition, { renditions, ranks }: Group): boolean {
-  return renditions[0]?.url !== null && (ranks[renditions.indexOf(included)] ?? 0) < 0;
 }
 
 function renditionFormat(rendition: Rendition, url: URL, acodec: string | null): FormatPart {

@@ -18,11 +18,14 @@ export interface Rendition {
 
 /** Renditions of one type and GROUP-ID, the one to play first. */
 export interface Group {
-  renditions: readonly Rendition[];
-  /** Of each rendition: 0 for the one to play, less for others. */
-  ranks: readonly number[];
+  renditions: readonly RankedRendition[];
   /** The rendition whose media is in the variants. */
-  included: Rendition | undefined;
+  included: RankedRendition | undefined;
+}
+
+interface RankedRendition extends Rendition {
+  /** 0 for the one to play of its group, less for others. */
+  rank: number;
 }
 
 /** Reads an EXT-X-MEDIA. */
@@ -52,13 +55,10 @@ function sortGroup(group: readonly Rendition[]): Group {
   const values = preferences(
     group.map(({ attributes, roles }) => ({ roles, priority: Number(isYes(attributes.get("AUTOSELECT"))) })),
   );
-  const ranked = group
-    .map((rendition, index) => ({ rendition, rank: values[index]! }))
-    .toSorted((a, b) => b.rank - a.rank);
+  const ranked = group.map((rendition, index) => ({ ...rendition, rank: values[index]! }));
   return {
-    renditions: ranked.map(({ rendition }) => rendition),
-    ranks: ranked.map(({ rank }) => rank),
-    included: group.find(({ attributes }) => !attributes.get("URI")),
+    renditions: ranked.toSorted((a, b) => b.rank - a.rank),
+    included: ranked.find(({ attributes }) => !attributes.get("URI")),
   };
 }
 

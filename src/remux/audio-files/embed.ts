@@ -4,7 +4,7 @@ import { type Additions, boundAdditions } from "../additions.ts";
 import { isFrame } from "../codecs/audio-syntax.ts";
 import { mpegAudio } from "../codecs/mpeg-audio.ts";
 import { writeAt } from "../mp4/write/background-writes.ts";
-import { planOgg } from "../ogg/headers.ts";
+import { planOgg } from "../ogg/tagged-copy.ts";
 import { type OpenFile, openFile, readAt, readChunks } from "../open-file.ts";
 import { id3Length } from "../packed-audio/tags.ts";
 import { readFlacBlocks, writeFlacStart } from "../tags/flac-blocks.ts";
