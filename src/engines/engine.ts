@@ -47,8 +47,6 @@ import type { ResultFile } from "../model/task.ts";
  *   `signal.reason`. After the promise has settled, nothing in `job.folder` is touched.
  */
 export interface Engine {
-  /** Registry key, for logs. */
-  readonly name: string;
   /** Makes it likely that the next `download` need not wait for a start; default: there is nothing to start. */
   prepare?(): void;
   /** Downloads are independent and may run concurrently, each in its own folder. */
@@ -93,7 +91,7 @@ export interface EngineObserver {
   onBlocked(reason: string): void;
 }
 
-export type DeathCause = "crash" | "limit";
+type DeathCause = "crash" | "limit";
 
 export interface DownloadJob {
   format: DownloadFormat;

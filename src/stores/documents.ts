@@ -135,7 +135,7 @@ export function reusedAnswer(document: string): string {
 
 function boundReused(document: string): string {
   if (Buffer.byteLength(document) <= maxReusedBytes) return document;
-  const task = parseWritten({ document });
+  const task = JSON.parse(document) as Task;
   const bounded = JSON.stringify(boundTask(task, maxReusedBytes));
   return Buffer.byteLength(bounded) <= maxReusedBytes ? bounded : JSON.stringify({ ...task, info: null });
 }
@@ -152,11 +152,6 @@ export function readAnswer({ id, url, options }: Task, answer: string): Reused {
   // Of two members with one name the later one counts.
   const document = isNew ? `${said.slice(0, -1)},${answer.slice(1)}` : answer.slice(reusedStart.length, -1);
   return { task: parseTask({ id, document }), isNew };
-}
-
-/** Parses a document that this process has written, which needs no check. */
-export function parseWritten({ document }: Pick<StoredTask, "document">): Task {
-  return JSON.parse(document);
 }
 
 /** Returns a deep copy. It is fast for new tasks, whose only object is `options`. */

@@ -25,7 +25,7 @@ export interface KeyStore {
   countRequest(name: string): Promise<RequestCount>;
 }
 
-export interface RequestCount {
+interface RequestCount {
   /** Requests in this minute, with this one. */
   count: number;
   /** When the minute ends, milliseconds from now. */
@@ -33,7 +33,7 @@ export interface RequestCount {
 }
 
 /** Where a store keeps its keys, as JSON by name. */
-export interface KeyDocuments extends Pick<KeyStore, "countRequest"> {
+interface KeyDocuments extends Pick<KeyStore, "countRequest"> {
   /** Returns false, with nothing changed, if there is one of this name. */
   add(name: string, document: string): Promise<boolean>;
   list(): Promise<string[]>;

@@ -22,7 +22,7 @@ export class ApiError extends Error implements TaskFailure, RetryLater {
   }
 }
 
-export interface RequestOptions {
+interface RequestOptions {
   method?: "GET" | "POST" | "DELETE";
   /** Sent as JSON. */
   body?: object;

@@ -1,6 +1,6 @@
 import { type ComponentChild, type ComponentProps, h } from "preact";
 
-export interface ButtonProps extends ComponentProps<"button"> {
+interface ButtonProps extends ComponentProps<"button"> {
   isDisabled: boolean;
 }
 

@@ -11,7 +11,6 @@ export type Downloads = (job: DownloadJob, context: DownloadContext, count: numb
 export function createTestEngine(downloads: Downloads = writeMedium): Engine {
   const counts = new Map<string, number>();
   return {
-    name: "test",
     async download(job, context) {
       const count = (counts.get(job.format.url) ?? 0) + 1;
       counts.set(job.format.url, count);

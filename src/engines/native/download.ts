@@ -23,7 +23,7 @@ import { listedKinds, planDownload, unstatedEnds } from "./sources/plan.ts";
 import { hasSelection, selectRanges } from "./sources/select-segments.ts";
 import { ProgressTracker } from "./sources/progress-tracker.ts";
 
-export type WorkerDownloadContext = DownloadContext &
+type WorkerDownloadContext = DownloadContext &
   Pick<EngineDeps, "concurrentFragments" | "minFreeBytes" | "minSpeedBps"> & {
     client: HttpClient;
     /** As in `PartStoreOptions`. */

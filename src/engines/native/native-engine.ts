@@ -6,7 +6,7 @@ import type { Engine, EngineDeps, EngineShared } from "../engine.ts";
 import type { WorkerLimits } from "./worker/worker-limits.ts";
 import { WorkerProcess } from "./worker/worker-process.ts";
 
-export interface NativeEngineOptions extends Partial<EngineDeps>, EngineShared {
+interface NativeEngineOptions extends Partial<EngineDeps>, EngineShared {
   /** Limits of each worker process; a download that exceeds one fails. */
   limits?: Partial<WorkerLimits>;
 }
@@ -55,7 +55,6 @@ export function createNativeEngine(options: NativeEngineOptions = {}): Engine {
     closedError,
   });
   return {
-    name: "native",
     prepare: () => pool.prepare(),
     async download(job, context) {
       context.signal.throwIfAborted();

@@ -1,7 +1,8 @@
 import { ServiceError } from "../../model/errors.ts";
+import { sniffManifest, sniffRoot } from "../../manifests/text.ts";
 import { parseContentRange } from "../../net/byte-range.ts";
 import type { HttpResponse } from "../../net/client.ts";
-import { isMediaKind, isVagueType, type MediaType, mediaTypeOf } from "../../parsers/media-type.ts";
+import { isMediaKind, isVagueType, type MediaType, mediaTypeOf, sniffMedium } from "../../parsers/media-type.ts";
 import { parseLine } from "../../parsers/text.ts";
 import { nameInPath } from "../../model/url-parts.ts";
 import { readFileHeader } from "../../remux/file-header.ts";
@@ -11,7 +12,6 @@ import { isHls } from "./lists/m3u.ts";
 import { createResource, type Metadata } from "./metadata.ts";
 import type { RequestBodies } from "./reader/bodies.ts";
 import type { PageDraft, ReadContext, Reader } from "./reader/reader.ts";
-import { sniff, sniffBytes } from "./sniff.ts";
 
 /** What a response is, read as far as needed. */
 export type Content =
@@ -202,3 +202,31 @@ function typeOf(container: FileHeader["container"] | null, { vcodec }: Pick<File
   if (container === null) return null;
   return `${vcodec === "none" ? "audio" : "video"}/${container === "matroska" ? "x-matroska" : container}`;
 }
+
+type SniffedType = Pick<MediaType, "kind" | "mime_type">;
+
+/**
+ * Returns what a response is by its first bytes: the signatures of the MIME Sniffing Standard §6.2 and of other media files,
+ * of pages, manifests and feeds.
+ */
+function sniff(head: Uint8Array): SniffedType {
+  const manifest = sniffManifest(head);
+  if (manifest !== null) return { kind: manifest === "m3u8" ? "hls" : "dash", mime_type: null };
+  const bytes = Buffer.from(head.subarray(0, sniffBytes)).toString("latin1");
+  const text = bytes.replace(/^(?:\xEF\xBB\xBF)?\s+|^\xEF\xBB\xBF/, "");
+  const isHtml = /^<!doctype html/i.test(text);
+  if (!isHtml && feedRoots.has(sniffRoot(head) ?? "")) return { kind: "feed", mime_type: null };
+  if (/^<(?:!doctype html|html|head|meta|script|title|body|!--|\?xml)/i.test(text)) {
+    return { kind: "page", mime_type: null };
+  }
+  const { kind, mime_type } = sniffMedium(head) ?? (bytes.startsWith("\x0B\x77") ? ac3 : unknown);
+  return { kind, mime_type };
+}
+
+const unknown = { kind: "unknown", mime_type: null } as const;
+const ac3 = { kind: "audio", mime_type: "audio/ac3" } as const;
+
+const feedRoots: ReadonlySet<string> = new Set(["rss", "feed", "RDF"]);
+
+/** As many bytes as are needed. */
+const sniffBytes = 1024;

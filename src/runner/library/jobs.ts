@@ -5,7 +5,8 @@ import { DatabaseSync } from "node:sqlite";
 import { unlessMissing } from "../../files/disk-error.ts";
 import { createDurably, isTaskId, syncFolder } from "../../files/disk.ts";
 import { oldMs } from "../../files/files.ts";
-import type { LibraryFile } from "../../model/task.ts";
+import type { LibraryFile, Task } from "../../model/task.ts";
+import type { TaskStore } from "../../stores/store.ts";
 
 /**
  * What is to be done for a task: its files are to be put into the library once it has succeeded, as `files` if their paths have been
@@ -102,4 +103,30 @@ export async function writeDurably(folder: string, name: string, text: string): 
     await rm(draft, { force: true });
   }
   await syncFolder(folder);
+}
+
+/** Whether the files of a task that has succeeded are still to be put into the library, which has not failed until now. */
+export async function isPending({ id, state, file, library }: Task, jobs: LibraryJobs): Promise<boolean> {
+  if (state !== "succeeded" || file === null || library !== undefined || file.warnings?.some(isFailure)) return false;
+  const job = await jobs.read(id).catch(() => undefined);
+  return job?.kind === "place";
+}
+
+/** Members that are read at a time. */
+const membersAtOnce = 50;
+
+/** Yields the members of a collection, by index, of which that is so. */
+export async function* findPendingMembers(parent: string, jobs: LibraryJobs, store: Pick<TaskStore, "list">) {
+  const ids = new Set(await jobs.ids());
+  let before: number | undefined;
+  do {
+    if (ids.size === 0) return;
+    const page = await store.list({ parent, state: "succeeded", limit: membersAtOnce, before });
+    for (const task of page.tasks) if (ids.has(task.id) && (await isPending(task, jobs))) yield task;
+    before = page.next;
+  } while (before !== undefined);
+}
+
+export function isFailure({ code }: { code: string }): boolean {
+  return code === "library_failed";
 }

@@ -9,10 +9,16 @@ import { isActive, type LibraryFile, type Task } from "../../model/task.ts";
 import { damagedAs } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import { openFolder, type OpenFolder, openPath } from "./folders.ts";
-import { createLibraryJobs, type LibraryJob, type LibraryJobs } from "./jobs.ts";
+import {
+  createLibraryJobs,
+  findPendingMembers,
+  isFailure,
+  isPending,
+  type LibraryJob,
+  type LibraryJobs,
+} from "./jobs.ts";
 import { openLibraryRoot, readMemory } from "./library-root.ts";
 import { createPasses } from "./passes.ts";
-import { findPendingMembers, isFailure, isPending } from "./pending.ts";
 import { removeUnchanged } from "./place-file.ts";
 import { type PlacementOptions, placeTask } from "./place-task.ts";
 

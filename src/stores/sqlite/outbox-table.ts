@@ -3,7 +3,7 @@ import { type NewMessage, type Outbox, type OutboxMessage, serviceEndpoint } fro
 import type { Statements } from "./statements.ts";
 import type { Transactions } from "./transactions.ts";
 
-export interface OutboxTable extends Outbox {
+interface OutboxTable extends Outbox {
   /** Adds a message for every endpoint that gets it; call it in the transaction of the change. */
   add(message: NewMessage): void;
 }

@@ -1,13 +1,13 @@
 import type { Task } from "../../model/task.ts";
 import { parseTask } from "../documents.ts";
 import type { NewMessage } from "../outbox.ts";
-import { assertStoredBytes } from "../rules.ts";
-import type { Idempotency } from "../store-types.ts";
+import { assertStoredBytes, earlierDocument } from "../rules.ts";
+import { type Idempotency, idempotencyTtlMs } from "../store-types.ts";
 import { newColumns, type TaskWrite } from "../task-writes.ts";
 import { isSameVideo, siteKeyOf, videoKeyOf } from "../video-keys.ts";
 import type { OwnerTable } from "./owner-table.ts";
 import type { ClaimState, Statements } from "./statements.ts";
-import { findTask, keepKey, recallKey, requireTask, type TaskRow, type TaskTable } from "./task-table.ts";
+import { findTask, requireTask, type TaskRow, type TaskTable } from "./task-table.ts";
 
 interface TablesDeps {
   sql: Statements;
@@ -30,8 +30,14 @@ export function createTables({ sql, tasks, owners, outbox }: TablesDeps) {
     /** Returns the task that is reused instead of this one. */
     findReusable: (task: Task) => findReusable(sql, task),
     /** Returns what was kept under the key in the last 24 hours, as `earlierDocument`. */
-    recallKey: (idempotency: Idempotency, nowMs: number) => recallKey(sql, idempotency, nowMs),
-    keepKey: (idempotency: Idempotency, document: string, nowMs: number) => keepKey(sql, idempotency, document, nowMs),
+    recallKey(idempotency: Idempotency, nowMs: number): string | undefined {
+      sql.forgetKeys.run(nowMs);
+      const use = sql.recallKey.get(idempotency.key, nowMs);
+      return earlierDocument(use as Parameters<typeof earlierDocument>[0], idempotency);
+    },
+    keepKey({ key, fingerprint }: Idempotency, document: string, nowMs: number): void {
+      sql.keepKey.run(key, fingerprint, document, nowMs + idempotencyTtlMs);
+    },
     /** Stores a new task; returns its `seq`. @throws ServiceError `conflict` if the id is taken; `quota_exceeded` */
     insert(task: Task, document: string): number {
       return tasks.insert({ ...newColumns(task, document), claimable: task.state === "queued" ? 1 : 0 });

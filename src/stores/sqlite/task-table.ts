@@ -1,10 +1,10 @@
 import { noTasks } from "../../feed/collection-changes.ts";
 import { states } from "../../model/task.ts";
-import { duplicateTaskError, earlierDocument, taskNotFoundError } from "../rules.ts";
+import { duplicateTaskError, taskNotFoundError } from "../rules.ts";
 import type { ListedTask, StoredTask } from "../documents.ts";
 import type { Counted } from "../quotas.ts";
 import type { ListQuery, TaskCounts } from "../store.ts";
-import { type Idempotency, idempotencyTtlMs, type StoredFile, type StoredFilesQuery } from "../store-types.ts";
+import type { StoredFile, StoredFilesQuery } from "../store-types.ts";
 import type { OwnerTable } from "./owner-table.ts";
 import { columnValues, type NewTask, type SavedTask, type Statements } from "./statements.ts";
 
@@ -208,15 +208,4 @@ export function readOldestFiles(sql: Statements, { limit, after }: StoredFilesQu
 /** Oldest first; to be read before the next statement. */
 export function iterateQueued(sql: Statements): Iterable<ListedTask> {
   return sql.queuedTasks.iterate() as Iterable<unknown> as Iterable<ListedTask>;
-}
-
-/** Returns the document that was stored under the key in the last 24 hours, as `earlierDocument`; inside a transaction. */
-export function recallKey(sql: Statements, idempotency: Idempotency, nowMs: number): string | undefined {
-  sql.forgetKeys.run(nowMs);
-  const use = sql.recallKey.get(idempotency.key, nowMs);
-  return earlierDocument(use as Parameters<typeof earlierDocument>[0], idempotency);
-}
-
-export function keepKey(sql: Statements, { key, fingerprint }: Idempotency, document: string, nowMs: number): void {
-  sql.keepKey.run(key, fingerprint, document, nowMs + idempotencyTtlMs);
 }

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import type { MediaRange } from "../../model/task.ts";
 import { parseRanges } from "./part-times.ts";
 
-export interface PartsProps {
+interface PartsProps {
   /** Called with what was typed; undefined: the whole video. */
   onChange: (ranges: MediaRange[] | undefined) => void;
 }

@@ -2,7 +2,7 @@ import { signal } from "@preact/signals";
 import { h, type ComponentChild } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 
-export interface Question {
+interface Question {
   text: string;
   /** The label of the button that means yes. */
   yes: string;

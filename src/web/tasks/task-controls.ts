@@ -9,7 +9,7 @@ import { curlCommand } from "./task-texts.ts";
 /** What can be done with a task; `again`: creates another one for its page. */
 export type RowAction = TaskAction | "again";
 
-export interface ActionProps {
+interface ActionProps {
   task: ReadonlySignal<Task>;
   onAction: (task: Task, action: RowAction) => void;
 }

@@ -1,5 +1,5 @@
 /** What the first bytes of an open bitstream unit of AV1 say of it (AV1 §5.3). */
-export interface ObuHeader {
+interface ObuHeader {
   /** It has only padding, which may be zeros (§5.7). */
   isPadding: boolean;
   /** With its header; Infinity: to the end of what it is in. */

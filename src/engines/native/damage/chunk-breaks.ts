@@ -9,7 +9,7 @@ export interface FrameSpan extends ByteSpan {
 }
 
 /** What a container is a list of: tags, packets, chunks. */
-export interface ChunkFormat {
+interface ChunkFormat {
   /** What of a chunk says what it is and how long it is, at most. */
   headerBytes: number;
   /** Returns where the chunk at `at` ends (`Infinity`: it does not say so), and where the next one begins; undefined: there is none. */

@@ -21,7 +21,7 @@ const filePropertiesObject = Buffer.from("a1dcab8c47a9cf118ee400c00c205365", "he
 const dataHeaderBytes = 50;
 
 /** The packets of an ASF file, which are of one size. */
-export interface AsfPackets {
+interface AsfPackets {
   /** Where the first one is. */
   start: number;
   packetBytes: number;

@@ -18,7 +18,7 @@ import { type MediaPosition, placeCues } from "../texts/place-cues.ts";
 import { TextStore } from "../texts/text-store.ts";
 import type { PendingAdditions } from "./remux.ts";
 
-export interface AdditionFetcher extends PendingAdditions {
+interface AdditionFetcher extends PendingAdditions {
   /** What the media say themselves. */
   readonly own: ReturnType<typeof createOwnAdditions>;
   /**

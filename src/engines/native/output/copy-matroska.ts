@@ -16,7 +16,7 @@ import { keptElements, readDocType, copyMatroska, type CopyTarget, isCopiable } 
 import type { TrackDetails } from "../../../remux/track-details.ts";
 import { readMp3Details } from "../../../remux/packed-audio/mp3-table.ts";
 import { type LocalInput, mediabunny } from "../inspect/local-input.ts";
-import { readOggPadding } from "../inspect/ogg-padding.ts";
+import { readOggPadding } from "../inspect/ogg.ts";
 
 /** Returns the chosen tracks of each file that is WebM or Matroska and not damaged at its start. */
 export function matroskaSources(files: readonly LocalInput[], chosen: readonly InputTrack[]): ChosenTracks[] {

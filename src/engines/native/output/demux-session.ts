@@ -27,7 +27,7 @@ export interface Written {
 export type WrittenTrack = TrackStats & { source: SourceName };
 
 /** The last segment of a source lasts less than its list says. */
-export interface ShortEnd {
+interface ShortEnd {
   source: SourceName;
   missingS: number;
 }

@@ -19,7 +19,7 @@ import { positionFrom } from "../texts/place-cues.ts";
 import type { Source, SourceRole } from "../sources/plan.ts";
 import { openFileStream, type SourceStream } from "../sources/source-stream.ts";
 
-export interface MergeOptions {
+interface MergeOptions {
   files: readonly MergedFile[];
   audioOnly: boolean;
   /** Chooses among the audio tracks of the file that has the first one. */

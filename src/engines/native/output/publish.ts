@@ -22,7 +22,7 @@ interface Session {
   hasEnded: boolean;
 }
 
-export interface PublisherOptions extends StreamOutput {
+interface PublisherOptions extends StreamOutput {
   writer: ReturnType<typeof openMp4Writer>;
   /** Of the file that is written; in the folder of the journal. */
   path: string;

@@ -34,7 +34,7 @@ export interface RemuxOptions {
   signal: AbortSignal;
 }
 
-export type RemuxedStream = SourceStream & Pick<Source, "role">;
+type RemuxedStream = SourceStream & Pick<Source, "role">;
 
 /** Additions that are being fetched while the media are. */
 export interface PendingAdditions {

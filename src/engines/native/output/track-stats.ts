@@ -21,7 +21,7 @@ export interface TrackStats {
   skips: readonly { fromS: number; toS: number }[];
 }
 
-export interface TrackGaps {
+interface TrackGaps {
   count: number;
   totalS: number;
   /** The first few. */

@@ -8,7 +8,7 @@ import { isResumable, isSameRepresentation, type Representation } from "../parts
 import type { FetchedPart } from "../parts/stored-part.ts";
 
 /** Fetches a range of a resource; its failure `upstream_invalid` says that the server does not serve it. */
-export type FetchRange = (range: { offset: number; length: number }) => Promise<FetchedPart>;
+type FetchRange = (range: { offset: number; length: number }) => Promise<FetchedPart>;
 
 export interface PartialMediaOptions {
   /** What is wanted of the media, as in `CutOptions`. */

@@ -3,7 +3,7 @@ import { diskError, unlessMissing } from "../../../files/disk-error.ts";
 import { noFollow } from "../../../files/no-follow.ts";
 import { writeAll } from "./disk-writes.ts";
 
-export interface PartWriterHooks {
+interface PartWriterHooks {
   /** Called after each write with the number of bytes added to the file. */
   onWritten(bytes: number): void;
   /** Called when a chunk is in the file and no longer used. */

@@ -12,7 +12,7 @@ import { openFileStream, openPartStream, openSegmentStream, type SourceStream } 
 
 type SegmentDeps = Omit<FetchSegmentsOptions, "fetchPart" | "onSegment" | "stats" | "restarts">;
 
-export interface SourceFetcherDeps extends SegmentDeps {
+interface SourceFetcherDeps extends SegmentDeps {
   parts: PartStore;
   progress: ProgressTracker;
   /** Reads what a source says itself that is one file, or what was fetched of it: the first of these files, and those that continue it. */
@@ -21,7 +21,7 @@ export interface SourceFetcherDeps extends SegmentDeps {
   needsTexts: boolean;
 }
 
-export interface FileObserver {
+interface FileObserver {
   /** How many bytes the file will have; `null`: unknown. Must not throw. */
   onTotal(bytes: number | null): void;
   /** The file at `path` has grown. Must not throw. */

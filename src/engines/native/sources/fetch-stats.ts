@@ -1,7 +1,7 @@
 import type { SourceName } from "./plan.ts";
 
 /** Segments that no list showed when it was read. */
-export interface UnlistedSegments {
+interface UnlistedSegments {
   /** What was recorded before, seconds. */
   atS: number;
   /** `null`: the numbers restarted, and how many are missing is not known. */

@@ -13,7 +13,7 @@ import type { Format } from "../../../model/page-info.ts";
 import type { HeadersFor, HttpClient } from "../../../net/client.ts";
 import { finish } from "../../../parsers/steps.ts";
 
-export interface OpenManifest {
+interface OpenManifest {
   /** To choose from if the manifest was not read before; `null`: `segments` are those of the format. */
   formats: readonly Format[] | null;
   /** @param isReload They were listed before. */

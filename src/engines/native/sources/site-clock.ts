@@ -4,7 +4,7 @@ import { isUpstreamError } from "../../../model/errors.ts";
 import type { HttpResponse } from "../../../net/client.ts";
 
 /** A UTCTiming element of an MPD. */
-export interface TimeSource {
+interface TimeSource {
   schemeIdUri: string;
   value: string;
 }

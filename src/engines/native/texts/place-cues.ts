@@ -13,7 +13,7 @@ export interface TextPart {
   isMp4?: boolean;
 }
 
-export interface TextPlace {
+interface TextPlace {
   timeline: number;
   /** As in `Segment`. */
   offsetS: number | null;

@@ -10,7 +10,7 @@ export interface Shared {
 }
 
 /** Holds the download of a worker to what all share. */
-export interface Restraints {
+interface Restraints {
   /** Answers a message; ignores those that are about something else. */
   onMessage(message: WorkerMessage): void;
   /** The download has ended. */

@@ -12,7 +12,7 @@ const abortGraceMs = 700;
 /** As much of the worker's error output as is kept: V8's reason is at its start. */
 const maxErrorLength = 4_000;
 
-export interface WorkerProcessOptions extends Shared {
+interface WorkerProcessOptions extends Shared {
   data: EngineDeps;
   limits: WorkerLimits;
   /** Resident memory of each worker, MiB, by process id. */
