@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { noAdditions } from "../../src/remux/additions.ts";
 import { createStubResolver } from "../../src/resolvers/stub.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { times } from "../contracts/task-store/harness.ts";
@@ -148,6 +149,7 @@ test("the engine gets the chosen formats, the folder and the limits", async () =
       pageUrl: "https://video.example.com/watch",
       description: {
         tags: {
+          ...noAdditions.tags,
           title: "A film",
           artist: "Someone",
           date: "2024-05-01",
