@@ -317,3 +317,34 @@ test("a live list that is read again also has what servers keep for as long as a
   expect(names(false)).toEqual([]);
   expect(names(true)).toEqual([at("9")]);
 });
+
+describe("of a live MPD", () => {
+  const origin = Date.parse("2026-01-01T00:00:00Z");
+  const readLive = (periods: string, type = "dynamic", nowS = 11) =>
+    openMpd(
+      `<MPD type="${type}" availabilityStartTime="2026-01-01T00:00:00Z" minimumUpdatePeriod="PT2S">${periods}</MPD>`,
+      url,
+    ).segments("dash-v", { nowMs: origin + 1000 * nowS });
+  const timed = (entries: string) =>
+    video(`<SegmentTemplate media="$Time$"><SegmentTimeline>${entries}</SegmentTimeline></SegmentTemplate>`).replace(
+      "</A",
+      `${representation}</A`,
+    );
+
+  test.each([
+    ["repeats until now, only those that are whole are listed", '<S t="0" d="4" r="-1"/>', [4, 4]],
+    ["repeats until the next one, the last may be shorter", '<S t="0" d="4" r="-1"/><S t="6" d="3"/>', [4, 2, 3]],
+  ])("if a segment of a timeline %s", (_, entries, durations) => {
+    const { segments } = readLive(`<Period start="PT0S">${timed(entries)}</Period>`);
+    expect(segments.map(({ durationS }) => durationS)).toEqual(durations);
+  });
+
+  test("a Period whose start is not known yet is left out", () => {
+    const first = `<Period start="PT0S">${timed('<S t="0" d="4"/>')}</Period>`;
+    const early = `<Period><AdaptationSet mimeType="video/mp4">${representation}</AdaptationSet></Period>`;
+    const later = `<Period start="PT4S">${timed('<S t="0" d="4"/>')}</Period>`;
+    expect(readLive(first + early).segments).toHaveLength(1);
+    expect(readLive(first + later).segments).toHaveLength(2);
+    expect(() => readLive(first + early, "static")).toThrow(failure("upstream_invalid", /must have a BaseURL/));
+  });
+});

@@ -30,6 +30,12 @@ export function timePeriods(mpd: MpdElement): PeriodTimes[] {
   });
 }
 
+/** Removes the Periods of a dynamic MPD whose start is not known yet: they are to be fetched early, and presented once it is (ISO/IEC 23009-1 §5.3.2.1). */
+export function removeEarlyPeriods(mpd: MpdElement): void {
+  const times = timePeriods(mpd);
+  mpd.children = mpd.children.filter((_, index) => times[index]?.startS !== null);
+}
+
 /**
  * Returns when each Period's media may be presented. The first Period is not cut at its start, the last one
  * not at its end: nothing else is presented there, and listed durations are often a little too short.

@@ -4,6 +4,7 @@ import { tryParseUrl } from "../../parsers/url.ts";
 import {
   addressingOf,
   parseMediaRange,
+  parseUnsignedLong,
   type SegmentAddressing,
   compileTemplate,
   type SegmentNumbers,
@@ -133,12 +134,15 @@ function* liveSegments(
   const availableS = availability.endS - periodS;
   if (availableS <= 0) return;
   const isOpen = times.durationS === null || times.durationS > availableS;
-  const isListed = addressing.timeline !== null && !addressing.timeline.at(-1)?.r.trim().startsWith("-");
+  const end = addressing.timeline?.at(-1);
+  const isListed = addressing.timeline !== null && !end?.r.trim().startsWith("-");
   // If segments have a constant duration, one that is not whole is not there yet.
   const segmentS = addressing.timeline === null && addressing.duration ? addressing.duration / addressing.timescale : 0;
   const openS = segmentS > 0 ? Math.floor((availableS + roundingS) / segmentS) * segmentS : availableS;
   if (isOpen && openS === 0) return;
-  const known = { startS: periodS, durationS: isOpen ? openS : times.durationS };
+  // One that a timeline repeats until now is not shorter because it is the last one: it goes on.
+  const repeatedS = isListed ? 0 : Number(parseUnsignedLong("S@d", end?.d, url) ?? 0n) / addressing.timescale;
+  const known = { startS: periodS, durationS: isOpen ? openS + repeatedS : times.durationS };
   const place = { base, url, fromS: Math.max(0, availability.startS - periodS - segmentS) };
   for (const { startS, computed: _, ...segment } of templateSegments(representation, addressing, known, place)) {
     const atS = startS ?? periodS;
