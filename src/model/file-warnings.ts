@@ -28,7 +28,7 @@ export const fileWarnings = {
     "the format has video or audio that is not in the file, or all separate audio that the page lists for a silent video is DRM protected",
   too_high: "the video is taller than `max_height`, and its height was not known before the download",
   stream_lost:
-    "the recording stopped before the live stream had ended: its playlist could no longer be read, or listed nothing new",
+    "the recording stopped before the live stream had ended: its playlist could no longer be read or recorded, or listed nothing new",
 } as const satisfies Record<string, string>;
 
 /** A code of that list. */

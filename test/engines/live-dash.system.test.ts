@@ -129,6 +129,18 @@ describe.concurrent("live DASH", () => {
     expect((await probe(path)).streams[0]?.frames).toBeGreaterThanOrEqual(25);
   });
 
+  it("is kept up to a Period that cannot be recorded, with a warning", async () => {
+    await using harness = await openLive({ secondPeriod: 4, inSecondPeriod: "<ContentProtection/>" });
+    const { path, warnings } = await harness.download();
+    expect(warnings).toEqual([{ code: "stream_lost", message: expect.stringMatching(/ContentProtection/) }]);
+    expect((await probe(path)).streams[0]?.frames).toBeGreaterThanOrEqual(50);
+  });
+
+  it("whose only Period cannot be recorded is refused", async () => {
+    await using harness = await openLive({ secondPeriod: 0, inSecondPeriod: "<ContentProtection/>" });
+    await expect(harness.download()).rejects.toMatchObject({ code: "drm_protected" });
+  });
+
   it("up to maxLiveS", async () => {
     await using harness = await openLive({ isEndless: true, startS: 4 });
     const { duration } = await harness.download({ maxLiveS: 3 });

@@ -10,6 +10,8 @@ export interface LiveDash {
   windowS?: number;
   /** Index of the first piece of a second Period. */
   secondPeriod?: number;
+  /** XML in each of its Representations. */
+  inSecondPeriod?: string;
   /** How much later than the MPD says pieces are served, seconds. */
   lateS?: number;
   /** minimumUpdatePeriod, seconds; default 1. */
@@ -88,6 +90,7 @@ function mpdAt(nowS: number, originMs: number, options: LiveDash & { windowS: nu
     addressing,
     windowS,
     secondPeriod = pieces,
+    inSecondPeriod = "",
     timing = "",
     isEndless,
     isWindowed = false,
@@ -110,7 +113,7 @@ function mpdAt(nowS: number, originMs: number, options: LiveDash & { windowS: nu
       const template = templateOf(addressing, start, listed, kind === "v" ? firstPicture : 0);
       const type = kind === "v" ? "video/mp4" : "audio/mp4";
       const codecs = kind === "v" ? "avc1.64000c" : "mp4a.40.2";
-      const representation = `<Representation id="${kind}${id}" bandwidth="50000" codecs="${codecs}"/>`;
+      const representation = `<Representation id="${kind}${id}" bandwidth="50000" codecs="${codecs}">${id === 2 ? inSecondPeriod : ""}</Representation>`;
       return `<AdaptationSet mimeType="${type}">${template}${representation}</AdaptationSet>`;
     });
     return `<Period id="p${id}" start="PT${start}S">${sets.join("")}</Period>`;

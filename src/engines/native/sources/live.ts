@@ -2,7 +2,7 @@ import { appendFile, readFile } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import { untilAborted } from "../../../async/deadline.ts";
 import { unlessMissing } from "../../../files/disk-error.ts";
-import { isUpstreamError, ServiceError } from "../../../model/errors.ts";
+import { isServiceError, isUpstreamError, ServiceError } from "../../../model/errors.ts";
 import type { Segment, SegmentList, TimeSpan } from "../../../manifests/segments.ts";
 import type { FetchStats } from "./fetch-stats.ts";
 import type { RecordedSegment, Restarts } from "./live-dates.ts";
@@ -93,9 +93,12 @@ const numberingOf = (segment: RecordedSegment | null): string =>
 /** A list, or why it could not be read. */
 type LiveList = SegmentList & { failure?: string };
 
+/** What a manifest may say of a Period: it is no reason to lose what was recorded before. */
+const refusals = ["drm_protected", "format_unavailable"] as const;
+
 /**
  * Waits, and reads the list again; waits no longer once the recording is to end. Returns `list` without segments if the
- * server fails: the next reload may succeed.
+ * server fails, or the stream cannot be recorded for now: the next reload may succeed.
  */
 async function reloadLater(
   list: SegmentList,
@@ -108,6 +111,7 @@ async function reloadLater(
     return await reload();
   } catch (error) {
     signal.throwIfAborted();
+    if (isServiceError(error, ...refusals)) return { ...list, segments: [], hasEnded: false, failure: error.message };
     if (!isUpstreamError(error)) throw error;
     const { upstreamStatus: status } = error;
     const failure = status === undefined ? "it could not be read" : `its server responds with status ${status}`;
