@@ -118,6 +118,20 @@ describe.concurrent("live DASH", () => {
     await expectWhole(harness);
   });
 
+  it("is read again where its MPD says", async () => {
+    await using harness = await openLive({ location: "moved.mpd" });
+    await expectWhole(harness);
+    // The first time for the video, and perhaps for the audio.
+    expect(countOf(harness, "live.mpd")).toBeLessThanOrEqual(2);
+    expect(countOf(harness, "moved.mpd")).toBeGreaterThan(0);
+  });
+
+  it("is read again where it was if it is not where its MPD says", async () => {
+    await using harness = await openLive({ location: "moved.mpd" });
+    harness.site.answer("moved.mpd", (response) => response.writeHead(404).end());
+    await expectWhole(harness);
+  });
+
   it("that is to finish is kept with what there is", async () => {
     await using harness = await openLive({ isEndless: true, startS: 4 });
     const finish = new AbortController();

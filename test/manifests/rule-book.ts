@@ -11,9 +11,9 @@ const variables = readVariables('#EXTM3U\n#EXT-X-DEFINE:NAME="above",VALUE="a"\n
 /** Returns all that a manifest tells of formats and their segments, as text. */
 export function readAll(text: string): string {
   if (text.startsWith("<")) {
-    const { listing, isLive, clocks, bases, segments } = openMpd(text, url);
+    const { listing, isLive, location, clocks, bases, segments } = openMpd(text, url);
     const lists = listing.formats.map(({ format_id }) => segments(format_id, { nowMs }));
-    return JSON.stringify([listing, isLive, clocks, bases, lists]);
+    return JSON.stringify([listing, isLive, location, clocks, bases, lists]);
   }
   const manifest = readHls(text, url);
   const media = manifest.formats[0]?.url ?? url.href;

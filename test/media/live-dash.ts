@@ -20,6 +20,8 @@ export interface LiveDash {
   aheadS?: number;
   /** XML of the UTCTiming. */
   timing?: string;
+  /** Where the MPD says that it is to be read again, and is served, too. */
+  location?: string;
   /** Also once it is static, it lists only the window. */
   isWindowed?: boolean;
   /** It never becomes static. */
@@ -63,13 +65,15 @@ export function startLiveDash(site: Site, options: LiveDash): { requested: () =>
     response.setHeader("date", new Date(clockMs()).toUTCString());
     return answer();
   };
-  site.answer("live.mpd", (response, serve) =>
-    dated(() => {
-      if (Number.isNaN(originMs)) originMs = clockMs() - 1000 * startS;
-      site.resources.set("live.mpd", dash(mpdAt(nowS(), originMs, { ...options, windowS, isEndless })));
-      return serve();
-    })(response),
-  );
+  for (const path of ["live.mpd", ...(options.location === undefined ? [] : [options.location])]) {
+    site.answer(path, (response, serve) =>
+      dated(() => {
+        if (Number.isNaN(originMs)) originMs = clockMs() - 1000 * startS;
+        site.resources.set(path, dash(mpdAt(nowS(), originMs, { ...options, windowS, isEndless })));
+        return serve();
+      })(response),
+    );
+  }
   site.answer("time", (response) => dated(() => response.end(new Date(clockMs()).toISOString()))(response));
   for (const path of site.resources.keys()) {
     const [, name = ""] = /(\d+)\.m4s$/.exec(path) ?? [];
@@ -92,6 +96,7 @@ function mpdAt(nowS: number, originMs: number, options: LiveDash & { windowS: nu
     secondPeriod = pieces,
     inSecondPeriod = "",
     timing = "",
+    location,
     isEndless,
     isWindowed = false,
     updateS = 1,
@@ -119,7 +124,7 @@ function mpdAt(nowS: number, originMs: number, options: LiveDash & { windowS: nu
     return `<Period id="p${id}" start="PT${start}S">${sets.join("")}</Period>`;
   });
   const start = new Date(originMs).toISOString();
-  return `<?xml version="1.0"?><MPD xmlns="urn:mpeg:dash:schema:mpd:2011" ${head} availabilityStartTime="${start}">${bodies.join("")}${timing}</MPD>`;
+  return `<?xml version="1.0"?><MPD xmlns="urn:mpeg:dash:schema:mpd:2011" ${head} availabilityStartTime="${start}">${location === undefined ? "" : `<Location>${location}</Location>`}${bodies.join("")}${timing}</MPD>`;
 }
 
 /** When the first picture is presented, in ticks: the pictures before it in the file refer to later ones. */

@@ -2,6 +2,7 @@ import { ServiceError } from "../../model/errors.ts";
 import type { Format } from "../../model/page-info.ts";
 import { shorten, urlForMessage } from "../../net/http-url.ts";
 import { finish, type Steps } from "../../parsers/steps.ts";
+import { tryParseUrl } from "../../parsers/url.ts";
 import { availabilityOf, refreshOf } from "./availability.ts";
 import { mostSimilar } from "./counterparts.ts";
 import { listDashFormats } from "./formats.ts";
@@ -61,6 +62,8 @@ function* openMpdInSteps(text: string, url: URL, base: number) {
     /** How many values of `base` make a difference. */
     bases: Math.max(1, mpd.baseUrls),
     isLive,
+    /** Where a live MPD wants to be read again; `null`: at the same place. */
+    location: tryParseUrl(mpd.location.text, url),
     /** What says what time it is: its UTCTiming elements. */
     clocks: root.descriptors.filter(({ name }) => name === "UTCTiming").map(({ fields }) => fields),
     /**

@@ -3,7 +3,7 @@ import type { Steps } from "../../parsers/steps.ts";
 import { chooseBaseUrls, maxBaseUrls, type WithBaseUrls } from "./base-urls.ts";
 import { isLink } from "./links.ts";
 import { createNamespaces } from "./namespaces.ts";
-import { refusedName } from "./refused.ts";
+import { descriptorNames, refusedName, usedAttributes } from "./names.ts";
 import type { Descriptor } from "../tracks.ts";
 import { checkLength, invalidManifestError, stepLength } from "../manifest.ts";
 
@@ -46,6 +46,8 @@ export interface Mpd {
   hasLinks: boolean;
   /** The first thing in it that is refused (`refusedName`). */
   refused: string | null;
+  /** Its first Location. */
+  location: { text: string };
   /** The most that an element has: further ones are other places of the same (ISO/IEC 23009-1 §5.6.5). */
   baseUrls: number;
 }
@@ -122,6 +124,7 @@ function createTree() {
     unread: null,
     hasLinks: false,
     refused: null,
+    location: { text: "" },
     baseUrls: 0,
   };
   let elements = 0;
@@ -153,6 +156,7 @@ function createTree() {
     if (name === "ContentSteering" && parent.name === "MPD") return { name: "leaf", fields: steering };
     if (child === null || child !== name) {
       if (name === "Label" && parent.label.text === "") reading = parent.label;
+      if (name === "Location" && parent.name === "MPD" && mpd.location.text === "") reading = mpd.location;
       return recordChild(parent, name);
     }
     if (elements >= maxElements) {
@@ -187,10 +191,6 @@ function createTree() {
   };
 }
 
-const descriptorNames: ReadonlySet<string> = new Set(
-  "EssentialProperty SupplementalProperty Role Accessibility UTCTiming FramePacking".split(" "),
-);
-
 function descriptorOf({ descriptors }: MpdElement, name: string): Open {
   const fields = { schemeIdUri: "", value: "" };
   descriptors.push({ name, fields });
@@ -204,14 +204,6 @@ const childOf = {
   AdaptationSet: "Representation",
   Representation: null,
 } as const;
-
-const usedAttributes: ReadonlySet<string> = new Set(
-  (
-    "type mediaPresentationDuration start duration id label contentType mimeType codecs width height " +
-    "frameRate bandwidth lang media initialization timescale startNumber endNumber presentationTimeOffset " +
-    "dependencyId selectionPriority availabilityStartTime timeShiftBufferDepth minimumUpdatePeriod"
-  ).split(" "),
-);
 
 function newElement(name: MpdElement["name"]): MpdElement {
   const found = {

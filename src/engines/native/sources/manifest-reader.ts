@@ -42,6 +42,8 @@ export class ManifestReader {
   readonly #client: HttpClient;
   readonly #signal: AbortSignal;
   readonly #mpds = new Map<string, OpenMpd>();
+  /** Where live MPDs want to be read again, by URL. */
+  readonly #locations = new Map<string, URL>();
   /** Of multivariant playlists, by URL. */
   readonly #variables = new Map<string, Variables>();
   /** Unix milliseconds at `performance.now() === 0` by our clock when the next two were read. */
@@ -164,7 +166,9 @@ export class ManifestReader {
     const key = `${base} ${url.href}`;
     const known = this.#mpds.get(key);
     if (known !== undefined) return known;
-    const { text, finalUrl } = await this.#fetch(url, headers);
+    const location = this.#locations.get(url.href);
+    const moved = location && (await this.#tryRead(() => this.#fetch(location, headers)));
+    const { text, finalUrl } = moved ?? (await this.#fetch(url, headers));
     const linked = await resolveLinks(
       { text, url: finalUrl },
       {
@@ -176,6 +180,7 @@ export class ManifestReader {
       },
     );
     const mpd = openMpd(linked, finalUrl, base);
+    if (mpd.isLive && mpd.location !== null) this.#locations.set(url.href, mpd.location);
     if (!mpd.isLive) this.#mpds.set(key, mpd).set(`${base} ${finalUrl.href}`, mpd);
     return mpd;
   }
