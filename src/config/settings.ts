@@ -130,8 +130,16 @@ export const Settings = Type.Object({
     "pages that are read at a time, shared between keys; further requests get 429",
   ),
   ENGINE: text("native", "what downloads: `native`"),
-  CONCURRENCY: integer(3, [0, 256], "tasks that run at a time; 0: none, tasks stay queued"),
-  CONCURRENCY_PER_HOST: integer(2, [1, 256], "tasks that run at a time for pages of one host"),
+  CONCURRENCY: integer(
+    3,
+    [0, 256],
+    "tasks that run at a time, and one more of a key that has none while another has several; 0: none, tasks stay queued",
+  ),
+  CONCURRENCY_PER_HOST: integer(
+    2,
+    [1, 256],
+    "tasks that run at a time for pages of one host, and one more of a key that has none there while another has several",
+  ),
   CONCURRENT_FRAGMENTS: integer(6, [1, 64], "segments that one task fetches at a time from one host"),
   MAX_ATTEMPTS: integer(5, [1, 1_000], "attempts per task; only retryable errors are retried"),
   RETRY_BACKOFF_MS: integer(

@@ -2,6 +2,7 @@ import type { BaseLogger } from "pino";
 import type { KeyedMutex } from "../async/keyed-mutex.ts";
 import { logOutages } from "../async/outages.ts";
 import { hostOf } from "../model/url-parts.ts";
+import type { ClaimExceptions } from "../stores/rules.ts";
 import type { Claim, TaskStore } from "../stores/store.ts";
 import type { TaskRun } from "./run.ts";
 import { Interruption, startTaskLease } from "./task-lease.ts";
@@ -64,13 +65,18 @@ export function createRunningTasks(options: RunningTasksOptions) {
 
   return {
     of,
-    /** Whether one more may begin. */
-    hasFreeSlot: () => runs.size < concurrency,
+    /** Whether one more may begin, if only of an owner that has none. */
+    hasFreeSlot: () => runs.size < concurrency || hasSpare([...runs.keys()], concurrency),
     /** Claims a task and starts to run it; false if there is none to run. Never rejects. */
     async claimNext(): Promise<boolean> {
-      const sinceMs = performance.now();
-      const exceptHosts = [...hostsOfMany(runs.keys(), perHost), ...pausedHosts()];
-      const claim = await attempt(() => store.claim({ leaseMs, exceptHosts }));
+      let sinceMs = 0;
+      let claim: Claim | undefined;
+      for (const { exceptHosts, exceptOwners } of claimQueries([...runs.keys()], { concurrency, perHost })) {
+        sinceMs = performance.now();
+        const query = { leaseMs, exceptHosts: [...exceptHosts, ...pausedHosts()], exceptOwners };
+        claim = await attempt(() => store.claim(query));
+        if (claim !== undefined) break;
+      }
       if (claim === undefined) return false;
       for (const { controller } of of(claim.task.id)) controller.abort(new Interruption("leaseLost"));
       const lease = { claim, store, leaseMs: claim.leaseMs ?? leaseMs, sinceMs };
@@ -80,10 +86,37 @@ export function createRunningTasks(options: RunningTasksOptions) {
   };
 }
 
-/** Returns the hosts of at least `least` of the runs. */
-function hostsOfMany(runs: Iterable<TaskRun>, least: number): string[] {
-  const byHost = Object.groupBy(runs, ({ host }) => host);
-  return Object.keys(byHost).filter((host) => (byHost[host]?.length ?? 0) >= least);
+/** Of a run, what decides about further ones. */
+type Placed = Pick<TaskRun, "host" | "claim">;
+
+/**
+ * Returns what may be claimed beside these runs, what comes first before the others. An owner that has none in this process, or none of a
+ * host, need not wait while another one has several there: it gets one more than the limit.
+ */
+function claimQueries(
+  runs: readonly Placed[],
+  { concurrency, perHost }: Pick<RunLimits, "concurrency" | "perHost">,
+): ClaimExceptions[] {
+  const full = [...Map.groupBy(runs, ({ host }) => host)].filter(([, ofHost]) => ofHost.length >= perHost);
+  const hosts = full.map(([host]) => host);
+  const spare = full.filter(([, ofHost]) => hasSpare(ofHost, perHost));
+  const except = (host: string) => hosts.filter((other) => other !== host);
+  if (runs.length < concurrency) {
+    const atHosts = spare.map(([host, ofHost]) => ({ exceptHosts: except(host), exceptOwners: ownersOf(ofHost) }));
+    return [{ exceptHosts: hosts, exceptOwners: [] }, ...atHosts];
+  }
+  const closed = hosts.filter((host) => !spare.some(([open]) => open === host));
+  return hasSpare(runs, concurrency) ? [{ exceptHosts: closed, exceptOwners: ownersOf(runs) }] : [];
+}
+
+/** Whether there is one more place for an owner that has none: all are taken, and one owner has several. Without owners nobody needs it. */
+function hasSpare(runs: readonly Placed[], limit: number): boolean {
+  const owners = ownersOf(runs);
+  return runs.length === limit && owners.length < limit && owners.some((owner) => owner !== "");
+}
+
+function ownersOf(runs: readonly Placed[]): string[] {
+  return [...new Set(runs.map(({ claim }) => claim.task.owner ?? ""))];
 }
 
 function openRun(lease: { claim: Claim; store: TaskStore; leaseMs: number; sinceMs: number }): TaskRun {

@@ -1,10 +1,13 @@
 import type { BaseLogger } from "pino";
 import { ServiceError } from "../model/errors.ts";
 import type { Task } from "../model/task.ts";
-import { maxDelayMs } from "./store.ts";
+import { type ClaimQuery, maxDelayMs } from "./store.ts";
 import type { Idempotency } from "./store-types.ts";
 
 /** The rules that all stores share, and their errors. */
+
+/** What a claim leaves out. */
+export type ClaimExceptions = Omit<Required<ClaimQuery>, "leaseMs">;
 
 /** Tasks that may be queued by default. */
 export const defaultMaxQueued = 100_000;

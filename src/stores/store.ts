@@ -126,7 +126,7 @@ export interface TaskStore {
 
   /**
    * Claims a task that may run now and whose host (`URL.host` of `task.url`) is not in
-   * `query.exceptHosts`. Of the owners that have such a task, it is the turn of the one with the fewest
+   * `query.exceptHosts`. Of the owners that have such a task and are not in `query.exceptOwners`, it is the turn of the one with the fewest
    * running tasks, then of the one whose last claim is longest ago (never: the longest), then of the first by
    * name; it gets its oldest such task. Claims that several processes make at the same moment may see each
    * other's tasks as not running yet, but none passes over an owner: after a task is stored whose turn it is,
@@ -230,6 +230,8 @@ export interface UpdateOptions {
 export interface ClaimQuery {
   leaseMs: number;
   exceptHosts?: readonly string[];
+  /** `""`: nobody. */
+  exceptOwners?: readonly string[];
 }
 
 export interface Claim {

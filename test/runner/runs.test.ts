@@ -196,6 +196,76 @@ test("no more tasks run at a time than allowed, in all and of one host; the olde
   for (const { id } of tasks) await until(id, "succeeded");
 });
 
+describe("an owner that has nothing running", () => {
+  /** Starts a runner whose tasks never end. `""`: a task of nobody. */
+  function startEndless(limits: { concurrency: number; perHost: number }) {
+    const { runner, store, until, states } = createRunnerHarness({ ...limits, downloads: neverEnd });
+    const create = async (owner: string, host: string) => {
+      const task = newTask(`https://${host}/`, {}, new Date(), owner === "" ? undefined : owner);
+      return (await store.create(task)).id;
+    };
+    const waiting: string[] = [];
+    runner.start();
+    return {
+      begins: async (owner: string, host: string) => void (await until(await create(owner, host), "running")),
+      waits: async (owner: string, host: string) => void waiting.push(await create(owner, host)),
+      /** The states that those had that should wait. */
+      async statesOfWaiting() {
+        await runner.stop();
+        return new Set(waiting.flatMap(states));
+      },
+    };
+  }
+
+  test("gets one place more than the limit while another has several; a third one waits", async () => {
+    const { begins, waits, statesOfWaiting } = startEndless({ concurrency: 2, perHost: 2 });
+    await begins("eve", "a.test");
+    await begins("eve", "b.test");
+    await waits("eve", "c.test");
+    await begins("bob", "d.test");
+    await waits("bob", "d.test");
+    await waits("cora", "e.test");
+    expect(await statesOfWaiting()).toEqual(new Set(["queued"]));
+  });
+
+  test("gets one at a host, too; an owner that has one there waits", async () => {
+    const { begins, waits, statesOfWaiting } = startEndless({ concurrency: 9, perHost: 2 });
+    await begins("eve", "a.test");
+    await begins("eve", "a.test");
+    await waits("eve", "a.test");
+    await begins("bob", "b.test");
+    await begins("bob", "a.test");
+    await waits("bob", "a.test");
+    await waits("cora", "a.test");
+    expect(await statesOfWaiting()).toEqual(new Set(["queued"]));
+  });
+
+  test("gets one at a host that is full while all places are taken", async () => {
+    const { begins, waits, statesOfWaiting } = startEndless({ concurrency: 3, perHost: 2 });
+    for (const host of ["a.test", "a.test", "b.test"]) await begins("eve", host);
+    await begins("bob", "a.test");
+    await waits("cora", "a.test");
+    expect(await statesOfWaiting()).toEqual(new Set(["queued"]));
+  });
+
+  test("waits while each of the others has one place", async () => {
+    const { begins, waits, statesOfWaiting } = startEndless({ concurrency: 2, perHost: 2 });
+    await begins("eve", "a.test");
+    await begins("bob", "a.test");
+    await waits("cora", "a.test");
+    await waits("cora", "b.test");
+    expect(await statesOfWaiting()).toEqual(new Set(["queued"]));
+  });
+
+  test("waits if there are no owners but nobody", async () => {
+    const { begins, waits, statesOfWaiting } = startEndless({ concurrency: 2, perHost: 2 });
+    await begins("", "a.test");
+    await begins("", "b.test");
+    await waits("", "c.test");
+    expect(await statesOfWaiting()).toEqual(new Set(["queued"]));
+  });
+});
+
 test("a concurrency of 0 runs nothing", async () => {
   const { runner, store, add, changes } = createRunnerHarness({ concurrency: 0 });
   const before = await add();

@@ -25,6 +25,7 @@ const call = fc.oneof(
     arbitrary: fc.record({
       do: fc.constant("claim" as const),
       exceptHosts: fc.subarray(hosts),
+      exceptOwners: fc.subarray(["", "anna", "bert"], { maxLength: 2 }),
       leaseMs: shortMs,
     }),
   },

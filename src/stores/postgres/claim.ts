@@ -1,5 +1,6 @@
 import { claimDocument } from "../task-writes.ts";
 import { bytesLeft } from "../quotas.ts";
+import type { ClaimExceptions } from "../rules.ts";
 import type { Claim } from "../store.ts";
 import type { Database, Sql, Transaction } from "./database.ts";
 import { isLockNotAvailable } from "./database-errors.ts";
@@ -20,17 +21,14 @@ interface Claimed extends Claim {
 }
 
 /** Claims the task of the owner whose turn it is; returns undefined if there is none that may run now. */
-export async function claimNextAndCommit(
-  options: ClaimOptions,
-  exceptHosts: readonly string[],
-): Promise<Claimed | undefined> {
+export async function claimNextAndCommit(options: ClaimOptions, except: ClaimExceptions): Promise<Claimed | undefined> {
   const { database, jobs } = options;
   for (;;) {
     let next: NextTask | undefined;
     let fetched: FetchedJob | undefined;
     try {
       const claimed = await database.transaction(async (sql) => {
-        next = await findNextTask(sql, exceptHosts);
+        next = await findNextTask(sql, except);
         fetched = next?.seq == null ? undefined : await jobs.fetch(sql, next.seq);
         return fetched && claimAndCommit(options, sql, fetched);
       });
@@ -88,8 +86,8 @@ interface NextTask {
 }
 
 /** Returns undefined if there is no task that may run now. Does not wait for locks. */
-async function findNextTask(sql: Sql, exceptHosts: readonly string[]): Promise<NextTask | undefined> {
-  const [next] = await sql.query<NextTask>(nextTask, { exceptHosts });
+async function findNextTask(sql: Sql, { exceptHosts, exceptOwners }: ClaimExceptions): Promise<NextTask | undefined> {
+  const [next] = await sql.query<NextTask>(nextTask, { exceptHosts, exceptOwners });
   return next;
 }
 
@@ -135,7 +133,7 @@ const nextTask = `
     SELECT turn.owner, turn.running, max_running, task.*
     FROM (
       SELECT owner, running, claimed FROM unreel.owners
-      WHERE queued + running > 0 OR owner = '' ORDER BY running, claimed, owner
+      WHERE (queued + running > 0 OR owner = '') AND owner <> ALL (:exceptOwners) ORDER BY running, claimed, owner
     ) AS turn
     CROSS JOIN LATERAL (
       SELECT (

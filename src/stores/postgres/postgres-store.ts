@@ -189,10 +189,10 @@ function createTaskWrites(deps: PostgresStoreDeps): TaskWrites {
       return damage.parse(row);
     },
 
-    async claim({ exceptHosts = [] }) {
-      const hosts = [...exceptHosts];
+    async claim({ exceptHosts = [], exceptOwners = [] }) {
+      const except = { exceptHosts: [...exceptHosts], exceptOwners: [...exceptOwners] };
       return write("claims", async () => {
-        const claimed = await claimNextAndCommit(deps, hosts);
+        const claimed = await claimNextAndCommit(deps, except);
         if (claimed === undefined) return undefined;
         const { number, count, ...claim } = claimed;
         onCommit(number, count);

@@ -120,7 +120,8 @@ export const statements = {
           (SELECT document ->> '$.limits.max_running' FROM keys WHERE name = owners.owner), 9e18))
       ORDER BY seq LIMIT 1
     ) AS head
-    FROM owners WHERE queued + running > 0 AND head IS NOT NULL
+    FROM owners
+    WHERE queued + running > 0 AND owner NOT IN (SELECT value FROM json_each(?)) AND head IS NOT NULL
     ORDER BY running, claimed, owner LIMIT 1)`,
 
   countOwner: `INSERT INTO owners (owner, queued, running, bytes, records, claimed) VALUES (?, ?, ?, ?, ?, 0)

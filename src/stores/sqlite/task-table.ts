@@ -1,6 +1,6 @@
 import { noTasks } from "../../feed/collection-changes.ts";
 import { states } from "../../model/task.ts";
-import { duplicateTaskError, taskNotFoundError } from "../rules.ts";
+import { type ClaimExceptions, duplicateTaskError, taskNotFoundError } from "../rules.ts";
 import type { ListedTask, StoredTask } from "../documents.ts";
 import type { Counted } from "../quotas.ts";
 import type { ListQuery, TaskCounts } from "../store.ts";
@@ -113,12 +113,12 @@ export class TaskTable {
     if (row.claimable === 1) this.#refreshHead(row);
   }
 
-  /** Returns the task of the owner whose turn it is at `nowMs`; its host is not excepted. */
-  nextInTurn(nowMs: number, exceptHosts: readonly string[]): TaskRow | undefined {
+  /** Returns the task of the owner whose turn it is at `nowMs`; neither its host nor its owner is excepted. */
+  nextInTurn(nowMs: number, { exceptHosts, exceptOwners }: ClaimExceptions): TaskRow | undefined {
     const due = this.#sql.promoteDue.all(nowMs) as unknown as (HeadOf & { seq: number })[];
     for (const { owner, host, state, seq } of due) this.#sql.offerHead.run(owner ?? "", host, state, seq);
     this.#owners.writePending();
-    return this.#sql.nextInTurn.get(JSON.stringify(exceptHosts)) as TaskRow | undefined;
+    return this.#sql.nextInTurn.get(JSON.stringify(exceptHosts), JSON.stringify(exceptOwners)) as TaskRow | undefined;
   }
 
   /** @throws ServiceError `quota_exceeded` */

@@ -110,12 +110,12 @@ function claimabilityAfter(state: State, runAfter: Date | undefined, { now, stea
 
 /** Takes rows that are damaged out of the queue. */
 function claimTask(
-  { leaseMs, exceptHosts = [] }: ClaimQuery,
+  { leaseMs, exceptHosts = [], exceptOwners = [] }: ClaimQuery,
   { tables, members, damage, now, steadyMs }: JobDeps,
 ): Changed<Claim | undefined> {
   const nowMs = steadyMs();
   for (;;) {
-    const row = tables.tasks.nextInTurn(nowMs, exceptHosts);
+    const row = tables.tasks.nextInTurn(nowMs, { exceptHosts, exceptOwners });
     if (row === undefined) return { result: undefined };
     const written = damage.unlessDamaged(row, () => claimDocument(row, now()));
     if (written === undefined) {

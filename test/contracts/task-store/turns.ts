@@ -72,6 +72,20 @@ export function describeTurns(open: OpenStore): void {
       expect(await claimOwners(store, 1)).toEqual(["anna"]);
     });
 
+    test("an owner that is excepted is passed over, and so are tasks of nobody under an empty name", async () => {
+      const { store, add } = await openStoreHarness(open);
+      for (const owner of [undefined, "anna", "bert"]) await add(page, {}, owner);
+      const claimBut = async (...exceptOwners: string[]) => {
+        const claim = await store.claim({ leaseMs: minuteMs, exceptOwners });
+        return claim && (claim.task.owner ?? "");
+      };
+      expect(await claimBut("", "anna", "bert")).toBeUndefined();
+      expect(await claimBut("", "anna")).toBe("bert");
+      expect(await claimBut("")).toBe("anna");
+      expect(await claimBut("")).toBeUndefined();
+      expect(await claimBut("anna", "cora")).toBe("");
+    });
+
     test("a task that ends, is requeued or is deleted counts as running no longer", async () => {
       const { store, add } = await openStoreHarness(open);
       const hers = await Promise.all(times(6, () => add(page, {}, "anna")));
