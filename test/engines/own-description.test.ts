@@ -109,6 +109,32 @@ describe("what a progressive file says of its media", () => {
     },
   );
 
+  it.each(["index-first.mp4", "h264-aac.mkv", "vp9-opus.webm", "tone.mp3", "vorbis.ogg"])(
+    "is replaced by what the page says, and kept otherwise, if that is added to the file: %s",
+    async (name) => {
+      const tags = { ...noAdditions.tags, description: "Of the page", date: "2025-01-02", title: "Page" };
+      const added = { description: { ...nothing, tags }, embed: "all" as const };
+      const { bytes, description } = await download(name, await described(name), added);
+      const { language: _, ...kept } = { artist: "Someone", ...album };
+      expect(description.tags).toMatchObject({
+        ...kept,
+        title: "Page",
+        description: "Of the page",
+        date: "2025-01-02",
+      });
+      for (const old of ["What it shows", "2024-05-01", "Own 🎬"]) expect(bytes.includes(old)).toBe(false);
+    },
+  );
+
+  it("is kept if it is of a track of Matroska, under the same name", async () => {
+    const source = Buffer.from(readMedium("h264-aac.mkv"));
+    for (let at = source.indexOf("DURATION"); at >= 0; at = source.indexOf("DURATION")) source.write("COMPOSER", at);
+    const count = (bytes: Buffer) => bytes.toString("latin1").split("COMPOSER").length - 1;
+    const tags = { ...noAdditions.tags, composer: "Nobody" };
+    const { bytes } = await download("h264-aac.mkv", source, { description: { ...nothing, tags }, embed: "all" });
+    expect([count(source), count(bytes)]).toEqual([2, 3]);
+  });
+
   it("is not written if nothing is to be written", async () => {
     const change = { ranges: [{ startS: 0, endS: 0.8 }], embed: "none" } as const;
     const { description } = await download("a.mp4", await described("index-first.mp4"), change);

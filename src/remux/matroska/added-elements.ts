@@ -69,7 +69,23 @@ function chapterElements(chapters: readonly Chapter[]): Uint8Array[] {
 }
 
 /** Of the whole Segment (RFC 9559 §5.1.8, Matroska Media Container Tag Specifications), whose title is in its Info. */
-function tagElements({ artist, date, description, url, ...about }: Tags): Uint8Array[] {
+function tagElements(tags: Tags): Uint8Array[] {
+  const simple = [...valuesOf(tags)].map(([name, value]) =>
+    element(ids.simpleTag, element(ids.tagName, text(name)), element(ids.tagString, text(value))),
+  );
+  return simple.length === 0 ? [] : [element(ids.tags, element(ids.tag, element(ids.targets), ...simple))];
+}
+
+/** Returns the names of what tags state of the whole Segment: other tags of it with these names are replaced. */
+export function statedNames(tags: Tags): ReadonlySet<string> {
+  const names = new Set(valuesOf(tags).keys());
+  if (tags.title !== null) names.add("TITLE");
+  // As ffmpeg writes it.
+  if (tags.date !== null) names.add("DATE");
+  return names;
+}
+
+function valuesOf({ artist, date, description, url, ...about }: Tags): ReadonlyMap<string, string> {
   const values = {
     ARTIST: artist,
     DATE_RELEASED: date,
@@ -82,12 +98,7 @@ function tagElements({ artist, date, description, url, ...about }: Tags): Uint8A
     PART_NUMBER: about.track,
     COPYRIGHT: about.copyright,
   };
-  const simple = Object.entries(values).flatMap(([name, value]) =>
-    value === null
-      ? []
-      : [element(ids.simpleTag, element(ids.tagName, text(name)), element(ids.tagString, text(value)))],
-  );
-  return simple.length === 0 ? [] : [element(ids.tags, element(ids.tag, element(ids.targets), ...simple))];
+  return new Map(Object.entries(values).flatMap(([name, value]) => (value === null ? [] : [[name, value]])));
 }
 
 /** Players show the attachment of this name as the cover. */

@@ -81,6 +81,8 @@ export const ids = {
   tags: 0x1254c367,
   tag: 0x7373,
   targets: 0x63c0,
+  targetType: 0x63ca,
+  targetTypeValue: 0x68ca,
   simpleTag: 0x67c8,
   tagName: 0x45a3,
   tagString: 0x4487,
