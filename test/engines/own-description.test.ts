@@ -135,6 +135,17 @@ describe("what a progressive file says of its media", () => {
     expect([count(source), count(bytes)]).toEqual([2, 3]);
   });
 
+  it("has no chapters at other times in a part of Vorbis in which nothing is to be written", async () => {
+    const bytes = await described("vorbis.ogg");
+    for (const embed of ["made", "none"] as const) {
+      const part = { ranges: [{ startS: 0.25, endS: 0.8 }], isAudioFile: true, embed };
+      const { description } = await download("vorbis.ogg", bytes, part);
+      expect(description.chapters.map(({ startS }) => startS)).toEqual(
+        embed === "none" ? [] : [0, expect.closeTo(0.25, 1)],
+      );
+    }
+  });
+
   it("is not written if nothing is to be written", async () => {
     const change = { ranges: [{ startS: 0, endS: 0.8 }], embed: "none" } as const;
     const { description } = await download("a.mp4", await described("index-first.mp4"), change);

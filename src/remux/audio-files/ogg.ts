@@ -1,6 +1,6 @@
 import { framesIn } from "../matroska/lacing.ts";
 import { OggWriter } from "../ogg/pages.ts";
-import { readComments, withTagsAndCover, writeComments } from "../tags/vorbis-comments.ts";
+import { readComments, withoutChapters, withTagsAndCover, writeComments } from "../tags/vorbis-comments.ts";
 import { type AudioFile, type AudioFileTarget, type AudioTrack, damagedAudioError } from "./audio-file.ts";
 import { createVorbisCounter } from "./vorbis.ts";
 
@@ -27,13 +27,14 @@ export function openOpusFile({ configuration, delayS }: AudioTrack, { fd, additi
  * Opens an Ogg file of Vorbis (Ogg Vorbis I §A.2); what its comments say already is kept unless it is replaced.
  * @throws ServiceError `upstream_invalid` if its headers are damaged.
  */
-export function openVorbisFile({ configuration }: AudioTrack, { fd, additions }: AudioFileTarget): AudioFile {
+export function openVorbisFile({ configuration }: AudioTrack, { fd, additions, isCut }: AudioFileTarget): AudioFile {
   // Matroska has its three headers as a block has three frames.
   const [id, stored, setup] = framesIn(configuration, xiphLacing).map((header) => Buffer.from(header));
   const counter = vorbisCounterOf(configuration);
   if (counter === undefined) throw damagedAudioError("its Vorbis has no headers");
   const known = readComments(stored!.subarray(signatureBytes));
-  const comments = writeComments(withTagsAndCover(additions, known));
+  const kept = isCut && known !== undefined ? withoutChapters(known) : known;
+  const comments = writeComments(withTagsAndCover(additions, kept));
   const written = Buffer.concat([Buffer.from("\x03vorbis"), comments, Buffer.of(1)]);
   return openOggFile(fd, [id!, written, setup!], { ...counter, least: 0 });
 }

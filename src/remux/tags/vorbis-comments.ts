@@ -51,6 +51,11 @@ function subjectOf(field: string): string {
   return name === "COMMENT" ? "DESCRIPTION" : name;
 }
 
+/** Returns comments without chapters, whose times are those of media that were cut. */
+export function withoutChapters({ vendor, fields }: VorbisComments): VorbisComments {
+  return { vendor, fields: fields.filter((field) => subjectOf(field) !== "CHAPTER") };
+}
+
 /** As `withTags`, with the cover as a field (METADATA_BLOCK_PICTURE), which replaces the pictures that there are. */
 export function withTagsAndCover(additions: AudioTags, comments?: VorbisComments): VorbisComments {
   const { vendor, fields } = withTags(additions, comments);
