@@ -78,12 +78,14 @@ export interface ComputedEnd {
 
 export type InitSection = Pick<Segment, "url" | "range" | "key">;
 
-/** AES-128 in CBC mode with PKCS #7 padding over the whole segment (RFC 8216 §5.2). */
+/** AES-128 in CBC mode, with PKCS #7 padding over the whole segment (RFC 8216 §5.2) or within its samples. */
 export interface SegmentKey {
   /** http(s), or `data:`, which contains the key. */
   url: string;
   /** 16 bytes, hexadecimal. */
   iv: string;
+  /** Only samples are encrypted (SAMPLE-AES); absent: the whole segment is. */
+  isOfSamples?: true;
 }
 
 /** Limit of the segments of one list. */

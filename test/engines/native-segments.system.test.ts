@@ -1,9 +1,12 @@
 import { createCipheriv } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
 import { remux } from "../../src/engines/native/output/remux.ts";
 import { type MediaChunk, readFileChunks } from "../../src/engines/native/sources/source-stream.ts";
 import { firstAudio } from "../../src/remux/audio-choice.ts";
 import { nothingToAdd } from "../remux/additions.ts";
+import { encryptFrames, key as sampleKey } from "../remux/sample-encryptor.ts";
+import { adtsFrames } from "../remux/ts-packet-maker.ts";
 import type { Container } from "../../src/remux/sniff.ts";
 import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
 import { openEntry } from "../contracts/engine/harness.ts";
@@ -84,6 +87,25 @@ describe.concurrent("HLS is downloaded completely", () => {
     const laid = encrypt(stream(), uri, true);
     await using harness = await openEntry(open, listed(laid), "index.m3u8");
     expect(await probe((await harness.download()).path)).toMatchObject(whole);
+  });
+
+  it("if only its samples are encrypted", async () => {
+    const frames = adtsFrames(50);
+    const audio = resource("audio/aac", encryptFrames(Buffer.from(frames), 100));
+    const uri = `data:text/plain;base64,${sampleKey.key.toString("base64")}`;
+    const lines = [
+      `#EXT-X-KEY:METHOD=SAMPLE-AES,URI="${uri}",IV=0x${sampleKey.iv.toString("hex")}`,
+      "#EXTINF:1.07,",
+      "a.aac",
+    ];
+    await using harness = await openEntry(
+      open,
+      listed({ resources: new Map([["a.aac", audio]]), lines }),
+      "index.m3u8",
+    );
+    const { path, warnings } = await harness.download();
+    expect(warnings).toEqual([]);
+    expect(readFileSync(path).includes(frames.subarray(7, 100))).toBe(true);
   });
 
   it("if its segments are encrypted without padding", async () => {

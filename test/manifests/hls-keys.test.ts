@@ -51,12 +51,18 @@ test("an init section has the preceding key, whose IV must be stated", () => {
   );
 });
 
+test("a key may be of samples only, which an init section does not have", () => {
+  const [segment] = read('#EXT-X-KEY:METHOD=SAMPLE-AES,URI="k"', '#EXT-X-MAP:URI="i.mp4"', "1");
+  expect(segment).toMatchObject({ init: { key: null }, key: { isOfSamples: true, iv: expect.stringMatching(/0$/) } });
+  const [whole] = read('#EXT-X-KEY:METHOD=AES-128,URI="k"', "1");
+  expect(whole?.key).not.toHaveProperty("isOfSamples");
+});
+
 test.each([
   ["a licence server's format", widevine, /urn:uuid:edef8ba9/],
   ["FairPlay", '#EXT-X-KEY:METHOD=SAMPLE-AES,URI="skd://k"', /licence server/],
   ["AES-128 of a licence server", '#EXT-X-KEY:METHOD=AES-128,URI="k",KEYFORMAT="com.x"', /com\.x/],
   ["Adobe Access", "#EXT-X-FAXS-CM:AAAA", /Adobe/],
-  ["SAMPLE-AES with plain keys", '#EXT-X-KEY:METHOD=SAMPLE-AES,URI="k"', /SAMPLE-AES is not supp/],
   ["an unknown method", '#EXT-X-KEY:METHOD=AES-256,URI="k"', /AES-256 is not supported/],
 ])("%s is refused as protected", (_, line, message) => {
   expect(() => read(line, "1.ts")).toThrow(failure("drm_protected", message));

@@ -50,10 +50,12 @@ export function createPlaylistKeys(url: URL) {
      * init section, which must have an IV; `null` if it is not encrypted.
      *
      * @throws ServiceError `drm_protected` if every applicable key is from a licence server or the method is
-     * not AES-128; `upstream_invalid` for a missing or malformed URI or IV; `address_blocked` for a URL that
+     * neither AES-128 nor SAMPLE-AES; `upstream_invalid` for a missing or malformed URI or IV; `address_blocked` for a URL that
      * is neither http(s) nor a `data:` URL with a key.
      */
     current(sequence: number | null): SegmentKey | null {
+      // An init section has no samples.
+      if (plain?.method === sampleMethod && sequence === null) return null;
       if (plain !== null) return keyOf(plain, sequence, url);
       const { format } = licences;
       if (format === undefined) return null;
@@ -78,6 +80,8 @@ function formatOf(attributes: Attributes): string {
   return attributes.get("KEYFORMAT")?.toLowerCase() || "identity";
 }
 
+const sampleMethod = "SAMPLE-AES";
+
 type PlainKey = ReturnType<typeof readPlainKey>;
 
 /**
@@ -101,14 +105,15 @@ function parseIv(value: string | undefined, url: URL): string | null {
   throw invalidManifestError(url, "IV must be 0x and 1 to 32 hexadecimal digits", value);
 }
 
-function keyOf({ method, url: keyUrl, iv }: PlainKey, sequence: number | null, url: URL) {
-  if (method !== "AES-128") {
-    throw protectedError(url, `METHOD must be AES-128 or NONE, ${shorten(method, 40)} is not supported`);
+function keyOf({ method, url: keyUrl, iv }: PlainKey, sequence: number | null, url: URL): SegmentKey {
+  if (method !== "AES-128" && method !== sampleMethod) {
+    throw protectedError(url, `METHOD must be AES-128, SAMPLE-AES or NONE, ${shorten(method, 40)} is not supported`);
   }
   if (iv === null && sequence === null) {
     throw invalidManifestError(url, "the key of an EXT-X-MAP must state its IV (RFC 8216 §4.3.2.5)");
   }
-  return { url: keyUrl, iv: iv ?? sequence?.toString(16).padStart(32, "0") ?? "" };
+  const key: SegmentKey = { url: keyUrl, iv: iv ?? sequence?.toString(16).padStart(32, "0") ?? "" };
+  return method === sampleMethod ? { ...key, isOfSamples: true as const } : key;
 }
 
 function protectedError(url: URL, reason: string): ServiceError {

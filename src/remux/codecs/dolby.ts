@@ -1,6 +1,6 @@
 import { box } from "../mp4/boxes.ts";
 import { makeAudioEntry } from "../mp4/sample-entry.ts";
-import type { AudioFrame, AudioSyntax } from "./audio-syntax.ts";
+import { type AudioFrame, type AudioSyntax, frameIn } from "./audio-syntax.ts";
 import { createBitReader } from "../nal/bits.ts";
 import { frameChecksum } from "./flac.ts";
 
@@ -27,6 +27,12 @@ export const dolby: AudioSyntax = {
     return true;
   },
 };
+
+/** Returns the size of the syncframe at `at`, of which several may be one frame; `null`: there is none. */
+export function syncframeSizeAt(bytes: Uint8Array, at: number): number | null {
+  const frame = frameIn(dolby, bytes, at);
+  return frame === null ? null : (readSyncframe(bytes, at)?.size ?? frame.size);
+}
 
 /** Sampling rates of AC-3 and E-AC-3 by fscod (ETSI TS 102 366 table 4.1). */
 const sampleRates: readonly number[] = [48_000, 44_100, 32_000];

@@ -5,7 +5,7 @@ const maxLength = 4096;
 const headLength = 3;
 const stuffing = 0xff;
 /** From it on, the checksum of a complete section with its checksum is 0 (Annex A). */
-const checksumStart = 0xffff_ffff;
+export const checksumStart = 0xffff_ffff;
 
 /**
  * Creates a reader that assembles the sections of a table (ISO/IEC 13818-1 §2.4.4).
@@ -61,6 +61,8 @@ function sectionLength(section: Uint8Array): number {
 export interface ProgramStream {
   pid: number;
   streamType: number;
+  /** Where the section has its stream_type. */
+  at: number;
   /** Content by tag; the first of each tag. */
   descriptors: ReadonlyMap<number, Uint8Array>;
 }
@@ -91,7 +93,7 @@ export function readProgramMap(section: Uint8Array): ProgramStream[] | null {
     const next = Math.min(end, at + 5 + readLow(section, at + 3, 0x0f));
     const descriptors = new Map([...ofProgram, ...readDescriptors(section.slice(at + 5, next))]);
     const pid = readLow(section, at + 1, 0x1f);
-    streams.push({ pid, streamType: section[at] ?? 0, descriptors });
+    streams.push({ pid, streamType: section[at] ?? 0, at, descriptors });
     at = next;
   }
   return streams;

@@ -62,7 +62,6 @@ function locked(): Case[] {
       "Widevine",
       'METHOD=SAMPLE-AES-CTR,URI="data:text/plain;base64,AAAA",KEYFORMAT="urn:uuid:edef8ba9-79d6-4ace-a3c8-27dcd51d21ed"',
     ),
-    under("SAMPLE-AES and a plain key", 'METHOD=SAMPLE-AES,URI="ts/key",IV=0x01'),
     {
       name: "DASH with Widevine",
       entry: "main.mpd",
@@ -74,6 +73,17 @@ function locked(): Case[] {
       name: "fMP4 with DRM that only the media states",
       entry: "index.m3u8",
       resources: merge(silentlyLocked.resources, playlist(mediaPlaylist(silentlyLocked.lines))),
+      code: "drm_protected",
+    },
+    {
+      name: "fMP4 whose samples are encrypted with a plain key",
+      entry: "index.m3u8",
+      resources: merge(
+        silentlyLocked.resources,
+        playlist(
+          mediaPlaylist([`#EXT-X-KEY:METHOD=SAMPLE-AES,URI="data:,${"x".repeat(16)}"`, ...silentlyLocked.lines]),
+        ),
+      ),
       code: "drm_protected",
     },
   ];

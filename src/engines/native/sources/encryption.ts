@@ -5,12 +5,15 @@ import type { SegmentKey } from "../../../manifests/segments.ts";
 import { ServiceError } from "../../../model/errors.ts";
 import type { HeadersFor, HttpClient } from "../../../net/client.ts";
 import { urlForMessage } from "../../../net/http-url.ts";
+import { decryptSamples } from "../../../remux/sample-encryption/segments.ts";
 import { sniffContainer } from "../../../remux/sniff.ts";
 import { RetryPolicy } from "../parts/retry-policy.ts";
 
 export interface AesKey {
   key: Buffer;
   iv: Buffer;
+  /** As in `SegmentKey`. */
+  isOfSamples?: true;
 }
 
 type KeyRequest = Readonly<{ headers: HeadersFor; signal: AbortSignal }>;
@@ -24,10 +27,10 @@ export function createKeyReader(
   const keyAt = async (url: string): Promise<Buffer> => readDataKey(url) ?? fetchKey(new URL(url), client, options);
   return async (segmentKey) => {
     if (segmentKey === null) return null;
-    const { url, iv } = segmentKey;
+    const { url, iv, isOfSamples } = segmentKey;
     const key = keys.get(url) ?? keyAt(url);
     keys.set(url, key);
-    return { key: await key, iv: Buffer.from(iv, "hex") };
+    return { key: await key, iv: Buffer.from(iv, "hex"), ...(isOfSamples && { isOfSamples }) };
   };
 }
 
@@ -55,10 +58,11 @@ async function fetchKey(url: URL, client: HttpClient, options: KeyRequest): Prom
 /**
  * Decrypts AES-128 in CBC mode (RFC 8216 §4.3.2.4). The padding may be missing.
  *
- * @throws ServiceError `upstream_invalid` if the key is wrong: there is neither padding nor known media.
+ * @throws ServiceError `upstream_invalid` if the key of a whole segment is wrong: there is neither padding nor known media.
  */
-export function decrypt(bytes: Buffer, { key, iv }: AesKey): Buffer {
+export function decrypt(bytes: Buffer, { key, iv, isOfSamples }: AesKey): Uint8Array {
   if (bytes.length === 0) return bytes;
+  if (isOfSamples) return decryptSamples(bytes, { key, iv });
   const plain = decryptBlocks(bytes, key, iv);
   const padding = isWholePackets(plain) ? 0 : paddingOf(plain);
   if (padding > 0) return plain.subarray(0, -padding);
