@@ -49,25 +49,25 @@ export function growthAfterRetry({ growth }: Task, last: number | undefined): Gr
   return slice === undefined ? null : left;
 }
 
-/** Collects the changes of members by collection. */
-export class ChangesByCollection<Key> {
-  readonly #changes = new Map<Key, Map<string, MemberChange>>();
+/** Collects the changes of members by the `seq` of their collection. */
+export class ChangesByCollection {
+  readonly #changes = new Map<number, Map<string, MemberChange>>();
 
   /** @param members How often the task is a member of the collection. */
-  add(collection: Key, { before, after }: StateChange, members: number): void {
+  add(collection: number, { before, after }: StateChange, members: number): void {
     const own = this.#changes.getOrInsertComputed(collection, () => new Map());
     const name = `${before} ${after}`;
     own.set(name, { before, after, members: members + (own.get(name)?.members ?? 0) });
   }
 
   /** Returns the changes of a collection and removes them. */
-  take(collection: Key): MemberChange[] {
+  take(collection: number): MemberChange[] {
     const own = [...(this.#changes.get(collection)?.values() ?? [])];
     this.#changes.delete(collection);
     return own;
   }
 
-  keys(): Key[] {
+  keys(): number[] {
     return [...this.#changes.keys()];
   }
 }

@@ -6,19 +6,10 @@ import type { DatabaseSync } from "node:sqlite";
 import type { BaseLogger } from "pino";
 import { messageOf, ServiceError } from "../../model/errors.ts";
 
-/** The files of an open database. */
-export interface Disk {
-  /** @throws ServiceError `unavailable` if the paths lead to other files now, or the database has become shorter. */
-  check(): void;
-  /** Syncs everything committed before the call. @throws ServiceError `unavailable` */
-  flush(): Promise<void>;
-  /** Checks that there is space for a task. @throws ServiceError `unavailable` */
-  checkSpace(): Promise<void>;
-  close(): Promise<void>;
-}
+export type Disk = ReturnType<typeof openDisk>;
 
 /** Opens what watches and syncs the files of the database at `path`, which has just been opened. */
-export function openDisk(db: DatabaseSync, path: string, logger: DiskLogger | undefined): Disk {
+export function openDisk(db: DatabaseSync, path: string, logger: DiskLogger | undefined) {
   const realPath = realpathSync(path); // SQLite has the log next to it.
   const wal = createWalSync(db, realPath);
   const space = createSpaceProbe(realPath);
@@ -26,7 +17,7 @@ export function openDisk(db: DatabaseSync, path: string, logger: DiskLogger | un
     check: createFileCheck(db, path, logger),
     flush: wal.flush,
     checkSpace: space.check,
-    async close() {
+    async close(): Promise<void> {
       await space.close();
       await wal.close();
     },

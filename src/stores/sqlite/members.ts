@@ -32,13 +32,13 @@ export function createMembers(
   { damage, now }: { damage: Pick<DamageReport, "unlessDamaged">; now: () => Date },
 ) {
   /** @param collection One that the task is in: most are in no other. */
-  function collect(changes: ChangesByCollection<number>, row: TaskRow, change: StateChange, collection?: number): void {
+  function collect(changes: ChangesByCollection, row: TaskRow, change: StateChange, collection?: number): void {
     if (row.memberships === 0) return;
     if (row.memberships === 1 && collection !== undefined) return changes.add(collection, change, 1);
     for (const place of tables.placesOf(row.seq)) changes.add(place.collection, change, place.places);
   }
 
-  function followAll(changes: ChangesByCollection<number>): TaskEvent[] {
+  function followAll(changes: ChangesByCollection): TaskEvent[] {
     return changes.keys().flatMap((seq) => {
       const row = tables.find(seq);
       const written = row && damage.unlessDamaged(row, () => followMembers(row, changes.take(seq), now()));
@@ -58,7 +58,7 @@ export function createMembers(
     /** Has the collections follow a change of a member; call it while the task still is one. */
     follow(row: TaskRow, change: StateChange): TaskEvent[] {
       if (row.memberships === 0 || change.before === change.after) return [];
-      const changes = new ChangesByCollection<number>();
+      const changes = new ChangesByCollection();
       collect(changes, row, change);
       return followAll(changes);
     },
@@ -68,7 +68,7 @@ export function createMembers(
       const before = parseHeld(row, growing.lease);
       const { isReusing, warnings } = growing;
       const members = newMembers(before, growing);
-      const changes = new ChangesByCollection<number>();
+      const changes = new ChangesByCollection();
       const events: TaskEvent[] = [];
       let room = tables.tasks.queueRoom(row.owner);
       let added = 0;
@@ -92,7 +92,7 @@ export function createMembers(
       const row = tables.require(id);
       const before = parseHeld(row, lease);
       const ended = tables.ended(row.seq, before.growth?.retried ?? 0, retriedAtOnce);
-      const changes = new ChangesByCollection<number>();
+      const changes = new ChangesByCollection();
       const events: TaskEvent[] = [];
       let last: number | undefined;
       let room = tables.tasks.queueRoom(row.owner);
@@ -116,7 +116,7 @@ export function createMembers(
 
     /** Cancels the members of a collection that has just been canceled. */
     cancel(collection: TaskRow): TaskEvent[] {
-      const changes = new ChangesByCollection<number>();
+      const changes = new ChangesByCollection();
       const events: TaskEvent[] = [];
       for (const seq of tables.cancelable(collection.seq)) {
         const member = tables.find(seq);

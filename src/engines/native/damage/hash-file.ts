@@ -40,19 +40,11 @@ export async function hashFile(path: string, signal: AbortSignal): Promise<Hashe
   }
 }
 
-/** Looks for damage in the samples of a file while somebody reads it. */
-interface DamageCheck extends Disposable {
-  /** Gets the next bytes of the file, from its start; it is done with them when it returns. @throws the file system's own errors. */
-  take(bytes: Buffer): void;
-  /** Returns what is damaged, in words. */
-  findings(): string[];
-}
-
 /**
- * Opens a file to look for damage in it; in one that is neither MP4, Matroska (WebM), FLV nor AVI it finds none.
+ * Opens a file to look for damage in its samples while somebody reads it; in one that is neither MP4, Matroska (WebM), FLV nor AVI it finds none.
  * @throws the file system's own errors.
  */
-function openDamageCheck(path: string): DamageCheck {
+function openDamageCheck(path: string) {
   using opening = new DisposableStack();
   const file = opening.use(openFile(path));
   const { tracks, streams } = unlessUnreadable(() => openMp4Samples(file)) ?? noSamples;
@@ -60,10 +52,12 @@ function openDamageCheck(path: string): DamageCheck {
   const zeroRuns = new ZeroRuns();
   const opened = opening.move();
   return {
-    take(bytes) {
+    /** Gets the next bytes of the file, from its start; it is done with them when it returns. @throws the file system's own errors. */
+    take(bytes: Buffer): void {
       for (const check of tracks.length > 0 ? checks : [zeroRuns]) check.take(bytes);
     },
-    findings() {
+    /** Returns what is damaged, in words. */
+    findings(): string[] {
       const holes = [...untilUnreadable(findHoles(file, zeroRuns.found))];
       return kinds.flatMap((kind) => {
         const found = tracks.filter((track) => track.kind === kind).map(damagedPlaces);

@@ -9,20 +9,12 @@ export interface Shared {
   pauses: HostPauses;
 }
 
-/** Holds the download of a worker to what all share. */
-interface Restraints {
-  /** Answers a message; ignores those that are about something else. */
-  onMessage(message: WorkerMessage): void;
-  /** The download has ended. */
-  stop(): void;
-}
-
-/** Starts to grant a worker what it may receive, and to tell it which hosts are left alone. */
+/** Starts to hold the download of a worker to what all share: grants what it may receive, and tells it which hosts are left alone. */
 export function startRestraints(
   { speed, pauses }: Shared,
   { onProgress, onWaiting }: Pick<DownloadContext, "onProgress" | "onWaiting">,
   send: (request: WorkerRequest) => void,
-): Restraints {
+) {
   const share = speed.open();
   const unsubscribe = pauses.subscribe((pause) => send({ type: "pause", pause }));
   for (const pause of pauses.list()) send({ type: "pause", pause });
@@ -34,7 +26,8 @@ export function startRestraints(
   }
 
   return {
-    onMessage(message) {
+    /** Answers a message; ignores those that are about something else. */
+    onMessage(message: WorkerMessage): void {
       if (message.type === "take") void grant(message);
       else if (message.type === "pause" && message.pause.seconds > 0) pauses.add(message.pause);
       else if (message.type === "waiting") onWaiting?.(message.isWaiting);
@@ -42,7 +35,8 @@ export function startRestraints(
         onProgress({ ...message.progress, ...(share.hasWaited() && { waiting_for: "speed" }) });
       }
     },
-    stop() {
+    /** The download has ended. */
+    stop(): void {
       share.close();
       unsubscribe();
     },

@@ -3,7 +3,7 @@ import { untilAborted } from "../../../async/deadline.ts";
 import { Shares } from "../../../async/shares.ts";
 import { ServiceError } from "../../../model/errors.ts";
 import { ProcessPool } from "../../../system/process-pool.ts";
-import type { ReadContext, Reader, ReadJob, ReadKind, ReadResults } from "./reader.ts";
+import type { Reader } from "./reader.ts";
 import { type ReaderLimits, ReaderProcess } from "./reader-process.ts";
 
 interface ReaderOptions {
@@ -23,38 +23,22 @@ const idleMs = 60_000;
  * alone. Bodies wait for a process: the next one is of the owner that has the fewest, each owner's in their order.
  */
 export function openReader({ processes, limits }: ReaderOptions = {}): Reader {
-  return new ReaderPool(processes ?? Math.min(2, availableParallelism()), { ...defaultLimits, ...limits });
-}
-
-class ReaderPool implements Reader {
-  readonly #size: number;
-  readonly #places: Shares;
-  readonly #pool: ProcessPool<ReaderProcess>;
-
-  constructor(size: number, limits: ReaderLimits) {
-    this.#size = size;
-    this.#places = new Shares(size, { isFirm: true, hasSpare: true });
-    this.#pool = new ProcessPool({ start: () => new ReaderProcess(limits), idleMs, closedError });
-  }
-
-  prepare(): void {
-    if (this.#pool.size < this.#size) this.#pool.prepare();
-  }
-
-  async read<K extends ReadKind>(
-    job: ReadJob<K>,
-    body: readonly Uint8Array[],
-    { owner = "", signal }: ReadContext,
-  ): Promise<ReadResults[K]> {
-    const release = await this.#places.wait(owner, signal);
-    const reading = this.#pool.use((process) => process.read(job, body)).finally(release);
-    // Reading cannot be interrupted: what is aborted keeps its process until its end.
-    return untilAborted(reading, signal);
-  }
-
-  close(): Promise<void> {
-    return this.#pool.close();
-  }
+  const size = processes ?? Math.min(2, availableParallelism());
+  const places = new Shares(size, { isFirm: true, hasSpare: true });
+  const start = () => new ReaderProcess({ ...defaultLimits, ...limits });
+  const pool = new ProcessPool({ start, idleMs, closedError });
+  return {
+    prepare() {
+      if (pool.size < size) pool.prepare();
+    },
+    async read(job, body, { owner = "", signal }) {
+      const release = await places.wait(owner, signal);
+      const reading = pool.use((process) => process.read(job, body)).finally(release);
+      // Reading cannot be interrupted: what is aborted keeps its process until its end.
+      return untilAborted(reading, signal);
+    },
+    close: () => pool.close(),
+  };
 }
 
 function closedError(): ServiceError {

@@ -82,7 +82,7 @@ export async function cancelAndCommit(deps: EndDeps, sql: Transaction, change: R
 
 /** As `lockFollowers`, of members that become canceled with this locked collection; only others are asked for. */
 async function lockFollowersOf(sql: Sql, members: readonly MemberRow[], collection: TaskRow): Promise<Follower[]> {
-  const changes = new ChangesByCollection<number>();
+  const changes = new ChangesByCollection();
   for (const { state, memberships } of members) {
     if (memberships === 1) changes.add(collection.seq, { before: state, after: "canceled" }, 1);
   }

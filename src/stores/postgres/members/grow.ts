@@ -56,7 +56,7 @@ export async function growAndCommit(deps: GrowDeps, sql: Transaction, id: string
   const added = plan.places.length;
   const seqs = await insertMembers(sql, plan.inserts, deps);
   await addPlaces(sql, row.seq, plan.places, seqs);
-  const changes = new ChangesByCollection<number>();
+  const changes = new ChangesByCollection();
   for (const { after } of plan.places) changes.add(row.seq, { before: undefined, after }, 1);
   const growth = growthAfter(before, growing, added);
   const step = { changes: changes.take(row.seq), growth, warnings: growing.warnings };

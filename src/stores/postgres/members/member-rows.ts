@@ -97,8 +97,8 @@ export async function readChanges(
   sql: Sql,
   members: readonly Pick<TaskRow, "seq">[],
   after: State | undefined,
-): Promise<ChangesByCollection<number>> {
-  const changes = new ChangesByCollection<number>();
+): Promise<ChangesByCollection> {
+  const changes = new ChangesByCollection();
   if (members.length === 0) return changes;
   const seqs = members.map(({ seq }) => seq);
   const found = await sql.query<{ collection: number; before: State; places: number }>(
