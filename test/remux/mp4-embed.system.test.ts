@@ -101,6 +101,50 @@ describe.skipIf(!hasFfmpeg)("an MP4 as published to which something is added", (
     expect(titles()).toEqual(["Only"]);
   });
 
+  it.each([1, 2 ** 32 - 1])("has tracks of different ids, also if %d is said to be the next one", async (next) => {
+    media.make("source.mp4", ...both);
+    const bytes = readFileSync(media.path("source.mp4"));
+    const header = bytes.indexOf("mvhd") - 4;
+    bytes.writeUInt32BE(next, header + bytes.readUInt32BE(header) - 4);
+    writeFileSync(media.path("next.mp4"), bytes);
+    await embed("next.mp4");
+    const made = readFileSync(media.path("made.mp4"));
+    const ids = [...made.toString("latin1").matchAll(/tkhd/g)].map(({ index }) => made.readUInt32BE(index + 16));
+    expect(ids.toSorted()).toEqual([1, 2, 3, 4, 5]);
+  });
+
+  it("has the chapters that are added instead of those of a track of its own", async () => {
+    media.make("source.mp4", ...both);
+    await embed("source.mp4", { ...additions, subtitles: [] });
+    writeFileSync(media.path("chapters.mp4"), readFileSync(media.path("made.mp4")));
+    await embed("chapters.mp4", { ...noAdditions, chapters: [{ startS: 1, endS: 4, title: "Only" }] });
+    const made = media.path("made.mp4");
+    const { chapters, streams } = probeAll(made);
+    expect(chapters.map(({ start_time, tags }) => [+start_time, tags.title])).toEqual([[1, "Only"]]);
+    // Of the media, and of the chapters.
+    expect(streams.map(({ codec_type }) => codec_type)).toEqual(["video", "audio", "data", "video"]);
+    expect(packetHashes(made)).toEqual(expect.arrayContaining(packetHashes(media.path("source.mp4"))));
+    expect(await faultsOf(made)).toBe("");
+  });
+
+  it("keeps its own chapters if they have pictures, or it is fragmented, whatever is added", async () => {
+    media.make("source.mp4", ...both);
+    await embed("source.mp4", { ...additions, subtitles: [] });
+    const bytes = readFileSync(media.path("made.mp4"));
+    bytes.write("vide", bytes.lastIndexOf(`hdlr${"\0".repeat(8)}text`) + 12, "latin1");
+    writeFileSync(media.path("pictures.mp4"), bytes);
+    const added = { ...noAdditions, chapters: [{ startS: 1, endS: 4, title: "Only" }] };
+    await embed("pictures.mp4", added);
+    expect(readFileSync(media.path("made.mp4")).includes("Only")).toBe(false);
+    const fragments = ["-movflags", "+frag_keyframe+empty_moov+default_base_moof"];
+    media.make("source.mp4", ...both, ...fragments);
+    await embed("source.mp4", { ...additions, subtitles: [] });
+    writeFileSync(media.path("fragments.mp4"), readFileSync(media.path("made.mp4")));
+    await embed("fragments.mp4", added);
+    const titles = probeAll(media.path("made.mp4")).chapters.map(({ tags }) => tags.title);
+    expect(titles).toEqual(["Anfang", "Ende – 終"]);
+  });
+
   it("is left alone if items of it are at positions of the file", async () => {
     media.make("source.mp4", ...both);
     const items = Buffer.concat([

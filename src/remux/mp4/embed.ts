@@ -23,6 +23,7 @@ import {
   withWideOffsets,
 } from "./positions.ts";
 import { fileBoxes, readRange } from "./read/file-boxes.ts";
+import { readTrackHeader } from "./read/headers.ts";
 import { noDefaultsBox, textTrackBox } from "./write/index-boxes.ts";
 import { userData } from "./write/tags.ts";
 import { type TextIndex, writeTexts } from "./write/text-track.ts";
@@ -96,7 +97,10 @@ function planEmbedding(
     return dataBytes - chunk.length;
   };
   const output = { append, durationS: movie.durationS };
-  const added = movie.hasChapters ? { ...additions, chapters: [] } : additions;
+  const { chapterTracks } = movie;
+  // Fragments may have titles, too, and pictures of chapters have others.
+  const isReplaced = !isFragmented && chapterTracks.every(({ isText }) => isText);
+  const added = chapterTracks.length > 0 && !isReplaced ? { ...additions, chapters: [] } : additions;
   const own = { ...movie, additions: added, texts: writeTexts(added, output) };
   const layOut = (isWide: boolean): Layout => {
     // The length of the index does not depend on the offsets in it.
@@ -155,16 +159,21 @@ function readMovie(bytes: Uint8Array) {
   const traks = childrenOf(bytes, firstBox(bytes), "trak");
   const handlerOf = (trak: Box) => typeAt(bytes, getChild(bytes, trak, "mdia", "hdlr").body + 8);
   const main = traks.find((trak) => handlerOf(trak) === "vide") ?? traks[0];
+  const ids = traks.map((trak) => readTrackHeader(bytes, getChild(bytes, trak, "tkhd")).id);
+  const referenced = new Set(traks.flatMap((trak) => idsIn(bytes, findChild(bytes, trak, "tref", "chap"))));
   const mainHeader = main && getChild(bytes, main, "tkhd");
   const size = (offset: number) => (mainHeader === undefined ? 0 : view.getUint32(mainHeader.end - offset) / 0x10000);
   return {
     timescale,
     durationS: duration / timescale,
-    nextId: view.getUint32(header.end - 4),
+    // Muxers of fragments state one that is taken, or all ones.
+    nextId: Math.max(0, ...ids.filter((id) => id < 2 ** 31)) + 1,
     main,
     width: size(8),
     height: size(4),
-    hasChapters: traks.some((trak) => findChild(bytes, trak, "tref", "chap") !== undefined),
+    chapterTracks: traks
+      .filter((_, i) => referenced.has(ids[i]!))
+      .map((trak) => ({ start: trak.start, isText: handlerOf(trak) === "text" })),
   };
 }
 
@@ -184,29 +193,40 @@ function makeIndex(
   movie: ReturnType<typeof readMovie> & { additions: Additions; texts: readonly TextIndex[] },
   { isWide, delta, dataStart, moovEnd }: Layout,
 ): Uint8Array {
-  const { main, nextId, additions, texts, timescale } = movie;
+  const { main, nextId, additions, texts, timescale, chapterTracks } = movie;
   const range = { start: dataStart, size: isWide ? 2 ** 32 : 0 };
   const ids = texts.map((_, i) => nextId + i);
   const chapterId = ids[texts.findIndex(({ handler }) => handler === "text")];
-  const children = childrenOf(bytes, firstBox(bytes)).filter(({ type }) => type !== "udta");
+  const replaced = new Set(chapterId === undefined ? [] : chapterTracks.map(({ start }) => start));
+  const all = childrenOf(bytes, firstBox(bytes));
+  const children = all.filter(({ type, start }) => type !== "udta" && !replaced.has(start));
   const copies = children.map((child) => {
     const copy = isWide ? withWideOffsets(bytes, child) : Buffer.from(bytes.subarray(child.start, child.end));
     if (child.type === "mvhd") copy.writeUInt32BE(nextId + texts.length, copy.length - 4);
     if (child.type === "mvex") return box("mvex", copy.subarray(8), ...ids.map(noDefaultsBox));
     if (child.type !== "trak") return copy;
     if (delta !== 0) moveChunks(copy, delta, moovEnd);
-    return child.start !== main?.start || chapterId === undefined ? copy : withReference(copy, chapterId);
+    return chapterId === undefined ? copy : withChapters(copy, child.start === main?.start ? [chapterId] : []);
   });
   const tracks = texts.map((text, i) => textTrackBox(text, ids[i]!, range, { ...movie, timescale }));
   return box("moov", ...copies, ...tracks, ...userData(additions, readUserData(bytes, additions)));
 }
 
-function withReference(trak: Buffer, id: number): Uint8Array {
+/** Returns the ids that a reference has. */
+function idsIn(bytes: Uint8Array, reference: Box | undefined): number[] {
+  const { body, end } = reference ?? { body: 0, end: 0 };
+  return Array.from({ length: Math.floor((end - body) / 4) }, (_, i) => viewOf(bytes).getUint32(body + 4 * i));
+}
+
+/** Returns a track whose chapters are in these tracks, instead of others. */
+function withChapters(trak: Buffer, ids: readonly number[]): Uint8Array {
+  const copy = ({ start, end }: Box) => trak.subarray(start, end);
   const children = childrenOf(trak, firstBox(trak));
-  const known = children.find(({ type }) => type === "tref");
-  const references = known === undefined ? new Uint8Array() : trak.subarray(known.body, known.end);
-  const others = children.filter((child) => child !== known).map(({ start, end }) => trak.subarray(start, end));
-  return box("trak", ...others, box("tref", references, box("chap", u32(id))));
+  const others = children.filter(({ type }) => type !== "tref").map(copy);
+  const known = children.filter(({ type }) => type === "tref").flatMap((tref) => childrenOf(trak, tref));
+  const kept = known.filter(({ type }) => type !== "chap").map(copy);
+  const references = [...kept, ...ids.map((id) => box("chap", u32(id)))];
+  return box("trak", ...others, ...(references.length === 0 ? [] : [box("tref", ...references)]));
 }
 
 /** The `meta` box of QuickTime has no version. */
