@@ -110,7 +110,7 @@ describe.skipIf(!hasFfmpeg)("an MP4 as published to which something is added", (
     await embed("next.mp4");
     const made = readFileSync(media.path("made.mp4"));
     const ids = [...made.toString("latin1").matchAll(/tkhd/g)].map(({ index }) => made.readUInt32BE(index + 16));
-    expect(ids.toSorted()).toEqual([1, 2, 3, 4, 5]);
+    expect(new Set(ids)).toEqual(new Set([1, 2, 3, 4, 5]));
   });
 
   it("has the chapters that are added instead of those of a track of its own", async () => {
