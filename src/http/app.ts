@@ -20,6 +20,7 @@ import { refuseMistakenParameters } from "./server/mistaken-names.ts";
 import { registerMethods } from "./access/methods.ts";
 import { withPacedReads } from "./access/paced-reads.ts";
 import { limitRates } from "./access/rate-limit.ts";
+import { shareRequests } from "./access/request-shares.ts";
 import { eventRoutes } from "./routes/events.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { infoRoutes } from "./routes/info.ts";
@@ -89,6 +90,7 @@ export async function buildApp(parts: AppParts, settings: AppSettings): Promise<
   const thumbnails = createThumbnails({ client, timeoutMs: infoTimeoutMs });
   const access = requireAccess(app, keys);
   await limitRates(app, store.keys);
+  shareRequests(app, settings.server.maxConnections);
   refuseMistakenParameters(app);
   return serveOnly(app, "; see /docs", async () => {
     app.addSchema({ ...Task, $id: "Task" });

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { type AddressInfo, connect } from "node:net";
+import { type AddressInfo, connect, type Socket } from "node:net";
 import { setImmediate } from "node:timers/promises";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { type AppOptions, buildApp } from "./app.ts";
@@ -39,6 +39,45 @@ async function countTurns(send: () => PromiseLike<unknown>): Promise<number> {
   while ((await Promise.race([all, setImmediate("turn")])) === "turn") turn += 1;
   return turns.size;
 }
+
+test("a key whose requests wait takes half of the connections at most; another one always finds some", async () => {
+  const { app, store, eve, bob } = await openShared({ maxConnections: 20 });
+  const { id } = await store.create(newTask(pageUrl, {}, new Date(), "eve"));
+  await app.listen({ port: 0, host: "127.0.0.1" });
+  const { port } = app.server.address() as AddressInfo;
+  const sockets: Socket[] = [];
+  onTestFinished(() => sockets.forEach((socket) => socket.destroy()));
+  const ask = async (path: string, { authorization }: typeof eve) => {
+    const socket = connect(port, "127.0.0.1");
+    sockets.push(socket);
+    const fields = `Host: localhost\r\nAuthorization: ${authorization}\r\nPrefer: wait=60`;
+    socket.write(`GET ${path} HTTP/1.1\r\n${fields}\r\n\r\n`);
+    const [first] = await Promise.race([once(socket, "data"), once(socket, "close").then(() => ["closed"])]);
+    return String(first).slice(0, 12);
+  };
+  const statuses = new Map<string, number>();
+  const count = (status: string) => void statuses.set(status, (statuses.get(status) ?? 0) + 1);
+  const waiting = Array.from({ length: 18 }, () => ask(`/tasks/${id}`, eve).then(count));
+  // The others have no response yet.
+  await vi.waitUntil(() => statuses.get("HTTP/1.1 429") === 8, 60_000);
+  for (let n = 0; n < 5; n += 1) expect(await ask("/tasks/", bob)).toBe("HTTP/1.1 200");
+  await store.update(id, { state: "canceled" });
+  await Promise.all(waiting);
+  expect(statuses.get("HTTP/1.1 200")).toBe(10);
+  expect(await ask(`/tasks/${id}`, eve)).toBe("HTTP/1.1 200");
+});
+
+test("without keys, requests that wait may take all connections", async () => {
+  const store = createMemoryStore();
+  const app = await buildApp({ store, maxConnections: 4 });
+  onTestFinished(() => app.close());
+  const { id } = await store.create(newTask(pageUrl, {}, new Date()));
+  const headers = { prefer: "wait=60" };
+  const waiting = Array.from({ length: 4 }, () => app.inject({ url: `/tasks/${id}`, headers }));
+  expect((await app.inject("/tasks/")).statusCode).toBe(200);
+  await store.update(id, { state: "canceled" });
+  expect((await Promise.all(waiting)).map(({ statusCode }) => statusCode)).toEqual([200, 200, 200, 200]);
+});
 
 /** A resolver that reads pages whose URL ends with "slow" until the request is aborted. */
 function createSlowResolver() {

@@ -131,9 +131,15 @@ function findLongestWaiting(group: ReadonlySet<Connection>): Connection | undefi
   let longest: Connection | undefined;
   for (const connection of group) {
     observe(connection, now);
-    if (connection.since < (longest?.since ?? now)) longest = connection;
+    // One that reads or sends at this moment stays; one without a request may have come in this moment.
+    const mayBeClosed = connection.since < now || isIdle(connection.socket);
+    if (mayBeClosed && connection.since < (longest?.since ?? Infinity)) longest = connection;
   }
   return longest;
+}
+
+function isIdle(socket: Socket): boolean {
+  return socket.writableLength === 0 && pendingResponse(socket) === undefined;
 }
 
 /** Notes whether the connection has got further since it was last observed. */

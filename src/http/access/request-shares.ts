@@ -1,0 +1,26 @@
+import type { FastifyInstance } from "fastify";
+import { Shares } from "../../async/shares.ts";
+import { ServiceError } from "../../model/errors.ts";
+
+/**
+ * Makes requests of a key fail with ServiceError `too_many_requests` while it has its share of those that are served at a time: half of
+ * what the others leave of `total`, the connections that there may be. Each takes one as long as it is served, and responses may wait or be read
+ * for as long as the client likes. Without keys there is nobody to share with.
+ *
+ * Call it after `requireAccess` and before the routes.
+ */
+export function shareRequests(app: FastifyInstance, total: number): void {
+  const shares = new Shares(total, { leavesHalf: true });
+  app.addHook("onRequest", ({ caller }, { raw: response }, done) => {
+    if (caller === null) return done();
+    const release = shares.take(caller.name);
+    if (release === undefined) {
+      const rule = `${shares.taken} requests are being served, the limit is ${total}, of which a key gets half of what the others leave`;
+      return done(new ServiceError("too_many_requests", rule, { retryAfterS: 1 }));
+    }
+    response.once("close", release);
+    // The client may have disconnected while a hook waited for the store.
+    if (response.destroyed) release();
+    return done();
+  });
+}
