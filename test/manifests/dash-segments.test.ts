@@ -122,6 +122,18 @@ test("a SegmentBase with a presentationTimeOffset is one segment, whose media ar
   ]);
 });
 
+test("Periods are read in the order of their starts, or as they are listed if one is unknown", () => {
+  const set = (name: string) =>
+    video(`<SegmentTemplate media="${name}$Number$" duration="4" endNumber="1"/>${representation}`);
+  const names = (periods: string) => read(mpd(periods, "")).segments.map((segment) => segment.url);
+  const later = `<Period start="PT4S" duration="PT4S">${set("b")}</Period>`;
+  const [a, b, c] = [at("a1"), at("b1"), at("c1")];
+  expect(names(`${later}<Period start="PT0S">${set("a")}</Period>`)).toEqual([a, b]);
+  expect(names(`<Period start="PT0S">${set("a")}</Period>${later}`)).toEqual([a, b]);
+  const unknown = `<Period start="PT9S">${set("c")}</Period><Period>${set("a")}</Period>`;
+  expect(names(unknown)).toEqual([c, a]);
+});
+
 test("the offset of a Period is null if its start is unknown", () => {
   const set = video(`<SegmentTemplate media="$Number$.m4s" duration="4" endNumber="1"/>${representation}`);
   const { segments } = read(mpd(`<Period>${set}</Period><Period>${set}</Period>`, ""));

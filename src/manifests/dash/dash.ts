@@ -6,7 +6,7 @@ import { tryParseUrl } from "../../parsers/url.ts";
 import { availabilityOf, refreshOf } from "./availability.ts";
 import { mostSimilar } from "./counterparts.ts";
 import { listDashFormats } from "./formats.ts";
-import { presentationDuration, removeEarlyPeriods, timePeriods } from "./periods.ts";
+import { presentationDuration, removeEarlyPeriods, sortPeriods, timePeriods } from "./periods.ts";
 import { segmentsOf } from "./segments.ts";
 import { type Mpd, parseMpd } from "./xml.ts";
 import { findFormat } from "../format-ids.ts";
@@ -51,6 +51,7 @@ function* openMpdInSteps(text: string, url: URL, base: number) {
   if (refused !== null) throw invalidManifestError(url, `it must not have ${refused}, which is not understood`);
   const isLive = root.attributes.get("type") === "dynamic";
   if (isLive) removeEarlyPeriods(root);
+  sortPeriods(root);
   const { listed, texts, subtitles } = yield* listDashFormats(root, url);
   const formats = listed.map(({ format }) => format);
   const isOver = availabilityOf(root, timePeriods(root), Date.now())?.endS === Infinity;

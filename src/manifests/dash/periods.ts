@@ -36,6 +36,14 @@ export function removeEarlyPeriods(mpd: MpdElement): void {
   mpd.children = mpd.children.filter((_, index) => times[index]?.startS !== null);
 }
 
+/** Puts the Periods of an MPD in the order of their starts, in which they are to be listed (ISO/IEC 23009-1 §5.3.2.1), if all are known. */
+export function sortPeriods(mpd: MpdElement): void {
+  const times = timePeriods(mpd);
+  if (times.some(({ startS }) => startS === null)) return;
+  const starts = new Map(mpd.children.map((period, index) => [period, times[index]?.startS ?? 0]));
+  mpd.children = mpd.children.toSorted((a, b) => starts.get(a)! - starts.get(b)!);
+}
+
 /**
  * Returns when each Period's media may be presented. The first Period is not cut at its start, the last one
  * not at its end: nothing else is presented there, and listed durations are often a little too short.
