@@ -47,7 +47,7 @@ export interface Segment {
   dateMs?: number;
   /** Date of presentation time 0 (availabilityStartTime), milliseconds since 1970; absent: unknown. */
   originMs?: number;
-  /** How long it may be missing although it is listed, seconds; default: not at all. */
+  /** How long it may be missing although it is listed, seconds; default: unknown. */
   lateS?: number;
   /** When what it has may be presented; default: always. */
   span?: TimeSpan;

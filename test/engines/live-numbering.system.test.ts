@@ -240,6 +240,16 @@ describe.concurrent("a live stream whose playlist", () => {
       });
     });
 
+    it.each([404, 410])("%d for a moment is recorded with them", async (status) => {
+      await using harness = await openWithout([], status);
+      let asked = 0;
+      harness.site.answer("a/2.ts", (response, serve) => {
+        asked += 1;
+        return asked <= 2 ? response.writeHead(status).end() : serve();
+      });
+      expect(await record(harness)).toEqual({ frames: 300, warnings: [] });
+    });
+
     it.each([404, 410])("%d is recorded without the first one, or many in a row", async (status) => {
       for (const numbers of [[0], many]) {
         await using harness = await openWithout(numbers, status);

@@ -31,6 +31,9 @@ export interface LiveOptions {
 /** Limit of reloads in a row without a new segment; then the stream has ended. */
 const maxIdleReloads = 10;
 
+/** How long segments may be missing if their list does not say when they are there, seconds: the servers of a CDN get them one after the other. */
+const usualLateS = 3;
+
 /**
  * Yields the segments of a live stream as they appear, those of earlier runs first, until it ends, stops
  * growing, `maxLiveS` seconds are recorded, or `finish` is aborted and it has yielded a segment.
@@ -56,7 +59,8 @@ export async function* followLive(source: LiveSource, options: LiveOptions): Asy
     last = segment;
     // A stream that states no durations must end too.
     recordedS += segment.durationS || list.refreshS;
-    return segment;
+    const { isOld = false, lateS = isOld ? 0 : usualLateS } = segment;
+    return { ...segment, lateS };
   };
   for (const segment of await readJournal(journalPath)) {
     yield record({ ...segment, isOld: true }, first);
