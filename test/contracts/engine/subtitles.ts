@@ -189,7 +189,7 @@ export function describeSubtitles(open: OpenEngine): void {
     ["empty.vtt", "they have no text"],
     ["many.vtt", "more than 200000 cues"],
     ["live.m3u8", "live stream"],
-    ["damaged.m3u8", "they are damaged"],
+    ["damaged.m3u8", 'the box "trex" ends in the middle of a field'],
   ])("keeps the video and says why if subtitles cannot be had: %s", async (path, reason) => {
     await using harness = await openNamed("HLS in fMP4 with both tracks in one");
     const { resources } = harness.site;
