@@ -9,17 +9,24 @@ import { bundleFolder } from "./load-program.js";
 
 const programs = ["main.ts", "engines/native/worker/worker.ts", "resolvers/page/reader/reader-program.ts"];
 
-/** Packages that find files of their own when they run, and `pg-native`, without which `pg` does well. */
-const external = ["@fastify/swagger-ui", "pino", "pg-native", "esbuild"];
+/** A program of its own, and `pg-native`, without which `pg` does well. */
+const external = ["esbuild", "pg-native"];
 
-/** Lets the sources find files beside them, as if they were not bundled. */
-const ownUrls: Plugin = {
-  name: "own-urls",
+/** Lets the sources, and the packages that have such, find files beside them, as if they were not bundled. */
+const ownFiles: Plugin = {
+  name: "own-files",
   setup({ onLoad }) {
-    onLoad({ filter: /\/src\/.*\.ts$/ }, async ({ path }) => {
+    onLoad({ filter: /[\\/]src[\\/].*\.ts$/ }, async ({ path }) => {
       const text = await readFile(path, "utf8");
       return { loader: "ts", contents: text.replaceAll("import.meta.url", JSON.stringify(pathToFileURL(path).href)) };
     });
+    onLoad(
+      { filter: /[\\/]node_modules[\\/](?:@fastify[\\/]swagger-ui|pino|thread-stream)[\\/].*\.js$/ },
+      async ({ path }) => {
+        const text = await readFile(path, "utf8");
+        return { loader: "js", contents: text.replaceAll("__dirname", JSON.stringify(dirname(path))) };
+      },
+    );
   },
 };
 
@@ -79,7 +86,7 @@ async function bundle(src: string, outdir: string): Promise<void> {
     format: "esm",
     platform: "node",
     external,
-    plugins: [ownUrls, lazyHttp],
+    plugins: [ownFiles, lazyHttp],
     // CommonJS packages load parts of Node.
     banner: { js: 'import { createRequire as from } from "node:module"; const require = from(import.meta.url);' },
     // For debuggers, and for stack traces with --enable-source-maps.

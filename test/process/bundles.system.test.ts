@@ -44,6 +44,10 @@ it("runs its programs from one file each once a start has written them, and from
   await expect.poll(listBundles).toEqual([expect.stringMatching(/^[0-9a-f]{16}$/)]);
   await first.end("SIGTERM");
   expect(await loadedByWorker(src)).toBe("worker.mjs");
+  const second = await startService({ DATA_DIR: join(root, "data") }, command);
+  // A package's own file.
+  expect((await fetch(`${second.url}/docs/static/swagger-ui.css`)).status).toBe(200);
+  await second.end("SIGTERM");
 
   const [old = ""] = listBundles();
   utimesSync(join(bundles, old), 1, 1);
