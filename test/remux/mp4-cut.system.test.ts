@@ -6,7 +6,7 @@ import { ffmpeg, missing, openFolder, readDuration } from "./mp4-media.ts";
 const folder = openFolder();
 afterAll(folder.remove);
 
-const seconds = 12;
+const seconds = 8;
 const video = `-f lavfi -i testsrc2=size=160x90:rate=25:duration=${seconds}`;
 // Noise: every packet differs.
 const audio = `-f lavfi -i anoisesrc=duration=${seconds}:sample_rate=48000:amplitude=0.3:seed=7`;
