@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import packageJson from "../../package.json" with { type: "json" };
@@ -9,6 +9,7 @@ import { openEntry } from "../contracts/engine/harness.ts";
 import { layFiles, mediaPlaylist } from "../media/hls.ts";
 import { readRendition } from "../media/rendition.ts";
 import { hls, merge, resource } from "../media/resources.ts";
+import { downloadsOf } from "../process/child-processes.ts";
 import { makeSharedFolder } from "../folder.ts";
 
 const folder = makeSharedFolder();
@@ -110,13 +111,10 @@ it("a download's process needs less than 256 MiB for 199,000 cues of 28 MiB in s
 
 /** Returns the most memory that each worker process of this one has had. */
 function workerPeaksMiB(): number[] {
-  const ids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
-  return ids.flatMap((id) => {
+  return downloadsOf(process.pid).flatMap((pid) => {
     try {
-      const status = readFileSync(`/proc/${id}/status`, "utf8");
-      if (!status.includes(`\nPPid:\t${process.pid}\n`)) return [];
-      const isWorker = readFileSync(`/proc/${id}/cmdline`, "utf8").includes("start-worker");
-      return isWorker ? [Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) / 1024] : [];
+      const status = readFileSync(`/proc/${pid}/status`, "utf8");
+      return Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) / 1024;
     } catch {
       // It has ended.
       return [];
