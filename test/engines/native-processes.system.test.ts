@@ -57,7 +57,8 @@ describe("a process at the end of its idle time", () => {
     await using harness = await openEntry(() => engine, new Map([["film.mp4", film]]), "film.mp4");
     await harness.download();
     vi.advanceTimersByTime(10_000);
-    expect(await harness.download()).toMatchObject({ size: film.body.length });
+    const folder = await harness.newFolder();
+    expect(await harness.download({ folder })).toMatchObject({ size: film.body.length });
     await engine.close();
   });
 });
@@ -91,7 +92,7 @@ describe("a process that has much memory after a download", () => {
     );
     const subtitles = subtitlesAt(harness.site.url("en.vtt"));
     for (const downloads of [1, 2]) {
-      await harness.download({ subtitles });
+      await harness.download({ subtitles, folder: await harness.newFolder() });
       await vi.waitUntil(() => counts.length >= Math.min(2 * downloads, expected.length), 30_000);
     }
     expect(counts).toEqual(expected);

@@ -48,7 +48,10 @@ export function describeAdditions(open: OpenEngine): void {
       await using harness = await openNamed("an MP4 with its index in front");
       const published = (await harness.download()).sha256;
       const listed = ["gone.webp", "poster.webp", "poster.webp?large", "gone.jpg", "icon.svg", "poster.png"];
-      const { sha256, others } = await harness.download({ description: describing(harness, ...listed) });
+      const { sha256, others } = await harness.download({
+        description: describing(harness, ...listed),
+        folder: await harness.newFolder(),
+      });
       expect(sha256).toBe(published);
       expect(others).toMatchObject([{ kind: "cover", ext: "png" }]);
     });
@@ -82,7 +85,11 @@ export function describeAdditions(open: OpenEngine): void {
       const aac = new Map([["tone.aac", resource("audio/aac", readMedium("tone.aac"))]]);
       await using harness = await openEntry(open, aac, "tone.aac");
       const published = (await harness.download()).sha256;
-      const { sha256, warnings } = await harness.download({ description: describing(harness), embed: "all" });
+      const { sha256, warnings } = await harness.download({
+        description: describing(harness),
+        embed: "all",
+        folder: await harness.newFolder(),
+      });
       expect(sha256).toBe(published);
       expect(warnings).toMatchObject([{ code: "not_embedded" }]);
     });
@@ -93,6 +100,7 @@ export function describeAdditions(open: OpenEngine): void {
       const { sha256, others } = await harness.download({
         description: describing(harness, "poster.png"),
         embed: "none",
+        folder: await harness.newFolder(),
       });
       expect(sha256).toBe(plain);
       expect(others).toHaveLength(1);

@@ -61,7 +61,10 @@ export function describeAudio(open: OpenEngine): void {
       expect(audioOf(stated.path)).toEqual([["deu", 1]]);
       const [video] = probeAll(stated.path).streams;
       expect(video?.disposition["default"]).toBe(1);
-      const unknown = await harness.download({ audio: { ...audio, language: null } });
+      const unknown = await harness.download({
+        audio: { ...audio, language: null },
+        folder: await harness.newFolder(),
+      });
       expect(audioOf(unknown.path)).toEqual([[undefined, 1]]);
     });
 
@@ -139,7 +142,7 @@ export function describeAudio(open: OpenEngine): void {
       const job = audio === null ? { format, audioOnly: true } : { format: audio, audio: null };
       const single = await harness.download(job);
       const own = new Set(packetHashes(single.path));
-      const made = await harness.download({ ...job, isAudioFile: true });
+      const made = await harness.download({ ...job, isAudioFile: true, folder: await harness.newFolder() });
       expect(made).toMatchObject({ ext, mime_type, warnings: [] });
       expect(Math.abs((made.duration ?? 0) - Number(probeAll(made.path).format.duration))).toBeLessThan(0.1);
       expect(packetHashes(made.path).filter((hash) => !own.has(hash))).toEqual([]);
@@ -201,7 +204,11 @@ export function describeAudio(open: OpenEngine): void {
         await using harness = await openEntry(open, new Map([["film.mp4", resource("video/mp4", film)]]), "film.mp4");
         const languagesOf = async (...audioLanguages: string[]) => {
           const ranges = [{ startS: 1, endS: 2 }];
-          const { path, warnings } = await harness.download({ ranges, audioLanguages });
+          const { path, warnings } = await harness.download({
+            ranges,
+            audioLanguages,
+            folder: await harness.newFolder(),
+          });
           return [...audioOf(path), ...warnings.map(({ code, message }) => [code, message])];
         };
         const message = "1 further audio track of the source is left out";
@@ -218,7 +225,9 @@ export function describeAudio(open: OpenEngine): void {
           ["deu", 0],
         ]);
         const warningsOf = async (...audioLanguages: string[]) =>
-          (await harness.download({ audioLanguages })).warnings.map(({ code }) => code);
+          (await harness.download({ audioLanguages, folder: await harness.newFolder() })).warnings.map(
+            ({ code }) => code,
+          );
         expect(await warningsOf("de")).toEqual(["tracks_left"]);
         expect(await warningsOf("de", "en")).toEqual(["tracks_left"]);
         for (const asked of [["original", "de"], ["en"], ["fr"], ["all"], []]) {
@@ -234,7 +243,15 @@ export function describeAudio(open: OpenEngine): void {
     await using harness = await openNamed("an M4A");
     const ranges = [{ startS: 1, endS: 2 }];
     const cut = async (language: string | null) =>
-      audioOf((await harness.download({ ranges, format: { ...harness.job.format, language } })).path);
+      audioOf(
+        (
+          await harness.download({
+            ranges,
+            format: { ...harness.job.format, language },
+            folder: await harness.newFolder(),
+          })
+        ).path,
+      );
     expect(await cut("de")).toEqual([["deu", 1]]);
     expect(await cut(null)).toEqual([["und", 1]]);
   });

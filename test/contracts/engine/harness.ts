@@ -24,7 +24,7 @@ export interface EngineHarness extends AsyncDisposable {
   whenDownloaded(bytes: number): Promise<void>;
   /** Writes a file outside the job folder; returns its path. */
   keep(name: string, data: Buffer): Promise<string>;
-  /** Creates another folder for a job; returns its path. */
+  /** Creates another folder for a job; returns its path. A later run in one folder waits for readers of the stream of an earlier one. */
   newFolder(): Promise<string>;
 }
 
