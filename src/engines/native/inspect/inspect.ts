@@ -3,6 +3,7 @@ import { diskError } from "../../../files/disk-error.ts";
 import { isServiceError, ServiceError } from "../../../model/errors.ts";
 import { type Mp4Summary, readMp4Summary } from "../../../remux/mp4/read/summary.ts";
 import { readMpegTsSummary } from "../../../remux/mpeg-ts/summary.ts";
+import { readMp3Details } from "../../../remux/packed-audio/mp3-table.ts";
 import { type FramesSummary, measureMp3, readFramesSummary } from "../../../remux/packed-audio/summary.ts";
 import type { MediaSummary } from "../../../remux/media-summary.ts";
 import { sniffContainer } from "../../../remux/sniff.ts";
@@ -61,9 +62,18 @@ async function readInfo(path: string, isLengthKnown: boolean): Promise<MediaInfo
   const info = readOgg(path, head) ?? (await readByLibrary(path));
   // Times begin again with each of its streams.
   if (countOggLinks(path) > 1) return { ...info, duration: null };
+  if (info.ext !== "mp3") return info;
   // Without a table, the library takes the bit rate of the first frame for that of all.
-  const measuredS = info.ext === "mp3" ? await inSteps(measureMp3(path)) : undefined;
-  return measuredS === undefined ? info : { ...info, duration: measuredS };
+  const durationS = (await inSteps(measureMp3(path))) ?? info.duration;
+  return { ...info, duration: durationS === null ? null : presentedOf(path, durationS) };
+}
+
+/** Returns how much of an MP3 file is presented, whose frames last so long. */
+function presentedOf(path: string, durationS: number): number {
+  using file = openFile(path);
+  const { delayS, paddingS } = readMp3Details(file) ?? { delayS: 0, paddingS: 0 };
+  const presentedS = durationS - delayS - paddingS;
+  return presentedS > 0 ? presentedS : durationS;
 }
 
 function readPcm(path: string): PcmContainer | undefined {
