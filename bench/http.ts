@@ -122,7 +122,7 @@ async function measureList({ folder, postgres, effort }: Bench): Promise<Target[
     const database = await postgres.open();
     await fillPostgres(database, tasks);
     const specs = {
-      // The memory store reads through all tasks.
+      // The memory store is filled anew each time.
       ...(size === "1k" && { memory: { kind: "unreel", storeUrl: "memory:", tasks } as const }),
       sqlite: { kind: "unreel", storeUrl: `sqlite:${file}` },
       postgres: { kind: "unreel", storeUrl: database },
