@@ -67,16 +67,36 @@ test("a key whose requests wait takes half of the connections at most; another o
   expect(await ask(`/tasks/${id}`, eve)).toBe("HTTP/1.1 200");
 });
 
+test("a link whose readers wait takes half of the connections at most; another link still works", async () => {
+  const { app, store, eve } = await openShared({ maxConnections: 8 });
+  const newLink = async () => {
+    const { id } = await store.create(newTask(pageUrl, {}, new Date(), "eve"));
+    const payload = { file: "stream", expires_in: 60 };
+    const { url } = (await app.inject({ method: "POST", url: `/tasks/${id}/links`, headers: eve, payload })).json();
+    return { id, url: String(url) };
+  };
+  const [first, second] = [await newLink(), await newLink()];
+  // It is sent only when its response is asked for.
+  const read = (url: string) => app.inject(url).then(({ statusCode }) => statusCode);
+  const waiting = Array.from({ length: 4 }, () => read(first.url));
+  expect(await read(first.url)).toBe(429);
+  const other = read(second.url);
+  await app.inject("/health/live");
+  for (const { id } of [first, second]) await store.update(id, { state: "canceled" });
+  for (const status of [...waiting, other]) expect(await status).not.toBe(429);
+});
+
 test("without keys, requests that wait may take all connections", async () => {
   const store = createMemoryStore();
   const app = await buildApp({ store, maxConnections: 4 });
   onTestFinished(() => app.close());
   const { id } = await store.create(newTask(pageUrl, {}, new Date()));
   const headers = { prefer: "wait=60" };
-  const waiting = Array.from({ length: 4 }, () => app.inject({ url: `/tasks/${id}`, headers }));
+  const read = () => app.inject({ url: `/tasks/${id}`, headers }).then(({ statusCode }) => statusCode);
+  const waiting = Array.from({ length: 4 }, read);
   expect((await app.inject("/tasks/")).statusCode).toBe(200);
   await store.update(id, { state: "canceled" });
-  expect((await Promise.all(waiting)).map(({ statusCode }) => statusCode)).toEqual([200, 200, 200, 200]);
+  expect(await Promise.all(waiting)).toEqual([200, 200, 200, 200]);
 });
 
 /** A resolver that reads pages whose URL ends with "slow" until the request is aborted. */

@@ -1,21 +1,25 @@
-import type { FastifyInstance } from "fastify";
+import type { FastifyInstance, FastifyRequest } from "fastify";
 import { Shares } from "../../async/shares.ts";
 import { ServiceError } from "../../model/errors.ts";
 
 /**
- * Makes requests of a key fail with ServiceError `too_many_requests` while it has its share of those that are served at a time: half of
- * what the others leave of `total`, the connections that there may be. Each takes one as long as it is served, and responses may wait or be read
- * for as long as the client likes. Without keys there is nobody to share with.
+ * Makes requests of a key, and those of a link, fail with ServiceError `too_many_requests` while it has its share of those that are served at a
+ * time: half of what the others leave of `total`, the connections that there may be. Each takes one as long as it is served, and responses may
+ * wait or be read for as long as the client likes. Other requests without a key are those of a service without keys, or are short.
  *
  * Call it after `requireAccess` and before the routes.
+ *
+ * @param linksPath Where the paths of links begin.
  */
-export function shareRequests(app: FastifyInstance, total: number): void {
+export function shareRequests(app: FastifyInstance, total: number, linksPath: string): void {
   const shares = new Shares(total, { leavesHalf: true });
-  app.addHook("onRequest", ({ caller }, { raw: response }, done) => {
-    if (caller === null) return done();
-    const release = shares.take(caller.name);
+  const sharer = ({ caller, url }: FastifyRequest) => caller?.name ?? (url.startsWith(linksPath) ? url : undefined);
+  app.addHook("onRequest", (request, { raw: response }, done) => {
+    const name = sharer(request);
+    if (name === undefined) return done();
+    const release = shares.take(name);
     if (release === undefined) {
-      const rule = `${shares.taken} requests are being served, the limit is ${total}, of which a key gets half of what the others leave`;
+      const rule = `${shares.taken} requests are being served, the limit is ${total}, of which a key or a link gets half of what the others leave`;
       return done(new ServiceError("too_many_requests", rule, { retryAfterS: 1 }));
     }
     response.once("close", release);
