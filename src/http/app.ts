@@ -13,7 +13,6 @@ import { requireAccess } from "./access/access.ts";
 import { type BaseAppParts, createBaseApp, type ServerSettings } from "./base-app.ts";
 import { batchRoutes } from "./routes/batch.ts";
 import { registerDocs } from "./routes/docs.ts";
-import { linksPath } from "./links/links.ts";
 import { mediaRoutes } from "./media-routes.ts";
 import { createTaskWaits } from "./responses/prefer-wait.ts";
 import { refuseUnknownPaths } from "./server/error-handler.ts";
@@ -91,7 +90,7 @@ export async function buildApp(parts: AppParts, settings: AppSettings): Promise<
   const thumbnails = createThumbnails({ client, timeoutMs: infoTimeoutMs });
   const access = requireAccess(app, keys);
   await limitRates(app, store.keys);
-  shareRequests(app, settings.server.maxConnections, linksPath);
+  shareRequests(app, settings.server.maxConnections);
   refuseMistakenParameters(app);
   return serveOnly(app, "; see /docs", async () => {
     app.addSchema({ ...Task, $id: "Task" });

@@ -8,12 +8,11 @@ import { ServiceError } from "../../model/errors.ts";
  * wait or be read for as long as the client likes. Other requests without a key are those of a service without keys, or are short.
  *
  * Call it after `requireAccess` and before the routes.
- *
- * @param linksPath Where the paths of links begin.
  */
-export function shareRequests(app: FastifyInstance, total: number, linksPath: string): void {
+export function shareRequests(app: FastifyInstance, total: number): void {
   const shares = new Shares(total, { leavesHalf: true });
-  const sharer = ({ caller, url }: FastifyRequest) => caller?.name ?? (url.startsWith(linksPath) ? url : undefined);
+  // Not the URL of a link: it may have any query, and other spellings.
+  const sharer = ({ caller, params }: FastifyRequest) => caller?.name ?? (params as { token?: string }).token;
   app.addHook("onRequest", (request, { raw: response }, done) => {
     const name = sharer(request);
     if (name === undefined) return done();
