@@ -107,7 +107,7 @@ export class Shares {
   }
 
   #admitWaiting(): void {
-    for (;;) {
+    while (this.#waiting.size > 0) {
       const admissible = [...this.#waiting].filter(([owner]) => this.free(owner) > 0);
       const [next] = admissible.toSorted(([a], [b]) => this.#placesOf(a) - this.#placesOf(b));
       const [owner = "", [admit] = []] = next ?? [];
