@@ -113,9 +113,14 @@ describe.concurrent("live DASH is recorded whole by the clock of its site", () =
 });
 
 describe.concurrent("live DASH", () => {
-  it("is recorded whole although its window is no longer than a segment", async () => {
+  it("is recorded from its first segment on although its window is no longer than a segment", async () => {
     await using harness = await openLive({ windowS: 1, updateS: 4 });
-    await expectWhole(harness);
+    const { path, warnings } = await harness.download();
+    expect(warnings).toEqual([]);
+    // On a busy machine the window has moved by the time the MPD is read.
+    const [first] = harness.site.asked.flatMap((each) => /v1\/(\d)\.m4s$/.exec(each.path)?.[1] ?? []).toSorted();
+    expect(Number(first)).toBeLessThan(5);
+    expect((await probe(path)).streams[0]?.frames).toBe(25 * (7 - Number(first)));
   });
 
   it("is read again where its MPD says", async () => {
