@@ -1,4 +1,6 @@
-import { afterAll, expect, it, onTestFinished, vi } from "vitest";
+import { spawnSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, expect, it, onTestFinished, vi } from "vitest";
 import { startUpstream } from "../net/upstream.ts";
 import { listsAndTexts, MiB, pages } from "../resolvers/page/hostile-pages.ts";
 import { makeCgroup } from "./cgroup.ts";
@@ -9,6 +11,11 @@ import { makeFolder } from "../folder.ts";
 const cgroup = makeCgroup(512 * MiB);
 // The processes of a service that was killed end a moment later.
 afterAll(() => vi.waitFor(() => cgroup?.remove(), { timeout: 60_000 }));
+
+// The first start of all bundles its programs, which takes half of that memory.
+beforeAll(() => {
+  spawnSync(process.execPath, [fileURLToPath(new URL("../../src/system/bundle-programs.ts", import.meta.url))]);
+});
 
 const hostile = Object.entries({ ...pages, ...listsAndTexts, "a large page": ["text/html", "a".repeat(8 * MiB)] });
 /** Each page twice. */

@@ -1,4 +1,4 @@
-import { availableParallelism } from "node:os";
+import { availableParallelism, totalmem } from "node:os";
 import { untilAborted } from "../../../async/deadline.ts";
 import { Shares } from "../../../async/shares.ts";
 import { ServiceError } from "../../../model/errors.ts";
@@ -7,13 +7,19 @@ import type { Reader } from "./reader.ts";
 import { type ReaderLimits, ReaderProcess } from "./reader-process.ts";
 
 interface ReaderOptions {
-  /** Processes, and one more while an owner has several and another has none; default 2, or 1 on a machine with one processor. */
+  /**
+   * Processes, and one more while an owner has several and another has none, if there is 1 GiB of memory; default 2, or 1 on a machine with
+   * one processor.
+   */
   processes?: number;
   limits?: Partial<ReaderLimits>;
 }
 
 /** The largest pages that can be read take some 0.5 s and 64 MiB. */
 const defaultLimits: ReaderLimits = { readMs: 5_000, heapMiB: 128 };
+
+/** With less memory a further process, of which each may take 200 MiB, could be one too many. */
+const spareMinBytes = 2 ** 30;
 
 /** An idle process is ended after this time. */
 const idleMs = 60_000;
@@ -24,7 +30,9 @@ const idleMs = 60_000;
  */
 export function openReader({ processes, limits }: ReaderOptions = {}): Reader {
   const size = processes ?? Math.min(2, availableParallelism());
-  const places = new Shares(size, { isFirm: true, hasSpare: true });
+  // Of the machine, or of the container.
+  const memoryBytes = Math.min(totalmem(), process.constrainedMemory() || Infinity);
+  const places = new Shares(size, { isFirm: true, hasSpare: memoryBytes >= spareMinBytes });
   const start = () => new ReaderProcess({ ...defaultLimits, ...limits });
   const pool = new ProcessPool({ start, idleMs, closedError });
   return {
