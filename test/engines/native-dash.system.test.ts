@@ -176,6 +176,13 @@ describe("the last segment that is computed from the duration of a Period", () =
     expect(warnings).toEqual([]);
   });
 
+  it("is missed if it is empty: it may have had frames", async () => {
+    await using harness = await openEntry(open, withMpd(numbered, [[video]], 6.05), "main.mpd");
+    harness.site.answer("v/7.m4s", (response) => response.end());
+    const { warnings } = await harness.download();
+    expect(warnings.map(({ code }) => code)).toEqual(["frames_missing"]);
+  });
+
   it.each(substitutes)("fails the download if a whole segment is %s", async (_, answer) => {
     await using harness = await openEntry(open, withMpd(numbered, [[video]], 6), "main.mpd");
     harness.site.answer("v/6.m4s", answer);

@@ -83,7 +83,8 @@ export async function* fetchSegments(
       const [{ path, size }, key] = await (isLive ? beforeEnd(fetching) : fetching);
       onSegment(durationS, size);
       if (isOptional && !hasMedia(path)) return null;
-      return computed === undefined || hasMedia(path)
+      // An empty one may be all that is left of one that is there.
+      return computed === undefined || size === 0 || hasMedia(path)
         ? { path, size, key, timing, isInit }
         : absent(computed, durationS, noMediaError(request.part));
     } catch (error) {
@@ -103,7 +104,7 @@ export async function* fetchSegments(
 const isRefused = (error: unknown): error is ServiceError =>
   isGone(error) || (error instanceof ServiceError && error.upstreamStatus === 403);
 
-/** Others send an empty response or a page in its place. */
+/** Others send a page in its place. */
 const hasMedia = (path: string): boolean => sniffContainer(readFileStart(path, Buffer.alloc(sniffBytes))) !== null;
 
 function noMediaError({ url }: Part): ServiceError {
