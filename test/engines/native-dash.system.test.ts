@@ -176,9 +176,12 @@ describe("the last segment that is computed from the duration of a Period", () =
     expect(warnings).toEqual([]);
   });
 
-  it("is missed if it is empty: it may have had frames", async () => {
+  it.each([
+    ["empty", Buffer.alloc(0)],
+    ["damaged", Buffer.alloc(1000)],
+  ])("is missed if it is %s: it may have had frames", async (_, body) => {
     await using harness = await openEntry(open, withMpd(numbered, [[video]], 6.05), "main.mpd");
-    harness.site.answer("v/7.m4s", (response) => response.end());
+    harness.site.answer("v/7.m4s", (response) => response.end(body));
     const { warnings } = await harness.download();
     expect(warnings.map(({ code }) => code)).toEqual(["frames_missing"]);
   });

@@ -82,11 +82,9 @@ export async function* fetchSegments(
       const fetching = fetch();
       const [{ path, size }, key] = await (isLive ? beforeEnd(fetching) : fetching);
       onSegment(durationS, size);
-      if (isOptional && !hasMedia(path)) return null;
-      // An empty one may be all that is left of one that is there.
-      return computed === undefined || size === 0 || hasMedia(path)
-        ? { path, size, key, timing, isInit }
-        : absent(computed, durationS, noMediaError(request.part));
+      if (isOptional && sniffContainer(readFileStart(path, Buffer.alloc(sniffBytes))) === null) return null;
+      if (computed !== undefined && isPage(path)) return absent(computed, durationS, pageError(request.part));
+      return { path, size, key, timing, isInit };
     } catch (error) {
       if (isOptional && isServiceError(error, "upstream_status")) return null;
       if (computed !== undefined && isRefused(error)) return absent(computed, durationS, error);
@@ -104,11 +102,12 @@ export async function* fetchSegments(
 const isRefused = (error: unknown): error is ServiceError =>
   isGone(error) || (error instanceof ServiceError && error.upstreamStatus === 403);
 
-/** Others send a page in its place. */
-const hasMedia = (path: string): boolean => sniffContainer(readFileStart(path, Buffer.alloc(sniffBytes))) !== null;
+/** Others send a page in its place. What is empty or damaged may be all that is left of a segment that is there. */
+const isPage = (path: string): boolean =>
+  /^(?:\u{FEFF})?\s*<(?:!doctype html|html|head|body)\b/iu.test(readFileStart(path, Buffer.alloc(1024)).toString());
 
-function noMediaError({ url }: Part): ServiceError {
-  return new ServiceError("upstream_invalid", `GET ${urlForMessage(url)}: the segment has no media`);
+function pageError({ url }: Part): ServiceError {
+  return new ServiceError("upstream_invalid", `GET ${urlForMessage(url)}: the response is a web page, not a segment`);
 }
 
 /** An init section or segment to fetch. */
