@@ -14,8 +14,6 @@ export interface LiveDash {
   inSecondPeriod?: string;
   /** How much later than the MPD says pieces are served, seconds. */
   lateS?: number;
-  /** minimumUpdatePeriod, seconds; default 1. */
-  updateS?: number;
   /** By how much the server's clock is ahead, seconds. */
   aheadS?: number;
   /** XML of the UTCTiming. */
@@ -99,7 +97,6 @@ function mpdAt(nowS: number, originMs: number, options: LiveDash & { windowS: nu
     location,
     isEndless,
     isWindowed = false,
-    updateS = 1,
   } = options;
   const isOver = !isEndless && nowS >= pieces;
   const until = Math.min(pieces, Math.floor(nowS));
@@ -111,7 +108,7 @@ function mpdAt(nowS: number, originMs: number, options: LiveDash & { windowS: nu
   ].filter(({ start, end }) => end > start && start <= nowS && (end > from || isAll));
   const head = isOver
     ? `type="static" mediaPresentationDuration="PT${pieces}S"`
-    : `type="dynamic" minimumUpdatePeriod="PT${updateS}S"${windowS === Infinity ? "" : ` timeShiftBufferDepth="PT${windowS}S"`}`;
+    : `type="dynamic" minimumUpdatePeriod="PT1S"${windowS === Infinity ? "" : ` timeShiftBufferDepth="PT${windowS}S"`}`;
   const bodies = periods.map(({ id, start, end }) => {
     const listed = { from: Math.max(from, start), until: Math.min(until, end) };
     const sets = ["v", "a"].map((kind) => {

@@ -72,11 +72,11 @@ export function createFormatLocator(
 
   /** Opens the manifest of a format, or another place of its segments if the site does not serve it. */
   async function openAnywhere(format: Format, headers: HeadersFor) {
-    const open = () => manifests.open(format, headers);
     try {
-      const { formats, segments } = await open();
+      const { formats, segments } = await manifests.open(format, headers);
       if (formats !== null) return { formats };
-      return { formats, list: segments(), reload: async () => (await open()).segments(true) };
+      const reload = async () => (await manifests.open(format, headers, true)).segments();
+      return { formats, list: segments(), reload };
     } catch (error) {
       if (!isUpstreamError(error)) throw error;
       for await (const mirror of manifests.mirrors(format, headers)) return { formats: null, ...mirror };

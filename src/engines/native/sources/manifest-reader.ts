@@ -16,8 +16,7 @@ import { finish } from "../../../parsers/steps.ts";
 interface OpenManifest {
   /** To choose from if the manifest was not read before; `null`: `segments` are those of the format. */
   formats: readonly Format[] | null;
-  /** @param isReload They were listed before. */
-  segments(isReload?: boolean): SegmentList;
+  segments(): SegmentList;
 }
 
 /** Another place of a format's segments. */
@@ -37,11 +36,16 @@ const maxManifestBytes = 4 * 1024 * 1024;
 /** A manifest is recognized by its first bytes. */
 const maxHeadBytes = 2048;
 
-/** Fetches the manifests of one download, an MPD that is not live once for all of its formats. */
+/**
+ * Fetches the manifests of one download, an MPD once for all of its formats; one that is live is fetched anew for each reload.
+ * What a live MPD lists at first is that of one moment: all of its formats begin with the same segment.
+ */
 export class ManifestReader {
   readonly #client: HttpClient;
   readonly #signal: AbortSignal;
   readonly #mpds = new Map<string, OpenMpd>();
+  /** When the first live MPD was read. */
+  #startMs: number | undefined;
   /** Where live MPDs want to be read again, by URL. */
   readonly #locations = new Map<string, URL>();
   /** Of multivariant playlists, by URL. */
@@ -81,8 +85,13 @@ export class ManifestReader {
     return sniffManifest(Buffer.concat(head).subarray(0, maxHeadBytes));
   }
 
-  /** Opens the manifest at the URL of a format. @throws ServiceError of the client and the parsers */
-  async open(format: Format, headers: HeadersFor): Promise<OpenManifest> {
+  /**
+   * Opens the manifest at the URL of a format.
+   *
+   * @param isReload Its segments were listed before.
+   * @throws ServiceError of the client and the parsers
+   */
+  async open(format: Format, headers: HeadersFor, isReload = false): Promise<OpenManifest> {
     const url = new URL(format.url);
     const isUnread = format.url === format.manifest_url;
     if (format.protocol === "m3u8") {
@@ -91,7 +100,7 @@ export class ManifestReader {
       const variables = importsVariables(text) ? await this.#variablesFor(format, headers) : undefined;
       return { formats, segments: () => readHlsSegments(text, finalUrl, variables) };
     }
-    const { listing, segments, isLive, clocks } = await this.#openMpd(url, headers);
+    const { listing, segments, isLive, clocks } = await this.#openMpd(url, headers, { isReload });
     const isListed = findFormat(listing.formats, format.format_id) !== undefined;
     const isChoice = isUnread && !isListed && !isOfMpd(format) && listing.formats.length > 0;
     const formats = isChoice ? listing.formats : null;
@@ -100,9 +109,8 @@ export class ManifestReader {
     if (!isLive) return { formats, segments: () => segments(format.format_id, { before }) };
     this.#aheadMs ??= readClock(clocks, url, (source) => this.#get(source, headers, maxClockBytes));
     const aheadMs = (await this.#aheadMs) ?? this.#dateAheadMs ?? 0;
-    const list = (isReload?: boolean) =>
-      segments(format.format_id, { nowMs: Date.now() + aheadMs, before, ...(isReload && { isReload }) });
-    return { formats, segments: list };
+    const atMs = isReload ? Date.now() : (this.#startMs ??= Date.now());
+    return { formats, segments: () => segments(format.format_id, { nowMs: atMs + aheadMs, before, isReload }) };
   }
 
   /** Opens the manifest of subtitles that come in segments. @throws as `open` */
@@ -145,9 +153,10 @@ export class ManifestReader {
   }
 
   async *#mirrorsOfMpd(url: URL, headers: HeadersFor): AsyncGenerator<OpenMpd> {
-    const first = await this.#tryRead(() => this.#openMpd(url, headers));
+    const isReload = true;
+    const first = await this.#tryRead(() => this.#openMpd(url, headers, { isReload }));
     for (let base = 1; base < Math.min(first?.bases ?? 0, maxMirrors + 1); base += 1) {
-      const mirror = await this.#tryRead(() => this.#openMpd(url, headers, base));
+      const mirror = await this.#tryRead(() => this.#openMpd(url, headers, { base, isReload }));
       if (mirror !== undefined) yield mirror;
     }
   }
@@ -162,10 +171,10 @@ export class ManifestReader {
     }
   }
 
-  async #openMpd(url: URL, headers: HeadersFor, base = 0): Promise<OpenMpd> {
+  async #openMpd(url: URL, headers: HeadersFor, { base = 0, isReload = false } = {}): Promise<OpenMpd> {
     const key = `${base} ${url.href}`;
     const known = this.#mpds.get(key);
-    if (known !== undefined) return known;
+    if (known !== undefined && !(known.isLive && isReload)) return known;
     const location = this.#locations.get(url.href);
     const moved = location && (await this.#tryRead(() => this.#fetch(location, headers)));
     const { text, finalUrl } = moved ?? (await this.#fetch(url, headers));
@@ -181,7 +190,7 @@ export class ManifestReader {
     );
     const mpd = openMpd(linked, finalUrl, base);
     if (mpd.isLive && mpd.location !== null) this.#locations.set(url.href, mpd.location);
-    if (!mpd.isLive) this.#mpds.set(key, mpd).set(`${base} ${finalUrl.href}`, mpd);
+    this.#mpds.set(key, mpd).set(`${base} ${finalUrl.href}`, mpd);
     return mpd;
   }
 
