@@ -92,6 +92,7 @@ describe("the feed of task events", () => {
     events.publish(eventOf("b"));
     expect(urlsOf(events.since(start))).toEqual(["a", "b"]);
     expect(urlsOf(events.since(middle))).toEqual(["b"]);
+    expect([urlsOf(events.since(start, 1)), urlsOf(events.since(start, 3))]).toEqual([["a"], ["a", "b"]]);
     expect(events.since(events.lastId)).toEqual([]);
     expect(events.since(start)?.at(-1)?.id).toBe(events.lastId);
   });

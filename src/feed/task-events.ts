@@ -30,8 +30,8 @@ export interface TaskEvents {
    * that ends the subscription; safe to call twice.
    */
   subscribe(listener: (event: PublishedEvent) => void): () => void;
-  /** Returns the events after this id, oldest first; undefined if some are gone or the id is unknown. */
-  since(id: string): readonly PublishedEvent[] | undefined;
+  /** Returns the first `count` events after this id, by default all, oldest first; undefined if some are gone or the id is unknown. */
+  since(id: string, count?: number): readonly PublishedEvent[] | undefined;
   /** The newest event's id; before the first event, an id that stands for the start. */
   readonly lastId: string;
 }
@@ -107,9 +107,9 @@ export function createTaskEvents(options: TaskEventsOptions = {}): TaskEventPubl
       subscribers.add(subscriber);
       return () => void subscribers.delete(subscriber);
     },
-    since(id) {
+    since(id, count = Infinity) {
       const [, feed, number] = /^(.+)-(\d{1,15})$/.exec(id) ?? [];
-      return feed === feedId ? buffer.after(Number(number)) : undefined;
+      return feed === feedId ? buffer.after(Number(number), count) : undefined;
     },
     get lastId() {
       return `${feedId}-${buffer.newest}`;
@@ -173,11 +173,11 @@ function createReplayBuffer<T>(maxEntries: number, maxSize: number) {
       newest = n;
       oldest = n + 1;
     },
-    /** Returns the entries after number `n`, oldest first; undefined if one of them is gone or `n` is not reached yet. */
-    after(n: number): T[] | undefined {
+    /** Returns the first `count` entries after number `n`, oldest first; undefined if one of them is gone or `n` is not reached yet. */
+    after(n: number, count: number): T[] | undefined {
       if (n < oldest - 1 || n > newest) return undefined;
       const found: T[] = [];
-      for (let next = n + 1; next <= newest; next += 1) {
+      for (let next = n + 1; next <= Math.min(newest, n + count); next += 1) {
         const entry = entries[next % maxEntries];
         if (entry !== undefined) found.push(entry);
       }

@@ -1,11 +1,13 @@
 import { EventEmitter, once } from "node:events";
 import { request } from "node:http";
 import { type AddressInfo, connect } from "node:net";
+import { Writable } from "node:stream";
 import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { App } from "../../src/http/app.ts";
 import { type AppOptions, buildApp } from "./app.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
-import { createTaskEvents } from "../../src/feed/task-events.ts";
+import { changeEvent, createTaskEvents } from "../../src/feed/task-events.ts";
+import { createEventStreams } from "../../src/http/responses/event-streams.ts";
 import type { Task } from "../../src/model/task.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { samplePageInfo } from "../contracts/task-store/page-info.ts";
@@ -233,6 +235,27 @@ describe("GET /tasks/events", () => {
     expect(socket.writableLength).toBeLessThan(100_000);
     client.response.resume();
     expect(tasksOf(await client.take(count)).map(({ url }) => url)).toEqual(urls);
+  });
+
+  it("lets other requests have their turn while a client on a fast network catches up, and then has sent it all", async () => {
+    const events = createTaskEvents();
+    const start = events.lastId;
+    const json = JSON.stringify("x".repeat(4_000));
+    for (let n = 0; n < 1_000; n += 1)
+      events.publish({ ...changeEvent(newTask(pageUrl, {}, new Date()), json), taskId: `${n}` });
+    const streams = createEventStreams(events);
+    onTestFinished(() => streams.close());
+    let received = "";
+    const client = new Writable({
+      write(chunk, _encoding, done) {
+        received += chunk;
+        process.nextTick(done);
+      },
+    });
+    streams.open(client, { after: start });
+    await new Promise(setImmediate);
+    expect(received.length).toBeLessThan(400_000);
+    await expect.poll(() => received.split("event: task").length).toBe(1_001);
   });
 
   it("sends a heartbeat every 15 seconds, with the id to resume from", async () => {

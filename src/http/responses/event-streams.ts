@@ -1,4 +1,4 @@
-import type { ServerResponse } from "node:http";
+import type { Writable } from "node:stream";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { PublishedEvent, TaskEvents } from "../../feed/task-events.ts";
 
@@ -19,6 +19,9 @@ const retryMs = 2_000;
 const heartbeatMs = 15_000;
 
 const sliceMs = 10;
+
+/** Events that a stream takes from the feed at a time: a full client buffer leaves the others for later. */
+const maxTaken = 100;
 
 /** Longer events are encoded once for all streams, as long as the feed has them. */
 const maxOwnLength = 8 * 1024;
@@ -49,25 +52,29 @@ export function createEventStreams(events: TaskEvents) {
     isWriting = false;
   }
 
-  // Once for all events of one turn, and not while the publisher waits.
-  const unsubscribe = events.subscribe(() => {
+  /** Writes once for all events of one turn, and not while the publisher waits. */
+  function writeSoon(): void {
     isDue = true;
     if (isWriting || streams.size === 0) return;
     isWriting = true;
     setImmediate(() => void writeAll());
-  });
+  }
+
+  const unsubscribe = events.subscribe(writeSoon);
   const heartbeats = setInterval(() => {
     for (const stream of streams.keys()) stream.heartbeat();
   }, heartbeatMs).unref();
 
   return {
     /** Writes events to `response`, whose headers are sent, until either side closes it. */
-    open(response: ServerResponse, start: StreamStart): void {
+    open(response: Writable, start: StreamStart): void {
       // The client may have disconnected while a hook waited for the store.
       if (response.destroyed) return;
       const stream = createEventStream(events, response, start);
       streams.set(stream, start);
       response.on("close", () => streams.delete(stream));
+      // Not at once: the client of a fast network takes megabytes before the event loop has another turn.
+      response.on("drain", writeSoon);
       if (isClosed || start.isAdmitted?.() === false) stream.endNow();
       else stream.write();
     },
@@ -89,7 +96,7 @@ export function createEventStreams(events: TaskEvents) {
 
 type EventStream = ReturnType<typeof createEventStream>;
 
-function createEventStream(events: TaskEvents, response: ServerResponse, { after, taskId, owner }: StreamStart) {
+function createEventStream(events: TaskEvents, response: Writable, { after, taskId, owner }: StreamStart) {
   let lastSentId = after ?? events.lastId;
   // With the id a client can resume even if it loses the connection before the first event.
   const start = after === undefined ? `id: ${lastSentId}\n` : "";
@@ -98,13 +105,20 @@ function createEventStream(events: TaskEvents, response: ServerResponse, { after
 
   /** Writes the events since the last one sent, until the client's buffer is full. */
   function write(): void {
-    if (isFull || hasEnded) return;
-    const missed = events.since(lastSentId);
-    if (missed === undefined) {
-      lastSentId = events.lastId;
-      isFull = !response.write(`event: reset\nid: ${lastSentId}\ndata: {}\n\n`);
-      return;
+    if (hasEnded) return;
+    while (!isFull) {
+      const missed = events.since(lastSentId, maxTaken);
+      if (missed === undefined) {
+        lastSentId = events.lastId;
+        isFull = !response.write(`event: reset\nid: ${lastSentId}\ndata: {}\n\n`);
+        return;
+      }
+      if (missed.length === 0) return;
+      writeUntilFull(missed);
     }
+  }
+
+  function writeUntilFull(missed: readonly PublishedEvent[]): void {
     for (const event of missed) {
       lastSentId = event.id;
       if (taskId !== undefined && event.taskId !== taskId) continue;
@@ -114,9 +128,9 @@ function createEventStream(events: TaskEvents, response: ServerResponse, { after
     }
   }
 
+  // Before the listener that has the stream written.
   response.on("drain", () => {
     isFull = false;
-    write();
   });
 
   /** Ends the stream without the events that are left. */
