@@ -70,11 +70,9 @@ export function createEventStreams(events: TaskEvents) {
     open(response: Writable, start: StreamStart): void {
       // The client may have disconnected while a hook waited for the store.
       if (response.destroyed) return;
-      const stream = createEventStream(events, response, start);
+      const stream = createEventStream(events, response, { ...start, writeSoon });
       streams.set(stream, start);
       response.on("close", () => streams.delete(stream));
-      // Not at once: the client of a fast network takes megabytes before the event loop has another turn.
-      response.on("drain", writeSoon);
       if (isClosed || start.isAdmitted?.() === false) stream.endNow();
       else stream.write();
     },
@@ -96,7 +94,11 @@ export function createEventStreams(events: TaskEvents) {
 
 type EventStream = ReturnType<typeof createEventStream>;
 
-function createEventStream(events: TaskEvents, response: Writable, { after, taskId, owner }: StreamStart) {
+function createEventStream(
+  events: TaskEvents,
+  response: Writable,
+  { after, taskId, owner, writeSoon }: StreamStart & { writeSoon: () => void },
+) {
   let lastSentId = after ?? events.lastId;
   // With the id a client can resume even if it loses the connection before the first event.
   const start = after === undefined ? `id: ${lastSentId}\n` : "";
@@ -128,9 +130,10 @@ function createEventStream(events: TaskEvents, response: Writable, { after, task
     }
   }
 
-  // Before the listener that has the stream written.
   response.on("drain", () => {
     isFull = false;
+    // Not at once: the client of a fast network takes megabytes before the event loop has another turn.
+    writeSoon();
   });
 
   /** Ends the stream without the events that are left. */
