@@ -94,11 +94,12 @@ export function createEventStreams(events: TaskEvents) {
 
 type EventStream = ReturnType<typeof createEventStream>;
 
-function createEventStream(
-  events: TaskEvents,
-  response: Writable,
-  { after, taskId, owner, writeSoon }: StreamStart & { writeSoon: () => void },
-) {
+interface StreamDeps extends StreamStart {
+  /** Has `write` called. */
+  writeSoon: () => void;
+}
+
+function createEventStream(events: TaskEvents, response: Writable, { after, taskId, owner, writeSoon }: StreamDeps) {
   let lastSentId = after ?? events.lastId;
   // With the id a client can resume even if it loses the connection before the first event.
   const start = after === undefined ? `id: ${lastSentId}\n` : "";
