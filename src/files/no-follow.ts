@@ -4,15 +4,17 @@ import { ServiceError } from "../model/errors.ts";
 /** Windows has neither O_NOFOLLOW nor O_NONBLOCK: undefined, which adds no flag. */
 const { O_RDONLY, O_RDWR, O_WRONLY, O_APPEND, O_CREAT, O_TRUNC, O_NOFOLLOW, O_NONBLOCK } = constants;
 
+const safely = O_NOFOLLOW | O_NONBLOCK;
+
 /**
- * Flags of `open` that refuse a symbolic link (ELOOP) and do not wait for the other end of a pipe. The names
- * are those of the flags that they replace: `r`, `r+`, `w` and `a`.
+ * Flags of `open` that refuse a symbolic link (ELOOP) and do not wait for the other end of a pipe: to write to one that nobody reads is
+ * refused, too (ENXIO). The names are those of the flags that they replace: `r`, `r+`, `w` and `a`.
  */
 export const noFollow = {
-  read: O_RDONLY | O_NOFOLLOW | O_NONBLOCK,
-  update: O_RDWR | O_NOFOLLOW,
-  overwrite: O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW,
-  append: O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW,
+  read: O_RDONLY | safely,
+  update: O_RDWR | safely,
+  overwrite: O_WRONLY | O_CREAT | O_TRUNC | safely,
+  append: O_WRONLY | O_CREAT | O_APPEND | safely,
 } as const;
 
 /**

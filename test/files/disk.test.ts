@@ -165,6 +165,12 @@ describe.skipIf(process.platform === "win32")("symbolic links in the folders", (
     execFileSync("mkfifo", [result]);
     await expect(files.open(id)).rejects.toMatchObject(unavailable(/must be a file, and is none$/));
   });
+
+  it("and pipes are not waited for where a file is written to, either", async () => {
+    const { id, files } = plant();
+    execFileSync("mkfifo", [join(await files.openWorkFolder(id), "stream.request")]);
+    await expect(files.openStream(id)).rejects.toMatchObject(unavailable(/ENXIO/));
+  });
 });
 
 /** Makes the next call fail, as a full or broken disk does. */

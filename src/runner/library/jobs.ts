@@ -5,6 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import { unlessMissing } from "../../files/disk-error.ts";
 import { createDurably, isTaskId, syncFolder } from "../../files/disk.ts";
 import { oldMs } from "../../files/files.ts";
+import { noFollow } from "../../files/no-follow.ts";
 import type { LibraryFile, Task } from "../../model/task.ts";
 import type { TaskStore } from "../../stores/store.ts";
 
@@ -31,7 +32,7 @@ export function createLibraryJobs(folder: string) {
 
   async function readFrom(path: string): Promise<LibraryJob | undefined> {
     try {
-      const text = await unlessMissing(readFile(path, "utf8"));
+      const text = await unlessMissing(readFile(path, { encoding: "utf8", flag: noFollow.read }));
       return text === undefined ? undefined : (JSON.parse(text) as LibraryJob);
     } catch (error) {
       // A disk has damaged it: names are chosen again.

@@ -4,7 +4,7 @@ import { join, resolve } from "node:path";
 import { isMissing, isTaken, unlessMissing } from "../../files/disk-error.ts";
 import { createDurably } from "../../files/disk.ts";
 import { noFollow } from "../../files/no-follow.ts";
-import { ServiceError } from "../../model/errors.ts";
+import { messageOf, ServiceError } from "../../model/errors.ts";
 import { openFolder, type OpenFolder } from "./folders.ts";
 import { writeDurably } from "./jobs.ts";
 import { renameExclusively } from "./place-file.ts";
@@ -41,11 +41,21 @@ export async function openLibraryRoot(folder: string, jobsFolder: string): Promi
   }
 }
 
-/** Returns the mark of a folder that was used before. */
+/**
+ * Returns the mark of a folder that was used before.
+ *
+ * @throws Error if what was noted of it cannot be read
+ */
 export async function readMemory(folder: string, jobsFolder: string): Promise<string | undefined> {
-  const text = await unlessMissing(readFile(join(jobsFolder, memoryName), "utf8"));
-  const memory = text === undefined ? undefined : (JSON.parse(text) as { folder: string; mark: string });
-  return memory?.folder === resolve(folder) ? memory.mark : undefined;
+  const path = join(jobsFolder, memoryName);
+  try {
+    const text = await unlessMissing(readFile(path, { encoding: "utf8", flag: noFollow.read }));
+    const memory = text === undefined ? undefined : (JSON.parse(text) as { folder: string; mark: string });
+    return memory?.folder === resolve(folder) ? memory.mark : undefined;
+  } catch (cause) {
+    const hint = "if LIBRARY_DIR is the right folder, remove it";
+    throw new Error(`${path} must say which folder was used before: ${messageOf(cause)}; ${hint}`, { cause });
+  }
 }
 
 async function remember(folder: string, jobsFolder: string, mark: string): Promise<void> {

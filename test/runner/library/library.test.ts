@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
   existsSync,
@@ -128,6 +129,33 @@ describe("a library that cannot be written to", () => {
     renameSync(join(folder, "unmounted"), dir);
     expect(codesOf(await untilPlaced(second.id))).toEqual([]);
     expect(listed()).toHaveLength(2);
+  });
+
+  it.each([
+    ["a pipe", (path: string) => void execFileSync("mkfifo", [path])],
+    ["a device", (path: string) => symlinkSync("/dev/zero", path)],
+    ["a folder", (path: string) => mkdirSync(path)],
+    ["damaged", (path: string) => writeFileSync(path, "{")],
+  ])("is refused at once if what was noted of it is %s, and taken again without that", async (_, spoil) => {
+    const { folder, open, add, untilPlaced } = createLibraryHarness();
+    const first = await open();
+    first.start();
+    const { id, succeed } = await add(first, { title: "One" });
+    await succeed();
+    await untilPlaced(id);
+    await first.stop();
+    const memory = join(folder, "data", "library", "folder.json");
+    rmSync(memory);
+    spoil(memory);
+    await expect(open()).rejects.toThrow(
+      /folder\.json must say which folder was used before: .*; if LIBRARY_DIR .* remove it$/,
+    );
+    rmSync(memory, { recursive: true });
+    const second = await open();
+    second.start();
+    const other = await add(second, { title: "Two" });
+    await other.succeed();
+    await untilPlaced(other.id);
   });
 
   it("must exist when it is first used", async () => {
