@@ -1,3 +1,4 @@
+import { statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { BaseLogger } from "pino";
@@ -24,6 +25,7 @@ export function openDatabase(path: string, logger?: Pick<BaseLogger, "info">): D
   let db: DatabaseSync | undefined;
   try {
     createFolder(dirname(file));
+    assertNoPipe(`${file}-journal`);
     db = new DatabaseSync(file);
     db.exec("PRAGMA locking_mode = EXCLUSIVE");
     assertOurs(db);
@@ -83,6 +85,11 @@ export function endImpossibleDelays(db: DatabaseSync, nowMs: number): void {
 export const suspectRows = `SELECT seq, id, document
   FROM (SELECT seq, id, document FROM tasks ORDER BY seq DESC LIMIT 10000)
   WHERE CASE WHEN json_valid(document) THEN document ->> '$.id' IS NULL ELSE 1 END`;
+
+/** SQLite would wait for its other end. */
+function assertNoPipe(path: string): void {
+  if (statSync(path, { throwIfNoEntry: false })?.isFIFO() === true) throw new Error(`${path} is a pipe; remove it`);
+}
 
 /** Called before the first write, so that another program's database stays unchanged. */
 function assertOurs(db: DatabaseSync): void {

@@ -1,4 +1,5 @@
-import { readFileSync, truncateSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -63,6 +64,16 @@ describe("opening a file as task store", () => {
     openDatabase(path).close();
     truncateSync(path, 6000);
     expect(() => openDatabase(path)).toThrow(`${path} (STORE_URL, DATA_DIR): the file is damaged`);
+  });
+
+  test("refuses a pipe in the place of its journal, for which SQLite would wait, and takes a journal", () => {
+    const path = join(makeFolder(), "tasks.db");
+    openDatabase(path).close();
+    execFileSync("mkfifo", [`${path}-journal`]);
+    expect(() => openDatabase(path)).toThrow(`${path}-journal is a pipe; remove it`);
+    rmSync(`${path}-journal`);
+    writeFileSync(`${path}-journal`, "");
+    open(path);
   });
 
   test("refuses a path whose folder cannot be created", () => {
