@@ -1,9 +1,9 @@
 import type { FileWarning } from "../model/file-warnings.ts";
-import type { Additions } from "../remux/additions.ts";
+import type { Additions, TextTrack } from "../remux/additions.ts";
 import type { MediaRange } from "../remux/samples.ts";
 import type { HostPauses } from "../net/host-pauses.ts";
 import type { MaxSpeeds, SpeedLimit } from "../net/speed-limit.ts";
-import type { Subtitle, SubtitleRole } from "../model/entry.ts";
+import type { Subtitle } from "../model/entry.ts";
 import type { DownloadFormat } from "../model/page-info.ts";
 import type { Progress } from "../model/progress.ts";
 import type { ResultFile } from "../model/task.ts";
@@ -137,12 +137,7 @@ export interface MediaDescription extends Pick<Additions, "tags" | "chapters"> {
 }
 
 /** Subtitles in one language, for one purpose. */
-export interface WantedSubtitles {
-  /** BCP 47; `null`: unknown. */
-  language: string | null;
-  name: string;
-  role: SubtitleRole;
-  automatic: boolean;
+export interface WantedSubtitles extends Omit<TextTrack, "cues"> {
   /** The places of the same words, to be tried in this order. */
   listings: readonly Subtitle[];
   /** Automatic captions that are taken if nothing but forced subtitles of this language can be read; default: none. */

@@ -10,7 +10,7 @@ import type { Template } from "../../runner/library/template.ts";
 import { createPaths } from "../../runner/library/unique-names.ts";
 import { type FileStreams, streamChunks } from "../responses/file-streams.ts";
 import { openFile } from "../responses/send-file.ts";
-import { layOutZip, lengthOf, type ZipPart } from "./zip-layout.ts";
+import { layOutZip, lengthOf, type ZipEntry, type ZipPart } from "./zip-layout.ts";
 
 /** All files of one or more tasks as one ZIP archive: the same bytes whenever these files are the same. */
 interface Archive {
@@ -22,15 +22,12 @@ interface Archive {
   parts: readonly ZipPart[];
 }
 
-interface ArchivedFile {
+/** `name` is a path in the archive, where no other has it, whatever its case or normal form. */
+interface ArchivedFile extends ZipEntry {
   taskId: string;
   /** Of the file store. */
   number: number;
-  /** Path in the archive, where no other has it, whatever its case or normal form. */
-  name: string;
-  size: number;
   sha256: string;
-  modifiedAt: Date;
 }
 
 /** Changes whenever the same files would become other bytes. */

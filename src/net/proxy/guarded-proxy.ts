@@ -3,9 +3,8 @@ import { createServer } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { randomUUID } from "node:crypto";
 import { ServiceError } from "../../model/errors.ts";
-import { type BlockObserver, createAddressGuard } from "../addresses/address-guard.ts";
-import type { Lookup } from "../addresses/lookup.ts";
-import { maxLookupMs } from "../http/http-client.ts";
+import { createAddressGuard } from "../addresses/address-guard.ts";
+import { type HttpClientOptions, maxLookupMs } from "../http/http-client.ts";
 import { createAdmission } from "./admission.ts";
 import { forward, refuse } from "./forward.ts";
 import { createRun, type ProxyRun, type RunEntry } from "./run.ts";
@@ -16,13 +15,7 @@ export type { ProxyRun } from "./run.ts";
 
 export type GuardedProxy = Awaited<ReturnType<typeof openGuardedProxy>>;
 
-export interface GuardedProxyOptions {
-  /** As in `AddressGuardOptions`. */
-  allowNetworks?: readonly string[];
-  /** Default: the system's resolver. */
-  lookup?: Lookup;
-  /** As in `AddressGuardOptions`. */
-  onBlocked?: BlockObserver | undefined;
+export interface GuardedProxyOptions extends Pick<HttpClientOptions, "allowNetworks" | "lookup" | "onBlocked"> {
   /**
    * Longest wait for a lookup (at most 8 s), a connection, a header, or the next bytes in either direction;
    * accurate to about a second; default 10 s.

@@ -9,18 +9,14 @@ import { type NumberSource, numbersInFile } from "../../remux/mp4/read/number-so
 import { readMpegTsSubtitles } from "../../remux/mpeg-ts/summary.ts";
 import { type OpenFile, openFile, readAt } from "../../remux/open-file.ts";
 import { sniffContainer } from "../../remux/sniff.ts";
-import type { Cue } from "../../remux/additions.ts";
+import type { Cue, TextTrack } from "../../remux/additions.ts";
 import { matroskaTextCodecs, openMatroskaTracks } from "./matroska-track.ts";
 import { chapterTrackIds, type CountBytes, mp4TextCodecs, openMp4Tracks } from "./mp4-track.ts";
 
 /** A track of subtitles within media. */
-export interface OwnTrack {
+export interface OwnTrack extends Pick<TextTrack, "language" | "name" | "role"> {
   /** Of the track in its file. */
   number: number;
-  /** BCP 47; `null`: unknown. */
-  language: string | null;
-  name: string;
-  role: SubtitleRole;
   /** What people call it. */
   codec: string;
   /** Its text can be read. */

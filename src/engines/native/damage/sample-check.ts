@@ -1,15 +1,12 @@
 import type { ByteSpan, TrackKind } from "../../../remux/samples.ts";
+import type { SamplePlaces } from "../../../remux/mp4/read/sample-tables.ts";
 import { maxObuHeaderBytes, readObuHeader } from "./av1-padding.ts";
 import { Tally } from "./tally.ts";
 import { isZeroBlock, zeroBlockBytes } from "./zero-runs.ts";
 
 /** Samples of a codec that compresses. */
-export interface CodedSamples {
+export interface CodedSamples extends Omit<SamplePlaces, "entry"> {
   track: CheckedTrack;
-  count: number;
-  /** Where they are in the file, bytes; the first `count` of each are theirs. */
-  offsets: Float64Array;
-  sizes: Uint32Array;
   /** How many bytes the lengths of their NAL units have; 0: they have none. */
   lengthBytes: number;
   /** They are of AV1. */

@@ -1,4 +1,4 @@
-import { type Chapter, type Cover, noAdditions, type Tags } from "../../../remux/additions.ts";
+import { type Additions, type Chapter, type Cover, noAdditions } from "../../../remux/additions.ts";
 import { elementsIn, ids, textIn } from "../../../remux/matroska/elements.ts";
 import { readHeader } from "../../../remux/matroska/tracks.ts";
 import { iso639ToBcp47 } from "../../../remux/language.ts";
@@ -10,12 +10,8 @@ import { openLocalInput } from "./local-input.ts";
 import { readOwnChapters } from "./own-chapters.ts";
 
 /** What a file says of its media. */
-export interface OwnDescription {
-  tags: Tags;
-  /** With the times of the file. */
-  chapters: readonly Chapter[];
-  cover: Cover | null;
-}
+/** With the times of the file. */
+export type OwnDescription = Omit<Additions, "subtitles">;
 
 /** Returns what a file says of its media; nothing of what is damaged. @throws the file system's own errors */
 export async function readOwnDescription(path: string): Promise<OwnDescription> {

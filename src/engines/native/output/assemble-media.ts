@@ -11,7 +11,6 @@ import type { AudioChoice } from "../../../remux/audio-choice.ts";
 import { isIndexedMp4 } from "../../../remux/mp4/read/file-boxes.ts";
 import { embedInMp4 } from "../../../remux/mp4/embed.ts";
 import { embedInAudio } from "../../../remux/audio-files/embed.ts";
-import type { Cut } from "../../../remux/mp4/cut-plan.ts";
 import { countSegments } from "../../../remux/matroska/damage.ts";
 import { countOggLinks } from "../../../remux/ogg/breaks.ts";
 import { SkipError } from "../../../remux/discontinuity.ts";
@@ -20,10 +19,11 @@ import { publishedDamage } from "../damage/published-damage.ts";
 import { FileAnnouncement } from "./announce-file.ts";
 import { addToMatroska } from "./copy-matroska.ts";
 import { checkPadding } from "./check-merged.ts";
+import type { FileStats } from "./file-warnings.ts";
 import { chooseInFile, type MergedFile, mergeFiles } from "./merge.ts";
 import { type FileSource, type Plan, type Source, sourceDuration, statedKinds } from "../sources/plan.ts";
 import { WebmSegments } from "./webm-segments.ts";
-import { isRemuxable, type Written } from "./demux-session.ts";
+import { isRemuxable } from "./demux-session.ts";
 import { type PendingAdditions, remux, type RemuxOptions } from "./remux.ts";
 import { positionFrom } from "../texts/place-cues.ts";
 import { checkAbsent, openFileStream, partTiming, type SourceStream } from "../sources/source-stream.ts";
@@ -35,10 +35,10 @@ export interface FileWork {
   bytes: number;
 }
 
-export interface AssembleOptions extends Pick<
-  DownloadJob,
-  "audioOnly" | "embed" | "folder" | "isAudioFile" | "maxBytes" | "ranges"
-> {
+export interface AssembleOptions
+  extends
+    Pick<DownloadJob, "audioOnly" | "embed" | "folder" | "isAudioFile" | "maxBytes" | "ranges">,
+    Pick<RemuxOptions, "onWritten" | "additions" | "signal"> {
   fetcher: SourceFetcher;
   /** Reads back what a file contains. */
   inspect: (path: string) => Promise<MediaInfo>;
@@ -46,27 +46,17 @@ export interface AssembleOptions extends Pick<
   audioChoice: AudioChoice;
   /** Does work on the files at `paths` under a time limit that depends on their size. */
   withTimeLimit: <T>(kind: FileWork["kind"], paths: string[], work: () => Promise<T>) => Promise<T>;
-  onWritten: RemuxOptions["onWritten"];
-  additions: PendingAdditions;
   /** Gets what can be sent while it is fetched. */
   journal: StreamJournal;
-  signal: AbortSignal;
 }
 
-export interface Assembled {
-  path: string;
+export interface Assembled extends Pick<FileStats, "path" | "written" | "joined" | "cut"> {
   /** Path of the file that it has the packets of; absent: it is that file. */
   copiedFrom?: string;
   /** How long that file presents its media, seconds: whole packets of a cut may last a little longer; absent: as long as the file says. */
   presentedS?: number | null;
-  /** What was written; `null`: the file is as published, or a WebM or Matroska file. */
-  written: Written | null;
   /** What differs from the files that it was merged from. */
   warnings: readonly FileWarning[];
-  /** What the segments had that were joined as they are. */
-  joined?: readonly WebmSegments[];
-  /** What of the media it presents; absent: all. */
-  cut?: Cut;
   /** Where the time of `written` starts on that of the files of the sources, seconds; absent: 0. */
   originS?: number;
 }

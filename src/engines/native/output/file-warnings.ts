@@ -10,7 +10,7 @@ import type { Written, WrittenTrack } from "./demux-session.ts";
 import { damagedSegments, type WebmSegments } from "./webm-segments.ts";
 
 /** What is known of a downloaded file. */
-interface FileStats {
+export interface FileStats {
   path: string;
   /** As it was read back, seconds; `null`: the file does not state it. */
   durationS: number | null;

@@ -14,22 +14,15 @@ import { type AudioLabel, roleNameOf, type TrackDetails } from "../../../remux/t
 import type { CopyTarget } from "../../../remux/matroska/copy.ts";
 import { checkLeft, checkMerged, checkPadding, checkUnread } from "./check-merged.ts";
 import { copyElements, copyWritten, detailsOf, matroskaSources } from "./copy-matroska.ts";
-import type { PendingAdditions } from "./remux.ts";
+import type { RemuxOptions } from "./remux.ts";
 import { positionFrom } from "../texts/place-cues.ts";
 import type { Source, SourceRole } from "../sources/plan.ts";
 import { openFileStream, type SourceStream } from "../sources/source-stream.ts";
 
-interface MergeOptions {
+/** `audioChoice` is among the audio tracks of the file that has the first one; `additions` are for WebM and Matroska. */
+interface MergeOptions extends Pick<RemuxOptions, "audioOnly" | "audioChoice" | "target" | "additions" | "signal"> {
   files: readonly MergedFile[];
-  audioOnly: boolean;
-  /** Chooses among the audio tracks of the file that has the first one. */
-  audioChoice: AudioChoice;
-  /** Path of the result. */
-  target: string;
   isMp4Wanted: boolean;
-  /** For WebM and Matroska. */
-  additions: PendingAdditions;
-  signal: AbortSignal;
 }
 
 /** A file with all of a source; `label` is what its format says of its audio. */

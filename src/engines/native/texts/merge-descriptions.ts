@@ -1,4 +1,4 @@
-import { type Additions, type Chapter, cutTimes, type Tags, withEnds } from "../../../remux/additions.ts";
+import { type Chapter, cutTimes, type Tags, withEnds } from "../../../remux/additions.ts";
 import type { MediaDescription } from "../../engine.ts";
 import type { OwnDescription } from "../inspect/own-description.ts";
 import type { MediaPosition } from "./place-cues.ts";
@@ -8,7 +8,7 @@ export function mergeDescriptions(
   { tags, name, chapters }: MediaDescription,
   own: OwnDescription,
   { originS, cut, isPublished = false }: MediaPosition,
-): Omit<Additions, "subtitles"> {
+): OwnDescription {
   const title = tags.title ?? own.tags.title ?? name;
   // Its own tags stay, its chapters and its cover.
   if (isPublished) return { tags: { ...tags, title }, chapters, cover: null };

@@ -9,16 +9,11 @@ import { type Data, namesFile, readTexts } from "../scripts/data.ts";
 import { isManifestName } from "./names.ts";
 
 /** What an object says of the medium whose URL is one of its fields. */
-export interface MediaAttributes {
+export interface MediaAttributes extends Pick<Resource, "width" | "height" | "tbr" | "filesize" | "language"> {
   data: Data;
   /** Media type, or a word such as `hls`. */
   type: string | null;
   label: string | null;
-  width: number | null;
-  height: number | null;
-  tbr: number | null;
-  filesize: number | null;
-  language: string | null;
 }
 
 const hls = "application/vnd.apple.mpegurl";
