@@ -5,6 +5,8 @@ import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
 import { readMp4Summary } from "../../src/remux/mp4/read/summary.ts";
 import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import type { Edit, Sample, TrackFormat } from "../../src/remux/samples.ts";
+import { readSampleLists } from "../../src/remux/mp4/cut.ts";
+import { openFile, readAt } from "../../src/remux/open-file.ts";
 import { cut } from "./mp4-cuts.ts";
 import { createTimelines } from "../../src/remux/timelines.ts";
 import { audioInput, inspectFile, ffmpeg, missing, openFolder, remux, start, videoInput } from "./mp4-media.ts";
@@ -49,6 +51,22 @@ function summaryOf(file: string) {
   for (let next = steps.next(); ; next = steps.next()) if (next.done === true) return next.value;
 }
 
+/** Returns the numbers of the frames that the edits of a file present, in order. */
+function shownIn(target: string): number[] {
+  using file = openFile(target);
+  const [list] = readSampleLists(file);
+  const frames = Array.from({ length: list!.length }, (_, i) => {
+    const { pts, offset, size } = list!.at(i);
+    return { pts, data: readAt(file, offset, size) };
+  });
+  const shown = list!.track.formats[0]!.edits!.flatMap(({ mediaTicks, durationTicks }) => {
+    return frames.filter(({ pts }) => pts >= mediaTicks && pts < mediaTicks + durationTicks);
+  });
+  return shown.map(({ data }) => Number(data.toString("latin1").split(" ")[1]));
+}
+
+const range = (from: number, to: number): number[] => Array.from({ length: to - from }, (_, i) => from + i);
+
 const edit = (mediaTicks: number, durationTicks: number, emptyTicks = 0): Edit => ({
   mediaTicks,
   durationTicks,
@@ -86,6 +104,15 @@ describe("the edit list of a track", () => {
     expect(longer).toHaveLength(4);
     expect(Math.max(...longer)).toBeLessThanOrEqual(0);
     expect(read.map(({ emptyTicks }) => emptyTicks)).toEqual([0, 0, 0, 0]);
+  });
+
+  it("may go back: a cut presents its parts in that order", async () => {
+    write([{ ...videoFormat, edits: [edit(50_000, 25_000), edit(10_000, 20_000)] }]);
+    const target = folder.path("back.mp4");
+    await cut(path, target, [{ startS: 0, endS: Infinity }]);
+    expect(shownIn(target)).toEqual([...range(50, 75), ...range(10, 30)]);
+    await cut(path, target, [{ startS: 0.4, endS: 1.4 }]);
+    expect(shownIn(target)).toEqual([...range(60, 75), ...range(10, 20)]);
   });
 
   it("may have tens of thousands of entries", () => {

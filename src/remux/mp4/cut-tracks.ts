@@ -176,10 +176,10 @@ export function takenOf(track: CutTrack, range: MediaRange, isJoin: boolean) {
   const join = (from > 0 ? findJoin(from) : null) ?? "start";
   // The end of audio may move by a part of a packet.
   const to = Math.min(needed.last + (isVideo ? 1 : 2), list.length);
-  const isFirst = (index: number) => list.pts(index) >= first.media && list.pts(index) < toTicks;
+  const isFirst = (index: number) => list.pts(index) >= fromTicks && list.pts(index) < toTicks;
   const firstShown = firstIndex(list, from, isFirst);
   const left = isVideo ? leadingIn(list, from, to) : new Set<number>();
-  const times = isVideo ? hiddenTimes(list, { from, to, join, left, first: firstShown }, [first.media, toTicks]) : none;
+  const times = isVideo ? hiddenTimes(list, { from, to, join, left, first: firstShown }, [fromTicks, toTicks]) : none;
   const decoded = { startS: Infinity, endS: -Infinity };
   const [presented, taken] = [{ ...decoded }, { ...decoded }];
   for (let i = startOf({ from, join }); i < to; i++) {
@@ -189,7 +189,7 @@ export function takenOf(track: CutTrack, range: MediaRange, isJoin: boolean) {
     widen(presented, toS(pts), toS(pts + (pts === list.pts(i) ? list.duration(i) : 1)));
     if (i >= from) widen(taken, toS(list.pts(i)), list.pts(i) < toTicks ? toS(list.pts(i) + 1) : -Infinity);
   }
-  const decodeDelay = first.media - list.dts(firstShown);
+  const decodeDelay = fromTicks - list.dts(firstShown);
   return { track, parts, from, to, join, left, times, offset, decodeDelay, earlier: 0, decoded, presented, taken };
 }
 
