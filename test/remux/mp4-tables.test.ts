@@ -27,8 +27,9 @@ const hostile: [what: string, tables: Tables, message: string][] = [
   [
     "runs of chunks of which there is none",
     { runs: u32(2, 1, 10, 1, 5, 1, 1), chunks: u32(0) },
-    '"stsc" leads to chunk 5',
+    "10 of 10 samples are in no chunk",
   ],
+  ["a run that begins long after the last chunk", { runs: u32(2, 1, 10, 1, 1_002, 1, 1) }, "there are 1"],
   ["samples behind the end of the file", { chunks: u32(1, 9_000) }, "chunk 1 ends at 9040"],
   ["samples in no chunk", { runs: u32(1, 1, 4, 1) }, "6 of 10 samples are in no chunk"],
   ["two tables of one kind", { more: [fullBox("stsz", 0, 0, u32(4, 10))] }, "two tables of sizes"],
@@ -52,6 +53,11 @@ describe("an MP4's sample tables", () => {
   it("are accepted with durations of a few samples too many or too few, as muxers write them", () => {
     check(buildMp4({ durations: u32(1, 11, 512) }));
     check(buildMp4({ durations: u32(1, 9, 512) }));
+  });
+
+  it("are accepted with runs that begin a few chunks after the last one, as muxers write them", () => {
+    check(buildMp4({ runs: u32(2, 1, 10, 1, 2, 1, 1) }));
+    check(buildMp4({ runs: u32(3, 1, 10, 1, 2, 1, 1, 9, 1, 1) }));
   });
 
   it("are accepted in all media of other programs", () => {

@@ -7,7 +7,7 @@ export type TrackTables = Partial<Record<"sizes" | "durations" | "compositions" 
 /** Of a track whose samples differ in size or composition; 77 hours of 60 frames a second. */
 const maxSamples = 1 << 24;
 
-/** Some muxers write durations of a few samples more than there are. */
+/** Some muxers write durations of a few samples, or runs of a few chunks, more than there are. */
 const maxExcess = 1_000;
 
 /**
@@ -91,12 +91,11 @@ function checkChunks(source: NumberSource, { runs, chunks: offsets }: TrackTable
   let left = sizes.count;
   for (let entry = 0; entry < entries; entry++) {
     const first = firstChunk(entry);
-    const next = firstChunk(entry + 1);
-    // An empty track may have a run for its first chunk, which it does not have.
-    if (first === 0 || (first > chunks && first > 1) || (entry + 1 < entries && next <= first)) {
+    const after = firstChunk(entry + 1);
+    if (first === 0 || first > chunks + maxExcess || (entry + 1 < entries && after <= first)) {
       throw damagedError(`"stsc" leads to chunk ${first}, and there are ${chunks}`);
     }
-    if (next > chunks + 1) throw damagedError(`"stsc" leads to chunk ${next}, and there are ${chunks}`);
+    const next = Math.min(after, chunks + 1);
     const perChunk = runReader.u32(runs!.body + 8 + 12 * entry + 4);
     for (let chunk = first; chunk < next && left > 0; chunk++) {
       const at = offsets!.body + 8 + entryBytes * (chunk - 1);
