@@ -53,7 +53,12 @@ export function bareMediaType(contentType: string | null): string | null {
  * media); of an extension, a type and what matches, the first row counts.
  */
 const table = [
-  ["mp4", "video", "video/mp4 application/mp4 video/mpeg4", /^[^]{4}(?:ftyp(?!M4A |qt {2})|moov|moof|styp|wide)/],
+  [
+    "mp4",
+    "video",
+    "video/mp4 application/mp4 video/mpeg4",
+    /^[^]{4}(?:ftyp(?!M4A |qt {2})|moov|moof|styp|wide|mdat|pnot)/,
+  ],
   ["m4v", "video", "video/x-m4v video/m4v"],
   ["mov", "video", "video/quicktime", /^[^]{4}ftypqt {2}/],
   ["mkv", "video", "video/x-matroska video/matroska", /^\x1A\x45\xDF\xA3[^]{0,64}\x42\x82[^]{1,8}matroska/],

@@ -18,4 +18,4 @@ export function startsAsMp4(head: Buffer): boolean {
   return mp4Boxes.has(head.toString("latin1", 4, 8));
 }
 
-const mp4Boxes: ReadonlySet<string> = new Set(["ftyp", "moov", "mdat", "free", "skip", "wide"]);
+const mp4Boxes: ReadonlySet<string> = new Set(["ftyp", "moov", "mdat", "free", "skip", "wide", "pnot"]);

@@ -5,7 +5,7 @@ import { skipId3Tags } from "./packed-audio/tags.ts";
 
 export type Container = "mpeg-ts" | "mp4" | "webm" | "packed-audio" | "webvtt";
 
-const mp4Boxes = new Set("ftyp styp moov moof sidx ssix mdat free skip emsg prft wide pdin".split(" "));
+const mp4Boxes = new Set("ftyp styp moov moof sidx ssix mdat free skip emsg prft wide pdin pnot".split(" "));
 const cluster = 0x1f43b675;
 const maxGarbage = 4096;
 /** Some servers put an image before each segment, so that it looks like one: JPEG, PNG, GIF, BMP. */

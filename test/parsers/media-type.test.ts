@@ -69,6 +69,8 @@ const zeros = (count: number) => "\0".repeat(count);
 test.each([
   ["mp4", "\0\0\0\x20ftypisom"],
   ["mp4", "\0\0\0\x08wide"],
+  ["mp4", "\0\x01\0\0mdat"],
+  ["mp4", "\0\0\0\x14pnot"],
   ["mov", "\0\0\0\x14ftypqt  "],
   ["m4a", "\0\0\0\x20ftypM4A "],
   ["mkv", "\x1A\x45\xDF\xA3\xA3\x42\x86\x81\x01\x42\x82\x88matroska"],

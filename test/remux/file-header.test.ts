@@ -30,6 +30,13 @@ describe("the header of a media file", () => {
     expect(readFileHeader(readMedium(name))).toMatchObject(header);
   });
 
+  it("is read of a file of QuickTime that begins with a preview of itself", () => {
+    const file = readMedium("index-first.mp4");
+    const preview = box("pnot", new Uint8Array(12));
+    expect(readFileHeader(Buffer.concat([preview, file]))).toEqual(readFileHeader(file));
+    expect(readFileHeader(Buffer.concat([box("note", new Uint8Array(12)), file]))).toBeUndefined();
+  });
+
   it("is read of a file that is shown turned as it is shown", () => {
     const turned = Buffer.from(readMedium("index-first.mp4"));
     const tkhd = turned.indexOf("tkhd");
