@@ -46,6 +46,17 @@ it("the first audio track of an MP4 that is enabled is read, or the first one if
   expect(read()).toEqual([51]);
 });
 
+it("an audio track of an MP4 that has no samples is read only if no other has any", () => {
+  const bytes = write();
+  const counts = [...bytes.toString("latin1").matchAll(/stsz/g)].map(({ index }) => index + 12);
+  bytes.writeUInt32BE(0, counts[0]);
+  writeFileSync(path, bytes);
+  expect(read()).toEqual([52]);
+  bytes.writeUInt32BE(0, counts[1]);
+  writeFileSync(path, bytes);
+  expect(read()).toEqual([]);
+});
+
 it("a tag after the last box of an MP4 is left out, but not a box that is cut off", () => {
   const bytes = write();
   writeFileSync(path, Buffer.concat([bytes, Buffer.from(`TAG${" ".repeat(125)}`)]));

@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
-import { box, fullBox, u32 } from "../../src/remux/mp4/boxes.ts";
+import { buildMp4, type Tables } from "../media/hostile-mp4.ts";
+import { box, fullBox, u16, u32 } from "../../src/remux/mp4/boxes.ts";
 import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
 import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import type { Sample, TrackKind } from "../../src/remux/samples.ts";
@@ -70,6 +71,44 @@ describe("an MP4 file", () => {
     const { tracks, demuxer } = openReader();
     demuxer.read(withSmallSizes(readFileSync(path), sizes, bits), start);
     expect(tracks[0]!.map(({ data }) => data.length)).toEqual(sizes);
+  });
+
+  describe("of QuickTime, whose audio has a size of 1 for each sample,", () => {
+    it("has uncompressed samples of the size that their entry states", () => {
+      const read = (tables: Tables) => {
+        const { tracks, demuxer } = openReader();
+        demuxer.read(buildMp4({ durations: u32(1, 10, 1), ...tables }), start);
+        return tracks[0]!.map(({ data, duration }) => [data.length, duration]);
+      };
+      const ones = u32(1, 10);
+      const ten = (sample: number[]) => Array.from({ length: 10 }, () => sample);
+      expect(read({ codec: "sowt", sizes: ones })).toEqual(ten([2, 1]));
+      expect(read({ codec: "sowt", sizes: u32(4, 10) })).toEqual(ten([4, 1]));
+      expect(read({ codec: "avc1", sizes: ones })).toEqual(ten([1, 1]));
+    });
+
+    it("has packets of as many samples as their entry states", () => {
+      const fields = [new Uint8Array(6), u16(1, 1, 0), u32(0), u16(2, 16, 0xfffe, 0), u32(48_000 << 16)];
+      const sampleEntry = box("ima4", ...fields, u32(64, 34, 68, 2));
+      const writer = openMp4Writer({ path, expectedS: 1 });
+      const audio = writer.setFormat({ ...audioFormat, sampleEntry });
+      const packets = [0, 1, 2].map((n) => fillPattern(68, n));
+      for (const [n, data] of packets.entries()) {
+        writer.write(audio, { data, dts: n * 64, pts: n * 64, duration: 64, isSync: true });
+      }
+      writer.finish();
+      const tables = [fullBox("stsz", 0, 0, u32(1, 192)), fullBox("stts", 0, 0, u32(1, 192, 1))];
+      const runs = fullBox("stsc", 0, 0, u32(1, 1, 192, 1));
+      const file = [...tables, runs].reduce<Buffer>(
+        (changed, table) => replaceTable(changed, table),
+        readFileSync(path),
+      );
+      const { tracks, demuxer } = openReader();
+      demuxer.read(file, start);
+      expect(tracks[0]!.map(({ data, pts, duration }) => ({ data, pts, duration }))).toEqual(
+        packets.map((data, n) => ({ data, pts: n * 64, duration: 64 })),
+      );
+    });
   });
 
   it("is read in steps of 4096 samples", () => {

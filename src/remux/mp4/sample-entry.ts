@@ -116,8 +116,41 @@ function readPixelAspect(sampleEntry: Uint8Array): [number, number] {
 }
 
 /** Fields of an AudioSampleEntry (ISO/IEC 14496-12 §12.2.3). */
-const [versionAt, bitsAt, audioFieldsEnd] = [16, 26, 36];
+const [versionAt, channelsAt, bitsAt, audioFieldsEnd] = [16, 24, 26, 36];
 const littleEndian = 1;
+
+/** A packet of audio: how many samples of a channel it has, and its size. */
+export interface AudioPacket {
+  samples: number;
+  bytes: number;
+}
+
+/** Bytes of a sample in sample entries of QuickTime; `null`: its bits are in the entry. */
+const sampleBytes: ReadonlyMap<string, number | null> = new Map([
+  ["raw ", null],
+  ["twos", null],
+  ["sowt", null],
+  ["in24", 3],
+  ["in32", 4],
+  ["fl32", 4],
+  ["fl64", 8],
+  ["ulaw", 1],
+  ["alaw", 1],
+]);
+
+/** Returns the packets of uncompressed audio, or of audio in packets of one size, by a sample entry of QuickTime; undefined of all other audio. */
+export function readAudioPacket(sampleEntry: Uint8Array): AudioPacket | undefined {
+  if (sampleEntry.length < audioFieldsEnd) return undefined;
+  const view = viewOf(sampleEntry);
+  const version = view.getUint16(versionAt);
+  if (version === 1 && sampleEntry.length >= audioFieldsEnd + 16) {
+    const [samples, bytes] = [view.getUint32(audioFieldsEnd), view.getUint32(audioFieldsEnd + 8)];
+    return samples > 0 && bytes > 0 ? { samples, bytes } : undefined;
+  }
+  const bytes = sampleBytes.get(typeAt(sampleEntry, 4));
+  if (version !== 0 || bytes === undefined) return undefined;
+  return { samples: 1, bytes: (bytes ?? Math.max(8, view.getUint16(bitsAt)) >> 3) * view.getUint16(channelsAt) };
+}
 
 /** Sample entries of QuickTime by the type of ISO/IEC 23003-5 and the bits of a sample. */
 const quickTimeTypes = new Map([

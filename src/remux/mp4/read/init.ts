@@ -13,7 +13,7 @@ import {
 } from "./headers.ts";
 import { type GroupDescriptions, readGroupDescriptions } from "../sample-groups.ts";
 import { isUnity, multiplyMatrices } from "../matrix.ts";
-import { readCodedSize } from "../sample-entry.ts";
+import { type AudioPacket, readAudioPacket, readCodedSize } from "../sample-entry.ts";
 import type { DemuxerOptions, TrackFormat, TrackKind } from "../../samples.ts";
 
 /** A track as its init section (`moov`) describes it. */
@@ -24,6 +24,8 @@ export interface InitTrack extends TrackSlot {
   /** Presentation time = media time − this, ticks (edit list). */
   shiftTicks: number;
   defaults: SampleDefaults;
+  /** How QuickTime stores its audio, if the sizes of its samples do not say it. */
+  packet?: AudioPacket;
   /** What it says of groups of samples, for its fragments too. */
   groups: GroupDescriptions;
   /** The `stbl` box: the sample tables of a file that is not, or not only, fragmented. */
@@ -61,10 +63,11 @@ export function readInit(
   const found = boxes.map((trak) => ({ trak, kind: kindOf(bytes, getChild(bytes, trak, "mdia")) }));
   const isDisabled = (trak: Box) => !readTrackHeader(bytes, getChild(bytes, trak, "tkhd")).isEnabled;
   // Players take one that is disabled only if no other is there, or if their user chooses it.
-  const of = (wanted: TrackKind) =>
-    found
-      .filter(({ kind }) => kind === wanted && kinds.includes(kind))
-      .toSorted((a, b) => Number(isDisabled(a.trak)) - Number(isDisabled(b.trak)));
+  const of = (wanted: TrackKind) => {
+    const own = found.filter(({ kind }) => kind === wanted && kinds.includes(kind));
+    const used = movie.isFragmented ? own : own.filter(({ trak }) => hasSamples(bytes, trak));
+    return (used.length > 0 ? used : own).toSorted((a, b) => Number(isDisabled(a.trak)) - Number(isDisabled(b.trak)));
+  };
   const audio = of("audio");
   const languageOf = ({ trak }: { trak: Box }) => readLanguage(bytes, getChild(bytes, trak, "mdia"));
   const chosen = audio.length > 0 ? choice.choose(audio.map(languageOf)) : [];
@@ -90,6 +93,16 @@ export function readAllTracks(bytes: Uint8Array, moov: Box): InitTrack[] {
     const { formats, ...track } = readTrack(bytes, trak, kind, movie);
     return [{ ...track, formats: formats.map((format) => ({ ...format, name })) }];
   });
+}
+
+/** Whether the tables of a track list a sample (`stsz`, `stz2`; §8.7.3). */
+function hasSamples(bytes: Uint8Array, trak: Box): boolean {
+  const tables = findChild(bytes, trak, "mdia", "minf", "stbl");
+  const sizes = tables && (findChild(bytes, tables, "stsz") ?? findChild(bytes, tables, "stz2"));
+  if (sizes === undefined) return false;
+  const reader = openFullBox(bytes, sizes);
+  reader.skip(4);
+  return reader.u32() > 0;
 }
 
 function readMovie(bytes: Uint8Array, moov: Box): Movie {
@@ -149,7 +162,9 @@ function readTrack(
     return { kind, timescale, sampleEntry, language, ...(coded ?? size), ...shown };
   });
   const defaults = movie.defaults.get(id) ?? noDefaults;
-  return { ...slot, id, formats, shiftTicks, defaults, groups: readGroupDescriptions(bytes, tables), tables };
+  const packet = kind === "audio" ? readAudioPacket(formats[0]!.sampleEntry) : undefined;
+  const groups = readGroupDescriptions(bytes, tables);
+  return { ...slot, id, formats, shiftTicks, defaults, ...(packet && { packet }), groups, tables };
 }
 
 /** What a track says of itself is shorter. */

@@ -1,5 +1,6 @@
 import { type BoxReader, openFullBox, openRunLengths } from "../box-reader.ts";
 import { damagedError, findChild } from "../boxes.ts";
+import type { AudioPacket } from "../sample-entry.ts";
 import { openSampleGroups } from "../sample-groups.ts";
 import { type Budget, type IndexedSample, spend } from "./indexed-sample.ts";
 import { type InitTrack, secondsOf } from "./init.ts";
@@ -35,7 +36,7 @@ export function* readSampleTables(
 }
 
 /** What sample tables of a track are read with. */
-type TableTrack = Pick<InitTrack, "tables" | "groups">;
+type TableTrack = Pick<InitTrack, "tables" | "groups" | "packet">;
 
 /** Yields the samples in the tables of one track, of any kind, as `readSampleTables`. */
 export function* readTrackTables<Track extends TableTrack>(
@@ -44,7 +45,7 @@ export function* readTrackTables<Track extends TableTrack>(
   budget: Budget,
 ): Generator<IndexedSample<Track>, undefined> {
   const table = (...types: string[]): Table | undefined => openTable(bytes, track, types);
-  const { count, nextSize } = openSizes(table("stsz", "stz2"));
+  const { count, nextSize, together } = openSizes(table("stsz", "stz2"), track.packet);
   if (count === 0) return;
   spend(budget, count, 0);
   const nextDuration = openNumbers(table("stts"));
@@ -53,12 +54,12 @@ export function* readTrackTables<Track extends TableTrack>(
   const nextGroups = openSampleGroups(bytes, track.tables, track.groups);
   let number = 0;
   let dts = 0;
-  const chunks = openChunks(table("stsc"), table("stco", "co64"));
+  const chunks = openChunks(table("stsc"), table("stco", "co64"), together);
   while (chunks.next()) {
     let { offset } = chunks;
     for (let left = chunks.samples; left > 0 && number < count; left--) {
       const size = nextSize();
-      const duration = nextDuration();
+      const duration = nextDuration() * together;
       const pts = dts + (nextComposition() | 0);
       const isSync = syncs === null || syncs[number] === 1;
       spend(budget, 0, size);
@@ -98,13 +99,13 @@ export function* readSamplePlaces(
   budget: Budget,
 ): Generator<SamplePlaces, undefined> {
   const table = (...types: string[]): Table | undefined => openTable(bytes, track, types);
-  const { count, nextSize } = openSizes(table("stsz", "stz2"));
+  const { count, nextSize, together } = openSizes(table("stsz", "stz2"), track.packet);
   if (count === 0) return;
   spend(budget, count, 0);
   const offsets = new Float64Array(placesAtOnce);
   const sizes = new Uint32Array(placesAtOnce);
   const places = { entry: 1, count: 0, offsets, sizes };
-  const chunks = openChunks(table("stsc"), table("stco", "co64"));
+  const chunks = openChunks(table("stsc"), table("stco", "co64"), together);
   for (let number = 0; number < count && chunks.next();) {
     let { offset } = chunks;
     for (let left = Math.min(chunks.samples, count - number); left > 0; left--) {
@@ -138,9 +139,20 @@ function openTable(bytes: Uint8Array, { tables }: TableTrack, types: string[]): 
   return undefined;
 }
 
-/** `stsz` (§8.7.3.2): one size for all samples, or one each; `stz2` (§8.7.3.3): sizes of 4, 8 or 16 bits. */
-function openSizes(table: Table | undefined): { count: number; nextSize: () => number } {
-  if (table === undefined) return { count: 0, nextSize: () => 0 };
+interface Sizes {
+  count: number;
+  nextSize: () => number;
+  /** How many samples of the tables count as one. */
+  together: number;
+}
+
+/**
+ * `stsz` (§8.7.3.2): one size for all samples, or one each; `stz2` (§8.7.3.3): sizes of 4, 8 or 16 bits. QuickTime also writes a size of 1
+ * for each sample of audio whose size is in the sample entry: those of a packet count as one sample then.
+ */
+function openSizes(table: Table | undefined, packet: AudioPacket | undefined): Sizes {
+  const together = 1;
+  if (table === undefined) return { count: 0, nextSize: () => 0, together };
   const { type, reader } = table;
   const first = reader.u32();
   const count = reader.u32();
@@ -148,9 +160,13 @@ function openSizes(table: Table | undefined): { count: number; nextSize: () => n
   const bits = isCompact ? first & 0xff : first === 0 ? 32 : 0;
   if (isCompact && ![4, 8, 16].includes(bits)) throw damagedError(`"stz2" has sizes of ${bits} bits`);
   if (Math.ceil((count * bits) / 8) > reader.left) throw damagedError(`"${type}" is too short for ${count} sizes`);
-  if (bits === 0) return { count, nextSize: () => first };
-  if (bits === 4) return { count, nextSize: openHalfBytes(reader) };
-  return { count, nextSize: bits === 8 ? reader.u8 : bits === 16 ? reader.u16 : reader.u32 };
+  if (bits === 0 && first === 1 && packet !== undefined) {
+    const { samples, bytes } = packet;
+    return { count: Math.floor(count / samples), nextSize: () => bytes, together: samples };
+  }
+  if (bits === 0) return { count, nextSize: () => first, together };
+  if (bits === 4) return { count, nextSize: openHalfBytes(reader), together };
+  return { count, nextSize: bits === 8 ? reader.u8 : bits === 16 ? reader.u16 : reader.u32, together };
 }
 
 /** Returns a reader of numbers of 4 bits, the high ones first. */
@@ -189,8 +205,11 @@ interface SampleChunks {
   next(): boolean;
 }
 
-/** Opens the chunks of a track in `stsc` and `stco` or `co64` (§8.7.4, §8.7.5), before the first one. */
-function openChunks(runs: Table | undefined, offsets: Table | undefined): SampleChunks {
+/**
+ * Opens the chunks of a track in `stsc` and `stco` or `co64` (§8.7.4, §8.7.5), before the first one.
+ * @param together How many samples count as one.
+ */
+function openChunks(runs: Table | undefined, offsets: Table | undefined, together: number): SampleChunks {
   if (runs === undefined || offsets === undefined) throw damagedError("samples have no chunks");
   let runsLeft = runs.reader.u32();
   let nextRun = runsLeft > 0 ? runs.reader.u32() : Infinity;
@@ -205,7 +224,7 @@ function openChunks(runs: Table | undefined, offsets: Table | undefined): Sample
       if (number >= count) return false;
       number += 1;
       while (number >= nextRun) {
-        this.samples = runs.reader.u32();
+        this.samples = Math.ceil(runs.reader.u32() / together);
         this.entry = runs.reader.u32();
         nextRun = --runsLeft > 0 ? runs.reader.u32() : Infinity;
       }
