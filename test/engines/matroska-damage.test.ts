@@ -84,6 +84,14 @@ describe("a Matroska file that is kept as published", () => {
       expect(await warnings(first, sizeless(blank), ...rest, index)).toEqual(damaged("1 place"));
     });
 
+    it(`has a warning if it ${name} and clusters are out of order, or one does not say its time`, async () => {
+      expect(await warnings(second, first, ...rest, index)).toEqual(damaged("1 place"));
+      expect(await warnings(...[...rest, first, second].map(sizeless))).toEqual(damaged("1 place"));
+      const timeless = sizeless(second);
+      timeless[timeless.indexOf(ids.timestamp, 5)] = ids.void;
+      expect(await warnings(first, timeless, ...rest)).toEqual(damaged("1 place"));
+    });
+
     it(`has a warning if it ${name} and a cluster has other bytes than its checksum`, async () => {
       const changed = Buffer.from(second);
       changed[changed.length - 1]! ^= 1;

@@ -6,7 +6,7 @@ import { createFileWindow, type FileWindow, openFile, readChunks, type ReadFile 
 import type { ByteSpan } from "../samples.ts";
 import { chosenBlocks, selectAll } from "./chosen-tracks.ts";
 import { isLaced, readBytes } from "./copy.ts";
-import { ids } from "./elements.ts";
+import { ids, unsignedIn } from "./elements.ts";
 import { checkLace } from "./lacing.ts";
 
 /** Bytes of a Matroska or WebM file that are not an element, or not one that is known. */
@@ -18,18 +18,25 @@ interface Damage extends ByteSpan {
 const maxPlaces = 1_000;
 
 /**
- * Returns at how many places media of a Matroska or WebM file are missing or damaged, by its elements and the checksums of
- * its Clusters; 0 of another file.
+ * Returns at how many places media of a Matroska or WebM file are missing, damaged or out of order, by its elements and the times and
+ * checksums of its Clusters; 0 of another file.
  */
 export function countDamage(file: ReadFile): number {
+  const source = numbersInFile(file.fd);
   const changed: Element[] = [];
   let summedTo = 0;
+  let latest = 0;
   const damage = findDamage(file, (element) => {
     const { id, body, end } = element;
+    if (id === ids.segment) latest = 0;
+    if (id !== ids.cluster || changed.length === maxPlaces) return;
+    const ticks = timestampOf(source, element);
+    const isInOrder = ticks !== undefined && ticks >= latest;
+    latest = ticks ?? latest;
     // The sizes of some reach into others.
-    if (id !== ids.cluster || body < summedTo || end === Infinity || changed.length === maxPlaces) return;
-    summedTo = end;
-    if (!isAsSummed(file, element)) changed.push(element);
+    const isSummed = end !== Infinity && body >= summedTo;
+    if (isSummed) summedTo = end;
+    if (!isInOrder || (isSummed && !isAsSummed(file, element))) changed.push(element);
   });
   const isWhole = ({ body, end }: Element) => !damage.some(({ start }) => start >= body && start < end);
   const harmful = damage.filter(({ isHarmless }) => !isHarmless);
@@ -167,6 +174,17 @@ function findTop(file: FileWindow, from: number, limit: number): number {
     at += Math.max(1, bytes.length - 3);
   }
   return limit;
+}
+
+/** Returns the time of a Cluster (RFC 9559 §5.1.3.1), ticks of the file; undefined if it has a block before that, or none. */
+function timestampOf(source: NumberSource, { body, end }: Element): number | undefined {
+  for (let at = body; at < Math.min(end, source.size);) {
+    const child = readElement(source, at, Math.min(end, source.size));
+    if (child?.id === ids.timestamp) return child.end <= source.size ? unsignedIn(source, child) : undefined;
+    if (child === undefined || child.id === ids.simpleBlock || child.id === ids.blockGroup) return undefined;
+    at = child.end;
+  }
+  return undefined;
 }
 
 /** Whether a Cluster has the bytes that it was made with (RFC 8794 §11.3.1), if it says so. */
