@@ -152,22 +152,6 @@ class WaitingJobs {
   }
 }
 
-/** Commits each write at once, in a transaction of its own, for a database that has no disk to wait for. */
-export function createSingleCommit(db: DatabaseSync, hooks: GroupCommitHooks): GroupCommit {
-  const commit = createCommitter(db, hooks);
-  return {
-    run: (write) =>
-      new Promise((resolve, reject) => {
-        const perform = () => {
-          const value = write();
-          return () => resolve(value);
-        };
-        for (const { settle } of commit([{ perform, reject }])) settle();
-      }),
-    async finish() {},
-  };
-}
-
 /**
  * Returns a function that commits jobs in one transaction, the first one and as many more as there is time for, without those that throw;
  * returns what became of these. If the transaction itself fails, all is rolled back, and it throws.

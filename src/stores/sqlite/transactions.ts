@@ -2,7 +2,7 @@ import type { DatabaseSync } from "node:sqlite";
 import type { TaskEvent, TaskEventPublisher } from "../../feed/task-events.ts";
 import { storeClosedError } from "../rules.ts";
 import type { Disk } from "./disk.ts";
-import { createGroupCommit, createSingleCommit, type GroupCommitHooks, toStoreError } from "./group-commit.ts";
+import { createGroupCommit, type GroupCommitHooks, toStoreError } from "./group-commit.ts";
 import type { Statements } from "./statements.ts";
 
 /** What a job returns, and the changes that it made. */
@@ -34,9 +34,8 @@ interface TransactionsOptions extends Pick<GroupCommitHooks, "mark" | "complete"
 }
 
 export function createTransactions({ db, disk, sql, events, ...hooks }: TransactionsOptions): Transactions {
-  const commits = disk
-    ? createGroupCommit(db, disk.flush, { ...hooks, check: disk.check })
-    : createSingleCommit(db, hooks);
+  const { flush = async () => {}, check = () => {} } = disk ?? {};
+  const commits = createGroupCommit(db, flush, { ...hooks, check });
   let pinging: Promise<void> | undefined;
   let closed: Promise<void> | undefined;
 
