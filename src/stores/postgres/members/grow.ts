@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { isActive, type Task } from "../../../model/task.ts";
-import { parseTask } from "../../documents.ts";
+import type { Task } from "../../../model/task.ts";
 import { growDocument, type GrowthStep, parseHeld, type TaskWrite, updateDocument } from "../../task-writes.ts";
 import {
   ChangesByCollection,
@@ -12,7 +11,7 @@ import {
   retryChange,
 } from "../../member-rules.ts";
 import type { Grown, Growing } from "../../store-types.ts";
-import { isSameVideo, siteKeyOf, videoKeyOf } from "../../video-keys.ts";
+import { isSameVideo } from "../../video-keys.ts";
 import { asText, type Sql, type Transaction } from "../database.ts";
 import type { JobQueue } from "../job-queue.ts";
 import { insertTasks, type TaskInsert, toInsert } from "../task-inserts.ts";
@@ -28,6 +27,7 @@ import {
   type RowChange,
   writeChanges,
 } from "./member-rows.ts";
+import { lockReusable, type Reusable, tryParse } from "./reusable.ts";
 
 interface GrowDeps extends MemberDeps {
   jobs: JobQueue;
@@ -118,38 +118,6 @@ async function endStep(
   return { row, written, held: { job: null, lease: null } };
 }
 
-/** Returns the tasks that are reused, locked: the newest ones that these would only repeat. */
-export async function lockReusable(sql: Sql, tasks: readonly Task[]): Promise<TaskRow[]> {
-  const keys = [...new Set(tasks.map(({ url, options, owner }) => videoKeyOf(url, options, owner)))];
-  const siteKeys = [...new Set(tasks.flatMap((task) => siteKeyOf(task) ?? []))];
-  const found = await sql.query<{ seq: number; id: string; document: string }>(selectReusable, { keys, siteKeys });
-  const parsed = found.flatMap(({ seq, id, document }) => {
-    const task = tryParse({ id, document });
-    return task === undefined ? [] : { seq, task };
-  });
-  const seqs = tasks.flatMap((task) => parsed.find((known) => isSameVideo(known.task, task))?.seq ?? []);
-  const rows = await lockRows(sql, [...new Set(seqs)]);
-  return rows.filter(({ state, bytes }) => isActive(state) || bytes > 0);
-}
-
-function tryParse(row: Pick<TaskRow, "id" | "document">): Task | undefined {
-  try {
-    return parseTask(row);
-  } catch {
-    // A damaged record is not reused.
-    return undefined;
-  }
-}
-
-/** The newest ones of each key: several, as keys are hashes, and an owner may have thousands for one page. */
-const reusable = (column: string, keys = ":keys") => `SELECT seq FROM (
-  SELECT seq, row_number() OVER (PARTITION BY ${column} ORDER BY seq DESC) AS place FROM unreel.tasks
-  WHERE ${column} = ANY(${keys}::bigint[]) AND (state IN ('queued', 'running') OR bytes > 0)
-) AS found WHERE place <= 16`;
-const selectReusable = `SELECT seq, id, document FROM unreel.tasks WHERE seq IN (
-  ${reusable("video")} UNION ${reusable("page_video")} UNION ${reusable("site_video", ":siteKeys")}
-) ORDER BY seq DESC`;
-
 /** A place of a collection that is added: of a task that exists, or of one that is inserted. */
 interface Place {
   index: number;
@@ -159,12 +127,11 @@ interface Place {
 }
 
 /** Chooses what becomes of the members, up to the first one for which there is no room. */
-function planMembers({ members, isReusing }: Growing, known: readonly TaskRow[], room: number) {
-  const existing = known.map((row) => ({ row, task: parseTask(row) }));
+function planMembers({ members, isReusing }: Growing, known: readonly Reusable[], room: number) {
   const fresh: { insert: TaskInsert; task: Task }[] = [];
   const places: Place[] = [];
   for (const { index, task } of members) {
-    const found = existing.find((each) => isSameVideo(each.task, task));
+    const found = known.find((each) => isSameVideo(each.task, task));
     const made = isReusing && !found ? fresh.find((each) => isSameVideo(each.task, task)) : undefined;
     if (found === undefined && made === undefined && fresh.length >= room) break;
     const insert = found ? undefined : (made?.insert ?? toInsert(task, undefined));

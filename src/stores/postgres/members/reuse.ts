@@ -1,5 +1,5 @@
 import type { Task } from "../../../model/task.ts";
-import { parseTask, readAnswer, reusedAnswer } from "../../documents.ts";
+import { readAnswer, reusedAnswer } from "../../documents.ts";
 import { type Reused, type Idempotency, idempotencyTtlMs } from "../../store-types.ts";
 import { isSameVideo } from "../../video-keys.ts";
 import type { BatchInserterOptions } from "../batch-inserter.ts";
@@ -7,9 +7,8 @@ import { createBatches, type Pending } from "../batches.ts";
 import type { Sql, Transaction } from "../database.ts";
 import { createAdmission, earlierAnswer, type ExistingRows, readExisting, resolveExisting } from "../existing-rows.ts";
 import { insertTasks } from "../task-inserts.ts";
-import type { TaskRow } from "../task-rows.ts";
-import { lockReusable } from "./grow.ts";
 import { lockOwner } from "./member-rows.ts";
+import { inTurns, lockReusable, type Reusable } from "./reusable.ts";
 
 /** Stores a task or finds one as `TaskStore.reuse` says. */
 export type ReuseTask = (task: Task, idempotency?: Idempotency) => Promise<Reused>;
@@ -42,6 +41,7 @@ async function reuseAndCommit(
     sql,
     batch.map(({ task }) => task),
   );
+  const matches = await matchReusable(batch, known);
   // From here on other writes wait, so that what is read of the queue and the quotas stays true.
   await sql.query("SELECT FROM unreel.counters FOR UPDATE");
   const existing = await readExisting(
@@ -49,7 +49,7 @@ async function reuseAndCommit(
     batch.map(({ insert }) => insert),
     at,
   );
-  const plan = planReuse(batch, { known, existing, maxQueued });
+  const plan = planReuse(batch, { matches, existing, maxQueued });
   const keysEndAt = new Date(at.getTime() + idempotencyTtlMs);
   await keepAnswers(sql, plan.found, keysEndAt);
   if (plan.fresh.length === 0) return { plan, number: 0 };
@@ -73,23 +73,42 @@ interface Plan {
   errors: Map<Pending<Reused>, unknown>;
 }
 
-function planReuse(
+/** Returns the answer to each task that is there already. */
+async function matchReusable(
   batch: readonly Pending<Reused>[],
-  { known, existing, maxQueued }: { known: readonly TaskRow[]; existing: ExistingRows; maxQueued: number },
-): Plan {
-  const rows = known.map((row) => ({ document: row.document, task: parseTask(row) }));
+  known: readonly Reusable[],
+): Promise<Map<Pending<Reused>, string>> {
+  const matches = new Map<Pending<Reused>, string>();
+  const answers = new Map<Reusable, string>();
+  for await (const pending of inTurns(batch)) {
+    const found = known.find(({ task }) => isSameVideo(task, pending.task));
+    if (found === undefined) continue;
+    matches.set(
+      pending,
+      answers.getOrInsertComputed(found, ({ row }) => reusedAnswer(row.document)),
+    );
+  }
+  return matches;
+}
+
+interface PlanDeps {
+  matches: ReadonlyMap<Pending<Reused>, string>;
+  existing: ExistingRows;
+  maxQueued: number;
+}
+
+function planReuse(batch: readonly Pending<Reused>[], { matches, existing, maxQueued }: PlanDeps): Plan {
   const admit = createAdmission(existing, maxQueued);
   const plan: Plan = { fresh: [], answers: new Map(), found: [], errors: new Map() };
   for (const pending of batch) {
     const { task, insert } = pending;
-    const isSame = (each: { task: Task }) => isSameVideo(each.task, task);
-    const found = rows.find(isSame)?.document ?? plan.fresh.find(isSame)?.insert.document;
+    const made = plan.fresh.find((each) => isSameVideo(each.task, task));
+    const answer = matches.get(pending) ?? (made && reusedAnswer(made.insert.document));
     try {
       const earlier =
-        found === undefined ? resolveExisting(existing, insert, maxQueued) : earlierAnswer(existing, insert);
+        answer === undefined ? resolveExisting(existing, insert, maxQueued) : earlierAnswer(existing, insert);
       if (earlier !== undefined) plan.answers.set(pending, earlier);
-      else if (found !== undefined) {
-        const answer = reusedAnswer(found);
+      else if (answer !== undefined) {
         plan.answers.set(pending, answer);
         plan.found.push({ idempotency: insert.idempotency, answer });
       } else if (admit(insert.owner)) plan.fresh.push(pending);

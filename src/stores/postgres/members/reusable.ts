@@ -1,0 +1,68 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { isActive, type Task } from "../../../model/task.ts";
+import { parseTask } from "../../documents.ts";
+import { isSameVideo, siteKeyOf, videoKeyOf } from "../../video-keys.ts";
+import type { Sql } from "../database.ts";
+import type { TaskRow } from "../task-rows.ts";
+import { lockRows } from "./member-rows.ts";
+
+/** A task that is reused, locked. */
+export interface Reusable {
+  row: TaskRow;
+  task: Task;
+}
+
+/** Returns the tasks that are reused: the newest ones that these would only repeat. */
+export async function lockReusable(sql: Sql, tasks: readonly Task[]): Promise<Reusable[]> {
+  const keys = [...new Set(tasks.map(({ url, options, owner }) => videoKeyOf(url, options, owner)))];
+  const siteKeys = [...new Set(tasks.flatMap((task) => siteKeyOf(task) ?? []))];
+  const found = await sql.query<{ seq: number; id: string; document: string }>(selectReusable, { keys, siteKeys });
+  const seqs: number[] = [];
+  let others = tasks;
+  for await (const { seq, id, document } of inTurns(found)) {
+    if (others.length === 0) break;
+    const known = tryParse({ id, document });
+    const left = others.filter((task) => known === undefined || !isSameVideo(known, task));
+    if (left.length < others.length) seqs.push(seq);
+    others = left;
+  }
+  const rows = await lockRows(sql, seqs);
+  const reusable: Reusable[] = [];
+  for await (const row of inTurns(rows.filter(({ state, bytes }) => isActive(state) || bytes > 0))) {
+    reusable.push({ row, task: parseTask(row) });
+  }
+  return reusable;
+}
+
+/** Returns undefined if the record is damaged: then it is not reused. */
+export function tryParse(row: Pick<TaskRow, "id" | "document">): Task | undefined {
+  try {
+    return parseTask(row);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The newest ones of each key: several, as keys are hashes, and an owner may have thousands for one page. */
+const reusable = (column: string, keys = ":keys") => `SELECT seq FROM (
+  SELECT seq, row_number() OVER (PARTITION BY ${column} ORDER BY seq DESC) AS place FROM unreel.tasks
+  WHERE ${column} = ANY(${keys}::bigint[]) AND (state IN ('queued', 'running') OR bytes > 0)
+) AS found WHERE place <= 16`;
+const selectReusable = `SELECT seq, id, document FROM unreel.tasks WHERE seq IN (
+  ${reusable("video")} UNION ${reusable("page_video")} UNION ${reusable("site_video", ":siteKeys")}
+) ORDER BY seq DESC`;
+
+/** Milliseconds: to parse a long record takes two. */
+const maxMs = 5;
+
+/** Yields the items; once what is done with them has taken 5 ms, other work of the process has its turn before the next one. */
+export async function* inTurns<T>(items: readonly T[]): AsyncGenerator<T, void, undefined> {
+  let endMs = performance.now() + maxMs;
+  for (const item of items) {
+    if (performance.now() >= endMs) {
+      await nextTurn();
+      endMs = performance.now() + maxMs;
+    }
+    yield item;
+  }
+}
