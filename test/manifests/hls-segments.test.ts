@@ -100,8 +100,19 @@ test("a byte range begins at its offset, else at the end of the one before", () 
   ]);
 });
 
+test("the byte range of the first segment of a stream begins after its init section, else at 0", () => {
+  const list = "#EXT-X-BYTERANGE:500\na.mp4\n#EXT-X-BYTERANGE:5\na.mp4";
+  const starts = (...lines: string[]) => read(...lines, list).segments.map(({ range }) => range?.offset);
+  expect(starts()).toEqual([0, 500]);
+  expect(starts("#EXT-X-MEDIA-SEQUENCE:1")).toEqual([0, 500]);
+  expect(starts('#EXT-X-MAP:URI="a.mp4",BYTERANGE="70@10"')).toEqual([80, 580]);
+  expect(starts('#EXT-X-MAP:URI="b.mp4",BYTERANGE="70@10"')).toEqual([0, 500]);
+  expect(starts('#EXT-X-MAP:URI="a.mp4"')).toEqual([0, 500]);
+});
+
 test.each([
-  [["#EXT-X-BYTERANGE:500", "a.ts"]],
+  [["#EXT-X-MEDIA-SEQUENCE:2", "#EXT-X-BYTERANGE:500", "a.ts"]],
+  [["a.ts", "#EXT-X-BYTERANGE:500", "a.ts"]],
   [["#EXT-X-BYTERANGE:500@0", "a.ts", "#EXT-X-BYTERANGE:500", "b.ts"]],
   [["#EXT-X-BYTERANGE:500@0", "a.ts", "a.ts", "#EXT-X-BYTERANGE:500", "a.ts"]],
 ])("a byte range without offset must follow one of its resource: %j", (lines) => {

@@ -175,7 +175,9 @@ class MediaPlaylist {
   /** @param place `null`: a gap. */
   #add(uri: string, { durationS, byteRange, dateMs: statedMs }: Pending, place: Place | null): void {
     const { href } = resolveSegmentUrl(this.#substitute(uri), this.#url, this.#url);
-    const range = this.#readRange(byteRange, href);
+    // Of a live stream, those before the first one that is still listed are unknown.
+    const isFirst = !this.#hasBegun && this.#sequence <= 1;
+    const range = this.#readRange(byteRange, href, isFirst ? { init: this.#init } : null);
     const [sequence, timeline] = [this.#sequence, place?.timeline ?? this.#timeline];
     const dateMs = statedMs ?? (this.#dated?.timeline === timeline ? this.#dated.endMs : null);
     const isDated = dateMs !== null && durationS > 0;
