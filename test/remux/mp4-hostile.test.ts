@@ -8,7 +8,15 @@ import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import type { Sample, SampleSink } from "../../src/remux/samples.ts";
 import { createTimelines } from "../../src/remux/timelines.ts";
 import { openFolder, start } from "./mp4-media.ts";
-import { audioFormat, fillPattern, fragmentOf, indexOf, replaceTable, videoFormat } from "./mp4-samples.ts";
+import {
+  audioFormat,
+  createRecorder,
+  fillPattern,
+  fragmentOf,
+  indexOf,
+  replaceTable,
+  videoFormat,
+} from "./mp4-samples.ts";
 
 const folder = openFolder();
 afterAll(folder.remove);
@@ -29,6 +37,24 @@ function makeFile(): [index: Buffer, fragment: Buffer] {
   writer.finish();
   return [indexOf(path), fragmentOf(samples)];
 }
+
+/** Returns the index of a file whose tracks have this timescale. */
+function indexIn(timescale: number): Buffer {
+  const file = folder.path("scaled.mp4");
+  const writer = openMp4Writer({ path: file, expectedS: 1 });
+  for (const [number, format] of [videoFormat, audioFormat].entries()) {
+    const [sample] = samplesAt(0, number);
+    writer.write(writer.setFormat({ ...format, timescale }), sample!);
+  }
+  writer.finish();
+  return indexOf(file);
+}
+
+const samplesAt = (startTicks: number, number: number): Sample[] =>
+  [0, 1, 2].map((i) => {
+    const dts = startTicks + i * 213_334;
+    return { data: fillPattern(40, number + 10 * i), dts, pts: dts, duration: 213_334, isSync: true };
+  });
 
 function keep(name: string, bytes: Buffer): string {
   writeFileSync(folder.path(name), bytes);
@@ -106,6 +132,29 @@ describe("hostile MP4", () => {
     const open = Buffer.from(intact);
     open.writeUInt32BE(0, intact.indexOf("mdat") - 4);
     expect(outcome([index, open])).toMatchObject({ code: "none", samples: 40 });
+  });
+
+  describe("decode times beyond 2^53, as since 1970 in units of 100 ns", () => {
+    const epochS = 1_636_123_456;
+    const timescale = 10_000_000;
+    const fragments = fragmentOf([40, 41].map((id) => samplesAt(epochS * timescale, id)));
+    const read = (offsetS: number) => {
+      const { sink, tracks } = createRecorder();
+      const demuxer = createMp4Demuxer({ sink, timelines: createTimelines(), kinds: ["video", "audio"] });
+      for (const segment of [indexIn(timescale), fragments]) demuxer.read(segment, { timeline: 0, offsetS });
+      return tracks.map((samples) => samples.map(({ shownS }) => shownS));
+    };
+
+    it("are placed where the manifest says", () => {
+      for (const [first, ...others] of read(-epochS)) {
+        expect(first).toBeCloseTo(0, 5);
+        for (const [i, shownS] of others.entries()) expect(shownS).toBeCloseTo((i + 1) * 0.0213334, 5);
+      }
+    });
+
+    it("are refused if they stay so large", () => {
+      expect(() => read(0)).toThrow(expect.objectContaining({ code: "upstream_invalid" }));
+    });
   });
 
   it("does not descend into boxes that it does not know", () => {

@@ -35,9 +35,13 @@ export function openFullBox(bytes: Uint8Array, box: Box) {
     return at;
   }
 
-  function i64(): number {
+  function roundedI64(): number {
     const at = take(8);
-    const value = view.getInt32(at) * 2 ** 32 + view.getUint32(at + 4);
+    return view.getInt32(at) * 2 ** 32 + view.getUint32(at + 4);
+  }
+
+  function i64(): number {
+    const value = roundedI64();
     if (!Number.isSafeInteger(value)) throw damagedError(`"${box.type}" has a number beyond 2^53`);
     return value;
   }
@@ -55,10 +59,12 @@ export function openFullBox(bytes: Uint8Array, box: Box) {
     u16: (): number => view.getUint16(take(2)),
     u32: (): number => view.getUint32(take(4)),
     i32: (): number => view.getInt32(take(4)),
-    /** Reads a signed 64-bit integer; one beyond 2^53 is an error: no time or offset is that large. */
+    /** Reads a signed 64-bit integer; one beyond 2^53 is an error: no offset or duration is that large. */
     i64,
     /** Reads a number that has 64 bits in version 1 of its box, and else 32. */
     time: (): number => (version === 1 ? i64() : view.getUint32(take(4))),
+    /** Reads a time as `time` does; one beyond 2^53, as of live streams in units of 100 ns since 1970, to the nearest number. */
+    decodeTime: (): number => (version === 1 ? roundedI64() : view.getUint32(take(4))),
     skip(count: number): void {
       take(count);
     },

@@ -65,7 +65,7 @@ function readFragmentHeader(bytes: Uint8Array): { isWhole: boolean; place: Fragm
     if (child.type === "mfhd" && child.end - child.body >= 8) sequence = openFullBox(bytes, child).u32();
     const [tfhd, tfdt] = child.type === "traf" ? ["tfhd", "tfdt"].map((type) => findChild(bytes, child, type)) : [];
     if (tfhd === undefined || tfdt === undefined) continue;
-    times.set(openFullBox(bytes, tfhd).u32(), openFullBox(bytes, tfdt).time());
+    times.set(openFullBox(bytes, tfhd).u32(), openFullBox(bytes, tfdt).decodeTime());
   }
   return { isWhole, place: { sequence, times } };
 }

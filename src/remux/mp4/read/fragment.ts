@@ -107,7 +107,7 @@ function readFragmentHeader<Track extends FragmentTrack>(bytes: Uint8Array, traf
 /** Reads `tfdt` (§8.8.12), in ticks; undefined if there is none. */
 function readDecodeTime(bytes: Uint8Array, traf: Box): number | undefined {
   const tfdt = findChild(bytes, traf, "tfdt");
-  return tfdt && openFullBox(bytes, tfdt).time();
+  return tfdt && openFullBox(bytes, tfdt).decodeTime();
 }
 
 interface TrackRunContext<Track> {

@@ -181,10 +181,12 @@ function toPresentation(
   const [{ timescale: ownTimescale, kind }] = track.formats as [TrackFormat];
   const ratio = timescale / ownTimescale;
   const shift = Math.round(offsetS * timescale);
+  const toTicks = (time: number) => Math.round((time - track.shiftTicks) * ratio) + shift;
+  const times = { dts: toTicks(dts), pts: toTicks(pts) };
+  if (!Object.values(times).every(Number.isSafeInteger)) throw damagedError("a sample has a time beyond 2^53");
   return {
     data: bytes.subarray(offset, offset + size),
-    dts: Math.round((dts - track.shiftTicks) * ratio) + shift,
-    pts: Math.round((pts - track.shiftTicks) * ratio) + shift,
+    ...times,
     duration: Math.round(duration * ratio),
     isSync,
     ...(groups && { groups }),
