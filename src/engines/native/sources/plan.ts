@@ -71,12 +71,38 @@ export async function planDownload(
   const sources: Sources = [main, ...(audio === null ? [] : [audio]), ...further];
   // `null` instead of the separate audio: folders of earlier versions have it so.
   const fingerprints = [main, audio, ...further].map((source) => source && fingerprint(source));
-  return {
+  return readAtOnce({
     sources,
     isPassthrough: main.kind === "file" && sources.length === 1 && job.format.manifest_url === null,
     identity: JSON.stringify([audioOnly, ...fingerprints]),
-  };
+  });
 }
+
+/** How often live playlists are read again at most. */
+const maxReadings = 3;
+
+/**
+ * Reads the live playlists of several tracks again until none has lost its first segment meanwhile: of two that are read moments
+ * apart, the second may begin a segment later.
+ */
+async function readAtOnce(plan: Plan): Promise<Plan> {
+  if (plan.sources.filter(isLivePlaylist).length < 2) return plan;
+  let latest = plan;
+  for (let reading = 0; reading < maxReadings; reading += 1) {
+    const again = await mapSources(latest, async (source) =>
+      isLivePlaylist(source) ? { ...source, list: await source.reload() } : source,
+    );
+    if (again.sources.every((source, index) => firstSequence(source) === firstSequence(latest.sources[index]))) break;
+    latest = again;
+  }
+  return latest;
+}
+
+const isLivePlaylist = (source: Source): source is SegmentSource =>
+  isLiveSource(source) && source.format.protocol === "m3u8";
+
+const firstSequence = (source: Source | undefined): number | undefined =>
+  source?.kind === "segments" ? source.list.segments[0]?.sequence : undefined;
 
 /** Returns the plan with other sources, which are made one after the other. */
 export async function mapSources(plan: Plan, change: (source: Source) => Promise<Source>): Promise<Plan> {
