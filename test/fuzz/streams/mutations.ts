@@ -164,8 +164,11 @@ function changeNumber(data: Buffer, { at, other }: Mutation): Buffer {
   const places = [...data.toString("latin1").matchAll(/elst|stts|ctts|tfdt|mdhd|mvhd/g)].map(({ index }) => index);
   if (places.length === 0) return data;
   const changed = Buffer.from(data);
-  const place = places[at % places.length]! + 8 + 4 * (other % 4);
-  if (place + 4 > data.length) return data;
+  const type = places[at % places.length]!;
+  const place = type + 8 + 4 * (other % 4);
+  // An empty table has no number: what comes after it is the next box.
+  const end = Math.min(data.length, type - 4 + data.readUInt32BE(type - 4));
+  if (place + 4 > end) return data;
   changed.writeUInt32BE((changed.readUInt32BE(place) + 1 + (other % 3) * 977) >>> 0, place);
   return changed;
 }
