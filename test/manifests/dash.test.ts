@@ -112,6 +112,19 @@ test("a format that no other Period can continue is left out, unless there is no
   expect(listed(codecs("hvc1.1") + codecs("avc3.42e01e"))).toEqual(["hvc1.1"]);
 });
 
+test("a language that the longest Period lacks is not listed, but one that another Period lacks is", () => {
+  const audio = (lang: string) => set(`mimeType="audio/mp4" lang="${lang}"`, `<Representation id="${lang}"/>`);
+  const languages = (long: readonly string[], short: readonly string[]) => {
+    const [program, ad] = [long, short].map((each) => each.map(audio).join(""));
+    const body = period(program!, 'duration="PT600S"') + period(ad!, 'duration="PT60S"');
+    return read(body).formats.map(({ language }) => language);
+  };
+  expect(languages(["en-GB"], ["de", "en"])).toEqual(["en"]);
+  expect(languages(["de", "en"], ["fr"])).toEqual(["de", "en"]);
+  expect(languages(["en"], ["de", "fr"])).toEqual(["de", "fr"]);
+  expect(languages([""], ["de", "en"])).toEqual(["de", "en"]);
+});
+
 test("a format is protected if one of its Periods is", () => {
   const clear = video('id="1"');
   const encrypted = video('id="1"', "<ContentProtection/>");

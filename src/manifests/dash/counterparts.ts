@@ -24,7 +24,7 @@ export interface Joined {
  * @param candidates All of one kind, in their order in the MPD.
  * @param durations Of the Periods, seconds; `null`: unknown.
  * @returns `listed`: those of the Period that offers most, without those that have no counterpart in another
- * Period, unless that is all of them. `join` takes one of them.
+ * Period, or whose language the longest Period lacks, unless that is all of them. `join` takes one of them.
  */
 export function* comparePeriods(
   candidates: readonly Candidate[],
@@ -45,10 +45,12 @@ export function* comparePeriods(
       has_drm: found.some((others) => others.length > 0 && others.every((other) => other.has_drm)),
     });
   }
+  const [longest] = periods.toSorted(([a], [b]) => (durations[b] ?? 0) - (durations[a] ?? 0));
+  const languages = new Set(longest?.[1].map(({ format }) => format.language));
   const all = offered.map(({ format, representation }) => {
     const { isComplete = false, has_drm = false } = continuations.get(keyOf(trackOf(format))) ?? {};
     const candidate = { representation, format: { ...format, has_drm: format.has_drm || has_drm } };
-    return { candidate, isComplete };
+    return { candidate, isComplete: isComplete && (languages.has(null) || hasLanguage(languages, format)) };
   });
   const complete = all.filter(({ isComplete }) => isComplete);
   const listed = (complete.length > 0 ? complete : all).map(({ candidate }) => candidate);
@@ -132,6 +134,10 @@ function isLess(a: readonly number[], b: readonly number[]): boolean {
 /** Counts the roles that only one of them has. */
 function roleDistance({ roles: a = [] }: Format, { roles: b = [] }: Format): number {
   return a.length + b.length - 2 * a.filter((role) => b.includes(role)).length;
+}
+
+function hasLanguage(languages: ReadonlySet<string | null>, { language }: Format): boolean {
+  return language === null || [...languages].some((other) => languageDistance(other, language) < 2);
 }
 
 function languageDistance(a: string | null, b: string | null): number {
