@@ -16,7 +16,7 @@ import { findMissingFormatsError } from "./failures.ts";
 import { readFormats } from "./formats.ts";
 import { asDict, asText } from "./info-dict.ts";
 import { listManifestFormats } from "./manifest-formats.ts";
-import { type PageFields, isGuess, readNothing, readPlaylist, readVideo, videoOf } from "./page-info.ts";
+import { type PageFields, isGuess, readNothing, readPlaylist, readVideo, videoOf } from "./page-fields.ts";
 import { readAhead } from "./read-ahead.ts";
 import { hasHlsSubtitles, readSubtitles } from "./subtitles.ts";
 import { openYtDlp, type YtDlp, type YtDlpOptions } from "./yt-dlp.ts";
