@@ -2,15 +2,13 @@ import { type ChildProcess, fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { breakStream } from "../../../files/stream-run.ts";
 import { deserializeError, ServiceError } from "../../../model/errors.ts";
+import { StartedProcess } from "../../../system/started-process.ts";
 import type { Download, DownloadContext, DownloadJob, EngineDeps, EngineObserver } from "../../engine.ts";
 import type { WorkerRequest, WorkerMessage } from "./messages.ts";
 import { type Shared, startRestraints } from "./restraints.ts";
 import { memoryError, residentMiBOf, watchLimits, type WorkerLimits } from "./worker-limits.ts";
 
 const abortGraceMs = 700;
-
-/** As much of the worker's error output as is kept: V8's reason is at its start. */
-const maxErrorLength = 4_000;
 
 interface WorkerProcessOptions extends Shared {
   data: EngineDeps;
@@ -21,13 +19,8 @@ interface WorkerProcessOptions extends Shared {
 }
 
 /** A process that runs one download at a time, without this process's environment, which may contain secrets. */
-export class WorkerProcess {
-  /** Resolves once the process has ended. */
-  readonly ended: Promise<void>;
+export class WorkerProcess extends StartedProcess {
   readonly #options: WorkerProcessOptions;
-  readonly #child: ChildProcess;
-  #errorOutput = "";
-  #failure: Error | undefined;
 
   /** Starts the process. */
   constructor(options: WorkerProcessOptions) {
@@ -40,29 +33,13 @@ export class WorkerProcess {
       serialization: "advanced",
       stdio: ["ignore", "ignore", "pipe", "ipc"],
     });
-    const { promise: ended, resolve: onEnded } = Promise.withResolvers<void>();
-    child.stderr?.setEncoding("utf8").on("data", (text: string) => {
-      this.#errorOutput = (this.#errorOutput + text).slice(0, maxErrorLength);
-    });
-    child.on("error", (error) => {
-      this.#failure = error;
-      if (child.pid === undefined) onEnded();
-    });
-    child.once("close", () => onEnded());
-    this.ended = ended;
+    super(child);
     this.#options = options;
-    this.#child = child;
   }
 
   /** It has ended or is ending: it cannot run another download. */
   get isEnding(): boolean {
-    return this.#child.killed || !this.#child.connected;
-  }
-
-  /** Kills the process; resolves once it has ended. */
-  end(): Promise<void> {
-    this.#child.kill("SIGKILL");
-    return this.ended;
+    return this.child.killed || !this.child.connected;
   }
 
   /**
@@ -75,11 +52,11 @@ export class WorkerProcess {
   async download(job: DownloadJob, context: DownloadContext): Promise<Download> {
     const { signal, finish } = context;
     const { limits, usage, observer } = this.#options;
-    const child = this.#child;
+    const { child } = this;
     const { promise, resolve } = Promise.withResolvers<WorkerResult>();
     let exceeded: ServiceError | undefined;
     let grace: NodeJS.Timeout | undefined;
-    this.#errorOutput = "";
+    this.errorOutput = "";
     // A process that could not be started has no id.
     const watch = watchLimits(child.pid ?? 0, limits, usage, (error) => {
       exceeded = error;
@@ -110,7 +87,7 @@ export class WorkerProcess {
       if (!signal.aborted) observer?.onDeath(exceeded === undefined ? "crash" : "limit");
       // If that fails, its readers wait for the next run.
       await breakStream(job.folder).catch(() => {});
-      throw exceeded ?? crashError(child, this.#failure, this.#errorOutput, limits);
+      throw exceeded ?? this.#crashError();
     } finally {
       watch.stop();
       restraints.stop();
@@ -121,6 +98,22 @@ export class WorkerProcess {
       // V8 keeps what long subtitles have needed; the buffers of media are used again.
       if (job.subtitles.length > 0 && residentMiBOf(child.pid ?? 0) > limits.keptMiB) void this.end();
     }
+  }
+
+  #crashError(): ServiceError {
+    const { pid, signalCode } = this.child;
+    const { how, cause, isOutOfMemory } = this.death();
+    if (pid === undefined) {
+      const message = `no process for the download can be started: ${cause.message}`;
+      return new ServiceError("unavailable", message, { cause });
+    }
+    if (isOutOfMemory) return memoryError(`more than its limit of ${this.#options.limits.heapMiB} MiB of memory`, cause);
+    const [, reason] = /fatal[^:\n]*: *([^\n]{1,200})/i.exec(this.errorOutput) ?? [];
+    const message = `the download crashed: its process ended with ${how}${reason === undefined ? "" : `: ${reason}`}`;
+    const isShort = signalCode === "SIGKILL" ? ", which the system sends if memory is short" : "";
+    return signalsOfOthers.has(signalCode)
+      ? new ServiceError("unavailable", message + isShort, { cause })
+      : new ServiceError("internal", message, { cause, retryable: false });
   }
 }
 
@@ -133,26 +126,3 @@ function send(child: ChildProcess, request: WorkerRequest): void {
 
 /** Signals by which others end a process: a terminal, a service manager, or the system if memory is short, whoever has it. */
 const signalsOfOthers: ReadonlySet<string | null> = new Set(["SIGINT", "SIGTERM", "SIGHUP", "SIGKILL"]);
-
-function crashError(
-  { pid, signalCode, exitCode }: ChildProcess,
-  failure: Error | undefined,
-  errorOutput: string,
-  { heapMiB }: WorkerLimits,
-): ServiceError {
-  const cause = failure ?? new Error(errorOutput || "it wrote no reason");
-  if (pid === undefined) {
-    const message = `no process for the download can be started: ${cause.message}`;
-    return new ServiceError("unavailable", message, { cause });
-  }
-  if (errorOutput.includes("heap out of memory")) {
-    return memoryError(`more than its limit of ${heapMiB} MiB of memory`, cause);
-  }
-  const how = signalCode === null ? `exit code ${exitCode}` : `signal ${signalCode}`;
-  const [, reason] = /fatal[^:\n]*: *([^\n]{1,200})/i.exec(errorOutput) ?? [];
-  const message = `the download crashed: its process ended with ${how}${reason === undefined ? "" : `: ${reason}`}`;
-  const isShort = signalCode === "SIGKILL" ? ", which the system sends if memory is short" : "";
-  return signalsOfOthers.has(signalCode)
-    ? new ServiceError("unavailable", message + isShort, { cause })
-    : new ServiceError("internal", message, { cause, retryable: false });
-}

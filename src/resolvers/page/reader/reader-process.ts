@@ -1,7 +1,8 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { ServiceError } from "../../../model/errors.ts";
 import { processorMsOf } from "../../../system/processor-time.ts";
+import { StartedProcess } from "../../../system/started-process.ts";
 import type { ReadJob, ReadKind, ReadResults } from "./reader.ts";
 import { MessageParts, packJob, tooComplexError, unpackOutcome } from "./wire.ts";
 
@@ -16,59 +17,30 @@ export interface ReaderLimits {
 /** Longest time for a start: a machine may be busy. */
 const startMs = 20_000;
 
-/** As much of the process's error output as is kept: V8's reason is at its start. */
-const maxErrorLength = 4_000;
-
 /** A process that reads one body at a time, without this process's environment, which may contain secrets. */
-export class ReaderProcess {
-  /** Resolves once the process has ended. */
-  readonly ended: Promise<void>;
+export class ReaderProcess extends StartedProcess {
   readonly #limits: ReaderLimits;
-  readonly #child: ChildProcess;
   /** Resolves once the process has started or ended. */
   readonly #ready: Promise<void>;
-  #errorOutput = "";
-  #failure: Error | undefined;
 
   /** Starts the process. */
   constructor(limits: ReaderLimits) {
     const program = fileURLToPath(new URL("./start-reader.js", import.meta.url));
     const flags = [...process.execArgv, `--max-old-space-size=${limits.heapMiB}`];
-    const child: ChildProcess = spawn(process.execPath, [...flags, program, "read"], {
-      env: {},
-      stdio: ["pipe", "pipe", "pipe"],
-    });
-    const { promise: ended, resolve: onEnded } = Promise.withResolvers<void>();
+    super(spawn(process.execPath, [...flags, program, "read"], { env: {}, stdio: ["pipe", "pipe", "pipe"] }));
     const { promise: started, resolve: onStarted } = Promise.withResolvers<void>();
     const timer = setTimeout(() => void this.end(), startMs);
-    // Without free file descriptors there are no streams.
-    child.stdout?.once("data", onStarted);
-    child.stderr?.setEncoding("utf8").on("data", (text: string) => {
-      this.#errorOutput = (this.#errorOutput + text).slice(0, maxErrorLength);
-    });
+    this.child.stdout?.once("data", onStarted);
     // Writing fails if the process has ended.
-    child.stdin?.on("error", () => {});
-    child.on("error", (error) => {
-      this.#failure = error;
-      if (child.pid === undefined) onEnded();
-    });
-    child.once("close", () => onEnded());
-    this.ended = ended;
-    this.#ready = Promise.race([started, ended]).finally(() => clearTimeout(timer));
+    this.child.stdin?.on("error", () => {});
+    this.#ready = Promise.race([started, this.ended]).finally(() => clearTimeout(timer));
     this.#limits = limits;
-    this.#child = child;
   }
 
   /** It has ended or is ending: it cannot read another body. */
   get isEnding(): boolean {
-    const { killed, exitCode, signalCode } = this.#child;
-    return killed || exitCode !== null || signalCode !== null || this.#failure !== undefined;
-  }
-
-  /** Kills the process; resolves once it has ended. */
-  end(): Promise<void> {
-    this.#child.kill("SIGKILL");
-    return this.ended;
+    const { killed, exitCode, signalCode } = this.child;
+    return killed || exitCode !== null || signalCode !== null || this.failure !== undefined;
   }
 
   /**
@@ -80,7 +52,7 @@ export class ReaderProcess {
   async read<K extends ReadKind>(job: ReadJob<K>, body: readonly Uint8Array[]): Promise<ReadResults[K]> {
     await this.#ready;
     const { readMs } = this.#limits;
-    const { stdout } = this.#child;
+    const { stdout } = this.child;
     const { promise, resolve } = Promise.withResolvers<Buffer>();
     const parts = new MessageParts();
     const onData = (chunk: Buffer) => {
@@ -88,7 +60,7 @@ export class ReaderProcess {
       if (message !== null) resolve(message);
     };
     let isLate = false;
-    const clock = watchProcessorTime(this.#child.pid, readMs, () => {
+    const clock = watchProcessorTime(this.child.pid, readMs, () => {
       isLate = true;
       void this.end();
     });
@@ -105,7 +77,7 @@ export class ReaderProcess {
   }
 
   #send(job: ReadJob, body: readonly Uint8Array[]): void {
-    const { stdin } = this.#child;
+    const { stdin } = this.child;
     stdin?.cork();
     stdin?.write(
       packJob(
@@ -118,13 +90,11 @@ export class ReaderProcess {
   }
 
   #deathError(job: ReadJob): ServiceError {
-    const { pid, exitCode, signalCode } = this.#child;
-    const cause = this.#failure ?? new Error(this.#errorOutput || "it wrote no reason");
-    if (this.#errorOutput.includes("heap out of memory")) {
+    const { how, cause, isOutOfMemory } = this.death();
+    if (isOutOfMemory) {
       return tooComplexError(job, `reading it takes more than ${this.#limits.heapMiB} MiB of memory, the limit`, cause);
     }
-    const how = signalCode === null ? `exit code ${exitCode}` : `signal ${signalCode}`;
-    const what = pid === undefined ? `cannot be started: ${cause.message}` : `ended with ${how}`;
+    const what = this.child.pid === undefined ? `cannot be started: ${cause.message}` : `ended with ${how}`;
     return new ServiceError("unavailable", `the process that reads pages ${what}`, { cause });
   }
 }

@@ -1,0 +1,44 @@
+import type { ChildProcess } from "node:child_process";
+
+/** As much of the error output as is kept: V8's reason is at its start. */
+const maxErrorLength = 4_000;
+
+/** A process that was started, or could not be: then `child` has no id. */
+export class StartedProcess {
+  /** Resolves once the process has ended. */
+  readonly ended: Promise<void>;
+  protected readonly child: ChildProcess;
+  protected errorOutput = "";
+  protected failure: Error | undefined;
+
+  constructor(child: ChildProcess) {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    // Without free file descriptors there are no streams.
+    child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+      this.errorOutput = (this.errorOutput + text).slice(0, maxErrorLength);
+    });
+    child.on("error", (error) => {
+      this.failure = error;
+      if (child.pid === undefined) resolve();
+    });
+    child.once("close", () => resolve());
+    this.ended = promise;
+    this.child = child;
+  }
+
+  /** Kills the process; resolves once it has ended. */
+  end(): Promise<void> {
+    this.child.kill("SIGKILL");
+    return this.ended;
+  }
+
+  /** Returns how the process has ended, and why, as far as that is known. */
+  protected death(): { how: string; cause: Error; isOutOfMemory: boolean } {
+    const { signalCode, exitCode } = this.child;
+    return {
+      how: signalCode === null ? `exit code ${exitCode}` : `signal ${signalCode}`,
+      cause: this.failure ?? new Error(this.errorOutput || "it wrote no reason"),
+      isOutOfMemory: this.errorOutput.includes("heap out of memory"),
+    };
+  }
+}
