@@ -12,7 +12,7 @@ import { requireTask } from "../access/ownership.ts";
 import type { ArchiveSender } from "../archives/archive-sender.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
 import { assertIfMatch } from "../responses/etag.ts";
-import { problems } from "../responses/problem.ts";
+import { bodyErrors, problems } from "../responses/problem.ts";
 import { anyFile, archive, fileTag, getFileSchema, type SendFile, type StoredFile } from "../responses/send-file.ts";
 import { TaskParams } from "../routes/task.ts";
 import { readJsonBodies } from "../server/json.ts";
@@ -51,16 +51,7 @@ const createSchema = {
   body: LinkBody,
   response: {
     201: { ...Link, description: "the link" },
-    ...problems(
-      "invalid_request",
-      "cross_site",
-      "not_found",
-      "not_acceptable",
-      "payload_too_large",
-      "unsupported_media_type",
-      "internal",
-      "unavailable",
-    ),
+    ...problems(...bodyErrors, "not_found", "internal", "unavailable"),
   },
 };
 

@@ -58,6 +58,9 @@ function toShown({ pointer, detail }: InputFault): InputFault {
   return { pointer, detail: withoutSecrets(detail) };
 }
 
+/** What a route that takes a JSON body can fail with, besides `invalid_request`. */
+export const bodyErrors = ["cross_site", "not_acceptable", "payload_too_large", "unsupported_media_type"] as const;
+
 /**
  * Returns the response schemas, by status, of a route that can fail with these codes, and with
  * those of every route's check of the host.

@@ -6,7 +6,7 @@ import { isServiceError, ServiceError, statusOf } from "../../model/errors.ts";
 import type { Reused } from "../../stores/store-types.ts";
 import { sharerOf } from "../access/ownership.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
-import { type Problem, problemOf, problems } from "../responses/problem.ts";
+import { bodyErrors, type Problem, problemOf, problems } from "../responses/problem.ts";
 import { sendList } from "../responses/send-list.ts";
 import { createTurns, untilClosed } from "../responses/turns.ts";
 import { readJsonBodies } from "../server/json.ts";
@@ -64,17 +64,7 @@ const schema = {
   body: BatchBody,
   response: {
     200: { ...BatchResult, description: "what became of each URL" },
-    ...problems(
-      "invalid_request",
-      "cross_site",
-      "not_acceptable",
-      "payload_too_large",
-      "unsupported_media_type",
-      "idempotency_mismatch",
-      "too_many_requests",
-      "internal",
-      "unavailable",
-    ),
+    ...problems(...bodyErrors, "idempotency_mismatch", "too_many_requests", "internal", "unavailable"),
   },
 };
 

@@ -7,7 +7,7 @@ import { requireAcceptJson } from "../responses/accept.ts";
 import { type AccessCheck, sessionCookie, signedInCookie } from "../access/access.ts";
 import { readJsonBodies } from "../server/json.ts";
 import { noContent } from "../responses/empty.ts";
-import { problems } from "../responses/problem.ts";
+import { bodyErrors, problems } from "../responses/problem.ts";
 
 /** How long a browser keeps the cookie. */
 const maxAgeS = 30 * 86_400;
@@ -32,14 +32,7 @@ const startSchema = {
   body: Type.Object({ key: Type.String({ description: "the key" }) }),
   response: {
     200: KeyOwner,
-    ...problems(
-      "unauthorized",
-      "cross_site",
-      "not_acceptable",
-      "payload_too_large",
-      "unsupported_media_type",
-      "too_many_requests",
-    ),
+    ...problems("unauthorized", ...bodyErrors, "too_many_requests"),
   },
 };
 

@@ -21,7 +21,7 @@ import {
 } from "./new-task.ts";
 import type { ListQuery } from "../../stores/store.ts";
 import { PreferHeaders, type TaskWaits } from "../responses/prefer-wait.ts";
-import { problems } from "../responses/problem.ts";
+import { bodyErrors, problems } from "../responses/problem.ts";
 import { sendList } from "../responses/send-list.ts";
 import { createTurns, untilClosed } from "../responses/turns.ts";
 import { TaskRef } from "./task.ts";
@@ -78,10 +78,7 @@ const createSchema = {
     ...problems(
       "invalid_request",
       "invalid_url",
-      "cross_site",
-      "not_acceptable",
-      "payload_too_large",
-      "unsupported_media_type",
+      ...bodyErrors,
       "idempotency_mismatch",
       "address_blocked",
       "too_many_requests",
