@@ -27,9 +27,3 @@ function findOpenConnections(landlock: number, proxied: boolean): string[] {
   }
   return proxied ? [] : ["yt-dlp may open TCP connections to the port of the proxy on other hosts"];
 }
-
-/** Whether sites' scripts have no network: before Node 25, its own permissions do not cover it. */
-export function keepsScriptsOffline({ landlock, seccomp }: Omit<Kernel, "proxied">): boolean {
-  const [major = 0] = process.versions.node.split(".").map(Number);
-  return seccomp || landlock >= firstWithTcp || major >= 25;
-}

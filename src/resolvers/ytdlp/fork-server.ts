@@ -46,7 +46,7 @@ interface ExtractRequest {
   url: string;
   /** URL of the proxy for this extraction, with its credential. */
   proxy: string;
-  /** Path of the Node to run sites' scripts with; empty: none. */
+  /** Path of the Node to run sites' scripts with. */
   node: string;
   /** Cookies in Netscape format; empty: none. */
   cookies: string;

@@ -8,7 +8,7 @@ import { startDeadline } from "../../async/deadline.ts";
 import type { GuardedProxy } from "../../net/proxy/guarded-proxy.ts";
 import { createHostSlots } from "../../net/http/host-slots.ts";
 import { urlForMessage } from "../../net/http-url.ts";
-import { findUnenforced, keepsScriptsOffline } from "./enforcement.ts";
+import { findUnenforced } from "./enforcement.ts";
 import { answerTooLargeError, endedBySignalError, extractionError, Failure } from "./failures.ts";
 import { type ExtractResult, type ForkServer, startForkServer } from "./fork-server.ts";
 import { findExcessiveAge, findInstallation, findVersionProblem, type Installation } from "./installation.ts";
@@ -159,7 +159,7 @@ function createYtDlp(supervisor: Supervisor, options: YtDlpOptions): YtDlp {
     const request = {
       url: withoutSmuggled(url),
       proxy: proxyRun.url,
-      node: keepsScriptsOffline(server) ? process.execPath : "",
+      node: process.execPath,
       cookies,
       socketTimeoutS: Math.min(maxSocketTimeoutS, timeoutMs / 1_000),
       entries: { start: entriesStart, most: maxEntries, ahead: entriesAhead },
