@@ -27,6 +27,16 @@ describe("cues of HLS segments are put where their media are", () => {
     expect(starts(parts, originS)).toEqual([1, 11]);
   });
 
+  it("whose map is far from them, as one for all segments of a day, or the time of day", () => {
+    const map = { localS: 0, mpegTs: 900_000 };
+    const parts = [0, 60_000, 90_000].map((fromS) => ({ cues: [cue(fromS + 1, fromS + 2)], map, place: place(fromS) }));
+    expect(starts(parts, 10)).toEqual([1, 60_001, 90_001]);
+    const day = { localS: 72_000, mpegTs: 900_000 };
+    expect(starts([{ cues: [cue(72_001, 72_002)], map: day, place: place(0) }], 10)).toEqual([1]);
+    const start = { localS: 72_000, mpegTs: 72_000 * 90_000 };
+    expect(starts([{ cues: [cue(1, 2)], map: start, place: place(0) }], 0)).toEqual([1]);
+  });
+
   it("after a discontinuity, where its timeline begins", () => {
     const map = { localS: 0, mpegTs: 90_000 };
     const parts = [

@@ -59,7 +59,7 @@ function move(cues: readonly Cue[], byS: number): void {
 }
 
 function shiftOf(
-  { place, map, isMp4 }: TextPart,
+  { cues, place, map, isMp4 }: TextPart,
   { originS, offsetOf, cut }: MediaPosition,
   isFromStart: boolean,
 ): number {
@@ -68,11 +68,10 @@ function shiftOf(
   if (offsetS !== null) return offsetS - originS;
   const addedS = offsetOf(timeline) ?? 0;
   if (map !== null) {
-    // The timestamp that is nearest to where its list has the segment (RFC 8216 §3.5).
-    const stampS = map.mpegTs / ticksPerSecond;
-    const expectedS = originS + fromS - addedS;
-    const wraps = Math.round((expectedS - stampS) / wrapS);
-    return stampS + wraps * wrapS - map.localS + addedS - originS;
+    const shiftS = map.mpegTs / ticksPerSecond - map.localS + addedS - originS;
+    // Timestamps wrap: the first cue is where it is nearest to its segment. A map may be far from its cues.
+    const wraps = Math.round((fromS - shiftS - (cues[0]?.startS ?? 0)) / wrapS);
+    return shiftS + wraps * wrapS;
   }
   return isMp4 !== true && isFromStart ? 0 : addedS - originS;
 }
