@@ -44,7 +44,14 @@ test.each([
   { slices: [key, { ...key, kind: "skipped" as const }], join: null },
   { slices: [{ ...key, kind: "skipped" as const }, key], join: null },
   { slices: [{ ...key, kind: "idr" as const }], join: "start" },
-])("a key frame of H.264 can follow others as $join if all its slices can", ({ slices, join }) => {
+  {
+    slices: [
+      { ...key, structure: "top" as const },
+      { ...key, kind: "skipped" as const, structure: "bottom" as const },
+    ],
+    join: "alone",
+  },
+])("decoding starts with a key frame of H.264 as all its slices let it: $join", ({ slices, join }) => {
   expect(joinOf(sampleOf(...slices), entry)).toBe(join);
 });
 

@@ -21,6 +21,11 @@ const sources = [
   ],
   ["one GOP", ["libx264"], `${both} -c:v libx264 -preset veryfast -g 1000 -sc_threshold 0 -c:a aac`],
   [
+    "H.264 that is refreshed in parts, whose sync samples are none but the first one",
+    ["libx264"],
+    `${both} -c:v libx264 -preset veryfast -bf 3 -g 50 -x264-params intra-refresh=1 -c:a aac`,
+  ],
+  [
     "HEVC with open GOPs, and AC-3",
     ["libx265"],
     `${both} -c:v libx265 -preset ultrafast -x265-params log-level=error:open-gop=1:keyint=30:bframes=4 -c:a ac3`,

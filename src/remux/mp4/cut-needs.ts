@@ -2,7 +2,7 @@ import { openFile, type OpenFile } from "../open-file.ts";
 import { type ByteSpan, type IndexRun, joinRuns, joinSpans, type MediaRange, type TrackKind } from "../samples.ts";
 import { joinAt, readSampleLists } from "./cut.ts";
 import { planCut } from "./cut-plan.ts";
-import type { FindJoin } from "./cut-tracks.ts";
+import type { FindStart } from "./cut-tracks.ts";
 import { secondsOf } from "./read/init.ts";
 import type { SampleList } from "./read/sample-list.ts";
 
@@ -21,7 +21,7 @@ export function bytesOfCut(
   isThere: IsThere,
 ): Pick<PartNeeds, "spans" | "zeroS"> {
   using file = openFile(path);
-  const { tracks, zeroS } = planCut(readSampleLists(file), ranges, joinsThere(file, isThere));
+  const { tracks, zeroS } = planCut(readSampleLists(file), ranges, startsThere(file, isThere));
   return { spans: tracks.flatMap(({ list, groups }) => bytesOf(list, groups)), zeroS };
 }
 
@@ -58,11 +58,11 @@ export function samplesOfPart(path: string, { ranges, kinds, isThere, ...options
   using file = openFile(path);
   const lists = readSampleLists(file).filter(({ length, track }) => length > 0 && kinds.includes(kindOf(track)));
   if (lists.length === 0 || lists.some(({ track }) => (track.formats[0]?.edits ?? []).length > 1)) return null;
-  const findJoin = joinsThere(file, isThere);
+  const findStart = startsThere(file, isThere);
   // The times of a track count from its first sample, those of the ranges from what is shown first; and the end says which of
   // the ranges are after it.
-  const head = planCut(lists, [{ startS: 0, endS: leastS }], findJoin, options.zeroS);
-  const plan = planCut(lists, widened(ranges), findJoin, options.zeroS);
+  const head = planCut(lists, [{ startS: 0, endS: leastS }], findStart, options.zeroS);
+  const plan = planCut(lists, widened(ranges), findStart, options.zeroS);
   const needs: PartNeeds = {
     spans: [],
     zeroS: plan.zeroS,
@@ -90,8 +90,8 @@ const leastS = 1e-3;
 const kindOf = ({ formats }: SampleList["track"]): TrackKind => formats[0]!.kind;
 
 /** Until a sample is there, nothing else may be needed. */
-const joinsThere =
-  (file: OpenFile, isThere: IsThere): FindJoin =>
+const startsThere =
+  (file: OpenFile, isThere: IsThere): FindStart =>
   (list, index) => {
     const { offset, size } = list.at(index);
     return isThere({ start: offset, end: offset + size }) ? joinAt(file, list, index) : "start";

@@ -2,7 +2,7 @@ import type { Edit, MediaRange, TrackKind } from "../samples.ts";
 import {
   createCutTrack,
   type CutTrack,
-  type FindJoin,
+  type FindStart,
   firstIndex,
   leastS,
   type Part,
@@ -62,10 +62,10 @@ export interface CutPlan extends CutPosition, Pick<Cut, "gaps"> {
 export function planCut(
   lists: readonly SampleList[],
   ranges: readonly MediaRange[],
-  findJoin: FindJoin,
+  findStart: FindStart,
   countsFromS: number | null = null,
 ): CutPlan {
-  const tracks = lists.filter(({ length }) => length > 0).map((list) => createCutTrack(list, findJoin));
+  const tracks = lists.filter(({ length }) => length > 0).map((list) => createCutTrack(list, findStart));
   const video = tracks.find(({ isVideo }) => isVideo);
   const endS = Math.max(...tracks.map((track) => track.endS));
   const frames = video === undefined ? null : frameStarts(video);

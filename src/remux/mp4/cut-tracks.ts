@@ -1,6 +1,6 @@
 import { nameCodec } from "../codec-name.ts";
 import type { Edit, MediaRange } from "../samples.ts";
-import type { Join } from "./joins.ts";
+import type { Join, Start } from "./joins.ts";
 import type { SampleList } from "./read/sample-list.ts";
 
 /** Less than any frame or packet lasts, seconds. */
@@ -26,8 +26,8 @@ export interface SampleGroup {
   taken: MediaRange;
 }
 
-/** Returns how a sync sample can follow any other sample, so that a decoder starts again with it; `null`: it cannot. */
-export type FindJoin = (list: SampleList, index: number) => Join | null;
+/** Returns how decoding starts with a sync sample; `null`: it cannot. */
+export type FindStart = (list: SampleList, index: number) => Start | null;
 
 /** Returns the number of the first sample of a group: an index, or the one before the first. */
 export const startOf = ({ from, join }: Pick<SampleGroup, "from" | "join">): number =>
@@ -39,12 +39,12 @@ export const indexIn = ({ from }: Pick<SampleGroup, "from">, number: number): nu
 /** A track that is cut. */
 export type CutTrack = ReturnType<typeof createCutTrack>;
 
-export function createCutTrack(list: SampleList, findJoin: FindJoin) {
+export function createCutTrack(list: SampleList, findStart: FindStart) {
   const { track, timescale } = list;
   const [format] = track.formats;
   const codec = nameCodec(format!.sampleEntry);
   const parts = partsOf(list);
-  const joins = new Map<number, Join | null>();
+  const starts = new Map<number, Start | null>();
   return {
     list,
     kind: format!.kind,
@@ -58,12 +58,11 @@ export function createCutTrack(list: SampleList, findJoin: FindJoin) {
     endS: parts.at(-1)?.endS ?? 0,
     edits: [] as Edit[],
     groups: [] as SampleGroup[],
-    /** Reads a sample once only, which may have megabytes. */
-    findJoin(index: number): Join | null {
-      const known = joins.get(index);
-      const join = known === undefined ? findJoin(list, index) : known;
-      joins.set(index, join);
-      return join;
+    /** Reads a sample once only, which may have megabytes. `isJoin`: others come before it. */
+    findJoin(index: number, isJoin: boolean): Join | null {
+      if (!starts.has(index)) starts.set(index, findStart(list, index));
+      const start = starts.get(index) ?? null;
+      return start === "alone" ? (isJoin ? null : "start") : start;
     },
     /** Where what is presented of it ends in the cut, seconds. */
     presentedS: 0,
@@ -171,7 +170,7 @@ export function takenOf(track: CutTrack, range: MediaRange, isJoin: boolean) {
   const offset = first.startS * timescale - first.media;
   const toS = (ticks: number) => (ticks + offset) / timescale;
   const lead = isVideo ? Infinity : needed.earliest - preroll;
-  const findJoin = (index: number) => (isVideo ? (track.findJoin(index) ?? (isJoin ? null : "start")) : "start");
+  const findJoin = (index: number) => (isVideo ? track.findJoin(index, isJoin) : "start");
   const from = leadOf(list, isVideo ? needed : withRoll(list, needed), lead, (index) => findJoin(index) !== null);
   const join = (from > 0 ? findJoin(from) : null) ?? "start";
   // The end of audio may move by a part of a packet.

@@ -7,7 +7,16 @@ import type { MediaRange, TrackFormat, TrackKind } from "../samples.ts";
 import { damagedError, firstBox } from "./boxes.ts";
 import { type Cut, type CutPlan, type CutPosition, planCut, type PlannedTrack } from "./cut-plan.ts";
 import { indexIn, type SampleGroup, startOf } from "./cut-tracks.ts";
-import { asReset, createJoin, type Join, type JoinedSample, joinOf, keepSample, withGaps } from "./joins.ts";
+import {
+  asReset,
+  createJoin,
+  type Join,
+  type JoinedSample,
+  joinOf,
+  keepSample,
+  type Start,
+  withGaps,
+} from "./joins.ts";
 import { checkSampleTables } from "./read/check-tables.ts";
 import { readFully, readIndex } from "./read/file-boxes.ts";
 import { createBudget, type IndexedSample, maxFileSamples } from "./read/indexed-sample.ts";
@@ -101,10 +110,10 @@ function isLacking({ tracks, isBeyond }: CutPlan, { missing, isWhole }: CutOptio
 /** No access unit is larger. */
 const maxSampleBytes = 32 << 20;
 
-/** Returns how a sync sample may follow another range; see `joinOf`. @throws ServiceError `upstream_invalid` */
-export function joinAt({ fd }: OpenFile, list: SampleList, index: number): Join | null {
+/** Returns how decoding starts with a sync sample; see `joinOf`. @throws ServiceError `upstream_invalid` */
+export function joinAt({ fd }: OpenFile, list: SampleList, index: number): Start | null {
   const { track, entry, offset, size } = list.at(index);
-  if (size > maxSampleBytes) return null;
+  if (size > maxSampleBytes) return "alone";
   const sample = readFully(fd, Buffer.alloc(size), offset);
   return joinOf(sample, track.formats[entry - 1]?.sampleEntry ?? sample);
 }
@@ -217,7 +226,9 @@ function createTrackSink(
     const own = formatAt(track.formats, entry).sampleEntry;
     if (join !== null) output.change = createJoin(join, own);
     const data = isReset ? asReset(media, own, leastResetId + (resets++ % 2)) : output.change(media).data;
-    if (!isLeft) writer.write(output.number, { ...times, data });
+    // Players start at sync samples before an edit, also at those that only encoders call so.
+    const isSync = times.isSync && (format.kind !== "video" || joinOf(media, own) !== null);
+    if (!isLeft) writer.write(output.number, { ...times, isSync, data });
   };
 }
 

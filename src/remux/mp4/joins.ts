@@ -11,17 +11,20 @@ const hevc = { brokenLink: 16, firstKey: 16, cleanAccess: 21, lastKey: 23, skipp
 /** How a sync sample may follow any other sample: as it is, or after one that has the same picture, and is not shown (`asReset`). */
 export type Join = "start" | "reset";
 
+/** How decoding starts with a sync sample; `alone`: only if no other sample comes before it. */
+export type Start = Join | "alone";
+
 /**
- * Returns how a decoder starts again with a sync sample of this sample entry; `null`: it cannot. Of H.264 that is an IDR picture
- * (ISO/IEC 14496-10 §7.4.1.2.1): after others, pictures may be shown in the wrong order, as their numbers continue those before,
+ * Returns how a decoder starts with a sync sample of this sample entry; `null`: it cannot, as the sample refers to others. Of H.264 it starts again with an IDR
+ * picture (ISO/IEC 14496-10 §7.4.1.2.1): after others, pictures may be shown in the wrong order, as their numbers continue those before,
  * unless they are changed (`createJoin`).
  */
-export function joinOf(sample: Uint8Array, sampleEntry: Uint8Array): Join | null {
+export function joinOf(sample: Uint8Array, sampleEntry: Uint8Array): Start | null {
   const configuration = configurationOf(sampleEntry, "avcC");
   if (configuration === null) return "start";
   const slices = createAvcSlices(configuration);
   const lengthBytes = lengthBytesOf(configuration, 4);
-  let join: Join | null = null;
+  let isReset: boolean | undefined;
   for (const unit of nalUnits(sample, lengthBytes)) {
     slices.take(unit);
     const type = avcTypeOf(unit);
@@ -31,11 +34,12 @@ export function joinOf(sample: Uint8Array, sampleEntry: Uint8Array): Join | null
       lengthBytes > 2 &&
       slices.numbersOf(unit) !== null &&
       asIdrSlice(unit.subarray(0, maxSliceHeaderBytes), slices, 0) !== null;
-    // Encoders that refresh a picture in parts have intra slices beside others in it.
-    if (type < avcType.idr && type > 0 && !(type === avcType.slice && canReset())) return null;
-    if (type === avcType.slice) join = "reset";
+    if (type > avcType.idr || type === 0) continue;
+    // Encoders that refresh pictures in parts call some of them sync samples, which may have intra slices beside others.
+    if (type === avcType.slice && slices.refersToOthers(unit)) return null;
+    isReset = isReset !== false && type === avcType.slice && canReset();
   }
-  return join;
+  return isReset === true ? "reset" : "alone";
 }
 
 /** A sample after a join. */

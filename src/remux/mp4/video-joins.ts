@@ -1,6 +1,6 @@
 import type { Sample, TrackFormat } from "../samples.ts";
 import type { TrackOutput } from "../track-output.ts";
-import { asReset, createJoin, type Join, joinOf, keepSample, withGaps } from "./joins.ts";
+import { asReset, createJoin, joinOf, keepSample, type Start, withGaps } from "./joins.ts";
 
 /**
  * Writes the samples of video whose parts do not continue each other, so that a decoder can go on with each of them: where one begins
@@ -18,9 +18,9 @@ export function createVideoJoins(output: TrackOutput) {
   let change = keepSample;
 
   /** Joins a part that begins with the sample, after a copy of it if its join is "reset"; returns whether it is. */
-  function join(sample: Sample, kind: Join | null, { sampleEntry, ...others }: TrackFormat): boolean {
+  function join(sample: Sample, kind: Start | null, { sampleEntry, ...others }: TrackFormat): boolean {
     const { data, dts, pts } = sample;
-    change = isFirst && kind !== "reset" ? keepSample : createJoin(kind ?? "start", sampleEntry);
+    change = isFirst && kind !== "reset" ? keepSample : createJoin(kind === "reset" ? kind : "start", sampleEntry);
     isFirst = false;
     if (kind !== "reset") return false;
     output.setFormat({ ...others, sampleEntry: withGaps(sampleEntry) });

@@ -116,6 +116,15 @@ export function createAvcSlices(configuration: Buffer) {
   for (const unit of setsIn(configuration)) sets.take(unit);
   return {
     ...sets,
+    /** Returns whether a slice may refer to other frames, as far as its header can be read. */
+    refersToOthers(unit: Uint8Array): boolean {
+      const slice = sets.open(unescapeNal(unit.subarray(0, maxSliceHeaderBytes)));
+      if (slice === null || slice.sliceType === sliceTypes.i || slice.sliceType === sliceTypes.si) return false;
+      const { bits, sps } = slice;
+      bits.skip(sps.frameNumBits);
+      // The second field of a frame may refer to the first one only.
+      return sps.isFrameOnly || bits.read(1) === 0;
+    },
     /** Returns the numbers of a slice that is not of an IDR picture; `null`: they cannot be read, or are not all there is. */
     numbersOf(unit: Uint8Array): SliceNumbers | null {
       const slice = sets.open(unescapeNal(unit.subarray(0, maxSliceHeaderBytes)));
