@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { noAdditions } from "../../../src/remux/additions.ts";
 import { longMedia, longS, makeLongMedia } from "../../media/long-media.ts";
 import { hasFfmpeg } from "../../media/probe.ts";
-import { resource } from "../../media/resources.ts";
+import { hls, resource } from "../../media/resources.ts";
 import { probeAll } from "../../remux/additions.ts";
 import { audioFaults, expectedCut, present, randomRanges } from "../../remux/mp4-cuts.ts";
 import { openMedia, type OpenEngine } from "./harness.ts";
@@ -70,6 +70,34 @@ export function describeRanges(open: OpenEngine): void {
         }
         const listed = paths.map((path) => harness.site.resources.get(path)?.body.length ?? 0);
         expect(harness.site.sent - before, note).toBeLessThanOrEqual(listed.reduce((sum, size) => sum + size, 0));
+      }
+    });
+
+    it("of HLS with a discontinuity, of which it fetches where a timeline ends and the next one starts", async () => {
+      const { resources, entry } = await makeLongMedia("HLS in MPEG-TS");
+      const list = resources.get(entry)!.body.toString();
+      const segments = list.slice(list.indexOf("#EXTINF"), list.indexOf("#EXT-X-ENDLIST"));
+      const parts = [...resources].filter(([path]) => path.endsWith(".ts"));
+      for (const [path, media] of parts) resources.set(`again-${path}`, media);
+      const again = segments.replaceAll(/^s/gm, "again-s");
+      resources.set(entry, hls(list.replace("#EXT-X-ENDLIST", `#EXT-X-DISCONTINUITY\n${again}#EXT-X-ENDLIST`)));
+      await using harness = await openMedia(open, { resources, entry });
+      const { frames, packets } = await present((await harness.download()).path);
+      for (const [ranges, asked] of [
+        [[{ startS: 25.3, endS: 26.9 }], ["s000", "s009", "again-s000", "again-s002", "again-s003"]],
+        [[{ startS: 5, endS: 5.5 }], ["s000", "s002"]],
+      ] as const) {
+        const before = harness.site.asked.length;
+        const made = await harness.download({ ranges, folder: await harness.newFolder() });
+        const paths = harness.site.asked.slice(before).map(({ path }) => path);
+        expect(paths.filter((path) => path.endsWith(".ts")).toSorted()).toEqual(
+          asked.map((path) => `${path}.ts`).toSorted(),
+        );
+        const expected = expectedCut(frames, ranges, frames.at(-1)!.timeS + 0.04);
+        const { frames: shown, packets: heard } = await present(made.path);
+        expect(shown.map(({ hash }) => hash)).toEqual(expected.frames.map(({ hash }) => hash));
+        expect(audioFaults(heard, packets, expected)).toEqual([]);
+        expect(made.warnings).toEqual([]);
       }
     });
 

@@ -1,12 +1,13 @@
 import type { MediaRange } from "../../../remux/samples.ts";
+import type { Segment } from "../../../manifests/segments.ts";
 import type { Plan, Source } from "./plan.ts";
 
 /** Durations in lists are rounded. */
 const slackS = 0.1;
 
 /**
- * Selects the segments that ranges need: those in which they are by the durations in the list, and the first one, which shows
- * where the media start. Separate audio gets the times of the segments of the video.
+ * Selects the segments that ranges need: those in which they are by the durations in the list, the first one, which shows
+ * where the media start, and the two at each discontinuity before. Separate audio gets the times of the segments of the video.
  */
 export function selectRanges(plan: Plan, ranges: readonly MediaRange[]): Plan {
   if (ranges.length === 0) return plan;
@@ -44,9 +45,7 @@ function select(source: Source, ranges: readonly MediaRange[]): { source: Source
   if (source.kind === "file" || source.liveJournalPath !== null) return { source, fetched: ranges };
   const { segments, gapsS = [] } = source.list;
   const isTimed = gapsS.length === 0 && segments.every(({ durationS }) => durationS > 0);
-  // Where a timeline starts is known only once the one before has been read.
-  const isOne = segments.every(({ timeline, offsetS }) => offsetS !== null || timeline === segments[0]?.timeline);
-  if (!isTimed || !isOne) return { source, fetched: ranges };
+  if (!isTimed) return { source, fetched: ranges };
   const selection = new Set([0]);
   const fetched: MediaRange[] = [];
   let startS = 0;
@@ -60,6 +59,15 @@ function select(source: Source, ranges: readonly MediaRange[]): { source: Source
     }
     startS = endS;
   }
+  for (const index of timelineStarts(segments, Math.max(...selection))) selection.add(index - 1).add(index);
   if (selection.size === segments.length) return { source, fetched };
   return { source: { ...source, selection }, fetched };
+}
+
+/** Returns the first segment of each timeline that starts where the one before ends, which is known only once that has been read. */
+function timelineStarts(segments: readonly Segment[], last: number): Iterable<number> {
+  return segments.keys().filter((index) => {
+    const { timeline, offsetS } = segments[index]!;
+    return index > 0 && index <= last && offsetS === null && timeline !== segments[index - 1]!.timeline;
+  });
 }
