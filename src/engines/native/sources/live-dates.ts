@@ -115,7 +115,9 @@ function newByDate(segments: readonly Segment[], last: RecordedSegment, restart?
   const found: RecordedSegment[] = [];
   let before = last;
   for (const segment of segments) {
-    if (!isLater(segment, before)) continue;
+    // A Period ends with one optional segment at most, which an earlier run may have listed: it has no duration.
+    const isSameEnd = segment.isOptional === true && before.isOptional === true;
+    if (isSameEnd || !isLater(segment, before)) continue;
     const gapS = (segment.dateMs! - before.dateMs!) / 1000 - before.durationS;
     const isGap = gapS > segment.durationS / 2;
     const missing = isGap ? Math.max(1, Math.round(gapS / (segment.durationS || gapS))) : 0;
