@@ -242,12 +242,29 @@ describe.concurrent("a live stream whose playlist", () => {
 
     it.each([404, 410])("%d for a moment is recorded with them", async (status) => {
       await using harness = await openWithout([], status);
-      let asked = 0;
+      let isThere = false;
       harness.site.answer("a/2.ts", (response, serve) => {
-        asked += 1;
-        return asked <= 2 ? response.writeHead(status).end() : serve();
+        if (isThere) return serve();
+        isThere = true;
+        return response.writeHead(status).end();
       });
       expect(await record(harness)).toEqual({ frames: 300, warnings: [] });
+    });
+
+    it("404 after a long time, and later have, is recorded with them", async () => {
+      const first = { sequence: 0, names: range("a", 0, 3) };
+      const readings = 5;
+      const whole = { sequence: 0, names: range("a", 0, 6), hasEnded: true };
+      await using harness = await openLists([...Array.from({ length: readings }, () => first), whole]);
+      const readAll = () => harness.site.asked.filter(({ path }) => path === "index.m3u8").length >= readings;
+      let isThere = false;
+      harness.site.answer("a/2.ts", async (response, serve) => {
+        if (isThere) return serve();
+        isThere = true;
+        await harness.site.until(readAll);
+        return response.writeHead(404).end();
+      });
+      expect(await record(harness)).toEqual({ frames: 150, warnings: [] });
     });
 
     it.each([404, 410])("%d is recorded without the first one, or many in a row", async (status) => {

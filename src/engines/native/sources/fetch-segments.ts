@@ -137,10 +137,11 @@ async function fetchInTime<T>(
 ): Promise<T> {
   const endMs = performance.now() + 1000 * lateS;
   for (;;) {
+    const isLast = performance.now() >= endMs;
     try {
       return await fetch();
     } catch (error) {
-      if (!isGone(error) || performance.now() >= endMs || finish.aborted) throw error;
+      if (!isGone(error) || isLast || finish.aborted) throw error;
       await delay(lateRetryMs, undefined, { signal }).catch(() => signal.throwIfAborted());
     }
   }
