@@ -137,7 +137,7 @@ describe.concurrent("live DASH", () => {
   });
 
   it("that is to finish is kept with what there is", async () => {
-    await using harness = await openLive({ isEndless: true, startS: 4 });
+    await using harness = await openLive({ addressing: "$Number$ of a timeline", isEndless: true, startS: 4 });
     const finish = new AbortController();
     const downloading = harness.download({}, undefined, finish.signal);
     await harness.site.until(() => harness.site.asked.some(({ path }) => path.endsWith("v1/4.m4s")));
@@ -148,7 +148,11 @@ describe.concurrent("live DASH", () => {
   });
 
   it("is kept up to a Period that cannot be recorded, with a warning", async () => {
-    await using harness = await openLive({ secondPeriod: 4, inSecondPeriod: "<ContentProtection/>" });
+    await using harness = await openLive({
+      addressing: "$Number$ of a timeline",
+      secondPeriod: 4,
+      inSecondPeriod: "<ContentProtection/>",
+    });
     const { path, warnings } = await harness.download();
     expect(warnings).toEqual([{ code: "stream_lost", message: expect.stringMatching(/ContentProtection/) }]);
     expect((await probe(path)).streams[0]?.frames).toBeGreaterThanOrEqual(50);
@@ -160,7 +164,7 @@ describe.concurrent("live DASH", () => {
   });
 
   it("up to maxLiveS", async () => {
-    await using harness = await openLive({ isEndless: true, startS: 4 });
+    await using harness = await openLive({ addressing: "$Number$ of a timeline", isEndless: true, startS: 4 });
     const { duration } = await harness.download({ maxLiveS: 3 });
     expect(Math.abs((duration ?? 0) - 3)).toBeLessThanOrEqual(0.1);
   });
@@ -202,17 +206,15 @@ describe.concurrent("live DASH", () => {
     expect(warnings.map(({ code }) => code)).toEqual(laterS > 3 ? ["gap"] : []);
   });
 
-  /** Serves an MPD whose list ends with so many segments from time 0 on, after the first list with the last two of them, each list for `stepMs` after the first one was fetched; then it is static. */
+  /** Serves an MPD whose list ends with so many segments from time 0 on, after the first list with the last two of them, each list for some readings after the first one was fetched; then it is static. */
   async function openLists(counts: readonly number[], names: string): Promise<EngineHarness> {
     const harness = await openLive({});
     const originMs = Date.now() - 60_000;
     const [before = 0] = counts;
-    let startMs = Infinity;
+    let readings = 0;
     harness.site.answer("live.mpd", (response) => {
-      if (["v", "a"].every((kind) => countOf(harness, `${kind}1/${before}.m4s`) > 0)) {
-        startMs = Math.min(startMs, Date.now());
-      }
-      const at = Math.max(0, Math.ceil((Date.now() - startMs) / stepMs));
+      const at = Math.ceil(readings / readingsOfList);
+      if (["v", "a"].every((kind) => countOf(harness, `${kind}1/${before}.m4s`) > 0)) readings += 1;
       const count = counts[at] ?? counts.at(-1)!;
       const from = at === 0 ? 0 : Math.max(0, count - 2);
       const sets = [
@@ -235,8 +237,8 @@ describe.concurrent("live DASH", () => {
     }
     return harness;
   }
-  /** Longer than the time between two readings. */
-  const stepMs = 1_400;
+  /** Two tracks take turns, more or less: so each of them reads each list. */
+  const readingsOfList = 3;
   const gap = (afterS: number) => [
     {
       code: "gap",

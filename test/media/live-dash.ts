@@ -6,7 +6,7 @@ export type Addressing = "$Number$" | "$Number$ of a timeline" | "$Time$ of a ti
 
 export interface LiveDash {
   addressing: Addressing;
-  /** Seconds that are listed, and served; default all. */
+  /** Seconds that are listed, and served, and what was before them until it has been fetched; default all. */
   windowS?: number;
   /** Index of the first piece of a second Period. */
   secondPeriod?: number;
@@ -59,6 +59,8 @@ export function startLiveDash(site: Site, options: LiveDash): { requested: () =>
   /** Begins with the first request, however long a program takes to send that. */
   let originMs = Number.NaN;
   const nowS = () => (clockMs() - originMs) / 1000;
+  /** Pieces that were fetched, of each kind. */
+  const fetched = { v: new Set<number>(), a: new Set<number>() };
   const dated = (answer: () => unknown) => (response: { setHeader(name: string, value: string): unknown }) => {
     response.setHeader("date", new Date(clockMs()).toUTCString());
     return answer();
@@ -67,27 +69,48 @@ export function startLiveDash(site: Site, options: LiveDash): { requested: () =>
     site.answer(path, (response, serve) =>
       dated(() => {
         if (Number.isNaN(originMs)) originMs = clockMs() - 1000 * startS;
-        site.resources.set(path, dash(mpdAt(nowS(), originMs, { ...options, windowS, isEndless })));
+        site.resources.set(
+          path,
+          dash(mpdAt(nowS(), originMs, { ...options, windowS, isEndless, firstMissing: firstMissing(fetched) })),
+        );
         return serve();
       })(response),
     );
   }
   site.answer("time", (response) => dated(() => response.end(new Date(clockMs()).toISOString()))(response));
   for (const path of site.resources.keys()) {
-    const [, name = ""] = /(\d+)\.m4s$/.exec(path) ?? [];
-    if (name === "") continue;
+    const [, kind, name] = /^([va])\d\/(\d+)\.m4s$/.exec(path) ?? [];
+    if (name === undefined) continue;
     const isTime = Number(name) === 0 || Number(name) >= timescale;
     const endS = isTime ? Number(name) / timescale + 1 : Number(name);
+    const { [kind as "v" | "a"]: known } = fetched;
     site.answer(path, (response, serve) => {
-      const isThere = nowS() >= endS + lateS && nowS() < endS + windowS + 3;
-      return isThere || nowS() > pieces + lateS ? serve() : response.writeHead(404).end();
+      const isListed = nowS() < endS + windowS + 3 || !known.has(endS - 1);
+      const isThere = nowS() >= endS + lateS && (isListed || nowS() > pieces + lateS);
+      if (!isThere) return response.writeHead(404).end();
+      known.add(endS - 1);
+      return serve();
     });
   }
   const requested = () => site.asked.map(({ path }) => path).filter((path) => /\d+\.m4s$/.test(path));
   return { requested };
 }
 
-function mpdAt(nowS: number, originMs: number, options: LiveDash & { windowS: number; isEndless: boolean }): string {
+/** Returns the index of the first piece that was not fetched of both kinds. */
+function firstMissing({ v, a }: Record<"v" | "a", ReadonlySet<number>>): number {
+  let index = 0;
+  while (v.has(index) && a.has(index)) index += 1;
+  return index;
+}
+
+/** How long a busy machine may take from an MPD to the computation of what it lists, seconds. */
+const patienceS = 30;
+
+function mpdAt(
+  nowS: number,
+  originMs: number,
+  options: LiveDash & { windowS: number; isEndless: boolean; firstMissing: number },
+): string {
   const {
     addressing,
     windowS,
@@ -101,14 +124,14 @@ function mpdAt(nowS: number, originMs: number, options: LiveDash & { windowS: nu
   const isOver = !isEndless && nowS >= pieces;
   const until = Math.min(pieces, Math.floor(nowS));
   const isAll = isOver && !isWindowed;
-  const from = isAll ? 0 : Math.max(0, until - windowS);
+  const from = isAll ? 0 : Math.max(0, Math.min(until - windowS, options.firstMissing));
   const periods = [
     { id: 1, start: 0, end: secondPeriod },
     { id: 2, start: secondPeriod, end: pieces },
   ].filter(({ start, end }) => end > start && start <= nowS && (end > from || isAll));
   const head = isOver
     ? `type="static" mediaPresentationDuration="PT${pieces}S"`
-    : `type="dynamic" minimumUpdatePeriod="PT1S"${windowS === Infinity ? "" : ` timeShiftBufferDepth="PT${windowS}S"`}`;
+    : `type="dynamic" minimumUpdatePeriod="PT1S"${windowS === Infinity ? "" : ` timeShiftBufferDepth="PT${windowS + patienceS}S"`}`;
   const bodies = periods.map(({ id, start, end }) => {
     const listed = { from: Math.max(from, start), until: Math.min(until, end) };
     const sets = ["v", "a"].map((kind) => {
