@@ -38,17 +38,20 @@ test.skipIf(process.platform !== "linux").each([
     'process.stdout.write("ready"); process.kill(process.pid, "SIGSTOP")',
     { code: "unavailable", retryable: true },
   ],
-])("a worker that is silent because it %s", async (_, program, error) => {
+])("a worker that is silent, or works for too long, because it %s", async (_, program, error) => {
   // The machine decides how much processor time the worker gets in a second, the test how many seconds pass.
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "performance"] });
   onTestFinished(() => void vi.useRealTimers());
   const child = spawn(process.execPath, ["--eval", program], { stdio: ["ignore", "pipe", "ignore"] });
   onTestFinished(() => void child.kill("SIGKILL"));
-  const onExceeded = vi.fn<(given: ServiceError) => void>();
-  watchLimits(child.pid ?? 0, { ...limits, silenceMs: 5_000 }, new Map(), onExceeded);
+  const [onSilence, onWork] = [vi.fn<(given: ServiceError) => void>(), vi.fn<(given: ServiceError) => void>()];
+  watchLimits(child.pid ?? 0, { ...limits, silenceMs: 5_000 }, new Map(), onSilence);
+  watchLimits(child.pid ?? 0, { ...limits, workMs: 5_000 }, new Map(), onWork).onWork({ kind: "merge", bytes: 0 });
   vi.advanceTimersByTime(4_000);
   await once(child.stdout, "data");
-  expect(onExceeded).not.toHaveBeenCalled();
+  for (const onExceeded of [onSilence, onWork]) expect(onExceeded).not.toHaveBeenCalled();
   vi.advanceTimersByTime(2_000);
-  expect(onExceeded).toHaveBeenCalledExactlyOnceWith(expect.objectContaining(error));
+  for (const onExceeded of [onSilence, onWork]) {
+    expect(onExceeded).toHaveBeenCalledExactlyOnceWith(expect.objectContaining(error));
+  }
 });

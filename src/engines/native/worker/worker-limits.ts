@@ -31,7 +31,7 @@ const works: Readonly<Record<FileWork["kind"], { name: string; bytesPerMs: numbe
  * Watches a worker process from outside, as one that is stuck cannot watch itself. Calls `onExceeded` with
  * the error of the first limit that it exceeds: `internal` for memory, `upstream_invalid` for time, as only
  * hostile media take that long; neither is retryable. Time counts while this process runs: a machine that was
- * suspended exceeds nothing. A worker that is silent for as long, but has got hardly any processor time, is not kept busy by its media:
+ * suspended exceeds nothing. A worker that takes as long, but has got hardly any processor time, is not kept busy by its media:
  * `unavailable`, which is retryable. `usage` has the resident memory of each worker that is watched, MiB, by process id.
  */
 export function watchLimits(
@@ -42,7 +42,8 @@ export function watchLimits(
 ) {
   let lastMs = performance.now();
   let silentMs = 0;
-  let usedBeforeMs = Number.NaN;
+  /** Processor time before it was silent, and before it began its work. */
+  let [usedBeforeMs, usedBeforeWorkMs] = [Number.NaN, Number.NaN];
   let work: FileWork | null = null;
   let workedMs = 0;
 
@@ -51,13 +52,18 @@ export function watchLimits(
     const passedMs = Math.min(nowMs - lastMs, 5 * intervalMs);
     lastMs = nowMs;
     if (silentMs === 0) usedBeforeMs = processorMsOf(pid);
+    if (workedMs === 0) usedBeforeWorkMs = processorMsOf(pid);
     silentMs += passedMs;
     workedMs += passedMs;
     const memory = checkMemory(pid, limits, usage);
     if (memory !== undefined) return memory;
-    if (work !== null && workedMs > limitMsOf(work, limits)) return workError(work, limitMsOf(work, limits));
+    const workMs = work === null ? Infinity : limitMsOf(work, limits);
+    if (work !== null && workedMs > workMs) {
+      const usedMs = processorMsOf(pid) - usedBeforeWorkMs;
+      return timeError(works[work.kind].name, workMs, usedMs, ` for ${work.bytes} bytes`);
+    }
     if (silentMs <= limits.silenceMs) return undefined;
-    return silenceError(limits.silenceMs, processorMsOf(pid) - usedBeforeMs);
+    return timeError("a single step", limits.silenceMs, processorMsOf(pid) - usedBeforeMs);
   }
 
   const timer = setInterval(() => {
@@ -106,24 +112,18 @@ export function memoryError(what: string, cause?: Error): ServiceError {
 }
 
 /** @param usedMs Processor time that the process has had meanwhile; NaN: unknown. */
-function silenceError(limitMs: number, usedMs: number): ServiceError {
-  const limitS = limitMs / 1000;
-  if (!(usedMs < limitMs / 10)) return timeError(`a single step took over ${limitS} s, the limit`);
-  return new ServiceError("unavailable", `the process of the download got no processor or disk for ${limitS} s`);
+function timeError(what: string, limitMs: number, usedMs: number, bounds = ""): ServiceError {
+  const limitS = Math.round(limitMs / 1000);
+  if (usedMs < limitMs / 10) {
+    const message = `the process of the download got hardly any processor time or disk for ${limitS} s`;
+    return new ServiceError("unavailable", message);
+  }
+  const message = `the media cannot be processed: ${what} took over ${limitS} s, the limit${bounds}`;
+  return new ServiceError("upstream_invalid", message, { retryable: false });
 }
 
 function limitMsOf({ kind, bytes }: FileWork, { workMs }: WorkerLimits): number {
   return workMs + Math.ceil(bytes / works[kind].bytesPerMs);
-}
-
-function workError({ kind, bytes }: FileWork, limitMs: number): ServiceError {
-  const limitS = Math.round(limitMs / 1000);
-  return timeError(`${works[kind].name} took over ${limitS} s, the limit for ${bytes} bytes`);
-}
-
-function timeError(rule: string): ServiceError {
-  const message = `the media cannot be processed: ${rule}`;
-  return new ServiceError("upstream_invalid", message, { retryable: false });
 }
 
 /** Returns the process's resident memory; 0 if it has ended or the system is not Linux. */
