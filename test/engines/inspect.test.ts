@@ -234,6 +234,28 @@ describe("an MP3 without a table of its frames", () => {
   });
 });
 
+describe("audio that begins within a frame, as recorded radio does,", () => {
+  it.each([
+    ["mp3", "tone.mp3", 900],
+    ["aac", "tone.aac", 30],
+  ] as const)("is read from the next frame on: %s", async (ext, name, cutBytes) => {
+    const file = readMedium(name);
+    const whole = await inspect(file);
+    const { duration, ...info } = await inspect(file.subarray(cutBytes));
+    expect(info.ext).toBe(ext);
+    expect(duration).toBeLessThan(whole.duration! + 0.1);
+    expect(duration).toBeGreaterThan(whole.duration! - 0.2);
+  });
+
+  it("is told from other bytes by three frames in a row, in the first 4 KiB", async () => {
+    const file = readMedium("tone.aac");
+    const other = Buffer.alloc(5_000, "no frame ");
+    await expect(inspect(Buffer.concat([other, file]))).rejects.toMatchObject({ code: "upstream_invalid" });
+    const two = Buffer.concat([Buffer.alloc(40, "no"), file.subarray(0, file.indexOf("\xff\xf1", 1, "latin1")), other]);
+    await expect(inspect(two)).rejects.toMatchObject({ code: "upstream_invalid" });
+  });
+});
+
 /** What the table of this file says that decoders leave out at its start and at its end, samples. */
 const [leadSamples, paddingSamples] = [576 + 529, 576 - 529];
 

@@ -24,7 +24,7 @@ const longestFrame = 4 << 10;
  * file with a million false starts of frames, what follows them counts as one place.
  */
 export function countFrameBreaks(file: FileWindow): number {
-  const start = findStart(file);
+  const start = findFrames(file);
   if (start === undefined) return 0;
   const { syntax } = start;
   let { at } = start;
@@ -53,13 +53,19 @@ export function countFrameBreaks(file: FileWindow): number {
   return count + changedPlaces();
 }
 
-/** MP3 may begin within a frame: programs that record radio do that. */
-function findStart(file: FileWindow): { syntax: AudioSyntax; at: number } | undefined {
+/**
+ * Returns where the first frames of a file of MP3, AAC (ADTS), AC-3 or E-AC-3 are; undefined of another file. It may begin within a frame:
+ * programs that record radio do that.
+ */
+export function findFrames(file: FileWindow): { syntax: AudioSyntax; at: number } | undefined {
   const first = endOfTags(file, 0);
   const syntax = syntaxes.find((each) => isRun(each, file.at(first)));
   if (syntax !== undefined) return { syntax, at: first };
-  const at = findRun(file, mpegAudio, { search: { rejected: 0 }, from: first, limit: first + longestFrame });
-  return at === undefined ? undefined : { syntax: mpegAudio, at };
+  for (const each of syntaxes) {
+    const at = findRun(file, each, { search: { rejected: 0 }, from: first, limit: first + longestFrame });
+    if (at !== undefined) return { syntax: each, at };
+  }
+  return undefined;
 }
 
 interface Frames {

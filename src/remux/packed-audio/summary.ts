@@ -1,14 +1,15 @@
 import { isUpstreamError, ServiceError } from "../../model/errors.ts";
 import { adts } from "../codecs/adts.ts";
-import { type AudioSyntax, frameIn, isFrame } from "../codecs/audio-syntax.ts";
+import { type AudioFrame, type AudioSyntax, frameIn, isFrame } from "../codecs/audio-syntax.ts";
 import { dolby } from "../codecs/dolby.ts";
 import { mpegAudio } from "../codecs/mpeg-audio.ts";
 import { createFileWindow, type FileWindow, openFile } from "../open-file.ts";
 import { readMp3TableOf } from "./mp3-table.ts";
+import { findFrames } from "./breaks.ts";
 import { endOfTags } from "./tags.ts";
 
 export interface FramesSummary {
-  codec: "aac" | "ac-3" | "ec-3";
+  codec: "mp3" | "aac" | "ac-3" | "ec-3";
   /** Seconds of all frames. */
   durationS: number;
   /** The last frame is not cut off. */
@@ -32,8 +33,23 @@ export function* readFramesSummary(path: string): Generator<undefined, FramesSum
   const syntax = syntaxes.find((candidate) => isStart(candidate, file, start));
   const frame = syntax && frameIn(syntax, file.at(start), 0);
   if (syntax === undefined || !frame) return undefined;
-  const codec = syntax === adts ? "aac" : frame.key.startsWith("ac-3") ? "ac-3" : "ec-3";
-  return { codec, ...(yield* walk(file, syntax, start)) };
+  return { codec: codecOf(syntax, frame), ...(yield* walk(file, syntax, start)) };
+}
+
+/** Like `readFramesSummary`, of a file that may begin within a frame, of MP3 too. */
+export function* readCutFrames(path: string): Generator<undefined, FramesSummary | undefined> {
+  using opened = openFile(path);
+  const file = createFileWindow(opened);
+  const start = findFrames(file);
+  const frame = start && frameIn(start.syntax, file.at(start.at), 0);
+  if (start === undefined || !frame) return undefined;
+  return { codec: codecOf(start.syntax, frame), ...(yield* walk(file, start.syntax, start.at)) };
+}
+
+function codecOf(syntax: AudioSyntax, { key }: AudioFrame): FramesSummary["codec"] {
+  if (syntax === mpegAudio) return "mp3";
+  if (syntax === adts) return "aac";
+  return key.startsWith("ac-3") ? "ac-3" : "ec-3";
 }
 
 /**

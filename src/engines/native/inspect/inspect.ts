@@ -4,7 +4,12 @@ import { isServiceError, ServiceError } from "../../../model/errors.ts";
 import { type Mp4Summary, readMp4Summary } from "../../../remux/mp4/read/summary.ts";
 import { readMpegTsSummary } from "../../../remux/mpeg-ts/summary.ts";
 import { readMp3Details } from "../../../remux/packed-audio/mp3-table.ts";
-import { type FramesSummary, measureMp3, readFramesSummary } from "../../../remux/packed-audio/summary.ts";
+import {
+  type FramesSummary,
+  measureMp3,
+  readCutFrames,
+  readFramesSummary,
+} from "../../../remux/packed-audio/summary.ts";
 import type { MediaSummary } from "../../../remux/media-summary.ts";
 import { sniffContainer } from "../../../remux/sniff.ts";
 import { countOggLinks } from "../../../remux/ogg/breaks.ts";
@@ -59,13 +64,24 @@ async function readInfo(path: string, isLengthKnown: boolean): Promise<MediaInfo
   if (pcm !== undefined) return pcm.info;
   const frames = await inSteps(readFramesSummary(path));
   if (frames !== undefined) return framesInfo(frames, isLengthKnown);
-  const info = readOgg(path, head) ?? (await readByLibrary(path));
+  const info = readOgg(path, head) ?? (await readByLibraryOrFrames(path, isLengthKnown));
   // Times begin again with each of its streams.
   if (countOggLinks(path) > 1) return { ...info, duration: null };
   if (info.ext !== "mp3") return info;
   // Without a table, the library takes the bit rate of the first frame for that of all.
   const durationS = (await inSteps(measureMp3(path))) ?? info.duration;
   return { ...info, duration: durationS === null ? null : presentedOf(path, durationS) };
+}
+
+/** The library reads no audio that begins within a frame; only what it cannot read is taken for that. */
+async function readByLibraryOrFrames(path: string, isLengthKnown: boolean): Promise<MediaInfo> {
+  try {
+    return await readByLibrary(path);
+  } catch (error) {
+    const frames = await inSteps(readCutFrames(path));
+    if (frames === undefined) throw error;
+    return framesInfo(frames, isLengthKnown);
+  }
 }
 
 /** Returns how much of an MP3 file is presented, whose frames last so long. */
@@ -106,7 +122,7 @@ async function readMp4(path: string): Promise<Mp4Summary | undefined> {
 }
 
 /** Extensions by codec. */
-const frameKinds = { aac: "aac", "ac-3": "ac3", "ec-3": "eac3" } as const;
+const frameKinds = { mp3: "mp3", aac: "aac", "ac-3": "ac3", "ec-3": "eac3" } as const;
 
 function framesInfo({ codec, durationS, isComplete }: FramesSummary, isLengthKnown: boolean): MediaInfo {
   if (!isComplete && !isLengthKnown) throw truncatedError();
