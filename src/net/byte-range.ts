@@ -46,7 +46,8 @@ export function parseContentRange(value: string | undefined): ContentRange | und
 
 /**
  * Checks what a response says that it has against the request. A 206 (RFC 9110 §15.3.7) must be one range that begins at the
- * first requested byte and ends at the last one or before; all of the resource if no range was requested.
+ * first requested byte and ends at the last one or before; all of the resource if no range was requested. One that does not
+ * say which range it is must have as many bytes as were requested.
  * With any other status, `Content-Range` must not state a part: some servers send one with status 200.
  *
  * @throws ServiceError `upstream_invalid`
@@ -66,9 +67,15 @@ export function checkPartial(
     if (sent?.start === 0 && sent.total === sent.end + 1) return;
     throw invalidResponseError(what, "the response is a range (206), but none was requested");
   }
+  if (sent === undefined && isAsLong(headers, requested)) return;
   if (sent === undefined) throw invalidResponseError(what, "the response does not state a single range");
   const last = requested.length === undefined ? Infinity : requested.offset + requested.length - 1;
   if (sent.start === requested.offset && sent.end <= last) return;
   const rule = `${rangeField(requested, what)} was requested`;
   throw invalidResponseError(what, `${rule}, the response is bytes ${sent.start}-${sent.end}`);
+}
+
+function isAsLong(headers: ReadonlyMap<string, string>, { length }: ByteRange): boolean {
+  const isSingle = !headers.has("content-range") && !/^multipart\//i.test(headers.get("content-type")?.trim() ?? "");
+  return isSingle && length !== undefined && headers.get("content-length")?.trim() === String(length);
 }

@@ -1,5 +1,5 @@
 import { gzipSync } from "node:zlib";
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { bodyOf, get, localClient, read } from "./client.ts";
 import { startUpstream } from "./upstream.ts";
 
@@ -88,6 +88,27 @@ it.each([
   const url = upstream.url(answering({ status: 206, ...fields }));
   const failure = get(localClient(), url, { range: { offset: 2, length: 4 } });
   await expect(failure).rejects.toMatchObject({ code: "upstream_invalid", retryable: false });
+});
+
+describe("a 206 that does not say which range it is", () => {
+  const answer = async (body: string, fields: Record<string, string> = {}) => {
+    const upstream = await startUpstream((_request, response) => {
+      response.writeHead(206, { "content-length": body.length, ...fields }).end(body);
+    });
+    return read(localClient(), upstream.url("/"), { range: { offset: 2, length: 4 } });
+  };
+  const refusal = { code: "upstream_invalid", message: expect.stringContaining("does not state a single range") };
+
+  it("is taken if it has as many bytes as were requested", async () => {
+    expect(await answer("cdef")).toBe("cdef");
+  });
+
+  it("is refused if it has others, or says so in a way that is not understood", async () => {
+    await expect(answer("cde")).rejects.toMatchObject(refusal);
+    await expect(answer("cdefg")).rejects.toMatchObject(refusal);
+    await expect(answer("cdef", { "content-range": "4" })).rejects.toMatchObject(refusal);
+    await expect(answer("cdef", { "content-type": "multipart/byteranges" })).rejects.toMatchObject(refusal);
+  });
 });
 
 it.each(["bytes 0-8/10", "bytes 1-9/10", "bytes 0-9/*", ""])(

@@ -37,10 +37,10 @@ export function extentOf(response: HttpResponse, part: Part, before: Representat
   if (size === undefined) throw partError(part, `the resource has only ${total} bytes`);
   if (status !== 206) return { size, skip: part.range?.offset ?? 0, length: size ?? Number.POSITIVE_INFINITY };
   const sent = parseContentRange(headers.get("content-range"));
-  if (size === null || sent === undefined) {
+  if (size === null) {
     throw partError(part, "the response to a range without an end does not state the length of the resource");
   }
-  return { size, skip: 0, length: sent.end - sent.start + 1 };
+  return { size, skip: 0, length: sent === undefined ? size : sent.end - sent.start + 1 };
 }
 
 /** Manifests are off by one, or count what only the packager's file had. */
