@@ -24,9 +24,9 @@ const entry = multivariant(
 /**
  * A live stream with separate audio.
  *
- * @param firstAt Number of the first segment that is still listed at the given reading of either playlist, from 1
+ * @param firstAt Number of the first segment that is still listed at the given reading of either playlist, from 1; `null`: it fails
  */
-async function openLive(firstAt: (reading: number) => number) {
+async function openLive(firstAt: (reading: number) => number | null) {
   const media = merge(tracks["v"]!.resources, tracks["a"]!.resources);
   const playlists = ["v.m3u8", "a.m3u8"].map((path) => [path, hls("")] as const);
   const resources = merge(media, new Map([...playlists, ["index.m3u8", hls(entry)]]));
@@ -34,8 +34,12 @@ async function openLive(firstAt: (reading: number) => number) {
   let readings = 0;
   for (const [name, { lines }] of Object.entries(tracks)) {
     const [init, ...all] = lines;
-    harness.site.answer(`${name}.m3u8`, async (_response, serve) => {
+    harness.site.answer(`${name}.m3u8`, async (response, serve) => {
       const first = firstAt((readings += 1));
+      if (first === null) {
+        response.writeHead(503).end();
+        return;
+      }
       const listed = [`#EXT-X-MEDIA-SEQUENCE:${first}`, init!, ...all.slice(2 * first)];
       harness.site.resources.set(`${name}.m3u8`, hls(mediaPlaylist(listed, readings > 8)));
       await serve();
@@ -51,6 +55,14 @@ describe.concurrent("live HLS with separate audio", () => {
     expect(warnings).toEqual([]);
     const { streams } = await probe(path);
     expect(streams.find(({ kind }) => kind === "video")?.frames).toBe(25 * (segments - 1));
+  });
+
+  it("is recorded as it was first read if its playlists then fail for a while", async () => {
+    await using harness = await openLive((reading) => (reading > 2 && reading < 20 ? null : 0));
+    const { path, warnings } = await harness.download();
+    expect(warnings).toEqual([]);
+    const { streams } = await probe(path);
+    expect(streams.find(({ kind }) => kind === "video")?.frames).toBe(25 * segments);
   });
 
   it("has all that it lists if its window does not move", async () => {

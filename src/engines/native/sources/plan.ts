@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { isUpstreamError } from "../../../model/errors.ts";
 import type { HeadersFor } from "../../../net/client.ts";
 import type { DownloadFormat } from "../../../model/page-info.ts";
 import type { TrackKind } from "../../../remux/samples.ts";
@@ -89,13 +90,22 @@ async function readAtOnce(plan: Plan): Promise<Plan> {
   if (plan.sources.filter(isLivePlaylist).length < 2) return plan;
   let latest = plan;
   for (let reading = 0; reading < maxReadings; reading += 1) {
-    const again = await mapSources(latest, async (source) =>
-      isLivePlaylist(source) ? { ...source, list: await source.reload() } : source,
-    );
+    const again = await mapSources(latest, readAgain);
     if (again.sources.every((source, index) => firstSequence(source) === firstSequence(latest.sources[index]))) break;
     latest = again;
   }
   return latest;
+}
+
+/** Returns the source with its present list; as it is if that cannot be read for now. */
+async function readAgain(source: Source): Promise<Source> {
+  if (!isLivePlaylist(source)) return source;
+  try {
+    return { ...source, list: await source.reload() };
+  } catch (error) {
+    if (!isUpstreamError(error)) throw error;
+    return source;
+  }
 }
 
 const isLivePlaylist = (source: Source): source is SegmentSource =>
