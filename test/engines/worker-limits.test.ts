@@ -31,14 +31,16 @@ test.skipIf(process.platform !== "linux").each([
   [
     "computes",
     'while (process.cpuUsage().user < 700_000); process.stdout.write("ready"); for (;;);',
+    5,
     { code: "upstream_invalid", retryable: false },
   ],
   [
     "does not run",
     'process.stdout.write("ready"); process.kill(process.pid, "SIGSTOP")',
+    15,
     { code: "unavailable", retryable: true },
   ],
-])("a worker that is silent, or works for too long, because it %s", async (_, program, error) => {
+])("a worker that is silent, or works for too long, because it %s", async (_, program, limitS, error) => {
   // The machine decides how much processor time the worker gets in a second, the test how many seconds pass.
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "performance"] });
   onTestFinished(() => void vi.useRealTimers());
@@ -49,6 +51,7 @@ test.skipIf(process.platform !== "linux").each([
   watchLimits(child.pid ?? 0, { ...limits, workMs: 5_000 }, new Map(), onWork).onWork({ kind: "merge", bytes: 0 });
   vi.advanceTimersByTime(4_000);
   await once(child.stdout, "data");
+  vi.advanceTimersByTime(1_000 * (limitS - 5));
   for (const onExceeded of [onSilence, onWork]) expect(onExceeded).not.toHaveBeenCalled();
   vi.advanceTimersByTime(2_000);
   for (const onExceeded of [onSilence, onWork]) {

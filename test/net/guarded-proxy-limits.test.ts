@@ -247,9 +247,9 @@ describe("the idle time", () => {
       socket.write("HTTP/1.1 200 OK\r\n\r\n");
       const drip = setInterval(() => socket.write("a"), 20);
       socket.on("close", () => clearInterval(drip));
-      setTimeout(() => end.abort(), 1_000);
+      setTimeout(() => end.abort(), 4_000);
     });
-    const proxy = await localProxy({ idleTimeoutMs: 800 });
+    const proxy = await localProxy({ idleTimeoutMs: 3_000 });
     const run = openRun(proxy, { signal: end.signal });
     await expect(fetchThrough(run, upstream.url("/"))).rejects.toThrow(lost);
     await expect.poll(() => closedSockets(upstream.sockets)).toBe(1);

@@ -114,9 +114,9 @@ describe("the least speed", () => {
 
   it("leaves a body alone that is faster", async () => {
     const drop = "a".repeat(2_000);
-    const upstream = await startDrip("HTTP/1.1 200 OK\r\nContent-Length: 60000\r\n\r\n", drop);
-    const client = localClient({ minSpeedBps: 1_000, speedWindowMs: 300 });
-    expect(await read(client, upstream.url("/"))).toHaveLength(60_000);
+    const upstream = await startDrip("HTTP/1.1 200 OK\r\nContent-Length: 300000\r\n\r\n", drop);
+    const client = localClient({ minSpeedBps: 1_000, speedWindowMs: 2_000 });
+    expect(await read(client, upstream.url("/"))).toHaveLength(300_000);
   });
 });
 

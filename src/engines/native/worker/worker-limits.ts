@@ -22,6 +22,9 @@ export interface WorkerLimits {
 
 const intervalMs = 100;
 
+/** As many times the limits of time are waited for a worker that gets hardly any processor time. */
+const patience = 3;
+
 const works: Readonly<Record<FileWork["kind"], { name: string; bytesPerMs: number }>> = {
   read: { name: "reading the file", bytesPerMs: 20_000 },
   merge: { name: "merging the tracks", bytesPerMs: 5_000 },
@@ -31,8 +34,8 @@ const works: Readonly<Record<FileWork["kind"], { name: string; bytesPerMs: numbe
  * Watches a worker process from outside, as one that is stuck cannot watch itself. Calls `onExceeded` with
  * the error of the first limit that it exceeds: `internal` for memory, `upstream_invalid` for time, as only
  * hostile media take that long; neither is retryable. Time counts while this process runs: a machine that was
- * suspended exceeds nothing. A worker that takes as long, but has got hardly any processor time, is not kept busy by its media:
- * `unavailable`, which is retryable. `usage` has the resident memory of each worker that is watched, MiB, by process id.
+ * suspended exceeds nothing. A worker that has got hardly any processor time is not kept busy by its media: only three times
+ * as long exceeds the limit, which is `unavailable`, and retryable. `usage` has the resident memory of each worker that is watched, MiB, by process id.
  */
 export function watchLimits(
   pid: number,
@@ -57,13 +60,12 @@ export function watchLimits(
     workedMs += passedMs;
     const memory = checkMemory(pid, limits, usage);
     if (memory !== undefined) return memory;
-    const workMs = work === null ? Infinity : limitMsOf(work, limits);
-    if (work !== null && workedMs > workMs) {
-      const usedMs = processorMsOf(pid) - usedBeforeWorkMs;
-      return timeError(works[work.kind].name, workMs, usedMs, ` for ${work.bytes} bytes`);
-    }
-    if (silentMs <= limits.silenceMs) return undefined;
-    return timeError("a single step", limits.silenceMs, processorMsOf(pid) - usedBeforeMs);
+    const usedMs = processorMsOf(pid);
+    const silence = { what: "a single step", limitMs: limits.silenceMs, tookMs: silentMs, bounds: "" };
+    const silenceError = checkTime(silence, usedMs - usedBeforeMs);
+    if (work === null || silenceError !== undefined) return silenceError;
+    const [what, bounds] = [works[work.kind].name, ` for ${work.bytes} bytes`];
+    return checkTime({ what, limitMs: limitMsOf(work, limits), tookMs: workedMs, bounds }, usedMs - usedBeforeWorkMs);
   }
 
   const timer = setInterval(() => {
@@ -112,14 +114,20 @@ export function memoryError(what: string, cause?: Error): ServiceError {
 }
 
 /** @param usedMs Processor time that the process has had meanwhile; NaN: unknown. */
-function timeError(what: string, limitMs: number, usedMs: number, bounds = ""): ServiceError {
-  const limitS = Math.round(limitMs / 1000);
-  if (usedMs < limitMs / 10) {
-    const message = `the process of the download got hardly any processor time or disk for ${limitS} s`;
-    return new ServiceError("unavailable", message);
+function checkTime(
+  { what, limitMs, tookMs, bounds }: Record<"limitMs" | "tookMs", number> & Record<"what" | "bounds", string>,
+  usedMs: number,
+): ServiceError | undefined {
+  if (tookMs <= limitMs) return undefined;
+  if (!(usedMs < tookMs / 10)) {
+    const limitS = Math.round(limitMs / 1000);
+    const message = `the media cannot be processed: ${what} took over ${limitS} s, the limit${bounds}`;
+    return new ServiceError("upstream_invalid", message, { retryable: false });
   }
-  const message = `the media cannot be processed: ${what} took over ${limitS} s, the limit${bounds}`;
-  return new ServiceError("upstream_invalid", message, { retryable: false });
+  if (tookMs <= patience * limitMs) return undefined;
+  const seconds = Math.round((patience * limitMs) / 1000);
+  const message = `the process of the download got hardly any processor time or disk for ${seconds} s`;
+  return new ServiceError("unavailable", message);
 }
 
 function limitMsOf({ kind, bytes }: FileWork, { workMs }: WorkerLimits): number {

@@ -107,7 +107,8 @@ export class WorkerProcess extends StartedProcess {
       const message = `no process for the download can be started: ${cause.message}`;
       return new ServiceError("unavailable", message, { cause });
     }
-    if (isOutOfMemory) return memoryError(`more than its limit of ${this.#options.limits.heapMiB} MiB of memory`, cause);
+    if (isOutOfMemory)
+      return memoryError(`more than its limit of ${this.#options.limits.heapMiB} MiB of memory`, cause);
     const [, reason] = /fatal[^:\n]*: *([^\n]{1,200})/i.exec(this.errorOutput) ?? [];
     const message = `the download crashed: its process ended with ${how}${reason === undefined ? "" : `: ${reason}`}`;
     const isShort = signalCode === "SIGKILL" ? ", which the system sends if memory is short" : "";
