@@ -53,11 +53,14 @@ export async function openWebhooks({
     webhooks,
     metrics,
     log,
-    /** Resolves once `count` lines of the log have this message. */
+    /** Resolves once `count` lines of the log have this message, and what was being written to the store has been. */
     async logged(msg: string, count = 1): Promise<LogLine[]> {
       for (;;) {
         const lines = log.filter((line) => line["msg"] === msg);
-        if (lines.length >= count) return lines;
+        if (lines.length >= count) {
+          await store.ping();
+          return lines;
+        }
         await new Promise<void>((resolve) => watchers.add(resolve));
       }
     },
