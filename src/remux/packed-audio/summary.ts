@@ -31,9 +31,7 @@ export function* readFramesSummary(path: string): Generator<undefined, FramesSum
   const file = createFileWindow(opened);
   const start = endOfTags(file, 0);
   const syntax = syntaxes.find((candidate) => isStart(candidate, file, start));
-  const frame = syntax && frameIn(syntax, file.at(start), 0);
-  if (syntax === undefined || !frame) return undefined;
-  return { codec: codecOf(syntax, frame), ...(yield* walk(file, syntax, start)) };
+  return syntax && (yield* summarize(file, { syntax, at: start }));
 }
 
 /** Like `readFramesSummary`, of a file that may begin within a frame, of MP3 too. */
@@ -41,9 +39,16 @@ export function* readCutFrames(path: string): Generator<undefined, FramesSummary
   using opened = openFile(path);
   const file = createFileWindow(opened);
   const start = findFrames(file);
-  const frame = start && frameIn(start.syntax, file.at(start.at), 0);
-  if (start === undefined || !frame) return undefined;
-  return { codec: codecOf(start.syntax, frame), ...(yield* walk(file, start.syntax, start.at)) };
+  return start && (yield* summarize(file, start));
+}
+
+/** Returns undefined if no frame is at `at`. */
+function* summarize(
+  file: FileWindow,
+  { syntax, at }: { syntax: AudioSyntax; at: number },
+): Generator<undefined, FramesSummary | undefined> {
+  const frame = frameIn(syntax, file.at(at), 0);
+  return frame ? { codec: codecOf(syntax, frame), ...(yield* walk(file, syntax, at)) } : undefined;
 }
 
 function codecOf(syntax: AudioSyntax, { key }: AudioFrame): FramesSummary["codec"] {

@@ -9,8 +9,7 @@ import { isShowable } from "../../../remux/cover-size.ts";
 import { openLocalInput } from "./local-input.ts";
 import { readOwnChapters } from "./own-chapters.ts";
 
-/** What a file says of its media. */
-/** With the times of the file. */
+/** What a file says of its media, with the times of the file. */
 export type OwnDescription = Omit<Additions, "subtitles">;
 
 /** Returns what a file says of its media; nothing of what is damaged. @throws the file system's own errors */
