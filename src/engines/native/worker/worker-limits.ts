@@ -22,8 +22,8 @@ export interface WorkerLimits {
 
 const intervalMs = 100;
 
-/** As many times the limits of time are waited for a worker that gets hardly any processor time. */
-const patience = 3;
+/** A worker that gets hardly any processor time has so many times the limits of time. */
+const starvedFactor = 3;
 
 const works: Readonly<Record<FileWork["kind"], { name: string; bytesPerMs: number }>> = {
   read: { name: "reading the file", bytesPerMs: 20_000 },
@@ -54,13 +54,13 @@ export function watchLimits(
     const nowMs = performance.now();
     const passedMs = Math.min(nowMs - lastMs, 5 * intervalMs);
     lastMs = nowMs;
-    if (silentMs === 0) usedBeforeMs = processorMsOf(pid);
-    if (workedMs === 0) usedBeforeWorkMs = processorMsOf(pid);
+    const usedMs = processorMsOf(pid);
+    if (silentMs === 0) usedBeforeMs = usedMs;
+    if (workedMs === 0) usedBeforeWorkMs = usedMs;
     silentMs += passedMs;
     workedMs += passedMs;
     const memory = checkMemory(pid, limits, usage);
     if (memory !== undefined) return memory;
-    const usedMs = processorMsOf(pid);
     const silence = { what: "a single step", limitMs: limits.silenceMs, tookMs: silentMs, bounds: "" };
     const silenceError = checkTime(silence, usedMs - usedBeforeMs);
     if (work === null || silenceError !== undefined) return silenceError;
@@ -124,8 +124,8 @@ function checkTime(
     const message = `the media cannot be processed: ${what} took over ${limitS} s, the limit${bounds}`;
     return new ServiceError("upstream_invalid", message, { retryable: false });
   }
-  if (tookMs <= patience * limitMs) return undefined;
-  const seconds = Math.round((patience * limitMs) / 1000);
+  if (tookMs <= starvedFactor * limitMs) return undefined;
+  const seconds = Math.round((starvedFactor * limitMs) / 1000);
   const message = `the process of the download got hardly any processor time or disk for ${seconds} s`;
   return new ServiceError("unavailable", message);
 }
