@@ -2,6 +2,7 @@ import { randomUUIDv7 } from "node:crypto";
 import { ServiceError } from "../model/errors.ts";
 import { changeCollection } from "./collection-changes.ts";
 import { hasEnded, type State, type Task, type TaskOptions, transitions } from "../model/task.ts";
+import type { TraceContext } from "../model/trace-context.ts";
 
 /** What a change of a task may set; everything else follows from the transition. */
 export type TaskChange = Partial<
@@ -25,10 +26,16 @@ export type TaskChange = Partial<
 >;
 
 /**
- * Returns a queued task with a new id, not stored yet; `owner` is the name of the key that creates it, `traceparent` that of
+ * Returns a queued task with a new id, not stored yet; `owner` is the name of the key that creates it, `trace` that of
  * the request.
  */
-export function newTask(url: string, options: TaskOptions, now: Date, owner?: string, traceparent?: string): Task {
+export function newTask(
+  url: string,
+  options: TaskOptions,
+  now: Date,
+  owner?: string,
+  { traceparent, tracestate }: TraceContext = {},
+): Task {
   const created_at = now.toISOString();
   return {
     id: randomUUIDv7(),
@@ -47,6 +54,7 @@ export function newTask(url: string, options: TaskOptions, now: Date, owner?: st
     error: null,
     ...(owner !== undefined && { owner }),
     ...(traceparent !== undefined && { traceparent }),
+    ...(tracestate !== undefined && { tracestate }),
   };
 }
 

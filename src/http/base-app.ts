@@ -81,11 +81,11 @@ export function createBaseApp(
   closeConnectionsOnDrain(app, drainSignal);
   checkHosts(app, allowedHosts, allowedOrigins);
   app.addHook("onRequest", refuseAmbiguousFraming);
-  app.addHook("onRequest", refuseExpectations);
   drainOnClose(app, finishMs, stop);
   app.register(accepts);
   compressJson(app);
   allowOrigins(app, allowedOrigins);
+  app.addHook("onRequest", refuseExpectations);
   dropLengthOf304(app);
   return app;
 }

@@ -228,6 +228,7 @@ export const Task = Type.Object(
     traceparent: Type.Optional(
       Type.String({ description: "W3C Trace Context of the request that created it; absent: it had none" }),
     ),
+    tracestate: Type.Optional(Type.String({ description: "goes with `traceparent`; at most 512 characters of it" })),
     retry_at: Type.Optional(time("when it runs again by itself, if it waits for that after a failure")),
     finish_requested: Type.Optional(Type.Boolean({ description: "its recording is to end with what there is" })),
     collection: Type.Optional(CollectionEntry),

@@ -1,4 +1,17 @@
-/** W3C Trace Context, level 1 (https://www.w3.org/TR/trace-context/#traceparent-header). */
+/** W3C Trace Context, level 1 (https://www.w3.org/TR/trace-context-1/). */
+
+/** The trace that a request belongs to, as its header fields say; empty if it has none. */
+export interface TraceContext {
+  traceparent?: string | undefined;
+  /** What the systems that the request has passed say of the trace. */
+  tracestate?: string | undefined;
+}
+
+/** Returns what is valid of these header fields: a `tracestate` counts only beside a valid `traceparent`. */
+export function parseTraceContext({ traceparent: header, tracestate }: TraceContext): TraceContext {
+  const traceparent = parseTraceparent(header);
+  return traceparent === undefined ? {} : { traceparent, tracestate: parseTracestate(tracestate) };
+}
 
 const pattern = /^([\da-f]{2})-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(?:-.*)?$/;
 
@@ -7,6 +20,29 @@ export function parseTraceparent(header: string | undefined): string | undefined
   const [text, version, trace = "", parent = "", flags] = pattern.exec(header ?? "") ?? [];
   if (text === undefined || version === "ff" || (version === "00" && text.length !== 55)) return undefined;
   return isZero(trace) || isZero(parent) ? undefined : `00-${trace}-${parent}-${flags}`;
+}
+
+/** Keys have no capitals, values neither commas nor equals signs (§3.3.1.3). */
+const listMember =
+  /^(?:[a-z][a-z\d_*/-]{0,255}|[a-z\d][a-z\d_*/-]{0,240}@[a-z][a-z\d_*/-]{0,13})=[ -+\--<>-~]{0,255}[!-+\--<>-~]$/;
+const maxMembers = 32;
+const maxLength = 512;
+const longMember = 128;
+
+/**
+ * Returns the list without blanks between its members, undefined if it is empty or invalid. If it is too long, long members are left
+ * out, then those at its end (§3.3.1.5).
+ */
+function parseTracestate(header = ""): string | undefined {
+  const members = header
+    .split(",")
+    .map((member) => member.replace(/^[ \t]+|[ \t]+$/g, ""))
+    .filter((member) => member !== "");
+  if (members.length > maxMembers || !members.every((member) => listMember.test(member))) return undefined;
+  const isShort = members.join(",").length <= maxLength;
+  const kept = isShort ? members : members.filter(({ length }) => length <= longMember);
+  while (kept.join(",").length > maxLength) kept.pop();
+  return kept.join(",") || undefined;
 }
 
 /** Returns the id of the trace of a valid `traceparent`. */

@@ -133,7 +133,7 @@ function nothingError({ url, options }: Task, entries: number): ServiceError {
 
 /** Returns the members that these entries become; `lost` says which have no URL of a page. */
 function toMembers(
-  { id, options, owner, traceparent, info }: Task,
+  { id, options, owner, traceparent, tracestate, info }: Task,
   wanted: readonly { entry: Entry; index: number }[],
   at: Date,
 ): { members: NewMember[]; lost: string | undefined } {
@@ -146,7 +146,7 @@ function toMembers(
       lost.push(index);
       return [];
     }
-    const task = newTask(url.href, own, at, owner, traceparent);
+    const task = newTask(url.href, own, at, owner, { traceparent, tracestate });
     const { video } = entry;
     const metadata = metadataOf(entry);
     const collection = { id, index, title, ...(metadata && { entry: metadata }) };

@@ -1,8 +1,7 @@
 import type { BaseLogger } from "pino";
 import { Webhook } from "standardwebhooks";
 import { ServiceError } from "../model/errors.ts";
-import type { Task } from "../model/task.ts";
-import { nextTraceparent, parseTraceparent } from "../model/trace-context.ts";
+import { nextTraceparent, parseTraceContext, type TraceContext } from "../model/trace-context.ts";
 import type { PostClient, PostResponse } from "../net/http/post-client.ts";
 import { parseRetryAfter } from "../net/upstream-error.ts";
 import type { Outbox, OutboxMessage } from "../stores/outbox.ts";
@@ -106,11 +105,12 @@ async function send(
   }
 }
 
-/** Returns the header field that continues the trace in which a task was created. */
-function traceOf(body: string): { traceparent?: string } {
-  const { data } = JSON.parse(body) as { data?: Pick<Task, "traceparent"> };
-  const traceparent = parseTraceparent(data?.traceparent);
-  return traceparent === undefined ? {} : { traceparent: nextTraceparent(traceparent) };
+/** Returns the header fields that continue the trace in which a task was created. */
+function traceOf(body: string): Record<string, string> {
+  const { data } = JSON.parse(body) as { data?: TraceContext };
+  const { traceparent, tracestate } = parseTraceContext(data ?? {});
+  if (traceparent === undefined) return {};
+  return { traceparent: nextTraceparent(traceparent), ...(tracestate !== undefined && { tracestate }) };
 }
 
 function attemptOf({ status, headers }: PostResponse, at: Date): Attempt {

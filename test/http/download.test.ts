@@ -286,7 +286,8 @@ describe("GET /download", () => {
 
   it("keeps the trace of the request with the task", async () => {
     const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-    expect((await ask(path, { traceparent })).tasks).toMatchObject([{ traceparent }]);
+    const trace = { traceparent, tracestate: "vendor=1" };
+    expect((await ask(path, trace)).tasks).toMatchObject([trace]);
   });
 });
 

@@ -108,8 +108,8 @@ describe("the OpenAPI document", () => {
     expect(Object.fromEntries(named.filter(([, fields]) => fields.length > 0))).toEqual({
       "get /info": ["cache-control"],
       "get /info/thumbnail": ["if-none-match"],
-      "post /tasks/": ["traceparent", "idempotency-key", "prefer"],
-      "post /tasks/batch": ["traceparent", "idempotency-key"],
+      "post /tasks/": ["traceparent", "tracestate", "idempotency-key", "prefer"],
+      "post /tasks/batch": ["traceparent", "tracestate", "idempotency-key"],
       "get /tasks/events": ["last-event-id"],
       "get /tasks/{id}": ["if-match", "if-none-match", "prefer"],
       "delete /tasks/{id}": ["if-match"],
@@ -118,7 +118,7 @@ describe("the OpenAPI document", () => {
       "get /tasks/{id}/files.zip": conditions,
       "get /links/{token}": conditions,
       "get /tasks/{id}/stream": conditions,
-      "get /download": [...conditions, "traceparent"],
+      "get /download": [...conditions, "traceparent", "tracestate"],
       "delete /tasks/{id}/file": ["if-match"],
       "get /tasks/{id}/thumbnail": ["if-none-match"],
     });

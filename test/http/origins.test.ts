@@ -50,6 +50,8 @@ describe("a page of an allowed origin", () => {
       expect(list.headers.vary).toBe("accept-encoding, origin");
       const failed = await app.inject({ url: "/tasks/x", headers: { origin } });
       expect([failed.statusCode, failed.headers["access-control-allow-origin"]]).toEqual([404, origin]);
+      const unmet = await app.inject({ url: "/tasks/", headers: { origin, expect: "200-ok" } });
+      expect([unmet.statusCode, unmet.headers["access-control-allow-origin"]]).toEqual([417, origin]);
       const stream = await app.inject({ url: "/tasks/events", headers: { origin }, payloadAsStream: true });
       stream.stream().destroy();
       expect(stream.headers["access-control-allow-origin"]).toBe(origin);

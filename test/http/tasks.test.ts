@@ -55,6 +55,29 @@ describe("POST /tasks/", () => {
     expect(await create(`ff${traceparent.slice(2)}`)).toBeUndefined();
   });
 
+  const longMember = `long=${"x".repeat(130)}`;
+  const shortMembers = Array.from({ length: 8 }, (_, n) => `k${n}=${"x".repeat(67)}`);
+  it.each([
+    ["one member", "vendor=a value", "vendor=a value"],
+    ["several, with blanks and empty ones between them", "b@c=2 , ,\ta=1,", "b@c=2,a=1"],
+    [
+      "up to 512 characters, without long members and then without the last ones",
+      [longMember, ...shortMembers].join(","),
+      shortMembers.slice(0, 7).join(","),
+    ],
+    ["a long member, if all have not over 512 characters", longMember, longMember],
+    ["none of a list with a key in capitals", "a=1,B=2", undefined],
+    ["none of a list with a value that has an equals sign", "a=1=2", undefined],
+    ["none of over 32 members", Array.from({ length: 33 }, (_, n) => `k${n}=1`).join(","), undefined],
+    ["none of an empty list", " ", undefined],
+  ])("keeps of a trace state %s", async (_what, tracestate, kept) => {
+    const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    const created = await postTask(app, { url: pageUrl }, { traceparent, tracestate });
+    expect([created.json().traceparent, created.json().tracestate]).toEqual([traceparent, kept]);
+    const withoutParent = await postTask(app, { url: pageUrl }, { tracestate });
+    expect(withoutParent.json()).not.toHaveProperty("tracestate");
+  });
+
   it("stores ranges that are in order and apart, but for the rounding of sums", async () => {
     const ranges = [
       { start: 0, end: 1.5 },

@@ -294,7 +294,7 @@ test("the log lines of a run have the trace in which its task was created", asyn
   const { runner, store, until, log } = createRunnerHarness();
   const trace = "4bf92f3577b34da6a3ce929d0e0e4736";
   const traceparent = `00-${trace}-00f067aa0ba902b7-01`;
-  const task = newTask("https://video.example.com/watch", {}, new Date(), undefined, traceparent);
+  const task = newTask("https://video.example.com/watch", {}, new Date(), undefined, { traceparent });
   await store.create(task);
   runner.start();
   await until(task.id, "succeeded");

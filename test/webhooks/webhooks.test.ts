@@ -28,14 +28,16 @@ describe("a webhook", () => {
 
   test("gets the trace in which the task was created, with another parent", async () => {
     const { receiver, store } = await openWebhooks();
-    const trace = "4bf92f3577b34da6a3ce929d0e0e4736";
-    const traceparent = `00-${trace}-00f067aa0ba902b7-01`;
-    const { id } = await store.create(newTask("https://video.example.com/", {}, new Date(), undefined, traceparent));
+    const traceId = "4bf92f3577b34da6a3ce929d0e0e4736";
+    const traceparent = `00-${traceId}-00f067aa0ba902b7-01`;
+    const trace = { traceparent, tracestate: "vendor=of it" };
+    const { id } = await store.create(newTask("https://video.example.com/", {}, new Date(), undefined, trace));
     await store.update(id, { state: "canceled" });
     const [message] = await receiver.until(1);
     const sent = String(message?.request.headers["traceparent"]);
-    expect(sent).toMatch(new RegExp(`^00-${trace}-[0-9a-f]{16}-01$`));
+    expect(sent).toMatch(new RegExp(`^00-${traceId}-[0-9a-f]{16}-01$`));
     expect(sent).not.toBe(traceparent);
+    expect(message?.request.headers["tracestate"]).toBe("vendor=of it");
   });
 
   test("of a key gets the messages of its own tasks, signed with its own secret", async () => {

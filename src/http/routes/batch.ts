@@ -91,11 +91,10 @@ export const batchRoutes: FastifyPluginAsyncTypebox<NewTaskDeps> = async (app, d
     if (mistakes !== undefined) throw mistakes;
     const { urls } = request.body;
     const options = readOptions(request.body.options);
-    const { traceparent } = request.headers;
     const key = readIdempotencyKey(request);
     const create = (url: string, index: number) => {
       const idempotencyKey = key === undefined ? undefined : keyOfUrl(key, index);
-      const wanted = { options, owner: request.caller?.name, traceparent, idempotencyKey };
+      const wanted = { options, owner: request.caller?.name, trace: request.headers, idempotencyKey };
       return createTask(url, wanted, deps, `/urls/${index}`);
     };
     // What else the body has may be long, and wait long.

@@ -4,7 +4,7 @@ import type { FastifyRequest } from "fastify";
 import { newTask } from "../../feed/task-changes.ts";
 import { inputError, ServiceError } from "../../model/errors.ts";
 import { type Task, TaskOptions } from "../../model/task.ts";
-import { parseTraceparent } from "../../model/trace-context.ts";
+import { parseTraceContext, type TraceContext } from "../../model/trace-context.ts";
 import type { GuardedClient } from "../../net/http/http-client.ts";
 import type { Resolver } from "../../resolvers/resolver.ts";
 import type { TaskStore } from "../../stores/store.ts";
@@ -24,6 +24,9 @@ export const NewTaskBody = Type.Object({ url: PageUrl, options: Type.Optional(Ne
 export const NewTaskHeaders = Type.Object({
   traceparent: Type.Optional(
     Type.String({ description: "W3C Trace Context: goes into the log of the run, and on to webhooks" }),
+  ),
+  tracestate: Type.Optional(
+    Type.String({ description: "goes on to webhooks with `traceparent`; at most 512 characters of it" }),
   ),
   "idempotency-key": Type.Optional(
     Type.String({
@@ -46,8 +49,8 @@ export interface NewTaskDeps {
 interface NewTaskRequest {
   options: TaskOptions;
   owner: string | undefined;
-  /** Header field of the request; an invalid one is ignored. */
-  traceparent: string | undefined;
+  /** Header fields of the request; invalid ones are ignored. */
+  trace: TraceContext;
   /** Of the request and, if it makes several tasks, of the task among them. */
   idempotencyKey: string | undefined;
 }
@@ -60,7 +63,7 @@ interface NewTaskRequest {
  */
 export async function createTask(
   address: string,
-  { options, owner, traceparent, idempotencyKey: key }: NewTaskRequest,
+  { options, owner, trace, idempotencyKey: key }: NewTaskRequest,
   { store, client, resolver }: NewTaskDeps,
   pointer?: string,
 ): Promise<Reused> {
@@ -68,7 +71,7 @@ export async function createTask(
   const blocked = client.findHostProblem(url.hostname);
   if (blocked !== undefined) throw blocked;
   const idempotency = key === undefined ? undefined : { key, fingerprint: hash(url.href, options) };
-  const task = newTask(url.href, options, new Date(), owner, parseTraceparent(traceparent));
+  const task = newTask(url.href, options, new Date(), owner, parseTraceContext(trace));
   if (options.if_exists === "reuse" && options.entries === undefined) {
     const video = await identify(url, owner, resolver);
     return store.reuse({ ...task, ...(video && { video }) }, idempotency);

@@ -142,9 +142,8 @@ export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (a
     const mistakes = findMistakes(request.body, bodyNames, "body");
     if (mistakes !== undefined) throw mistakes;
     const options = readOptions(request.body.options);
-    const { traceparent } = request.headers;
     const idempotencyKey = readIdempotencyKey(request);
-    const wanted = { options, owner: request.caller?.name, traceparent, idempotencyKey };
+    const wanted = { options, owner: request.caller?.name, trace: request.headers, idempotencyKey };
     return createTask(request.body.url, wanted, deps).then((made) => {
       const { task: created } = made;
       const { id } = created;

@@ -42,7 +42,6 @@ const requestHeaders = [
   "Prefer",
   "Range",
   "traceparent",
-  // Ignored, but programs that send the one send the other.
   "tracestate",
   "X-Request-Id",
 ].join(", ");

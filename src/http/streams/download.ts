@@ -55,7 +55,7 @@ const schema = {
     `\`Prefer\` is ignored. ${rangeRule}`,
   tags: ["tasks"],
   querystring: DownloadQuery,
-  headers: Type.Composite([fileSchema.headers, Type.Pick(NewTaskHeaders, ["traceparent"])]),
+  headers: Type.Composite([fileSchema.headers, Type.Pick(NewTaskHeaders, ["traceparent", "tracestate"])]),
 };
 
 interface DownloadDeps extends NewTaskDeps {
@@ -84,9 +84,8 @@ export const downloadRoutes: FastifyPluginAsyncTypebox<DownloadDeps> = async (ap
     parsePageUrl(request.query.url, "query");
     const options = readDownloadOptions(request.query);
     refuseBlindRange(request);
-    const { caller } = request;
-    const { traceparent } = request.headers;
-    const wanted = { options, owner: caller?.name, traceparent, idempotencyKey: undefined };
+    const { caller, headers: trace } = request;
+    const wanted = { options, owner: caller?.name, trace, idempotencyKey: undefined };
     const { id } = (await createTask(request.query.url, wanted, deps)).task;
     reply.header("content-location", `tasks/${id}`);
     const read = () => requireTask(store, { params: { id }, caller });

@@ -7,6 +7,7 @@ import { idsOf, type OpenStore, openStoreHarness, times, type StoreHarness } fro
 
 const options: TaskOptions = { entries: ["https://video.example.com/1"], if_exists: "reuse" };
 const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+const tracestate = "vendor=1";
 const same = { key: "key", fingerprint: "fingerprint" };
 
 export function describeIdempotency(open: OpenStore): void {
@@ -122,7 +123,10 @@ export function describeIdempotency(open: OpenStore): void {
 }
 
 function create({ store, clock }: StoreHarness, idempotency: typeof same) {
-  return store.create(newTask("https://video.example.com/", options, clock.now(), undefined, traceparent), idempotency);
+  return store.create(
+    newTask("https://video.example.com/", options, clock.now(), undefined, { traceparent, tracestate }),
+    idempotency,
+  );
 }
 
 async function stored(store: TaskStore): Promise<string[]> {
