@@ -34,6 +34,7 @@ const numbered: Resources = merge(
   layNumbered("w", readWebmRendition("video.webm"), "webm"),
 );
 const perSecond = numberTemplate("m4s", 1, 1);
+const repeated = '><SegmentTimeline><S t="0" d="100" r="-1"/></SegmentTimeline></SegmentTemplate>';
 const video: Representation = {
   id: "v",
   mimeType: "video/mp4",
@@ -192,8 +193,16 @@ describe("the last segment that is computed from the duration of a Period", () =
     await expect(harness.download()).rejects.toMatchObject({ code: expect.stringMatching(/^upstream_/) });
   });
 
-  it("is left out if it does not exist and the media reach the end", async () => {
-    const resources = withMpd(numbered, [[video]], 6.05);
+  const kinds: [string, Representation][] = [
+    ["has a constant length", video],
+    [
+      "is repeated by a timeline",
+      { ...video, addressing: numberTemplate("m4s", 100, 100).replace(/ duration="100"\/>/, repeated) },
+    ],
+  ];
+
+  it.each(kinds)("is left out if it %s, does not exist, and the media reach the end", async (_, representation) => {
+    const resources = withMpd(numbered, [[representation]], 6.05);
     await using harness = await openEntry(open, resources, "main.mpd");
     const { path, warnings } = await harness.download();
     expect((await probe(path)).streams[0]?.frames).toBe(150);
@@ -214,8 +223,8 @@ describe("the last segment that is computed from the duration of a Period", () =
     });
   }
 
-  it("fails the download if a whole segment is missing", async () => {
-    const resources = withMpd(numbered, [[video]], 6);
+  it.each(kinds)("fails the download if it %s and is missing as a whole", async (_, representation) => {
+    const resources = withMpd(numbered, [[representation]], 6);
     resources.delete("v/6.m4s");
     await using harness = await openEntry(open, resources, "main.mpd");
     await expect(harness.download()).rejects.toMatchObject({ code: "upstream_status" });

@@ -226,6 +226,18 @@ test("only the last segments that are computed from a duration may be missing", 
   expect(places("", 4000).filter((place) => place !== undefined)).toHaveLength(10);
 });
 
+test("segments that a timeline repeats may be missing at the end of the Period only, and not if something else says where they end", () => {
+  const computedOf = (timeline: string, attributes = "") => {
+    const addressing = `<SegmentTemplate media="$Time$" timescale="10" ${attributes}><SegmentTimeline>${timeline}</SegmentTimeline></SegmentTemplate>`;
+    return read(mpd(`<Period>${video(addressing + representation)}</Period>`)).segments.map((each) => each.computed);
+  };
+  const computed = { periodEndS: 8, segmentS: 3 };
+  expect(computedOf('<S t="0" d="30" r="-1"/>')).toEqual([undefined, undefined, computed]);
+  expect(computedOf('<S t="0" d="20" r="-1"/><S t="50" d="30" r="-1"/>')).toEqual([...Array(3), computed]);
+  expect(computedOf('<S t="0" d="30" r="2"/>')).toEqual([undefined, undefined, undefined]);
+  expect(computedOf('<S t="0" d="30" r="-1"/>', 'endNumber="3"')).toEqual([undefined, undefined, undefined]);
+});
+
 test("an id made unique among manifests finds the same Representation", () => {
   const text = mpd(`<Period>${video(template + representation)}</Period>`);
   expect(read(text, "dash-v~2")).toEqual(read(text, "dash-v"));

@@ -18,7 +18,6 @@ import { resolveSegmentUrl } from "../segment-url.ts";
 import {
   checkSegmentCount,
   createSegmentCollector,
-  type ComputedEnd,
   type InitSection,
   type Segment,
   type SegmentList,
@@ -182,28 +181,20 @@ function* templateSegments(
     initializationMedia === undefined
       ? initOf(addressing, base, url)
       : { url: compile(initializationMedia)(first), range: null, key: null };
-  const computed = computedEnd(addressing, times);
-  let last: SegmentNumbers | null = null;
+  const periodEndS = times.startS === null || times.durationS === null ? null : times.startS + times.durationS;
+  let after: SegmentNumbers | null = null;
   for (const timed of timeSegments(addressing, times.durationS, url, fromS)) {
-    const { durationS, isComputed } = timed;
-    const end = isComputed === true && computed !== null && { computed };
-    yield { ...common, startS: startOf(timed.time), url: mediaUrl(timed), range: null, init, durationS, ...end };
-    if (timed.isComputed === true) last = timed;
+    const { number, time: startTicks, durationS, computed: ticks } = timed;
+    const isComputed = ticks !== undefined && periodEndS !== null;
+    const end = isComputed && { computed: { periodEndS, segmentS: Number(ticks) / addressing.timescale } };
+    yield { ...common, startS: startOf(startTicks), url: mediaUrl(timed), range: null, init, durationS, ...end };
+    if (isComputed) after = { number: number + 1, time: startTicks + ticks };
   }
-  if (computed === null || last === null || kind !== "audio" || mime_type?.endsWith("/webm")) return;
+  if (periodEndS === null || after === null || kind !== "audio" || mime_type?.endsWith("/webm")) return;
   // Audio frames do not end at the listed boundaries of segments: the last ones may be in one more segment.
-  const after = { number: last.number + 1, time: last.time + BigInt(addressing.duration ?? 0) };
-  const span = { startS: times.startS ?? 0, endS: computed.periodEndS };
+  const span = { startS: times.startS ?? 0, endS: periodEndS };
   const optional = { durationS: 0, isOptional: true, span };
   yield { ...common, startS: startOf(after.time), url: mediaUrl(after), range: null, init, ...optional };
-}
-
-function computedEnd(
-  { duration, timescale }: SegmentAddressing,
-  { startS, durationS }: PeriodTimes,
-): ComputedEnd | null {
-  if (startS === null || durationS === null) return null;
-  return { periodEndS: startS + durationS, segmentS: (duration ?? 0) / timescale };
 }
 
 /** One segment per SegmentURL; the last one ends with its Period. `atS`: start in the Period; `null`: it is not exact. */

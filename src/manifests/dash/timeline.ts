@@ -6,8 +6,8 @@ import { checkSegmentCount } from "../segments.ts";
 /** A segment of a Period. */
 interface TimedSegment extends SegmentNumbers {
   durationS: number;
-  /** Only the duration of the Period says that it exists, and it is one of the last. */
-  isComputed?: boolean;
+  /** How long it lasts if it is whole, ticks. Only if the duration of the Period alone says that it exists, and it is one of the last. */
+  computed?: bigint;
 }
 
 /** Share of the segments, at the end, that may not exist: the duration of the Period is approximate. */
@@ -52,14 +52,14 @@ function* timeEvenly(
   }
   const first = Math.floor(fromS / segmentS);
   checkSegmentCount(count - first, url);
-  const firstComputed = Math.min(count - 1, Math.floor(count * (1 - computedShare)));
+  const firstComputed = firstComputedOf(count);
   for (let index = first; index < count; index += 1) {
     const leftS = periodS === null ? segmentS : periodS - index * segmentS;
     yield {
       number: startNumber + index,
       time: presentationTimeOffset + BigInt(index) * BigInt(duration),
       durationS: Math.min(segmentS, leftS),
-      ...(numbered === Infinity && index >= firstComputed && { isComputed: true }),
+      ...(numbered === Infinity && index >= firstComputed && { computed: BigInt(duration) }),
     };
   }
 }
@@ -79,19 +79,26 @@ function* timeEntries(
     number = Number(parseUnsignedLong("S@n", entry.n, url) ?? number);
     const duration = parseUnsignedLong("S@d", entry.d, url) ?? 0n;
     if (duration === 0n) throw invalidManifestError(url, "S@d must be a whole number above 0");
-    const end = parseUnsignedLong("S@t", timeline[index + 1]?.t, url) ?? periodEnd;
+    const next = parseUnsignedLong("S@t", timeline[index + 1]?.t, url);
+    const end = next ?? periodEnd;
     const count = countOf(entry, end === null ? null : end - time, duration, url);
     checkSegmentCount(count, url);
+    const isComputed = isRepeatedToEnd(entry) && next === null && endNumber === null;
+    const firstComputed = isComputed ? firstComputedOf(count) : count;
     for (let nth = 0; nth < count; nth += 1) {
       if (endNumber !== null && number > endNumber) return;
       // If an S repeats to an end, the last segment may be shorter.
       const lasts = isRepeatedToEnd(entry) && end !== null && end - time < duration ? end - time : duration;
-      yield { number, time, durationS: Number(lasts > 0n ? lasts : duration) / timescale };
+      const durationS = Number(lasts > 0n ? lasts : duration) / timescale;
+      yield { number, time, durationS, ...(nth >= firstComputed && { computed: duration }) };
       number += 1;
       time += duration;
     }
   }
 }
+
+/** Returns the index of the first segment that may not exist of so many that end with the Period. */
+const firstComputedOf = (count: number): number => Math.min(count - 1, Math.floor(count * (1 - computedShare)));
 
 const isRepeatedToEnd = ({ r }: Pick<TimelineEntry, "r">): boolean => r.trim().startsWith("-");
 
