@@ -6,8 +6,8 @@ import type { Growing, NewMember } from "./store-types.ts";
 
 /** The rules of collections that all stores share. */
 
-/** Members that are queued again in one step. */
-export const retriedAtOnce = 200;
+/** Members that are queued again, canceled or removed in one step. */
+export const membersAtOnce = 200;
 
 /** What queues an ended task again, as a client asks for it. */
 export const retryChange = { state: "queued", attempts: 0, error: null, file: null } as const satisfies TaskChange;

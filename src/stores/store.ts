@@ -18,8 +18,7 @@ import type { Outbox } from "./outbox.ts";
  *   loss do not reach it.
  * - **Copies.** Tasks go in and come out by value: changing an object that was passed in or returned
  *   changes nothing that is stored.
- * - **Time.** Leases, delays and the life of idempotency keys are durations: setting the clock of a running
- *   process neither ends nor extends them.
+ * - **Time.** Leases, delays and the life of idempotency keys are durations: to set the clock neither ends nor extends them.
  * - **Damage.** A record that was damaged, by hand or by a failing disk, is left out of pages and claims, and logged once
  *   with its id and `seq`. `get` and `update` of it reject with a `DamagedTaskError`; `delete` removes it.
  * - **Size.** A record has at most 256,000 bytes: the `info` of a longer one is thinned as `boundInfo` says when it is
@@ -31,9 +30,10 @@ import type { Outbox } from "./outbox.ts";
  * - **Quotas.** An owner is held to the `limits` of the key of its name, as they are stored at that moment; one without a key has
  *   none. However many calls come at once, from however many processes, a limit is neither exceeded nor applied too early.
  * - **Collections.** A task becomes a collection by an update of its `kind`. Its members are tasks, each at an index; a task may be a member of
- *   several, of one more than once. `counts` of a collection are those of its members' states, and an idle one
- *   (`isIdle`) changes its state with them (`changeMembers`), in the transaction that changes a member, with an event of its
- *   own after that of the member. An idle collection counts as running for no owner and no claim.
+ *   several, of one more than once. `counts` of a collection are those of its members' states, and an idle one (`isIdle`), which counts as
+ *   running for no owner and no claim, changes its state with them (`changeMembers`), in the transaction that changes a member, with an event
+ *   of its own after that of the member. Members may end after it, in steps, before its `update` or `delete` resolves; those that are left
+ *   when the process dies end before the store's next claim.
  * - **Absence.** `get` returns undefined; `update` and `delete` of an unknown id reject with `not_found`.
  * - **Transitions.** `changeTask` in `task-changes.ts` decides; the store passes its `conflict` on and changes nothing.
  * - **Errors.** `ServiceError` with the code named here. A store that is unreachable, out of space or

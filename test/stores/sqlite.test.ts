@@ -6,9 +6,12 @@ import { accessKeyOf } from "../../src/keys/secrets.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { maxDelayMs } from "../../src/stores/store.ts";
 import { idempotencyTtlMs } from "../../src/stores/store-types.ts";
+import { noTasks } from "../../src/feed/collection-changes.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { describeTaskStore } from "../contracts/task-store.ts";
+import { collect, entryUrl } from "../contracts/task-store/collections.ts";
 import {
+  collectEvents,
   createClock,
   idsOf,
   minuteMs,
@@ -159,6 +162,24 @@ describe("a SQLite store that is closed and opened again", () => {
     expect(await store.claim(query)).toBeUndefined();
   });
 
+  test.each(["canceled", "deleted"])("ends the members that were left when a collection was %s", async (end) => {
+    const { reopen, path, now } = startFile();
+    const before = await openStoreHarness(() => openSqliteStore({ path, now }));
+    const single = await before.add();
+    const { id } = await collect(before, times(2_500, entryUrl));
+    const events = collectEvents(before.store);
+    const ending = end === "canceled" ? before.store.update(id, { state: "canceled" }) : before.store.delete(id);
+    await events.take(1);
+    await Promise.all([before.store.close(), expect(ending).rejects.toMatchObject({ code: "unavailable" })]);
+
+    const store = reopen();
+    expect((await store.count()).byState.queued).toBeGreaterThan(1);
+    const claim = await store.claim({ leaseMs: minuteMs });
+    expect(claim?.task.id).toBe(single.id);
+    const canceled = end === "canceled" ? 2_501 : 0;
+    expect((await store.count()).byState).toEqual({ ...noTasks, running: 1, canceled });
+  });
+
   test("counts its queued tasks", async () => {
     const { path, now } = startFile();
     const before = await openStoreHarness(() => openSqliteStore({ path, now }));
@@ -254,6 +275,40 @@ async function startWithDelayedRetry() {
   await before.store.close();
   return { ...file, waiting };
 }
+
+describe("a collection with many members that ends", () => {
+  test("lets others' writes come between those of its members", async () => {
+    const harness = await openStoreHarness(open);
+    const { id } = await collect(harness, times(2_500, entryUrl));
+    const ended: string[] = [];
+    const canceling = harness.store.update(id, { state: "canceled" }).then(() => ended.push("collection"));
+    await Promise.all([canceling, harness.add().then(() => ended.push("other"))]);
+    expect(ended).toEqual(["other", "collection"]);
+  });
+
+  test("leaves none of them if it is deleted while it is canceled", async () => {
+    const harness = await openStoreHarness(open);
+    const { id } = await collect(harness, times(2_500, entryUrl));
+    const canceling = harness.store.update(id, { state: "canceled" });
+    await collectEvents(harness.store).take(1);
+    await harness.store.delete(id);
+    expect(await canceling).toMatchObject({ id, state: "canceled" });
+    expect((await harness.store.count()).byState).toEqual(noTasks);
+  });
+
+  test("cancels no further member once it is queued again", async () => {
+    const harness = await openStoreHarness(open);
+    const { store } = harness;
+    const { id } = await collect(harness, times(2_500, entryUrl));
+    const canceling = store.update(id, { state: "canceled" });
+    await store.update(id, { state: "queued" });
+    expect(await canceling).toMatchObject({ id, state: "queued" });
+    const { byState } = await store.count();
+    expect(byState.queued).toBeGreaterThan(1);
+    await harness.claim();
+    expect((await store.count()).byState).toMatchObject({ queued: byState.queued - 1, canceled: byState.canceled });
+  });
+});
 
 function startFile() {
   const clock = createClock();

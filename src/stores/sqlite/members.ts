@@ -1,25 +1,17 @@
-import { changeEvent, deletedEvent, type TaskEvent } from "../../feed/task-events.ts";
+import { changeEvent, type TaskEvent } from "../../feed/task-events.ts";
 import type { Task } from "../../model/task.ts";
-import type { DamageReport } from "../documents.ts";
-import {
-  followMembers,
-  growDocument,
-  type GrowthStep,
-  parseHeld,
-  type TaskWrite,
-  updateDocument,
-} from "../task-writes.ts";
+import { growDocument, type GrowthStep, parseHeld, type TaskWrite, updateDocument } from "../task-writes.ts";
 import {
   ChangesByCollection,
   growthAfter,
   growthAfterRetry,
   newMembers,
-  retriedAtOnce,
+  membersAtOnce,
   isRetried,
   retryChange,
-  type StateChange,
 } from "../member-rules.ts";
 import type { Grown, Growing } from "../store-types.ts";
+import type { Followers, MemberDeps } from "./followers.ts";
 import { atOnce, never } from "./statements.ts";
 import type { Tables } from "./tables.ts";
 import type { TaskRow } from "./task-table.ts";
@@ -27,27 +19,7 @@ import type { TaskRow } from "./task-table.ts";
 export type Members = ReturnType<typeof createMembers>;
 
 /** Creates the changes of collections and members. Each returns the events of what it has changed. */
-export function createMembers(
-  tables: Tables,
-  { damage, now }: { damage: Pick<DamageReport, "unlessDamaged">; now: () => Date },
-) {
-  /** @param collection One that the task is in: most are in no other. */
-  function collect(changes: ChangesByCollection, row: TaskRow, change: StateChange, collection?: number): void {
-    if (row.memberships === 0) return;
-    if (row.memberships === 1 && collection !== undefined) return changes.add(collection, change, 1);
-    for (const place of tables.placesOf(row.seq)) changes.add(place.collection, change, place.places);
-  }
-
-  function followAll(changes: ChangesByCollection): TaskEvent[] {
-    return changes.keys().flatMap((seq) => {
-      const row = tables.find(seq);
-      const written = row && damage.unlessDamaged(row, () => followMembers(row, changes.take(seq), now()));
-      if (row === undefined || written === undefined) return [];
-      tables.write(row, written);
-      return [written.event];
-    });
-  }
-
+export function createMembers(tables: Tables, { collect, followAll }: Followers, { damage, now }: MemberDeps) {
   function growRow(row: TaskRow, before: Task, step: GrowthStep): TaskWrite {
     const written = growDocument(row, before, step, now());
     tables.write(row, written, step.growth === null ? never : undefined);
@@ -55,14 +27,6 @@ export function createMembers(
   }
 
   return {
-    /** Has the collections follow a change of a member; call it while the task still is one. */
-    follow(row: TaskRow, change: StateChange): TaskEvent[] {
-      if (row.memberships === 0 || change.before === change.after) return [];
-      const changes = new ChangesByCollection();
-      collect(changes, row, change);
-      return followAll(changes);
-    },
-
     grow(id: string, growing: Growing): { result: Grown; events: TaskEvent[] } {
       const row = tables.require(id);
       const before = parseHeld(row, growing.lease);
@@ -91,7 +55,7 @@ export function createMembers(
     retry(id: string, lease: string): { result: Grown; events: TaskEvent[] } {
       const row = tables.require(id);
       const before = parseHeld(row, lease);
-      const ended = tables.ended(row.seq, before.growth?.retried ?? 0, retriedAtOnce);
+      const ended = tables.ended(row.seq, before.growth?.retried ?? 0, membersAtOnce);
       const changes = new ChangesByCollection();
       const events: TaskEvent[] = [];
       let last: number | undefined;
@@ -112,33 +76,6 @@ export function createMembers(
       const left = growthAfterRetry(before, ended.length === 0 ? undefined : (last ?? before.growth?.retried));
       const { task, event } = growRow(row, before, { changes: changes.take(row.seq), growth: left });
       return { result: { task, isWhole }, events: [...events, event, ...followAll(changes)] };
-    },
-
-    /** Cancels the members of a collection that has just been canceled. */
-    cancel(collection: TaskRow): TaskEvent[] {
-      const changes = new ChangesByCollection();
-      const events: TaskEvent[] = [];
-      for (const seq of tables.cancelable(collection.seq)) {
-        const member = tables.find(seq);
-        const written =
-          member && damage.unlessDamaged(member, () => updateDocument(member, { state: "canceled" }, {}, now()));
-        if (member === undefined || written === undefined) continue;
-        collect(changes, member, { before: member.state, after: "canceled" }, collection.seq);
-        tables.write(member, written, never);
-        events.push(written.event);
-      }
-      return [...events, ...followAll(changes)];
-    },
-
-    /** Removes a task with its places, and a collection with the members that it alone has. */
-    remove(row: TaskRow): TaskEvent[] {
-      const followed = this.follow(row, { before: row.state, after: undefined });
-      const own = [...tables.own(row.seq)].flatMap((seq) => tables.find(seq) ?? []);
-      for (const each of own) tables.tasks.remove(each);
-      tables.removePlacesIn(row.seq);
-      if (row.memberships > 0) tables.removePlacesOf(row.seq);
-      tables.tasks.remove(row);
-      return [row, ...own].map(({ id, owner }) => deletedEvent(id, owner)).concat(followed);
     },
   };
 }

@@ -208,6 +208,10 @@ export const migrations: readonly string[] = [
   `
   CREATE INDEX tasks_listed ON tasks (seq) WHERE listed = 1;
   `,
+  // Collections that are canceled or deleted while their members after a place are not yet.
+  `
+  CREATE TABLE ending_collections (collection INTEGER PRIMARY KEY, place INTEGER NOT NULL) STRICT;
+  `,
 ];
 
 /**

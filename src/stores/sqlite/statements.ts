@@ -89,19 +89,21 @@ export const statements = {
   countPlace: "UPDATE tasks SET memberships = memberships + 1 WHERE seq = ?",
   placesOfTask: "SELECT collection, count(*) AS places FROM members WHERE task = ? GROUP BY collection",
   removePlacesOfTask: "DELETE FROM members WHERE task = ?",
-  countOutPlaces: `UPDATE tasks SET memberships = memberships -
-      (SELECT count(*) FROM members WHERE task = tasks.seq AND collection = ?1)
-    WHERE seq IN (SELECT task FROM members WHERE collection = ?1)`,
-  removePlacesIn: "DELETE FROM members WHERE collection = ?",
-  cancelableMembers: `SELECT tasks.seq ${memberRows} AND listed = 0 AND state IN ('queued', 'running')
-    AND (memberships = 1 OR NOT ${isElsewhere(`CROSS JOIN tasks AS collection
-      ON collection.seq = other.collection AND collection.state IN ('queued', 'running')`)}) ORDER BY place`,
-  ownMembers: `SELECT tasks.seq ${memberRows} AND listed = 0
-    AND (memberships = 1 OR NOT ${isElsewhere("")}) ORDER BY place`,
+  removePlace: "DELETE FROM members WHERE collection = ? AND place = ?",
+  countOutPlace: "UPDATE tasks SET memberships = memberships - 1 WHERE seq = ?",
+  cancelableMembers: `SELECT place, tasks.seq ${memberRows} AND place > ?2 AND listed = 0
+    AND state IN ('queued', 'running') AND (memberships = 1 OR NOT ${isElsewhere(`CROSS JOIN tasks AS collection
+      ON collection.seq = other.collection AND collection.state IN ('queued', 'running')`)}) ORDER BY place LIMIT ?3`,
+  membersAfter: `SELECT place, tasks.seq, listed = 0 AND (memberships = 1 OR NOT ${isElsewhere("")}) AS isOwn
+    ${memberRows} AND place > ?2 ORDER BY place LIMIT ?3`,
   ownMembersWithFiles: `SELECT tasks.id ${memberRows} AND listed = 0 AND bytes > 0
     AND (memberships = 1 OR NOT ${isElsewhere("")}) ORDER BY place`,
   endedMembers: `SELECT place AS "index", task ${memberRows} AND place > ?2 AND state IN ('failed', 'canceled')
     ORDER BY place LIMIT ?3`,
+  endingCollections: "SELECT collection FROM ending_collections",
+  endedUpTo: "SELECT place FROM ending_collections WHERE collection = ?",
+  keepEnding: "INSERT OR REPLACE INTO ending_collections (collection, place) VALUES (?, ?)",
+  dropEnding: "DELETE FROM ending_collections WHERE collection = ?",
 
   promoteDue: `UPDATE tasks SET claimable = 1 WHERE claimable = 0 AND due_at <= ?
     RETURNING owner, host, state, seq`,

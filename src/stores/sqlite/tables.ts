@@ -1,6 +1,7 @@
 import type { Task } from "../../model/task.ts";
 import { parseTask } from "../documents.ts";
 import type { NewMessage } from "../outbox.ts";
+import { membersAtOnce } from "../member-rules.ts";
 import { assertStoredBytes, earlierDocument } from "../rules.ts";
 import { type Idempotency, idempotencyTtlMs } from "../store-types.ts";
 import { newColumns, type TaskWrite } from "../task-writes.ts";
@@ -8,6 +9,12 @@ import { isSameVideo, siteKeyOf, videoKeyOf } from "../video-keys.ts";
 import type { OwnerTable } from "./owner-table.ts";
 import type { ClaimState, Statements } from "./statements.ts";
 import { findTask, requireTask, type TaskRow, type TaskTable } from "./task-table.ts";
+
+/** Where a member is in a collection. */
+interface Place {
+  place: number;
+  seq: number;
+}
 
 interface TablesDeps {
   sql: Statements;
@@ -60,17 +67,38 @@ export function createTables({ sql, tasks, owners, outbox }: TablesDeps) {
     /** Returns the collections that the task is a member of, and how often. */
     placesOf: (task: number) => sql.placesOfTask.all(task) as { collection: number; places: number }[],
     removePlacesOf: (task: number) => void sql.removePlacesOfTask.run(task),
-    removePlacesIn(collection: number): void {
-      sql.countOutPlaces.run(collection);
-      sql.removePlacesIn.run(collection);
+    removePlace(collection: number, { place, seq }: Place): void {
+      sql.removePlace.run(collection, place);
+      sql.countOutPlace.run(seq);
     },
-    /** Returns queued and running members that a collection has made and that are in no other one which is queued or running. */
-    cancelable: (collection: number) => seqsOf(sql.cancelableMembers.all(collection)),
-    /** Returns members that a collection has made and that are in no other one. */
-    own: (collection: number) => seqsOf(sql.ownMembers.all(collection)),
+    endings: createEndings(sql),
     /** Returns failed and canceled members after this index. */
     ended: (collection: number, after: number, limit: number) =>
       sql.endedMembers.all(collection, after, limit) as { index: number; task: number }[],
+  };
+}
+
+/** Creates the table `ending_collections`, and what finds the members that are to end. */
+function createEndings(sql: Statements) {
+  return {
+    /**
+     * Returns the next queued and running members that a collection has made and that are in no other one which is queued or
+     * running; one that comes again is returned again.
+     */
+    cancelable: (collection: number, after: number) =>
+      sql.cancelableMembers.all(collection, after, membersAtOnce) as unknown as Place[],
+    /** Returns the next members; own are those that a collection has made and that are in no other one. */
+    membersAfter: (collection: number, after: number) =>
+      sql.membersAfter.all(collection, after, membersAtOnce) as unknown as (Place & { isOwn: 0 | 1 })[],
+    /** Returns collections that are canceled or deleted while not all of their members are. */
+    all: () => (sql.endingCollections.all() as { collection: number }[]).map(({ collection }) => collection),
+    /** Returns the place up to which the members of such a collection have ended. */
+    placeOf: (collection: number) => (sql.endedUpTo.get(collection) as { place: number } | undefined)?.place,
+    /** @param place Undefined: all have ended. */
+    keep(collection: number, place: number | undefined): void {
+      if (place === undefined) sql.dropEnding.run(collection);
+      else sql.keepEnding.run(collection, place);
+    },
   };
 }
 

@@ -4,7 +4,9 @@ import { changeEvent } from "../../feed/task-events.ts";
 import type { State, Task } from "../../model/task.ts";
 import type { Clock } from "../clock.ts";
 import { copyTask, type DamageReport, newAnswer, parseTask, readAnswer, reusedAnswer } from "../documents.ts";
-import { createMembers, type Members } from "./members.ts";
+import { createFollowers, type Followers } from "./followers.ts";
+import { createMemberEnds, type MemberEnds } from "./member-ends.ts";
+import { createMembers } from "./members.ts";
 import { atOnce, type ClaimState, heldUntil, never } from "./statements.ts";
 import type { Tables } from "./tables.ts";
 import type { Changed, Transactions } from "./transactions.ts";
@@ -13,21 +15,32 @@ import type { Claim, ClaimQuery, TaskWrites, UpdateOptions } from "../store.ts";
 import type { Idempotency, Reused } from "../store-types.ts";
 import { claimDocument, updateDocument } from "../task-writes.ts";
 
-interface TaskWritesDeps extends Pick<Transactions, "write" | "change">, Clock {
+interface TaskWritesDeps extends Pick<Transactions, "read" | "write" | "change">, Clock {
   damage: DamageReport;
   maxQueued: number;
 }
 
 /** What the jobs work with. */
-interface JobDeps extends Omit<TaskWritesDeps, "write" | "change"> {
+interface JobDeps extends Omit<TaskWritesDeps, "read" | "write" | "change"> {
   tables: Tables;
-  members: Members;
+  followers: Followers;
+  ends: MemberEnds;
 }
 
 /** Creates the methods that write tasks. */
-export function createTaskWrites(tables: Tables, { write, change, ...given }: TaskWritesDeps): TaskWrites {
-  const members = createMembers(tables, given);
-  const deps = { ...given, tables, members };
+export function createTaskWrites(tables: Tables, { read, write, change, ...given }: TaskWritesDeps): TaskWrites {
+  const followers = createFollowers(tables, given);
+  const members = createMembers(tables, followers, given);
+  const ends = createMemberEnds(tables, followers, given);
+  const deps = { ...given, tables, followers, ends };
+
+  const endNext = (collection: number) => tables.tasks.inBulk(() => ends.endNext(collection));
+
+  /** Ends the members of a collection that is canceled or removed, a few in each transaction: others' writes take turns. */
+  async function endMembers(collection: number): Promise<void> {
+    while (!(await change(() => endNext(collection))).isWhole);
+  }
+
   return {
     create: async (task, idempotency) => (await change(createJob(task, idempotency, false, deps), task.owner)).task,
     reuse: async (task, idempotency) => change(createJob(task, idempotency, true, deps), task.owner),
@@ -38,15 +51,21 @@ export function createTaskWrites(tables: Tables, { write, change, ...given }: Ta
     retryMembers: (id, lease) => change(() => tables.tasks.inBulk(() => members.retry(id, lease))),
     async update(id, taskChange, options = {}) {
       const copy = structuredClone({ taskChange, options });
-      return change(() => updateTask(id, copy.taskChange, copy.options, deps));
+      const { task, ending } = await change(() => updateTask(id, copy.taskChange, copy.options, deps));
+      if (ending === undefined) return task;
+      await endMembers(ending);
+      const row = await read(() => tables.find(ending));
+      return row === undefined ? task : parseTask(row);
     },
-    delete: (id) =>
-      change(() => {
-        const row = tables.require(id);
-        return { result: deps.damage.parse(row), events: tables.tasks.inBulk(() => members.remove(row)) };
-      }),
+    async delete(id) {
+      const { task, ending } = await change(() => removeTask(id, deps));
+      if (ending !== undefined) await endMembers(ending);
+      return task;
+    },
     async claim(query) {
       const copy = structuredClone(query);
+      // Left by a process that died, or by a full disk.
+      for (const collection of await read(() => tables.endings.all())) await endMembers(collection);
       return change(() => claimTask(copy, deps));
     },
     heartbeat: (id, lease, leaseMs) =>
@@ -85,22 +104,40 @@ function createJob(
   };
 }
 
+interface EndedTask<T> {
+  task: T;
+  /** The `seq` of a collection not all of whose members have ended with it. */
+  ending?: number | undefined;
+}
+
 function updateTask(
   id: string,
   change: TaskChange,
   { maxStoredBytes, ...given }: UpdateOptions,
-  { tables, members, ...clock }: JobDeps,
-): Changed<Task> {
+  { tables, followers, ends, ...clock }: JobDeps,
+): Changed<EndedTask<Task>> {
   const { state } = change;
   const row = tables.require(id);
   const written = updateDocument(row, change, given, clock.now());
   const { task, stored, event } = written;
   tables.write(row, written, state && claimabilityAfter(state, given.runAfter, clock), maxStoredBytes);
   if (task.kind !== "collection" || state !== "canceled") {
-    return { result: task, events: [event, ...members.follow(row, { before: row.state, after: stored.state })] };
+    const followed = followers.follow(row, { before: row.state, after: stored.state });
+    return { result: { task }, events: [event, ...followed] };
   }
-  const canceled = tables.tasks.inBulk(() => members.cancel(row));
-  return { result: parseTask(tables.require(id)), events: [event, ...canceled] };
+  const { result, events } = tables.tasks.inBulk(() => ends.endNext(row.seq, 0));
+  const ended = parseTask(tables.require(id));
+  return { result: { task: ended, ending: result.isWhole ? undefined : row.seq }, events: [event, ...events] };
+}
+
+function removeTask(id: string, { tables, ends, damage }: JobDeps): Changed<EndedTask<Task | undefined>> {
+  const row = tables.require(id);
+  const task = damage.parse(row);
+  return tables.tasks.inBulk(() => {
+    const removed = ends.remove(row);
+    const { result, events } = ends.endNext(row.seq, 0);
+    return { result: { task, ending: result.isWhole ? undefined : row.seq }, events: [...removed, ...events] };
+  });
 }
 
 function claimabilityAfter(state: State, runAfter: Date | undefined, { now, steadyMs }: Clock): ClaimState {
@@ -111,7 +148,7 @@ function claimabilityAfter(state: State, runAfter: Date | undefined, { now, stea
 /** Takes rows that are damaged out of the queue. */
 function claimTask(
   { leaseMs, exceptHosts = [], exceptOwners = [] }: ClaimQuery,
-  { tables, members, damage, now, steadyMs }: JobDeps,
+  { tables, followers, damage, now, steadyMs }: JobDeps,
 ): Changed<Claim | undefined> {
   const nowMs = steadyMs();
   for (;;) {
@@ -127,7 +164,7 @@ function claimTask(
     tables.write(row, written, heldUntil(nowMs + leaseMs, lease));
     tables.owners.markClaim(row.owner);
     const { stalledCount } = stored;
-    const events = [event, ...members.follow(row, { before: row.state, after: stored.state })];
+    const events = [event, ...followers.follow(row, { before: row.state, after: stored.state })];
     return { result: { task, lease, stalledCount, bytesLeft: tables.owners.bytesLeft(row.owner) }, events };
   }
 }

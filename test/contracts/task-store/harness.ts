@@ -95,5 +95,10 @@ export function collectEvents({ events }: TaskStore) {
       while (seen.length < count) await new Promise<void>((resolve) => (onEvent = resolve));
       return seen.slice(0, count);
     },
+    /** Returns all events, once `isLast` is true of the newest. */
+    async takeUntil(isLast: (event: TaskEvent) => boolean): Promise<readonly TaskEvent[]> {
+      while (!seen.slice(-1).some(isLast)) await new Promise<void>((resolve) => (onEvent = resolve));
+      return [...seen];
+    },
   };
 }

@@ -8,10 +8,18 @@ import { makeFolder } from "../../folder.ts";
 const orderedWalk = "SCAN owners USING INDEX owners_by_turn";
 
 /**
- * The keys and their owners are few, and are read together; the last sequence number is the only row of its table; the last
+ * The keys and their owners are few, and are read together, as are collections that are ending; the last sequence number is the only row of its table; the last
  * claim is read once; the messages are counted for the metrics alone, every few seconds.
  */
-const whole = new Set(["allKeys", "storedBytes", "lastSeq", "keepLastSeq", "lastClaim", "countMessages"]);
+const whole = new Set([
+  "allKeys",
+  "storedBytes",
+  "lastSeq",
+  "keepLastSeq",
+  "lastClaim",
+  "countMessages",
+  "endingCollections",
+]);
 const others = Object.entries(statements).filter(([name]) => !whole.has(name));
 
 test.each(others)("%s finds its rows through an index", (_name, sql) => {

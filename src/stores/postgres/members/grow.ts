@@ -6,7 +6,7 @@ import {
   growthAfter,
   growthAfterRetry,
   newMembers,
-  retriedAtOnce,
+  membersAtOnce,
   isRetried,
   retryChange,
 } from "../../member-rules.ts";
@@ -190,7 +190,7 @@ async function lockEnded(sql: Sql, id: string): Promise<{ index: number; row: Ta
   const places = await sql.query<{ index: number; task: number }>(
     `SELECT place AS index, task FROM unreel.members JOIN unreel.tasks ON seq = task
      WHERE collection = :collection AND place > :after AND state IN ('failed', 'canceled')
-     ORDER BY place LIMIT ${retriedAtOnce}`,
+     ORDER BY place LIMIT ${membersAtOnce}`,
     { collection: collection.seq, after },
   );
   const rows = new Map(
