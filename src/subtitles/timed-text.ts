@@ -111,11 +111,12 @@ function* readBlocks(lines: Iterable<string>, onOther: (line: string) => void): 
       yield* close();
       const [startS, endS] = [secondsOf(found.slice(1, 5)), secondsOf(found.slice(5, 9))];
       open = { startS, endS, settings: (found[9] ?? "").trim(), payload: [], length: 0 };
-    } else if (line.trim() === "") {
+    } else if (line === "") {
       yield* close();
       onOther("");
     } else if (open === null) onOther(line);
-    else {
+    // One of spaces ends no cue: automatic captions begin with it.
+    else if (line.trim() !== "") {
       open.length += line.length;
       checkCueLength(open.length);
       open.payload.push(line);

@@ -56,6 +56,14 @@ describe("WebVTT is read", () => {
     expect(map("X-TIMESTAMP-MAP=nonsense")).toBeNull();
   });
 
+  it("with cues that have lines of spaces, as automatic captions do, until an empty line", () => {
+    const text = "WEBVTT\n\n00:01.000 --> 00:02.000\n \nA\n\t\nB\n\nno text\n\n00:03.000 --> 00:04.000\nC\n ";
+    expect(read(text)).toEqual([
+      [1, 2, "A\nB"],
+      [3, 4, "C"],
+    ]);
+  });
+
   it("without cues whose times are nonsense", () => {
     expect(read("WEBVTT\n\n00:05.000 --> 00:04.000\nx\n\n1:2 --> 3\ny\n\n00:06.000 --> 00:07.000\nz\n")).toEqual([
       [6, 7, "z"],
