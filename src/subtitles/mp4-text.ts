@@ -3,6 +3,7 @@ import { openFullBox } from "../remux/mp4/box-reader.ts";
 import { type Box, boxesIn, childrenOf, damagedError, findChild, getChild, typeAt } from "../remux/mp4/boxes.ts";
 import { readEdits, readMediaHeader, readMovieHeader } from "../remux/mp4/read/headers.ts";
 import { noDefaults, readDefaults, type SampleDefaults } from "../remux/mp4/read/init.ts";
+import { joinCues } from "./join.ts";
 import { atMostMaxCues, decodePieces, decodeSubtitles, invalidSubtitlesError, linesOf, maxCues } from "./text.ts";
 import { readTtml } from "./ttml/ttml.ts";
 import { createVttStyles } from "./vtt-styles.ts";
@@ -34,19 +35,21 @@ export function createMp4TextReader() {
   let track: TextTrack | undefined;
   return {
     read(segment: Uint8Array): Cue[] {
-      const cues: Cue[] = [];
+      const samples: Cue[][] = [];
+      let count = 0;
       for (const box of boxesIn(segment)) {
         if (box.type === "moov") track = readTrack(segment, box);
         if (box.type !== "moof") continue;
         if (track === undefined) throw damagedError("a fragment of text comes before its init section");
+        const { shiftS } = track;
         for (const sample of samplesOf(segment, box, track)) {
-          for (const cue of readSample(segment, sample, track)) {
-            if (cues.length >= maxCues) throw invalidSubtitlesError(`a segment has more than ${maxCues} cues`);
-            cues.push({ ...cue, startS: cue.startS - track.shiftS, endS: cue.endS - track.shiftS });
-          }
+          const cues = readSample(segment, sample, track);
+          if ((count += cues.length) > maxCues) throw invalidSubtitlesError(`a segment has more than ${maxCues} cues`);
+          samples.push(cues.map((cue) => ({ ...cue, startS: cue.startS - shiftS, endS: cue.endS - shiftS })));
         }
       }
-      return cues;
+      // A cue that lasts while others begin is in several samples.
+      return joinCues(samples);
     },
   };
 }

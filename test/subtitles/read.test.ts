@@ -365,6 +365,21 @@ describe("text in fragmented MP4 is read", () => {
     ]);
   });
 
+  it("of WebVTT: a cue that lasts while others begin and end is one, a later one of the same text another", () => {
+    const reader = createMp4TextReader();
+    reader.read(textInit("wvtt"));
+    const samples = [["Long"], ["Long", "Short"], ["Long"], [], ["Long"]];
+    const segment = textSegment(
+      5_000,
+      samples.map((texts) => ({ ms: 1000, data: vttSample(...texts) })),
+    );
+    expect(plain(reader.read(segment))).toEqual([
+      [5, 8, "Long"],
+      [6, 7, "Short"],
+      [9, 10, "Long"],
+    ]);
+  });
+
   it("by the edit list of its track", () => {
     const reader = createMp4TextReader();
     reader.read(textInit("wvtt", 2_000));
