@@ -12,7 +12,8 @@ export interface TimestampMap {
   mpegTs: number;
 }
 
-const time = String.raw`(?:(\d{1,4}):)?(\d{1,2}):(\d{1,2})(?:[.,](\d{1,9}))?`;
+/** Translation programs put spaces into it. */
+const time = String.raw`(?:(\d{1,4}): ?)?(\d{1,2}): ?(\d{1,2})(?: ?[.,] ?(\d{1,9}))?`;
 const timing = new RegExp(String.raw`^${time}[ \t]{0,100}-->[ \t]{0,100}${time}(?:[ \t](.*))?$`, "s");
 
 /** A line of times, right or not. */
@@ -61,7 +62,9 @@ export function* readSubRip(pieces: Iterable<string>): Generator<Cue> {
 
 /** Reads the text of a cue of SubRip, without its times. */
 export function readSubRipText(written: string): Pick<Cue, "text" | "settings"> {
-  const text = fromSubRip(written).trim();
+  const text = fromSubRip(written)
+    .replaceAll(/\n{2,}/g, "\n")
+    .trim();
   return { text, settings: overriddenPlace(written, text) };
 }
 
@@ -154,6 +157,7 @@ function fromSubRip(text: string): string {
       if (color !== undefined) payload += `<${colorTag(color)}>`;
     } else if (tag === "font") payload += fonts.pop() === undefined ? "" : "</c>";
     else if (tag !== undefined && kept.has(tag)) payload += `<${slash}${tag}>`;
+    else if (tag === "br") payload += "\n";
     else if (!(tag !== undefined && dropped.has(tag)) && !token.startsWith("{\\")) payload += escapeText(token);
   }
   return payload;

@@ -105,6 +105,15 @@ describe("SubRip is read", () => {
     ]);
   });
 
+  it("with tags that end a line, and spaces in times", () => {
+    const text =
+      "1\n00: 00: 01, 000 --> 00: 00: 02, 500\nA<br><br>B<br />C <brand>\n\n2\n00:00:03,000 --> 00:00:04,000\nD\n";
+    expect(read(text)).toEqual([
+      [1, 2.5, "A\nB\nC &lt;brand&gt;"],
+      [3, 4, "D"],
+    ]);
+  });
+
   it("with times in their text", () => {
     const text = "1\n00:00:01,000 --> 00:00:02,000\n10:30:15 it began\n2\n11:00:00 - 12:00:00 --> lunch\nend\n";
     expect(read(text)).toEqual([[1, 2, "10:30:15 it began\n2\n11:00:00 - 12:00:00 --&gt; lunch\nend"]]);
