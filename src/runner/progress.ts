@@ -165,13 +165,13 @@ function createSpeedometer() {
     }
     if (last === undefined || passedMs > 0) last = { bytes, atMs };
     const isPaused = waiting_for === "host";
-    const speed = isPaused || measuredMs < minMeasuredMs ? null : (receivedBytes / measuredMs) * 1000;
+    const speed = isPaused || measuredMs < minMeasuredMs ? null : Math.round((receivedBytes / measuredMs) * 1000);
     const left = total_bytes === null ? null : Math.max(0, total_bytes - bytes);
     return {
       stage,
       downloaded_bytes,
       total_bytes,
-      speed: speed === null ? null : Math.round(speed),
+      speed,
       eta: left === null || !speed ? null : Math.ceil(left / speed),
       ...(is_live !== undefined && { is_live }),
       ...(waiting_for !== undefined && { waiting_for }),
