@@ -175,7 +175,8 @@ const vocabularyNames: Record<Vocabulary, string> = {
 
 function Sources({ info }: { info: PageInfo }): ComponentChild {
   const { sources, resolver, extractor, fetched_at } = info;
-  const reader = extractor === undefined ? resolver : `${resolver} (${extractor})`;
+  const name = resolver === "page" ? "the service itself" : resolver;
+  const reader = extractor === undefined ? name : `${name} (${extractor})`;
   return h(
     "details",
     {},

@@ -42,6 +42,17 @@ export function findingPages(openTab: OpenTab): void {
     expect(task?.options).toEqual({ audio_languages: ["all"], subtitles: true });
   });
 
+  it.each([
+    ["the service itself", { resolver: "page" }],
+    ["yt-dlp (Film site)", { resolver: "yt-dlp", extractor: "Film site" }],
+  ])("says that %s has read the page", async (reader, fields) => {
+    const app = await openApp();
+    app.pages.set(address, filmPage(address, fields));
+    const { page } = await openTab(app.url, { path: `?url=${encodeURIComponent(address)}` });
+    await page.getByText("How do we know?").click();
+    await page.getByText(`Read by ${reader}, `).waitFor();
+  });
+
   it("says what subtitles are for, if several are in one language", async () => {
     const app = await openApp();
     const file = { url: "https://media.example.com/en.vtt", ext: "vtt", name: null };
