@@ -13,7 +13,7 @@ export interface TaskLease {
    * @throws Interruption `leaseLost` if the lease does not hold the task any more, which also aborts the run;
    * other errors of the store.
    */
-  update(change: TaskChange, options?: Omit<UpdateOptions, "lease">): Promise<void>;
+  update(change: TaskChange, options: Omit<UpdateOptions, "lease">): Promise<void>;
   /**
    * Does the same, and retries while the store is `unavailable`: until the lease expires, or for two seconds
    * once the run is interrupted.

@@ -14,7 +14,7 @@ export interface Clock {
   steadyMs: () => number;
 }
 
-export function createClock({ now, elapsedMs }: ClockOptions = {}): Clock {
+export function createClock({ now, elapsedMs }: ClockOptions): Clock {
   const read = now ?? (() => new Date());
   const elapsed = elapsedMs ?? (now && (() => now().getTime())) ?? (() => performance.now());
   const offsetMs = read().getTime() - elapsed();

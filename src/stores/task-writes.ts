@@ -3,7 +3,7 @@ import { changeTask, type TaskChange } from "../feed/task-changes.ts";
 import { changeEvent, type TaskEvent } from "../feed/task-events.ts";
 import type { Growth } from "../model/collection.ts";
 import { ServiceError } from "../model/errors.ts";
-import { hasEnded, type Task } from "../model/task.ts";
+import { hasEnded, type State, type Task } from "../model/task.ts";
 import { hostOf } from "../model/url-parts.ts";
 import { boundTask, isLong, parseTask, type StoredTask } from "./documents.ts";
 import { newMessage, type NewMessage } from "./outbox.ts";
@@ -164,7 +164,7 @@ function noFileError({ id, state }: Task): ServiceError {
   return new ServiceError("conflict", `task ${id} has no file; its state is ${state}`);
 }
 
-function stateError({ id, state }: Task, from: UpdateOptions["from"] = []): ServiceError {
+function stateError({ id, state }: Task, from: readonly State[]): ServiceError {
   const rule = `it must be ${from.join(" or ")}`;
   return new ServiceError("conflict", `the state of task ${id} is ${state}; ${rule}`);
 }

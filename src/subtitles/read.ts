@@ -28,7 +28,7 @@ export function readSubtitles(bytes: Uint8Array, language: string | null = null)
  */
 export function readCues(
   bytes: Uint8Array,
-  language: string | null = null,
+  language: string | null,
   onMap: (map: TimestampMap) => void = () => {},
 ): Generator<Cue> {
   return atMostMaxCues(cuesOf(() => decodePieces(bytes, language), onMap));

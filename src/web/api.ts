@@ -39,7 +39,7 @@ export const refusals = new EventTarget();
  *
  * @throws ApiError for any other status and without a response; what `signal` was aborted with.
  */
-export async function request(path: string, options: RequestOptions = {}): Promise<Response> {
+export async function request(path: string, options: RequestOptions): Promise<Response> {
   const { method = "GET", body, headers, signal } = options;
   let response: Response;
   try {

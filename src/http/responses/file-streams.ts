@@ -12,7 +12,7 @@ export interface FileStreams {
    * Returns the bytes of `range`, which the file must have; closes `handle` at the end. Calls `keep` every 20 s
    * until then, however slowly the client reads. `isSent`: as of a `ChunkSource`.
    */
-  open(handle: FileHandle, range: IntRange, keep: () => Promise<void>, isSent?: () => boolean): Readable;
+  open(handle: FileHandle, range: IntRange, keep: () => Promise<void>, isSent: () => boolean): Readable;
   /** Returns the bytes that `source` reads, one chunk after the other; closes it at the end. */
   follow(source: ChunkSource): Readable;
 }
@@ -20,8 +20,8 @@ export interface FileStreams {
 interface ChunkSource {
   /** Reads the next bytes into this memory; returns how many they are, at least 1, or `null`: there are no more. */
   read(into: Buffer): Promise<number | null>;
-  /** Whether the reader of the stream no longer needs any chunk that it got: its memory is used again. Default: it may need all. */
-  isSent?(): boolean;
+  /** Whether the reader of the stream no longer needs any chunk that it got: its memory is used again. */
+  isSent(): boolean;
   close(): Promise<void>;
 }
 
@@ -44,7 +44,7 @@ export function createFileStreams(onRead: (bytes: number) => void = () => {}): F
     return Math.min(maxChunkBytes, Math.max(minChunkBytes, Math.floor(totalBytes / openStreams)));
   }
 
-  function follow({ read, isSent = () => false, close }: ChunkSource): Readable {
+  function follow({ read, isSent, close }: ChunkSource): Readable {
     openStreams += 1;
     let memory = Buffer.alloc(0);
     async function readChunk(): Promise<Uint8Array | null> {
@@ -69,7 +69,7 @@ export function createFileStreams(onRead: (bytes: number) => void = () => {}): F
       let position = start;
       const keeping = setInterval(() => void keep(), keepEveryMs);
       return follow({
-        ...(isSent && { isSent }),
+        isSent,
         async read(into) {
           const size = Math.min(into.length, end + 1 - position);
           if (size <= 0) return null;

@@ -107,7 +107,7 @@ const hopByHop: readonly string[] = (
  * `IncomingMessage.rawHeaders`. Drops those of the connection, those that `Connection` names, and `more`
  * (names in lower case).
  */
-function endToEndFields(raw: readonly string[], more: readonly string[] = []): string[] {
+function endToEndFields(raw: readonly string[], more: readonly string[]): string[] {
   const lines = fieldLines(raw);
   const options = lines
     .filter(({ name }) => name === "connection")

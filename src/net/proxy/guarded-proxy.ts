@@ -34,7 +34,7 @@ export interface GuardedProxyOptions extends Pick<HttpClientOptions, "allowNetwo
  *
  * @throws RangeError that names the first entry of `allowNetworks` that is not a network; what `listen` does
  */
-export async function openGuardedProxy(options: GuardedProxyOptions = {}) {
+export async function openGuardedProxy(options: GuardedProxyOptions) {
   const { idleTimeoutMs = 10_000, connectionsPerRun = 64, maxConnections = 1024 } = options;
   const guard = createAddressGuard({
     allowNetworks: options.allowNetworks,

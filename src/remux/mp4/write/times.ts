@@ -67,7 +67,7 @@ export class TrackTimes {
    * `keepsOffsets`: composition offsets stay as they are unless one is negative, since readers apply edits in
    * terms of them; else the least becomes 0. A sample lasts until the next is decoded; the last has its own duration, or that of the one before.
    */
-  constructor(timescale: number, keepsOffsets = false) {
+  constructor(timescale: number, keepsOffsets: boolean) {
     this.#timescale = timescale;
     this.#keepsOffsets = keepsOffsets;
   }
