@@ -53,6 +53,7 @@ export function* readChunks({ fd }: Pick<OpenFile, "fd">, end: number, start = 0
 }
 
 const leastBytes = 64 << 10;
+const signatureBytes = 4;
 
 export type FileWindow = ReturnType<typeof createFileWindow>;
 
@@ -64,18 +65,31 @@ export function createFileWindow({ fd, size }: ReadFile) {
   const buffer = Buffer.allocUnsafeSlow(Math.min(chunkBytes, size));
   let start = 0;
   let length = 0;
+
+  function at(position: number): Buffer {
+    const end = Math.min(position + leastBytes, size);
+    if (position < start || end > start + length) {
+      const wanted = length === 0 ? leastBytes : buffer.length;
+      start = position;
+      length = fill(fd, buffer.subarray(0, wanted), position);
+    }
+    return buffer.subarray(Math.min(position - start, length), length);
+  }
+
   return {
     fd,
     size,
     /** Returns the bytes from `position` on, at least 64 KiB or to the end; valid until the next call. */
-    at(position: number): Buffer {
-      const end = Math.min(position + leastBytes, size);
-      if (position < start || end > start + length) {
-        const wanted = length === 0 ? leastBytes : buffer.length;
-        start = position;
-        length = fill(fd, buffer.subarray(0, wanted), position);
+    at,
+    /** Returns where one of the signatures, four bytes each, is first from `from` on; `to` if none is before that. */
+    find(signatures: readonly Buffer[], from: number, to: number): number {
+      for (let position = from; position + signatureBytes <= to;) {
+        const bytes = at(position);
+        const places = signatures.map((signature) => bytes.indexOf(signature)).filter((place) => place >= 0);
+        if (places.length > 0) return Math.min(to, position + Math.min(...places));
+        position += Math.max(1, bytes.length - signatureBytes + 1);
       }
-      return buffer.subarray(Math.min(position - start, length), length);
+      return to;
     },
   };
 }

@@ -23,7 +23,7 @@ const maxHeaderBytes = 16;
 const maxRejected = 1 << 20;
 
 /**
- * Returns at how many places frames of the FLAC file at `path` are damaged, missing, twice there or out of order, by their numbers and
+ * Returns at how many places frames of a FLAC file are damaged, missing, twice there or out of order, by their numbers and
  * checksums (RFC 9639 §9); 0 of another file. What follows the start of the last frame does not count; of a file with a million false
  * headers, what follows them counts as one place.
  */

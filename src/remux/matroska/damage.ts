@@ -2,7 +2,7 @@ import { unlessUnreadable } from "../../model/errors.ts";
 import { crc32 } from "node:zlib";
 import { type Element, ebmlId, readElement, readVarInt } from "../ebml.ts";
 import { type NumberSource, numbersInFile } from "../mp4/read/number-source.ts";
-import { createFileWindow, type FileWindow, openFile, readChunks, type ReadFile } from "../open-file.ts";
+import { createFileWindow, openFile, readChunks, type ReadFile } from "../open-file.ts";
 import type { ByteSpan } from "../samples.ts";
 import { chosenBlocks, selectAll } from "./chosen-tracks.ts";
 import { isLaced, readBytes } from "./copy.ts";
@@ -110,7 +110,7 @@ export function findDamage(file: ReadFile, onElement?: (element: Element) => voi
       at = isParent ? element.body : element.end;
       continue;
     }
-    const end: number = found.length >= maxPlaces - 1 ? source.size : findTop(window, at + 1, limit);
+    const end: number = found.length >= maxPlaces - 1 ? source.size : window.find(signatures, at + 1, limit);
     found.push({ start: at, end, isHarmless: at >= statedEnd && end === source.size });
     at = end;
   }
@@ -164,17 +164,6 @@ function isBlock(source: NumberSource, { body, end }: Element): boolean {
 
 /** What the next sound part of a file begins with. */
 const signatures = [ids.cluster, ids.cues, ids.tags, ebmlId].map((id) => Buffer.from(id.toString(16), "hex"));
-
-/** Returns where the next such element may be from `from` on; `limit`: nowhere before it. */
-function findTop(file: FileWindow, from: number, limit: number): number {
-  for (let at = from; at + 4 <= limit;) {
-    const bytes = file.at(at);
-    const places = signatures.map((signature) => bytes.indexOf(signature)).filter((place) => place >= 0);
-    if (places.length > 0) return Math.min(limit, at + Math.min(...places));
-    at += Math.max(1, bytes.length - 3);
-  }
-  return limit;
-}
 
 /** Returns the time of a Cluster (RFC 9559 §5.1.3.1), ticks of the file; undefined if it has a block before that, or none. */
 function timestampOf(source: NumberSource, { body, end }: Element): number | undefined {

@@ -2,7 +2,7 @@ import { createFileWindow, type FileWindow, openFile } from "../open-file.ts";
 import { isIntact, readPage } from "./pages.ts";
 
 /**
- * Returns at how many places of the Ogg file at `path` pages are damaged, missing, doubled or out of order (RFC 3533 §6), by
+ * Returns at how many places of an Ogg file pages are damaged, missing, doubled or out of order (RFC 3533 §6), by
  * their lengths, checksums and numbers; if most are out of order, they are not numbered. What comes after the last page does not count.
  * Of a file in which damaged pages have more bytes than the file, those are counted that were found until then.
  */
@@ -15,14 +15,13 @@ export function countOggBreaks(file: FileWindow): number {
   let isLost = false;
   /** Bytes of pages that may turn out to be damaged: headers within each other would be checked again and again. */
   let suspectBytes = Math.max(file.size, minSuspectBytes);
-  for (let at: number | undefined = 0; at !== undefined && at < file.size;) {
+  for (let at = 0; at < file.size;) {
     const page = readPage(file, at);
     if (page === undefined || !isIntact(file.at(at).subarray(0, page.end - at))) {
-      const isThere: boolean = page !== undefined;
       suspectBytes -= page === undefined ? 0 : page.end - at;
       if (suspectBytes < 0) return damaged + 1;
-      at = findPage(file, at + 1);
-      if (!isLost && (isThere || at !== undefined)) damaged += 1;
+      at = file.find(signatures, at + 1, file.size);
+      if (!isLost && (page !== undefined || at < file.size)) damaged += 1;
       isLost = true;
       next.clear();
       continue;
@@ -57,15 +56,4 @@ export function countOggLinks(path: string): number {
 
 const minSuspectBytes = 1024 * 1024;
 
-const signature = "OggS";
-
-/** Returns where the next page may be; undefined: nowhere. */
-function findPage(file: FileWindow, from: number): number | undefined {
-  for (let at = from; at + signature.length <= file.size;) {
-    const bytes = file.at(at);
-    const found = bytes.indexOf(signature);
-    if (found >= 0) return at + found;
-    at += Math.max(1, bytes.length - signature.length + 1);
-  }
-  return undefined;
-}
+const signatures = [Buffer.from("OggS")];
