@@ -1,5 +1,5 @@
 import type { FileHeader } from "./media-summary.ts";
-import { ebmlId } from "./ebml.ts";
+import { ebmlId } from "./matroska/ebml.ts";
 import { readMatroskaHeader } from "./matroska/partial-header.ts";
 import { readMp4Header } from "./mp4/read/partial-index.ts";
 

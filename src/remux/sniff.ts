@@ -1,4 +1,4 @@
-import { ebmlId } from "./ebml.ts";
+import { ebmlId } from "./matroska/ebml.ts";
 import { findPackets, longestStride } from "./mpeg-ts/packets.ts";
 import { isPackedAudio } from "./packed-audio/demuxer.ts";
 import { skipId3Tags } from "./packed-audio/tags.ts";

@@ -1,5 +1,4 @@
 import { open } from "node:fs/promises";
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Additions, boundAdditions } from "../additions.ts";
 import { isFrame } from "../codecs/audio-syntax.ts";
 import { mpegAudio } from "../codecs/mpeg-audio.ts";
@@ -7,6 +6,7 @@ import { writeAt } from "../mp4/write/background-writes.ts";
 import { planOgg } from "../ogg/tagged-copy.ts";
 import { type OpenFile, openFile, readAt, readChunks } from "../open-file.ts";
 import { id3Length } from "../packed-audio/tags.ts";
+import { runSteps } from "../steps.ts";
 import { readFlacBlocks, writeFlacStart } from "../tags/flac-blocks.ts";
 import { readId3, writeId3 } from "../tags/id3.ts";
 import type { AudioTags } from "../tags/vorbis-comments.ts";
@@ -32,12 +32,7 @@ export async function embedInAudio(
   const copy = planMp3(file, additions, durationS) ?? planFlac(file, additions) ?? planOgg(file, additions);
   if (copy === undefined) return false;
   await using made = await open(target, "w");
-  const steps = copy(made.fd);
-  for (let next = steps.next(); ; next = steps.next()) {
-    if (next.done === true) return next.value;
-    signal.throwIfAborted();
-    await nextTurn();
-  }
+  return await runSteps(copy(made.fd), signal);
 }
 
 /** A longer tag is not read. */

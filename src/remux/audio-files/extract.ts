@@ -1,9 +1,9 @@
 import { open } from "node:fs/promises";
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { isUpstreamError } from "../../model/errors.ts";
 import { type Additions, boundAdditions } from "../additions.ts";
 import { openFile, readFileStart } from "../open-file.ts";
 import { sniffContainer } from "../sniff.ts";
+import { runSteps } from "../steps.ts";
 import type { OpenAudioFile } from "./audio-file.ts";
 import { openFlacFile } from "./flac.ts";
 import { extractFromMatroska } from "./from-matroska.ts";
@@ -41,11 +41,7 @@ export async function extractAudio(
   try {
     const steps =
       container === "webm" ? extractFromMatroska(file.fd, openAudio) : extractFromMp4(source, openAudio, isCut);
-    for (let next = steps.next(); ; next = steps.next()) {
-      if (next.done === true) return next.value;
-      signal.throwIfAborted();
-      await nextTurn();
-    }
+    return await runSteps(steps, signal);
   } catch (error) {
     if (isUpstreamError(error)) return false;
     throw error;

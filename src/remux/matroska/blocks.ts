@@ -1,4 +1,4 @@
-import { type Element, ebmlId, readVarInt } from "../ebml.ts";
+import { type Element, ebmlId, readVarInt } from "./ebml.ts";
 import type { NumberSource } from "../mp4/read/number-source.ts";
 import { damagedMatroskaError, elementAt, elementsIn, ids, signedIn, unsignedIn } from "./elements.ts";
 import type { MatroskaHeader } from "./tracks.ts";

@@ -1,4 +1,4 @@
-import type { Element } from "../ebml.ts";
+import type { Element } from "./ebml.ts";
 import { readFully } from "../mp4/read/file-boxes.ts";
 import type { NumberSource } from "../mp4/read/number-source.ts";
 import type { Block } from "./blocks.ts";

@@ -1,4 +1,4 @@
-import type { Element } from "../ebml.ts";
+import type { Element } from "./ebml.ts";
 import type { NumberSource } from "../mp4/read/number-source.ts";
 import { damagedMatroskaError, elementsIn, ids, unsignedIn } from "./elements.ts";
 

@@ -1,6 +1,6 @@
 import { unlessUnreadable } from "../../model/errors.ts";
 import { crc32 } from "node:zlib";
-import { type Element, ebmlId, readElement, readVarInt } from "../ebml.ts";
+import { type Element, ebmlId, readElement, readVarInt } from "./ebml.ts";
 import { type NumberSource, numbersInFile } from "../mp4/read/number-source.ts";
 import { createFileWindow, openFile, readChunks, type ReadFile } from "../open-file.ts";
 import type { ByteSpan } from "../samples.ts";

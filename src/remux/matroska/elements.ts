@@ -1,5 +1,5 @@
 import { ServiceError } from "../../model/errors.ts";
-import { type Element, readElement } from "../ebml.ts";
+import { type Element, readElement } from "./ebml.ts";
 import type { NumberSource } from "../mp4/read/number-source.ts";
 import type { ByteSpan } from "../samples.ts";
 

@@ -1,5 +1,5 @@
 import { avcCodec } from "../codec-name.ts";
-import { type Element, ebmlId, readElement } from "../ebml.ts";
+import { type Element, ebmlId, readElement } from "./ebml.ts";
 import { type FileHeader, roundNumber } from "../media-summary.ts";
 import { numbersIn, type NumberSource } from "../mp4/read/number-source.ts";
 import { floatIn, ids, textIn, unsignedIn } from "./elements.ts";

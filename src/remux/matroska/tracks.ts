@@ -1,4 +1,4 @@
-import { type Element, ebmlId, readElement } from "../ebml.ts";
+import { type Element, ebmlId, readElement } from "./ebml.ts";
 import type { AudioRole } from "../../model/track-roles.ts";
 import type { NumberSource } from "../mp4/read/number-source.ts";
 import { iso639ToBcp47 } from "../language.ts";

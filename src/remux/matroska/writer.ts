@@ -1,4 +1,4 @@
-import { ebmlId } from "../ebml.ts";
+import { ebmlId } from "./ebml.ts";
 import { u64 } from "../mp4/boxes.ts";
 import { writeAt } from "../mp4/write/background-writes.ts";
 import { ids, voidHead } from "./elements.ts";

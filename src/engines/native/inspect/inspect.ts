@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { diskError } from "../../../files/disk-error.ts";
 import { isServiceError, ServiceError } from "../../../model/errors.ts";
 import { type Mp4Summary, readMp4Summary } from "../../../remux/mp4/read/summary.ts";
@@ -12,6 +11,7 @@ import {
 } from "../../../remux/packed-audio/summary.ts";
 import type { MediaSummary } from "../../../remux/media-summary.ts";
 import { sniffContainer } from "../../../remux/sniff.ts";
+import { runSteps } from "../../../remux/steps.ts";
 import { countOggLinks } from "../../../remux/ogg/breaks.ts";
 import { readOgg } from "./ogg.ts";
 import { openFile, readFileStart } from "../../../remux/open-file.ts";
@@ -58,18 +58,18 @@ async function readInfo(path: string, isLengthKnown: boolean): Promise<MediaInfo
   if (unread !== undefined) return { ...mediaType(unread), duration: null, width: null, height: null };
   const container = sniffContainer(head);
   if (container === "mp4") return await mp4Info(path);
-  if (container === "mpeg-ts") return toInfo(mediaType("ts"), await inSteps(readMpegTsSummary(path)));
+  if (container === "mpeg-ts") return toInfo(mediaType("ts"), await runSteps(readMpegTsSummary(path)));
   const pcm = readPcm(path);
   if (pcm?.damage !== undefined) throw new ServiceError("upstream_invalid", pcm.damage);
   if (pcm !== undefined) return pcm.info;
-  const frames = await inSteps(readFramesSummary(path));
+  const frames = await runSteps(readFramesSummary(path));
   if (frames !== undefined) return framesInfo(frames, isLengthKnown);
   const info = readOgg(path, head) ?? (await readByLibraryOrFrames(path, isLengthKnown));
   // Times begin again with each of its streams.
   if (countOggLinks(path) > 1) return { ...info, duration: null };
   if (info.ext !== "mp3") return info;
   // Without a table, the library takes the bit rate of the first frame for that of all.
-  const durationS = (await inSteps(measureMp3(path))) ?? info.duration;
+  const durationS = (await runSteps(measureMp3(path))) ?? info.duration;
   return { ...info, duration: durationS === null ? null : presentedOf(path, durationS) };
 }
 
@@ -78,7 +78,7 @@ async function readByLibraryOrFrames(path: string, isLengthKnown: boolean): Prom
   try {
     return await readByLibrary(path);
   } catch (error) {
-    const frames = await inSteps(readCutFrames(path));
+    const frames = await runSteps(readCutFrames(path));
     if (frames === undefined) throw error;
     return framesInfo(frames, isLengthKnown);
   }
@@ -103,18 +103,10 @@ async function mp4Info(path: string): Promise<MediaInfo> {
   return toInfo(summary.isQuickTime ? mediaType("mov") : mediaType("mp4", summary.hasVideo), summary);
 }
 
-/** Lets the event loop handle messages between the steps. */
-async function inSteps<T>(steps: Generator<undefined, T>): Promise<T> {
-  for (let next = steps.next(); ; next = steps.next()) {
-    if (next.done === true) return next.value;
-    await nextTurn();
-  }
-}
-
 /** The index of a truncated file lists samples that it does not have. */
 async function readMp4(path: string): Promise<Mp4Summary | undefined> {
   try {
-    return await inSteps(readMp4Summary(path));
+    return await runSteps(readMp4Summary(path));
   } catch (error) {
     const isDamaged = isServiceError(error, "upstream_invalid");
     throw isDamaged && !isCompleteFile(path) ? truncatedError(error) : error;

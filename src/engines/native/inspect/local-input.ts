@@ -2,7 +2,7 @@ import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 import { createRequire } from "node:module";
 import type * as Mediabunny from "mediabunny";
 import type { Input, InputFormat, InputVideoTrack } from "mediabunny";
-import type { Element } from "../../../remux/ebml.ts";
+import type { Element } from "../../../remux/matroska/ebml.ts";
 import type { MediaInfo } from "../../engine.ts";
 import { ServiceError, unlessUnreadable } from "../../../model/errors.ts";
 import { checkSampleTables, findProtectedEntry } from "../../../remux/mp4/read/check-tables.ts";

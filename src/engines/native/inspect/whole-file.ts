@@ -1,5 +1,5 @@
 import { statSync } from "node:fs";
-import { ebmlId, readElement } from "../../../remux/ebml.ts";
+import { ebmlId, readElement } from "../../../remux/matroska/ebml.ts";
 import { isCompleteMp4, lacksIndexedSegments, listsItsFragments } from "../../../remux/mp4/read/file-boxes.ts";
 import { numbersIn } from "../../../remux/mp4/read/number-source.ts";
 import { startsAsMp4 } from "../../../remux/file-header.ts";

@@ -1,6 +1,5 @@
 import { fstatSync, ftruncateSync } from "node:fs";
 import { open } from "node:fs/promises";
-import { setImmediate as nextTurn } from "node:timers/promises";
 import type { InputTrack, MediaCodec } from "mediabunny";
 import { isUpstreamError, unlessUnreadable } from "../../../model/errors.ts";
 import type { Additions } from "../../../remux/additions.ts";
@@ -13,6 +12,7 @@ import {
   type TrackEnd,
 } from "../../../remux/matroska/chosen-tracks.ts";
 import { keptElements, readDocType, copyMatroska, type CopyTarget, isCopiable } from "../../../remux/matroska/copy.ts";
+import { runSteps } from "../../../remux/steps.ts";
 import type { TrackDetails } from "../../../remux/track-details.ts";
 import { readMp3Details } from "../../../remux/packed-audio/mp3-table.ts";
 import { type LocalInput, mediabunny } from "../inspect/local-input.ts";
@@ -85,7 +85,7 @@ export async function copyElements(
       found.every(({ kind }) => kind === "audio") &&
       sources.some((source) => [...readEnds(source).values()].some(({ paddingNs }) => paddingNs > 0));
     if (!isWebm && (await fitMp4(chosen)) && !isPadded()) return false;
-    await copyAll(sources, { ...target, docType: isWebm ? "webm" : "matroska" }, signal);
+    await runSteps(copyMatroska(sources, { ...target, docType: isWebm ? "webm" : "matroska" }), signal);
     return true;
   } catch (error) {
     if (!isUpstreamError(error)) throw error;
@@ -116,7 +116,8 @@ export async function addToMatroska(
     const source = selectAll(file.fd);
     if (source === undefined || !isCopiable([source])) return false;
     const docType = readDocType(source);
-    await copyAll([source], { fd: copy.fd, docType, additions, kept: keptElements(source, additions) }, signal);
+    const kept = keptElements(source, additions);
+    await runSteps(copyMatroska([source], { fd: copy.fd, docType, additions, kept }), signal);
     return true;
   } catch (error) {
     if (isUpstreamError(error)) return false;
@@ -127,12 +128,5 @@ export async function addToMatroska(
 /** Copies a file that this program has written. @throws ServiceError as `copyMatroska` */
 export async function copyWritten(path: string, target: CopyTarget, signal: AbortSignal): Promise<void> {
   using file = openFile(path);
-  await copyAll([selectAll(file.fd)!], target, signal);
-}
-
-async function copyAll(sources: readonly ChosenTracks[], target: CopyTarget, signal: AbortSignal): Promise<void> {
-  for (const _ of copyMatroska(sources, target)) {
-    signal.throwIfAborted();
-    await nextTurn();
-  }
+  await runSteps(copyMatroska([selectAll(file.fd)!], target), signal);
 }

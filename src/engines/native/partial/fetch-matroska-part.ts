@@ -1,4 +1,4 @@
-import type { Element } from "../../../remux/ebml.ts";
+import type { Element } from "../../../remux/matroska/ebml.ts";
 import { type ClusterRun, readClusterRun } from "../../../remux/matroska/cluster-run.ts";
 import { type CuePoint, findCues, readCues } from "../../../remux/matroska/cues.ts";
 import { damagedMatroskaError, elementAt, ids } from "../../../remux/matroska/elements.ts";

@@ -1,4 +1,4 @@
-import type { NumberSource } from "./mp4/read/number-source.ts";
+import type { NumberSource } from "../mp4/read/number-source.ts";
 
 export const ebmlId = 0x1a45dfa3;
 
