@@ -16,7 +16,7 @@ import { registerDocs } from "./routes/docs.ts";
 import { mediaRoutes } from "./media-routes.ts";
 import { createTaskWaits } from "./responses/prefer-wait.ts";
 import { refuseUnknownPaths } from "./server/error-handler.ts";
-import { refuseMistakenParameters } from "./server/mistaken-names.ts";
+import { refuseMistakenNames } from "./server/mistaken-names.ts";
 import { registerMethods } from "./access/methods.ts";
 import { withPacedReads } from "./access/paced-reads.ts";
 import { limitRates } from "./access/rate-limit.ts";
@@ -91,7 +91,7 @@ export async function buildApp(parts: AppParts, settings: AppSettings): Promise<
   const access = requireAccess(app, keys);
   await limitRates(app, store.keys);
   shareRequests(app, settings.server.maxConnections);
-  refuseMistakenParameters(app);
+  refuseMistakenNames(app);
   return serveOnly(app, "; see /docs", async () => {
     app.addSchema({ ...Task, $id: "Task" });
     await registerDocs(app);

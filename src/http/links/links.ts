@@ -16,7 +16,6 @@ import { bodyErrors, problems } from "../responses/problem.ts";
 import { anyFile, archive, fileTag, getFileSchema, type SendFile, type StoredFile } from "../responses/send-file.ts";
 import { TaskParams } from "../routes/task.ts";
 import { readJsonBodies } from "../server/json.ts";
-import { findMistakes } from "../server/mistaken-names.ts";
 import type { SendStream } from "../streams/task-stream.ts";
 import type { LinkTarget, LinkTokens } from "./link-tokens.ts";
 
@@ -77,8 +76,6 @@ interface LinkRoutesOptions {
   sendStream: SendStream;
 }
 
-const bodyNames = Object.keys(LinkBody.properties);
-
 /** The route that makes links. */
 export const newLinkRoutes: FastifyPluginAsyncTypebox<
   Pick<LinkRoutesOptions, "store" | "tokens" | "archives">
@@ -87,8 +84,6 @@ export const newLinkRoutes: FastifyPluginAsyncTypebox<
   readJsonBodies(app);
 
   app.post("/tasks/:id/links", { schema: createSchema }, async (request, reply) => {
-    const mistakes = findMistakes(request.body, bodyNames, "body");
-    if (mistakes !== undefined) throw mistakes;
     const { file: name, expires_in: seconds } = request.body;
     const task = await requireTask(store, request);
     const isThere =

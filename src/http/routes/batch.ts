@@ -10,7 +10,6 @@ import { bodyErrors, type Problem, problemOf, problems } from "../responses/prob
 import { sendList } from "../responses/send-list.ts";
 import { createTurns, untilClosed } from "../responses/turns.ts";
 import { readJsonBodies } from "../server/json.ts";
-import { findMistakes } from "../server/mistaken-names.ts";
 import {
   createTask,
   type NewTaskDeps,
@@ -68,8 +67,6 @@ const schema = {
   },
 };
 
-const bodyNames = Object.keys(BatchBody.properties);
-
 export const batchRoutes: FastifyPluginAsyncTypebox<NewTaskDeps> = async (app, deps) => {
   app.addHook("onRequest", requireAcceptJson);
   const longBodies = new Shares(maxLongBodies);
@@ -87,8 +84,6 @@ export const batchRoutes: FastifyPluginAsyncTypebox<NewTaskDeps> = async (app, d
   const turns = createTurns();
 
   app.post("/tasks/batch", { schema, bodyLimit: maxBodyBytes }, async (request, reply) => {
-    const mistakes = findMistakes(request.body, bodyNames, "body");
-    if (mistakes !== undefined) throw mistakes;
     const { urls } = request.body;
     const options = readOptions(request.body.options);
     const key = readIdempotencyKey(request);

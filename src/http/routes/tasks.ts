@@ -8,7 +8,6 @@ import { nullable, oneOf } from "../../model/schema.ts";
 import { states, Task } from "../../model/task.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
 import { readJsonBodies } from "../server/json.ts";
-import { findMistakes } from "../server/mistaken-names.ts";
 import { ownerFilter, OwnerQuery, requireTask } from "../access/ownership.ts";
 import {
   createTask,
@@ -92,8 +91,6 @@ const createSchema = {
 /** `/tasks/` relative to itself, as the service cannot know below which path a proxy has it. */
 const ownPath = "../tasks/";
 
-const bodyNames = Object.keys(NewTaskBody.properties);
-
 interface TaskRoutesOptions extends NewTaskDeps {
   waits: TaskWaits;
 }
@@ -139,8 +136,6 @@ export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (a
   });
 
   app.post("/tasks/", { schema: createSchema }, (request, reply) => {
-    const mistakes = findMistakes(request.body, bodyNames, "body");
-    if (mistakes !== undefined) throw mistakes;
     const options = readOptions(request.body.options);
     const idempotencyKey = readIdempotencyKey(request);
     const wanted = { options, owner: request.caller?.name, trace: request.headers, idempotencyKey };

@@ -5,20 +5,25 @@ import { findLikely } from "../../model/schema.ts";
 
 const optionNames = Object.keys(TaskOptions.properties);
 
+interface RouteSchema {
+  tags?: string[];
+  querystring?: { properties: object };
+  body?: { properties: object };
+}
+
 /**
- * Makes the routes of tasks and pages that are registered after it refuse a query parameter without a meaning whose name
- * is nearly that of one of theirs or of an option of a task: ServiceError `invalid_request`.
+ * Makes the routes of tasks and pages that are registered after it refuse a query parameter, or a member of a body, without a meaning whose
+ * name is nearly that of one of theirs or of an option of a task: ServiceError `invalid_request`. All others do no harm.
  */
-export function refuseMistakenParameters(app: FastifyInstance): void {
+export function refuseMistakenNames(app: FastifyInstance): void {
   app.addHook("onRoute", (route) => {
-    const { tags = [], querystring } = (route.schema ?? {}) as {
-      tags?: string[];
-      querystring?: { properties: object };
-    };
+    const { tags = [], querystring, body } = (route.schema ?? {}) as RouteSchema;
     if (!tags.includes("tasks") && !tags.includes("info")) return;
-    const own = Object.keys(querystring?.properties ?? {});
+    const parameters = Object.keys(querystring?.properties ?? {});
+    const members = body && Object.keys(body.properties);
     const refuse = (request: FastifyRequest, _reply: unknown, done: HookHandlerDoneFunction): void => {
-      done(findMistakes(request.query as object, own, "query"));
+      const mistakes = findMistakes(request.query as object, parameters, "query");
+      done(mistakes ?? (members && findMistakes(request.body as object, members, "body")));
     };
     route.preHandler = [...[route.preHandler ?? []].flat(), refuse];
   });
@@ -27,11 +32,7 @@ export function refuseMistakenParameters(app: FastifyInstance): void {
 /** Names that are compared: a body may have thousands. */
 const maxNames = 100;
 
-/**
- * Returns ServiceError `invalid_request` if a member or parameter that is not among `own` is nearly one of them, or an
- * option of a task; all others have no meaning and do no harm. Looks at the first 100 names.
- */
-export function findMistakes(values: object, own: readonly string[], part: "body" | "query"): ServiceError | undefined {
+function findMistakes(values: object, own: readonly string[], part: "body" | "query"): ServiceError | undefined {
   const faults: InputFault[] = [];
   for (const name of Object.keys(values).slice(0, maxNames)) {
     if (own.includes(name) || faults.length === 20) continue;
