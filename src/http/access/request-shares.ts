@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { Shares } from "../../async/shares.ts";
 import { ServiceError } from "../../model/errors.ts";
+import { onClosed } from "../responses/turns.ts";
 
 /**
  * Makes requests of a key, and those of a link, fail with ServiceError `too_many_requests` while it has its share of those that are served at a
@@ -21,9 +22,7 @@ export function shareRequests(app: FastifyInstance, total: number): void {
       const rule = `${shares.taken} requests are being served, the limit is ${total}, of which a key or a link gets half of what the others leave`;
       return done(new ServiceError("too_many_requests", rule, { retryAfterS: 1 }));
     }
-    response.once("close", release);
-    // The client may have disconnected while a hook waited for the store.
-    if (response.destroyed) release();
+    onClosed(response, release);
     return done();
   });
 }

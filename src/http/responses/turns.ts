@@ -1,3 +1,4 @@
+import type { ServerResponse } from "node:http";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { Shares } from "../../async/shares.ts";
 
@@ -18,6 +19,7 @@ interface Turns {
   wait(request: Pick<FastifyRequest, "caller">, signal: AbortSignal): Promise<void>;
 }
 
+/** Creates turns that are taken apart from those of others. */
 export function createTurns(): Turns {
   const turns = new Shares(1, { isFirm: true });
   return {
@@ -31,7 +33,12 @@ export function createTurns(): Turns {
 /** Returns a signal that is aborted when the client has disconnected or has its response; that of the request is aborted once its body is read. */
 export function untilClosed({ raw }: FastifyReply): AbortSignal {
   const closing = new AbortController();
-  raw.once("close", () => closing.abort());
-  if (raw.destroyed) closing.abort();
+  onClosed(raw, () => closing.abort());
   return closing.signal;
+}
+
+/** Calls `listener` when the client has disconnected or has its response, at once if it has; perhaps twice. */
+export function onClosed(response: ServerResponse, listener: () => void): void {
+  response.once("close", listener);
+  if (response.destroyed) listener();
 }

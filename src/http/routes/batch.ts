@@ -8,7 +8,7 @@ import { sharerOf } from "../access/ownership.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
 import { bodyErrors, type Problem, problemOf, problems } from "../responses/problem.ts";
 import { sendList } from "../responses/send-list.ts";
-import { createTurns, untilClosed } from "../responses/turns.ts";
+import { createTurns, onClosed, untilClosed } from "../responses/turns.ts";
 import { readJsonBodies } from "../server/json.ts";
 import {
   createTask,
@@ -73,10 +73,7 @@ export const batchRoutes: FastifyPluginAsyncTypebox<NewTaskDeps> = async (app, d
   app.addHook("preParsing", async (request, reply) => {
     const bytes = Number(request.headers["content-length"] ?? maxBodyBytes);
     if (bytes <= shortBodyBytes || bytes > maxBodyBytes) return;
-    const closed = untilClosed(reply);
-    const release = await longBodies.wait(sharerOf(request.caller), closed);
-    closed.addEventListener("abort", release);
-    if (closed.aborted) release();
+    onClosed(reply.raw, await longBodies.wait(sharerOf(request.caller), untilClosed(reply)));
   });
   readJsonBodies(app);
   /** One batch is stored at a time: many at once would hold up the tasks of others in the store. */

@@ -10,6 +10,7 @@ import { corsHeaders } from "../server/origins.ts";
 import { ownerFilter, OwnerQuery, sharerOf } from "../access/ownership.ts";
 import { everyResponse, requestIdHeader } from "../responses/every-response.ts";
 import { problems } from "../responses/problem.ts";
+import { onClosed } from "../responses/turns.ts";
 
 const mediaType = "text/event-stream";
 
@@ -74,9 +75,7 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
       const rule = `${shares.taken} event streams are open, the limit is ${maxStreams}, of which each key has its share`;
       throw new ServiceError("too_many_requests", rule, { retryAfterS: 10 });
     }
-    reply.raw.once("close", release);
-    // The client may have disconnected while a hook waited for the store.
-    if (reply.raw.destroyed) release();
+    onClosed(reply.raw, release);
     reply.hijack();
     reply.raw.writeHead(200, { ...streamHeaders, ...corsHeaders(request), [requestIdHeader]: request.id });
     streams.open(reply.raw, {

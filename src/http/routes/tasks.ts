@@ -22,7 +22,7 @@ import type { ListQuery } from "../../stores/store.ts";
 import { PreferHeaders, type TaskWaits } from "../responses/prefer-wait.ts";
 import { bodyErrors, problems } from "../responses/problem.ts";
 import { sendList } from "../responses/send-list.ts";
-import { createTurns, untilClosed } from "../responses/turns.ts";
+import { createTurns, onClosed, untilClosed } from "../responses/turns.ts";
 import { TaskRef } from "./task.ts";
 
 const TaskList = Type.Object(
@@ -158,8 +158,7 @@ const maxPauseMs = 500;
 async function untilSentAndPaused({ raw }: FastifyReply, startMs: number): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const timer = setTimeout(resolve, maxTurnMs);
-  raw.once("close", resolve);
-  if (raw.closed) resolve();
+  onClosed(raw, resolve);
   await promise;
   clearTimeout(timer);
   await wait(Math.min(performance.now() - startMs, maxPauseMs), undefined, { ref: false });
