@@ -37,6 +37,23 @@ describe("the documents", () => {
       }
     }
   });
+
+  it("name only source files that exist: in the folder of the document, or from the top", () => {
+    const files = ["src", "test", "bench"].flatMap((folder) =>
+      readdirSync(new URL(`${folder}/`, root), { recursive: true, encoding: "utf8" }).map(
+        (name) => `${folder}/${name}`,
+      ),
+    );
+    const readmes = files.filter((path) => path.startsWith("src/") && path.endsWith("/README.md"));
+    expect(readmes).toContain("src/net/README.md");
+    for (const path of [...readmes, "docs/architecture.md", "docs/development.md"]) {
+      const folder = path.replace("docs/", "src/").replace(/[^/]+$/, "");
+      for (const [, name = ""] of read(path).matchAll(/`([\w./-]+\.[jt]s)`/g)) {
+        const isThere = files.some((file) => file === name || (file.startsWith(folder) && file.endsWith(`/${name}`)));
+        expect(isThere, `${path} names ${name}`).toBe(true);
+      }
+    }
+  });
 });
 
 function read(path: string | URL): string {
