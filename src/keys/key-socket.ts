@@ -10,6 +10,7 @@ import { noFollow } from "../files/no-follow.ts";
 import { KeyCommand, KeyResult, runKeyCommand } from "./commands.ts";
 import { hashOf } from "./secrets.ts";
 import { messageOf } from "../model/errors.ts";
+import { parseJson } from "../model/schema.ts";
 
 interface KeySocketOptions {
   /** Where the socket is; created if missing. */
@@ -155,12 +156,4 @@ async function readLine(socket: Socket): Promise<string> {
     if (text.length > maxLength) throw new Error("the line is too long");
   }
   throw new Error("the connection was closed within the line");
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -68,6 +68,15 @@ export const nullableNumber = (description: string) => nullable(Type.Number({ mi
 /** Returns the schema of an RFC 3339 time. */
 export const time = (description: string) => Type.String({ description, examples: ["2026-01-31T12:00:00.000Z"] });
 
+/** Returns the value that is written in JSON; undefined if the text is no JSON. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
 /** Returns what a value of an enumeration or of an integer with bounds must be; undefined for another schema. */
 export function ruleOf(schema: TSchema): string | undefined {
   const { type, enum: values, minimum, maximum } = schema;

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { type Static, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
+import { parseJson } from "../model/schema.ts";
 import { fairSpeed, type SpeedDemand } from "./fair-speed.ts";
 import type { SpeedLimit } from "./speed-limit.ts";
 
@@ -91,10 +92,6 @@ function format(from: string, found: ReadonlyMap<string, SpeedDemand>): string {
 }
 
 function parse(text: string): Static<typeof Message> | undefined {
-  try {
-    const message: unknown = JSON.parse(text);
-    return Value.Check(Message, message) ? message : undefined;
-  } catch {
-    return undefined;
-  }
+  const message = parseJson(text);
+  return Value.Check(Message, message) ? message : undefined;
 }

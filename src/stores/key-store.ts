@@ -1,6 +1,7 @@
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { AccessKey } from "../model/access-key.ts";
 import { ServiceError } from "../model/errors.ts";
+import { parseJson } from "../model/schema.ts";
 
 /**
  * The access keys of a store, some thousands at most. As with tasks, a change is durable when its promise
@@ -88,12 +89,4 @@ export function parseKey(document: string): AccessKey {
   throw new ServiceError("internal", "the record of an access key is damaged", {
     retryable: false,
   });
-}
-
-function parseJson(document: string): unknown {
-  try {
-    return JSON.parse(document);
-  } catch {
-    return undefined;
-  }
 }

@@ -4,6 +4,7 @@ import { Value } from "@sinclair/typebox/value";
 import type { BaseLogger } from "pino";
 import { messageOf, ServiceError } from "../../model/errors.ts";
 import { maxEntries, type SiteVideo } from "../../model/entry.ts";
+import { parseJson } from "../../model/schema.ts";
 import { startDeadline } from "../../async/deadline.ts";
 import type { GuardedProxy } from "../../net/proxy/guarded-proxy.ts";
 import { createHostSlots } from "../../net/http/host-slots.ts";
@@ -11,6 +12,7 @@ import { urlForMessage } from "../../net/http-url.ts";
 import { findUnenforced } from "./enforcement.ts";
 import { answerTooLargeError, endedBySignalError, extractionError, Failure } from "./failures.ts";
 import { type ExtractResult, type ForkServer, startForkServer } from "./fork-server.ts";
+import { asDict } from "./info-dict.ts";
 import { findExcessiveAge, findInstallation, findVersionProblem, type Installation } from "./installation.ts";
 import { openSupervisor, type Supervisor } from "./supervisor.ts";
 
@@ -232,17 +234,8 @@ function withoutSmuggled(url: URL): string {
 function readAnswer({ answer, signal }: ExtractResult, what: string): unknown {
   if (answer === null) throw answerTooLargeError(what);
   if (signal !== null) throw endedBySignalError(signal, what);
-  const { info, failure } = parseAnswer(answer);
+  const { info, failure } = asDict(parseJson(answer.toString("utf8")));
   if (info !== undefined) return info;
   if (Value.Check(Failure, failure)) throw extractionError(failure, what);
   throw new ServiceError("upstream_invalid", `${what}: its process gave no result`);
-}
-
-function parseAnswer(answer: Buffer): { info?: unknown; failure?: unknown } {
-  try {
-    const value: unknown = JSON.parse(answer.toString("utf8"));
-    return typeof value === "object" && value !== null ? value : {};
-  } catch {
-    return {};
-  }
 }
