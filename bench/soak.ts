@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util";
-import { createRandom } from "../test/process/crash-download.ts";
+import { createRandom } from "../test/random.ts";
 import { openBenchService, type Usage } from "./download/service.ts";
 import { type Counters, startSoakClients } from "./soak/clients.ts";
 import { openFaultySite } from "./soak/site.ts";

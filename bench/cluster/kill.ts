@@ -1,4 +1,4 @@
-import { createRandom } from "../../test/process/crash-download.ts";
+import { createRandom } from "../../test/random.ts";
 import { killWorkers } from "../../test/process/kill-workers.ts";
 import { format, median, printTable, type Target } from "../table.ts";
 import type { Bench } from "./part.ts";

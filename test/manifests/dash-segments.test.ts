@@ -1,10 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { openMpd } from "../../src/manifests/dash/dash.ts";
+import { failure } from "./failure.ts";
 
 const url = new URL("https://media.example.com/films/42/main.mpd");
 const at = (name: string) => `https://media.example.com/films/42/${name}`;
-const failure = (code: string, message: RegExp) =>
-  expect.objectContaining({ name: "ServiceError", code, message: expect.stringMatching(message) });
 
 const mpd = (body: string, attributes = 'mediaPresentationDuration="PT8S"') =>
   `<?xml version="1.0"?>\n<MPD type="static" ${attributes}>${body}</MPD>`;

@@ -1,11 +1,10 @@
 import { expect, test } from "vitest";
 import { readHlsSegments } from "../../src/manifests/hls/segments.ts";
+import { failure } from "./failure.ts";
 
 const url = new URL("https://media.example.com/films/42/main.m3u8");
 const read = (...lines: string[]) =>
   readHlsSegments(["#EXTM3U", "#EXT-X-TARGETDURATION:6", ...lines].join("\n"), url).segments;
-const failure = (code: string, message: RegExp) =>
-  expect.objectContaining({ name: "ServiceError", code, message: expect.stringMatching(message) });
 
 const widevine = '#EXT-X-KEY:METHOD=SAMPLE-AES-CTR,URI="data:x",KEYFORMAT="urn:uuid:edef8ba9"';
 

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { readVariables } from "../../src/manifests/hls/lines.ts";
 import { readHlsSegments } from "../../src/manifests/hls/segments.ts";
+import { failure } from "./failure.ts";
 
 const url = new URL("https://media.example.com/films/42/main.m3u8?token=t1");
 const at = (name: string) => `https://media.example.com/films/42/${name}`;
@@ -9,8 +10,6 @@ const end = "#EXT-X-ENDLIST";
 
 const text = (...lines: string[]) => ["#EXTM3U", ...lines].join("\n");
 const read = (...lines: string[]) => readHlsSegments(text(target, ...lines), url);
-const failure = (code: string, message: RegExp) =>
-  expect.objectContaining({ name: "ServiceError", code, message: expect.stringMatching(message) });
 
 test("segments are listed in order with URL, duration and number", () => {
   const list = read("#EXTINF:6.006,", "1.ts", "#EXTINF:3.5,A title, with commas", "/x/2.ts?a=1", end);

@@ -1,5 +1,4 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { expect, it, onTestFinished } from "vitest";
@@ -10,6 +9,7 @@ import type { TaskStore } from "../../src/stores/store.ts";
 import { openDatabase } from "../postgres/database.ts";
 import { entryUrl, playlistUrl } from "../runner/playlists.ts";
 import { makeFolder } from "../folder.ts";
+import { kill } from "../kill.ts";
 
 const script = join(import.meta.dirname, "collection-child.ts");
 const compileCache = join(import.meta.dirname, "../../node_modules/.cache/collections");
@@ -98,10 +98,4 @@ async function killAfter({ child, lines }: Child, changes: number): Promise<void
     if (seen >= changes || line.startsWith("succeeded")) break;
   }
   await kill(child);
-}
-
-async function kill(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  child.kill("SIGKILL");
-  await once(child, "exit");
 }

@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { crashDownload, crashMedia, createRandom } from "./crash-download.ts";
+import { createRandom } from "../random.ts";
+import { crashDownload, crashMedia } from "./crash-download.ts";
 import { downloadMany } from "./download-many.ts";
 
 let dataDir: string;

@@ -2,14 +2,9 @@ import { describe, expect, it } from "vitest";
 import { ascii, box } from "../../src/remux/mp4/boxes.ts";
 import { readFileHeader } from "../../src/remux/file-header.ts";
 import { readMedium } from "../media/rendition.ts";
+import { createIntegers } from "../random.ts";
 
 const names = ["index-first.mp4", "aac.m4a", "muxed.m4s", "locked.m4s", "h264-aac.mkv", "vp9-opus.webm", "audio.webm"];
-
-/** A generator of numbers below 2^32 that is the same each time. */
-function createRandom(): () => number {
-  let state = 1;
-  return () => (state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0);
-}
 
 /** Returns an element of Matroska with this id; content in hexadecimal or as bytes. */
 function element(id: string, ...content: (string | Uint8Array)[]): Buffer {
@@ -75,13 +70,13 @@ describe("the header of a media file", () => {
   });
 
   it.each(names)("of damaged bytes has valid values or none: %s", (name) => {
-    const random = createRandom();
+    const random = createIntegers(1);
     const file = readMedium(name).subarray(0, 4_000);
     for (let round = 0; round < 3_000; round++) {
       const damaged = Buffer.from(file);
-      for (let i = random() % 4; i >= 0; i--) {
-        const value = [0, 1, 0x7f, 0x80, 0xff, random() & 0xff][random() % 6]!;
-        damaged[random() % damaged.length] = value;
+      for (let i = random(4); i >= 0; i--) {
+        const value = [0, 1, 0x7f, 0x80, 0xff, random(256)][random(6)]!;
+        damaged[random(damaged.length)] = value;
       }
       const { duration, width, height, fps, vcodec, acodec } = readFileHeader(damaged) ?? {};
       for (const value of [duration ?? 1, width ?? 1, height ?? 1, fps ?? 1]) {

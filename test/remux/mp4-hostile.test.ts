@@ -7,6 +7,7 @@ import { isCompleteMp4 } from "../../src/remux/mp4/read/file-boxes.ts";
 import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import type { Sample, SampleSink } from "../../src/remux/samples.ts";
 import { createTimelines } from "../../src/remux/timelines.ts";
+import { createIntegers } from "../random.ts";
 import { openFolder, start } from "./mp4-media.ts";
 import {
   audioFormat,
@@ -174,8 +175,7 @@ describe("hostile MP4", () => {
     ["a file in memory", 2000, [whole], (segments: Buffer[]) => segments],
     ["a file on the disk", 500, [whole], ([changed]: Buffer[]) => [keep("changed.mp4", changed!)]],
   ])("results in samples or a typed error whatever changes in %s", (_name, rounds, parts, read) => {
-    let seed = 1;
-    const random = (below: number) => (seed = (seed * 48_271) % 2_147_483_647) % below;
+    const random = createIntegers(1);
     const codes = new Set<string>();
     const size = Buffer.concat(parts).length;
     for (let round = 0; round < rounds; round++) {

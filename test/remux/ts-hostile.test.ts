@@ -3,6 +3,7 @@ import { createMpegTsDemuxer } from "../../src/remux/mpeg-ts/demuxer.ts";
 import type { Sample } from "../../src/remux/samples.ts";
 import { createTimelines } from "../../src/remux/timelines.ts";
 import { ServiceError } from "../../src/model/errors.ts";
+import { createIntegers } from "../random.ts";
 import { adtsFrames, audioPid, avcPicture, createPacketMaker, videoPid } from "./ts-packet-maker.ts";
 import { createRecorder, cut, demux, type Recorder, start } from "./ts-recorder.ts";
 
@@ -373,7 +374,7 @@ describe("an MPEG-TS demuxer of synthetic streams", () => {
       pes(audioPid, i * 3600, adtsFrames(2), 213),
     ]);
     const source = Buffer.concat([tables([avc, aac]), ...pictures.flat()]);
-    const random = createRandom(1);
+    const random = createIntegers(1);
     for (let round = 0; round < 400; round++) {
       const changed = Buffer.from(source);
       for (let i = 0; i < 1 + (round % 60); i++) changed[random(changed.length)] = random(256);
@@ -409,13 +410,4 @@ function outcome(call: () => Recorder): string {
   } catch (error) {
     return error instanceof Error ? error.name : "unknown";
   }
-}
-
-/** Returns a generator of integers below `limit`, which depend only on the seed. */
-function createRandom(seed: number): (limit: number) => number {
-  let state = seed;
-  return (limit) => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return Math.floor((state / 2 ** 32) * limit);
-  };
 }

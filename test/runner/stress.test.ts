@@ -4,11 +4,12 @@ import { ServiceError } from "../../src/model/errors.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { times } from "../contracts/task-store/harness.ts";
 import { makeFolder } from "../folder.ts";
+import { createRandom } from "../random.ts";
 import { writeMedium } from "./engine.ts";
 import { createRunnerHarness } from "./harness.ts";
 
 test("200 tasks, 8 at a time, with failures, cancels and deletes, all end, and none runs twice at the same time", async () => {
-  const chance = createChance(7);
+  const chance = createRandom(7);
   const active = new Set<string>();
   let twice = 0;
   let most = 0;
@@ -54,15 +55,6 @@ test("200 tasks, 8 at a time, with failures, cancels and deletes, all end, and n
   expect(twice).toBe(0);
   expect(most).toBeLessThanOrEqual(8);
 });
-
-/** Creates a generator of numbers 0 ≤ n < 1, the same for the same seed. */
-function createChance(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return state / 2 ** 32;
-  };
-}
 
 function isEnded(error: unknown): void {
   expect(error).toMatchObject({ code: "conflict" });

@@ -1,5 +1,4 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
+import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { expect, onTestFinished, test } from "vitest";
@@ -7,6 +6,7 @@ import { accessKeyOf, newSecret } from "../../../src/keys/secrets.ts";
 import { openSqliteStore } from "../../../src/stores/sqlite/sqlite-store.ts";
 import { newTask } from "../../../src/feed/task-changes.ts";
 import { makeFolder } from "../../folder.ts";
+import { kill } from "../../kill.ts";
 
 const script = join(import.meta.dirname, "child.ts");
 
@@ -76,10 +76,4 @@ function start(command: string, args: string[]) {
   onTestFinished(() => kill(child));
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   return { child, lines };
-}
-
-async function kill(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  child.kill("SIGKILL");
-  await once(child, "exit");
 }
