@@ -30,7 +30,7 @@ const Message = Type.Object({
 
 interface Peer {
   demands: ReadonlyMap<string, SpeedDemand>;
-  heardMs: number;
+  receivedMs: number;
 }
 
 /** What is wanted of a limit that has not been used until now. */
@@ -38,41 +38,42 @@ const first: SpeedDemand = { waiting: 1, others: 0, bps: 0 };
 
 /**
  * Makes a limit one of all processes on a channel: once a second each says what it wants, and takes its fair share. While
- * the channel does not work, the shares stay as they are: who hears nothing forgets nobody. Returns the function that ends it.
+ * the channel does not work, the shares stay as they are: a process that receives nothing forgets nobody. Returns the function that ends it.
  */
 export function shareSpeed(limit: SpeedLimit, channel: SpeedChannel): () => void {
   const from = randomUUID();
   const peers = new Map<string, Peer>();
   let own: Peer["demands"] = new Map();
-  let isTold = true;
+  /** Whether the others know that nothing is wanted. */
+  let isAnnounced = true;
 
   const speedOf = (key: string, maxBps: number): number => {
     const others = [...peers.values()].flatMap(({ demands }) => demands.get(key) ?? []);
     return fairSpeed(maxBps, own.get(key) ?? first, others);
   };
 
-  function hear(text: string): void {
+  function receive(text: string): void {
     const message = parse(text);
     if (message === undefined) return;
     const demands = new Map(message.demands.map(([key, waiting, others, bps]) => [key, { waiting, others, bps }]));
-    const heardMs = performance.now();
+    const receivedMs = performance.now();
     if (message.from === from) own = demands;
-    else if (demands.size > 0) peers.set(message.from, { demands, heardMs });
+    else if (demands.size > 0) peers.set(message.from, { demands, receivedMs });
     else peers.delete(message.from);
-    for (const [id, peer] of peers) if (heardMs - peer.heardMs > silenceMs) peers.delete(id);
+    for (const [id, peer] of peers) if (receivedMs - peer.receivedMs > silenceMs) peers.delete(id);
     limit.adjust(speedOf);
   }
 
-  function tell(): void {
+  function announce(): void {
     const demands = limit.measure();
-    if (demands.size === 0 && isTold) return;
-    isTold = demands.size === 0;
+    if (demands.size === 0 && isAnnounced) return;
+    isAnnounced = demands.size === 0;
     // Whoever reads the tasks from there logs an outage.
     channel.send(format(from, demands)).catch(() => {});
   }
 
-  const unfollow = channel.follow(hear);
-  const timer = setInterval(tell, intervalMs).unref();
+  const unfollow = channel.follow(receive);
+  const timer = setInterval(announce, intervalMs).unref();
   return () => {
     clearInterval(timer);
     unfollow();

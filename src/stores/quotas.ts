@@ -102,7 +102,7 @@ export const queuedPerFree = 9;
  * Returns how many more tasks of an owner may be queued. One is queued while the owner has fewer than nine for each free place of the
  * queue: so it takes nine tenths of what others leave.
  */
-export function queueRoom({ limits, use }: Quota, free: number): number {
+export function freeInQueue({ limits, use }: Quota, free: number): number {
   const { max_queued: most = Infinity, max_bytes: mostBytes = Infinity } = limits;
   if (bytesOf(use) >= mostBytes) return 0;
   const share = Math.ceil((queuedPerFree * free - use.queued) / (queuedPerFree + 1));
@@ -113,7 +113,7 @@ export function queueRoom({ limits, use }: Quota, free: number): number {
 export function assertMayQueue({ limits, use }: Quota, free: number): void {
   const { max_queued: mostQueued = Infinity, max_bytes: mostBytes = Infinity } = limits;
   if (bytesOf(use) >= mostBytes) throw bytesError(use, mostBytes);
-  if (queueRoom({ limits, use }, free) > 0) return;
+  if (freeInQueue({ limits, use }, free) > 0) return;
   const { queued } = use;
   const rule = `${queued} tasks of this key wait, its limit is ${Math.min(mostQueued, queued)}`;
   throw new ServiceError("quota_exceeded", rule, { retryAfterS });

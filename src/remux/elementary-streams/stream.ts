@@ -49,7 +49,7 @@ export class ElementaryStream {
    */
   append(source: Buffer, from: number, to: number): void {
     const length = this.#length + to - from;
-    if (this.#start + length > this.#bytes.length) this.#makeRoom(length);
+    if (this.#start + length > this.#bytes.length) this.#reserve(length);
     source.copy(this.#bytes, this.#start + this.#length, from, to);
     this.#length = length;
   }
@@ -83,7 +83,7 @@ export class ElementaryStream {
   }
 
   /** Moves what is held to the front, into a larger buffer if most of this one is in use. */
-  #makeRoom(needed: number): void {
+  #reserve(needed: number): void {
     if (needed > maxBytes) {
       throw new ServiceError(
         "upstream_invalid",

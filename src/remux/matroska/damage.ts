@@ -156,7 +156,7 @@ function isRight(source: NumberSource, element: Element, { limit, segmentEnd, is
   return true;
 }
 
-/** Whether there is room for the number of its track, its time and its flags (RFC 9559 §10.1). */
+/** Whether it is long enough for the number of its track, its time and its flags (RFC 9559 §10.1). */
 function isBlock(source: NumberSource, { body, end }: Element): boolean {
   const track = readVarInt(source, body, end, 8);
   return track !== undefined && track.end + 3 <= end;

@@ -131,10 +131,10 @@ export function readSampleLists(file: OpenFile, choose: ChooseTracks = (all) => 
 
 /** Returns the tracks with the chosen ones for audio, in their order. */
 function withChosen(tracks: readonly InitTrack[], audio: AudioChoice): InitTrack[] {
-  const heard = tracks.filter(({ formats: [format] }) => format?.kind === "audio");
-  const chosen = audio.choose(heard.map(({ formats: [format] }) => format?.language ?? null));
-  const taken = chosen.map(({ index, ...slot }) => ({ ...heard[index]!, ...slot }));
-  return [...new Set(tracks).difference(new Set(heard)), ...taken];
+  const audioTracks = tracks.filter(({ formats: [format] }) => format?.kind === "audio");
+  const chosen = audio.choose(audioTracks.map(({ formats: [format] }) => format?.language ?? null));
+  const taken = chosen.map(({ index, ...slot }) => ({ ...audioTracks[index]!, ...slot }));
+  return [...new Set(tracks).difference(new Set(audioTracks)), ...taken];
 }
 
 interface TakenSample extends IndexedSample {

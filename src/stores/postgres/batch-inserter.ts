@@ -43,7 +43,7 @@ function createSettler(options: BatchInserterOptions) {
 
 /**
  * Settles those whose id or key exists, and those for which the queue or their owner's quota is full. Returns
- * the others, and those of them for which there is room if all the others are stored before.
+ * the others, and those of them that may be queued if all the others are stored before.
  */
 async function settleExisting(batch: readonly Pending<string>[], { database, maxQueued, now }: BatchInserterOptions) {
   const inserts = batch.map(({ insert }) => insert);

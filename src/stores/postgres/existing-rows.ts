@@ -1,5 +1,5 @@
 import type { KeyLimits } from "../../model/access-key.ts";
-import { addUse, assertMayQueue, noUse, type OwnerUse, type Quota, queueRoom } from "../quotas.ts";
+import { addUse, assertMayQueue, noUse, type OwnerUse, type Quota, freeInQueue } from "../quotas.ts";
 import { assertQueueNotFull, duplicateTaskError, earlierDocument } from "../rules.ts";
 import type { Sql } from "./database.ts";
 import type { TaskInsert } from "./task-inserts.ts";
@@ -92,9 +92,9 @@ export function createAdmission({ queued, quotas }: ExistingRows, maxQueued: num
   const now = new Map(quotas);
   return (owner: string | null): boolean => {
     const quota = now.get(owner ?? "");
-    const room = quota === undefined ? free : queueRoom(quota, free);
+    const left = quota === undefined ? free : freeInQueue(quota, free);
     free -= 1;
     if (quota !== undefined) now.set(owner ?? "", { ...quota, use: addUse(quota.use, { ...noUse, queued: 1 }) });
-    return room > 0;
+    return left > 0;
   };
 }

@@ -34,15 +34,15 @@ export function createMembers(tables: Tables, { collect, followAll }: Followers,
       const members = newMembers(before, growing);
       const changes = new ChangesByCollection();
       const events: TaskEvent[] = [];
-      let room = tables.tasks.queueRoom(row.owner);
+      let free = tables.tasks.freeInQueue(row.owner);
       let added = 0;
       for (const { index, task } of members) {
         const found = isReusing ? tables.findReusable(task) : undefined;
-        if (found === undefined && room <= 0) break;
+        if (found === undefined && free <= 0) break;
         const document = JSON.stringify(task);
         const seq = found?.seq ?? tables.insert(task, document);
         if (found === undefined) events.push(changeEvent(task, document));
-        if (found === undefined) room -= 1;
+        if (found === undefined) free -= 1;
         tables.addPlace(row.seq, index, seq);
         changes.add(row.seq, { before: undefined, after: found?.state ?? task.state }, 1);
         added += 1;
@@ -59,15 +59,15 @@ export function createMembers(tables: Tables, { collect, followAll }: Followers,
       const changes = new ChangesByCollection();
       const events: TaskEvent[] = [];
       let last: number | undefined;
-      let room = tables.tasks.queueRoom(row.owner);
+      let free = tables.tasks.freeInQueue(row.owner);
       for (const { index, task } of ended) {
         const member = tables.find(task);
         const isEnded = member !== undefined && isRetried(member.state);
-        if (isEnded && room <= 0) break;
+        if (isEnded && free <= 0) break;
         last = index;
         const written = isEnded && damage.unlessDamaged(member, () => updateDocument(member, retryChange, {}, now()));
         if (!isEnded || !written) continue;
-        room -= 1;
+        free -= 1;
         collect(changes, member, { before: member.state, after: "queued" }, row.seq);
         tables.write(member, written, atOnce);
         events.push(written.event);

@@ -7,7 +7,7 @@ import {
   noUse,
   type OwnerUse,
   type Quota,
-  queueRoom,
+  freeInQueue,
   useChange,
 } from "../quotas.ts";
 import type { Statements } from "./statements.ts";
@@ -90,10 +90,10 @@ export class OwnerTable {
   }
 
   /** Returns how many more tasks of the owner may be queued while so many places are free. */
-  queueRoom(owner: string | null, free: number): number {
+  freeInQueue(owner: string | null, free: number): number {
     if (owner === null) return free;
     const quota = this.#quotas.get(owner) ?? this.#readQuota(owner);
-    return hasKey(quota) ? queueRoom(quota, free) : free;
+    return hasKey(quota) ? freeInQueue(quota, free) : free;
   }
 
   /** Puts the owner after the others that run as many tasks. */

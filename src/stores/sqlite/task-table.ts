@@ -49,8 +49,8 @@ export class TaskTable {
   }
 
   /** Returns how many more tasks of the owner may be queued. */
-  queueRoom(owner: string | null): number {
-    return this.#owners.queueRoom(owner, this.#free());
+  freeInQueue(owner: string | null): number {
+    return this.#owners.freeInQueue(owner, this.#free());
   }
 
   /** Returns how many places of the queue are free. */

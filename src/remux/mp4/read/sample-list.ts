@@ -6,15 +6,15 @@ import type { InitTrack } from "./init.ts";
 export class SampleList {
   readonly track: InitTrack;
   #length = 0;
-  #dts = new Float64Array(firstRoom);
-  #pts = new Float64Array(firstRoom);
-  #offsets = new Float64Array(firstRoom);
-  #durations = new Uint32Array(firstRoom);
-  #sizes = new Uint32Array(firstRoom);
+  #dts = new Float64Array(firstCapacity);
+  #pts = new Float64Array(firstCapacity);
+  #offsets = new Float64Array(firstCapacity);
+  #durations = new Uint32Array(firstCapacity);
+  #sizes = new Uint32Array(firstCapacity);
   /** The number of the sample entry, negative unless decoding can start here. */
-  #entries = new Int32Array(firstRoom);
+  #entries = new Int32Array(firstCapacity);
   /** The number of the set of its groups. */
-  #groups = new Uint16Array(firstRoom);
+  #groups = new Uint16Array(firstCapacity);
   readonly #groupSets = createGroupSets();
 
   constructor(track: InitTrack, samples: Iterable<IndexedSample>) {
@@ -82,21 +82,21 @@ export class SampleList {
   }
 
   #grow(): void {
-    const room = 2 * this.#sizes.length;
-    const wide = (column: Float64Array<ArrayBuffer>) => withRoom(new Float64Array(room), column);
+    const capacity = 2 * this.#sizes.length;
+    const wide = (column: Float64Array<ArrayBuffer>) => copyInto(new Float64Array(capacity), column);
     this.#dts = wide(this.#dts);
     this.#pts = wide(this.#pts);
     this.#offsets = wide(this.#offsets);
-    this.#durations = withRoom(new Uint32Array(room), this.#durations);
-    this.#sizes = withRoom(new Uint32Array(room), this.#sizes);
-    this.#groups = withRoom(new Uint16Array(room), this.#groups);
-    this.#entries = withRoom(new Int32Array(room), this.#entries);
+    this.#durations = copyInto(new Uint32Array(capacity), this.#durations);
+    this.#sizes = copyInto(new Uint32Array(capacity), this.#sizes);
+    this.#groups = copyInto(new Uint16Array(capacity), this.#groups);
+    this.#entries = copyInto(new Int32Array(capacity), this.#entries);
   }
 }
 
-const firstRoom = 1024;
+const firstCapacity = 1024;
 
-function withRoom<Column extends { set(other: Column): void }>(larger: Column, column: Column): Column {
+function copyInto<Column extends { set(other: Column): void }>(larger: Column, column: Column): Column {
   larger.set(column);
   return larger;
 }

@@ -3,7 +3,15 @@ import { frameUrlAttributes, mayBePlayer } from "../frames.ts";
 import { names } from "../lexicon/words.ts";
 import { type Attributes, isDecoration, parseAttributes } from "../markup/attributes.ts";
 import type { Markup, PlayerSource } from "../markup/markup.ts";
-import { addText, addToParent, createData, createRoot, type Data, maxPageFields, type Room } from "../scripts/data.ts";
+import {
+  addText,
+  addToParent,
+  createData,
+  createRoot,
+  type Data,
+  maxPageFields,
+  type FieldBudget,
+} from "../scripts/data.ts";
 import { startOfData } from "../scripts/encodings.ts";
 import { maxNameLength, mayNameMedium } from "../scripts/media-names.ts";
 import { readScript } from "../scripts/read-script.ts";
@@ -28,18 +36,18 @@ const maxStreamLength = 1_000_000;
 export function* findData({ playerSources, pageText }: Pick<Markup, "playerSources" | "pageText">): Steps<Data[]> {
   const found = new Set<Data>();
   const tags = new Map<string, Data>();
-  const room: Room = { fields: maxPageFields };
+  const budget: FieldBudget = { fields: maxPageFields };
   for (const each of yield* searchSources(playerSources)) {
-    if (room.fields === 0) break;
+    if (budget.fields === 0) break;
     if ("script" in each) {
-      const root = createRoot("block", room);
+      const root = createRoot("block", budget);
       yield* readScript(pageText.decode(each.script.join("")), root);
       if (root.isMarked) found.add(root);
       continue;
     }
     const attributes = parseAttributes(pageText.decode(each.source), maxDataLength);
     const kind = [each.name, ...attributes.keys()].join(" ");
-    const list = tags.get(kind) ?? createRoot("array", room);
+    const list = tags.get(kind) ?? createRoot("array", budget);
     tags.set(kind, list);
     const tag = createData("object", "", list);
     yield* readTag(each.name, attributes, tag);

@@ -16,11 +16,11 @@ export interface Data {
   readonly fields: Field[];
   /** It, or something in it, may name a medium. */
   isMarked: boolean;
-  readonly room: Room;
+  readonly budget: FieldBudget;
 }
 
 /** How many fields may still be read of a page, and of all objects in it. */
-export interface Room {
+export interface FieldBudget {
   fields: number;
 }
 
@@ -49,12 +49,12 @@ export function namesFile(text: string): boolean {
   return fileName.test(text);
 }
 
-export function createRoot(kind: Data["kind"], room: Room): Data {
-  return { kind, name: "", parent: null, fields: [], isMarked: false, room };
+export function createRoot(kind: Data["kind"], budget: FieldBudget): Data {
+  return { kind, name: "", parent: null, fields: [], isMarked: false, budget };
 }
 
 export function createData(kind: Data["kind"], name: string, parent: Data): Data {
-  return { kind, name, parent, fields: [], isMarked: false, room: parent.room };
+  return { kind, name, parent, fields: [], isMarked: false, budget: parent.budget };
 }
 
 /** Whether it is a tag; those that are alike are a list. */
@@ -67,7 +67,7 @@ export function isTag({ kind, parent }: Data): boolean {
  * than a URL may be is left out.
  */
 export function addText(data: Data, key: string, text: string): void {
-  if (text.length > maxTextLength || !hasRoom(data)) return;
+  if (text.length > maxTextLength || !takesField(data)) return;
   const value = decodeUrlInBase64(text);
   addField(data, { key, value });
   if (data.isMarked) return;
@@ -90,16 +90,16 @@ export function isDescriptive(name: string): boolean {
 export function addToParent(data: Data): void {
   const { parent, name, fields, isMarked } = data;
   const isOfUse = isMarked || (fields.length > 0 && isDescriptive(name));
-  if (parent !== null && isOfUse && hasRoom(parent)) addField(parent, { key: name, value: data });
+  if (parent !== null && isOfUse && takesField(parent)) addField(parent, { key: name, value: data });
 }
 
-function hasRoom({ fields, room }: Data): boolean {
-  return fields.length < maxFields && room.fields > 0;
+function takesField({ fields, budget }: Data): boolean {
+  return fields.length < maxFields && budget.fields > 0;
 }
 
 function addField(data: Data, field: Field): void {
   data.fields.push(field);
-  data.room.fields--;
+  data.budget.fields--;
 }
 
 /** Marks it and what it is in. */

@@ -46,14 +46,14 @@ function readArguments(text: string): string[] {
   return found;
 }
 
-/** Replaces the names that are values; adds at most `room` characters. */
+/** Replaces the names that are values; adds at most `maxAdded` characters. */
 function* replaceReferences(
   text: string,
   byName: ReadonlyMap<string, string | undefined>,
-  room: number,
+  maxAdded: number,
 ): Steps<string> {
   const parts: string[] = [];
-  let left = room;
+  let left = maxAdded;
   let done = 0;
   let stepEnd = stepLength;
   for (let at = 0; at < text.length; at++) {

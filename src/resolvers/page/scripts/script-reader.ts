@@ -63,9 +63,9 @@ export class ScriptReader {
     for (let depth = this.#closeBy.length; depth > 0; depth--) this.#leave();
   }
 
-  /** Whether the last name of a file and the objects around it have been read, or there is no room for more. */
+  /** Whether the last name of a file and the objects around it have been read, or nothing more is taken. */
   #hasEnded(): boolean {
-    if (this.#data.room.fields === 0) return true;
+    if (this.#data.budget.fields === 0) return true;
     let data = this.#data;
     while (data.kind === "block" && data.parent !== null) data = data.parent;
     return this.#at > this.#outline.last + afterLength && data.kind === "block";

@@ -54,7 +54,7 @@ export async function openEventFeed(options: EventFeedOptions): Promise<EventFee
 
   past.forEach(publish);
   const pauses = createPauseRows(pool);
-  const heard = new Set<(text: string) => void>();
+  const listeners = new Set<(text: string) => void>();
   const listener = startListener({
     connection,
     logger,
@@ -62,7 +62,7 @@ export async function openEventFeed(options: EventFeedOptions): Promise<EventFee
     otherChannels: [pausesChannel, broadcastChannel],
     onMessage(channel, payload) {
       if (channel === pausesChannel) pauses.onMessage(payload);
-      else for (const hear of heard) hear(payload);
+      else for (const listen of listeners) listen(payload);
     },
     async onConnect(client) {
       await pauses.readAll(client);
@@ -78,9 +78,9 @@ export async function openEventFeed(options: EventFeedOptions): Promise<EventFee
     },
   });
   const broadcast: EventFeed["broadcast"] = {
-    follow(hear) {
-      heard.add(hear);
-      return () => void heard.delete(hear);
+    follow(listen) {
+      listeners.add(listen);
+      return () => void listeners.delete(listen);
     },
   };
   return { events, pauses, broadcast, close: listener.close };

@@ -20,7 +20,7 @@ import {
   followAll,
   lockFollowers,
   lockOwnerOf,
-  lockRoom,
+  lockFreeInQueue,
   lockRows,
   type MemberDeps,
   readChanges,
@@ -52,7 +52,7 @@ export async function growAndCommit(deps: GrowDeps, sql: Transaction, id: string
   const row = await lockRow(sql, id);
   const before = parseHeld(row, given.lease);
   const growing = { ...given, members: newMembers(before, given) };
-  const plan = planMembers(growing, known, await lockRoom(sql, row, deps.maxQueued));
+  const plan = planMembers(growing, known, await lockFreeInQueue(sql, row, deps.maxQueued));
   const added = plan.places.length;
   const seqs = await insertMembers(sql, plan.inserts, deps);
   await addPlaces(sql, row.seq, plan.places, seqs);
@@ -78,8 +78,8 @@ export async function retryAndCommit(deps: GrowDeps, sql: Transaction, id: strin
   );
   const row = await lockRow(sql, id);
   const before = parseHeld(row, lease);
-  const room = await lockRoom(sql, row, maxQueued);
-  const taken = ended.slice(0, room);
+  const free = await lockFreeInQueue(sql, row, maxQueued);
+  const taken = ended.slice(0, free);
   const retried = taken.flatMap(({ row: member }): RowChange[] => {
     const written = damage.unlessDamaged(member, () => updateDocument(member, retryChange, {}, now()));
     return written === undefined ? [] : [{ row: member, written, held: { job: randomUUID(), lease: null } }];
@@ -126,14 +126,14 @@ interface Place {
   insert: TaskInsert | undefined;
 }
 
-/** Chooses what becomes of the members, up to the first one for which there is no room. */
-function planMembers({ members, isReusing }: Growing, known: readonly Reusable[], room: number) {
+/** Chooses what becomes of the members, up to the first one that may not be queued. */
+function planMembers({ members, isReusing }: Growing, known: readonly Reusable[], free: number) {
   const fresh: { insert: TaskInsert; task: Task }[] = [];
   const places: Place[] = [];
   for (const { index, task } of members) {
     const found = known.find((each) => isSameVideo(each.task, task));
     const made = isReusing && !found ? fresh.find((each) => isSameVideo(each.task, task)) : undefined;
-    if (found === undefined && made === undefined && fresh.length >= room) break;
+    if (found === undefined && made === undefined && fresh.length >= free) break;
     const insert = found ? undefined : (made?.insert ?? toInsert(task, undefined));
     if (insert !== undefined && made === undefined) fresh.push({ insert, task });
     if (insert !== undefined) insert.memberships += 1;
