@@ -125,6 +125,7 @@ export function changeEvent(
   return { type: "task", taskId, state, isFinishRequested, owner: owner ?? null, json };
 }
 
+/** The event of a task that was deleted. */
 export function deletedEvent(id: string, owner: string | null): TaskEvent {
   const json = JSON.stringify({ id });
   return { type: "deleted", taskId: id, state: undefined, isFinishRequested: false, owner, json };

@@ -224,6 +224,7 @@ export async function createDurably(path: string): Promise<void> {
   for (let created = path; created !== last; created = dirname(created)) await syncFolder(dirname(created));
 }
 
+/** Resolves once renames in the folder are on the disk. */
 export async function syncFolder(path: string): Promise<void> {
   // Windows cannot open a folder; it makes renames durable by itself.
   if (process.platform === "win32") return;

@@ -35,6 +35,7 @@ async function closed(journal: JournalReader): Promise<undefined> {
   await journal.close();
 }
 
+/** Closes the files of a run. */
 export async function closeRun({ journal, file }: StreamRun): Promise<void> {
   await journal.close();
   await file.close();

@@ -92,6 +92,7 @@ const characteristics: ReadonlyMap<string, TrackRole> = new Map([
   ["public.easy-to-read", "easyreader"],
 ]);
 
+/** Whether the value of an attribute of HLS is YES, in any case. */
 export function isYes(value: string | undefined): boolean {
   return value?.toUpperCase() === "YES";
 }

@@ -62,6 +62,7 @@ const maxSize = 64 * 1024 * 1024;
 /** Matches the resolver's `output`. */
 type Info = Static<TObject>;
 
+/** Creates a cache of what `resolver` reads, empty at first. */
 export function createInfoCache(options: InfoCacheOptions): InfoCache {
   const { resolver, ttlS, timeoutMs, concurrency } = options;
   const cache = new LRUCache<string, ReadInfo & { readAt: number }>({

@@ -14,6 +14,7 @@ export interface Clock {
   steadyMs: () => number;
 }
 
+/** Creates a clock whose durations begin now. */
 export function createClock({ now, elapsedMs }: ClockOptions): Clock {
   const read = now ?? (() => new Date());
   const elapsed = elapsedMs ?? (now && (() => now().getTime())) ?? (() => performance.now());

@@ -95,6 +95,7 @@ export interface DamageReport {
 /** Bounds the memory; further rows are not logged. */
 const maxRows = 1_000;
 
+/** Creates a report of damaged rows, each of which is logged once. */
 export function createDamageReport(logger: Pick<BaseLogger, "error"> | undefined): DamageReport {
   const reported = new Set<number>();
   const unlessDamaged: DamageReport["unlessDamaged"] = ({ id, seq }, read) => {

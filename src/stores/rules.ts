@@ -15,6 +15,7 @@ export const defaultMaxQueued = 100_000;
 /** The queue shrinks whenever a task is claimed, but many clients may wait. */
 const fullRetryAfterS = 30;
 
+/** @throws ServiceError `unavailable` if no further task may be queued. */
 export function assertQueueNotFull(queued: number, maxQueued: number): void {
   if (queued < maxQueued) return;
   throw new ServiceError("unavailable", `the queue is full: ${queued} tasks, limit ${maxQueued}`, {
@@ -53,6 +54,7 @@ export function assertStoredBytes(bytes: number, most: number): void {
   throw new StorageFullError("disk_full", rule);
 }
 
+/** Returns the error of a task whose id another one has. */
 export function duplicateTaskError(id: string): ServiceError {
   return new ServiceError("conflict", `task ${id} cannot be stored: its id is taken`);
 }
@@ -104,6 +106,7 @@ export function delayOf(runAfter: Date, now: Date): number {
   return Math.min(Math.max(runAfter.getTime() - now.getTime(), 0), maxDelayMs);
 }
 
+/** Returns the error of calls after `close`. */
 export function storeClosedError(name: string): ServiceError {
   return new ServiceError("unavailable", `the ${name} task store is closed`);
 }

@@ -67,6 +67,7 @@ export function rolesBeyondGroup(roles: readonly TrackRole[]): TrackRole[] {
   return roles.filter((role) => role !== "main");
 }
 
+/** Whether the TYPE of an EXT-X-MEDIA is `type`, in any case. */
 export function isOfType(attributes: Attributes, type: string): boolean {
   return attributes.get("TYPE")?.toUpperCase() === type;
 }

@@ -59,6 +59,7 @@ export async function forward(
   }
 }
 
+/** Responds with a refusal. */
 export function refuse(response: ServerResponse, refusal: Refusal): void {
   response.writeHead(refusal.status, fieldsOf(refusal)).end(`${refusal.text}\n`);
 }

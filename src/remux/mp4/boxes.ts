@@ -33,10 +33,12 @@ export function roleData(role: string): Uint8Array {
   return box("udta", fullBox("kind", 0, 0, ascii(`urn:mpeg:dash:role:2011\0${role}\0`)));
 }
 
+/** Returns the numbers, 16 bits each, in big-endian order. */
 export function u16(...values: number[]): Uint8Array {
   return Uint8Array.from(values.flatMap((value) => [value >>> 8, value]));
 }
 
+/** Returns the numbers, 32 bits each, in big-endian order. */
 export function u32(...values: number[]): Uint8Array {
   return u32Table(Uint32Array.from(values));
 }
@@ -54,8 +56,10 @@ export function u64(...values: number[]): Uint8Array {
   return u32(...values.flatMap((value) => [Math.floor(value / 2 ** 32), value]));
 }
 
+/** Returns a byte for each character. */
 export const ascii = (text: string): Uint8Array => Buffer.from(text, "latin1");
 
+/** Returns a view of the same bytes. */
 export function viewOf(bytes: Uint8Array): DataView {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

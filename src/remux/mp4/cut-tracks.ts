@@ -39,6 +39,7 @@ export const indexIn = ({ from }: Pick<SampleGroup, "from">, number: number): nu
 /** A track that is cut. */
 export type CutTrack = ReturnType<typeof createCutTrack>;
 
+/** Creates a track that is cut, of all its samples; `findStart` says where decoding can start. */
 export function createCutTrack(list: SampleList, findStart: FindStart) {
   const { track, timescale } = list;
   const [format] = track.formats;

@@ -6,6 +6,7 @@ export type Matrix = readonly number[];
 
 export const unityMatrix: Matrix = [0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000];
 
+/** Whether the matrix changes nothing. */
 export function isUnity(matrix: Matrix): boolean {
   return matrix.every((value, i) => value === unityMatrix[i]);
 }

@@ -17,6 +17,7 @@ export interface SequenceFormat {
 
 const maxPixels = 65_535;
 
+/** Whether a picture can have that many pixels. */
 export function isValidSize(width: number, height: number): boolean {
   return width > 0 && height > 0 && width <= maxPixels && height <= maxPixels;
 }

@@ -108,7 +108,8 @@ export async function writeDurably(folder: string, name: string, text: string): 
 
 /** Whether the files of a task that has succeeded are still to be put into the library, which has not failed until now. */
 export async function isPending({ id, state, file, library }: Task, jobs: LibraryJobs): Promise<boolean> {
-  if (state !== "succeeded" || file === null || library !== undefined || file.warnings?.some(isFailure)) return false;
+  if (state !== "succeeded" || file === null || library !== undefined || file.warnings?.some(isLibraryFailure))
+    return false;
   const job = await jobs.read(id).catch(() => undefined);
   return job?.kind === "place";
 }
@@ -128,6 +129,7 @@ export async function* findPendingMembers(parent: string, jobs: LibraryJobs, sto
   } while (before !== undefined);
 }
 
-export function isFailure({ code }: { code: string }): boolean {
+/** Whether a warning of a file says that it could not be put into the library. */
+export function isLibraryFailure({ code }: { code: string }): boolean {
   return code === "library_failed";
 }

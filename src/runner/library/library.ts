@@ -12,7 +12,7 @@ import { openFolder, type OpenFolder, openPath } from "./folders.ts";
 import {
   createLibraryJobs,
   findPendingMembers,
-  isFailure,
+  isLibraryFailure,
   isPending,
   type LibraryJob,
   type LibraryJobs,
@@ -167,7 +167,7 @@ function createFiller(options: FillerOptions) {
       signal.throwIfAborted();
       const failure = diskError("put the file into the library", error);
       const message = messageOf(failure);
-      const known = file?.warnings?.find(isFailure);
+      const known = file?.warnings?.find(isLibraryFailure);
       if (known?.message === message || file === null) return false;
       logger.warn({ task: id, err: error }, "a file could not be put into the library; retrying every minute");
       await saveOutcome(id, { file: withWarning(file, message) });
@@ -224,7 +224,7 @@ function createFiller(options: FillerOptions) {
 }
 
 function withWarning(file: NonNullable<Task["file"]>, message: string | undefined): NonNullable<Task["file"]> {
-  const others = (file.warnings ?? []).filter((warning) => !isFailure(warning));
+  const others = (file.warnings ?? []).filter((warning) => !isLibraryFailure(warning));
   return { ...file, warnings: message === undefined ? others : [...others, { code: "library_failed", message }] };
 }
 

@@ -16,6 +16,7 @@ export interface ExistingRows {
   quotas: ReadonlyMap<string, Quota>;
 }
 
+/** Reads what is stored already of these inserts, and what limits them. */
 export async function readExisting(sql: Sql, inserts: readonly TaskInsert[], now: Date): Promise<ExistingRows> {
   const ids = inserts.map(({ id }) => id);
   const keys = inserts.flatMap(({ idempotency }) => (idempotency ? [idempotency.key] : []));

@@ -17,6 +17,7 @@ export interface TaskInsert extends NewRow {
   answer: string | undefined;
 }
 
+/** Returns what is stored of a new task, with a job if it is queued. */
 export function toInsert(task: Task, idempotency: Idempotency | undefined): TaskInsert {
   const key = ofOwner(task, idempotency);
   return {

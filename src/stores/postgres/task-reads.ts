@@ -5,6 +5,7 @@ import type { ListQuery, TaskCounts } from "../store.ts";
 import type { StoredFile, StoredFilesQuery } from "../store-types.ts";
 import { asText, type Sql } from "./database.ts";
 
+/** Returns the record of a task; undefined if there is none. */
 export async function readDocument(sql: Sql, id: string): Promise<string | undefined> {
   const read = "SELECT document FROM unreel.tasks WHERE id = :id";
   const [row] = await sql.query<Pick<ListedTask, "document">>(read, { id: asText(id) });

@@ -234,6 +234,7 @@ export function migrate(db: DatabaseSync, steps: readonly string[], logger?: Pic
   }
 }
 
+/** Returns a number of the header of the database. */
 export function readPragma(db: DatabaseSync, name: "user_version" | "application_id"): number {
   return Number(db.prepare(`PRAGMA ${name}`).get()?.[name]);
 }

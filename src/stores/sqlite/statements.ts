@@ -175,6 +175,7 @@ export const statements = {
 
 export type Statements = Readonly<Record<keyof typeof statements, StatementSync>>;
 
+/** Prepares all statements; rows of pages are arrays. */
 export function prepareStatements(db: DatabaseSync): Statements {
   const prepared = Object.entries(statements).map(([name, sql]) => [name, db.prepare(sql)]);
   const all: Statements = Object.fromEntries(prepared);

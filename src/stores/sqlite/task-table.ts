@@ -163,6 +163,7 @@ function readCounts(sql: Statements): TaskCounts["byState"] {
   return counts;
 }
 
+/** Returns the row of a task; undefined if there is none. */
 export function findTask(sql: Statements, id: string): TaskRow | undefined {
   return sql.taskById.get(id) as TaskRow | undefined;
 }
@@ -174,6 +175,7 @@ export function requireTask(sql: Statements, id: string): TaskRow {
   return row;
 }
 
+/** Returns the record of a task; undefined if there is none. */
 export function readDocument(sql: Statements, id: string): string | undefined {
   const row = sql.documentById.get(id) as Pick<TaskRow, "document"> | undefined;
   return row?.document;

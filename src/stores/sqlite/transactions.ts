@@ -33,6 +33,7 @@ interface TransactionsOptions extends Pick<GroupCommitHooks, "mark" | "complete"
   events: TaskEventPublisher;
 }
 
+/** Creates the transactions of an open database. */
 export function createTransactions({ db, disk, sql, events, ...hooks }: TransactionsOptions): Transactions {
   const { flush = async () => {}, check = () => {} } = disk ?? {};
   const commits = createGroupCommit(db, flush, { ...hooks, check });

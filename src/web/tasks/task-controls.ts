@@ -19,6 +19,7 @@ interface ActionButtonProps extends ActionProps {
   label: string;
 }
 
+/** A button that acts on a task. */
 export function ActionButton({ task, onAction, action, label }: ActionButtonProps): ComponentChild {
   const { id } = task.peek();
   const onClick = () => onAction(task.peek(), action);

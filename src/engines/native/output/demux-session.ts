@@ -105,6 +105,7 @@ export class DemuxSession {
   }
 }
 
+/** Returns the session whose next media come first; undefined once all have ended. */
 export const leastAdvanced = (sessions: readonly DemuxSession[]): DemuxSession | undefined =>
   sessions.filter(({ hasEnded }) => !hasEnded).toSorted((a, b) => a.nextS - b.nextS)[0];
 
@@ -114,6 +115,7 @@ interface TimelineStart {
   firstS: number | null;
 }
 
+/** Returns what the sessions have written together, and what they have left out. */
 export function summarize(sessions: readonly DemuxSession[]): Omit<Written, "originS"> {
   const sum = (kind: TrackKind) => sessions.reduce((all, { counts }) => all + counts.drops[kind], 0);
   return {

@@ -16,6 +16,7 @@ export interface Representation {
   endsWithConnection?: true;
 }
 
+/** Returns the representation whose bytes a response has. */
 export function representationOf({ url, status, headers }: HttpResponse): Representation {
   const lastModified = dateOf(headers.get("last-modified"));
   return {

@@ -39,6 +39,7 @@ export type MediaLocation =
  */
 export type FormatLocator = (format: DownloadFormat, headers?: HeadersFor) => Promise<LocatedFormat>;
 
+/** Creates a locator of the formats of one page. */
 export function createFormatLocator(
   client: HttpClient,
   { pageUrl, signal }: { pageUrl: string; signal: AbortSignal },

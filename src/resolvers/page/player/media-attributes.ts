@@ -20,6 +20,7 @@ const hls = "application/vnd.apple.mpegurl";
 const dash = "application/dash+xml";
 const mediaType = /^(?:(?:video|audio)\/\w|application\/(?:(?:x-)?mpegurl|vnd\.apple|dash))/i;
 
+/** Returns what the fields of an object say of the medium that it names. */
 export function readAttributes(data: Data): MediaAttributes {
   const { type, format, label, size, width, height, bitRate, language } = readTexts(data, [
     "type",

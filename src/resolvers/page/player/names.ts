@@ -75,6 +75,7 @@ const maxPathLength = 1_000;
 
 const strictness: readonly Exclusion[] = ["none", "doubtful", "other", "preview", "never"];
 
+/** Returns the one of both that excludes more. */
 export function stricterOf(a: Exclusion, b: Exclusion): Exclusion {
   return strictness.indexOf(a) > strictness.indexOf(b) ? a : b;
 }

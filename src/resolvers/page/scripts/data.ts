@@ -49,10 +49,12 @@ export function namesFile(text: string): boolean {
   return fileName.test(text);
 }
 
+/** Creates an object that is in no other. */
 export function createRoot(kind: Data["kind"], budget: FieldBudget): Data {
   return { kind, name: "", parent: null, fields: [], isMarked: false, budget };
 }
 
+/** Creates an object in another one; `addToParent` adds it there once it is read. */
 export function createData(kind: Data["kind"], name: string, parent: Data): Data {
   return { kind, name, parent, fields: [], isMarked: false, budget: parent.budget };
 }
