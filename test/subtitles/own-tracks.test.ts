@@ -64,7 +64,7 @@ describe("text of Matroska", () => {
       { ms: 1000, payload: "<i>One</i> & two\r\n\r\n3" },
       { ms: 2000, lastsMs: 500, payload: "{\\an8}Top" },
     ];
-    const found = ["1-2 |<i>One</i> &amp; two\n\n3", "2-2.5 line:1|Top"];
+    const found = ["1-2 |<i>One</i> &amp; two\n3", "2-2.5 line:1|Top"];
     expect(await cuesOf(mkv("S_TEXT/UTF8", blocks))).toEqual(found);
   });
 
