@@ -2,8 +2,8 @@ import { closeSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { noAdditions } from "../../src/remux/additions.ts";
 import { chosenBlocks, type ChosenTracks, selectTracks } from "../../src/remux/matroska/chosen-tracks.ts";
-import { copyMatroska, isCopiable } from "../../src/remux/matroska/copy.ts";
-import { ids } from "../../src/remux/matroska/elements.ts";
+import { copyMatroska, isCopiable, readBytes } from "../../src/remux/matroska/copy.ts";
+import { findElement, ids } from "../../src/remux/matroska/elements.ts";
 import { element, MatroskaWriter } from "../../src/remux/matroska/writer.ts";
 import { audioInput, createMediaFolder, hasFfmpeg, probeStreams, run, videoInput } from "./ts-media.ts";
 
@@ -31,6 +31,11 @@ function copy(...files: readonly ChosenTracks[]): string {
     closeSync(fd);
   }
   return path;
+}
+
+/** Returns the UIDs of the tracks, as bytes. */
+function uidsOf({ fd, source, tracks }: ChosenTracks): string[] {
+  return tracks.map(({ entry }) => readBytes(fd, findElement(source, entry, ids.trackUid)!).join(" "));
 }
 
 /** Returns the samples that a player hears. */
@@ -69,6 +74,15 @@ describe.skipIf(!hasFfmpeg)("a copy of Matroska tracks", () => {
     expect(probeStreams(path, fields)).toEqual(expect.arrayContaining(["smpte2084", "ger", "Ton"]));
     for (const stream of ["v", "a"] as const) expect(times(path, stream)).toEqual(times(source, stream));
     expect(heard(path)).toBe(heard(source));
+  });
+
+  it("has the UIDs of its source, by which tags name tracks; of several files, each track has its own", () => {
+    const source = () => open("both.webm", [1, 2]);
+    copy(source());
+    expect(uidsOf(source())).toHaveLength(2);
+    expect(uidsOf(open("copy.webm", [1, 2]))).toEqual(uidsOf(source()));
+    copy(source(), source());
+    expect(new Set(uidsOf(open("copy.webm", [1, 2, 3, 4]))).size).toBe(4);
   });
 
   it("lasts as long as its source says, whose last frame is shorter, and to its last frame if that is later", () => {

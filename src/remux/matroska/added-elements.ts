@@ -6,13 +6,16 @@ import { element, text, unsigned, type WrittenBlock } from "./writer.ts";
 /** TrackType (RFC 9559 §5.1.4.1.3). */
 const subtitleType = 17;
 
+/** UIDs of added tracks are greater than this: files count theirs from 1, or draw 64 bits. */
+const firstUid = 2 ** 32;
+
 /** Returns the entry of a track of subtitles. WebM has WebVTT in a form of its own. */
 export function textEntry(track: TextTrack, number: number, isDefault: boolean): Uint8Array {
   const { language, name, role } = track;
   return element(
     ids.trackEntry,
     element(ids.trackNumber, unsigned(number)),
-    element(ids.trackUid, unsigned(number)),
+    element(ids.trackUid, unsigned(firstUid + number)),
     element(ids.trackType, unsigned(subtitleType)),
     element(ids.flagDefault, unsigned(Number(isDefault))),
     element(ids.flagForced, unsigned(Number(role === "forced"))),

@@ -87,7 +87,9 @@ export function* copyMatroska(
   const entries = tracks.map((each, i) => {
     const rank = audio.indexOf(each);
     const stated = labels.length === 0 ? undefined : { language: null, ...labels[rank], isDefault: rank <= 0 };
-    return copyEntry(each.file, each.track, i + 1, stated);
+    // Tags name the tracks that they are about; those of several files may have the same names.
+    const uid = files.length === 1 ? undefined : i + 1;
+    return copyEntry(each.file, each.track, { number: i + 1, uid }, stated);
   });
   const timestampScale = Math.max(...files.map(({ header }) => header.timestampScale));
   // A Segment has one element of attachments.
@@ -212,21 +214,19 @@ function createTrackCopy(
 /** Whether the flags of a block say that it has several frames (RFC 9559 §10.3). */
 export const isLaced = (flags: number): boolean => (flags & 0x06) !== 0;
 
-/** Returns the entry of a track with another number, and with what is stated of it. */
+/** Returns the entry of a track with another number and, if there is one, another UID, and with what is stated of it. */
 function copyEntry(
   { fd, source }: ChosenTracks,
   track: MatroskaTrack,
-  number: number,
+  { number, uid }: { number: number; uid: number | undefined },
   stated?: AudioLabel & { isDefault: boolean },
 ): Uint8Array {
   const language = stated?.language ?? null;
   const ownName = track.name === "" ? stated && roleNameOf(stated) : undefined;
   const name = stated?.name ?? ownName;
   const flag = roleFlags.get(stated?.audio_role ?? "original");
-  const own = new Map<number, Uint8Array>([
-    [ids.trackNumber, unsigned(number)],
-    [ids.trackUid, unsigned(number)],
-  ]);
+  const own = new Map<number, Uint8Array>([[ids.trackNumber, unsigned(number)]]);
+  if (uid !== undefined) own.set(ids.trackUid, unsigned(uid));
   if (stated !== undefined) own.set(ids.flagDefault, unsigned(Number(stated.isDefault)));
   if (language !== null) own.set(ids.language, text(iso639Of(language))).set(ids.languageBcp47, text(language));
   if (name !== undefined) own.set(ids.name, text(name));
