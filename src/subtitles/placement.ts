@@ -58,13 +58,23 @@ export function keypadSettings(place: number, payload: string, point?: readonly 
   const [column, row] = [(place - 1) % 3, 3 - Math.ceil(place / 3)];
   const align = (["left", "center", "right"] as const)[column]!;
   const lines = (["top", "middle", "bottom"] as const)[row]!;
-  const [left, width] = point === undefined ? whole : reach(point[0], column);
+  const [left, width] = point === undefined ? whole : withRoom(reach(point[0], column));
   const [top, height] = point === undefined ? whole : reach(point[1], row);
   if (!(width > 0 && height > 0)) return "";
   return settingsIn({ left, top, width, height, lines, align }, payload.split("\n").length).join(" ");
 }
 
 const whole = [margin, 100 - 2 * margin] as const;
+
+/** Players break lines between words in less, percent. */
+const leastWidth = 20;
+
+/** Returns a part of a line that has room for words, nearest to this one. */
+function withRoom([start, length]: readonly [number, number]): readonly [number, number] {
+  if (!(length > 0 && length < leastWidth)) return [start, length];
+  const centered = start - (leastWidth - length) / 2;
+  return [Math.min(Math.max(centered, 0), 100 - leastWidth), leastWidth];
+}
 
 /** Returns where what begins at a point (0), has its middle there (1), or ends there (2) starts, and how long it can be; NaN: nowhere. */
 function reach(at: number, side: number): readonly [number, number] {

@@ -143,6 +143,11 @@ describe("alignments of SubStation Alpha become settings:", () => {
     ["{\\pos(640,700)}x", ""],
     // Its middle.
     ["{\\an5\\pos(1152,360)}x", "line:8 position:90% size:20%"],
+    // Text near an end has room for words.
+    ["{\\an5\\pos(1276,360)}x", "line:8 position:90% size:20%"],
+    ["{\\an7\\pos(1270,360)}x", "line:8 position:80% size:20% align:left"],
+    ["{\\an9\\pos(10,360)}x", "line:8 position:20% size:20% align:right"],
+    ["{\\an9\\pos(320,360)}x", "line:8 position:25% size:25% align:right"],
     ["{\\an3\\move(1216, 144, 1300, 144)}x", "line:2 position:95% size:95% align:right"],
     ["{\\an8\\pos(-20,10)}x", ""],
     ["{\\an8\\pos(NaN,10)}x", "line:1"],

@@ -27,7 +27,7 @@ export function readRates(attributes: ReadonlyMap<string, string>): Rates {
 export function secondsOf(text: string | undefined, { frameRate, subFrames, tickRate }: Rates): number | null {
   if (text === undefined) return null;
   const stated = text.trim().slice(0, 100);
-  const clock = /^(\d{1,6}):(\d{2}):(\d{2})(?:\.(\d{1,20})|:(\d{1,6})(?:\.(\d{1,6}))?)?$/.exec(stated);
+  const clock = /^(\d{1,6}):(\d{2}):(\d{2})(?:[.,](\d{1,20})|:(\d{1,6})(?:\.(\d{1,6}))?)?$/.exec(stated);
   if (clock !== null) {
     const [, hours, minutes, seconds, fraction = "0", frames = "0", subFrame = "0"] = clock;
     const whole = Number(hours) * 3600 + Number(minutes) * 60 + Number(seconds);
