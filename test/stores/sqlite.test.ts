@@ -277,13 +277,15 @@ async function startWithDelayedRetry() {
 }
 
 describe("a collection with many members that ends", () => {
-  test("lets others' writes come between those of its members", async () => {
+  test("lets writes and claims of others come between those of its members", async () => {
     const harness = await openStoreHarness(open);
     const { id } = await collect(harness, times(2_500, entryUrl));
     const ended: string[] = [];
     const canceling = harness.store.update(id, { state: "canceled" }).then(() => ended.push("collection"));
-    await Promise.all([canceling, harness.add().then(() => ended.push("other"))]);
-    expect(ended).toEqual(["other", "collection"]);
+    const { id: other } = await harness.add(undefined, undefined, "anna");
+    const claim = harness.claim().then(({ task }) => ended.push(task.id));
+    await Promise.all([canceling, claim]);
+    expect(ended).toEqual([other, "collection"]);
   });
 
   test("leaves none of them if it is deleted while it is canceled", async () => {

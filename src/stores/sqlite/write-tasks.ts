@@ -33,13 +33,7 @@ export function createTaskWrites(tables: Tables, { read, write, change, ...given
   const members = createMembers(tables, followers, given);
   const ends = createMemberEnds(tables, followers, given);
   const deps = { ...given, tables, followers, ends };
-
-  const endNext = (collection: number) => tables.tasks.inBulk(() => ends.endNext(collection));
-
-  /** Ends the members of a collection that is canceled or removed, a few in each transaction: others' writes take turns. */
-  async function endMembers(collection: number): Promise<void> {
-    while (!(await change(() => endNext(collection))).isWhole);
-  }
+  const { endMembers, endLeft } = createMemberEnding(tables, ends, { read, change });
 
   return {
     create: async (task, idempotency) => (await change(createJob(task, idempotency, false, deps), task.owner)).task,
@@ -64,8 +58,7 @@ export function createTaskWrites(tables: Tables, { read, write, change, ...given
     },
     async claim(query) {
       const copy = structuredClone(query);
-      // Left by a process that died, or by a full disk.
-      for (const collection of await read(() => tables.endings.all())) await endMembers(collection);
+      await endLeft();
       return change(() => claimTask(copy, deps));
     },
     heartbeat: (id, lease, leaseMs) =>
@@ -75,6 +68,30 @@ export function createTaskWrites(tables: Tables, { read, write, change, ...given
         tables.tasks.setDue(row, deps.steadyMs() + leaseMs);
         return true;
       }),
+  };
+}
+
+/** Creates what ends the members of collections that are canceled or removed, a few in each transaction: others' writes take turns. */
+function createMemberEnding(tables: Tables, ends: MemberEnds, { read, change }: Pick<Transactions, "read" | "change">) {
+  const endNext = (collection: number) => tables.tasks.inBulk(() => ends.endNext(collection));
+  const running = new Set<number>();
+
+  async function endMembers(collection: number): Promise<void> {
+    running.add(collection);
+    try {
+      while (!(await change(() => endNext(collection))).isWhole);
+    } finally {
+      running.delete(collection);
+    }
+  }
+
+  return {
+    endMembers,
+    /** Ends what a process that died, or a full disk, has left. */
+    async endLeft(): Promise<void> {
+      const ending = await read(() => tables.endings.all());
+      for (const collection of ending) if (!running.has(collection)) await endMembers(collection);
+    },
   };
 }
 
