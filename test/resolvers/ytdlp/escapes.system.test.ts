@@ -52,6 +52,8 @@ const scripts: Readonly<Record<string, string>> = {
   script_result: runNode("console.log(6 * 7)"),
   thread:
     "import threading; found = []; t = threading.Thread(target=lambda: found.append('done')); t.start(); t.join(); raise Exception(found)",
+  endless:
+    "import socket; from urllib.parse import urlsplit as u; proxy = ('127.0.0.1', u(self.get_param('proxy')).port)\nwhile True: socket.create_connection(proxy).close()",
   script_failure: runNode("console.error(`no`); process.exitCode = 7"),
 };
 /** What code can do only past Python's own checks; the kernel stops it. */
@@ -189,6 +191,10 @@ describe.skipIf(installed === undefined || process.platform !== "linux").each(ke
     it("lets libraries start threads, as that for browsers' TLS does", async () => {
       const { title } = await extract("http://escape.example/thread");
       expect(title).toBe("Exception: ['done']");
+    });
+
+    it("is ended if it connects without end, however short the connections are", async () => {
+      await expect(extract("http://escape.example/endless")).rejects.toThrow(/SIGKILL|signal 9|killed/);
     });
 
     it.each(Object.keys(nativeWays))("nor past Python by %s", async (way) => {

@@ -20,12 +20,18 @@ _ADDED = struct.Struct('=QIIII')
 _REPLACE = 1
 _FIRST_KERNEL = (5, 9)
 _MAX_THREADS = 256
+# Each costs the server time that others wait for; real extractions ask for hundreds.
+_MAX_CALLS = 5_000
 
 
 def can_be_replaced():
     """Returns whether this kernel can put one connection in the place of another."""
     release = os.uname().release.split('.')
     return tuple(int(''.join(filter(str.isdigit, part)) or 0) for part in release[:2]) >= _FIRST_KERNEL
+
+
+class TooManyCalls(Exception):
+    """An extraction asks without end."""
 
 
 class AskedCalls:
@@ -36,13 +42,17 @@ class AskedCalls:
         self._connect = connect
         self._port = port
         self._threads = 0
+        self._calls = 0
 
     def answer(self):
-        """Answers one call. Returns False if there will be no more."""
+        """Answers one call. Returns False if there will be no more. Raises TooManyCalls."""
         poll = select.poll()
         poll.register(self.listener, select.POLLIN)
         if not any(events & select.POLLIN for _, events in poll.poll(0)):
             return False
+        self._calls += 1
+        if self._calls > _MAX_CALLS:
+            raise TooManyCalls
         notification = bytearray(_NOTIFICATION.size)
         try:
             fcntl.ioctl(self.listener, _RECEIVE, notification)

@@ -256,7 +256,13 @@ class _Server:
         self._selector.register(listener, selectors.EVENT_READ, lambda: self._answer(child))
 
     def _answer(self, child):
-        if not child.asked.answer():
+        from asked_calls import TooManyCalls
+        try:
+            is_open = child.asked.answer()
+        except TooManyCalls:
+            is_open = False
+            child.kill()
+        if not is_open:
             self._selector.unregister(child.asked.listener)
 
     def _start_script(self, child, message, descriptors):
