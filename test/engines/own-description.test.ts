@@ -1,12 +1,15 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { deflateSync } from "node:zlib";
 import { afterAll, describe, expect, it } from "vitest";
 import type { DownloadJob } from "../../src/engines/engine.ts";
 import { readOwnDescription } from "../../src/engines/native/inspect/own-description.ts";
 import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
 import { noAdditions } from "../../src/remux/additions.ts";
 import { element, text, unsigned } from "../../src/remux/matroska/writer.ts";
-import { ids } from "../../src/remux/matroska/elements.ts";
+import type { Element } from "../../src/remux/matroska/ebml.ts";
+import { elementAt, elementsIn, ids } from "../../src/remux/matroska/elements.ts";
+import { numbersIn } from "../../src/remux/mp4/read/number-source.ts";
 import { openEntry } from "../contracts/engine/harness.ts";
 import { readMedium } from "../media/rendition.ts";
 import { resource } from "../media/resources.ts";
@@ -135,6 +138,16 @@ describe("what a progressive file says of its media", () => {
     expect([count(source), count(bytes)]).toEqual([2, 3]);
   });
 
+  it("is written beside subtitles of Matroska that are compressed, which stay as they are", async () => {
+    const cue = deflateSync("Subtitles");
+    const { bytes, description, warnings } = await download("film.mkv", withCompressedTrack(cue), {
+      embed: "all",
+      description: { ...nothing, tags: said.tags },
+    });
+    expect([description.tags.title, warnings]).toEqual([said.tags.title, []]);
+    expect([bytes.includes(cue), bytes.includes(zlib)]).toEqual([true, true]);
+  });
+
   it("has no chapters at other times in a part of Vorbis in which nothing is to be written", async () => {
     const bytes = await described("vorbis.ogg");
     for (const embed of ["made", "none"] as const) {
@@ -152,6 +165,35 @@ describe("what a progressive file says of its media", () => {
     expect([description.tags.title, description.chapters]).toEqual([null, []]);
   });
 });
+
+const zlib = element(ids.encodings, element(ids.encoding, element(ids.compression)));
+
+/** Returns a Matroska file that has this cue, too, in a track whose blocks are compressed. */
+function withCompressedTrack(cue: Uint8Array): Buffer {
+  const medium = readMedium("h264-aac.mkv");
+  const source = numbersIn(medium);
+  const head = elementAt(source, 0, source.size);
+  const entry = element(
+    ids.trackEntry,
+    element(ids.trackNumber, unsigned(3)),
+    element(ids.trackUid, unsigned(3)),
+    element(ids.trackType, unsigned(17)),
+    element(ids.codecId, text("S_TEXT/UTF8")),
+    zlib,
+  );
+  const block = element(ids.block, Buffer.from([0x83, 0, 0, 0]), cue);
+  const cluster = element(
+    ids.cluster,
+    element(ids.timestamp, unsigned(5_000)),
+    element(ids.blockGroup, block, element(ids.blockDuration, unsigned(500))),
+  );
+  const copy = ({ id, body, end }: Element) => element(id, medium.subarray(body, end));
+  const segment = [...elementsIn(source, elementAt(source, head.end, source.size))].flatMap((part) => {
+    if (part.id === ids.tracks) return [element(ids.tracks, ...[...elementsIn(source, part)].map(copy), entry)];
+    return part.id === ids.cues || part.id === ids.seekHead ? [] : [copy(part)];
+  });
+  return Buffer.concat([copy(head), element(ids.segment, ...segment, cluster)]);
+}
 
 describe("the chapters of a Matroska file", () => {
   const read = async (...editions: Uint8Array[]) => {

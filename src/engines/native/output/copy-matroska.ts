@@ -114,7 +114,7 @@ export async function addToMatroska(
   await using copy = await open(target, "w");
   try {
     const source = selectAll(file.fd);
-    if (source === undefined || !isCopiable([source])) return false;
+    if (source === undefined) return false;
     const docType = readDocType(source);
     const kept = keptElements(source, additions);
     await runSteps(copyMatroska([source], { fd: copy.fd, docType, additions, kept }), signal);
