@@ -31,6 +31,14 @@ export function byQuality(a: Format, b: Format): number {
 /** Roles that the programme may have in another language. */
 const languageRoles: ReadonlySet<TrackRole> = new Set(["main", "alternate", "dub"]);
 
+/** Whether audio is for all listeners, not a description or the like. */
+export function isProgramme({
+  roles = [],
+  audio_role,
+}: Pick<Format, "audio_role"> & { roles?: readonly TrackRole[] }): boolean {
+  return roles.every((role) => languageRoles.has(role)) && audio_role !== "description" && audio_role !== "commentary";
+}
+
 /** Returns the audio that the site says is the original; all of it if it does not say. */
 function originalsOf(formats: readonly Format[]): readonly Format[] {
   const originals = formats.filter(({ audio_role }) => audio_role === "original");
@@ -56,8 +64,7 @@ export function audioDecision({
 export function bestAudio(formats: readonly Format[], language: string | null): Format | null {
   const originals = originalsOf(formats);
   const inLanguage = originals.find(
-    ({ language: own, roles = [] }) =>
-      language !== null && isSameLanguage(own, language) && roles.every((role) => languageRoles.has(role)),
+    (format) => language !== null && isSameLanguage(format.language, language) && isProgramme(format),
   );
   return inLanguage ?? originals[0] ?? null;
 }

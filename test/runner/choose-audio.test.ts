@@ -67,6 +67,20 @@ describe("the audio tracks of a task", () => {
     expect(choose(undefined, listed)).toMatchObject({ ids, warnings });
   });
 
+  it.each([
+    ["en", "us"],
+    ["en-US", "us"],
+    ["en-GB", "gb-description"],
+    ["de", "de-description"],
+  ])("are the programme rather than a description in just the language that was asked for: %s", (asked, id) => {
+    const description = { audio_role: "description", preference: -2 } as const;
+    const us = sound("us", "en-US", { audio_role: "original" });
+    const others = ["en", "en-GB", "de"].map((tag) =>
+      sound(`${tag.slice(-2).toLowerCase()}-description`, tag, description),
+    );
+    expect(choose([asked], [video, us, ...others])).toMatchObject({ ids: ["v", id], warnings: [] });
+  });
+
   it("that are not there have no warning", () => {
     expect(choose(undefined, [video])).toMatchObject({ ids: ["v"], warnings: [] });
   });

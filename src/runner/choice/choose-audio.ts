@@ -1,5 +1,5 @@
 import type { Download, DownloadJob } from "../../engines/engine.ts";
-import { hasAudio, hasVideo, isMuxable, purposeKey } from "../../model/format-ranking.ts";
+import { hasAudio, hasVideo, isMuxable, isProgramme, purposeKey } from "../../model/format-ranking.ts";
 import { findLanguage } from "../../remux/language.ts";
 import type { FileWarning } from "../../model/file-warnings.ts";
 import type { Format, PageInfo } from "../../model/page-info.ts";
@@ -97,14 +97,13 @@ function compare(a: Format, b: Format, format: Format): number {
   );
 }
 
-/** `formats` are sorted: a description comes after the programme in the same language. */
+/** A description in just this language counts less than the programme in that of a region. */
 function findFormat(formats: readonly Format[], asked: string): Format | undefined {
-  return formats[
-    findLanguage(
-      asked,
-      formats.map(({ language }) => language),
-    )
-  ];
+  const findIn = (some: readonly Format[]) => {
+    const languages = some.map(({ language }) => language);
+    return some[findLanguage(asked, languages)];
+  };
+  return findIn(formats.filter(isProgramme)) ?? findIn(formats);
 }
 
 /** No language tag is longer (RFC 5646 §4.4.1). */
