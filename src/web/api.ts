@@ -26,7 +26,6 @@ interface RequestOptions {
   method?: "GET" | "POST" | "DELETE";
   /** Sent as JSON. */
   body?: object;
-  headers?: Record<string, string>;
   signal?: AbortSignal;
 }
 
@@ -40,12 +39,12 @@ export const refusals = new EventTarget();
  * @throws ApiError for any other status and without a response; what `signal` was aborted with.
  */
 export async function request(path: string, options: RequestOptions): Promise<Response> {
-  const { method = "GET", body, headers, signal } = options;
+  const { method = "GET", body, signal } = options;
   let response: Response;
   try {
     response = await fetch(path, {
       method,
-      headers: { accept: "application/json", ...(body && json), ...headers },
+      headers: { accept: "application/json", ...(body && json) },
       ...(body && { body: JSON.stringify(body) }),
       ...(signal && { signal }),
     });
