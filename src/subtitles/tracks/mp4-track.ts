@@ -5,8 +5,7 @@ import { type FragmentTrack, readFileFragments } from "../../remux/mp4/read/frag
 import { readEdits, readMediaHeader, readMovieHeader, readTrackHeader } from "../../remux/mp4/read/headers.ts";
 import { createBudget, type IndexedSample, maxFileSamples } from "../../remux/mp4/read/indexed-sample.ts";
 import { noDefaults, readDefaults } from "../../remux/mp4/read/init.ts";
-import { childrenOf } from "../../remux/mp4/read/check-tables.ts";
-import { type NumberSource, numbersIn } from "../../remux/mp4/read/number-source.ts";
+import { childBoxes, numbersIn, type NumberSource } from "../../remux/mp4/read/number-source.ts";
 import { readTrackTables } from "../../remux/mp4/read/sample-tables.ts";
 import type { GroupDescriptions } from "../../remux/mp4/sample-groups.ts";
 import type { OpenFile } from "../../remux/open-file.ts";
@@ -193,9 +192,9 @@ function* readSamples(
 /** Returns the tracks of an MP4 that have the titles of its chapters (QuickTime File Format, "Chapter Lists"). */
 export function chapterTrackIds(source: NumberSource, moov: Box): Set<number> {
   const found = new Set<number>();
-  for (const trak of childrenOf(source, moov, "trak")) {
-    for (const references of childrenOf(source, trak, "tref")) {
-      for (const { body, end } of childrenOf(source, references, "chap")) {
+  for (const trak of childBoxes(source, moov, "trak")) {
+    for (const references of childBoxes(source, trak, "tref")) {
+      for (const { body, end } of childBoxes(source, references, "chap")) {
         for (let at = body; at + 4 <= end; at += 4) found.add(source.u32(at));
       }
     }

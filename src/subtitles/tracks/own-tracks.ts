@@ -4,8 +4,7 @@ import { mp4ToBcp47 } from "../../remux/language.ts";
 import { elementsIn, ids, unsignedIn } from "../../remux/matroska/elements.ts";
 import { type MatroskaTrack, readHeader } from "../../remux/matroska/tracks.ts";
 import type { Box } from "../../remux/mp4/boxes.ts";
-import { childrenOf, readBox, typeAt } from "../../remux/mp4/read/check-tables.ts";
-import { type NumberSource, numbersInFile } from "../../remux/mp4/read/number-source.ts";
+import { boxAt, childBoxes, codeAt, numbersInFile, type NumberSource } from "../../remux/mp4/read/number-source.ts";
 import { readMpegTsSubtitles } from "../../remux/mpeg-ts/summary.ts";
 import { type OpenFile, openFile, readAt } from "../../remux/open-file.ts";
 import { sniffContainer } from "../../remux/sniff.ts";
@@ -108,16 +107,16 @@ const handlers: ReadonlySet<string> = new Set(["text", "subt", "sbtl", "clcp", "
 
 function mp4Subtitles(source: NumberSource): OwnTrack[] {
   const tracks: OwnTrack[] = [];
-  const [moov] = childrenOf(source, { body: 0, end: source.size }, "moov");
-  for (const trak of moov === undefined ? [] : childrenOf(source, moov, "trak")) {
-    const [header] = childrenOf(source, trak, "tkhd");
-    const [media] = childrenOf(source, trak, "mdia");
+  const [moov] = childBoxes(source, { body: 0, end: source.size }, "moov");
+  for (const trak of moov === undefined ? [] : childBoxes(source, moov, "trak")) {
+    const [header] = childBoxes(source, trak, "tkhd");
+    const [media] = childBoxes(source, trak, "mdia");
     const [handler, details, table] = [["hdlr"], ["mdhd"], ["minf", "stbl", "stsd"]].map((path) =>
-      path.reduce<Box | undefined>((box, type) => box && childrenOf(source, box, type).next().value, media),
+      path.reduce<Box | undefined>((box, type) => box && childBoxes(source, box, type).next().value, media),
     );
-    const entry = table && readBox(source, table.body + 8, table.end);
+    const entry = table && boxAt(source, table.body + 8, table.end);
     if (header === undefined || handler === undefined || details === undefined || entry === undefined) continue;
-    const type = typeAt(source, handler.body + 8);
+    const type = codeAt(source, handler.body + 8);
     if (!handlers.has(type)) continue;
     const number = source.u32(header.body + (source.u8(header.body) === 1 ? 20 : 12));
     const language = mp4ToBcp47(source.u16(details.body + (source.u8(details.body) === 1 ? 32 : 20)));
@@ -137,8 +136,8 @@ function roleOf(
   source: NumberSource,
   { trak, handler, entry }: { trak: Box; handler: string; entry: Box },
 ): SubtitleRole {
-  for (const data of childrenOf(source, trak, "udta")) {
-    for (const { body, end } of childrenOf(source, data, "kind")) {
+  for (const data of childBoxes(source, trak, "udta")) {
+    for (const { body, end } of childBoxes(source, data, "kind")) {
       const length = Math.min(200, end - body - 4);
       const words = String.fromCharCode(...Array.from({ length }, (_, i) => source.u8(body + 4 + i))).split("\0");
       if (words[1]?.startsWith("forced")) return "forced";

@@ -3,9 +3,8 @@ import { readCueText } from "../../../remux/cue-text.ts";
 import { elementsIn, ids, textIn, unsignedIn } from "../../../remux/matroska/elements.ts";
 import { readHeader } from "../../../remux/matroska/tracks.ts";
 import { damagedError, viewOf } from "../../../remux/mp4/boxes.ts";
-import { childrenOf } from "../../../remux/mp4/read/check-tables.ts";
+import { childBoxes, numbersInFile, type NumberSource } from "../../../remux/mp4/read/number-source.ts";
 import { readRange } from "../../../remux/mp4/read/file-boxes.ts";
-import { type NumberSource, numbersInFile } from "../../../remux/mp4/read/number-source.ts";
 import { type OpenFile, readAt } from "../../../remux/open-file.ts";
 import { id3Length } from "../../../remux/packed-audio/tags.ts";
 import { readChapterFrames, readId3 } from "../../../remux/tags/id3.ts";
@@ -65,7 +64,7 @@ function id3Chapters(file: OpenFile): Chapter[] | undefined {
 
 /** Those of a track of text, else those of Nero. */
 function mp4Chapters(file: OpenFile, source: NumberSource): Chapter[] {
-  const [moov] = childrenOf(source, { body: 0, end: source.size }, "moov");
+  const [moov] = childBoxes(source, { body: 0, end: source.size }, "moov");
   if (moov === undefined) return [];
   const tracks = openMp4Tracks(file, [...chapterTrackIds(source, moov)]).values();
   const listed = tracks
@@ -73,8 +72,8 @@ function mp4Chapters(file: OpenFile, source: NumberSource): Chapter[] {
     .find((cues) => cues.length > 0)
     ?.slice(0, maxChapters);
   if (listed !== undefined) return listed.map(({ text, ...times }) => ({ ...times, title: readCueText(text).text }));
-  const [data] = childrenOf(source, moov, "udta");
-  const [list] = data === undefined ? [] : childrenOf(source, data, "chpl");
+  const [data] = childBoxes(source, moov, "udta");
+  const [list] = data === undefined ? [] : childBoxes(source, data, "chpl");
   return list === undefined ? [] : neroChapters(readRange(file.fd, { start: list.body, end: list.end }));
 }
 

@@ -3,8 +3,7 @@ import { basename, dirname, join } from "node:path";
 import type { StreamJournal } from "../../../files/stream-journal.ts";
 import { sniffMedium } from "../../../parsers/media-type.ts";
 import { readFileHeader } from "../../../remux/file-header.ts";
-import { readBox } from "../../../remux/mp4/read/check-tables.ts";
-import { numbersIn } from "../../../remux/mp4/read/number-source.ts";
+import { boxAt, numbersIn } from "../../../remux/mp4/read/number-source.ts";
 import { readFileStart } from "../../../remux/open-file.ts";
 import { skipId3Tags } from "../../../remux/packed-audio/tags.ts";
 import { sniffContainer } from "../../../remux/sniff.ts";
@@ -92,7 +91,7 @@ function readHead(head: Buffer): MediaType | null | undefined {
 /** Whether the media data of an MP4 come before its index. */
 function hasMediaFirst(head: Buffer): boolean {
   for (let at = 0; at + 16 <= head.length;) {
-    const box = readBox(numbersIn(head), at, Infinity);
+    const box = boxAt(numbersIn(head), at, Infinity);
     if (box === undefined || box.type === "moov") return false;
     if (box.type === "mdat") return true;
     at = box.end;

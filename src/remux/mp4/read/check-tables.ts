@@ -1,5 +1,5 @@
 import { type Box, damagedError } from "../boxes.ts";
-import type { NumberSource } from "./number-source.ts";
+import { boxAt, childBoxes, codeAt, type NumberSource } from "./number-source.ts";
 import { checkTrackTables, type TrackTables } from "./check-track-tables.ts";
 
 /** Boxes that readers descend into, wherever they are. */
@@ -73,20 +73,9 @@ export function findProtectedEntry(source: NumberSource): string | undefined {
   for (const { box } of boxesWithin(source)) {
     if (box.type !== "stsd") continue;
     const entries = { body: box.body + 8, end: box.end };
-    for (const { type } of childrenOf(source, entries)) if (protectedEntries.has(type)) return type;
+    for (const { type } of childBoxes(source, entries)) if (protectedEntries.has(type)) return type;
   }
   return undefined;
-}
-
-/** Yields the boxes from `body` to `end`, of one type or of all; up to one that ends elsewhere. */
-export function* childrenOf(
-  source: NumberSource,
-  { body, end }: Pick<Box, "body" | "end">,
-  type?: string,
-): Generator<Box, undefined> {
-  for (let box = readBox(source, body, end); box !== undefined; box = readBox(source, box.end, end)) {
-    if (type === undefined || box.type === type) yield box;
-  }
 }
 
 /** Yields all boxes in `containers`, parents first, without recursion. */
@@ -94,7 +83,7 @@ function* boxesWithin(source: NumberSource): Generator<{ box: Box; parent: strin
   const open = [{ type: "file", next: 0, end: source.size }];
   let count = 0;
   for (let parent = open.at(-1); parent !== undefined; parent = open.at(-1)) {
-    const box = readBox(source, parent.next, parent.end);
+    const box = boxAt(source, parent.next, parent.end);
     // Bytes after the last box of a file are allowed; see `isCompleteMp4`.
     if (box === undefined && parent.type !== "file" && parent.end - parent.next >= 8) {
       throw damagedError(`a box in "${parent.type}" is longer than it`);
@@ -110,25 +99,9 @@ function* boxesWithin(source: NumberSource): Generator<{ box: Box; parent: strin
   }
 }
 
-/** Reads the header of the box at `start`; undefined if there is none that ends by `end`. */
-export function readBox(source: NumberSource, start: number, end: number): Box | undefined {
-  if (end - start < 8) return undefined;
-  const field = source.u32(start);
-  const type = typeAt(source, start + 4);
-  const body = start + (field === 1 ? 16 : 8);
-  if (body > end) return undefined;
-  const size =
-    field === 1 ? source.u32(start + 8) * 2 ** 32 + source.u32(start + 12) : field === 0 ? end - start : field;
-  return start + size < body || start + size > end ? undefined : { type, start, body, end: start + size };
-}
-
-/** Returns the four characters at `at`. */
-export const typeAt = (source: NumberSource, at: number): string =>
-  String.fromCharCode(...[0, 1, 2, 3].map((offset) => source.u8(at + offset)));
-
 function isMediaHandler(source: NumberSource, { body, end }: Box): boolean {
   if (end - body < 12) return false;
-  return ["vide", "soun"].includes(typeAt(source, body + 8));
+  return ["vide", "soun"].includes(codeAt(source, body + 8));
 }
 
 /** Returns the number of samples in a `trun`, whose fields must fit in it. */

@@ -1,5 +1,5 @@
 import { fstatSync } from "node:fs";
-import { damagedError, viewOf } from "../boxes.ts";
+import { type Box, damagedError, viewOf } from "../boxes.ts";
 import { readFully } from "./file-boxes.ts";
 
 /** Unsigned numbers at any position of a file or of bytes in memory. */
@@ -56,4 +56,32 @@ function createSource(
     u32: (at) => read(at, 4),
     openTable: () => createSource(size, tableWindowBytes, load),
   };
+}
+
+/** Returns the box at `start`; undefined if there is none that ends by `end`. */
+export function boxAt(source: NumberSource, start: number, end: number): Box | undefined {
+  if (end - start < 8) return undefined;
+  const field = source.u32(start);
+  const type = codeAt(source, start + 4);
+  const body = start + (field === 1 ? 16 : 8);
+  if (body > end) return undefined;
+  const size =
+    field === 1 ? source.u32(start + 8) * 2 ** 32 + source.u32(start + 12) : field === 0 ? end - start : field;
+  return start + size < body || start + size > end ? undefined : { type, start, body, end: start + size };
+}
+
+/** Yields the boxes from `body` to `end`, of one type or of all; up to one that ends elsewhere. */
+export function* childBoxes(
+  source: NumberSource,
+  { body, end }: Pick<Box, "body" | "end">,
+  type?: string,
+): Generator<Box, undefined> {
+  for (let box = boxAt(source, body, end); box !== undefined; box = boxAt(source, box.end, end)) {
+    if (type === undefined || box.type === type) yield box;
+  }
+}
+
+/** Returns the four characters at `at`. */
+export function codeAt(source: NumberSource, at: number): string {
+  return String.fromCharCode(...[0, 1, 2, 3].map((offset) => source.u8(at + offset)));
 }
