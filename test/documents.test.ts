@@ -38,6 +38,13 @@ describe("the documents", () => {
     }
   });
 
+  it("give a reason for each dependency", () => {
+    const { dependencies, devDependencies } = JSON.parse(read("package.json")) as Record<string, object>;
+    const [, table = ""] = /^## Dependencies$([^]*)/m.exec(read("docs/development.md")) ?? [];
+    const named = [...table.matchAll(/`([^`]+)`/g)].map(([, name]) => name);
+    expect(named).toEqual(expect.arrayContaining(Object.keys({ ...dependencies, ...devDependencies })));
+  });
+
   it("name only source files that exist: in the folder of the document, or from the top", () => {
     const files = ["src", "test", "bench"].flatMap((folder) =>
       readdirSync(new URL(`${folder}/`, root), { recursive: true, encoding: "utf8" }).map(
