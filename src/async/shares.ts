@@ -84,6 +84,16 @@ export class Shares {
     }
   }
 
+  /** Waits for a place as `wait` does, and has it until `work` has ended. */
+  async run<T>(owner: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+    const release = await this.wait(owner, signal);
+    try {
+      return await work();
+    } finally {
+      release();
+    }
+  }
+
   #placesOf(owner: string): number {
     return this.#held.get(owner) ?? 0;
   }

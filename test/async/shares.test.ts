@@ -91,11 +91,7 @@ describe("shares", () => {
     const shares = new Shares(1, { isFirm: true });
     const [first] = takeAll(shares, "eve");
     const order: string[] = [];
-    const run = async (owner: string) => {
-      const release = await shares.wait(owner, never);
-      order.push(owner);
-      release();
-    };
+    const run = (owner: string) => shares.run(owner, never, async () => void order.push(owner));
     const runs = ["eve", "eve", "eve", "eve", "bob", "bob", "anna"].map(run);
     first?.();
     await Promise.all(runs);
@@ -113,6 +109,18 @@ describe("shares", () => {
     await expect(shares.wait("anna", abort.signal)).rejects.toThrow("enough");
     release?.();
     (await waiting)();
+    expect(shares.taken).toBe(0);
+  });
+
+  it("have a place back once work has ended, however it ends", async () => {
+    const shares = new Shares(1);
+    const work = Promise.withResolvers<string>();
+    const running = shares.run("anna", never, () => work.promise);
+    await Promise.resolve();
+    expect(shares.taken).toBe(1);
+    work.resolve("done");
+    expect(await running).toBe("done");
+    await expect(shares.run("anna", never, () => Promise.reject(new Error("failed")))).rejects.toThrow("failed");
     expect(shares.taken).toBe(0);
   });
 

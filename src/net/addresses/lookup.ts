@@ -24,14 +24,7 @@ const maxLookups = 15;
  */
 export function createSharedLookup(lookup: Lookup = lookUpBySystem): Lookup {
   const shares = new Shares(maxLookups, { leavesHalf: true });
-  return async (hostname, context) => {
-    const release = await shares.wait(context.owner, context.signal);
-    try {
-      return await lookup(hostname, context);
-    } finally {
-      release();
-    }
-  };
+  return async (hostname, context) => shares.run(context.owner, context.signal, () => lookup(hostname, context));
 }
 
 /** Returns the addresses in the order of the system's resolver. */

@@ -6,8 +6,8 @@ import { messageOf, ServiceError } from "../../model/errors.ts";
 import { maxEntries, type SiteVideo } from "../../model/entry.ts";
 import { parseJson } from "../../model/schema.ts";
 import { startDeadline } from "../../async/deadline.ts";
+import { Shares } from "../../async/shares.ts";
 import type { GuardedProxy } from "../../net/proxy/guarded-proxy.ts";
-import { createHostSlots } from "../../net/http/host-slots.ts";
 import { urlForMessage } from "../../net/http-url.ts";
 import { findUnenforced } from "./enforcement.ts";
 import { answerTooLargeError, endedBySignalError, extractionError, Failure } from "./failures.ts";
@@ -150,7 +150,7 @@ function report(server: ForkServer, { script }: Installation, logger: YtDlpOptio
 
 function createYtDlp(supervisor: Supervisor, options: YtDlpOptions): YtDlp {
   const { cookiesFile, concurrency, timeoutMs, proxy } = options;
-  const slots = createHostSlots(concurrency);
+  const places = new Shares(concurrency, { isFirm: true, hasSpare: true });
 
   /** Extracts with a run of the proxy, whose error says more than what yt-dlp makes of it. */
   async function extractNow(url: URL, what: string, given: ExtractOptions): Promise<unknown> {
@@ -189,14 +189,14 @@ function createYtDlp(supervisor: Supervisor, options: YtDlpOptions): YtDlp {
 
     async extract(url, { signal, owner = "", ...entries }) {
       const what = `yt-dlp for ${urlForMessage(url)}`;
-      const release = await slots.acquire("", owner, signal);
-      const deadline = startDeadline(signal, timeoutMs, what);
-      try {
-        return await extractNow(url, what, { ...entries, signal: deadline.signal });
-      } finally {
-        deadline.end();
-        release();
-      }
+      return places.run(owner, signal, async () => {
+        const deadline = startDeadline(signal, timeoutMs, what);
+        try {
+          return await extractNow(url, what, { ...entries, signal: deadline.signal });
+        } finally {
+          deadline.end();
+        }
+      });
     },
 
     close: () => supervisor.close(),

@@ -118,13 +118,14 @@ export function createYtDlpResolver(options: YtDlpResolverOptions): YtDlpResolve
     return forDownload ? fields : { ...fields, formats: fields.formats.map(withoutSecrets) };
   }
 
-  const inTurn = createTurns();
+  /** To ask about a URL takes milliseconds, one after the other, and a request may have hundreds. */
+  const turns = new Shares(2, { isFirm: true, hasSpare: true });
   return {
     name,
     output: PageInfo,
     unenforced: ytDlp.unenforced,
-    findExtractor: (url, signal, owner) => inTurn(owner, signal, () => ytDlp.findExtractor(url, signal)),
-    identify: (url, signal, owner) => inTurn(owner, signal, () => ytDlp.identify(url, signal)),
+    findExtractor: (url, signal, owner = "") => turns.run(owner, signal, () => ytDlp.findExtractor(url, signal)),
+    identify: (url, signal, owner = "") => turns.run(owner, signal, () => ytDlp.identify(url, signal)),
     async resolve(url, context) {
       context.signal.throwIfAborted();
       const { signal, owner, entriesCursor } = context;
@@ -156,18 +157,6 @@ function withSubtitles(fields: PageFields, listed: PageInfo["subtitles"]): PageF
       [language, subtitles.filter(({ url, ext }) => !urls.has(url) || (ext !== "m3u8" && ext !== null))] as const,
   );
   return { ...fields, subtitles: joinSubtitles([Object.fromEntries(others), listed]), sources };
-}
-
-/**
- * Creates a function that asks about URLs for owners in turn: that takes milliseconds each, one after the other, and a request may have
- * hundreds.
- */
-function createTurns() {
-  const places = new Shares(2, { isFirm: true, hasSpare: true });
-  return async <T>(owner = "", signal: AbortSignal, ask: () => Promise<T>): Promise<T> => {
-    const release = await places.wait(owner, signal);
-    return ask().finally(release);
-  };
 }
 
 /** A page without a medium is not an error. */

@@ -40,8 +40,7 @@ export function openReader({ processes, limits }: ReaderOptions = {}): Reader {
       if (pool.size < size) pool.prepare();
     },
     async read(job, body, { owner = "", signal }) {
-      const release = await places.wait(owner, signal);
-      const reading = pool.use((process) => process.read(job, body)).finally(release);
+      const reading = places.run(owner, signal, () => pool.use((process) => process.read(job, body)));
       // Reading cannot be interrupted: what is aborted keeps its process until its end.
       return untilAborted(reading, signal);
     },
