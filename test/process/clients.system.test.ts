@@ -55,7 +55,7 @@ describe.each(clients)("the client in $name, as it is documented", ({ file, prog
 
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), "unreel-client-"));
-    writeFileSync(join(folder, "package.json"), `{"type": "module"}`);
+    writeFileSync(join(folder, "package.json"), "{}");
     writeFileSync(join(folder, file), program);
   });
   afterAll(() => rmSync(folder, { recursive: true }));
