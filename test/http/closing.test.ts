@@ -7,6 +7,8 @@ import { addFinishedTask } from "./finished-task.ts";
 import { createStubResolver } from "../../src/resolvers/stub.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import type { ClosingResult } from "./closing-thread.ts";
+import { newTask } from "../../src/feed/task-changes.ts";
+import { pageUrl } from "./requests.ts";
 import { openEvents } from "./event-client.ts";
 import { makeFolder } from "../folder.ts";
 
@@ -49,6 +51,22 @@ describe("closing the app", () => {
     const response = await fetch(`${await app.listen({ port: 0, host: "127.0.0.1" })}/tasks/${id}/file`);
     await app.close();
     await expect(response.bytes()).rejects.toMatchObject({ cause: { code: "ECONNRESET" } });
+  });
+
+  it("refuses requests that still wait for their response", async () => {
+    const store = createMemoryStore();
+    const app = await buildApp({ store, finishMs: 20 });
+    const { id } = await store.create(newTask(pageUrl, {}, new Date()));
+    const watched = vi.spyOn(store.events, "subscribe");
+    const response = fetch(`${await app.listen({ port: 0, host: "127.0.0.1" })}/tasks/${id}/stream`);
+    await vi.waitFor(() => expect(watched).toHaveBeenCalled(), { timeout: 30_000 });
+    await app.close();
+    const { status, headers } = await response;
+    expect([status, headers.get("retry-after"), await (await response).json()]).toMatchObject([
+      503,
+      "5",
+      { code: "unavailable", retryable: true },
+    ]);
   });
 
   it("can be done twice", async () => {

@@ -5,6 +5,7 @@ import { shutdownError } from "../../model/errors.ts";
 import { everyResponse } from "../responses/every-response.ts";
 import { problemMediaType, problemOf, unavailableRetryAfterS } from "../responses/problem.ts";
 import { pendingResponse } from "./connections.ts";
+import { closeWithProblem } from "./server.ts";
 
 /** Once `drainSignal` is aborted, each response closes its connection. */
 export function closeConnectionsOnDrain(app: FastifyInstance, drainSignal: AbortSignal | undefined): void {
@@ -16,8 +17,8 @@ export function closeConnectionsOnDrain(app: FastifyInstance, drainSignal: Abort
 
 /**
  * Lets requests in flight finish when the app closes: new ones are refused with `unavailable`, and
- * connections are closed when they become idle. After `finishMs` calls `stop`, then closes the rest; those whose response has begun are
- * reset, as their mere end could be taken for that of the response.
+ * connections are closed when they become idle. After `finishMs` calls `stop`, refuses what has no response yet, and closes the rest; those
+ * whose response has begun are reset, as their mere end could be taken for that of the response.
  */
 export function drainOnClose(app: FastifyInstance, finishMs: number, stop: () => void): void {
   let idleCheck: NodeJS.Timeout | undefined;
@@ -30,8 +31,9 @@ export function drainOnClose(app: FastifyInstance, finishMs: number, stop: () =>
   function closeAll(): void {
     for (const socket of sockets) {
       const response = pendingResponse(socket);
-      if (!response?.headersSent) continue;
-      socket.resetAndDestroy();
+      if (response === undefined) continue;
+      if (response.headersSent) socket.resetAndDestroy();
+      else closeWithProblem(socket, shutdownError());
       // So that the log says why.
       response.destroy(shutdownError());
     }

@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import type { FastifyBaseLogger } from "fastify";
 import { type ErrorCode, ServiceError } from "../../model/errors.ts";
 import { everyResponse } from "../responses/every-response.ts";
-import { problemMediaType, problemOf } from "../responses/problem.ts";
+import { problemMediaType, problemOf, unavailableRetryAfterS } from "../responses/problem.ts";
 import { type ConnectionLimits, limitConnections, pendingResponse } from "./connections.ts";
 import { oneByOne } from "./one-by-one.ts";
 
@@ -94,13 +94,14 @@ const clientErrors: Readonly<Record<string, ClientError>> = {
 const lingerMs = 1_000;
 
 /** Sends `error` as the last response of a connection, whatever was read of a request, and closes it. */
-function closeWithProblem(socket: Socket, error: ServiceError): void {
+export function closeWithProblem(socket: Socket, error: ServiceError): void {
   const problem = problemOf(error);
   const body = JSON.stringify(problem);
   const fields = {
     connection: "close",
     "content-type": problemMediaType,
     "content-length": Buffer.byteLength(body),
+    ...(problem.status === 503 && { "retry-after": unavailableRetryAfterS }),
     ...everyResponse,
   };
   const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
