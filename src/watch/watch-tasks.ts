@@ -30,7 +30,7 @@ export async function watchTasks({ output, ...options }: WatchOptions): Promise<
 export interface Output {
   write(text: string): unknown;
   isTTY?: boolean;
-  /** Height of the terminal, lines. */
+  /** Height of the terminal, lines; 0: it does not say. */
   rows?: number;
 }
 
@@ -80,7 +80,7 @@ export function createBarView(output: Output): View {
   /** Replaces the bars with `lines`, and draws the bars below them. */
   function draw(lines: readonly string[]): void {
     const back = barCount === 0 ? "" : `\u001B[${barCount}A`;
-    const bars = barsOf([...running.values()], (output.rows ?? 24) - 1);
+    const bars = barsOf([...running.values()], (output.rows || 24) - 1);
     barCount = bars.length;
     const text = [...lines, ...bars].map((line) => `${line}\n`).join("");
     output.write(`${hideCursor}${cutLines}${back}\r${clearBelow}${text}${wrapLines}`);

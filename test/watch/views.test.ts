@@ -76,6 +76,12 @@ describe("the bar view", () => {
     expect(lines).toEqual([...tasks.slice(0, 3).map(taskLine), "… and 7 more"]);
   });
 
+  it("shows bars on a terminal that does not say how many rows it has", () => {
+    const terminal = createTerminal({ isTTY: true, rows: 0 });
+    createBarView(terminal).show([{ type: "task", task: a }]);
+    expect(shown(terminal.text)).toEqual([taskLine(a)]);
+  });
+
   it("leaves the terminal as it was: with a cursor, and with long lines wrapped", () => {
     const terminal = createTerminal({ isTTY: true });
     const view = createBarView(terminal);
