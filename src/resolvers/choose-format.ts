@@ -28,7 +28,7 @@ export interface FormatChoice {
  *
  * Formats with DRM are skipped if others match.
  *
- * @throws ServiceError, never retryable: `no_media` (the page lists no format), `playlist` (it lists
+ * @throws ServiceError, retryable only if a manifest lists nothing yet: `no_media` (the page lists no format), `playlist` (it lists
  * entries instead), `live_stream` (because the event has not begun), `format_unavailable` (no listed format matches), `drm_protected` (all matching
  * formats have DRM).
  */
@@ -102,7 +102,7 @@ function rateRatio(a: Format, b: Format): number {
   return Math.max(a.tbr, b.tbr) / Math.min(a.tbr, b.tbr);
 }
 
-function assertMedia({ url, formats, live_status, entries = [], extractor, ...list }: PageInfo): void {
+function assertMedia({ url, formats, live_status, sources, entries = [], extractor, ...list }: PageInfo): void {
   if (formats.length > 0) return;
   const page = url.slice(0, 200);
   const [entry] = entries;
@@ -114,7 +114,9 @@ function assertMedia({ url, formats, live_status, entries = [], extractor, ...li
     throw new ServiceError("playlist", `${page} is a playlist of ${count} ${noun}: ${how}`);
   }
   if (live_status === "is_upcoming") {
-    throw new ServiceError("live_stream", `the live stream on ${page} has not begun yet`);
+    // A manifest that is there already has media soon.
+    const retryable = sources["live_status"] === "manifest";
+    throw new ServiceError("live_stream", `the live stream on ${page} has not begun yet`, { retryable });
   }
   const how = extractor === undefined ? ": the page states none, and yt-dlp found none or is not in use" : "";
   throw new ServiceError("no_media", `there is no format to download on ${page}${how}`);

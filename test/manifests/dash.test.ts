@@ -208,8 +208,12 @@ test("a dynamic MPD whose end is over was live", () => {
   expect(status(`availabilityStartTime="${past}" minimumUpdatePeriod="PT2S"`)).toBe("is_live");
 });
 
-test("a dynamic MPD is live", () => {
-  expect(read("", 'type="dynamic"').live_status).toBe("is_live");
+test("a dynamic MPD is live, and will be as long as it has no Period with a start", () => {
+  const status = (body: string) => read(body, 'type="dynamic"').live_status;
+  expect(status("<Period/>")).toBe("is_live");
+  expect(status("")).toBe("is_upcoming");
+  expect(status('<Period start="PT0S" duration="PT9S"/><Period/><Period/>')).toBe("is_live");
+  expect(read("").live_status).toBe("not_live");
   expect(read("").live_status).toBe("not_live");
 });
 

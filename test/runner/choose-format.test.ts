@@ -211,6 +211,8 @@ test("a page without formats is no_media, or live_stream before the event begins
   expect(refusal([])).toMatchObject({ ...noMedia, message: withoutYtDlp });
   const error = { code: "live_stream", retryable: false };
   expect(refusal([], {}, { live_status: "is_upcoming" })).toMatchObject(error);
+  const fromManifest = { live_status: "is_upcoming", sources: { live_status: "manifest" } } as const;
+  expect(refusal([], {}, fromManifest)).toMatchObject({ ...error, retryable: true });
 });
 
 test("a playlist is refused with the URL of an entry", () => {

@@ -56,7 +56,8 @@ function* openMpdInSteps(text: string, url: URL, base: number) {
   const formats = listed.map(({ format }) => format);
   const isOver = availabilityOf(root, timePeriods(root), Date.now())?.endS === Infinity;
   const duration = presentationDuration(root, isLive && !isOver);
-  const live_status = isLive ? (isOver ? "was_live" : "is_live") : "not_live";
+  const now = root.children.length > 0 ? "is_live" : "is_upcoming";
+  const live_status = isLive ? (isOver ? "was_live" : now) : "not_live";
   const listing: Manifest = { formats: withAudioRoles(formats), subtitles, duration, live_status };
   return {
     listing,
