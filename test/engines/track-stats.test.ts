@@ -35,6 +35,20 @@ function statsOf(
   return sink.tracks()[0];
 }
 
+/** Returns the stats of a track of video whose parts are on timelines of their own. */
+function joinedStats(parts: readonly (readonly Times[])[]): TrackStats | undefined {
+  const sink = new CountingSink(ignore);
+  const shape = { sampleEntry: Buffer.from("....avc1"), width: 9, height: 9, language: null };
+  const track = sink.setFormat({ kind: "video", timescale: 100, ...shape });
+  for (const [timeline, samples] of parts.entries()) {
+    sink.startSegment({ timeline, offsetS: null });
+    for (const { dts, pts = dts } of samples) {
+      sink.write(track, { data: new Uint8Array(), dts, pts, duration: 4, isSync: true });
+    }
+  }
+  return sink.tracks()[0];
+}
+
 const every = (ticks: number, count: number, from = 0): Times[] =>
   Array.from({ length: count }, (_, i) => ({ dts: from + i * ticks }));
 
@@ -97,6 +111,15 @@ describe("a time that another sample has", () => {
       samples: 20,
       outOfOrder: 10,
     });
+  });
+
+  it("is allowed where a part is joined whose pictures are reordered, if they are shown after all before them", () => {
+    const reordered = (from: number) =>
+      [8, 24, 16, 12, 20, 40, 32, 28, 36].map((pts, i) => ({ dts: from + 4 * i, pts: from + pts }));
+    const joined = (from: number) => joinedStats([every(4, 20), reordered(from)]);
+    expect(joined(72)).toMatchObject({ outOfOrder: 0, sameTime: 0 });
+    expect(joined(68)).toMatchObject({ outOfOrder: 1 });
+    expect(statsOf([...every(4, 20), ...reordered(72)])).toMatchObject({ outOfOrder: 2 });
   });
 
   it("is not one of a hidden sample", () => {

@@ -69,6 +69,8 @@ export class TrackCounter {
   readonly #breaks: TrackGaps = { count: 0, totalS: 0, first: [] };
   /** How many of the next samples may have breaks: parts were joined, or media are known to be left out. */
   #breakable = 0;
+  /** Where what was before ends, if the first of these are decoded earlier than that: they are in another order. */
+  #joinEnd: number | null = null;
   readonly #segments: ListedSegments;
 
   /** By so many samples audio may overlap where parts are joined: a part of the last one, and one of priming if its codec has that. */
@@ -119,6 +121,7 @@ export class TrackCounter {
   /** Notes that another part is joined, or that media are left out; some samples before that may be held back. */
   allowBreaks(): void {
     this.#breakable = maxHeld;
+    this.#joinEnd = null;
   }
 
   get span(): MediaRange {
@@ -143,8 +146,15 @@ export class TrackCounter {
     const isWithoutTime = this.kind === "audio" && duration === 0 && dts <= lastDts;
     // The first packet of Vorbis only prepares a decoder.
     if (isWithoutTime && dts === lastDts && this.#samples === 1) return;
-    if (dts <= lastDts - allowed) this.#outOfOrder += 1;
+    if (dts <= lastDts - allowed && !this.#isShownAfterJoin(pts)) this.#outOfOrder += 1;
     else if (isWithoutTime || (this.kind === "video" && this.#recent.includes(pts))) this.#sameTime += 1;
+  }
+
+  /** Whether a picture that is decoded too early is shown after all those before parts were joined. */
+  #isShownAfterJoin(pts: number): boolean {
+    if (this.kind !== "video" || this.#breakable <= 0) return false;
+    this.#joinEnd ??= this.#end;
+    return pts >= this.#joinEnd;
   }
 
   /** `distance`: from the last sample to one that is presented at `pts`. */
