@@ -230,16 +230,22 @@ describe("the MP4 writer", () => {
     expect(existsSync(path)).toBe(false);
   });
 
-  it.skipIf(!existsSync("/dev/full"))("rejects if other threads find the disk full, and removes the file", async () => {
-    const full = folder.path("full.mp4");
-    symlinkSync("/dev/full", full);
-    const writer = openMp4Writer({ path: full, expectedS: 1 });
-    const track = writer.setFormat(videoFormat);
-    await writer.drain();
-    for (const sample of samples(6, 1_000_000)) writer.write(track, sample);
-    await expect(writer.settle()).rejects.toMatchObject({ code: "ENOSPC" });
-    expect(existsSync(full)).toBe(false);
-  });
+  it.skipIf(!existsSync("/dev/full"))(
+    "rejects if other threads find the disk full, removes the file, and says so again later",
+    async () => {
+      const full = folder.path("full.mp4");
+      symlinkSync("/dev/full", full);
+      const writer = openMp4Writer({ path: full, expectedS: 1 });
+      const track = writer.setFormat(videoFormat);
+      await writer.drain();
+      for (const sample of samples(6, 1_000_000)) writer.write(track, sample);
+      const error = { code: "ENOSPC" };
+      await expect(writer.settle()).rejects.toMatchObject(error);
+      expect(existsSync(full)).toBe(false);
+      expect(errorOf(() => writer.write(track, [...samples(1, 6_000_000)][0]!))).toMatchObject(error);
+      expect(errorOf(() => writer.finish())).toMatchObject(error);
+    },
+  );
 
   it("takes no sample after it is finished, and keeps the file", () => {
     const writer = openMp4Writer({ path, expectedS: 1 });

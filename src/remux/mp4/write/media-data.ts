@@ -30,6 +30,7 @@ export class MediaData {
   #size = 0;
   #isOpen = true;
   #isKept = false;
+  #failure: unknown;
 
   /** Creates or overwrites the file. */
   constructor(options: MediaDataOptions) {
@@ -93,8 +94,9 @@ export class MediaData {
     return layout.start + size;
   }
 
-  /** Closes and removes the file; does nothing after `finish` or an earlier call. */
-  discard(): void {
+  /** Closes and removes the file; does nothing after `finish` or an earlier call. @param failure What later calls throw. */
+  discard(failure?: unknown): void {
+    this.#failure ??= failure;
     const wasOpen = this.#isOpen;
     this.#isOpen = false;
     try {
@@ -113,7 +115,7 @@ export class MediaData {
   }
 
   #checkOpen(): void {
-    if (!this.#isOpen) throw new Error(`${this.#options.path} is closed`);
+    if (!this.#isOpen) throw this.#failure ?? new Error(`${this.#options.path} is closed`);
   }
 
   /** Writes the buffer to the file; returns where the media data start. */

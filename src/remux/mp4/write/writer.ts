@@ -29,8 +29,8 @@ export interface Mp4WriterOptions {
 
 /**
  * Opens a sink that writes samples into one MP4 file (ISO/IEC 14496-12) with its index in front. Uses about 10 MiB of memory,
- * 22 MiB after `drain`, plus at most 24 bytes per sample. After an error of any function the file is removed, and the writer
- * cannot be used any more.
+ * 22 MiB after `drain`, plus at most 24 bytes per sample. After an error of any function the file is removed, and what
+ * is written later throws the same error.
  * @throws the file system's own errors; from every function also ServiceError `too_large` beyond `maxBytes`, and
  * `upstream_invalid` for samples that no MP4 can hold.
  */
@@ -44,7 +44,7 @@ export function openMp4Writer(options: Mp4WriterOptions) {
   const append = (chunk: Uint8Array): number => media.append(chunk);
 
   function discardAndThrow(error: unknown): never {
-    media.discard();
+    media.discard(error);
     throw error;
   }
 
