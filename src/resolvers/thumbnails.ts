@@ -81,13 +81,14 @@ export function createThumbnails({ client, timeoutMs }: ThumbnailsOptions) {
     const { signal, end } = startDeadline(abort, timeoutMs, what);
     // Who got a place in the last moment would read a page in vain.
     const wait = startDeadline(signal, timeoutMs / 2, `the wait for ${what}`);
-    let release = () => {};
     try {
-      release = await shares.wait(owner, wait.signal).finally(wait.end);
-      const choice = choose(await job(signal), owner);
-      return cache.get(choice.key) ?? (await fetchFirst(choice, owner, signal));
+      return await shares.run(owner, wait.signal, async () => {
+        wait.end();
+        const choice = choose(await job(signal), owner);
+        return cache.get(choice.key) ?? (await fetchFirst(choice, owner, signal));
+      });
     } finally {
-      release();
+      wait.end();
       end();
     }
   }
