@@ -87,7 +87,7 @@ function createInfoFrame(first: Uint8Array): InfoFrame | null {
   return null;
 }
 
-interface Mp3Facts {
+interface InfoFields {
   /** Of the frames, from the start of the first frame of the file. */
   offsets: readonly number[];
   /** Of all frames, bytes. */
@@ -98,8 +98,8 @@ interface Mp3Facts {
 }
 
 /** Fills in the table (https://gabriel.mp3-tech.org/mp3infotag.html). */
-function fillInfoFrame({ bytes, at }: InfoFrame, facts: Mp3Facts): void {
-  const { offsets, size, isVariable, delay, trimmed } = facts;
+function fillInfoFrame({ bytes, at }: InfoFrame, fields: InfoFields): void {
+  const { offsets, size, isVariable, delay, trimmed } = fields;
   const hasAll = 0x0f;
   bytes.write(isVariable ? "Xing" : "Info", at, "latin1");
   bytes.writeUInt32BE(hasAll, at + 4);
