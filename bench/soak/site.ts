@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import { type MediaFixture, readExhibits } from "../../test/media/media-fixtures.ts";
+import { type MediaFixture, readMediaFixtures } from "../../test/media/media-fixtures.ts";
 import { pageAbout } from "../../test/media/pages.ts";
 import type { Resources } from "../../test/media/resources.ts";
 import { type Site, startSite } from "../../test/media/site.ts";
@@ -15,8 +15,8 @@ export interface FaultySite extends AsyncDisposable {
 export async function openFaultySite(random: () => number): Promise<FaultySite> {
   const site = await startSite(new Map());
   const faults = { count: 0 };
-  const pages = [...readExhibits().values()].map((exhibit, i) => {
-    for (const [path, resource] of moved(exhibit, i)) {
+  const pages = [...readMediaFixtures().values()].map((fixture, i) => {
+    for (const [path, resource] of moved(fixture, i)) {
       site.resources.set(path, resource);
       site.answer(path, (response, serve) => {
         if (random() > 1 / 12) return serve();
@@ -25,8 +25,8 @@ export async function openFaultySite(random: () => number): Promise<FaultySite> 
       });
     }
     const url = site.url(`${i}/watch`);
-    site.resources.set(`${i}/watch`, pageAbout(exhibit, site.url(`${i}/${exhibit.entry}`), "og"));
-    return { url, name: exhibit.name };
+    site.resources.set(`${i}/watch`, pageAbout(fixture, site.url(`${i}/${fixture.entry}`), "og"));
+    return { url, name: fixture.name };
   });
   const pruning = setInterval(() => dropRequests(site), 10_000);
   return {

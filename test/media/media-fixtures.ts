@@ -1,7 +1,7 @@
-import { dashExhibits } from "./media-fixtures/dash.ts";
-import { hlsExhibits } from "./media-fixtures/hls.ts";
-import { hlsTimelineExhibits } from "./media-fixtures/hls-timelines.ts";
-import { progressiveExhibits } from "./media-fixtures/progressive.ts";
+import { dashFixtures } from "./media-fixtures/dash.ts";
+import { hlsFixtures } from "./media-fixtures/hls.ts";
+import { hlsTimelineFixtures } from "./media-fixtures/hls-timelines.ts";
+import { progressiveFixtures } from "./media-fixtures/progressive.ts";
 import type { Resources } from "./resources.ts";
 
 /** A medium as a site has it, and what must come of it. */
@@ -25,7 +25,7 @@ export interface Source {
 }
 
 /** One for each cell of the media matrix, by their names. */
-export function readExhibits(): Map<string, MediaFixture> {
-  const all = [progressiveExhibits(), hlsExhibits(), hlsTimelineExhibits(), dashExhibits()];
-  return new Map(all.flat().map((exhibit) => [exhibit.name, exhibit]));
+export function readMediaFixtures(): Map<string, MediaFixture> {
+  const all = [progressiveFixtures(), hlsFixtures(), hlsTimelineFixtures(), dashFixtures()];
+  return new Map(all.flat().map((fixture) => [fixture.name, fixture]));
 }

@@ -5,7 +5,7 @@ import { resource, type Resource } from "./resources.ts";
 export const pageStyles = ["og", "video", "json-ld"] as const;
 export type PageStyle = (typeof pageStyles)[number];
 
-/** A page about the exhibit at `url`, the address of the exhibit's entry. */
+/** A page about the fixture at `url`, the address of the fixture's entry. */
 export function pageAbout(
   { name, entry, resources }: Pick<MediaFixture, "name" | "entry" | "resources">,
   url: string,

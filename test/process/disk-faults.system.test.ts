@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it } from "vitest";
-import { readExhibits } from "../media/media-fixtures.ts";
+import { readMediaFixtures } from "../media/media-fixtures.ts";
 import { layFiles, mediaPlaylist } from "../media/hls.ts";
 import { readRendition } from "../media/rendition.ts";
 import { hls, merge } from "../media/resources.ts";
@@ -23,9 +23,9 @@ const stream = {
   entry: "index.m3u8",
   resources: merge(resources, new Map([["index.m3u8", playlist]])),
 };
-const exhibits = readExhibits();
-const file = exhibits.get("an MP4 with its index in front")!;
-const tracks = exhibits.get("DASH in WebM")!;
+const fixtures = readMediaFixtures();
+const file = fixtures.get("an MP4 with its index in front")!;
+const tracks = fixtures.get("DASH in WebM")!;
 
 const walks: Walk[] = [
   { name: "tracks that are merged", medium: tracks, leastCalls: 100 },

@@ -3,16 +3,16 @@ import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { readExhibits } from "../media/media-fixtures.ts";
+import { readMediaFixtures } from "../media/media-fixtures.ts";
 import { pageAbout, pageStyles } from "../media/pages.ts";
 import type { Resources } from "../media/resources.ts";
 import { type Site, startSite } from "../media/site.ts";
 import { openTaskClient, type TaskClient } from "./download-client.ts";
 import { type ServiceProcess, startService } from "./service.ts";
 
-const exhibits = readExhibits();
-const film = exhibits.get("an MP4 with its index in front")!;
-const stream = exhibits.get("HLS in fMP4 with sound of two languages apart")!;
+const fixtures = readMediaFixtures();
+const film = fixtures.get("an MP4 with its index in front")!;
+const stream = fixtures.get("HLS in fMP4 with sound of two languages apart")!;
 const filmBytes = film.resources.get(film.entry)!.body;
 
 let dataDir: string;

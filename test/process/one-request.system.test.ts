@@ -4,14 +4,14 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { readExhibits } from "../media/media-fixtures.ts";
+import { readMediaFixtures } from "../media/media-fixtures.ts";
 import { hasFfmpeg } from "../media/probe.ts";
 import { openTaskClient, type TaskClient } from "./download-client.ts";
 import { type HeldSite, startHalfSite, startHeldSite } from "./held-site.ts";
 import { type ServiceProcess, startService } from "./service.ts";
 import { framesOf, openStreamReader, save } from "./stream-client.ts";
 
-const exhibits = readExhibits();
+const fixtures = readMediaFixtures();
 let dataDir: string;
 let service: ServiceProcess;
 let client: TaskClient;
@@ -73,8 +73,8 @@ describe("GET /download", () => {
   it.skipIf(!hasFfmpeg).each([
     ["HLS in MPEG-TS with B-frames", "index.mp4"],
     ["DASH with a SegmentTimeline", "main.mp4"],
-  ])("sends the first segment of %s while the others are held back, then the whole", async (exhibit, name) => {
-    const { entry, ...fixture } = exhibits.get(exhibit)!;
+  ])("sends the first segment of %s while the others are held back, then the whole", async (fixtureName, name) => {
+    const { entry, ...fixture } = fixtures.get(fixtureName)!;
     held = await startHeldSite({ entry, ...fixture });
     const url = downloadUrl(entry);
     const head = await fetch(url, { method: "HEAD" });
@@ -102,7 +102,7 @@ describe("GET /download", () => {
   });
 
   it("sends a progressive file as it comes", async () => {
-    const fixture = exhibits.get("an MP4 with its index in front")!;
+    const fixture = fixtures.get("an MP4 with its index in front")!;
     const { body } = fixture.resources.get(fixture.entry)!;
     held = await startHalfSite(fixture, body.length >> 1);
     const reader = await openStreamReader(downloadUrl(fixture.entry));
@@ -113,7 +113,7 @@ describe("GET /download", () => {
   });
 
   it("states no length of a progressive file whose server states none", async () => {
-    const fixture = exhibits.get("an MP4 with its index in front")!;
+    const fixture = fixtures.get("an MP4 with its index in front")!;
     const { body, type } = fixture.resources.get(fixture.entry)!;
     held = await startHalfSite(fixture, body.length >> 1);
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
@@ -130,7 +130,7 @@ describe("GET /download", () => {
   });
 
   it("tells that it has half of a progressive file if the source dies", async () => {
-    const fixture = exhibits.get("an MP4 with its index in front")!;
+    const fixture = fixtures.get("an MP4 with its index in front")!;
     const { body } = fixture.resources.get(fixture.entry)!;
     held = await startHalfSite(fixture, body.length >> 1);
     const reader = await openStreamReader(downloadUrl(fixture.entry));
@@ -144,7 +144,7 @@ describe("GET /download", () => {
   });
 
   it("tells every client that it has half a film if the source dies", async () => {
-    const fixture = exhibits.get("HLS in MPEG-TS with B-frames")!;
+    const fixture = fixtures.get("HLS in MPEG-TS with B-frames")!;
     held = await startHeldSite(fixture);
     held.site.answer("ts/4.ts", (response) => response.writeHead(404).end());
     const url = downloadUrl(fixture.entry);

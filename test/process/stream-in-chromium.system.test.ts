@@ -1,6 +1,6 @@
 import type { Page } from "playwright-core";
 import { expect, it, onTestFinished } from "vitest";
-import { readExhibits } from "../media/media-fixtures.ts";
+import { readMediaFixtures } from "../media/media-fixtures.ts";
 import { startSite } from "../media/site.ts";
 import { isChromiumMissing, launchChromium } from "../web/chromium.ts";
 import { openTaskClient } from "./download-client.ts";
@@ -49,7 +49,7 @@ it.skipIf(isChromiumMissing)("Chromium takes no half of a film whose source dies
   onTestFinished(async () => void (await service.end("SIGKILL")));
   const client = await openTaskClient(service.url);
   onTestFinished(() => client.close());
-  const fixture = readExhibits().get("HLS in MPEG-TS with B-frames")!;
+  const fixture = readMediaFixtures().get("HLS in MPEG-TS with B-frames")!;
   const site = await startSite(new Map(fixture.resources));
   onTestFinished(() => site.close());
   const { promise: isDead, resolve: release } = Promise.withResolvers<void>();

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { type MediaFixture, readExhibits } from "../media/media-fixtures.ts";
+import { type MediaFixture, readMediaFixtures } from "../media/media-fixtures.ts";
 import { hasFfmpeg } from "../media/probe.ts";
 import { type Resource, resource } from "../media/resources.ts";
 import { type Site, startSite } from "../media/site.ts";
@@ -13,7 +13,7 @@ import { type ServiceProcess, startService } from "./service.ts";
 import { downloadsOf } from "./child-processes.ts";
 import { framesOf, openStreamReader, runCurl, save } from "./stream-client.ts";
 
-const exhibits = readExhibits();
+const fixtures = readMediaFixtures();
 let dataDir: string;
 let service: ServiceProcess;
 let client: TaskClient;
@@ -61,7 +61,7 @@ describe("GET /tasks/{id}/stream", () => {
     ["DASH with $Number$ and no timeline", "video/mp4"],
     ["DASH of two Periods", "video/mp4"],
   ])("sends the first segment of %s while the others are held back", async (name, type) => {
-    const fixture = exhibits.get(name)!;
+    const fixture = fixtures.get(name)!;
     const release = await openHeldSite(fixture);
     const { id } = await client.post(site.url(fixture.entry));
     const reader = await openStreamReader(`${service.url}/tasks/${id}/stream`);
@@ -83,7 +83,7 @@ describe("GET /tasks/{id}/stream", () => {
     ["an MP3", "audio/mpeg"],
     ["an Ogg of Vorbis", "audio/ogg"],
   ])("sends %s as it comes", async (name, type) => {
-    const fixture = exhibits.get(name)!;
+    const fixture = fixtures.get(name)!;
     await expectSentAsItComes(fixture.entry, resource(type, fixture.resources.get(fixture.entry)!.body));
   });
 
@@ -120,7 +120,7 @@ describe("GET /tasks/{id}/stream", () => {
   }
 
   it("waits for the end of a file whose index is there, and then sends the file", async () => {
-    const fixture = exhibits.get("an MP4 with its index at the end")!;
+    const fixture = fixtures.get("an MP4 with its index at the end")!;
     site = await startSite(new Map(fixture.resources));
     const { id } = await client.post(site.url(fixture.entry));
     const reader = await openStreamReader(`${service.url}/tasks/${id}/stream`);
@@ -130,7 +130,7 @@ describe("GET /tasks/{id}/stream", () => {
   });
 
   it("says the type of a stream, and sends the file of a task that has succeeded, with ranges", async () => {
-    const fixture = exhibits.get("HLS in MPEG-TS with B-frames")!;
+    const fixture = fixtures.get("HLS in MPEG-TS with B-frames")!;
     const release = await openHeldSite(fixture);
     const { id } = await client.post(site.url(fixture.entry));
     const url = `${service.url}/tasks/${id}/stream`;
@@ -146,7 +146,7 @@ describe("GET /tasks/{id}/stream", () => {
   });
 
   it("breaks off if the source dies, whichever client reads, and tells those that come later why", async () => {
-    const fixture = exhibits.get("HLS in MPEG-TS with B-frames")!;
+    const fixture = fixtures.get("HLS in MPEG-TS with B-frames")!;
     const release = await openHeldSite(fixture);
     site.answer("ts/4.ts", (response) => response.writeHead(404).end());
     const { id } = await client.post(site.url(fixture.entry));
@@ -167,7 +167,7 @@ describe("GET /tasks/{id}/stream", () => {
   });
 
   it("holds the connection of a reader over a retry, and goes on at the same sample", async () => {
-    const fixture = exhibits.get("HLS in MPEG-TS with B-frames")!;
+    const fixture = fixtures.get("HLS in MPEG-TS with B-frames")!;
     const release = await openHeldSite(fixture);
     let asked = 0;
     // A run gives up at the fourth failure in a row.
@@ -188,7 +188,7 @@ describe("GET /tasks/{id}/stream", () => {
   });
 
   it("breaks off if the task is deleted or its worker is killed; the next request gets what the task that is tried again makes", async () => {
-    const fixture = exhibits.get("HLS in MPEG-TS with B-frames")!;
+    const fixture = fixtures.get("HLS in MPEG-TS with B-frames")!;
     const release = await openHeldSite(fixture);
     const deleted = await client.post(site.url(fixture.entry));
     const reader = await openStreamReader(`${service.url}/tasks/${deleted.id}/stream`);
@@ -213,7 +213,7 @@ describe("GET /tasks/{id}/stream", () => {
   });
 
   it("serves 50 readers, a slow one and a late one the same bytes, and lets the download end before the slow one", async () => {
-    const fixture = exhibits.get("HLS in fMP4 with sound of two languages apart")!;
+    const fixture = fixtures.get("HLS in fMP4 with sound of two languages apart")!;
     const release = await openHeldSite(fixture);
     const { promise: isFollowed, resolve: endHold } = Promise.withResolvers<void>();
     for (const path of lastSegments(fixture)) site.answer(path, (_response, serve) => isFollowed.then(serve));
@@ -233,7 +233,7 @@ describe("GET /tasks/{id}/stream", () => {
   });
 
   it("breaks off if the service is killed, and goes on with the task at the next request after its restart", async () => {
-    const fixture = exhibits.get("HLS in MPEG-TS with B-frames")!;
+    const fixture = fixtures.get("HLS in MPEG-TS with B-frames")!;
     const release = await openHeldSite(fixture);
     const request = () => `${service.url}/download?url=${encodeURIComponent(site.url(fixture.entry))}`;
     const reader = await openStreamReader(request());

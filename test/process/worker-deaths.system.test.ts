@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { readExhibits } from "../media/media-fixtures.ts";
+import { readMediaFixtures } from "../media/media-fixtures.ts";
 import { startCuttingProxy } from "../postgres/cutting-proxy.ts";
 import { openDatabase } from "../postgres/database.ts";
 import type { TaskClient } from "./download-client.ts";
@@ -29,7 +29,7 @@ describe("a worker that is killed", () => {
     client = await clientOf(api, whenOver);
     const worker = await cluster.start("worker");
 
-    const fixture = readExhibits().get("HLS in MPEG-TS with B-frames")!;
+    const fixture = readMediaFixtures().get("HLS in MPEG-TS with B-frames")!;
     const held = await startHeldSite(fixture);
     opened.use(held.site);
     streamUrl = `${api.url}/download?url=${encodeURIComponent(held.site.url(fixture.entry))}`;

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { PageInfo } from "../../src/model/page-info.ts";
-import { readExhibits } from "../media/media-fixtures.ts";
+import { readMediaFixtures } from "../media/media-fixtures.ts";
 import { hls, resource } from "../media/resources.ts";
 import { type Site, startSite } from "../media/site.ts";
 import { createVariant, installed, missing, type Variant } from "../resolvers/ytdlp/installed.ts";
@@ -14,10 +14,10 @@ import { openTaskClient, type TaskClient } from "./download-client.ts";
 import { collectLog, type LogLine, type ServiceProcess, startService } from "./service.ts";
 
 const secret = "cookie-of-the-operator";
-const exhibits = readExhibits();
-const film = exhibits.get("an MP4 with its index in front")!;
-const dash = exhibits.get("DASH with a SegmentTimeline")!;
-const files = exhibits.get("DASH of single files")!;
+const fixtures = readMediaFixtures();
+const film = fixtures.get("an MP4 with its index in front")!;
+const dash = fixtures.get("DASH with a SegmentTimeline")!;
+const files = fixtures.get("DASH of single files")!;
 
 /** An extractor for a site on this machine; the film needs the cookie that the operator has given. */
 const extractor = `

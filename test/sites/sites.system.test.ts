@@ -4,13 +4,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createExaminer, expectFrames } from "../media/examine.ts";
-import { readExhibits } from "../media/media-fixtures.ts";
+import { readMediaFixtures } from "../media/media-fixtures.ts";
 import { startSite } from "../media/site.ts";
 import { openTaskClient, type TaskClient } from "../process/download-client.ts";
 import { type ServiceProcess, startService } from "../process/service.ts";
 import { siteCases } from "./site-cases.ts";
 
-const fixtures = readExhibits();
+const fixtures = readMediaFixtures();
 const examine = createExaminer();
 
 /** yt-dlp's script, if the environment names one. */

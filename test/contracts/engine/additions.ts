@@ -1,7 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
 import type { MediaDescription } from "../../../src/engines/engine.ts";
-import { readExhibits } from "../../media/media-fixtures.ts";
 import { hasFfmpeg } from "../../media/probe.ts";
 import { readMediaSync } from "../../media/read-media.ts";
 import { readMedium } from "../../media/rendition.ts";
@@ -14,7 +13,7 @@ const segmented = ["HLS in MPEG-TS with B-frames", "HLS in fMP4 with both tracks
 /** What a page says of the media, in the file and beside it. */
 export function describeAdditions(open: OpenEngine): void {
   async function openNamed(name: string): Promise<EngineHarness> {
-    const harness = await openFixture(open, readExhibits().get(name)!);
+    const harness = await openFixture(open, name);
     harness.site.resources.set("poster.png", resource("image/png", png));
     harness.site.resources.set("poster.webp", resource("image/webp", Buffer.from("RIFF\0\0\0\0WEBPVP8 ")));
     return harness;

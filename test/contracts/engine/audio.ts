@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
 import type { DownloadFormat } from "../../../src/model/page-info.ts";
-import { readExhibits } from "../../media/media-fixtures.ts";
 import { hasFfmpeg } from "../../media/probe.ts";
 import { readMediaSync } from "../../media/read-media.ts";
 import { packetHashes, probeAll } from "../../remux/additions.ts";
@@ -10,7 +9,6 @@ import { type OpenEngine, openEntry, openFixture } from "./harness.ts";
 
 /** Several audio tracks in one file. */
 export function describeAudio(open: OpenEngine): void {
-  const openNamed = (name: string) => openFixture(open, readExhibits().get(name)!);
   const inLanguage = (format: DownloadFormat, language: string): DownloadFormat => ({ ...format, language });
   const audioOf = (path: string) =>
     probeAll(path)
@@ -21,7 +19,7 @@ export function describeAudio(open: OpenEngine): void {
     it.each(["HLS in fMP4 with sound of two languages apart", "HLS in MPEG-TS with packed AAC of two languages apart"])(
       "%s",
       async (name) => {
-        await using harness = await openNamed(name);
+        await using harness = await openFixture(open, name);
         const audio = harness.job.audio!;
         const single = await harness.download({ audio: inLanguage(audio, "de") });
         const before = new Set(packetHashes(single.path));
@@ -41,7 +39,7 @@ export function describeAudio(open: OpenEngine): void {
     );
 
     it("WebM", async () => {
-      await using harness = await openNamed("DASH in WebM");
+      await using harness = await openFixture(open, "DASH in WebM");
       const audio = harness.job.audio!;
       const { path, ext, warnings } = await harness.download({
         audio: inLanguage(audio, "de"),
@@ -55,7 +53,7 @@ export function describeAudio(open: OpenEngine): void {
     });
 
     it("WebM with one track, which has its language, if that is known", async () => {
-      await using harness = await openNamed("DASH in WebM");
+      await using harness = await openFixture(open, "DASH in WebM");
       const audio = harness.job.audio!;
       const stated = await harness.download({ audio: inLanguage(audio, "de") });
       expect(audioOf(stated.path)).toEqual([["deu", 1]]);
@@ -69,8 +67,8 @@ export function describeAudio(open: OpenEngine): void {
     });
 
     it("Matroska, of what neither WebM nor MP4 holds together", async () => {
-      await using other = await openNamed("an M4A");
-      await using harness = await openNamed("DASH in WebM");
+      await using other = await openFixture(open, "an M4A");
+      await using harness = await openFixture(open, "DASH in WebM");
       const { path, ext, warnings } = await harness.download({
         audio: inLanguage(harness.job.audio!, "de"),
         otherAudio: [inLanguage(other.job.format, "fr")],
@@ -86,7 +84,7 @@ export function describeAudio(open: OpenEngine): void {
       ["HLS in fMP4 with sound of two languages apart", "handler_name"],
       ["DASH in WebM", "title"],
     ])("with what it is for, if that is known: %s", async (name, tag) => {
-      await using harness = await openNamed(name);
+      await using harness = await openFixture(open, name);
       const audio = inLanguage(harness.job.audio!, "de");
       const { path, warnings } = await harness.download({
         audio: { ...audio, audio_role: "original" },
@@ -115,7 +113,7 @@ export function describeAudio(open: OpenEngine): void {
     });
 
     it("of audio alone", async () => {
-      await using harness = await openNamed("HLS in fMP4 with sound of two languages apart");
+      await using harness = await openFixture(open, "HLS in fMP4 with sound of two languages apart");
       const audio = harness.job.audio!;
       const { path, ext } = await harness.download({
         format: inLanguage(audio, "de"),
@@ -137,7 +135,7 @@ export function describeAudio(open: OpenEngine): void {
       ["a WebM of VP8 and Vorbis", "ogg", "audio/ogg"],
       ["HLS in MPEG-TS with MP3", "mp3", "audio/mpeg"],
     ])("%s", async (name, ext, mime_type) => {
-      await using harness = await openNamed(name);
+      await using harness = await openFixture(open, name);
       const { audio, format } = harness.job;
       const job = audio === null ? { format, audioOnly: true } : { format: audio, audio: null };
       const single = await harness.download(job);
@@ -240,7 +238,7 @@ export function describeAudio(open: OpenEngine): void {
   );
 
   it.skipIf(!hasFfmpeg)("says the language of audio that is cut, if only the page knows it", async () => {
-    await using harness = await openNamed("an M4A");
+    await using harness = await openFixture(open, "an M4A");
     const ranges = [{ startS: 1, endS: 2 }];
     const cut = async (language: string | null) =>
       audioOf(
@@ -257,18 +255,18 @@ export function describeAudio(open: OpenEngine): void {
   });
 
   it("leaves video alone if an audio file is wanted of media that the page took for audio", async () => {
-    await using harness = await openNamed("HLS in MPEG-TS with B-frames");
+    await using harness = await openFixture(open, "HLS in MPEG-TS with B-frames");
     const made = await harness.download({ isAudioFile: true, ranges: [{ startS: 1, endS: 2 }] });
     expect(made).toMatchObject({ ext: "mp4", mime_type: "video/mp4", warnings: [] });
   });
 
   it("leaves AAC in MP4 if an audio file is wanted", async () => {
-    await using harness = await openNamed("HLS in MPEG-TS with B-frames");
+    await using harness = await openFixture(open, "HLS in MPEG-TS with B-frames");
     expect(await harness.download({ audioOnly: true, isAudioFile: true })).toMatchObject({ ext: "m4a" });
   });
 
   it("resumes a download of several tracks, and starts over for others", async () => {
-    await using harness = await openNamed("HLS in fMP4 with sound of two languages apart");
+    await using harness = await openFixture(open, "HLS in fMP4 with sound of two languages apart");
     const audio = harness.job.audio!;
     const otherAudio = [inLanguage(audio, "fr")];
     const { sha256 } = await harness.download({ otherAudio });

@@ -7,7 +7,7 @@ import { noAdditions } from "../../../src/remux/additions.ts";
 import type { Format } from "../../../src/model/page-info.ts";
 import { createPageResolver } from "../../resolvers/page/local-reader.ts";
 import { formatOf } from "../../formats.ts";
-import type { MediaFixture } from "../../media/media-fixtures.ts";
+import { type MediaFixture, readMediaFixtures } from "../../media/media-fixtures.ts";
 import type { Resources } from "../../media/resources.ts";
 import { type Site, startSite } from "../../media/site.ts";
 
@@ -28,9 +28,9 @@ export interface EngineHarness extends AsyncDisposable {
   newFolder(): Promise<string>;
 }
 
-/** Prepares a download of the best format that the resolver finds in a fixture, with its audio. */
-export function openFixture(open: OpenEngine, fixture: MediaFixture): Promise<EngineHarness> {
-  return openMedia(open, fixture);
+/** Prepares a download of the best format that the resolver finds in the fixture of that name, with its audio. */
+export function openFixture(open: OpenEngine, name: string): Promise<EngineHarness> {
+  return openMedia(open, readMediaFixtures().get(name)!);
 }
 
 /** Prepares a download of the best format that the resolver finds, with its audio. */

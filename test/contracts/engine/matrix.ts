@@ -3,17 +3,17 @@ import { readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
 import type { Download, DownloadProgress } from "../../../src/engines/engine.ts";
 import { createExaminer, type Examine, type Examined, expectFrames } from "../../media/examine.ts";
-import { type MediaFixture, readExhibits } from "../../media/media-fixtures.ts";
+import { type MediaFixture, readMediaFixtures } from "../../media/media-fixtures.ts";
 import { decode, hasFfmpeg, isIndexFirst, probe } from "../../media/probe.ts";
-import { type OpenEngine, openFixture } from "./harness.ts";
+import { type OpenEngine, openMedia } from "./harness.ts";
 
 /** Every kind of media, from the site to the file. */
 export function describeMatrix(open: OpenEngine): void {
   const examine = createExaminer();
   describe.concurrent("makes", () => {
-    for (const fixture of readExhibits().values()) {
+    for (const fixture of readMediaFixtures().values()) {
       it(`a ${fixture.ext} file with all frames of ${fixture.name}`, async () => {
-        await using harness = await openFixture(open, fixture);
+        await using harness = await openMedia(open, fixture);
         const { site, job, progress } = harness;
         const made = await harness.download();
         expect(made.path.startsWith(`${job.folder}/`)).toBe(true);
@@ -29,8 +29,8 @@ export function describeMatrix(open: OpenEngine): void {
   });
 
   it.skipIf(!hasFfmpeg)("is checked by an ffmpeg that notices a single damaged frame", async () => {
-    const fixture = readExhibits().get("an MP4 with its index in front")!;
-    await using harness = await openFixture(open, fixture);
+    const fixture = readMediaFixtures().get("an MP4 with its index in front")!;
+    await using harness = await openMedia(open, fixture);
     const bytes = Buffer.from(fixture.sources[0]!.data);
     bytes.fill(0xff, bytes.length >> 1, (bytes.length >> 1) + 200);
     const path = await harness.keep("damaged.mp4", bytes);
@@ -48,8 +48,8 @@ function describeAudioOnly(open: OpenEngine, examine: Examine): void {
     "a WebM of VP9 and Opus",
   ]) {
     it(`a file without video of ${name} if only audio is wanted`, async () => {
-      const fixture = readExhibits().get(name)!;
-      await using harness = await openFixture(open, fixture);
+      const fixture = readMediaFixtures().get(name)!;
+      await using harness = await openMedia(open, fixture);
       const made = await harness.download({ audioOnly: true });
       await expectTrueRecord(made);
       const { audio } = await examine(fixture, harness.keep);

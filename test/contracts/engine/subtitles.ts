@@ -2,7 +2,6 @@ import { readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
 import type { Download, WantedSubtitles } from "../../../src/engines/engine.ts";
 import type { Subtitle } from "../../../src/model/entry.ts";
-import { readExhibits } from "../../media/media-fixtures.ts";
 import { hasFfmpeg } from "../../media/probe.ts";
 import { hls, resource } from "../../media/resources.ts";
 import { cuesOf, probeAll } from "../../remux/additions.ts";
@@ -33,7 +32,6 @@ const ttml = Buffer.from(
 
 /** Subtitles of every kind, in the file and beside it. */
 export function describeSubtitles(open: OpenEngine): void {
-  const openNamed = (name: string) => openFixture(open, readExhibits().get(name)!);
   const wanted = (...listings: Subtitle[]): WantedSubtitles => {
     return { language: "de", name: "Deutsch", role: "subtitles", automatic: false, listings };
   };
@@ -58,7 +56,7 @@ export function describeSubtitles(open: OpenEngine): void {
 
   describe.skipIf(!hasFfmpeg).concurrent("adds subtitles", () => {
     it("of WebVTT segments that name MPEG-2 timestamps, each cue once", async () => {
-      await using harness = await openNamed("HLS in MPEG-TS with B-frames");
+      await using harness = await openFixture(open, "HLS in MPEG-TS with B-frames");
       const { site } = harness;
       const first = [...site.resources.entries()].find(([path]) => path.endsWith("0.ts"))![1].body;
       const source = await harness.keep("first.ts", first);
@@ -83,7 +81,7 @@ export function describeSubtitles(open: OpenEngine): void {
     });
 
     it("of WebVTT segments without timestamps, whose times count from the start", async () => {
-      await using harness = await openNamed("HLS in MPEG-TS with B-frames");
+      await using harness = await openFixture(open, "HLS in MPEG-TS with B-frames");
       harness.site.resources.set("s/0.vtt", resource("text/vtt", webVtt("", blocks)));
       const lines = ["#EXTM3U", "#EXT-X-TARGETDURATION:6", "#EXTINF:6,", "0.vtt", "#EXT-X-ENDLIST"];
       harness.site.resources.set("s/index.m3u8", hls(lines.join("\n")));
@@ -95,7 +93,7 @@ export function describeSubtitles(open: OpenEngine): void {
       ["ttml", ttml],
       ["vtt", Buffer.from(`\uFEFF${webVtt("", blocks).toString()}`, "utf16le")],
     ])("of a file: %s", async (ext, bytes) => {
-      await using harness = await openNamed("HLS in fMP4 with both tracks in one");
+      await using harness = await openFixture(open, "HLS in fMP4 with both tracks in one");
       harness.site.resources.set("words", resource("application/octet-stream", bytes));
       await expectCues(await harness.download({ subtitles: [wanted(listing(harness, "words", ext))] }));
     });
@@ -112,7 +110,7 @@ export function describeSubtitles(open: OpenEngine): void {
         Buffer.from(ttml.toString().replace("</div>", '<p begin="5s">Last</p><p begin="3600s">Never</p></div>')),
       ],
     ])("whose cues end with the media at the latest, in the file and beside it: %s", async (ext, bytes) => {
-      await using harness = await openNamed("HLS in fMP4 with both tracks in one");
+      await using harness = await openFixture(open, "HLS in fMP4 with both tracks in one");
       harness.site.resources.set("words", resource("application/octet-stream", bytes));
       const made = await harness.download({ subtitles: [wanted(listing(harness, "words", ext))] });
       const subRip = await readFile(made.others.find((other) => other.ext === "srt")!.path, "utf8");
@@ -123,7 +121,7 @@ export function describeSubtitles(open: OpenEngine): void {
     });
 
     it.each(["wvtt", "stpp"] as const)("of segments of DASH: %s", async (codec) => {
-      await using harness = await openNamed("DASH with $Number$ and no timeline");
+      await using harness = await openFixture(open, "DASH with $Number$ and no timeline");
       const { site } = harness;
       const [path, found] = [...site.resources].find(([each]) => each.endsWith(".mpd"))!;
       const set =
@@ -157,7 +155,7 @@ export function describeSubtitles(open: OpenEngine): void {
     });
 
     it("to a WebM, as a track of WebVTT", async () => {
-      await using harness = await openNamed("DASH in WebM");
+      await using harness = await openFixture(open, "DASH in WebM");
       harness.site.resources.set("words.vtt", resource("text/vtt", webVtt("", blocks)));
       await expectCues(await harness.download({ subtitles: [wanted(listing(harness, "words.vtt", "vtt"))] }));
     });
@@ -167,7 +165,7 @@ export function describeSubtitles(open: OpenEngine): void {
         ["an MP4 with its index in front", "made"],
         ["HLS in MPEG-TS with B-frames", "none"],
       ] as const) {
-        await using harness = await openNamed(name);
+        await using harness = await openFixture(open, name);
         harness.site.resources.set("words.vtt", resource("text/vtt", webVtt("", blocks)));
         const subtitles = [wanted(listing(harness, "words.vtt", "vtt"))];
         await expectCues(await harness.download({ subtitles, embed }), false);
@@ -175,7 +173,7 @@ export function describeSubtitles(open: OpenEngine): void {
     });
 
     it("from the next place if one cannot be read", async () => {
-      await using harness = await openNamed("HLS in fMP4 with both tracks in one");
+      await using harness = await openFixture(open, "HLS in fMP4 with both tracks in one");
       harness.site.resources.set("words.srt", resource("text/plain", srt));
       harness.site.resources.set("page.vtt", resource("text/html", Buffer.from("<!DOCTYPE html><p>no")));
       const places = ["missing.vtt", "page.vtt", "words.srt"].map((path) => listing(harness, path, "vtt"));
@@ -191,7 +189,7 @@ export function describeSubtitles(open: OpenEngine): void {
     ["live.m3u8", "live stream"],
     ["damaged.m3u8", 'the box "trex" ends in the middle of a field'],
   ])("keeps the video and says why if subtitles cannot be had: %s", async (path, reason) => {
-    await using harness = await openNamed("HLS in fMP4 with both tracks in one");
+    await using harness = await openFixture(open, "HLS in fMP4 with both tracks in one");
     const { resources } = harness.site;
     resources.set("page.vtt", resource("text/html", Buffer.from("<!DOCTYPE html><p>no")));
     resources.set("empty.vtt", resource("text/vtt", Buffer.from("WEBVTT\n")));

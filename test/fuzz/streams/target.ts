@@ -42,7 +42,7 @@ export const streamsTarget = defineTarget({
   name: "streams",
   input,
   prepare: (value) => value,
-  run: ({ stream, change }) => judge(streams[stream]!, change),
+  run: ({ stream, change }) => compareWithOracle(streams[stream]!, change),
   check(outcome) {
     if ("error" in outcome) throw outcome.error;
     counts[outcome.value] += 1;
@@ -62,7 +62,7 @@ export const streamsTarget = defineTarget({
 });
 
 /** @throws Error if the result is wrong, and nothing says so. */
-async function judge(stream: Stream, change: Mutation): Promise<Outcome> {
+async function compareWithOracle(stream: Stream, change: Mutation): Promise<Outcome> {
   const { downloader } = await openTools();
   const right = await read(stream);
   const silent = change.kind === "silent" ? await right.others[change.other % right.others.length]?.() : undefined;

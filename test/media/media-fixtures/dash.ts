@@ -12,7 +12,7 @@ const sound = { id: "a", mimeType: "audio/mp4", codecs: "mp4a.40.2" };
 const piecesInPeriod = 6;
 
 /** DASH in each way to address segments. */
-export function dashExhibits(): MediaFixture[] {
+export function dashFixtures(): MediaFixture[] {
   const video = readRendition("video.m4s");
   const audio = readRendition("audio-en.m4s");
   const numbered = merge(layNumbered("v", video, "m4s"), layNumbered("a", audio, "m4s"));
@@ -41,11 +41,11 @@ export function dashExhibits(): MediaFixture[] {
   const sources = [mp4("video.m4s"), mp4("audio-en.m4s")];
   const cutSources = [mp4("video.m4s"), { data: join(cut), ext: "mp4" }];
   return [
-    exhibit("DASH with a SegmentTimeline", [timeline], numbered, sources),
+    fixture("DASH with a SegmentTimeline", [timeline], numbered, sources),
     // Its last piece is a frame that ends within a tenth of a second after the Period.
-    exhibit("DASH with $Number$ and no timeline", [byNumber], numbered, sources),
-    exhibit("DASH with a SegmentList", [ranges], oneFileEach(), sources),
-    exhibit("DASH of two Periods", [inPeriod, inPeriod], numbered, cutSources, 6.016),
+    fixture("DASH with $Number$ and no timeline", [byNumber], numbered, sources),
+    fixture("DASH with a SegmentList", [ranges], oneFileEach(), sources),
+    fixture("DASH of two Periods", [inPeriod, inPeriod], numbered, cutSources, 6.016),
     singleFiles(),
     webm(),
   ];
@@ -65,7 +65,7 @@ function singleFiles(): MediaFixture {
     const range = `${at}-${at + data.readUInt32BE(at) - 1}`;
     return `<BaseURL>${path}</BaseURL><SegmentBase indexRange="${range}"><Initialization range="0-${at - 1}"/></SegmentBase>`;
   };
-  return exhibit(
+  return fixture(
     "DASH of single files",
     [
       [
@@ -99,7 +99,7 @@ function webm(): MediaFixture {
     },
   ];
   return {
-    ...exhibit(
+    ...fixture(
       "DASH in WebM",
       [representations],
       merge(layNumbered("v", video, "webm"), layNumbered("a", audio, "webm")),
@@ -109,7 +109,7 @@ function webm(): MediaFixture {
   };
 }
 
-function exhibit(
+function fixture(
   name: string,
   periods: Representation[][],
   resources: Resources,

@@ -5,7 +5,7 @@ import { merge } from "../resources.ts";
 import { mp4, single, ts } from "./hls.ts";
 
 /** HLS whose times begin again on the way (EXT-X-DISCONTINUITY). */
-export function hlsTimelineExhibits(): MediaFixture[] {
+export function hlsTimelineFixtures(): MediaFixture[] {
   const stream = layFiles("ts", readRendition("high.m2t"), "ts");
   const parts = layFiles("fmp4", readRendition("muxed.m4s"), "m4s");
   const locked = layEncrypted("crypt", readRendition("high.m2t"), {

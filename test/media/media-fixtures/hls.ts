@@ -13,7 +13,7 @@ import { readMedium, readPackedAudio, readRendition } from "../rendition.ts";
 import { hls, merge } from "../resources.ts";
 
 /** HLS in one timeline. */
-export function hlsExhibits(): MediaFixture[] {
+export function hlsFixtures(): MediaFixture[] {
   return [...transportStreams(), ...fragments(), ...encrypted(), ...severalPlaylists()];
 }
 

@@ -3,7 +3,7 @@ import { readMedium } from "../rendition.ts";
 import { resource } from "../resources.ts";
 
 /** One file each, which is to arrive as it is. */
-export function progressiveExhibits(): MediaFixture[] {
+export function progressiveFixtures(): MediaFixture[] {
   return [
     whole("an MP4 with its index in front", "index-first.mp4", "video/mp4"),
     whole("an MP4 with its index at the end", "index-last.mp4", "video/mp4"),
