@@ -60,7 +60,8 @@ interface CheckProps {
   onCheck: (isChecked: boolean) => void;
 }
 
-function Check({ isChecked, onCheck, children }: RenderableProps<CheckProps>): ComponentChild {
+/** A box with a label. */
+export function Check({ isChecked, onCheck, children }: RenderableProps<CheckProps>): ComponentChild {
   const onChange = ({ currentTarget }: TargetedEvent<HTMLInputElement>): void => onCheck(currentTarget.checked);
   return h("label", { class: "check" }, h("input", { type: "checkbox", checked: isChecked, onChange }), children);
 }

@@ -1,10 +1,10 @@
-import { type ComponentChild, h, type TargetedEvent, type TargetedMouseEvent } from "preact";
+import { type ComponentChild, h, type TargetedMouseEvent } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Entry } from "../../model/entry.ts";
 import type { PageInfo } from "../../model/page-info.ts";
 import { Button } from "../button.ts";
 import { describeFailure, formatDuration } from "../texts.ts";
-import { DownloadChosen } from "./choices.ts";
+import { Check, DownloadChosen } from "./choices.ts";
 import type { FoundProps } from "./finding.ts";
 import type { TaskOptions } from "../../model/task.ts";
 
@@ -35,9 +35,9 @@ export function Entries({ info, finder }: FoundProps): ComponentChild {
     setChosen(isChosen ? chosen.union(range) : chosen.difference(range));
   }
 
-  function chooseAll({ currentTarget: { checked } }: TargetedEvent<HTMLInputElement>): void {
-    setWhole(checked);
-    setChosen(new Set(checked ? listed.keys() : []));
+  function chooseAll(isChosen: boolean): void {
+    setWhole(isChosen);
+    setChosen(new Set(isChosen ? listed.keys() : []));
   }
 
   // The button that was pressed is gone.
@@ -63,12 +63,7 @@ export function Entries({ info, finder }: FoundProps): ComponentChild {
     h(
       "p",
       { class: "row" },
-      h(
-        "label",
-        { class: "check" },
-        h("input", { type: "checkbox", checked: isWhole, onChange: chooseAll }),
-        count === undefined ? "All" : `All ${count}`,
-      ),
+      h(Check, { isChecked: isWhole, onCheck: chooseAll }, count === undefined ? "All" : `All ${count}`),
     ),
     h(
       "ul",

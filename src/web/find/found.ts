@@ -4,6 +4,7 @@ import { hasAudio, hasVideo } from "../../model/format-ranking.ts";
 import type { PageInfo, Vocabulary } from "../../model/page-info.ts";
 import { Button } from "../button.ts";
 import { formatDuration, formatTime } from "../texts.ts";
+import { Check } from "./choices.ts";
 import { Entries } from "./entries.ts";
 import type { ExtraProps, Extras, FoundProps } from "./finding.ts";
 import { FormatTable } from "./format-table.ts";
@@ -42,7 +43,7 @@ function Summary({ info }: { info: PageInfo }): ComponentChild {
     site_name === uploader ? null : site_name,
     duration === null ? null : formatDuration(duration),
     live_status === "is_live" ? "live" : null,
-  ].filter((fact) => fact !== null);
+  ].filter((detail) => detail !== null);
   return h(
     "div",
     { class: "summary" },
@@ -94,32 +95,27 @@ function ExtraChoices({
   const { audio_languages: __, ...withoutLanguages } = extras;
   const choices = [
     Object.keys(subtitles).length > 0 &&
-      h(Choice, {
-        key: "subtitles",
-        label: "With subtitles",
-        isChosen: extras.subtitles === true,
-        onChoose: (isChosen) => onChange(isChosen ? { ...extras, subtitles: true } : withoutSubtitles),
-      }),
+      h(
+        Check,
+        {
+          key: "subtitles",
+          isChecked: extras.subtitles === true,
+          onCheck: (isChosen) => onChange(isChosen ? { ...extras, subtitles: true } : withoutSubtitles),
+        },
+        "With subtitles",
+      ),
     languages.size > 1 &&
-      h(Choice, {
-        key: "languages",
-        label: "With all audio languages",
-        isChosen: extras.audio_languages !== undefined,
-        onChoose: (isChosen) => onChange(isChosen ? { ...extras, audio_languages: ["all"] } : withoutLanguages),
-      }),
+      h(
+        Check,
+        {
+          key: "languages",
+          isChecked: extras.audio_languages !== undefined,
+          onCheck: (isChosen) => onChange(isChosen ? { ...extras, audio_languages: ["all"] } : withoutLanguages),
+        },
+        "With all audio languages",
+      ),
   ].filter((choice) => choice !== false);
   return choices.length === 0 ? null : h("p", { class: "row" }, choices);
-}
-
-interface ChoiceProps {
-  label: string;
-  isChosen: boolean;
-  onChoose: (isChosen: boolean) => void;
-}
-
-function Choice({ label, isChosen, onChoose }: ChoiceProps): ComponentChild {
-  const onChange = ({ currentTarget }: { currentTarget: HTMLInputElement }) => onChoose(currentTarget.checked);
-  return h("label", { class: "check" }, h("input", { type: "checkbox", checked: isChosen, onChange }), label);
 }
 
 function Best({ info, finder, extras }: ExtraProps): ComponentChild {
