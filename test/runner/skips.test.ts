@@ -230,6 +230,15 @@ test("nothing is cut, with a warning, if there is no such service", async () => 
   ]);
 });
 
+test.each(["cut", "chapters"] as const)(
+  "a segment that begins after the video changes nothing of it: %s",
+  async (mode) => {
+    const { url } = await startSponsorBlock([{ category: "sponsor", segment: [100.5, 101.5] }]);
+    const { job } = await run(url, { skip: ["sponsor"], skip_mode: mode });
+    expect([job?.ranges, job?.embed, job?.description.chapters.length]).toEqual([[], "made", 2]);
+  },
+);
+
 test("a video of which nothing is left fails", async () => {
   const { url } = await startSponsorBlock([{ category: "sponsor", segment: [0, 1e9] }]);
   const { task } = await run(url, { skip: ["sponsor"] });

@@ -41,10 +41,12 @@ const titles: Readonly<Record<SkipCategory, string>> = {
 /** Pages round durations, and people mark by hand: a segment that leaves less before an end reaches that end, seconds. */
 const restS = 1;
 
-/** Returns the segments; those that end in the last second of the video, or after it, last until the end (Infinity). */
+/** Returns the segments of the video; those that end in its last second, or after it, last until the end (Infinity). */
 export function upToEnd(segments: readonly SkipSegment[], durationS: number | null): SkipSegment[] {
-  const isLast = ({ endS }: SkipSegment) => durationS !== null && endS > durationS - restS;
-  return segments.map((segment) => (isLast(segment) ? { ...segment, endS: Infinity } : segment));
+  const lastS = durationS ?? Infinity;
+  return segments
+    .filter(({ startS }) => startS < lastS)
+    .map((segment) => (segment.endS > lastS - restS ? { ...segment, endS: Infinity } : segment));
 }
 
 /**
