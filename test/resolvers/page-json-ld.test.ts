@@ -155,6 +155,18 @@ describe("JSON-LD", () => {
     expect(info.title).toBe("Tom &amp; Jerry");
   });
 
+  it("lists the widest image first, after those of unknown widths, which stay in their order", async () => {
+    const image = (name: string, width?: number) => ({
+      "@type": "ImageObject",
+      url: `https://img.example.com/${name}`,
+      ...(width !== undefined && { width }),
+    });
+    const thumbnail = [image("small", 64), image("large", 1280), image("one"), image("middle", 640), image("two")];
+    const { thumbnails } = await resolvePage(jsonLd({ ...video, thumbnailUrl: undefined, thumbnail }));
+    const names = thumbnails.map(({ url }) => url.split("/").at(-1));
+    expect(names).toEqual(["one", "two", "large", "middle", "small"]);
+  });
+
   it("reads properties in any case, and removes markup from descriptions", async () => {
     const info = await resolvePage(
       jsonLd({

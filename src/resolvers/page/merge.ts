@@ -172,13 +172,19 @@ export function mergeMetadata(metadata: PageMetadata, url: URL): Merged {
 function allThumbnails(metadata: PageMetadata, sources: PageInfo["sources"]): Thumbnail[] {
   const thumbnails = new Map<string, Thumbnail>();
   for (const source of precedence.thumbnails) {
-    for (const thumbnail of metadata[source]?.thumbnails ?? []) {
+    for (const thumbnail of widestFirst(metadata[source]?.thumbnails ?? [])) {
       if (thumbnails.size === maxThumbnails) return [...thumbnails.values()];
       sources["thumbnails"] ??= vocabularyOf[source];
       if (!thumbnails.has(thumbnail.url)) thumbnails.set(thumbnail.url, thumbnail);
     }
   }
   return [...thumbnails.values()];
+}
+
+/** Images whose widths are not stated come first: pages list their best one first. */
+function widestFirst(images: readonly Thumbnail[]): Thumbnail[] {
+  const widthOf = ({ width }: Thumbnail) => width ?? Number.MAX_SAFE_INTEGER;
+  return images.toSorted((a, b) => widthOf(b) - widthOf(a));
 }
 
 function isMedium(type: Metadata["media_type"]): type is "video" | "audio" {
