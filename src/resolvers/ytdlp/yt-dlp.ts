@@ -109,7 +109,7 @@ export async function openYtDlp(options: YtDlpOptions): Promise<YtDlp | undefine
   }
 }
 
-const howToInstall = 'pipx install "yt-dlp[default,curl-cffi]" installs a new one';
+const howToInstall = 'pipx install "yt-dlp[default,curl-cffi]" installs the newest';
 
 async function assertReadable(cookiesFile: string): Promise<void> {
   if (cookiesFile === "") return;
