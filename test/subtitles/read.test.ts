@@ -260,7 +260,7 @@ describe("TTML is read", () => {
   it("with the times that its elements inherit", () => {
     const body =
       '<div begin="10s"><p begin="00:00:01.000" end="00:00:02.500">One<br/>two &amp; <span style="s1">three</span></p>' +
-      '<p begin="3s" dur="500ms">B</p><p begin="00:00:04,250" end="00:00:05,5">C</p></div>';
+      '<p begin="3s" dur="500ms">B</p><p begin="00:00:04,250" end="5.5">C</p></div>';
     expect(read(document(body))).toEqual([
       [11, 12.5, "One\ntwo &amp; <i>three</i>"],
       [13, 13.5, "B"],

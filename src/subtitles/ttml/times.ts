@@ -33,7 +33,7 @@ export function secondsOf(text: string | undefined, { frameRate, subFrames, tick
     const whole = Number(hours) * 3600 + Number(minutes) * 60 + Number(seconds);
     return whole + Number(`0.${fraction}`) + (Number(frames) + Number(subFrame) / subFrames) / frameRate;
   }
-  const [, count, unit = ""] = /^(\d{1,20}(?:\.\d{1,20})?)(h|m|s|ms|f|t)$/.exec(stated) ?? [];
+  const [, count, unit = ""] = /^(\d{1,20}(?:\.\d{1,20})?)(h|m|s|ms|f|t)?$/.exec(stated) ?? [];
   const units: Readonly<Record<string, number>> = {
     h: 3600,
     m: 60,
