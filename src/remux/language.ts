@@ -40,16 +40,29 @@ export function iso639ToBcp47(code: string): string | null {
 
 /**
  * Returns the index of the listed BCP 47 tag that stands for `asked`: itself, else the first one that begins with it
- * (RFC 4647 §3.3.1), else the longest that it begins with (§3.4); −1: none does. Case, `_` for `-` and codes that stand for
- * the same language (`deu`, `ger`: `de`) make no difference.
+ * (RFC 4647 §3.3.1), else the first that most likely means the same script and region (`zh-Hant`: `zh-TW`), else the longest
+ * that it begins with (§3.4); −1: none does. Case, `_` for `-` and codes that stand for the same language (`deu`, `ger`: `de`)
+ * make no difference.
  */
 export function findLanguage(asked: string, listed: readonly (string | null)[]): number {
   const [tag, ...tags] = [asked, ...listed].map((each) => canonical(each ?? ""));
   const shorter = tags.filter((each) => each !== "" && tag!.startsWith(`${each}-`));
   const longest = shorter.toSorted((a, b) => b.length - a.length)[0];
   const longer = tags.find((each) => each.startsWith(`${tag}-`));
-  const found = tags.includes(tag!) ? tag : (longer ?? longest);
+  const likely = () => tags.find((each) => withLikely(each) === withLikely(tag!));
+  const found = tags.includes(tag!) ? tag : (longer ?? likely() ?? longest);
   return found === undefined ? -1 : tags.indexOf(found);
+}
+
+/** Returns a tag with the script and region that it leaves out (Unicode TR 35, "Likely Subtags"). */
+function withLikely(tag: string): string {
+  // An unknown language would be English.
+  if (/^und(?:-|$)/.test(tag)) return tag;
+  try {
+    return new Intl.Locale(tag).maximize().toString();
+  } catch {
+    return tag;
+  }
 }
 
 function canonical(text: string): string {

@@ -53,6 +53,26 @@ describe("the subtitles of a task", () => {
     expect(choose(subtitles as NonNullable<TaskOptions["subtitles"]>)).toEqual({ listed: expected, warnings: [] });
   });
 
+  it.each([
+    ["zh-TW", "zh-Hant"],
+    ["zh-Hans", "zh-CN"],
+    ["zh-HK", null],
+    ["zh-Hant-TW", "zh-Hant"],
+    ["sr-RS", null],
+    ["sr", "sr-Latn"],
+    ["de-AT", null],
+    ["pt-PT", "pt"],
+    ["en-US", null],
+    ["und", "und"],
+  ])("are found by script or region: %s as %s", (asked, expected) => {
+    const listed = ["zh-CN", "zh-Hant", "sr-Latn", "de-DE", "pt", "und"];
+    const subtitles = Object.fromEntries(listed.map((tag) => [tag, [at(`${tag}.vtt`)]]));
+    const { wanted } = chooseSubtitles({ ...page, subtitles }, { subtitles: { languages: [asked] } });
+    expect(wanted.map(({ listings }) => listings[0]?.url.slice(15))).toEqual(
+      expected === null ? [] : [`${expected}.vtt`],
+    );
+  });
+
   it("have automatic ones of the language in reserve if these are allowed, unless they are forced ones", () => {
     const reserves = (automatic: boolean) =>
       chooseSubtitles(page, { subtitles: { languages: ["en", "pt", "fr"], automatic } }).wanted.map(

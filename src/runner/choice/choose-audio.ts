@@ -23,9 +23,8 @@ const original = Symbol("original");
  * Chooses the audio tracks that a task's options ask for, at most 20, in their order: `original` is what the format was chosen with,
  * and comes first; if it is in one stream with the video, also where its language is asked for after others. A language is the best
  * separate audio of the same manifest, else of the page, in that language: its programme rather than a description, in the
- * format's container rather than another, then of the highest bit rate. A tag stands for
- * itself, else for the first listed tag that begins with it (RFC 4647 §3.3.1), else for the longest that it begins with
- * (§3.4). `all` are all languages and versions. What is not listed may be in the stream of the original; if it is not, the
+ * format's container rather than another, then of the highest bit rate. Tags stand for
+ * listed ones as `findLanguage` says. `all` are all languages and versions. What is not listed may be in the stream of the original; if it is not, the
  * original replaces it.
  */
 export function chooseAudio({ formats }: PageInfo, choice: FormatChoice, options: TaskOptions): ChosenAudio {

@@ -22,9 +22,8 @@ const maxTracks = 60;
 const readable = ["vtt", "m3u8", "ttml", "dfxp", "xml", "srt", "ass", "ssa", "lrc"];
 
 /**
- * Chooses the subtitles that a task's options ask for, at most 60: for each language one of each role and name that is listed. A tag
- * stands for itself, else for the first listed tag that begins with it (RFC 4647 §3.3.1), else for the longest listed tag
- * that it begins with (§3.4). Forced ones do not replace others. Automatic captions are for languages in which nobody wrote
+ * Chooses the subtitles that a task's options ask for, at most 60: for each language one of each role and name that is listed. Tags
+ * stand for listed ones as `findLanguage` says. Forced ones do not replace others. Automatic captions are for languages in which nobody wrote
  * other subtitles than forced ones, or none that can be read.
  */
 export function chooseSubtitles(page: PageInfo, { subtitles = false }: TaskOptions): ChosenSubtitles {
