@@ -71,7 +71,7 @@ export function bestAudio(formats: readonly Format[], language: string | null): 
 
 /**
  * Returns a function that finds the separate audio of one of the page's formats: in the same manifest,
- * else, if the format certainly has no audio, anywhere on the page; `null` if its audio is in the format or
+ * also for a format that may have no audio, else, if it certainly has none, anywhere on the page; `null` if its audio is in the format or
  * missing. Ignores audio with DRM. Prefers audio for the same container, then as `bestAudio` does.
  */
 export function createAudioFinder({
@@ -87,9 +87,9 @@ export function createAudioFinder({
   );
   return (format) => {
     const isCertain = !hasAudio(format);
-    const isPossible = format.acodec === null && format.protocol !== "https";
-    if (!hasVideo(format) || (!isCertain && !isPossible)) return null;
     const { manifest_url } = format;
+    const isPossible = format.acodec === null && (format.protocol !== "https" || manifest_url !== null);
+    if (!hasVideo(format) || (!isCertain && !isPossible)) return null;
     const own = manifest_url === null ? undefined : byManifest.get(manifest_url);
     const best = own ?? (isCertain ? anywhere : undefined);
     return best?.[isWebm(format) ? "webm" : "mp4"] ?? null;

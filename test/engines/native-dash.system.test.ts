@@ -2,7 +2,7 @@ import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import type { ServerResponse } from "node:http";
 import { afterAll, describe, expect, it, vi } from "vitest";
 import { firstAudio } from "../../src/remux/audio-choice.ts";
-import { nothingToAdd } from "../remux/additions.ts";
+import { nothingToAdd, packetHashes } from "../remux/additions.ts";
 import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
 import { mergeFiles } from "../../src/engines/native/output/merge.ts";
 import { openEntry } from "../contracts/engine/harness.ts";
@@ -55,6 +55,33 @@ const sound: Representation = {
   codecs: "mp4a.40.2",
   addressing: perSecond,
 };
+
+describe("separate files of one manifest that does not say whether the video has audio", () => {
+  const names = ["single-video.mp4", "single-audio.mp4", "index-first.mp4"];
+  const files: Resources = new Map(names.map((name) => [name, resource("video/mp4", readMedium(name))]));
+  const downloadBoth = async (name: string) => {
+    await using harness = await openEntry(() => engine, files, name);
+    const { site, job } = harness;
+    const format = { ...job.format, manifest_url: site.url("main.mpd"), vcodec: null, acodec: null };
+    const audio = { ...format, url: site.url("single-audio.mp4"), vcodec: "none" };
+    const { path, warnings } = await harness.download({ format, audio });
+    const sources = await Promise.all(
+      names.map(async (each) => packetHashes(await harness.keep(each, readMedium(each)))),
+    );
+    return { packets: packetHashes(path), warnings, sources };
+  };
+
+  it.skipIf(!hasFfmpeg)("become one file if it has none", async () => {
+    const { packets, warnings, sources } = await downloadBoth("single-video.mp4");
+    expect(packets).toEqual([...sources[1]!, ...sources[0]!]);
+    expect(warnings).toEqual([]);
+  });
+
+  it.skipIf(!hasFfmpeg)("are the video alone if it has some", async () => {
+    const { packets, sources } = await downloadBoth("index-first.mp4");
+    expect(packets).toEqual(sources[2]);
+  });
+});
 
 const withMpd = (resources: Resources, periods: Representation[][], periodS: number): Resources =>
   merge(resources, new Map([["main.mpd", dash(mpd(periods, periodS))]]));

@@ -49,6 +49,20 @@ describe("without options", () => {
   });
 });
 
+test("a file that may have no audio gets that of its manifest, if it is in one", () => {
+  const inManifest = { protocol: "https", manifest_url: "https://a.test/main.mpd" } as const;
+  const alone = { protocol: "https", manifest_url: null } as const;
+  const chosen = (video: Partial<Format>, audio: Partial<Format>) =>
+    choose([
+      formatOf("v", { ...video, vcodec: "avc1" }),
+      formatOf("s", { ...audio, vcodec: "none", acodec: null, ext: "m4a" }),
+    ]);
+  expect(chosen({ ...inManifest, acodec: null }, inManifest)).toEqual(["v", "s", false]);
+  expect(chosen({ ...inManifest, acodec: "mp4a" }, inManifest)).toEqual(["v", null, false]);
+  expect(chosen({ ...inManifest, acodec: null }, alone)).toEqual(["v", null, false]);
+  expect(chosen({ ...alone, acodec: null }, alone)).toEqual(["v", null, false]);
+});
+
 describe("the audio of a format without audio", () => {
   const own = { ...silentVideo, height: 720 };
   const other = { ...separateAudio, manifest_url: "https://a.test/other.m3u8" };
