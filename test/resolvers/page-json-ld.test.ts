@@ -155,7 +155,7 @@ describe("JSON-LD", () => {
     expect(info.title).toBe("Tom &amp; Jerry");
   });
 
-  it("lists the widest image first, after those of unknown widths, which stay in their order", async () => {
+  it("lists the widest image first; those of unknown widths keep their places", async () => {
     const image = (name: string, width?: number) => ({
       "@type": "ImageObject",
       url: `https://img.example.com/${name}`,
@@ -164,7 +164,7 @@ describe("JSON-LD", () => {
     const thumbnail = [image("small", 64), image("large", 1280), image("one"), image("middle", 640), image("two")];
     const { thumbnails } = await resolvePage(jsonLd({ ...video, thumbnailUrl: undefined, thumbnail }));
     const names = thumbnails.map(({ url }) => url.split("/").at(-1));
-    expect(names).toEqual(["one", "two", "large", "middle", "small"]);
+    expect(names).toEqual(["large", "middle", "one", "small", "two"]);
   });
 
   it("reads properties in any case, and removes markup from descriptions", async () => {

@@ -181,10 +181,11 @@ function allThumbnails(metadata: PageMetadata, sources: PageInfo["sources"]): Th
   return [...thumbnails.values()];
 }
 
-/** Images whose widths are not stated come first: pages list their best one first. */
+/** Sorts images among those whose widths are stated; the others keep their places, as pages list their best one first. */
 function widestFirst(images: readonly Thumbnail[]): Thumbnail[] {
-  const widthOf = ({ width }: Thumbnail) => width ?? Number.MAX_SAFE_INTEGER;
-  return images.toSorted((a, b) => widthOf(b) - widthOf(a));
+  const widthOf = (image: Thumbnail) => image.width ?? 0;
+  const sorted = images.filter((image) => widthOf(image) > 0).toSorted((a, b) => widthOf(b) - widthOf(a));
+  return images.map((image) => (widthOf(image) > 0 ? (sorted.shift() ?? image) : image));
 }
 
 function isMedium(type: Metadata["media_type"]): type is "video" | "audio" {
