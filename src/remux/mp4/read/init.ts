@@ -184,5 +184,27 @@ function readSampleEntries(bytes: Uint8Array, stsd: Box): Uint8Array[] {
   if (encrypted !== undefined) throw new ServiceError("drm_protected", `the media are encrypted ("${encrypted.type}")`);
   if (entries.length === 0) throw damagedError("a track has no sample entry");
   // Copied: the memory of a segment is used again for the next one.
-  return entries.map(({ start, end }) => Uint8Array.from(bytes.subarray(start, end)));
+  return entries.map(({ start, end }) => orderOpusNumbers(Buffer.from(bytes.subarray(start, end))));
+}
+
+/** No audio has a higher rate, Hz. */
+const maxRate = 768_000;
+
+/**
+ * Puts the bytes of the numbers of an `OpusSpecificBox` (Opus in ISOBMFF §4.3.2) in order, in place: GStreamer 1.22 writes the last byte first, so that
+ * players leave out 0.3 s at the start. The rate shows it.
+ */
+function orderOpusNumbers(entry: Buffer): Buffer {
+  const at = entry.indexOf("dOps", 8, "latin1") + 4;
+  if (entry.toString("latin1", 4, 8) !== "Opus" || at < 4 || at + 11 > entry.length) return entry;
+  const [preSkip, rate, gain] = [
+    entry.subarray(at + 2, at + 4),
+    entry.subarray(at + 4, at + 8),
+    entry.subarray(at + 8, at + 10),
+  ];
+  if (rate.readUInt32BE() <= maxRate || rate.readUInt32LE() > maxRate) return entry;
+  preSkip.swap16();
+  rate.swap32();
+  gain.swap16();
+  return entry;
 }
