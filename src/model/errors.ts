@@ -71,7 +71,7 @@ export interface InputFault {
   detail: string;
 }
 
-export interface ServiceErrorOptions {
+interface ServiceErrorOptions {
   cause?: unknown;
   /** Default: that of the code. An upstream's 503, for example, is worth a retry; its 404 is not. */
   retryable?: boolean;

@@ -4,7 +4,7 @@ import { audioRoles, trackRoles } from "./track-roles.ts";
 import { nullableNumber, nullableCount, nullable, oneOf, nullableText, time } from "./schema.ts";
 
 /** Vocabularies that a field's value can come from. */
-export const vocabularies = [
+const vocabularies = [
   "json-ld",
   "microdata",
   "og",
@@ -33,7 +33,7 @@ export const Thumbnail = Type.Object(
 export type Thumbnail = Static<typeof Thumbnail>;
 
 /** A player that other pages may show. */
-export const Embed = Type.Object(
+const Embed = Type.Object(
   {
     url: Type.String({ description: "URL of a player page to put into an iframe" }),
     width: nullableCount("pixels"),
@@ -41,7 +41,7 @@ export const Embed = Type.Object(
   },
   { title: "Embed" },
 );
-export type Embed = Static<typeof Embed>;
+type Embed = Static<typeof Embed>;
 
 /** One way to download the media; the field names are yt-dlp's. */
 export const Format = Type.Object(

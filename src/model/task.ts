@@ -41,7 +41,7 @@ export const transitions: Readonly<Record<State, readonly State[]>> = {
 };
 
 /** Which subtitles a client wants. */
-export const SubtitleChoice = Type.Object(
+const SubtitleChoice = Type.Object(
   {
     languages: Type.Union([Type.Array(LanguageTag, { minItems: 1, maxItems: 60 }), Type.Literal("all")], {
       description: "BCP 47 tags; one without a region stands for any region if it is not listed itself",
@@ -52,7 +52,7 @@ export const SubtitleChoice = Type.Object(
   },
   { title: "SubtitleChoice", additionalProperties: false },
 );
-export type SubtitleChoice = Static<typeof SubtitleChoice>;
+type SubtitleChoice = Static<typeof SubtitleChoice>;
 
 /** The categories of SponsorBlock whose segments can be left out. */
 const skipCategories = [

@@ -36,14 +36,14 @@ export interface OutboxCounts {
   oldestAgeMs: number;
 }
 
-export interface OutboxQuery {
+interface OutboxQuery {
   endpoint: string;
   /** 1–64 */
   limit: number;
   leaseMs: number;
 }
 
-export interface Postponement {
+interface Postponement {
   /** An integer. */
   delayMs: number;
   refusals: number;

@@ -30,7 +30,7 @@ export interface WebhooksOptions {
 }
 
 /** Sends the messages of the outbox. */
-export interface Webhooks {
+interface Webhooks {
   /** Begins to send; safe to call twice. */
   start(): void;
   /**

@@ -4,7 +4,7 @@ import type { Timelines } from "../timelines.ts";
 import { ticksPerSecond, timestampRange, unwrap } from "./timestamps.ts";
 
 /** Timestamps without a discontinuity between them: presentation time = timestamp, unwrapped, + `shift`. */
-export interface TimeBase {
+interface TimeBase {
   /** The first one of its timeline. */
   isInitial: boolean;
   /** `null`: not started. */

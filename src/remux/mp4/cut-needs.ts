@@ -36,7 +36,7 @@ export interface PartNeeds {
   isWhole: boolean;
 }
 
-export interface PartOptions {
+interface PartOptions {
   /** In order, apart from each other. */
   ranges: readonly MediaRange[];
   kinds: readonly TrackKind[];

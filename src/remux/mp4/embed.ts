@@ -58,7 +58,7 @@ export async function embedInMp4(
   return true;
 }
 
-export interface EmbedOptions {
+interface EmbedOptions {
   /** Of a fragmented file, whose index does not state it; `null`: unknown. */
   durationS: number | null;
   /** Longest file whose offsets have 32 bits. */

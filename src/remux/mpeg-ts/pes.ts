@@ -2,7 +2,7 @@ import { ServiceError } from "../../model/errors.ts";
 import type { ElementaryStream } from "../elementary-streams/stream.ts";
 import { type PesTime, readTimestamp } from "../elementary-streams/timestamps.ts";
 
-export interface PesReaderOptions {
+interface PesReaderOptions {
   stream: ElementaryStream;
   /** Called before a PES packet is appended to `stream`. */
   onStart(): void;

@@ -4,7 +4,7 @@ import { iso639ToBcp47 } from "../language.ts";
 import type { TrackKind, UnreadSubtitles } from "../samples.ts";
 import type { ProgramStream } from "./tables.ts";
 
-export type TsCodec = "avc" | "hevc" | "adts" | "mpeg-audio" | "dolby";
+type TsCodec = "avc" | "hevc" | "adts" | "mpeg-audio" | "dolby";
 
 export interface ChosenStream extends TrackSlot {
   pid: number;

@@ -3,7 +3,7 @@ import { writeAt } from "../mp4/write/background-writes.ts";
 import type { FileWindow } from "../open-file.ts";
 
 /** A page of an Ogg file (RFC 3533 §6); positions are in the file. */
-export interface OggPage {
+interface OggPage {
   serial: number;
   /** Its number in the logical stream. */
   sequence: number;

@@ -8,7 +8,7 @@ import { endOfTags, id3Length } from "./tags.ts";
 export const decoderDelay = 529;
 
 /** What the first frame of an MP3 file has instead of audio (https://gabriel.mp3-tech.org/mp3infotag.html, or Fraunhofer's VBRI). */
-export interface Mp3Table {
+interface Mp3Table {
   /** Of its frame. */
   frameBytes: number;
   /** Of the file, from its frame on; `null`: it does not say. */
@@ -59,7 +59,7 @@ function trimsOf(delays: number, sampleRate: number): Mp3Table["trims"] {
 }
 
 /** The table of an MP3 file. */
-export interface Mp3FileTable extends Mp3Table {
+interface Mp3FileTable extends Mp3Table {
   /** Other frames follow what it is a table of, as in files that were put together: it does not say when the file ends. */
   isOfPart: boolean;
 }

@@ -1,7 +1,7 @@
 import { pictureBlock, readComments, type AudioTags, withTags, writeComments } from "./vorbis-comments.ts";
 
 /** A metadata block of FLAC (RFC 9639 §8), without its header. */
-export interface FlacBlock {
+interface FlacBlock {
   type: number;
   content: Buffer;
 }

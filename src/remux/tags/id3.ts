@@ -4,7 +4,7 @@ import { id3Size } from "../packed-audio/tags.ts";
 import { type AudioTags, frontCover } from "./vorbis-comments.ts";
 
 /** A frame of an ID3 tag. */
-export interface Id3Frame {
+interface Id3Frame {
   id: string;
   /** With its header, as ID3v2.4 has it. */
   bytes: Uint8Array;

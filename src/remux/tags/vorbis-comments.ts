@@ -4,7 +4,7 @@ import { iso639Of } from "../language.ts";
 export type AudioTags = Pick<Additions, "tags" | "chapters" | "cover">;
 
 /** A comment header (Ogg Vorbis I §5.2). */
-export interface VorbisComments {
+interface VorbisComments {
   /** What the stream was made with. */
   vendor: string;
   /** `NAME=value`. */

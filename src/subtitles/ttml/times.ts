@@ -1,5 +1,5 @@
 /** What frames and ticks of a document last, each a second. */
-export interface Rates {
+interface Rates {
   frameRate: number;
   /** Of a frame. */
   subFrames: number;

@@ -4,7 +4,7 @@ import { readFully } from "./file-boxes.ts";
 import type { IndexedSample } from "./indexed-sample.ts";
 
 /** Samples of a file with their bytes. */
-export interface SampleWindow<Indexed extends IndexedSample = IndexedSample> {
+interface SampleWindow<Indexed extends IndexedSample = IndexedSample> {
   /** Valid until the next window is read. */
   bytes: Uint8Array;
   /** Their offsets count from the start of `bytes`. */

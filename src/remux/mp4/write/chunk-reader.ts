@@ -12,7 +12,7 @@ export interface TrackChunk {
   samples: readonly ChunkSample[];
 }
 
-export interface ChunkSample {
+interface ChunkSample {
   bytes: number;
   /** Until the next one is decoded. */
   ticks: number;
@@ -24,7 +24,7 @@ export interface ChunkSample {
 type NumberList = ReturnType<typeof createNumberList>;
 
 /** What a track has of its chunks so far; see `TrackIndex`. */
-export interface ChunkLists {
+interface ChunkLists {
   sizes: NumberList;
   syncs: NumberList;
   chunkRuns: NumberList;

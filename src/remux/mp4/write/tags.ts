@@ -2,7 +2,7 @@ import type { Additions, Chapter, Cover, Tags } from "../../additions.ts";
 import { ascii, box, fullBox, u16, u32, u64 } from "../boxes.ts";
 
 /** What a movie says already. */
-export interface KeptUserData {
+interface KeptUserData {
   /** Items of its `ilst`; those that are stated again are replaced. */
   items: readonly Uint8Array[];
   /** Other boxes of its `udta`. */

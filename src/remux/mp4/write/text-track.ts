@@ -27,7 +27,7 @@ export interface TextIndex {
 export const textTimescale = 1000;
 
 /** Where a track of text goes. */
-export interface TextOutput {
+interface TextOutput {
   /** Appends to the media data, and returns the offset in them. */
   append(bytes: Uint8Array): number;
   /** Of the presentation. */
