@@ -76,7 +76,7 @@ export class StreamJournal {
   #file = "";
   #hasFailed = false;
   /** Why the end of the stream could not be written for its readers. */
-  #untold: { error: unknown } | undefined;
+  #unwrittenEnd: { error: unknown } | undefined;
 
   /** Removes the journal of an earlier run. @throws the file system's own errors: that would speak of files that are gone */
   constructor(folder: string) {
@@ -154,7 +154,7 @@ export class StreamJournal {
    */
   setShift(bytes: number | null): void {
     this.#attempt(() => this.#writeShift(bytes));
-    if (this.#untold !== undefined) throw this.#untold.error;
+    if (this.#unwrittenEnd !== undefined) throw this.#unwrittenEnd.error;
   }
 
   /** Says that all of it is there. */
@@ -199,7 +199,7 @@ export class StreamJournal {
     try {
       if (this.#fd !== undefined) ftruncateSync(this.#fd, 0);
     } catch (error) {
-      this.#untold = { error };
+      this.#unwrittenEnd = { error };
     }
   }
 

@@ -27,17 +27,17 @@ export class HostPauses {
   }
 
   /**
-   * Leaves a host alone, for an hour at most, and tells the listeners; a pause that ends later stays.
+   * Leaves a host alone, for an hour at most, and calls the listeners; a pause that ends later stays.
    *
-   * @param teller The listener that need not be told: it knows of it.
+   * @param source The listener that the pause comes from: it is not called.
    */
-  add({ host, seconds }: HostPause, teller?: (pause: HostPause) => void): void {
+  add({ host, seconds }: HostPause, source?: (pause: HostPause) => void): void {
     const pause = { host, seconds: Math.min(seconds, maxPauseS) };
     if (!this.learn(pause)) return;
-    for (const listener of this.#listeners) if (listener !== teller) listener(pause);
+    for (const listener of this.#listeners) if (listener !== source) listener(pause);
   }
 
-  /** Does the same without telling the listeners: they know of it. Returns whether that has changed anything. */
+  /** Does the same without calling the listeners: they know of it. Returns whether that has changed anything. */
   learn({ host, seconds }: HostPause): boolean {
     const endMs = performance.now() + 1_000 * Math.min(seconds, maxPauseS);
     if (endMs <= (this.#ends.get(host) ?? 0)) return false;

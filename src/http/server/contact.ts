@@ -20,7 +20,7 @@ interface Contact {
   readonly isHttps: boolean;
 }
 
-/** Tells whether an address is that of a reverse proxy that is trusted. */
+/** Whether an address is that of a reverse proxy that is trusted. */
 export type IsProxy = (address: string | undefined) => boolean;
 
 /** Returns a function that says whether an address is in `trusted`. */

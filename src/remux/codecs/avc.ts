@@ -109,7 +109,7 @@ interface Field {
 }
 
 /**
- * Creates a reader of the fields of H.264: of two fields in a row, which are coded pictures of their own, it tells
+ * Creates a reader of the fields of H.264: of two fields in a row, which are coded pictures of their own, it says
  * whether they are a complementary field pair (ISO/IEC 14496-10 §3.30, §3.31).
  */
 function createFieldReader(): FieldReader {

@@ -59,8 +59,8 @@ function typeByBytes(stated: MediaType, head: Buffer): MediaType {
   const isFile = ({ kind }: Pick<MediaType, "kind">) => kind === "video" || kind === "audio";
   // The URL's extension says more of a file.
   if (isFile(stated) && isFile(sniffed)) return stated;
-  const isTold = isMediaKind(sniffed.kind) || sniffed.kind === "feed";
-  return stated.kind === "unknown" || isTold ? { ...stated, ...sniffed } : stated;
+  const isKnown = isMediaKind(sniffed.kind) || sniffed.kind === "feed";
+  return stated.kind === "unknown" || isKnown ? { ...stated, ...sniffed } : stated;
 }
 
 interface TypedResponse extends Pick<HttpResponse, "url" | "headers"> {

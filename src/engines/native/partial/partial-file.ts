@@ -22,7 +22,7 @@ export interface PartialMediaOptions {
   /** Tracks of text are wanted, too. */
   needsTexts: boolean;
   fetch: FetchRange;
-  /** Told how many bytes will be fetched. */
+  /** Called with how many bytes will be fetched. */
   onTotal: (bytes: number) => void;
 }
 

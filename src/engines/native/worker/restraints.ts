@@ -9,7 +9,7 @@ export interface Shared {
   pauses: HostPauses;
 }
 
-/** Starts to hold the download of a worker to what all share: grants what it may receive, and tells it which hosts are left alone. */
+/** Starts to hold the download of a worker to what all share: sends it what it may receive, and which hosts are left alone. */
 export function startRestraints(
   { speed, pauses }: Shared,
   { onProgress, onWaiting }: Pick<DownloadContext, "onProgress" | "onWaiting">,
