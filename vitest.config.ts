@@ -95,9 +95,9 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     globalSetup: ["test/postgres/global-setup.ts"],
     // Patience alone, for machines with ten things to do at a time: what the service promises, tests measure.
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
-    expect: { poll: { timeout: 30_000 } },
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
+    expect: { poll: { timeout: 60_000 } },
     // No module keeps state, so files share processes and what these have imported.
     isolate: false,
     // V8 would collect the small heap of a young process again and again. The downloads that tests start get the option, too.

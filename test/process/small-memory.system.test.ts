@@ -86,7 +86,7 @@ async function start(): Promise<{ service: ServiceProcess; greedy: string; other
     ...env,
     ALLOW_NETWORKS: "127.0.0.0/8",
     FETCHES_PER_HOST: `${2 * atATime}`,
-    INFO_TIMEOUT_MS: "60000",
+    INFO_TIMEOUT_MS: "240000",
     PAGE_MAX_BYTES: `${9 * MiB}`,
   };
   const service = await startService(settings, cgroup?.commandOf(startCommand));

@@ -56,7 +56,5 @@ export function hostileTextsAreText(openTab: OpenTab): void {
       expect(await page.title()).toBe("Unreel");
       expect(await page.locator("script:not([src]), img[src=x], a[href^='javascript:']").count()).toBe(1);
     },
-    // Chromium takes its time for some of them.
-    120_000,
   );
 }
