@@ -26,7 +26,7 @@ export interface Block {
  * Yields the blocks of a file, in order.
  * @throws ServiceError `upstream_invalid` if an element is damaged or cut off, or another Segment follows: its times are its own.
  */
-export function* readBlocks(source: NumberSource, { segment }: MatroskaHeader): Generator<Block> {
+export function* readBlocks(source: NumberSource, { segment }: Pick<MatroskaHeader, "segment">): Generator<Block> {
   let timestamp = 0;
   // A cluster of unknown size ends where the next one begins, so its elements are read as if they were beside it.
   for (let at = segment.body; at < segment.end;) {

@@ -4,10 +4,12 @@ import { type Element, ebmlId, readElement, readVarInt } from "./ebml.ts";
 import { type NumberSource, numbersInFile } from "../mp4/read/number-source.ts";
 import { createFileWindow, openFile, readChunks, type ReadFile } from "../open-file.ts";
 import type { ByteSpan } from "../samples.ts";
+import { type Block, readBlocks } from "./blocks.ts";
 import { chosenBlocks, selectAll } from "./chosen-tracks.ts";
 import { isLaced, readBytes } from "./copy.ts";
 import { ids, unsignedIn } from "./elements.ts";
 import { checkLace } from "./lacing.ts";
+import { readHeader } from "./tracks.ts";
 
 /** Bytes of a Matroska or WebM file that are not an element, or not one that is known. */
 interface Damage extends ByteSpan {
@@ -25,14 +27,15 @@ export function countDamage(file: ReadFile): number {
   const source = numbersInFile(file.fd);
   const changed: Element[] = [];
   let summedTo = 0;
-  let latest = 0;
+  let last: TimedCluster | undefined;
   const damage = findDamage(file, (element) => {
     const { id, body, end } = element;
-    if (id === ids.segment) latest = 0;
+    if (id === ids.segment) last = undefined;
     if (id !== ids.cluster || changed.length === maxPlaces) return;
     const ticks = timestampOf(source, element);
-    const isInOrder = ticks !== undefined && ticks >= latest;
-    latest = ticks ?? latest;
+    const next = ticks === undefined ? undefined : { cluster: element, ticks };
+    const isInOrder = next !== undefined && (last === undefined || areInOrder(source, last, next));
+    last = next ?? last;
     // The sizes of some reach into others.
     const isSummed = end !== Infinity && body >= summedTo;
     if (isSummed) summedTo = end;
@@ -174,6 +177,43 @@ function timestampOf(source: NumberSource, { body, end }: Element): number | und
     at = child.end;
   }
   return undefined;
+}
+
+/** How much earlier than the one before it a Cluster may begin if no blocks of both show their order. */
+const maxReorderedNs = 1e9;
+
+interface TimedCluster {
+  cluster: Element;
+  /** When it begins, ticks of the file. */
+  ticks: number;
+}
+
+/**
+ * Whether Clusters that follow each other are in order. The next one may begin earlier with pictures, which are stored as they are
+ * decoded; but those that depend on no others, and audio, come in the order of their times.
+ */
+function areInOrder(source: NumberSource, last: TimedCluster, next: TimedCluster): boolean {
+  if (next.ticks >= last.ticks) return true;
+  const lastTicks = new Map(keyBlocksOf(source, last.cluster).map(({ track, ticks }) => [track, ticks]));
+  const known = keyBlocksOf(source, next.cluster).filter(({ track }) => lastTicks.has(track));
+  if (known.length > 0) return known.every(({ track, ticks }) => ticks >= lastTicks.get(track)!);
+  const { timestampScale = 1e6 } = unlessUnreadable(() => readHeader(source)) ?? {};
+  return (last.ticks - next.ticks) * timestampScale <= maxReorderedNs;
+}
+
+/** Returns the blocks of a Cluster that depend on no others, up to a damaged one. */
+function keyBlocksOf(source: NumberSource, { id, body, end: statedEnd }: Element): Block[] {
+  const limit = Math.min(statedEnd, source.size);
+  let end = body;
+  for (let child = readElement(source, end, limit); child !== undefined && !isTop(child);) {
+    end = Math.min(child.end, limit);
+    child = readElement(source, end, limit);
+  }
+  const found: Block[] = [];
+  unlessUnreadable(() => {
+    for (const block of readBlocks(source, { segment: { id, body, end } })) if (block.isKey) found.push(block);
+  });
+  return found;
 }
 
 /** Whether a Cluster has the bytes that it was made with (RFC 8794 §11.3.1), if it says so. */
