@@ -108,8 +108,12 @@ function literalsIn(file: string): RegExp[] {
   return [...text.matchAll(literal)].map(([, source = "", flags]) => new RegExp(source, flags));
 }
 
+/** Has no expressions of that kind. Loaded once more, it would replace the kinds that TypeBox knows, also for the tests that follow. */
+const loadedOnce = "model/schema.ts";
+
 /** Returns the expressions that a module puts together when it is loaded. */
 async function expressionsMadeBy(file: string): Promise<RegExp[]> {
+  if (file === loadedOnce) return [];
   const made: RegExp[] = [];
   const { RegExp: original } = globalThis;
   onTestFinished(() => void (globalThis.RegExp = original));
