@@ -203,6 +203,26 @@ describe("a fragmented MP4 file that is kept as published", () => {
     expect(await order(0, 1, 3)).not.toContainEqual(expect.stringContaining("out of order"));
   });
 
+  it("has a warning if all its fragments are in the reverse order", async () => {
+    const last = rendition.pieces.length - 1;
+    expect(await order(...rendition.pieces.map((_, i) => last - i))).toContainEqual(
+      expect.stringContaining(`fragments of the file are out of order at ${last} places`),
+    );
+  });
+
+  it("has none if neither their numbers nor their times say an order", async () => {
+    const unnumbered = rendition.pieces.map(({ data }) => {
+      const copy = Buffer.from(data);
+      copy.writeUInt32BE(1, copy.indexOf("mfhd") + 8);
+      for (let at = copy.indexOf("tfdt"); at >= 0; at = copy.indexOf("tfdt", at + 4))
+        copy.fill(0, at + 8, at + (copy[at + 4] === 1 ? 16 : 12));
+      return copy;
+    });
+    expect(await fileWarnings("film.mp4", "video/mp4", [rendition.init!, ...unnumbered])).not.toContainEqual(
+      expect.stringContaining("out of order"),
+    );
+  });
+
   it("has a warning if its index at the end lists more of them than there are, wherever they are", async () => {
     const { init, pieces } = rendition;
     // GStreamer lists one at the start of the file, too.

@@ -8,8 +8,8 @@ import { completeFileBoxes, readRange } from "./read/file-boxes.ts";
 /**
  * Counts fragments of an MP4 file that are
  *
- * - out of order: they have neither a higher number (`mfhd`, ISO/IEC 14496-12 §8.8.5) nor later decode times than the ones before; 0
- *   if most are, as their numbers then mean nothing;
+ * - out of order: they have neither a higher number (`mfhd`, ISO/IEC 14496-12 §8.8.5) nor later decode times than the ones before. If most
+ *   have the number of the one before, these do not count: they are not numbered;
  * - missing: they have no samples, as their boxes are damaged, or the index at the end lists more of them than there are (`mfra`, §8.8.9).
  *   Where that says they are does not count: who adds to a file may leave it as it was. One that is damaged or over 16 MiB lists nothing.
  *
@@ -17,18 +17,21 @@ import { completeFileBoxes, readRange } from "./read/file-boxes.ts";
  */
 export function countFragmentBreaks(file: ReadFile): { outOfOrder: number; missing: number } {
   let latest: FragmentPlace | undefined;
-  let [fragments, outOfOrder, damaged, listed] = [0, 0, 0, 0];
+  let [fragments, lower, equal, damaged, listed] = [0, 0, 0, 0, 0];
   for (const box of completeFileBoxes(file.fd, file.size)) {
     if (box.type === "mfra") listed = countListed(file, box);
     if (box.type !== "moof") continue;
     const { isWhole, place } = readFragmentHeader(readRange(file.fd, box));
-    if (latest !== undefined && isBefore(place, latest)) outOfOrder += 1;
+    if (latest !== undefined && !isLater(place, latest)) {
+      if (place.sequence < latest.sequence) lower += 1;
+      if (place.sequence === latest.sequence) equal += 1;
+    }
     if (!isWhole) damaged += 1;
     latest = place;
     fragments += 1;
   }
   return {
-    outOfOrder: outOfOrder * 2 <= fragments ? outOfOrder : 0,
+    outOfOrder: lower + (equal * 2 <= fragments ? equal : 0),
     missing: damaged + Math.max(0, listed - fragments),
   };
 }
@@ -70,7 +73,6 @@ function readFragmentHeader(bytes: Uint8Array): { isWhole: boolean; place: Fragm
   return { isWhole, place: { sequence, times } };
 }
 
-function isBefore({ sequence, times }: FragmentPlace, latest: FragmentPlace): boolean {
-  if (sequence > latest.sequence) return false;
-  return [...times].some(([track, time]) => time <= (latest.times.get(track) ?? -1));
+function isLater({ times }: FragmentPlace, latest: FragmentPlace): boolean {
+  return [...times].every(([track, time]) => time > (latest.times.get(track) ?? -1));
 }
