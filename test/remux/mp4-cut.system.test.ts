@@ -77,7 +77,6 @@ const harmless = /DTS -?\d+ < -?\d+ out of order|DTS discontinuity/;
 describe.concurrent("a cut presents exactly the ranges, rounded to frames:", () => {
   it.for(sources.map(([name, encoders, line]) => ({ name, encoders, line })))(
     "$name",
-    { timeout: 120_000 },
     async ({ name, encoders, line }, { skip }) => {
       skip(missing(...encoders) !== false);
       const source = folder.path(`${name.replaceAll(/\W/g, "-")}.mp4`);

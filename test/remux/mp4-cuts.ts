@@ -106,6 +106,9 @@ export function expectedCut(source: readonly ShownFrame[], ranges: readonly Medi
   return { frames, kept, durationS };
 }
 
+/** Matroska has times in milliseconds. */
+const roundedS = 0.001;
+
 /** Returns what is wrong with the audio of a cut: packets at another time than in the source, and times without any. */
 export function audioFaults(
   heard: readonly HeardPacket[],
@@ -127,13 +130,13 @@ export function audioFaults(
       parts.map((part) => part.atS + packet.timeS - part.startS),
     );
     const off = Math.min(...times.map((each) => Math.abs(each - timeS)));
-    if (off > 0.001) faults.push(`a packet at ${timeS} is off by ${off}`);
-    if (timeS - reachedS > lastsS + 1e-6) faults.push(`nothing from ${reachedS} to ${timeS}`);
+    if (off > roundedS) faults.push(`a packet at ${timeS} is off by ${off}`);
+    if (timeS - reachedS > lastsS + roundedS + 1e-6) faults.push(`nothing from ${reachedS} to ${timeS}`);
     reachedS = Math.max(reachedS, timeS + lastsS);
   }
   const lastsS = source[1]!.durationS;
   const endS = Math.min(durationS, parts.at(-1)!.atS + source.at(-1)!.timeS + lastsS - parts.at(-1)!.startS);
-  if (endS - reachedS > lastsS + 1e-6) faults.push(`nothing from ${reachedS} to ${endS}`);
+  if (endS - reachedS > lastsS + roundedS + 1e-6) faults.push(`nothing from ${reachedS} to ${endS}`);
   return faults;
 }
 

@@ -27,7 +27,7 @@ const groupS = 2;
 /** Parts of the media in one file. */
 export function describeRanges(open: OpenEngine): void {
   describe.skipIf(!hasFfmpeg)("makes a file of exact ranges", () => {
-    it.each(names)("of %s", { timeout: 120_000 }, async (name) => {
+    it.each(names)("of %s", async (name) => {
       const media = await makeLongMedia(name);
       await using harness = await openMedia(open, media);
       const whole = await harness.download();
