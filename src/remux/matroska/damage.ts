@@ -4,7 +4,7 @@ import { type Element, ebmlId, readElement, readVarInt } from "./ebml.ts";
 import { type NumberSource, numbersInFile } from "../mp4/read/number-source.ts";
 import { createFileWindow, openFile, readChunks, type ReadFile } from "../open-file.ts";
 import type { ByteSpan } from "../samples.ts";
-import { type Block, readBlocks } from "./blocks.ts";
+import { readBlocks } from "./blocks.ts";
 import { chosenBlocks, selectAll } from "./chosen-tracks.ts";
 import { isLaced, readBytes } from "./copy.ts";
 import { ids, unsignedIn } from "./elements.ts";
@@ -194,26 +194,29 @@ interface TimedCluster {
  */
 function areInOrder(source: NumberSource, last: TimedCluster, next: TimedCluster): boolean {
   if (next.ticks >= last.ticks) return true;
-  const lastTicks = new Map(keyBlocksOf(source, last.cluster).map(({ track, ticks }) => [track, ticks]));
-  const known = keyBlocksOf(source, next.cluster).filter(({ track }) => lastTicks.has(track));
-  if (known.length > 0) return known.every(({ track, ticks }) => ticks >= lastTicks.get(track)!);
+  const before = keyTimesOf(source, last.cluster);
+  const known = [...keyTimesOf(source, next.cluster)].filter(([track]) => before.has(track));
+  if (known.length > 0) return known.every(([track, { earliest }]) => earliest >= before.get(track)!.last);
   const { timestampScale = 1e6 } = unlessUnreadable(() => readHeader(source)) ?? {};
   return (last.ticks - next.ticks) * timestampScale <= maxReorderedNs;
 }
 
-/** Returns the blocks of a Cluster that depend on no others, up to a damaged one. */
-function keyBlocksOf(source: NumberSource, { id, body, end: statedEnd }: Element): Block[] {
+/** Returns by track when the blocks of a Cluster come that depend on no others, ticks of the file; up to a damaged one. */
+function keyTimesOf(source: NumberSource, { id, body, end: statedEnd }: Element) {
   const limit = Math.min(statedEnd, source.size);
   let end = body;
   for (let child = readElement(source, end, limit); child !== undefined && !isTop(child);) {
     end = Math.min(child.end, limit);
     child = readElement(source, end, limit);
   }
-  const found: Block[] = [];
+  const times = new Map<number, { earliest: number; last: number }>();
   unlessUnreadable(() => {
-    for (const block of readBlocks(source, { segment: { id, body, end } })) if (block.isKey) found.push(block);
+    for (const { track, ticks, isKey } of readBlocks(source, { segment: { id, body, end } })) {
+      const earliest = Math.min(ticks, times.get(track)?.earliest ?? ticks);
+      if (isKey) times.set(track, { earliest, last: ticks });
+    }
   });
-  return found;
+  return times;
 }
 
 /** Whether a Cluster has the bytes that it was made with (RFC 8794 §11.3.1), if it says so. */

@@ -185,7 +185,9 @@ function allThumbnails(metadata: PageMetadata, sources: PageInfo["sources"]): Th
 function widestFirst(images: readonly Thumbnail[]): Thumbnail[] {
   const widthOf = (image: Thumbnail) => image.width ?? 0;
   const sorted = images.filter((image) => widthOf(image) > 0).toSorted((a, b) => widthOf(b) - widthOf(a));
-  return images.map((image) => (widthOf(image) > 0 ? (sorted.shift() ?? image) : image));
+  // Pages may state a hundred thousand, of which `shift` would move the rest each time.
+  const widest = sorted.values();
+  return images.map((image) => (widthOf(image) > 0 ? (widest.next().value ?? image) : image));
 }
 
 function isMedium(type: Metadata["media_type"]): type is "video" | "audio" {

@@ -23,6 +23,11 @@ export const markup: Record<string, Grow> = {
   titles: (n) => fill("<title>a</title>", n),
   "a long title": (n) => `<title>${fill(" &amp; a", n)}</title>`,
   metas: (n) => list((i) => `<meta property="og:image" content="/${i}">`, n),
+  "images with their widths": (n) =>
+    list(
+      (i) => `<meta property="og:image" content="/${i}"><meta property="og:image:width" content="${1 + (i % 5_000)}">`,
+      n,
+    ),
   "names of metas": (n) => `<meta property="${fill("og:type ", half(n))}" content="${fill(" ", half(n))}">`,
   "names of several metas": (n) =>
     blocks(n, 40_000, (l) => `<meta property="${fill("og:type ", half(l))}" content="${fill(" a", half(l))}">`),
