@@ -49,9 +49,15 @@ export function findLanguage(asked: string, listed: readonly (string | null)[]):
   const shorter = tags.filter((each) => each !== "" && tag!.startsWith(`${each}-`));
   const longest = shorter.toSorted((a, b) => b.length - a.length)[0];
   const longer = tags.find((each) => each.startsWith(`${tag}-`));
-  const likely = () => tags.find((each) => withLikely(each) === withLikely(tag!));
-  const found = tags.includes(tag!) ? tag : (longer ?? likely() ?? longest);
+  const found = tags.includes(tag!) ? tag : (longer ?? findLikely(tag!, tags) ?? longest);
   return found === undefined ? -1 : tags.indexOf(found);
+}
+
+/** Returns the first listed tag that most likely means the same; it has the same language. */
+function findLikely(tag: string, listed: readonly string[]): string | undefined {
+  const languageOf = (each: string) => each.split("-", 1)[0];
+  const [language, likely] = [languageOf(tag), withLikely(tag)];
+  return listed.find((each) => languageOf(each) === language && withLikely(each) === likely);
 }
 
 /** Returns a tag with the script and region that it leaves out (Unicode TR 35, "Likely Subtags"). */
