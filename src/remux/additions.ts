@@ -92,16 +92,38 @@ export const noAdditions: Additions = {
   subtitles: [],
 };
 
+/** A time within a cue payload (W3C WebVTT §4.2.2). */
+const innerTime = /<(?:(\d{2,4}):)?([0-5]\d):([0-5]\d\.\d{3})>/g;
+
+/** Returns a cue that is shown this many seconds later, with the times within its text. */
+export function moveCue<Moved extends Cue>(cue: Moved, byS: number): Moved {
+  return byS === 0
+    ? cue
+    : { ...cue, startS: cue.startS + byS, endS: cue.endS + byS, text: moveInnerTimes(cue.text, byS) };
+}
+
+/** Returns a cue payload whose own times are this many seconds later; those before zero are zero. */
+export function moveInnerTimes(text: string, byS: number): string {
+  return text.replaceAll(
+    innerTime,
+    (_, hours: string | undefined, minutes: string, seconds: string) =>
+      `<${clock(Number(hours ?? 0) * 3600 + Number(minutes) * 60 + Number(seconds) + byS)}>`,
+  );
+}
+
 /** As times are computed, seconds. */
 const sameTimeS = 1e-6;
 
 /**
  * Returns cues or chapters as they are in a file that presents only these parts of the media, one after the other: cut and
  * moved along. One that is in several parts is in each; where these follow each other, it goes on.
+ *
+ * @param moveItem Moves what an item says beside its start and end.
  */
 export function cutTimes<Item extends { startS: number; endS: number }>(
   items: readonly Item[],
   kept: readonly { startS: number; endS: number }[],
+  moveItem: (item: Item, byS: number) => Item = (item) => item,
 ): Item[] {
   const cut: Item[] = [];
   const latest = new Map<Item, Item>();
@@ -115,7 +137,7 @@ export function cutTimes<Item extends { startS: number; endS: number }>(
       const before = latest.get(item);
       if (before !== undefined && startS - before.endS < sameTimeS) before.endS = endS;
       else {
-        const piece = { ...item, startS, endS };
+        const piece = { ...moveItem(item, moveS), startS, endS };
         cut.push(piece);
         latest.set(item, piece);
       }

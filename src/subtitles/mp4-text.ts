@@ -1,4 +1,4 @@
-import type { Cue } from "../remux/additions.ts";
+import { type Cue, moveCue, moveInnerTimes } from "../remux/additions.ts";
 import { openFullBox } from "../remux/mp4/box-reader.ts";
 import { type Box, boxesIn, childrenOf, damagedError, findChild, getChild, typeAt } from "../remux/mp4/boxes.ts";
 import { readEdits, readMediaHeader, readMovieHeader } from "../remux/mp4/read/headers.ts";
@@ -6,6 +6,7 @@ import { noDefaults, readDefaults, type SampleDefaults } from "../remux/mp4/read
 import { joinCues } from "./join.ts";
 import { atMostMaxCues, decodePieces, decodeSubtitles, invalidSubtitlesError, linesOf, maxCues } from "./text.ts";
 import { readTtml } from "./ttml/ttml.ts";
+import { readVttTime } from "./timed-text.ts";
 import { createVttStyles } from "./vtt-styles.ts";
 
 /** What the samples of a track are read with. */
@@ -45,7 +46,7 @@ export function createMp4TextReader() {
         for (const sample of samplesOf(segment, box, track)) {
           const cues = readSample(segment, sample, track);
           if ((count += cues.length) > maxCues) throw invalidSubtitlesError(`a segment has more than ${maxCues} cues`);
-          samples.push(cues.map((cue) => ({ ...cue, startS: cue.startS - shiftS, endS: cue.endS - shiftS })));
+          samples.push(cues.map((cue) => moveCue(cue, -shiftS)));
         }
       }
       // A cue that lasts while others begin is in several samples.
@@ -136,8 +137,11 @@ export function readSample(
       const child = findChild(bytes, box, type);
       return child === undefined ? "" : decodeSubtitles(bytes.subarray(child.body, child.end));
     };
-    const text = textIn("payl").replaceAll(/\r\n?/g, "\n").trim();
-    if (text !== "") cues.push({ startS, endS, text: styles.replaceIn(text), settings: textIn("sttg").trim() });
+    const written = textIn("payl").replaceAll(/\r\n?/g, "\n").trim();
+    if (written === "") continue;
+    const sampleS = readVttTime(textIn("ctim").trim());
+    const text = sampleS === null ? written : moveInnerTimes(written, startS - sampleS);
+    cues.push({ startS, endS, text: styles.replaceIn(text), settings: textIn("sttg").trim() });
   }
   return cues;
 }

@@ -128,6 +128,14 @@ function* readBlocks(lines: Iterable<string>, onOther: (line: string) => void): 
   yield* close();
 }
 
+const onlyTime = new RegExp(`^${time}$`);
+
+/** Returns a time of WebVTT in seconds; null if the text is none. */
+export function readVttTime(text: string): number | null {
+  const found = onlyTime.exec(text);
+  return found && secondsOf(found.slice(1));
+}
+
 function secondsOf([hours = "0", minutes = "0", seconds = "0", fraction = "0"]: readonly (
   | string
   | undefined

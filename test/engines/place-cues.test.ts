@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { placeCues, type TextPart } from "../../src/engines/native/texts/place-cues.ts";
+import { type MediaPosition, placeCues, type TextPart } from "../../src/engines/native/texts/place-cues.ts";
 
 const cue = (startS: number, endS: number, text = "x") => ({ startS, endS, text, settings: "" });
 const place = (fromS: number, lastsS = 10, timeline = 0) => ({ timeline, offsetS: null, fromS, lastsS });
@@ -68,5 +68,34 @@ describe("other cues", () => {
 
   it("of a whole file count from the start", () => {
     expect(starts([{ cues: [cue(1, 2)], map: null, place: null }], 100)).toEqual([1]);
+  });
+});
+
+describe("times within cues", () => {
+  const sung = "One<01:11.500> two<01:00:00.000><c> three</c> <1:11.500> <i>";
+  const text = (parts: readonly TextPart[], media: MediaPosition) => placeCues(parts, media).map((each) => each.text);
+
+  it("are moved with their cues", () => {
+    const segment = {
+      cues: [cue(71, 72, sung)],
+      map: null,
+      place: { timeline: 0, offsetS: 10, fromS: 60, lastsS: 10 },
+    };
+    const moved = "One<00:01:21.500> two<01:00:10.000><c> three</c> <1:11.500> <i>";
+    expect(text([segment], { originS: 0, offsetOf: () => 0 })).toEqual([moved]);
+  });
+
+  it("are cut with them: in each part they are as much later as it is", () => {
+    const kept = [
+      { startS: 71.5, endS: 72 },
+      { startS: 10, endS: 20 },
+      { startS: 71, endS: 73 },
+    ];
+    const whole = { cues: [cue(71, 72, sung), cue(10, 11, "<v Ann>Four")], map: null, place: null };
+    expect(text([whole], { originS: 0, offsetOf: () => 0, cut: { kept, zeroS: 0 } })).toEqual([
+      "One<00:00:00.000> two<00:58:48.500><c> three</c> <1:11.500> <i>",
+      "<v Ann>Four",
+      "One<00:00:11.000> two<00:58:59.500><c> three</c> <1:11.500> <i>",
+    ]);
   });
 });

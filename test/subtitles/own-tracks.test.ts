@@ -103,6 +103,14 @@ describe("text of Matroska", () => {
     expect(await cuesOf(mkv("D_WEBVTT/SUBTITLES", blocks))).toEqual(["0-0.5 line:2|One\ntwo"]);
   });
 
+  it("has times within its cues, which count from the block in Matroska, and from the start in WebM", async () => {
+    const payload = "One<00:00.500><c> two</c>";
+    const matroska = [{ ms: 1_000, lastsMs: 900, payload }];
+    expect(await cuesOf(mkv("S_TEXT/WEBVTT", matroska))).toEqual(["1-1.9 |One<00:00:01.500><c> two</c>"]);
+    const webm = [{ ms: 200, lastsMs: 900, payload: `id\n\n${payload}` }];
+    expect(await cuesOf(mkv("D_WEBVTT/SUBTITLES", webm))).toEqual([`0.2-1.1 |${payload}`]);
+  });
+
   const encoded = (...parts: Uint8Array[]) => element(ids.encodings, element(ids.encoding, ...parts));
   const compressed = (algorithm: number, settings = "") =>
     encoded(
@@ -193,6 +201,18 @@ describe("text of fragmented MP4", () => {
 
   it("is presented as the edit list of its track says", async () => {
     expect(await cuesOf(Buffer.concat([textInit("wvtt", 500), second]))).toEqual(["0.5-1 |Two", "1.5-2.5 |Three"]);
+  });
+
+  it("has times within its cues, which count as the time says that a cue has for the start of its sample", async () => {
+    const payload = "One<00:00:10.500> two";
+    const parts = [box("ctim", text("00:00:10.000")), box("payl", text(payload))];
+    const timed = { ms: 900, data: box("vttc", ...parts) };
+    const untimed = { ms: 900, data: vttSample(payload) };
+    const found = (each: string) => [`1-1.9 |One<00:00:${each}> two`];
+    expect(await cuesOf(Buffer.concat([textInit("wvtt"), textSegment(1_000, [timed])]))).toEqual(found("01.500"));
+    expect(await cuesOf(Buffer.concat([textInit("wvtt"), textSegment(1_000, [untimed])]))).toEqual(found("10.500"));
+    const edited = [textInit("wvtt", 500), textSegment(1_500, [untimed])];
+    expect(await cuesOf(Buffer.concat(edited))).toEqual(found("10.000"));
   });
 
   it("is TTML, whose times are those of the track", async () => {

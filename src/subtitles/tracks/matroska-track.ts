@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { clock, type Cue } from "../../remux/additions.ts";
+import { clock, type Cue, moveInnerTimes } from "../../remux/additions.ts";
 import { readBlocks } from "../../remux/matroska/blocks.ts";
 import { readBytes } from "../../remux/matroska/copy.ts";
 import { findElement, ids } from "../../remux/matroska/elements.ts";
@@ -171,8 +171,11 @@ function* readVttBlocks(blocks: Iterable<TextBlock>, header: string, readParts: 
   }
 }
 
-/** Matroska: settings, identifier and comments are an addition to the block. */
-const fromAdditions: ReadParts = ({ text, addition }) => ({ text, settings: addition.split("\n", 1)[0]!.trim() });
+/** Matroska: settings, identifier and comments are an addition to the block; times within the text count from its start. */
+const fromAdditions: ReadParts = ({ text, addition, startS }) => ({
+  text: moveInnerTimes(text, startS),
+  settings: addition.split("\n", 1)[0]!.trim(),
+});
 
 /** WebM: identifier, settings and text, each after the line of the one before. */
 function fromPayload({ text }: TextBlock): ReturnType<ReadParts> {

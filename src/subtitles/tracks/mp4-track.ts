@@ -1,4 +1,4 @@
-import type { Cue } from "../../remux/additions.ts";
+import { type Cue, moveCue } from "../../remux/additions.ts";
 import { type Box, boxesIn, damagedError, findChild, firstBox, getChild } from "../../remux/mp4/boxes.ts";
 import { fileBoxes, readFully, readRange } from "../../remux/mp4/read/file-boxes.ts";
 import { type FragmentTrack, readFileFragments } from "../../remux/mp4/read/fragment.ts";
@@ -161,11 +161,8 @@ function cuesOf(samples: Iterable<FiledSample>, track: Mp4Track, count: CountByt
     const read = (sample: IndexedSample<unknown>, bytes: Uint8Array) => {
       const shown = shownAt(sample, track);
       const [startS, endS] = [shown.startS + shiftS, shown.endS + shiftS];
-      return readSample(bytes, { start: 0, end: bytes.length, startS, endS }, format).map((cue) => ({
-        ...cue,
-        startS: cue.startS - shiftS,
-        endS: cue.endS - shiftS,
-      }));
+      const cues = readSample(bytes, { start: 0, end: bytes.length, startS, endS }, format);
+      return cues.map((cue) => moveCue(cue, -shiftS));
     };
     // A cue that lasts while others begin is in several samples.
     return joinCues([...readSamples(samples, count)].map(([sample, bytes]) => read(sample, bytes)));

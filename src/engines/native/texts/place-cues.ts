@@ -1,4 +1,4 @@
-import { cutTimes, type Cue } from "../../../remux/additions.ts";
+import { cutTimes, type Cue, moveCue, moveInnerTimes } from "../../../remux/additions.ts";
 import type { CutPosition } from "../../../remux/mp4/cut-plan.ts";
 import type { TimestampMap } from "../../../subtitles/timed-text.ts";
 import { joinCues } from "../../../subtitles/join.ts";
@@ -47,7 +47,7 @@ export function placeCues(parts: readonly TextPart[], media: MediaPosition): rea
   const shifts = parts.map((part) => shiftOf(part, media, isFromStart));
   for (const [i, { cues }] of parts.entries()) move(cues, shifts[i]!);
   const joined = parts.length === 1 ? parts[0]!.cues : joinCues(parts.map(({ cues }) => cues));
-  return media.cut === undefined ? joined : cutTimes(joined, media.cut.kept);
+  return media.cut === undefined ? joined : cutTimes(joined, media.cut.kept, moveCue);
 }
 
 function move(cues: readonly Cue[], byS: number): void {
@@ -55,6 +55,7 @@ function move(cues: readonly Cue[], byS: number): void {
   for (const cue of cues) {
     cue.startS += byS;
     cue.endS += byS;
+    cue.text = moveInnerTimes(cue.text, byS);
   }
 }
 
