@@ -3,12 +3,12 @@ import type { Socket } from "node:net";
 import { ServiceError } from "../../model/errors.ts";
 import type { AddressGuard } from "../addresses/address-guard.ts";
 import { toUpstreamError } from "../upstream-error.ts";
-import type { RunEntry } from "./run.ts";
+import type { Run } from "./run.ts";
 
 /** A request with the credential of an open run, the only one of its connection. */
 export interface Admitted {
   request: IncomingMessage;
-  run: RunEntry;
+  run: Run;
   /** Aborted when the connection is closed, by its client, the run or a limit. */
   signal: AbortSignal;
 }
@@ -37,7 +37,7 @@ const noCredential: Refusal = {
  * Creates the function that returns a request of an open run, or the refusal; undefined if its connection has had
  * one already. `runs` are the open ones by name.
  */
-export function createAdmission(runs: ReadonlyMap<string, RunEntry>, connectionsPerRun: number) {
+export function createAdmission(runs: ReadonlyMap<string, Run>, connectionsPerRun: number) {
   const used = new WeakSet<Socket>();
 
   return (request: IncomingMessage): Admitted | Refusal | undefined => {

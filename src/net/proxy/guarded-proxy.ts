@@ -7,7 +7,7 @@ import { createAddressGuard } from "../addresses/address-guard.ts";
 import { type HttpClientOptions, maxLookupMs } from "../http/http-client.ts";
 import { createAdmission } from "./admission.ts";
 import { forward, refuse } from "./forward.ts";
-import { createRun, type ProxyRun, type RunEntry } from "./run.ts";
+import { type ProxyRun, Run } from "./run.ts";
 import { openTunnel, refuseTunnel } from "./tunnel.ts";
 import { maxHeaderBytes } from "../upstream-error.ts";
 
@@ -43,7 +43,7 @@ export async function openGuardedProxy(options: GuardedProxyOptions) {
     onBlocked: options.onBlocked,
   });
   const limits = { guard, idleTimeoutMs };
-  const runs = new Map<string, RunEntry>();
+  const runs = new Map<string, Run>();
   const admit = createAdmission(runs, connectionsPerRun);
   const { server, sockets } = createProxyServer(idleTimeoutMs, maxConnections);
   server.on("request", (request, response) => {
@@ -76,7 +76,7 @@ export async function openGuardedProxy(options: GuardedProxyOptions) {
       if (!server.listening) throw new ServiceError("unavailable", "the proxy is closed");
       const name = randomUUID();
       const onAbort = () => run.close();
-      const run = createRun({ name, port }, { maxBytes, maxConnections: connectionsPerRun }, () => {
+      const run = new Run({ name, port }, { maxBytes, maxConnections: connectionsPerRun }, () => {
         runs.delete(name);
         signal.removeEventListener("abort", onAbort);
       });

@@ -5,7 +5,7 @@ import { TimeBases } from "../elementary-streams/time-bases.ts";
 import type { Demuxer, DemuxerOptions, SegmentTiming, TrackKind } from "../samples.ts";
 import { createTrackOutputs } from "../track-output.ts";
 import { createPacketReader, mediaOf, packetLength, pesStart } from "./packets.ts";
-import { createPidTable, pidOf, type PidTable } from "./pids.ts";
+import { pidOf, PidTable } from "./pids.ts";
 import { createProgramReader, type ProgramReader } from "./program.ts";
 import { createStreamReaders } from "./stream-readers.ts";
 
@@ -19,7 +19,7 @@ export function createMpegTsDemuxer(options: DemuxerOptions): Demuxer {
   const { sink, timelines, kinds, audio = firstAudio, onDrop = () => {}, onTracks, onSubtitles } = options;
   const bases = new TimeBases(timelines);
   const outputs = createTrackOutputs(sink);
-  const pids = createPidTable();
+  const pids = new PidTable();
   const streams = createStreamReaders({ pids, bases, outputs, onDrop });
   const program = createProgramReader(pids, { kinds, audio }, (chosen, leftAudio, subtitles) => {
     streams.set(chosen);

@@ -56,94 +56,107 @@ export const associationPid = 0;
 /** Fewer scrambled packets in a row are taken for damaged ones. */
 const maxScrambled = 32;
 
-export type PidTable = ReturnType<typeof createPidTable>;
-
-/** Creates a table that passes the payload of packets to the readers of their PIDs (ISO/IEC 13818-1 §2.4.3.2). */
-export function createPidTable() {
-  const pids: (Pid | undefined)[] = Array.from({ length: 8192 });
-  let segment = 0;
+/** Passes the payload of packets to the readers of their PIDs (ISO/IEC 13818-1 §2.4.3.2). */
+export class PidTable {
+  readonly #pids: (Pid | undefined)[] = Array.from({ length: 8192 });
+  #segment = 0;
   /** Number of the latest segment that does not follow the one before. */
-  let joined = 0;
-  return {
-    set(pid: number, reader: PidReader): void {
-      pids[pid] = new Pid(reader, segment);
-    },
-    delete(pid: number): void {
-      pids[pid] = undefined;
-    },
-    has: (pid: number): boolean => pids[pid] !== undefined,
-    /**
-     * From here on a continuity counter may restart with a packet that starts a payload unit.
-     * @param isNext Whether it follows the segment before; if not, what its counters miss is known.
-     */
-    startSegment(isNext: boolean): void {
-      segment++;
-      if (!isNext) joined = segment;
-    },
-    /** Other times have begun in the payload unit that is being read: its counter may begin too. */
-    startTimes(pid: number): void {
-      const found = pids[pid];
-      if (found !== undefined) found.isBreakNew = false;
-    },
-    /** The payload unit that is being read comes late: if its counter began again, it did so by chance. */
-    noteGap(pid: number): void {
-      const found = pids[pid];
-      if (found?.isCountNew === true) found.isBreakNew = true;
-    },
-    /** Tells the readers of what is known to be missing; nothing follows. */
-    finish(): void {
-      for (const pid of pids) if (pid !== undefined) countBreak(pid);
-    },
-    /**
-     * Reads the packet that starts at `at`.
-     * @throws ServiceError `drm_protected` if 32 packets in a row of a wanted PID are scrambled.
-     */
-    read(bytes: Buffer, at: number): void {
-      const second = bytes[at + 1] ?? 0;
-      const pid = pids[pidOf(bytes, at)];
-      if (pid === undefined) return;
-      const control = bytes[at + 3] ?? 0;
-      const hasPayload = (control & 0x10) !== 0;
-      // transport_error_indicator
-      if (second & 0x80) return;
-      const from = at + 4 + (control & 0x20 ? readAdaptation(pid, bytes, at + 4) : 0);
-      const counter = control & 0x0f;
-      if (!hasPayload) {
-        // The next payload has the number after it (§2.4.3.5).
-        if (pid.isRestart) pid.counter = counter;
-        return;
-      }
-      const { isRestart } = pid;
-      pid.isRestart = false;
-      if (control & 0xc0) {
-        refuseScrambled(++pid.scrambled);
-        return;
-      }
-      pid.scrambled = 0;
-      const isStart = (second & 0x40) !== 0;
-      const isRepeated = counter === pid.counter && !isRestart && pid.segment === segment;
-      if (isRepeated && isDuplicate(pid, bytes, at)) return;
-      const isFollowing = pid.counter < 0 || counter === ((pid.counter + 1) & 0x0f);
-      const isCountRestart = isStart && (isRestart || pid.segment !== segment);
-      const isBoundary = pid.counter >= 0 && pid.segment !== segment && pid.segment >= joined;
-      if (isStart) countBreak(pid);
-      if (isStart) pid.isCountNew = false;
-      if (isStart && !isRestart && isBoundary) {
-        // A packager that counts from the start again does so in the tables too.
-        const isSameCount = pids[associationPid]?.continuedIn === segment;
-        noteBoundary(pid, segment, isFollowing, !isSameCount && counter === pid.firstCounter);
-      }
-      const isLost = isLossKnown(pid, counter, isFollowing, !isRestart && pid.segment === segment);
-      if (pid.firstCounter < 0) pid.firstCounter = counter;
-      pid.counter = counter;
-      pid.segment = segment;
-      pid.at = at;
-      pid.bytes = bytes;
-      if (isLost && !isCountRestart) pid.reader.onLoss();
-      const to = at + packetLength;
-      if (from < to) pid.reader.read(bytes, from, to, isStart);
-    },
-  };
+  #joined = 0;
+
+  set(pid: number, reader: PidReader): void {
+    this.#pids[pid] = new Pid(reader, this.#segment);
+  }
+
+  delete(pid: number): void {
+    this.#pids[pid] = undefined;
+  }
+
+  has(pid: number): boolean {
+    return this.#pids[pid] !== undefined;
+  }
+
+  /**
+   * From here on a continuity counter may restart with a packet that starts a payload unit.
+   * @param isNext Whether it follows the segment before; if not, what its counters miss is known.
+   */
+  startSegment(isNext: boolean): void {
+    this.#segment++;
+    if (!isNext) this.#joined = this.#segment;
+  }
+
+  /** Other times have begun in the payload unit that is being read: its counter may begin too. */
+  startTimes(pid: number): void {
+    const found = this.#pids[pid];
+    if (found !== undefined) found.isBreakNew = false;
+  }
+
+  /** The payload unit that is being read comes late: if its counter began again, it did so by chance. */
+  noteGap(pid: number): void {
+    const found = this.#pids[pid];
+    if (found?.isCountNew === true) found.isBreakNew = true;
+  }
+
+  /** Tells the readers of what is known to be missing; nothing follows. */
+  finish(): void {
+    for (const pid of this.#pids) if (pid !== undefined) countBreak(pid);
+  }
+
+  /**
+   * Reads the packet that starts at `at`.
+   * @throws ServiceError `drm_protected` if 32 packets in a row of a wanted PID are scrambled.
+   */
+  read(bytes: Buffer, at: number): void {
+    const second = bytes[at + 1] ?? 0;
+    const pid = this.#pids[pidOf(bytes, at)];
+    // transport_error_indicator
+    if (pid === undefined || second & 0x80) return;
+    const control = bytes[at + 3] ?? 0;
+    const from = at + 4 + (control & 0x20 ? readAdaptation(pid, bytes, at + 4) : 0);
+    const counter = control & 0x0f;
+    const hasPayload = (control & 0x10) !== 0;
+    if (!hasPayload) {
+      // The next payload has the number after it (§2.4.3.5).
+      if (pid.isRestart) pid.counter = counter;
+      return;
+    }
+    const { isRestart } = pid;
+    pid.isRestart = false;
+    if (control & 0xc0) {
+      refuseScrambled(++pid.scrambled);
+      return;
+    }
+    pid.scrambled = 0;
+    const isStart = (second & 0x40) !== 0;
+    const isBound = !isRestart && pid.segment === this.#segment;
+    if (isBound && counter === pid.counter && isDuplicate(pid, bytes, at)) return;
+    const isFollowing = pid.counter < 0 || counter === ((pid.counter + 1) & 0x0f);
+    if (isStart) this.#startUnit(pid, counter, isFollowing, isRestart);
+    const isLost = isLossKnown(pid, counter, isFollowing, isBound);
+    if (pid.firstCounter < 0) pid.firstCounter = counter;
+    pid.counter = counter;
+    pid.segment = this.#segment;
+    pid.at = at;
+    pid.bytes = bytes;
+    const isCountRestart = isStart && !isBound;
+    if (isLost && !isCountRestart) pid.reader.onLoss();
+    const to = at + packetLength;
+    if (from < to) pid.reader.read(bytes, from, to, isStart);
+  }
+
+  /** Notes what the counter of the packet that starts a payload unit says of the segments before. */
+  #startUnit(pid: Pid, counter: number, isFollowing: boolean, isRestart: boolean): void {
+    countBreak(pid);
+    pid.isCountNew = false;
+    const isBoundary = pid.counter >= 0 && pid.segment !== this.#segment && pid.segment >= this.#joined;
+    if (isRestart || !isBoundary) return;
+    // A packager that counts from the start again does so in the tables too.
+    const isSameCount = this.#pids[associationPid]?.continuedIn === this.#segment;
+    pid.isCountNew = !isFollowing && !isSameCount && counter === pid.firstCounter;
+    if (isFollowing) {
+      pid.continued += 1;
+      pid.continuedIn = this.#segment;
+    } else pid.isBreakNew = !pid.isCountNew;
+  }
 }
 
 /** Whether packets are missing in front of one, which is no duplicate; `isBound`: its counter may not restart. */
@@ -156,15 +169,6 @@ function isLossKnown(pid: Pid, counter: number, isFollowing: boolean, isBound: b
   pid.isCounting = true;
   // So 15 packets, or more, were missing between those that had the same one.
   return !isFollowing || pid.isStill;
-}
-
-/** @param mayBeNew It may have begun again with this segment. */
-function noteBoundary(pid: Pid, segment: number, isFollowing: boolean, mayBeNew: boolean): void {
-  pid.isCountNew = !isFollowing && mayBeNew;
-  if (isFollowing) {
-    pid.continued += 1;
-    pid.continuedIn = segment;
-  } else pid.isBreakNew = !pid.isCountNew;
 }
 
 /** Packets are missing at the end of a segment if the counters go on in others. */

@@ -1,7 +1,7 @@
 import { openSync, readSync, rmSync } from "node:fs";
 import { ServiceError } from "../../../model/errors.ts";
 import { ascii, u32, u64 } from "../boxes.ts";
-import { createBackgroundWrites, writeAt } from "./background-writes.ts";
+import { BackgroundWrites, writeAt } from "./background-writes.ts";
 
 interface MediaDataOptions {
   path: string;
@@ -22,7 +22,7 @@ const bufferBytes = 4 << 20;
 export class MediaData {
   readonly #options: MediaDataOptions;
   readonly #fd: number;
-  readonly writes;
+  readonly writes: BackgroundWrites;
   #buffer: Buffer = Buffer.allocUnsafeSlow(bufferBytes);
   #buffered = 0;
   /** Where the media data start in the file. */
@@ -36,7 +36,7 @@ export class MediaData {
   constructor(options: MediaDataOptions) {
     this.#options = options;
     this.#fd = openSync(options.path, "w+");
-    this.writes = createBackgroundWrites(this.#fd);
+    this.writes = new BackgroundWrites(this.#fd);
   }
 
   /** Bytes so far. */
