@@ -64,8 +64,6 @@ export function filesOf({ state, file, files }: Task): ResultFile[] {
   return files ?? [{ kind: "media", ...file }];
 }
 
-const wholeOf = ({ size }: ArchivedFile): IntRange => ({ start: 0, end: size - 1 });
-
 /** Files whose CRC-32 is remembered. */
 const maxRemembered = 50_000;
 
@@ -74,60 +72,20 @@ const maxRemembered = 50_000;
  * start, the file is read once more, of each owner one file at a time. `uncounted` reads what is not sent.
  */
 export function createArchiveStreams(store: FileStore, streams: FileStreams, uncounted: FileStreams) {
-  const remembered = new LRUCache<string, number>({ max: maxRemembered });
-  const mutex = createKeyedMutex();
-
-  async function* readFile(file: ArchivedFile, range: IntRange, { open, isSent }: Reader): AsyncGenerator<Buffer> {
-    if (range.end < range.start) return;
-    const { handle, markInUse } = await openFile(store, file.taskId, file, file.number);
-    // A file that is not marked may be removed while it is sent, and can be read to its end all the same.
-    const keep = () => markInUse().catch(() => {});
-    await keep();
-    yield* open(handle, range, keep, isSent);
-  }
-
-  async function* readWhole(file: ArchivedFile, reader: Reader): AsyncGenerator<Buffer> {
-    let crc = 0;
-    for await (const chunk of readFile(file, wholeOf(file), reader)) {
-      crc = crc32(chunk, crc);
-      yield chunk;
-    }
-    remembered.set(file.sha256, crc);
-  }
-
-  async function crcOf(file: ArchivedFile, { owner, isClosed }: Wanted): Promise<number> {
-    return mutex.runExclusive(owner, async () => {
-      const known = remembered.get(file.sha256);
-      if (known !== undefined) return known;
-      if (isClosed()) throw clientLeftError;
-      let crc = 0;
-      const reader = { ...uncounted, isSent: () => true };
-      for await (const chunk of readFile(file, wholeOf(file), reader)) {
-        if (isClosed()) throw clientLeftError;
-        crc = crc32(chunk, crc);
-      }
-      remembered.set(file.sha256, crc);
-      return crc;
-    });
-  }
+  const files = createFileReader(store, uncounted);
 
   async function* readParts(archive: Archive, { start, end }: IntRange, wanted: Wanted): AsyncGenerator<Buffer> {
-    const { files, parts } = archive;
     const reader = { ...streams, isSent: wanted.isSent };
-    const fileAt = (index: number) => files[index] as ArchivedFile;
+    const fileAt = (index: number) => archive.files[index] as ArchivedFile;
     let offset = 0;
-    for (const part of parts) {
+    for (const part of archive.parts) {
       const range = { start: Math.max(0, start - offset), end: Math.min(part.length - 1, end - offset) };
       offset += part.length;
       if (range.end < range.start) continue;
       if (part.kind === "bytes") {
-        const bytes = await part.write((index) => crcOf(fileAt(index), wanted));
+        const bytes = await part.write((index) => files.crcOf(fileAt(index), wanted));
         yield bytes.subarray(range.start, range.end + 1);
-      } else {
-        const file = fileAt(part.index);
-        const isWhole = range.start === 0 && range.end === part.length - 1;
-        yield* isWhole ? readWhole(file, reader) : readFile(file, range, reader);
-      }
+      } else yield* files.read(fileAt(part.index), range, reader);
     }
   }
 
@@ -150,6 +108,48 @@ export function createArchiveStreams(store: FileStore, streams: FileStreams, unc
       }
       const stream = streamChunks(readChunk, () => chunks.return(undefined));
       return stream;
+    },
+  };
+}
+
+/** Creates a reader of files that remembers the CRC-32 of those that it has read as a whole. */
+function createFileReader(store: FileStore, uncounted: FileStreams) {
+  const remembered = new LRUCache<string, number>({ max: maxRemembered });
+  const mutex = createKeyedMutex();
+
+  async function* readRange(file: ArchivedFile, range: IntRange, { open, isSent }: Reader): AsyncGenerator<Buffer> {
+    if (range.end < range.start) return;
+    const { handle, markInUse } = await openFile(store, file.taskId, file, file.number);
+    // A file that is not marked may be removed while it is sent, and can be read to its end all the same.
+    const keep = () => markInUse().catch(() => {});
+    await keep();
+    yield* open(handle, range, keep, isSent);
+  }
+
+  async function* readWhole(file: ArchivedFile, reader: Reader): AsyncGenerator<Buffer> {
+    let crc = 0;
+    for await (const chunk of readRange(file, { start: 0, end: file.size - 1 }, reader)) {
+      crc = crc32(chunk, crc);
+      yield chunk;
+    }
+    remembered.set(file.sha256, crc);
+  }
+
+  return {
+    read(file: ArchivedFile, range: IntRange, reader: Reader): AsyncGenerator<Buffer> {
+      const isWhole = range.start === 0 && range.end === file.size - 1;
+      return isWhole ? readWhole(file, reader) : readRange(file, range, reader);
+    },
+    async crcOf(file: ArchivedFile, { owner, isClosed }: Wanted): Promise<number> {
+      return mutex.runExclusive(owner, async () => {
+        const known = remembered.get(file.sha256);
+        if (known !== undefined) return known;
+        if (isClosed()) throw clientLeftError;
+        for await (const _ of readWhole(file, { ...uncounted, isSent: () => true })) {
+          if (isClosed()) throw clientLeftError;
+        }
+        return remembered.get(file.sha256)!;
+      });
     },
   };
 }

@@ -33,6 +33,8 @@ const noCredential: Refusal = {
   fields: { "proxy-authenticate": 'Basic realm="unreel"' },
 };
 
+export type Admission = ReturnType<typeof createAdmission>;
+
 /**
  * Creates the function that returns a request of an open run, or the refusal; undefined if its connection has had
  * one already. `runs` are the open ones by name.

@@ -1,11 +1,11 @@
 import { once } from "node:events";
-import { createServer } from "node:http";
+import { createServer, type Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { randomUUID } from "node:crypto";
 import { ServiceError } from "../../model/errors.ts";
 import { createAddressGuard } from "../addresses/address-guard.ts";
 import { type HttpClientOptions, maxLookupMs } from "../http/http-client.ts";
-import { createAdmission } from "./admission.ts";
+import { type Admission, createAdmission, type ProxyLimits } from "./admission.ts";
 import { forward, refuse } from "./forward.ts";
 import { type ProxyRun, Run } from "./run.ts";
 import { openTunnel, refuseTunnel } from "./tunnel.ts";
@@ -28,8 +28,8 @@ export interface GuardedProxyOptions extends Pick<HttpClientOptions, "allowNetwo
 }
 
 /**
- * Opens a forward proxy on a random port of 127.0.0.1 for a local program; the guard checks every connection that it opens. It takes CONNECT to any port, and requests in absolute-form for http URLs,
- * one per connection. A request without the credential of an open run gets 407 and opens nothing; one to a
+ * Opens a forward proxy on a random port of 127.0.0.1 for a local program; the guard checks every connection that it opens.
+ * It takes CONNECT to any port, and requests in absolute-form for http URLs, one per connection. A request without the credential of an open run gets 407 and opens nothing; one to a
  * blocked address gets 403, one that fails 502 or 504. Any program of this machine can connect.
  *
  * @throws RangeError that names the first entry of `allowNetworks` that is not a network; what `listen` does
@@ -42,22 +42,10 @@ export async function openGuardedProxy(options: GuardedProxyOptions) {
     lookup: options.lookup,
     onBlocked: options.onBlocked,
   });
-  const limits = { guard, idleTimeoutMs };
   const runs = new Map<string, Run>();
   const admit = createAdmission(runs, connectionsPerRun);
   const { server, sockets } = createProxyServer(idleTimeoutMs, maxConnections);
-  server.on("request", (request, response) => {
-    const admitted = admit(request);
-    if (admitted === undefined) request.socket.destroy();
-    else if ("run" in admitted) void forward(admitted, response, limits);
-    else refuse(response, admitted);
-  });
-  server.on("connect", (request, _socket, head) => {
-    const admitted = admit(request);
-    if (admitted === undefined) request.socket.destroy();
-    else if ("run" in admitted) void openTunnel(admitted, head, limits);
-    else refuseTunnel(request.socket, admitted);
-  });
+  serveRequests(server, admit, { guard, idleTimeoutMs });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
@@ -95,6 +83,21 @@ export async function openGuardedProxy(options: GuardedProxyOptions) {
       await closed;
     },
   };
+}
+
+function serveRequests(server: Server, admit: Admission, limits: ProxyLimits): void {
+  server.on("request", (request, response) => {
+    const admitted = admit(request);
+    if (admitted === undefined) request.socket.destroy();
+    else if ("run" in admitted) void forward(admitted, response, limits);
+    else refuse(response, admitted);
+  });
+  server.on("connect", (request, _socket, head) => {
+    const admitted = admit(request);
+    if (admitted === undefined) request.socket.destroy();
+    else if ("run" in admitted) void openTunnel(admitted, head, limits);
+    else refuseTunnel(request.socket, admitted);
+  });
 }
 
 function createProxyServer(idleTimeoutMs: number, maxConnections: number) {

@@ -47,10 +47,8 @@ export function createProgramReader(
     for (const pid of associated) {
       if (pids.has(pid) || mapPids.size >= maxPrograms) continue;
       mapPids.add(pid);
-      pids.set(
-        pid,
-        createSectionReader((map) => onMap(pid, map)),
-      );
+      const reader = createSectionReader((map) => onMap(pid, map));
+      pids.set(pid, reader);
     }
   };
   pids.set(associationPid, createSectionReader(onAssociations));

@@ -59,13 +59,7 @@ export function createTasks(url: URL): Tasks {
   const readings = signal(0);
   const connection = signal<"open" | "lost" | "locked">("open");
   const runningTasks = computed(() => table.inState("running"));
-  const running = computed(() => {
-    const tasks = runningTasks.value.map((task) => task.value);
-    return {
-      count: tasks.reduce((sum, { counts }) => sum + (counts?.running ?? 1), 0),
-      speed: tasks.reduce((sum, { progress }) => sum + (progress?.speed ?? 0), 0),
-    };
-  });
+  const running = computed(() => summarizeRunning(runningTasks.value.map((task) => task.value)));
 
   function apply(change: Change): void {
     if (change.type === "deleted") table.drop(change.id);
@@ -112,6 +106,14 @@ export function createTasks(url: URL): Tasks {
       else table.put(task);
     },
     onTransition: table.onTransition,
+  };
+}
+
+/** @param tasks A collection counts as its members that run. */
+function summarizeRunning(tasks: readonly Task[]): { count: number; speed: number } {
+  return {
+    count: tasks.reduce((sum, { counts }) => sum + (counts?.running ?? 1), 0),
+    speed: tasks.reduce((sum, { progress }) => sum + (progress?.speed ?? 0), 0),
   };
 }
 
