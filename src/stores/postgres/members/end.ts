@@ -17,9 +17,11 @@ import {
   type MemberRow,
   removedUse,
   type RowChange,
+  toRowWrite,
+  toWrittenRows,
   writeChanges,
 } from "./member-rows.ts";
-import { writeRows } from "./write-rows.ts";
+import { countAndPublish, joinWrittenRows, updateRows, type WrittenRows } from "./write-rows.ts";
 
 interface EndDeps extends MemberDeps {
   jobs: JobQueue;
@@ -63,21 +65,20 @@ export function isCollection({ document }: Pick<TaskRow, "document">): boolean {
   return document.includes('"kind":"collection"');
 }
 
-/** Cancels the members of a collection, `change`, which is canceled with them. Returns the collection. */
+/**
+ * Cancels the members of a collection, `change`, which is canceled with them. Returns the collection. All other writes wait for what
+ * comes after the counters are locked: so the members are written before.
+ */
 export async function cancelAndCommit(deps: EndDeps, sql: Transaction, change: RowChange, all: readonly MemberRow[]) {
   const members = all.filter(({ state, isFree }) => isFree && isActive(state));
   const canceled = { ...change.row, ...change.written.stored, ...change.held };
   const followers = await lockFollowersOf(sql, members, canceled);
-  let { number, count }: Numbers = { number: await writeChanges(sql.query, sql, [change], deps), count: 1 };
-  if (members.length > 0) {
-    const done = await cancelMembers(deps, sql, members);
-    number = Math.max(number, done.number);
-    count += done.count;
-  }
+  const rows = await cancelMembers(deps, sql, members);
+  let number = await writeChanges(sql.query, sql, [change], deps, rows);
   const followed = followAll(followers, deps);
   if (followed.length > 0) number = await writeChanges(sql.query, sql, followed, deps);
   const { task } = followed.find(({ row }) => row.seq === canceled.seq)?.written ?? { task: parseTask(canceled) };
-  return { task, number, count: count + followed.length };
+  return { task, number, count: 1 + rows.events.length + followed.length };
 }
 
 /** As `lockFollowers`, of members that become canceled with this locked collection; only others are asked for. */
@@ -93,19 +94,21 @@ async function lockFollowersOf(sql: Sql, members: readonly MemberRow[], collecti
   return [...others.filter(({ row }) => row.seq !== collection.seq), ...(own.changes.length > 0 ? [own] : [])];
 }
 
-/** Cancels locked members, chunk by chunk: while the database writes one, the next is changed and sent. */
-async function cancelMembers({ jobs, ...deps }: EndDeps, sql: Sql, members: readonly MemberRow[]): Promise<Numbers> {
+/** Writes locked members as canceled, chunk by chunk: while the database writes one, the next is changed and sent. */
+async function cancelMembers(
+  { jobs, ...deps }: EndDeps,
+  sql: Sql,
+  members: readonly MemberRow[],
+): Promise<WrittenRows> {
   const now = deps.now();
   const chunks = chunksOf(members);
   const select = `SELECT ${taskColumns} FROM unreel.tasks WHERE seq = ANY(:seqs::bigint[]) ORDER BY seq`;
   const read = async (seqs?: number[]) =>
     seqs === undefined ? [] : sql.query<TaskRow>(select, { seqs: toArray("bigint", seqs, (seq) => seq) });
-  const write = async (changes: readonly RowChange[]) =>
-    changes.length === 0 ? 0 : writeChanges(sql.query, sql, changes, deps);
-  let count = 0;
+  const all: WrittenRows[] = [];
   const first = read(chunks[0]);
   const held = members.flatMap(({ job }) => job ?? []);
-  const removed = jobs.remove(sql, held).then(() => 0);
+  const removed = held.length > 0 ? jobs.remove(sql, held) : undefined;
   let pending = Promise.all([removed, read(chunks[1])]);
   pending.catch(() => {});
   let rows = await first;
@@ -114,15 +117,15 @@ async function cancelMembers({ jobs, ...deps }: EndDeps, sql: Sql, members: read
       const written = deps.damage.unlessDamaged(row, () => updateDocument(row, { state: "canceled" }, {}, now));
       return written === undefined ? [] : [{ row, written, held: { job: null, lease: null } }];
     });
-    count += changes.length;
-    const sent = Promise.all([write(changes), read(chunks[next])]);
+    all.push(toWrittenRows(changes));
+    const sent = Promise.all([updateRows(sql, changes.map(toRowWrite)), read(chunks[next])]);
     // If the transaction has failed, the one before throws its error.
     sent.catch(() => {});
     [, rows] = await pending;
     pending = sent;
   }
-  const [number] = await pending;
-  return { number, count };
+  await pending;
+  return joinWrittenRows(all);
 }
 
 /** Returns the `seq` of each, in chunks. */
@@ -157,14 +160,21 @@ export async function removeAndCommit(
   if (staying.length > 0) await sql.query(countOutPlaces, { seq: row.seq, staying });
   if (members.length > 0 || row.memberships > 0) await sql.query(removePlaces, { seq: row.seq });
   const followed = followAll(followers, deps);
+  const removing = sql.query(removeRows, { removed: toArray("bigint", removed, ({ seq }) => seq) });
   const run = followed.length > 0 ? sql.query : sql.queryAndCommit;
-  const events = removed.map((each) => deletedEvent(each.id, row.owner));
-  const written = { owner: row.owner, updates: [], removals: removed, events, use: removedUse(removed) };
-  const number = await writeRows(run, written);
+  const written = {
+    owner: row.owner,
+    moves: removed.map(({ state }) => ({ before: state, after: undefined })),
+    events: removed.map((each) => ({ ...deletedEvent(each.id, row.owner), seq: null })),
+    use: removedUse(removed),
+  };
+  const [number] = await Promise.all([countAndPublish(run, written), removing]);
   if (followed.length === 0) return { row, number, count: removed.length };
   const newest = await writeChanges(sql.query, sql, followed, deps);
   return { row, number: newest, count: removed.length + followed.length };
 }
+
+const removeRows = "DELETE FROM unreel.tasks WHERE seq = ANY(:removed::bigint[])";
 
 const countOutPlaces = `
   UPDATE unreel.tasks SET memberships = memberships - places

@@ -7,7 +7,14 @@ import type { NewMessage } from "../../outbox.ts";
 import { addUse, freeRecordBytes, noUse, type OwnerUse, freeInQueue, useChange } from "../../quotas.ts";
 import { asText, type Query, type Sql } from "../database.ts";
 import { type RowUpdate, taskColumns, type TaskRow } from "../task-rows.ts";
-import { writeRows } from "./write-rows.ts";
+import {
+  countAndPublish,
+  eventOfWrite,
+  type RowWrite,
+  joinWrittenRows,
+  updateRows,
+  type WrittenRows,
+} from "./write-rows.ts";
 
 /**
  * The rows of members and collections. Every transaction locks rows in this order, so that none waits for another in a circle:
@@ -133,25 +140,37 @@ export function followAll(followers: readonly Follower[], { damage, now }: Membe
   });
 }
 
-/** Writes changes of rows of one owner, with their messages and events. Returns the number of the newest event. */
+/**
+ * Writes changes of rows of one owner, with their messages and events. Returns the number of the newest event.
+ *
+ * @param more Of the same owner, written before; their events come after those of `changes`.
+ */
 export async function writeChanges(
   run: Query,
   sql: Sql,
   changes: readonly RowChange[],
   { outbox }: Pick<MemberDeps, "outbox">,
+  ...more: WrittenRows[]
 ): Promise<number> {
   for (const { written } of changes) if (written.message !== undefined) await outbox.add(sql, written.message);
-  const updates = changes.map(({ row, written, held: { job, lease } }) => ({
-    row,
-    after: { ...row, ...written.stored, job, lease },
-  }));
-  return writeRows(run, {
+  const updating = updateRows(sql, changes.map(toRowWrite));
+  const written = joinWrittenRows([toWrittenRows(changes), ...more]);
+  const [number] = await Promise.all([countAndPublish(run, written), updating]);
+  return number;
+}
+
+export function toRowWrite({ row, written, held: { job, lease } }: RowChange): RowWrite {
+  return { row, after: { ...row, ...written.stored, job, lease } };
+}
+
+/** Returns what to count and publish of changes. */
+export function toWrittenRows(changes: readonly RowChange[]): WrittenRows {
+  return {
     owner: changes[0]?.row.owner ?? null,
-    updates,
-    removals: [],
-    events: changes.map(({ written }) => written.event),
-    use: updates.reduce((use, { row, after }) => addUse(use, useChange(row, after)), noUse),
-  });
+    moves: changes.map(({ row, written }) => ({ before: row.state, after: written.stored.state })),
+    events: changes.map(({ row, written }) => eventOfWrite(row, written.stored.document, written.event)),
+    use: changes.reduce((use, change) => addUse(use, useChange(change.row, toRowWrite(change).after)), noUse),
+  };
 }
 
 /** Returns how the use of an owner changes when these tasks are removed. */

@@ -1,41 +1,54 @@
 import type { TaskEvent } from "../../../feed/task-events.ts";
 import { type State, states } from "../../../model/task.ts";
-import type { OwnerUse } from "../../quotas.ts";
-import type { Query } from "../database.ts";
+import { addUse, noUse, type OwnerUse } from "../../quotas.ts";
+import type { Query, Sql } from "../database.ts";
 import { type RowUpdate, type TaskRow, updatedColumns } from "../task-rows.ts";
 import { arrayOf, toArray } from "./arrays.ts";
 
-/** What is written of several tasks of one owner; each is updated or removed. */
-interface RowsWrite {
+/** A locked row, and what is written of it. */
+export interface RowWrite {
+  row: Pick<TaskRow, "seq" | "state">;
+  after: RowUpdate;
+}
+
+/** An event of a task. */
+export interface RowEvent extends Pick<TaskEvent, "type" | "taskId"> {
+  /** Of the task's row, if `json` is empty: the database makes the event from the document there. */
+  seq: number | null;
+  json: string;
+}
+
+/** What was written of several tasks of one owner. */
+export interface WrittenRows {
   owner: string | null;
-  updates: readonly { row: Pick<TaskRow, "seq" | "state">; after: RowUpdate }[];
-  removals: readonly Pick<TaskRow, "seq" | "state">[];
-  /** First those of the updates, in their order. */
-  events: readonly TaskEvent[];
+  /** From which state to which; undefined: it was removed. */
+  moves: readonly { before: State; after: State | undefined }[];
+  events: readonly RowEvent[];
   /** How the use of the owner changes. */
   use: OwnerUse;
 }
 
-/** Writes locked rows as `writeRow` does, with their events. Returns the number of the newest event. */
-export async function writeRows(run: Query, { owner, updates, removals, events, use }: RowsWrite): Promise<number> {
+/** Writes locked rows; `countAndPublish` must follow. Others' writes do not wait for it. */
+export async function updateRows({ query }: Sql, writes: readonly RowWrite[]): Promise<void> {
+  if (writes.length === 0) return;
+  const lists = updated.map(([name, type, of]) => [name, toArray(type, writes, ({ after }) => of(after))]);
+  const seqs = toArray("bigint", writes, ({ row }) => row.seq);
+  await query(updateStatement, { ...Object.fromEntries(lists), seqs });
+}
+
+/** Counts and publishes, as `writeRow` does, what was written of rows. Returns the number of the newest event. */
+export async function countAndPublish(run: Query, { owner, moves, events, use }: WrittenRows): Promise<number> {
   const more = Object.fromEntries(states.map((state) => [state, 0])) as Record<State, number>;
-  for (const { row, after } of updates) {
-    more[row.state] -= 1;
-    more[after.state] += 1;
+  for (const { before, after } of moves) {
+    more[before] -= 1;
+    if (after !== undefined) more[after] += 1;
   }
-  for (const { state } of removals) more[state] -= 1;
-  const lists = updated.map(([name, type, of]) => [name, toArray(type, updates, ({ after }) => of(after))]);
-  const documents = updates.map(({ after }) => after.document);
-  // Of a task without `info` the database makes it from the document: half as much is sent.
-  const jsons = events.map(({ json }, n) => (json === withoutNoInfo(documents[n]) ? "" : json));
-  const [written] = await run<{ number: number }>(rowsStatement, {
-    ...Object.fromEntries(lists),
-    seqs: toArray("bigint", updates, ({ row }) => row.seq),
-    removed: toArray("bigint", removals, ({ seq }) => seq),
+  const [written] = await run<{ number: number }>(publishStatement, {
     count: events.length,
+    seqs: toArray("bigint", events, ({ seq }) => seq),
     types: toArray("json", events, ({ type }) => type),
     taskIds: toArray("json", events, ({ taskId }) => taskId),
-    jsons: toArray("json", jsons, (json) => json),
+    jsons: toArray("json", events, ({ json }) => json),
     noInfo,
     eventOwner: owner,
     owner: owner ?? "",
@@ -49,12 +62,27 @@ export async function writeRows(run: Query, { owner, updates, removals, events, 
   return written.number;
 }
 
-/** What the document of a task without `info` has, and its event has not. */
-const noInfo = `"info":null,`;
-
-function withoutNoInfo(document: string | undefined): string | undefined {
-  return document?.replaceAll(noInfo, "");
+/** Returns rows of one owner together, in their order. */
+export function joinWrittenRows(rows: readonly WrittenRows[]): WrittenRows {
+  return {
+    owner: rows[0]?.owner ?? null,
+    moves: rows.flatMap(({ moves }) => moves),
+    events: rows.flatMap(({ events }) => events),
+    use: rows.reduce((sum, { use }) => addUse(sum, use), noUse),
+  };
 }
+
+/** Returns the event of a row that is written once: if the database can make it from the document, without its text. */
+export function eventOfWrite(
+  { seq }: Pick<TaskRow, "seq">,
+  document: string,
+  { type, taskId, json }: TaskEvent,
+): RowEvent {
+  return json === document.replaceAll(noInfo, "") ? { type, taskId, seq, json: "" } : { type, taskId, seq: null, json };
+}
+
+/** What the document of a task without `info` has, and its event has not: half as much is sent. */
+const noInfo = `"info":null,`;
 
 /** Name, type and value of each column; texts that are never null are sent as JSON is. */
 const updated = Object.entries(updatedColumns).map(
@@ -62,25 +90,24 @@ const updated = Object.entries(updatedColumns).map(
 );
 const updatedNames = updated.map(([name]) => name);
 
-const rowsStatement = `
-  WITH updated AS (
-    UPDATE unreel.tasks SET ${updatedNames.map((name) => `${name} = given.${name}`).join(", ")}
-    FROM unnest(:seqs::bigint[], ${updated.map(([name, type]) => arrayOf(name, type)).join(", ")})
-      AS given (known, ${updatedNames.join(", ")})
-    WHERE seq = known
-  ), removed AS (
-    DELETE FROM unreel.tasks WHERE seq = ANY(:removed::bigint[])
-  ), counted AS (
+const updateStatement = `
+  UPDATE unreel.tasks SET ${updatedNames.map((name) => `${name} = given.${name}`).join(", ")}
+  FROM unnest(:seqs::bigint[], ${updated.map(([name, type]) => arrayOf(name, type)).join(", ")})
+    AS given (known, ${updatedNames.join(", ")})
+  WHERE seq = known`;
+
+const publishStatement = `
+  WITH counted AS (
     UPDATE unreel.counters SET events = events + :count, counted_events = counted_events + :count,
       queued = queued + :queued, running = running + :running, succeeded = succeeded + :succeeded,
       failed = failed + :failed, canceled = canceled + :canceled
     RETURNING events AS number
   ), published AS (
     INSERT INTO unreel.task_events (number, type, task_id, json, owner)
-    SELECT number - :count + ordinal, type, task_id, coalesce(nullif(json, ''), replace(written, :noInfo, '')), :eventOwner
-    FROM counted,
-      unnest(${["types", "taskIds", "jsons", "document"].map((name) => arrayOf(name, "json")).join(", ")})
-        WITH ORDINALITY AS event (type, task_id, json, written, ordinal)
+    SELECT number - :count + ordinal, type, task_id, coalesce(nullif(json, ''), replace(document, :noInfo, '')), :eventOwner
+    FROM counted, unnest(:seqs::bigint[], ${["types", "taskIds", "jsons"].map((name) => arrayOf(name, "json")).join(", ")})
+        WITH ORDINALITY AS event (known, type, task_id, json, ordinal)
+      LEFT JOIN unreel.tasks ON seq = known
   ), owned AS (
     INSERT INTO unreel.owners AS known (owner, queued, running, bytes, records)
     SELECT :owner, :useQueued, :useRunning, :useBytes, :useRecords FROM counted
