@@ -106,6 +106,13 @@ describe("JSON-LD", () => {
     },
   );
 
+  it("reads a block of up to a Mi of characters, as one with a transcript", async () => {
+    const withTranscript = (length: number) => jsonLd({ ...video, name: "Long", transcript: "a".repeat(length) });
+    expect(await resolvePage(withTranscript(1_000_000))).toMatchObject({ title: "Long", duration: 5 });
+    const both = jsonLd(video) + withTranscript(1024 * 1024);
+    expect(await resolvePage(both)).toMatchObject({ title: "Otters", duration: 5 });
+  });
+
   it("ignores broken blocks one by one", async () => {
     const info = await resolvePage(jsonLd("{ broken", "", "null", video, '{"@type": '));
     expect(info).toMatchObject({ title: "Otters", duration: 5 });

@@ -2,7 +2,7 @@ import { blocks, fill, type Grow, half, list } from "./grow.ts";
 
 const jsonLd = (source: string) => `<script type="application/ld+json">${source}</script>`;
 /** Longer blocks are ignored. */
-const block = 250_000;
+const block = 1_000_000;
 /** References to another thing of the block. */
 const refs = (id: string, length: number) => fill(`{"@id":"${id}"},`, length).slice(0, -1);
 

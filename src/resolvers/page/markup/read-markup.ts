@@ -16,7 +16,7 @@ const maxNamesLength = 1_000;
 const maxRelLength = 200;
 const maxJsonLdBlocks = 100;
 /** Longer blocks are ignored, UTF-16 code units: JSON cannot be parsed in steps. */
-const maxJsonLdLength = 256 * 1024;
+const maxJsonLdLength = 1024 * 1024;
 const maxTitleSource = 10_000;
 const maxPlayers = 20;
 const maxSources = 50;
