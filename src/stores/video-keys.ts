@@ -44,8 +44,19 @@ function canonicalUrl(url: string): string {
   return at === -1 || /^#[!/]/.test(url.slice(at)) ? url : url.slice(0, at);
 }
 
+/** What options mean that are absent, in JSON. */
+const defaults: ReadonlyMap<string, string> = new Map([
+  ["audio_only", "false"],
+  ["audio_languages", '["original"]'],
+  ["subtitles", "false"],
+  ["automatic", "false"],
+  ["skip_mode", '"cut"'],
+]);
+
 /** What decides what is downloaded of a video. */
 function optionsText(options: TaskOptions): string {
   const { entries: _, if_exists: __, ...wanted } = options;
-  return JSON.stringify(wanted);
+  return JSON.stringify(wanted, (name, value: unknown) =>
+    defaults.get(name) === JSON.stringify(value) ? undefined : value,
+  );
 }

@@ -174,6 +174,17 @@ describe("POST /tasks/", () => {
     expect(again.body).toBe(first.body);
   });
 
+  it("treats bodies that differ only in the order of members as the same", async () => {
+    const key = { "idempotency-key": "d" };
+    const options = { subtitles: { languages: ["en"], automatic: true }, ranges: [{ start: 1, end: 2 }] };
+    const first = await postTask(app, { url: pageUrl, options }, key);
+    const turned = { ranges: [{ end: 2, start: 1 }], subtitles: { automatic: true, languages: ["en"] } };
+    const again = await postTask(app, { options: turned, url: pageUrl }, key);
+    expect(again.body).toBe(first.body);
+    const other = { ...options, ranges: [{ start: 1, end: 3 }] };
+    expect((await postTask(app, { url: pageUrl, options: other }, key)).statusCode).toBe(422);
+  });
+
   it("refuses an idempotency key with another body", async () => {
     await postTask(app, { url: pageUrl }, { "idempotency-key": "c" });
     const response = await postTask(app, { url: `${pageUrl}3` }, { "idempotency-key": "c" });

@@ -193,10 +193,18 @@ const optionNames = Object.keys(TaskOptions.properties) as (keyof TaskOptions)[]
 
 function inFixedOrder(given: TaskOptions | undefined): TaskOptions {
   if (given === undefined) return {};
+  const { ranges, subtitles } = given;
+  const ordered = {
+    ...given,
+    ...(ranges && { ranges: ranges.map(({ start, end }) => ({ start, end })) }),
+    ...(typeof subtitles === "object" && { subtitles: languagesFirst(subtitles) }),
+  };
   return Object.fromEntries(
-    optionNames.filter((name) => Object.hasOwn(given, name)).map((name) => [name, given[name]]),
+    optionNames.filter((name) => Object.hasOwn(given, name)).map((name) => [name, ordered[name]]),
   );
 }
+
+const languagesFirst = <T extends { languages: unknown }>({ languages, ...others }: T) => ({ languages, ...others });
 
 function hash(url: string, options: TaskOptions): string {
   return createHash("sha256")

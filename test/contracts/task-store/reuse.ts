@@ -53,6 +53,26 @@ export function describeReuse(open: OpenStore): void {
       expect((await reuse(harness, url, { options, owner })).isNew).toBe(!isFound);
     });
 
+    test.each<[TaskOptions, TaskOptions, boolean]>([
+      [{}, { audio_only: false, audio_languages: ["original"], subtitles: false }, true],
+      [{ audio_only: false }, {}, true],
+      [{ skip: ["intro"] }, { skip: ["intro"], skip_mode: "cut" }, true],
+      [{ subtitles: { languages: ["de"] } }, { subtitles: { languages: ["de"], automatic: false } }, true],
+      [{}, { audio_only: true }, false],
+      [{}, { audio_languages: ["original", "de"] }, false],
+      [{}, { subtitles: true }, false],
+      [{}, { embed: false }, false],
+      [{ skip: ["intro"] }, { skip: ["intro"], skip_mode: "chapters" }, false],
+      [{ subtitles: { languages: ["de"] } }, { subtitles: { languages: ["de"], automatic: true } }, false],
+    ])(
+      "an option that is stated as its default is as one that is absent: %j and %j",
+      async (known, options, isFound) => {
+        const harness = await openStoreHarness(open);
+        await harness.add(page, known);
+        expect((await reuse(harness, page, { options })).isNew).toBe(!isFound);
+      },
+    );
+
     test.each<[string, Task["video"], Task["video"], boolean]>([
       ["what was read of its page", undefined, { extractor: "Films", id: "1" }, true],
       ["what its URL says", { extractor: "Films", id: "1" }, undefined, true],
