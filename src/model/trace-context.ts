@@ -1,4 +1,4 @@
-/** W3C Trace Context, level 1 (https://www.w3.org/TR/trace-context-1/). */
+/** W3C Trace Context, level 2 (https://www.w3.org/TR/trace-context-2/). */
 
 /** The trace that a request belongs to, as its header fields say; empty if it has none. */
 export interface TraceContext {
@@ -15,16 +15,19 @@ export function parseTraceContext({ traceparent: header, tracestate }: TraceCont
 
 const pattern = /^([\da-f]{2})-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(?:-.*)?$/;
 
+/** Sampled, and an id that is random: other flags have no meaning yet, and are not sent on (§3.2.2.5). */
+const knownFlags = 0x03;
+
 /** Returns a `traceparent` as version 00 has it; undefined if it is invalid, and then to be ignored. */
 export function parseTraceparent(header: string | undefined): string | undefined {
-  const [text, version, trace = "", parent = "", flags] = pattern.exec(header ?? "") ?? [];
+  const [text, version, trace = "", parent = "", flags = ""] = pattern.exec(header ?? "") ?? [];
   if (text === undefined || version === "ff" || (version === "00" && text.length !== 55)) return undefined;
-  return isZero(trace) || isZero(parent) ? undefined : `00-${trace}-${parent}-${flags}`;
+  if (isZero(trace) || isZero(parent)) return undefined;
+  return `00-${trace}-${parent}-0${Number.parseInt(flags, 16) & knownFlags}`;
 }
 
 /** Keys have no capitals, values neither commas nor equals signs (§3.3.1.3). */
-const listMember =
-  /^(?:[a-z][a-z\d_*/-]{0,255}|[a-z\d][a-z\d_*/-]{0,240}@[a-z][a-z\d_*/-]{0,13})=[ -+\--<>-~]{0,255}[!-+\--<>-~]$/;
+const listMember = /^[a-z\d][a-z\d_*/@-]{0,255}=[ -+\--<>-~]{0,255}[!-+\--<>-~]$/;
 const maxMembers = 32;
 const maxLength = 512;
 const longMember = 128;

@@ -51,6 +51,8 @@ describe("POST /tasks/", () => {
       (await postTask(app, { url: pageUrl }, { traceparent: value })).json().traceparent;
     expect(await create(traceparent)).toBe(traceparent);
     expect(await create(`cc${traceparent.slice(2)}-what-comes`)).toBe(traceparent);
+    expect(await create(traceparent.replace(/01$/, "ff"))).toBe(traceparent.replace(/01$/, "03"));
+    expect(await create(traceparent.replace(/01$/, "0G"))).toBeUndefined();
     expect(await create(traceparent.slice(0, -1))).toBeUndefined();
     expect(await create(`ff${traceparent.slice(2)}`)).toBeUndefined();
   });
@@ -66,6 +68,7 @@ describe("POST /tasks/", () => {
       shortMembers.slice(0, 7).join(","),
     ],
     ["a long member, if all have not over 512 characters", longMember, longMember],
+    ["keys that begin with a digit, as of level 2", "1a=2,3@4@5=6", "1a=2,3@4@5=6"],
     ["none of a list with a key in capitals", "a=1,B=2", undefined],
     ["none of a list with a value that has an equals sign", "a=1=2", undefined],
     ["none of over 32 members", Array.from({ length: 33 }, (_, n) => `k${n}=1`).join(","), undefined],
