@@ -1,9 +1,9 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
+import { makeFolder } from "./folder.ts";
 import { findFreePort } from "./process/free-port.ts";
 
 const top = new URL("../", import.meta.url).pathname;
@@ -16,7 +16,7 @@ function blockOf(chapter: string, language: string): string {
 }
 
 it("the lines about webhooks in docs/operations.md work as they are printed", async () => {
-  const folder = mkdtempSync(join(tmpdir(), "unreel-lines-"));
+  const folder = makeFolder();
   for (const name of ["package.json", "node_modules", "src"]) symlinkSync(join(top, name), join(folder, name));
   const [port, receiverPort] = [await findFreePort(), await findFreePort()];
   const printed = (language: string) => blockOf("Webhooks", language).replaceAll("8080", receiverPort);
@@ -32,7 +32,6 @@ it("the lines about webhooks in docs/operations.md work as they are printed", as
   onTestFinished(async () => {
     process.kill(-shell.pid!, "SIGTERM");
     await once(shell, "close");
-    rmSync(folder, { recursive: true });
   });
   let output = "";
   shell.stdout.setEncoding("utf8").on("data", (text: string) => void (output += text));

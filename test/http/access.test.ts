@@ -1,6 +1,3 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, test } from "vitest";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import type { FileStore } from "../../src/files/files.ts";
@@ -12,7 +9,7 @@ import type { Task } from "../../src/model/task.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { samplePageInfo } from "../contracts/task-store/page-info.ts";
 import { noMetrics } from "./failing-app.ts";
-import { makeFolder } from "../folder.ts";
+import { makeFolder, makeSharedFolder } from "../folder.ts";
 import { addFinishedTask } from "./finished-task.ts";
 import { addKey } from "./keys.ts";
 import { recording } from "./recording.ts";
@@ -137,7 +134,7 @@ async function call({ app, callers }: Setting, operation: Operation, caller: Cal
 }
 
 describe("every route of a service that has keys", () => {
-  const folder = mkdtempSync(join(tmpdir(), "unreel-access-"));
+  const folder = makeSharedFolder();
   let setting: Setting;
   let id: string;
   beforeAll(async () => {
@@ -148,7 +145,6 @@ describe("every route of a service that has keys", () => {
   });
   afterAll(async () => {
     await setting.app.close();
-    rmSync(folder, { recursive: true });
   });
 
   it("is known here: only these are open", () => {

@@ -1,12 +1,10 @@
 import { randomBytes } from "node:crypto";
-import { mkdtempSync, rmSync } from "node:fs";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { crc32 } from "node:zlib";
 import { pino } from "pino";
-import { afterAll, describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { makeSharedFolder } from "../folder.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
@@ -17,9 +15,8 @@ import { addFinishedTask } from "./finished-task.ts";
 import { pageUrl } from "./requests.ts";
 import { readEntries } from "./zip-entries.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "unreel-archive-"));
+const folder = makeSharedFolder();
 const files = openDiskFiles({ folder });
-afterAll(() => rmSync(folder, { recursive: true }));
 
 const film = Buffer.from("0123456789".repeat(50));
 const words = Buffer.from("WEBVTT\n\n00:01.000 --> 00:02.000\nGrüße\n");

@@ -1,7 +1,5 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
+import { makeSharedFolder } from "../folder.ts";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import type { App } from "../../src/http/app.ts";
 import { type Task, TaskOptions } from "../../src/model/task.ts";
@@ -16,7 +14,7 @@ import { addKey } from "./keys.ts";
 import { pageUrl, postTask } from "./requests.ts";
 
 const path = `/download?url=${encodeURIComponent(pageUrl)}`;
-const folder = mkdtempSync(join(tmpdir(), "unreel-download-"));
+const folder = makeSharedFolder();
 const files = openDiskFiles({ folder });
 let store: TaskStore;
 let app: App;
@@ -41,7 +39,6 @@ afterEach(async () => {
 });
 afterAll(async () => {
   await app.close();
-  rmSync(folder, { recursive: true });
 });
 
 const listed = async () =>

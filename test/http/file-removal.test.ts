@@ -1,8 +1,6 @@
-import { mkdtempSync, rmSync } from "node:fs";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { makeSharedFolder } from "../folder.ts";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import type { App } from "../../src/http/app.ts";
 import { buildApp } from "./app.ts";
@@ -15,7 +13,7 @@ import { addFinishedTask } from "./finished-task.ts";
 import { pageUrl } from "./requests.ts";
 
 const content = Buffer.from("0123456789");
-const folder = mkdtempSync(join(tmpdir(), "unreel-removal-"));
+const folder = makeSharedFolder();
 const store = createMemoryStore({ webhook: true });
 const files = openDiskFiles({ folder });
 let app: App;
@@ -25,7 +23,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await app.close();
-  rmSync(folder, { recursive: true });
 });
 
 const removeFile = (id: string, headers = {}, via = app) =>

@@ -1,11 +1,10 @@
 import { once } from "node:events";
-import { mkdtempSync, readdirSync, readlinkSync, rmSync } from "node:fs";
+import { readdirSync, readlinkSync } from "node:fs";
 import { request } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { platform } from "node:process";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { makeSharedFolder } from "../folder.ts";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import type { App } from "../../src/http/app.ts";
 import { buildApp } from "./app.ts";
@@ -16,7 +15,7 @@ import { pageUrl, postTask } from "./requests.ts";
 
 const content = Buffer.from("0123456789");
 
-const folder = mkdtempSync(join(tmpdir(), "unreel-file-"));
+const folder = makeSharedFolder();
 const store = createMemoryStore();
 const files = openDiskFiles({ folder });
 let app: App;
@@ -26,7 +25,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await app.close();
-  rmSync(folder, { recursive: true });
 });
 
 /** Stores a task with a file. */

@@ -1,10 +1,8 @@
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
 import { type IncomingHttpHeaders, request } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { makeSharedFolder } from "../folder.ts";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import type { App } from "../../src/http/app.ts";
 import { buildApp } from "./app.ts";
@@ -14,7 +12,7 @@ import { addIllustrated, illustrated } from "./images.ts";
 import { pageUrl } from "./requests.ts";
 import { clientOf } from "./thumbnail-calls.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "unreel-no-content-"));
+const folder = makeSharedFolder();
 const store = createMemoryStore();
 const files = openDiskFiles({ folder });
 let app: App;
@@ -29,7 +27,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await app.close();
-  rmSync(folder, { recursive: true });
 });
 
 /** Sends a request over a connection of its own. */

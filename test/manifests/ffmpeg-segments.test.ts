@@ -1,8 +1,8 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdtempSync, readFileSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
+import { makeSharedFolder } from "../folder.ts";
 import { openMpd } from "../../src/manifests/dash/dash.ts";
 import { readHlsSegments } from "../../src/manifests/hls/segments.ts";
 import type { InitSection, Segment, SegmentList } from "../../src/manifests/segments.ts";
@@ -15,14 +15,12 @@ const durationS = 9.5;
 type Ranges = Map<string, Set<string>>;
 
 describe.skipIf(!isThere)("manifests by ffmpeg (if installed) list every byte", () => {
-  let root = "";
+  const root = makeSharedFolder();
   beforeAll(() => {
-    root = mkdtempSync(join(tmpdir(), "segments-"));
     const lavfi = (source: string) => ["-f", "lavfi", "-i", `${source}:duration=${durationS}`];
     const codecs = ["-c:v", "libx264", "-preset", "ultrafast", "-g", "25", "-c:a", "aac"];
     run([...lavfi("testsrc=size=160x90:rate=25"), ...lavfi("sine=frequency=440"), ...codecs, "source.mp4"]);
   });
-  afterAll(() => rmSync(root, { recursive: true, force: true }));
 
   function run(options: string[], folder = root) {
     execFileSync("ffmpeg", ["-v", "error", "-y", ...options], { cwd: folder });

@@ -1,10 +1,10 @@
 import { execFile } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { makeSharedFolder } from "../folder.ts";
 import type { Site } from "../media/site.ts";
 import { film, openSite } from "./film-site.ts";
 import { addKey } from "./keys.ts";
@@ -46,7 +46,7 @@ afterAll(async () => {
 });
 
 describe.each(clients)("the client in $name, as it is documented", ({ file, program, command, setup }) => {
-  let folder: string;
+  const folder = makeSharedFolder();
   const run = (lines: string, given: Record<string, string> = {}) =>
     promisify(execFile)("sh", ["-e", "-c", lines], {
       cwd: folder,
@@ -54,11 +54,9 @@ describe.each(clients)("the client in $name, as it is documented", ({ file, prog
     });
 
   beforeAll(() => {
-    folder = mkdtempSync(join(tmpdir(), "unreel-client-"));
     writeFileSync(join(folder, "package.json"), "{}");
     writeFileSync(join(folder, file), program);
   });
-  afterAll(() => rmSync(folder, { recursive: true }));
 
   it("downloads what is on the page, under its name", async () => {
     await run(setup, env);

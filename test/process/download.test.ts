@@ -1,8 +1,8 @@
 import { hash } from "node:crypto";
-import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { makeSharedFolder } from "../folder.ts";
 import { readMediaFixtures } from "../media/media-fixtures.ts";
 import { pageAbout, pageStyles } from "../media/pages.ts";
 import type { Resources } from "../media/resources.ts";
@@ -15,13 +15,12 @@ const film = fixtures.get("an MP4 with its index in front")!;
 const stream = fixtures.get("HLS in fMP4 with sound of two languages apart")!;
 const filmBytes = film.resources.get(film.entry)!.body;
 
-let dataDir: string;
+const dataDir = makeSharedFolder();
 let service: ServiceProcess;
 let client: TaskClient;
 let site: Site;
 
 beforeAll(async () => {
-  dataDir = mkdtempSync(join(tmpdir(), "unreel-download-"));
   await start();
 });
 afterEach(async () => {
@@ -31,7 +30,6 @@ afterEach(async () => {
 afterAll(async () => {
   client.close();
   await service.end("SIGKILL");
-  rmSync(dataDir, { recursive: true });
 });
 
 async function start(): Promise<void> {

@@ -1,7 +1,5 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { makeSharedFolder } from "../folder.ts";
 import { u32 } from "../../src/remux/mp4/boxes.ts";
 import { buildMp4, emptyRun, maxCount } from "../media/hostile-mp4.ts";
 import { resource } from "../media/resources.ts";
@@ -19,13 +17,12 @@ const hostile = new Map([
   ["fragment.mp4", buildMp4({ after: [emptyRun(maxCount)] })],
 ]);
 
-let dataDir: string;
+const dataDir = makeSharedFolder();
 let site: Site;
 let service: ServiceProcess;
 let client: TaskClient;
 
 beforeAll(async () => {
-  dataDir = mkdtempSync(join(tmpdir(), "unreel-hostile-"));
   site = await startSite(new Map([["film.mp4", resource("video/mp4", film)]]));
   for (const [name, bytes] of hostile) site.resources.set(name, resource("video/mp4", bytes));
   service = await startService({
@@ -41,7 +38,6 @@ afterAll(async () => {
   client.close();
   await service.end("SIGTERM");
   await site.close();
-  rmSync(dataDir, { recursive: true });
 });
 
 it("hostile files fail for good, one by one, while the same process completes good tasks beside them", async () => {

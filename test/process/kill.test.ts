@@ -1,7 +1,5 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
+import { makeFolder } from "../folder.ts";
 import { openDatabase } from "../postgres/database.ts";
 import { openTaskClient, type TaskClient } from "./download-client.ts";
 import { film, openSite } from "./film-site.ts";
@@ -13,12 +11,11 @@ it.each([
 ])("a service with %s that is killed has its tasks after the next start, and completes them", async (_, openStore) => {
   const site = await openSite();
   const env = {
-    DATA_DIR: mkdtempSync(join(tmpdir(), "unreel-kill-")),
+    DATA_DIR: makeFolder(),
     STORE_URL: await openStore(),
     ALLOW_NETWORKS: "127.0.0.1/32",
     MIN_FREE_BYTES: "0",
   };
-  onTestFinished(() => rmSync(env.DATA_DIR, { recursive: true }));
   const first = await start({ ...env, CONCURRENCY: "0" });
   const accepted = await first.client.post(site.url("film.mp4"));
   first.client.close();

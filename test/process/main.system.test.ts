@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { pino } from "pino";
+import { makeSharedFolder } from "../folder.ts";
 import { readConfig } from "../../src/config/config.ts";
 import { openServices } from "../../src/services.ts";
 import { text } from "node:stream/consumers";
@@ -87,16 +88,13 @@ let lateInfo: ReturnType<typeof readLatePage>;
 let slowStop: ReturnType<typeof stopWhileReading>;
 /** A service with the settings that it has by default, and its folder. */
 let plain: ServiceProcess;
-const plainDir = mkdtempSync(join(tmpdir(), "unreel-"));
+const plainDir = makeSharedFolder();
 beforeAll(async () => {
   [lateInfo, slowStop] = [readLatePage(), stopWhileReading()];
   for (const each of [lateInfo, slowStop]) each.catch(() => {});
   plain = await startService({ DATA_DIR: plainDir, CONCURRENCY: "0" });
 });
-afterAll(async () => {
-  await plain.end("SIGKILL");
-  rmSync(plainDir, { recursive: true });
-});
+afterAll(() => plain.end("SIGKILL"));
 
 describe("the program", () => {
   it("tells what is on a page, keeps tasks and lists them", async () => {

@@ -1,9 +1,9 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdtempSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { makeSharedFolder } from "../folder.ts";
 import { readMediaFixtures } from "../media/media-fixtures.ts";
 import { hasFfmpeg } from "../media/probe.ts";
 import { openTaskClient, type TaskClient } from "./download-client.ts";
@@ -12,13 +12,12 @@ import { type ServiceProcess, startService } from "./service.ts";
 import { framesOf, openStreamReader, save } from "./stream-client.ts";
 
 const fixtures = readMediaFixtures();
-let dataDir: string;
+const dataDir = makeSharedFolder();
 let service: ServiceProcess;
 let client: TaskClient;
 let held: HeldSite;
 
 beforeAll(async () => {
-  dataDir = mkdtempSync(join(tmpdir(), "unreel-one-request-"));
   service = await startService({ DATA_DIR: dataDir, ALLOW_NETWORKS: "127.0.0.1/32", MAX_ATTEMPTS: "1" });
   client = await openTaskClient(service.url);
 });
@@ -29,7 +28,6 @@ afterEach(async () => {
 afterAll(async () => {
   client.close();
   await service.end("SIGKILL");
-  rmSync(dataDir, { recursive: true });
 });
 
 const downloadUrl = (entry: string) => `${service.url}/download?url=${encodeURIComponent(held.site.url(entry))}`;

@@ -1,7 +1,7 @@
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { makeSharedFolder } from "../folder.ts";
 import { type MediaFixture, readMediaFixtures } from "../media/media-fixtures.ts";
 import { hasFfmpeg } from "../media/probe.ts";
 import { type Resource, resource } from "../media/resources.ts";
@@ -14,13 +14,12 @@ import { downloadsOf } from "./child-processes.ts";
 import { framesOf, openStreamReader, runCurl, save } from "./stream-client.ts";
 
 const fixtures = readMediaFixtures();
-let dataDir: string;
+const dataDir = makeSharedFolder();
 let service: ServiceProcess;
 let client: TaskClient;
 let site: Site;
 
 beforeAll(async () => {
-  dataDir = mkdtempSync(join(tmpdir(), "unreel-streams-"));
   await start();
 });
 afterEach(async () => {
@@ -30,7 +29,6 @@ afterEach(async () => {
 afterAll(async () => {
   client.close();
   await service.end("SIGKILL");
-  rmSync(dataDir, { recursive: true });
 });
 
 async function start(): Promise<void> {

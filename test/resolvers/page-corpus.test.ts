@@ -1,8 +1,8 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
+import { makeSharedFolder } from "../folder.ts";
 import { resolveFrom } from "./page/saved-client.ts";
 
 const directory = resolve(process.env["CORPUS_DIR"] ?? "../shared/corpus");
@@ -18,7 +18,7 @@ interface Summary {
 }
 
 describe.skipIf(!hasCorpus || !hasPython)(`saved pages${hasCorpus && hasPython ? "" : `: ${missing}`}`, () => {
-  const scratch = mkdtempSync(join(tmpdir(), "pages-"));
+  const scratch = makeSharedFolder();
   let summary: Summary;
 
   beforeAll(async () => {
@@ -27,8 +27,6 @@ describe.skipIf(!hasCorpus || !hasPython)(`saved pages${hasCorpus && hasPython ?
     const graded = execFileSync("python3", [join(directory, "grade.py"), results, "--json"]);
     ({ summary } = JSON.parse(graded.toString()) as { summary: Summary });
   });
-
-  afterAll(() => rmSync(scratch, { recursive: true }));
 
   it("yield at least 97 % of what they state", () => {
     expect(summary.recall).toBeGreaterThanOrEqual(0.97);

@@ -82,7 +82,6 @@ describe.each(ways)("a task that is %s", (_name, end) => {
     await vi.waitUntil(() => harness.log.length === 2, 60_000);
     await harness.runner.stop();
     expect([files.results(), files.parts()]).toEqual([[], []]);
-    files.destroy();
   });
 
   test("during the delay of its retry leaves no parts", async () => {

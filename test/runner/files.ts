@@ -1,6 +1,6 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { makeFolder } from "../folder.ts";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import type { FileStore } from "../../src/files/files.ts";
 
@@ -9,12 +9,11 @@ export interface TestFiles extends FileStore {
   parts(): string[];
   results(): string[];
   text(id: string): string;
-  destroy(): void;
 }
 
-/** Creates files on the disk that a test can inspect. */
+/** Creates files on the disk that a test can inspect, removed after it. */
 export function createTestFiles(): TestFiles {
-  const folder = mkdtempSync(join(tmpdir(), "unreel-runner-"));
+  const folder = makeFolder();
   const names = (kind: string) => {
     const path = join(folder, kind);
     return existsSync(path) ? readdirSync(path).toSorted() : [];
@@ -24,6 +23,5 @@ export function createTestFiles(): TestFiles {
     parts: () => names("parts"),
     results: () => names("files"),
     text: (id) => readFileSync(join(folder, "files", id), "utf8"),
-    destroy: () => rmSync(folder, { recursive: true, force: true }),
   };
 }

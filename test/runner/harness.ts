@@ -88,7 +88,6 @@ export function createRunnerHarness({ downloads, ...options }: RunnerHarnessOpti
   onTestFinished(async () => {
     await runner.stop();
     await store.close();
-    files.destroy();
   });
 
   function changesOf(id: string): Task[] {

@@ -108,7 +108,6 @@ test("a run whose result is being saved at the stop succeeds", async () => {
   await harness.runner.stop();
   expect(await harness.store.get(id)).toMatchObject({ state: "succeeded", attempts: 1 });
   expect(files.results()).toEqual([id]);
-  files.destroy();
 });
 
 test("a requeued task is resumed by the next service, with the parts it had", async () => {

@@ -212,7 +212,6 @@ test("a file in use is not deleted with a task past its retention, until it is n
 async function fill(count: number) {
   const store = createMemoryStore();
   const files = createTestFiles();
-  onTestFinished(() => files.destroy());
   const harness = createRunnerHarness({ store, files, concurrency: 1 });
   harness.runner.start();
   const tasks: Task[] = [];

@@ -1,8 +1,7 @@
-import { mkdtempSync, rmSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { makeSharedFolder } from "../folder.ts";
 import { createExaminer, expectFrames } from "../media/examine.ts";
 import { readMediaFixtures } from "../media/media-fixtures.ts";
 import { startSite } from "../media/site.ts";
@@ -21,13 +20,12 @@ const modes = [
 ];
 
 describe.each(modes)("a task on a page, $mode", { concurrent: true }, ({ setting, isThere }) => {
-  let folder: string;
+  const folder = makeSharedFolder();
   let service: ServiceProcess;
   let client: TaskClient;
 
   beforeAll(async () => {
     if (!isThere) return;
-    folder = mkdtempSync(join(tmpdir(), "unreel-sites-"));
     service = await startService({
       DATA_DIR: join(folder, "data"),
       ALLOW_NETWORKS: "127.0.0.1/32",
@@ -41,7 +39,6 @@ describe.each(modes)("a task on a page, $mode", { concurrent: true }, ({ setting
     if (!isThere) return;
     client.close();
     await service.end("SIGKILL");
-    rmSync(folder, { recursive: true });
   });
 
   const keep = async (name: string, data: Buffer) => {

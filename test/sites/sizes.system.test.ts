@@ -1,7 +1,6 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { makeSharedFolder } from "../folder.ts";
 import { createAudioFinder } from "../../src/model/format-ranking.ts";
 import { downloadSize } from "../../src/model/format-sizes.ts";
 import type { PageInfo } from "../../src/model/page-info.ts";
@@ -13,13 +12,12 @@ import { type ServiceProcess, startService } from "../process/service.ts";
 import { makeMedia, pageFor, sizeCases } from "./size-cases.ts";
 
 describe.skipIf(!hasFfmpeg)("the size before the download, with media by ffmpeg (if installed)", () => {
-  let folder: string;
+  const folder = makeSharedFolder();
   let site: Site;
   let service: ServiceProcess;
   let client: TaskClient;
 
   beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), "unreel-sizes-"));
     site = await startSite(await makeMedia(folder));
     service = await startService({
       DATA_DIR: join(folder, "data"),
@@ -32,7 +30,6 @@ describe.skipIf(!hasFfmpeg)("the size before the download, with media by ffmpeg 
     client?.close();
     await service?.end("SIGKILL");
     await site?.close();
-    rmSync(folder, { recursive: true });
   });
 
   it.for(sizeCases)("is that of the file, within 10 % of a stream's: $name", async (each) => {

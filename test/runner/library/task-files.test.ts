@@ -1,8 +1,8 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { pino } from "pino";
+import { makeFolder } from "../../folder.ts";
 import { openLibrary } from "../../../src/runner/library/library.ts";
 import { parseTemplate } from "../../../src/runner/library/template.ts";
 import { createMemoryStore } from "../../../src/stores/memory/memory-store.ts";
@@ -13,7 +13,7 @@ import { createLibraryHarness } from "./harness.ts";
 
 /** Runs a task with a library until its file is there. */
 async function placeOne() {
-  const folder = mkdtempSync(join(tmpdir(), "unreel-library-"));
+  const folder = makeFolder();
   const dir = join(folder, "films");
   mkdirSync(dir);
   const [store, files] = [createMemoryStore(), createTestFiles()];
@@ -31,11 +31,7 @@ async function placeOne() {
     logger: pino({ level: "silent" }),
   });
   const { runner, add, until } = createRunnerHarness({ store, files, library });
-  onTestFinished(async () => {
-    await library.stop();
-    files.destroy();
-    rmSync(folder, { recursive: true });
-  });
+  onTestFinished(() => library.stop());
   const app = await buildApp({ store, files, library });
   onTestFinished(() => app.close());
   library.start();
