@@ -1,10 +1,9 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { AccessKey, KeyLimits, keyNamePattern } from "../model/access-key.ts";
-import { accessKeyOf, newSecret } from "./secrets.ts";
+import { accessKeyOf, newSecret, newWebhookSecret } from "./secrets.ts";
 import { ServiceError } from "../model/errors.ts";
 import type { KeyStore } from "../stores/key-store.ts";
 import { WebhookEndpoint } from "../model/webhook-endpoint.ts";
-import { newWebhookSecret } from "./secrets.ts";
 
 const name = Type.String({ pattern: keyNamePattern });
 

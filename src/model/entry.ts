@@ -41,6 +41,14 @@ export const Chapter = Type.Object(
 );
 export type Chapter = Static<typeof Chapter>;
 
+/** A chapter as a page or a file states it. */
+export interface StatedChapter {
+  /** Seconds; `null` if it is not stated, or no number. */
+  start: number | null;
+  end: number | null;
+  title: string | null;
+}
+
 /** Which video of which site it is, as far as that is known before the page is read. */
 export const SiteVideo = Type.Object(
   {

@@ -1,13 +1,5 @@
-import type { Chapter } from "../model/entry.ts";
+import type { Chapter, StatedChapter } from "../model/entry.ts";
 import { parseLine } from "./text.ts";
-
-/** A chapter as a page states it. */
-export interface StatedChapter {
-  /** Seconds; `null` if it is not stated, or no number. */
-  start: number | null;
-  end: number | null;
-  title: string | null;
-}
 
 const maxChapters = 500;
 const maxTitle = 300;

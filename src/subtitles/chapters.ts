@@ -1,13 +1,7 @@
+import type { StatedChapter } from "../model/entry.ts";
 import { readCueText } from "../remux/cue-text.ts";
 import { readSubtitles } from "./read.ts";
 import { decodeSubtitles } from "./text.ts";
-
-/** A chapter as a file states it; times in seconds; `null`: not stated. */
-interface FileChapter {
-  start: number | null;
-  end: number | null;
-  title: string | null;
-}
 
 /**
  * Reads chapters in WebVTT (W3C WebVTT §1.5), where each cue is one and its text the title, or in the JSON of podcasts
@@ -15,7 +9,7 @@ interface FileChapter {
  *
  * @throws ServiceError as `readSubtitles`
  */
-export function readChapters(bytes: Uint8Array): FileChapter[] {
+export function readChapters(bytes: Uint8Array): StatedChapter[] {
   const listed = readJson(bytes);
   if (listed !== undefined) return listed.flatMap(readJsonChapter);
   return readSubtitles(bytes).cues.map(({ startS, endS, text }) => {
@@ -35,7 +29,7 @@ function readJson(bytes: Uint8Array): unknown[] | undefined {
   }
 }
 
-function readJsonChapter(stated: unknown): FileChapter[] {
+function readJsonChapter(stated: unknown): StatedChapter[] {
   const { startTime, endTime, title, toc } = (stated ?? {}) as Readonly<Record<string, unknown>>;
   if (toc === false) return [];
   return [{ start: seconds(startTime), end: seconds(endTime), title: typeof title === "string" ? title : null }];

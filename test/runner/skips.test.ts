@@ -9,9 +9,8 @@ import type { TaskOptions } from "../../src/model/task.ts";
 import { createHttpClient } from "../../src/net/http/http-client.ts";
 import { createSponsorBlock } from "../../src/resolvers/sponsor-block.ts";
 import { formatOf } from "../formats.ts";
-import { pageOf } from "./resolver.ts";
+import { createTestResolver, pageOf } from "./resolver.ts";
 import { createRunnerHarness } from "./harness.ts";
-import { createTestResolver } from "./resolver.ts";
 import { writeMedium } from "./engine.ts";
 
 const id = "dQw4w9WgXcQ";

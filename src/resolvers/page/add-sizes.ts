@@ -1,10 +1,9 @@
-import { hasVideo } from "../../model/format-ranking.ts";
+import { bestFormats, hasVideo } from "../../model/format-ranking.ts";
 import { withApproximateSize } from "../../model/format-sizes.ts";
 import type { ManifestFormat } from "../../manifests/manifest.ts";
 import type { Format, PageInfo } from "../../model/page-info.ts";
 import { extensionOfMediaType } from "../../parsers/media-type.ts";
 import type { FileInfo } from "./content.ts";
-import { bestFormats } from "../../model/format-ranking.ts";
 import type { LinkFetcher } from "./link-fetcher.ts";
 
 type Page = Pick<PageInfo, "formats" | "duration" | "live_status" | "sources">;

@@ -8,7 +8,7 @@ import type { GetOptions, HttpClient } from "../../net/client.ts";
 import type { CookieJar } from "../../net/cookies.ts";
 import { createPageHeaders } from "../../net/http/site-headers.ts";
 import type { Format } from "../../model/page-info.ts";
-import type { StatedChapter } from "../../parsers/chapters.ts";
+import type { StatedChapter } from "../../model/entry.ts";
 import type { TimeSlices } from "../../parsers/steps.ts";
 import { pageKey } from "../../parsers/url.ts";
 import { type Content, type FileInfo, firstBytes, readContent, readFileInfo } from "./content.ts";

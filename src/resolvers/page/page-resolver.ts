@@ -1,9 +1,10 @@
 import type { HttpClient } from "../../net/client.ts";
 import { ServiceError } from "../../model/errors.ts";
 import { createCookieJar } from "../../net/cookies.ts";
+import type { StatedChapter } from "../../model/entry.ts";
 import { audioDecision } from "../../model/format-ranking.ts";
 import { PageInfo } from "../../model/page-info.ts";
-import { listChapters, type StatedChapter } from "../../parsers/chapters.ts";
+import { listChapters } from "../../parsers/chapters.ts";
 import { createTimeSlices } from "../../parsers/steps.ts";
 import { type Content, readContent } from "./content.ts";
 import { addCookies, addReferer } from "./formats.ts";

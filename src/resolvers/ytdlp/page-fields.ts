@@ -1,8 +1,8 @@
 import { withApproximateSize } from "../../model/format-sizes.ts";
 import { audioDecision, bestFormats } from "../../model/format-ranking.ts";
-import type { Entry, SiteVideo } from "../../model/entry.ts";
+import type { Entry, SiteVideo, StatedChapter } from "../../model/entry.ts";
 import type { DownloadFormat, PageInfo, Thumbnail } from "../../model/page-info.ts";
-import { listChapters, type StatedChapter } from "../../parsers/chapters.ts";
+import { listChapters } from "../../parsers/chapters.ts";
 import { parseDate } from "../../parsers/date.ts";
 import { parseDuration } from "../../parsers/duration.ts";
 import { parseTags, parseLine, parseParagraphs } from "../../parsers/text.ts";

@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { accessKeyOf, newSecret } from "../../../src/keys/secrets.ts";
+import { accessKeyOf, newSecret, newWebhookSecret } from "../../../src/keys/secrets.ts";
 import type { OutboxMessage } from "../../../src/stores/outbox.ts";
-import { newWebhookSecret } from "../../../src/keys/secrets.ts";
 import { minuteMs, type OpenStore, openStoreHarness, type StoreHarness, times } from "./harness.ts";
 
 const page = "https://video.example.com/watch";

@@ -1,8 +1,7 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { connectionConfig } from "../../../src/stores/postgres/database.ts";
-import { createDatabase } from "../../../src/stores/postgres/database.ts";
+import { connectionConfig, createDatabase } from "../../../src/stores/postgres/database.ts";
 import { isConnectionLost } from "../../../src/stores/postgres/database-errors.ts";
 
 test("a connection that the server ends as soon as it is ready only fails its transaction", async () => {

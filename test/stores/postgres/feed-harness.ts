@@ -1,7 +1,6 @@
 import type { Pool } from "pg";
 import { onTestFinished } from "vitest";
-import { connectionConfig } from "../../../src/stores/postgres/database.ts";
-import { createDatabase } from "../../../src/stores/postgres/database.ts";
+import { connectionConfig, createDatabase } from "../../../src/stores/postgres/database.ts";
 import { type EventFeed, openEventFeed } from "../../../src/stores/postgres/feed/feed.ts";
 import { migrate } from "../../../src/stores/postgres/migrations.ts";
 import { openDatabase } from "../../postgres/database.ts";

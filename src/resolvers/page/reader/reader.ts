@@ -1,5 +1,5 @@
 import type { Manifest } from "../../../manifests/manifest.ts";
-import type { StatedChapter } from "../../../parsers/chapters.ts";
+import type { StatedChapter } from "../../../model/entry.ts";
 import type { MediaList } from "../lists/feed.ts";
 import type { Merged, PageMetadata } from "../merge.ts";
 import type { Metadata } from "../metadata.ts";

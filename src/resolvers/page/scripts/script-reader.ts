@@ -1,9 +1,17 @@
 import type { Steps } from "../../../parsers/steps.ts";
 import { addText, addToParent, createData, type Data, isDescriptive, mark, maxTextLength } from "./data.ts";
 import { mediaNames } from "./media-names.ts";
-import type { Outline } from "./tokens.ts";
 import { decodeJsonInBase64, isPercentEncoded, startOfData, unescapeString } from "./encodings.ts";
-import { endOfSlash, endOfString, isDigit, isQuote, isWordCode, nextMark, type SlashState } from "./tokens.ts";
+import {
+  endOfSlash,
+  endOfString,
+  isDigit,
+  isQuote,
+  isWordCode,
+  nextMark,
+  type Outline,
+  type SlashState,
+} from "./tokens.ts";
 
 /** Characters that are read between two pauses. */
 const stepLength = 16 * 1024;
