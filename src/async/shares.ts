@@ -6,14 +6,14 @@ export type Release = () => void;
 type Admit = (release: Release) => void;
 
 /**
- * Places for work of which only so much is done at a time, shared by owners so that none starves the others:
+ * Limits how much work is done at a time. Owners share the places for it, so that none starves the others:
  *
  * - an owner without a place always gets one;
  * - one that has fewer than its share, `total` divided by the owners that have places, gets another one;
  * - beyond that, an owner gets what is free of the `total`: one alone gets all of them.
  *
- * Nobody loses a place. So that shares are found while others have more than theirs, up to twice `total` places are taken
- * for a while, and more only by owners with one place each. A `total` of 0 is no place for anybody.
+ * Nobody loses a place. So while some have more than their shares, the others take theirs beyond the `total`: up to twice as many places, and
+ * more only if owners without a place get one. With a `total` of 0 there is no place for anybody.
  *
  * A firm `total` is never exceeded: an owner gets what is free, and may have to wait until another gives a place back. With a spare
  * place, an owner that has none gets one more than the `total` while no place is free and some owner has several.

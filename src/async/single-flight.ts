@@ -6,7 +6,7 @@ interface Run<T> {
   waiting: number;
 }
 
-/** Creates a function that shares one run of a job between concurrent calls for the same key. */
+/** Shares one run of a job between concurrent calls for the same key. */
 export function createSingleFlight<T>() {
   const runs = new Map<string, Run<T>>();
 

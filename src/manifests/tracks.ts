@@ -140,7 +140,7 @@ export interface TrackStatement {
 }
 
 /**
- * Returns for each track of one kind which the programme is: 0 the best of them, −1 the next … ; equal ones share a number.
+ * Ranks the tracks of one kind, the likeliest programme first: returns 0 for it, −1 for the next, and so on; equal ones share a number.
  * `main` comes before tracks without a role, these before other versions (a dub, another angle), and last what only some
  * want, such as a description. Priorities count after that.
  */

@@ -58,8 +58,8 @@ export function audioDecision({
 }
 
 /**
- * Returns of the original (if the site says which that is) the first format in this language unless it is for some listeners only, such as a description; else the first of
- * all; `null` if there is none.
+ * Returns the first format in this language that is not for some listeners only, such as a description; else the first of all; `null` if there
+ * is none. If the site says which formats are the original, only these count.
  */
 export function bestAudio(formats: readonly Format[], language: string | null): Format | null {
   const originals = originalsOf(formats);

@@ -48,8 +48,8 @@ type Outcome = PageInfo | ServiceError;
  *
  * Further entries of a playlist come from the one that has listed the first ones.
  *
- * yt-dlp, asked first, takes a share of the time before the caller's deadline, and the one that is asked second takes a
- * share of what is left, so that what the first one knows is returned in time.
+ * yt-dlp, if asked first, gets a share of the time before the caller's deadline. Whoever is asked second gets a share of what is left, so that
+ * what the first one knows is returned in time.
  *
  * If both fail, yt-dlp's error counts, unless it says nothing about the page (`unavailable`,
  * `upstream_invalid`). If yt-dlp fails and the page has no formats, a download gets yt-dlp's error; otherwise

@@ -112,8 +112,8 @@ export function createThumbnails({ client, timeoutMs }: ThumbnailsOptions) {
       });
     },
     /**
-     * Does the same for a page that `read` has to read first: as many of them at a time as there are places, so that an owner whose
-     * images fail all at once does not have as many pages read at once. Concurrent calls of an owner with one `key` share it all.
+     * Does the same for a page that `read` has to read first. The page is read within a place, too: when many images of an owner fail at once,
+     * their pages are not all read at once. Concurrent calls of an owner with one `key` share the reading and the requests.
      *
      * @throws as `get`, and what `read` throws
      */

@@ -10,10 +10,10 @@ export interface FileCleanup {
   /** Removes the unneeded files of a task once its run has ended. Never rejects. */
   cleanUp(id: string): Promise<void>;
   /**
-   * Does the same for every task that has files, until `signal` is aborted. Leaves all files of tasks whose
-   * records are damaged. A task that the store does not know may belong to another store, and may be running: leaves
-   * its result, and its work folder unless nothing was written in it for a week (a crash may leave one after the
-   * record was deleted); logs the number of tasks of which files are left. Never rejects.
+   * Does the same for every task that has files, until `signal` is aborted. Leaves all files of tasks whose records are damaged.
+   * A task that the store does not know may belong to another store, and may be running: its result stays, and so does its work
+   * folder, unless nothing was written in it for a week (a crash may leave one after the record was deleted). Logs how many of
+   * them have files. Never rejects.
    */
   cleanUpAll(signal: AbortSignal): Promise<void>;
 }
@@ -62,7 +62,7 @@ export function createFileCleanup(deps: {
   return { cleanUp, cleanUpAll };
 }
 
-/** Creates a function that says whether a task has files, with one look for all that it was asked about during the look before: most have none. */
+/** Creates a function that says whether a task has files; most have none. One look answers all calls that came during the look before it. */
 function createLookup(files: FileStore, mutex: KeyedMutex) {
   let asked: { ids: string[]; found: Promise<Set<string>> } | undefined;
 

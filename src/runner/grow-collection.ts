@@ -34,9 +34,9 @@ interface GrowCollectionRun {
 }
 
 /**
- * Makes a collection of a task whose page is a playlist, or goes on where an earlier run of it was: queues failed and canceled
- * members again if it was retried, then reads the entries slice by slice and adds those that are wanted. Each step is stored
- * with where the next one begins. Then no worker holds the collection any more.
+ * Makes a collection of a task whose page is a playlist, or goes on where an earlier run has stopped. If the collection was retried, its failed
+ * and canceled members are queued again. Then the entries are read slice by slice, and those that are wanted become members. Each
+ * step is stored with the place where the next one begins. At the end no worker holds the collection any more.
  *
  * @param found The page with the first entries, if it has just been read.
  * @throws GrowthPaused if the queue or the quota of the owner is full; ServiceError of the resolver; `no_media` if none of

@@ -126,7 +126,7 @@ export function newColumns(task: Task, document: string) {
   };
 }
 
-/** Returns by what a task's files are counted and found. */
+/** Returns the columns by which a task's files are counted and found. */
 function fileColumns({ file, files, finished_at }: Task): Pick<StoredTask, "bytes" | "finishedAt"> {
   if (file === null) return { bytes: 0, finishedAt: null };
   return { bytes: files?.reduce((sum, { size }) => sum + size, 0) ?? file.size, finishedAt: finished_at };

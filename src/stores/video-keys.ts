@@ -2,8 +2,8 @@ import { hash } from "node:crypto";
 import type { Task, TaskOptions } from "../model/task.ts";
 
 /**
- * Returns by what tasks of an owner for the same video with the same options are found: 48 bits of a hash, so that those
- * that are found must be compared (`isSameVideo`).
+ * Returns the key by which tasks of an owner for the same video with the same options are found. It is 48 bits of a hash: what is found
+ * must be compared (`isSameVideo`).
  */
 export function videoKeyOf(url: string, options: TaskOptions, owner: string | undefined): number {
   const digest = hash("sha256", `${owner ?? ""}\n${canonicalUrl(url)}\n${optionsText(options)}`, "hex");

@@ -4,9 +4,9 @@ import { ServiceError } from "../../model/errors.ts";
 import { onClosed } from "../responses/turns.ts";
 
 /**
- * Makes requests of a key, and those of a link, fail with ServiceError `too_many_requests` while it has its share of those that are served at a
- * time: half of what the others leave of `total`, the connections that there may be. Each takes one as long as it is served, and responses may
- * wait or be read for as long as the client likes. Other requests without a key are those of a service without keys, or are short.
+ * Limits how many requests of a key, or of a link, are served at a time: to half of what the others leave of `total`, the connections that there
+ * may be. A request takes a connection until it is served, which may last as long as its client likes. Further ones fail with ServiceError
+ * `too_many_requests`. Other requests without a key have no limit here: they are those of a service without keys, or are short.
  *
  * Call it after `requireAccess` and before the routes.
  */

@@ -33,7 +33,7 @@ interface ArchivedFile extends ZipEntry {
 /** Changes whenever the same files would become other bytes. */
 const formatVersion = 1;
 
-/** Creates a function that makes an archive of the files of tasks, under the paths that a library would give them that has only these. */
+/** Makes an archive of the files of tasks, under the paths that they would have in a library without other files. */
 export function createArchiver(template: Template) {
   const pathsOf = createPaths(template);
   const files: ArchivedFile[] = [];
@@ -120,7 +120,7 @@ function createFileReader(store: FileStore, uncounted: FileStreams) {
   async function* readRange(file: ArchivedFile, range: IntRange, { open, isSent }: Reader): AsyncGenerator<Buffer> {
     if (range.end < range.start) return;
     const { handle, markInUse } = await openFile(store, file.taskId, file, file.number);
-    // A file that is not marked may be removed while it is sent, and can be read to its end all the same.
+    // A file that is not marked may be removed while it is sent, and can still be read to its end.
     const keep = () => markInUse().catch(() => {});
     await keep();
     yield* open(handle, range, keep, isSent);

@@ -12,8 +12,8 @@ interface RouteSchema {
 }
 
 /**
- * Makes the routes of tasks and pages that are registered after it refuse a query parameter, or a member of a body, without a meaning whose
- * name is nearly that of one of theirs or of an option of a task: ServiceError `invalid_request`. All others do no harm.
+ * Makes the routes of tasks and pages that are registered after it refuse misspelt names (ServiceError `invalid_request`): a query parameter or
+ * a member of a body that has no meaning, but nearly the name of one that has, or of an option of a task. All others do no harm.
  */
 export function refuseMistakenNames(app: FastifyInstance): void {
   app.addHook("onRoute", (route) => {

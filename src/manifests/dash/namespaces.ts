@@ -7,7 +7,7 @@ interface Scope {
 const dashNamespace = /^urn:mpeg:dash:schema:mpd:/i;
 
 /**
- * Says of the elements of an MPD, in the order of the text, which ones are of another namespace than its root (Namespaces
+ * Finds out which elements of an MPD, in the order of the text, are of another namespace than its root (Namespaces
  * in XML §6): whatever their names are, they say nothing about media (ISO/IEC 23009-1 §5.11.1). A prefix that nothing declares and
  * a missing namespace count as the MPD's own.
  */

@@ -66,7 +66,7 @@ export function spansOf(periods: readonly PeriodTimes[]): (TimeSpan | undefined)
 export const roundedS = { tenths: 0.2, seconds: 1 };
 
 /**
- * Returns from when on a list of segments has what comes after the end of its Period, seconds (ISO/IEC 23009-1 §5.3.2.1); undefined
+ * Returns the time from which on a list of segments has what comes after the end of its Period, seconds (ISO/IEC 23009-1 §5.3.2.1); undefined
  * if that is unknown. Of a list that starts after the Period does, perhaps because its offset is wrong, that is so much later.
  */
 export function endOfList({ startS, durationS }: PeriodTimes, firstS: number | null): number | undefined {

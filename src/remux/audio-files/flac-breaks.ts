@@ -23,8 +23,8 @@ const maxHeaderBytes = 16;
 const maxRejected = 1 << 20;
 
 /**
- * Returns at how many places frames of a FLAC file are damaged, missing, twice there or out of order, by their numbers and
- * checksums (RFC 9639 §9); 0 of another file. What follows the start of the last frame does not count; of a file with a million false
+ * Counts the places at which frames of a FLAC file are damaged, missing, doubled or out of order, by their numbers and
+ * checksums (RFC 9639 §9); 0 for another file. What follows the start of the last frame does not count; of a file with a million false
  * headers, what follows them counts as one place.
  */
 export function countFlacBreaks(file: FileWindow): number {

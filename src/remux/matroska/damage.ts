@@ -20,8 +20,8 @@ interface Damage extends ByteSpan {
 const maxPlaces = 1_000;
 
 /**
- * Returns at how many places media of a Matroska or WebM file are missing, damaged or out of order, by its elements and the times and
- * checksums of its Clusters; 0 of another file.
+ * Counts the places at which media of a Matroska or WebM file are missing, damaged or out of order, by its elements and the times and
+ * checksums of its Clusters; 0 for another file.
  */
 export function countDamage(file: ReadFile): number {
   const source = numbersInFile(file.fd);

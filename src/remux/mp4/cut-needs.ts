@@ -113,7 +113,7 @@ function lastShown(list: SampleList): number {
   return last;
 }
 
-/** Returns from the start of the first sample to the start of the last one, in the order in which they are presented. */
+/** Returns the range from the start of the first sample to the start of the last one, in the order in which they are presented. */
 function shownIn(list: SampleList, { from, to }: IndexRun): MediaRange {
   let [first, last] = [Infinity, -Infinity];
   for (let index = from; index < to; index += 1) {

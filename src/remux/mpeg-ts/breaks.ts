@@ -11,8 +11,8 @@ export function endsWithinPacket(file: FileWindow): boolean {
 }
 
 /**
- * Returns at how many places of a file, if it is MPEG-TS, there are bytes that are not packets: between two packets, or
- * after the last one, there as many as a packet has or more; and at how many others packets of audio or video are missing.
+ * Counts the places of a file, if it is MPEG-TS, at which there are bytes that are not packets: between two packets, or
+ * after the last one if they are at least as many as a packet has. Also counts other places, at which packets of audio or video are missing.
  */
 export function countPacketBreaks(file: FileWindow): { breaks: number; losses: number } {
   const start = findStart(file);

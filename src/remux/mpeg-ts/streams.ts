@@ -91,8 +91,8 @@ const byBluRayType = new Map<number, StreamType>([
 ]);
 
 /**
- * Returns of each kind in `kinds` the first readable stream, of audio the chosen ones of the readable streams; none of a kind
- * that the program does not have.
+ * Returns the first readable stream of each kind in `kinds`, and of audio the chosen ones. A kind that the program does not have
+ * has none.
  * @throws ServiceError `drm_protected` or `format_unavailable` if it has streams of a kind, but none is readable.
  */
 export function chooseStreams(

@@ -2,7 +2,7 @@ import { createFileWindow, type FileWindow, openFile } from "../open-file.ts";
 import { isIntact, readPage } from "./pages.ts";
 
 /**
- * Returns at how many places of an Ogg file pages are damaged, missing, doubled or out of order (RFC 3533 §6), by
+ * Counts the places of an Ogg file at which pages are damaged, missing, doubled or out of order (RFC 3533 §6), by
  * their lengths, checksums and numbers; if most are out of order, they are not numbered. What comes after the last page does not count.
  * Of a file in which damaged pages have more bytes than the file, those are counted that were found until then.
  */

@@ -18,8 +18,8 @@ const runBytes = 32 << 10;
 const longestFrame = 4 << 10;
 
 /**
- * Returns at how many places of a file of MP3, AAC (ADTS), AC-3 or E-AC-3 there are bytes between frames that are not frames, or a
- * frame of AC-3 does not match its checksums; 0 of another file. These do not count: tags, zeros after them, fewer zeros than a frame
+ * Counts the places of a file of MP3, AAC (ADTS), AC-3 or E-AC-3 at which there are bytes between frames that are not frames, or a
+ * frame of AC-3 does not match its checksums; 0 for another file. These do not count: tags, zeros after them, fewer zeros than a frame
  * has, what comes before the first frames, and up to 64 KiB after the last ones. Whole frames that are missing or doubled cannot be found. Of a
  * file with a million false starts of frames, what follows them counts as one place.
  */

@@ -19,9 +19,9 @@ interface Part {
 }
 
 /**
- * Returns `extract` of yt-dlp, which reads some lists only from their start, one page after the other: of such a list as many
- * entries again are read as come before those that are asked for, and kept for the owner who asks for the next ones, until that owner
- * reads the list again from its start.
+ * Returns an `extract` that spares yt-dlp to read a list from its start for each slice of it, as it does with some. Of such a list it
+ * reads further entries, as many as come before those that are asked for, and keeps them for the owner who asks for the next ones, until
+ * that owner reads the list again from its start.
  */
 export function readAhead({ extract }: Pick<YtDlp, "extract">): YtDlp["extract"] {
   const parts = new LRUCache<string, Part>({ maxSize, ttl: ttlMs });

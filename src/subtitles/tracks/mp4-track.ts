@@ -40,7 +40,7 @@ export type CountBytes = (bytes: number) => void;
 type FiledSample = readonly [IndexedSample<unknown>, OpenFile];
 
 /**
- * Returns for each of these tracks of text of an MP4 a function that reads its cues, in order. Their times are those of the presentation. What
+ * Returns a function for each of these text tracks of an MP4 that reads its cues, in order. Their times are those of the presentation. What
  * a file has not fetched, and is filled with zeros, has no cues.
  *
  * @param further Have further fragments of it.

@@ -44,7 +44,7 @@ export function listOwnTracks(path: string): OwnTrack[] {
 }
 
 /**
- * Returns for each of these tracks of an open file a function that reads its cues, in order, with the times of the file. Files that follow the
+ * Returns a function for each of these tracks of an open file that reads its cues, in order, with the times of the file. Files that follow the
  * first one have further fragments of an MP4.
  *
  * @throws ServiceError `upstream_invalid`, here and later, if it is damaged; the file system's own errors; `signal.reason`

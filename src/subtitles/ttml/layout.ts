@@ -38,8 +38,8 @@ export class TtmlLayouts {
   }
 
   /**
-   * Returns the WebVTT cue settings of text with this layout, of so many lines: none without a region, or if the region does not
-   * say where it is, or is not in the picture; then players put text at the bottom.
+   * Returns the WebVTT cue settings of text of `lineCount` lines with this layout; none if it has no region, or the region is not
+   * in the picture or does not say where it is: then players put text at the bottom.
    */
   settingsOf(layout: Layout, lineCount: number): string {
     const region = this.#regions.get(layout.get("region") ?? "");
@@ -116,7 +116,10 @@ function unitsOf(attributes: Attributes): Units {
   };
 }
 
-/** Returns of which share of the space beside it an area is after, percent (TTML2 §10.3.22); `null` if it has more than two components. */
+/**
+ * Returns how much of the space that an area leaves free is before it, across and down, percent (TTML2 §10.3.22); `null` if the
+ * position has more than two components.
+ */
 function sharesOf(position: string): Pair | null {
   const words = position.trim().split(/\s+/, 3);
   const isTurned = /^(?:top|bottom)$/.test(words[0] ?? "") || /^(?:left|right)$/.test(words[1] ?? "");

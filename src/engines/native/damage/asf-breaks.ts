@@ -8,8 +8,8 @@ const understoodPackets = 8;
 const [minPacketBytes, maxPacketBytes] = [64, 1 << 16];
 
 /**
- * Returns at how many places packets of an ASF (WMV) file are damaged, or do not continue those before: the objects that they have parts
- * of are numbered, and say how large they are (ASF 1.2 §5.2). 0 of another file, and of one whose packets hardly ever continue each
+ * Counts the places at which packets of an ASF (WMV) file are damaged, or do not continue those before: the objects that they have parts
+ * of are numbered, and say how large they are (ASF 1.2 §5.2). 0 for another file, and for one whose packets hardly ever continue each
  * other: then their numbers mean nothing. Damage within the parts is not found.
  */
 export function countAsfBreaks(file: FileWindow): number {

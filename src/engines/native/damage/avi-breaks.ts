@@ -10,8 +10,8 @@ const containers = /^(?:RIFF|LIST.{4}(?:movi|rec ))/s;
 const usual = /^(?:\d\d(?:d[bc]|wb|tx|pc)|ix\d\d|idx1|JUNK|LIST|RIFF)$/;
 
 /**
- * Returns at how many places of an AVI file there are bytes between chunks that are not chunks, or a chunk is cut off (Microsoft, "AVI RIFF
- * File Reference"), as `countChunkBreaks` does; 0 of another file.
+ * Counts the places of an AVI file at which there are bytes between chunks that are not chunks, or a chunk is cut off (Microsoft, "AVI RIFF
+ * File Reference"), as `countChunkBreaks` does; 0 for another file.
  */
 export function countAviBreaks(file: FileWindow): number {
   if (unreadKind(file.at(0)) !== "avi") return 0;

@@ -26,7 +26,7 @@ const maxRejected = 1000;
 const maxRestBytes = 64 << 10;
 
 /**
- * Returns at how many places, from `start` on, there are bytes between chunks that are not chunks, or a chunk is cut off.
+ * Counts the places from `start` on at which there are bytes between chunks that are not chunks, or a chunk is cut off.
  * Up to 64 KiB after the last chunk that do not begin like one do not count; of a file with a thousand false chunks, what
  * follows them counts as one place, and what follows a chunk that does not say where it ends as none.
  * @throws the file system's own errors.

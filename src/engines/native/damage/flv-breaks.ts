@@ -10,8 +10,8 @@ const sizeBytes = 4;
 const types: ReadonlySet<number> = new Set([8, 9, 15, 18]);
 
 /**
- * Returns at how many places of an FLV file there are bytes between tags that are not tags, or a tag is cut off (Adobe Flash Video File
- * Format 10.1 §E.3), as `countChunkBreaks` does; 0 of another file.
+ * Counts the places of an FLV file at which there are bytes between tags that are not tags, or a tag is cut off (Adobe Flash Video File
+ * Format 10.1 §E.3), as `countChunkBreaks` does; 0 for another file.
  */
 export function countFlvBreaks(file: FileWindow): number {
   const start = startOf(file);

@@ -47,7 +47,7 @@ export class MpegPictures {
     this.#rest = Buffer.alloc(0);
   }
 
-  /** Returns at how many places pictures are damaged or missing. */
+  /** Returns the number of places at which pictures are damaged or missing. */
   places(): number {
     return Math.max(damagedPlaces(this.#pictures), damagedPlaces(this.#groups));
   }
@@ -102,7 +102,7 @@ const understoodItems = 8;
 /** How many items must be right for each damaged one: in MPEG-1 a slice may have several rows. */
 const rightPerDamaged = 4;
 
-/** Returns at how many places items are damaged; 0 if many are: then they mean something else. */
+/** Returns the number of places at which items are damaged; 0 if many are: then they mean something else. */
 function damagedPlaces({ right, damaged, places }: Tally): number {
   return right >= understoodItems && damaged * rightPerDamaged <= right ? places : 0;
 }

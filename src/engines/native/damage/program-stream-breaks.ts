@@ -11,8 +11,8 @@ const oldPackBytes = 12;
 const maxZeros = 4096;
 
 /**
- * Returns at how many places of a program stream there are bytes between packets that are not packets, or a packet is cut off
- * (ISO/IEC 13818-1 §2.5.3, 11172-1 §2.4.3), as `countChunkBreaks` does; 0 of another file.
+ * Counts the places of a program stream at which there are bytes between packets that are not packets, or a packet is cut off
+ * (ISO/IEC 13818-1 §2.5.3, 11172-1 §2.4.3), as `countChunkBreaks` does; 0 for another file.
  */
 export function countProgramStreamBreaks(file: FileWindow): number {
   if (!isProgramStream(file.at(0))) return 0;
@@ -20,8 +20,8 @@ export function countProgramStreamBreaks(file: FileWindow): number {
 }
 
 /**
- * Returns at how many places pictures of the first video stream of a program stream are damaged while its packets follow each other: whole
- * packets are missing, or twice there. 0 of another file, and of video that is not MPEG-1 or MPEG-2.
+ * Counts the places at which pictures of the first video stream of a program stream are damaged while its packets follow each other: whole
+ * packets are missing, or are there twice. 0 for another file, and for video that is not MPEG-1 or MPEG-2.
  */
 export function countDamagedPictures(file: FileWindow): number {
   if (!isProgramStream(file.at(0))) return 0;

@@ -33,7 +33,7 @@ export interface CheckedSamples {
 /** After this many right samples, one that is not right is damaged, not misunderstood. */
 const understoodSamples = 8;
 
-/** Returns at how many places a track is damaged; 0 if hardly any of its samples is right: then its writer means something else. */
+/** Returns the number of damaged places of a track; 0 if hardly any of its samples are right: then its writer means something else. */
 export function damagedPlaces({ right, damaged, places }: CheckedTrack): number {
   return right >= Math.min(understoodSamples, damaged) ? places : 0;
 }

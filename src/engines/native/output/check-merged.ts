@@ -70,7 +70,7 @@ export function checkPadding(details: readonly TrackDetails[]): FileWarning[] {
 /** Audio that is off by less is hardly noticed (ITU-R BT.1359-1: 45 ms early). */
 const longestShiftS = 0.045;
 
-/** Returns by how much the video starts before the audio, seconds; 0 if there is only one of them. */
+/** Returns how much earlier the video starts than the audio, seconds; 0 if there is only one of them. */
 async function leadOf(tracks: readonly InputTrack[]): Promise<number> {
   const [video, audio] = ["video", "audio"].map((type) => tracks.find((one) => one.type === type));
   if (video === undefined || audio === undefined) return 0;

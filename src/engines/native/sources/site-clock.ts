@@ -10,7 +10,7 @@ interface TimeSource {
 }
 
 /**
- * Returns by how many milliseconds the clock of a site is ahead of this one, by the first of its UTCTiming elements that can
+ * Returns how many milliseconds the clock of a site is ahead of this one, by the first of its UTCTiming elements that can
  * be read (ISO/IEC 23009-1 §5.8.4.11; a time, or a URL that returns one); `undefined`: none can.
  *
  * @throws what `get` throws, except upstream errors
@@ -41,7 +41,7 @@ export async function readClock(
   return undefined;
 }
 
-/** Returns by how many milliseconds the clock is ahead that wrote the `Date` of a response, at most a second too few. */
+/** Returns how many milliseconds the clock that wrote the `Date` of a response is ahead, at most a second too few. */
 export function aheadByDate(headers: HttpResponse["headers"]): number | undefined {
   const date = Date.parse(headers.get("date") ?? "");
   const ageS = Number(headers.get("age") ?? 0);

@@ -123,7 +123,7 @@ export function onceForEach<T>(of: (data: Data) => T): (data: Data) => T {
   };
 }
 
-/** Returns of each of these properties the first text that a field states. */
+/** Returns the first text that a field states for each of these properties. */
 export function readTexts<const P extends Property>(
   { fields }: Data,
   wanted: readonly P[],
