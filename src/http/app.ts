@@ -8,7 +8,7 @@ import type { KeyRing } from "../keys/key-ring.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
 import type { TaskStore } from "../stores/store.ts";
 import { Task } from "../model/task.ts";
-import { createThumbnails } from "../resolvers/thumbnails.ts";
+import { Thumbnails } from "../resolvers/thumbnails.ts";
 import { requireAccess } from "./access/access.ts";
 import { type BaseAppParts, createBaseApp, type ServerSettings } from "./base-app.ts";
 import { batchRoutes } from "./routes/batch.ts";
@@ -87,7 +87,7 @@ export async function buildApp(parts: AppParts, settings: AppSettings): Promise<
     infoCache.stop();
     thumbnails.stop();
   });
-  const thumbnails = createThumbnails({ client, timeoutMs: infoTimeoutMs });
+  const thumbnails = new Thumbnails({ client, timeoutMs: infoTimeoutMs });
   const access = requireAccess(app, keys);
   await limitRates(app, store.keys);
   shareRequests(app, settings.server.maxConnections);

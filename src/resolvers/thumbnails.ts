@@ -41,26 +41,90 @@ const maxTried = 3;
 /** What is wide enough for a page that lists tasks, pixels. */
 const preferredWidth = 320;
 
-export type Thumbnails = ReturnType<typeof createThumbnails>;
-
-/** Creates the cache of the images of pages, which it fetches. */
-export function createThumbnails({ client, timeoutMs }: ThumbnailsOptions) {
-  const cache = new LRUCache<string, TaggedImage>({
+/** Fetches the images of pages, and caches them. */
+export class Thumbnails {
+  readonly #client: HttpClient;
+  readonly #timeoutMs: number;
+  readonly #cache = new LRUCache<string, TaggedImage>({
     maxSize: maxCachedBytes,
     sizeCalculation: ({ bytes }, key) => bytes.length + key.length + 1,
     ttl: thumbnailTtlS * 1_000,
   });
-  const inFlight = createSingleFlight<TaggedImage>();
-  const shares = new Shares(concurrency);
-  let isStopped = false;
+  readonly #inFlight = createSingleFlight<TaggedImage>();
+  readonly #shares = new Shares(concurrency);
+  #isStopped = false;
 
-  async function fetchFirst({ page, urls, key }: Choice, owner: string, signal: AbortSignal): Promise<TaggedImage> {
+  constructor({ client, timeoutMs }: ThumbnailsOptions) {
+    this.#client = client;
+    this.#timeoutMs = timeoutMs;
+  }
+
+  /**
+   * Returns the image of a page, from the cache if it was fetched less than an hour ago. Of `listed` are tried the smallest
+   * that is at least 320 pixels wide, then the others in their order, three at most. Owners share nothing; concurrent calls of one owner
+   * for one page share the requests, which are aborted with the last of them.
+   *
+   * @throws ServiceError `not_found` if none is listed; `upstream_timeout` after `timeoutMs`; `unavailable` once `stop`
+   * was called; else as `fetchImage` for the last one tried. `signal.reason` when `signal` is aborted.
+   */
+  async get(illustration: Illustration, request: ThumbnailRequest): Promise<TaggedImage> {
+    const { key, page } = choose(illustration, request.owner);
+    return this.#cache.get(key) ?? this.#fetchOnce(key, page.host, request, async () => illustration);
+  }
+
+  /**
+   * Does the same for a page that `read` has to read first. The page is read within a place, too: when many images of an owner fail at once,
+   * their pages are not all read at once. Concurrent calls of an owner with one `key` share the reading and the requests.
+   *
+   * @throws as `get`, and what `read` throws
+   */
+  async read(
+    { key, host }: { key: string; host: string },
+    read: (signal: AbortSignal) => Promise<Illustration>,
+    request: ThumbnailRequest,
+  ): Promise<TaggedImage> {
+    return this.#fetchOnce(`read ${request.owner} ${key}`, host, request, read);
+  }
+
+  /** Aborts the requests in flight and refuses new ones; safe to call twice. */
+  stop(): void {
+    this.#isStopped = true;
+    this.#inFlight.abort(shutdownError());
+  }
+
+  /** Fetches what `find` returns, in one of the owner's places; concurrent calls with one `key` share it all. */
+  #fetchOnce(
+    key: string,
+    host: string,
+    { owner, signal }: ThumbnailRequest,
+    find: (signal: AbortSignal) => Promise<Illustration>,
+  ): Promise<TaggedImage> {
+    return this.#inFlight.run(key, signal, async (abort) => {
+      if (this.#isStopped) throw shutdownError();
+      const what = `the thumbnail of ${host}`;
+      const whole = startDeadline(abort.signal, this.#timeoutMs, what);
+      // Who got a place in the last moment would read a page in vain.
+      const wait = startDeadline(whole.signal, this.#timeoutMs / 2, `the wait for ${what}`);
+      try {
+        return await this.#shares.run(owner, wait.signal, async () => {
+          wait.end();
+          const choice = choose(await find(whole.signal), owner);
+          return this.#cache.get(choice.key) ?? (await this.#fetchFirst(choice, owner, whole.signal));
+        });
+      } finally {
+        wait.end();
+        whole.end();
+      }
+    });
+  }
+
+  async #fetchFirst({ page, urls, key }: Choice, owner: string, signal: AbortSignal): Promise<TaggedImage> {
     let failure: unknown;
     for (const url of urls) {
       try {
-        const image = await fetchImage(client, url, { headers: createPageHeaders(page), owner, signal });
+        const image = await fetchImage(this.#client, url, { headers: createPageHeaders(page), owner, signal });
         const tagged = { ...image, etag: etagOf(image.bytes) };
-        cache.set(key, tagged);
+        this.#cache.set(key, tagged);
         return tagged;
       } catch (error) {
         signal.throwIfAborted();
@@ -69,70 +133,6 @@ export function createThumbnails({ client, timeoutMs }: ThumbnailsOptions) {
     }
     throw failure;
   }
-
-  /** Has one of the owner's places until `job` has ended, which finds what is to be fetched. */
-  async function fetchInPlace(
-    host: string,
-    owner: string,
-    abort: AbortSignal,
-    job: (signal: AbortSignal) => Promise<Illustration>,
-  ): Promise<TaggedImage> {
-    const what = `the thumbnail of ${host}`;
-    const { signal, end } = startDeadline(abort, timeoutMs, what);
-    // Who got a place in the last moment would read a page in vain.
-    const wait = startDeadline(signal, timeoutMs / 2, `the wait for ${what}`);
-    try {
-      return await shares.run(owner, wait.signal, async () => {
-        wait.end();
-        const choice = choose(await job(signal), owner);
-        return cache.get(choice.key) ?? (await fetchFirst(choice, owner, signal));
-      });
-    } finally {
-      wait.end();
-      end();
-    }
-  }
-
-  return {
-    /**
-     * Returns the image of a page, from the cache if it was fetched less than an hour ago. Of `listed` are tried the smallest
-     * that is at least 320 pixels wide, then the others in their order, three at most. Owners share nothing; concurrent calls of one owner
-     * for one page share the requests, which are aborted with the last of them.
-     *
-     * @throws ServiceError `not_found` if none is listed; `upstream_timeout` after `timeoutMs`; `unavailable` once `stop`
-     * was called; else as `fetchImage` for the last one tried. `signal.reason` when `signal` is aborted.
-     */
-    async get(illustration: Illustration, { owner, signal }: ThumbnailRequest): Promise<TaggedImage> {
-      const { key, page } = choose(illustration, owner);
-      const cached = cache.get(key);
-      if (cached !== undefined) return cached;
-      return inFlight.run(key, signal, async ({ signal: abort }) => {
-        if (isStopped) throw shutdownError();
-        return fetchInPlace(page.host, owner, abort, async () => illustration);
-      });
-    },
-    /**
-     * Does the same for a page that `read` has to read first. The page is read within a place, too: when many images of an owner fail at once,
-     * their pages are not all read at once. Concurrent calls of an owner with one `key` share the reading and the requests.
-     *
-     * @throws as `get`, and what `read` throws
-     */
-    async read(
-      { key, host }: { key: string; host: string },
-      read: (signal: AbortSignal) => Promise<Illustration>,
-      { owner, signal }: ThumbnailRequest,
-    ): Promise<TaggedImage> {
-      return inFlight.run(`read ${owner} ${key}`, signal, async ({ signal: abort }) => {
-        if (isStopped) throw shutdownError();
-        return fetchInPlace(host, owner, abort, read);
-      });
-    },
-    /** Aborts the requests in flight and refuses new ones; safe to call twice. */
-    stop(): void {
-      isStopped = true;
-      inFlight.abort(shutdownError());
-    },
-  };
 }
 
 interface Choice {

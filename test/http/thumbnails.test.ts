@@ -5,7 +5,7 @@ import type { App } from "../../src/http/app.ts";
 import { type AppOptions, buildApp } from "./app.ts";
 import { PageInfo } from "../../src/model/page-info.ts";
 import type { ResolveContext } from "../../src/resolvers/resolver.ts";
-import { createThumbnails } from "../../src/resolvers/thumbnails.ts";
+import { Thumbnails } from "../../src/resolvers/thumbnails.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import { localClient } from "../net/client.ts";
@@ -219,7 +219,7 @@ describe("GET /tasks/{id}/thumbnail", () => {
 
   it("gives the page and its images one time together", async () => {
     const site = await startSite(() => {});
-    const thumbnails = createThumbnails({ client: localClient(), timeoutMs: 100 });
+    const thumbnails = new Thumbnails({ client: localClient(), timeoutMs: 100 });
     let reading: AbortSignal | undefined;
     const read = async (signal: AbortSignal) => {
       reading = signal;

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { createAddressGuard } from "../../src/net/addresses/address-guard.ts";
+import { AddressGuard } from "../../src/net/addresses/address-guard.ts";
 import { get, localClient } from "./client.ts";
 import { watchConnects } from "./connects.ts";
 
 function isAllowed(address: string, ...allowNetworks: string[]): boolean {
-  const guard = createAddressGuard({ allowNetworks, lookupTimeoutMs: 1_000 });
+  const guard = new AddressGuard({ allowNetworks, lookupTimeoutMs: 1_000 });
   return guard.findProblem(address, address) === undefined;
 }
 

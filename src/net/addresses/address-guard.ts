@@ -2,7 +2,7 @@ import type { LookupAddress } from "node:dns";
 import { isIP } from "node:net";
 import { untilAborted } from "../../async/deadline.ts";
 import { ServiceError } from "../../model/errors.ts";
-import { parseNetworks, specialClasses, specialClassOf } from "./addresses.ts";
+import { type Networks, parseNetworks, specialClasses, specialClassOf } from "./addresses.ts";
 import { embeddedIPv4 } from "./embedded-ipv4.ts";
 import { type Lookup, lookUpBySystem } from "./lookup.ts";
 import { shorten } from "../http-url.ts";
@@ -31,77 +31,73 @@ const localName = "local name";
 /** Why a host may be blocked: the classes of addresses, or its name. */
 export const blockReasons: readonly string[] = [...specialClasses, localName];
 
-export type AddressGuard = ReturnType<typeof createAddressGuard>;
+/** Decides which hosts may be connected to. */
+export class AddressGuard {
+  readonly #allowed: Networks;
+  readonly #lookup: Lookup;
+  readonly #lookupTimeoutMs: number;
+  readonly #onBlocked: BlockObserver;
 
-/**
- * Creates a guard that decides which hosts may be connected to.
- *
- * @throws RangeError that names the first entry of `allowNetworks` that is not a network.
- */
-export function createAddressGuard({
-  allowNetworks = [],
-  lookup = lookUpBySystem,
-  lookupTimeoutMs,
-  onBlocked = () => {},
-}: AddressGuardOptions) {
-  const allowed = parseNetworks(allowNetworks);
-
-  function isAllowed(address: string): boolean {
-    const embedded = embeddedIPv4(address);
-    if (embedded.length === 0) return allowed.has(address);
-    return embedded.every((each) => allowed.has(each) || (allowed.has(address) && specialClassOf(each) === undefined));
+  /** @throws RangeError that names the first entry of `allowNetworks` that is not a network. */
+  constructor({ allowNetworks = [], lookup, lookupTimeoutMs, onBlocked }: AddressGuardOptions) {
+    this.#allowed = parseNetworks(allowNetworks);
+    this.#lookup = lookup ?? lookUpBySystem;
+    this.#lookupTimeoutMs = lookupTimeoutMs;
+    this.#onBlocked = onBlocked ?? (() => {});
   }
 
-  /** Returns an `address_blocked` error unless `address`, one of `host`, is public or allowed. */
-  function findProblem(host: string, address: string): ServiceError | undefined {
-    if (isAllowed(address)) return undefined;
-    // ISATAP embeds an IPv4 address below a public prefix, too.
-    const name = [address, ...embeddedIPv4(address)].map(specialClassOf).find((each) => each !== undefined);
-    if (name === undefined) return undefined;
-    onBlocked(name);
-    const what = host === address ? ` (${name})` : `, which resolves to ${address} (${name})`;
-    return blockedError(host, what);
+  /**
+   * Returns the addresses that may be connected to for `hostname`, a name or an IP address (IPv6 with or without
+   * brackets). Looks a name up once, for `owner`, default one for all; one blocked address blocks the host.
+   *
+   * While `allowNetworks` is empty, local names (`localhost`, `*.internal`, …) are blocked without a lookup; else their
+   * addresses decide, as for other names.
+   *
+   * @throws ServiceError `address_blocked`; `upstream_unreachable`, not retryable if the name does not exist or has no
+   * address; `upstream_timeout`. `isLookupFailure` recognizes the last two.
+   */
+  async resolve(hostname: string, owner = ""): Promise<LookupAddress[]> {
+    const blocked = this.findHostProblem(hostname);
+    if (blocked !== undefined) throw blocked;
+    const host = withoutBrackets(hostname);
+    const isLiteral = isIP(host) !== 0;
+    const found = isLiteral ? [host] : await findAddresses(this.#lookup, host, owner, this.#lookupTimeoutMs);
+    for (const address of found) {
+      const problem = this.findProblem(host, address);
+      if (problem !== undefined) throw problem;
+    }
+    return found.map((address) => ({ address, family: isIP(address) }));
   }
 
   /**
    * Returns an `address_blocked` error if `hostname` is blocked as it stands, without a lookup: it is an IP address, or a
    * local name while `allowNetworks` is empty.
    */
-  function findHostProblem(hostname: string): ServiceError | undefined {
+  findHostProblem(hostname: string): ServiceError | undefined {
     const host = withoutBrackets(hostname);
-    if (isIP(host) !== 0) return findProblem(host, host);
-    if (allowed.cidrs.length > 0 || !isLocalName(host)) return undefined;
-    onBlocked(localName);
+    if (isIP(host) !== 0) return this.findProblem(host, host);
+    if (this.#allowed.cidrs.length > 0 || !isLocalName(host)) return undefined;
+    this.#onBlocked(localName);
     return blockedError(host, ", a name of local networks");
   }
 
-  return {
-    findProblem,
-    findHostProblem,
+  /** Returns an `address_blocked` error unless `address`, one of `host`, is public or allowed. */
+  findProblem(host: string, address: string): ServiceError | undefined {
+    if (this.#isAllowed(address)) return undefined;
+    // ISATAP embeds an IPv4 address below a public prefix, too.
+    const name = [address, ...embeddedIPv4(address)].map(specialClassOf).find((each) => each !== undefined);
+    if (name === undefined) return undefined;
+    this.#onBlocked(name);
+    const what = host === address ? ` (${name})` : `, which resolves to ${address} (${name})`;
+    return blockedError(host, what);
+  }
 
-    /**
-     * Returns the addresses that may be connected to for `hostname`, a name or an IP address (IPv6 with or without
-     * brackets). Looks a name up once, for `owner`, default one for all; one blocked address blocks the host.
-     *
-     * While `allowNetworks` is empty, local names (`localhost`, `*.internal`, …) are blocked without a lookup; else their
-     * addresses decide, as for other names.
-     *
-     * @throws ServiceError `address_blocked`; `upstream_unreachable`, not retryable if the name does not exist or has no
-     * address; `upstream_timeout`. `isLookupFailure` recognizes the last two.
-     */
-    async resolve(hostname: string, owner = ""): Promise<LookupAddress[]> {
-      const blocked = findHostProblem(hostname);
-      if (blocked !== undefined) throw blocked;
-      const host = withoutBrackets(hostname);
-      const isLiteral = isIP(host) !== 0;
-      const found = isLiteral ? [host] : await findAddresses(lookup, host, owner, lookupTimeoutMs);
-      for (const address of found) {
-        const problem = findProblem(host, address);
-        if (problem !== undefined) throw problem;
-      }
-      return found.map((address) => ({ address, family: isIP(address) }));
-    },
-  };
+  #isAllowed(address: string): boolean {
+    const allowed = this.#allowed;
+    const embedded = embeddedIPv4(address);
+    if (embedded.length === 0) return allowed.has(address);
+    return embedded.every((each) => allowed.has(each) || (allowed.has(address) && specialClassOf(each) === undefined));
+  }
 }
 
 function withoutBrackets(hostname: string): string {

@@ -1,5 +1,5 @@
 import { isPauseStatus, ServiceError } from "../../model/errors.ts";
-import { type AddressGuard, type BlockObserver, createAddressGuard } from "../addresses/address-guard.ts";
+import { AddressGuard, type BlockObserver } from "../addresses/address-guard.ts";
 import type { Lookup } from "../addresses/lookup.ts";
 import { checkPartial } from "../byte-range.ts";
 import type { GetOptions, HttpResponse, HttpClient } from "../client.ts";
@@ -70,7 +70,7 @@ const maxRedirects = 5;
 export function createHttpClient(options: HttpClientOptions = {}): GuardedClient {
   const { perHost = 4, idleTimeoutMs = 10_000, totalTimeoutMs = 15_000, lookup } = options;
   const { minSpeedBps = 0, speedWindowMs = 60_000 } = options;
-  const guard = createAddressGuard({
+  const guard = new AddressGuard({
     allowNetworks: options.allowNetworks,
     lookupTimeoutMs: Math.min(idleTimeoutMs, maxLookupMs),
     lookup,
@@ -114,7 +114,7 @@ export function createHttpClient(options: HttpClientOptions = {}): GuardedClient
       }
     },
 
-    findHostProblem: guard.findHostProblem,
+    findHostProblem: (hostname) => guard.findHostProblem(hostname),
     close: () => agent.destroy(),
   };
 }

@@ -1,4 +1,4 @@
-import { createAddressGuard } from "../addresses/address-guard.ts";
+import { AddressGuard } from "../addresses/address-guard.ts";
 import { startDeadline } from "../../async/deadline.ts";
 import { discard, exchange, userAgent } from "./exchange.ts";
 import { guardedOptions } from "../addresses/guarded-connector.ts";
@@ -53,7 +53,7 @@ const maxBodyBytes = 4 * 1024;
 /** Creates a client that checks the address of every connection, as the client for pages does. */
 export function createPostClient(options: PostClientOptions): PostClient {
   const { perHost, totalTimeoutMs = 15_000 } = options;
-  const guard = createAddressGuard({
+  const guard = new AddressGuard({
     allowNetworks: options.allowNetworks,
     lookupTimeoutMs: totalTimeoutMs,
   });

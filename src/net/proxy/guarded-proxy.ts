@@ -3,7 +3,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { randomUUID } from "node:crypto";
 import { ServiceError } from "../../model/errors.ts";
-import { createAddressGuard } from "../addresses/address-guard.ts";
+import { AddressGuard } from "../addresses/address-guard.ts";
 import { type HttpClientOptions, maxLookupMs } from "../http/http-client.ts";
 import { type Admission, createAdmission, type ProxyLimits } from "./admission.ts";
 import { forward, refuse } from "./forward.ts";
@@ -36,7 +36,7 @@ export interface GuardedProxyOptions extends Pick<HttpClientOptions, "allowNetwo
  */
 export async function openGuardedProxy(options: GuardedProxyOptions) {
   const { idleTimeoutMs = 10_000, connectionsPerRun = 64, maxConnections = 1024 } = options;
-  const guard = createAddressGuard({
+  const guard = new AddressGuard({
     allowNetworks: options.allowNetworks,
     lookupTimeoutMs: Math.min(idleTimeoutMs, maxLookupMs),
     lookup: options.lookup,

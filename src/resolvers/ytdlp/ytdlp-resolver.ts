@@ -7,7 +7,7 @@ import type { HttpClient } from "../../net/client.ts";
 import { openGuardedProxy } from "../../net/proxy/guarded-proxy.ts";
 import { urlForMessage } from "../../net/http-url.ts";
 import { type DownloadFormat, PageInfo } from "../../model/page-info.ts";
-import { createTimeSlices } from "../../parsers/steps.ts";
+import { createTimeSlices, type TimeSlices } from "../../parsers/steps.ts";
 import { createBodies } from "../page/reader/bodies.ts";
 import type { Reader } from "../page/reader/reader.ts";
 import { startOf } from "../entries.ts";
@@ -81,43 +81,8 @@ const name = "yt-dlp";
  */
 export function createYtDlpResolver(options: YtDlpResolverOptions): YtDlpResolver {
   const { ytDlp, client, reader, now = () => new Date() } = options;
-  const slices = createTimeSlices();
-  const bodies = createBodies();
+  const deps = { client, reader, slices: createTimeSlices(), bodies: createBodies() };
   const extract = readAhead(ytDlp);
-
-  async function readFields(info: unknown, url: URL, start: number, context: ResolveContext): Promise<PageFields> {
-    const { signal, owner, forDownload = false, deadlineMs = Infinity } = context;
-    const dict = asDict(info);
-    if (isGuess(dict, url)) {
-      const what = "neither a web page nor media that yt-dlp knows";
-      throw new ServiceError("upstream_invalid", `${urlForMessage(url)} is ${what}`);
-    }
-    const video = start === 0 ? videoOf(dict) : null;
-    if (video === null) return readPlaylist(dict, url, start);
-    const steps = readFormats(video, url, { allFragments: forDownload });
-    const listed = await slices.run(steps, signal);
-    using opened = bodies.open({ signal, owner });
-    const { formats, subtitles } = await listManifestFormats(listed, {
-      client,
-      reader,
-      bodies: opened,
-      slices,
-      pageUrl: url.href,
-      signal,
-      owner,
-      hasHlsSubtitles: hasHlsSubtitles(readSubtitles(video["subtitles"], url)),
-      deadlineMs,
-    });
-    if (forDownload && formats.length === 0) {
-      const { _warnings } = dict;
-      const what = `yt-dlp for ${urlForMessage(url)}`;
-      const error = findMissingFormatsError({ ...video, _warnings }, what);
-      if (error !== undefined) throw error;
-    }
-    const fields = withSubtitles(readVideo(video, formats, url), subtitles);
-    return forDownload ? fields : { ...fields, formats: fields.formats.map(withoutSecrets) };
-  }
-
   /** To ask about a URL takes milliseconds, one after the other, and a request may have hundreds. */
   const turns = new Shares(2, { isFirm: true, hasSpare: true });
   return {
@@ -132,7 +97,7 @@ export function createYtDlpResolver(options: YtDlpResolverOptions): YtDlpResolve
       const entriesStart = startOf(entriesCursor, name);
       const fetchedAt = now();
       const info = await extract(url, { signal, owner, entriesStart }).catch(ignoreMissingMedia);
-      const fields = info === null ? readNothing(url) : await readFields(info, url, entriesStart, context);
+      const fields = info === null ? readNothing(url) : await readFields(info, url, entriesStart, context, deps);
       const extractor = asText(asDict(info)["extractor_key"])?.slice(0, 200) ?? null;
       return {
         url: url.href,
@@ -145,6 +110,49 @@ export function createYtDlpResolver(options: YtDlpResolverOptions): YtDlpResolve
     },
     close: () => ytDlp.close(),
   };
+}
+
+interface ReadFieldsDeps extends Pick<YtDlpResolverOptions, "client" | "reader"> {
+  slices: TimeSlices;
+  bodies: ReturnType<typeof createBodies>;
+}
+
+/** Reads what yt-dlp has extracted: a video, with the formats of its manifests, or the entries of a playlist from `start` on. */
+async function readFields(
+  info: unknown,
+  url: URL,
+  start: number,
+  context: ResolveContext,
+  { client, reader, slices, bodies }: ReadFieldsDeps,
+): Promise<PageFields> {
+  const { signal, owner, forDownload = false, deadlineMs = Infinity } = context;
+  const dict = asDict(info);
+  if (isGuess(dict, url)) {
+    const what = "neither a web page nor media that yt-dlp knows";
+    throw new ServiceError("upstream_invalid", `${urlForMessage(url)} is ${what}`);
+  }
+  const video = start === 0 ? videoOf(dict) : null;
+  if (video === null) return readPlaylist(dict, url, start);
+  const listed = await slices.run(readFormats(video, url, { allFragments: forDownload }), signal);
+  using opened = bodies.open({ signal, owner });
+  const { formats, subtitles } = await listManifestFormats(listed, {
+    client,
+    reader,
+    bodies: opened,
+    slices,
+    pageUrl: url.href,
+    signal,
+    owner,
+    hasHlsSubtitles: hasHlsSubtitles(readSubtitles(video["subtitles"], url)),
+    deadlineMs,
+  });
+  if (forDownload && formats.length === 0) {
+    const { _warnings } = dict;
+    const error = findMissingFormatsError({ ...video, _warnings }, `yt-dlp for ${urlForMessage(url)}`);
+    if (error !== undefined) throw error;
+  }
+  const fields = withSubtitles(readVideo(video, formats, url), subtitles);
+  return forDownload ? fields : { ...fields, formats: fields.formats.map(withoutSecrets) };
 }
 
 /** Adds the subtitles that manifests list, which say more than yt-dlp does of the same. */

@@ -1,0 +1,134 @@
+import { join } from "node:path";
+import type { BaseLogger } from "pino";
+import { diskError, isMissing } from "../../files/disk-error.ts";
+import type { FileStore } from "../../files/files.ts";
+import { isServiceError, messageOf } from "../../model/errors.ts";
+import { isActive, type LibraryFile, type Task } from "../../model/task.ts";
+import { damagedAs } from "../../stores/rules.ts";
+import type { TaskStore } from "../../stores/store.ts";
+import { openFolder, type OpenFolder, openPath } from "./folders.ts";
+import { isLibraryFailure, type LibraryJob, type LibraryJobs } from "./jobs.ts";
+import { openLibraryRoot } from "./library-root.ts";
+import { createPasses } from "./passes.ts";
+import { removeUnchanged } from "./place-file.ts";
+import { type PlacementOptions, placeTask } from "./place-task.ts";
+
+export interface FillerOptions extends PlacementOptions {
+  /** The library's folder. */
+  folder: string;
+  /** Where the jobs are kept; the same for all processes. */
+  jobsFolder: string;
+  jobs: LibraryJobs;
+  store: TaskStore;
+  files: FileStore;
+  logger: Pick<BaseLogger, "info" | "warn" | "error">;
+  /** Pause before what failed is tried again, milliseconds. */
+  retryMs: number;
+  signal: AbortSignal;
+}
+
+/** Does the jobs of a library: puts files into it, and removes them. */
+export class Filler {
+  readonly #options: FillerOptions;
+  readonly #performAll: (ids: readonly string[]) => Promise<void>;
+
+  constructor(options: FillerOptions) {
+    this.#options = options;
+    this.#performAll = createPasses({ ...options, perform: (id) => this.#perform(id) });
+  }
+
+  /** Does all jobs once, of those that have failed before not all each time; returns false if another process is doing them. */
+  async pass(): Promise<boolean> {
+    const { jobs } = this.#options;
+    const ids = await jobs.ids();
+    if (ids.length === 0) return true;
+    using lock = jobs.tryLock();
+    if (lock !== undefined) await this.#performAll(ids);
+    return lock !== undefined;
+  }
+
+  /** Removes these files of a task, and its job; returns whether that is done. */
+  async removeFiles(id: string, files: readonly LibraryFile[]): Promise<boolean> {
+    const { jobs, logger } = this.#options;
+    try {
+      await using root = await this.#openRoot();
+      for (const file of files) await removeFile(root, file);
+      await jobs.remove(id);
+      return true;
+    } catch (err) {
+      logger.warn({ task: id, err }, "files could not be removed from the library; retrying every minute");
+      return false;
+    }
+  }
+
+  /** Does the job if it can be done now; returns false if that has failed. */
+  async #perform(id: string): Promise<boolean> {
+    const { jobs, store } = this.#options;
+    const job = await jobs.read(id);
+    if (job?.kind === "remove") return this.removeFiles(id, job.files);
+    const task = await store.get(id).catch(damagedAs(undefined));
+    if (job === undefined || isActive(task?.state)) return true;
+    if (task === undefined ? await jobs.isOld(id) : task.state !== "succeeded" || task.file === null) {
+      await jobs.remove(id);
+    } else if (task !== undefined) return this.#placeFiles(task, job);
+    return true;
+  }
+
+  /** Returns whether they are there. */
+  async #placeFiles(task: Task, job: LibraryJob & { kind: "place" }): Promise<boolean> {
+    const { jobs, logger, signal } = this.#options;
+    const { id, file } = task;
+    try {
+      await using root = await this.#openRoot();
+      const saveChosen = async (files: LibraryFile[]) => jobs.write(id, { kind: "place", files });
+      const library = await placeTask(task, { ...this.#options, root, chosen: job.files, saveChosen });
+      await this.#saveOutcome(id, { library, ...(file !== null && { file: withWarning(file, undefined) }) });
+      await jobs.remove(id, "place");
+      if ((await jobs.read(id)) !== undefined) {
+        await jobs.write(id, { kind: "remove", files: library });
+        await this.removeFiles(id, library);
+      }
+      logger.info({ task: id, path: library[0]?.path }, "put into the library");
+      return true;
+    } catch (error) {
+      signal.throwIfAborted();
+      const failure = diskError("put the file into the library", error);
+      const message = messageOf(failure);
+      const known = file?.warnings?.find(isLibraryFailure);
+      if (known?.message === message || file === null) return false;
+      logger.warn({ task: id, err: error }, "a file could not be put into the library; retrying every minute");
+      await this.#saveOutcome(id, { file: withWarning(file, message) });
+      return false;
+    }
+  }
+
+  /** The task may have been deleted, or its file removed, meanwhile. */
+  async #saveOutcome(id: string, change: Pick<Partial<Task>, "library" | "file">): Promise<void> {
+    try {
+      await this.#options.store.update(id, change, { from: ["succeeded"], hasFile: true });
+    } catch (error) {
+      if (!isServiceError(error, "conflict", "not_found")) throw error;
+    }
+  }
+
+  #openRoot() {
+    return openLibraryRoot(this.#options.folder, this.#options.jobsFolder);
+  }
+}
+
+function withWarning(file: NonNullable<Task["file"]>, message: string | undefined): NonNullable<Task["file"]> {
+  const others = (file.warnings ?? []).filter((warning) => !isLibraryFailure(warning));
+  return { ...file, warnings: message === undefined ? others : [...others, { code: "library_failed", message }] };
+}
+
+/** Removes a file that is as it was put there; a folder that is gone, or changed, is left alone. */
+async function removeFile(root: OpenFolder, { path, size, modified_at }: LibraryFile): Promise<void> {
+  const names = path.split("/");
+  const name = names.pop() ?? "";
+  try {
+    await using folder = await openPath(root, names, (parent, next) => openFolder(join(parent.path, next), next));
+    await removeUnchanged(folder, name, { size, modifiedMs: Date.parse(modified_at) });
+  } catch (error) {
+    if (!isMissing(error)) throw error;
+  }
+}
