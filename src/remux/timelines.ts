@@ -23,7 +23,7 @@ export type Timelines = ReturnType<typeof createTimelines>;
 export function createTimelines() {
   const offsets = new Map<number, number>();
   const starts = new Map<number, number>();
-  let discontinuities: Discontinuity[] = [];
+  const discontinuities = new Discontinuities();
   let end = 0;
   /** The timeline before the one that begins. */
   let latest = { offset: 0, firstS: 0 };
@@ -68,24 +68,32 @@ export function createTimelines() {
     startOf: (timeline: number): number => starts.get(timeline) ?? 0,
     /** Returns what `offset` has returned for a timeline without an offset of its own; undefined if it was not called. */
     offsetOf: (timeline: number): number | undefined => offsets.get(timeline),
-    /**
-     * Returns the presentation time at which `source` continues after a discontinuity of its media times: `atS`, or, in
-     * sync with it, where another source of the timeline continues after the same one.
-     */
-    continueAt(discontinuity: Discontinuity): number {
-      const { source, timeline, firstS, atS } = discontinuity;
-      const inSync = (other: Discontinuity): number => other.atS + firstS - other.firstS;
-      const [nearest] = discontinuities
-        .filter((other) => other.source !== source && other.timeline === timeline)
-        .filter((other) => Math.abs(other.firstS - firstS) <= maxApartS)
-        .toSorted((a, b) => Math.abs(inSync(a) - atS) - Math.abs(inSync(b) - atS));
-      if (nearest && Math.abs(inSync(nearest) - atS) <= maxApartS) return inSync(nearest);
-      discontinuities = [...discontinuities.slice(1 - maxKept), discontinuity];
-      return atS;
-    },
+    /** Returns the presentation time at which a source continues after a discontinuity of its media times (`Discontinuities`). */
+    continueAt: (discontinuity: Discontinuity): number => discontinuities.continueAt(discontinuity),
     /** Notes that a sample ends at this presentation time, offset included. */
     reach(endS: number): void {
       end = Math.max(end, endS);
     },
   };
+}
+
+/** The discontinuities of media times in the sources of a presentation. */
+class Discontinuities {
+  #known: readonly Discontinuity[] = [];
+
+  /**
+   * Returns the presentation time at which `source` continues after a discontinuity: `atS`, or, in sync with it, where another source of the
+   * timeline continues after the same one.
+   */
+  continueAt(discontinuity: Discontinuity): number {
+    const { source, timeline, firstS, atS } = discontinuity;
+    const inSync = (other: Discontinuity): number => other.atS + firstS - other.firstS;
+    const [nearest] = this.#known
+      .filter((other) => other.source !== source && other.timeline === timeline)
+      .filter((other) => Math.abs(other.firstS - firstS) <= maxApartS)
+      .toSorted((a, b) => Math.abs(inSync(a) - atS) - Math.abs(inSync(b) - atS));
+    if (nearest && Math.abs(inSync(nearest) - atS) <= maxApartS) return inSync(nearest);
+    this.#known = [...this.#known.slice(1 - maxKept), discontinuity];
+    return atS;
+  }
 }

@@ -10,7 +10,7 @@ import { ElementaryStream, type TrackReader } from "../elementary-streams/stream
 import { TimeBases } from "../elementary-streams/time-bases.ts";
 import { SkipError } from "../discontinuity.ts";
 import type { Demuxer, DemuxerOptions, SampleSink, SegmentTiming } from "../samples.ts";
-import { createTrackOutput } from "../track-output.ts";
+import { createTrackOutput, type TrackOutput } from "../track-output.ts";
 import { readMp3Table } from "./mp3-table.ts";
 import { skipId3Tags } from "./tags.ts";
 
@@ -19,77 +19,93 @@ const stepBytes = 1 << 20;
 
 const syntaxes = [adts, mpegAudio, dolby] as const;
 
+type PackedAudioOptions = Omit<DemuxerOptions, "kinds">;
+
 /**
  * Creates a demuxer of packed audio (RFC 8216 §3.4): AAC in ADTS, MP3, AC-3 or E-AC-3 frames. Each segment
  * has its time in an ID3 tag before the audio; one without continues where the previous one ended, and begins with another source. What
  * the table of the first MP3 segment of a timeline counts as the delay of encoder and decoder is priming.
  */
-export function createPackedAudioDemuxer({
-  sink,
-  timelines,
-  onDrop = () => {},
-}: Omit<DemuxerOptions, "kinds">): Demuxer {
-  const bases = new TimeBases(timelines);
-  const clock = new StreamClock(bases);
-  const priming = createPriming(sink);
-  const output = createTrackOutput(priming.sink);
-  let stream = new ElementaryStream();
-  let track: TrackReader | null = null;
-  let syntax: AudioSyntax | null = null;
-  let current: SegmentTiming | null = null;
+export function createPackedAudioDemuxer(options: PackedAudioOptions): Demuxer {
+  return new PackedAudioDemuxer(options);
+}
 
-  const open = (found: AudioSyntax): TrackReader => {
-    track?.read(true);
-    stream = new ElementaryStream();
-    syntax = found;
-    const options = { stream, clock, output, language: null };
-    return createAudioTrack({ ...options, syntax, onDrop: () => onDrop("audio") });
-  };
-  const startTimeline = (timing: SegmentTiming): void => {
-    track?.read(true);
-    track = null;
-    syntax = null;
-    bases.reset(timing);
-  };
-  const skip = (seconds: number): void => {
-    track?.read(true);
-    bases.skip(seconds);
-  };
-  return {
-    read(segment, timing) {
-      const { start: afterTags, timestamp } = skipId3Tags(segment);
-      const isStart = timing.timeline !== current?.timeline;
-      if (isStart) startTimeline(timing);
-      else if (timing !== current && timing.skippedS !== undefined) {
-        if (timestamp === null) throw new SkipError("a segment after what is left out has no timestamp");
-        skip(timing.skippedS);
-      }
-      const table = timing === current ? null : readMp3Table(segment, afterTags);
-      const start = afterTags + (table?.frameBytes ?? 0);
-      if (isStart) priming.start(table?.trims?.startS ?? 0);
-      current = timing;
-      if (start >= segment.length) return;
-      const found = syntaxes.find((candidate) => isFrame(candidate, segment, start)) ?? syntax;
-      if (!found) throw noAudioError();
-      if (track === null || found !== syntax) track = open(found);
-      const stamp = timestamp ?? (clock.tryStart() ? null : bases.startStamp());
-      const time = stamp === null ? null : { pts: stamp, dts: stamp };
-      if (time && clock.beginsTimeBase(time)) track.read(true);
-      if (time) clock.note(time);
-      clock.start();
-      stream.begin(time);
-      const { buffer, byteOffset, length } = segment;
-      const bytes = Buffer.from(buffer, byteOffset, length);
-      for (let at = start; at < length; at += stepBytes) {
-        stream.append(bytes, at, Math.min(at + stepBytes, length));
-        track.read(false);
-      }
-    },
-    firstTime: (segment) => findFirstTime(createPackedAudioDemuxer, segment),
-    flush() {
-      track?.read(true);
-    },
-  };
+class PackedAudioDemuxer implements Demuxer {
+  readonly #bases: TimeBases;
+  readonly #clock: StreamClock;
+  readonly #priming: ReturnType<typeof createPriming>;
+  readonly #output: TrackOutput;
+  readonly #onDrop: PackedAudioOptions["onDrop"];
+  #stream = new ElementaryStream();
+  #track: TrackReader | null = null;
+  #syntax: AudioSyntax | null = null;
+  #current: SegmentTiming | null = null;
+
+  constructor({ sink, timelines, onDrop }: PackedAudioOptions) {
+    this.#bases = new TimeBases(timelines);
+    this.#clock = new StreamClock(this.#bases);
+    this.#priming = createPriming(sink);
+    this.#output = createTrackOutput(this.#priming.sink);
+    this.#onDrop = onDrop;
+  }
+
+  read(segment: Uint8Array, timing: SegmentTiming): void {
+    const { start: afterTags, timestamp } = skipId3Tags(segment);
+    const isStart = timing.timeline !== this.#current?.timeline;
+    if (isStart) this.#startTimeline(timing);
+    else if (timing !== this.#current && timing.skippedS !== undefined) {
+      if (timestamp === null) throw new SkipError("a segment after what is left out has no timestamp");
+      this.flush();
+      this.#bases.skip(timing.skippedS);
+    }
+    const table = timing === this.#current ? null : readMp3Table(segment, afterTags);
+    if (isStart) this.#priming.start(table?.trims?.startS ?? 0);
+    this.#current = timing;
+    const start = afterTags + (table?.frameBytes ?? 0);
+    if (start < segment.length) this.#readFrames(segment, start, timestamp);
+  }
+
+  firstTime(segment: Uint8Array): number | null | undefined {
+    return findFirstTime(createPackedAudioDemuxer, segment);
+  }
+
+  flush(): void {
+    this.#track?.read(true);
+  }
+
+  #startTimeline(timing: SegmentTiming): void {
+    this.flush();
+    this.#track = null;
+    this.#syntax = null;
+    this.#bases.reset(timing);
+  }
+
+  #readFrames(segment: Uint8Array, start: number, timestamp: number | null): void {
+    const syntax = syntaxes.find((candidate) => isFrame(candidate, segment, start)) ?? this.#syntax;
+    if (!syntax) throw noAudioError();
+    const track = this.#track !== null && syntax === this.#syntax ? this.#track : this.#open(syntax);
+    const stamp = timestamp ?? (this.#clock.tryStart() ? null : this.#bases.startStamp());
+    const time = stamp === null ? null : { pts: stamp, dts: stamp };
+    if (time && this.#clock.beginsTimeBase(time)) track.read(true);
+    if (time) this.#clock.note(time);
+    this.#clock.start();
+    this.#stream.begin(time);
+    const { buffer, byteOffset, length } = segment;
+    const bytes = Buffer.from(buffer, byteOffset, length);
+    for (let at = start; at < length; at += stepBytes) {
+      this.#stream.append(bytes, at, Math.min(at + stepBytes, length));
+      track.read(false);
+    }
+  }
+
+  #open(syntax: AudioSyntax): TrackReader {
+    this.flush();
+    this.#stream = new ElementaryStream();
+    this.#syntax = syntax;
+    const options = { stream: this.#stream, clock: this.#clock, output: this.#output, language: null };
+    this.#track = createAudioTrack({ ...options, syntax, onDrop: () => this.#onDrop?.("audio") });
+    return this.#track;
+  }
 }
 
 /** Creates a sink that passes samples on, of which the next ones begin with the priming that is announced. */
