@@ -18,11 +18,10 @@ interface Listed {
 export function Entries({ info, finder }: FoundProps): ComponentChild {
   const [listed, setListed] = useState<readonly Listed[]>(() => listOf(info, undefined));
   const [next, setNext] = useState(info.entries_next);
-  const [chosen, setChosen] = useState<ReadonlySet<number>>(new Set());
   const [isWhole, setWhole] = useState(false);
+  const [some, setSome] = useState<ReadonlySet<number>>(new Set());
+  const chosen = isWhole ? new Set(listed.keys()) : some;
   const last = useRef(0);
-  const rows = useRef<HTMLUListElement>(null);
-  const firstNew = useRef(0);
   const count = info.entries_count ?? (next === undefined ? listed.length : undefined);
 
   /** Chooses an entry; with the shift key, all from the one before on. */
@@ -32,31 +31,19 @@ export function Entries({ info, finder }: FoundProps): ComponentChild {
     const range = new Set(listed.keys().filter((each) => each >= from && each <= to));
     last.current = index;
     setWhole(false);
-    setChosen(isChosen ? chosen.union(range) : chosen.difference(range));
+    setSome(isChosen ? chosen.union(range) : chosen.difference(range));
   }
 
   function chooseAll(isChosen: boolean): void {
     setWhole(isChosen);
-    setChosen(new Set(isChosen ? listed.keys() : []));
+    setSome(new Set());
   }
 
-  // The button that was pressed is gone.
-  useLayoutEffect(() => {
-    if (document.activeElement === document.body)
-      rows.current?.children[firstNew.current]?.querySelector("input")?.focus();
-  }, [listed.length]);
-
   function add(page: PageInfo, cursor: string): void {
-    firstNew.current = listed.length;
-    const more = listOf(page, cursor);
-    if (isWhole) setChosen(new Set(Array.from({ length: listed.length + more.length }, (_, index) => index)));
-    setListed([...listed, ...more]);
+    setListed([...listed, ...listOf(page, cursor)]);
     setNext(page.entries_next);
   }
 
-  const hasPictures = listed.some(({ picture }) => picture !== undefined);
-  const urls = listed.map(({ entry }) => entry.url);
-  const total = isWhole ? (count ?? "all") : chosen.size;
   return h(
     "div",
     { class: "stack" },
@@ -65,29 +52,50 @@ export function Entries({ info, finder }: FoundProps): ComponentChild {
       { class: "row" },
       h(Check, { isChecked: isWhole, onCheck: chooseAll }, count === undefined ? "All" : `All ${count}`),
     ),
-    h(
-      "ul",
-      { class: "choices", ref: rows },
-      listed.map((each, index) =>
-        h(Row, {
-          ...each,
-          key: index,
-          hasPictures,
-          isChosen: chosen.has(index),
-          choose: choose.bind(null, index),
-          finder,
-        }),
-      ),
-    ),
+    h(Rows, { listed, chosen, choose, finder }),
     next !== undefined && h(More, { key: next, url: info.url, cursor: next, onPage: add, finder }),
     h(DownloadChosen, {
-      count: total,
+      count: isWhole ? (count ?? "all") : chosen.size,
       isBusy: finder.adding.value,
       download: (options) => {
+        const urls = listed.map(({ entry }) => entry.url);
         const entries = isWhole ? "all" : chooseEntries(urls, chosen);
         finder.download(info.url, { ...options, entries }, info.title ?? info.url);
       },
     }),
+  );
+}
+
+interface RowsProps extends Pick<FoundProps, "finder"> {
+  listed: readonly Listed[];
+  /** By index. */
+  chosen: ReadonlySet<number>;
+  choose: (index: number, isChosen: boolean, isRange: boolean) => void;
+}
+
+function Rows({ listed, chosen, choose, finder }: RowsProps): ComponentChild {
+  const list = useRef<HTMLUListElement>(null);
+  const shown = useRef(0);
+  useLayoutEffect(() => {
+    // The button that was pressed to read these is gone.
+    if (document.activeElement === document.body)
+      list.current?.children[shown.current]?.querySelector("input")?.focus();
+    shown.current = listed.length;
+  }, [listed.length]);
+  const hasPictures = listed.some(({ picture }) => picture !== undefined);
+  return h(
+    "ul",
+    { class: "choices", ref: list },
+    listed.map((each, index) =>
+      h(Row, {
+        ...each,
+        key: index,
+        hasPictures,
+        isChosen: chosen.has(index),
+        choose: choose.bind(null, index),
+        finder,
+      }),
+    ),
   );
 }
 
