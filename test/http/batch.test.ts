@@ -64,6 +64,18 @@ describe("POST /tasks/batch", () => {
     }
     expect(await list()).toEqual([]);
   });
+
+  it("takes options of 16,000 bytes, and none of one more: each task keeps them", async () => {
+    const optionsOf = (bytes: number) => {
+      const entries = [`${pageUrl}?`, `${pageUrl}?`, `${pageUrl}?`];
+      const free = bytes - JSON.stringify({ entries }).length;
+      return { entries: entries.map((url, n) => url + "a".repeat(Math.floor((free + n) / 3))) };
+    };
+    expect((await postBatch(app, { urls: urlsOf(2), options: optionsOf(16_000) })).json().results).toHaveLength(2);
+    const refused = (await postBatch(app, { urls: urlsOf(2), options: optionsOf(16_001) })).json();
+    expect(refused).toMatchObject({ code: "invalid_request", errors: [{ pointer: "/options" }] });
+    expect(await list()).toHaveLength(2);
+  });
 });
 
 it("POST /tasks/batch makes as many tasks as the queue takes", async () => {

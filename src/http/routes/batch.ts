@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
 import { Shares } from "../../async/shares.ts";
-import { isServiceError, ServiceError, statusOf } from "../../model/errors.ts";
+import { inputError, isServiceError, ServiceError, statusOf } from "../../model/errors.ts";
 import type { Reused } from "../../stores/store-types.ts";
 import { sharerOf } from "../access/ownership.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
@@ -26,6 +26,8 @@ const maxUrls = 500;
 const maxBodyBytes = 1 << 20;
 /** As bodies of other routes have at most: thousands of connections may each send one as slowly as they like. */
 const shortBodyBytes = 64 * 1024;
+/** Of the options, as each task keeps them: else a body could make records of five hundred times its length. */
+const maxOptionsBytes = 16_000;
 /** Longer bodies in memory at a time, shared by owners; their clients wait before they are read. */
 const maxLongBodies = 16;
 
@@ -83,6 +85,11 @@ export const batchRoutes: FastifyPluginAsyncTypebox<NewTaskDeps> = async (app, d
   app.post("/tasks/batch", { schema, bodyLimit: maxBodyBytes }, async (request, reply) => {
     const { urls } = request.body;
     const options = readOptions(request.body.options);
+    const optionsBytes = Buffer.byteLength(JSON.stringify(options));
+    if (optionsBytes > maxOptionsBytes) {
+      const detail = `must have at most ${maxOptionsBytes} bytes of JSON, as each of the tasks keeps them, got ${optionsBytes}`;
+      throw inputError("body", { pointer: "/options", detail });
+    }
     const key = readIdempotencyKey(request);
     const create = (url: string, index: number) => {
       const idempotencyKey = key === undefined ? undefined : keyOfUrl(key, index);
