@@ -1,5 +1,5 @@
 import { ebmlId } from "./matroska/ebml.ts";
-import { findPackets, longestStride } from "./mpeg-ts/packets.ts";
+import { certainBytes, findPackets } from "./mpeg-ts/packets.ts";
 import { isPackedAudio } from "./packed-audio/demuxer.ts";
 import { skipId3Tags } from "./packed-audio/tags.ts";
 
@@ -13,8 +13,6 @@ const images = /^(?:\xff\xd8\xff|\x89PNG|GIF8|BM)/;
 const maxImageBytes = 128 * 1024;
 /** Files of other containers: texts and pictures in their tags may have what looks like packets. */
 const others = /^(?:OggS\0|fLaC|(?:RIFF|RF64).{4}(?:WAVE|AVI )|FORM.{4}AIF|FLV\x01)/s;
-/** Packets that follow each other over so many bytes are certain. */
-const certainBytes = 5 * longestStride;
 /** Bytes that are enough to recognise a container. */
 export const sniffBytes = maxImageBytes + maxGarbage;
 

@@ -45,6 +45,26 @@ describe.skipIf(!hasFfmpeg)("an MPEG-TS demuxer of several segments", () => {
     expect(demux(cut(Buffer.concat(protectedPackets), () => 1000)).tracks).toEqual(tracks);
   });
 
+  it("loses no packet where the next segment has packets of another length", () => {
+    const packets = cut(source, () => 188);
+    const lengths: ((packet: Uint8Array) => Uint8Array[])[] = [
+      (packet) => [packet],
+      (packet) => [packet.subarray(100, 104), packet],
+      (packet) => [packet, packet.subarray(100, 116)],
+    ];
+    for (const [first, second] of lengths.flatMap((one) => lengths.map((other) => [one, other] as const))) {
+      const segments = [packets.slice(0, 100).flatMap(first), packets.slice(100).flatMap(second)];
+      const dropped: string[] = [];
+      const { tracks } = demux(
+        segments.map((each) => Buffer.concat(each)),
+        kinds,
+        (kind) => dropped.push(kind),
+      );
+      expect(tracks).toEqual(demux([source]).tracks);
+      expect(dropped).toEqual([]);
+    }
+  });
+
   it("continues after garbage between packets", () => {
     const middle = 188 * 100;
     const garbage = Buffer.from(Uint8Array.from({ length: 700 }, (_, i) => i * 37));

@@ -6,6 +6,8 @@ export const sync = 0x47;
 /** Plain packets; with a timestamp before each (BDAV); with parity after each (DVB). */
 export const timedStride = 192;
 export const longestStride = 204;
+/** Packets that follow each other over so many bytes are certain. */
+export const certainBytes = 5 * longestStride;
 const strides = [packetLength, timedStride, longestStride] as const;
 const maxGarbage = 1024 * 1024;
 /** A shorter segment may lie within the garbage between two packets. */
@@ -44,10 +46,6 @@ export function createPacketReader(onPacket: (bytes: Buffer, at: number) => void
     }
     return at;
   };
-  /** Returns whether `segment` starts with a packet of its own: the rest of the last one is missing. */
-  const isRestCutOff = (segment: Uint8Array): boolean =>
-    stride > 0 && segment[0] === sync && (segment[stride - rest.length] ?? sync) !== sync;
-
   const dropRest = (): void => {
     if (stride > 0 && rest[0] === sync) onCut();
     rest = new Uint8Array();
@@ -56,9 +54,13 @@ export function createPacketReader(onPacket: (bytes: Buffer, at: number) => void
   return {
     /** @throws ServiceError `upstream_invalid` if a segment of 1 KiB or more, or 1 MiB in a row, has no packet. */
     read(segment: Uint8Array): void {
+      if (stride > 0 && rest.length === 0 && startsOthers(segment, stride)) {
+        stride = 0;
+        toSkip = 0;
+      }
       const skipped = Math.min(toSkip, segment.length);
       toSkip -= skipped;
-      if (rest.length > 0 && isRestCutOff(segment)) dropRest();
+      if (rest.length > 0 && isRestCutOff(segment, stride - rest.length)) dropRest();
       const { buffer, byteOffset, length } = segment;
       const unread = Buffer.from(buffer, byteOffset + skipped, length - skipped);
       const bytes = rest.length > 0 ? Buffer.concat([rest, unread]) : unread;
@@ -75,6 +77,18 @@ export function createPacketReader(onPacket: (bytes: Buffer, at: number) => void
       garbage = 0;
     },
   };
+}
+
+/** Returns whether `segment` starts with a packet of its own, although `length` bytes of the last one are missing; negative: unknown. */
+function isRestCutOff(segment: Uint8Array, length: number): boolean {
+  return length >= 0 && segment[0] === sync && (segment[length] ?? sync) !== sync;
+}
+
+/** Returns whether `segment` starts with packets that certainly follow each other at another distance than `stride`. */
+function startsOthers(segment: Uint8Array, stride: number): boolean {
+  if (segment.length < certainBytes) return false;
+  const found = findPackets(segment.subarray(0, certainBytes), 0);
+  return found.at <= timedStride - packetLength && found.stride > 0 && found.stride !== stride;
 }
 
 /** Returns where the payload of the packet at `at` is if it begins like a PES packet (ISO/IEC 13818-1 §2.4.3.6); −1: it does not. */
