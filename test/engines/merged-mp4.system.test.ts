@@ -1,9 +1,11 @@
 import { readFileSync } from "node:fs";
+import { deflateSync } from "node:zlib";
 import { afterAll, describe, expect, it } from "vitest";
 import { findFileWarnings } from "../../src/engines/native/output/file-warnings.ts";
 import { createAudioChoice, firstAudio } from "../../src/remux/audio-choice.ts";
 import { iso639ToBcp47 } from "../../src/remux/language.ts";
 import { assembleFile as assemble } from "./assemble-file.ts";
+import { compression, writeChanged } from "../remux/matroska-changes.ts";
 import { audioInput, createMediaFolder, hasFfmpeg, probeStreams, run, videoInput, x264 } from "../remux/ts-media.ts";
 
 const media = createMediaFolder();
@@ -54,6 +56,15 @@ describe.skipIf(!hasFfmpeg)("an MP4 that is made of a Matroska file", () => {
       expect(heard(path)).toBe(heard(media.path(`${codec}.mkv`)));
     });
   }
+
+  it("has the frames that its source has compressed with zlib", async () => {
+    media.make("plain.mkv", ...videoInput(1), ...audioInput(1, 48_000), ...x264, "-c:a", "flac");
+    const changes = { numbers: [1, 2], entry: compression(0), change: deflateSync };
+    writeChanged(media.path("plain.mkv"), media.path("packed.mkv"), changes);
+    const hashes = (path: string) => run("ffmpeg", "-v", "error", "-i", path, "-f", "streamhash", "-");
+    const { path, warnings } = await assembleFile("packed.mkv");
+    expect({ hashes: hashes(path), warnings }).toEqual({ hashes: hashes(media.path("plain.mkv")), warnings: [] });
+  });
 
   for (const [written, stated] of [
     ["ger", "deu"],

@@ -1,10 +1,11 @@
+import { deflateSync } from "node:zlib";
 import { closeSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { noAdditions } from "../../src/remux/additions.ts";
-import { chosenBlocks, type ChosenTracks, selectTracks } from "../../src/remux/matroska/chosen-tracks.ts";
-import { copyMatroska, isCopiable, readBytes } from "../../src/remux/matroska/copy.ts";
-import { findElement, ids } from "../../src/remux/matroska/elements.ts";
-import { element, MatroskaWriter } from "../../src/remux/matroska/writer.ts";
+import { type ChosenTracks, selectTracks } from "../../src/remux/matroska/chosen-tracks.ts";
+import { copyMatroska, type CopyTarget, isCopiable } from "../../src/remux/matroska/copy.ts";
+import { findElement, ids, readBytes } from "../../src/remux/matroska/elements.ts";
+import { compression, writeChanged } from "./matroska-changes.ts";
 import { audioInput, createMediaFolder, hasFfmpeg, probeStreams, run, videoInput } from "./ts-media.ts";
 
 const media = createMediaFolder();
@@ -22,11 +23,13 @@ function open(name: string, numbers: readonly number[]): ChosenTracks {
 }
 
 /** Copies tracks into `copy.webm`, and returns its path. */
-function copy(...files: readonly ChosenTracks[]): string {
+const copy = (...files: readonly ChosenTracks[]): string => copyTo({}, ...files);
+
+function copyTo(how: Partial<CopyTarget>, ...files: readonly ChosenTracks[]): string {
   const path = media.path("copy.webm");
   const fd = openSync(path, "w");
   try {
-    for (const _ of copyMatroska(files, { fd, docType: "webm", additions: noAdditions }));
+    for (const _ of copyMatroska(files, { fd, docType: "webm", additions: noAdditions, ...how }));
   } finally {
     closeSync(fd);
   }
@@ -115,7 +118,7 @@ describe.skipIf(!hasFfmpeg)("a copy of Matroska tracks", () => {
   it("keeps the frames of a lace together, and their times those of the source", () => {
     const vorbis = "-c:a libvorbis -ac 2".split(" ");
     media.make("plain.mka", ...audioInput(3), ...vorbis);
-    lace("plain.mka", "laced.mka");
+    writeChanged(media.path("plain.mka"), media.path("laced.mka"), { numbers: [1], laced: 4 });
     const path = copy(open("laced.mka", [1]));
     expect(heard(path)).toBe(heard(media.path("plain.mka")));
     expect(times(path, "a")).toEqual(times(media.path("laced.mka"), "a"));
@@ -135,6 +138,40 @@ describe.skipIf(!hasFfmpeg)("a copy of Matroska tracks", () => {
     }
   });
 
+  const others = { numbers: [1], entry: compression(0), change: deflateSync };
+  type Packing = Omit<Parameters<typeof writeChanged>[2], "numbers">;
+  /** Copies a file without the compression of its frames. */
+  const unpack = (path: string, changes: Parameters<typeof writeChanged>[2]) => {
+    writeChanged(path, media.path("packed.mkv"), changes);
+    return copyTo({ isPlain: true }, open("packed.mkv", changes.numbers));
+  };
+
+  it.each([
+    ["zlib", { entry: compression(0), change: deflateSync }],
+    [
+      "a start that is left out",
+      { entry: compression(3, Uint8Array.of(0xff)), change: (frame: Uint8Array) => frame.subarray(1) },
+    ],
+    ["zlib, in laces", { entry: compression(0), change: deflateSync, laced: 4 }],
+  ])("has the frames that were compressed, at the times that they had: %s", (_, { laced = 1, ...changes }: Packing) => {
+    media.make("late.mka", ...audioInput(2, 48_000), "-c:a", "flac", "-output_ts_offset", "3");
+    const [late, plain] = [media.path("late.mka"), media.path("plain.mka")];
+    writeChanged(late, plain, { numbers: [1], laced });
+    const path = unpack(late, { numbers: [1], laced, ...changes });
+    expect([heard(path), times(path, "a")]).toEqual([heard(plain), times(plain, "a")]);
+    expect(open("copy.webm", [1]).tracks[0]?.isEncoded).toBe(false);
+  });
+
+  it.each([
+    ["compressed in another way", { ...others, entry: compression(1) }],
+    ["damaged", { ...others, change: (frame: Uint8Array) => deflateSync(frame).subarray(0, -9) }],
+    ["longer than the frames of any media", { ...others, change: () => deflateSync(Buffer.alloc(20 << 20)) }],
+  ])("is refused of compressed frames that are %s", (_, changes) => {
+    expect(() => unpack(media.path("both.webm"), changes)).toThrow(
+      expect.objectContaining({ code: "upstream_invalid" }),
+    );
+  });
+
   it("is not made of compressed tracks", () => {
     const plain = open("both.webm", [2]);
     const tracks = plain.tracks.map((track) => ({ ...track, isEncoded: true }));
@@ -142,33 +179,3 @@ describe.skipIf(!hasFfmpeg)("a copy of Matroska tracks", () => {
     expect(isCopiable([{ ...plain, tracks }])).toBe(false);
   });
 });
-
-/** Puts four blocks each of the first track into one with a lace as in Xiph's containers. */
-function lace(from: string, to: string): void {
-  const file = open(from, [1]);
-  const fd = openSync(media.path(to), "w");
-  const bytes = readFileSync(media.path(from));
-  const { entry } = file.tracks[0]!;
-  const entries = [element(ids.trackEntry, bytes.subarray(entry.body, entry.end))];
-  const writer = new MatroskaWriter({
-    fd,
-    docType: "matroska",
-    timestampScale: 1_000_000,
-    entries,
-    title: null,
-    others: () => [],
-  });
-  const blocks = [...chosenBlocks(file)];
-  for (let i = 0; i < blocks.length; i += 4) {
-    const group = blocks.slice(i, i + 4);
-    const frames = group.map(({ body, end }) => bytes.subarray(body, end));
-    const sizes = frames
-      .slice(0, -1)
-      .flatMap(({ length }) => [...Buffer.alloc(Math.floor(length / 255), 255), length % 255]);
-    const payload = Buffer.concat([Buffer.from([frames.length - 1, ...sizes]), ...frames]);
-    const { ticks } = group[0]!;
-    writer.add({ track: 1, ticks, endTicks: ticks, isKey: true, flags: 0x82, payload, others: null });
-  }
-  writer.finish();
-  closeSync(fd);
-}

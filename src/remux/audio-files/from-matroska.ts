@@ -1,6 +1,6 @@
 import { chosenBlocks, type ChosenTracks, selectAll } from "../matroska/chosen-tracks.ts";
-import { isCopiable, readBytes } from "../matroska/copy.ts";
-import { findElement, ids } from "../matroska/elements.ts";
+import { isCopiable } from "../matroska/copy.ts";
+import { findElement, ids, readBytes } from "../matroska/elements.ts";
 import { framesIn } from "../matroska/lacing.ts";
 import type { MatroskaTrack } from "../matroska/tracks.ts";
 import { assertNoPauses, type AudioTrack, damagedAudioError, type OpenAudioFile } from "./audio-file.ts";

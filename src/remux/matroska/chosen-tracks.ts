@@ -1,6 +1,6 @@
 import { type NumberSource, numbersInFile } from "../mp4/read/number-source.ts";
 import { type Block, readBlocks } from "./blocks.ts";
-import { ids } from "./elements.ts";
+import { elementAt, findElement, ids, textIn } from "./elements.ts";
 import { type MatroskaHeader, type MatroskaTrack, readHeader } from "./tracks.ts";
 
 /** A Matroska file that is open, and which of its tracks are read. */
@@ -23,6 +23,12 @@ export function selectAll(fd: number): ChosenTracks | undefined {
   const source = numbersInFile(fd);
   const header = readHeader(source);
   return header && { fd, source, header, tracks: header.tracks };
+}
+
+/** Returns the type of a file that has been selected. */
+export function readDocType({ source }: ChosenTracks): "webm" | "matroska" {
+  const type = findElement(source, elementAt(source, 0, source.size), ids.docType);
+  return type !== undefined && textIn(source, type) === "webm" ? "webm" : "matroska";
 }
 
 /** Yields the blocks of the chosen tracks, in order. @throws ServiceError as `readBlocks`. */

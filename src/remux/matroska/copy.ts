@@ -1,22 +1,16 @@
 import type { Element } from "./ebml.ts";
-import { readFully } from "../mp4/read/file-boxes.ts";
 import type { NumberSource } from "../mp4/read/number-source.ts";
 import type { Block } from "./blocks.ts";
 import { chosenBlocks, type ChosenTracks } from "./chosen-tracks.ts";
-import { damagedMatroskaError, elementAt, elementsIn, findElement, ids, textIn, unsignedIn } from "./elements.ts";
-import { checkLace } from "./lacing.ts";
+import { damagedMatroskaError, elementsIn, ids, readBytes, textIn, unsignedIn } from "./elements.ts";
+import { createUnpacker } from "./encodings.ts";
+import { checkLace, isLaced } from "./lacing.ts";
 import { type MatroskaTrack, roleFlags } from "./tracks.ts";
 import { type Additions, boundAdditions, type Cue } from "../additions.ts";
 import { describingElements, statedNames, textBlock, textEntry } from "./added-elements.ts";
 import { iso639Of } from "../language.ts";
 import { type AudioLabel, roleNameOf } from "../track-details.ts";
 import { element, MatroskaWriter, text, unsigned, type WrittenBlock } from "./writer.ts";
-
-/** Returns the type of a file that has been selected. */
-export function readDocType({ source }: ChosenTracks): CopyTarget["docType"] {
-  const type = findElement(source, elementAt(source, 0, source.size), ids.docType);
-  return type !== undefined && textIn(source, type) === "webm" ? "webm" : "matroska";
-}
 
 /**
  * Returns what a file says besides its tracks: attachments, tags, and chapters unless others are added.
@@ -80,7 +74,7 @@ const stepBlocks = 256;
  */
 export function* copyMatroska(
   files: readonly ChosenTracks[],
-  { fd, docType, additions, kept = [], labels = [] }: CopyTarget,
+  { fd, docType, additions, kept = [], labels = [], isPlain = false }: CopyTarget,
 ): Generator<undefined, void> {
   const tracks = files.flatMap((file) => file.tracks.map((track) => ({ file, track })));
   const audio = tracks.filter(({ track }) => track.kind === "audio");
@@ -89,7 +83,7 @@ export function* copyMatroska(
     const stated = labels.length === 0 ? undefined : { language: null, ...labels[rank], isDefault: rank <= 0 };
     // Tags name the tracks that they are about; those of several files may have the same names.
     const uid = files.length === 1 ? undefined : i + 1;
-    return copyEntry(each.file, each.track, { number: i + 1, uid }, stated);
+    return copyEntry(each.file, each.track, { number: i + 1, uid, isPlain }, stated);
   });
   const timestampScale = Math.max(...files.map(({ header }) => header.timestampScale));
   // A Segment has one element of attachments.
@@ -100,11 +94,12 @@ export function* copyMatroska(
   const texts = addTextTracks(given, entries);
   const others = (durationS: number) => [...describingElements(bounded(durationS), docType), ...kept];
   const writer = new MatroskaWriter({ fd, docType, timestampScale, entries, title: given.tags.title, others });
-  const startTicks = Math.min(...files.map((file) => firstTicks(file, timestampScale)));
+  const earliest = Math.min(...files.map((file) => firstTicks(file, timestampScale)));
+  const startTicks = isPlain ? Math.min(0, earliest) : earliest;
   const readers = files.map((file) => {
     const copies = file.tracks.map((track) => {
       const number = tracks.findIndex((one) => one.track === track) + 1;
-      return [track.number, createTrackCopy(file, track, { number, startTicks, timestampScale })] as const;
+      return [track.number, createTrackCopy(file, track, { number, startTicks, timestampScale, isPlain })] as const;
     });
     const blocks = blocksIn(file, timestampScale);
     return { copies: new Map(copies), blocks, next: blocks.next().value };
@@ -141,6 +136,8 @@ export interface CopyTarget {
    * tracks. Default: everything stays as the entries say.
    */
   labels?: readonly AudioLabel[];
+  /** Compressed frames are written as they are without it, and keep their times; default: they stay compressed. */
+  isPlain?: boolean;
 }
 
 /** Adds the entries of the subtitles to `entries`; returns the cues of all in order, with the numbers of their tracks. */
@@ -177,14 +174,18 @@ interface CopyPosition {
   number: number;
   startTicks: number;
   timestampScale: number;
+  isPlain: boolean;
 }
 
 /** Returns a function that copies the blocks of a track. It throws a ServiceError, `upstream_invalid`, if the sizes of a lace do not fit. */
 function createTrackCopy(
-  { fd, source, header }: ChosenTracks,
-  { codecDelayNs, defaultDurationNs }: MatroskaTrack,
-  { number, startTicks, timestampScale }: CopyPosition,
+  file: ChosenTracks,
+  track: MatroskaTrack,
+  { number, startTicks, timestampScale, isPlain }: CopyPosition,
 ): (block: Block) => WrittenBlock {
+  const { fd, source, header } = file;
+  const { codecDelayNs, defaultDurationNs } = track;
+  const unpack = isPlain ? createUnpacker(file, track) : undefined;
   let last: number | undefined;
   let latestStep = 0;
   /** Returns how long a block is presented after its timestamp. */
@@ -206,19 +207,17 @@ function createTrackCopy(
     const payload = readBytes(fd, block);
     // Players end where a lace is damaged.
     if (isLaced(flags)) checkLace(payload, flags);
-    const copied = { track: number, ticks, endTicks: ticks + lastsFor(block), isKey, flags, payload };
+    const frames = unpack?.(payload, flags) ?? { payload, flags };
+    const copied = { track: number, ticks, endTicks: ticks + lastsFor(block), isKey, ...frames };
     return { ...copied, others: others && Buffer.concat(others.map(copyOther)) };
   };
 }
-
-/** Whether the flags of a block say that it has several frames (RFC 9559 §10.3). */
-export const isLaced = (flags: number): boolean => (flags & 0x06) !== 0;
 
 /** Returns the entry of a track with another number and, if there is one, another UID, and with what is stated of it. */
 function copyEntry(
   { fd, source }: ChosenTracks,
   track: MatroskaTrack,
-  { number, uid }: { number: number; uid: number | undefined },
+  { number, uid, isPlain }: { number: number; uid: number | undefined; isPlain: boolean },
   stated?: AudioLabel & { isDefault: boolean },
 ): Uint8Array {
   const language = stated?.language ?? null;
@@ -231,15 +230,8 @@ function copyEntry(
   if (language !== null) own.set(ids.language, text(iso639Of(language))).set(ids.languageBcp47, text(language));
   if (name !== undefined) own.set(ids.name, text(name));
   if (flag !== undefined) own.set(flag, unsigned(1));
-  const kept = [...elementsIn(source, track.entry)].filter(({ id }) => !own.has(id));
+  const left = new Set<number>([...own.keys(), ...(isPlain ? [ids.encodings] : [])]);
+  const kept = [...elementsIn(source, track.entry)].filter(({ id }) => !left.has(id));
   const copies = kept.map((child) => element(child.id, readBytes(fd, child)));
   return element(ids.trackEntry, ...[...own].map(([id, content]) => element(id, content)), ...copies);
-}
-
-const maxBytes = 256 << 20;
-
-/** Returns the bytes of an element or block. @throws ServiceError `upstream_invalid` for more than 256 MiB. */
-export function readBytes(fd: number, { body, end }: Pick<Element, "body" | "end">): Uint8Array {
-  if (end - body <= maxBytes) return readFully(fd, Buffer.allocUnsafe(end - body), body);
-  throw damagedMatroskaError(`an element has ${end - body} bytes, the limit is ${maxBytes}`);
 }

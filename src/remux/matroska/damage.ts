@@ -6,9 +6,8 @@ import { createFileWindow, openFile, readChunks, type ReadFile } from "../open-f
 import type { ByteSpan } from "../samples.ts";
 import { readBlocks } from "./blocks.ts";
 import { chosenBlocks, selectAll } from "./chosen-tracks.ts";
-import { isLaced, readBytes } from "./copy.ts";
-import { ids, unsignedIn } from "./elements.ts";
-import { checkLace } from "./lacing.ts";
+import { ids, readBytes, unsignedIn } from "./elements.ts";
+import { checkLace, isLaced } from "./lacing.ts";
 import { readHeader } from "./tracks.ts";
 
 /** Bytes of a Matroska or WebM file that are not an element, or not one that is known. */

@@ -1,4 +1,5 @@
 import { ServiceError } from "../../model/errors.ts";
+import { readFully } from "../mp4/read/file-boxes.ts";
 import { type Element, readElement } from "./ebml.ts";
 import type { NumberSource } from "../mp4/read/number-source.ts";
 import type { ByteSpan } from "../samples.ts";
@@ -39,6 +40,7 @@ export const ids = {
   name: 0x536e,
   encodings: 0x6d80,
   encoding: 0x6240,
+  encodingScope: 0x5032,
   encryption: 0x5035,
   compression: 0x5034,
   compressionAlgorithm: 0x4254,
@@ -160,6 +162,14 @@ export function textIn(source: NumberSource, { body, end }: Element): string {
   const bytes = Buffer.alloc(Math.min(maxTextLength, end - body));
   for (let i = 0; i < bytes.length; i++) bytes[i] = source.u8(body + i);
   return bytes.toString("utf8").replace(/\0.*$/s, "");
+}
+
+const maxBytes = 256 << 20;
+
+/** Returns the bytes of an element or block. @throws ServiceError `upstream_invalid` for more than 256 MiB. */
+export function readBytes(fd: number, { body, end }: Pick<Element, "body" | "end">): Uint8Array {
+  if (end - body <= maxBytes) return readFully(fd, Buffer.allocUnsafe(end - body), body);
+  throw damagedMatroskaError(`an element has ${end - body} bytes, the limit is ${maxBytes}`);
 }
 
 /** Returns the head of a Void element (RFC 8794 §11.3.2) that takes the place of a span; empty for a single byte. */

@@ -2,6 +2,21 @@ import { damagedMatroskaError } from "./elements.ts";
 
 const [xiph, fixed, ebml] = [1, 2, 3];
 
+/** Whether the flags of a block say that it has several frames (RFC 9559 §10.3). */
+export const isLaced = (flags: number): boolean => (flags & 0x06) !== 0;
+
+/** Returns the payload and flags of a block with these frames, which had these flags. */
+export function packFrames(frames: readonly Uint8Array[], flags: number): { payload: Uint8Array; flags: number } {
+  if (!isLaced(flags)) return { payload: frames[0]!, flags };
+  const sizes = frames
+    .slice(0, -1)
+    .flatMap(({ length }) => [...Array.from({ length: Math.floor(length / 255) }, () => 255), length % 255]);
+  return {
+    payload: Buffer.concat([Uint8Array.of(frames.length - 1, ...sizes), ...frames]),
+    flags: (flags & ~6) | (xiph << 1),
+  };
+}
+
 /**
  * Returns the frames of a block, which its flags may say to be laced (RFC 9559 §10.3).
  *

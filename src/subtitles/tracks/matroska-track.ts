@@ -1,18 +1,18 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { clock, type Cue, moveInnerTimes } from "../../remux/additions.ts";
 import { readBlocks } from "../../remux/matroska/blocks.ts";
-import { readBytes } from "../../remux/matroska/copy.ts";
-import { findElement, ids } from "../../remux/matroska/elements.ts";
+import { findElement, ids, readBytes } from "../../remux/matroska/elements.ts";
+import { openEncodings } from "../../remux/matroska/encodings.ts";
 import { type MatroskaHeader, type MatroskaTrack, readHeader } from "../../remux/matroska/tracks.ts";
 import { type NumberSource, numbersInFile } from "../../remux/mp4/read/number-source.ts";
 import type { OpenFile } from "../../remux/open-file.ts";
 import type { ByteSpan, MediaRange } from "../../remux/samples.ts";
+import { unlessUnreadable } from "../../model/errors.ts";
 import { readAss } from "../ass.ts";
-import { decodeSubtitles, invalidSubtitlesError, lastS, linesOf, maxCues } from "../text.ts";
+import { decodeSubtitles, invalidSubtitlesError, lastS, linesOf, maxCues, maxSubtitleBytes } from "../text.ts";
 import { readSubRipText } from "../timed-text.ts";
 import { createVttRegions } from "../vtt-regions.ts";
 import { createVttStyles } from "../vtt-styles.ts";
-import { openContent } from "./matroska-content.ts";
 import type { CountBytes } from "./mp4-track.ts";
 
 /** Where a text of a track is, and when it is shown. */
@@ -111,20 +111,22 @@ function cuesOf(
   places: readonly PlacedBlock[],
   count: CountBytes,
 ): Iterable<Cue> {
-  const content = openContent(file, source, track);
+  const undo = openEncodings({ fd: file.fd, source }, track, maxSubtitleBytes);
+  // Some writers compress blocks, but not what they add to them.
+  const undoIfDone = (packed: Uint8Array) => unlessUnreadable(() => undo(packed)) ?? packed;
   const readSpan = ({ start, end }: ByteSpan) => {
     count(end - start);
     return readBytes(file.fd, { body: start, end });
   };
   const toText = (bytes: Uint8Array) => decodeSubtitles(bytes, track.language).replaceAll(/\r\n?/g, "\n");
-  const unpack = (packed: Uint8Array) => {
-    const plain = content(packed);
+  const unpack = (packed: Uint8Array, unpacked = undo) => {
+    const plain = unpacked(packed);
     count(Math.max(0, plain.length - packed.length));
     return toText(plain);
   };
   function* blocks(): Generator<TextBlock> {
     for (const { startS, endS, text, addition } of places) {
-      const added = addition === undefined ? "" : unpack(readSpan(addition));
+      const added = addition === undefined ? "" : unpack(readSpan(addition), undoIfDone);
       yield { startS, endS: Math.min(endS, lastS), text: unpack(readSpan(text)), addition: added };
     }
   }

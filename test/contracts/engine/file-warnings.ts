@@ -38,7 +38,7 @@ export function describeFileWarnings(open: OpenEngine): void {
     });
 
     it.each([
-      ["compressed video of Matroska, which it does not read", "73c588", "6d8088624085503482ec80", ["track_missing"]],
+      ["compressed video of Matroska that is damaged", "73c588", "6d8088624085503482ec80", ["track_missing"]],
       ["no disabled video of Matroska, which players play", "9c8100", "b98100", []],
     ])("%s", async (_, before, after, expected) => {
       const film = readMedium("h264-aac.mkv");

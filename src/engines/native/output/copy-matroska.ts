@@ -1,21 +1,22 @@
-import { fstatSync, ftruncateSync } from "node:fs";
+import { fstatSync, ftruncateSync, rmSync } from "node:fs";
 import { open } from "node:fs/promises";
 import type { InputTrack, MediaCodec } from "mediabunny";
 import { isUpstreamError, unlessUnreadable } from "../../../model/errors.ts";
-import type { Additions } from "../../../remux/additions.ts";
+import { type Additions, noAdditions } from "../../../remux/additions.ts";
 import { openFile } from "../../../remux/open-file.ts";
 import {
   type ChosenTracks,
+  readDocType,
   selectAll,
   readEnds,
   selectTracks,
   type TrackEnd,
 } from "../../../remux/matroska/chosen-tracks.ts";
-import { keptElements, readDocType, copyMatroska, type CopyTarget, isCopiable } from "../../../remux/matroska/copy.ts";
+import { keptElements, copyMatroska, type CopyTarget, isCopiable } from "../../../remux/matroska/copy.ts";
 import { runSteps } from "../../../remux/steps.ts";
 import type { TrackDetails } from "../../../remux/track-details.ts";
 import { readMp3Details } from "../../../remux/packed-audio/mp3-table.ts";
-import { type LocalInput, mediabunny } from "../inspect/local-input.ts";
+import { type LocalInput, mediabunny, openLocalInput, unreadTracks } from "../inspect/local-input.ts";
 import { readOggPadding } from "../inspect/ogg.ts";
 
 /** Returns the chosen tracks of each file that is WebM or Matroska and not damaged at its start. */
@@ -118,6 +119,35 @@ export async function addToMatroska(
     const docType = readDocType(source);
     const kept = keptElements(source, additions);
     await runSteps(copyMatroska([source], { fd: copy.fd, docType, additions, kept }), signal);
+    return true;
+  } catch (error) {
+    if (isUpstreamError(error)) return false;
+    throw error;
+  }
+}
+
+/** Opens a file, or a copy of it at `copy` if it has compressed frames that mediabunny does not read, until `opened` is disposed of. */
+export async function openPlain(path: string, copy: string, opened: DisposableStack, signal: AbortSignal) {
+  const file = opened.use(openLocalInput(path));
+  opened.defer(() => rmSync(copy, { force: true }));
+  return (await copyPlain(file, copy, signal)) ? opened.use(openLocalInput(copy)) : file;
+}
+
+/**
+ * Copies the video and audio of a Matroska file to `target`, without the compression of their frames, if mediabunny does not read it. Returns
+ * whether it has done so: not of a damaged file.
+ */
+async function copyPlain(file: LocalInput, target: string, signal: AbortSignal): Promise<boolean> {
+  if (!(await unreadTracks(file)).some(({ isEncoded }) => isEncoded)) return false;
+  const source = selectTracks(
+    file.fd,
+    file.headerTracks.map(({ number }) => number),
+  );
+  if (source === undefined) return false;
+  await using copy = await open(target, "w");
+  const to = { fd: copy.fd, docType: "matroska", additions: noAdditions, isPlain: true } as const;
+  try {
+    await runSteps(copyMatroska([source], to), signal);
     return true;
   } catch (error) {
     if (isUpstreamError(error)) return false;

@@ -13,7 +13,7 @@ import { noAdditions } from "../../../remux/additions.ts";
 import { type AudioLabel, roleNameOf, type TrackDetails } from "../../../remux/track-details.ts";
 import type { CopyTarget } from "../../../remux/matroska/copy.ts";
 import { checkLeft, checkMerged, checkPadding, checkUnread } from "./check-merged.ts";
-import { copyElements, copyWritten, detailsOf, matroskaSources } from "./copy-matroska.ts";
+import { copyElements, copyWritten, detailsOf, matroskaSources, openPlain } from "./copy-matroska.ts";
 import type { RemuxOptions } from "./remux.ts";
 import { positionFrom } from "../texts/place-cues.ts";
 import type { Source, SourceRole } from "../sources/plan.ts";
@@ -38,7 +38,10 @@ export type MergedFile = Pick<Source, "role"> & Pick<SourceStream, "label"> & { 
 export async function mergeFiles(options: MergeOptions) {
   try {
     using opened = new DisposableStack();
-    const files = options.files.map((file) => ({ ...file, ...opened.use(openLocalInput(file.path)) }));
+    const files: (LocalInput & MergedFile)[] = [];
+    for (const [i, file] of options.files.entries()) {
+      files.push({ ...file, ...(await openPlain(file.path, `${options.target}.${i}`, opened, options.signal)) });
+    }
     const chosen = await chooseTracks(files, options);
     const unread = await checkUnread(files, chosen, options.audioOnly);
     if (chosen.length === 0) throw noTrackError(options, unread);

@@ -1,0 +1,69 @@
+import { inflateSync } from "node:zlib";
+import type { ChosenTracks } from "./chosen-tracks.ts";
+import { damagedMatroskaError, elementsIn, findElement, ids, readBytes, unsignedIn } from "./elements.ts";
+import { framesIn, packFrames } from "./lacing.ts";
+import type { MatroskaTrack } from "./tracks.ts";
+
+type OpenTracks = Pick<ChosenTracks, "fd" | "source">;
+
+const [zlib, withoutStart] = [0, 3];
+/** ContentEncodingScope: the frames, and nothing else. */
+const framesOnly = 1;
+
+/**
+ * Returns a function that undoes what a track says was done to its frames (RFC 9559 §5.1.4.1.31): zlib, or a start that all have
+ * was removed.
+ *
+ * @param maxBytes That a frame may have then.
+ * @throws ServiceError `upstream_invalid`, here and later, if that is anything else, or they are damaged or longer.
+ */
+export function openEncodings(
+  { fd, source }: OpenTracks,
+  { entry }: Pick<MatroskaTrack, "entry">,
+  maxBytes: number,
+): (frame: Uint8Array) => Uint8Array {
+  const encodings = findElement(source, entry, ids.encodings);
+  const [encoding, further] = encodings === undefined ? [] : [...elementsIn(source, encodings)];
+  if (encoding === undefined) return (frame) => frame;
+  const isEncrypted = findElement(source, encoding, ids.encryption) !== undefined;
+  const scope = findElement(source, encoding, ids.encodingScope);
+  const isOfFrames = scope === undefined || unsignedIn(source, scope) === framesOnly;
+  if (further !== undefined || isEncrypted || !isOfFrames) {
+    throw damagedMatroskaError("a track is encrypted, or encoded several times or as a whole");
+  }
+  const algorithm = findElement(source, encoding, ids.compression, ids.compressionAlgorithm);
+  const value = algorithm === undefined ? zlib : unsignedIn(source, algorithm);
+  const settings = findElement(source, encoding, ids.compression, ids.compressionSettings);
+  const start = settings === undefined ? new Uint8Array() : readBytes(fd, settings);
+  if (value === withoutStart) return (frame) => Buffer.concat([start, frame]);
+  if (value === zlib) return (frame) => inflate(frame, maxBytes);
+  throw damagedMatroskaError(`a track is compressed with the algorithm ${value}`);
+}
+
+function inflate(frame: Uint8Array, maxBytes: number): Uint8Array {
+  try {
+    return inflateSync(frame, { maxOutputLength: maxBytes });
+  } catch {
+    throw damagedMatroskaError("compressed frames are damaged, or too long");
+  }
+}
+
+const maxFrameBytes = 32 << 20;
+/** Frames of media become hardly shorter when they are compressed. */
+const maxGrowth = 4;
+const alwaysBytes = 64 << 20;
+
+/**
+ * Returns a function that does so with the frames of blocks, which may be laced.
+ * @throws ServiceError as `openEncodings`; later also if they are over four times as long as the file, and have over 64 MiB.
+ */
+export function createUnpacker(file: OpenTracks, track: MatroskaTrack) {
+  const undo = openEncodings(file, track, maxFrameBytes);
+  let leftBytes = file.source.size * maxGrowth + alwaysBytes;
+  return (payload: Uint8Array, flags: number) => {
+    const frames = framesIn(payload, flags).map(undo);
+    for (const { length } of frames) leftBytes -= length;
+    if (leftBytes < 0) throw damagedMatroskaError("its compressed frames are longer than any media");
+    return packFrames(frames, flags);
+  };
+}
