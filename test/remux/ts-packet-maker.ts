@@ -7,10 +7,9 @@ export interface StreamDescription {
 
 export const videoPid = 256;
 export const audioPid = 257;
-const mapPid = 4096;
 
-/** Creates a maker of packets; continuity counters continue from call to call. */
-export function createPacketMaker() {
+/** Creates a maker of packets; continuity counters continue from call to call. `mapPid`: of the first program map. */
+export function createPacketMaker(mapPid = 4096) {
   const counters = new Map<number, number>();
   const packet = (pid: number, payload: Uint8Array, isStart: boolean): Buffer => {
     const counter = counters.get(pid) ?? 0;
@@ -42,7 +41,7 @@ export function createPacketMaker() {
   };
   /** Returns a program association and the maps of programs with these streams, and with descriptors of each program. */
   const programs = (maps: readonly (readonly StreamDescription[])[], descriptors = Buffer.alloc(0)): Buffer => {
-    const association = maps.flatMap((_, i) => [0, i + 1, 0xe0 | (mapPid >> 8), i]);
+    const association = maps.flatMap((_, i) => [0, i + 1, 0xe0 | ((mapPid + i) >> 8), (mapPid + i) & 0xff]);
     const sections = maps.map((streams, i) => section(mapPid + i, 2, mapOf(streams, descriptors)));
     return Buffer.concat([section(0, 0, Buffer.from(association)), ...sections]);
   };

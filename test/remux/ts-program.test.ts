@@ -23,6 +23,31 @@ describe("the program of a transport stream", () => {
     expect(audio.formats.length).toBe(1);
   });
 
+  it("is followed when its map comes on the PID of a stream before, and back", () => {
+    const [first, second] = [createPacketMaker(otherPid), createPacketMaker(audioPid)];
+    const segment = (maker: typeof first, pid: number, time: number) => [
+      maker.tables([{ ...aac, pid }]),
+      maker.pes(pid, time, adtsFrames(2)),
+    ];
+    const stream = [
+      ...segment(first, audioPid, 0),
+      ...segment(second, otherPid, 3840),
+      ...segment(first, audioPid, 7680),
+    ];
+    const dropped: string[] = [];
+    const { samples } = demux(stream, ["audio"], (kind) => dropped.push(kind)).track("audio");
+    expect(samples.map(({ dts }) => dts)).toEqual([0, 1024, 2048, 3072, 4096, 5120]);
+    expect(dropped).toEqual([]);
+  });
+
+  it("stays the same if the association lists its own PID, or those of no program", () => {
+    const { tables, pes, packet } = createPacketMaker();
+    const own = createPacketMaker(0);
+    const stream = [tables([aac]), pes(audioPid, 0, adtsFrames(2)), own.tables([]), tables([aac])];
+    stream.push(pes(audioPid, 3840, adtsFrames(2)), packet(otherPid, Buffer.alloc(184), true));
+    expect(demux(stream).track("audio").samples).toHaveLength(4);
+  });
+
   it("is the first one that has media", () => {
     const { tables, programs, pes } = createPacketMaker();
     const stream = [

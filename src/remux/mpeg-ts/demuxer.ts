@@ -141,7 +141,7 @@ function createPacketRouter(pids: PidTable, program: ProgramReader, onUnknown: (
       isFound = true;
       for (const packet of early) pids.read(packet, 0);
       early = [];
-    } else if (!program.hasMap && pid !== nullPid && !pids.has(pid)) {
+    } else if (!program.hasMap && pid !== nullPid && pids.get(pid) === undefined) {
       if ((early.length + 1) * packetLength > maxEarlyBytes) {
         throw new ServiceError(
           "upstream_invalid",

@@ -67,12 +67,13 @@ export class PidTable {
     this.#pids[pid] = new Pid(reader, this.#segment);
   }
 
-  delete(pid: number): void {
-    this.#pids[pid] = undefined;
+  /** Removes a reader, unless its PID has another one now. */
+  delete(pid: number, reader: PidReader): void {
+    if (this.get(pid) === reader) this.#pids[pid] = undefined;
   }
 
-  has(pid: number): boolean {
-    return this.#pids[pid] !== undefined;
+  get(pid: number): PidReader | undefined {
+    return this.#pids[pid]?.reader;
   }
 
   /**

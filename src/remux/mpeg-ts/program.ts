@@ -1,6 +1,6 @@
 import type { AudioChoice } from "../audio-choice.ts";
 import type { TrackKind, UnreadSubtitles } from "../samples.ts";
-import { associationPid, type PidTable } from "./pids.ts";
+import { associationPid, type PidReader, type PidTable } from "./pids.ts";
 import { createSectionReader, readAssociations, readProgramMap } from "./tables.ts";
 import { type ChosenStream, chooseStreams, countLeft, findUnknown, listSubtitles } from "./streams.ts";
 
@@ -18,7 +18,8 @@ export function createProgramReader(
   wanted: { kinds: readonly TrackKind[]; audio: AudioChoice },
   onProgram: (streams: readonly ChosenStream[], leftAudio: number, subtitles: readonly UnreadSubtitles[]) => void,
 ) {
-  let mapPids = new Set<number>();
+  /** Of the maps, by PID. */
+  const readers = new Map<number, PidReader>();
   /** PID of the chosen program's map. */
   let chosenPid: number | null = null;
   /** The last map. */
@@ -45,9 +46,12 @@ export function createProgramReader(
     if (!associated) return;
     if (chosenPid !== null && !associated.includes(chosenPid)) chosenPid = null;
     for (const pid of associated) {
-      if (pids.has(pid) || mapPids.size >= maxPrograms) continue;
-      mapPids.add(pid);
-      const reader = createSectionReader((map) => onMap(pid, map));
+      const known = readers.get(pid);
+      // The PID may have had a stream of the program before.
+      const isRead = known !== undefined && pids.get(pid) === known;
+      if (isRead || pid === associationPid || (known === undefined && readers.size >= maxPrograms)) continue;
+      const reader = known ?? createSectionReader((map) => onMap(pid, map));
+      readers.set(pid, reader);
       pids.set(pid, reader);
     }
   };
@@ -65,8 +69,8 @@ export function createProgramReader(
     },
     /** Looks for a program again; the last one stays in use until another is found. */
     reset(): void {
-      for (const pid of mapPids) pids.delete(pid);
-      mapPids = new Set();
+      for (const [pid, reader] of readers) pids.delete(pid, reader);
+      readers.clear();
       chosenPid = null;
       latest = "";
     },

@@ -13,7 +13,7 @@ import { createVideoTrack, type VideoTrackOptions } from "../elementary-streams/
 import type { SegmentTiming, TrackKind } from "../samples.ts";
 import type { TrackOutput } from "../track-output.ts";
 import { PesReader } from "./pes.ts";
-import type { PidTable } from "./pids.ts";
+import type { PidReader, PidTable } from "./pids.ts";
 import type { ChosenStream } from "./streams.ts";
 import { unwrap } from "../elementary-streams/timestamps.ts";
 
@@ -33,6 +33,8 @@ interface OpenStream {
   clock: StreamClock;
   listedEnd: ListedEnd;
   pes: PesReader;
+  /** Of its packets. */
+  reader: PidReader;
   track: TrackReader;
   output: TrackOutput;
   /** It has had any. */
@@ -74,8 +76,8 @@ export function createStreamReaders(options: StreamReadersOptions) {
         streams.some(({ pid, codec, slot }) => pid === chosen.pid && codec === chosen.codec && slot === chosen.slot);
       if (open.length === streams.length && open.every(isSame)) return;
       finish();
-      for (const { chosen, clock } of open) {
-        options.pids.delete(chosen.pid);
+      for (const { chosen, clock, reader } of open) {
+        options.pids.delete(chosen.pid, reader);
         clock.close();
       }
       open = streams.map((chosen) => openStream(chosen, options, countHeld));
@@ -130,8 +132,7 @@ function openStream(
     },
     onCut,
   });
-  const opened: OpenStream = { chosen, stream, clock, listedEnd, pes, track, output, hasBytes: false };
-  pids.set(chosen.pid, {
+  const reader: PidReader = {
     read: (bytes, from, to, isStart) => pes.read(bytes, from, to, isStart),
     onLoss() {
       pes.drop();
@@ -141,7 +142,9 @@ function openStream(
       track.skip();
     },
     onBreak: onCut,
-  });
+  };
+  pids.set(chosen.pid, reader);
+  const opened: OpenStream = { chosen, stream, clock, listedEnd, pes, reader, track, output, hasBytes: false };
   return opened;
 }
 
