@@ -91,3 +91,20 @@ it("a segment of WebM that is cut off is damaged, and a missing one is a gap", (
   expect(read(all.with(2, all[2]!.subarray(0, -10))).damaged).toBe(1);
   expect(read(all.toSpliced(2, 1)).tracks()[0]?.gaps.count).toBe(1);
 });
+
+it("an init section of WebM may state the size of the file that it was cut from, which makes no segment damaged", () => {
+  const { init, pieces } = readWebmRendition("video.webm");
+  const all = pieces.map(({ data }) => data);
+  const sized = Buffer.from(init!);
+  const size = sized.indexOf("18538067", "hex") + 4;
+  expect(sized.readUInt8(size)).toBe(1);
+  sized.writeUIntBE(Buffer.concat([init!, ...all]).length - size - 8, size + 2, 6);
+  sized.writeUInt8(0, size + 1);
+  const damaged = (segments: readonly Buffer[]) => {
+    const counts = new WebmSegments("main");
+    for (const data of [sized, ...segments]) counts.add(data, { timeline: 0, offsetS: 0, durationS: 1 });
+    return counts.damaged;
+  };
+  expect(damaged(all)).toBe(0);
+  expect(damaged(all.with(2, all[2]!.subarray(0, -10)))).toBe(1);
+});

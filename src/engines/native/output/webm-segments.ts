@@ -33,12 +33,14 @@ export class WebmSegments {
     const source = numbersIn(bytes);
     try {
       if (this.#header === undefined) this.hasIndex = Buffer.from(bytes).includes(cuesId);
+      const isFirst = this.#header === undefined;
       this.#header ??= readHeader(source);
       if (this.#header === undefined) return;
       if (timing !== this.#latest && timing.skippedS !== undefined) this.#counts.skip();
       if (timing !== this.#latest) this.#counts.startSegment(timing);
       this.#latest = timing;
-      const segment = { id: 0, body: 0, end: bytes.length };
+      // Its Segment states the size that it has in the file that it was cut from.
+      const segment = { id: 0, body: isFirst ? this.#header.segment.body : 0, end: bytes.length };
       for (const block of readBlocks(source, { ...this.#header, segment })) this.#count(block, this.#header);
     } catch (error) {
       if (!isUpstreamError(error)) throw error;
@@ -67,5 +69,5 @@ export class WebmSegments {
 /** Describes segments of which a part is missing. */
 export function damagedSegments(joined: readonly WebmSegments[]): string[] {
   const damaged = joined.reduce((sum, segments) => sum + segments.damaged, 0);
-  return damaged === 0 ? [] : [`${damaged} segments are damaged`];
+  return damaged === 0 ? [] : [`${damaged} ${damaged === 1 ? "segment is" : "segments are"} damaged`];
 }
