@@ -3,7 +3,7 @@ import { type Static, Type } from "@sinclair/typebox";
 /** What may be wrong with a file that a task made: a closed list of codes, each with when it is given. */
 export const fileWarnings = {
   frames_missing:
-    "media that the manifest lists, or that the server sent, are not in the file: segments that were gone, cut off or had the media of another one; the end of a file of which the server itself has only a part; pages (Ogg), fragments (MP4) or clusters (Matroska) that are missing or out of order; damaged elements or frames (Matroska), packets, tags (FLV), samples (MP4) or frames of audio; frames that cannot be decoded",
+    "media that the manifest lists, or that the server sent, are not in the file: segments that were gone, cut off or had the media of another one; the end of a file of which the server itself has only a part; pages (Ogg), fragments (MP4) or clusters (Matroska) that are missing or out of order; fragments whose media players do not find; damaged elements or frames (Matroska), packets, tags (FLV), samples (MP4) or frames of audio; frames that cannot be decoded",
   gap: "a track has nothing to play for more than a second or most of a segment, before its start, within it or after its end; or some of many equally spaced frames are missing; or segments of a live stream were not listed",
   duration_differs:
     "a track is longer or shorter than its manifest or its source says, by more than a segment and a second; or audio without video is shorter than its list of segments by most of a segment; or a track is shorter because its last segment does not exist; or segments that begin after the end that an MPD states are left out; or the file lasts much less than its page says",

@@ -273,6 +273,36 @@ describe("a fragmented MP4 file that is kept as published", () => {
     expect(await fileWarnings("film.mp4", "video/mp4", [bytes])).toEqual([]);
   });
 
+  it("has a warning if its fragments are of tracks that its header does not list, but not what is made of its other tracks", async () => {
+    const { init, pieces } = rendition;
+    const media = pieces.map(({ data }) => withTrackId(data, 2, 7));
+    const film = [init!, ...media];
+    expect(await fileWarnings("film.mp4", "video/mp4", film)).toEqual([
+      `frames_missing: fragments of the file have tracks that its header does not list at ${pieces.length} places`,
+    ]);
+    const resources = new Map([["film.mp4", resource("video/mp4", Buffer.concat(film))]]);
+    expect(await warningsOf(resources, "film.mp4", { ranges: [{ startS: 0, endS: 1 }] })).toEqual([]);
+  });
+
+  it("has a warning if its fragments were moved, and say where their media were, but not what is made of it", async () => {
+    const { init, pieces } = rendition;
+    const at = (moved: number) => {
+      let start = init!.length + moved;
+      return pieces.map(({ data }) => {
+        const placed = withPlace(data, start);
+        start += placed.length;
+        return placed;
+      });
+    };
+    expect(await fileWarnings("film.mp4", "video/mp4", [init!, ...at(0)])).toEqual([]);
+    const film = [init!, ...at(100_000)];
+    expect(await fileWarnings("film.mp4", "video/mp4", film)).toEqual([
+      `frames_missing: fragments of the file do not say where their media are at ${pieces.length} places`,
+    ]);
+    const resources = new Map([["film.mp4", resource("video/mp4", Buffer.concat(film))]]);
+    expect(await warningsOf(resources, "film.mp4", { ranges: [{ startS: 0, endS: 1 }] })).toEqual([]);
+  });
+
   it("has a warning if more than 64 KiB at its end are no boxes", async () => {
     const rest = (bytes: number) => fileWarnings("film.mp4", "video/mp4", [join(rendition), Buffer.alloc(bytes)]);
     expect(await rest(60_000)).toEqual([]);
@@ -295,6 +325,38 @@ describe("a fragmented MP4 file that is kept as published", () => {
     }
   });
 });
+
+/** Returns a fragment of which the track `from` has the id `to`. */
+function withTrackId(fragment: Uint8Array, from: number, to: number): Buffer {
+  const copy = Buffer.from(fragment);
+  for (let at = copy.indexOf("tfhd"); at >= 0; at = copy.indexOf("tfhd", at + 4)) {
+    if (copy.readUInt32BE(at + 8) === from) copy.writeUInt32BE(to, at + 8);
+  }
+  return copy;
+}
+
+/** Returns a fragment at `start` of a file whose offsets count from the start of that file (`tfhd`, ISO/IEC 14496-12 §8.8.7). */
+function withPlace(fragment: Uint8Array, start: number): Buffer {
+  const bytes = Buffer.from(fragment);
+  const moof = bytes.indexOf("moof") - 4;
+  const tracks = bytes.toString("latin1", 0, bytes.indexOf("mdat")).split("tfhd").length - 1;
+  let placed = bytes;
+  for (let at = placed.indexOf("tfhd"); at >= 0; at = placed.indexOf("tfhd", at + 4)) {
+    const base = Buffer.alloc(8);
+    base.writeBigUInt64BE(BigInt(start + moof));
+    placed.writeUInt32BE((placed.readUInt32BE(at + 4) & ~0x020000) | 1, at + 4);
+    placed.writeUInt32BE(placed.readUInt32BE(at - 4) + base.length, at - 4);
+    placed = Buffer.concat([placed.subarray(0, at + 12), base, placed.subarray(at + 12)]);
+  }
+  for (let at = placed.indexOf("traf"); at >= 0; at = placed.indexOf("traf", at + 4)) {
+    placed.writeUInt32BE(placed.readUInt32BE(at - 4) + 8, at - 4);
+  }
+  for (let at = placed.indexOf("trun"); at >= 0; at = placed.indexOf("trun", at + 4)) {
+    placed.writeInt32BE(placed.readInt32BE(at + 12) + 8 * tracks, at + 12);
+  }
+  placed.writeUInt32BE(placed.readUInt32BE(moof) + 8 * tracks, moof);
+  return placed;
+}
 
 /** Returns an index of fragments at `offsets` for one track. */
 function mfra(offsets: readonly number[]): Uint8Array {

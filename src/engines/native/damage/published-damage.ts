@@ -1,4 +1,4 @@
-import { countFragmentBreaks } from "../../../remux/mp4/fragment-order.ts";
+import { countFragmentBreaks, type FragmentBreaks } from "../../../remux/mp4/fragment-order.ts";
 import { countDamage, countDamagedLaces } from "../../../remux/matroska/damage.ts";
 import { countFlacBreaks } from "../../../remux/audio-files/flac-breaks.ts";
 import { countOggBreaks } from "../../../remux/ogg/breaks.ts";
@@ -14,9 +14,11 @@ import { sniffContainer } from "../../../remux/sniff.ts";
 
 /**
  * Returns, in words, what is missing, damaged or out of order in a file as published, as far as its container shows.
+ *
+ * @param isKept It is the result: players must find its media. This program also finds some that they do not.
  * @throws ServiceError `upstream_invalid` if it cannot be read; the file system's own errors.
  */
-export function publishedDamage(path: string): string[] {
+export function publishedDamage(path: string, isKept = false): string[] {
   using opened = openFile(path);
   const file = createFileWindow(opened);
   const head = file.at(0).subarray(0, headBytes);
@@ -24,7 +26,7 @@ export function publishedDamage(path: string): string[] {
   const isMp4 = start.endsWith("ftyp");
   const isMatroska = start.startsWith(ebmlSignature);
   const packets = countPacketBreaks(file);
-  const fragments = isMp4 ? countFragmentBreaks(file) : { outOfOrder: 0, missing: 0 };
+  const fragments: Partial<FragmentBreaks> = isMp4 ? countFragmentBreaks(file) : {};
   const counts = {
     "the file has bytes that are not packets": packets.breaks,
     "packets of the file are missing": packets.losses,
@@ -40,9 +42,11 @@ export function publishedDamage(path: string): string[] {
       countFlacBreaks(file) + (isBareAudio(head) ? countFrameBreaks(file) : 0),
     "fragments of the file are missing or damaged": fragments.missing,
     "fragments of the file are out of order": fragments.outOfOrder,
+    "fragments of the file have tracks that its header does not list": isKept ? fragments.unlisted : 0,
+    "fragments of the file do not say where their media are": isKept ? fragments.misplaced : 0,
   };
   return [
-    ...Object.entries(counts).flatMap(([what, count]) => (count === 0 ? [] : [`${what} at ${places(count)}`])),
+    ...Object.entries(counts).flatMap(([what, count = 0]) => (count === 0 ? [] : [`${what} at ${places(count)}`])),
     ...(endsWithinPacket(file) ? ["the file ends within a packet"] : []),
     ...(isMp4 && endsWithoutBoxes(file) ? ["the file ends with bytes that are no boxes"] : []),
   ];

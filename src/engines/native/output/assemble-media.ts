@@ -89,7 +89,11 @@ export async function assembleMedia(plan: Plan, options: AssembleOptions): Promi
     // Streams of other containers count what is damaged while they are read.
     const files = streams.flatMap(({ container, path }) => (container === "mp4" && path !== null ? [path] : []));
     const padding = checkPadding(streams.flatMap(({ details = [] }) => details));
-    return { path: target, written, warnings: [...toWarnings(files.flatMap(publishedDamage)), ...padding] };
+    return {
+      path: target,
+      written,
+      warnings: [...toWarnings(files.flatMap((file) => publishedDamage(file))), ...padding],
+    };
   }
   const joined: WebmSegments[] = [];
   const damage: string[] = [];

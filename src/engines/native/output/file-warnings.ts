@@ -39,7 +39,7 @@ export function findFileWarnings(fetched: FetchStatsBySource, file: FileStats): 
     return toWarnings([
       [
         "frames_missing",
-        [...missingSegments(fetched), ...damagedSegments(joined), ...publishedDamage(path), ...damage],
+        [...missingSegments(fetched), ...damagedSegments(joined), ...publishedDamage(path, true), ...damage],
       ],
       ["gap", [...unlistedSegments(fetched), ...joinedGaps(joined, fetched)]],
       [
