@@ -1,10 +1,9 @@
 import { writeFileSync } from "node:fs";
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { publishedDamage } from "../../src/engines/native/damage/published-damage.ts";
 import { openFolder } from "../remux/mp4-media.ts";
 
 const folder = openFolder();
-afterAll(folder.remove);
 
 const packetBytes = 400;
 

@@ -14,7 +14,6 @@ import { openFolder } from "../remux/mp4-media.ts";
 import { audioFormat, fillPattern, videoFormat } from "../remux/mp4-samples.ts";
 
 const folder = openFolder();
-afterAll(folder.remove);
 const engine = createNativeEngine({ allowNetworks: ["127.0.0.1/32"] });
 afterAll(() => engine.close());
 

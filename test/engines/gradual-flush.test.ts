@@ -1,10 +1,9 @@
 import { writeFileSync } from "node:fs";
-import { afterAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { createGradualFlush } from "../../src/engines/native/parts/disk-writes.ts";
 import { openFolder } from "../remux/mp4-media.ts";
 
 const folder = openFolder();
-afterAll(folder.remove);
 const MiB = 1024 * 1024;
 
 it("fails at the end if a flush failed while the file was written", async () => {

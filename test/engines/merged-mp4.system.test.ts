@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { deflateSync } from "node:zlib";
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { findFileWarnings } from "../../src/engines/native/output/file-warnings.ts";
 import { createAudioChoice, firstAudio } from "../../src/remux/audio-choice.ts";
 import { iso639ToBcp47 } from "../../src/remux/language.ts";
@@ -9,7 +9,6 @@ import { compression, writeChanged } from "../remux/matroska-changes.ts";
 import { audioInput, createMediaFolder, hasFfmpeg, probeStreams, run, videoInput, x264 } from "../remux/ts-media.ts";
 
 const media = createMediaFolder();
-afterAll(media.remove);
 
 /** Returns the path of the MP4 that is made of a file. */
 async function convert(name: string): Promise<string> {

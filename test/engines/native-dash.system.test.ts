@@ -21,10 +21,7 @@ function emptyEdits(bytes: Buffer): number[] {
 
 const engine = createNativeEngine({ allowNetworks: ["127.0.0.1/32"] });
 const folder = openFolder();
-afterAll(async () => {
-  await engine.close();
-  folder.remove();
-});
+afterAll(() => engine.close());
 const open = () => engine;
 
 const numbered: Resources = merge(

@@ -1,8 +1,7 @@
 import { createHash } from "node:crypto";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { readFile } from "node:fs/promises";
 import { expect, onTestFinished } from "vitest";
+import { makeFolder } from "../folder.ts";
 import { openPartStore, type PartStore, type PartStoreOptions } from "../../src/engines/native/parts/part-store.ts";
 import type { FetchedPart, FetchOptions, Part } from "../../src/engines/native/parts/stored-part.ts";
 import { createHttpClient, type HttpClientOptions } from "../../src/net/http/http-client.ts";
@@ -33,7 +32,7 @@ export interface PartsHarness {
 /** Starts a media server, a client and an empty folder for the current test. */
 export async function startPartsHarness(clientOptions: HttpClientOptions = {}): Promise<PartsHarness> {
   const server = await startMediaServer();
-  const folder = await mkdtemp(join(tmpdir(), "unreel-parts-"));
+  const folder = makeFolder();
   const client = createHttpClient({
     allowNetworks: ["127.0.0.1/32"],
     totalTimeoutMs: Number.POSITIVE_INFINITY,
@@ -46,7 +45,6 @@ export async function startPartsHarness(clientOptions: HttpClientOptions = {}): 
     await server.close();
     for (const parts of opened) await parts.close();
     await client.close();
-    await rm(folder, { recursive: true });
   });
   return {
     server,

@@ -1,5 +1,5 @@
 import { writeFileSync } from "node:fs";
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { hashFile } from "../../src/engines/native/damage/hash-file.ts";
 import { box, u16, u32 } from "../../src/remux/mp4/boxes.ts";
 import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
@@ -13,7 +13,6 @@ import { openDownloadDamage } from "./download-damage.ts";
 
 const { damageAt: warningsOf } = openDownloadDamage();
 const folder = openFolder();
-afterAll(() => folder.remove());
 
 const path = folder.path("film.mp4");
 const signal = new AbortController().signal;

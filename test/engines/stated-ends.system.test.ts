@@ -1,10 +1,9 @@
 import { readFileSync, writeFileSync } from "node:fs";
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { assembleFile } from "./assemble-file.ts";
 import { createMediaFolder, hasFfmpeg, run, videoInput, x264 } from "../remux/ts-media.ts";
 
 const media = createMediaFolder();
-afterAll(media.remove);
 const folder = media.path(".");
 
 /** Makes a file of noise, of which no two parts sound alike. */

@@ -8,10 +8,7 @@ import { audioInput, createMediaFolder, hasFfmpeg, videoInput, x264 } from "../r
 
 const engine = createNativeEngine({ allowNetworks: ["127.0.0.1/32"] });
 const media = createMediaFolder();
-afterAll(async () => {
-  media.remove();
-  await engine.close();
-});
+afterAll(() => engine.close());
 
 const both = [...videoInput(2), ...audioInput(2), ...x264, "-c:a", "aac"];
 const stating: readonly (readonly [string, readonly string[]])[] = [

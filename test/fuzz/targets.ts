@@ -6,7 +6,7 @@ import { mediaTarget } from "./media.ts";
 import { playlistTarget } from "./playlists.ts";
 import { pageTarget } from "./page.ts";
 import { bodyTarget, urlTarget } from "./requests.ts";
-import { hasFfmpeg } from "../remux/ts-media.ts";
+import { hasFfmpeg } from "../media/probe.ts";
 import { streamsTarget } from "./streams/target.ts";
 import type { FuzzTarget } from "./target.ts";
 

@@ -1,8 +1,6 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { makeFolder } from "../folder.ts";
 import { ServiceError } from "../../src/model/errors.ts";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import type { App } from "../../src/http/app.ts";
@@ -163,13 +161,12 @@ describe("never compressed are", () => {
   const everything = "gzip, *;q=0";
 
   it("files", async () => {
-    const folder = await mkdtemp(join(tmpdir(), "unreel-file-"));
+    const folder = makeFolder();
     const files = openDiskFiles({ folder });
     await using withFiles = await buildApp({ store, files });
     const { id } = await addFinishedTask({ store, files }, Buffer.alloc(5_000, "a"));
     const headers = { "accept-encoding": everything };
     const response = await withFiles.inject({ url: `/tasks/${id}/file`, headers });
-    await rm(folder, { recursive: true });
     expect(codingOf(response)).toBeUndefined();
     expect(response.rawPayload.length).toBe(5_000);
   });

@@ -1,5 +1,5 @@
 import { readFileSync, writeFileSync } from "node:fs";
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { Additions } from "../../src/remux/additions.ts";
 import { extractAudio } from "../../src/remux/audio-files/extract.ts";
 import { framesIn } from "../../src/remux/matroska/lacing.ts";
@@ -8,7 +8,6 @@ import { cut } from "./mp4-cuts.ts";
 import { audioInput, createMediaFolder, hasFfmpeg, run } from "./ts-media.ts";
 
 const media = createMediaFolder();
-afterAll(media.remove);
 
 /** Returns the path of the file with the audio of another one; undefined if there is none. */
 async function extract(

@@ -1,12 +1,11 @@
 import { readFileSync, writeFileSync } from "node:fs";
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { type Additions, noAdditions } from "../../src/remux/additions.ts";
 import { embedInAudio } from "../../src/remux/audio-files/embed.ts";
 import { albumTags, additions, mutagen, packetHashes, png, probeAll } from "./additions.ts";
 import { audioInput, createMediaFolder, decodedMd5, hasFfmpeg, run } from "./ts-media.ts";
 
 const media = createMediaFolder();
-afterAll(media.remove);
 
 async function embed(name: string, given: Additions = additions): Promise<string | undefined> {
   const [, ext] = name.split(".");

@@ -1,6 +1,6 @@
 import { closeSync, openSync } from "node:fs";
 import { spawnSync } from "node:child_process";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import type { Additions } from "../../src/remux/additions.ts";
 import { selectTracks } from "../../src/remux/matroska/chosen-tracks.ts";
 import { copyMatroska } from "../../src/remux/matroska/copy.ts";
@@ -8,7 +8,6 @@ import { additions, cuesOf, packetHashes, probeAll } from "./additions.ts";
 import { audioInput, createMediaFolder, hasFfmpeg, run, videoInput } from "./ts-media.ts";
 
 const media = createMediaFolder();
-afterAll(media.remove);
 const hasMkvmerge = spawnSync("mkvmerge", ["--version"]).status === 0;
 
 describe.skipIf(!hasFfmpeg).each(["webm", "matroska"] as const)("a file of type %s with additions", (docType) => {

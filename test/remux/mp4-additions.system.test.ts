@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { type Additions, noAdditions } from "../../src/remux/additions.ts";
 import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
 import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
@@ -10,7 +10,6 @@ import { start } from "./mp4-media.ts";
 import { audioInput, createMediaFolder, hasFfmpeg, run, videoInput, x264 } from "./ts-media.ts";
 
 const media = createMediaFolder();
-afterAll(media.remove);
 const hasAtomicParsley = spawnSync("AtomicParsley", ["--version"]).status === 0;
 
 describe.skipIf(!hasFfmpeg)("an MP4 with additions", () => {

@@ -1,5 +1,5 @@
 import { readFileSync, writeFileSync } from "node:fs";
-import { afterAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { readSampleLists } from "../../src/remux/mp4/cut.ts";
 import { openFile } from "../../src/remux/open-file.ts";
 import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
@@ -10,7 +10,6 @@ import { audioFormat, fillPattern } from "./mp4-samples.ts";
 import { createRecorder } from "./ts-recorder.ts";
 
 const folder = openFolder();
-afterAll(folder.remove);
 const path = folder.path("two.mp4");
 
 /** Writes a file with two audio tracks, the samples of which have 51 and 52 bytes; those in `disabled` are not enabled. */

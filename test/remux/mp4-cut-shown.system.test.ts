@@ -10,7 +10,6 @@ import { isChromiumMissing, launchChromium } from "../web/chromium.ts";
 import { ffmpeg, missing, openFolder } from "./mp4-media.ts";
 
 const folder = openFolder();
-afterAll(folder.remove);
 
 const fps = 25;
 /** The brightness of frame n is 20 + 2 n. */

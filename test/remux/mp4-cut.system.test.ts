@@ -1,10 +1,9 @@
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { noAdditions } from "../../src/remux/additions.ts";
 import { audioFaults, cut, expectedCut, present, randomRanges } from "./mp4-cuts.ts";
 import { ffmpeg, missing, openFolder, readDuration } from "./mp4-media.ts";
 
 const folder = openFolder();
-afterAll(folder.remove);
 
 const seconds = 8;
 const video = `-f lavfi -i testsrc2=size=160x90:rate=25:duration=${seconds}`;

@@ -1,5 +1,5 @@
 import { readFileSync, writeFileSync } from "node:fs";
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { u32 } from "../../src/remux/mp4/boxes.ts";
 import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
 import { readMp4Summary } from "../../src/remux/mp4/read/summary.ts";
@@ -13,7 +13,6 @@ import { audioInput, inspectFile, ffmpeg, missing, openFolder, remux, start, vid
 import { audioFormat, fillPattern, indexOf, videoFormat } from "./mp4-samples.ts";
 
 const folder = openFolder();
-afterAll(folder.remove);
 const path = folder.path("a.mp4");
 
 /** 25 frames a second. */

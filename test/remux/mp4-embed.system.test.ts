@@ -1,5 +1,5 @@
 import { readFileSync, writeFileSync } from "node:fs";
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { noAdditions } from "../../src/remux/additions.ts";
 import { embedInMp4 } from "../../src/remux/mp4/embed.ts";
 import { readMedia } from "../media/read-media.ts";
@@ -7,7 +7,6 @@ import { additions, cuesOf, packetHashes, probeAll } from "./additions.ts";
 import { audioInput, createMediaFolder, hasFfmpeg, videoInput, x264 } from "./ts-media.ts";
 
 const media = createMediaFolder();
-afterAll(media.remove);
 const both = [...videoInput(4), ...audioInput(4), ...x264, "-c:a", "aac"];
 const { signal } = new AbortController();
 

@@ -1,5 +1,5 @@
 import { readFileSync, writeFileSync } from "node:fs";
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { buildMp4, type Tables } from "../media/hostile-mp4.ts";
 import { box, fullBox, u16, u32 } from "../../src/remux/mp4/boxes.ts";
 import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
@@ -18,7 +18,6 @@ import {
 } from "./mp4-samples.ts";
 
 const folder = openFolder();
-afterAll(folder.remove);
 const path = folder.path("source.mp4");
 
 function sampleAt(number: number, size: number): Sample {

@@ -1,5 +1,5 @@
 import { readFileSync, writeFileSync } from "node:fs";
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
 import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import { createTimelines } from "../../src/remux/timelines.ts";
@@ -8,7 +8,6 @@ import { audioInput, ffmpeg, missing, openFolder, videoInput } from "./mp4-media
 import { run } from "./ts-media.ts";
 
 const folder = openFolder();
-afterAll(folder.remove);
 
 const fragments = "-movflags +frag_keyframe+empty_moov+default_base_moof";
 

@@ -1,5 +1,5 @@
 import { readFileSync, writeFileSync } from "node:fs";
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
 import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import type { Sample, TrackFormat } from "../../src/remux/samples.ts";
@@ -10,7 +10,6 @@ import { openFolder } from "./mp4-media.ts";
 import { audioFormat, fillPattern, fragmentOf, videoFormat } from "./mp4-samples.ts";
 
 const folder = openFolder();
-afterAll(folder.remove);
 
 const samplesFrom = (first: number, count: number): Sample[] =>
   Array.from({ length: count }, (_, i) => {

@@ -1,5 +1,5 @@
 import { readFileSync, truncateSync, writeFileSync } from "node:fs";
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { ServiceError } from "../../src/model/errors.ts";
 import { box, fullBox, u32, u64 } from "../../src/remux/mp4/boxes.ts";
 import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
@@ -20,7 +20,6 @@ import {
 } from "./mp4-samples.ts";
 
 const folder = openFolder();
-afterAll(folder.remove);
 const path = folder.path("good.mp4");
 
 /** Writes a small file of two tracks with B-frames; returns its index, and a fragment of its samples. */

@@ -1,9 +1,8 @@
 import { readFileSync } from "node:fs";
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { audioInput, inspectFile, ffmpeg, missing, openFolder, remux, videoInput } from "./mp4-media.ts";
 
 const folder = openFolder();
-afterAll(folder.remove);
 
 const fragmented = "-movflags +frag_keyframe+empty_moov+default_base_moof";
 const first = folder.path("first.mp4");

@@ -1,7 +1,7 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { makeSharedFolder } from "../folder.ts";
 import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
 import type { SegmentTiming, TrackKind } from "../../src/remux/samples.ts";
@@ -18,12 +18,9 @@ export function missing(...names: string[]): string | false {
 }
 
 /** Creates a temporary folder. */
-export function openFolder(): { path: (name: string) => string; remove: () => void } {
-  const folder = mkdtempSync(join(tmpdir(), "unreel-mp4-"));
-  return {
-    path: (name) => join(folder, name),
-    remove: () => rmSync(folder, { recursive: true }),
-  };
+export function openFolder(): { path: (name: string) => string } {
+  const folder = makeSharedFolder();
+  return { path: (name) => join(folder, name) };
 }
 
 /** Runs ffmpeg with the space-separated arguments in `line`; returns its output. */

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import {
   type FileSummary,
   inspectFile,
@@ -13,7 +13,6 @@ import {
 } from "./mp4-media.ts";
 
 const folder = openFolder();
-afterAll(folder.remove);
 
 const av = `${videoInput(2)} ${audioInput(2)}`;
 const h264 = "-c:v libx264 -preset ultrafast -bf 2 -g 25";

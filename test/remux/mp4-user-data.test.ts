@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { readSampleLists } from "../../src/remux/mp4/cut.ts";
 import { ascii, box, fullBox } from "../../src/remux/mp4/boxes.ts";
 import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
@@ -8,7 +8,6 @@ import { openFolder } from "./mp4-media.ts";
 import { audioFormat, fillPattern, videoFormat } from "./mp4-samples.ts";
 
 const folder = openFolder();
-afterAll(folder.remove);
 const source = folder.path("source.mp4");
 const target = folder.path("target.mp4");
 

@@ -1,5 +1,5 @@
 import { existsSync, readFileSync, symlinkSync } from "node:fs";
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { diskError } from "../../src/files/disk-error.ts";
 import { ascii, boxesIn, childrenOf, findChild, getChild, u32, viewOf } from "../../src/remux/mp4/boxes.ts";
 import { MediaData } from "../../src/remux/mp4/write/media-data.ts";
@@ -10,7 +10,6 @@ import { audioFormat, fillPattern, samplesIn, videoFormat } from "./mp4-samples.
 import { layoutOf, openFolder } from "./mp4-media.ts";
 
 const folder = openFolder();
-afterAll(folder.remove);
 const path = folder.path("out.mp4");
 
 /** Yields samples of `bytes` each, 1000 ticks apart. */

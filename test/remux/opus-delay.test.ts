@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { afterAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { noAdditions } from "../../src/remux/additions.ts";
 import { extractAudio } from "../../src/remux/audio-files/extract.ts";
 import { box, u16, u32 } from "../../src/remux/mp4/boxes.ts";
@@ -8,7 +8,6 @@ import { openFolder } from "./mp4-media.ts";
 import { audioFormat } from "./mp4-samples.ts";
 
 const folder = openFolder();
-afterAll(folder.remove);
 
 const delay = 312;
 const frame = 960;

@@ -1,4 +1,4 @@
-import { afterAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
 import type { Sample } from "../../src/remux/samples.ts";
@@ -9,7 +9,6 @@ import { adtsFrames, audioPid, createPacketMaker } from "./ts-packet-maker.ts";
 import { createRecorder, demux } from "./ts-recorder.ts";
 
 const folder = openFolder();
-afterAll(folder.remove);
 
 /** Frames of 1920 ticks of the clock of MPEG-TS, which differ. */
 function segmentOf(from: number, to: number, perPacket = 1): Buffer {

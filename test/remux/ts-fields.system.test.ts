@@ -1,5 +1,5 @@
 import { writeFileSync } from "node:fs";
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import { createMpegTsDemuxer } from "../../src/remux/mpeg-ts/demuxer.ts";
 import { createTimelines } from "../../src/remux/timelines.ts";
@@ -9,7 +9,6 @@ import { start } from "./ts-recorder.ts";
 
 describe.skipIf(!hasFfmpeg)("an MP4 of field-coded H.264", () => {
   const media = createMediaFolder();
-  afterAll(media.remove);
 
   for (const second of ["intra", "skipped"] as const) {
     it(`decodes to the same frames as its source, one packet for each: ${second} second fields`, () => {

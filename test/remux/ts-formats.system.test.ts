@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import { createMpegTsDemuxer } from "../../src/remux/mpeg-ts/demuxer.ts";
 import { createTimelines } from "../../src/remux/timelines.ts";
@@ -65,7 +65,6 @@ const matrix: Record<string, { args: string[]; codecs: string[] }> = {
 
 describe.skipIf(!hasFfmpeg)("an MPEG-TS demuxer", () => {
   const media = createMediaFolder();
-  afterAll(media.remove);
 
   for (const [what, { args, codecs }] of Object.entries(matrix)) {
     it(`reads the packets that ffmpeg sees, into an MP4 that decodes to the same: ${what}`, () => {

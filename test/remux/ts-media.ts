@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, writeFileSync } from "node:fs";
 import { extname, isAbsolute, join } from "node:path";
 import { LRUCache } from "lru-cache";
+import { makeSharedFolder } from "../folder.ts";
 import { readMediaSync } from "../media/read-media.ts";
 
 export const hasFfmpeg = spawnSync("ffmpeg", ["-version"]).status === 0;
@@ -17,16 +17,14 @@ export const x264 = "-c:v libx264 -preset ultrafast -bf 2 -g 25".split(" ");
 /** What is made of nothing but its arguments, which many tests share. */
 const made = new LRUCache<string, Buffer>({ maxSize: 100 << 20, sizeCalculation: ({ length }) => length + 1 });
 
-/** A temporary folder of media made with ffmpeg. */
+/** A folder of media made with ffmpeg, removed after the tests. */
 export interface MediaFolder {
   path(name: string): string;
   /** Writes a file, and returns its bytes: made by ffmpeg for the first test that asks for it. */
   make(name: string, ...args: readonly string[]): Buffer;
-  remove(): void;
 }
 
-export function createMediaFolder(): MediaFolder {
-  const folder = mkdtempSync(join(tmpdir(), "ts-media-"));
+export function createMediaFolder(folder = makeSharedFolder()): MediaFolder {
   const path = (name: string): string => join(folder, name);
   return {
     path,
@@ -40,7 +38,6 @@ export function createMediaFolder(): MediaFolder {
       if (key !== undefined && known === undefined) made.set(key, Buffer.from(bytes));
       return bytes;
     },
-    remove: () => rmSync(folder, { recursive: true, force: true }),
   };
 }
 

@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import { createMpegTsDemuxer } from "../../src/remux/mpeg-ts/demuxer.ts";
 import { createPackedAudioDemuxer } from "../../src/remux/packed-audio/demuxer.ts";
@@ -9,7 +9,6 @@ import { createRecorder, cut, start } from "./ts-recorder.ts";
 
 describe("a demuxer of packed audio", () => {
   const media = createMediaFolder();
-  afterAll(media.remove);
 
   it("takes the time from the leading tag", () => {
     const samples = read([[tag(900_000), adtsFrames(3)]]);

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import { createMpegTsDemuxer } from "../../src/remux/mpeg-ts/demuxer.ts";
 import { createTimelines } from "../../src/remux/timelines.ts";
@@ -23,7 +23,6 @@ describe.skipIf(!hasFfmpeg)("an MPEG-TS demuxer of several segments", () => {
   beforeAll(() => {
     source = media.make("source.ts", ...videoInput(), ...audioInput(), ...x264, ...aac);
   });
-  afterAll(media.remove);
 
   for (const [how, lengthAt] of [
     ["of one byte", () => 1],

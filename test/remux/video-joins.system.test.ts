@@ -1,5 +1,5 @@
 import { readFileSync, writeFileSync } from "node:fs";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { createMpegTsDemuxer } from "../../src/remux/mpeg-ts/demuxer.ts";
 import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
 import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
@@ -10,7 +10,6 @@ import { missing } from "./mp4-media.ts";
 import { createMediaFolder, run, videoInput } from "./ts-media.ts";
 
 const folder = createMediaFolder();
-afterAll(() => folder.remove());
 
 /** Returns the checksums of the pictures that FFmpeg shows of a file, in order. */
 function picturesOf(path: string): string[] {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { makeFolder } from "../../folder.ts";
 import type { DownloadFormat } from "../../../src/model/page-info.ts";
 import { hasFfmpeg } from "../../media/probe.ts";
 import { readMediaSync } from "../../media/read-media.ts";
@@ -155,84 +156,72 @@ export function describeAudio(open: OpenEngine): void {
       ["Opus in MP4", "mp4", ["-c:a", "libopus"], "opus"],
       ["AAC in Matroska", "mkv", ["-c:a", "aac"], "m4a"],
     ])("%s with video", async (_, from, args, ext) => {
-      const folder = createMediaFolder();
-      try {
-        const file = `film.${from}`;
-        const bytes = folder.make(file, ...videoInput(3), ...audioInput(3, 48_000), ...x264, ...args);
-        const type = from === "mkv" ? "video/x-matroska" : "video/mp4";
-        await using harness = await openEntry(open, new Map([[file, resource(type, bytes)]]), file);
-        const own = new Set(packetHashes(folder.path(file)));
-        const job = { audioOnly: true, isAudioFile: true };
-        const { path, warnings, duration, ...made } = await harness.download(job);
-        expect([made.ext, warnings]).toEqual([ext, []]);
-        expect(Math.abs(duration! - 3)).toBeLessThan(0.06);
-        expect(packetHashes(path).filter((hash) => !own.has(hash))).toEqual([]);
-        expect(readMediaSync("ffmpeg", "-v", "error", "-i", path, "-f", "null", "-")).toBe("");
-      } finally {
-        folder.remove();
-      }
+      const folder = createMediaFolder(makeFolder());
+      const file = `film.${from}`;
+      const bytes = folder.make(file, ...videoInput(3), ...audioInput(3, 48_000), ...x264, ...args);
+      const type = from === "mkv" ? "video/x-matroska" : "video/mp4";
+      await using harness = await openEntry(open, new Map([[file, resource(type, bytes)]]), file);
+      const own = new Set(packetHashes(folder.path(file)));
+      const job = { audioOnly: true, isAudioFile: true };
+      const { path, warnings, duration, ...made } = await harness.download(job);
+      expect([made.ext, warnings]).toEqual([ext, []]);
+      expect(Math.abs(duration! - 3)).toBeLessThan(0.06);
+      expect(packetHashes(path).filter((hash) => !own.has(hash))).toEqual([]);
+      expect(readMediaSync("ffmpeg", "-v", "error", "-i", path, "-f", "null", "-")).toBe("");
     });
   });
 
   it("has whole packets of a part of FLAC, which is no difference to warn of", async () => {
-    const folder = createMediaFolder();
-    try {
-      const bytes = folder.make("song.flac", ...audioInput(3, 48_000), "-c:a", "flac", "-frame_size", "4800");
-      await using harness = await openEntry(open, new Map([["song.flac", resource("audio/flac", bytes)]]), "song.flac");
-      const made = await harness.download({
-        isAudioFile: true,
-        audioOnly: true,
-        ranges: [{ startS: 0.59, endS: 1.41 }],
-      });
-      expect(made).toMatchObject({ ext: "flac", warnings: [] });
-      expect(made.duration).toBeCloseTo(1, 3);
-    } finally {
-      folder.remove();
-    }
+    const folder = createMediaFolder(makeFolder());
+    const bytes = folder.make("song.flac", ...audioInput(3, 48_000), "-c:a", "flac", "-frame_size", "4800");
+    await using harness = await openEntry(open, new Map([["song.flac", resource("audio/flac", bytes)]]), "song.flac");
+    const made = await harness.download({
+      isAudioFile: true,
+      audioOnly: true,
+      ranges: [{ startS: 0.59, endS: 1.41 }],
+    });
+    expect(made).toMatchObject({ ext: "flac", warnings: [] });
+    expect(made.duration).toBeCloseTo(1, 3);
   });
 
   it.skipIf(!hasFfmpeg)(
     "takes of a file with several tracks those in the languages that were asked for if it is cut, else says which is first",
     async () => {
-      const folder = createMediaFolder();
-      try {
-        const tracks = ["-map", "0", "-map", "1", "-map", "2", "-metadata:s:a:0", "language=eng", "-metadata:s:a:1"];
-        const inputs = [...videoInput(3), ...audioInput(3, 48_000), ...audioInput(3, 44_100)];
-        const film = folder.make("film.mp4", ...inputs, ...tracks, "language=ger", ...x264, "-movflags", "+faststart");
-        await using harness = await openEntry(open, new Map([["film.mp4", resource("video/mp4", film)]]), "film.mp4");
-        const languagesOf = async (...audioLanguages: string[]) => {
-          const ranges = [{ startS: 1, endS: 2 }];
-          const { path, warnings } = await harness.download({
-            ranges,
-            audioLanguages,
-            folder: await harness.newFolder(),
-          });
-          return [...audioOf(path), ...warnings.map(({ code, message }) => [code, message])];
-        };
-        const message = "1 further audio track of the source is left out";
-        expect(await languagesOf("de")).toEqual([
-          ["deu", 1],
-          ["tracks_left", message],
-        ]);
-        expect(await languagesOf("de", "en")).toEqual([
-          ["deu", 1],
-          ["eng", 0],
-        ]);
-        expect(await languagesOf("original")).toEqual([
-          ["eng", 1],
-          ["deu", 0],
-        ]);
-        const warningsOf = async (...audioLanguages: string[]) =>
-          (await harness.download({ audioLanguages, folder: await harness.newFolder() })).warnings.map(
-            ({ code }) => code,
-          );
-        expect(await warningsOf("de")).toEqual(["tracks_left"]);
-        expect(await warningsOf("de", "en")).toEqual(["tracks_left"]);
-        for (const asked of [["original", "de"], ["en"], ["fr"], ["all"], []]) {
-          expect(await warningsOf(...asked), String(asked)).toEqual([]);
-        }
-      } finally {
-        folder.remove();
+      const folder = createMediaFolder(makeFolder());
+      const tracks = ["-map", "0", "-map", "1", "-map", "2", "-metadata:s:a:0", "language=eng", "-metadata:s:a:1"];
+      const inputs = [...videoInput(3), ...audioInput(3, 48_000), ...audioInput(3, 44_100)];
+      const film = folder.make("film.mp4", ...inputs, ...tracks, "language=ger", ...x264, "-movflags", "+faststart");
+      await using harness = await openEntry(open, new Map([["film.mp4", resource("video/mp4", film)]]), "film.mp4");
+      const languagesOf = async (...audioLanguages: string[]) => {
+        const ranges = [{ startS: 1, endS: 2 }];
+        const { path, warnings } = await harness.download({
+          ranges,
+          audioLanguages,
+          folder: await harness.newFolder(),
+        });
+        return [...audioOf(path), ...warnings.map(({ code, message }) => [code, message])];
+      };
+      const message = "1 further audio track of the source is left out";
+      expect(await languagesOf("de")).toEqual([
+        ["deu", 1],
+        ["tracks_left", message],
+      ]);
+      expect(await languagesOf("de", "en")).toEqual([
+        ["deu", 1],
+        ["eng", 0],
+      ]);
+      expect(await languagesOf("original")).toEqual([
+        ["eng", 1],
+        ["deu", 0],
+      ]);
+      const warningsOf = async (...audioLanguages: string[]) =>
+        (await harness.download({ audioLanguages, folder: await harness.newFolder() })).warnings.map(
+          ({ code }) => code,
+        );
+      expect(await warningsOf("de")).toEqual(["tracks_left"]);
+      expect(await warningsOf("de", "en")).toEqual(["tracks_left"]);
+      for (const asked of [["original", "de"], ["en"], ["fr"], ["all"], []]) {
+        expect(await warningsOf(...asked), String(asked)).toEqual([]);
       }
     },
   );

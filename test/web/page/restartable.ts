@@ -1,7 +1,5 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { onTestFinished } from "vitest";
+import { makeFolder } from "../../folder.ts";
 import { type ServiceProcess, startService } from "../../process/service.ts";
 
 export interface Restartable {
@@ -13,7 +11,7 @@ export interface Restartable {
 
 /** The real program, which keeps its port and its data when it is started again. */
 export async function openService(): Promise<Restartable> {
-  const folder = await mkdtemp(join(tmpdir(), "unreel-page-"));
+  const folder = makeFolder();
   let service: ServiceProcess | undefined;
   let port = "0";
   const start = async (): Promise<void> => {
@@ -23,10 +21,7 @@ export async function openService(): Promise<Restartable> {
   const kill = async (): Promise<void> => {
     await service?.end("SIGKILL");
   };
-  onTestFinished(async () => {
-    await kill();
-    await rm(folder, { recursive: true });
-  });
+  onTestFinished(kill);
   await start();
   return { url: () => service?.url ?? "", start, kill };
 }
