@@ -34,11 +34,13 @@ const taskRow = `seq, id, state, owner, host, claimable, due_at AS dueAtMs, leas
   finished_at AS finishedAt, listed, idle, memberships, video, page_video AS pageVideo, site_video AS siteVideo,
   document`;
 
+/** What a page needs of a task, besides its place; its document is null if it is long, and then read apart. */
+const listed = "id, CASE WHEN octet_length(document) <= 16000 THEN document END";
+
 /** The tasks of an owner; each part is read in the order of an index, and SQLite merges them as it reads. */
 const tasksOfOwner = states
   .map(
-    (state) =>
-      `SELECT seq, id, document FROM tasks WHERE owner = ?3 AND state = '${state}' AND listed = 1 AND seq < ?1`,
+    (state) => `SELECT seq, ${listed} FROM tasks WHERE owner = ?3 AND state = '${state}' AND listed = 1 AND seq < ?1`,
   )
   .join(" UNION ALL ");
 
@@ -72,14 +74,14 @@ export const statements = {
   queuedTasks: `SELECT seq, id, document FROM tasks WHERE state = 'queued' AND listed = 0
     UNION ALL SELECT seq, id, document FROM tasks WHERE state = 'queued' AND listed = 1 ORDER BY seq`,
 
-  page: `SELECT seq, id, document FROM tasks INDEXED BY tasks_listed WHERE listed = 1 AND seq < ?1
+  page: `SELECT seq, ${listed} FROM tasks INDEXED BY tasks_listed WHERE listed = 1 AND seq < ?1
     ORDER BY seq DESC LIMIT ?2`,
-  pageOfState: `SELECT seq, id, document FROM tasks WHERE state = ?3 AND listed = 1 AND seq < ?1
+  pageOfState: `SELECT seq, ${listed} FROM tasks WHERE state = ?3 AND listed = 1 AND seq < ?1
     ORDER BY seq DESC LIMIT ?2`,
   pageOfOwner: `${tasksOfOwner} ORDER BY seq DESC LIMIT ?2`,
-  pageOfOwnerAndState: `SELECT seq, id, document FROM tasks
+  pageOfOwnerAndState: `SELECT seq, ${listed} FROM tasks
     WHERE owner = ?3 AND state = ?4 AND listed = 1 AND seq < ?1 ORDER BY seq DESC LIMIT ?2`,
-  pageOfParent: `SELECT place, id, document ${memberRows} AND place > ?2
+  pageOfParent: `SELECT place, ${listed} ${memberRows} AND place > ?2
     AND (?4 IS NULL OR state = ?4) ORDER BY place LIMIT ?3`,
 
   reusableByVideo: `${reusable("video")} ORDER BY seq DESC LIMIT 16`,

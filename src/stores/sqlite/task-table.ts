@@ -181,24 +181,36 @@ export function readDocument(sql: Statements, id: string): string | undefined {
   return row?.document;
 }
 
-/** Yields at most `limit` tasks, newest first, or members by index, which stands for `seq`; to be read before the next statement. */
-export function* readPage(sql: Statements, query: ListQuery): Generator<ListedTask> {
-  // A row at a time: together the documents may be long.
-  const rows = iteratePage(sql, query) as Iterable<[number, string, string]>;
-  for (const [seq, id, document] of rows) yield { seq, id, document };
+/** Rows that are read together, which takes half the time of one after the other: a page of the usual length, and one more. */
+const rowsAtOnce = 51;
+
+/** Yields at most `limit` tasks, newest first, or members by index, which stands for `seq`; to be read before the next write. */
+export function* readPage(sql: Statements, { limit, ...query }: ListQuery): Generator<ListedTask> {
+  let { before } = query;
+  for (let left = limit; left > 0; left -= rowsAtOnce) {
+    const rows = readRows(sql, { ...query, before, limit: Math.min(left, rowsAtOnce) });
+    for (const [seq, id, document] of rows) {
+      // A long one only if the page has room for it.
+      yield { seq, id, document: document ?? readDocument(sql, id)! };
+      before = seq;
+    }
+    if (rows.length < rowsAtOnce) return;
+  }
 }
 
-function iteratePage(sql: Statements, { limit, state, owner, parent, before }: ListQuery): Iterable<unknown> {
+type PageColumns = [seq: number, id: string, document: string | null];
+
+function readRows(sql: Statements, { limit, state, owner, parent, before }: ListQuery): PageColumns[] {
   if (parent !== undefined) {
     const { seq } = findTask(sql, parent) ?? { seq: 0 };
-    return sql.pageOfParent.iterate(seq, before ?? 0, limit, state ?? null);
+    return sql.pageOfParent.all(seq, before ?? 0, limit, state ?? null) as unknown[] as PageColumns[];
   }
   const statement =
     owner === undefined
       ? sql[state === undefined ? "page" : "pageOfState"]
       : sql[state === undefined ? "pageOfOwner" : "pageOfOwnerAndState"];
   const values = [owner, state].filter((value) => value !== undefined);
-  return statement.iterate(before ?? Number.MAX_SAFE_INTEGER, limit, ...values);
+  return statement.all(before ?? Number.MAX_SAFE_INTEGER, limit, ...values) as unknown[] as PageColumns[];
 }
 
 /** Returns files of tasks, those first that finished first. */

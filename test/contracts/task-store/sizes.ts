@@ -40,6 +40,12 @@ export function describeSizes(open: OpenStore): void {
       expect(idsOf(tasks).toSorted()).toEqual(idsOf(created).toSorted());
     });
 
+    test("long records are listed as they are, each in its place", async () => {
+      const harness = await openStoreHarness(open);
+      const created = [await addLong(harness), await addLong(harness), await harness.add(), await harness.add()];
+      expect((await harness.store.list({ limit: 4 })).tasks).toEqual(created.toReversed());
+    });
+
     test("short records fill a page up to the limit", async () => {
       const { store, add } = await openStoreHarness(open);
       await Promise.all(times(201, () => add()));
