@@ -9,8 +9,6 @@ import type { TakeBytes } from "./receiver.ts";
 import { Repeats, RetryPolicy } from "./retry-policy.ts";
 import { type FetchedPart, type FetchOptions, type Part, StoredPart } from "./stored-part.ts";
 
-export type PartStore = Awaited<ReturnType<typeof openPartStore>>;
-
 export interface PartStoreOptions {
   /** Exists; belongs to this store alone, which empties it if `identity` is new. */
   folder: string;
@@ -35,109 +33,130 @@ export interface PartStoreOptions {
  *
  * @throws ServiceError `disk_full`, `unavailable`
  */
-export async function openPartStore({
-  folder,
-  identity,
-  client,
-  maxBytes,
-  checkFreeSpace,
-  backoffMs = 500,
-  minSpeedBps = 0,
-  takeBytes,
-}: PartStoreOptions) {
-  const journal = await openJournal(folder, identity);
-  const stored = await restoreParts(folder, journal).catch(async (error: unknown) => {
+export async function openPartStore(options: PartStoreOptions): Promise<PartStore> {
+  const journal = await openJournal(options.folder, options.identity);
+  try {
+    return new PartStore(options, journal, await restoreParts(options.folder, journal));
+  } catch (error) {
     await journal.close();
     throw error;
-  });
-  const checkpoints = new Checkpoints(journal);
-  const mutex = createKeyedMutex();
-  const quota = new Quota(maxBytes, checkFreeSpace);
-  for (const { size } of stored.values()) quota.add(size);
-  const repeats = new Repeats();
-  let closing: Promise<void> | undefined;
+  }
+}
 
-  function partNamed(name: string): StoredPart {
+/** An open store of parts. */
+export class PartStore {
+  readonly #options: PartStoreOptions;
+  readonly #journal: Journal;
+  readonly #stored: Map<string, StoredPart>;
+  readonly #checkpoints: Checkpoints;
+  readonly #quota: Quota;
+  readonly #mutex = createKeyedMutex();
+  readonly #repeats = new Repeats();
+  #closing: Promise<void> | undefined;
+
+  /** @param stored The parts of earlier runs, by name. */
+  constructor(options: PartStoreOptions, journal: Journal, stored: Map<string, StoredPart>) {
+    this.#options = options;
+    this.#journal = journal;
+    this.#stored = stored;
+    this.#checkpoints = new Checkpoints(journal);
+    this.#quota = new Quota(options.maxBytes, options.checkFreeSpace);
+    for (const { size } of stored.values()) this.#quota.add(size);
+  }
+
+  /** On the disk, earlier runs included; decreases when a part restarts. */
+  get bytes(): number {
+    return this.#quota.bytes;
+  }
+
+  /**
+   * Returns a part once it is complete: without a request if an earlier run completed it; else it resumes if a
+   * validator shows that the rest belongs to the same representation (RFC 9110 §13.1.5, §14.2), and restarts if not.
+   * Bytes of two representations never meet in a file. A part that an earlier run fetched at another URL (its query
+   * apart) is used once a response has the same validator and length and repeats its last 4 KiB. Parts may be fetched
+   * concurrently; calls for the same name run one after the other.
+   *
+   * Retries after a lost or stalled connection and after 408, 425, 429 and 5xx, respecting a `Retry-After`
+   * of up to 30 s. Gives up at the 4th failure in a row without progress, and at once if the server is
+   * too slow or its name cannot be resolved. What is empty or a web page is fetched three times
+   * more, then taken; at once if 12 such repeats in a row, of any parts, gave nothing else.
+   *
+   * @throws ServiceError of the client; `upstream_invalid` (the resource is shorter than the range, or keeps
+   * changing); `too_large`; `disk_full`; `unavailable` (the file system failed). Errors of `checkFreeSpace`
+   * and `onTotal`; `signal.reason`. Keeps the bytes fetched so far.
+   */
+  async fetch(part: Part, options: FetchOptions): Promise<FetchedPart> {
+    if (this.#closing !== undefined) throw new ServiceError("unavailable", "the part store is closed");
+    const { client, takeBytes, backoffMs = 500, minSpeedBps = 0 } = this.#options;
+    const transfer = {
+      stored: this.#partNamed(part.name),
+      part,
+      options,
+      checkpoints: this.#checkpoints,
+      quota: this.#quota,
+      takeBytes,
+      repeats: this.#repeats,
+    };
+    return this.#mutex.runExclusive(part.name, () => {
+      return fetchPart(transfer, client, new RetryPolicy(backoffMs, options.signal, minSpeedBps));
+    });
+  }
+
+  /** Whether a part has bytes, maybe of an earlier run. */
+  hasBegun(name: string): boolean {
+    return (this.#stored.get(name)?.size ?? 0) > 0;
+  }
+
+  /** Removes the parts whose names begin with `prefix` and which nobody fetches or reads; they no longer count. */
+  async remove(prefix: string): Promise<void> {
+    for (const part of [...this.#stored.values()].filter(({ name }) => name.startsWith(prefix))) {
+      await part.remove();
+      this.#quota.add(-part.size);
+      this.#stored.delete(part.name);
+    }
+  }
+
+  /** Returns where a part is, or will be. */
+  pathOf(name: string): string {
+    return this.#partNamed(name).path;
+  }
+
+  /** Whether the server sent the length of the part at `path`; true if no part is there. */
+  isLengthKnown(path: string): boolean {
+    const part = this.#stored.values().find((known) => known.path === path);
+    return part?.representation?.total !== null;
+  }
+
+  /** Returns the paths of the complete parts. */
+  complete(): string[] {
+    return this.#completeParts().map(({ path }) => path);
+  }
+
+  /** Returns the paths of the parts that ended with their connection, maybe too early. */
+  unconfirmed(): string[] {
+    const found = this.#completeParts().filter(({ representation }) => representation?.endsWithConnection === true);
+    return found.map(({ path }) => path);
+  }
+
+  /** Waits for fetches in progress; nothing is touched afterwards. Safe to call twice. */
+  close(): Promise<void> {
+    return (this.#closing ??= this.#close());
+  }
+
+  async #close(): Promise<void> {
+    await this.#mutex.onIdle();
+    this.#checkpoints.stop();
+    await this.#journal.close();
+  }
+
+  #completeParts(): StoredPart[] {
+    return [...this.#stored.values()].filter(({ isComplete }) => isComplete);
+  }
+
+  #partNamed(name: string): StoredPart {
     if (!/^[a-z\d-]{1,64}$/.test(name)) throw new TypeError(`invalid part name: ${name}`);
-    const part = stored.get(name) ?? new StoredPart(name, folder, journal);
-    stored.set(name, part);
-    return part;
+    return this.#stored.getOrInsertComputed(name, () => new StoredPart(name, this.#options.folder, this.#journal));
   }
-
-  async function close(): Promise<void> {
-    await mutex.onIdle();
-    checkpoints.stop();
-    await journal.close();
-  }
-
-  return {
-    /** On the disk, earlier runs included; decreases when a part restarts. */
-    get bytes(): number {
-      return quota.bytes;
-    },
-
-    /**
-     * Returns a part once it is complete: without a request if an earlier run completed it; else it resumes if a
-     * validator shows that the rest belongs to the same representation (RFC 9110 §13.1.5, §14.2), and restarts if not.
-     * Bytes of two representations never meet in a file. A part that an earlier run fetched at another URL (its query
-     * apart) is used once a response has the same validator and length and repeats its last 4 KiB. Parts may be fetched
-     * concurrently; calls for the same name run one after the other.
-     *
-     * Retries after a lost or stalled connection and after 408, 425, 429 and 5xx, respecting a `Retry-After`
-     * of up to 30 s. Gives up at the 4th failure in a row without progress, and at once if the server is
-     * too slow or its name cannot be resolved. What is empty or a web page is fetched three times
-     * more, then taken; at once if 12 such repeats in a row, of any parts, gave nothing else.
-     *
-     * @throws ServiceError of the client; `upstream_invalid` (the resource is shorter than the range, or keeps
-     * changing); `too_large`; `disk_full`; `unavailable` (the file system failed). Errors of `checkFreeSpace`
-     * and `onTotal`; `signal.reason`. Keeps the bytes fetched so far.
-     */
-    async fetch(part: Part, options: FetchOptions): Promise<FetchedPart> {
-      if (closing !== undefined) throw new ServiceError("unavailable", "the part store is closed");
-      const transfer = { stored: partNamed(part.name), part, options, checkpoints, quota, takeBytes, repeats };
-      return mutex.runExclusive(part.name, () => {
-        const retryPolicy = new RetryPolicy(backoffMs, options.signal, minSpeedBps);
-        return fetchPart(transfer, client, retryPolicy);
-      });
-    },
-
-    /** Whether a part has bytes, maybe of an earlier run. */
-    hasBegun: (name: string): boolean => (stored.get(name)?.size ?? 0) > 0,
-
-    /** Removes the parts whose names begin with `prefix` and which nobody fetches or reads; they no longer count. */
-    async remove(prefix: string): Promise<void> {
-      for (const part of [...stored.values()].filter(({ name }) => name.startsWith(prefix))) {
-        await part.remove();
-        quota.add(-part.size);
-        stored.delete(part.name);
-      }
-    },
-
-    /** Returns where a part is, or will be. */
-    pathOf: (name: string): string => partNamed(name).path,
-
-    /** Whether the server sent the length of the part at `path`; true if no part is there. */
-    isLengthKnown(path: string): boolean {
-      const part = stored.values().find((known) => known.path === path);
-      return part?.representation?.total !== null;
-    },
-
-    /** Returns the paths of the complete parts. */
-    complete(): string[] {
-      return [...stored.values()].filter(({ isComplete }) => isComplete).map(({ path }) => path);
-    },
-
-    /** Returns the paths of the parts that ended with their connection, maybe too early. */
-    unconfirmed(): string[] {
-      const found = [...stored.values()].filter(({ isComplete, representation }) => {
-        return isComplete && representation?.endsWithConnection === true;
-      });
-      return found.map(({ path }) => path);
-    },
-
-    /** Waits for fetches in progress; nothing is touched afterwards. Safe to call twice. */
-    close: (): Promise<void> => (closing ??= close()),
-  };
 }
 
 /** Returns the parts of earlier runs by name. */
