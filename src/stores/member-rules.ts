@@ -9,6 +9,12 @@ import type { Growing, NewMember } from "./store-types.ts";
 /** Members that are queued again, canceled or removed in one step. */
 export const membersAtOnce = 200;
 
+/**
+ * Places of collections that one task may have: each change of it changes all these collections. Where a further place is added, it is not
+ * reused.
+ */
+export const maxPlaces = 100;
+
 /** What queues an ended task again, as a client asks for it. */
 export const retryChange = { state: "queued", attempts: 0, error: null, file: null } as const satisfies TaskChange;
 

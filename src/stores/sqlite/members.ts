@@ -5,6 +5,7 @@ import {
   ChangesByCollection,
   growthAfter,
   growthAfterRetry,
+  maxPlaces,
   newMembers,
   membersAtOnce,
   isRetried,
@@ -37,7 +38,7 @@ export function createMembers(tables: Tables, { collect, followAll }: Followers,
       let free = tables.tasks.freeInQueue(row.owner);
       let added = 0;
       for (const { index, task } of members) {
-        const found = isReusing ? tables.findReusable(task) : undefined;
+        const found = isReusing ? tables.findReusable(task, maxPlaces) : undefined;
         if (found === undefined && free <= 0) break;
         const document = JSON.stringify(task);
         const seq = found?.seq ?? tables.insert(task, document);

@@ -35,7 +35,8 @@ export function createTables({ sql, tasks, owners, outbox }: TablesDeps) {
     /** @throws ServiceError `not_found` */
     require: (id: string) => requireTask(sql, id),
     /** Returns the task that is reused instead of this one. */
-    findReusable: (task: Task) => findReusable(sql, task),
+    /** Returns the newest task that this one would only repeat, and that has fewer places of collections; default: any number. */
+    findReusable: (task: Task, places = Infinity) => findReusable(sql, task, places),
     /** Returns what was kept under the key in the last 24 hours, as `earlierDocument`. */
     recallKey(idempotency: Idempotency, nowMs: number): string | undefined {
       sql.forgetKeys.run(nowMs);
@@ -108,12 +109,14 @@ function seqsOf(rows: unknown[]): Set<number> {
 }
 
 /** Returns the newest task that is reused instead of this one. */
-function findReusable(sql: Statements, task: Task): TaskRow | undefined {
+function findReusable(sql: Statements, task: Task, places: number): TaskRow | undefined {
   const key = videoKeyOf(task.url, task.options, task.owner);
   const bySite = sql.reusableBySite.all(siteKeyOf(task));
   const found = seqsOf([...sql.reusableByVideo.all(key), ...sql.reusableByPage.all(key), ...bySite]);
   const newestFirst = [...found].toSorted((a, b) => b - a).values();
-  return newestFirst.map((seq) => sql.taskBySeq.get(seq) as unknown as TaskRow).find((row) => isReusable(row, task));
+  return newestFirst
+    .map((seq) => sql.taskBySeq.get(seq) as unknown as TaskRow)
+    .find((row) => row.memberships < places && isReusable(row, task));
 }
 
 /** A damaged record is none. */

@@ -218,6 +218,19 @@ export function describeCollections(open: OpenStore): void {
       expect(await harness.store.get(reusing.id)).toMatchObject({ counts: { ...noTasks, queued: 1, succeeded: 2 } });
     });
 
+    test("a task has 100 places in collections, and the next one gets a task of its own", async () => {
+      const harness = await openStoreHarness(open);
+      const first = await collect(harness, Array<string>(60).fill(entryUrl(0)));
+      const second = await collect(harness, Array<string>(60).fill(entryUrl(0)));
+      const [made] = idsOf(await membersOf(harness, first.id));
+      const shared = idsOf(await membersOf(harness, second.id));
+      expect(shared.filter((id) => id === made)).toHaveLength(40);
+      expect(new Set(shared).size).toBe(2);
+      const third = await collect(harness, [entryUrl(0)]);
+      expect(idsOf(await membersOf(harness, third.id))).toEqual([shared.at(-1)]);
+      expect((await harness.store.reuse(newTask(entryUrl(0), {}, new Date()))).isNew).toBe(false);
+    });
+
     test("a collection whose members all have their files has succeeded at once", async () => {
       const harness = await openStoreHarness(open);
       const first = await collect(harness, times(2, entryUrl));

@@ -5,6 +5,7 @@ import {
   ChangesByCollection,
   growthAfter,
   growthAfterRetry,
+  maxPlaces,
   newMembers,
   membersAtOnce,
   isRetried,
@@ -47,6 +48,7 @@ export async function growAndCommit(deps: GrowDeps, sql: Transaction, id: string
     ? await lockReusable(
         sql,
         given.members.map(({ task }) => task),
+        maxPlaces,
       )
     : [];
   const row = await lockRow(sql, id);
@@ -130,13 +132,16 @@ interface Place {
 function planMembers({ members, isReusing }: Growing, known: readonly Reusable[], free: number) {
   const fresh: { insert: TaskInsert; task: Task }[] = [];
   const places: Place[] = [];
+  const taken = new Map(known.map((each) => [each, each.row.memberships]));
   for (const { index, task } of members) {
-    const found = known.find((each) => isSameVideo(each.task, task));
-    const made = isReusing && !found ? fresh.find((each) => isSameVideo(each.task, task)) : undefined;
+    const found = known.find((each) => taken.get(each)! < maxPlaces && isSameVideo(each.task, task));
+    const isFree = ({ insert }: { insert: TaskInsert }) => insert.memberships < maxPlaces;
+    const made = isReusing && !found ? fresh.find((each) => isFree(each) && isSameVideo(each.task, task)) : undefined;
     if (found === undefined && made === undefined && fresh.length >= free) break;
     const insert = found ? undefined : (made?.insert ?? toInsert(task, undefined));
     if (insert !== undefined && made === undefined) fresh.push({ insert, task });
     if (insert !== undefined) insert.memberships += 1;
+    if (found !== undefined) taken.set(found, taken.get(found)! + 1);
     places.push({ index, after: found?.row.state ?? task.state, seq: found?.row.seq, insert });
   }
   return { places, inserts: fresh.map(({ insert }) => insert) };

@@ -12,11 +12,18 @@ export interface Reusable {
   task: Task;
 }
 
-/** Returns the tasks that are reused: the newest ones that these would only repeat. */
-export async function lockReusable(sql: Sql, tasks: readonly Task[]): Promise<Reusable[]> {
+/**
+ * Returns the tasks that are reused: the newest ones that these would only repeat, and that have fewer places of collections; default:
+ * any number.
+ */
+export async function lockReusable(sql: Sql, tasks: readonly Task[], places = Infinity): Promise<Reusable[]> {
   const keys = [...new Set(tasks.map(({ url, options, owner }) => videoKeyOf(url, options, owner)))];
   const siteKeys = [...new Set(tasks.flatMap((task) => siteKeyOf(task) ?? []))];
-  const found = await sql.query<{ seq: number; id: string; document: string }>(selectReusable, { keys, siteKeys });
+  const candidates = await sql.query<Pick<TaskRow, "seq" | "id" | "document" | "memberships">>(selectReusable, {
+    keys,
+    siteKeys,
+  });
+  const found = candidates.filter(({ memberships }) => memberships < places);
   const seqs: number[] = [];
   let others = tasks;
   for await (const { seq, id, document } of inTurns(found)) {
@@ -48,7 +55,7 @@ const reusable = (column: string, keys = ":keys") => `SELECT seq FROM (
   SELECT seq, row_number() OVER (PARTITION BY ${column} ORDER BY seq DESC) AS place FROM unreel.tasks
   WHERE ${column} = ANY(${keys}::bigint[]) AND (state IN ('queued', 'running') OR bytes > 0)
 ) AS found WHERE place <= 16`;
-const selectReusable = `SELECT seq, id, document FROM unreel.tasks WHERE seq IN (
+const selectReusable = `SELECT seq, id, document, memberships FROM unreel.tasks WHERE seq IN (
   ${reusable("video")} UNION ${reusable("page_video")} UNION ${reusable("site_video", ":siteKeys")}
 ) ORDER BY seq DESC`;
 
