@@ -60,9 +60,11 @@ export function createTimelines() {
       offsets.set(timeline, offset);
       latest = { offset, firstS };
     },
-    /** Notes the media time at which a source with timestamps begins a timeline; the first one counts. */
-    begin(timeline: number, firstS: number): void {
-      if (!starts.has(timeline)) starts.set(timeline, firstS);
+    /** Notes the media time at which a source with timestamps begins a timeline; returns that of the first one. */
+    begin(timeline: number, firstS: number): number {
+      const startS = starts.get(timeline) ?? firstS;
+      starts.set(timeline, startS);
+      return startS;
     },
     /** Returns the media time at which a source without timestamps begins a timeline, seconds: that of another one, else 0. */
     startOf: (timeline: number): number => starts.get(timeline) ?? 0,

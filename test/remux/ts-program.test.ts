@@ -196,6 +196,49 @@ describe("the program of a transport stream", () => {
     expect(samples.map(({ dts }) => dts)).toEqual(right);
   });
 
+  const wrapS = 2 ** 33 / 90_000;
+  /** Demuxes video and audio from two sources that begin at these times, seconds; returns where they are presented. */
+  const demuxApart = (order: readonly { stream: typeof avc; startS: number; offsetS: number | null }[]) => {
+    const recorder = createRecorder();
+    const timelines = createTimelines();
+    for (const { stream, startS, offsetS } of order) {
+      const { tables, pes } = createPacketMaker();
+      const kind = stream === avc ? "video" : "audio";
+      const demuxer = createMpegTsDemuxer({ sink: recorder, timelines, kinds: [kind] });
+      const media = kind === "video" ? avcPicture(true) : adtsFrames(2);
+      const pts = Math.round(startS * 90_000) % 2 ** 33;
+      demuxer.read(Buffer.concat([tables([stream]), pes(stream.pid, pts, media)]), { timeline: 0, offsetS });
+      demuxer.flush();
+    }
+    return {
+      videoS: recorder.track("video").samples[0]!.pts / 90_000,
+      audioS: recorder.track("audio").samples[0]!.pts / 48_000,
+    };
+  };
+
+  it.each([
+    [-1, 0.5],
+    [0.5, -1],
+    [-2, -1],
+  ])("stays in sync with another source if the clock wraps before one of them begins: %s and %s s", (video, audio) => {
+    const order = [
+      { stream: avc, startS: wrapS + video, offsetS: null },
+      { stream: aac, startS: wrapS + audio, offsetS: null },
+    ];
+    for (const sources of [order, order.toReversed()]) {
+      const { videoS, audioS } = demuxApart(sources);
+      expect(audioS - videoS).toBeCloseTo(audio - video, 3);
+    }
+  });
+
+  it("is where its manifest says, however far its times are from those of another source", () => {
+    const { videoS, audioS } = demuxApart([
+      { stream: avc, startS: wrapS - 1, offsetS: 1 - wrapS },
+      { stream: aac, startS: 2, offsetS: 0 },
+    ]);
+    expect([videoS, audioS]).toEqual([expect.closeTo(0, 3), expect.closeTo(2, 3)]);
+  });
+
   it("may start while its times wrap around", () => {
     const { tables, pes } = createPacketMaker();
     const wrap = 2 ** 33;

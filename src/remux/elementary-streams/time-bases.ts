@@ -134,12 +134,14 @@ export class TimeBases {
 
   #initialShift({ firsts, first: earliest }: TimeBase): number {
     const first = firsts.size > 0 ? Math.min(...firsts.values()) : earliest;
-    const lift = first < 0 ? timestampRange : 0;
-    const firstS = (first + lift) / ticksPerSecond;
     const { timeline, offsetS } = this.#timing;
-    this.#timelines.begin(timeline, firstS);
+    const lifted = first < 0 ? first + timestampRange : first;
+    const startS = this.#timelines.begin(timeline, lifted / ticksPerSecond);
+    // The clock may wrap between where another source begins and this one.
+    const start = offsetS === null ? unwrap(first, startS * ticksPerSecond) : lifted;
+    const firstS = start / ticksPerSecond;
     const addedS = this.#timelines.offset(timeline, offsetS, firstS);
-    const shift = lift + Math.round(addedS * ticksPerSecond);
+    const shift = start - first + Math.round(addedS * ticksPerSecond);
     this.#reached = first + shift;
     return shift;
   }

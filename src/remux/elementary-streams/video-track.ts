@@ -103,6 +103,7 @@ function createReorder() {
   let least = Infinity;
   /** Whether it is shown in a gap that others have left; where parts of streams are joined, others overlap. The first ones tell `least`. */
   const isBetween = (shown: number): boolean => {
+    if (count === 0) return false;
     const isApart = count < maxReorder || recent.every((other) => Math.abs(other - shown) > least / 2);
     return isApart && latest - shown <= maxReorder * least;
   };
