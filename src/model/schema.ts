@@ -118,6 +118,12 @@ export function findLikely(name: string, known: readonly string[]): string | und
   return known.find((other) => isSame(wordsOf(other))) ?? known.find((other) => isPart(wordsOf(other).join("")));
 }
 
+/** Returns the one of `names` that a missing `known` most likely was written as; undefined: none. */
+export function findMisspelling(known: string, names: readonly string[]): string | undefined {
+  const isSlip = (name: string) => Math.abs(name.length - known.length) <= 1 && distance(name, known) <= 1;
+  return names.find((name) => findLikely(name, [known]) !== undefined || isSlip(name.toLowerCase()));
+}
+
 /** `max_height`, `maxHeight` and `Max-Height` have the same. */
 function wordsOf(name: string): string[] {
   const separated = name.slice(0, 100).replaceAll(/(?<=[a-z])(?=[A-Z])/g, "_");

@@ -344,6 +344,26 @@ describe("an invalid query", () => {
     expect(problem.errors).toHaveLength(1);
   });
 
+  it.each([
+    ["/info?ulr=https://example.com/", 'query is required; did you misspell it as "ulr"?'],
+    ["/info?x=1&uri=https://example.com/", 'did you misspell it as "uri"?'],
+    ["/info?URL=https://example.com/", 'did you misspell it as "URL"?'],
+    ["/info?page=https://example.com/", "/url in the query is required, got nothing"],
+    ["/info", "/url in the query is required, got nothing"],
+  ])("is named if what is required is missing: %s", async (url, named) => {
+    const problem = problemOf(await app.inject(url));
+    expect(problem).toMatchObject({ status: 400, code: "invalid_request" });
+    expect(problem.detail).toContain(named);
+    expect(problem.errors).toHaveLength(1);
+  });
+
+  it("is named in a body that lacks what is required, among the first 100 members", async () => {
+    const detail = async (payload: object) => problemOf(await postTask(app, payload)).detail;
+    expect(await detail({ urls: pageUrl })).toContain('did you misspell it as "urls"?');
+    const many = Object.fromEntries(Array.from({ length: 3_000 }, (_, n) => [`m${n}`, 1]));
+    expect(await detail({ ...many, uri: pageUrl })).toContain("/url in the body is required, got nothing");
+  });
+
   it("is said to cut a URL short rather than to have a mistaken name", async () => {
     const problem = problemOf(await app.inject(`/info?url=${pageUrl}?v=1&max_height=2`));
     expect(problem).toMatchObject({ status: 400, code: "invalid_url" });

@@ -2,7 +2,7 @@ import type { TObject, TSchema } from "@sinclair/typebox";
 import { TypeCompiler, type ValueError, ValueErrorType } from "@sinclair/typebox/compiler";
 import type { FastifySchemaCompiler } from "fastify";
 import { inputError, ServiceError } from "../../model/errors.ts";
-import { findLikely, ruleOf, withIntegers } from "../../model/schema.ts";
+import { findLikely, findMisspelling, ruleOf, withIntegers } from "../../model/schema.ts";
 
 /**
  * Validates body, query and headers against their TypeBox schemas. Query parameters are parsed (`parseParameters`); nothing
@@ -19,7 +19,10 @@ export const validatorCompiler: FastifySchemaCompiler<TObject> = ({ schema, http
     if (check.Check(value)) return value === input ? true : { value };
     const faults = firstFaults(check.Errors(value)).map((error) => ({
       pointer: error.path.slice(0, 200),
-      detail: unknownName(error) ?? `${brokenRule(error)}${asExample(error, part)}, got ${shown(error)}`,
+      detail:
+        unknownName(error) ??
+        misspelling(error, schema, value) ??
+        `${brokenRule(error)}${asExample(error, part)}, got ${shown(error)}`,
     }));
     return { error: inputError(part, ...faults) };
   };
@@ -97,6 +100,21 @@ function unknownName({ type, schema, path }: ValueError): string | undefined {
   return likely === undefined
     ? `is unknown, must be one of ${known.join(", ")}`
     : `is unknown; did you mean ${parent}/${likely}?`;
+}
+
+/** Names that are compared: a body may have thousands. */
+const maxNames = 100;
+
+/** Says what may be misspelt, if a member of the whole is missing. */
+function misspelling({ type, path }: ValueError, { properties }: TObject, given: unknown): string | undefined {
+  const name = path.slice(1);
+  if (type !== ValueErrorType.ObjectRequiredProperty || !Object.hasOwn(properties, name)) return undefined;
+  const others = Object.keys(given as object).slice(0, maxNames);
+  const written = findMisspelling(
+    name,
+    others.filter((other) => !Object.hasOwn(properties, other)),
+  );
+  return written && `is required; did you misspell it as ${cut(JSON.stringify(written))}?`;
 }
 
 /** Returns how a list or an object is written, and a parameter of a query that is no text. */
