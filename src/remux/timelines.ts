@@ -60,6 +60,13 @@ export function createTimelines() {
       offsets.set(timeline, offset);
       latest = { offset, firstS };
     },
+    /** Decides that `timeline`, which other sources do not begin, goes on with the offset of the one before if the media times of its source do. */
+    goOn(timeline: number, { endS, firstS }: { endS: number; firstS: number }): void {
+      if (!offsets.has(timeline) && nextOffset(endS - firstS, firstS) === latest.offset) {
+        offsets.set(timeline, latest.offset);
+        latest = { offset: latest.offset, firstS };
+      }
+    },
     /** Notes the media time at which a source with timestamps begins a timeline; returns that of the first one. */
     begin(timeline: number, firstS: number): number {
       const startS = starts.get(timeline) ?? firstS;

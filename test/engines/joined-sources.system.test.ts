@@ -24,7 +24,7 @@ async function download(
   stream: Stream,
   order: readonly number[],
   isAnnounced: boolean,
-  change = (playlist: string): string => playlist,
+  change = (playlist: string, _path: string): string => playlist,
 ) {
   const parts = (await stream.make(sources)).map((part): Part => {
     const { init, pieces } = part.rendition;
@@ -36,7 +36,7 @@ async function download(
   });
   const { resources, entry } = stream.lay(parts);
   for (const [path, { body, type }] of resources)
-    if (path.endsWith(".m3u8")) resources.set(path, { type, body: Buffer.from(change(body.toString())) });
+    if (path.endsWith(".m3u8")) resources.set(path, { type, body: Buffer.from(change(body.toString(), path)) });
   await using harness = await openEntry(() => engine, resources, entry);
   const { audioOnly = false } = stream.options;
   const { path, warnings } = await harness.download({ audioOnly, isAudioFile: audioOnly });
@@ -87,6 +87,23 @@ describe.skipIf(!hasFfmpeg)("segments in another order", () => {
       expect(audio!.map((shift, i) => Math.abs(shift - video![i]!)).filter((off) => off > 0.005)).toEqual([]);
     }
   });
+
+  it.each(["0.m3u8", "1.m3u8"])(
+    "are right if only one playlist, %s, lists a discontinuity, and the times go on",
+    async (changed) => {
+      const stream = streamOf("HLS mpegts, tracks apart, h264+aac");
+      const announce = (playlist: string, path: string) =>
+        path === changed
+          ? playlist.replace(/(?:#EXTINF.*\n.*\n){2}/, (two) => `${two}#EXT-X-DISCONTINUITY\n`)
+          : playlist;
+      const [right, made] = [
+        await download(stream, [0, 1, 2, 3], true),
+        await download(stream, [0, 1, 2, 3], true, announce),
+      ];
+      expect(made.warnings).toEqual([]);
+      for (const kind of ["video", "audio"] as const) expect(shiftsOf(kind, made.frames, right.frames)).toEqual([0]);
+    },
+  );
 
   it("begin where the longest track ends, so that no picture overlaps another one, and none lasts much longer", async () => {
     const { video } = await download(streamOf("HLS mpegts, tracks apart, h264+aac"), [2, 1, 0, 3], true);

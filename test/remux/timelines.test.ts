@@ -57,6 +57,16 @@ describe("timelines", () => {
     expect(timelines.offset(1, null, 10)).toBe(0);
   });
 
+  it("insert nothing before a timeline that only one source begins, and whose media times go on", () => {
+    const timelines = createTimelines();
+    timelines.offset(0, null, 0);
+    timelines.reach(12);
+    timelines.goOn(1, { endS: 10, firstS: 10.04 });
+    expect(timelines.offset(1, null, 10.04)).toBe(0);
+    timelines.goOn(2, { endS: 11, firstS: 500 });
+    expect(timelines.offset(2, null, 500)).toBe(-488);
+  });
+
   it("use a stated offset, even if tracks of a timeline have different ones", () => {
     const timelines = createTimelines();
     expect(timelines.offset(0, 30, 4)).toBe(30);

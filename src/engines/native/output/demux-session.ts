@@ -127,14 +127,16 @@ export function summarize(sessions: readonly DemuxSession[]): Omit<Written, "ori
   };
 }
 
-/** Places the timeline that a session begins next, if all others begin it too. */
-export function joinTimelines({ start }: DemuxSession, sessions: readonly DemuxSession[], timelines: Timelines): void {
+/** Places the timeline that a session begins next, if all others begin it too, or if they do not and its media times go on. */
+export function joinTimelines(session: DemuxSession, sessions: readonly DemuxSession[], timelines: Timelines): void {
+  const { start } = session;
   if (start === null) return;
   const all = sessions.filter(({ hasEnded }) => !hasEnded);
   const joined = all.flatMap(({ start: own, counts: { endS } }) =>
     own?.timeline === start.timeline && own.firstS !== null ? [{ firstS: own.firstS, endS }] : [],
   );
   if (all.length > 1 && joined.length === all.length) timelines.join(start.timeline, joined);
+  else if (start.firstS !== null) timelines.goOn(start.timeline, { firstS: start.firstS, endS: session.counts.endS });
 }
 
 /**
