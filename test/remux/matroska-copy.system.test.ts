@@ -159,10 +159,18 @@ describe.skipIf(!hasFfmpeg)("a copy of Matroska tracks", () => {
     expect(open("copy.webm", [1]).tracks[0]?.isEncoded).toBe(false);
   });
 
+  const longFrame = deflateSync(Buffer.alloc(20 << 20));
+  const firstLong = (count: number) => {
+    let left = count;
+    return (frame: Uint8Array) => ((left -= 1) >= 0 ? longFrame : deflateSync(frame));
+  };
+
   it.each([
     ["compressed in another way", { ...others, entry: compression(1) }],
     ["damaged", { ...others, change: (frame: Uint8Array) => deflateSync(frame).subarray(0, -9) }],
-    ["longer than the frames of any media", { ...others, change: () => deflateSync(Buffer.alloc(20 << 20)) }],
+    ["longer than the frames of any media", { ...others, change: () => longFrame }],
+    ["together longer than those of a block may be", { ...others, laced: 2, change: firstLong(2) }],
+    ["longer than those of any media in all tracks together", { ...others, numbers: [1, 2], change: firstLong(4) }],
   ])("is refused of compressed frames that are %s", (_, changes) => {
     expect(() => unpack(media.path("both.webm"), changes)).toThrow(
       expect.objectContaining({ code: "upstream_invalid" }),

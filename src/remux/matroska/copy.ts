@@ -3,7 +3,7 @@ import type { NumberSource } from "../mp4/read/number-source.ts";
 import type { Block } from "./blocks.ts";
 import { chosenBlocks, type ChosenTracks } from "./chosen-tracks.ts";
 import { damagedMatroskaError, elementsIn, ids, readBytes, textIn, unsignedIn } from "./elements.ts";
-import { createUnpacker } from "./encodings.ts";
+import { createUnpackers } from "./encodings.ts";
 import { checkLace, isLaced } from "./lacing.ts";
 import { type MatroskaTrack, roleFlags } from "./tracks.ts";
 import { type Additions, boundAdditions, type Cue } from "../additions.ts";
@@ -62,7 +62,9 @@ export function isCopiable(files: readonly ChosenTracks[]): boolean {
   return files.every(({ tracks }) => tracks.every(({ isEncoded }) => !isEncoded));
 }
 
+/** Of a step; a block may have many bytes, more so if its frames were compressed. */
 const stepBlocks = 256;
+const stepBytes = 8 << 20;
 
 /**
  * Copies tracks of Matroska files into one file, element by element: what they say of delay, padding, colour or language
@@ -97,15 +99,20 @@ export function* copyMatroska(
   const earliest = Math.min(...files.map((file) => firstTicks(file, timestampScale)));
   const startTicks = isPlain ? Math.min(0, earliest) : earliest;
   const readers = files.map((file) => {
+    const unpackerOf = isPlain ? createUnpackers(file) : undefined;
     const copies = file.tracks.map((track) => {
       const number = tracks.findIndex((one) => one.track === track) + 1;
-      return [track.number, createTrackCopy(file, track, { number, startTicks, timestampScale, isPlain })] as const;
+      return [
+        track.number,
+        createTrackCopy(file, track, { number, startTicks, timestampScale, unpack: unpackerOf?.(track) }),
+      ] as const;
     });
     const blocks = blocksIn(file, timestampScale);
     return { copies: new Map(copies), blocks, next: blocks.next().value };
   });
   let nextText = 0;
-  for (let count = 1; ; count++) {
+  let [blocks, bytes] = [0, 0];
+  for (;;) {
     const [reader] = readers.filter(({ next }) => next).toSorted((a, b) => a.next!.ticks - b.next!.ticks);
     if (!reader?.next) break;
     const untilS = ((reader.next.ticks - startTicks) * timestampScale) / 1e9;
@@ -113,9 +120,14 @@ export function* copyMatroska(
       const { cue, number } = texts[nextText]!;
       writer.add(textBlock(cue, number, timestampScale));
     }
-    writer.add(reader.copies.get(reader.next.track)!(reader.next));
+    const copied = reader.copies.get(reader.next.track)!(reader.next);
+    writer.add(copied);
     reader.next = reader.blocks.next().value;
-    if (count % stepBlocks === 0) yield;
+    blocks += 1;
+    bytes += copied.payload.length;
+    if (blocks < stepBlocks && bytes < stepBytes) continue;
+    [blocks, bytes] = [0, 0];
+    yield;
   }
   if (startTicks === Infinity) throw damagedMatroskaError("it has no media");
   writer.finish();
@@ -174,18 +186,17 @@ interface CopyPosition {
   number: number;
   startTicks: number;
   timestampScale: number;
-  isPlain: boolean;
+  unpack: ((payload: Uint8Array, flags: number) => Pick<WrittenBlock, "payload" | "flags">) | undefined;
 }
 
 /** Returns a function that copies the blocks of a track. It throws a ServiceError, `upstream_invalid`, if the sizes of a lace do not fit. */
 function createTrackCopy(
   file: ChosenTracks,
   track: MatroskaTrack,
-  { number, startTicks, timestampScale, isPlain }: CopyPosition,
+  { number, startTicks, timestampScale, unpack }: CopyPosition,
 ): (block: Block) => WrittenBlock {
   const { fd, source, header } = file;
   const { codecDelayNs, defaultDurationNs } = track;
-  const unpack = isPlain ? createUnpacker(file, track) : undefined;
   let last: number | undefined;
   let latestStep = 0;
   /** Returns how long a block is presented after its timestamp. */

@@ -13,15 +13,12 @@ const framesOnly = 1;
 /**
  * Returns a function that undoes what a track says was done to its frames (RFC 9559 §5.1.4.1.31): zlib, or a start that all have
  * was removed.
- *
- * @param maxBytes That a frame may have then.
- * @throws ServiceError `upstream_invalid`, here and later, if that is anything else, or they are damaged or longer.
+ * @throws ServiceError `upstream_invalid`, here and later, if that is anything else, or they are damaged, or longer than `maxBytes` then.
  */
 export function openEncodings(
   { fd, source }: OpenTracks,
   { entry }: Pick<MatroskaTrack, "entry">,
-  maxBytes: number,
-): (frame: Uint8Array) => Uint8Array {
+): (frame: Uint8Array, maxBytes: number) => Uint8Array {
   const encodings = findElement(source, entry, ids.encodings);
   const [encoding, further] = encodings === undefined ? [] : [...elementsIn(source, encodings)];
   if (encoding === undefined) return (frame) => frame;
@@ -35,35 +32,49 @@ export function openEncodings(
   const value = algorithm === undefined ? zlib : unsignedIn(source, algorithm);
   const settings = findElement(source, encoding, ids.compression, ids.compressionSettings);
   const start = settings === undefined ? new Uint8Array() : readBytes(fd, settings);
-  if (value === withoutStart) return (frame) => Buffer.concat([start, frame]);
-  if (value === zlib) return (frame) => inflate(frame, maxBytes);
+  if (value === withoutStart) return (frame, maxBytes) => prepend(start, frame, maxBytes);
+  if (value === zlib) return inflate;
   throw damagedMatroskaError(`a track is compressed with the algorithm ${value}`);
+}
+
+function prepend(start: Uint8Array, frame: Uint8Array, maxBytes: number): Uint8Array {
+  if (start.length + frame.length <= maxBytes) return Buffer.concat([start, frame]);
+  throw damagedMatroskaError("frames are too long with the start that was removed");
 }
 
 function inflate(frame: Uint8Array, maxBytes: number): Uint8Array {
   try {
-    return inflateSync(frame, { maxOutputLength: maxBytes });
+    return inflateSync(frame, { maxOutputLength: Math.max(1, maxBytes) });
   } catch {
     throw damagedMatroskaError("compressed frames are damaged, or too long");
   }
 }
 
-const maxFrameBytes = 32 << 20;
+/** Of all frames of a block. */
+const maxBlockBytes = 32 << 20;
 /** Frames of media become hardly shorter when they are compressed. */
 const maxGrowth = 4;
 const alwaysBytes = 64 << 20;
 
 /**
- * Returns a function that does so with the frames of blocks, which may be laced.
- * @throws ServiceError as `openEncodings`; later also if they are over four times as long as the file, and have over 64 MiB.
+ * Returns what opens the tracks of a file: a function for each that does so with the frames of its blocks, which may be laced.
+ * @throws ServiceError as `openEncodings`; later also if a block has over 32 MiB then, or all of them over four times as much as the file
+ * and over 64 MiB.
  */
-export function createUnpacker(file: OpenTracks, track: MatroskaTrack) {
-  const undo = openEncodings(file, track, maxFrameBytes);
+export function createUnpackers(file: OpenTracks) {
   let leftBytes = file.source.size * maxGrowth + alwaysBytes;
-  return (payload: Uint8Array, flags: number) => {
-    const frames = framesIn(payload, flags).map(undo);
-    for (const { length } of frames) leftBytes -= length;
-    if (leftBytes < 0) throw damagedMatroskaError("its compressed frames are longer than any media");
-    return packFrames(frames, flags);
+  return (track: MatroskaTrack) => {
+    const undo = openEncodings(file, track);
+    return (payload: Uint8Array, flags: number) => {
+      let blockBytes = Math.min(maxBlockBytes, leftBytes);
+      const frames = framesIn(payload, flags).map((packed) => {
+        const frame = undo(packed, blockBytes);
+        blockBytes -= frame.length;
+        leftBytes -= frame.length;
+        return frame;
+      });
+      if (leftBytes < 0) throw damagedMatroskaError("its compressed frames are longer than any media");
+      return packFrames(frames, flags);
+    };
   };
 }

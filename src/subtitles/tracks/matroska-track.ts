@@ -111,7 +111,8 @@ function cuesOf(
   places: readonly PlacedBlock[],
   count: CountBytes,
 ): Iterable<Cue> {
-  const undo = openEncodings({ fd: file.fd, source }, track, maxSubtitleBytes);
+  const open = openEncodings({ fd: file.fd, source }, track);
+  const undo = (packed: Uint8Array) => open(packed, maxSubtitleBytes);
   // Some writers compress blocks, but not what they add to them.
   const undoIfDone = (packed: Uint8Array) => unlessUnreadable(() => undo(packed)) ?? packed;
   const readSpan = ({ start, end }: ByteSpan) => {
