@@ -40,6 +40,17 @@ describe("the program of a transport stream", () => {
     expect(dropped).toEqual([]);
   });
 
+  it("keeps its streams if the association lists their PIDs as those of other programs", () => {
+    const { programs, pes } = createPacketMaker();
+    const shared = { ...aac, pid: 4097 };
+    const stream = [0, 3840, 7680].flatMap((time) => [
+      programs([[shared], []]).subarray(0, 2 * 188),
+      pes(shared.pid, time, adtsFrames(2)),
+    ]);
+    const { samples } = demux(stream).track("audio");
+    expect(samples).toHaveLength(6);
+  });
+
   it("stays the same if the association lists its own PID, or those of no program", () => {
     const { tables, pes, packet } = createPacketMaker();
     const own = createPacketMaker(0);

@@ -47,9 +47,10 @@ export function createProgramReader(
     if (chosenPid !== null && !associated.includes(chosenPid)) chosenPid = null;
     for (const pid of associated) {
       const known = readers.get(pid);
-      // The PID may have had a stream of the program before.
-      const isRead = known !== undefined && pids.get(pid) === known;
-      if (isRead || pid === associationPid || (known === undefined && readers.size >= maxPrograms)) continue;
+      const read = pids.get(pid);
+      // The PID may have had a stream of the program before, but not one of the program that goes on.
+      const isTaken = read !== undefined && (read === known || chosenPid !== null);
+      if (isTaken || pid === associationPid || (known === undefined && readers.size >= maxPrograms)) continue;
       const reader = known ?? createSectionReader((map) => onMap(pid, map));
       readers.set(pid, reader);
       pids.set(pid, reader);
