@@ -27,7 +27,7 @@ export function createLicenceCheck() {
     },
     /** The first KEYFORMAT that applies; undefined: they do not all come from licence servers. */
     get format(): string | undefined {
-      return hasPlain ? undefined : [...formats][0];
+      return hasPlain ? undefined : formats.values().next().value;
     },
   };
 }

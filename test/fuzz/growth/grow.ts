@@ -1,5 +1,7 @@
-/** A page, or the HTML of one. */
-export type Page = string | { html: string; url: string };
+import type { ReadKind } from "../../../src/resolvers/page/reader/reader.ts";
+
+/** A page, the HTML of one, or the text of another kind of response. */
+export type Page = string | { html: string; url: string; kind?: ReadKind };
 
 /** Returns a page of about this length, UTF-16 code units. */
 export type Grow = (length: number) => Page;

@@ -7,6 +7,8 @@ const factors = [1, 10, 100];
 
 /** What the process of a `PageReader` needs at rest, and the most that a page may add. */
 export const heapMiB = 24 + 64;
+/** What a reader's process has by default. */
+export const readerHeapMiB = 128;
 const maxStepMs = 100;
 /** Generous: most constructs take a twentieth. */
 const maxMs = (bytes: number) => 300 + bytes / 2_000;
@@ -31,12 +33,12 @@ export async function findExcess(reader: PageReader, grow: Grow, scale = 1): Pro
   const measured: Measured[] = [];
   for (const factor of factors) {
     const page = grow(length * factor * scale);
-    const { html, url } = typeof page === "string" ? { html: page, url: pageUrl } : page;
+    const { html, url, kind = "page" } = typeof page === "string" ? { html: page, url: pageUrl } : page;
     const bytes = Buffer.from(html);
     const cost = { bytes: bytes.length, cpuMs: Infinity, stepMs: Infinity };
     let excess: string | null = null;
     for (let attempt = 0; attempt === 0 || (attempt < attempts && excess !== null); attempt++) {
-      const { cpuMs, stepMs } = await reader.read({ bytes, url });
+      const { cpuMs, stepMs } = await reader.read({ bytes, url, kind });
       cost.cpuMs = Math.min(cost.cpuMs, cpuMs);
       cost.stepMs = Math.min(cost.stepMs, stepMs);
       excess = excessOf(cost, measured.at(-1));

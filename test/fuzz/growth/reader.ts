@@ -1,15 +1,17 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
+import type { ReadKind } from "../../../src/resolvers/page/reader/reader.ts";
 
 export interface PageBytes {
   bytes: Uint8Array;
   url: string;
+  kind: ReadKind;
 }
 
 /** What reading a page took, CPU time of its thread. */
 export interface Cost {
   cpuMs: number;
-  /** The longest step: between two pauses. */
+  /** The longest step: between two pauses. Only pages have some. */
   stepMs: number;
 }
 
