@@ -34,7 +34,6 @@ export function createTables({ sql, tasks, owners, outbox }: TablesDeps) {
     byId: (id: string) => findTask(sql, id),
     /** @throws ServiceError `not_found` */
     require: (id: string) => requireTask(sql, id),
-    /** Returns the task that is reused instead of this one. */
     /** Returns the newest task that this one would only repeat, and that has fewer places of collections; default: any number. */
     findReusable: (task: Task, places = Infinity) => findReusable(sql, task, places),
     /** Returns what was kept under the key in the last 24 hours, as `earlierDocument`. */

@@ -37,7 +37,7 @@ const exceptions = new Map([
   [String.raw`([^=,]*)(?:=`, "all of it may be absent"],
   [String.raw`^[ \t]*#EXT-X-`, "each line is looked at once"],
   [
-    String.raw`^(?:[a-z][a-z\d_*/-]{0,255}`,
+    String.raw`^[a-z\d][a-z\d_*/@-]{0,255}=`,
     "the parts are divided by a sign; what is repeated before the end, at most 255 times",
   ],
   [String.raw`\{\$([\w-]+)\}`, "a match starts at a brace, which ends the one before"],
