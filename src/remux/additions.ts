@@ -104,12 +104,23 @@ export function moveCue<Moved extends Cue>(cue: Moved, byS: number): Moved {
 
 /** Returns a cue payload whose own times are this many seconds later; those before zero are zero. */
 export function moveInnerTimes(text: string, byS: number): string {
-  return text.replaceAll(
-    innerTime,
-    (_, hours: string | undefined, minutes: string, seconds: string) =>
-      `<${clock(Number(hours ?? 0) * 3600 + Number(minutes) * 60 + Number(seconds) + byS)}>`,
-  );
+  return text.replaceAll(innerTime, (_, ...parts: InnerTime) => `<${clock(secondsOf(parts) + byS)}>`);
 }
+
+/** Returns the times within a cue payload, seconds, and the payload without them. */
+export function takeInnerTimes(payload: string): { text: string; times: readonly number[] } {
+  const times: number[] = [];
+  const text = payload.replaceAll(innerTime, (_, ...parts: InnerTime) => {
+    times.push(secondsOf(parts));
+    return "<>";
+  });
+  return { text, times };
+}
+
+type InnerTime = [hours: string | undefined, minutes: string, seconds: string, ...unknown[]];
+
+const secondsOf = ([hours, minutes, seconds]: InnerTime): number =>
+  Number(hours ?? 0) * 3600 + Number(minutes) * 60 + Number(seconds);
 
 /** As times are computed, seconds. */
 const sameTimeS = 1e-6;

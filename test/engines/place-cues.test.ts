@@ -85,6 +85,21 @@ describe("times within cues", () => {
     expect(text([segment], { originS: 0, offsetOf: () => 0 })).toEqual([moved]);
   });
 
+  it("may be rounded otherwise in each segment that repeats the cue", () => {
+    const repeated = (map: { localS: number; mpegTs: number }, fromS: number, times = sung) => ({
+      cues: [cue(71, 72, times)],
+      map,
+      place: place(fromS),
+    });
+    const first = repeated({ localS: 60, mpegTs: 60 * 90_000 + 40 }, 62);
+    const media = { originS: 0, offsetOf: () => 0 };
+    const moved = sung.replace("01:11.500", "00:01:11.500");
+    expect(text([first, repeated({ localS: 70, mpegTs: 70 * 90_000 + 50 }, 72)], media)).toEqual([moved]);
+    const other = sung.replace("11.500", "11.600");
+    const second = repeated({ localS: 70, mpegTs: 70 * 90_000 + 40 }, 72, other);
+    expect(text([first, second], media).toSorted()).toEqual([moved, moved.replace("11.500", "11.600")]);
+  });
+
   it("are cut with them: in each part they are as much later as it is", () => {
     const kept = [
       { startS: 71.5, endS: 72 },
