@@ -108,3 +108,17 @@ it("an init section of WebM may state the size of the file that it was cut from,
   expect(damaged(all)).toBe(0);
   expect(damaged(all.with(2, all[2]!.subarray(0, -10)))).toBe(1);
 });
+
+it("media of WebM that are twice in a segment, or in another order, do not come after those before", () => {
+  const { init, pieces } = readWebmRendition("video.webm");
+  const all = pieces.map(({ data }) => data);
+  const outOfOrder = (segments: readonly Buffer[]) => {
+    const counts = new WebmSegments("main");
+    for (const data of [init!, ...segments]) counts.add(data, { timeline: 0, offsetS: 0, durationS: 1 });
+    return counts.outOfOrder;
+  };
+  expect(outOfOrder(all)).toBe(0);
+  expect(outOfOrder(all.toSpliced(1, 1))).toBe(0);
+  expect(outOfOrder(all.with(1, Buffer.concat([all[1]!, all[1]!])))).toBe(1);
+  expect(outOfOrder(all.with(1, all[2]!).with(2, all[1]!))).toBe(1);
+});

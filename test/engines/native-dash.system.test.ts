@@ -91,6 +91,29 @@ const audioOf = (url: string) => ({
   acodec: "mp4a.40.2",
 });
 
+describe("video of WebM with separate audio", () => {
+  const download = async (name: string) => {
+    const [film, tones] = [readWebmRendition("video.webm"), readWebmRendition(name)];
+    const webm = merge(layNumbered("w", film, "webm"), layNumbered("o", tones, "webm"));
+    const addressing = numberTemplate("webm", 1, Math.ceil(4 / tones.pieces.length));
+    const opus: Representation = { id: "o", mimeType: "audio/webm", codecs: "opus", addressing };
+    await using harness = await openEntry(open, withMpd(webm, [[vp9, opus]], 4), "main.mpd");
+    const audio = {
+      ...harness.job.format,
+      ...audioOf(harness.site.url("main.mpd")),
+      format_id: "dash-o",
+      acodec: "opus",
+    };
+    const { warnings } = await harness.download({ audio });
+    return warnings.filter(({ code }) => code === "track_missing").map(({ message }) => message);
+  };
+
+  it("has a warning if that is video instead", async () => {
+    expect(await download("audio.webm")).toEqual([]);
+    expect(await download("video.webm")).toEqual(["the format has audio, the file has none"]);
+  });
+});
+
 describe("Periods", () => {
   it("that differ in size and codec parameters are one video with all the sound", async () => {
     const periods = [

@@ -275,13 +275,23 @@ function webm(): Stream[] {
           return {
             kind: isVideo(codec) ? ("video" as const) : ("audio" as const),
             ext: "webm",
-            rendition: splitWebm(medium, 1),
+            rendition: withoutRest(splitWebm(medium, 1)),
           };
         }),
       ),
     lay: (parts) => layDash(parts, codecs, (part) => timelineTemplate("webm", part.rendition, 1, 1)),
   }));
 }
+
+/** Joins the last cluster of audio, which has what is left of its last packet, with the one before. */
+function withoutRest({ init, pieces }: Rendition): Rendition {
+  const last = pieces[webmPieces - 1]!;
+  const data = Buffer.concat(pieces.slice(webmPieces - 1).map((piece) => piece.data));
+  return { init, pieces: [...pieces.slice(0, webmPieces - 1), { ...last, data }] };
+}
+
+/** Seconds of video. */
+const webmPieces = 3;
 
 /** One file each, in the pieces that its container has, and what is asked of it. */
 function progressive(): Stream[] {

@@ -19,9 +19,9 @@ import { publishedDamage } from "../damage/published-damage.ts";
 import { FileAnnouncement } from "./announce-file.ts";
 import { addToMatroska } from "./copy-matroska.ts";
 import { checkPadding } from "./check-merged.ts";
-import type { FileStats } from "./file-warnings.ts";
+import { type FileStats, missingTracks } from "./file-warnings.ts";
 import { chooseInFile, type MergedFile, mergeFiles } from "./merge.ts";
-import { type FileSource, type Plan, type Source, sourceDuration, statedKinds } from "../sources/plan.ts";
+import { type FileSource, listedKinds, type Plan, type Source, sourceDuration, statedKinds } from "../sources/plan.ts";
 import { WebmSegments } from "./webm-segments.ts";
 import { isRemuxable } from "./demux-session.ts";
 import { type PendingAdditions, remux, type RemuxOptions } from "./remux.ts";
@@ -110,10 +110,13 @@ export async function assembleMedia(plan: Plan, options: AssembleOptions): Promi
   const isMp4Wanted = options.ranges.length > 0;
   await additions.ready();
   const paths = files.map(({ path }) => path);
-  const { isMp4, originS, details, ...merge } = await withTimeLimit("merge", paths, () =>
+  const { isMp4, originS, details, tracks, ...merge } = await withTimeLimit("merge", paths, () =>
     mergeFiles({ files, target: merged, isMp4Wanted, audioOnly, audioChoice, additions, signal }),
   );
   const warnings = [...merge.warnings, ...toWarnings(damage)];
+  // Remuxing finds that by itself.
+  const lost = isMp4 || hasMissing(merge.warnings) ? [] : missingTracks(tracks, listedKinds(plan, audioOnly));
+  warnings.push(...lost.map((message): FileWarning => ({ code: "track_missing", message })));
   if (!isMp4) return { path: merged, written: null, warnings, joined };
   // Remuxing puts the index of an MP4 in front.
   const stream = openFileStream("main", merged, undefined, hasSelection(plan) ? partTiming : undefined);
@@ -125,6 +128,8 @@ export async function assembleMedia(plan: Plan, options: AssembleOptions): Promi
   const written = await remux({ ...common, ...single, additions: moved });
   return { path: target, written, warnings, joined, originS };
 }
+
+const hasMissing = (warnings: readonly FileWarning[]) => warnings.some(({ code }) => code === "track_missing");
 
 const toWarnings = (damage: readonly string[]): FileWarning[] =>
   damage.map((message) => ({ code: "frames_missing", message }));

@@ -7,7 +7,7 @@ import { places, publishedDamage } from "../damage/published-damage.ts";
 import { type FetchStats, type FetchStatsBySource, usualGapS } from "../sources/fetch-stats.ts";
 import { leftSegments, lostStreams, missingSegments, ofSources, unlistedSegments } from "../sources/listed-stats.ts";
 import type { Written, WrittenTrack } from "./demux-session.ts";
-import { damagedSegments, type WebmSegments } from "./webm-segments.ts";
+import { damagedSegments, unorderedSegments, type WebmSegments } from "./webm-segments.ts";
 
 /** What is known of a downloaded file. */
 export interface FileStats {
@@ -42,6 +42,7 @@ export function findFileWarnings(fetched: FetchStatsBySource, file: FileStats): 
         [...missingSegments(fetched), ...damagedSegments(joined), ...publishedDamage(path, true), ...damage],
       ],
       ["gap", [...unlistedSegments(fetched), ...joinedGaps(joined, fetched)]],
+      ["times_changed", unorderedSegments(joined)],
       [
         "duration_differs",
         [...(durationS === null ? [] : differentDurations(fetched, durationS)), ...leftSegments(fetched)],
@@ -196,7 +197,11 @@ function changedTimes({ kind, samples, outOfOrder, sameTime, guessed }: WrittenT
   return counts.filter((text) => text !== false);
 }
 
-function missingTracks(tracks: readonly WrittenTrack[], listedKinds: readonly TrackKind[]): string[] {
+/** Describes kinds of tracks that a format lists and a file with these tracks lacks. */
+export function missingTracks(
+  tracks: readonly Pick<WrittenTrack, "kind">[],
+  listedKinds: readonly TrackKind[],
+): string[] {
   return listedKinds
     .filter((kind) => !tracks.some((track) => track.kind === kind))
     .map((kind) => `the format has ${kind}, the file has none`);

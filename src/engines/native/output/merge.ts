@@ -8,6 +8,7 @@ import { type LocalInput, mediabunny, openLocalInput } from "../inspect/local-in
 import { writeAll } from "../parts/disk-writes.ts";
 import type { AudioChoice } from "../../../remux/audio-choice.ts";
 import { chooseMpegTsAudio } from "../../../remux/mpeg-ts/summary.ts";
+import type { TrackKind } from "../../../remux/samples.ts";
 import { iso639ToBcp47 } from "../../../remux/language.ts";
 import { noAdditions } from "../../../remux/additions.ts";
 import { type AudioLabel, roleNameOf, type TrackDetails } from "../../../remux/track-details.ts";
@@ -31,7 +32,7 @@ export type MergedFile = Pick<Source, "role"> & Pick<SourceStream, "label"> & { 
 /**
  * Merges the tracks of complete files into one without re-encoding: as WebM if it allows all codecs, as Matroska if they come from such files and
  * no MP4 can hold them, or are audio whose end is padded, which no MP4 can say to all players, else as fragmented MP4. Returns whether it is an MP4, which time of
- * these files is its start, what it lacks of what they say of the tracks, and what differs from them.
+ * these files is its start, which tracks it has, what it lacks of what they say of these, and what differs from them.
  *
  * @throws ServiceError `format_unavailable` if there is no track, or neither container allows one of them.
  */
@@ -71,7 +72,8 @@ export async function mergeFiles(options: MergeOptions) {
     const details = isCopied ? [] : withLabels(await detailsOf(files, chosen, sources), stated);
     const checks = [await checkMerged(chosen, options.target), await checkLeft(chosen), checkPadding(details)];
     const warnings = [...unread, ...checks.flat()];
-    return { isMp4: !isMatroska && !isCopied, originS, details, warnings };
+    const tracks = chosen.map(({ type }) => ({ kind: type as TrackKind }));
+    return { isMp4: !isMatroska && !isCopied, originS, details, tracks, warnings };
   } catch (error) {
     options.signal.throwIfAborted();
     const cause = diskError(`write ${options.target}`, error);

@@ -15,6 +15,8 @@ const cuesId = Buffer.from(ids.cues.toString(16), "hex");
 export class WebmSegments {
   /** Segments of which a part is missing. */
   damaged = 0;
+  /** Segments with blocks that come after later ones. */
+  outOfOrder = 0;
   /** What comes before the media says where they are: not so if some are left out. */
   hasIndex = false;
   readonly #source: SourceName;
@@ -23,6 +25,8 @@ export class WebmSegments {
   readonly #counts = new CountingSink(nullSink);
   /** Numbers of the tracks in what counts them. */
   readonly #numbers = new Map<MatroskaTrack, number>();
+  /** Latest times of the blocks of each track. */
+  readonly #latestTicks = new Map<number, number>();
 
   constructor(source: SourceName) {
     this.#source = source;
@@ -41,7 +45,12 @@ export class WebmSegments {
       this.#latest = timing;
       // Its Segment states the size that it has in the file that it was cut from.
       const segment = { id: 0, body: isFirst ? this.#header.segment.body : 0, end: bytes.length };
-      for (const block of readBlocks(source, { ...this.#header, segment })) this.#count(block, this.#header);
+      let isInOrder = true;
+      for (const block of readBlocks(source, { ...this.#header, segment })) {
+        isInOrder = this.#comesNext(block) && isInOrder;
+        this.#count(block, this.#header);
+      }
+      if (!isInOrder) this.outOfOrder += 1;
     } catch (error) {
       if (!isUpstreamError(error)) throw error;
       this.damaged += 1;
@@ -51,6 +60,13 @@ export class WebmSegments {
 
   tracks(): WrittenTrack[] {
     return this.#counts.tracks().map((track) => ({ ...track, source: this.#source }));
+  }
+
+  /** Returns false for a block that decoding can start at, if one before is later. Other pictures may be shown in another order. */
+  #comesNext({ track, ticks, isKey }: Block): boolean {
+    const latest = this.#latestTicks.get(track) ?? -Infinity;
+    this.#latestTicks.set(track, Math.max(ticks, latest));
+    return !isKey || ticks >= latest;
   }
 
   #count({ track: number, ticks, isKey, duration }: Block, { tracks, timestampScale }: MatroskaHeader): void {
@@ -64,6 +80,12 @@ export class WebmSegments {
     const times = { dts: ticks, pts: ticks, duration: duration ?? 0 };
     this.#counts.write(counted, { data: new Uint8Array(), ...times, isSync: isKey });
   }
+}
+
+/** Describes segments whose media do not come after those before. */
+export function unorderedSegments(joined: readonly WebmSegments[]): string[] {
+  const count = joined.reduce((sum, segments) => sum + segments.outOfOrder, 0);
+  return count === 0 ? [] : [`${count} ${count === 1 ? "segment has" : "segments have"} media that are out of order`];
 }
 
 /** Describes segments of which a part is missing. */
