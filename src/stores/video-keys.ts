@@ -6,7 +6,11 @@ import type { Task, TaskOptions } from "../model/task.ts";
  * must be compared (`isSameVideo`).
  */
 export function videoKeyOf(url: string, options: TaskOptions, owner: string | undefined): number {
-  const digest = hash("sha256", `${owner ?? ""}\n${canonicalUrl(url)}\n${optionsText(options)}`, "hex");
+  return keyOf(url, optionsText(options), owner);
+}
+
+function keyOf(url: string, wanted: string, owner: string | undefined): number {
+  const digest = hash("sha256", `${owner ?? ""}\n${canonicalUrl(url)}\n${wanted}`, "hex");
   return Number.parseInt(digest.slice(0, 12), 16);
 }
 
@@ -18,8 +22,19 @@ export function pageKeyOf({ url, options, owner, info }: Task): number | null {
 
 /** Returns the key of the site's own id of the task's video; null: it is unknown. */
 export function siteKeyOf(task: Task): number | null {
-  const video = siteVideoOf(task);
-  return video === undefined ? null : videoKeyOf(`${video.extractor} ${video.id}`, task.options, task.owner);
+  const name = siteNameOf(task);
+  return name === undefined ? null : videoKeyOf(name, task.options, task.owner);
+}
+
+/**
+ * Returns the keys of tasks for the same video with the same options: of its URL, and of the site's own id. Earlier versions wrote those of
+ * options as they were stated.
+ */
+export function searchKeysOf(task: Task): { video: readonly number[]; site: readonly number[] } {
+  const texts = [...new Set([optionsText(task.options), JSON.stringify(wantedOf(task.options))])];
+  const keysOf = (name: string) => texts.map((text) => keyOf(name, text, task.owner));
+  const site = siteNameOf(task);
+  return { video: keysOf(task.url), site: site === undefined ? [] : keysOf(site) };
 }
 
 /** Whether a task is for the video that `wanted` is for, of the same owner with the same options. */
@@ -38,6 +53,12 @@ function siteVideoOf({ info, video }: Task): Task["video"] {
   return extractor !== undefined && id !== undefined ? { extractor, id } : video;
 }
 
+/** Names what the site itself says of the video; undefined: it is unknown. */
+function siteNameOf(task: Task): string | undefined {
+  const video = siteVideoOf(task);
+  return video && `${video.extractor} ${video.id}`;
+}
+
 /** Returns the URL without its fragment, unless that is a route of a page with scripts. */
 function canonicalUrl(url: string): string {
   const at = url.indexOf("#");
@@ -53,10 +74,14 @@ const defaults: ReadonlyMap<string, string> = new Map([
   ["skip_mode", '"cut"'],
 ]);
 
-/** What decides what is downloaded of a video. */
+/** Returns what decides what is downloaded of a video, in JSON; options that state their default are as absent ones. */
 function optionsText(options: TaskOptions): string {
-  const { entries: _, if_exists: __, ...wanted } = options;
-  return JSON.stringify(wanted, (name, value: unknown) =>
+  return JSON.stringify(wantedOf(options), (name, value: unknown) =>
     defaults.get(name) === JSON.stringify(value) ? undefined : value,
   );
+}
+
+function wantedOf(options: TaskOptions): TaskOptions {
+  const { entries: _, if_exists: __, ...wanted } = options;
+  return wanted;
 }

@@ -5,7 +5,7 @@ import { membersAtOnce } from "../member-rules.ts";
 import { assertStoredBytes, earlierDocument } from "../rules.ts";
 import { type Idempotency, idempotencyTtlMs } from "../store-types.ts";
 import { newColumns, type TaskWrite } from "../task-writes.ts";
-import { isSameVideo, siteKeyOf, videoKeyOf } from "../video-keys.ts";
+import { isSameVideo, searchKeysOf } from "../video-keys.ts";
 import type { OwnerTable } from "./owner-table.ts";
 import type { ClaimState, Statements } from "./statements.ts";
 import { findTask, requireTask, type TaskRow, type TaskTable } from "./task-table.ts";
@@ -109,9 +109,9 @@ function seqsOf(rows: unknown[]): Set<number> {
 
 /** Returns the newest task that is reused instead of this one. */
 function findReusable(sql: Statements, task: Task, places: number): TaskRow | undefined {
-  const key = videoKeyOf(task.url, task.options, task.owner);
-  const bySite = sql.reusableBySite.all(siteKeyOf(task));
-  const found = seqsOf([...sql.reusableByVideo.all(key), ...sql.reusableByPage.all(key), ...bySite]);
+  const { video, site } = searchKeysOf(task);
+  const byUrl = video.flatMap((key) => [...sql.reusableByVideo.all(key), ...sql.reusableByPage.all(key)]);
+  const found = seqsOf([...byUrl, ...site.flatMap((key) => sql.reusableBySite.all(key))]);
   const newestFirst = [...found].toSorted((a, b) => b - a).values();
   return newestFirst
     .map((seq) => sql.taskBySeq.get(seq) as unknown as TaskRow)

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { isActive, type Task } from "../../../model/task.ts";
 import { parseTask } from "../../documents.ts";
-import { isSameVideo, siteKeyOf, videoKeyOf } from "../../video-keys.ts";
+import { isSameVideo, searchKeysOf } from "../../video-keys.ts";
 import type { Sql } from "../database.ts";
 import type { TaskRow } from "../task-rows.ts";
 import { lockRows } from "./member-rows.ts";
@@ -17,8 +17,9 @@ export interface Reusable {
  * any number.
  */
 export async function lockReusable(sql: Sql, tasks: readonly Task[], places = Infinity): Promise<Reusable[]> {
-  const keys = [...new Set(tasks.map(({ url, options, owner }) => videoKeyOf(url, options, owner)))];
-  const siteKeys = [...new Set(tasks.flatMap((task) => siteKeyOf(task) ?? []))];
+  const searched = tasks.map(searchKeysOf);
+  const keys = [...new Set(searched.flatMap(({ video }) => video))];
+  const siteKeys = [...new Set(searched.flatMap(({ site }) => site))];
   const candidates = await sql.query<Pick<TaskRow, "seq" | "id" | "document" | "memberships">>(selectReusable, {
     keys,
     siteKeys,
