@@ -43,8 +43,8 @@ it("accepts tasks after SIGTERM while it reports that it is not ready; a second 
     service.process.kill("SIGTERM");
     return service.process.exitCode ?? service.process.signalCode;
   };
-  // It does not wait for what a thread does in a file.
-  await expect.poll(end, { timeout: 30_000, interval: 200 }).toBeOneOf([1, "SIGKILL"]);
+  // It does not wait for what a thread does in a file. One that comes while it exits ends it without its handler.
+  await expect.poll(end, { timeout: 30_000, interval: 200 }).toBeOneOf([1, "SIGKILL", "SIGTERM"]);
 });
 
 it("fails no request of clients that stop when it is not ready, and loses none of their tasks", async () => {
