@@ -38,7 +38,7 @@ reboot 169 142, sethostname 170 161, swapon 167 224, syslog 103 116, open_by_han
 setpriority 141 140, sched_setaffinity 203 122, capset 126 91, setresuid 117 147, chroot 161 51, pivot_root 155 41,
 quotactl 179 60, acct 163 89, mq_open 240 180, msgget 68 186, semget 64 190, seccomp 317 277, ioctl 16 29,
 clock_settime 227 112, move_pages 279 239, kcmp 312 272, process_mrelease 448 448, clone3 435 435, socketpair 53 199,
-sendmsg 46 211, getpeername 52 205, openat2 437 437, timer_create 222 107, ioprio_set 251 30, close 3 57, read 0 63, exit 60 93
+sendmsg 46 211, getpeername 52 205, setsockopt 54 208, openat2 437 437, timer_create 222 107, ioprio_set 251 30, close 3 57, read 0 63, exit 60 93
 """.split(',')}
 DENIED = {errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENOMEM, errno.EAGAIN}
 AT, CREATE, READ_WRITE = -100, 0o1101, 0o2
@@ -168,6 +168,24 @@ def find_keys_socket():
     raise Denied
 
 
+def join_group():
+    """Has the kernel send a packet to a group, whose address may say anything."""
+    descriptor = call('socket', INET, STREAM, 0)
+    group = struct.pack('=II', 1, 0) + inet('239.1.2.3', 0) + bytes(112)
+    if call('setsockopt', descriptor, 0, 42, group, len(group)) < 0:
+        raise OSError(ctypes.get_errno(), 'setsockopt')
+
+
+def keep_descriptors_on_the_way():
+    """Sends descriptors that nobody receives: of those, a user has a number, and others' extractions send some."""
+    pair = ctypes.create_string_buffer(8)
+    call('socketpair', UNIX, STREAM, 0, ctypes.addressof(pair))
+    near, far = struct.unpack('=ii', pair.raw)
+    with socket.socket(fileno=near) as sender:
+        for _ in range(5):
+            socket.send_fds(sender, [b'x'], [0] * 250)
+
+
 WAYS = {
     # Reading
     'read': lambda: open_file(path('secret')),
@@ -222,6 +240,7 @@ WAYS = {
     'crypto API': lambda: call('socket', 38, 5, 0),
     'Bluetooth': lambda: call('socket', 31, 3, 1),
     'listen': lambda: call('bind', call('socket', INET, STREAM, 0), inet('127.0.0.1', 0), 16),
+    'multicast group': join_group,
     # Other processes
     'ptrace': lambda: call('ptrace', 0x4206, VICTIM, 0, 0),
     'ptrace of the server': lambda: call('ptrace', 0x4206, os.getppid(), 0, 0),
@@ -263,6 +282,7 @@ WAYS = {
     'memfd': lambda: call('memfd_create', b'a', 0),
     'memfd_secret': lambda: call('memfd_secret', 0),
     'execute a memfd': lambda: call('execveat', call('memfd_create', b'a', 0), b'', 0, 0, 0x1000),
+    'descriptors on the way': keep_descriptors_on_the_way,
     # The kernel
     'io_uring': lambda: call('io_uring_setup', 1, bytes(120)),
     'userfaultfd': lambda: call('userfaultfd', 1),

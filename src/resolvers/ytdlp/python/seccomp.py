@@ -39,6 +39,8 @@ setrlimit 160 164, landlock_create_ruleset 444 444, landlock_add_rule 445 445, l
 seccomp 317 277
 """
 _OF_A_SERVER = (
+    # Descriptors that are sent but not received count for the user: with pairs of its own, one process could use them up.
+    'socketpair',
     'fork', 'vfork', 'clone', 'execve', 'kill', 'setitimer', 'prctl', 'setrlimit', 'prlimit64',
     'landlock_create_ruleset', 'landlock_add_rule', 'landlock_restrict_self', 'seccomp',
 )
@@ -49,6 +51,7 @@ _IOCTL_REQUESTS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)  # TCGETS, TI
 _PRCTL_OPTIONS = (15, 16, 0x53564D41)  # Names of the thread and of memory.
 _OPEN_TO_WRITE = 0o3 | os.O_CREAT | os.O_TRUNC | os.O_APPEND | 0o20000000  # and O_TMPFILE
 _AF_UNIX, _AF_INET, _SOCK_STREAM, _SOCK_TYPE_MASK, _IPPROTO_TCP = 1, 2, 1, 0xF, 6
+_SOL_SOCKET = 1  # Options of IP make even a socket of TCP join a group of multicast, which the network is told.
 _MSG_FASTOPEN = 0x20000000  # Connects without a connect(2) that Landlock would see.
 _MAP_PRIVATE, _MAP_TYPE, _MAP_GROWSDOWN = 2, 0xF, 0x100  # Limits of memory do not count shared memory and stacks.
 _CLONE_THREAD, _CLONE_NEW = 0x10000, 0x7E020080
@@ -62,6 +65,7 @@ _CONDITIONS = {
         [(0, _ALL, _AF_INET), (1, _SOCK_TYPE_MASK, _SOCK_STREAM), (2, _ALL, protocol)] for protocol in (0, _IPPROTO_TCP)
     ],
     'socketpair': [[(0, _ALL, _AF_UNIX), (1, _SOCK_TYPE_MASK, _SOCK_STREAM)]],
+    'setsockopt': [[(1, _ALL, level)] for level in (_SOL_SOCKET, _IPPROTO_TCP)],
     'sendto': [[(3, _MSG_FASTOPEN, 0), (4, _ALL, 0), (_POINTER + 4, _ALL, 0)]],
     'sendmsg': [[(2, _MSG_FASTOPEN, 0)]],
     'mmap': [[(3, _MAP_TYPE | _MAP_GROWSDOWN, _MAP_PRIVATE)]],
