@@ -52,6 +52,10 @@ const scripts: Readonly<Record<string, string>> = {
   script_result: runNode("console.log(6 * 7)"),
   thread:
     "import threading; found = []; t = threading.Thread(target=lambda: found.append('done')); t.start(); t.join(); raise Exception(found)",
+  threads_in_turn:
+    "import threading\nfor _ in range(300):\n  t = threading.Thread(target=lambda: None); t.start(); t.join()",
+  threads_at_once:
+    "import threading; end = threading.Event(); started = 0\ntry:\n  for _ in range(300): threading.Thread(target=end.wait).start(); started += 1\nexcept RuntimeError: pass\nend.set(); raise Exception(started)",
   endless:
     "import socket; from urllib.parse import urlsplit as u; proxy = ('127.0.0.1', u(self.get_param('proxy')).port)\nwhile True: socket.create_connection(proxy).close()",
   script_failure: runNode("console.error(`no`); process.exitCode = 7"),
@@ -191,6 +195,13 @@ describe.skipIf(installed === undefined || process.platform !== "linux").each(ke
     it("lets libraries start threads, as that for browsers' TLS does", async () => {
       const { title } = await extract("http://escape.example/thread");
       expect(title).toBe("Exception: ['done']");
+    });
+
+    it("has 16 threads at a time, as each takes a share of the processors", async () => {
+      const { title: atOnce } = await extract("http://escape.example/threads_at_once");
+      expect(atOnce).toBe("Exception: 16");
+      const { title: inTurn } = await extract("http://escape.example/threads_in_turn");
+      expect(inTurn).toBe("done");
     });
 
     it("is ended if it connects without end, however short the connections are", async () => {

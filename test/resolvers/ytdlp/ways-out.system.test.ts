@@ -3,7 +3,7 @@ import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";
-import { tmpdir } from "node:os";
+import { getPriority, tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { childrenOf, isRunning } from "../../process/child-processes.ts";
@@ -120,6 +120,13 @@ describe.skipIf(installed === undefined || process.platform !== "linux")(
       for (const pid of pids) {
         expect(readEnvironment(pid).filter((variable) => !variable.startsWith("PATH="))).toEqual([]);
       }
+    });
+
+    it("yields processor time to the service", () => {
+      const server = childrenOf(process.pid).find((pid) =>
+        readCommand(pid).some((argument) => basename(argument) === "fork_server.py"),
+      );
+      expect(getPriority(server)).toBeGreaterThan(getPriority());
     });
 
     it("gets out by none of over 120 ways", { timeout: 300_000 }, async () => {

@@ -1,7 +1,7 @@
 """
 System calls of an extraction about which the kernel asks the server, where it can (seccomp_unotify(2)). Whatever address
 an extraction connects to, the server ignores it, connects to the proxy itself, and puts that connection in the place of
-the other. Of threads it allows a number.
+the other. Of threads it allows a number at a time, as each takes a share of the processors.
 """
 
 import errno
@@ -12,6 +12,8 @@ import socket
 import struct
 
 _RECEIVE, _SEND, _ADD_DESCRIPTOR = 0xC0502100, 0xC0182101, 0x40182103
+# Threads end by exit(2), processes by exit_group(2).
+CALLS = ('connect', 'clone', 'exit')
 REQUESTS = (_RECEIVE, _SEND, _ADD_DESCRIPTOR)
 _NOTIFICATION = struct.Struct('=Q8xi12xQ40x')  # Its id, the number of the call, and its first argument.
 _RESPONSE = struct.Struct('=QqiI')
@@ -19,7 +21,7 @@ _CONTINUE = 1
 _ADDED = struct.Struct('=QIIII')
 _REPLACE = 1
 _FIRST_KERNEL = (5, 9)
-_MAX_THREADS = 256
+_MAX_THREADS = 16
 # Each costs the server time that others wait for; real extractions ask for hundreds.
 _MAX_CALLS = 5_000
 
@@ -35,11 +37,11 @@ class TooManyCalls(Exception):
 
 
 class AskedCalls:
-    """The server's end: `listener` is readable when it is asked. `connect` is the number of that call."""
+    """The server's end: `listener` is readable when it is asked. `numbers` are those of the calls CALLS, by their names."""
 
-    def __init__(self, listener, connect, port):
+    def __init__(self, listener, numbers, port):
         self.listener = listener
-        self._connect = connect
+        self._names = {number: name for name, number in numbers.items()}
         self._port = port
         self._threads = 0
         self._calls = 0
@@ -57,15 +59,20 @@ class AskedCalls:
         try:
             fcntl.ioctl(self.listener, _RECEIVE, notification)
             number, call, argument = _NOTIFICATION.unpack(notification)
-            error, flags = self._replace(number, argument) if call == self._connect else self._count_thread()
+            error, flags = self._decide(self._names[call], number, argument)
             fcntl.ioctl(self.listener, _SEND, _RESPONSE.pack(number, 0, -error, flags))
         except FileNotFoundError:
             pass  # The process has ended meanwhile.
         return True
 
-    def _count_thread(self):
-        self._threads += 1
-        return (0, _CONTINUE) if self._threads <= _MAX_THREADS else (errno.EAGAIN, 0)
+    def _decide(self, name, number, argument):
+        """Returns the error of the call, and whether the kernel makes it."""
+        if name == 'connect':
+            return self._replace(number, argument)
+        if name == 'clone' and self._threads == _MAX_THREADS:
+            return errno.EAGAIN, 0
+        self._threads += 1 if name == 'clone' else -1
+        return 0, _CONTINUE
 
     def _replace(self, number, descriptor):
         """Puts a connection to the proxy in the place of the socket `descriptor`."""

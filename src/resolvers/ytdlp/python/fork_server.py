@@ -252,7 +252,7 @@ class _Server:
     def _start_answering(self, child, listener):
         import seccomp
         from asked_calls import AskedCalls
-        child.asked = AskedCalls(listener, seccomp.number_of('connect'), self._settings['proxyPort'])
+        child.asked = AskedCalls(listener, seccomp.asked_numbers(), self._settings['proxyPort'])
         self._selector.register(listener, selectors.EVENT_READ, lambda: self._answer(child))
 
     def _answer(self, child):

@@ -18,6 +18,8 @@ import seccomp
 _MiB = 1024 * 1024
 # What Python takes of address space besides the memory that an extraction may use; what Node reserves without using it.
 _PYTHON_MiB, _NODE_MiB = 512, 64 * 1024
+# The service comes first, then yt-dlp, then downloads, which are nicer.
+_NICENESS = 5
 # No more than an extraction: these limits are those of what the server starts, too.
 _SERVER_MiB = 1024
 
@@ -46,6 +48,7 @@ class Sandbox:
         self._node = node
         self._readable = [*_LIBRARIES, *_CERTIFICATES, *_places_of_python()]
         self._executable = [node, *_loaders_of(node)] if node else []
+        os.nice(_NICENESS)
         _yield_memory()
         for limit, value in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_NOFILE, self.max_files)):
             _limit(limit, value)

@@ -102,7 +102,7 @@ def restrict_extraction(asks):
     """
     names = _numbers().keys() - {*_OF_A_SERVER} | {'prctl', 'prlimit64', 'clone'}
     if asks:
-        return _install(names, _CONDITIONS, asked=('connect', 'clone'))
+        return _install(names, _CONDITIONS, asked=asked_calls.CALLS)
     _install(names, _CONDITIONS)
     return -1
 
@@ -123,9 +123,9 @@ def can_ask():
     return status == 0
 
 
-def number_of(name):
-    """Returns the number of a call on this machine."""
-    return _numbers()[name]
+def asked_numbers():
+    """Returns the numbers, on this machine, of the calls that `AskedCalls` is asked about."""
+    return {name: _numbers()[name] for name in asked_calls.CALLS}
 
 
 def restrict_script():
