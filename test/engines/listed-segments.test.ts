@@ -1,6 +1,8 @@
 import { expect, it } from "vitest";
 import { CountingSink } from "../../src/engines/native/output/counting-sink.ts";
 import { WebmSegments } from "../../src/engines/native/output/webm-segments.ts";
+import { ids } from "../../src/remux/matroska/elements.ts";
+import { element } from "../../src/remux/matroska/writer.ts";
 import type { SampleSink } from "../../src/remux/samples.ts";
 import { readWebmRendition } from "../media/rendition.ts";
 
@@ -121,4 +123,9 @@ it("media of WebM that are twice in a segment, or in another order, do not come 
   expect(outOfOrder(all.toSpliced(1, 1))).toBe(0);
   expect(outOfOrder(all.with(1, Buffer.concat([all[1]!, all[1]!])))).toBe(1);
   expect(outOfOrder(all.with(1, all[2]!).with(2, all[1]!))).toBe(1);
+  // Of a track that the init section does not list.
+  const others = Buffer.concat(
+    [9, 0].map((time) => Buffer.from(element(ids.simpleBlock, Uint8Array.of(0x85, 0, time, 0x80, 0)))),
+  );
+  expect(outOfOrder(all.with(1, Buffer.concat([all[1]!, others])))).toBe(0);
 });

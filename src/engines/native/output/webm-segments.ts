@@ -47,8 +47,7 @@ export class WebmSegments {
       const segment = { id: 0, body: isFirst ? this.#header.segment.body : 0, end: bytes.length };
       let isInOrder = true;
       for (const block of readBlocks(source, { ...this.#header, segment })) {
-        isInOrder = this.#comesNext(block) && isInOrder;
-        this.#count(block, this.#header);
+        isInOrder = this.#count(block, this.#header) && isInOrder;
       }
       if (!isInOrder) this.outOfOrder += 1;
     } catch (error) {
@@ -69,9 +68,11 @@ export class WebmSegments {
     return !isKey || ticks >= latest;
   }
 
-  #count({ track: number, ticks, isKey, duration }: Block, { tracks, timestampScale }: MatroskaHeader): void {
-    const track = tracks.find((each) => each.number === number);
-    if (track?.kind == null) return;
+  /** Counts a block of video or audio; returns whether it comes next. */
+  #count(block: Block, { tracks, timestampScale }: MatroskaHeader): boolean {
+    const { ticks, isKey, duration } = block;
+    const track = tracks.find(({ number }) => number === block.track);
+    if (track?.kind == null) return true;
     const shape = { kind: track.kind, timescale: 1e9 / timestampScale, width: 0, height: 0 };
     const known = this.#numbers.get(track);
     const format = { ...shape, language: null, sampleEntry: new Uint8Array() };
@@ -79,6 +80,7 @@ export class WebmSegments {
     this.#numbers.set(track, counted);
     const times = { dts: ticks, pts: ticks, duration: duration ?? 0 };
     this.#counts.write(counted, { data: new Uint8Array(), ...times, isSync: isKey });
+    return this.#comesNext(block);
   }
 }
 
