@@ -111,6 +111,26 @@ it("an init section of WebM may state the size of the file that it was cut from,
   expect(damaged(all.with(2, all[2]!.subarray(0, -10)))).toBe(1);
 });
 
+it("a segment of WebM is damaged if the sizes of a lace do not fit, but not if they do", () => {
+  const { init, pieces } = readWebmRendition("video.webm");
+  const lace = (lacing: number, ...payload: number[]) =>
+    Buffer.from(element(ids.simpleBlock, Uint8Array.of(0x81, 0x7f, 0xff, 0x80 | (lacing << 1), ...payload)));
+  const damaged = (block: Buffer) => {
+    const counts = new WebmSegments("main");
+    for (const each of [init!, ...pieces.map(({ data }) => data), block]) {
+      counts.add(each, { timeline: 0, offsetS: 0, durationS: 1 });
+    }
+    return counts.damaged;
+  };
+  const [xiph, fixed, ebml] = [1, 2, 3];
+  for (const block of [lace(xiph, 1, 2, 7, 7, 7), lace(fixed, 1, 7, 7), lace(ebml, 1, 0x81, 7, 7)]) {
+    expect(damaged(block)).toBe(0);
+  }
+  for (const block of [lace(xiph, 1, 9, 7, 7, 7), lace(fixed, 1, 7, 7, 7), lace(ebml, 0, 7, 7)]) {
+    expect(damaged(block)).toBe(1);
+  }
+});
+
 it("media of WebM that are twice in a segment, or in another order, do not come after those before", () => {
   const { init, pieces } = readWebmRendition("video.webm");
   const all = pieces.map(({ data }) => data);

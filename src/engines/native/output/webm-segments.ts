@@ -1,6 +1,7 @@
-import { isUpstreamError } from "../../../model/errors.ts";
+import { isUpstreamError, unlessUnreadable } from "../../../model/errors.ts";
 import { type Block, readBlocks } from "../../../remux/matroska/blocks.ts";
 import { ids } from "../../../remux/matroska/elements.ts";
+import { checkLace, isLaced } from "../../../remux/matroska/lacing.ts";
 import { type MatroskaHeader, type MatroskaTrack, readHeader } from "../../../remux/matroska/tracks.ts";
 import { numbersIn } from "../../../remux/mp4/read/number-source.ts";
 import { nullSink, type SegmentTiming } from "../../../remux/samples.ts";
@@ -13,7 +14,7 @@ const cuesId = Buffer.from(ids.cues.toString(16), "hex");
 
 /** Counts what the segments of a WebM stream have, apart from those who copy them. */
 export class WebmSegments {
-  /** Segments of which a part is missing. */
+  /** Segments of which a part is missing, or with a lace whose sizes do not fit. */
   damaged = 0;
   /** Segments with blocks that come after later ones. */
   outOfOrder = 0;
@@ -45,10 +46,12 @@ export class WebmSegments {
       this.#latest = timing;
       // Its Segment states the size that it has in the file that it was cut from.
       const segment = { id: 0, body: isFirst ? this.#header.segment.body : 0, end: bytes.length };
-      let isInOrder = true;
+      let [isInOrder, isWhole] = [true, true];
       for (const block of readBlocks(source, { ...this.#header, segment })) {
         isInOrder = this.#count(block, this.#header) && isInOrder;
+        isWhole &&= isReadable(bytes, block);
       }
+      if (!isWhole) this.damaged += 1;
       if (!isInOrder) this.outOfOrder += 1;
     } catch (error) {
       if (!isUpstreamError(error)) throw error;
@@ -82,6 +85,11 @@ export class WebmSegments {
     this.#counts.write(counted, { data: new Uint8Array(), ...times, isSync: isKey });
     return this.#comesNext(block);
   }
+}
+
+/** Whether players find the frames of a block, which may be laced. */
+function isReadable(bytes: Uint8Array, { body, end, flags }: Block): boolean {
+  return !isLaced(flags) || unlessUnreadable(() => checkLace(bytes.subarray(body, end), flags)) !== undefined;
 }
 
 /** Describes segments whose media do not come after those before. */
