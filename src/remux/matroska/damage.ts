@@ -7,7 +7,7 @@ import type { ByteSpan } from "../samples.ts";
 import { readBlocks } from "./blocks.ts";
 import { chosenBlocks, selectAll } from "./chosen-tracks.ts";
 import { ids, readBytes, unsignedIn } from "./elements.ts";
-import { checkLace, isLaced } from "./lacing.ts";
+import { hasDamagedLace } from "./lacing.ts";
 import { readHeader } from "./tracks.ts";
 
 /** Bytes of a Matroska or WebM file that are not an element, or not one that is known. */
@@ -55,9 +55,7 @@ export function countDamagedLaces(file: ReadFile): number {
   unlessUnreadable(() => {
     const source = selectAll(file.fd);
     for (const block of source === undefined ? [] : chosenBlocks(source)) {
-      if (!isLaced(block.flags)) continue;
-      const frames = unlessUnreadable(() => checkLace(readBytes(file.fd, block), block.flags));
-      if (frames === undefined) count += 1;
+      if (hasDamagedLace(block.flags, () => readBytes(file.fd, block))) count += 1;
     }
   });
   return count;

@@ -1,3 +1,4 @@
+import { unlessUnreadable } from "../../model/errors.ts";
 import { damagedMatroskaError } from "./elements.ts";
 
 const [xiph, fixed, ebml] = [1, 2, 3];
@@ -47,6 +48,11 @@ export function checkLace(payload: Uint8Array, flags: number): Uint8Array[] {
   const frames = framesIn(payload, flags);
   if (frames.length === 1 && ((flags >> 1) & 3) === ebml) throw damagedMatroskaError("a lace has no sizes");
   return frames;
+}
+
+/** Whether a block has a lace in which players do not find all frames, as for `checkLace`; `read` returns its payload. */
+export function hasDamagedLace(flags: number, read: () => Uint8Array): boolean {
+  return isLaced(flags) && unlessUnreadable(() => checkLace(read(), flags)) === undefined;
 }
 
 interface Sizes {

@@ -1,7 +1,7 @@
-import { isUpstreamError, unlessUnreadable } from "../../../model/errors.ts";
+import { isUpstreamError } from "../../../model/errors.ts";
 import { type Block, readBlocks } from "../../../remux/matroska/blocks.ts";
 import { ids } from "../../../remux/matroska/elements.ts";
-import { checkLace, isLaced } from "../../../remux/matroska/lacing.ts";
+import { hasDamagedLace } from "../../../remux/matroska/lacing.ts";
 import { type MatroskaHeader, type MatroskaTrack, readHeader } from "../../../remux/matroska/tracks.ts";
 import { numbersIn } from "../../../remux/mp4/read/number-source.ts";
 import { nullSink, type SegmentTiming } from "../../../remux/samples.ts";
@@ -49,7 +49,7 @@ export class WebmSegments {
       let [isInOrder, isWhole] = [true, true];
       for (const block of readBlocks(source, { ...this.#header, segment })) {
         isInOrder = this.#count(block, this.#header) && isInOrder;
-        isWhole &&= isReadable(bytes, block);
+        isWhole &&= !hasDamagedLace(block.flags, () => bytes.subarray(block.body, block.end));
       }
       if (!isWhole) this.damaged += 1;
       if (!isInOrder) this.outOfOrder += 1;
@@ -85,11 +85,6 @@ export class WebmSegments {
     this.#counts.write(counted, { data: new Uint8Array(), ...times, isSync: isKey });
     return this.#comesNext(block);
   }
-}
-
-/** Whether players find the frames of a block, which may be laced. */
-function isReadable(bytes: Uint8Array, { body, end, flags }: Block): boolean {
-  return !isLaced(flags) || unlessUnreadable(() => checkLace(bytes.subarray(body, end), flags)) !== undefined;
 }
 
 /** Describes segments whose media do not come after those before. */
