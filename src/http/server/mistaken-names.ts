@@ -29,12 +29,12 @@ export function refuseMistakenNames(app: FastifyInstance): void {
   });
 }
 
-/** Names that are compared: a body may have thousands. */
-const maxNames = 100;
+/** Returns the names of members or parameters that are compared with others: a body may have thousands. */
+export const comparedNames = (values: object): string[] => Object.keys(values).slice(0, 100);
 
 function findMistakes(values: object, own: readonly string[], part: "body" | "query"): ServiceError | undefined {
   const faults: InputFault[] = [];
-  for (const name of Object.keys(values).slice(0, maxNames)) {
+  for (const name of comparedNames(values)) {
     if (own.includes(name) || faults.length === 20) continue;
     const likely = likelyPointer(name, own, part);
     if (likely !== undefined) {

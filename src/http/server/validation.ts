@@ -3,6 +3,7 @@ import { TypeCompiler, type ValueError, ValueErrorType } from "@sinclair/typebox
 import type { FastifySchemaCompiler } from "fastify";
 import { inputError, ServiceError } from "../../model/errors.ts";
 import { findLikely, findMisspelling, ruleOf, withIntegers } from "../../model/schema.ts";
+import { comparedNames } from "./mistaken-names.ts";
 
 /**
  * Validates body, query and headers against their TypeBox schemas. Query parameters are parsed (`parseParameters`); nothing
@@ -102,18 +103,12 @@ function unknownName({ type, schema, path }: ValueError): string | undefined {
     : `is unknown; did you mean ${parent}/${likely}?`;
 }
 
-/** Names that are compared: a body may have thousands. */
-const maxNames = 100;
-
 /** Says what may be misspelt, if a member of the whole is missing. */
 function misspelling({ type, path }: ValueError, { properties }: TObject, given: unknown): string | undefined {
   const name = path.slice(1);
   if (type !== ValueErrorType.ObjectRequiredProperty || !Object.hasOwn(properties, name)) return undefined;
-  const others = Object.keys(given as object).slice(0, maxNames);
-  const written = findMisspelling(
-    name,
-    others.filter((other) => !Object.hasOwn(properties, other)),
-  );
+  const others = comparedNames(given as object).filter((other) => !Object.hasOwn(properties, other));
+  const written = findMisspelling(name, others);
   return written && `is required; did you misspell it as ${cut(JSON.stringify(written))}?`;
 }
 
