@@ -96,7 +96,7 @@ export const noAdditions: Additions = {
 const innerTime = /<(?:(\d{2,4}):)?([0-5]\d):([0-5]\d\.\d{3})>/g;
 
 /** Returns a cue that is shown this many seconds later, with the times within its text. */
-export function moveCue<Moved extends Cue>(cue: Moved, byS: number): Moved {
+export function moveCue(cue: Cue, byS: number): Cue {
   return byS === 0
     ? cue
     : { ...cue, startS: cue.startS + byS, endS: cue.endS + byS, text: moveInnerTimes(cue.text, byS) };
