@@ -10,7 +10,7 @@ import { deadLinkError, linksPath } from "./links/links.ts";
 import { closeConnectionsOnDrain, drainOnClose } from "./server/drain.ts";
 import { handleError, refuseExpectations, refuseAmbiguousFraming } from "./server/error-handler.ts";
 import { checkHosts } from "./server/hosts.ts";
-import { allowOrigins, type Origins } from "./server/origins.ts";
+import { allowOrigins, earlyCorsHeaders, type Origins } from "./server/origins.ts";
 import { ignoreBodies } from "./server/json.ts";
 import { type AppObserver, logRequests, observeRequests, RequestLogs } from "./server/observe-requests.ts";
 import { dropLengthOf304 } from "./responses/empty.ts";
@@ -60,10 +60,12 @@ export function createBaseApp(
     return503OnClosing: false,
     genReqId: createRequestIds(),
     logController: new RequestLogs(),
-    clientErrorHandler: createClientErrorHandler(),
+    clientErrorHandler: createClientErrorHandler(allowedOrigins),
     // No route is looked up if the path cannot be decoded, nor any hook run.
-    frameworkErrors: (error, request, reply) =>
-      handleError(request.url.startsWith(linksPath) ? deadLinkError() : error, request, reply),
+    frameworkErrors: (error, request, reply) => {
+      reply.headers(earlyCorsHeaders(allowedOrigins, request.headers.origin));
+      handleError(request.url.startsWith(linksPath) ? deadLinkError() : error, request, reply);
+    },
     schemaController: { compilersFactory: { buildSerializer: createSerializers() } },
   }).withTypeProvider<TypeBoxTypeProvider>();
   addContacts(app, isProxy);
@@ -79,12 +81,12 @@ export function createBaseApp(
     done();
   });
   closeConnectionsOnDrain(app, drainSignal);
-  checkHosts(app, allowedHosts, allowedOrigins);
   app.addHook("onRequest", refuseAmbiguousFraming);
-  drainOnClose(app, finishMs, stop);
+  drainOnClose(app, finishMs, stop, allowedOrigins);
   app.register(accepts);
   compressJson(app);
   allowOrigins(app, allowedOrigins);
+  checkHosts(app, allowedHosts, allowedOrigins);
   app.addHook("onRequest", refuseExpectations);
   dropLengthOf304(app);
   return app;

@@ -1,8 +1,10 @@
-import { afterEach, describe, expect, it } from "vitest";
+import { connect } from "node:net";
+import { text } from "node:stream/consumers";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import type { App } from "../../src/http/app.ts";
 import { parseOrigins } from "../../src/config/lists.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
-import { buildApp } from "./app.ts";
+import { type AppOptions, buildApp } from "./app.ts";
 import { addKey } from "./keys.ts";
 import { pageUrl, postTask } from "./requests.ts";
 
@@ -147,5 +149,67 @@ describe("all others", () => {
     app = await buildApp();
     const list = await app.inject({ url: "/tasks/", headers: { origin: page } });
     expect([corsOf(list.headers), list.headers.vary]).toEqual([[], "accept-encoding"]);
+  });
+});
+
+describe("a refusal that no route sends", () => {
+  const long = "a".repeat(20_000);
+  const json = "host: a\r\ncontent-type: application/json\r\n";
+  const chunked = `${json}transfer-encoding: chunked\r\n\r\n`;
+  const refusals: [name: string, status: number, start: string, fields: string][] = [
+    ["long header fields", 431, "GET /tasks/", `host: a\r\nx: ${long}\r\n\r\n`],
+    ["a long URL", 431, `GET /info?url=${long}`, "host: a\r\n\r\n"],
+    ["a header line without a colon", 400, "GET /tasks/", "host: a\r\nx\r\n\r\n"],
+    ["an unknown method", 400, "FETCH /tasks/", "host: a\r\n\r\n"],
+    ["a broken chunk", 400, "POST /tasks/", `${chunked}ZZ\r\n`],
+    ["too many chunks", 413, "POST /tasks/", `${chunked}${"1\r\n \r\n".repeat(4_097)}`],
+    ["a body that does not arrive", 408, "POST /tasks/", `${json}content-length: 9\r\n\r\n{`],
+    ["a path that cannot be decoded", 400, "GET /tasks/%zz", "host: a\r\nconnection: close\r\n\r\n"],
+    ["a link that cannot be decoded", 404, "GET /links/%zz", "host: a\r\nconnection: close\r\n\r\n"],
+    ["a public host", 421, "GET /tasks/", "host: other.example\r\nconnection: close\r\n\r\n"],
+  ];
+
+  async function listen(options: AppOptions = {}): Promise<number> {
+    app = await buildApp({ ...options, allowedOrigins, finishMs: 20 });
+    Object.assign(app.server, { requestTimeout: 500, headersTimeout: 500 });
+    await app.listen({ port: 0, host: "127.0.0.1" });
+    return (app.server.address() as { port: number }).port;
+  }
+
+  async function send(origin: string, start: string, fields: string): Promise<string> {
+    const socket = connect(await listen(), "127.0.0.1");
+    socket.write(`${start} HTTP/1.1\r\norigin: ${origin}\r\n${fields}`);
+    return text(socket);
+  }
+
+  it.each(refusals)("can be read by a page of an allowed origin: %s", async (_name, status, start, fields) => {
+    const response = await send(page, start, fields);
+    expect(response).toMatch(new RegExp(`^HTTP/1\\.1 ${status} [^]*application/problem\\+json`));
+    expect(response).toContain(`\r\naccess-control-allow-origin: ${page}\r\n`);
+    expect(response).toMatch(/\r\naccess-control-expose-headers: .*Retry-After.*\r\n/);
+    expect(response).toMatch(/\r\nvary: (?:accept-encoding, )?origin\r\n/);
+  });
+
+  it.each(refusals)("has no such header for others: %s", async (_name, status, start, fields) => {
+    const response = await send("https://evil.example.com", start, fields);
+    // One that would change something is refused at once.
+    expect(response).toMatch(new RegExp(`^HTTP/1\\.1 ${start.startsWith("POST") ? 403 : status} `));
+    expect(response).not.toContain("access-control-");
+    expect(response).toMatch(/\r\nvary: (?:accept-encoding, )?origin\r\n/);
+  });
+
+  it("can be read if the service stops before there is a response", async () => {
+    const store = createMemoryStore();
+    const watched = vi.spyOn(store.events, "subscribe");
+    const port = await listen({ store });
+    const { id } = (await postTask(app, { url: pageUrl })).json();
+    const before = watched.mock.calls.length;
+    const streamFor = (origin: string) => fetch(`http://127.0.0.1:${port}/tasks/${id}/stream`, { headers: { origin } });
+    const [allowed, other] = [streamFor(page), streamFor("https://evil.example.com")];
+    await vi.waitFor(() => expect(watched).toHaveBeenCalledTimes(before + 2), { timeout: 30_000 });
+    await app.close();
+    const [mine, theirs] = [await allowed, await other];
+    expect([mine.status, mine.headers.get("access-control-allow-origin")]).toEqual([503, page]);
+    expect([theirs.status, theirs.headers.get("access-control-allow-origin")]).toEqual([503, null]);
   });
 });

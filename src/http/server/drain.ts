@@ -5,6 +5,7 @@ import { shutdownError } from "../../model/errors.ts";
 import { everyResponse } from "../responses/every-response.ts";
 import { problemMediaType, problemOf, unavailableRetryAfterS } from "../responses/problem.ts";
 import { pendingResponse } from "./connections.ts";
+import { earlyCorsHeaders, type Origins } from "./origins.ts";
 import { closeWithProblem } from "./server.ts";
 
 /** Once `drainSignal` is aborted, each response closes its connection. */
@@ -18,9 +19,9 @@ export function closeConnectionsOnDrain(app: FastifyInstance, drainSignal: Abort
 /**
  * Lets requests in flight finish when the app closes: new ones are refused with `unavailable`, and
  * connections are closed when they become idle. After `finishMs` calls `stop`, refuses what has no response yet, and closes the rest; those
- * whose response has begun are reset, as their mere end could be taken for that of the response.
+ * whose response has begun are reset, as their mere end could be taken for that of the response. Pages of `origins` may read refusals.
  */
-export function drainOnClose(app: FastifyInstance, finishMs: number, stop: () => void): void {
+export function drainOnClose(app: FastifyInstance, finishMs: number, stop: () => void, origins: Origins): void {
   let idleCheck: NodeJS.Timeout | undefined;
   let timer: NodeJS.Timeout | undefined;
   const sockets = new Set<Socket>();
@@ -33,7 +34,7 @@ export function drainOnClose(app: FastifyInstance, finishMs: number, stop: () =>
       const response = pendingResponse(socket);
       if (response === undefined) continue;
       if (response.headersSent) socket.resetAndDestroy();
-      else closeWithProblem(socket, shutdownError());
+      else closeWithProblem(socket, shutdownError(), earlyCorsHeaders(origins, response.req.headers.origin));
       // So that the log says why.
       response.destroy(shutdownError());
     }
@@ -41,7 +42,9 @@ export function drainOnClose(app: FastifyInstance, finishMs: number, stop: () =>
   }
   app.addHook("preClose", async () => {
     app.server.removeAllListeners("request");
-    app.server.on("request", refuse);
+    app.server.on("request", (request: IncomingMessage, response: ServerResponse) =>
+      refuse(request, response, origins),
+    );
     idleCheck = setInterval(() => app.server.closeIdleConnections(), 50);
     timer = setTimeout(() => {
       stop();
@@ -54,11 +57,12 @@ export function drainOnClose(app: FastifyInstance, finishMs: number, stop: () =>
   });
 }
 
-function refuse(_request: IncomingMessage, response: ServerResponse): void {
+function refuse({ headers }: IncomingMessage, response: ServerResponse, origins: Origins): void {
   const problem = problemOf(shutdownError());
   response
     .writeHead(problem.status, {
       ...everyResponse,
+      ...earlyCorsHeaders(origins, headers.origin),
       connection: "close",
       "content-type": problemMediaType,
       "retry-after": `${unavailableRetryAfterS}`,

@@ -50,7 +50,7 @@ const preflightSeconds = 7_200;
 
 /**
  * Lets pages of these origins read the responses (CORS, WHATWG Fetch §3.2), never with the cookie of a session. Nothing
- * changes for all others. Call it after `checkHosts`, and before what asks for a key: a preflight has none.
+ * changes for all others. Call it before what refuses requests, which such pages may read, and what asks for a key: a preflight has none.
  */
 export function allowOrigins(app: FastifyInstance, origins: Origins): void {
   app.decorateRequest("isFromAllowedOrigin", false);
@@ -80,7 +80,17 @@ export function allowOrigins(app: FastifyInstance, origins: Origins): void {
 
 /** Returns the header fields with which the page that makes the request may read the response. */
 export function corsHeaders({ isFromAllowedOrigin, headers: { origin } }: FastifyRequest): Record<string, string> {
-  if (!isFromAllowedOrigin || origin === undefined) return {};
+  return isFromAllowedOrigin && origin !== undefined ? readableBy(origin) : {};
+}
+
+/** Returns the same of a response that is sent before hooks run, or without them, and `Vary`. */
+export function earlyCorsHeaders(origins: Origins, origin: string | undefined): Record<string, string> {
+  if (origins.isEmpty) return {};
+  const isAllowed = origin !== undefined && origins.has(origin);
+  return { vary: "origin", ...(isAllowed && readableBy(origin)) };
+}
+
+function readableBy(origin: string): Record<string, string> {
   return { "access-control-allow-origin": origin, "access-control-expose-headers": exposed };
 }
 

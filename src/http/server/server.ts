@@ -6,6 +6,7 @@ import { everyResponse } from "../responses/every-response.ts";
 import { problemMediaType, problemOf, unavailableRetryAfterS } from "../responses/problem.ts";
 import { type ConnectionLimits, limitConnections, pendingResponse } from "./connections.ts";
 import { oneByOne } from "./one-by-one.ts";
+import { earlyCorsHeaders, type Origins } from "./origins.ts";
 
 /** Creates the server of an app: with limits that keep a slow or endless request from taking resources. */
 export function createHttpServer(
@@ -44,12 +45,13 @@ const serverOptions = {
  * Returns the handler of bytes that are not an HTTP request (RFC 9112 §2.2), and of requests that take too
  * long: it responds with a problem document and closes the connection within about a second. If the
  * response to an earlier request of the connection is pending, only that one is sent, within that second.
+ * Pages of `origins` may read the problem.
  */
-export function createClientErrorHandler() {
+export function createClientErrorHandler(origins: Origins) {
   // What is wrong with a connection is reported again when its client closes it.
   const closing = new WeakSet<Socket>();
 
-  return (error: NodeJS.ErrnoException, socket: Socket): void => {
+  return (error: ClientError, socket: Socket): void => {
     if (closing.has(socket)) return;
     closing.add(socket);
     const pending = pendingResponse(socket);
@@ -62,21 +64,34 @@ export function createClientErrorHandler() {
       socket.destroy();
     } else {
       const [code, detail] = clientErrors[error.code ?? ""] ?? notHttp;
-      closeWithProblem(socket, new ServiceError(code, detail, { cause: error }));
+      const origin = pending?.req.headers.origin ?? originIn(error.rawPacket);
+      closeWithProblem(socket, new ServiceError(code, detail, { cause: error }), earlyCorsHeaders(origins, origin));
     }
   };
+}
+
+/** `rawPacket`: the bytes that were received last. */
+type ClientError = NodeJS.ErrnoException & { rawPacket?: unknown };
+
+/**
+ * Returns the `Origin` of a request that could not be parsed, if it is in these bytes. Whatever else they are, no page gains by it: a browser
+ * compares what the response says with the page's own origin.
+ */
+function originIn(bytes: unknown): string | undefined {
+  if (!Buffer.isBuffer(bytes)) return undefined;
+  return /\r\norigin:([^\r\n]*)/i.exec(bytes.toString("latin1"))?.[1]?.trim();
 }
 
 /** Chunks that the body of a request may have: one can be as short as a byte, and takes the process 10 µs. */
 const maxChunks = 4_096;
 
-type ClientError = readonly [code: ErrorCode, detail: string];
+type Refusal = readonly [code: ErrorCode, detail: string];
 
-const notHttp: ClientError = ["invalid_request", "the bytes received are not an HTTP/1.1 request"];
+const notHttp: Refusal = ["invalid_request", "the bytes received are not an HTTP/1.1 request"];
 
 const tooManyChunksError = Object.assign(new Error("too many chunks"), { code: "TOO_MANY_CHUNKS" });
 
-const clientErrors: Readonly<Record<string, ClientError>> = {
+const clientErrors: Readonly<Record<string, Refusal>> = {
   HPE_INVALID_METHOD: ["invalid_request", "the request method is unknown"],
   HPE_HEADER_OVERFLOW: [
     "headers_too_large",
@@ -93,8 +108,8 @@ const clientErrors: Readonly<Record<string, ClientError>> = {
 /** How long a connection stays open for its client to read the last response, milliseconds. */
 const lingerMs = 1_000;
 
-/** Sends `error` as the last response of a connection, whatever was read of a request, and closes it. */
-export function closeWithProblem(socket: Socket, error: ServiceError): void {
+/** Sends `error`, with these header fields, as the last response of a connection, whatever was read of a request, and closes it. */
+export function closeWithProblem(socket: Socket, error: ServiceError, own: Record<string, string> = {}): void {
   const problem = problemOf(error);
   const body = JSON.stringify(problem);
   const fields = {
@@ -103,6 +118,7 @@ export function closeWithProblem(socket: Socket, error: ServiceError): void {
     "content-length": Buffer.byteLength(body),
     ...(problem.status === 503 && { "retry-after": unavailableRetryAfterS }),
     ...everyResponse,
+    ...own,
   };
   const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
   closeAfterLinger(socket);
