@@ -5,6 +5,7 @@ import type { App } from "../../src/http/app.ts";
 import { type Task, TaskOptions } from "../../src/model/task.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
+import type { Format } from "../../src/model/page-info.ts";
 import { formatOf } from "../formats.ts";
 import { pageOf } from "../runner/resolver.ts";
 import { buildApp } from "./app.ts";
@@ -371,16 +372,44 @@ describe("HEAD /download", () => {
     ["mp3", "audio/mpeg", "A film.mp3"],
     ["flac", "audio/flac", "A film.flac"],
     ["ec-3", "audio/mp4", "A film.m4a"],
-    ["pcm", undefined, "A film"],
-    [null, undefined, "A film"],
+    ["pcm", undefined, undefined],
+    [null, undefined, undefined],
   ])("says what audio alone becomes: of %s %s", async (acodec, type, name) => {
     const formats = [formatOf("a", { ext: "webm", vcodec: "vp9", acodec })];
     await withApp({ page: async () => pageOf(new URL(pageUrl), { formats }) }, async (read) => {
       for (const options of ["audio_only=true", "audio_only=true&ranges=[{%22start%22:1,%22end%22:2}]"]) {
         const { headers } = await read.inject({ method: "HEAD", url: `${path}&${options}` });
         expect(headers["content-type"]).toBe(type);
-        expect(headers["content-disposition"]).toContain(`filename="${name}"`);
+        expect(saidNameOf(headers)).toBe(name);
       }
     });
   });
+
+  it.each([
+    ["mp4", {}, "video/mp4", "A film.mp4"],
+    ["m4v", {}, "video/mp4", "A film.mp4"],
+    ["mp4", { vcodec: "none" }, "audio/mp4", "A film.m4a"],
+    ["mov", {}, "video/quicktime", "A film.mov"],
+    ["mkv", {}, "video/x-matroska", "A film.mkv"],
+    ["webm", { vcodec: "none" }, "audio/webm", "A film.webm"],
+    ["mp3", { vcodec: "none" }, "audio/mpeg", "A film.mp3"],
+    ["opus", { vcodec: "none" }, "audio/ogg", "A film.opus"],
+    // The content of these decides.
+    ["ogg", { vcodec: "none", mime_type: "audio/ogg" }, undefined, undefined],
+    ["xyz", { mime_type: "video/x-xyz" }, undefined, undefined],
+    [null, { mime_type: "video/mp4" }, undefined, undefined],
+  ] as [string | null, Partial<Format>, string | undefined, string | undefined][])(
+    "says what a file as published is: of .%s %j",
+    async (ext, fields, type, name) => {
+      const formats = [formatOf("a", { protocol: "https", acodec: null, vcodec: null, ext, ...fields })];
+      await withApp({ page: async () => pageOf(new URL(pageUrl), { formats }) }, async (read) => {
+        const { headers } = await read.inject({ method: "HEAD", url: path });
+        expect([headers["content-type"], saidNameOf(headers)]).toEqual([type, name]);
+        expect(headers["content-disposition"]).toMatch(/^attachment/);
+      });
+    },
+  );
 });
+
+const saidNameOf = (headers: Record<string, unknown>) =>
+  /filename="(.*?)"/.exec(String(headers["content-disposition"]))?.[1];

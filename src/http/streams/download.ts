@@ -74,10 +74,10 @@ export const downloadRoutes: FastifyPluginAsyncTypebox<DownloadDeps> = async (ap
     const owner = sharerOf(request.caller);
     const read = await infoCache.get(url, { owner, maxAgeS: Infinity, signal: request.signal });
     const info = { formats: [], title: null, ...read.info } as unknown as PageInfo;
-    const { mimeType, ext } = likelyType(info, options);
-    const name = fileName(info.title ?? nameInPath(url.href), ext === null ? "" : `.${ext}`, "video");
-    if (mimeType !== null) reply.type(mimeType);
-    return reply.header("content-disposition", attachment(name)).send();
+    const type = likelyType(info, options);
+    if (type === undefined) return reply.header("content-disposition", "attachment").send();
+    const name = fileName(info.title ?? nameInPath(url.href), `.${type.ext}`, "video");
+    return reply.type(type.mimeType).header("content-disposition", attachment(name)).send();
   });
 
   app.get(path, { ...route, exposeHeadRoute: false, schema }, async (request, reply) => {
@@ -132,44 +132,64 @@ function refusal(why: string): ServiceError {
   return new ServiceError("cross_site", `this request starts no download: ${why}`);
 }
 
-/** What a page says of the medium that a task for it would send; `null`: it does not say. */
+/** Type and extension, without the dot, of a medium that a task sends. */
 interface LikelyType {
-  mimeType: string | null;
-  /** Of a file name, without the dot. */
-  ext: string | null;
+  mimeType: string;
+  ext: string;
 }
 
-const unknown: LikelyType = { mimeType: null, ext: null };
 const mp4: LikelyType = { mimeType: "video/mp4", ext: "mp4" };
+const webm: LikelyType = { mimeType: "video/webm", ext: "webm" };
+const mkv: LikelyType = { mimeType: "video/x-matroska", ext: "mkv" };
 const m4a: LikelyType = { mimeType: "audio/mp4", ext: "m4a" };
+const mp3: LikelyType = { mimeType: "audio/mpeg", ext: "mp3" };
+const opus: LikelyType = { mimeType: "audio/ogg", ext: "opus" };
+const ogg: LikelyType = { mimeType: "audio/ogg", ext: "ogg" };
+const flac: LikelyType = { mimeType: "audio/flac", ext: "flac" };
 /** What audio alone becomes, by its codec. */
 const audioTypes: readonly (readonly [RegExp, LikelyType])[] = [
-  [/^(?:mp3|mp4a\.(?:6b|69|40\.34))$/i, { mimeType: "audio/mpeg", ext: "mp3" }],
+  [/^(?:mp3|mp4a\.(?:6b|69|40\.34))$/i, mp3],
   [/^(?:mp4a|[ae]c-3|alac)/i, m4a],
-  [/^opus/i, { mimeType: "audio/ogg", ext: "opus" }],
-  [/^vorbis/i, { mimeType: "audio/ogg", ext: "ogg" }],
-  [/^flac/i, { mimeType: "audio/flac", ext: "flac" }],
+  [/^opus/i, opus],
+  [/^vorbis/i, ogg],
+  [/^flac/i, flac],
 ];
-const webm: LikelyType = { mimeType: "video/webm", ext: "webm" };
+/** What files as published are called, by the extensions that pages state; with audio alone, the second one. */
+const publishedTypes: Partial<Record<string, readonly [LikelyType, LikelyType?]>> = {
+  mp4: [mp4, m4a],
+  m4v: [mp4, m4a],
+  m4a: [m4a],
+  mov: [{ mimeType: "video/quicktime", ext: "mov" }],
+  webm: [webm, { mimeType: "audio/webm", ext: "webm" }],
+  mkv: [mkv, { mimeType: "audio/x-matroska", ext: "mka" }],
+  mp3: [mp3],
+  opus: [opus],
+  flac: [flac],
+  aac: [{ mimeType: "audio/aac", ext: "aac" }],
+  wav: [{ mimeType: "audio/wav", ext: "wav" }],
+};
 
-/** @throws ServiceError as `chooseFormat` */
-function likelyType(page: PageInfo, options: TaskOptions): LikelyType {
+/**
+ * Returns what the medium is that a task for the page would send; undefined if the page does not say.
+ *
+ * @throws ServiceError as `chooseFormat`
+ */
+function likelyType(page: PageInfo, options: TaskOptions): LikelyType | undefined {
   const { format, audio, audioOnly } = chooseFormat(page, options);
   const isAudio = audioOnly || !hasVideo(format);
   if (options.ranges !== undefined) return isAudio ? audioType(format) : mp4;
   if (format.protocol === "https" && audio === null && !audioOnly) return asPublished(format);
   if (isAudio) return audioType(format);
   const isWebm = format.ext === "webm";
-  if (audio !== null && isWebm !== (audio.ext === "webm")) return unknown;
+  if (audio !== null && isWebm !== (audio.ext === "webm")) return undefined;
   return isWebm ? webm : mp4;
 }
 
-const audioType = ({ acodec }: Format): LikelyType =>
-  audioTypes.find(([codecs]) => codecs.test(acodec ?? ""))?.[1] ?? unknown;
+const audioType = ({ acodec }: Format): LikelyType | undefined =>
+  audioTypes.find(([codecs]) => codecs.test(acodec ?? ""))?.[1];
 
-/** What a site states is no header field yet. */
-function asPublished({ mime_type, ext }: Format): LikelyType {
-  const known = [mp4, m4a, webm].find((type) => type.ext === ext);
-  const isMedia = mime_type !== null && /^(?:audio|video)\/[\w.+-]{1,100}$/.test(mime_type);
-  return { mimeType: isMedia ? mime_type : (known?.mimeType ?? null), ext };
+/** Its content decides, which may be what neither type nor extension say: Ogg has several kinds. */
+function asPublished(format: Format): LikelyType | undefined {
+  const [type, ofAudio = type] = publishedTypes[format.ext ?? ""] ?? [];
+  return hasVideo(format) ? type : ofAudio;
 }
