@@ -46,12 +46,12 @@ export function growthAfter({ growth }: Task, { members, growth: whole }: Growin
 /**
  * Returns what is left to be done after a step of queuing members again.
  *
- * @param last Index of the last member that was looked at; undefined: there is none left.
+ * @param ended The next members that had ended, of which those up to the index `last` were queued; undefined: none was.
  */
-export function growthAfterRetry({ growth }: Task, last: number | undefined): Growth | null {
+export function growthAfterRetry({ growth }: Task, ended: readonly unknown[], last = growth?.retried): Growth | null {
   const { slice } = growth ?? {};
   const left = { ...(slice && { slice }) };
-  if (last !== undefined) return { ...left, retried: last };
+  if (ended.length > 0 && last !== undefined) return { ...left, retried: last };
   return slice === undefined ? null : left;
 }
 

@@ -4,21 +4,16 @@ import type { ClaimExceptions } from "../rules.ts";
 import type { Claim } from "../store.ts";
 import type { Database, Sql, Transaction } from "./database.ts";
 import { isLockNotAvailable } from "./database-errors.ts";
-import type { FetchedJob, JobQueue } from "./job-queue.ts";
-import { followAll, lockFollowers, type MemberDeps, writeChanges } from "./members/member-rows.ts";
+import type { FetchedJob } from "./job-queue.ts";
+import { type EventNumbers, followAll, lockFollowers, type MemberDeps, writeChanges } from "./members/member-rows.ts";
 import { jobName, jobsSchema } from "./migrations.ts";
 import { lockRowNoWait, waitForRowLock, writeRow } from "./task-rows.ts";
 
 interface ClaimOptions extends MemberDeps {
   database: Database;
-  jobs: JobQueue;
 }
 
-/** A claim, the number of its newest event and the number of its events. */
-interface Claimed extends Claim {
-  number: number;
-  count: number;
-}
+type Claimed = Claim & EventNumbers;
 
 /** Claims the task of the owner whose turn it is; returns undefined if there is none that may run now. */
 export async function claimNextAndCommit(options: ClaimOptions, except: ClaimExceptions): Promise<Claimed | undefined> {

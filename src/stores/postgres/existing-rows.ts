@@ -17,7 +17,12 @@ export interface ExistingRows {
 }
 
 /** Reads what is stored already of these inserts, and what limits them. */
-export async function readExisting(sql: Sql, inserts: readonly TaskInsert[], now: Date): Promise<ExistingRows> {
+export async function readExisting(
+  sql: Sql,
+  batch: readonly { insert: TaskInsert }[],
+  now: Date,
+): Promise<ExistingRows> {
+  const inserts = batch.map(({ insert }) => insert);
   const ids = inserts.map(({ id }) => id);
   const keys = inserts.flatMap(({ idempotency }) => (idempotency ? [idempotency.key] : []));
   const rows = await sql.query<ExistingRow>(selectExisting, { ids, keys, now });

@@ -4,8 +4,8 @@ import { jobName as queue, jobsSchema } from "./migrations.ts";
 
 /** A task to be queued. */
 interface JobRequest {
-  /** Id of its job, a new UUID. */
-  job: string;
+  /** Id of its job, a new UUID; null: it gets none. */
+  job: string | null;
   id: string;
   seq: number;
   host: string;
@@ -79,13 +79,10 @@ export async function openJobQueue({ connection, heartbeatS, clock, onWarning }:
 
   return {
     async add(sql, requests) {
-      const jobs = requests.map((request) => ({
-        ...toJob(request),
-        ...endless,
-        heartbeatSeconds: heartbeatS,
-        retryLimit: maxInteger,
-        retryDelay: 0,
-      }));
+      const limits = { ...endless, heartbeatSeconds: heartbeatS, retryLimit: maxInteger, retryDelay: 0 };
+      const jobs = requests.flatMap(({ job, ...request }) =>
+        job === null ? [] : { ...toJob(request), ...limits, id: job },
+      );
       if (jobs.length > 0) await boss.insert(queue, jobs, { db: executor(sql) });
     },
     async fetch(sql, seq) {
@@ -112,14 +109,10 @@ export async function openJobQueue({ connection, heartbeatS, clock, onWarning }:
  * The priority is that of the task: the oldest has the highest, and no two have the same. A job without a delay
  * is due long ago: claims compare with the time at which their transaction began, and the database's clock may be set back.
  */
-function toJob({ job, id, seq, host, delayMs = 0 }: JobRequest): JobInsert {
+function toJob({ id, seq, host, delayMs = 0 }: Omit<JobRequest, "job">): JobInsert {
   const startAfter = delayMs > 0 ? `${delayMs} milliseconds` : "-1 year";
-  return { id: job, data: { id }, priority: -seq, group: { id: groupOf(host) }, startAfter };
-}
-
-/** pg-boss refuses an empty group, but a host may be empty. */
-function groupOf(host: string): string {
-  return `//${host}`;
+  // pg-boss refuses an empty group, but a host may be empty.
+  return { data: { id }, priority: -seq, group: { id: `//${host}` }, startAfter };
 }
 
 function executor(sql: Sql) {

@@ -5,7 +5,7 @@ import { createKeyedMutex } from "../../async/keyed-mutex.ts";
 import type { TaskChange } from "../../feed/task-changes.ts";
 import type { Task } from "../../model/task.ts";
 import { createClock } from "../clock.ts";
-import { copyTask, createDamageReport, type DamageReport, parseTask, readAnswer, toPage } from "../documents.ts";
+import { copyTask, createDamageReport, parseTask, readAnswer, toPage } from "../documents.ts";
 import { updateDocument } from "../task-writes.ts";
 import { assertQuota, useChange } from "../quotas.ts";
 import { assertStoredBytes, defaultMaxQueued, delayOf, storeClosedError } from "../rules.ts";
@@ -14,15 +14,22 @@ import { createBatchInserter, type InsertTask } from "./batch-inserter.ts";
 import { claimNextAndCommit } from "./claim.ts";
 import type { Database, Sql, Transaction } from "./database.ts";
 import { toStoreError } from "./database-errors.ts";
-import { isPruningDue, prune, sendText } from "./feed/feed.ts";
-import { writePause } from "./feed/pause-rows.ts";
+import { isPruningDue, prune, sendText, writePause } from "./feed/feed.ts";
 import type { JobQueue } from "./job-queue.ts";
 import { createKeyRows } from "./key-rows.ts";
 import { cancelAndCommit, endInTransaction, isCollection, mustLockMembers, removeAndCommit } from "./members/end.ts";
 import { growAndCommit, retryAndCommit } from "./members/grow.ts";
-import { followAll, lockFollowers, type MemberRow, readOwnMembers, writeChanges } from "./members/member-rows.ts";
+import {
+  type EventNumbers,
+  followAll,
+  lockFollowers,
+  type MemberDeps,
+  type MemberRow,
+  readOwnMembers,
+  writeChanges,
+} from "./members/member-rows.ts";
 import { createReuser, type ReuseTask } from "./members/reuse.ts";
-import { createOutboxRows, type OutboxRows } from "./outbox-rows.ts";
+import { createOutboxRows } from "./outbox-rows.ts";
 import { openPostgresResources } from "./resources.ts";
 import { probe } from "./task-inserts.ts";
 import { countTasks, holds, readDocument, readOldestFiles, readPage, readStoredBytes } from "./task-reads.ts";
@@ -81,7 +88,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const insert = createBatchInserter({ database, jobs, maxQueued, now: steadyNow, onCommit });
   const reuse = createReuser({ database, jobs, maxQueued, now: steadyNow, onCommit });
   const damage = createDamageReport(logger);
-  const deps = { database, jobs, now, steadyNow, maxQueued, damage, outbox, insert, reuse, read, write, onCommit };
+  const deps = { database, jobs, now, maxQueued, damage, outbox, insert, reuse, read, write, onCommit };
   return {
     events: feed.events,
     pauses: { ...feed.pauses, share: (pause) => read(() => writePause(database, pause)) },
@@ -100,15 +107,9 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
 }
 
 /** What the methods of the store work with. */
-interface PostgresStoreDeps {
+interface PostgresStoreDeps extends MemberDeps {
   database: Database;
-  jobs: JobQueue;
-  now: () => Date;
-  /** As `now`, and never set. */
-  steadyNow: () => Date;
   maxQueued: number;
-  damage: DamageReport;
-  outbox: OutboxRows;
   insert: InsertTask;
   reuse: ReuseTask;
   read<T>(job: () => Promise<T>): Promise<T>;
@@ -147,10 +148,10 @@ function createTaskWrites(deps: PostgresStoreDeps): TaskWrites {
   const { database, jobs, damage, insert, reuse, write, onCommit } = deps;
 
   /** Runs a transaction on a task, and reports its events. */
-  async function commit<T extends { number: number; count: number }>(
+  async function commit<T extends EventNumbers>(
     id: string,
     work: (sql: Transaction, members: MemberRow[] | undefined) => Promise<T>,
-  ): Promise<Omit<T, "number" | "count">> {
+  ): Promise<Omit<T, keyof EventNumbers>> {
     return write(id, async () => {
       const { number, count, ...result } = await endInTransaction(database, id, work);
       onCommit(number, count);

@@ -8,7 +8,7 @@ import { ofOwner } from "../rules.ts";
 import type { Idempotency } from "../store-types.ts";
 import type { Database, Sql } from "./database.ts";
 import type { JobQueue } from "./job-queue.ts";
-import { insertedColumns, type NewRow } from "./task-rows.ts";
+import { addedUse, insertedColumns, type NewRow, noCountersError } from "./task-rows.ts";
 
 /** A task to be stored. */
 export interface TaskInsert extends NewRow {
@@ -30,8 +30,7 @@ export function toInsert(task: Task, idempotency: Idempotency | undefined): Task
 }
 
 interface Inserted {
-  /** `seq` of the first task; the others follow. */
-  firstSeq: number;
+  rows: (TaskInsert & { seq: number })[];
   /** Number of the newest event. */
   number: number;
   queued: number;
@@ -65,10 +64,11 @@ export async function insertTasks(
     keysEndAt,
     maxQueued,
   });
-  if (row === undefined) throw new Error("unreel.counters must have one row, and has none");
+  if (row === undefined) throw noCountersError();
   const { seq, events, queued, tasks, keys, exceeded } = row;
   const hasConflict = tasks < inserts.length || keys < withKeys.length || exceeded > 0;
-  return { firstSeq: seq + 1, number: events + inserts.length, queued, hasConflict };
+  const rows = inserts.map((insert, index) => ({ ...insert, seq: seq + 1 + index }));
+  return { rows, number: events + inserts.length, queued, hasConflict };
 }
 
 type InsertedRow = Record<"seq" | "events" | "queued" | "tasks" | "keys" | "exceeded", number>;
@@ -109,9 +109,7 @@ const statement = `
   ), owned AS (
     INSERT INTO unreel.owners AS known (owner, queued, running, bytes, records)
     SELECT owner, queued, running, bytes, records FROM added
-    ON CONFLICT (owner) DO UPDATE
-    SET queued = known.queued + excluded.queued, running = known.running + excluded.running,
-      bytes = known.bytes + excluded.bytes, records = known.records + excluded.records
+    ON CONFLICT (owner) DO UPDATE SET ${addedUse}
     RETURNING owner, queued, bytes, records
   ), exceeded AS (
     SELECT 1 FROM owned JOIN added USING (owner) JOIN unreel.keys ON name = owner,
@@ -137,8 +135,8 @@ export async function probe(database: Database, jobs: JobQueue): Promise<void> {
   const rollback = new Error("the probe is rolled back");
   try {
     await database.transaction(async (sql) => {
-      const { firstSeq: seq } = await insertTasks(sql, [insert], at, at);
-      await jobs.add(sql, [{ ...insert, job: randomUUID(), seq }]);
+      const { rows } = await insertTasks(sql, [insert], at, at);
+      await jobs.add(sql, rows);
       throw rollback;
     });
   } catch (error) {

@@ -102,7 +102,7 @@ interface Written {
 }
 
 /**
- * Writes a locked row, or removes it if `after` is undefined, with its event. As in every write the counters come last,
+ * Writes a locked row with its event. As in every write the counters come last,
  * one row for all, and after them the owner's row: from then on other writes wait for the commit, so events are numbered
  * in the order of the commits.
  *
@@ -112,45 +112,49 @@ interface Written {
 export async function writeRow(
   run: Query,
   row: TaskRow,
-  after: RowUpdate | undefined,
+  after: RowUpdate,
   { type, taskId, json, owner }: TaskEvent,
   { isClaim = false } = {},
 ): Promise<Written> {
   const change = useChange(row, after);
-  const countChange = (state: State) => Number(after?.state === state) - Number(row.state === state);
-  const columns = after && Object.entries(updatedColumns).map(([name, [, of]]) => [name, of(after)]);
-  const [written] = await run<Written & { [Name in keyof OwnerUse]: number | null }>(
-    after === undefined ? removeStatement : updateStatement,
-    {
-      ...(columns && Object.fromEntries(columns)),
-      seq: row.seq,
-      type,
-      taskId,
-      json,
-      eventOwner: owner,
-      owner: owner ?? "",
-      isClaim,
-      hasUse: isClaim || change !== noUse,
-      moreQueued: change.queued,
-      moreRunning: change.running,
-      moreBytes: change.bytes,
-      moreRecords: change.records,
-      moreSucceeded: countChange("succeeded"),
-      moreFailed: countChange("failed"),
-      moreCanceled: countChange("canceled"),
-    },
-  );
-  if (written === undefined) throw new Error("unreel.counters must have one row, and has none");
+  const countChange = (state: State) => Number(after.state === state) - Number(row.state === state);
+  const columns = Object.entries(updatedColumns).map(([name, [, of]]) => [name, of(after)]);
+  const [written] = await run<Written & { [Name in keyof OwnerUse]: number | null }>(updateStatement, {
+    ...Object.fromEntries(columns),
+    seq: row.seq,
+    type,
+    taskId,
+    json,
+    eventOwner: owner,
+    owner: owner ?? "",
+    isClaim,
+    hasUse: isClaim || change !== noUse,
+    moreQueued: change.queued,
+    moreRunning: change.running,
+    moreBytes: change.bytes,
+    moreRecords: change.records,
+    moreSucceeded: countChange("succeeded"),
+    moreFailed: countChange("failed"),
+    moreCanceled: countChange("canceled"),
+  });
+  if (written === undefined) throw noCountersError();
   const { number, waiting, queued, running, bytes, records } = written;
-  return {
-    number,
-    waiting,
-    use: { queued: queued ?? 0, running: running ?? 0, bytes: bytes ?? 0, records: records ?? 0 },
-  };
+  const use = { queued: queued ?? 0, running: running ?? 0, bytes: bytes ?? 0, records: records ?? 0 };
+  return { number, waiting, use };
 }
 
-const withEvent = (write: string) => `
-  WITH written AS (${write}),
+export function noCountersError(): Error {
+  return new Error("unreel.counters must have one row, and has none");
+}
+
+/** Adds to what an owner, `known`, uses already. */
+export const addedUse = `queued = known.queued + excluded.queued, running = known.running + excluded.running,
+      bytes = known.bytes + excluded.bytes, records = known.records + excluded.records`;
+
+const assignments = Object.keys(updatedColumns).map((name) => `${name} = :${name}`);
+
+const updateStatement = `
+  WITH written AS (UPDATE unreel.tasks SET ${assignments.join(", ")} WHERE seq = :seq),
   counted AS (
     UPDATE unreel.counters SET events = events + 1, counted_events = counted_events + 1,
       queued = queued + :moreQueued, running = running + :moreRunning,
@@ -166,15 +170,8 @@ const withEvent = (write: string) => `
     INSERT INTO unreel.owners AS known (owner, queued, running, bytes, records, claimed)
     SELECT :owner, :moreQueued, :moreRunning, :moreBytes, :moreRecords, CASE WHEN :isClaim THEN number ELSE 0 END
     FROM counted WHERE :hasUse
-    ON CONFLICT (owner) DO UPDATE
-    SET queued = known.queued + excluded.queued, running = known.running + excluded.running,
-      bytes = known.bytes + excluded.bytes, records = known.records + excluded.records,
-      claimed = greatest(known.claimed, excluded.claimed)
+    ON CONFLICT (owner) DO UPDATE SET ${addedUse}, claimed = greatest(known.claimed, excluded.claimed)
     RETURNING queued, running, bytes, records
   )
   SELECT number, waiting, queued, running, bytes, records, pg_notify('unreel_events', number::text)
   FROM counted LEFT JOIN owned ON true`;
-
-const assignments = Object.keys(updatedColumns).map((name) => `${name} = :${name}`);
-const updateStatement = withEvent(`UPDATE unreel.tasks SET ${assignments.join(", ")} WHERE seq = :seq`);
-const removeStatement = withEvent("DELETE FROM unreel.tasks WHERE seq = :seq");

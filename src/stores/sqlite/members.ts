@@ -1,6 +1,14 @@
-import { changeEvent, type TaskEvent } from "../../feed/task-events.ts";
-import type { Task } from "../../model/task.ts";
-import { growDocument, type GrowthStep, parseHeld, type TaskWrite, updateDocument } from "../task-writes.ts";
+import { changeEvent, deletedEvent, type TaskEvent } from "../../feed/task-events.ts";
+import { isActive, type Task } from "../../model/task.ts";
+import type { DamageReport } from "../documents.ts";
+import {
+  growDocument,
+  type GrowthStep,
+  parseHeld,
+  type TaskWrite,
+  updateDocument,
+  followMembers,
+} from "../task-writes.ts";
 import {
   ChangesByCollection,
   growthAfter,
@@ -10,14 +18,17 @@ import {
   membersAtOnce,
   isRetried,
   retryChange,
+  type StateChange,
 } from "../member-rules.ts";
 import type { Grown, Growing } from "../store-types.ts";
-import type { Followers, MemberDeps } from "./followers.ts";
 import { atOnce, never } from "./statements.ts";
 import type { Tables } from "./tables.ts";
 import type { TaskRow } from "./task-table.ts";
 
-export type Members = ReturnType<typeof createMembers>;
+interface MemberDeps {
+  damage: Pick<DamageReport, "unlessDamaged">;
+  now: () => Date;
+}
 
 /** Creates the changes of collections and members. Each returns the events of what it has changed. */
 export function createMembers(tables: Tables, { collect, followAll }: Followers, { damage, now }: MemberDeps) {
@@ -74,9 +85,129 @@ export function createMembers(tables: Tables, { collect, followAll }: Followers,
         events.push(written.event);
       }
       const isWhole = ended.length === 0 || last === ended.at(-1)?.index;
-      const left = growthAfterRetry(before, ended.length === 0 ? undefined : (last ?? before.growth?.retried));
+      const left = growthAfterRetry(before, ended, last);
       const { task, event } = growRow(row, before, { changes: changes.take(row.seq), growth: left });
       return { result: { task, isWhole }, events: [...events, event, ...followAll(changes)] };
+    },
+  };
+}
+
+export type MemberEnds = ReturnType<typeof createMemberEnds>;
+
+interface EndedMembers {
+  /** The place of the last member that was looked at; undefined: there are none after it. */
+  last?: number | undefined;
+  events: TaskEvent[];
+}
+
+/** Creates what ends tasks with their places, and collections with their members. Each returns the events of what it has changed. */
+export function createMemberEnds(
+  tables: Tables,
+  { collect, follow, followAll }: Followers,
+  { damage, now }: MemberDeps,
+) {
+  function cancelMembers(collection: number, after: number): EndedMembers {
+    const changes = new ChangesByCollection();
+    const events: TaskEvent[] = [];
+    const places = tables.endings.cancelable(collection, after);
+    for (const { seq } of places) {
+      const member = tables.find(seq);
+      // One that comes again is canceled already.
+      if (member === undefined || !isActive(member.state)) continue;
+      const written = damage.unlessDamaged(member, () => updateDocument(member, { state: "canceled" }, {}, now()));
+      if (written === undefined) continue;
+      collect(changes, member, { before: member.state, after: "canceled" }, collection);
+      tables.write(member, written, never);
+      events.push(written.event);
+    }
+    return { last: lastOf(places), events: [...events, ...followAll(changes)] };
+  }
+
+  /** Removes members that the collection alone has; the others leave it. */
+  function removeMembers(collection: number, after: number): EndedMembers {
+    const events: TaskEvent[] = [];
+    const places = tables.endings.membersAfter(collection, after);
+    for (const place of places) {
+      if (place.isOwn === 0) tables.removePlace(collection, place);
+      const member = place.isOwn === 0 ? undefined : tables.find(place.seq);
+      // One that comes again is removed already.
+      if (member === undefined) continue;
+      tables.removePlacesOf(member.seq);
+      tables.tasks.remove(member);
+      events.push(deletedEvent(member.id, member.owner));
+    }
+    return { last: lastOf(places), events };
+  }
+
+  function endMembers(collection: number, after: number): EndedMembers {
+    const row = tables.find(collection);
+    if (row === undefined) return removeMembers(collection, after);
+    // It may have been queued again meanwhile.
+    return row.state === "canceled" ? cancelMembers(collection, after) : { events: [] };
+  }
+
+  return {
+    /** Removes a task with its places. */
+    remove(row: TaskRow): TaskEvent[] {
+      const followed = follow(row, { before: row.state, after: undefined });
+      if (row.memberships > 0) tables.removePlacesOf(row.seq);
+      tables.tasks.remove(row);
+      return [deletedEvent(row.id, row.owner), ...followed];
+    },
+
+    /**
+     * Cancels the next members of a collection that is canceled, or removes those of one that is removed. `isWhole`: there are
+     * no more; until then the collection is among `tables.endings.all()`.
+     *
+     * @param after The place of the last member that has ended; default: as the call before has left it.
+     */
+    endNext(
+      collection: number,
+      after = tables.endings.placeOf(collection),
+    ): { result: { isWhole: boolean }; events: TaskEvent[] } {
+      const { last, events } = endMembers(collection, after ?? 0);
+      if (last !== after) tables.endings.keep(collection, last);
+      return { result: { isWhole: last === undefined }, events };
+    },
+  };
+}
+
+/** Returns the place of the last of the members that were read at once; undefined: there are none after it. */
+function lastOf(places: readonly { place: number }[]): number | undefined {
+  return places.length < membersAtOnce ? undefined : places.at(-1)?.place;
+}
+
+export type Followers = ReturnType<typeof createFollowers>;
+
+/** Creates what makes collections follow changes of their members. */
+export function createFollowers(tables: Tables, { damage, now }: MemberDeps) {
+  /** @param collection One that the task is in: most are in no other. */
+  function collect(changes: ChangesByCollection, row: TaskRow, change: StateChange, collection?: number): void {
+    if (row.memberships === 0) return;
+    if (row.memberships === 1 && collection !== undefined) return changes.add(collection, change, 1);
+    for (const place of tables.placesOf(row.seq)) changes.add(place.collection, change, place.places);
+  }
+
+  /** Writes the changes that were collected; returns the events. */
+  function followAll(changes: ChangesByCollection): TaskEvent[] {
+    return changes.keys().flatMap((seq) => {
+      const row = tables.find(seq);
+      const written = row && damage.unlessDamaged(row, () => followMembers(row, changes.take(seq), now()));
+      if (row === undefined || written === undefined) return [];
+      tables.write(row, written);
+      return [written.event];
+    });
+  }
+
+  return {
+    collect,
+    followAll,
+    /** Has the collections follow a change of a member; call it while the task still is one. */
+    follow(row: TaskRow, change: StateChange): TaskEvent[] {
+      if (row.memberships === 0 || change.before === change.after) return [];
+      const changes = new ChangesByCollection();
+      collect(changes, row, change);
+      return followAll(changes);
     },
   };
 }

@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from "vitest";
-import { inTurns } from "../../../src/stores/postgres/members/reusable.ts";
+import { inTurns } from "../../../src/stores/postgres/members/reuse.ts";
 
 afterEach(() => void vi.restoreAllMocks());
 

@@ -3,11 +3,10 @@ import { deletedEvent } from "../../../feed/task-events.ts";
 import { parseTask } from "../../documents.ts";
 import { updateDocument } from "../../task-writes.ts";
 import type { Database, Sql, Transaction } from "../database.ts";
-import type { JobQueue } from "../job-queue.ts";
 import { lockRow, taskColumns, type TaskRow } from "../task-rows.ts";
 import { ChangesByCollection } from "../../member-rules.ts";
-import { toArray } from "./arrays.ts";
 import {
+  type EventNumbers,
   type Follower,
   followAll,
   lockFollowers,
@@ -21,17 +20,7 @@ import {
   toWrittenRows,
   writeChanges,
 } from "./member-rows.ts";
-import { countAndPublish, joinWrittenRows, updateRows, type WrittenRows } from "./write-rows.ts";
-
-interface EndDeps extends MemberDeps {
-  jobs: JobQueue;
-}
-
-/** Numbers of the events of a change. */
-interface Numbers {
-  number: number;
-  count: number;
-}
+import { countAndPublish, joinWrittenRows, toArray, updateRows, type WrittenRows } from "./write-rows.ts";
 
 /** Members that are read and written at a time, and the bytes of their records after which there are no more: one may be long. */
 const chunkSize = 1_000;
@@ -69,7 +58,12 @@ export function isCollection({ document }: Pick<TaskRow, "document">): boolean {
  * Cancels the members of a collection, `change`, which is canceled with them. Returns the collection. All other writes wait for what
  * comes after the counters are locked: so the members are written before.
  */
-export async function cancelAndCommit(deps: EndDeps, sql: Transaction, change: RowChange, all: readonly MemberRow[]) {
+export async function cancelAndCommit(
+  deps: MemberDeps,
+  sql: Transaction,
+  change: RowChange,
+  all: readonly MemberRow[],
+) {
   const members = all.filter(({ state, isFree }) => isFree && isActive(state));
   const canceled = { ...change.row, ...change.written.stored, ...change.held };
   const followers = await lockFollowersOf(sql, members, canceled);
@@ -96,7 +90,7 @@ async function lockFollowersOf(sql: Sql, members: readonly MemberRow[], collecti
 
 /** Writes locked members as canceled, chunk by chunk: while the database writes one, the next is changed and sent. */
 async function cancelMembers(
-  { jobs, ...deps }: EndDeps,
+  { jobs, ...deps }: MemberDeps,
   sql: Sql,
   members: readonly MemberRow[],
 ): Promise<WrittenRows> {
@@ -143,11 +137,11 @@ function chunksOf(members: readonly MemberRow[]): number[][] {
 
 /** Removes a task, and with a collection the members that it alone has. Returns what was removed. */
 export async function removeAndCommit(
-  { jobs, ...deps }: EndDeps,
+  deps: MemberDeps,
   sql: Transaction,
   id: string,
   locked: readonly MemberRow[] | undefined,
-): Promise<Numbers & { row: TaskRow }> {
+): Promise<EventNumbers & { row: TaskRow }> {
   const row = await lockRow(sql, id);
   if (locked === undefined && isCollection(row)) throw mustLockMembers;
   const members = locked ?? [];
@@ -155,7 +149,7 @@ export async function removeAndCommit(
   const own = members.filter(({ isOwn }) => isOwn);
   const removed = [{ ...row, length: Buffer.byteLength(row.document) }, ...own];
   const held = removed.flatMap(({ job }) => job ?? []);
-  if (held.length > 0) await jobs.remove(sql, held);
+  if (held.length > 0) await deps.jobs.remove(sql, held);
   const staying = members.filter(({ isOwn }) => !isOwn).map(({ seq }) => seq);
   if (staying.length > 0) await sql.query(countOutPlaces, { seq: row.seq, staying });
   if (members.length > 0 || row.memberships > 0) await sql.query(removePlaces, { seq: row.seq });

@@ -14,10 +14,10 @@ import {
 import type { Grown, Growing } from "../../store-types.ts";
 import { isSameVideo } from "../../video-keys.ts";
 import { asText, type Sql, type Transaction } from "../database.ts";
-import type { JobQueue } from "../job-queue.ts";
 import { insertTasks, type TaskInsert, toInsert } from "../task-inserts.ts";
 import { lockRow, taskColumns, type TaskRow } from "../task-rows.ts";
 import {
+  type EventNumbers,
   followAll,
   lockFollowers,
   lockOwnerOf,
@@ -28,29 +28,21 @@ import {
   type RowChange,
   writeChanges,
 } from "./member-rows.ts";
-import { lockReusable, type Reusable, tryParse } from "./reusable.ts";
+import { lockReusable, type Reusable, tryParse } from "./reuse.ts";
 
 interface GrowDeps extends MemberDeps {
-  jobs: JobQueue;
   maxQueued: number;
 }
 
-/** A step of a collection's growth, and the numbers of its events. */
-interface GrownStep extends Grown {
-  number: number;
-  count: number;
-}
-
 /** Adds members as `TaskStore.grow` says. */
-export async function growAndCommit(deps: GrowDeps, sql: Transaction, id: string, given: Growing): Promise<GrownStep> {
+export async function growAndCommit(
+  deps: GrowDeps,
+  sql: Transaction,
+  id: string,
+  given: Growing,
+): Promise<Grown & EventNumbers> {
   await lockOwnerOf(sql, id);
-  const known = given.isReusing
-    ? await lockReusable(
-        sql,
-        given.members.map(({ task }) => task),
-        maxPlaces,
-      )
-    : [];
+  const known = given.isReusing ? await lockReusable(sql, given.members, maxPlaces) : [];
   const row = await lockRow(sql, id);
   const before = parseHeld(row, given.lease);
   const growing = { ...given, members: newMembers(before, given) };
@@ -69,32 +61,29 @@ export async function growAndCommit(deps: GrowDeps, sql: Transaction, id: string
 }
 
 /** Queues members again as `TaskStore.retryMembers` says. */
-export async function retryAndCommit(deps: GrowDeps, sql: Transaction, id: string, lease: string): Promise<GrownStep> {
+export async function retryAndCommit(
+  deps: GrowDeps,
+  sql: Transaction,
+  id: string,
+  lease: string,
+): Promise<Grown & EventNumbers> {
   const { jobs, now, damage, maxQueued } = deps;
   await lockOwnerOf(sql, id);
   const ended = await lockEnded(sql, id);
-  const followers = await lockFollowers(
-    sql,
-    ended.map(({ row }) => row),
-    "queued",
-  );
+  const members = ended.map((each) => each.row);
+  const followers = await lockFollowers(sql, members, "queued");
   const row = await lockRow(sql, id);
   const before = parseHeld(row, lease);
   const free = await lockFreeInQueue(sql, row, maxQueued);
   const taken = ended.slice(0, free);
-  const retried = taken.flatMap(({ row: member }): RowChange[] => {
+  const retried = members.slice(0, free).flatMap((member): RowChange[] => {
     const written = damage.unlessDamaged(member, () => updateDocument(member, retryChange, {}, now()));
     return written === undefined ? [] : [{ row: member, written, held: { job: randomUUID(), lease: null } }];
   });
-  const requests = retried.map(({ row: member, held: { job } }) => ({ ...member, job: job ?? "" }));
-  await jobs.add(sql, requests);
-  const changes = await readChanges(
-    sql,
-    retried.map(({ row: member }) => member),
-    "queued",
-  );
-  const last = taken.at(-1)?.index;
-  const growth = growthAfterRetry(before, ended.length === 0 ? undefined : (last ?? before.growth?.retried));
+  const queued = retried.map(({ row: member, held }) => ({ ...member, ...held }));
+  await jobs.add(sql, queued);
+  const changes = await readChanges(sql, queued, "queued");
+  const growth = growthAfterRetry(before, ended, taken.at(-1)?.index);
   const grown = await endStep(deps, sql, row, before, { changes: changes.take(row.seq), growth });
   const others = followers.filter((other) => other.row.seq !== row.seq);
   const followed = followAll(
@@ -154,9 +143,8 @@ async function insertMembers(
   { jobs, now }: GrowDeps,
 ): Promise<ReadonlyMap<string, number>> {
   if (inserts.length === 0) return new Map();
-  const { firstSeq, hasConflict } = await insertTasks(sql, inserts, now(), now());
+  const { rows, hasConflict } = await insertTasks(sql, inserts, now(), now());
   if (hasConflict) throw new Error("a new member has the id of another task, or exceeds a quota that was just read");
-  const rows = inserts.map((insert, index) => ({ ...insert, job: insert.job ?? "", seq: firstSeq + index }));
   await jobs.add(sql, rows);
   return new Map(rows.map(({ id, seq }) => [id, seq]));
 }
@@ -198,14 +186,8 @@ async function lockEnded(sql: Sql, id: string): Promise<{ index: number; row: Ta
      ORDER BY place LIMIT ${membersAtOnce}`,
     { collection: collection.seq, after },
   );
-  const rows = new Map(
-    (
-      await lockRows(
-        sql,
-        places.map(({ task }) => task),
-      )
-    ).map((row) => [row.seq, row]),
-  );
+  const seqs = places.map(({ task }) => task);
+  const rows = new Map((await lockRows(sql, seqs)).map((row) => [row.seq, row]));
   const seen = new Set<number>();
   return places.flatMap(({ index, task }) => {
     const row = rows.get(task);

@@ -1,11 +1,12 @@
 import type { MemberChange } from "../../../feed/collection-changes.ts";
 import type { State } from "../../../model/task.ts";
-import { type DamageReport } from "../../documents.ts";
+import type { DamageReport } from "../../documents.ts";
 import { followMembers, type TaskWrite } from "../../task-writes.ts";
 import { ChangesByCollection } from "../../member-rules.ts";
 import type { NewMessage } from "../../outbox.ts";
 import { addUse, freeRecordBytes, noUse, type OwnerUse, freeInQueue, useChange } from "../../quotas.ts";
 import { asText, type Query, type Sql } from "../database.ts";
+import type { JobQueue } from "../job-queue.ts";
 import { type RowUpdate, taskColumns, type TaskRow } from "../task-rows.ts";
 import {
   countAndPublish,
@@ -125,15 +126,26 @@ export interface RowChange {
   held: Pick<RowUpdate, "job" | "lease">;
 }
 
+/** Numbers of the events of a change. */
+export interface EventNumbers {
+  /** Of the newest. */
+  number: number;
+  count: number;
+}
+
 /** What the writes of members need. */
 export interface MemberDeps {
+  jobs: JobQueue;
   outbox: { add(sql: Sql, message: NewMessage): Promise<void> };
   damage: DamageReport;
   now: () => Date;
 }
 
 /** Returns what the changes of their members mean for collections; leaves out damaged ones. */
-export function followAll(followers: readonly Follower[], { damage, now }: MemberDeps): RowChange[] {
+export function followAll(
+  followers: readonly Follower[],
+  { damage, now }: Pick<MemberDeps, "damage" | "now">,
+): RowChange[] {
   return followers.flatMap(({ row, changes }) => {
     const written = damage.unlessDamaged(row, () => followMembers(row, changes, now()));
     return written === undefined ? [] : { row, written, held: row };
@@ -196,5 +208,5 @@ async function readUse(sql: Sql, owner: string | null): Promise<OwnerUse> {
     "SELECT queued, running, bytes, records FROM unreel.owners WHERE owner = :owner",
     { owner: owner ?? "" },
   );
-  return use ?? { queued: 0, running: 0, bytes: 0, records: 0 };
+  return use ?? noUse;
 }

@@ -1,14 +1,14 @@
-import type { Task } from "../../../model/task.ts";
-import { readAnswer, reusedAnswer } from "../../documents.ts";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { isActive, type Task } from "../../../model/task.ts";
+import { parseTask, readAnswer, reusedAnswer } from "../../documents.ts";
 import { type Reused, type Idempotency, idempotencyTtlMs } from "../../store-types.ts";
-import { isSameVideo } from "../../video-keys.ts";
-import type { BatchInserterOptions } from "../batch-inserter.ts";
-import { createBatches, type Pending } from "../batches.ts";
+import { isSameVideo, searchKeysOf } from "../../video-keys.ts";
+import { type BatchInserterOptions, createBatches, type Pending } from "../batch-inserter.ts";
 import type { Sql, Transaction } from "../database.ts";
 import { createAdmission, earlierAnswer, type ExistingRows, readExisting, resolveExisting } from "../existing-rows.ts";
 import { insertTasks } from "../task-inserts.ts";
-import { lockOwner } from "./member-rows.ts";
-import { inTurns, lockReusable, type Reusable } from "./reusable.ts";
+import type { TaskRow } from "../task-rows.ts";
+import { lockOwner, lockRows } from "./member-rows.ts";
 
 /** Stores a task or finds one as `TaskStore.reuse` says. */
 export type ReuseTask = (task: Task, idempotency?: Idempotency) => Promise<Reused>;
@@ -37,29 +37,19 @@ async function reuseAndCommit(
 ): Promise<{ plan: Plan; number: number }> {
   const at = now();
   await lockOwner(sql, batch[0]?.insert.owner ?? null);
-  const known = await lockReusable(
-    sql,
-    batch.map(({ task }) => task),
-  );
+  const known = await lockReusable(sql, batch);
   const matches = await matchReusable(batch, known);
   // From here on other writes wait, so that what is read of the queue and the quotas stays true.
   await sql.query("SELECT FROM unreel.counters FOR UPDATE");
-  const existing = await readExisting(
-    sql,
-    batch.map(({ insert }) => insert),
-    at,
-  );
+  const existing = await readExisting(sql, batch, at);
   const plan = planReuse(batch, { matches, existing, maxQueued });
   const keysEndAt = new Date(at.getTime() + idempotencyTtlMs);
   await keepAnswers(sql, plan.found, keysEndAt);
   if (plan.fresh.length === 0) return { plan, number: 0 };
   const inserts = plan.fresh.map(({ insert }) => insert);
-  const { firstSeq, number, hasConflict } = await insertTasks(sql, inserts, at, keysEndAt);
+  const { rows, number, hasConflict } = await insertTasks(sql, inserts, at, keysEndAt);
   if (hasConflict) throw new Error("an id or a key was used, or a quota exceeded, after all were read");
-  const requests = inserts.flatMap(({ job, ...insert }, index) =>
-    job === null ? [] : { ...insert, job, seq: firstSeq + index },
-  );
-  await jobs.add({ query: sql.queryAndCommit }, requests);
+  await jobs.add({ query: sql.queryAndCommit }, rows);
   return { plan, number };
 }
 
@@ -136,4 +126,77 @@ async function keepAnswers(sql: Sql, found: Plan["found"], keysEndAt: Date): Pro
       keysEndAt,
     },
   );
+}
+
+/** A task that is reused, locked. */
+export interface Reusable {
+  row: TaskRow;
+  task: Task;
+}
+
+/**
+ * Returns the tasks that are reused: the newest ones that these would only repeat, and that have fewer places of collections; default:
+ * any number.
+ */
+export async function lockReusable(
+  sql: Sql,
+  wanted: readonly { task: Task }[],
+  places = Infinity,
+): Promise<Reusable[]> {
+  const searched = wanted.map(({ task }) => searchKeysOf(task));
+  const keys = [...new Set(searched.flatMap(({ video }) => video))];
+  const siteKeys = [...new Set(searched.flatMap(({ site }) => site))];
+  const candidates = await sql.query<Pick<TaskRow, "seq" | "id" | "document" | "memberships">>(selectReusable, {
+    keys,
+    siteKeys,
+  });
+  const found = candidates.filter(({ memberships }) => memberships < places);
+  const seqs: number[] = [];
+  let others = wanted;
+  for await (const { seq, id, document } of inTurns(found)) {
+    if (others.length === 0) break;
+    const known = tryParse({ id, document });
+    const left = others.filter(({ task }) => known === undefined || !isSameVideo(known, task));
+    if (left.length < others.length) seqs.push(seq);
+    others = left;
+  }
+  const rows = await lockRows(sql, seqs);
+  const reusable: Reusable[] = [];
+  for await (const row of inTurns(rows.filter(({ state, bytes }) => isActive(state) || bytes > 0))) {
+    reusable.push({ row, task: parseTask(row) });
+  }
+  return reusable;
+}
+
+/** Returns undefined if the record is damaged: then it is not reused. */
+export function tryParse(row: Pick<TaskRow, "id" | "document">): Task | undefined {
+  try {
+    return parseTask(row);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The newest ones of each key: several, as keys are hashes, and an owner may have thousands for one page. */
+const reusable = (column: string, keys = ":keys") => `SELECT seq FROM (
+  SELECT seq, row_number() OVER (PARTITION BY ${column} ORDER BY seq DESC) AS place FROM unreel.tasks
+  WHERE ${column} = ANY(${keys}::bigint[]) AND (state IN ('queued', 'running') OR bytes > 0)
+) AS found WHERE place <= 16`;
+const selectReusable = `SELECT seq, id, document, memberships FROM unreel.tasks WHERE seq IN (
+  ${reusable("video")} UNION ${reusable("page_video")} UNION ${reusable("site_video", ":siteKeys")}
+) ORDER BY seq DESC`;
+
+/** Milliseconds: to parse a long record takes two. */
+const maxMs = 5;
+
+/** Yields the items; once what is done with them has taken 5 ms, other work of the process has its turn before the next one. */
+export async function* inTurns<T>(items: readonly T[]): AsyncGenerator<T, void, undefined> {
+  let endMs = performance.now() + maxMs;
+  for (const item of items) {
+    if (performance.now() >= endMs) {
+      await nextTurn();
+      endMs = performance.now() + maxMs;
+    }
+    yield item;
+  }
 }

@@ -2,8 +2,7 @@ import type { TaskEvent } from "../../../feed/task-events.ts";
 import { type State, states } from "../../../model/task.ts";
 import { addUse, noUse, type OwnerUse } from "../../quotas.ts";
 import type { Query, Sql } from "../database.ts";
-import { type RowUpdate, type TaskRow, updatedColumns } from "../task-rows.ts";
-import { arrayOf, toArray } from "./arrays.ts";
+import { addedUse, noCountersError, type RowUpdate, type TaskRow, updatedColumns } from "../task-rows.ts";
 
 /** A locked row, and what is written of it. */
 export interface RowWrite {
@@ -12,7 +11,7 @@ export interface RowWrite {
 }
 
 /** An event of a task. */
-export interface RowEvent extends Pick<TaskEvent, "type" | "taskId"> {
+interface RowEvent extends Pick<TaskEvent, "type" | "taskId"> {
   /** Of the task's row, if `json` is empty: the database makes the event from the document there. */
   seq: number | null;
   json: string;
@@ -58,7 +57,7 @@ export async function countAndPublish(run: Query, { owner, moves, events, use }:
     useBytes: use.bytes,
     useRecords: use.records,
   });
-  if (written === undefined) throw new Error("unreel.counters must have one row, and has none");
+  if (written === undefined) throw noCountersError();
   return written.number;
 }
 
@@ -111,8 +110,34 @@ const publishStatement = `
   ), owned AS (
     INSERT INTO unreel.owners AS known (owner, queued, running, bytes, records)
     SELECT :owner, :useQueued, :useRunning, :useBytes, :useRecords FROM counted
-    ON CONFLICT (owner) DO UPDATE
-    SET queued = known.queued + excluded.queued, running = known.running + excluded.running,
-      bytes = known.bytes + excluded.bytes, records = known.records + excluded.records
+    ON CONFLICT (owner) DO UPDATE SET ${addedUse}
   )
   SELECT number, pg_notify('unreel_events', number::text) FROM counted`;
+
+type Value = string | number | null;
+
+/** Between texts without it, such as JSON, in which it would be escaped (RFC 7464), names and ids. */
+const separator = "\u001E";
+
+/** Types whose values have no character that an array escapes. */
+const plainTypes: ReadonlySet<string> = new Set(["bigint", "integer", "uuid"]);
+
+/**
+ * Returns a parameter for `arrayOf` with the same type: the driver would escape each quote of each value. All of them null are one null,
+ * which `unnest` repeats beside other arrays.
+ */
+export function toArray<Row>(
+  type: string,
+  rows: readonly Row[],
+  of: (row: Row) => Value,
+): string | readonly Value[] | null {
+  const values = rows.map(of);
+  if (values.length > 0 && values.every((value) => value === null)) return null;
+  if (type === "json") return values.join(separator);
+  return plainTypes.has(type) ? `{${values.map((value) => value ?? "NULL").join()}}` : values;
+}
+
+/** Returns SQL that makes an array of a parameter; `json`: of texts without the separator, none of which is null. */
+function arrayOf(name: string, type: string): string {
+  return type === "json" ? `string_to_array(:${name}, E'\\x1E')` : `:${name}::${type}[]`;
+}
