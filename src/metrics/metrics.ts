@@ -7,7 +7,7 @@ import { createDurations } from "./durations.ts";
 import { counters, type Definition, durations, gauges, histograms, processMetrics, readGauges } from "./definitions.ts";
 import { createRequestMetrics } from "./request-metrics.ts";
 import { blockReasons } from "../net/addresses/address-guard.ts";
-import type { ResolverObserver } from "../resolvers/measured.ts";
+import type { ResolverObserver } from "../resolvers/wrappers.ts";
 import type { RunObserver } from "../runner/run.ts";
 import { storeMethods, type StoreObserver } from "../stores/measured.ts";
 import type { TaskStore } from "../stores/store.ts";

@@ -1,4 +1,3 @@
-import type { SpeedDemand } from "./fair-speed.ts";
 import { TokenBucket } from "./token-bucket.ts";
 
 /** Bytes per second; 0: any speed. */
@@ -17,6 +16,16 @@ export interface SpeedShare {
   take(host: string, bytes: number): Promise<number>;
   /** Gives up what it waits for; safe to call twice. */
   close(): void;
+}
+
+/** What a process wants of a limit that processes share. */
+export interface SpeedDemand {
+  /** Tasks that wait for more. */
+  waiting: number;
+  /** Other tasks that received something. */
+  others: number;
+  /** Bytes per second that these received. */
+  bps: number;
 }
 
 interface Take {

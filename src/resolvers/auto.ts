@@ -5,7 +5,7 @@ import { PageInfo } from "../model/page-info.ts";
 import { listerOf } from "./entries.ts";
 import { OtherXmlError } from "./page/content.ts";
 import { createPageResolver, type PageResolverOptions } from "./page/page-resolver.ts";
-import { measureResolver, type ResolverObserver } from "./measured.ts";
+import { measureResolver, type ResolverObserver } from "./wrappers.ts";
 import type { ResolveContext, Resolver } from "./resolver.ts";
 import { openYtDlpResolver, type YtDlpResolver, type YtDlpResolverDeps } from "./ytdlp/ytdlp-resolver.ts";
 

@@ -82,3 +82,32 @@ function cursorError(cursor: string): ServiceError {
   const detail = `must be the "entries_next" of an earlier response, got ${JSON.stringify(cursor.slice(0, 60))}`;
   return inputError("query", { pointer: "/entries_cursor", detail });
 }
+
+/** Collects the entries of one slice of a list, as the list is read. */
+export class SliceBuilder {
+  readonly #start: number;
+  readonly #listed: Entry[] = [];
+  #count = 0;
+
+  /** @param start Entries of the list before the slice. */
+  constructor(start: number) {
+    this.#start = start;
+  }
+
+  /** Entries of the list so far. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Takes the next entry of the list; `make` is called only if it is in the slice. */
+  add(make: () => Entry): void {
+    if (this.#count >= this.#start && this.#listed.length < maxEntries) this.#listed.push(make());
+    this.#count += 1;
+  }
+
+  /** Returns the slice of a list that has been read to its end. */
+  build(): EntrySlice {
+    const count = this.#count;
+    return { start: this.#start, listed: this.#listed, hasMore: this.#start + this.#listed.length < count, count };
+  }
+}

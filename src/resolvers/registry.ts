@@ -1,6 +1,6 @@
 import { openAutoResolver } from "./auto.ts";
 import { createPageResolver, type PageResolverOptions } from "./page/page-resolver.ts";
-import { measureResolver, type ResolverObserver } from "./measured.ts";
+import { measureResolver, type ResolverObserver } from "./wrappers.ts";
 import type { Resolver } from "./resolver.ts";
 import { createStubResolver } from "./stub.ts";
 import { openYtDlpResolver, type YtDlpResolverDeps } from "./ytdlp/ytdlp-resolver.ts";

@@ -7,7 +7,7 @@ import { joinCues } from "./join.ts";
 import { atMostMaxCues, decodePieces, decodeSubtitles, invalidSubtitlesError, linesOf, maxCues } from "./text.ts";
 import { readTtml } from "./ttml/ttml.ts";
 import { readVttTime } from "./timed-text.ts";
-import { createVttStyles } from "./vtt-styles.ts";
+import { createVttStyles } from "./vtt-header.ts";
 
 /** What the samples of a track are read with. */
 interface TextFormat {

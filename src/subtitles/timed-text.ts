@@ -1,8 +1,7 @@
 import type { Cue } from "../remux/additions.ts";
 import { overriddenPlace } from "./ass.ts";
 import { colorTag, parseColor } from "./colors.ts";
-import { createVttRegions } from "./vtt-regions.ts";
-import { createVttStyles } from "./vtt-styles.ts";
+import { createVttStyles, createVttRegions } from "./vtt-header.ts";
 import { checkCueLength, escapeText, linesOf } from "./text.ts";
 
 /** What X-TIMESTAMP-MAP says (RFC 8216 §3.5): the cue time `localS` is the MPEG-2 timestamp `mpegTs`. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { findRedundant } from "../../src/manifests/hls/redundant.ts";
+import { findRedundant } from "../../src/manifests/hls/hls.ts";
 
 const base = new URL("https://media.example.com/film/index.m3u8");
 const variant = (attributes: string, uri: string) => `#EXT-X-STREAM-INF:${attributes}\n${uri}`;

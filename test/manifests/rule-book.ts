@@ -1,7 +1,6 @@
 import { openMpd } from "../../src/manifests/dash/dash.ts";
-import { readHls } from "../../src/manifests/hls/hls.ts";
+import { readHls, findRedundant } from "../../src/manifests/hls/hls.ts";
 import { isMultivariant, readVariables } from "../../src/manifests/hls/lines.ts";
-import { findRedundant } from "../../src/manifests/hls/redundant.ts";
 import { readHlsSegments } from "../../src/manifests/hls/segments.ts";
 
 const url = new URL("https://media.example.com/films/42/main?t=q");

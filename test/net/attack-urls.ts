@@ -1,4 +1,4 @@
-import type { Lookup } from "../../src/net/addresses/lookup.ts";
+import type { Lookup } from "../../src/net/addresses/address-guard.ts";
 import { corpusRows } from "./corpus.ts";
 
 interface AttackUrl {

@@ -1,5 +1,5 @@
 import { describe, expect, it, test } from "vitest";
-import type { Lookup } from "../../src/net/addresses/lookup.ts";
+import type { Lookup } from "../../src/net/addresses/address-guard.ts";
 import { watchConnects } from "./connects.ts";
 import { attackUrls, expecting, lookupTo, publicAddress } from "./attack-urls.ts";
 import { credentialLine, localProxy, localRun, openRun, sendRaw } from "./proxy-client.ts";

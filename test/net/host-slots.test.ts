@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { describe, expect, it } from "vitest";
-import { createHostSlots, type HostSlots } from "../../src/net/http/host-slots.ts";
+import { createHostSlots, type HostSlots } from "../../src/net/http/exchange.ts";
 import { get, localClient, read } from "./client.ts";
 import { startRawUpstream, startUpstream } from "./upstream.ts";
 

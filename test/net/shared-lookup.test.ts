@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createSharedLookup, type Lookup } from "../../src/net/addresses/lookup.ts";
+import { createSharedLookup, type Lookup } from "../../src/net/addresses/address-guard.ts";
 import { get, localClient, read } from "./client.ts";
 import { fetchThrough, localProxy, openRun } from "./proxy-client.ts";
 import { startUpstream } from "./upstream.ts";

@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
-import { fairSpeed } from "../../src/net/fair-speed.ts";
+import { shareSpeed, fairSpeed } from "../../src/net/speed-sharing.ts";
 import { type MaxSpeeds, SpeedLimit } from "../../src/net/speed-limit.ts";
-import { shareSpeed } from "../../src/net/speed-sharing.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

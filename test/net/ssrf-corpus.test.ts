@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { ServiceError } from "../../src/model/errors.ts";
-import type { Lookup } from "../../src/net/addresses/lookup.ts";
+import type { Lookup } from "../../src/net/addresses/address-guard.ts";
 import { createHttpClient } from "../../src/net/http/http-client.ts";
 import { parseHttpUrl } from "../../src/net/http-url.ts";
 import { get } from "./client.ts";

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test, vi } from "vitest";
 import { HostPauses } from "../../src/net/host-pauses.ts";
-import { delayHosts, pauseHosts } from "../../src/resolvers/host-delay.ts";
+import { delayHosts, pauseHosts } from "../../src/resolvers/wrappers.ts";
 import { createTestResolver, pageOf } from "../runner/resolver.ts";
 
 function start(delayMs: number) {

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { ServiceError } from "../../src/model/errors.ts";
-import { measureResolver } from "../../src/resolvers/measured.ts";
+import { measureResolver } from "../../src/resolvers/wrappers.ts";
 import { createTestResolver, pageOf } from "../runner/resolver.ts";
 
 const url = new URL("https://video.example.com/");

@@ -3,14 +3,20 @@ import type { Format } from "../../model/page-info.ts";
 import { shorten, urlForMessage } from "../../net/http-url.ts";
 import { finish, type Steps } from "../../parsers/steps.ts";
 import { tryParseUrl } from "../../parsers/url.ts";
-import { availabilityOf, refreshOf } from "./availability.ts";
+import {
+  presentationDuration,
+  removeEarlyPeriods,
+  sortPeriods,
+  timePeriods,
+  availabilityOf,
+  refreshOf,
+} from "./periods.ts";
 import { mostSimilar } from "./counterparts.ts";
 import { listDashFormats } from "./formats.ts";
-import { presentationDuration, removeEarlyPeriods, sortPeriods, timePeriods } from "./periods.ts";
 import { segmentsOf } from "./segments.ts";
 import { type Mpd, parseMpd } from "./xml.ts";
 import { findFormat } from "../format-ids.ts";
-import { withAudioRoles } from "../audio-labels.ts";
+import { withAudioRoles } from "../tracks.ts";
 import { type Manifest, invalidManifestError } from "../manifest.ts";
 import type { Segment, SegmentList } from "../segments.ts";
 

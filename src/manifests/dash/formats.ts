@@ -4,15 +4,6 @@ import type { Steps } from "../../parsers/steps.ts";
 import { parsePixels } from "../../parsers/count.ts";
 import { extensionOfMediaType } from "../../parsers/media-type.ts";
 import { framesPerSecond, kilobits } from "../attributes.ts";
-import { addNames } from "../audio-labels.ts";
-import { codecFamily } from "../codecs.ts";
-import { type DashRepresentation, textExtensions, representationsOf } from "./representations.ts";
-import { type Candidate, comparePeriods, type Joined } from "./counterparts.ts";
-import { timePeriods } from "./periods.ts";
-import type { MpdElement } from "./xml.ts";
-import { createFormatIds } from "../format-ids.ts";
-import { invalidManifestError, type Manifest, maxFormats } from "../manifest.ts";
-import { createSubtitles } from "../subtitles.ts";
 import {
   dashRoles,
   dashSubtitleRole,
@@ -21,7 +12,15 @@ import {
   type TrackKind,
   type TrackStatement,
   unknownProperty,
+  addNames,
 } from "../tracks.ts";
+import { codecFamily } from "../codecs.ts";
+import { type DashRepresentation, textExtensions, representationsOf } from "./representations.ts";
+import { type Candidate, comparePeriods, type Joined } from "./counterparts.ts";
+import { timePeriods } from "./periods.ts";
+import type { MpdElement } from "./xml.ts";
+import { createFormatIds } from "../format-ids.ts";
+import { invalidManifestError, type Manifest, maxFormats, createSubtitles } from "../manifest.ts";
 
 /** A format and the Representations that it has through the Periods. */
 interface DashFormat {

@@ -3,7 +3,7 @@ import { isUpstreamError, ServiceError } from "../../model/errors.ts";
 import { shorten, urlForMessage } from "../../net/http-url.ts";
 import type { Steps } from "../../parsers/steps.ts";
 import { checkLength, invalidManifestError, stepLength } from "../manifest.ts";
-import { resolveSegmentUrl } from "../segment-url.ts";
+import { resolveSegmentUrl } from "../segments.ts";
 
 /** A document and its URL after redirects. */
 export interface LinkedText {

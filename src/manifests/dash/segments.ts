@@ -9,12 +9,10 @@ import {
   compileTemplate,
   type SegmentNumbers,
 } from "./addressing.ts";
-import type { Availability } from "./availability.ts";
-import { endOfList, type PeriodTimes, roundedS, spansOf } from "./periods.ts";
+import { endOfList, type PeriodTimes, roundedS, spansOf, type Availability } from "./periods.ts";
 import { timeSegments } from "./timeline.ts";
 import type { Chain, DashRepresentation } from "./representations.ts";
 import { invalidManifestError } from "../manifest.ts";
-import { resolveSegmentUrl } from "../segment-url.ts";
 import {
   checkSegmentCount,
   createSegmentCollector,
@@ -22,6 +20,7 @@ import {
   type Segment,
   type SegmentList,
   type TimeSpan,
+  resolveSegmentUrl,
 } from "../segments.ts";
 
 /**

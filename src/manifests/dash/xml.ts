@@ -2,8 +2,7 @@ import { Parser } from "htmlparser2";
 import type { Steps } from "../../parsers/steps.ts";
 import { chooseBaseUrls, maxBaseUrls, type WithBaseUrls } from "./base-urls.ts";
 import { isLink } from "./links.ts";
-import { createNamespaces } from "./namespaces.ts";
-import { descriptorNames, refusedName, usedAttributes } from "./names.ts";
+import { descriptorNames, refusedName, usedAttributes, createNamespaces } from "./names.ts";
 import type { Descriptor } from "../tracks.ts";
 import { checkLength, invalidManifestError, stepLength } from "../manifest.ts";
 

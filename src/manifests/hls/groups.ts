@@ -1,8 +1,7 @@
 import type { TrackRole } from "../../model/track-roles.ts";
 import { parseLine } from "../../parsers/text.ts";
 import { languageTag } from "../attributes.ts";
-import { addNames } from "../audio-labels.ts";
-import { hlsRoles, isYes, preferences } from "../tracks.ts";
+import { hlsRoles, isYes, preferences, addNames } from "../tracks.ts";
 import type { Attributes } from "./lines.ts";
 
 /** An EXT-X-MEDIA (RFC 8216bis §4.4.6.1). */

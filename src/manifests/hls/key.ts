@@ -1,9 +1,8 @@
 import { ServiceError } from "../../model/errors.ts";
 import { urlForMessage, shorten } from "../../net/http-url.ts";
-import { readDataKey, resolveSegmentUrl } from "../segment-url.ts";
+import { type SegmentKey, readDataKey, resolveSegmentUrl } from "../segments.ts";
 import { type Attributes, readAttributes } from "./lines.ts";
 import { invalidManifestError } from "../manifest.ts";
-import type { SegmentKey } from "../segments.ts";
 
 /**
  * Checks line by line whether all keys that apply come from licence servers. Keys of several KEYFORMATs may apply at once; one

@@ -1,6 +1,11 @@
 import { invalidManifestError } from "../manifest.ts";
-import { resolveSegmentUrl } from "../segment-url.ts";
-import { createSegmentCollector, type InitSection, type Segment, type SegmentList } from "../segments.ts";
+import {
+  createSegmentCollector,
+  type InitSection,
+  type Segment,
+  type SegmentList,
+  resolveSegmentUrl,
+} from "../segments.ts";
 import { createByteRangeReader, parseByteRange } from "./byte-ranges.ts";
 import { createPlaylistKeys } from "./key.ts";
 import {

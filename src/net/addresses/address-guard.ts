@@ -2,12 +2,12 @@ import type { LookupAddress } from "node:dns";
 import { isIP } from "node:net";
 import { untilAborted } from "../../async/deadline.ts";
 import { ServiceError } from "../../model/errors.ts";
-import { type Networks, parseNetworks, specialClasses, specialClassOf } from "./addresses.ts";
-import { embeddedIPv4 } from "./embedded-ipv4.ts";
-import { type Lookup, lookUpBySystem } from "./lookup.ts";
+import { type Networks, parseNetworks, specialClasses, specialClassOf, embeddedIPv4 } from "./addresses.ts";
 import { shorten } from "../http-url.ts";
 import { isLocalName } from "./not-public.ts";
 import { systemErrorCode } from "../upstream-error.ts";
+import { lookup as systemLookup } from "node:dns/promises";
+import { Shares } from "../../async/shares.ts";
 
 interface AddressGuardOptions {
   /**
@@ -151,4 +151,34 @@ function lookupError(host: string, why: string, retryable: boolean, reason?: unk
 function lookupTimeoutError(host: string, timeoutMs: number): ServiceError {
   const message = `DNS lookup of ${shorten(host, 100)} took over ${timeoutMs} ms`;
   return new ServiceError("upstream_timeout", message, { cause: new LookupFailure(message) });
+}
+
+/** Returns all addresses of a host name. */
+export type Lookup = (hostname: string, context: LookupContext) => Promise<readonly LookupAddress[]>;
+
+interface LookupContext {
+  /** For whom. */
+  owner: string;
+  /** Aborted when nobody waits for the addresses any more. */
+  signal: AbortSignal;
+}
+
+/**
+ * Names that are looked up at a time. The system's resolver keeps a thread busy for each, up to half of those that `start.js` sets, and
+ * for seconds if a name server is silent, even after the caller has given up. One of them is left for lookups that are not shared.
+ */
+const maxLookups = 15;
+
+/**
+ * Creates a lookup by `lookup`, default the system's resolver, that owners share: those of one take at most half of the places
+ * that others leave. Further ones wait.
+ */
+export function createSharedLookup(lookup: Lookup = lookUpBySystem): Lookup {
+  const shares = new Shares(maxLookups, { leavesHalf: true });
+  return async (hostname, context) => shares.run(context.owner, context.signal, () => lookup(hostname, context));
+}
+
+/** Returns the addresses in the order of the system's resolver. */
+function lookUpBySystem(hostname: string) {
+  return systemLookup(hostname, { all: true, order: "verbatim" });
 }

@@ -9,7 +9,7 @@ import {
 } from "node:zlib";
 import { ServiceError } from "../../model/errors.ts";
 import { shorten } from "../http-url.ts";
-import { joinedChunks } from "./joined-chunks.ts";
+import { joinedChunks } from "../response-framing.ts";
 import { invalidResponseError } from "../upstream-error.ts";
 
 /** The codings that the client accepts and decodes. */

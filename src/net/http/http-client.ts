@@ -1,19 +1,16 @@
 import { isPauseStatus, ServiceError } from "../../model/errors.ts";
-import { AddressGuard, type BlockObserver } from "../addresses/address-guard.ts";
-import type { Lookup } from "../addresses/lookup.ts";
+import { AddressGuard, type BlockObserver, type Lookup } from "../addresses/address-guard.ts";
 import { checkPartial } from "../byte-range.ts";
 import type { GetOptions, HttpResponse, HttpClient } from "../client.ts";
 import { createDecoders, decode } from "./content-coding.ts";
 import { type Deadline, startDeadline } from "../../async/deadline.ts";
-import { discard, type Exchange, exchange, requestFields } from "./exchange.ts";
+import { discard, type Exchange, exchange, requestFields, createHostSlots } from "./exchange.ts";
 import { guardedOptions } from "../addresses/guarded-connector.ts";
 import { type HostPause, HostPauses } from "../host-pauses.ts";
-import { createHostSlots } from "./host-slots.ts";
 import { findUrlProblem, urlForMessage } from "../http-url.ts";
-import type { MinSpeed } from "./min-speed.ts";
+import { createResponseBody, type MinSpeed } from "./response-body.ts";
 import { createReadBufferPool, type ReadBufferPool } from "./read-buffer-pool.ts";
 import { isRedirect, redirectTarget, withRedirects } from "./redirect.ts";
-import { createResponseBody } from "./response-body.ts";
 import { invalidResponseError, isRetryableStatus, parseRetryAfter, toUpstreamError } from "../upstream-error.ts";
 import { undici } from "../undici.ts";
 

@@ -1,8 +1,7 @@
 import { AddressGuard } from "../addresses/address-guard.ts";
 import { startDeadline } from "../../async/deadline.ts";
-import { discard, exchange, userAgent } from "./exchange.ts";
+import { discard, exchange, userAgent, createHostSlots } from "./exchange.ts";
 import { guardedOptions } from "../addresses/guarded-connector.ts";
-import { createHostSlots } from "./host-slots.ts";
 import { findUrlProblem, urlForMessage } from "../http-url.ts";
 import { toUpstreamError } from "../upstream-error.ts";
 import { undici } from "../undici.ts";

@@ -1,8 +1,7 @@
 import { ServiceError } from "../../model/errors.ts";
 import { maxLinkedBytes } from "../../manifests/dash/links.ts";
 import { createFormatIds } from "../../manifests/format-ids.ts";
-import type { Manifest } from "../../manifests/manifest.ts";
-import { joinSubtitles } from "../../manifests/subtitles.ts";
+import { type Manifest, joinSubtitles } from "../../manifests/manifest.ts";
 import { decodeManifest } from "../../manifests/text.ts";
 import type { GetOptions, HttpClient } from "../../net/client.ts";
 import type { CookieJar } from "../../net/cookies.ts";
@@ -16,8 +15,7 @@ import { bestFormats } from "../../model/format-ranking.ts";
 import { createFormat, type Medium } from "./formats.ts";
 import type { Metadata } from "./metadata.ts";
 import type { RequestBodies } from "./reader/bodies.ts";
-import { readMpd } from "./reader/read-mpd.ts";
-import type { Reader } from "./reader/reader.ts";
+import { type Reader, readMpd } from "./reader/reader.ts";
 
 /** `hasManifest`: at least one manifest was read. */
 export interface FormatListing extends Manifest {

@@ -2,8 +2,7 @@ import type { PageInfo, Thumbnail, Vocabulary } from "../../model/page-info.ts";
 import { findEmbed, findMedia, type Medium } from "./formats.ts";
 import type { Metas } from "./markup/markup.ts";
 import type { Metadata } from "./metadata.ts";
-import { extractOpenGraph } from "./vocabularies/open-graph.ts";
-import { extractTwitter } from "./vocabularies/twitter.ts";
+import { extractOpenGraph, extractTwitter } from "./vocabularies/open-graph.ts";
 
 /**
  * The sources of metadata, each with its vocabulary. schema.org has three: the medium that the page is

@@ -8,7 +8,7 @@ import { listChapters } from "../../parsers/chapters.ts";
 import { createTimeSlices } from "../../parsers/steps.ts";
 import { type Content, readContent } from "./content.ts";
 import { addCookies, addReferer } from "./formats.ts";
-import { joinSubtitles } from "../../manifests/subtitles.ts";
+import { joinSubtitles } from "../../manifests/manifest.ts";
 import { addSizes } from "./add-sizes.ts";
 import { acceptPage, type FormatListing, LinkFetcher } from "./link-fetcher.ts";
 import { findPlayers } from "./frames.ts";

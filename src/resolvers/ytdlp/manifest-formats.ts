@@ -1,14 +1,13 @@
 import { ServiceError } from "../../model/errors.ts";
 import { maxLinkedBytes } from "../../manifests/dash/links.ts";
 import { createFormatIds } from "../../manifests/format-ids.ts";
-import { joinSubtitles } from "../../manifests/subtitles.ts";
+import { joinSubtitles } from "../../manifests/manifest.ts";
 import type { PageInfo } from "../../model/page-info.ts";
 import { decodeManifest } from "../../manifests/text.ts";
 import type { HttpClient } from "../../net/client.ts";
 import { createSiteHeaders } from "../../net/http/site-headers.ts";
 import type { RequestBodies } from "../page/reader/bodies.ts";
-import { readMpd } from "../page/reader/read-mpd.ts";
-import type { Reader } from "../page/reader/reader.ts";
+import { type Reader, readMpd } from "../page/reader/reader.ts";
 import type { TimeSlices } from "../../parsers/steps.ts";
 import type { ListedFormat } from "./formats.ts";
 

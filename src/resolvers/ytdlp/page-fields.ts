@@ -8,8 +8,7 @@ import { parseDuration } from "../../parsers/duration.ts";
 import { parseTags, parseLine, parseParagraphs } from "../../parsers/text.ts";
 import { isSamePage, tryParseUrl } from "../../parsers/url.ts";
 import { listEntries } from "../entries.ts";
-import { languageOf, withLanguageRoles } from "./audio-roles.ts";
-import type { ListedFormat } from "./formats.ts";
+import { type ListedFormat, languageOf, withLanguageRoles } from "./formats.ts";
 import { asAmount, asCount, asDict, asList, asText, type InfoDict } from "./info-dict.ts";
 import { readSubtitles } from "./subtitles.ts";
 

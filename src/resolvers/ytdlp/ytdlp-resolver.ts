@@ -1,8 +1,7 @@
 import { Shares } from "../../async/shares.ts";
-import { joinSubtitles } from "../../manifests/subtitles.ts";
+import { joinSubtitles } from "../../manifests/manifest.ts";
 import { isServiceError, ServiceError } from "../../model/errors.ts";
-import type { BlockObserver } from "../../net/addresses/address-guard.ts";
-import type { Lookup } from "../../net/addresses/lookup.ts";
+import type { BlockObserver, Lookup } from "../../net/addresses/address-guard.ts";
 import type { HttpClient } from "../../net/client.ts";
 import { openGuardedProxy } from "../../net/proxy/guarded-proxy.ts";
 import { urlForMessage } from "../../net/http-url.ts";

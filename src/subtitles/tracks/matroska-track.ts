@@ -11,8 +11,7 @@ import { unlessUnreadable } from "../../model/errors.ts";
 import { readAss } from "../ass.ts";
 import { decodeSubtitles, invalidSubtitlesError, lastS, linesOf, maxCues, maxSubtitleBytes } from "../text.ts";
 import { readSubRipText } from "../timed-text.ts";
-import { createVttRegions } from "../vtt-regions.ts";
-import { createVttStyles } from "../vtt-styles.ts";
+import { createVttStyles, createVttRegions } from "../vtt-header.ts";
 import type { CountBytes } from "./mp4-track.ts";
 
 /** Where a text of a track is, and when it is shown. */

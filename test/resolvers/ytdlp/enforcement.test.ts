@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { findUnenforced } from "../../../src/resolvers/ytdlp/enforcement.ts";
+import { findUnenforced } from "../../../src/resolvers/ytdlp/fork-server.ts";
 
 const files = "yt-dlp may read other files";
 const tcp = "yt-dlp may open TCP connections past the proxy";

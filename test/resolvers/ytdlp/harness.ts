@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { createServer as createTcpServer, type AddressInfo } from "node:net";
-import type { Lookup } from "../../../src/net/addresses/lookup.ts";
+import type { Lookup } from "../../../src/net/addresses/address-guard.ts";
 import { openGuardedProxy } from "../../../src/net/proxy/guarded-proxy.ts";
 import { openYtDlp, type YtDlp, type YtDlpOptions } from "../../../src/resolvers/ytdlp/yt-dlp.ts";
 import { createTestLog } from "../../stores/log.ts";

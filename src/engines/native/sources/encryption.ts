@@ -1,7 +1,6 @@
 import { createDecipheriv } from "node:crypto";
 import { buffer } from "node:stream/consumers";
-import { readDataKey } from "../../../manifests/segment-url.ts";
-import type { SegmentKey } from "../../../manifests/segments.ts";
+import { type SegmentKey, readDataKey } from "../../../manifests/segments.ts";
 import { ServiceError } from "../../../model/errors.ts";
 import type { HeadersFor, HttpClient } from "../../../net/client.ts";
 import { urlForMessage } from "../../../net/http-url.ts";

@@ -1,7 +1,6 @@
 import { isUpstreamError, ServiceError } from "../../../model/errors.ts";
 import { bestAudio, byQuality, hasVideo } from "../../../model/format-ranking.ts";
-import { resolveSegmentUrl } from "../../../manifests/segment-url.ts";
-import type { SegmentList } from "../../../manifests/segments.ts";
+import { type SegmentList, resolveSegmentUrl } from "../../../manifests/segments.ts";
 import type { HeadersFor, HttpClient } from "../../../net/client.ts";
 import { urlForMessage } from "../../../net/http-url.ts";
 import { createSiteHeaders } from "../../../net/http/site-headers.ts";

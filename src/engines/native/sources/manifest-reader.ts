@@ -1,9 +1,8 @@
 import { type OpenMpd, openMpd } from "../../../manifests/dash/dash.ts";
 import { maxLinkedBytes, resolveLinks } from "../../../manifests/dash/links.ts";
 import { findFormat } from "../../../manifests/format-ids.ts";
-import { readHls } from "../../../manifests/hls/hls.ts";
+import { readHls, findRedundant } from "../../../manifests/hls/hls.ts";
 import { importsVariables, isMultivariant, readVariables, type Variables } from "../../../manifests/hls/lines.ts";
-import { findRedundant } from "../../../manifests/hls/redundant.ts";
 import { readHlsSegments } from "../../../manifests/hls/segments.ts";
 import type { SegmentList } from "../../../manifests/segments.ts";
 import { readManifestText, sniffManifest } from "../../../manifests/text.ts";

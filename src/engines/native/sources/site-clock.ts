@@ -1,5 +1,5 @@
 import { text as readText } from "node:stream/consumers";
-import { parseDateTime } from "../../../manifests/dash/availability.ts";
+import { parseDateTime } from "../../../manifests/dash/periods.ts";
 import { isUpstreamError } from "../../../model/errors.ts";
 import type { HttpResponse } from "../../../net/client.ts";
 

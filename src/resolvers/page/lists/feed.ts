@@ -7,12 +7,21 @@ import { bareMediaType, mediaTypeOf } from "../../../parsers/media-type.ts";
 import type { Steps } from "../../../parsers/steps.ts";
 import { parseLine, parseProse } from "../../../parsers/text.ts";
 import { tryParseUrl } from "../../../parsers/url.ts";
-import type { EntrySlice } from "../../entries.ts";
+import { type EntrySlice, SliceBuilder } from "../../entries.ts";
 import { type Metadata, thumbnailsAt } from "../metadata.ts";
-import { htmlText } from "./html-text.ts";
-import { noteChapter, noteTranscript, textsOf } from "./episode-texts.ts";
-import { type Fields, first, names, newFields, readNames, wrapped, wrappers } from "./feed-fields.ts";
-import { SliceBuilder } from "./slice-builder.ts";
+import {
+  type Fields,
+  first,
+  names,
+  newFields,
+  readNames,
+  wrapped,
+  wrappers,
+  htmlText,
+  noteChapter,
+  noteTranscript,
+  textsOf,
+} from "./feed-fields.ts";
 
 /** A document that lists media: what it says of itself, and a slice of its entries. */
 export interface MediaList {

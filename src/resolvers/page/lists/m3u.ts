@@ -3,7 +3,7 @@ import { parseDuration } from "../../../parsers/duration.ts";
 import { parseLine } from "../../../parsers/text.ts";
 import { tryParseUrl } from "../../../parsers/url.ts";
 import type { MediaList } from "./feed.ts";
-import { SliceBuilder } from "./slice-builder.ts";
+import { SliceBuilder } from "../../entries.ts";
 
 const logo = 'tvg-logo="';
 const maxLineLength = 16 * 1024;

@@ -5,7 +5,7 @@ import type { Manifest } from "../../../manifests/manifest.ts";
 import { readManifestText } from "../../../manifests/text.ts";
 import { bestFormats } from "../../../model/format-ranking.ts";
 import type { TimeSlices } from "../../../parsers/steps.ts";
-import { readChapters } from "../../../subtitles/chapters.ts";
+import { readChapters } from "../../../subtitles/read.ts";
 import { tryParseUrl } from "../../../parsers/url.ts";
 import { createDraft } from "../draft.ts";
 import { findPlayerFrames } from "../frames.ts";

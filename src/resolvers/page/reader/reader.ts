@@ -3,6 +3,7 @@ import type { StatedChapter } from "../../../model/entry.ts";
 import type { MediaList } from "../lists/feed.ts";
 import type { Merged, PageMetadata } from "../merge.ts";
 import type { Metadata } from "../metadata.ts";
+import { type LinkedText, type LinkReader, resolveLinks } from "../../../manifests/dash/links.ts";
 
 /** What to read, by its kind; `url` is that of the response, after redirects. */
 export interface ReadJobs {
@@ -60,4 +61,18 @@ export interface Reader {
   read<K extends ReadKind>(job: ReadJob<K>, body: readonly Uint8Array[], context: ReadContext): Promise<ReadResults[K]>;
   /** Safe to call twice. */
   close(): Promise<void>;
+}
+
+interface MpdContext extends ReadContext, LinkReader {
+  reader: Reader;
+}
+
+/**
+ * Returns what an MPD lists, after its links to remote elements are resolved.
+ *
+ * Rejects with the errors of `resolveLinks` and `reader`.
+ */
+export async function readMpd(mpd: LinkedText, context: MpdContext): Promise<Manifest> {
+  const text = await resolveLinks(mpd, context);
+  return context.reader.read({ kind: "dash", url: mpd.url }, [Buffer.from(text)], context);
 }
