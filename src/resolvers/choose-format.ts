@@ -118,7 +118,10 @@ function assertMedia({ url, formats, live_status, sources, entries = [], extract
     const retryable = sources["live_status"] === "manifest";
     throw new ServiceError("live_stream", `the live stream on ${page} has not begun yet`, { retryable });
   }
-  const how = extractor === undefined ? ": the page states none, and yt-dlp found none or is not in use" : "";
+  const how =
+    extractor === undefined
+      ? ": neither the page nor its manifests list one that can be read, and yt-dlp found none or is not in use"
+      : "";
   throw new ServiceError("no_media", `there is no format to download on ${page}${how}`);
 }
 

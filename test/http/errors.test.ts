@@ -152,6 +152,13 @@ describe("an invalid body", () => {
       '/options/entries in the body must be written as in "all" or "1-20,25,40-", got "0-2"',
     ],
     [
+      "entries that end before they begin",
+      `{"url":"${pageUrl}","options":{"entries":"1-2,5-4"}}`,
+      400,
+      "invalid_request",
+      "/options/entries in the body must have no range that ends before it begins, got 5-4",
+    ],
+    [
       "a language that is no tag",
       `{"url":"${pageUrl}","options":{"subtitles":{"languages":["en_US"]}}}`,
       400,

@@ -75,6 +75,10 @@ describe("a session", () => {
       code: "not_found",
       detail: "this service has no keys",
     });
+    expect((await start(open, secret)).response.json()).toMatchObject({
+      code: "unauthorized",
+      detail: "this service has no keys",
+    });
   });
 
   test.each([

@@ -326,7 +326,12 @@ describe("GET /info/thumbnail", () => {
     const of = (query: string) => get(app, `/info/thumbnail?url=${encodeURIComponent(pageUrl)}&${query}`);
     expect((await of("entry=1")).headers["content-type"]).toBe("image/png");
     expect((await of("entry=1&entries_cursor=a")).headers["content-type"]).toBe("image/gif");
-    for (const entryNumber of [2, 3]) expect((await of(`entry=${entryNumber}`)).statusCode).toBe(404);
+    for (const entryNumber of [2, 3]) {
+      const detail: unknown = expect.stringMatching(
+        new RegExp(`^entry ${entryNumber} of the page .+ has no thumbnail$`),
+      );
+      expect((await of(`entry=${entryNumber}`)).json()).toMatchObject({ status: 404, detail });
+    }
     for (const wrong of ["0", "201", "x"]) expect((await of(`entry=${wrong}`)).statusCode).toBe(400);
   });
 

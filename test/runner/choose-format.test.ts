@@ -221,7 +221,7 @@ test("a page without formats is no_media, or live_stream before the event begins
   const noMedia = { code: "no_media", retryable: false };
   const message = "there is no format to download on https://a.test/";
   expect(refusal([], {}, { extractor: "generic" })).toMatchObject({ ...noMedia, message });
-  const withoutYtDlp = `${message}: the page states none, and yt-dlp found none or is not in use`;
+  const withoutYtDlp = `${message}: neither the page nor its manifests list one that can be read, and yt-dlp found none or is not in use`;
   expect(refusal([])).toMatchObject({ ...noMedia, message: withoutYtDlp });
   const error = { code: "live_stream", retryable: false };
   expect(refusal([], {}, { live_status: "is_upcoming" })).toMatchObject(error);

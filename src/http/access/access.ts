@@ -59,7 +59,7 @@ export function requireAccess(app: FastifyInstance, keys: KeyRing): AccessCheck 
   function checked(request: FastifyRequest, key: AccessKey | undefined): AccessKey {
     if (key !== undefined) return key;
     countWrong(request.contact.client);
-    throw new ServiceError("unauthorized", "the key is not valid");
+    throw new ServiceError("unauthorized", keys.isEmpty ? "this service has no keys" : "the key is not valid");
   }
 
   function identify(request: FastifyRequest): AccessKey {

@@ -179,7 +179,7 @@ function checkEntries({ entries }: TaskOptions, { part, pointer: options }: Opti
   if (typeof entries === "string") {
     const backward = entries.split(",").find((range) => isBackward(range));
     if (backward === undefined) return;
-    throw inputError(part, { pointer, detail: `must have ranges that end after they start, got ${backward}` });
+    throw inputError(part, { pointer, detail: `must have no range that ends before it begins, got ${backward}` });
   }
   for (const [index, url] of entries.entries()) parsePageUrl(url, part, `${pointer}/${index}`);
 }

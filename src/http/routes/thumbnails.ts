@@ -5,8 +5,8 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { ServiceError } from "../../model/errors.ts";
 import type { InfoCache } from "../../resolvers/info-cache.ts";
 import { urlForMessage } from "../../net/http-url.ts";
-import { type Entry, maxEntries } from "../../model/entry.ts";
-import { PageInfo, pageUrlOf, type Thumbnail } from "../../model/page-info.ts";
+import { maxEntries } from "../../model/entry.ts";
+import { PageInfo, pageUrlOf } from "../../model/page-info.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import { type Illustration, type TaggedImage, type Thumbnails, thumbnailTtlS } from "../../resolvers/thumbnails.ts";
 import { ConditionHeaders, findMatch } from "../responses/etag.ts";
@@ -136,13 +136,12 @@ interface Wanted {
   entry?: number | undefined;
 }
 
-/** @throws ServiceError `not_found` if nothing is known of thumbnails */
+/** @throws ServiceError `not_found` if nothing is known of thumbnails, or the entry has none */
 function illustrationOf(info: unknown, { what, entry }: Wanted): Illustration {
   if (!illustratedCheck.Check(info)) throw new ServiceError("not_found", `${what} has no thumbnail`);
-  const listed = entry === undefined ? info.thumbnails : imagesOf(info.entries?.[entry - 1]);
-  return { page: new URL(pageUrlOf(info)), listed };
-}
-
-function imagesOf(entry: Entry | undefined): Thumbnail[] {
-  return entry?.thumbnail == null ? [] : [{ url: entry.thumbnail, width: null, height: null }];
+  const page = new URL(pageUrlOf(info));
+  if (entry === undefined) return { page, listed: info.thumbnails };
+  const { thumbnail: url = null } = info.entries?.[entry - 1] ?? {};
+  if (url === null) throw new ServiceError("not_found", `entry ${entry} of ${what} has no thumbnail`);
+  return { page, listed: [{ url, width: null, height: null }] };
 }
