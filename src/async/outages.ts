@@ -1,4 +1,5 @@
 import type { BaseLogger } from "pino";
+import { ServiceError } from "../model/errors.ts";
 
 /**
  * Creates a function that returns the result of `work`, or undefined if it fails. Logs one line when it
@@ -16,7 +17,9 @@ export function logOutages(
       sinceMs = undefined;
       return result;
     } catch (err) {
-      if (sinceMs === undefined) logger.error({ err }, messages.failed);
+      // A typed error says what failed: a stack adds nothing.
+      const fault = err instanceof ServiceError ? { code: err.code, reason: err.message } : { err };
+      if (sinceMs === undefined) logger.error(fault, messages.failed);
       sinceMs ??= performance.now();
       return undefined;
     }

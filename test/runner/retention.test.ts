@@ -162,7 +162,7 @@ test("a list that cannot be read is logged and read again", async () => {
   await vi.waitUntil(async () => (await store.get(id)) === undefined, 60_000);
   await vi.waitUntil(() => log.length > 1, 60_000);
   expect(log).toMatchObject([
-    { err: { code: "unavailable" }, msg: "tasks past their retention cannot be deleted" },
+    { code: "unavailable", msg: "tasks past their retention cannot be deleted" },
     { msg: "tasks past their retention can be deleted again" },
   ]);
 });
