@@ -76,7 +76,7 @@ export const Format = Type.Object(
       nullable(
         oneOf(
           audioRoles,
-          "what separate audio is to listeners, as the site says: the language that was spoken, another one, what is to be seen, talk about it; `null`: it does not say",
+          "what separate audio has, as the site says: the original language, a `dub` in another one, a `description` of what is seen, or a `commentary`; `null`: it does not say",
         ),
       ),
     ),

@@ -133,7 +133,7 @@ export const TaskOptions = Type.Object(
       }),
     ),
   },
-  { title: "TaskOptions", description: "which format to download; default: the best one" },
+  { title: "TaskOptions", description: "what to download, and how; default: the best format" },
 );
 export type TaskOptions = Static<typeof TaskOptions>;
 

@@ -30,7 +30,7 @@ export async function registerDocs(app: FastifyInstance): Promise<void> {
         description:
           "Extracts metadata from video pages and downloads the videos in background tasks.\n\n" +
           "Every error is a problem document (RFC 9457). Its `code` is one of a closed list; " +
-          "`retryable` tells whether the same request may succeed later.",
+          "`retryable` says whether the same request may succeed later.",
       },
       components: {
         securitySchemes: {

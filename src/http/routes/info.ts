@@ -51,7 +51,7 @@ export const infoRoutes: FastifyPluginAsyncTypebox<InfoRoutesOptions> = async (a
     operationId: "getInfo",
     summary: "Read a video page",
     description:
-      "Returns its metadata and media formats. The response may be cached: `Age` tells how old " +
+      "Returns its metadata and media formats. The response may be cached: `Age` says how old " +
       "it is; `Cache-Control: no-cache` or `max-age` makes the service read the page again.",
     tags: ["info"],
     querystring: InfoQuerySchema,

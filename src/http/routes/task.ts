@@ -58,7 +58,7 @@ const deleteSchema = {
   summary: "Delete a task in any state",
   description:
     "Ends its run and removes its file. `DELETE /tasks/{id}/file` removes the file alone. " +
-    "With a collection those tasks are deleted that a collection has made and that are in no other one.",
+    "Deleting a collection also deletes its members that a collection has made and that are in no other one.",
   tags: ["tasks"],
   params: TaskParams,
   querystring: RemovalQuery,

@@ -48,8 +48,8 @@ const schema = {
   summary: "Download the video of a page in one request",
   description:
     "Makes a task for the page, or takes the caller's own for the same video with the same options that is queued, running or has its file, " +
-    "and sends what `/tasks/{id}/stream` sends. The task is at `Content-Location`; it goes on if the client goes. " +
-    "If it fails and is tried again only more than 2 s later, the response is the problem, with `Retry-After`. " +
+    "and sends what `/tasks/{id}/stream` sends. The task is at `Content-Location`; it continues if the client disconnects. " +
+    "If an attempt fails and the next one begins more than 2 s later, the response is the problem, with `Retry-After`. " +
     "Each option of a task is a parameter: text as it is, all else in JSON, as in the body of `POST /tasks/`. " +
     "Refused to web pages of other sites, to prefetches, and to sessions unless `Sec-Fetch-Site` is `same-origin` or `none`. " +
     `\`Prefer\` is ignored. ${rangeRule}`,
