@@ -1,6 +1,5 @@
-import { type FollowOptions, followTasks } from "./follow-tasks.ts";
+import { type FollowOptions, followTasks, type WatchedChange } from "./follow-tasks.ts";
 import type { Task } from "../model/task.ts";
-import type { WatchedChange } from "./service-client.ts";
 import { percentOf, printable, taskLine } from "./task-line.ts";
 
 interface WatchOptions extends Pick<FollowOptions, "url" | "key" | "signal"> {
