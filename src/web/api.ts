@@ -1,6 +1,6 @@
-import { type RetryLater, retryAfterMs } from "../feed/feed-client.ts";
+import { retryAfterMs, type RetryLater } from "../feed/feed-client.ts";
 import type { PageInfo } from "../model/page-info.ts";
-import type { Task, TaskFailure, TaskOptions } from "../model/task.ts";
+import type { State, Task, TaskFailure, TaskOptions } from "../model/task.ts";
 
 /**
  * Why a request failed, in the members that a task's `error` has too: what a problem document said, or the code
@@ -58,7 +58,7 @@ export async function request(path: string, options: RequestOptions): Promise<Re
 }
 
 /** As `request`, and returns the body, which is JSON of the type that the path is documented with. */
-export async function requestJson<T>(path: string, options: RequestOptions = {}): Promise<T> {
+async function requestJson<T>(path: string, options: RequestOptions = {}): Promise<T> {
   const response = await request(path, options);
   try {
     return (await response.json()) as T;
@@ -113,12 +113,7 @@ export async function startSession(key: string): Promise<void> {
 
 /** Returns the name of the session's key; "" if the service has no keys any more. */
 export async function readSessionName(): Promise<string> {
-  try {
-    return (await requestJson<{ name: string }>("session")).name;
-  } catch (error) {
-    if (isNotFound(error)) return "";
-    throw error;
-  }
+  return (await unlessGone(requestJson<{ name: string }>("session")))?.name ?? "";
 }
 
 /** Makes this browser drop the cookie of the session. */
@@ -137,11 +132,6 @@ export async function failureOf(job: () => Promise<void>): Promise<ApiError | un
   }
 }
 
-/** Whether the service responded that there is no such thing. */
-export function isNotFound(error: unknown): boolean {
-  return error instanceof ApiError && error.status === 404;
-}
-
 const json = { "content-type": "application/json" };
 
 function lostError(tried: string, error: unknown): ApiError {
@@ -155,4 +145,63 @@ async function parseProblem(response: Response): Promise<TaskFailure> {
   const problem = (await response.json().catch(() => ({}))) as Problem;
   const { code = "internal", detail, retryable = response.status >= 500 } = problem;
   return { code, message: detail ?? `the response has status ${response.status}`, retryable };
+}
+
+export type TaskAction = "cancel" | "finish" | "retry" | "delete-file" | "delete";
+
+export interface TaskPage {
+  tasks: Task[];
+  /** Query of the page after it; undefined: it is the last one. */
+  next: string | undefined;
+}
+
+export type TaskRequests = ReturnType<typeof createTaskRequests>;
+
+/**
+ * Returns the requests about tasks, which all reject with an `ApiError`.
+ *
+ * @param url base URL of the service.
+ */
+export function createTaskRequests(url: URL) {
+  const locate = (path: string) => new URL(`tasks/${path}`, url).href;
+
+  /** Reads pages from `query` on, until there are `count` tasks or no more. */
+  async function readPages(query: string, count: number): Promise<TaskPage> {
+    const tasks: Task[] = [];
+    let next: string | undefined = query;
+    do {
+      const page: { tasks: Task[]; next: string | null } = await requestJson(locate(next));
+      tasks.push(...page.tasks);
+      next = page.next === null ? undefined : new URL(page.next, url).search;
+    } while (next !== undefined && tasks.length < count);
+    return { tasks, next };
+  }
+
+  return {
+    readPages,
+    /** Reads all tasks in these states. */
+    async readAll(states: readonly State[]): Promise<Task[]> {
+      const lists = states.map((state) => readPages(`?state=${state}&limit=200`, Infinity));
+      return (await Promise.all(lists)).flatMap(({ tasks }) => tasks);
+    },
+    /** Returns undefined if there is no such task. */
+    readTask: (id: string) => unlessGone(requestJson<Task>(locate(id))),
+    /** Returns the task as it is afterwards; undefined: it is deleted. */
+    async act(id: string, action: TaskAction): Promise<Task | undefined> {
+      if (action === "delete-file") return requestJson(locate(`${id}/file`), { method: "DELETE" });
+      if (action !== "delete") return requestJson(locate(`${id}/${action}`), { method: "POST" });
+      await unlessGone(request(locate(id), { method: "DELETE" }));
+      return undefined;
+    },
+  };
+}
+
+/** Resolves with undefined instead of failing because there is no such thing. */
+async function unlessGone<T>(response: Promise<T>): Promise<T | undefined> {
+  try {
+    return await response;
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 404) return undefined;
+    throw error;
+  }
 }

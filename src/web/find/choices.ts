@@ -1,8 +1,8 @@
-import { type ComponentChild, h, type RenderableProps, type TargetedEvent } from "preact";
+import { type ComponentChild, h, type TargetedEvent } from "preact";
 import { useState } from "preact/hooks";
 import type { Entry } from "../../model/entry.ts";
 import type { TaskFailure, TaskOptions } from "../../model/task.ts";
-import { Button } from "../button.ts";
+import { Button, Check, type CheckProps } from "../elements.ts";
 import { describeFailure, formatDuration } from "../texts.ts";
 import type { ChoicesProps, Finder } from "./finding.ts";
 
@@ -55,24 +55,15 @@ export function Choices({ entries, finder }: ChoicesProps): ComponentChild {
   );
 }
 
-interface CheckProps {
-  isChecked: boolean;
-  onCheck: (isChecked: boolean) => void;
-}
-
-/** A box with a label. */
-export function Check({ isChecked, onCheck, children }: RenderableProps<CheckProps>): ComponentChild {
-  const onChange = ({ currentTarget }: TargetedEvent<HTMLInputElement>): void => onCheck(currentTarget.checked);
-  return h("label", { class: "check" }, h("input", { type: "checkbox", checked: isChecked, onChange }), children);
-}
-
 interface ChoiceProps extends CheckProps {
   entry: Entry;
   finder: Finder;
-  failure: TaskFailure | undefined;
+  picture?: ComponentChild;
+  failure?: TaskFailure | undefined;
 }
 
-function Choice({ entry, finder, failure, ...check }: ChoiceProps): ComponentChild {
+/** A page that can be chosen. */
+export function Choice({ entry, finder, picture, failure, ...check }: ChoiceProps): ComponentChild {
   const { url, title, duration } = entry;
   const name = title ?? url;
   return h(
@@ -81,6 +72,7 @@ function Choice({ entry, finder, failure, ...check }: ChoiceProps): ComponentChi
     h(
       Check,
       check,
+      picture,
       h(
         "span",
         {},

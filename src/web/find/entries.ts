@@ -1,10 +1,10 @@
-import { type ComponentChild, h, type TargetedMouseEvent } from "preact";
+import { type ComponentChild, h } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Entry } from "../../model/entry.ts";
 import type { PageInfo } from "../../model/page-info.ts";
-import { Button } from "../button.ts";
-import { describeFailure, formatDuration } from "../texts.ts";
-import { Check, DownloadChosen } from "./choices.ts";
+import { Button, Check, Picture } from "../elements.ts";
+import { describeFailure } from "../texts.ts";
+import { Choice, DownloadChosen } from "./choices.ts";
 import type { FoundProps } from "./finding.ts";
 import type { TaskOptions } from "../../model/task.ts";
 
@@ -86,13 +86,13 @@ function Rows({ listed, chosen, choose, finder }: RowsProps): ComponentChild {
   return h(
     "ul",
     { class: "choices", ref: list },
-    listed.map((each, index) =>
-      h(Row, {
-        ...each,
+    listed.map(({ entry, picture }, index) =>
+      h(Choice, {
         key: index,
-        hasPictures,
-        isChosen: chosen.has(index),
-        choose: choose.bind(null, index),
+        entry,
+        picture: hasPictures && h(Picture, { class: "picture", src: picture }),
+        isChecked: chosen.has(index),
+        onCheck: choose.bind(null, index),
         finder,
       }),
     ),
@@ -105,44 +105,6 @@ function listOf({ url, entries = [] }: PageInfo, cursor: string | undefined): Li
     entry,
     picture: entry.thumbnail == null ? undefined : `info/thumbnail?${query.toString()}&entry=${index + 1}`,
   }));
-}
-
-interface RowProps extends Listed, Pick<FoundProps, "finder"> {
-  /** Whether the list has any. */
-  hasPictures: boolean;
-  isChosen: boolean;
-  choose: (isChosen: boolean, isRange: boolean) => void;
-}
-
-function Row({ entry, picture, hasPictures, isChosen, choose, finder }: RowProps): ComponentChild {
-  const { url, title, duration } = entry;
-  const name = title ?? url;
-  const onClick = ({ currentTarget, shiftKey }: TargetedMouseEvent<HTMLInputElement>): void =>
-    choose(currentTarget.checked, shiftKey);
-  return h(
-    "li",
-    { class: "row" },
-    h(
-      "label",
-      { class: "check" },
-      h("input", { type: "checkbox", checked: isChosen, onClick }),
-      hasPictures && h(Picture, { picture }),
-      h(
-        "span",
-        {},
-        h("span", { dir: "auto" }, name),
-        duration !== null && h("span", { class: "muted" }, ` ${formatDuration(duration)}`),
-      ),
-    ),
-    h("button", { "aria-label": `Formats of ${name}`, onClick: () => finder.look(url) }, "Formats"),
-  );
-}
-
-/** The picture's space is kept, whether it comes or not. */
-function Picture({ picture }: Pick<Listed, "picture">): ComponentChild {
-  const [isBroken, setBroken] = useState(false);
-  const image = { loading: "lazy", decoding: "async", alt: "", onError: () => setBroken(true) } as const;
-  return h("span", { class: "picture" }, picture !== undefined && !isBroken && h("img", { ...image, src: picture }));
 }
 
 interface MoreProps extends Pick<FoundProps, "finder"> {

@@ -2,14 +2,12 @@ import { type ComponentChild, h } from "preact";
 import { useState } from "preact/hooks";
 import { hasAudio, hasVideo } from "../../model/format-ranking.ts";
 import type { PageInfo, Vocabulary } from "../../model/page-info.ts";
-import { Button } from "../button.ts";
+import { Button, Check, Picture } from "../elements.ts";
 import { formatDuration, formatTime } from "../texts.ts";
-import { Check } from "./choices.ts";
 import { Entries } from "./entries.ts";
 import type { ExtraProps, Extras, FoundProps } from "./finding.ts";
-import { FormatTable } from "./format-table.ts";
+import { FormatTable, languageName } from "./format-table.ts";
 import { Parts } from "./parts.ts";
-import { languageName } from "./format-rows.ts";
 
 /** What is on a page, and what can be downloaded from it. */
 export function Found({ info, finder }: FoundProps): ComponentChild {
@@ -34,9 +32,7 @@ export function Found({ info, finder }: FoundProps): ComponentChild {
   ];
 }
 
-/** The picture's space is kept, whether it comes or not. */
 function Summary({ info }: { info: PageInfo }): ComponentChild {
-  const [isShown, setShown] = useState(info.thumbnails.length > 0);
   const { uploader, site_name, duration, live_status } = info;
   const details = [
     uploader,
@@ -48,16 +44,7 @@ function Summary({ info }: { info: PageInfo }): ComponentChild {
     "div",
     { class: "summary" },
     info.thumbnails.length > 0 &&
-      h(
-        "div",
-        { class: "thumbnail" },
-        isShown &&
-          h("img", {
-            src: `info/thumbnail?url=${encodeURIComponent(info.url)}`,
-            alt: "",
-            onError: () => setShown(false),
-          }),
-      ),
+      h(Picture, { class: "thumbnail", src: `info/thumbnail?url=${encodeURIComponent(info.url)}` }),
     h(
       "ul",
       {},

@@ -1,10 +1,9 @@
 import { signal, type ReadonlySignal } from "@preact/signals";
 import type { State, Task } from "../../model/task.ts";
 import type { RowAction } from "./task-controls.ts";
-import { createTask, failureOf } from "../api.ts";
+import { createTask, failureOf, type TaskAction } from "../api.ts";
 import type { Asker } from "./ask.ts";
 import { clampTitle, taskTitle } from "./task-texts.ts";
-import type { TaskAction } from "./task-requests.ts";
 import type { Tasks } from "./tasks.ts";
 import { describeFailure } from "../texts.ts";
 

@@ -3,7 +3,7 @@ import { h, type ComponentChild, type RefObject } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import type { State } from "../../model/task.ts";
 import { AskDialog, createAsker } from "./ask.ts";
-import { Button } from "../button.ts";
+import { Button } from "../elements.ts";
 import { Members } from "./members.ts";
 import { createTaskActions, type TaskActions } from "./task-actions.ts";
 import { TaskRow } from "./task-row.ts";

@@ -3,7 +3,7 @@ import { type ComponentChild, h } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import type { ResultFile, Task, TaskFile } from "../../model/task.ts";
 import { hasSession } from "../session.ts";
-import type { TaskAction } from "./task-requests.ts";
+import type { TaskAction } from "../api.ts";
 import { curlCommand } from "./task-texts.ts";
 
 /** What can be done with a task; `again`: creates another one for its page. */

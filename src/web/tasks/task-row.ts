@@ -1,6 +1,7 @@
 import { type ReadonlySignal, useSignal } from "@preact/signals";
 import { h, type ComponentChild } from "preact";
 import type { Task, TaskFile } from "../../model/task.ts";
+import { Picture } from "../elements.ts";
 import {
   ActionButton,
   Command,
@@ -35,7 +36,7 @@ export function TaskRow(props: TaskRowProps): ComponentChild {
     "article",
     { class: "card task", "aria-labelledby": titleId(id), tabIndex: -1, "data-state": state },
     h(SelectBox, props),
-    h(Thumbnail, { id, isKnown: (info?.thumbnails.length ?? 0) > 0 }),
+    h(Picture, { class: "task-picture", src: info?.thumbnails.length ? `tasks/${id}/thumbnail` : undefined }),
     h(
       "div",
       { class: "task-text" },
@@ -105,18 +106,6 @@ function SelectBox({ task, selected, onSelect }: TaskRowProps): ComponentChild {
     { class: "task-select" },
     h("input", { type: "checkbox", checked: ids.has(id), "aria-describedby": titleId(id), onChange }),
     "Select",
-  );
-}
-
-/** The picture of a page that has one, else its empty space. */
-function Thumbnail({ id, isKnown }: { id: string; isKnown: boolean }): ComponentChild {
-  const isBroken = useSignal(false);
-  const onError = () => (isBroken.value = true);
-  const image = { loading: "lazy", decoding: "async", alt: "", onError } as const;
-  return h(
-    "div",
-    { class: "task-picture" },
-    isKnown && !isBroken.value && h("img", { ...image, src: `tasks/${id}/thumbnail` }),
   );
 }
 

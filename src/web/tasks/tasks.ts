@@ -2,8 +2,7 @@ import { batch, computed, signal, type ReadonlySignal } from "@preact/signals";
 import type { EventSourceMessage } from "eventsource-parser";
 import { createFeedClient, isUnauthorized } from "../../feed/feed-client.ts";
 import type { State, Task } from "../../model/task.ts";
-import { refusals } from "../api.ts";
-import { createTaskRequests, type TaskAction, type TaskPage, type TaskRequests } from "./task-requests.ts";
+import { refusals, createTaskRequests, type TaskAction, type TaskPage, type TaskRequests } from "../api.ts";
 import { type ChangedTask, createTaskTable, isMember, type TaskTable } from "./task-table.ts";
 
 /** The tasks of the service, as far as this page has heard of them. */
