@@ -2,7 +2,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { newSecret } from "../../src/keys/secrets.ts";
 import type { App } from "../../src/http/app.ts";
 import { buildApp } from "./app.ts";
-import { createGuessLimit } from "../../src/http/access/guess-limit.ts";
+import { createGuessLimit } from "../../src/http/access/access.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { addKey } from "./keys.ts";
 

@@ -9,7 +9,7 @@ import { damagedAs } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import type { AccessCheck } from "../access/access.ts";
 import { requireTask } from "../access/ownership.ts";
-import type { ArchiveSender } from "../archives/archive-sender.ts";
+import type { ArchiveSender } from "../archives/archive-routes.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
 import { assertIfMatch } from "../responses/etag.ts";
 import { bodyErrors, problems } from "../responses/problem.ts";

@@ -1,11 +1,11 @@
 import type { Readable } from "node:stream";
+import { createHash } from "node:crypto";
 import { Type } from "@sinclair/typebox";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { FileStore } from "../../files/files.ts";
 import { type ErrorCode, ServiceError } from "../../model/errors.ts";
 import type { ResultFile } from "../../model/task.ts";
 import type { IntRange } from "../../net/byte-range.ts";
-import { attachment } from "./content-disposition.ts";
 import { noContent } from "./empty.ts";
 import { ConditionHeaders, findMatch } from "./etag.ts";
 import { type FileStreams, isFlushed, parseRange } from "./file-streams.ts";
@@ -151,4 +151,42 @@ function setRangeHeaders(reply: FastifyReply, { size }: Representation, range: I
   if (range === undefined) return;
   reply.code(206).header("content-length", range.end - range.start + 1);
   reply.header("content-range", `bytes ${range.start}-${range.end}/${size}`);
+}
+
+/**
+ * Returns the value of `Content-Disposition` with which browsers save a file as `name` (RFC 6266 §4):
+ * `filename*` has the whole name (RFC 8187), `filename` an ASCII version for clients that do not know it.
+ * A name without Latin letters and digits is a part of its hash there, so that those of several files differ.
+ * Neither begins with `.` or `-`: the file would be hidden, or taken for an option.
+ */
+export function attachment(name: string): string {
+  const safe = withPlainStart(
+    name
+      .toWellFormed()
+      .replace(/[\p{Cc}\p{Zl}\p{Zp}]/gu, "")
+      .replace(/[/\\]/g, "_"),
+  );
+  // curl and others save under this name: letters keep their base letter, without the diacritic.
+  const ascii = withPlainStart(
+    safe
+      .normalize("NFD")
+      .replace(/\p{M}/gu, "")
+      .normalize("NFC")
+      .replace(/[^ -~]|["%]/gu, "_"),
+  );
+  const [stem = ""] = ascii.split(".");
+  const plain = /[a-z\d]/i.test(stem) ? ascii : `${shortHash(safe)}${ascii.slice(stem.length)}`;
+  return `attachment; filename="${plain}"; filename*=UTF-8''${escapeAttribute(safe)}`;
+}
+
+const shortHash = (name: string): string => createHash("sha256").update(name).digest("hex").slice(0, 12);
+
+function withPlainStart(name: string): string {
+  return name.replace(/^[\s.-]+/, "_");
+}
+
+/** Escapes all but RFC 8187's `attr-char`; `encodeURIComponent` leaves four more characters as they are. */
+function escapeAttribute(text: string): string {
+  const code = (character: string) => character.charCodeAt(0).toString(16).toUpperCase();
+  return encodeURIComponent(text).replace(/['()*]/g, (character) => `%${code(character)}`);
 }

@@ -4,6 +4,7 @@ import type { FileStore } from "../../files/files.ts";
 import type { Library } from "../../runner/library/library.ts";
 import { isServiceError, ServiceError } from "../../model/errors.ts";
 import { oneOf } from "../../model/schema.ts";
+import { retryChange } from "../../stores/member-rules.ts";
 import { damagedAs, taskNotFoundError } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import { isActive, type Task } from "../../model/task.ts";
@@ -163,4 +164,65 @@ export async function removeFromLibrary(
 /** Returns the task, undefined if there is none, or `"damaged"`: such a record can be deleted too. */
 function findReadable(store: TaskStore, id: string): Promise<Task | "damaged" | undefined> {
   return store.get(id).catch(damagedAs("damaged" as const));
+}
+
+const actionSchema = {
+  tags: ["tasks"],
+  params: TaskParams,
+  response: {
+    200: TaskRef,
+    ...problems(...taskErrors, "cross_site", "not_acceptable", "conflict"),
+  },
+};
+
+const cancelSchema = {
+  ...actionSchema,
+  operationId: "cancelTask",
+  summary: "Cancel a task that is queued or running",
+};
+
+const finishSchema = {
+  ...actionSchema,
+  operationId: "finishTask",
+  summary: "End the recording of a live stream and keep what there is",
+  description:
+    "The task then succeeds with what was recorded. It must be running with `progress.is_live`; " +
+    "further requests change nothing until it has ended.",
+};
+
+const retrySchema = {
+  ...actionSchema,
+  operationId: "retryTask",
+  summary: "Queue a failed or canceled task again",
+  description: "Resets its attempts; after a retryable error the download resumes.",
+  response: { ...actionSchema.response, ...problems("too_many_requests", "quota_exceeded") },
+};
+
+/** Routes that change a task's state; the runner follows through the event feed. */
+export const taskActionRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> = async (app, { store }) => {
+  app.addHook("onRequest", requireAcceptJson);
+
+  app.post("/tasks/:id/cancel", { schema: cancelSchema }, async ({ params: { id }, caller }) => {
+    await assertVisible(store, id, caller);
+    return store.update(id, { state: "canceled" });
+  });
+
+  app.post("/tasks/:id/finish", { schema: finishSchema }, async (request) => {
+    const task = await requireTask(store, request);
+    const { id, state } = task;
+    if (state === "running" && task.finish_requested === true) return task;
+    if (state === "running" && task.progress?.is_live !== true) throw notLiveError(id);
+    return store.update(id, { finish_requested: true }, { from: ["running"] });
+  });
+
+  app.post("/tasks/:id/retry", { schema: retrySchema }, async ({ params: { id }, caller }) => {
+    await assertVisible(store, id, caller);
+    // A running task may become queued too, but not by a client's request.
+    return store.update(id, retryChange, { from: ["failed", "canceled"] });
+  });
+};
+
+function notLiveError(id: string): ServiceError {
+  const rule = "only the recording of a live stream can be finished";
+  return new ServiceError("conflict", `task ${id} is not recording a live stream; ${rule}`);
 }

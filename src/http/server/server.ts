@@ -1,11 +1,17 @@
-import { type IncomingMessage, type RequestListener, STATUS_CODES, type Server, createServer } from "node:http";
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+  STATUS_CODES,
+} from "node:http";
 import type { Socket } from "node:net";
 import type { FastifyBaseLogger } from "fastify";
 import { type ErrorCode, ServiceError } from "../../model/errors.ts";
 import { everyResponse } from "../responses/every-response.ts";
 import { problemMediaType, problemOf, unavailableRetryAfterS } from "../responses/problem.ts";
 import { type ConnectionLimits, limitConnections, pendingResponse } from "./connections.ts";
-import { oneByOne } from "./one-by-one.ts";
 import { earlyCorsHeaders, type Origins } from "./origins.ts";
 
 /** Creates the server of an app: with limits that keep a slow or endless request from taking resources. */
@@ -157,4 +163,39 @@ function limitChunks(request: IncomingMessage, refuse: () => void): void {
       request.resume();
     },
   });
+}
+
+/** Requests of one connection that may wait for the response to the one before. */
+const maxWaiting = 16;
+
+type Exchange = [request: IncomingMessage, response: ServerResponse];
+
+/**
+ * Returns a listener that serves the requests of a connection one after the other, also if its client sends further ones before it has the
+ * response (pipelining, RFC 9112 §9.3.2). Node would start all of them at once: two thousand fit into what it reads at a time. A connection
+ * on which more than 16 wait is closed.
+ */
+function oneByOne(serve: RequestListener): RequestListener {
+  const waiting = new WeakMap<Socket, Exchange[]>();
+
+  function serveNext(exchanges: Exchange[]): void {
+    const [next] = exchanges.splice(0, 1);
+    if (next === undefined) return;
+    const [request, response] = next;
+    response.once("close", () => serveNext(exchanges));
+    serve(request, response);
+  }
+
+  return (request, response) => {
+    const { socket } = request;
+    const pending = pendingResponse(socket);
+    // Most clients wait for each response.
+    if (pending === response) return serve(request, response);
+    if (pending === undefined || socket.destroyed) return;
+    const exchanges = waiting.get(socket) ?? [];
+    if (exchanges.length === maxWaiting) return void socket.destroy();
+    if (exchanges.length === 0) pending.once("close", () => serveNext(exchanges));
+    exchanges.push([request, response]);
+    waiting.set(socket, exchanges);
+  };
 }

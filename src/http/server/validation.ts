@@ -1,9 +1,9 @@
 import type { TObject, TSchema } from "@sinclair/typebox";
 import { TypeCompiler, type ValueError, ValueErrorType } from "@sinclair/typebox/compiler";
-import type { FastifySchemaCompiler } from "fastify";
-import { inputError, ServiceError } from "../../model/errors.ts";
+import type { FastifyInstance, FastifyRequest, FastifySchemaCompiler, HookHandlerDoneFunction } from "fastify";
+import { inputError, type InputFault, ServiceError } from "../../model/errors.ts";
 import { findLikely, findMisspelling, ruleOf, withIntegers } from "../../model/schema.ts";
-import { comparedNames } from "./mistaken-names.ts";
+import { TaskOptions } from "../../model/task.ts";
 
 /**
  * Validates body, query and headers against their TypeBox schemas. Query parameters are parsed (`parseParameters`); nothing
@@ -167,4 +167,54 @@ function shown({ path, value }: ValueError): string {
 
 function cut(json: string): string {
   return json.length > 120 ? `${json.slice(0, 120)}…` : json;
+}
+
+const optionNames = Object.keys(TaskOptions.properties);
+
+interface RouteSchema {
+  tags?: string[];
+  querystring?: { properties: object };
+  body?: { properties: object };
+}
+
+/**
+ * Makes the routes of tasks and pages that are registered after it refuse misspelt names (ServiceError `invalid_request`): a query parameter or
+ * a member of a body that has no meaning, but nearly the name of one that has, or of an option of a task. All others do no harm.
+ */
+export function refuseMistakenNames(app: FastifyInstance): void {
+  app.addHook("onRoute", (route) => {
+    const { tags = [], querystring, body } = (route.schema ?? {}) as RouteSchema;
+    if (!tags.includes("tasks") && !tags.includes("info")) return;
+    const parameters = Object.keys(querystring?.properties ?? {});
+    const members = body && Object.keys(body.properties);
+    const refuse = (request: FastifyRequest, _reply: unknown, done: HookHandlerDoneFunction): void => {
+      const mistakes = findMistakes(request.query as object, parameters, "query");
+      done(mistakes ?? (members && findMistakes(request.body as object, members, "body")));
+    };
+    route.preHandler = [...[route.preHandler ?? []].flat(), refuse];
+  });
+}
+
+/** Returns the names of members or parameters that are compared with others: a body may have thousands. */
+const comparedNames = (values: object): string[] => Object.keys(values).slice(0, 100);
+
+function findMistakes(values: object, own: readonly string[], part: "body" | "query"): ServiceError | undefined {
+  const faults: InputFault[] = [];
+  for (const name of comparedNames(values)) {
+    if (own.includes(name) || faults.length === 20) continue;
+    const likely = likelyPointer(name, own, part);
+    if (likely !== undefined) {
+      const pointer = `/${name.slice(0, 100).replaceAll("~", "~0").replaceAll("/", "~1")}`;
+      faults.push({ pointer, detail: `has no meaning; did you mean ${likely}?` });
+    }
+  }
+  return faults.length === 0 ? undefined : inputError(part, ...faults);
+}
+
+function likelyPointer(name: string, own: readonly string[], part: "body" | "query"): string | undefined {
+  const ownName = findLikely(name, own);
+  if (ownName !== undefined) return `/${ownName}`;
+  const option = findLikely(name, optionNames);
+  if (option === undefined) return undefined;
+  return part === "body" ? `/options/${option}` : `/options/${option} in the body of POST /tasks/`;
 }

@@ -7,12 +7,11 @@ import { type ErrorCode, errorCodes, ServiceError } from "../../model/errors.ts"
 import { nameInPath } from "../../model/url-parts.ts";
 import type { Task } from "../../model/task.ts";
 import type { TaskStore } from "../../stores/store.ts";
-import { attachment } from "../responses/content-disposition.ts";
-import { type FileStreams, isFlushed, resetConnection } from "../responses/file-streams.ts";
+import { attachment, fileTag, type SendFile, type StoredFile } from "../responses/send-file.ts";
+import { type FileStreams, isFlushed, resetConnection, withStatedLength } from "../responses/file-streams.ts";
 import { assertIfMatch } from "../responses/etag.ts";
-import { fileTag, type SendFile, type StoredFile } from "../responses/send-file.ts";
+import { assertHasFiles } from "../routes/file.ts";
 import { refuseBlindRange } from "./blind-range.ts";
-import { withStatedLength } from "./stated-length.ts";
 import { type End, TaskWatch, untilChanged } from "./task-watch.ts";
 
 interface StreamDeps {
@@ -205,13 +204,11 @@ function refuseCollection({ id, kind }: Task): void {
 
 /** @throws ServiceError `precondition_failed`; `file_removed`; `conflict` if it has become a collection */
 function requireFile(task: Task, { headers }: StreamRequest): StoredFile {
-  const { id, file, removed_at } = task;
-  if (file !== null) {
-    assertIfMatch(headers["if-match"], fileTag(file));
-    return { id, number: 0, file };
-  }
   refuseCollection(task);
-  throw new ServiceError("file_removed", `the files of task ${id} were removed at ${removed_at}`);
+  assertHasFiles(task);
+  const { id, file } = task;
+  assertIfMatch(headers["if-match"], fileTag(file));
+  return { id, number: 0, file };
 }
 
 function failureOf({ id, state, error }: Task, retryAfterS?: number): ServiceError {

@@ -2,6 +2,8 @@ import rateLimit, { type FastifyRateLimitStore } from "@fastify/rate-limit";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { asError, ServiceError } from "../../model/errors.ts";
 import { countWindowMs, type KeyStore } from "../../stores/key-store.ts";
+import { Shares } from "../../async/shares.ts";
+import { onClosed } from "../responses/turns.ts";
 
 /**
  * Makes requests of a key fail with ServiceError `too_many_requests` once it has sent as many within a minute as its
@@ -67,4 +69,28 @@ type Done = Parameters<FastifyRateLimitStore["incr"]>[1];
 
 function rateOf({ caller }: FastifyRequest): number {
   return caller?.limits.rate ?? Infinity;
+}
+
+/**
+ * Limits how many requests of a key, or of a link, are served at a time: to half of what the others leave of `total`, the connections that there
+ * may be. A request takes a connection until it is served, which may last as long as its client likes. Further ones fail with ServiceError
+ * `too_many_requests`. Other requests without a key have no limit here: they are those of a service without keys, or are short.
+ *
+ * Call it after `requireAccess` and before the routes.
+ */
+export function shareRequests(app: FastifyInstance, total: number): void {
+  const shares = new Shares(total, { leavesHalf: true });
+  // Not the URL of a link: it may have any query, and other spellings.
+  const sharer = ({ caller, params }: FastifyRequest) => caller?.name ?? (params as { token?: string }).token;
+  app.addHook("onRequest", (request, { raw: response }, done) => {
+    const name = sharer(request);
+    if (name === undefined) return done();
+    const release = shares.take(name);
+    if (release === undefined) {
+      const rule = `${shares.taken} requests are being served, the limit is ${total}, of which a key or a link gets half of what the others leave`;
+      return done(new ServiceError("too_many_requests", rule, { retryAfterS: 1 }));
+    }
+    onClosed(response, release);
+    return done();
+  });
 }
