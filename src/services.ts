@@ -10,7 +10,7 @@ import { maxConnectionsOfProcess } from "./http/server/connections.ts";
 import { type KeyRing, openKeyRing } from "./keys/key-ring.ts";
 import { openKeySocket } from "./keys/key-socket.ts";
 import { type Library, openLibrary } from "./runner/library/library.ts";
-import { previewPath } from "./runner/library/preview.ts";
+import { previewPath } from "./runner/library/names.ts";
 import { createMetrics, type Metrics } from "./metrics/metrics.ts";
 import { createSharedLookup } from "./net/addresses/address-guard.ts";
 import { type HostPause, HostPauses } from "./net/host-pauses.ts";

@@ -6,8 +6,7 @@ import { ServiceError } from "../model/errors.ts";
 import { type DownloadFormat, PageInfo } from "../model/page-info.ts";
 import type { Task } from "../model/task.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
-import { PlaylistFound } from "./choice/entry-choice.ts";
-import { withEntryMetadata } from "./choice/entry-metadata.ts";
+import { PlaylistFound, withEntryMetadata } from "./choice/entries.ts";
 import { chooseFormat, earlierChoice, type FormatChoice } from "../resolvers/choose-format.ts";
 
 /** What is downloaded, and the page that lists it. */

@@ -8,11 +8,9 @@ import type { Task, TaskOptions } from "../model/task.ts";
 import type { CollectionWarning, Growth } from "../model/collection.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
 import type { NewMember } from "../stores/store-types.ts";
-import { chooseEntries, type EntryChoice } from "./choice/entry-choice.ts";
-import { metadataOf } from "./choice/entry-metadata.ts";
+import { chooseEntries, type EntryChoice, metadataOf } from "./choice/entries.ts";
 import { publicInfo } from "./download-target.ts";
-import { readInTurn, type ReadingTurns } from "./read-in-turn.ts";
-import type { TaskLease } from "./task-lease.ts";
+import { readInTurn, type ReadingRun, type ReadingTurns } from "./read-in-turn.ts";
 
 /** No further member may be queued now. */
 export class GrowthPaused extends Error {
@@ -24,13 +22,6 @@ export interface GrowCollectionDeps extends ReadingTurns {
   /** Members that a collection may have. */
   maxEntries: number;
   now: () => Date;
-}
-
-interface GrowCollectionRun {
-  taskLease: TaskLease;
-  /** Of the claim. */
-  stalledCount: number;
-  signal: AbortSignal;
 }
 
 /**
@@ -46,7 +37,7 @@ export async function growCollection(
   task: Task,
   found: PageInfo | undefined,
   deps: GrowCollectionDeps,
-  run: GrowCollectionRun,
+  run: ReadingRun,
 ): Promise<void> {
   const { taskLease } = run;
   let { growth } = task;
@@ -77,14 +68,12 @@ async function readSlice(
   { url, owner }: Task,
   next: string | undefined,
   deps: GrowCollectionDeps,
-  { taskLease, stalledCount, signal }: GrowCollectionRun,
+  run: ReadingRun,
 ): Promise<PageInfo> {
+  const { signal } = run;
   signal.throwIfAborted();
-  const counted = async (): Promise<unknown> => {
-    await taskLease.updateWithRetry({}, { stalledCount: stalledCount + 1 });
-    return deps.resolver.resolve(new URL(url), { signal, owner, entriesCursor: next });
-  };
-  const page = await readInTurn(counted, stalledCount, deps, signal);
+  const read = () => deps.resolver.resolve(new URL(url), { signal, owner, entriesCursor: next });
+  const page: unknown = await readInTurn(read, run, deps);
   signal.throwIfAborted();
   if (Value.Check(PageInfo, page)) return page;
   throw new ServiceError("no_media", `the resolver ${deps.resolver.name} does not look for entries`);

@@ -11,15 +11,14 @@ import type { Resolver } from "../resolvers/resolver.ts";
 import type { FindSkips, SkipSegment } from "../resolvers/sponsor-block.ts";
 import { chooseAudio, warnOfMissing } from "./choice/choose-audio.ts";
 import { chooseSubtitles, ownLanguages, warnOfMissingSubtitles } from "./choice/choose-subtitles.ts";
-import { describeMedia } from "./choice/describe-media.ts";
-import { upToEnd, withoutSegments } from "./choice/skip-segments.ts";
+import { describeMedia, upToEnd, withoutSegments } from "./choice/describe-media.ts";
 import { checkFile } from "./check-file.ts";
 import { downloadTarget, type Target } from "./download-target.ts";
 import { listFiles } from "./list-files.ts";
 import type { ProgressReport } from "./progress.ts";
-import { readInTurn, type ReadingTurns } from "./read-in-turn.ts";
+import { readInTurn, type ReadingRun, type ReadingTurns } from "./read-in-turn.ts";
 import type { StorageLimit } from "./storage-limit.ts";
-import { Interruption, type TaskLease } from "./task-lease.ts";
+import { Interruption } from "./task-lease.ts";
 
 /** What `produceFile` works with. */
 export interface ProduceFileDeps extends ReadingTurns {
@@ -41,12 +40,8 @@ export interface ProduceFileDeps extends ReadingTurns {
 }
 
 /** What `produceFile` gets from the run. */
-interface ProduceFileRun {
-  taskLease: TaskLease;
+interface ProduceFileRun extends ReadingRun {
   progress: ProgressReport;
-  /** Of the claim. */
-  stalledCount: number;
-  signal: AbortSignal;
   /** Aborted when a recording is to end. */
   finish: AbortSignal;
   /** What the key of the task's owner leaves at the start, bytes; undefined: any number. */
@@ -80,13 +75,9 @@ export async function produceFile(task: Task, deps: ProduceFileDeps, run: Produc
   const { target, download } = await downloadTarget(task, {
     resolver,
     signal,
-    async inTurn(read, isFirst) {
+    inTurn(read, isFirst) {
       const change = isFirst ? { progress: { stage: "resolving", ...before } as const } : {};
-      const counted = async () => {
-        await taskLease.updateWithRetry(change, { stalledCount: stalledCount() + 1 });
-        return read();
-      };
-      return readInTurn(counted, stalledCount(), deps, signal);
+      return readInTurn(read, { ...run, stalledCount: stalledCount() }, deps, change);
     },
     saveInfo: (info, isFirst) =>
       taskLease.updateWithRetry(

@@ -1,6 +1,16 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { KeyedMutex } from "../async/keyed-mutex.ts";
+import type { TaskChange } from "../feed/task-changes.ts";
 import { ServiceError } from "../model/errors.ts";
+import type { TaskLease } from "./task-lease.ts";
+
+/** A run that reads the page of its task. */
+export interface ReadingRun {
+  taskLease: TaskLease;
+  /** Of the claim. */
+  stalledCount: number;
+  signal: AbortSignal;
+}
 
 /** What the readings of pages in this process have in common. */
 export interface ReadingTurns {
@@ -19,21 +29,26 @@ const maxStalled = 5;
  * or another page that was read beside it. After two, no two such pages are read at a time. After more, `read` also
  * waits, so that kills in quick succession are not taken for the page's fault. Other tasks go on meanwhile.
  *
+ * @param change Of the task, stored with the count before `read` is called.
  * @throws ServiceError `internal` after five; `signal.reason` or an AbortError if aborted before `read` is called;
- * errors of `read`.
+ * errors of `read` and the lease.
  */
 export async function readInTurn<T>(
   read: () => Promise<T>,
-  stalledCount: number,
+  { taskLease, stalledCount, signal }: ReadingRun,
   { mutex, crashPauseMs = 4_000 }: ReadingTurns,
-  signal: AbortSignal,
+  change: TaskChange = {},
 ): Promise<T> {
+  const countedRead = async () => {
+    await taskLease.updateWithRetry(change, { stalledCount: stalledCount + 1 });
+    return read();
+  };
   if (stalledCount >= maxStalled) throw poisonTaskError(stalledCount);
-  if (stalledCount < 2) return read();
+  if (stalledCount < 2) return countedRead();
   if (stalledCount > 2) await sleep(crashPauseMs * 2 ** (stalledCount - 3), undefined, { signal });
   return mutex.runExclusive("readings", () => {
     signal.throwIfAborted();
-    return read();
+    return countedRead();
   });
 }
 

@@ -5,7 +5,7 @@ import type { Claim } from "../stores/store.ts";
 import type { PageInfo } from "../model/page-info.ts";
 import type { Task } from "../model/task.ts";
 import { traceIdOf } from "../model/trace-context.ts";
-import { PlaylistFound } from "./choice/entry-choice.ts";
+import { PlaylistFound } from "./choice/entries.ts";
 import { growCollection, type GrowCollectionDeps, GrowthPaused } from "./grow-collection.ts";
 import { decideRetry, type RetryRules } from "./retry-decision.ts";
 import { Interruption, type TaskLease } from "./task-lease.ts";

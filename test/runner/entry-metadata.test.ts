@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Entry } from "../../src/model/entry.ts";
-import { metadataOf, withEntryMetadata } from "../../src/runner/choice/entry-metadata.ts";
+import { metadataOf, withEntryMetadata } from "../../src/runner/choice/entries.ts";
 import { pageOf } from "./resolver.ts";
 
 const chapters = [{ start_time: 0, end_time: null, title: "One" }];

@@ -1,7 +1,12 @@
+import { Value } from "@sinclair/typebox/value";
 import { shorten, unlikeDevice } from "../../files/file-name.ts";
 import type { ResultFile } from "../../model/task.ts";
 import { languageInName } from "../list-files.ts";
 import { type NamedTask, readField, type Template, type TemplateNode } from "./template.ts";
+import { newTask } from "../../feed/task-changes.ts";
+import { ServiceError } from "../../model/errors.ts";
+import { PageInfo } from "../../model/page-info.ts";
+import { chooseFormat } from "../../resolvers/choose-format.ts";
 
 /** Where the files of a task belong, below the library's folder. */
 export interface FilePaths {
@@ -153,4 +158,20 @@ function safeName(text: string): string {
 /** Returns the longest start of a name that fits and is a name. */
 export function fitName(name: string, maxBytes: number): string {
   return Buffer.byteLength(name) <= maxBytes ? name : safeName(shorten(name, maxBytes));
+}
+
+/**
+ * Returns the path below LIBRARY_DIR that the file of a page would have in an empty library.
+ *
+ * @param found What a resolver has returned for the page.
+ * @throws ServiceError `no_media` if that is no page information; as `chooseFormat`
+ */
+export function previewPath(page: URL, found: unknown, template: Template): string {
+  if (!Value.Check(PageInfo, found)) throw new ServiceError("no_media", "the resolver reads no pages");
+  const { format } = chooseFormat(found, {}, null);
+  const name = `film.${format.ext ?? "mp4"}`;
+  const file = { kind: "media", name, mime_type: "video/mp4", size: 0, sha256: "", url: "" } as const;
+  const task = { ...newTask(page.href, {}, new Date()), info: found, files: [file] };
+  const { folders, names } = nameFiles(task, template);
+  return [...folders, ...names].join("/");
 }
