@@ -91,7 +91,7 @@ describe("a death of the worker", () => {
 
   test("counts nothing while its task only waits to be read", async () => {
     const { store, clock, ids } = await killed(3);
-    const { runner, log } = createRunnerHarness({ store, now: clock.now, crashPauseMs: 60_000 });
+    const { runner, log } = createRunnerHarness({ store, now: clock.now, crashPauseMs: 60_000, concurrency: 1 });
     runner.start();
     await vi.waitUntil(() => log.length === 1, 60_000);
     expect(log[0]).toMatchObject({ task: ids[0], msg: "run started", stalledCount: 3 });
