@@ -10,10 +10,10 @@ type Admit = (release: Release) => void;
  *
  * - an owner without a place always gets one;
  * - one that has fewer than its share, `total` divided by the owners that have places, gets another one;
- * - beyond that, an owner gets what is free of the `total`: one alone gets all of them.
+ * - beyond that, an owner gets what is free of the `total`: all of it, if there is no other owner.
  *
  * Nobody loses a place. So while some have more than their shares, the others take theirs beyond the `total`: up to twice as many places, and
- * more only if owners without a place get one. With a `total` of 0 there is no place for anybody.
+ * more only if owners without a place get one. With a `total` of 0 there are no places.
  *
  * A firm `total` is never exceeded: an owner gets what is free, and may have to wait until another gives a place back. With a spare
  * place, an owner that has none gets one more than the `total` while no place is free and some owner has several.
@@ -27,7 +27,7 @@ export class Shares {
   readonly #leavesHalf: boolean;
   /** How many places each owner has; at least one. */
   readonly #held = new Map<string, number>();
-  /** By owner, in the order of the calls; first the owner who has longest got no place. */
+  /** By owner, in the order of the calls; the owner that has waited longest for a place comes first. */
   readonly #waiting = new Map<string, Set<Admit>>();
   #taken = 0;
 
@@ -64,7 +64,7 @@ export class Shares {
   }
 
   /**
-   * Waits for a place. Places that become free go to the owner that has the fewest, of several to each in turn; each owner's calls in
+   * Waits for a place. Places that become free go to the owner that has the fewest, or to several such owners in turn; each owner's calls in
    * their order.
    *
    * @throws `signal.reason` when `signal` is aborted.

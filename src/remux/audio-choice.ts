@@ -2,7 +2,7 @@ import { findLanguage } from "./language.ts";
 
 /** What a track of a stream is in the output. */
 export interface TrackSlot {
-  /** It stays when the tracks of a stream change. */
+  /** Stays the same when the tracks of a stream change. */
   slot: string;
   /** As in `TrackFormat`. */
   place: number;
@@ -16,8 +16,8 @@ export type AudioChoice = ReturnType<typeof createAudioChoice>;
 
 /**
  * Decides which of the audio tracks of one stream are read.
- * @param asked `original`, which is the first track, and first in the output; `all`; or BCP 47 tags, of which those that no
- * track has are ignored. If no track is left, it is the first.
+ * @param asked `original`: the first track, which is also first in the output; `all`; or BCP 47 tags, of which those that no
+ * track has are ignored. If that leaves no track, the first one is read.
  */
 export function createAudioChoice(asked: readonly string[]) {
   const found = new Set<string>();
@@ -28,9 +28,9 @@ export function createAudioChoice(asked: readonly string[]) {
     isAsked: !asked.every(isWord),
     /** Tags that were asked for and are the language of a track. */
     found: found as ReadonlySet<string>,
-    /** Languages of all tracks that there were to choose from. */
+    /** Languages of all tracks to choose from. */
     offered: offered as ReadonlySet<string>,
-    /** Whether another track of the last stream than its first one is to be played. */
+    /** Whether a track other than the first of the last stream is to be played. */
     get isOtherFirst(): boolean {
       return isOtherFirst;
     },

@@ -8,7 +8,7 @@ import { DamagedTaskError, StorageFullError } from "../stores/rules.ts";
 import type { TaskStore, UpdateOptions } from "../stores/store.ts";
 import type { StoredFile } from "../stores/store-types.ts";
 
-/** What the files of all tasks may have together. The files that finished first are removed first. */
+/** The limit for the files of all tasks together. The files that finished first are removed first. */
 export interface StorageLimit {
   /** Bytes; Infinity: any number. */
   readonly maxBytes: number;
@@ -30,7 +30,7 @@ const batchSize = 50;
 
 const pauseMs = 10_000;
 
-/** Other tasks may take the space that was made for one. */
+/** Other tasks may take the space that was made for this one. */
 const maxAttempts = 100;
 
 interface StorageLimitOptions {
@@ -162,7 +162,7 @@ function createFileRemover(store: TaskStore, files: FileStore, logger: StorageLi
   };
 }
 
-/** Returns as many of the first files as have `bytes` bytes, or all. */
+/** Returns as few of the first files as have `bytes` bytes together, or all. */
 function takeBytes(files: readonly StoredFile[], bytes: number): StoredFile[] {
   let taken = 0;
   return files.filter(({ bytes: more }) => {

@@ -17,8 +17,8 @@ const faults = ["SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE", "SIGSEGV"] a
 const stopSignals = ["SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR2"] as const;
 
 /**
- * A signal that comes so soon after the first is the same one: Ctrl-C reaches all processes of a terminal, and npm passes on to
- * the service what it gets itself.
+ * A second signal within this time is the first one once more, milliseconds: Ctrl-C reaches all processes of a terminal, and npm
+ * forwards to the service what it gets itself.
  */
 const sameSignalMs = 500;
 

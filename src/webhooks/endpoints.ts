@@ -65,7 +65,7 @@ const firstPauseMs = 5_000;
 const longestPauseMs = 5 * 60_000;
 
 /**
- * Creates the state of an endpoint: how its receiver has been doing since this process knows it.
+ * Creates the state of an endpoint: how its receiver has responded to this process so far.
  *
  * @param random Returns 0 ≤ n < 1.
  */
@@ -103,13 +103,13 @@ function createEndpointState(endpoint: WebhookEndpoint, nowMs: () => number, ran
       if (nowMs() < pauseEndsMs) return 0;
       return Math.max((failures > 0 ? 1 : maxConcurrent) - inFlight, 0);
     },
-    /** Call it before a message is sent; returns the function to call with how that went. */
+    /** Call it before a message is sent; returns the function to call with the outcome. */
     begin(): (outcome: Outcome) => void {
       inFlight += 1;
       const startedMs = nowMs();
       return (outcome) => settle(outcome, startedMs);
     },
-    /** How long its receiver is left alone now, whole milliseconds. */
+    /** How long nothing is sent to its receiver from now on, whole milliseconds. */
     pauseMs: () => Math.max(Math.ceil(pauseEndsMs - nowMs()), 0),
   };
 }

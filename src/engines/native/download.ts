@@ -63,7 +63,7 @@ export async function download(job: DownloadJob, context: WorkerDownloadContext)
   }
 }
 
-/** Returns the subtitles within the media, those that files and segments state both once. */
+/** Returns the subtitles within the media; those that both files and segments state, once. */
 function ownSubtitlesOf({ additions }: DownloadRun, { written }: Assembled): OwnSubtitles[] {
   const unread = (written?.subtitles ?? []).map((track) => ({ ...track, isText: false }));
   const all = [...additions.own.tracks(), ...unread];

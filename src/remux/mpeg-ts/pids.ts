@@ -53,7 +53,7 @@ export function pidOf(bytes: Uint8Array, at: number): number {
 /** Of the program association table. */
 export const associationPid = 0;
 
-/** Fewer scrambled packets in a row are taken for damaged ones. */
+/** Fewer scrambled packets in a row count as damaged. */
 const maxScrambled = 32;
 
 /** Passes the payload of packets to the readers of their PIDs (ISO/IEC 13818-1 §2.4.3.2). */
@@ -91,13 +91,13 @@ export class PidTable {
     if (found !== undefined) found.isBreakNew = false;
   }
 
-  /** The payload unit that is being read comes late: if its counter began again, it did so by chance. */
+  /** The payload unit that is being read comes late: if its counter restarted, that is a coincidence. */
   noteGap(pid: number): void {
     const found = this.#pids[pid];
     if (found?.isCountNew === true) found.isBreakNew = true;
   }
 
-  /** Tells the readers of what is known to be missing; nothing follows. */
+  /** Reports to the readers what is known to be missing; nothing follows. */
   finish(): void {
     for (const pid of this.#pids) if (pid !== undefined) countBreak(pid);
   }

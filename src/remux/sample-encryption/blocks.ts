@@ -13,19 +13,19 @@ export interface SampleKey {
 export type StreamDecryption = (stream: Buffer, key: SampleKey) => void;
 
 const blockBytes = 16;
-/** Of a NAL unit, and of a frame after its header: so much at its start is clear. */
+/** Bytes that are clear at the start of a NAL unit, and of a frame after its header. */
 const clearNalBytes = 32;
 const clearFrameBytes = 16;
-/** A NAL unit that is no longer is clear. */
+/** Longest NAL unit that is clear as a whole, bytes. */
 const clearUnitBytes = 48;
-/** Of ten blocks of a NAL unit one is encrypted. */
+/** One in ten blocks of a NAL unit is encrypted. */
 const nalStep = 10 * blockBytes;
 const slice = 1;
 const idr = 5;
 
 /**
- * Decrypts H.264: of slices that are longer than 48 bytes, one of ten blocks. Emulation prevention was added again after encryption; what
- * it took becomes zeros after the unit, which belong to the next start code.
+ * Decrypts H.264: one in ten blocks of slices that are longer than 48 bytes. Encryption added emulation prevention bytes once more; in
+ * their place, zeros follow the unit, which belong to the next start code.
  */
 export function decryptAvc(stream: Buffer, key: SampleKey): void {
   for (let at = stream.indexOf(startCode); at >= 0;) {
@@ -76,7 +76,7 @@ interface BlockPattern {
   from: number;
   /** From one encrypted block to the next. */
   step: number;
-  /** A block is encrypted only if so many bytes are left. */
+  /** A block is encrypted only if this many bytes are left. */
   leastBytes: number;
 }
 

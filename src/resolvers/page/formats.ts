@@ -21,8 +21,8 @@ export interface Medium extends SourcedResource {
 const maxMedia = 50;
 
 /**
- * Returns the files and manifests among `resources`, each URL once, at most 50. What the first resource
- * of a URL leaves open, a later one may add.
+ * Returns the files and manifests among `resources`, each URL once, at most 50. A later resource
+ * of the same URL adds what the first one does not state.
  */
 export function findMedia(resources: readonly SourcedResource[]): Medium[] {
   const media = new Map<string, Medium>();

@@ -145,7 +145,7 @@ export class LinkFetcher {
    */
   async fetchFileInfo(url: URL, from: URL): Promise<FileInfo | null> {
     return this.#tryOrNull(async (signal) => {
-      // The body is left before any limit: it may be endless.
+      // Reading stops before any limit applies: the body may be endless.
       const limits = { signal, maxBytes: Number.MAX_SAFE_INTEGER };
       return readFileInfo(await this.#get(url, from, { ...limits, identity: true, range: firstBytes }));
     });

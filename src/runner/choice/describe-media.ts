@@ -17,7 +17,7 @@ export function describeMedia(page: PageInfo, marked: readonly SkipSegment[]): M
   const named = chapters.map(({ start_time, end_time, title: name }, index) => ({
     startS: start_time,
     endS: end_time ?? Infinity,
-    // Of all that the page has, also if a part of them is in the file.
+    // Of everything on the page, even if only a part of it is in the file.
     title: name || `Chapter ${index + 1}`,
   }));
   return {

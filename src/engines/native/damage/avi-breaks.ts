@@ -6,7 +6,7 @@ import { countChunkBreaks, type FrameSpan } from "./chunk-breaks.ts";
 const headerBytes = 12;
 /** Lists whose chunks are read one by one: the media, which files of over 1 GiB have in several parts, and groups of frames. */
 const containers = /^(?:RIFF|LIST.{4}(?:movi|rec ))/s;
-/** The data of a stream, or its index; what else is between them. */
+/** Ids of chunks: the data of a stream, its index, or what may be between them. */
 const usual = /^(?:\d\d(?:d[bc]|wb|tx|pc)|ix\d\d|idx1|JUNK|LIST|RIFF)$/;
 
 /**

@@ -61,13 +61,13 @@ export class SampleCheck {
   /** Where its next unit of AV1 is, and what of it is padding. */
   #obuAt = 0;
   #padding: ByteSpan[] = [];
-  /** Where it has to be looked at for zeros in it. */
+  /** Where to look for zeros in it. */
   #holeAt = 0;
   #hasHole = false;
   #isDamaged = false;
   /** It has nothing but zeros up to here. */
   #zerosTo = 0;
-  /** What was read last, and where it begins and ends in the file. */
+  /** The bytes that were read last, and where they begin and end in the file. */
   #bytes: Buffer = Buffer.alloc(0);
   #start = 0;
   #end = 0;

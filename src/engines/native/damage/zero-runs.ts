@@ -4,7 +4,7 @@ import type { ByteSpan } from "../../../remux/samples.ts";
 export const zeroBlockBytes = 2048;
 const zeros = Buffer.alloc(zeroBlockBytes);
 
-/** Returns whether there are nothing but zeros in a block of `bytes` from `from` on. */
+/** Returns whether the block of `bytes` from `from` on has only zeros. */
 export function isZeroBlock(bytes: Buffer, from: number): boolean {
   return bytes[from] === 0 && bytes.compare(zeros, 0, zeroBlockBytes, from, from + zeroBlockBytes) === 0;
 }

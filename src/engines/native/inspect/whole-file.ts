@@ -21,8 +21,8 @@ export function isCompleteFile(path: string): boolean {
 }
 
 /**
- * Whether a file ends where its container says that it ends; `null`: it does not say so. Frames of audio in no
- * container say only that the last one is cut off. Reads the start and the end of the file.
+ * Whether a file ends where its container says that it ends; `null`: it does not say so. Audio frames without a
+ * container show only whether the last one is cut off. Reads the start and the end of the file.
  * @throws the file system's own errors.
  */
 export function isWholeFile(path: string): boolean | null {

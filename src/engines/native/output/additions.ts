@@ -28,11 +28,11 @@ interface AdditionFetcher extends PendingAdditions {
   writeFiles(durationS: number): Promise<{ others: OtherFile[]; warnings: readonly FileWarning[] }>;
 }
 
-/** How long a picture, and subtitles, are waited for once the media are complete. */
+/** How long to wait for a picture and for subtitles once the media are complete. */
 const coverPatienceMs = 10_000;
 const textPatienceMs = 60_000;
 const maxTried = 5;
-/** Names of pictures that are hardly a JPEG or PNG. */
+/** Extensions of pictures that are unlikely to be a JPEG or PNG. */
 const otherPictures = /\.(?:webp|avif|svg|gif)(?:[?#]|$)/i;
 /** Subtitles of a file. */
 const maxTexts = 60;
@@ -105,14 +105,14 @@ export function fetchAdditions(
 /** Of a track in the index: a thousand cues, and what is between them. */
 const subtitleIndexBytes = 24_000;
 
-/** What there is if nothing has come in time. */
+/** Returns what is used if nothing has arrived in time. */
 function nothingInTime({ subtitles }: AdditionJob): FetchedTexts {
   const reason = `they did not come within ${textPatienceMs / 1000} s of the last byte of media`;
   const warnings = subtitles.map(({ language, role }) => missingWarning({ language, role }, reason));
   return { texts: [], warnings };
 }
 
-/** Starts `fetch`; `get` waits for its result at most so long, and is `otherwise` then. */
+/** Starts `fetch`; `get` waits at most that long for its result, then returns `otherwise`. */
 function startPatient<T>(
   signal: AbortSignal,
   patienceMs: number,

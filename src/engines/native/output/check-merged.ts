@@ -60,7 +60,7 @@ export async function checkUnread(
   });
 }
 
-/** Describes padding that not all players leave out: few read where the edits of an MP4 end. */
+/** Describes padding that not all players leave out: few players read where the edits of an MP4 end. */
 export function checkPadding(details: readonly TrackDetails[]): FileWarning[] {
   const paddingMs = Math.max(0, ...details.map(({ paddingS }) => paddingS * 1000));
   const message = `the audio has ${paddingMs.toFixed(1)} ms of padding at its end, which some players play`;

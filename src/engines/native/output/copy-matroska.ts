@@ -29,7 +29,7 @@ export function matroskaSources(files: readonly LocalInput[], chosen: readonly I
   });
 }
 
-/** A longer delay or padding is none: a packet of Opus has 120 ms at most. */
+/** A longer delay or padding is ignored: a packet of Opus has 120 ms at most. */
 const maxTrimmedNs = 1e9;
 
 /** Returns what the chosen tracks say that no MP4 of mediabunny does, those of a kind in their order. */

@@ -41,13 +41,13 @@ const demuxers = new Map<Container | null, (options: DemuxerOptions) => Demuxer>
 /** Whether `remux` can read its container. */
 export const isRemuxable = ({ container }: SourceStream): boolean => demuxers.has(container);
 
-/** A stream being demuxed, and what of it was written so far. */
+/** A stream that is being demuxed, and what has been written of it so far. */
 export class DemuxSession {
   readonly counts: CountingSink;
   hasEnded = false;
-  /** Where it goes on, seconds. */
+  /** Where it continues, seconds. */
   nextS = 0;
-  /** The timeline that it begins next; `null`: it goes on in the same one. */
+  /** The timeline that it begins next; `null`: it continues in the same one. */
   start: TimelineStart | null = null;
   #audioTracks = 0;
   #subtitles: readonly UnreadSubtitles[] = [];

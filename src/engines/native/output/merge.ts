@@ -225,15 +225,15 @@ const leadS = 1e-7;
 
 /**
  * Returns how long before its first packet a track is copied, seconds. The first packet of Vorbis, and short ones of Opus, last no
- * time: of several packets that start at the start, mediabunny would copy the last one only.
+ * time: of several packets at the start time, mediabunny would copy only the last.
  */
 async function leadOf(track: InputTrack): Promise<number> {
   return ["vorbis", "opus"].includes((await track.getCodec()) ?? "") ? leadS : 0;
 }
 
 /**
- * Returns the time stamp in each file that becomes 0: one for all, each would be moved to its own start
- * otherwise. In WebM the delay of a codec gets lost: what has none of it is moved by as much.
+ * Returns the timestamp in each file that becomes 0: the same for all, as otherwise each file would move to its own start.
+ * WebM loses the delay of a codec: tracks without a delay are moved by as much.
  */
 async function trimStarts(
   files: readonly LocalInput[],

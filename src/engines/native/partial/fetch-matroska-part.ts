@@ -17,7 +17,7 @@ import {
 
 /**
  * Writes a WebM or Matroska file to `target` that has the tracks of `file`, and of its Clusters the first ones and those of
- * the ranges, as the Cues list them. What they have decides, not what the Cues say of it. Returns `null` if there are no
+ * the ranges, as the Cues list them. The Clusters themselves decide, not what the Cues say of them. Returns `null` if there are no
  * Cues, or they have over 16 MiB, or do not lead to all that is needed.
  *
  * @throws ServiceError `upstream_invalid` if the file is damaged, or its Cues are wrong; of `file`.

@@ -53,7 +53,7 @@ export interface PartialMedia {
   details?: readonly TrackDetails[];
 }
 
-/** Text that is shown when a part begins may have begun so much earlier. */
+/** How much earlier a text may begin that is shown when a part begins, seconds. */
 export const textLeadS = 10;
 
 /** Of the start of a file, and around what is looked at. */
@@ -63,7 +63,7 @@ const maxFileBytes = 2 ** 40;
 /** What lies between two spans is fetched too if it has no more bytes: a request costs more. */
 const maxGapBytes = 64 << 10;
 
-/** Above it, one request for all is better. */
+/** Above this share, one request for everything is better. */
 const maxShare = 0.8;
 
 /** Whether to fetch these spans too, rather than all of the resource. */
@@ -121,7 +121,7 @@ export class PartialFile implements AsyncDisposable {
     return missing.reduce((sum, { start, end }) => sum + end - start, this.bytes);
   }
 
-  /** Returns what is not there of these spans, and of short gaps between them, in order. */
+  /** Returns what is missing of these spans, and of short gaps between them, in order. */
   missing(spans: readonly ByteSpan[]): ByteSpan[] {
     return joinSpans(spans, maxGapBytes).flatMap(({ start, end }) => {
       const found: ByteSpan[] = [];
@@ -134,12 +134,12 @@ export class PartialFile implements AsyncDisposable {
     });
   }
 
-  /** Fetches what is not there of these spans. @throws as `fetch` */
+  /** Fetches what is missing of these spans. @throws as `fetch` */
   async fetchMissing(spans: readonly ByteSpan[]): Promise<void> {
     for (const span of this.missing(spans)) await this.fetch(span);
   }
 
-  /** Fetches 64 KiB from the start of the span on unless it is there. @throws as `fetch` */
+  /** Fetches 64 KiB from the start of the span on, unless it has been fetched. @throws as `fetch` */
   async fetchNear(span: ByteSpan): Promise<void> {
     if (this.missing([span]).length === 0) return;
     await this.fetchMissing([{ start: span.start, end: Math.min(span.start + headBytes, this.size) }]);

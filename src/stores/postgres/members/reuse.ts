@@ -57,13 +57,13 @@ async function reuseAndCommit(
 interface Plan {
   /** Stored as they are. */
   fresh: Pending<Reused>[];
-  /** As kept under a key: of those found, and of earlier calls. */
+  /** Responses kept under a key: for tasks that were found, and for earlier calls. */
   answers: Map<Pending<Reused>, string>;
   found: { idempotency: Idempotency | undefined; answer: string }[];
   errors: Map<Pending<Reused>, unknown>;
 }
 
-/** Returns the answer to each task that is there already. */
+/** Returns the response for each task that exists already. */
 async function matchReusable(
   batch: readonly Pending<Reused>[],
   known: readonly Reusable[],
@@ -109,7 +109,7 @@ function planReuse(batch: readonly Pending<Reused>[], { matches, existing, maxQu
   return plan;
 }
 
-/** Keeps the answers of tasks that were found under the keys they were asked for with. */
+/** Keeps the responses for tasks that were found, under the keys of their requests. */
 async function keepAnswers(sql: Sql, found: Plan["found"], keysEndAt: Date): Promise<void> {
   const uses = found.flatMap(({ idempotency, answer }) => (idempotency ? { ...idempotency, answer } : []));
   if (uses.length === 0) return;
