@@ -1,4 +1,4 @@
-import { parseLanguage } from "../parsers/language.ts";
+import { parseLanguage } from "../parsers/text.ts";
 
 /** Returns a BCP 47 tag in canonical spelling; `null` for `und`, `mis`, `mul`, `zxx` and invalid tags. */
 export function languageTag(value: string | undefined): string | null {

@@ -1,4 +1,5 @@
 import { buffer } from "node:stream/consumers";
+import { encodingNamed } from "../parsers/text.ts";
 
 /**
  * Reads the text of a playlist or an MPD. UTF-8, unless a byte order mark, zero bytes or the declaration of XML (Appendix F)
@@ -57,15 +58,7 @@ function encodingOf(bytes: Uint8Array): string {
   if (bytes.length >= 2 && second === 0 && first !== 0) return "utf-16le";
   if (bytes.length >= 2 && first === 0 && second !== 0) return "utf-16be";
   const declaration = Buffer.from(bytes.subarray(0, 200)).toString("latin1");
-  const [, label] = /^<\?xml[^>]*?\sencoding\s*=\s*["']([\w-]{1,40})["']/.exec(declaration) ?? [];
-  return label !== undefined && isByteEncoding(label) ? label : "utf-8";
-}
-
-/** Whether it is an encoding in which the declaration reads as it does in ASCII. */
-function isByteEncoding(label: string): boolean {
-  try {
-    return !new TextDecoder(label).encoding.startsWith("utf-16");
-  } catch {
-    return false;
-  }
+  const [, label = ""] = /^<\?xml[^>]*?\sencoding\s*=\s*["']([\w-]{1,40})["']/.exec(declaration) ?? [];
+  // In UTF-16, the declaration would not read as it does in ASCII.
+  return encodingNamed(label)?.startsWith("utf-16") === false ? label : "utf-8";
 }

@@ -49,11 +49,7 @@ function fromWords(text: string): string | null {
   const match = british ?? monthDayYear.exec(text);
   if (match === null) return null;
   const [day, month] = british === null ? [match[2], match[1]] : [match[1], match[2]];
-  const date = {
-    year: Number(match[3]),
-    month: monthNames.indexOf(month?.toLowerCase() ?? "") + 1,
-    day: Number(day),
-  };
+  const date = { year: Number(match[3]), month: monthNames.indexOf(month?.toLowerCase() ?? "") + 1, day: Number(day) };
   const rest = text.slice(match[0].length);
   if (rest === "") return plainDate(date);
   const time = clock.exec(rest);

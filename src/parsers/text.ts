@@ -54,6 +54,15 @@ export function parseKeywords(values: readonly string[]): string[] {
   return parseTags(found);
 }
 
+/** Returns the encoding that a label names (WHATWG Encoding §4.2); undefined if there is none. */
+export function encodingNamed(label: string): string | undefined {
+  try {
+    return new TextDecoder(label).encoding;
+  } catch {
+    return undefined;
+  }
+}
+
 /** Characters that change the reading direction of what comes after them, also beyond the text, or control a terminal. */
 const controls = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\0-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]/g;
 
@@ -71,4 +80,18 @@ function cut(value: string | null | undefined, length: number): string | undefin
     .slice(0, length)
     .replace(/[\uD800-\uDBFF]$/, "")
     .toWellFormed();
+}
+
+/** Returns the canonical BCP 47 tag of a `lang` attribute or `og:locale` (`en_US`: `en-US`); else `null`. */
+export function parseLanguage(value: string | null | undefined): string | null {
+  const tag = value?.slice(0, 60).trim().replaceAll("_", "-") ?? "";
+  // RFC 5646 §2.2.7: of private use, which `Intl` does not take alone.
+  if (/^x(?:-[a-z0-9]{1,8})+$/i.test(tag)) return tag.toLowerCase();
+  if (!/^[a-z]{2,3}(?:-[a-z0-9]{1,8})*$/i.test(tag)) return null;
+  try {
+    return Intl.getCanonicalLocales(tag)[0] ?? null;
+  } catch (error) {
+    if (error instanceof RangeError) return null;
+    throw error;
+  }
 }

@@ -118,7 +118,11 @@ async function withinShare<T>(
   const deadline = startDeadline(signal, shareMs, what);
   const own = { ...context, signal: deadline.signal, deadlineMs: startedMs + shareMs };
   try {
-    return await outcomeOf(request(own), context);
+    return await request(own);
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof ServiceError) return error;
+    throw error;
   } finally {
     deadline.end();
   }
@@ -128,17 +132,6 @@ async function withinShare<T>(
 function keepOtherXml(error: unknown): OtherXmlError {
   if (error instanceof OtherXmlError) return error;
   throw error;
-}
-
-/** Returns the result or its error; rejects when the signal is aborted. */
-async function outcomeOf<T>(promise: Promise<T>, { signal }: ResolveContext): Promise<T | ServiceError> {
-  try {
-    return await promise;
-  } catch (error) {
-    signal.throwIfAborted();
-    if (error instanceof ServiceError) return error;
-    throw error;
-  }
 }
 
 function isRecord(outcome: Outcome): outcome is PageInfo {

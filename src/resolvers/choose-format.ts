@@ -63,19 +63,14 @@ function findAgain(before: FormatChoice, formats: readonly Format[]): FormatChoi
 }
 
 function findFormatAgain(before: Format, formats: readonly Format[]): Format | undefined {
-  const usable = formats.filter(({ has_drm, protocol }) => {
-    return !has_drm && protocol === before.protocol;
-  });
+  const usable = formats.filter(({ has_drm, protocol }) => !has_drm && protocol === before.protocol);
   const sameId = usable.find(({ format_id }) => format_id === before.format_id);
   if (sameId !== undefined && identifying.every((name) => agrees(valueOf(sameId, name), valueOf(before, name)))) {
     return sameId;
   }
   const [closest] = usable
-    .filter(
-      (format) =>
-        identifying.every((name) => valueOf(format, name) === valueOf(before, name)) && isSameVersion(format, before),
-    )
-    .filter((format) => rateRatio(format, before) <= maxRateRatio)
+    .filter((format) => identifying.every((name) => valueOf(format, name) === valueOf(before, name)))
+    .filter((format) => isSameVersion(format, before) && rateRatio(format, before) <= maxRateRatio)
     .toSorted((a, b) => rateRatio(a, before) - rateRatio(b, before));
   return closest;
 }

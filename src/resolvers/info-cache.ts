@@ -65,10 +65,7 @@ type Info = Static<TObject>;
 /** Creates a cache of what `resolver` reads, empty at first. */
 export function createInfoCache(options: InfoCacheOptions): InfoCache {
   const { resolver, ttlS, timeoutMs, concurrency } = options;
-  const cache = new LRUCache<string, ReadInfo & { readAt: number }>({
-    maxSize,
-    maxEntrySize: maxSize,
-  });
+  const cache = new LRUCache<string, ReadInfo & { readAt: number }>({ maxSize, maxEntrySize: maxSize });
   const inFlight = createSingleFlight<ReadInfo>();
   const shares = new Shares(concurrency);
   let isStopped = false;

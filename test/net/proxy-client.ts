@@ -2,12 +2,8 @@ import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
 import { connect, type Socket } from "node:net";
 import { onTestFinished } from "vitest";
-import {
-  type GuardedProxy,
-  type GuardedProxyOptions,
-  openGuardedProxy,
-  type ProxyRun,
-} from "../../src/net/proxy/guarded-proxy.ts";
+import { type GuardedProxy, type GuardedProxyOptions, openGuardedProxy } from "../../src/net/proxy/guarded-proxy.ts";
+import type { ProxyRun } from "../../src/net/proxy/run.ts";
 import { MiB } from "./client.ts";
 
 /** Opens a proxy that may connect to 127.0.0.1, closed after the test. */

@@ -1,12 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { isFrontPage, isSamePage, tryParseUrl } from "../../src/parsers/url.ts";
 import { parseAttributes } from "../../src/resolvers/page/markup/attributes.ts";
-import { parseCount, parsePixels } from "../../src/parsers/count.ts";
+import { parseDuration, parseCount, parsePixels, parseQuality } from "../../src/parsers/quantities.ts";
 import { parseDate } from "../../src/parsers/date.ts";
-import { parseDuration } from "../../src/parsers/duration.ts";
-import { parseLanguage } from "../../src/parsers/language.ts";
-import { parseQuality } from "../../src/parsers/quality.ts";
-import { parseLine, parseParagraphs } from "../../src/parsers/text.ts";
+import { parseLine, parseParagraphs, parseLanguage } from "../../src/parsers/text.ts";
 
 describe("durations", () => {
   it.each([

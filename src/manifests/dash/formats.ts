@@ -1,7 +1,7 @@
 import type { Subtitle } from "../../model/entry.ts";
 import type { Format } from "../../model/page-info.ts";
 import type { Steps } from "../../parsers/steps.ts";
-import { parsePixels } from "../../parsers/count.ts";
+import { parsePixels } from "../../parsers/quantities.ts";
 import { extensionOfMediaType } from "../../parsers/media-type.ts";
 import { framesPerSecond, kilobits } from "../attributes.ts";
 import {

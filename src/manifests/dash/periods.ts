@@ -55,10 +55,7 @@ export function spansOf(periods: readonly PeriodTimes[]): (TimeSpan | undefined)
     const next = periods[index + 1];
     const ownEndS = durationS === null ? Infinity : startS + durationS;
     const endS = Math.min(ownEndS, next?.startS ?? Infinity);
-    return {
-      startS: index === 0 ? Number.NEGATIVE_INFINITY : startS,
-      endS: next === undefined ? Infinity : endS,
-    };
+    return { startS: index === 0 ? Number.NEGATIVE_INFINITY : startS, endS: next === undefined ? Infinity : endS };
   });
 }
 

@@ -230,9 +230,7 @@ function openedIn(addressing: Addressing, name: string): Open | null {
   if (name === "SegmentTimeline" && addressing.timeline === null) return { name, entries: (addressing.timeline = []) };
   if (name === "SegmentURL") return leaf(addressing.urls, { media: "", mediaRange: "" });
   if (name !== "Initialization" || addressing.initialization !== null) return null;
-  const fields = { sourceURL: "", range: "" };
-  addressing.initialization = fields;
-  return { name: "leaf", fields };
+  return { name: "leaf", fields: (addressing.initialization = { sourceURL: "", range: "" }) };
 }
 
 function leaf<Fields extends Record<string, string>>(list: Fields[], fields: Fields): Open {

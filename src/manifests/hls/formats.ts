@@ -1,4 +1,4 @@
-import { parsePixels } from "../../parsers/count.ts";
+import { parsePixels } from "../../parsers/quantities.ts";
 import { framesPerSecond, kilobits } from "../attributes.ts";
 import type { Codecs } from "../codecs.ts";
 import type { Format } from "../../model/page-info.ts";
@@ -87,12 +87,8 @@ function listAngles({ renditions }: Group, main: FormatPart, variantUrl: URL): L
     if (url === main.url) return [];
     const roles = [...new Set(["alternate" as const, ...rolesBeyondGroup(rendition.roles)])];
     const format_id = ["hls-video", ...namesOf(rendition)].join("-");
-    return [
-      [
-        { ...main, url, format_id, roles },
-        { roles, priority: 0 },
-      ],
-    ];
+    const statement = { roles, priority: 0 };
+    return [[{ ...main, url, format_id, roles }, statement]];
   });
 }
 
@@ -193,12 +189,8 @@ function namesOf({ attributes }: Rendition): string[] {
 
 /** Groups audio renditions; a variant's CODECS cover its group (RFC 8216 §4.3.4.2). */
 function groupAudio(variants: readonly Variant[], renditions: readonly Rendition[]): Map<string, AudioGroup> {
-  const groups = new Map(
-    [...groupRenditions(renditions, "AUDIO")].map(([id, group]) => [
-      id,
-      { ...group, acodec: null as string | null, tbr: 0 },
-    ]),
-  );
+  const groups = new Map<string, AudioGroup>();
+  for (const [id, group] of groupRenditions(renditions, "AUDIO")) groups.set(id, { ...group, acodec: null, tbr: 0 });
   for (const { attributes, codecs } of variants) {
     const group = groups.get(attributes.get("AUDIO") ?? "");
     if (group === undefined) continue;

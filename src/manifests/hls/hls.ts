@@ -1,7 +1,6 @@
 import { tryParseUrl } from "../../parsers/url.ts";
 import { finish, type Steps } from "../../parsers/steps.ts";
 import { parseLine } from "../../parsers/text.ts";
-import { languageTag } from "../attributes.ts";
 import { splitCodecs } from "../codecs.ts";
 import {
   type Attributes,
@@ -113,10 +112,9 @@ function startWith(pathway: string | undefined, variants: readonly Variant[]): V
 /** Subtitle renditions are playlists, whatever their segments are. */
 function subtitlesOf({ renditions }: MultivariantPlaylist): Manifest["subtitles"] {
   const subtitles = createSubtitles();
-  for (const { attributes, url } of renditions) {
+  for (const { attributes, language, url } of renditions) {
     if (url === null || !isOfType(attributes, "SUBTITLES")) continue;
     const name = parseLine(attributes.get("NAME"));
-    const language = languageTag(attributes.get("LANGUAGE"));
     subtitles.add(language, { url: url.href, ext: "m3u8", name, role: hlsSubtitleRole(attributes) });
   }
   return subtitles.record();

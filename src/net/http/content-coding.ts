@@ -30,15 +30,7 @@ const decoderByCoding: ReadonlyMap<string, Decoder> = new Map<string, Decoder>([
 ]);
 
 /** Codings that are registered (RFC 9110 §18.6), but neither accepted nor decoded. */
-const otherCodings: ReadonlySet<string> = new Set([
-  "compress",
-  "x-compress",
-  "aes128gcm",
-  "exi",
-  "pack200-gzip",
-  "dcb",
-  "dcz",
-]);
+const otherCodings: ReadonlySet<string> = new Set("compress x-compress aes128gcm exi pack200-gzip dcb dcz".split(" "));
 
 /**
  * Returns the decoders for a `Content-Encoding` field (RFC 9110 §8.4), in the order to apply them. Ignores what is

@@ -52,10 +52,7 @@ const maxBodyBytes = 4 * 1024;
 /** Creates a client that checks the address of every connection, as the client for pages does. */
 export function createPostClient(options: PostClientOptions): PostClient {
   const { perHost, totalTimeoutMs = 15_000 } = options;
-  const guard = new AddressGuard({
-    allowNetworks: options.allowNetworks,
-    lookupTimeoutMs: totalTimeoutMs,
-  });
+  const guard = new AddressGuard({ allowNetworks: options.allowNetworks, lookupTimeoutMs: totalTimeoutMs });
   const agent = new undici.Agent(guardedOptions(guard, totalTimeoutMs, {}));
   const deps = { agent, slots: createHostSlots(perHost) };
 

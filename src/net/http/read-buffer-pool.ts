@@ -27,10 +27,7 @@ export function createReadBufferPool(blockBytes: number) {
 
   return {
     /** Option of `net.connect` and `tls.connect`. */
-    onread: {
-      buffer: () => spare.pop() ?? Buffer.allocUnsafeSlow(blockBytes),
-      callback: onBlock,
-    },
+    onread: { buffer: () => spare.pop() ?? Buffer.allocUnsafeSlow(blockBytes), callback: onBlock },
     /**
      * Takes back what a socket has emitted, once the last part of it is released; ignores its other parts and other arrays. So a
      * reader that gets it in several parts, as behind the headers of a response, must release them in order.

@@ -40,7 +40,5 @@ export function withRedirects(error: unknown, start: URL, redirects: number): un
 }
 
 function redirectError(from: URL, why: string, cause?: unknown): ServiceError {
-  return new ServiceError("upstream_invalid", `the redirect of ${urlForMessage(from)} ${why}`, {
-    cause,
-  });
+  return new ServiceError("upstream_invalid", `the redirect of ${urlForMessage(from)} ${why}`, { cause });
 }

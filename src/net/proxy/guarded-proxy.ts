@@ -11,8 +11,6 @@ import { type ProxyRun, Run } from "./run.ts";
 import { openTunnel, refuseTunnel } from "./tunnel.ts";
 import { maxHeaderBytes } from "../upstream-error.ts";
 
-export type { ProxyRun } from "./run.ts";
-
 export type GuardedProxy = Awaited<ReturnType<typeof openGuardedProxy>>;
 
 export interface GuardedProxyOptions extends Pick<HttpClientOptions, "allowNetworks" | "lookup" | "onBlocked"> {

@@ -1,4 +1,4 @@
-import { parsePixels } from "../../parsers/count.ts";
+import { parsePixels } from "../../parsers/quantities.ts";
 import { mediaTypeOf } from "../../parsers/media-type.ts";
 import { isFrontPage, pageKey, parseUrls, tryParseUrl } from "../../parsers/url.ts";
 import type { PageInfo } from "../../model/page-info.ts";

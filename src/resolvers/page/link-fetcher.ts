@@ -215,9 +215,7 @@ export class LinkFetcher {
       signal.throwIfAborted();
       if (error instanceof ServiceError) return error;
       if (!this.#signal.aborted) throw error;
-      return new ServiceError("upstream_timeout", `no response within ${timeoutMs} ms`, {
-        cause: error,
-      });
+      return new ServiceError("upstream_timeout", `no response within ${timeoutMs} ms`, { cause: error });
     }
   }
 }
@@ -232,10 +230,7 @@ function createListing(media: readonly Medium[], results: ReadonlyMap<Medium, Ma
   });
   const uniqueId = createFormatIds();
   return {
-    formats: bestFormats(formats).map((format) => ({
-      ...format,
-      format_id: uniqueId(format.format_id),
-    })),
+    formats: bestFormats(formats).map((format) => ({ ...format, format_id: uniqueId(format.format_id) })),
     subtitles: joinSubtitles(manifests.map(({ subtitles }) => subtitles)),
     duration: manifests.find(({ duration }) => duration !== null)?.duration ?? null,
     live_status: manifests.find((each) => each.live_status !== null)?.live_status ?? null,

@@ -123,10 +123,7 @@ export function mergeMetadata(metadata: PageMetadata, url: URL): Merged {
 
   const webpage_url = first("webpage_url") ?? url.href;
   const resources = resourceOrder.flatMap((source) =>
-    (metadata[source]?.resources ?? []).map((each) => ({
-      ...each,
-      vocabulary: vocabularyOf[source],
-    })),
+    (metadata[source]?.resources ?? []).map((each) => ({ ...each, vocabulary: vocabularyOf[source] })),
   );
   const [series, season_number, episode_number] = [first("series"), first("season_number"), first("episode_number")];
   const media = findMedia(resources);

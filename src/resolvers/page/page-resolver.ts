@@ -64,13 +64,7 @@ export function createPageResolver(options: PageResolverOptions): Resolver<typeo
       const fetchedAt = now();
       const cookies = createCookieJar();
       reader.prepare();
-      const response = await client.get(url, {
-        signal,
-        owner,
-        maxBytes: pageMaxBytes,
-        accept: acceptPage,
-        cookies,
-      });
+      const response = await client.get(url, { signal, owner, maxBytes: pageMaxBytes, accept: acceptPage, cookies });
       using opened = bodies.open({ signal, owner });
       const reading = { reader, bodies: opened, signal, owner, now: fetchedAt };
       const content = await readContent(response, { ...reading, isPlayer: false, entriesStart });

@@ -46,9 +46,7 @@ export function extractionError(failure: Failure, what: string): ServiceError {
   const has = (...names: readonly string[]) => errors.some((name) => names.includes(name));
   const fail = (code: ErrorCode, rule: string) => new ServiceError(code, `${what}: ${rule}`);
   if (has("SetUpError"))
-    return new ServiceError("internal", `${what}: its process could not be set up`, {
-      cause: new Error(message),
-    });
+    return new ServiceError("internal", `${what}: its process could not be set up`, { cause: new Error(message) });
   if (has("AnswerTooLarge")) return answerTooLargeError(what);
   if (has("MemoryError")) return fail("upstream_invalid", "it used more memory than allowed");
   if (has("UnsupportedError")) return fail("no_media", "yt-dlp finds no medium on the page");
@@ -68,12 +66,9 @@ export function extractionError(failure: Failure, what: string): ServiceError {
   if (has("TransportError", "IncompleteRead", "ProxyError"))
     return fail("upstream_unreachable", "the connection failed");
   if (reason !== undefined) return fail(reason.code, reason.text);
-  return expected
-    ? fail("no_media", "yt-dlp finds no medium on the page")
-    : fail(
-        "upstream_invalid",
-        `yt-dlp's extractor failed (${nameOf(errors)}); update yt-dlp, as the site may have changed`,
-      );
+  if (expected) return fail("no_media", "yt-dlp finds no medium on the page");
+  const rule = `yt-dlp's extractor failed (${nameOf(errors)}); update yt-dlp, as the site may have changed`;
+  return fail("upstream_invalid", rule);
 }
 
 /** Returns the error of an extraction whose process was ended by a signal that nobody here sent. */

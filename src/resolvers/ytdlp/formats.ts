@@ -1,10 +1,9 @@
 import { isFieldValue, siteHeaderNames } from "../../net/http/site-headers.ts";
 import type { DownloadFormat, Format, Fragment } from "../../model/page-info.ts";
 import { addNames, type ListedAudio } from "../../manifests/tracks.ts";
-import { parseLanguage } from "../../parsers/language.ts";
+import { parseLine, parseLanguage } from "../../parsers/text.ts";
 import { mediaTypeOf } from "../../parsers/media-type.ts";
 import type { Steps } from "../../parsers/steps.ts";
-import { parseLine } from "../../parsers/text.ts";
 import { tryParseUrl } from "../../parsers/url.ts";
 import { asAmount, asCount, asDict, asList, asText, type InfoDict } from "./info-dict.ts";
 
@@ -26,13 +25,8 @@ const protocols: Readonly<Record<string, Format["protocol"]>> = {
 };
 
 /** Fields of a format that has more to it than its URL; only yt-dlp itself can download it. */
-const demandsOfYtDlp = [
-  "request_data",
-  "hls_media_playlist_data",
-  "hls_aes",
-  "extra_param_to_segment_url",
-  "extra_param_to_key_url",
-];
+const demandsOfYtDlp =
+  "request_data hls_media_playlist_data hls_aes extra_param_to_segment_url extra_param_to_key_url".split(" ");
 
 /** yt-dlp lists the worst first: the last ones are read. */
 const maxFormats = 2_000;
@@ -151,10 +145,7 @@ function readCodecs(dict: InfoDict): Pick<Format, "vcodec" | "acodec"> {
   const codec = (value: unknown) => /^[\w.,+ -]{1,100}$/.exec(asText(value) ?? "")?.[0] ?? null;
   const ext = readExt(dict["ext"]);
   const isAudioFile = ext !== null && mediaTypeOf(null, new URL(`file:///a.${ext}`)).kind === "audio";
-  return {
-    vcodec: codec(dict["vcodec"]) ?? (isAudioFile ? "none" : null),
-    acodec: codec(dict["acodec"]),
-  };
+  return { vcodec: codec(dict["vcodec"]) ?? (isAudioFile ? "none" : null), acodec: codec(dict["acodec"]) };
 }
 
 /** Returns a file name extension in lower case; `null` for anything else and for yt-dlp's `unknown_video`. */

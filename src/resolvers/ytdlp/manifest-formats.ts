@@ -139,11 +139,8 @@ async function readFormatsAt(
             run: (steps) => slices.run(steps, requestSignal),
           })
         : await reader.read({ kind, url: fetched.url }, [Buffer.from(fetched.text)], context);
-    const { subtitles } = manifest;
-    return {
-      formats: manifest.formats.map((format) => ({ ...format, ...demands, languagePreference: -1, isDub: false })),
-      subtitles,
-    };
+    const formats = manifest.formats.map((format) => ({ ...format, ...demands, languagePreference: -1, isDub: false }));
+    return { formats, subtitles: manifest.subtitles };
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof ServiceError || requestSignal.aborted) return { formats: [], subtitles: {} };

@@ -4,7 +4,7 @@ import type { Entry, SiteVideo, StatedChapter } from "../../model/entry.ts";
 import type { DownloadFormat, PageInfo, Thumbnail } from "../../model/page-info.ts";
 import { listChapters } from "../../parsers/chapters.ts";
 import { parseDate } from "../../parsers/date.ts";
-import { parseDuration } from "../../parsers/duration.ts";
+import { parseDuration } from "../../parsers/quantities.ts";
 import { parseTags, parseLine, parseParagraphs } from "../../parsers/text.ts";
 import { isSamePage, tryParseUrl } from "../../parsers/url.ts";
 import { listEntries } from "../entries.ts";
@@ -179,10 +179,7 @@ function sortFormats(formats: readonly ListedFormat[]): DownloadFormat[] {
     Number(vcodec === "none" && languagePreference < -1);
   return bestFormats(formats)
     .toSorted((a, b) => isForFew(a) - isForFew(b))
-    .map((listed) => {
-      const { languagePreference: _preference, isDub: _isDub, ...format } = listed;
-      return format;
-    });
+    .map(({ languagePreference: _preference, isDub: _isDub, ...format }) => format);
 }
 
 function uploadTimeOf({ timestamp, upload_date }: InfoDict): string | null {

@@ -71,11 +71,7 @@ export function startPython({ python, program, args, searchPath }: PythonOptions
   };
   // Another process may hold the error output: "close" would wait for that.
   child.once("exit", () => setTimeout(onEnd, lastOutputMs)).once("close", onEnd);
-  return {
-    socket,
-    ended: ended.promise,
-    kill,
-  };
+  return { socket, ended: ended.promise, kill };
 }
 
 /** Kills the processes of a group, if there are any. */

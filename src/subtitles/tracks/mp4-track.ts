@@ -120,19 +120,8 @@ function readTracks(file: OpenFile): Mp4Track[] {
     const { id, matrix } = headers[i]!;
     const [left, top] = [matrix[6]! / 65536, matrix[7]! / 65536];
     const frame = { left, top, width: width!, height: height! };
-    return [
-      {
-        id,
-        index,
-        trak,
-        timescale,
-        shiftTicks,
-        tables,
-        frame,
-        defaults: defaults.get(id) ?? noDefaults,
-        groups: noGroups,
-      },
-    ];
+    const track = { id, index, trak, timescale, shiftTicks, tables, frame, groups: noGroups };
+    return [{ ...track, defaults: defaults.get(id) ?? noDefaults }];
   });
 }
 

@@ -24,12 +24,7 @@ interface TimedTextFormat {
   frame: TextFrame;
 }
 
-interface TextBox {
-  top: number;
-  left: number;
-  bottom: number;
-  right: number;
-}
+type TextBox = Record<"top" | "left" | "bottom" | "right", number>;
 
 const justifications: Readonly<Record<number, number>> = { 0: 0, 1: 1, [-1]: 2 };
 const noBox: TextBox = { top: 0, left: 0, bottom: 0, right: 0 };

@@ -34,13 +34,6 @@ export function secondsOf(text: string | undefined, { frameRate, subFrames, tick
     return whole + Number(`0.${fraction}`) + (Number(frames) + Number(subFrame) / subFrames) / frameRate;
   }
   const [, count, unit = ""] = /^(\d{1,20}(?:\.\d{1,20})?)(h|m|s|ms|f|t)?$/.exec(stated) ?? [];
-  const units: Readonly<Record<string, number>> = {
-    h: 3600,
-    m: 60,
-    s: 1,
-    ms: 0.001,
-    f: 1 / frameRate,
-    t: 1 / tickRate,
-  };
+  const units: Record<string, number> = { h: 3600, m: 60, s: 1, ms: 0.001, f: 1 / frameRate, t: 1 / tickRate };
   return count === undefined ? null : Number(count) * (units[unit] ?? 1);
 }

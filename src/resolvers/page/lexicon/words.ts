@@ -7,12 +7,10 @@ const advertising = "ad ads adserver adservice";
 /** Words for what describes a medium. */
 export const aboutWords = "track caption subtitle poster image thumb picture title duration";
 
+const folders =
+  "sound sounds sfx ad ads advert adverts sponsor sponsors promo promos bg background backgrounds thumb thumbs";
 /** Folders whose files are rarely a page's medium. */
-export const doubtfulFolders: ReadonlySet<string> = new Set(
-  "sound sounds sfx ad ads advert adverts sponsor sponsors promo promos bg background backgrounds thumb thumbs".split(
-    " ",
-  ),
-);
+export const doubtfulFolders: ReadonlySet<string> = new Set(folders.split(" "));
 
 /** What the words in a name say: of the value of a field, of an object, a tag, a file or a frame. */
 export const names = createLexicon({
@@ -27,9 +25,7 @@ export const names = createLexicon({
   hls: { part: hls },
   dash: { part: dash, not: "dashboard dashed" },
   manifest: { part: `${hls} ${dash}`, not: "dashboard dashed" },
-  quality: {
-    name: "low medium high sd hd uhd hq lq auto adaptive default original mobile desktop",
-  },
+  quality: { name: "low medium high sd hd uhd hq lq auto adaptive default original mobile desktop" },
   fileFormat: { word: "mp3 mp4 m4a m4v aac mpeg ogg opus web-m hls dash flac" },
   /** Its elements are played one after another. */
   playlist: { part: "play-list" },
@@ -37,10 +33,7 @@ export const names = createLexicon({
   /** It is a media type, or a word for one. */
   type: { part: "type format mime delivery protocol" },
   /** A frame or a tag that plays. */
-  player: {
-    part: "player embed video media watch vod stream clip film movie episode",
-    word: "tv",
-  },
+  player: { part: "player embed video media watch vod stream clip film movie episode", word: "tv" },
   /** A link that is played where it is. */
   lightbox: { part: "player light-box fancy-box pop-up" },
 

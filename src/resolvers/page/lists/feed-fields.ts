@@ -1,9 +1,8 @@
 import type { Subtitle, Chapter, Entry } from "../../../model/entry.ts";
 import { Parser } from "htmlparser2";
-import { parseDuration } from "../../../parsers/duration.ts";
-import { parseLanguage } from "../../../parsers/language.ts";
+import { parseDuration } from "../../../parsers/quantities.ts";
+import { parseLine, parseLanguage } from "../../../parsers/text.ts";
 import { bareMediaType } from "../../../parsers/media-type.ts";
-import { parseLine } from "../../../parsers/text.ts";
 
 /** What is read of the feed itself, or of one item. */
 export interface Fields {

@@ -1,11 +1,10 @@
 import { Parser } from "htmlparser2";
 import type { Entry, SiteVideo } from "../../../model/entry.ts";
 import { parseDate } from "../../../parsers/date.ts";
-import { parseDuration } from "../../../parsers/duration.ts";
-import { parseLanguage } from "../../../parsers/language.ts";
-import { bareMediaType, mediaTypeOf } from "../../../parsers/media-type.ts";
+import { parseDuration } from "../../../parsers/quantities.ts";
+import { parseLine, parseProse, parseLanguage } from "../../../parsers/text.ts";
+import { bareMediaType, isMediaKind, mediaTypeOf } from "../../../parsers/media-type.ts";
 import type { Steps } from "../../../parsers/steps.ts";
-import { parseLine, parseProse } from "../../../parsers/text.ts";
 import { tryParseUrl } from "../../../parsers/url.ts";
 import { type EntrySlice, SliceBuilder } from "../../entries.ts";
 import { type Metadata, thumbnailsAt } from "../metadata.ts";
@@ -241,8 +240,6 @@ class FeedBuilder {
       : bareMediaType(type);
     const { kind, mime_type } = mediaTypeOf(stated, url);
     const isVague = mime_type === null || /^application\/(?:octet-stream|x-|ogg)/.test(mime_type);
-    return kind === "video" || kind === "audio" || kind === "hls" || kind === "dash" || (kind === "unknown" && isVague)
-      ? url
-      : null;
+    return isMediaKind(kind) || (kind === "unknown" && isVague) ? url : null;
   }
 }

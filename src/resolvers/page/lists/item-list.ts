@@ -1,7 +1,6 @@
 import type { Entry } from "../../../model/entry.ts";
-import { parseCount } from "../../../parsers/count.ts";
+import { parseDuration, parseCount } from "../../../parsers/quantities.ts";
 import { parseDate } from "../../../parsers/date.ts";
-import { parseDuration } from "../../../parsers/duration.ts";
 import type { Steps } from "../../../parsers/steps.ts";
 import { parseLine } from "../../../parsers/text.ts";
 import { isSamePage, tryParseUrl } from "../../../parsers/url.ts";

@@ -1,5 +1,5 @@
 import type { Steps } from "../../../parsers/steps.ts";
-import { parseDuration } from "../../../parsers/duration.ts";
+import { parseDuration } from "../../../parsers/quantities.ts";
 import { parseLine } from "../../../parsers/text.ts";
 import { tryParseUrl } from "../../../parsers/url.ts";
 import type { MediaList } from "./feed.ts";

@@ -1,4 +1,5 @@
 import sniffHtmlEncoding from "html-encoding-sniffer";
+import { encodingNamed } from "../../../parsers/text.ts";
 
 /** The bytes per chunk of text; the first chunk decides the encoding. */
 const chunkBytes = 65_536;
@@ -102,7 +103,8 @@ function encodingOf(start: Uint8Array, contentType: string | null): string {
   const encoding = sniffHtmlEncoding(start, {
     ...(label === null ? {} : { transportLayerEncodingLabel: label }),
     defaultEncoding: "UTF-8",
-    maxPrescanBytes: isKnown(label) ? 0 : headLength(start),
+    // No `<meta>` is looked for if the type names an encoding.
+    maxPrescanBytes: encodingNamed(label ?? "") === undefined ? headLength(start) : 0,
   });
   return decodable.get(encoding) ?? encoding;
 }
@@ -116,15 +118,6 @@ const decodable: ReadonlyMap<string, string> = new Map([
 function charsetParameter(contentType: string | null): string | null {
   const [, label] = /;\s*charset\s*=\s*["']?([^"';,\s]+)/i.exec(contentType?.slice(0, 500) ?? "") ?? [];
   return label ?? null;
-}
-
-/** Whether it names an encoding, so that no `<meta>` is looked for. */
-function isKnown(label: string | null): boolean {
-  try {
-    return label !== null && new TextDecoder(label).encoding !== "";
-  } catch {
-    return false;
-  }
 }
 
 /**

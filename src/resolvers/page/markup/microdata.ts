@@ -32,23 +32,16 @@ const maxTextLength = 20_000;
 const maxTextsLength = 4 * 1024 * 1024;
 
 const voidElements = new Set("area base br col embed hr img input link meta param source track wbr".split(" "));
-const urlAttributes: Readonly<Record<string, string>> = {
-  a: "href",
-  area: "href",
-  audio: "src",
-  data: "value",
-  embed: "src",
-  iframe: "src",
-  img: "src",
-  link: "href",
-  meta: "value",
-  meter: "value",
-  object: "data",
-  source: "src",
-  time: "datetime",
-  track: "src",
-  video: "src",
-};
+/** The attribute that states an element's value, by the element. */
+const valueAttributes: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    src: "audio embed iframe img source track video",
+    href: "a area link",
+    value: "data meta meter",
+    data: "object",
+    datetime: "time",
+  }).flatMap(([attribute, elements]) => elements.split(" ").map((element) => [element, attribute] as const)),
+);
 /** Properties whose value is the element's text even if the element is a link. */
 const textProperties = new Set("author creator description headline keywords name".split(" "));
 
@@ -170,7 +163,7 @@ function attributeValue(name: string, attributes: Attributes, names: string[]): 
   const content = attributes.get("content")?.trim();
   if (content !== undefined && content !== "") return content;
   if (name === "a" && names.some((property) => textProperties.has(property))) return null;
-  return attributes.get(urlAttributes[name] ?? "")?.trim() || null;
+  return attributes.get(valueAttributes.get(name) ?? "")?.trim() || null;
 }
 
 function addValue(item: Item, names: readonly string[], value: Value): void {

@@ -1,5 +1,5 @@
 import { mediaTypeOf } from "../../../parsers/media-type.ts";
-import { parseQuality } from "../../../parsers/quality.ts";
+import { parseQuality } from "../../../parsers/quantities.ts";
 import type { Steps } from "../../../parsers/steps.ts";
 import type { Exclusion } from "../choice/choose-medium.ts";
 import { names, properties } from "../lexicon/words.ts";

@@ -1,8 +1,7 @@
+import { createSubtitles } from "../../../manifests/manifest.ts";
 import type { PageInfo } from "../../../model/page-info.ts";
-import { parseDuration } from "../../../parsers/duration.ts";
-import { parseLanguage } from "../../../parsers/language.ts";
-import { parseQuality } from "../../../parsers/quality.ts";
-import { parseLine } from "../../../parsers/text.ts";
+import { parseDuration, parseQuality } from "../../../parsers/quantities.ts";
+import { parseLine, parseLanguage } from "../../../parsers/text.ts";
 import { tryParseUrl } from "../../../parsers/url.ts";
 import { names, properties, type Property } from "../lexicon/words.ts";
 import { type Data, onceForEach, readTexts } from "../scripts/data.ts";
@@ -78,7 +77,7 @@ export function postersOf(item: Data): string[] {
 
 /** Returns the captions and subtitles of a medium by language, `und` if none is stated. */
 export function subtitlesOf(item: Data, base: URL): PageInfo["subtitles"] {
-  const byLanguage = new Map<string, PageInfo["subtitles"][string]>();
+  const found = createSubtitles();
   for (const track of levelsOf(item).flatMap(tracksIn).slice(0, maxTracks)) {
     const { trackUrl, trackKind, trackLanguage, trackLabel } = readTexts(track, [
       "trackUrl",
@@ -91,13 +90,10 @@ export function subtitlesOf(item: Data, base: URL): PageInfo["subtitles"] {
     const isFile = ext !== undefined && ext.toLowerCase() !== "m3u8";
     const isText = trackKind === undefined ? isFile : trackKinds.has(trackKind.toLowerCase());
     if (url === null || !isText) continue;
-    const language = parseLanguage(trackLanguage) ?? "und";
-    const name = parseLine(trackLabel);
-    const listed = byLanguage.get(language) ?? [];
-    if (listed.some((each) => each.url === url.href)) continue;
-    byLanguage.set(language, [...listed, { url: url.href, ext: ext?.toLowerCase() ?? "vtt", name }]);
+    const subtitle = { url: url.href, ext: ext?.toLowerCase() ?? "vtt", name: parseLine(trackLabel) };
+    found.add(parseLanguage(trackLanguage), subtitle);
   }
-  return Object.fromEntries(byLanguage);
+  return found.record();
 }
 
 function tracksIn({ fields }: Data): Data[] {

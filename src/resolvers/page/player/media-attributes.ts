@@ -1,11 +1,11 @@
-import { parsePixels } from "../../../parsers/count.ts";
-import { parseLanguage } from "../../../parsers/language.ts";
+import { parsePixels, parseQuality, qualityInPath } from "../../../parsers/quantities.ts";
+import { parseLanguage } from "../../../parsers/text.ts";
 import { isMediaKind, mediaTypeOf } from "../../../parsers/media-type.ts";
-import { parseQuality, qualityInPath } from "../../../parsers/quality.ts";
 import { tryParseUrl } from "../../../parsers/url.ts";
 import { names, properties } from "../lexicon/words.ts";
 import { createResource, type Resource } from "../metadata.ts";
 import { type Data, namesFile, readTexts } from "../scripts/data.ts";
+import { decodePercents } from "../scripts/encodings.ts";
 import { isManifestName } from "./names.ts";
 
 /** What an object says of the medium whose URL is one of its fields. */
@@ -49,7 +49,7 @@ export function resourceOf(key: string, value: string, attributes: MediaAttribut
   const { data, width, tbr, filesize, language } = attributes;
   const isNamed = namesFile(value) || attributes.type !== null || isManifestName(key, data);
   if (!isNamed) return null;
-  const decoded = /^https?%3A%2F%2F/i.test(value) ? percentDecoded(value) : value;
+  const decoded = /^https?%3A%2F%2F/i.test(value) ? (decodePercents(value) ?? value) : value;
   const url = tryParseUrl(decoded.replaceAll("&amp;", "&"), base);
   if (url === null || isPicture(url)) return null;
   const isMedium = isMediaKind(mediaTypeOf(null, url).kind);
@@ -71,14 +71,6 @@ export function resourceOf(key: string, value: string, attributes: MediaAttribut
 
 function isMediaType(text: string): boolean {
   return mediaType.test(text) || properties.has(text, "formatWord");
-}
-
-function percentDecoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }
 
 /** Whether the URL asks the server for a frame of the video. */

@@ -1,4 +1,4 @@
-import { parseQuality } from "../../../parsers/quality.ts";
+import { parseQuality } from "../../../parsers/quantities.ts";
 import type { Exclusion } from "../choice/choose-medium.ts";
 import { doubtfulFolders, names, properties, type Property } from "../lexicon/words.ts";
 import { type Data, onceForEach } from "../scripts/data.ts";

@@ -78,13 +78,9 @@ export class ReaderProcess extends StartedProcess {
 
   #send(job: ReadJob, body: readonly Uint8Array[]): void {
     const { stdin } = this.child;
+    const bodyBytes = body.reduce((sum, { length }) => sum + length, 0);
     stdin?.cork();
-    stdin?.write(
-      packJob(
-        job,
-        body.reduce((sum, { length }) => sum + length, 0),
-      ),
-    );
+    stdin?.write(packJob(job, bodyBytes));
     for (const block of body) stdin?.write(block);
     stdin?.uncork();
   }

@@ -81,7 +81,7 @@ export function* unescapeInSteps(source: string): Steps<string> {
     yield;
   }
   const text = parts.join("");
-  return isPercentEncoded(text) ? decodePercents(text) : text;
+  return isPercentEncoded(text) ? (decodePercents(text) ?? "") : text;
 }
 
 /** Whether the text is an object or an array in percent-encoding. */
@@ -102,11 +102,12 @@ function startOfRun(source: string, last: number): number {
   return start;
 }
 
-function decodePercents(text: string): string {
+/** Returns a text that is percent-encoded as it was before; undefined if it is none. */
+export function decodePercents(text: string): string | undefined {
   try {
     return decodeURIComponent(text);
   } catch {
-    return "";
+    return undefined;
   }
 }
 

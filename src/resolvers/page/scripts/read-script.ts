@@ -1,3 +1,4 @@
+import { parseJson } from "../../../model/schema.ts";
 import type { Steps } from "../../../parsers/steps.ts";
 import { addText, addToParent, createData, type Data } from "./data.ts";
 import {
@@ -107,13 +108,9 @@ function* readFlatData(text: string, root: Data): Steps<boolean> {
 
 function parseList(text: string): readonly unknown[] | null {
   if (text.length > maxFlatLength || nesting.test(text)) return null;
-  try {
-    const list: unknown = JSON.parse(text);
-    // Each text is decoded once, however often it is referred to.
-    return Array.isArray(list) ? list.map((each) => (typeof each === "string" ? decodeUrlInBase64(each) : each)) : null;
-  } catch {
-    return null;
-  }
+  const list = parseJson(text);
+  // Each text is decoded once, however often it is referred to.
+  return Array.isArray(list) ? list.map((each) => (typeof each === "string" ? decodeUrlInBase64(each) : each)) : null;
 }
 
 /** Longer scripts are left as they are, UTF-16 code units. */

@@ -1,16 +1,13 @@
-import { parseDuration } from "../../../parsers/duration.ts";
+import { parseDuration } from "../../../parsers/quantities.ts";
 import type { Steps } from "../../../parsers/steps.ts";
 import { pageKey, parseUrls } from "../../../parsers/url.ts";
 import { type Candidate, chooseMedium, type PageIdentity } from "../choice/choose-medium.ts";
 import { isA, type Thing, textOf, textsWithin, thingsOf } from "../markup/thing.ts";
 
 const videoTypes = new Set(["VideoObject", "MusicVideoObject"]);
-export const audioTypes: ReadonlySet<string> = new Set([
-  "AudioObject",
-  "MusicRecording",
-  "PodcastEpisode",
-  "RadioEpisode",
-]);
+export const audioTypes: ReadonlySet<string> = new Set(
+  "AudioObject MusicRecording PodcastEpisode RadioEpisode".split(" "),
+);
 const pageTypes = /(?:Article|Posting|Page|Report|Review|Recipe|CreativeWork|Product|Event|Movie|Episode|Series)$/;
 const articleTypes = /(?:Article|Posting|Report|Review|Recipe)$/;
 /** Properties whose media the page only mentions. */

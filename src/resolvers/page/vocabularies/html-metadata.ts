@@ -1,9 +1,9 @@
+import { createSubtitles } from "../../../manifests/manifest.ts";
 import type { PageInfo, Thumbnail } from "../../../model/page-info.ts";
 import { parseDate } from "../../../parsers/date.ts";
-import { parseLanguage } from "../../../parsers/language.ts";
+import { parseKeywords, parseLine, parseParagraphs, parseLanguage } from "../../../parsers/text.ts";
 import { mediaTypeOf } from "../../../parsers/media-type.ts";
-import { parseQuality, qualityInPath } from "../../../parsers/quality.ts";
-import { parseKeywords, parseLine, parseParagraphs } from "../../../parsers/text.ts";
+import { parseQuality, qualityInPath } from "../../../parsers/quantities.ts";
 import { isFrontPage, parseUrls, tryParseUrl } from "../../../parsers/url.ts";
 import type { Attributes } from "../markup/attributes.ts";
 import type { Markup, Metas, Player } from "../markup/markup.ts";
@@ -107,18 +107,16 @@ const subtitleKinds = new Set(["subtitles", "captions"]);
 
 /** Returns the subtitles of `<track>` elements by language, `und` if none is stated (BCP 47). */
 function subtitles(tracks: readonly Attributes[], base: URL): PageInfo["subtitles"] {
-  const byLanguage = new Map<string, PageInfo["subtitles"][string]>();
+  const found = createSubtitles();
   for (const track of tracks) {
     const url = tryParseUrl(track.get("src"), base);
     const kind = (track.get("kind") ?? "subtitles").toLowerCase();
     if (url === null || !subtitleKinds.has(kind)) continue;
-    const language = parseLanguage(track.get("srclang")) ?? "und";
     const ext = /\.([a-z0-9]{2,5})$/i.exec(url.pathname)?.[1]?.toLowerCase() ?? "vtt";
     const role = kind === "captions" ? kind : "subtitles";
-    const subtitle = { url: url.href, ext, name: parseLine(track.get("label")), role } as const;
-    byLanguage.getOrInsertComputed(language, () => []).push(subtitle);
+    found.add(parseLanguage(track.get("srclang")), { url: url.href, ext, name: parseLine(track.get("label")), role });
   }
-  return Object.fromEntries(byLanguage);
+  return found.record();
 }
 
 /** Returns the URL of the first `<track>` of chapters, which is WebVTT. */

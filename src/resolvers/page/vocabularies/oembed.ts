@@ -1,7 +1,6 @@
 import { Parser } from "htmlparser2";
 import { ServiceError } from "../../../model/errors.ts";
-import { parsePixels } from "../../../parsers/count.ts";
-import { parseDuration } from "../../../parsers/duration.ts";
+import { parseDuration, parsePixels } from "../../../parsers/quantities.ts";
 import { parseLine } from "../../../parsers/text.ts";
 import { tryParseUrl } from "../../../parsers/url.ts";
 import { createResource, type Metadata, type Resource, thumbnailsAt } from "../metadata.ts";

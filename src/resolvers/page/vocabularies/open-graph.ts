@@ -1,9 +1,7 @@
 import type { PageInfo, Thumbnail } from "../../../model/page-info.ts";
-import { parsePixels } from "../../../parsers/count.ts";
+import { parseDuration, parsePixels } from "../../../parsers/quantities.ts";
 import { parseDate } from "../../../parsers/date.ts";
-import { parseDuration } from "../../../parsers/duration.ts";
-import { parseLanguage } from "../../../parsers/language.ts";
-import { parseTags, parseLine, parseParagraphs } from "../../../parsers/text.ts";
+import { parseTags, parseLine, parseParagraphs, parseLanguage } from "../../../parsers/text.ts";
 import { parseUrls, tryParseUrl } from "../../../parsers/url.ts";
 import type { Metas } from "../markup/markup.ts";
 import { createResource, type Metadata, type Resource, thumbnailsAt } from "../metadata.ts";

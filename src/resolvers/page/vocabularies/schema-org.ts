@@ -1,11 +1,9 @@
 import type { Chapter } from "../../../model/entry.ts";
 import type { PageInfo, Thumbnail } from "../../../model/page-info.ts";
 import { listChapters } from "../../../parsers/chapters.ts";
-import { parseCount, parsePixels } from "../../../parsers/count.ts";
+import { parseDuration, parseCount, parsePixels } from "../../../parsers/quantities.ts";
 import { parseDate } from "../../../parsers/date.ts";
-import { parseDuration } from "../../../parsers/duration.ts";
-import { parseLanguage } from "../../../parsers/language.ts";
-import { parseKeywords, parseLine, parseProse } from "../../../parsers/text.ts";
+import { parseKeywords, parseLine, parseProse, parseLanguage } from "../../../parsers/text.ts";
 import { tryParseUrl } from "../../../parsers/url.ts";
 import { createResource, type Metadata, type Resource, thumbnailsAt } from "../metadata.ts";
 import { audioTypes } from "./choose-thing.ts";
@@ -118,12 +116,8 @@ function authorOf(thing: Thing): string | null {
   const names = ["author", "creator", "byartist"].flatMap((property) =>
     textsWithin(thing, property, "name", "alternatename"),
   );
-  return (
-    names
-      .slice(0, maxAuthors)
-      .map(parseLine)
-      .find((name) => name !== null && !name.includes("://")) ?? null
-  );
+  const lines = names.slice(0, maxAuthors).map(parseLine);
+  return lines.find((name) => name !== null && !name.includes("://")) ?? null;
 }
 
 function profileUrl(person: Thing | undefined, base: URL): string | null {
