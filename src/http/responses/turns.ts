@@ -30,11 +30,18 @@ export function createTurns(): Turns {
   };
 }
 
-/** Returns a signal that is aborted when the client has disconnected or has its response; that of the request is aborted once its body is read. */
+const closings = new WeakMap<ServerResponse, AbortSignal>();
+
+/**
+ * Returns a signal that is aborted when the client has disconnected or has its response, one for each reply; that of the request is aborted
+ * once its body is read.
+ */
 export function untilClosed({ raw }: FastifyReply): AbortSignal {
-  const closing = new AbortController();
-  onClosed(raw, () => closing.abort());
-  return closing.signal;
+  return closings.getOrInsertComputed(raw, () => {
+    const closing = new AbortController();
+    onClosed(raw, () => closing.abort());
+    return closing.signal;
+  });
 }
 
 /** Calls `listener` when the client has disconnected or has its response, at once if it has; perhaps twice. */
