@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
-import type { FastifyReply, FastifyRequest } from "fastify";
+import type { FastifyReply } from "fastify";
 import { ServiceError } from "../../model/errors.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import { requireTask } from "../access/ownership.ts";
@@ -12,7 +12,7 @@ import type { Task } from "../../model/task.ts";
 import type { Template } from "../../runner/library/template.ts";
 import type { IntRange } from "../../net/byte-range.ts";
 import { assertIfMatch } from "../responses/etag.ts";
-import { createFileStreams, type FileStreams, isFlushed } from "../responses/file-streams.ts";
+import { createFileStreams, type FileStreams, recipientOf } from "../responses/file-streams.ts";
 import { createTurns, untilClosed } from "../responses/turns.ts";
 import { createArchiver, createArchiveStreams, filesOf } from "./archive.ts";
 
@@ -54,8 +54,6 @@ interface ArchiveOptions {
   streams: FileStreams;
 }
 
-type ArchiveRequest = SentRequest & Pick<FastifyRequest, "caller">;
-
 export type ArchiveSender = ReturnType<typeof createArchiveSender>;
 
 /** Creates a sender of all files of a task, or of all members of a collection, as one archive. */
@@ -66,7 +64,7 @@ export function createArchiveSender(options: ArchiveOptions) {
   const turns = createTurns();
 
   /** Reads all members: each page in a turn of its own, and one more turn for what is made of all. */
-  async function* membersOf(task: Task, request: ArchiveRequest, reply: FastifyReply): AsyncGenerator<Task> {
+  async function* membersOf(task: Task, request: SentRequest, reply: FastifyReply): AsyncGenerator<Task> {
     if (task.kind !== "collection") {
       yield task;
       return;
@@ -84,7 +82,7 @@ export function createArchiveSender(options: ArchiveOptions) {
 
   return {
     /** Returns whether there is a file. */
-    async hasFiles(request: ArchiveRequest, reply: FastifyReply, task: Task): Promise<boolean> {
+    async hasFiles(request: SentRequest, reply: FastifyReply, task: Task): Promise<boolean> {
       for await (const member of membersOf(task, request, reply)) if (filesOf(member).length > 0) return true;
       return false;
     },
@@ -95,7 +93,7 @@ export function createArchiveSender(options: ArchiveOptions) {
      *
      * @throws ServiceError `precondition_failed`, `range_not_satisfiable`
      */
-    async send(request: ArchiveRequest, reply: FastifyReply, task: Task): Promise<boolean> {
+    async send(request: SentRequest, reply: FastifyReply, task: Task): Promise<boolean> {
       const archiver = createArchiver(template);
       for await (const member of membersOf(task, request, reply)) archiver.add(member);
       const archive = archiver.finish();
@@ -104,8 +102,7 @@ export function createArchiveSender(options: ArchiveOptions) {
       assertIfMatch(request.headers["if-match"], etag);
       const served = { name: nameOf(task), mime_type: "application/zip", size: archive.size, etag };
       const owner = task.owner ?? "";
-      const open = (range: IntRange) =>
-        archiveStreams.open(archive, range, { owner, isSent: () => isFlushed(reply.raw) });
+      const open = (range: IntRange) => archiveStreams.open(archive, range, owner, recipientOf(request, reply));
       void sendRepresentation(request, reply, served, open);
       return true;
     },

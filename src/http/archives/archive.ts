@@ -8,7 +8,7 @@ import type { ResultFile, Task } from "../../model/task.ts";
 import type { IntRange } from "../../net/byte-range.ts";
 import type { Template } from "../../runner/library/template.ts";
 import { createPaths } from "../../runner/library/unique-names.ts";
-import { type FileStreams, streamChunks } from "../responses/file-streams.ts";
+import { type FileStreams, type Recipient, streamChunks } from "../responses/file-streams.ts";
 import { openFile } from "../responses/send-file.ts";
 import { layOutZip, lengthOf, type ZipEntry, type ZipPart } from "./zip-layout.ts";
 
@@ -75,7 +75,7 @@ export function createArchiveStreams(store: FileStore, streams: FileStreams, unc
   const files = createFileReader(store, uncounted);
 
   async function* readParts(archive: Archive, { start, end }: IntRange, wanted: Wanted): AsyncGenerator<Buffer> {
-    const reader = { ...streams, isSent: wanted.isSent };
+    const reader = { ...streams, recipient: wanted.recipient };
     const fileAt = (index: number) => archive.files[index] as ArchivedFile;
     let offset = 0;
     for (const part of archive.parts) {
@@ -94,14 +94,10 @@ export function createArchiveStreams(store: FileStore, streams: FileStreams, unc
      * Returns the bytes of `range`, which the archive must have. If a file is gone, the stream fails.
      *
      * @param owner Who takes turns with the others in reading files once more.
-     * @param isSent Whether what was read of the stream is no longer needed: its memory is used again.
      */
-    open(archive: Archive, range: IntRange, { owner, isSent }: { owner: string; isSent: () => boolean }): Readable {
-      const chunks = readParts(archive, range, {
-        owner,
-        isSent: () => stream.readableLength === 0 && isSent(),
-        isClosed: () => stream.destroyed,
-      });
+    open(archive: Archive, range: IntRange, owner: string, client: Recipient): Readable {
+      const isSent = () => stream.readableLength === 0 && client.isSent();
+      const chunks = readParts(archive, range, { owner, recipient: { ...client, isSent } });
       async function readChunk(): Promise<Buffer | null> {
         const { done, value } = await chunks.next();
         return done === true ? null : value;
@@ -117,13 +113,13 @@ function createFileReader(store: FileStore, uncounted: FileStreams) {
   const remembered = new LRUCache<string, number>({ max: maxRemembered });
   const mutex = createKeyedMutex();
 
-  async function* readRange(file: ArchivedFile, range: IntRange, { open, isSent }: Reader): AsyncGenerator<Buffer> {
+  async function* readRange(file: ArchivedFile, range: IntRange, { open, recipient }: Reader): AsyncGenerator<Buffer> {
     if (range.end < range.start) return;
     const { handle, markInUse } = await openFile(store, file.taskId, file, file.number);
     // A file that is not marked may be removed while it is sent, and can still be read to its end.
     const keep = () => markInUse().catch(() => {});
     await keep();
-    yield* open(handle, range, keep, isSent);
+    yield* open(handle, range, keep, recipient);
   }
 
   async function* readWhole(file: ArchivedFile, reader: Reader): AsyncGenerator<Buffer> {
@@ -140,13 +136,14 @@ function createFileReader(store: FileStore, uncounted: FileStreams) {
       const isWhole = range.start === 0 && range.end === file.size - 1;
       return isWhole ? readWhole(file, reader) : readRange(file, range, reader);
     },
-    async crcOf(file: ArchivedFile, { owner, isClosed }: Wanted): Promise<number> {
+    async crcOf(file: ArchivedFile, { owner, recipient }: Wanted): Promise<number> {
+      const { closed } = recipient;
       return mutex.runExclusive(owner, async () => {
         const known = remembered.get(file.sha256);
         if (known !== undefined) return known;
-        if (isClosed()) throw clientLeftError;
-        for await (const _ of readWhole(file, { ...uncounted, isSent: () => true })) {
-          if (isClosed()) throw clientLeftError;
+        if (closed.aborted) throw clientLeftError;
+        for await (const _ of readWhole(file, { ...uncounted, recipient: { ...recipient, isSent: () => true } })) {
+          if (closed.aborted) throw clientLeftError;
         }
         return remembered.get(file.sha256)!;
       });
@@ -154,15 +151,14 @@ function createFileReader(store: FileStore, uncounted: FileStreams) {
   };
 }
 
-/** What reads a file, and whether its last chunk is no longer needed. */
-type Reader = Pick<FileStreams, "open"> & { isSent: () => boolean };
+/** What reads a file, and for whom. */
+type Reader = Pick<FileStreams, "open"> & { recipient: Recipient };
 
 /** For whom an archive is read. */
 interface Wanted {
+  /** Of the files. */
   owner: string;
-  isSent(): boolean;
-  /** Whether the client has left. */
-  isClosed(): boolean;
+  recipient: Recipient;
 }
 
 /** Nobody gets it. */

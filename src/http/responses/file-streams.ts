@@ -1,28 +1,35 @@
 import type { FileHandle } from "node:fs/promises";
-import type { ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import { Readable } from "node:stream";
 import { callbackify } from "node:util";
+import type { FastifyReply, FastifyRequest } from "fastify";
 import { inUseMs } from "../../files/files.ts";
 import type { IntRange } from "../../net/byte-range.ts";
 import { StreamBrokenError } from "../../files/media-stream.ts";
+import { createTurns, untilClosed } from "./turns.ts";
 
 /** Reads files for responses. */
 export interface FileStreams {
   /**
    * Returns the bytes of `range`, which the file must have; closes `handle` at the end. Calls `keep` every 20 s
-   * until then, however slowly the client reads. `isSent`: as of a `ChunkSource`.
+   * until then, however slowly the client reads.
    */
-  open(handle: FileHandle, range: IntRange, keep: () => Promise<void>, isSent: () => boolean): Readable;
+  open(handle: FileHandle, range: IntRange, keep: () => Promise<void>, recipient: Recipient): Readable;
   /** Returns the bytes that `source` reads, one chunk after the other; closes it at the end. */
-  follow(source: ChunkSource): Readable;
+  follow(source: ChunkSource, recipient: Recipient): Readable;
+}
+
+/** Who gets the bytes of a stream. */
+export interface Recipient extends Pick<FastifyRequest, "caller"> {
+  /** Aborted when nobody needs further ones. */
+  closed: AbortSignal;
+  /** Whether no chunk that was returned is still needed: its memory is used again. */
+  isSent(): boolean;
 }
 
 interface ChunkSource {
   /** Reads the next bytes into this memory; returns how many they are, at least 1, or `null`: there are no more. */
   read(into: Buffer): Promise<number | null>;
-  /** Whether the reader of the stream no longer needs any chunk that it got: its memory is used again. */
-  isSent(): boolean;
   close(): Promise<void>;
 }
 
@@ -32,6 +39,12 @@ const totalBytes = 2 * 1024 * 1024;
 const maxChunkBytes = 512 * 1024;
 const minChunkBytes = 8 * 1024;
 
+/**
+ * Chunks that are read in one turn of the event loop: with a thousand streams, each turn would take as long as it takes to send a
+ * thousand, and a turn accepts one connection.
+ */
+const readsAtOnce = 8;
+
 const keepEveryMs = inUseMs / 3;
 
 /**
@@ -40,18 +53,20 @@ const keepEveryMs = inUseMs / 3;
  */
 export function createFileStreams(onRead: (bytes: number) => void = () => {}): FileStreams {
   let openStreams = 0;
+  const turns = createTurns(readsAtOnce);
 
   function chunkBytes(): number {
     return Math.min(maxChunkBytes, Math.max(minChunkBytes, Math.floor(totalBytes / openStreams)));
   }
 
-  function follow({ read, isSent, close }: ChunkSource): Readable {
+  function follow({ read, close }: ChunkSource, recipient: Recipient): Readable {
     openStreams += 1;
     let memory = Buffer.alloc(0);
     async function readChunk(): Promise<Uint8Array | null> {
+      await turns.wait(recipient, recipient.closed);
       const size = chunkBytes();
       // To collect the garbage would take more time than to read and send it. Not part of a shared pool: that would keep the whole pool.
-      const isFree = memory.length === size && stream.readableLength === 0 && isSent();
+      const isFree = memory.length === size && stream.readableLength === 0 && recipient.isSent();
       if (!isFree) memory = Buffer.allocUnsafeSlow(size);
       const count = await read(memory);
       if (count === null) return null;
@@ -66,24 +81,22 @@ export function createFileStreams(onRead: (bytes: number) => void = () => {}): F
   }
 
   return {
-    open(handle, { start, end }, keep, isSent) {
+    open(handle, { start, end }, keep, recipient) {
       let position = start;
       const keeping = setInterval(() => void keep(), keepEveryMs);
-      return follow({
-        isSent,
-        async read(into) {
-          const size = Math.min(into.length, end + 1 - position);
-          if (size <= 0) return null;
-          const { bytesRead } = await handle.read(into, 0, size, position);
-          if (bytesRead === 0) throw new Error(`the file ends at byte ${position} of ${end + 1}`);
-          position += bytesRead;
-          return bytesRead;
-        },
-        close() {
-          clearInterval(keeping);
-          return handle.close();
-        },
-      });
+      async function read(into: Buffer): Promise<number | null> {
+        const size = Math.min(into.length, end + 1 - position);
+        if (size <= 0) return null;
+        const { bytesRead } = await handle.read(into, 0, size, position);
+        if (bytesRead === 0) throw new Error(`the file ends at byte ${position} of ${end + 1}`);
+        position += bytesRead;
+        return bytesRead;
+      }
+      function close(): Promise<void> {
+        clearInterval(keeping);
+        return handle.close();
+      }
+      return follow({ read, close }, recipient);
     },
     follow,
   };
@@ -108,16 +121,19 @@ export function streamChunks(next: () => Promise<Uint8Array | null>, close: () =
   });
 }
 
-/** Whether the system has taken all that was written of a response to a client's connection. */
-export function isFlushed({ socket, writableLength }: ServerResponse): boolean {
-  return socket instanceof Socket && writableLength === 0;
+/** Returns the client of a request. */
+export function recipientOf({ caller }: Pick<FastifyRequest, "caller">, reply: Pick<FastifyReply, "raw">): Recipient {
+  const { raw } = reply;
+  // What the system has taken of a response to a connection.
+  const isSent = () => raw.socket instanceof Socket && raw.writableLength === 0;
+  return { caller, closed: untilClosed(reply), isSent };
 }
 
 /**
  * Resets the connection of a response that has begun and cannot be completed. ffmpeg takes its mere end, between two fragments, for the end
  * of the film, and says nothing.
  */
-export function resetConnection({ socket, headersSent }: ServerResponse): void {
+export function resetConnection({ socket, headersSent }: FastifyReply["raw"]): void {
   if (headersSent && socket instanceof Socket) socket.resetAndDestroy();
 }
 

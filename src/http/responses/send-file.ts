@@ -8,7 +8,7 @@ import type { ResultFile } from "../../model/task.ts";
 import type { IntRange } from "../../net/byte-range.ts";
 import { noContent } from "./empty.ts";
 import { ConditionHeaders, findMatch } from "./etag.ts";
-import { type FileStreams, isFlushed, parseRange } from "./file-streams.ts";
+import { type FileStreams, parseRange, recipientOf } from "./file-streams.ts";
 import { problems } from "./problem.ts";
 
 const bytes = { schema: Type.Unsafe<unknown>({ description: "the file's bytes" }) };
@@ -58,7 +58,7 @@ export interface StoredFile {
   file: ServedFile;
 }
 
-export type SentRequest = Pick<FastifyRequest, "headers" | "log" | "method">;
+export type SentRequest = Pick<FastifyRequest, "caller" | "headers" | "log" | "method">;
 
 export type SendFile = ReturnType<typeof createFileSender>;
 
@@ -74,8 +74,8 @@ export function createFileSender(files: FileStore, streams: FileStreams) {
       });
     const isSending = request.method !== "HEAD" && rangeOf(request, served) !== "unsatisfiable";
     await (isSending ? keep() : handle.close());
-    const isSent = () => isFlushed(reply.raw);
-    return sendRepresentation(request, reply, served, (range) => streams.open(handle, range, keep, isSent));
+    const recipient = recipientOf(request, reply);
+    return sendRepresentation(request, reply, served, (range) => streams.open(handle, range, keep, recipient));
   };
 }
 

@@ -13,15 +13,15 @@ interface Turns {
   /** Whether a request has the turn of now, so that further ones have to wait: for work whose length is known only when it is done. */
   isTaken(): boolean;
   /**
-   * Resolves in a turn of the event loop in which it resolves for no other request, so that however many there are, other requests are
-   * served in between. Owners take turns. Rejects when `signal` is aborted.
+   * Resolves in a turn of the event loop in which it resolves for no other request, or only for a few, so that however many there are, other
+   * requests are served in between. Owners take turns. Rejects when `signal` is aborted.
    */
   wait(request: Pick<FastifyRequest, "caller">, signal: AbortSignal): Promise<void>;
 }
 
-/** Creates turns that are taken apart from those of others. */
-export function createTurns(): Turns {
-  const turns = new Shares(1, { isFirm: true });
+/** Creates turns that are taken apart from those of others; `atOnce` requests, default one, have the same turn of the event loop. */
+export function createTurns(atOnce = 1): Turns {
+  const turns = new Shares(atOnce, { isFirm: true });
   return {
     isTaken: () => turns.taken > 0,
     async wait({ caller }, signal) {
@@ -36,7 +36,7 @@ const closings = new WeakMap<ServerResponse, AbortSignal>();
  * Returns a signal that is aborted when the client has disconnected or has its response, one for each reply; that of the request is aborted
  * once its body is read.
  */
-export function untilClosed({ raw }: FastifyReply): AbortSignal {
+export function untilClosed({ raw }: Pick<FastifyReply, "raw">): AbortSignal {
   return closings.getOrInsertComputed(raw, () => {
     const closing = new AbortController();
     onClosed(raw, () => closing.abort());

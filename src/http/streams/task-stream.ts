@@ -8,7 +8,13 @@ import { nameInPath } from "../../model/url-parts.ts";
 import type { Task } from "../../model/task.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import { attachment, fileTag, type SendFile, type StoredFile } from "../responses/send-file.ts";
-import { type FileStreams, isFlushed, resetConnection, withStatedLength } from "../responses/file-streams.ts";
+import {
+  type FileStreams,
+  type Recipient,
+  recipientOf,
+  resetConnection,
+  withStatedLength,
+} from "../responses/file-streams.ts";
 import { assertIfMatch } from "../responses/etag.ts";
 import { assertHasFiles } from "../routes/file.ts";
 import { refuseBlindRange } from "./blind-range.ts";
@@ -23,7 +29,7 @@ interface StreamDeps {
 
 export type SendStream = ReturnType<typeof createStreamSender>;
 
-export type StreamRequest = Pick<FastifyRequest, "headers" | "log" | "method" | "raw">;
+export type StreamRequest = Pick<FastifyRequest, "caller" | "headers" | "log" | "method" | "raw">;
 
 /** How often a run is asked for media that it has fetched since. */
 const pollMs = 100;
@@ -69,7 +75,7 @@ export function createStreamSender({ store, files, streams, sendFile }: StreamDe
     const { stream, task } = found;
     setHeaders(reply, stream, task);
     if (!isHead) {
-      const body = streamBody(streams, found, watch, () => isFlushed(reply.raw));
+      const body = streamBody(streams, found, watch, recipientOf(request, reply));
       return reply.send(body.once("error", () => resetConnection(reply.raw)));
     }
     watch.close();
@@ -78,8 +84,8 @@ export function createStreamSender({ store, files, streams, sendFile }: StreamDe
   };
 }
 
-/** Returns the bytes of a stream, from the first one on. @param isSent As of a `ChunkSource`. */
-function streamBody(streams: FileStreams, { stream, first }: FoundStream, watch: TaskWatch, isSent: () => boolean) {
+/** Returns the bytes of a stream, from the first one on. */
+function streamBody(streams: FileStreams, { stream, first }: FoundStream, watch: TaskWatch, recipient: Recipient) {
   let isFirst = true;
   let hasSentAll = false;
   async function read(into: Buffer): Promise<number | null> {
@@ -94,14 +100,12 @@ function streamBody(streams: FileStreams, { stream, first }: FoundStream, watch:
     hasSentAll = count !== null && count < into.length;
     return count;
   }
-  const body = streams.follow({
-    read: stream.bytes === null ? read : withStatedLength(read, stream.bytes),
-    isSent,
-    close() {
-      watch.close();
-      return stream.close();
-    },
-  });
+  function close(): Promise<void> {
+    watch.close();
+    return stream.close();
+  }
+  const source = { read: stream.bytes === null ? read : withStatedLength(read, stream.bytes), close };
+  const body = streams.follow(source, recipient);
   // A client that reads nothing now learns of it, too.
   watch.onEnd = (end) => {
     if (end !== "succeeded") body.destroy(brokenError(end));

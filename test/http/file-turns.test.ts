@@ -1,0 +1,73 @@
+import type { FileHandle } from "node:fs/promises";
+import { setImmediate } from "node:timers/promises";
+import { expect, onTestFinished, test } from "vitest";
+import { openDiskFiles } from "../../src/files/disk.ts";
+import type { FileStore } from "../../src/files/files.ts";
+import { openKeyRing } from "../../src/keys/key-ring.ts";
+import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { makeFolder } from "../folder.ts";
+import { buildApp } from "./app.ts";
+import { addFinishedTask } from "./finished-task.ts";
+import { addKey } from "./keys.ts";
+
+const requests = 60;
+const content = Buffer.alloc(400_000, "film ");
+
+/** Opens a service whose keys, eve's and bob's, have a file each; `onRead` is called for each chunk that is read of one. */
+async function openFiles(onRead: () => void) {
+  const disk = openDiskFiles({ folder: makeFolder() });
+  const store = createMemoryStore();
+  const files: FileStore = {
+    ...disk,
+    async open(id, number) {
+      const file = await disk.open(id, number);
+      return file && { ...file, handle: withObserver(file.handle, onRead) };
+    },
+  };
+  const keys = await openKeyRing({ keys: store.keys });
+  const app = await buildApp({ store, files, keys });
+  onTestFinished(async () => {
+    await app.close();
+    keys.close();
+  });
+  const { id: ofEve } = await addFinishedTask({ store, files: disk }, content, {}, "eve");
+  const { id: ofBob } = await addFinishedTask({ store, files: disk }, content, {}, "bob");
+  const [eve, bob] = [await addKey(store, "eve"), await addKey(store, "bob")];
+  await keys.refresh();
+  const length = async (id: string, { headers }: typeof eve) =>
+    (await app.inject({ url: `/tasks/${id}/file`, headers })).rawPayload.length;
+  return { askAsEve: () => length(ofEve, eve), askAsBob: () => length(ofBob, bob) };
+}
+
+function withObserver(handle: FileHandle, onRead: () => void): FileHandle {
+  return new Proxy(handle, {
+    get(target, name) {
+      if (name === "read") onRead();
+      const value: unknown = Reflect.get(target, name);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+}
+
+test("however many files are sent at a time, few chunks are read in one turn of the event loop", async () => {
+  const byTurn = new Map<number, number>();
+  let turn = 0;
+  const { askAsEve } = await openFiles(() => byTurn.set(turn, (byTurn.get(turn) ?? 0) + 1));
+  const all = Promise.all(Array.from({ length: requests }, askAsEve));
+  while ((await Promise.race([all, setImmediate("turn")])) === "turn") turn += 1;
+  expect(new Set(await all)).toEqual(new Set([content.length]));
+  expect(Math.max(...byTurn.values())).toBeLessThan(20);
+});
+
+test("one file of a key is sent while another key asks for sixty", async () => {
+  const { askAsEve, askAsBob } = await openFiles(() => {});
+  let sent = 0;
+  const greedy = Array.from({ length: requests }, async () => {
+    const length = await askAsEve();
+    sent += 1;
+    return length;
+  });
+  expect(await askAsBob()).toBe(content.length);
+  expect(sent).toBeLessThan(requests / 2);
+  expect(new Set(await Promise.all(greedy))).toEqual(new Set([content.length]));
+});
