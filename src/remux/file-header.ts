@@ -1,5 +1,5 @@
 import type { FileHeader } from "./media-summary.ts";
-import { ebmlId } from "./matroska/ebml.ts";
+import { ids } from "./matroska/elements.ts";
 import { readMatroskaHeader } from "./matroska/partial-header.ts";
 import { readMp4Header } from "./mp4/read/partial-index.ts";
 
@@ -10,12 +10,15 @@ import { readMp4Header } from "./mp4/read/partial-index.ts";
 export function readFileHeader(start: Uint8Array): FileHeader | undefined {
   const head = Buffer.from(start.buffer, start.byteOffset, Math.min(start.length, 8));
   if (startsAsMp4(head)) return readMp4Header(start);
-  return head.length >= 4 && head.readUInt32BE(0) === ebmlId ? readMatroskaHeader(start) : undefined;
+  return startsAsMatroska(head) ? readMatroskaHeader(start) : undefined;
 }
 
 /** Whether a file begins with a box of MP4 or QuickTime, whose files need not have `ftyp`. */
 export function startsAsMp4(head: Buffer): boolean {
   return mp4Boxes.has(head.toString("latin1", 4, 8));
 }
+
+/** Whether a file begins with the header of Matroska or WebM. */
+export const startsAsMatroska = (head: Buffer): boolean => head.length >= 4 && head.readUInt32BE(0) === ids.ebml;
 
 const mp4Boxes: ReadonlySet<string> = new Set(["ftyp", "moov", "mdat", "free", "skip", "wide", "pnot"]);

@@ -1,4 +1,4 @@
-import { ebmlId } from "./matroska/ebml.ts";
+import { ids } from "./matroska/elements.ts";
 import { certainBytes, findPackets } from "./mpeg-ts/packets.ts";
 import { isPackedAudio } from "./packed-audio/demuxer.ts";
 import { skipId3Tags } from "./packed-audio/tags.ts";
@@ -6,7 +6,6 @@ import { skipId3Tags } from "./packed-audio/tags.ts";
 export type Container = "mpeg-ts" | "mp4" | "webm" | "packed-audio" | "webvtt";
 
 const mp4Boxes = new Set("ftyp styp moov moof sidx ssix mdat free skip emsg prft wide pdin pnot".split(" "));
-const cluster = 0x1f43b675;
 const maxGarbage = 4096;
 /** Some servers put an image before each segment, so that it looks like one: JPEG, PNG, GIF, BMP. */
 const images = /^(?:\xff\xd8\xff|\x89PNG|GIF8|BM)/;
@@ -21,7 +20,7 @@ export function sniffContainer(segment: Uint8Array): Container | null {
   const head = Buffer.from(segment.buffer, segment.byteOffset, Math.min(segment.length, maxGarbage));
   if (head.length >= 8 && mp4Boxes.has(head.toString("latin1", 4, 8))) return "mp4";
   const signature = head.length >= 4 ? head.readUInt32BE(0) : 0;
-  if (signature === ebmlId || signature === cluster) return "webm";
+  if (signature === ids.ebml || signature === ids.cluster) return "webm";
   if (/^(?:\u{FEFF})?WEBVTT(?:[ \t\r\n]|$)/u.test(head.toString("utf8", 0, 16))) return "webvtt";
   if (others.test(head.toString("latin1", 0, 12))) return null;
   const { start } = skipId3Tags(segment);

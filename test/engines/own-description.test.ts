@@ -7,8 +7,7 @@ import { readOwnDescription } from "../../src/engines/native/inspect/own-descrip
 import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
 import { noAdditions } from "../../src/remux/additions.ts";
 import { element, text, unsigned } from "../../src/remux/matroska/writer.ts";
-import type { Element } from "../../src/remux/matroska/ebml.ts";
-import { elementAt, elementsIn, ids } from "../../src/remux/matroska/elements.ts";
+import { type Element, elementAt, elementsIn, ids } from "../../src/remux/matroska/elements.ts";
 import { numbersIn } from "../../src/remux/mp4/read/number-source.ts";
 import { openEntry } from "../contracts/engine/harness.ts";
 import { readMedium } from "../media/rendition.ts";

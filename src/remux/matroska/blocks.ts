@@ -1,6 +1,14 @@
-import { type Element, ebmlId, readVarInt } from "./ebml.ts";
+import {
+  damagedMatroskaError,
+  type Element,
+  elementAt,
+  elementsIn,
+  ids,
+  readVarInt,
+  signedIn,
+  unsignedIn,
+} from "./elements.ts";
 import type { NumberSource } from "../mp4/read/number-source.ts";
-import { damagedMatroskaError, elementAt, elementsIn, ids, signedIn, unsignedIn } from "./elements.ts";
 import type { MatroskaHeader } from "./tracks.ts";
 
 /** A SimpleBlock or BlockGroup (RFC 9559 §10): one or more frames. */
@@ -41,10 +49,10 @@ export function* readBlocks(source: NumberSource, { segment }: Pick<MatroskaHead
       const block = readGroup(source, element, timestamp);
       if (block !== undefined) yield block;
     }
-    if (element.id === ebmlId) checkSingle(segment);
+    if (element.id === ids.ebml) checkSingle(segment);
     if (element.end === Infinity && element.id !== ids.cluster) return;
   }
-  if (segment.end + 4 <= source.size && source.u32(segment.end) === ebmlId) checkSingle(segment);
+  if (segment.end + 4 <= source.size && source.u32(segment.end) === ids.ebml) checkSingle(segment);
 }
 
 /** To be called where another file begins. A segment of a stream may have a header of its own. */

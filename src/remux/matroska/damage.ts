@@ -1,12 +1,11 @@
 import { unlessUnreadable } from "../../model/errors.ts";
 import { crc32 } from "node:zlib";
-import { type Element, ebmlId, readElement, readVarInt } from "./ebml.ts";
+import { type Element, ids, readBytes, readElement, readVarInt, unsignedIn } from "./elements.ts";
 import { type NumberSource, numbersInFile } from "../mp4/read/number-source.ts";
 import { createFileWindow, openFile, readChunks, type ReadFile } from "../open-file.ts";
 import type { ByteSpan } from "../samples.ts";
 import { readBlocks } from "./blocks.ts";
 import { chosenBlocks, selectAll } from "./chosen-tracks.ts";
-import { ids, readBytes, unsignedIn } from "./elements.ts";
 import { hasDamagedLace } from "./lacing.ts";
 import { readHeader } from "./tracks.ts";
 
@@ -84,7 +83,7 @@ export function countSegments(path: string): number {
  */
 export function findDamage(file: ReadFile, onElement?: (element: Element) => void): Damage[] {
   const source = numbersInFile(file.fd);
-  if (source.size < 4 || source.u32(0) !== ebmlId) return [];
+  if (source.size < 4 || source.u32(0) !== ids.ebml) return [];
   const window = createFileWindow(file);
   const found: Damage[] = [];
   let segmentEnd = source.size;
@@ -119,7 +118,7 @@ export function findDamage(file: ReadFile, onElement?: (element: Element) => voi
 
 /** The elements of a file and a Segment after which there is another one of them. */
 const tops: ReadonlySet<number> = new Set([
-  ebmlId,
+  ids.ebml,
   ids.segment,
   ids.seekHead,
   ids.info,
@@ -163,7 +162,7 @@ function isBlock(source: NumberSource, { body, end }: Element): boolean {
 }
 
 /** What the next sound part of a file begins with. */
-const signatures = [ids.cluster, ids.cues, ids.tags, ebmlId].map((id) => Buffer.from(id.toString(16), "hex"));
+const signatures = [ids.cluster, ids.cues, ids.tags, ids.ebml].map((id) => Buffer.from(id.toString(16), "hex"));
 
 /** Returns the time of a Cluster (RFC 9559 §5.1.3.1), ticks of the file; undefined if it has a block before that, or none. */
 function timestampOf(source: NumberSource, { body, end }: Element): number | undefined {

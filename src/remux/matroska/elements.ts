@@ -1,11 +1,11 @@
 import { ServiceError } from "../../model/errors.ts";
 import { readFully } from "../mp4/read/file-boxes.ts";
-import { type Element, readElement } from "./ebml.ts";
 import type { NumberSource } from "../mp4/read/number-source.ts";
 import type { ByteSpan } from "../samples.ts";
 
-/** Elements of Matroska (RFC 9559 §5.1) that are read or written. */
+/** Elements of EBML (RFC 8794 §11) and Matroska (RFC 9559 §5.1) that are read or written. */
 export const ids = {
+  ebml: 0x1a45dfa3,
   void: 0xec,
   crc32: 0xbf,
   ebmlVersion: 0x4286,
@@ -103,6 +103,35 @@ export const ids = {
   cueClusterPosition: 0xf1,
 } as const;
 
+/** An EBML element (RFC 8794 §5): where its content begins and ends, in the file or bytes that have it. */
+export interface Element {
+  id: number;
+  body: number;
+  /** May be after what is there; Infinity if the size is unknown (§6.2). */
+  end: number;
+}
+
+/** Reads the head of the element at `start`, which must end by `limit`; undefined if there is none. */
+export function readElement(source: NumberSource, start: number, limit: number): Element | undefined {
+  const id = readVarInt(source, start, limit, 4);
+  const size = id && readVarInt(source, id.end, limit, 8);
+  if (id === undefined || size === undefined) return undefined;
+  const isUnknown = size.value === 2 ** (7 * (size.end - id.end)) - 1;
+  const marker = 2 ** (7 * (id.end - start));
+  return { id: marker + id.value, body: size.end, end: isUnknown ? Infinity : size.end + size.value };
+}
+
+/** Reads a variable-size integer (§4), without its marker; undefined if it is longer than allowed or cut off. */
+export function readVarInt(source: NumberSource, start: number, limit: number, maxLength: number) {
+  if (start >= limit) return undefined;
+  const first = source.u8(start);
+  const end = start + Math.clz32(first) - 23;
+  if (end - start > maxLength || end > limit) return undefined;
+  let value = first & (0xff >> (end - start));
+  for (let at = start + 1; at < end; at++) value = value * 256 + source.u8(at);
+  return { value, end };
+}
+
 /**
  * Returns the element at `at`.
  * @throws ServiceError `upstream_invalid` if there is none, or it ends after `limit`.
@@ -138,6 +167,12 @@ export function unsignedIn(source: NumberSource, { body, end }: Element): number
   if (end - body > 8) return 0;
   for (let at = body; at < end; at++) value = value * 256 + source.u8(at);
   return value;
+}
+
+/** Returns the unsigned integer that the element is which `findElement` finds; undefined if there is none. */
+export function findUnsigned(source: NumberSource, parent: Element, ...path: readonly number[]): number | undefined {
+  const found = findElement(source, parent, ...path);
+  return found && unsignedIn(source, found);
 }
 
 /** Returns the value of a float element (§7.3); 0 if it has neither 4 nor 8 bytes. */

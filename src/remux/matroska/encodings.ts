@@ -1,6 +1,6 @@
 import { inflateSync } from "node:zlib";
 import type { ChosenTracks } from "./chosen-tracks.ts";
-import { damagedMatroskaError, elementsIn, findElement, ids, readBytes, unsignedIn } from "./elements.ts";
+import { damagedMatroskaError, elementsIn, findElement, findUnsigned, ids, readBytes } from "./elements.ts";
 import { framesIn, packFrames } from "./lacing.ts";
 import type { MatroskaTrack } from "./tracks.ts";
 
@@ -23,18 +23,16 @@ export function openEncodings(
   const [encoding, further] = encodings === undefined ? [] : [...elementsIn(source, encodings)];
   if (encoding === undefined) return (frame) => frame;
   const isEncrypted = findElement(source, encoding, ids.encryption) !== undefined;
-  const scope = findElement(source, encoding, ids.encodingScope);
-  const isOfFrames = scope === undefined || unsignedIn(source, scope) === framesOnly;
-  if (further !== undefined || isEncrypted || !isOfFrames) {
+  const scope = findUnsigned(source, encoding, ids.encodingScope) ?? framesOnly;
+  if (further !== undefined || isEncrypted || scope !== framesOnly) {
     throw damagedMatroskaError("a track is encrypted, or encoded several times or as a whole");
   }
-  const algorithm = findElement(source, encoding, ids.compression, ids.compressionAlgorithm);
-  const value = algorithm === undefined ? zlib : unsignedIn(source, algorithm);
+  const algorithm = findUnsigned(source, encoding, ids.compression, ids.compressionAlgorithm) ?? zlib;
   const settings = findElement(source, encoding, ids.compression, ids.compressionSettings);
   const start = settings === undefined ? new Uint8Array() : readBytes(fd, settings);
-  if (value === withoutStart) return (frame, maxBytes) => prepend(start, frame, maxBytes);
-  if (value === zlib) return inflate;
-  throw damagedMatroskaError(`a track is compressed with the algorithm ${value}`);
+  if (algorithm === withoutStart) return (frame, maxBytes) => prepend(start, frame, maxBytes);
+  if (algorithm === zlib) return inflate;
+  throw damagedMatroskaError(`a track is compressed with the algorithm ${algorithm}`);
 }
 
 function prepend(start: Uint8Array, frame: Uint8Array, maxBytes: number): Uint8Array {

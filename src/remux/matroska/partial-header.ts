@@ -1,8 +1,7 @@
 import { avcCodec } from "../codec-name.ts";
-import { type Element, ebmlId, readElement } from "./ebml.ts";
+import { type Element, floatIn, ids, readElement, textIn, unsignedIn } from "./elements.ts";
 import { type FileHeader, roundNumber } from "../media-summary.ts";
 import { numbersIn, type NumberSource } from "../mp4/read/number-source.ts";
-import { floatIn, ids, textIn, unsignedIn } from "./elements.ts";
 
 const videoType = 1;
 const audioType = 2;
@@ -34,7 +33,7 @@ export function readMatroskaHeader(start: Uint8Array): FileHeader {
   const scale = readUnsigned(source, info.get(ids.timestampScale)) ?? 1_000_000;
   const duration = info.get(ids.duration);
   const ticks = duration === undefined || duration.isCut ? 0 : floatIn(source, duration);
-  const docType = childrenOf(source, top.get(ebmlId)).get(ids.docType);
+  const docType = childrenOf(source, top.get(ids.ebml)).get(ids.docType);
   return {
     container: docType !== undefined && textIn(source, docType) === "webm" ? "webm" : "matroska",
     duration: roundNumber((ticks * scale) / 1e9),

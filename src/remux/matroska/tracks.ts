@@ -1,9 +1,19 @@
-import { type Element, ebmlId, readElement } from "./ebml.ts";
+import {
+  damagedMatroskaError,
+  type Element,
+  elementsIn,
+  findElement,
+  findUnsigned,
+  floatIn,
+  ids,
+  readElement,
+  textIn,
+  unsignedIn,
+} from "./elements.ts";
 import type { AudioRole } from "../../model/track-roles.ts";
 import type { NumberSource } from "../mp4/read/number-source.ts";
 import { iso639ToBcp47 } from "../language.ts";
 import type { TrackKind } from "../samples.ts";
-import { damagedMatroskaError, elementsIn, findElement, floatIn, ids, textIn, unsignedIn } from "./elements.ts";
 
 /** A track as its TrackEntry describes it (RFC 9559 §5.1.4.1). */
 export interface MatroskaTrack {
@@ -58,7 +68,7 @@ const maxTracks = 100;
  * @throws ServiceError `upstream_invalid` if it is damaged.
  */
 export function readHeader(source: NumberSource): MatroskaHeader | undefined {
-  if (source.size < 4 || source.u32(0) !== ebmlId) return undefined;
+  if (source.size < 4 || source.u32(0) !== ids.ebml) return undefined;
   const top = readElement(source, 0, source.size);
   const found = top && readElement(source, top.end, source.size);
   if (found?.id !== ids.segment) return undefined;
@@ -71,8 +81,7 @@ export function readHeader(source: NumberSource): MatroskaHeader | undefined {
     if (element.id === ids.cluster) break;
     if (element.id === ids.tracks) tracks = readTracks(source, element);
     if (element.id !== ids.info) continue;
-    const scale = findElement(source, element, ids.timestampScale);
-    timestampScale = (scale && unsignedIn(source, scale)) || defaultScale;
+    timestampScale = findUnsigned(source, element, ids.timestampScale) || defaultScale;
     const duration = findElement(source, element, ids.duration);
     if (duration !== undefined) durationTicks = floatIn(source, duration);
   }

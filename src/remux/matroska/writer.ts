@@ -1,7 +1,6 @@
-import { ebmlId } from "./ebml.ts";
+import { ids, voidHead } from "./elements.ts";
 import { u64 } from "../mp4/boxes.ts";
 import { writeAt } from "../mp4/write/background-writes.ts";
-import { ids, voidHead } from "./elements.ts";
 
 const appName = Buffer.from("unreel");
 const maxClusterBytes = 8 << 20;
@@ -142,7 +141,7 @@ const voidHeadBytes = 9;
 
 function fileHeader(docType: string): Uint8Array {
   return element(
-    ebmlId,
+    ids.ebml,
     element(ids.ebmlVersion, unsigned(1)),
     element(ids.ebmlReadVersion, unsigned(1)),
     element(ids.ebmlMaxIdLength, unsigned(4)),

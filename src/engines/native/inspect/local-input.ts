@@ -2,13 +2,12 @@ import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 import { createRequire } from "node:module";
 import type * as Mediabunny from "mediabunny";
 import type { Input, InputFormat, InputVideoTrack } from "mediabunny";
-import type { Element } from "../../../remux/matroska/ebml.ts";
+import { type Element, elementsIn, ids, voidHead } from "../../../remux/matroska/elements.ts";
 import type { MediaInfo } from "../../engine.ts";
 import { ServiceError, unlessUnreadable } from "../../../model/errors.ts";
 import { checkSampleTables, findProtectedEntry } from "../../../remux/mp4/read/check-tables.ts";
 import { type NumberSource, numbersInFile } from "../../../remux/mp4/read/number-source.ts";
 import { findDamage } from "../../../remux/matroska/damage.ts";
-import { elementsIn, ids, voidHead } from "../../../remux/matroska/elements.ts";
 import { type MediaExt, type MediaType, mediaType, unreadKind } from "./media-types.ts";
 import { type MatroskaTrack, readHeader } from "../../../remux/matroska/tracks.ts";
 

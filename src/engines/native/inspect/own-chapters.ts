@@ -1,6 +1,6 @@
 import type { Chapter } from "../../../remux/additions.ts";
 import { readCueText } from "../../../remux/cue-text.ts";
-import { elementsIn, ids, textIn, unsignedIn } from "../../../remux/matroska/elements.ts";
+import { elementsIn, findElement, findUnsigned, ids, textIn } from "../../../remux/matroska/elements.ts";
 import { readHeader } from "../../../remux/matroska/tracks.ts";
 import { damagedError, viewOf } from "../../../remux/mp4/boxes.ts";
 import { childBoxes, numbersInFile, type NumberSource } from "../../../remux/mp4/read/number-source.ts";
@@ -29,28 +29,22 @@ export function readOwnChapters(file: OpenFile): Chapter[] {
 function matroskaChapters(source: NumberSource): Chapter[] | undefined {
   const header = readHeader(source);
   if (header === undefined) return undefined;
-  const chapters = elementsIn(source, header.segment).find(({ id }) => id === ids.chapters);
+  const chapters = findElement(source, header.segment, ids.chapters);
   if (chapters === undefined) return [];
-  const numberOf = (parent: typeof chapters, wanted: number) => {
-    const child = elementsIn(source, parent).find(({ id }) => id === wanted);
-    return child && unsignedIn(source, child);
-  };
   const editions = elementsIn(source, chapters)
     .filter(({ id }) => id === ids.editionEntry)
     .take(maxEditions)
     .toArray();
-  const edition = editions.find((each) => numberOf(each, ids.editionFlagDefault) === 1) ?? editions[0];
+  const edition = editions.find((each) => findUnsigned(source, each, ids.editionFlagDefault) === 1) ?? editions[0];
   if (edition === undefined) return [];
   return elementsIn(source, edition)
     .filter(({ id }) => id === ids.chapterAtom)
     .take(maxChapters)
-    .filter((atom) => numberOf(atom, ids.chapterFlagHidden) !== 1)
+    .filter((atom) => findUnsigned(source, atom, ids.chapterFlagHidden) !== 1)
     .map((atom) => {
-      const display = elementsIn(source, atom).find(({ id }) => id === ids.chapterDisplay);
-      const title = display && elementsIn(source, display).find(({ id }) => id === ids.chapterString);
-      const [startNs = 0, endNs = Infinity] = [ids.chapterTimeStart, ids.chapterTimeEnd].map((id) =>
-        numberOf(atom, id),
-      );
+      const title = findElement(source, atom, ids.chapterDisplay, ids.chapterString);
+      const startNs = findUnsigned(source, atom, ids.chapterTimeStart) ?? 0;
+      const endNs = findUnsigned(source, atom, ids.chapterTimeEnd) ?? Infinity;
       return { startS: startNs / 1e9, endS: endNs / 1e9, title: title === undefined ? "" : textIn(source, title) };
     })
     .toArray();

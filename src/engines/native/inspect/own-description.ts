@@ -1,5 +1,5 @@
 import { type Additions, type Chapter, type Cover, noAdditions } from "../../../remux/additions.ts";
-import { elementsIn, ids, textIn } from "../../../remux/matroska/elements.ts";
+import { findElement, ids, textIn } from "../../../remux/matroska/elements.ts";
 import { readHeader } from "../../../remux/matroska/tracks.ts";
 import { iso639ToBcp47 } from "../../../remux/language.ts";
 import { unlessDamaged } from "../../../remux/mp4/boxes.ts";
@@ -69,8 +69,7 @@ async function readTags(path: string) {
 /** That of the Segment. */
 function matroskaTitle(source: NumberSource): string | undefined {
   const header = readHeader(source);
-  const info = header && elementsIn(source, header.segment).find(({ id }) => id === ids.info);
-  const title = info && elementsIn(source, info).find(({ id }) => id === ids.title);
+  const title = header && findElement(source, header.segment, ids.info, ids.title);
   return title && textIn(source, title);
 }
 

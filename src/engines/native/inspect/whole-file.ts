@@ -1,8 +1,8 @@
 import { statSync } from "node:fs";
-import { ebmlId, readElement } from "../../../remux/matroska/ebml.ts";
+import { ids, readElement } from "../../../remux/matroska/elements.ts";
 import { isCompleteMp4, lacksIndexedSegments, listsItsFragments } from "../../../remux/mp4/read/file-boxes.ts";
 import { numbersIn } from "../../../remux/mp4/read/number-source.ts";
-import { startsAsMp4 } from "../../../remux/file-header.ts";
+import { startsAsMatroska, startsAsMp4 } from "../../../remux/file-header.ts";
 import { openFile, readAt, readFileStart } from "../../../remux/open-file.ts";
 import { readPcmContainer } from "./pcm-containers.ts";
 import { isWholeAsf, isWholeAvi } from "./video-ends.ts";
@@ -29,7 +29,7 @@ export function isWholeFile(path: string): boolean | null {
   using file = openFile(path);
   const head = readAt(file, 0, headBytes);
   if (startsAsMp4(head)) return isWholeMp4(path);
-  if (head.length >= 4 && head.readUInt32BE(0) === ebmlId) return isCompleteEbml(head, file.size);
+  if (startsAsMatroska(head)) return isCompleteEbml(head, file.size);
   if (head.toString("latin1", 0, 4) === "OggS") return isWholeOgg(file);
   const pcm = readPcmContainer(file);
   if (pcm !== undefined) return pcm.isWhole;
@@ -47,19 +47,13 @@ export function mustMarkEnd(path: string): boolean {
   return readFileStart(path, Buffer.alloc(4)).toString("latin1") === "OggS";
 }
 
-const segmentId = 0x18538067;
-
-/**
- * Matroska and WebM (RFC 8794 §6): one Segment after the EBML header. `null` if its size is unknown, or it is another
- * file.
- */
+/** Matroska and WebM (RFC 8794 §6): one Segment after the EBML header. `null` if its size is unknown, or it is another file. */
 function isCompleteEbml(head: Buffer, size: number): boolean | null {
-  const isEbml = head.length >= 4 && head.readUInt32BE(0) === ebmlId;
-  if (!isEbml) return null;
+  if (!startsAsMatroska(head)) return null;
   const source = numbersIn(head);
   const header = readElement(source, 0, head.length);
   if (header === undefined) return false;
-  if (header.end + 4 > head.length || source.u32(header.end) !== segmentId) return null;
+  if (header.end + 4 > head.length || source.u32(header.end) !== ids.segment) return null;
   const segment = readElement(source, header.end, head.length);
   if (segment === undefined) return false;
   return segment.end === Infinity ? null : segment.end <= size;

@@ -1,7 +1,11 @@
-import type { Element } from "../../../remux/matroska/ebml.ts";
-import { type ClusterRun, readClusterRun } from "../../../remux/matroska/cluster-run.ts";
-import { type CuePoint, findCues, readCues } from "../../../remux/matroska/cues.ts";
-import { damagedMatroskaError, elementAt, ids } from "../../../remux/matroska/elements.ts";
+import { damagedMatroskaError, type Element, elementAt, ids } from "../../../remux/matroska/elements.ts";
+import {
+  type ClusterRun,
+  type CuePoint,
+  findCues,
+  readClusterRun,
+  readCues,
+} from "../../../remux/matroska/clusters.ts";
 import { type MatroskaHeader, readHeader } from "../../../remux/matroska/tracks.ts";
 import { segmentHeader } from "../../../remux/matroska/writer.ts";
 import { numbersInFile } from "../../../remux/mp4/read/number-source.ts";
@@ -153,10 +157,8 @@ async function fetchZero(file: PartialFile, { header, borders, tracks }: Index):
 }
 
 function placeOf({ startS, endS }: MediaRange, borders: Index["borders"], leadS: number): Place {
-  const from = Math.max(
-    0,
-    borders.findLastIndex(({ timeS }) => timeS <= startS - leadS),
-  );
+  // The first border is before all times.
+  const from = borders.findLastIndex(({ timeS }) => timeS <= startS - leadS);
   const to = borders.findIndex(({ timeS }, i) => i > from && timeS >= endS);
   return { from: Math.min(from, borders.length - 2), to };
 }
