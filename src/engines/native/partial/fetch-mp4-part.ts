@@ -1,7 +1,7 @@
 import { rename } from "node:fs/promises";
 import { type Box, childrenOf, damagedError, findChild, firstBox, readBox } from "../../../remux/mp4/boxes.ts";
 import { bytesOfCut, type IsThere, type PartNeeds, samplesOfPart } from "../../../remux/mp4/cut-needs.ts";
-import { readSegmentIndex, type SegmentIndex } from "../../../remux/mp4/segment-index.ts";
+import { readSegmentIndex, type SegmentIndex } from "../../../remux/mp4/read/file-boxes.ts";
 import { openFile } from "../../../remux/open-file.ts";
 import { type ByteSpan, joinSpans, type MediaRange, type TrackKind } from "../../../remux/samples.ts";
 import { textSpansOf } from "../../../subtitles/tracks/mp4-track.ts";
