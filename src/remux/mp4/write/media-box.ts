@@ -1,6 +1,6 @@
 import { ascii, box, fullBox, u16, u32, u32Table, u64 } from "../boxes.ts";
 import { bcp47ToMp4 } from "../../language.ts";
-import { groupBoxes } from "./group-boxes.ts";
+import { groupBoxes } from "../sample-groups.ts";
 import type { TrackIndex } from "./track.ts";
 
 /** Where the media data are in the file, bytes. */

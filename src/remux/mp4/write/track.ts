@@ -1,9 +1,8 @@
 import { ServiceError } from "../../../model/errors.ts";
-import { createGroupSets } from "../sample-groups.ts";
+import { createGroupSets, type GroupTable, groupTables } from "../sample-groups.ts";
 import { ChunkReader } from "./chunk-reader.ts";
 import { createNumberList, createRunLengths } from "./number-lists.ts";
 import { type PresentedPart, presentedParts } from "./presented-parts.ts";
-import { type GroupTable, groupTables } from "./group-boxes.ts";
 import { type TimesIndex, TrackTimes } from "./times.ts";
 import type { Edit, Sample, TrackFormat, TrackKind } from "../../samples.ts";
 
