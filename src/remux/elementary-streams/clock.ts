@@ -1,4 +1,4 @@
-import { discontinuityLimits, isDiscontinuity, SkipError } from "../discontinuity.ts";
+import { discontinuityLimits, isDiscontinuity, SkipError } from "../timelines.ts";
 import { limits, maxStep, type StreamTimes, type TimeBases } from "./time-bases.ts";
 import { type PesTime, ticksPerSecond, unwrap } from "./timestamps.ts";
 

@@ -1,6 +1,5 @@
-import { discontinuityLimits, maxSkipDriftS, SkipError } from "../discontinuity.ts";
+import { discontinuityLimits, maxSkipDriftS, SkipError, type Timelines } from "../timelines.ts";
 import type { SegmentTiming } from "../samples.ts";
-import type { Timelines } from "../timelines.ts";
 import { ticksPerSecond, timestampRange, unwrap } from "./timestamps.ts";
 
 /** Timestamps without a discontinuity between them: presentation time = timestamp, unwrapped, + `shift`. */

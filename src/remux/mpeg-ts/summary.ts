@@ -1,11 +1,10 @@
 import { ServiceError, unlessUnreadable } from "../../model/errors.ts";
 import type { AudioChoice } from "../audio-choice.ts";
-import { discontinuityLimits, isDiscontinuity } from "../discontinuity.ts";
+import { createTimelines, discontinuityLimits, isDiscontinuity } from "../timelines.ts";
 import { readTimestamp, ticksPerSecond, unwrap } from "../elementary-streams/timestamps.ts";
 import { type OpenFile, openFile, readChunks } from "../open-file.ts";
 import type { MediaSummary } from "../media-summary.ts";
 import { type DemuxerOptions, nullSink, type SampleSink, type UnreadSubtitles } from "../samples.ts";
-import { createTimelines } from "../timelines.ts";
 import { createMpegTsDemuxer } from "./demuxer.ts";
 import { createPacketReader, mediaOf, packetLength, pesStart } from "./packets.ts";
 import { pidOf } from "./pids.ts";

@@ -8,7 +8,7 @@ import { StreamClock } from "../elementary-streams/clock.ts";
 import { findFirstTime } from "../elementary-streams/first-time.ts";
 import { ElementaryStream, type TrackReader } from "../elementary-streams/stream.ts";
 import { TimeBases } from "../elementary-streams/time-bases.ts";
-import { SkipError } from "../discontinuity.ts";
+import { SkipError } from "../timelines.ts";
 import type { Demuxer, DemuxerOptions, SampleSink, SegmentTiming } from "../samples.ts";
 import { createTrackOutput, type TrackOutput } from "../track-output.ts";
 import { readMp3Table } from "./mp3-table.ts";

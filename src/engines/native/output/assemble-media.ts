@@ -13,7 +13,7 @@ import { embedInMp4 } from "../../../remux/mp4/embed.ts";
 import { embedInAudio } from "../../../remux/audio-files/embed.ts";
 import { countSegments } from "../../../remux/matroska/damage.ts";
 import { countOggLinks } from "../../../remux/ogg/breaks.ts";
-import { SkipError } from "../../../remux/discontinuity.ts";
+import { SkipError } from "../../../remux/timelines.ts";
 import { hasSelection } from "../sources/select-segments.ts";
 import { publishedDamage } from "../damage/published-damage.ts";
 import { FileAnnouncement } from "./announce-file.ts";

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { isUpstreamError, ServiceError } from "../../../model/errors.ts";
 import { noAdditions } from "../../../remux/additions.ts";
 import { firstAudio } from "../../../remux/audio-choice.ts";
-import { SkipError } from "../../../remux/discontinuity.ts";
+import { SkipError } from "../../../remux/timelines.ts";
 import { cutMp4, type CutOptions } from "../../../remux/mp4/cut.ts";
 import type { MediaRange, TrackKind } from "../../../remux/samples.ts";
 import { mapSources, type Plan, type Source } from "../sources/plan.ts";

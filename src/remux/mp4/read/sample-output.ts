@@ -1,6 +1,5 @@
-import { discontinuityLimits, isDiscontinuity, maxSkipDriftS, SkipError } from "../../discontinuity.ts";
+import { discontinuityLimits, isDiscontinuity, maxSkipDriftS, SkipError, type Timelines } from "../../timelines.ts";
 import type { Sample, SampleSink, SegmentTiming, TrackFormat, TrackKind } from "../../samples.ts";
-import type { Timelines } from "../../timelines.ts";
 import { createTrackOutputs, type TrackOutput } from "../../track-output.ts";
 import { damagedError } from "../boxes.ts";
 import type { IndexedSample } from "./indexed-sample.ts";
