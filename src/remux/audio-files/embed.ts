@@ -3,13 +3,13 @@ import { type Additions, boundAdditions } from "../additions.ts";
 import { isFrame } from "../codecs/audio-syntax.ts";
 import { mpegAudio } from "../codecs/mpeg-audio.ts";
 import { writeAt } from "../mp4/write/background-writes.ts";
-import { planOgg } from "../ogg/tagged-copy.ts";
-import { type OpenFile, openFile, readAt, readChunks } from "../open-file.ts";
+import { createFileWindow, type OpenFile, openFile, readAt, readChunks } from "../open-file.ts";
 import { id3Length } from "../packed-audio/tags.ts";
 import { runSteps } from "../steps.ts";
 import { readFlacBlocks, writeFlacStart } from "../tags/flac-blocks.ts";
 import { readId3, writeId3 } from "../tags/id3.ts";
-import type { AudioTags } from "../tags/vorbis-comments.ts";
+import { type AudioTags, readComments, withTagsAndCover, writeComments } from "../tags/vorbis-comments.ts";
+import { isIntact, OggWriter, readPage } from "../ogg/pages.ts";
 
 /** Writes a copy of a file, a bounded part in each step, at last whether it is right; undefined: there can be none. */
 type Copy = ((fd: number) => Generator<undefined, boolean>) | undefined;
@@ -70,6 +70,99 @@ function* copyWith(
   for (const part of parts()) {
     writeAt(fd, part, position);
     position += part.length;
+    yield;
+  }
+  return true;
+}
+
+/** Codecs whose second packet is a comment header: how the first one and that begin, and how many headers there are. */
+const codecs = [
+  { first: "OpusHead", comments: "OpusTags", count: 2, ending: "" },
+  // The framing bit (Ogg Vorbis I §5.2.1).
+  { first: "\x01vorbis", comments: "\x03vorbis", count: 3, ending: "\x01" },
+] as const;
+
+/** More pages, or bytes of headers, are none. */
+const maxHeaderPages = 4_000;
+const maxHeaderBytes = 64 << 20;
+
+/**
+ * Plans a copy of an Ogg file with one stream of Vorbis or Opus, whose audio pages stay, but for their numbers. It is wrong if pages are
+ * damaged or missing, which their new numbers would hide.
+ */
+function planOgg(file: OpenFile, additions: AudioTags): Copy {
+  const headers = readHeaders(file);
+  const codec = codecs.find(({ first }) => headers?.packets[0]?.toString("latin1", 0, first.length) === first);
+  const stored = headers?.packets[1];
+  if (headers === undefined || codec === undefined || headers.packets.length !== codec.count) return undefined;
+  if (stored?.toString("latin1", 0, codec.comments.length) !== codec.comments) return undefined;
+  const comments = readComments(stored.subarray(codec.comments.length));
+  if (comments === undefined) return undefined;
+  const written = writeComments(withTagsAndCover(additions, comments));
+  const replaced = Buffer.concat([Buffer.from(codec.comments), written, Buffer.from(codec.ending, "latin1")]);
+  return (fd) => writeCopy(file, fd, headers, replaced);
+}
+
+/** Reads the packets before the first page of audio: that begins after the last header (Ogg Vorbis I §A.2, RFC 7845 §3). */
+function readHeaders(file: OpenFile) {
+  const window = createFileWindow(file);
+  const packets: Buffer[] = [];
+  let serial: number | undefined;
+  let count = Infinity;
+  let parts: Buffer[] = [];
+  let bytes = 0;
+  let at = 0;
+  for (let pages = 0; packets.length < count; pages++) {
+    const page = readPage(window, at);
+    if (page === undefined || pages === maxHeaderPages || page.serial !== (serial ??= page.serial)) return undefined;
+    const body = window.at(page.body);
+    let from = 0;
+    for (const size of page.segments) {
+      parts.push(Buffer.from(body.subarray(from, from + size)));
+      from += size;
+      bytes += size;
+      if (size === 255) continue;
+      packets.push(Buffer.concat(parts));
+      parts = [];
+    }
+    const [first] = packets;
+    count = codecs.find((codec) => first?.toString("latin1", 0, codec.first.length) === codec.first)?.count ?? 0;
+    if (bytes > maxHeaderBytes) return undefined;
+    at = page.end;
+  }
+  const next = readPage(window, at);
+  const isOther = next !== undefined && (next.isFirst || next.isContinued);
+  return parts.length > 0 || isOther || serial === undefined ? undefined : { packets, serial, end: at };
+}
+
+const stepPages = 64;
+
+function* writeCopy(
+  file: OpenFile,
+  fd: number,
+  { packets: [first, , ...others], serial, end }: NonNullable<ReturnType<typeof readHeaders>>,
+  comments: Uint8Array,
+): Generator<undefined, boolean> {
+  const writer = new OggWriter(fd, serial);
+  writer.add(first!, 0n, true);
+  writer.add(comments, 0n, others.length === 0);
+  for (const [index, packet] of others.entries()) writer.add(packet, 0n, index === others.length - 1);
+  const window = createFileWindow(file);
+  let at = end;
+  let sequence: number | undefined;
+  for (let count = 1; ; count++) {
+    const page = readPage(window, at);
+    if (page?.serial !== serial || page.isFirst) break;
+    const bytes = window.at(at).subarray(0, page.end - at);
+    if (!isIntact(bytes) || (sequence !== undefined && page.sequence !== sequence + 1)) return false;
+    writer.copyPage(bytes);
+    ({ sequence } = page);
+    at = page.end;
+    if (count % stepPages === 0) yield;
+  }
+  // Another stream after this one, or what is no page.
+  for (const rest of readChunks(file, file.size, at)) {
+    writer.copyBytes(rest);
     yield;
   }
   return true;
