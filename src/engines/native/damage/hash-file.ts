@@ -4,10 +4,9 @@ import { open } from "node:fs/promises";
 import { openFile } from "../../../remux/open-file.ts";
 import { openMp4Samples } from "./mp4-samples.ts";
 import type { TrackKind } from "../../../remux/samples.ts";
-import { findHoles } from "./holes.ts";
+import { findHoles, ZeroRuns } from "./holes.ts";
 import { places } from "./published-damage.ts";
 import { type CheckedSamples, damagedPlaces, SampleCheck } from "./sample-check.ts";
-import { ZeroRuns } from "./zero-runs.ts";
 
 export interface HashedFile {
   sha256: string;

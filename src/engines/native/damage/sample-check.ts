@@ -1,8 +1,7 @@
 import type { ByteSpan, TrackKind } from "../../../remux/samples.ts";
 import type { SamplePlaces } from "../../../remux/mp4/read/sample-tables.ts";
-import { maxObuHeaderBytes, readObuHeader } from "./av1-padding.ts";
+import { isZeroBlock, maxObuHeaderBytes, readObuHeader, zeroBlockBytes } from "./holes.ts";
 import { Tally } from "./tally.ts";
-import { isZeroBlock, zeroBlockBytes } from "./zero-runs.ts";
 
 /** Samples of a codec that compresses. */
 export interface CodedSamples extends Omit<SamplePlaces, "entry"> {
