@@ -1,5 +1,5 @@
 import type { FileWindow } from "../../../remux/open-file.ts";
-import { readAsfPackets } from "../inspect/video-ends.ts";
+import { readAsfPackets } from "../inspect/whole-file.ts";
 import { Tally } from "./tally.ts";
 
 /** A file with this many right packets has been understood. */
