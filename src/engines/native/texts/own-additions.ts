@@ -3,12 +3,14 @@ import type { FileWarning } from "../../../model/file-warnings.ts";
 import { findLanguage } from "../../../remux/language.ts";
 import { openFile } from "../../../remux/open-file.ts";
 import { listOwnTracks, openOwnTracks, type OwnTrack } from "../../../subtitles/tracks/own-tracks.ts";
-import type { DownloadJob, OwnSubtitles } from "../../engine.ts";
-import { noDescription, readOwnDescription } from "../inspect/own-description.ts";
+import type { DownloadJob, MediaDescription, OwnSubtitles } from "../../engine.ts";
+import { noDescription, type OwnDescription, readOwnDescription } from "../inspect/own-description.ts";
 import type { SourceName } from "../sources/plan.ts";
 import { type FetchedText, missingWarning } from "./fetch-texts.ts";
 import { atMostMaxCues } from "../../../subtitles/text.ts";
 import type { TextStore } from "./text-store.ts";
+import { type Chapter, cutTimes, type Tags, withEnds } from "../../../remux/additions.ts";
+import type { MediaPosition } from "./place-cues.ts";
 
 type TextJob = Pick<DownloadJob, "subtitles" | "ownSubtitles">;
 
@@ -101,4 +103,30 @@ function wantedOf(tracks: readonly OwnTrack[], { subtitles, ownSubtitles: asked 
     if (language === null) return asked.length > 0 && !listed.includes(null);
     return found.includes(language) && findLanguage(language, listed) < 0;
   });
+}
+
+/** Returns what a file says of its media: what the page says, and besides that what the media say themselves. */
+export function mergeDescriptions(
+  { tags, name, chapters }: MediaDescription,
+  own: OwnDescription,
+  { originS, cut, isPublished = false }: MediaPosition,
+): OwnDescription {
+  const title = tags.title ?? own.tags.title ?? name;
+  // Its own tags stay, its chapters and its cover.
+  if (isPublished) return { tags: { ...tags, title }, chapters, cover: null };
+  const said = Object.entries(tags).map(([field, value]) => [field, value ?? own.tags[field as keyof Tags]]);
+  const merged = { ...(Object.fromEntries(said) as Tags), title };
+  const isOwn = chapters.length === 0;
+  if (!isOwn && cut === undefined) return { tags: merged, chapters, cover: own.cover };
+  // Those of the page count from the first frame.
+  const moved = moveChapters(withEnds(isOwn ? own.chapters : chapters), isOwn ? -originS : cut!.zeroS);
+  return { tags: merged, chapters: cut === undefined ? moved : cutTimes(moved, cut.kept), cover: own.cover };
+}
+
+function moveChapters(chapters: readonly Chapter[], byS: number): Chapter[] {
+  return chapters.map((chapter) => ({
+    ...chapter,
+    startS: Math.max(0, chapter.startS + byS),
+    endS: chapter.endS + byS,
+  }));
 }
