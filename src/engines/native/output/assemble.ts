@@ -1,11 +1,20 @@
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
+import { isUpstreamError, ServiceError } from "../../../model/errors.ts";
 import { noAdditions } from "../../../remux/additions.ts";
-import { extractAudio } from "../../../remux/audio-files/extract.ts";
-import type { Plan } from "../sources/plan.ts";
+import { firstAudio } from "../../../remux/audio-choice.ts";
+import { SkipError } from "../../../remux/timelines.ts";
+import { cutMp4, type CutOptions } from "../../../remux/mp4/cut.ts";
+import type { MediaRange, TrackKind } from "../../../remux/samples.ts";
+import { mapSources, type Plan, type Source } from "../sources/plan.ts";
+import { hasEnd, hasSelection, selectAll } from "../sources/select-segments.ts";
+import { openFileStream } from "../sources/source-stream.ts";
+import type { PartialMedia } from "../partial/partial-file.ts";
 import { positionFrom } from "../texts/place-cues.ts";
 import { type Assembled, assembleMedia, type AssembleOptions } from "./assemble-media.ts";
-import { assembleRanges } from "./assemble-ranges.ts";
+import { chooseInFile, mergeFiles } from "./merge.ts";
 import type { PendingAdditions } from "./remux.ts";
+import { extractAudio } from "../../../remux/audio-files/extract.ts";
 
 /**
  * Fetches the plan's sources and makes the file of them that is wanted, in `folder`.
@@ -39,4 +48,156 @@ async function assembleAudioFile(plan: Plan, options: AssembleOptions, make: typ
   const extract = () => extractAudio(path, target, added, { durationS: duration ?? Infinity, isCut, signal });
   const isExtracted = await withTimeLimit("merge", [path], extract);
   return isExtracted ? { ...assembled, path: target, copiedFrom, presentedS: duration } : assembled;
+}
+
+/**
+ * Makes a file of the media that the ranges need, and cuts it. Fetches all media if those that were selected are too few,
+ * or their times do not show where they belong.
+ *
+ * @throws ServiceError of `assembleMedia` and `cutMp4`
+ */
+async function assembleRanges(plan: Plan, options: AssembleOptions): Promise<Assembled> {
+  const selected = await inOneKind(await withParts(plan, options), options);
+  if (hasSelection(selected)) {
+    try {
+      const cut = await tryCut(selected, options);
+      if (cut !== null) return cut;
+    } catch (error) {
+      const isDamaged = selected !== plan && isUpstreamError(error);
+      if (!(error instanceof SkipError) && !isDamaged) throw error;
+    }
+  }
+  for (const source of plan.sources) await options.fetcher.dropPart(source);
+  const cut = await tryCut(selectAll(plan), options);
+  if (cut === null)
+    throw new ServiceError("internal", "all media are too few for a part of them", { retryable: false });
+  return cut;
+}
+
+/** Returns the plan with what the ranges need of each source that is one file, if that can be fetched apart from the rest. */
+async function withParts(plan: Plan, { fetcher, folder, ranges, audioOnly }: AssembleOptions): Promise<Plan> {
+  const [first, ...audio] = plan.sources;
+  const acceptsHoles = plan.isPassthrough && (!audioOnly || first.format.vcodec === "none");
+  const withPart = async (source: Source, zeroS: number | null): Promise<Source> => {
+    const options = { ranges, audioOnly, zeroS, acceptsHoles };
+    return { ...source, part: await fetcher.fetchPart(source, partPath(folder, source), options) };
+  };
+  const main = await withPart(first, null);
+  const fetched: Plan = { ...plan, sources: [main, ...audio] };
+  const zeroS = main.part?.zeroS ?? null;
+  // Nothing else says where the time of ranges counts from.
+  if (zeroS === null) return main.part === null ? plan : fetched;
+  const isKept = (source: Source) => source === main || source.role === "fallback";
+  return mapSources(fetched, async (source) => (isKept(source) ? source : await withPart(source, zeroS)));
+}
+
+/** Returns the plan with the parts as MP4 if some are MP4 and others are not, which can be put together only so. */
+async function inOneKind(plan: Plan, options: AssembleOptions): Promise<Plan> {
+  const containers = new Set(plan.sources.map(({ part }) => part && openFileStream("main", part.path).container));
+  const isMixed = containers.size > 1 && !containers.has(null);
+  const [main] = plan.sources;
+  if (!isMixed || !containers.has("mp4") || main.part?.hasHoles === true) return plan;
+  const chosen = plan.sources.find(({ name }) => name === "audio") ?? main;
+  return mapSources(plan, async (source) => {
+    const audioChoice = source === chosen ? options.audioChoice : firstAudio;
+    const audioOnly = options.audioOnly || source !== main;
+    return { ...source, part: await asMp4(source, { ...options, audioChoice, audioOnly }) };
+  });
+}
+
+async function asMp4({ name, format, part }: Source, options: AssembleOptions): Promise<PartialMedia | null> {
+  if (part === null) return null;
+  const { path, chunks = [{ path, skippedS: 0 }] } = part;
+  if (openFileStream(name, path).container === "mp4") {
+    return { ...part, chunks: chunks.map((chunk) => ({ zeroS: 0, ...chunk })) };
+  }
+  const target = `${path}.mp4`;
+  const { audioOnly, audioChoice, withTimeLimit, additions, signal } = options;
+  const files = [{ role: "main", path, label: format }] as const;
+  const { originS, details } = await withTimeLimit("merge", [path], () =>
+    mergeFiles({ files, target, audioOnly, audioChoice, additions: without(additions), isMp4Wanted: true, signal }),
+  );
+  await rm(path, { force: true });
+  return { ...part, path: target, chunks: [{ path: target, skippedS: 0, zeroS: originS }], details };
+}
+
+const without = (additions: PendingAdditions): PendingAdditions => {
+  return { ...additions, bytes: () => 0, get: () => Promise.resolve(noAdditions) };
+};
+
+const partPath = (folder: string, { name }: Source): string => join(folder, `${name}.part`);
+
+/** Returns `null` if the media that were fetched do not have all that the ranges need. */
+async function tryCut(plan: Plan, options: AssembleOptions): Promise<Assembled | null> {
+  const { folder, ranges, audioChoice, maxBytes, onWritten, withTimeLimit, additions, signal } = options;
+  let position = positionFrom(0);
+  const later: PendingAdditions = {
+    ...additions,
+    bytes: () => 0,
+    async get(media) {
+      position = media;
+      return noAdditions;
+    },
+  };
+  const whole = (await openPart(plan, options)) ?? (await assembleMedia(plan, { ...options, additions: later }));
+  await additions.ready();
+  const target = join(folder, "cut");
+  const cut = await withTimeLimit("merge", [whole.path], () =>
+    cutMp4({
+      source: whole.path,
+      target,
+      ranges,
+      // Of other files they are known.
+      ...(whole.written === null && { language: plan.sources[0].format.language }),
+      ...(whole.written === null && audioChoice.isAsked && { audio: audioChoice }),
+      missing: missingOf(plan, whole),
+      isWhole: hasEnd(plan),
+      maxBytes,
+      additions: (shown) => additions.get({ ...position, cut: shown }),
+      additionBytes: () => additions.bytes(),
+      onWritten,
+      signal,
+    }),
+  );
+  if (cut === null) return null;
+  // A file as published is among the parts.
+  const parts = plan.sources.flatMap(({ part }) => [part?.path, ...(part?.chunks ?? []).map(({ path }) => path)]);
+  for (const path of [join(folder, "result"), ...parts]) if (path !== undefined) await rm(path, { force: true });
+  // The end of each part is one of its edit list.
+  const warnings = whole.warnings.filter(({ code }) => code !== "end_padding");
+  return { ...whole, path: target, warnings, cut };
+}
+
+/** Returns the part of a published MP4 that has been fetched; `null`: there is none that can be cut as it is. */
+async function openPart({ sources: [main] }: Plan, options: AssembleOptions): Promise<Assembled | null> {
+  const { audioChoice, withTimeLimit } = options;
+  if (main.part?.hasHoles !== true) return null;
+  const { path } = main.part;
+  if (audioChoice.isAsked) await withTimeLimit("read", [path], () => chooseInFile(path, audioChoice));
+  return { path, written: null, warnings: [] };
+}
+
+/** Of times in two containers; holes end that much early. */
+const roundingS = 0.01;
+
+/** Returns what a file lacks because it was not fetched, seconds from its start. */
+function missingOf(plan: Plan, { written, joined = [], originS: startS = 0 }: Assembled): CutOptions["missing"] {
+  const originS = written?.originS ?? 0;
+  // Of what was copied from another container, so that times are rounded.
+  const copiedS = originS + startS + roundingS;
+  const tracks = [
+    ...(written?.tracks ?? []).map((track) => ({ ...track, originS })),
+    ...joined.flatMap((segments) => segments.tracks()).map((track) => ({ ...track, originS: copiedS })),
+  ];
+  const parts = plan.sources.flatMap(({ part }) => part ?? []);
+  const move = (range: MediaRange, byS: number) => ({ startS: range.startS - byS, endS: range.endS - byS });
+  const of = (kind: TrackKind) => [
+    ...tracks
+      .filter((track) => track.kind === kind)
+      .flatMap(({ skips, ...track }) => {
+        return skips.map(({ fromS, toS }) => move({ startS: fromS, endS: toS }, track.originS));
+      }),
+    ...parts.flatMap(({ missing }) => missing[kind].map((range) => move(range, copiedS))),
+  ];
+  return { video: of("video"), audio: of("audio") };
 }
