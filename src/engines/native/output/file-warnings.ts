@@ -4,8 +4,14 @@ import type { Cut } from "../../../remux/mp4/cut-plan.ts";
 import { countSamples } from "../../../remux/mp4/read/file-boxes.ts";
 import type { TrackKind } from "../../../remux/samples.ts";
 import { places, publishedDamage } from "../damage/published-damage.ts";
-import { type FetchStats, type FetchStatsBySource, usualGapS } from "../sources/fetch-stats.ts";
-import { leftSegments, lostStreams, missingSegments, ofSources, unlistedSegments } from "../sources/listed-stats.ts";
+import {
+  type FetchStats,
+  type FetchStatsBySource,
+  describeSegments,
+  ofSources,
+  seconds,
+  usualGapS,
+} from "../sources/fetch-stats.ts";
 import type { Written, WrittenTrack } from "./demux-session.ts";
 import { damagedSegments, unorderedSegments, type WebmSegments } from "./webm-segments.ts";
 
@@ -34,51 +40,46 @@ export interface FileStats {
  */
 export function findFileWarnings(fetched: FetchStatsBySource, file: FileStats): FileWarning[] {
   const { written, listedKinds, path, durationS, cut, joined = [], damage = [] } = file;
-  if (cut !== undefined) return findCutWarnings(fetched, { ...file, cut });
+  const segments = describeSegments(fetched);
+  if (cut !== undefined) return findCutWarnings(segments, { ...file, cut });
   if (written === null) {
     return toWarnings([
-      [
-        "frames_missing",
-        [...missingSegments(fetched), ...damagedSegments(joined), ...publishedDamage(path, true), ...damage],
-      ],
-      ["gap", [...unlistedSegments(fetched), ...joinedGaps(joined, fetched)]],
+      ["frames_missing", [...segments.missing, ...damagedSegments(joined), ...publishedDamage(path, true), ...damage]],
+      ["gap", [...segments.unlisted, ...joinedGaps(joined, fetched)]],
       ["times_changed", unorderedSegments(joined)],
-      [
-        "duration_differs",
-        [...(durationS === null ? [] : differentDurations(fetched, durationS)), ...leftSegments(fetched)],
-      ],
-      ["stream_lost", lostStreams(fetched)],
+      ["duration_differs", [...(durationS === null ? [] : differentDurations(fetched, durationS)), ...segments.left]],
+      ["stream_lost", segments.lost],
     ]);
   }
   const { tracks } = written;
   assertSampleCounts(path, tracks);
   return toWarnings([
-    ["frames_missing", [...missingSegments(fetched), ...drops(written), ...shortEnds(written), ...damage]],
-    ["gap", [...unlistedSegments(fetched), ...trackGaps(tracks, fetched)]],
-    ["duration_differs", [...differentTrackDurations(fetched, tracks, durationS), ...leftSegments(fetched)]],
+    ["frames_missing", [...segments.missing, ...drops(written), ...shortEnds(written), ...damage]],
+    ["gap", [...segments.unlisted, ...trackGaps(tracks, fetched)]],
+    ["duration_differs", [...differentTrackDurations(fetched, tracks, durationS), ...segments.left]],
     ["times_changed", tracks.flatMap(changedTimes)],
     ["track_missing", missingTracks(tracks, listedKinds)],
     ["tracks_left", leftTracks(written.left)],
-    ["stream_lost", lostStreams(fetched)],
+    ["stream_lost", segments.lost],
   ]);
 }
 
 /** Media that are not in the file are compared with nothing. */
 function findCutWarnings(
-  fetched: FetchStatsBySource,
+  segments: ReturnType<typeof describeSegments>,
   { written, listedKinds, durationS, cut, damage = [] }: FileStats & { cut: Cut },
 ): FileWarning[] {
   const { tracks = [] } = written ?? {};
   const differs = durationS === null || Math.abs(durationS - cut.durationS) > roundingS;
   const lasts = `the file lasts ${seconds(durationS ?? 0)}, its parts ${seconds(cut.durationS)}`;
   return toWarnings([
-    ["frames_missing", [...missingSegments(fetched), ...(written === null ? [] : drops(written)), ...damage]],
-    ["gap", [...unlistedSegments(fetched), ...gapsWithin(tracks, written?.originS ?? 0, cut)]],
-    ["duration_differs", [...(differs ? [lasts] : []), ...leftSegments(fetched)]],
+    ["frames_missing", [...segments.missing, ...(written === null ? [] : drops(written)), ...damage]],
+    ["gap", [...segments.unlisted, ...gapsWithin(tracks, written?.originS ?? 0, cut)]],
+    ["duration_differs", [...(differs ? [lasts] : []), ...segments.left]],
     ["times_changed", tracks.flatMap(changedTimes)],
     ["track_missing", written === null ? [] : missingTracks(tracks, listedKinds)],
     ["tracks_left", leftTracks((written?.left ?? 0) + cut.leftAudio)],
-    ["stream_lost", lostStreams(fetched)],
+    ["stream_lost", segments.lost],
   ]);
 }
 
@@ -220,5 +221,4 @@ function originOf(tracks: readonly WrittenTrack[]): number {
   return Math.min(...tracks.map(({ startS }) => startS));
 }
 
-const seconds = (value: number): string => `${value.toFixed(1)} s`;
 const span = (fromS: number, toS: number): string => `${fromS.toFixed(1)} to ${seconds(toS)}`;

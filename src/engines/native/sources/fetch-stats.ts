@@ -1,4 +1,5 @@
 import type { SourceName } from "./plan.ts";
+import { places } from "../damage/published-damage.ts";
 
 /** Segments that no list showed when it was read. */
 interface UnlistedSegments {
@@ -85,3 +86,44 @@ export class FetchStats {
 
 /** Of each source that has segments. */
 export type FetchStatsBySource = ReadonlyMap<SourceName, FetchStats>;
+
+/** Returns what `find` finds in the segments of each source; its `what` names the source in a message. */
+export function ofSources(
+  fetched: FetchStatsBySource,
+  find: (stats: FetchStats, what: string, name: SourceName) => string[],
+): string[] {
+  return [...fetched].flatMap(([name, stats]) => find(stats, name === "main" ? "" : " of the separate audio", name));
+}
+
+/** Describes what is not right with the segments of all sources. */
+export function describeSegments(fetched: FetchStatsBySource) {
+  return {
+    /** They are listed and not in the file. */
+    missing: ofSources(fetched, ({ missing, repeated, segments }, what) => [
+      ...(missing === 0 ? [] : [`${missing} of ${segments} segments${what} had no media`]),
+      ...(repeated === 0 ? [] : [`${repeated} of ${segments} segments${what} had the media of another one`]),
+    ]),
+    /** They are left out because of the end that their MPD states. */
+    left: ofSources(fetched, ({ beyondEnd }, what) => {
+      if (beyondEnd === 0) return [];
+      const [segments, are] = beyondEnd === 1 ? ["1 segment", "is"] : [`${beyondEnd} segments`, "are"];
+      return [`${segments}${what} after the end that the manifest states ${are} left out`];
+    }),
+    /** Where the lists of a stream have no media. */
+    unlisted: ofSources(fetched, ({ unlisted }, what) => {
+      const shown = unlisted.first.map(({ atS, segments }) =>
+        segments === null
+          ? `the playlist${what} restarted its numbering after ${seconds(atS)}, and media before that may be missing`
+          : `the playlist${what} has no media of ${segments === 1 ? "1 segment" : `${segments} segments`} after ${seconds(atS)}`,
+      );
+      const rest = unlisted.count - shown.length;
+      return rest > 0 ? [...shown, `and so at ${places(rest)} more`] : shown;
+    }),
+    /** Why recordings ended before their streams. */
+    lost: ofSources(fetched, ({ lost }, what) =>
+      lost === null ? [] : [`the recording ended before the playlist${what} said that the stream had ended: ${lost}`],
+    ),
+  };
+}
+
+export const seconds = (value: number): string => `${value.toFixed(1)} s`;
