@@ -4,9 +4,10 @@ import { breakStream } from "../../../files/stream-run.ts";
 import { deserializeError, ServiceError } from "../../../model/errors.ts";
 import { StartedProcess } from "../../../system/started-process.ts";
 import type { Download, DownloadContext, DownloadJob, EngineDeps, EngineObserver } from "../../engine.ts";
-import type { WorkerRequest, WorkerMessage } from "./messages.ts";
-import { type Shared, startRestraints } from "./restraints.ts";
+import type { WorkerMessage, WorkerRequest } from "./messages.ts";
 import { memoryError, residentMiBOf, watchLimits, type WorkerLimits } from "./worker-limits.ts";
+import type { HostPauses } from "../../../net/host-pauses.ts";
+import type { SpeedLimit } from "../../../net/speed-limit.ts";
 
 const abortGraceMs = 700;
 /** MiB. V8 leaves the old generation alone until it has this size: its own first limit is just above the size of the program. */
@@ -68,7 +69,7 @@ export class WorkerProcess extends StartedProcess {
       exceeded = error;
       void this.end();
     });
-    const restraints = startRestraints(this.#options, context, (request) => send(child, request));
+    const restraints = startRestraints(child, this.#options, context);
     const onMessage = (message: WorkerMessage) => {
       watch.onMessage();
       restraints.onMessage(message);
@@ -133,3 +134,43 @@ function send(child: ChildProcess, request: WorkerRequest): void {
 
 /** Signals by which others end a process: a terminal, a service manager, or the system if memory is short, whoever has it. */
 const signalsOfOthers: ReadonlySet<string | null> = new Set(["SIGINT", "SIGTERM", "SIGHUP", "SIGKILL"]);
+
+/** What the downloads of a process share. */
+interface Shared {
+  speed: SpeedLimit;
+  pauses: HostPauses;
+}
+
+/** Starts to hold the download of a worker to what all share: sends it what it may receive, and which hosts are left alone. */
+function startRestraints(
+  child: ChildProcess,
+  { speed, pauses }: Shared,
+  { onProgress, onWaiting }: Pick<DownloadContext, "onProgress" | "onWaiting">,
+) {
+  const share = speed.open();
+  const unsubscribe = pauses.subscribe((pause) => send(child, { type: "pause", pause }));
+  for (const pause of pauses.list()) send(child, { type: "pause", pause });
+
+  async function grant({ id, host, bytes }: Extract<WorkerMessage, { type: "take" }>): Promise<void> {
+    // A process that was taken over may send anything.
+    if (!Number.isSafeInteger(bytes) || bytes < 1) return;
+    send(child, { type: "granted", id, bytes: await share.take(host, bytes) });
+  }
+
+  return {
+    /** Answers a message; ignores those that are about something else. */
+    onMessage(message: WorkerMessage): void {
+      if (message.type === "take") void grant(message);
+      else if (message.type === "pause" && message.pause.seconds > 0) pauses.add(message.pause);
+      else if (message.type === "waiting") onWaiting?.(message.isWaiting);
+      else if (message.type === "progress") {
+        onProgress({ ...message.progress, ...(share.hasWaited() && { waiting_for: "speed" }) });
+      }
+    },
+    /** The download has ended. */
+    stop(): void {
+      share.close();
+      unsubscribe();
+    },
+  };
+}
