@@ -1,6 +1,6 @@
 import { pino } from "pino";
 import { describe, expect, it } from "vitest";
-import { formatLogLine } from "../../src/system/log-line.ts";
+import { formatLogLine } from "../../src/system/log-output.ts";
 
 /** Returns what a line of pino's log becomes, without its time. */
 function formatted(write: (logger: ReturnType<typeof pino>) => void): string {
