@@ -1,4 +1,5 @@
 import type { ChildProcess } from "node:child_process";
+import { readFileSync } from "node:fs";
 
 /** As much of the error output as is kept: V8's reason is at its start. */
 const maxErrorLength = 4_000;
@@ -40,5 +41,17 @@ export class StartedProcess {
       cause: this.failure ?? new Error(this.errorOutput || "it wrote no reason"),
       isOutOfMemory: this.errorOutput.includes("heap out of memory"),
     };
+  }
+}
+
+/** Returns the processor time that a process has used, milliseconds; NaN if the system does not report it. */
+export function processorMsOf(pid: number | undefined): number {
+  try {
+    const [, fields = ""] = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ");
+    const [utime, stime] = fields.split(" ").slice(11, 13);
+    // In ticks of 10 ms (proc_pid_stat(5)).
+    return 10 * (Number(utime) + Number(stime));
+  } catch {
+    return Number.NaN;
   }
 }

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { ServiceError } from "../../../model/errors.ts";
-import { processorMsOf } from "../../../system/processor-time.ts";
+import { processorMsOf } from "../../../system/started-process.ts";
 import type { FileWork } from "../output/assemble-media.ts";
 
 export interface WorkerLimits {
