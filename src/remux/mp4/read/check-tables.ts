@@ -1,6 +1,5 @@
 import { type Box, damagedError } from "../boxes.ts";
 import { boxAt, childBoxes, codeAt, type NumberSource } from "./number-source.ts";
-import { checkTrackTables, type TrackTables } from "./check-track-tables.ts";
 
 /** Boxes that readers descend into, wherever they are. */
 const containers = new Set("moov trak mdia minf dinf stbl moof traf mvex".split(" "));
@@ -112,4 +111,120 @@ function countRun(source: NumberSource, { body, end }: Box): number {
   const fields = [0x100, 0x200, 0x400, 0x800].filter((flag) => flags & flag).length;
   if (count * fields * 4 > end - body - 8) throw damagedError(`"trun" is too short for ${count} samples`);
   return count;
+}
+
+/** The boxes that index the samples of a track. */
+type TrackTables = Partial<Record<"sizes" | "durations" | "compositions" | "syncs" | "runs" | "chunks", Box>>;
+
+/** Of a track whose samples differ in size or composition; 77 hours of 60 frames a second. */
+const maxSamples = 1 << 24;
+
+/** Some muxers write durations of a few samples, or runs of a few chunks, more than there are. */
+const maxExcess = 1_000;
+
+/**
+ * Checks the tables of one track against each other and the size of `source`.
+ * @throws ServiceError `upstream_invalid`.
+ */
+function checkTrackTables(source: NumberSource, tables: TrackTables): void {
+  const sizes = openSizes(source, tables.sizes);
+  const isPlain = sizes.size !== null && tables.compositions === undefined;
+  if (!isPlain && sizes.count > maxSamples) {
+    throw damagedError(`a track has ${sizes.count} samples, the limit is ${maxSamples}`);
+  }
+  checkRunLengths(source, tables.durations, sizes.count);
+  checkRunLengths(source, tables.compositions, sizes.count);
+  countEntries(source, tables.syncs, 4);
+  checkChunks(source, tables, sizes);
+}
+
+interface Sizes {
+  count: number;
+  /** The size of all samples; `null`: each has its own. */
+  size: number | null;
+  next(): number;
+}
+
+/** `stsz` or `stz2` (ISO/IEC 14496-12 §8.7.3). */
+function openSizes(source: NumberSource, box: Box | undefined): Sizes {
+  if (box === undefined) return { count: 0, size: 0, next: () => 0 };
+  const { type, body, end } = box;
+  if (end - body < 12) throw damagedError(`"${type}" is too short`);
+  const count = source.u32(body + 8);
+  const size = type === "stsz" ? source.u32(body + 4) : 0;
+  if (size > 0) {
+    if (count * size > source.size) throw damagedError(`${source.size} bytes have ${count} samples of ${size} bytes`);
+    return { count, size, next: () => size };
+  }
+  const bits = type === "stsz" ? 32 : source.u8(body + 7);
+  if (![4, 8, 16, 32].includes(bits)) throw damagedError(`"${type}" has sizes of ${bits} bits`);
+  if ((count * bits) / 8 > end - body - 12) throw damagedError(`"${type}" is too short for ${count} sizes`);
+  const reader = source.openTable();
+  let number = 0;
+  return {
+    count,
+    size: null,
+    next() {
+      const at = body + 12 + Math.floor((number * bits) / 8);
+      const isLow = number++ % 2 === 1;
+      if (bits === 32) return reader.u32(at);
+      if (bits === 16) return reader.u16(at);
+      return bits === 8 ? reader.u8(at) : isLow ? reader.u8(at) & 15 : reader.u8(at) >> 4;
+    },
+  };
+}
+
+/** `stts` and `ctts` (§8.6.1): pairs of a count and a value. */
+function checkRunLengths(source: NumberSource, box: Box | undefined, samples: number): void {
+  const entries = countEntries(source, box, 8);
+  const reader = source.openTable();
+  let sum = 0;
+  for (let i = 0; i < entries; i++) sum += reader.u32(box!.body + 8 + 8 * i);
+  if (sum > samples + maxExcess) throw damagedError(`"${box?.type}" is for ${sum} samples, the track has ${samples}`);
+}
+
+/** Returns the number of entries of a table, which must fit in it; 0 without a table. */
+function countEntries(source: NumberSource, box: Box | undefined, entryBytes: number): number {
+  if (box === undefined) return 0;
+  const { type, body, end } = box;
+  if (end - body < 8) throw damagedError(`"${type}" is too short`);
+  const entries = source.u32(body + 4);
+  if (entries * entryBytes > end - body - 8) throw damagedError(`"${type}" is too short for ${entries} entries`);
+  return entries;
+}
+
+/** `stsc` with `stco` or `co64` (§8.7.4, §8.7.5): every sample is in a chunk, and within `source`. */
+function checkChunks(source: NumberSource, { runs, chunks: offsets }: TrackTables, sizes: Sizes): void {
+  const entryBytes = offsets?.type === "co64" ? 8 : 4;
+  const chunks = countEntries(source, offsets, entryBytes);
+  const entries = countEntries(source, runs, 12);
+  const [offsetReader, runReader] = [source.openTable(), source.openTable()];
+  const firstChunk = (entry: number) => (entry < entries ? runReader.u32(runs!.body + 8 + 12 * entry) : chunks + 1);
+  let left = sizes.count;
+  for (let entry = 0; entry < entries; entry++) {
+    const first = firstChunk(entry);
+    const after = firstChunk(entry + 1);
+    if (first === 0 || first > chunks + maxExcess || (entry + 1 < entries && after <= first)) {
+      throw damagedError(`"stsc" leads to chunk ${first}, and there are ${chunks}`);
+    }
+    const next = Math.min(after, chunks + 1);
+    const perChunk = runReader.u32(runs!.body + 8 + 12 * entry + 4);
+    for (let chunk = first; chunk < next && left > 0; chunk++) {
+      const at = offsets!.body + 8 + entryBytes * (chunk - 1);
+      const high = entryBytes === 8 ? offsetReader.u32(at) : 0;
+      const start = high * 2 ** 32 + offsetReader.u32(at + entryBytes - 4);
+      const count = Math.min(perChunk, left);
+      const end = start + sumSizes(sizes, count);
+      left -= count;
+      if (end > source.size) throw damagedError(`chunk ${chunk} ends at ${end} of ${source.size} bytes`);
+    }
+  }
+  if (left > 0) throw damagedError(`${left} of ${sizes.count} samples are in no chunk`);
+}
+
+function sumSizes({ size, next }: Sizes, count: number): number {
+  if (size !== null) return count * size;
+  let sum = 0;
+  for (let i = 0; i < count; i++) sum += next();
+  return sum;
 }
