@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { createPackedAudioDemuxer } from "../../src/remux/packed-audio/demuxer.ts";
-import { decryptSamples } from "../../src/remux/sample-encryption/segments.ts";
+import { decryptSamples } from "../../src/remux/sample-encryption.ts";
 import { createTimelines } from "../../src/remux/timelines.ts";
 import { encryptBlocks, encryptFrames, key } from "./sample-encryptor.ts";
 import { adtsFrames, audioPid, avcPicture, createPacketMaker, videoPid } from "./ts-packet-maker.ts";

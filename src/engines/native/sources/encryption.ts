@@ -4,7 +4,7 @@ import { type SegmentKey, readDataKey } from "../../../manifests/segments.ts";
 import { ServiceError } from "../../../model/errors.ts";
 import type { HeadersFor, HttpClient } from "../../../net/client.ts";
 import { urlForMessage } from "../../../net/http-url.ts";
-import { decryptSamples } from "../../../remux/sample-encryption/segments.ts";
+import { decryptSamples } from "../../../remux/sample-encryption.ts";
 import { sniffContainer } from "../../../remux/sniff.ts";
 import { RetryPolicy } from "../parts/retry-policy.ts";
 
