@@ -17,6 +17,15 @@ export function diskError(tried: string, error: unknown): unknown {
   return new ServiceError(isFull ? "disk_full" : "unavailable", message, { cause: error });
 }
 
+/** Returns what `work` resolves to; rejects with what `diskError` returns of an error. */
+export async function withDiskError<T>(tried: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw diskError(tried, error);
+  }
+}
+
 /** Returns whether the error is ENOENT: no such file or folder. */
 export function isMissing(error: unknown): boolean {
   return codeOf(error) === "ENOENT";

@@ -1,7 +1,7 @@
 import type { Stats } from "node:fs";
 import { lstat, mkdir, open, readdir, rename, rm, statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { diskError, unlessMissing } from "./disk-error.ts";
+import { unlessMissing, withDiskError } from "./disk-error.ts";
 import { ServiceError } from "../model/errors.ts";
 import { type FileStore, inUseMs, oldMs, type OpenResult } from "./files.ts";
 import { openMediaStream } from "./media-stream.ts";
@@ -46,7 +46,7 @@ export function openDiskFiles({ folder }: { folder: string }): FileStore {
     ...createWorkFolders(workFolders),
 
     saveResult: (id, path, others = []) =>
-      attempt(`save the file of task ${id}`, async () => {
+      withDiskError(`save the file of task ${id}`, async () => {
         const result = join(results, requireTaskId(id));
         for (const each of [path, ...others]) assertKind(each, await lstat(each), "file");
         await createDurably(results);
@@ -59,13 +59,13 @@ export function openDiskFiles({ folder }: { folder: string }): FileStore {
       }),
 
     open: (id, number = 0) =>
-      attempt(`open the file of task ${id}`, async () => {
+      withDiskError(`open the file of task ${id}`, async () => {
         if (!isTaskId(id)) return undefined;
         return openResult(number === 0 ? join(results, id) : join(otherResults, id, String(number)), id);
       }),
 
     withFiles: (ids) =>
-      attempt("find the files of tasks", async () => {
+      withDiskError("find the files of tasks", async () => {
         const wanted = new Set(ids.filter(isTaskId));
         if (wanted.size > mostLookedUp) return new Set((await listNames()).filter((name) => wanted.has(name)));
         const found = new Set<string>();
@@ -74,7 +74,7 @@ export function openDiskFiles({ folder }: { folder: string }): FileStore {
       }),
 
     openStream: (id) =>
-      attempt(`open the stream of task ${id}`, async () => {
+      withDiskError(`open the stream of task ${id}`, async () => {
         if (!isTaskId(id)) return undefined;
         const workFolder = join(workFolders, id);
         const stream = await openMediaStream(workFolder);
@@ -83,17 +83,17 @@ export function openDiskFiles({ folder }: { folder: string }): FileStore {
       }),
 
     markStream: (id) =>
-      attempt(`mark the stream of task ${id}`, async () => {
+      withDiskError(`mark the stream of task ${id}`, async () => {
         if (isTaskId(id)) await markStream(join(workFolders, id));
       }),
 
     remove: (id) =>
-      attempt(`remove the file of task ${id}`, async () => {
+      withDiskError(`remove the file of task ${id}`, async () => {
         if (isTaskId(id)) await removeAll(id);
       }),
 
     removeUnused: (id) =>
-      attempt(`remove the file of task ${id}`, async () => {
+      withDiskError(`remove the file of task ${id}`, async () => {
         if (!isTaskId(id)) return true;
         const others = join(otherResults, id);
         const names = (await unlessMissing(readdir(others))) ?? [];
@@ -105,10 +105,10 @@ export function openDiskFiles({ folder }: { folder: string }): FileStore {
         return true;
       }),
 
-    ids: () => attempt("list the files", async () => [...new Set((await listNames()).filter(isTaskId))]),
+    ids: () => withDiskError("list the files", async () => [...new Set((await listNames()).filter(isTaskId))]),
 
     freeBytes: () =>
-      attempt("read the free disk space", async () => {
+      withDiskError("read the free disk space", async () => {
         await mkdir(folder, { recursive: true });
         const { bavail, bsize } = await statfs(folder);
         return bavail * bsize;
@@ -130,7 +130,7 @@ type WorkFolders = Pick<FileStore, "openWorkFolder" | "removeWorkFolder" | "remo
 function createWorkFolders(folder: string): WorkFolders {
   return {
     openWorkFolder: (id) =>
-      attempt(`create the work folder of task ${id}`, async () => {
+      withDiskError(`create the work folder of task ${id}`, async () => {
         const path = join(folder, requireTaskId(id));
         await mkdir(path, { recursive: true });
         assertKind(path, await lstat(path), "folder");
@@ -138,12 +138,12 @@ function createWorkFolders(folder: string): WorkFolders {
       }),
 
     removeWorkFolder: (id) =>
-      attempt(`remove the work folder of task ${id}`, async () => {
+      withDiskError(`remove the work folder of task ${id}`, async () => {
         if (isTaskId(id)) await removeFolder(join(folder, id));
       }),
 
     removeOldWorkFolder: (id) =>
-      attempt(`remove the work folder of task ${id}`, async () => {
+      withDiskError(`remove the work folder of task ${id}`, async () => {
         if (!isTaskId(id)) return true;
         const path = join(folder, id);
         if (Date.now() - (await lastWrittenMs(path)) < oldMs) return false;
@@ -164,21 +164,13 @@ async function openResult(path: string, id: string): Promise<OpenResult | undefi
       path,
       size: found.size,
       markInUse: () =>
-        attempt(`mark the file of task ${id} as in use`, () =>
+        withDiskError(`mark the file of task ${id} as in use`, () =>
           handle.utimes(new Date(Date.now() + inUseMs), found.mtime),
         ),
     };
   } catch (error) {
     await handle.close();
     throw error;
-  }
-}
-
-async function attempt<T>(what: string, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    throw diskError(what, error);
   }
 }
 

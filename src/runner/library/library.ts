@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { logOutages } from "../../async/outages.ts";
-import { diskError } from "../../files/disk-error.ts";
+import { withDiskError } from "../../files/disk-error.ts";
 import { messageOf } from "../../model/errors.ts";
 import type { Task } from "../../model/task.ts";
 import { damagedAs } from "../../stores/rules.ts";
@@ -70,11 +70,9 @@ export async function openLibrary(options: LibraryOptions): Promise<Library> {
 
   return {
     async expect(id) {
-      try {
+      await withDiskError(`note that the file of task ${id} belongs in the library`, async () => {
         if ((await jobs.read(id)) === undefined) await jobs.write(id, { kind: "place" });
-      } catch (error) {
-        throw diskError(`note that the file of task ${id} belongs in the library`, error);
-      }
+      });
     },
     isPending: (task) => isPending(task, jobs),
     pendingMembers: (id) => findPendingMembers(id, jobs, store),

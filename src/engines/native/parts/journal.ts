@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { type FileHandle, lstat, open, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { diskError, unlessMissing } from "../../../files/disk-error.ts";
+import { diskError, unlessMissing, withDiskError } from "../../../files/disk-error.ts";
 import { assertKind, noFollow } from "../../../files/no-follow.ts";
 import { syncFile, writeAll } from "./disk-writes.ts";
 import type { ByteRange } from "../../../net/byte-range.ts";
@@ -70,13 +70,13 @@ export class Journal {
     const write = () => this.#write();
     this.#next ??= this.#last.then(write, write);
     this.#last = this.#next;
-    await withDiskError(this.#last);
+    await withDiskError(writing, () => this.#last);
   }
 
   /** Flushes all records, which then survive a power loss. @throws ServiceError as `add` */
   async sync(): Promise<void> {
     // A file handle of its own: close() of this one would wait for the flush.
-    await withDiskError(this.#last.then(() => syncFile(this.#path)));
+    await withDiskError(writing, () => this.#last.then(() => syncFile(this.#path)));
   }
 
   /** Closes the file after pending records; safe to call twice. */
@@ -95,13 +95,7 @@ export class Journal {
   }
 }
 
-async function withDiskError(writing: Promise<void>): Promise<void> {
-  try {
-    await writing;
-  } catch (error) {
-    throw diskError("write the journal of the parts", error);
-  }
-}
+const writing = "write the journal of the parts";
 
 /** Without a boot id of the system, each run counts as a new boot. */
 async function readBootId(): Promise<string> {

@@ -1,5 +1,5 @@
 import { type FileHandle, lstat, open, unlink } from "node:fs/promises";
-import { diskError, unlessMissing } from "../../../files/disk-error.ts";
+import { diskError, unlessMissing, withDiskError } from "../../../files/disk-error.ts";
 import { noFollow } from "../../../files/no-follow.ts";
 import { writeAll } from "./disk-writes.ts";
 
@@ -11,14 +11,12 @@ interface PartWriterHooks {
 }
 
 /** Opens a file for writing from byte `start`; 0 replaces it, for whoever reads the old one. @throws ServiceError `disk_full`, `unavailable` */
-export async function openPartWriter(path: string, start: number, hooks: PartWriterHooks): Promise<PartWriter> {
-  try {
+export function openPartWriter(path: string, start: number, hooks: PartWriterHooks): Promise<PartWriter> {
+  return withDiskError(`open ${path}`, async () => {
     if (start === 0) await removeFile(path);
     const file = await open(path, start === 0 ? noFollow.overwrite : noFollow.update);
     return new PartWriter(path, file, start, hooks);
-  } catch (error) {
-    throw diskError(`open ${path}`, error);
-  }
+  });
 }
 
 /** Leaves anything else than a file there: opening it fails. */

@@ -1,6 +1,6 @@
 import { lstat, open, rm, truncate } from "node:fs/promises";
 import { join } from "node:path";
-import { diskError, isMissing } from "../../../files/disk-error.ts";
+import { diskError, isMissing, withDiskError } from "../../../files/disk-error.ts";
 import { noFollow } from "../../../files/no-follow.ts";
 import type { ByteRange } from "../../../net/byte-range.ts";
 import type { HeadersFor } from "../../../net/client.ts";
@@ -105,11 +105,7 @@ export class StoredPart {
     await this.#journal.add({ type: "lost", part: this.name });
     // As in `begin`.
     if (this.synced > 0) await this.#journal.sync();
-    try {
-      await rm(this.path, { force: true });
-    } catch (error) {
-      throw diskError(`remove ${this.path}`, error);
-    }
+    await withDiskError(`remove ${this.path}`, () => rm(this.path, { force: true }));
   }
 
   /** Restarts a part whose file was emptied. The file must not be written before this resolves. */
