@@ -21,17 +21,17 @@ export function openFile(path: string): OpenFile {
 /** Fills `buffer` from the start of a file; returns the filled part, shorter if the file is. */
 export function readFileStart(path: string, buffer: Buffer): Buffer {
   using file = openFile(path);
-  return buffer.subarray(0, fill(file.fd, buffer, 0));
+  return buffer.subarray(0, readInto(file.fd, buffer, 0));
 }
 
 /** Returns up to `length` bytes from `position` on, fewer at the end of the file, and none before its start. */
 export function readAt({ fd, size }: ReadFile, position: number, length: number): Buffer {
   const buffer = Buffer.alloc(position < 0 ? 0 : Math.max(0, Math.min(length, size - position)));
-  return buffer.subarray(0, fill(fd, buffer, position));
+  return buffer.subarray(0, readInto(fd, buffer, position));
 }
 
-/** Fills `buffer` from `position` on; returns how many bytes the file had for it. */
-function fill(fd: number, buffer: Buffer, position: number): number {
+/** Fills `buffer` from `position` of an open file on; returns how many bytes that had for it. */
+export function readInto(fd: number, buffer: Buffer, position: number): number {
   let length = 0;
   for (let count = -1; count !== 0 && length < buffer.length; length += count) {
     count = readSync(fd, buffer, length, buffer.length - length, position + length);
@@ -71,7 +71,7 @@ export function createFileWindow({ fd, size }: ReadFile) {
     if (position < start || end > start + length) {
       const wanted = length === 0 ? leastBytes : buffer.length;
       start = position;
-      length = fill(fd, buffer.subarray(0, wanted), position);
+      length = readInto(fd, buffer.subarray(0, wanted), position);
     }
     return buffer.subarray(Math.min(position - start, length), length);
   }

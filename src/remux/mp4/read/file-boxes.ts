@@ -1,6 +1,5 @@
-import { readSync } from "node:fs";
 import { ServiceError, unlessUnreadable } from "../../../model/errors.ts";
-import { openFile, type ReadFile } from "../../open-file.ts";
+import { openFile, type ReadFile, readInto } from "../../open-file.ts";
 import { type Box, childrenOf, damagedError, firstBox, getChild, readBox, typeAt, viewOf } from "../boxes.ts";
 
 /**
@@ -145,11 +144,8 @@ export function readRange(fd: number, { start, end }: Pick<Box, "start" | "end">
  * @throws ServiceError `upstream_invalid` if the file ends before.
  */
 export function readFully(fd: number, into: Buffer, position: number): Buffer {
-  for (let done = 0; done < into.length;) {
-    const count = readSync(fd, into, done, into.length - done, position + done);
-    if (count === 0) throw damagedError(`the file ends at ${position + done}, before ${position + into.length}`);
-    done += count;
-  }
+  const end = position + readInto(fd, into, position);
+  if (end < position + into.length) throw damagedError(`the file ends at ${end}, before ${position + into.length}`);
   return into;
 }
 

@@ -1,5 +1,6 @@
-import { openSync, readSync, rmSync } from "node:fs";
+import { openSync, rmSync } from "node:fs";
 import { ServiceError } from "../../../model/errors.ts";
+import { readInto } from "../../open-file.ts";
 import { ascii, u32, u64 } from "../boxes.ts";
 import { BackgroundWrites, writeAt } from "./background-writes.ts";
 
@@ -150,16 +151,9 @@ function moveUp(fd: number, buffer: Buffer, { from, to, size }: { from: number; 
   for (let left = size; left > 0;) {
     const block = buffer.subarray(0, Math.min(left, buffer.length));
     left -= block.length;
-    readAt(fd, block, from + left);
+    const count = readInto(fd, block, from + left);
+    if (count < block.length) throw new Error("the file became shorter while it was written");
     writeAt(fd, block, to + left);
-  }
-}
-
-function readAt(fd: number, into: Uint8Array, position: number): void {
-  for (let done = 0; done < into.length;) {
-    const count = readSync(fd, into, done, into.length - done, position + done);
-    if (count === 0) throw new Error("the file became shorter while it was written");
-    done += count;
   }
 }
 
