@@ -156,6 +156,17 @@ export function joinSpans(spans: readonly ByteSpan[], maxGap = 0): ByteSpan[] {
   return found;
 }
 
+/** Returns the index of the first of sorted items for which `isAfter` holds, as for all after it; their number if it holds for none. */
+export function sortedIndex<T>(items: ArrayLike<T>, isAfter: (item: T) => boolean): number {
+  let [low, high] = [0, items.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (isAfter(items[middle]!)) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
 /** What has the indexes from one to before another one. */
 export interface IndexRun {
   from: number;

@@ -1,4 +1,4 @@
-import type { Edit, MediaRange, TrackKind } from "../samples.ts";
+import { type Edit, type MediaRange, sortedIndex, type TrackKind } from "../samples.ts";
 import {
   createCutTrack,
   type CutTrack,
@@ -131,25 +131,14 @@ function frameStarts({ list, parts }: CutTrack): Float64Array {
 function roundToFrames(range: MediaRange, frames: Float64Array, videoEndS: number): MediaRange {
   const round = (timeS: number): number => {
     if (timeS >= videoEndS) return timeS;
-    const next = firstFrom(frames, timeS);
+    const next = sortedIndex(frames, (frameS) => frameS >= timeS);
     const [beforeS, afterS] = [frames[next - 1] ?? -Infinity, frames[next] ?? videoEndS];
     return timeS - beforeS < afterS - timeS ? beforeS : afterS;
   };
   const lastS = frames.at(-1) ?? videoEndS;
   const startS = range.startS < videoEndS ? Math.min(round(range.startS), lastS) : range.startS;
-  const leastEndS = frames[firstFrom(frames, startS) + 1] ?? videoEndS;
+  const leastEndS = frames[sortedIndex(frames, (frameS) => frameS >= startS) + 1] ?? videoEndS;
   return { startS, endS: Math.max(round(range.endS), leastEndS) };
-}
-
-/** Returns the index of the first number that is not less than `value`. */
-function firstFrom(sorted: Float64Array, value: number): number {
-  let [low, high] = [0, sorted.length];
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (sorted[middle]! < value) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }
 
 /** Adds to each track its samples of each range, and the edits that present it. */

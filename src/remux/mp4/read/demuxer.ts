@@ -1,6 +1,6 @@
 import { type Box, boxesIn, damagedError, firstBox } from "../boxes.ts";
 import { type OpenFile, openFile } from "../../open-file.ts";
-import type { ByteSpan, Demuxer, DemuxerOptions } from "../../samples.ts";
+import { type ByteSpan, type Demuxer, type DemuxerOptions, sortedIndex } from "../../samples.ts";
 import { checkSampleTables } from "./check-tables.ts";
 import { completeFileBoxes, fileBoxes, isCompleteMp4, readRange } from "./file-boxes.ts";
 import { readFragment } from "./fragment.ts";
@@ -109,13 +109,8 @@ function readIndexed(file: OpenFile, moov: Box, readMoov: ReadMoov, within?: rea
 function* samplesWithin(samples: Iterable<IndexedSample>, spans: readonly ByteSpan[]): Generator<IndexedSample> {
   for (const sample of samples) {
     const { offset, size } = sample;
-    let [low, high] = [0, spans.length];
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (spans[middle]!.end < offset + size) low = middle + 1;
-      else high = middle;
-    }
-    if (low < spans.length && spans[low]!.start <= offset) yield sample;
+    const span = spans[sortedIndex(spans, ({ end }) => end >= offset + size)];
+    if (span !== undefined && span.start <= offset) yield sample;
   }
 }
 
