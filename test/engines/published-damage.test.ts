@@ -6,6 +6,7 @@ import { openEntry } from "../contracts/engine/harness.ts";
 import { layFiles, mediaPlaylist } from "../media/hls.ts";
 import { join, readMedium, readRendition } from "../media/rendition.ts";
 import { hls, merge, resource, type Resources } from "../media/resources.ts";
+import { samplesIn } from "../remux/mp4-samples.ts";
 import { adtsFrames, audioPid, avcPicture, createPacketMaker, videoPid } from "../remux/ts-packet-maker.ts";
 
 const engine = createNativeEngine({ allowNetworks: ["127.0.0.1/32"] });
@@ -303,6 +304,27 @@ describe("a fragmented MP4 file that is kept as published", () => {
     expect(await warningsOf(resources, "film.mp4", { ranges: [{ startS: 0, endS: 1 }] })).toEqual([]);
   });
 
+  it("may have the media of each fragment before it, unless it says that they are those of the one before", async () => {
+    const { init, pieces } = rendition;
+    const inFront = (moved: number) => {
+      const parts = [init!];
+      for (const { data } of pieces) {
+        const start = Math.max(0, parts.reduce((sum, { length }) => sum + length, 0) - moved);
+        const fragment = data.subarray(data.indexOf("moof") - 4);
+        const dataAt = withPlace(fragment, 0).indexOf("mdat") - 4;
+        const placed = withPlace(fragment, Math.max(0, start - dataAt));
+        parts.push(placed.subarray(dataAt), placed.subarray(0, dataAt));
+      }
+      return Buffer.concat(parts);
+    };
+    const film = inFront(0);
+    expect(await fileWarnings("film.mp4", "video/mp4", [film])).toEqual([]);
+    expect(await samplesOf(film)).toEqual(await samplesOf(join(rendition)));
+    expect(await fileWarnings("film.mp4", "video/mp4", [inFront(pieces[0]!.data.length)])).toEqual([
+      `frames_missing: fragments of the file do not say where their media are at ${pieces.length - 1} places`,
+    ]);
+  });
+
   it("has a warning if more than 64 KiB at its end are no boxes", async () => {
     const rest = (bytes: number) => fileWarnings("film.mp4", "video/mp4", [join(rendition), Buffer.alloc(bytes)]);
     expect(await rest(60_000)).toEqual([]);
@@ -356,6 +378,14 @@ function withPlace(fragment: Uint8Array, start: number): Buffer {
   }
   placed.writeUInt32BE(placed.readUInt32BE(moof) + 8 * tracks, moof);
   return placed;
+}
+
+/** Returns the samples in what is made of all of an MP4 file. */
+async function samplesOf(film: Buffer) {
+  await using harness = await openEntry(() => engine, new Map([["film.mp4", resource("video/mp4", film)]]), "film.mp4");
+  const { path, warnings } = await harness.download({ ranges: [{ startS: 0, endS: 60 }] });
+  expect(warnings).toEqual([]);
+  return samplesIn(path);
 }
 
 /** Returns an index of fragments at `offsets` for one track. */

@@ -17,26 +17,31 @@ export type FragmentBreaks = Record<"outOfOrder" | "missing" | "unlisted" | "mis
  * - missing: they have no samples, as their boxes are damaged, or the index at the end lists more of them than there are (`mfra`, §8.8.9).
  *   Where that says they are does not count: who adds to a file may leave it as it was. One that is damaged or over 16 MiB lists nothing;
  * - unlisted: they have samples of a track that no header of the file has (`moov`), which players do not play;
- * - misplaced: they say where in the file their samples are (`tfhd`, §8.8.7), but their media are elsewhere.
+ * - misplaced: they say where in the file their samples are (`tfhd`, §8.8.7), but their media are elsewhere: neither in the box after them
+ *   nor in the one before, unless that is of another fragment.
  *
  * @throws ServiceError `upstream_invalid` if a fragment cannot be read.
  */
 export function countFragmentBreaks(file: ReadFile): FragmentBreaks {
   let latest: FragmentPlace | undefined;
   let dataStart = Infinity;
+  /** Media data before the next fragment that are of no other one. */
+  let front: Box | undefined;
   let [fragments, lower, equal, damaged, listed, unlisted, misplaced] = [0, 0, 0, 0, 0, 0, 0];
   const headers: Box[] = [];
   const tracks = new Set<number>();
   for (const box of completeFileBoxes(file.fd, file.size)) {
     if (box.type === "mfra") listed = countListed(file, box);
     if (box.type === "moov") headers.push(box);
-    if (box.type === "mdat" && dataStart !== Infinity) {
-      if (dataStart < box.body || dataStart >= box.end) misplaced += 1;
+    if (box.type === "mdat") {
+      front = dataStart === Infinity ? box : undefined;
+      if (dataStart !== Infinity && !contains(box, dataStart)) misplaced += 1;
       dataStart = Infinity;
     }
     if (box.type !== "moof") continue;
     const { isWhole, place, sampled, ...fragment } = readFragmentHeader(readRange(file.fd, box));
-    ({ dataStart } = fragment);
+    dataStart = front !== undefined && contains(front, fragment.dataStart) ? Infinity : fragment.dataStart;
+    front = undefined;
     for (const header of headers.splice(0)) for (const id of listedTracks(file, header)) tracks.add(id);
     if (tracks.size > 0 && sampled.some((id) => !tracks.has(id))) unlisted += 1;
     if (latest !== undefined && !isLater(place, latest)) {
@@ -54,6 +59,8 @@ export function countFragmentBreaks(file: ReadFile): FragmentBreaks {
     misplaced,
   };
 }
+
+const contains = ({ body, end }: Box, position: number): boolean => position >= body && position < end;
 
 /** Returns the ids of the tracks of a `moov`; none if it is damaged. */
 function listedTracks({ fd }: ReadFile, moov: Box): number[] {

@@ -3,7 +3,7 @@ import { type OpenFile, openFile } from "../../open-file.ts";
 import { type ByteSpan, type Demuxer, type DemuxerOptions, sortedIndex } from "../../samples.ts";
 import { checkSampleTables } from "./check-tables.ts";
 import { completeFileBoxes, fileBoxes, isCompleteMp4, readRange } from "./file-boxes.ts";
-import { readFragment } from "./fragment.ts";
+import { pairFragments, readFragment } from "./fragment.ts";
 import { createBudget, type IndexedSample, maxFileSamples } from "./indexed-sample.ts";
 import { type InitTrack, readInit } from "./init.ts";
 import { numbersIn, numbersInFile } from "./number-source.ts";
@@ -67,7 +67,7 @@ export function createMp4Demuxer(options: DemuxerOptions): Required<Demuxer> {
         output.write(bytes, samples, timing);
         yield;
       }
-      for (const fragment of fragmentRanges(boxes)) {
+      for (const fragment of pairFragments(fd, boxes)) {
         demuxer.read(readRange(fd, fragment), timing);
         yield;
       }
@@ -112,21 +112,4 @@ function* samplesWithin(samples: Iterable<IndexedSample>, spans: readonly ByteSp
     const span = spans[sortedIndex(spans, ({ end }) => end >= offset + size)];
     if (span !== undefined && span.start <= offset) yield sample;
   }
-}
-
-/** Yields the ranges from each `moof` to the end of the media data that follow it. */
-function* fragmentRanges(boxes: readonly Box[]): Generator<Pick<Box, "start" | "end">> {
-  let range: Pick<Box, "start" | "end"> | undefined;
-  let hasData = false;
-  for (const { type, start, end } of boxes) {
-    if (type === "moof" && (range === undefined || hasData)) {
-      if (range !== undefined) yield range;
-      range = { start, end };
-      hasData = false;
-    } else if (range !== undefined && (type === "moof" || type === "mdat")) {
-      range.end = end;
-      hasData ||= type === "mdat";
-    }
-  }
-  if (range !== undefined) yield range;
 }

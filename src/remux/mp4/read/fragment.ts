@@ -3,7 +3,7 @@ import { openFullBox } from "../box-reader.ts";
 import { type Box, boxesIn, childrenOf, damagedError, findChild, firstBox, getChild, viewOf } from "../boxes.ts";
 import { openSampleGroups, readGroupDescriptions } from "../sample-groups.ts";
 import { completeFileBoxes, readRange } from "./file-boxes.ts";
-import { type Budget, type IndexedSample, spend } from "./indexed-sample.ts";
+import { type Budget, createBudget, type IndexedSample, spend } from "./indexed-sample.ts";
 import { type InitTrack, noDefaults, type SampleDefaults } from "./init.ts";
 
 /** What fragments of a track are read with. */
@@ -69,19 +69,59 @@ export function* readFileFragments<Track extends FragmentTrack>(
   { fd, size }: ReadFile,
   context: FragmentContext<Track>,
 ): Generator<TrackRun<Track>[]> {
-  let fragment: Box | undefined;
-  for (const box of completeFileBoxes(fd, size)) {
-    if (box.type === "moof") fragment = box;
-    if (box.type !== "mdat" || fragment === undefined) continue;
+  for (const { moof: fragment, data } of pairFragments(fd, completeFileBoxes(fd, size))) {
+    if (data === undefined) continue;
     const moof = readRange(fd, fragment);
     const { runs, isAbsolute } = readFragmentRuns(moof, firstBox(moof), context);
     const inOrder = runs.filter(({ count }) => count > 0).toSorted((a, b) => a.dataStart - b.dataStart);
     // Offsets of a file that was put together from parts of others count from the start of those.
-    const shift = isAbsolute ? box.body - (inOrder[0]?.dataStart ?? 0) : fragment.start;
+    const shift = isAbsolute ? data.body - (inOrder[0]?.dataStart ?? 0) : fragment.start;
     for (const { samples } of inOrder) for (const sample of samples) sample.offset += shift;
     yield inOrder;
-    fragment = undefined;
   }
+}
+
+/** A `moof` box of a file and its first box of media data, if it has one; and the range that has all of them. */
+interface FragmentRange extends Pick<Box, "start" | "end"> {
+  moof: Box;
+  data: Box | undefined;
+}
+
+/**
+ * Yields the fragments of an open file with these boxes on its top level. Several of them whose media data follow are one range, of the
+ * last of them. Media data may also be before a fragment that says so.
+ * @throws ServiceError `upstream_invalid`; the file system's own errors.
+ */
+export function* pairFragments(fd: number, boxes: Iterable<Box>): Generator<FragmentRange> {
+  let range: FragmentRange | undefined;
+  /** Media data of no fragment so far. */
+  let front: Box | undefined;
+  for (const box of boxes) {
+    if (box.type === "mdat") {
+      if (range === undefined) front = box;
+      else range = { ...range, data: range.data ?? box, end: box.end };
+    }
+    if (box.type !== "moof") continue;
+    if (range?.data !== undefined) yield range;
+    const isFirst = range === undefined || range.data !== undefined;
+    range = { moof: box, data: undefined, start: isFirst ? box.start : range!.start, end: box.end };
+    if (front !== undefined && startsIn(fd, box, front)) {
+      yield { ...range, data: front, start: front.start };
+      range = undefined;
+    }
+    front = undefined;
+  }
+  if (range !== undefined) yield range;
+}
+
+/** Whether a `moof` says that its samples begin in `data`. */
+function startsIn(fd: number, fragment: Box, data: Box): boolean {
+  const moof = readRange(fd, fragment);
+  const nothing = { tracks: [], nextDts: new Map(), budget: createBudget(Infinity) };
+  const { runs, isAbsolute } = readFragmentRuns(moof, firstBox(moof), nothing);
+  const starts = runs.filter(({ count }) => count > 0).map(({ dataStart }) => dataStart);
+  const start = Math.min(...starts) + (isAbsolute ? 0 : fragment.start);
+  return start >= data.body && start < data.end;
 }
 
 /**
@@ -187,13 +227,13 @@ function dataStartAt(offset: number, { base, moof }: Pick<TrackRunContext<unknow
 
 /**
  * Returns how far to move offsets that count from the start of the file, which is not in `bytes`: the
- * least of them is where the media data start.
+ * least of them is where the media data start. These follow, or are what `bytes` begin with.
  */
 function distanceToData(bytes: Uint8Array, moof: Box, runs: readonly TrackRun<unknown>[]): number {
   const starts = runs.filter(({ count }) => count > 0).map(({ dataStart }) => dataStart);
   if (starts.length === 0) return 0;
-  for (const next of boxesIn(bytes, moof.end)) {
-    if (next.type === "mdat") return next.body - starts.reduce((a, b) => Math.min(a, b));
-  }
+  const isData = ({ type }: Box): boolean => type === "mdat";
+  const data = boxesIn(bytes, moof.end).find(isData) ?? [firstBox(bytes)].find(isData);
+  if (data !== undefined) return data.body - starts.reduce((a, b) => Math.min(a, b));
   throw damagedError(`no "mdat" follows a "moof"`);
 }
