@@ -150,7 +150,7 @@ export class PartialFile implements AsyncDisposable {
     const { path, size, representation } = await this.#fetch({ offset: start, length: end - start });
     const first = (this.#representation ??= representation);
     if (first === null || representation === null || !isResumable(first)) {
-      throw refused("it has no ETag and no Last-Modified");
+      throw refused("it has no strong ETag and no Last-Modified");
     }
     if (!isSameRepresentation(first, representation, false)) throw refused("it has changed, or may have");
     if (first.total === null || first.total > maxFileBytes) throw refused(`its length is ${first.total} bytes`);

@@ -41,9 +41,9 @@ export function withoutQuery({ origin, pathname }: URL): string {
   return origin + pathname;
 }
 
-/** Whether a validator can show that the rest belongs to the same representation. */
+/** Whether a validator can show that the rest belongs to the same representation: a weak ETag cannot (RFC 9110 §13.1.5). */
 export function isResumable({ etag, lastModified }: Representation): boolean {
-  return etag !== null || lastModified !== null;
+  return lastModified !== null || (etag !== null && isStrong(etag));
 }
 
 /** Returns the value of `If-Range`, a strong validator (RFC 9110 §13.1.5); `null` if there is none. */
