@@ -43,6 +43,10 @@ const maxApartS = 0.5;
 const maxKept = 64;
 /** Audio and video of a segment do not end at once: where media times go on, the next ones may overlap them by this. */
 const maxJoinS = 0.1;
+/** Times since 1970 are later; in units of 100 ns they are beyond 2^53. */
+const farS = 1e8;
+
+const firstOffset = (firstS: number): number => (firstS > farS ? -firstS : 0);
 
 export type Timelines = ReturnType<typeof createTimelines>;
 
@@ -65,13 +69,13 @@ export function createTimelines() {
   return {
     /**
      * Returns the seconds to add to the media times of `timeline`: `offsetS` if it is given (it may differ between the
-     * tracks of a timeline). Otherwise the first call for a timeline decides and later calls return the same: 0 for the
-     * very first timeline; for the others such that `firstS` (the timeline's first presentation time) is where the latest
+     * tracks of a timeline). Otherwise the first call for a timeline decides and later calls return the same: for the
+     * very first timeline 0, or what makes times since 1970 begin at 0; for the others such that `firstS` (the timeline's first presentation time) is where the latest
      * sample ended, or that of the timeline before, if its media times go on.
      */
     offset(timeline: number, offsetS: number | null, firstS: number): number {
       const known = offsets.get(timeline);
-      const offset = offsetS ?? known ?? (offsets.size === 0 ? 0 : nextOffset(end - firstS, firstS));
+      const offset = offsetS ?? known ?? (offsets.size === 0 ? firstOffset(firstS) : nextOffset(end - firstS, firstS));
       if (known === undefined) {
         offsets.set(timeline, offset);
         latest = { offset, firstS };

@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { u32 } from "../../src/remux/mp4/boxes.ts";
+import { type Box, box, boxesIn, childrenOf, fullBox, u32 } from "../../src/remux/mp4/boxes.ts";
 import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
 import { readMp4Summary } from "../../src/remux/mp4/read/summary.ts";
 import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
@@ -10,7 +10,8 @@ import { openFile, readAt } from "../../src/remux/open-file.ts";
 import { cut } from "./mp4-cuts.ts";
 import { createTimelines } from "../../src/remux/timelines.ts";
 import { audioInput, inspectFile, ffmpeg, missing, openFolder, remux, start, videoInput } from "./mp4-media.ts";
-import { audioFormat, fillPattern, indexOf, videoFormat } from "./mp4-samples.ts";
+import { readRendition } from "../media/rendition.ts";
+import { audioFormat, createRecorder, fillPattern, indexOf, videoFormat } from "./mp4-samples.ts";
 
 const folder = openFolder();
 const path = folder.path("a.mp4");
@@ -33,6 +34,20 @@ function write(formats: readonly TrackFormat[], delay = 0) {
     writer.write(track, { ...frameAt(i), pts: i * 1000 + delay });
   }
   return writer.finish();
+}
+
+/** Returns an init section whose audio has an edit list with these rows. */
+function withAudioEdits(init: Uint8Array, rows: readonly number[][]): Buffer {
+  const copy = (at: Box) => init.subarray(at.start, at.end);
+  const isAudio = (trak: Box) => Buffer.from(copy(trak)).includes("soun");
+  const edits = box("edts", fullBox("elst", 0, 0, u32(rows.length, ...rows.flat())));
+  const changed = (parent: Box): Uint8Array => {
+    if (parent.type === "moov") return box("moov", ...childrenOf(init, parent).map(changed));
+    if (parent.type !== "trak" || !isAudio(parent)) return copy(parent);
+    const children = childrenOf(init, parent).filter(({ type }) => type !== "edts");
+    return box("trak", ...children.map(copy), edits);
+  };
+  return Buffer.concat([...boxesIn(init)].map(changed));
 }
 
 /** Returns the formats that a demuxer reads from the file. */
@@ -229,6 +244,24 @@ describe("the edit list of a track", () => {
     }
     writer.finish();
     expect(formatsIn(path)[0]?.edits?.[0]?.mediaTicks).toBe(1312);
+  });
+
+  it("leaves out the priming before the first edit of fragments, also if nothing is presented before that", () => {
+    const { init, pieces } = readRendition("muxed.m4s");
+    const primingOf = (...rows: number[][]) => {
+      const { sink, tracks } = createRecorder();
+      const demuxer = createMp4Demuxer({ sink, timelines: createTimelines(), kinds: ["audio"] });
+      demuxer.read(withAudioEdits(init!, rows), start);
+      demuxer.read(pieces[0]!.data, start);
+      return tracks[0]!.slice(0, 3).map(({ primingTicks = 0, shownS }) => [primingTicks, Math.round(shownS * 1000)]);
+    };
+    const [mediaTime, noMedia, whole] = [1500, 0xffffffff, 0x10000];
+    const [at0] = primingOf([0, 0, whole]);
+    expect(at0![0]).toBe(0);
+    const direct = primingOf([0, mediaTime, whole]);
+    const delayed = primingOf([500, noMedia, whole], [0, mediaTime, whole]);
+    expect(direct.map(([ticks]) => ticks)).toEqual([1024, 476, 0]);
+    expect(delayed).toEqual(direct.map(([ticks, ms]) => [ticks, ms! + 500]));
   });
 
   it("with more entries than a file needs is refused", () => {

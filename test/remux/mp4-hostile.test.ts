@@ -138,15 +138,18 @@ describe("hostile MP4", () => {
     const epochS = 1_636_123_456;
     const timescale = 10_000_000;
     const fragments = fragmentOf([40, 41].map((id) => samplesAt(epochS * timescale, id)));
-    const read = (offsetS: number) => {
+    const read = (offsetS: number | null) => {
       const { sink, tracks } = createRecorder();
       const demuxer = createMp4Demuxer({ sink, timelines: createTimelines(), kinds: ["video", "audio"] });
       for (const segment of [indexIn(timescale), fragments]) demuxer.read(segment, { timeline: 0, offsetS });
       return tracks.map((samples) => samples.map(({ shownS }) => shownS));
     };
 
-    it("are placed where the manifest says", () => {
-      for (const [first, ...others] of read(-epochS)) {
+    it.each([
+      ["where the manifest says", -epochS],
+      ["at the start if nothing says where", null],
+    ])("are placed %s", (_what, offsetS) => {
+      for (const [first, ...others] of read(offsetS)) {
         expect(first).toBeCloseTo(0, 5);
         for (const [i, shownS] of others.entries()) expect(shownS).toBeCloseTo((i + 1) * 0.0213334, 5);
       }

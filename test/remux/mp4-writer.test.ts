@@ -6,7 +6,7 @@ import { MediaData } from "../../src/remux/mp4/write/media-data.ts";
 import { type Mp4WriterOptions, openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import { isCompleteMp4 } from "../../src/remux/mp4/read/file-boxes.ts";
 import type { Sample } from "../../src/remux/samples.ts";
-import { audioFormat, fillPattern, samplesIn, videoFormat } from "./mp4-samples.ts";
+import { audioFormat, fillPattern, indexOf, samplesIn, videoFormat } from "./mp4-samples.ts";
 import { layoutOf, openFolder } from "./mp4-media.ts";
 
 const folder = openFolder();
@@ -156,6 +156,17 @@ describe("the MP4 writer", () => {
     }
     writer.finish();
     expect(samplesIn(path)[0]?.map(({ entry }) => entry)).toEqual([1, 2, 1, 2]);
+  });
+
+  it("leaves out a format that no sample has", () => {
+    const unused = { ...videoFormat, sampleEntry: Buffer.from(videoFormat.sampleEntry).fill(7, 40) };
+    const writer = openMp4Writer({ path, expectedS: 1 });
+    const track = writer.setFormat(unused);
+    writer.setFormat(videoFormat, track);
+    for (const sample of samples(2, 10)) writer.write(track, sample);
+    writer.finish();
+    expect(indexOf(path).includes(Buffer.alloc(20, 7))).toBe(false);
+    expect(samplesIn(path)[0]).toHaveLength(2);
   });
 
   it("writes the language", () => {

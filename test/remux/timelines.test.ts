@@ -3,7 +3,13 @@ import { createTimelines } from "../../src/remux/timelines.ts";
 
 describe("timelines", () => {
   it("keep the first timeline where it is", () => {
-    expect(createTimelines().offset(7, null, 1_600_000_000)).toBe(0);
+    expect(createTimelines().offset(7, null, 90_000_000)).toBe(0);
+  });
+
+  it("let the first timeline begin at 0 if its times are since 1970", () => {
+    const timelines = createTimelines();
+    expect(timelines.offset(7, null, 1_600_000_000)).toBe(-1_600_000_000);
+    expect(timelines.offset(7, null, 1_600_000_001)).toBe(-1_600_000_000);
   });
 
   it("put the next timeline where the latest sample of all tracks ended", () => {

@@ -73,15 +73,16 @@ const maxEdits = 1 << 16;
 
 /**
  * Reads the edit list of a track (§8.6.6). `shiftTicks`: how much later media times are than presentation
- * times in the first edit that is not empty. `edits`: all of them; none if the track has no such list.
+ * times in the first edit that is not empty, which begins at the media time `startTicks`. `edits`: all of them; none if the track
+ * has no such list.
  */
 export function readEdits(
   bytes: Uint8Array,
   trak: Box,
   ticksPerMovieTick: number,
-): { shiftTicks: number; edits: Edit[] } {
+): { shiftTicks: number; startTicks: number; edits: Edit[] } {
   const elst = findChild(bytes, trak, "edts", "elst");
-  if (elst === undefined) return { shiftTicks: 0, edits: [] };
+  if (elst === undefined) return { shiftTicks: 0, startTicks: 0, edits: [] };
   const reader = openFullBox(bytes, elst);
   const toTicks = (movieTicks: number) => Math.round(movieTicks * ticksPerMovieTick);
   const edits: Edit[] = [];
@@ -101,6 +102,6 @@ export function readEdits(
     edits.push({ mediaTicks: mediaTime, durationTicks, emptyTicks });
     emptyTicks = 0;
   }
-  const [first] = edits;
-  return { shiftTicks: first === undefined ? 0 : first.mediaTicks - first.emptyTicks, edits };
+  const { mediaTicks: startTicks, emptyTicks: delayTicks } = edits[0] ?? { mediaTicks: 0, emptyTicks: 0 };
+  return { shiftTicks: startTicks - delayTicks, startTicks, edits };
 }

@@ -23,6 +23,8 @@ export interface InitTrack extends TrackSlot {
   formats: readonly TrackFormat[];
   /** Presentation time = media time − this, ticks (edit list). */
   shiftTicks: number;
+  /** Media time at which presentation begins, ticks. */
+  startTicks: number;
   defaults: SampleDefaults;
   /** How QuickTime stores its audio, if the sizes of its samples do not say it. */
   packet?: AudioPacket;
@@ -149,7 +151,7 @@ function readTrack(
   const { timescale } = readMediaHeader(bytes, getChild(bytes, mdia, "mdhd"));
   const language = readLanguage(bytes, mdia);
   const tables = getChild(bytes, mdia, "minf", "stbl");
-  const { shiftTicks, edits } = readEdits(bytes, trak, timescale / movie.timescale);
+  const { shiftTicks, startTicks, edits } = readEdits(bytes, trak, timescale / movie.timescale);
   const shown = {
     ...(kind === "video" && !isUnity(matrix) && { matrix }),
     ...readUserData(bytes, trak),
@@ -164,7 +166,7 @@ function readTrack(
   const defaults = movie.defaults.get(id) ?? noDefaults;
   const packet = kind === "audio" ? readAudioPacket(formats[0]!.sampleEntry) : undefined;
   const groups = readGroupDescriptions(bytes, tables);
-  return { ...slot, id, formats, shiftTicks, defaults, ...(packet && { packet }), groups, tables };
+  return { ...slot, id, formats, shiftTicks, startTicks, defaults, ...(packet && { packet }), groups, tables };
 }
 
 /** What a track says of itself is shorter. */

@@ -39,7 +39,7 @@ export function createSampleOutput(sink: SampleSink, timelines: Timelines, onDro
     const output = outputs(track);
     const presented = toPresentation(bytes, sample, output.timescale, offsetS);
     if (isRepeated(output, track, presented)) return;
-    cuts.of(sample, output).write(formatOf(track, sample.entry), presented, timing, pts < track.shiftTicks);
+    cuts.of(sample, output).write(formatOf(track, sample.entry), presented, timing, pts < track.startTicks);
     position.ends.set(track.slot, secondsOf(track, dts + duration) + offsetS);
     position.reachedS = Math.max(position.reachedS, secondsOf(track, pts + duration) + offsetS);
     timelines.reach(position.reachedS);
@@ -203,7 +203,7 @@ function primingOf(
   duration: number,
   ratio: number,
 ): Pick<Sample, "primingTicks"> | undefined {
-  const hidden = track.shiftTicks - pts;
+  const hidden = track.startTicks - pts;
   if (hidden <= 0 || hidden > maxPrimingS * track.formats[0]!.timescale) return undefined;
   return { primingTicks: Math.round(Math.min(hidden, duration) * ratio) };
 }

@@ -31,7 +31,7 @@ const chunkBytes = 1 << 20;
 export class TrackWriter {
   readonly #first: TrackFormat;
   readonly #append: (chunk: Uint8Array) => number;
-  readonly #entries = createSampleEntries();
+  #entries = createSampleEntries();
   readonly #times: TrackTimes;
   readonly #sizes = createNumberList();
   readonly #syncs = createNumberList();
@@ -76,6 +76,8 @@ export class TrackWriter {
       throw new TypeError("a track keeps its kind and timescale");
     }
     this.flush();
+    // Some players start with the first entry, whatever the first sample has.
+    if (this.#sizes.length === 0) this.#entries = createSampleEntries();
     this.#entry = this.#entries.add(format.sampleEntry);
     if (format.edits !== edits) {
       this.#edits = this.#edits?.slice(0, 1).map((edit) => ({ ...edit, durationTicks: Infinity }));
