@@ -287,6 +287,36 @@ describe("the edit list of a track", () => {
   });
 });
 
+describe("decode times of 32 bits", () => {
+  const { init, pieces } = readRendition("video.m4s");
+  const stated = { timeline: 0, offsetS: 0 };
+  /** Returns the fragments with times that count from `from` on, and what they have at `at` instead. */
+  const timesOf = (from: number, at?: number) => {
+    const { sink, tracks } = createRecorder();
+    const demuxer = createMp4Demuxer({ sink, timelines: createTimelines(), kinds: ["video"] });
+    demuxer.read(init!, stated);
+    for (const [i, { data }] of pieces.entries()) {
+      const bytes = Buffer.from(data);
+      const tfdt = bytes.indexOf("tfdt") + 4;
+      const time = Number(bytes[tfdt] === 1 ? bytes.readBigUInt64BE(tfdt + 4) : bytes.readUInt32BE(tfdt + 4));
+      const ticks = (i === 1 && at !== undefined ? at : from + time) % 2 ** 32;
+      bytes.writeUInt8(0, tfdt);
+      bytes.writeUInt32BE(ticks, tfdt + 4);
+      demuxer.read(bytes, stated);
+    }
+    const firstS = from / (tracks[0]![0]!.duration * 25);
+    return tracks[0]!.map(({ shownS }) => Number((shownS - firstS).toFixed(6)));
+  };
+
+  it("go on where they wrap", () => {
+    expect(timesOf(2 ** 32 - 1_000)).toEqual(timesOf(0));
+  });
+
+  it("begin anew where they fall back before that", () => {
+    expect(Math.min(...timesOf(2 ** 31 + 2 ** 30, 0))).toBeLessThan(-60);
+  });
+});
+
 describe("the matrix of a track", () => {
   const turned = [0, 0x10000, 0, -0x10000, 0, 0, 36 << 16, 0, 0x40000000];
 

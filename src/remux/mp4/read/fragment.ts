@@ -49,7 +49,7 @@ export function readFragmentRuns<Track extends FragmentTrack>(
     const place = { base, moof: absoluteBase === null ? moof : null };
     dataEnd = base;
     const nextGroups = track && openSampleGroups(bytes, traf, track.groups, readGroupDescriptions(bytes, traf));
-    let dts = readDecodeTime(bytes, traf) ?? (track && nextDts.get(track)) ?? 0;
+    let dts = readDecodeTime(bytes, traf, track && nextDts.get(track));
     for (const trun of childrenOf(bytes, traf, "trun")) {
       const run = readTrackRun(bytes, trun, { ...place, track, defaults, dataEnd, dts, budget, nextGroups });
       runs.push(run);
@@ -144,10 +144,18 @@ function readFragmentHeader<Track extends FragmentTrack>(bytes: Uint8Array, traf
   return { track, defaults, absoluteBase, isFromMoof: (flags & 0x20000) !== 0 };
 }
 
-/** Reads `tfdt` (§8.8.12), in ticks; undefined if there is none. */
-function readDecodeTime(bytes: Uint8Array, traf: Box): number | undefined {
+/** Further from where its track continues, a decode time begins anew. */
+const maxWrapTicks = 2 ** 24;
+
+/** Reads `tfdt` (§8.8.12), in ticks. `nextDts`: where the track continues, also without that box, and if times of 32 bits wrap there. */
+function readDecodeTime(bytes: Uint8Array, traf: Box, nextDts: number | undefined): number {
   const tfdt = findChild(bytes, traf, "tfdt");
-  return tfdt && openFullBox(bytes, tfdt).decodeTime();
+  if (tfdt === undefined) return nextDts ?? 0;
+  const reader = openFullBox(bytes, tfdt);
+  const time = reader.decodeTime();
+  if (reader.version !== 0 || nextDts === undefined) return time;
+  const unwrapped = time + 2 ** 32 * Math.round((nextDts - time) / 2 ** 32);
+  return Math.abs(unwrapped - nextDts) <= maxWrapTicks ? unwrapped : time;
 }
 
 interface TrackRunContext<Track> {
