@@ -156,6 +156,6 @@ export function parseWait(prefer: string | undefined): number | null {
   // A quote without an end reaches to the end of the text: to look for it at each quote would take quadratic time.
   const preferences = prefer?.match(/(?:[^,"]|"(?:[^"\\]|\\.)*(?:"|\\?$))+/g) ?? [];
   const first = preferences.find((preference) => /^\s*wait\s*(?:[=;]|$)/i.test(preference)) ?? "";
-  const [, seconds] = /^[^=;]*=\s*"?(\d+)"?\s*(?:;|$)/.exec(first) ?? [];
-  return seconds === undefined ? null : Math.min(Number(seconds), maxWaitS);
+  const [, seconds, quoted = seconds] = /^[^=;]*=\s*(?:(\d+)|"(\d+)")\s*(?:;|$)/.exec(first) ?? [];
+  return quoted === undefined ? null : Math.min(Number(quoted), maxWaitS);
 }
