@@ -34,6 +34,8 @@ export async function deleteExpired(options: {
   const { store, files, retentionS, signal, logger, clock } = options;
   if (retentionS === 0) return;
   const pause = (ms: number) => sleep(ms, undefined, { signal }).catch(() => undefined);
+  /** Ids of tasks whose files could not be removed, which the log says once. */
+  const unremoved = new Set<string>();
 
   async function pass(state: Task["state"]): Promise<void> {
     let before: number | undefined;
@@ -55,9 +57,13 @@ export async function deleteExpired(options: {
       for (const member of members) if (!(await files.removeUnused(member))) return;
       if (state === "succeeded" && !(await files.removeUnused(id))) return;
     } catch (err) {
-      logger.error({ task: id, err }, "the file of a task past its retention could not be removed");
+      if (!unremoved.has(id)) {
+        logger.error({ task: id, err }, "the file of a task past its retention could not be removed");
+      }
+      unremoved.add(id);
       return;
     }
+    unremoved.delete(id);
     try {
       await store.delete(id);
     } catch (error) {

@@ -30,6 +30,8 @@ export interface FillerOptions extends PlacementOptions {
 export class Filler {
   readonly #options: FillerOptions;
   readonly #performAll: (ids: readonly string[]) => Promise<void>;
+  /** Tasks whose files could not be removed, which the log says once. */
+  readonly #unremoved = new Set<string>();
 
   constructor(options: FillerOptions) {
     this.#options = options;
@@ -53,9 +55,12 @@ export class Filler {
       await using root = await this.#openRoot();
       for (const file of files) await removeFile(root, file);
       await jobs.remove(id);
+      this.#unremoved.delete(id);
       return true;
     } catch (err) {
-      logger.warn({ task: id, err }, "files could not be removed from the library; retrying every minute");
+      const message = "files could not be removed from the library; retrying every minute";
+      if (!this.#unremoved.has(id)) logger.warn({ task: id, err }, message);
+      this.#unremoved.add(id);
       return false;
     }
   }

@@ -350,8 +350,8 @@ describe("removing a task's files from the library", () => {
     await vi.waitUntil(() => listed().length === 0, 60_000);
   });
 
-  it("is done later if the folder is away", async () => {
-    const { open, add, untilPlaced, store, listed, jobsOf, dir, folder } = createLibraryHarness();
+  it("is done later if the folder is away, which the log says once, however often it is tried", async () => {
+    const { open, add, untilPlaced, untilFailed, store, listed, jobsOf, dir, folder, log } = createLibraryHarness();
     const library = await open();
     library.start();
     const { id, succeed } = await add(library, known);
@@ -360,6 +360,15 @@ describe("removing a task's files from the library", () => {
     renameSync(dir, join(folder, "unmounted"));
     await library.remove(task);
     await store.delete(id);
+    // Each is tried in a pass of its own.
+    for (const title of ["A second film", "A third film"]) {
+      const other = await add(library, { title });
+      await other.succeed();
+      await untilFailed(other.id);
+      await store.delete(other.id);
+    }
+    const notRemoved = "files could not be removed from the library; retrying every minute";
+    expect(log.filter(({ task: of, msg }) => of === id && msg === notRemoved)).toHaveLength(1);
     renameSync(join(folder, "unmounted"), dir);
     await vi.waitUntil(() => jobsOf(id).length === 0, 60_000);
     expect(listed()).toEqual([]);
