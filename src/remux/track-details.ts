@@ -1,4 +1,6 @@
 import type { AudioRole } from "../model/track-roles.ts";
+import { nameCodec } from "./codec-name.ts";
+import { opusRate, opusSamples } from "./codecs/opus.ts";
 import { roleData } from "./mp4/boxes.ts";
 import { toQuickTimePcm } from "./mp4/sample-entry.ts";
 import type { Sample, SampleSink, TrackFormat, TrackKind } from "./samples.ts";
@@ -39,6 +41,34 @@ export function withDetails(sink: SampleSink, details: readonly TrackDetails[]):
       return number;
     },
     write: (track, sample) => sink.write(track, delays.get(track)?.(sample) ?? sample),
+  };
+}
+
+/**
+ * Returns a sink that moves packets of Opus that have the time of the one before to where that ends: mediabunny gives one time to all of a lace
+ * that is the last block of its cluster. The first packets of a track stay: those that a decoder leaves out may have one time.
+ */
+export function withOpusTimes(sink: SampleSink): SampleSink {
+  const timescales = new Map<number, number>();
+  const latest = new Map<number, { dts: number; endTicks: number; isStart: boolean }>();
+  return {
+    setFormat(format, track) {
+      const number = sink.setFormat(format, track);
+      if (nameCodec(format.sampleEntry) === "Opus") timescales.set(number, format.timescale);
+      return number;
+    },
+    write(track, sample) {
+      const timescale = timescales.get(track);
+      if (timescale === undefined) return sink.write(track, sample);
+      const before = latest.get(track);
+      const isSame = before?.dts === sample.dts;
+      const isStart = before === undefined || (isSame && before.isStart);
+      const dts = isSame && !isStart ? before.endTicks : sample.dts;
+      const isLaced = !isStart && (isSame || sample.duration === 0);
+      const duration = isLaced ? Math.round((opusSamples(sample.data) * timescale) / opusRate) : sample.duration;
+      latest.set(track, { dts: sample.dts, endTicks: dts + duration, isStart });
+      sink.write(track, { ...sample, dts, pts: sample.pts + dts - sample.dts, duration });
+    },
   };
 }
 

@@ -1,7 +1,8 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { TrackFormat } from "../../src/remux/samples.ts";
-import { describeAudio } from "../../src/remux/track-details.ts";
-import { audioFormat, videoFormat } from "./mp4-samples.ts";
+import { box, u16, u32 } from "../../src/remux/mp4/boxes.ts";
+import { describeAudio, withOpusTimes } from "../../src/remux/track-details.ts";
+import { audioFormat, createRecorder, videoFormat } from "./mp4-samples.ts";
 
 test("what a stream's format says of audio is said of its first audio track", () => {
   const formats: TrackFormat[] = [];
@@ -19,4 +20,46 @@ test("what a stream's format says of audio is said of its first audio track", ()
     ["audio", null, undefined],
     ["audio", "de", "Jokes"],
   ]);
+});
+
+describe("packets of Opus with one time", () => {
+  const sampleEntry = box("Opus", new Uint8Array(6), u16(1), u32(0, 0), u16(2, 16, 0, 0), u32(48_000 << 16));
+  /** A frame of 20 ms (RFC 6716 §3.1). */
+  const packet = Buffer.from([0x78, 1, 2]);
+  /** Returns times and durations of packets that the file has with these. */
+  const timesOf = (stated: readonly (readonly [number, number])[], entry: Uint8Array = sampleEntry) => {
+    const { sink, tracks } = createRecorder();
+    const timed = withOpusTimes(sink);
+    const track = timed.setFormat({ ...audioFormat, sampleEntry: entry });
+    for (const [dts, duration] of stated) {
+      timed.write(track, { data: packet, dts, pts: dts, duration, isSync: true });
+    }
+    return tracks[0]!.map((sample) => [sample.dts, sample.duration]);
+  };
+
+  test("come one after the other, as in a lace at the end of a cluster of Matroska", () => {
+    const lace = [
+      [960, 0],
+      [960, 0],
+      [960, 2880],
+      [3840, 960],
+    ] as const;
+    expect(timesOf([[0, 960], ...lace])).toEqual([0, 960, 1920, 2880, 3840].map((dts) => [dts, 960]));
+  });
+
+  test("stay at the start, where a decoder may leave them out, and so do all others", () => {
+    const start: [number, number][] = [
+      [0, 0],
+      [0, 648],
+      [648, 960],
+      [1608, 500],
+    ];
+    expect(timesOf(start)).toEqual(start);
+    const others: [number, number][] = [
+      [0, 960],
+      [960, 0],
+      [960, 960],
+    ];
+    expect(timesOf(others, audioFormat.sampleEntry)).toEqual(others);
+  });
 });

@@ -3,7 +3,7 @@ import { createMp4Demuxer } from "../mp4/read/demuxer.ts";
 import type { Sample, SampleSink, TrackFormat } from "../samples.ts";
 import { createTimelines } from "../timelines.ts";
 import { canStateDelay } from "./mp3.ts";
-import { opusRate, opusSamples } from "./ogg.ts";
+import { opusRate, opusSamples } from "../codecs/opus.ts";
 import { assertNoPauses, type AudioTrack, damagedAudioError, maxPauseS, type OpenAudioFile } from "./audio-file.ts";
 
 /**

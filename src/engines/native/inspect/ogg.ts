@@ -1,6 +1,7 @@
 import type { InputAudioTrack } from "mediabunny";
 import { unlessUnreadable } from "../../../model/errors.ts";
-import { opusRate, opusSamples, vorbisCounterOf } from "../../../remux/audio-files/ogg.ts";
+import { vorbisCounterOf } from "../../../remux/audio-files/ogg.ts";
+import { opusRate, opusSamples } from "../../../remux/codecs/opus.ts";
 import { openFile, readAt } from "../../../remux/open-file.ts";
 import type { MediaInfo } from "../../engine.ts";
 import { mediabunny } from "./local-input.ts";

@@ -9,6 +9,7 @@ import { createPackedAudioDemuxer } from "../../../remux/packed-audio/demuxer.ts
 import type { Demuxer, DemuxerOptions, SegmentTiming, TrackKind, UnreadSubtitles } from "../../../remux/samples.ts";
 import type { Container } from "../../../remux/sniff.ts";
 import type { Timelines } from "../../../remux/timelines.ts";
+import { withOpusTimes } from "../../../remux/track-details.ts";
 
 /** What was written into a file. */
 export interface Written {
@@ -54,7 +55,11 @@ export class DemuxSession {
   readonly #stream: SourceStream;
   readonly #steps: AsyncGenerator<TimelineStart | undefined, void, undefined>;
 
-  constructor(stream: SourceStream, options: Omit<DemuxerOptions, "onDrop" | "onTracks" | "onSubtitles">) {
+  /** @param isMerged The stream was made of others by mediabunny. */
+  constructor(
+    stream: SourceStream,
+    { isMerged, ...options }: Omit<DemuxerOptions, "onDrop" | "onTracks" | "onSubtitles"> & { isMerged: boolean },
+  ) {
     const counts = new CountingSink(options.sink);
     const onDrop = (kind: TrackKind) => counts.drop(kind);
     this.counts = counts;
@@ -66,7 +71,11 @@ export class DemuxSession {
     const onSubtitles = (tracks: readonly UnreadSubtitles[]): void => {
       if (tracks.length > this.#subtitles.length) this.#subtitles = tracks;
     };
-    this.#steps = demux(stream, { ...options, sink: counts, onDrop, onTracks, onSubtitles }, counts);
+    this.#steps = demux(
+      stream,
+      { ...options, sink: isMerged ? withOpusTimes(counts) : counts, onDrop, onTracks, onSubtitles },
+      counts,
+    );
   }
 
   async step(): Promise<void> {

@@ -69,7 +69,8 @@ export async function remux(options: RemuxOptions): Promise<Written> {
     const choice = role === "further" ? firstAudio : options.audioChoice;
     const sink = describeAudio(details === undefined ? writer : withDetails(writer, details), label, place++);
     // What was converted has been chosen.
-    return new DemuxSession(source, { sink, timelines, kinds, audio: details === undefined ? choice : allAudio });
+    const isMerged = details !== undefined;
+    return new DemuxSession(source, { sink, timelines, kinds, audio: isMerged ? allAudio : choice, isMerged });
   };
   const first = start(main);
   const sessions = [first, ...audio.map(start)];
