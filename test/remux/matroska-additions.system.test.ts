@@ -2,7 +2,7 @@ import { closeSync, openSync } from "node:fs";
 import { spawnSync } from "node:child_process";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { Additions } from "../../src/remux/additions.ts";
-import { selectTracks } from "../../src/remux/matroska/chosen-tracks.ts";
+import { selectTracks } from "../../src/remux/matroska/blocks.ts";
 import { copyMatroska } from "../../src/remux/matroska/copy.ts";
 import { additions, cuesOf, packetHashes, probeAll } from "./additions.ts";
 import { audioInput, createMediaFolder, hasFfmpeg, run, videoInput } from "./ts-media.ts";

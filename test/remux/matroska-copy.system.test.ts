@@ -2,7 +2,7 @@ import { deflateSync } from "node:zlib";
 import { closeSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { noAdditions } from "../../src/remux/additions.ts";
-import { type ChosenTracks, selectTracks } from "../../src/remux/matroska/chosen-tracks.ts";
+import { type ChosenTracks, selectTracks } from "../../src/remux/matroska/blocks.ts";
 import { copyMatroska, type CopyTarget, isCopiable } from "../../src/remux/matroska/copy.ts";
 import { findElement, ids, readBytes } from "../../src/remux/matroska/elements.ts";
 import { compression, writeChanged } from "./matroska-changes.ts";

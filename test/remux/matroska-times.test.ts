@@ -2,7 +2,7 @@ import { closeSync, openSync, readFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { noAdditions } from "../../src/remux/additions.ts";
-import { chosenBlocks, readEnds, selectAll } from "../../src/remux/matroska/chosen-tracks.ts";
+import { chosenBlocks, readEnds, selectAll } from "../../src/remux/matroska/blocks.ts";
 import { copyMatroska } from "../../src/remux/matroska/copy.ts";
 import { ids } from "../../src/remux/matroska/elements.ts";
 import { element, MatroskaWriter, text, unsigned } from "../../src/remux/matroska/writer.ts";

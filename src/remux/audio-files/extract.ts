@@ -9,7 +9,7 @@ import { openFlacFile } from "./flac.ts";
 import { extractFromMp4 } from "./from-mp4.ts";
 import { openMp3File } from "./mp3.ts";
 import { openOpusFile, openVorbisFile } from "./ogg.ts";
-import { chosenBlocks, type ChosenTracks, selectAll } from "../matroska/chosen-tracks.ts";
+import { chosenBlocks, type ChosenTracks, selectAll } from "../matroska/blocks.ts";
 import { isCopiable } from "../matroska/copy.ts";
 import { findElement, ids, readBytes } from "../matroska/elements.ts";
 import { framesIn } from "../matroska/lacing.ts";

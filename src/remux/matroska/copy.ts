@@ -1,7 +1,6 @@
 import { damagedMatroskaError, type Element, elementsIn, ids, readBytes, textIn, unsignedIn } from "./elements.ts";
 import type { NumberSource } from "../mp4/read/number-source.ts";
-import type { Block } from "./blocks.ts";
-import { chosenBlocks, type ChosenTracks } from "./chosen-tracks.ts";
+import { type Block, chosenBlocks, type ChosenTracks } from "./blocks.ts";
 import { createUnpackers } from "./encodings.ts";
 import { checkLace, isLaced } from "./lacing.ts";
 import { type MatroskaTrack, roleFlags } from "./tracks.ts";

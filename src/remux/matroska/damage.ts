@@ -4,8 +4,7 @@ import { type Element, ids, readBytes, readElement, readVarInt, unsignedIn } fro
 import { type NumberSource, numbersInFile } from "../mp4/read/number-source.ts";
 import { createFileWindow, openFile, readChunks, type ReadFile } from "../open-file.ts";
 import type { ByteSpan } from "../samples.ts";
-import { readBlocks } from "./blocks.ts";
-import { chosenBlocks, selectAll } from "./chosen-tracks.ts";
+import { chosenBlocks, readBlocks, selectAll } from "./blocks.ts";
 import { hasDamagedLace } from "./lacing.ts";
 import { readHeader } from "./tracks.ts";
 

@@ -1,5 +1,5 @@
 import { inflateSync } from "node:zlib";
-import type { ChosenTracks } from "./chosen-tracks.ts";
+import type { ChosenTracks } from "./blocks.ts";
 import { damagedMatroskaError, elementsIn, findElement, findUnsigned, ids, readBytes } from "./elements.ts";
 import { framesIn, packFrames } from "./lacing.ts";
 import type { MatroskaTrack } from "./tracks.ts";

@@ -1,5 +1,5 @@
 import { readSync } from "node:fs";
-import { chosenBlocks, selectAll } from "../../../remux/matroska/chosen-tracks.ts";
+import { chosenBlocks, selectAll } from "../../../remux/matroska/blocks.ts";
 import { createFileWindow, type OpenFile } from "../../../remux/open-file.ts";
 import type { ByteSpan, TrackKind } from "../../../remux/samples.ts";
 import { readAviFrames } from "./avi-breaks.ts";

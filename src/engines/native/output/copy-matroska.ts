@@ -7,11 +7,11 @@ import { openFile } from "../../../remux/open-file.ts";
 import {
   type ChosenTracks,
   readDocType,
-  selectAll,
   readEnds,
+  selectAll,
   selectTracks,
   type TrackEnd,
-} from "../../../remux/matroska/chosen-tracks.ts";
+} from "../../../remux/matroska/blocks.ts";
 import { keptElements, copyMatroska, type CopyTarget, isCopiable } from "../../../remux/matroska/copy.ts";
 import { runSteps } from "../../../remux/steps.ts";
 import type { TrackDetails } from "../../../remux/track-details.ts";
