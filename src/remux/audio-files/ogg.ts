@@ -6,10 +6,7 @@ import { type AudioFile, type AudioFileTarget, type AudioTrack, damagedAudioErro
 
 const minHeadBytes = 19;
 
-/**
- * Opens an Ogg file of Opus (RFC 7845).
- * @throws ServiceError `upstream_invalid` if it has no header.
- */
+/** Opens an Ogg file of Opus (RFC 7845). @throws ServiceError `upstream_invalid` if it has no header. */
 export function openOpusFile({ configuration, delayS }: AudioTrack, { fd, additions }: AudioFileTarget): AudioFile {
   const head = Buffer.from(configuration);
   if (head.length < minHeadBytes || head.toString("latin1", 0, 8) !== "OpusHead") {

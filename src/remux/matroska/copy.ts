@@ -65,10 +65,9 @@ const stepBlocks = 256;
 const stepBytes = 8 << 20;
 
 /**
- * Copies tracks of Matroska files into one file, element by element: what they say of delay, padding, colour or language
- * is kept, whatever it is, and so are laces. The earliest first block gets the time 0; times are in
- * the longest ticks that a file has. Cues that begin after the last block
- * are left out. Each step copies a bounded part.
+ * Copies tracks of Matroska files into one file, element by element: what they say of delay, padding, colour or
+ * language is kept, whatever it is, and so are laces. The earliest first block gets the time 0; times are in the
+ * longest ticks that a file has. Cues that begin after the last block are left out. Each step copies a bounded part.
  *
  * @throws ServiceError `upstream_invalid` if a file is damaged; the file system's own errors.
  */

@@ -132,10 +132,7 @@ export function readVarInt(source: NumberSource, start: number, limit: number, m
   return { value, end };
 }
 
-/**
- * Returns the element at `at`.
- * @throws ServiceError `upstream_invalid` if there is none, or it ends after `limit`.
- */
+/** Returns the element at `at`. @throws ServiceError `upstream_invalid` if there is none, or it ends after `limit`. */
 export function elementAt(source: NumberSource, at: number, limit: number): Element {
   const element = readElement(source, at, limit);
   if (element === undefined) throw damagedMatroskaError(`there is no element at ${at}`);

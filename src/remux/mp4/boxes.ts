@@ -92,10 +92,7 @@ export function findChild(bytes: Uint8Array, parent: Box, ...types: readonly str
   );
 }
 
-/**
- * Returns what `findChild` does.
- * @throws ServiceError `upstream_invalid` if there is none.
- */
+/** Returns what `findChild` does. @throws ServiceError `upstream_invalid` if there is none. */
 export function getChild(bytes: Uint8Array, parent: Box, ...types: readonly string[]): Box {
   return types.reduce((outer, type) => {
     const found = findChild(bytes, outer, type);

@@ -13,9 +13,7 @@ interface VorbisComments {
 
 const own: VorbisComments = { vendor: "unreel", fields: [] };
 
-/**
- * Returns comments with tags and chapters, and of those that there are already what is not replaced.
- */
+/** Returns comments with tags and chapters, and of those that there are already what is not replaced. */
 export function withTags({ tags, chapters }: AudioTags, { vendor, fields }: VorbisComments = own): VorbisComments {
   const { title, artist, date, description, url, albumArtist, track, ...about } = tags;
   const stated = {

@@ -153,10 +153,7 @@ async function chooseAudioTracks(input: Input | undefined, choice: AudioChoice):
   return choice.choose(languages.map((code) => iso639ToBcp47(code))).map(({ index }) => tracks[index]!);
 }
 
-/**
- * Has a choice made among the audio tracks of a file that stays as it is.
- * @throws ServiceError as `openLocalInput`
- */
+/** Has a choice made among the audio tracks of a file that stays as it is. @throws ServiceError as `openLocalInput` */
 export async function chooseInFile(path: string, choice: AudioChoice): Promise<void> {
   if (openFileStream("main", path).container === "mpeg-ts") return chooseMpegTsAudio(path, choice);
   using file = openLocalInput(path);

@@ -50,11 +50,7 @@ export type SegmentSource = SourceBase &
 /** The media of one format. */
 export type Source = FileSource | SegmentSource;
 
-/**
- * Locates the format of `job` and its separate audio.
- *
- * @throws ServiceError of `locate`
- */
+/** Locates the format of `job` and its separate audio. @throws ServiceError of `locate` */
 export async function planDownload(
   job: Pick<DownloadJob, "format" | "audio" | "otherAudio" | "audioOnly" | "folder">,
   locate: FormatLocator,

@@ -81,10 +81,7 @@ export function readInit(
   ];
 }
 
-/**
- * Reads all video and audio tracks from a `moov` box, with their names.
- * @throws as `readInit`
- */
+/** Reads all video and audio tracks from a `moov` box, with their names. @throws as `readInit` */
 export function readAllTracks(bytes: Uint8Array, moov: Box): InitTrack[] {
   const movie = readMovie(bytes, moov);
   return childrenOf(bytes, moov, "trak").flatMap((trak) => {

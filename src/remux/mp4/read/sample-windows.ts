@@ -16,8 +16,7 @@ const windowSamples = 4096;
 const maxSampleBytes = 256 << 20;
 
 /**
- * Reads samples of an open file in their order, at most 8 MiB and 4096 of them at a time,
- * or a single larger one.
+ * Reads samples of an open file in their order, at most 8 MiB and 4096 of them at a time, or a single larger one.
  * @throws ServiceError `upstream_invalid` if a sample is not within the file or over 256 MiB.
  */
 export function* readWindows<Indexed extends IndexedSample>(

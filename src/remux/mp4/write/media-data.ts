@@ -45,10 +45,7 @@ export class MediaData {
     return this.#size;
   }
 
-  /**
-   * Appends `bytes` and returns their offset in the media data.
-   * @throws ServiceError `too_large` beyond `maxBytes`.
-   */
+  /** Appends `bytes` and returns their offset in the media data. @throws ServiceError `too_large` beyond `maxBytes`. */
   append(bytes: Uint8Array): number {
     this.#checkOpen();
     const { maxBytes } = this.#options;
