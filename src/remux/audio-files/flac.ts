@@ -1,6 +1,6 @@
 import { writeAt } from "../mp4/write/background-writes.ts";
 import { readFlacBlocks, writeFlacStart } from "../tags/flac-blocks.ts";
-import { readFrameHeader, type FlacFrameHeader, frameChecksum, headerChecksum } from "../codecs/flac.ts";
+import { codedLength, type FlacFrameHeader, frameChecksum, headerChecksum, readFrameHeader } from "../codecs/flac.ts";
 import { type AudioFile, type AudioFileTarget, type AudioTrack, damagedAudioError } from "./audio-file.ts";
 
 /** In STREAMINFO (RFC 9639 §8.2), after the signature and a header: the sizes of blocks and frames, the rate, and 36 bits that count samples. */
@@ -91,8 +91,6 @@ export function createFlacNumbering(): (frame: Buffer, header: FlacFrameHeader) 
     return numbered;
   };
 }
-
-const codedLength = (first: number): number => (first < 0x80 ? 1 : Math.clz32(~(first << 24)));
 
 /** As UTF-8, of up to 36 bits. */
 function codedNumber(number: number): number[] {

@@ -1,5 +1,6 @@
 import { nameCodec, specificOf } from "../codec-name.ts";
 import { createMp4Demuxer } from "../mp4/read/demuxer.ts";
+import { swapOpusNumbers } from "../mp4/sample-entry.ts";
 import type { Sample, SampleSink, TrackFormat } from "../samples.ts";
 import { createTimelines } from "../timelines.ts";
 import { canStateDelay } from "./mp3.ts";
@@ -177,9 +178,6 @@ function contentOf(entry: Buffer, type: string): Buffer | undefined {
 /** Returns the header of Ogg, whose numbers have the other order (Opus in ISOBMFF §4.3.2, RFC 7845 §5.1). */
 function opusHead(content: Buffer): Buffer {
   const head = Buffer.concat([Buffer.from("OpusHead\x01"), content.subarray(1)]);
-  if (head.length < 19) return head;
-  head.subarray(10, 12).swap16();
-  head.subarray(12, 16).swap32();
-  head.subarray(16, 18).swap16();
+  if (head.length >= 19) swapOpusNumbers(head.subarray(10));
   return head;
 }

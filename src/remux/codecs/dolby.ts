@@ -101,7 +101,7 @@ const maxSyncframes = 64;
 function readEac3Frame(bytes: Uint8Array, at: number, isLast: boolean): AudioFrame | "incomplete" | null {
   const first = readSyncframe(bytes, at);
   if (!first || first.isDependent || first.substream !== 0) return null;
-  const frames = [first];
+  const frames: [Syncframe, ...Syncframe[]] = [first];
   let { blocks } = first;
   let end = at + first.size;
   while (frames.length < maxSyncframes) {
@@ -145,9 +145,8 @@ function readSyncframe(bytes: Uint8Array, at: number): Syncframe | null {
   return { size, ...substreamFields, rateCode, sampleRate, blocks, acmod, lfe, bsid };
 }
 
-function describe(frames: readonly Syncframe[], size: number, blocks: number): AudioFrame | null {
+function describe(frames: readonly [Syncframe, ...Syncframe[]], size: number, blocks: number): AudioFrame {
   const [first] = frames;
-  if (!first) return null;
   const samples = blocks * samplesPerBlock;
   const program = frames.filter(({ isDependent, substream }) => isDependent || substream === 0);
   const dependents = program.filter(({ isDependent }) => isDependent);

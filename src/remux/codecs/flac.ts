@@ -18,7 +18,7 @@ export function readFrameHeader(frame: Buffer, blockSize: number): FlacFrameHead
   const code = frame[2]! >> 4;
   const rateCode = frame[2]! & 15;
   const first = frame[4]!;
-  const coded = first < 0x80 ? 1 : Math.clz32(~(first << 24));
+  const coded = codedLength(first);
   if (code === 0 || coded > 7) return null;
   let number = coded === 1 ? first : first & (0x7f >> coded);
   for (let i = 1; i < coded; i++) number = number * 64 + ((frame[4 + i] ?? 0) & 0x3f);
@@ -31,6 +31,9 @@ export function readFrameHeader(frame: Buffer, blockSize: number): FlacFrameHead
   const length = at + sizeBytes + rateBytes + 1;
   return { samples, end: (isVariable ? number : number * blockSize) + samples, number, length };
 }
+
+/** Returns how many bytes the number of a frame has, by its first one: it is coded as UTF-8 is. */
+export const codedLength = (first: number): number => (first < 0x80 ? 1 : Math.clz32(~(first << 24)));
 
 const syncCode = 0x7ffc;
 

@@ -152,6 +152,13 @@ export function readAudioPacket(sampleEntry: Uint8Array): AudioPacket | undefine
   return { samples: 1, bytes: (bytes ?? Math.max(8, view.getUint16(bitsAt)) >> 3) * view.getUint16(channelsAt) };
 }
 
+/** Turns the bytes of each number around, in place, that a header of Opus has from its pre-skip on (RFC 7845 §5.1, Opus in ISOBMFF §4.3.2). */
+export function swapOpusNumbers(numbers: Buffer): void {
+  numbers.subarray(0, 2).swap16();
+  numbers.subarray(2, 6).swap32();
+  numbers.subarray(6, 8).swap16();
+}
+
 /** Sample entries of QuickTime by the type of ISO/IEC 23003-5 and the bits of a sample. */
 const quickTimeTypes = new Map([
   ["ipcm 24", "in24"],

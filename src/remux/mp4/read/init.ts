@@ -13,7 +13,7 @@ import {
 } from "./headers.ts";
 import { type GroupDescriptions, readGroupDescriptions } from "../sample-groups.ts";
 import { isUnity, multiplyMatrices } from "../matrix.ts";
-import { type AudioPacket, readAudioPacket, readCodedSize } from "../sample-entry.ts";
+import { type AudioPacket, readAudioPacket, readCodedSize, swapOpusNumbers } from "../sample-entry.ts";
 import type { DemuxerOptions, TrackFormat, TrackKind } from "../../samples.ts";
 
 /** A track as its init section (`moov`) describes it. */
@@ -196,14 +196,8 @@ const maxRate = 768_000;
 function orderOpusNumbers(entry: Buffer): Buffer {
   const at = entry.indexOf("dOps", 8, "latin1") + 4;
   if (entry.toString("latin1", 4, 8) !== "Opus" || at < 4 || at + 11 > entry.length) return entry;
-  const [preSkip, rate, gain] = [
-    entry.subarray(at + 2, at + 4),
-    entry.subarray(at + 4, at + 8),
-    entry.subarray(at + 8, at + 10),
-  ];
-  if (rate.readUInt32BE() <= maxRate || rate.readUInt32LE() > maxRate) return entry;
-  preSkip.swap16();
-  rate.swap32();
-  gain.swap16();
+  const numbers = entry.subarray(at + 2, at + 10);
+  const rateAt = 2;
+  if (numbers.readUInt32BE(rateAt) > maxRate && numbers.readUInt32LE(rateAt) <= maxRate) swapOpusNumbers(numbers);
   return entry;
 }
