@@ -52,11 +52,9 @@ export function createSubtitles() {
       urlsLength += subtitle.url.length;
       if (size >= maxFormats || urlsLength > maxUrlsLength) return;
       size += 1;
-      const tag = language ?? "und";
-      const known = byLanguage.get(tag) ?? new Map<string, Subtitle>();
+      const known = byLanguage.getOrInsertComputed(language ?? "und", () => new Map());
       const key = `${subtitle.url} ${subtitle.format_id ?? ""}`;
       if (!known.has(key)) known.set(key, subtitle);
-      byLanguage.set(tag, known);
     },
     record(): PageInfo["subtitles"] {
       return Object.fromEntries(byLanguage.entries().map(([tag, known]) => [tag, [...known.values()]]));

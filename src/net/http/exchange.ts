@@ -33,12 +33,6 @@ interface ExchangeDeps {
   maxPauseMs?: number;
 }
 
-/** What a request sends. */
-interface RequestContent {
-  method: "POST";
-  body: string;
-}
-
 /**
  * Sends GET `url`, or `content`, once its host has a free slot and is not left alone. Rejects with undici's errors, and those of
  * `HostPauses`.
@@ -48,7 +42,7 @@ export async function exchange(
   fields: Record<string, string>,
   deadline: Deadline,
   { agent, slots, owner = "", pauses, maxPauseMs: maxWaitMs = 0 }: ExchangeDeps,
-  content: RequestContent | { method: "GET" } = { method: "GET" },
+  content: { method: "GET" } | { method: "POST"; body: string } = { method: "GET" },
 ): Promise<Exchange> {
   const release = await slots.acquire(url.host, owner, deadline.signal);
   try {

@@ -86,8 +86,7 @@ async function findBlocks(
     }
     if (!numbers.has(track)) continue;
     if (++count > maxCues) throw invalidSubtitlesError(`they have more than ${maxCues} cues`);
-    const own = found.get(track) ?? [];
-    found.set(track, own);
+    const own = found.getOrInsertComputed(track, () => []);
     const last = own.at(-1);
     // Without a duration it lasts until the next one.
     if (last?.endS === Infinity) last.endS = toS(ticks);

@@ -153,9 +153,7 @@ function newItem(attributes: Attributes): Item {
 
 /** Returns the local names of the names in an attribute. */
 function localNamesIn(value = ""): string[] {
-  const names: string[] = [];
-  for (const [name] of value.matchAll(/\S+/g)) names.push(localName(name));
-  return names;
+  return Array.from(value.matchAll(/\S+/g), ([name]) => localName(name));
 }
 
 /** Returns the value that an attribute states, `content` first: pages use it on all elements. */

@@ -51,11 +51,8 @@ export function describeItem(item: Data): Item {
 
 /** Returns the duration that is stated of a medium, seconds. */
 export function durationOf(item: Data): number | null {
-  for (const data of levelsOf(item)) {
-    const duration = ownDurationOf(data);
-    if (duration !== null) return duration;
-  }
-  return null;
+  const durations = levelsOf(item).map(ownDurationOf);
+  return durations.find((duration) => duration !== null) ?? null;
 }
 
 /** Returns what an object calls itself, without labels of a variant such as `720p` or `MP3 Audio`. */
