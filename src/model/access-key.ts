@@ -2,18 +2,15 @@ import { type Static, Type } from "@sinclair/typebox";
 import { time } from "./schema.ts";
 import { WebhookEndpoint } from "./webhook-endpoint.ts";
 
+const limit = (maximum: number, description: string) =>
+  Type.Optional(Type.Integer({ minimum: 1, maximum, description }));
+
 /** What a key may use at most; a limit that is left out does not apply. */
 export const KeyLimits = Type.Object({
-  rate: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000, description: "requests per minute" })),
-  max_running: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000, description: "tasks that run at a time" })),
-  max_queued: Type.Optional(Type.Integer({ minimum: 1, maximum: 100_000_000, description: "tasks that wait" })),
-  max_bytes: Type.Optional(
-    Type.Integer({
-      minimum: 1,
-      maximum: 999_999_999_999_999,
-      description: "bytes of stored files, and of long records of tasks",
-    }),
-  ),
+  rate: limit(1_000_000, "requests per minute"),
+  max_running: limit(1_000_000, "tasks that run at a time"),
+  max_queued: limit(100_000_000, "tasks that wait"),
+  max_bytes: limit(999_999_999_999_999, "bytes of stored files, and of long records of tasks"),
 });
 export type KeyLimits = Static<typeof KeyLimits>;
 

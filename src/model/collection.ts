@@ -1,6 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Entry } from "./entry.ts";
-import { nullableText, oneOf } from "./schema.ts";
+import { nullableText, oneOf, optionalFlag, optionalText } from "./schema.ts";
 
 /** `all`, or numbers and ranges of numbers. */
 const entriesPattern = "^(all|[1-9][0-9]{0,8}(-([1-9][0-9]{0,8})?)?(,[1-9][0-9]{0,8}(-([1-9][0-9]{0,8})?)?)*)$";
@@ -76,7 +76,7 @@ export const Growth = Type.Object(
     slice: Type.Optional(
       Type.Object(
         {
-          next: Type.Optional(Type.String({ description: "`entries_cursor` of the slice that is read next" })),
+          next: optionalText("`entries_cursor` of the slice that is read next"),
           offset: Type.Integer({ minimum: 0, description: "how many entries come before that slice" }),
           made: Type.Integer({ minimum: 0, description: "the last entry that is a member, or is not wanted" }),
         },
@@ -86,7 +86,7 @@ export const Growth = Type.Object(
     retried: Type.Optional(
       Type.Integer({ minimum: 0, description: "the last member that was looked at in order to queue it again" }),
     ),
-    is_stopped: Type.Optional(Type.Boolean({ description: "reading has failed, and goes on after a retry only" })),
+    is_stopped: optionalFlag("reading has failed, and goes on after a retry only"),
   },
   { title: "Growth" },
 );

@@ -1,5 +1,5 @@
 import { type Static, Type } from "@sinclair/typebox";
-import { nullableNumber, nullableText, oneOf } from "./schema.ts";
+import { nullableNumber, nullableText, oneOf, optionalText } from "./schema.ts";
 
 /** Most entries of a playlist that one record lists. */
 export const maxEntries = 200;
@@ -23,8 +23,8 @@ export const Subtitle = Type.Object(
         "`subtitles`: what is said; `captions`: other sounds too; `forced`: only what is said in another language; absent: the site does not say",
       ),
     ),
-    manifest_url: Type.Optional(Type.String({ description: "URL of the MPD that lists the segments" })),
-    format_id: Type.Optional(Type.String({ description: "which text track of `manifest_url` it is" })),
+    manifest_url: optionalText("URL of the MPD that lists the segments"),
+    format_id: optionalText("which text track of `manifest_url` it is"),
   },
   { title: "Subtitle" },
 );
@@ -75,9 +75,7 @@ export const Entry = Type.Object(
     uploaded_at: Type.Optional(nullableText("when it was published, RFC 3339")),
     uploader: Type.Optional(nullableText("who published it")),
     chapters: Type.Optional(Type.Array(Chapter, { maxItems: 500, description: "of an episode whose feed lists them" })),
-    chapters_url: Type.Optional(
-      Type.String({ description: "URL of a file of chapters that its feed names, which is read for a download" }),
-    ),
+    chapters_url: optionalText("URL of a file of chapters that its feed names, which is read for a download"),
     subtitles: Type.Optional(
       Type.Record(Type.String(), Type.Array(Subtitle), { description: "transcripts of an episode, by language" }),
     ),

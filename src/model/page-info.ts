@@ -1,7 +1,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Chapter, Entry, maxEntries, Subtitle } from "./entry.ts";
 import { audioRoles, trackRoles } from "./track-roles.ts";
-import { nullableNumber, nullableCount, nullable, oneOf, nullableText, time } from "./schema.ts";
+import { nullableNumber, nullableCount, nullable, oneOf, nullableText, time, optionalText } from "./schema.ts";
 
 /** Vocabularies that a field's value can come from. */
 const vocabularies = [
@@ -65,7 +65,7 @@ export const Format = Type.Object(
       ),
     ),
     language: nullableText("BCP 47 tag of the audio"),
-    name: Type.Optional(Type.String({ description: "of audio that nothing else tells apart from others listed" })),
+    name: optionalText("of audio that nothing else tells apart from others listed"),
     roles: Type.Optional(
       Type.Array(oneOf(trackRoles, "role"), {
         description:
@@ -140,7 +140,7 @@ export const PageInfo = Type.Object(
     live_status: nullable(oneOf(["is_live", "is_upcoming", "was_live", "not_live"], "yt-dlp's live status")),
     age_limit: nullableCount("years"),
     tags: Type.Array(Type.String()),
-    series: Type.Optional(Type.String({ description: "of which the video is an episode; absent: unknown" })),
+    series: optionalText("of which the video is an episode; absent: unknown"),
     season_number: Type.Optional(Type.Integer({ minimum: 0, description: "in the series; absent: unknown" })),
     episode_number: Type.Optional(Type.Integer({ minimum: 0, description: "in the season; absent: unknown" })),
     formats: Type.Array(Format, { description: "best first" }),
@@ -163,9 +163,7 @@ export const PageInfo = Type.Object(
           "entries of a playlist, in its order: the first ones, or those after `entries_cursor`; post an entry's `url` to download it",
       }),
     ),
-    entries_next: Type.Optional(
-      Type.String({ description: "`entries_cursor` of the next entries; absent: there are no further ones" }),
-    ),
+    entries_next: optionalText("`entries_cursor` of the next entries; absent: there are no further ones"),
     entries_count: Type.Optional(
       nullableCount("entries of the playlist; `null`: the site does not say; absent: it is no playlist"),
     ),
@@ -175,11 +173,9 @@ export const PageInfo = Type.Object(
       }),
     ),
     resolver: Type.String({ description: "name of the resolver that read the page" }),
-    extractor: Type.Optional(Type.String({ description: "yt-dlp's extractor that read the page" })),
-    video_id: Type.Optional(
-      Type.String({ description: "the site's own id of the video, as yt-dlp's extractor names it" }),
-    ),
-    extractor_version: Type.Optional(Type.String({ description: "version of yt-dlp" })),
+    extractor: optionalText("yt-dlp's extractor that read the page"),
+    video_id: optionalText("the site's own id of the video, as yt-dlp's extractor names it"),
+    extractor_version: optionalText("version of yt-dlp"),
     fetched_at: time("when the page was read, UTC"),
   },
   { title: "PageInfo" },

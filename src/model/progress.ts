@@ -1,5 +1,5 @@
 import { type Static, Type } from "@sinclair/typebox";
-import { nullableCount, nullableNumber, oneOf } from "./schema.ts";
+import { nullableCount, nullableNumber, oneOf, optionalFlag } from "./schema.ts";
 
 /** What a running task can wait for. */
 const waitReasons = ["speed", "host", "library"] as const;
@@ -13,9 +13,7 @@ export const Progress = Type.Object(
     total_bytes: nullableCount("bytes"),
     speed: nullableNumber("bytes per second"),
     eta: nullableNumber("seconds"),
-    is_live: Type.Optional(
-      Type.Boolean({ description: "a live stream is recorded; `POST /tasks/{id}/finish` ends it" }),
-    ),
+    is_live: optionalFlag("a live stream is recorded; `POST /tasks/{id}/finish` ends it"),
     waiting_for: Type.Optional(
       oneOf(
         waitReasons,

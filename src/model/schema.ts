@@ -65,6 +65,12 @@ export const nullableCount = (description: string) => nullable(Type.Integer({ mi
 /** Returns the schema of a number of at least 0, or `null`. */
 export const nullableNumber = (description: string) => nullable(Type.Number({ minimum: 0 }), description);
 
+/** Returns the schema of a member that is a string or absent. */
+export const optionalText = (description: string) => Type.Optional(Type.String({ description }));
+
+/** Returns the schema of a member that is a boolean or absent. */
+export const optionalFlag = (description: string) => Type.Optional(Type.Boolean({ description }));
+
 /** Returns the schema of an RFC 3339 time. */
 export const time = (description: string) => Type.String({ description, examples: ["2026-01-31T12:00:00.000Z"] });
 

@@ -11,7 +11,17 @@ import {
   MemberCounts,
 } from "./collection.ts";
 import { Progress } from "./progress.ts";
-import { LanguageTag, nullableNumber, nullableCount, nullable, oneOf, nullableText, time } from "./schema.ts";
+import {
+  LanguageTag,
+  nullableNumber,
+  nullableCount,
+  nullable,
+  oneOf,
+  nullableText,
+  time,
+  optionalFlag,
+  optionalText,
+} from "./schema.ts";
 
 /** How a task can end; only a client leads it back from there. */
 export const endStates = ["succeeded", "failed", "canceled"] as const;
@@ -46,9 +56,7 @@ const SubtitleChoice = Type.Object(
     languages: Type.Union([Type.Array(LanguageTag, { minItems: 1, maxItems: 60 }), Type.Literal("all")], {
       description: "BCP 47 tags; one without a region stands for any region if it is not listed itself",
     }),
-    automatic: Type.Optional(
-      Type.Boolean({ description: "also those that no person wrote, in languages without others" }),
-    ),
+    automatic: optionalFlag("also those that no person wrote, in languages without others"),
   },
   { title: "SubtitleChoice", additionalProperties: false },
 );
@@ -88,7 +96,7 @@ export const TaskOptions = Type.Object(
       Type.String({ minLength: 1, maxLength: 255, description: "a `format_id` that `/info` lists" }),
     ),
     max_height: Type.Optional(Type.Integer({ minimum: 1, maximum: 65535, description: "pixels" })),
-    audio_only: Type.Optional(Type.Boolean({ description: "download only the audio" })),
+    audio_only: optionalFlag("download only the audio"),
     audio_languages: Type.Optional(
       Type.Array(Type.Union([Type.Literal("original"), Type.Literal("all"), LanguageTag]), {
         minItems: 1,
@@ -126,11 +134,8 @@ export const TaskOptions = Type.Object(
     ),
     entries: Type.Optional(EntriesOption),
     if_exists: Type.Optional(IfExistsOption),
-    embed: Type.Optional(
-      Type.Boolean({
-        description:
-          "where tags, chapters, cover and subtitles are written: absent: into files that the service makes; `true`: into MP4, Matroska, MP3, FLAC and Ogg files as published too; `false`: into no file",
-      }),
+    embed: optionalFlag(
+      "where tags, chapters, cover and subtitles are written: absent: into files that the service makes; `true`: into MP4, Matroska, MP3, FLAC and Ogg files as published too; `false`: into no file",
     ),
   },
   { title: "TaskOptions", description: "what to download, and how; default: the best format" },
@@ -165,7 +170,7 @@ export const ResultFile = Type.Object(
     name: Type.String({ description: "unique in the task" }),
     language: Type.Optional(nullableText("of subtitles: BCP 47 tag; `null`: unknown")),
     role: Type.Optional(oneOf(subtitleRoles, "of subtitles: what they are for")),
-    automatic: Type.Optional(Type.Boolean({ description: "of subtitles: no person wrote or translated them" })),
+    automatic: optionalFlag("of subtitles: no person wrote or translated them"),
     mime_type: Type.String(),
     size: Type.Integer({ minimum: 0, description: "bytes" }),
     sha256: Type.String({ description: "hexadecimal" }),
@@ -222,15 +227,11 @@ export const Task = Type.Object(
     ),
     removed_at: nullableText("when its file was removed, if that was done without the task"),
     error: nullable(TaskFailure, "why the latest run failed"),
-    owner: Type.Optional(
-      Type.String({ description: "name of the key that created it; absent: it was made without one" }),
-    ),
-    traceparent: Type.Optional(
-      Type.String({ description: "W3C Trace Context of the request that created it; absent: it had none" }),
-    ),
-    tracestate: Type.Optional(Type.String({ description: "goes with `traceparent`; at most 512 characters of it" })),
+    owner: optionalText("name of the key that created it; absent: it was made without one"),
+    traceparent: optionalText("W3C Trace Context of the request that created it; absent: it had none"),
+    tracestate: optionalText("goes with `traceparent`; at most 512 characters of it"),
     retry_at: Type.Optional(time("when it runs again by itself, if it waits for that after a failure")),
-    finish_requested: Type.Optional(Type.Boolean({ description: "its recording is to end with what there is" })),
+    finish_requested: optionalFlag("its recording is to end with what there is"),
     collection: Type.Optional(CollectionEntry),
     video: Type.Optional(SiteVideo),
     kind: Type.Optional(

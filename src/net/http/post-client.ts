@@ -1,5 +1,6 @@
 import { AddressGuard } from "../addresses/address-guard.ts";
 import { startDeadline } from "../../async/deadline.ts";
+import type { HttpResponse } from "../client.ts";
 import { discard, exchange, userAgent, createHostSlots } from "./exchange.ts";
 import { guardedOptions } from "../addresses/guarded-connector.ts";
 import { findUrlProblem, urlForMessage } from "../http-url.ts";
@@ -28,11 +29,7 @@ interface PostRequest {
   signal: AbortSignal;
 }
 
-export interface PostResponse {
-  status: number;
-  /** By name in lower case. */
-  headers: ReadonlyMap<string, string>;
-}
+export type PostResponse = Pick<HttpResponse, "status" | "headers">;
 
 export interface PostClientOptions {
   /** As in `AddressGuardOptions`. */

@@ -127,15 +127,11 @@ const fromPlain: { [K in ReadKind]: (plain: Plain<ReadResults[K]>) => ReadResult
 };
 
 function metadataToPlain({ resources, ...fields }: Metadata): Plain<Metadata> {
-  return resources === undefined
-    ? fields
-    : { ...fields, resources: resources.map((each) => ({ ...each, url: each.url.href })) };
+  return { ...fields, ...(resources && { resources: resources.map((each) => ({ ...each, url: each.url.href })) }) };
 }
 
 function metadataFromPlain({ resources, ...fields }: Plain<Metadata>): Metadata {
-  return resources === undefined
-    ? fields
-    : { ...fields, resources: resources.map((each) => ({ ...each, url: new URL(each.url) })) };
+  return { ...fields, ...(resources && { resources: resources.map((each) => ({ ...each, url: new URL(each.url) })) }) };
 }
 
 function mapMetadata<From, To>(
