@@ -57,7 +57,7 @@ const scripts: Readonly<Record<string, string>> = {
   threads_at_once:
     "import threading; end = threading.Event(); started = 0\ntry:\n  for _ in range(300): threading.Thread(target=end.wait).start(); started += 1\nexcept RuntimeError: pass\nend.set(); raise Exception(started)",
   endless:
-    "import socket; from urllib.parse import urlsplit as u; proxy = ('127.0.0.1', u(self.get_param('proxy')).port)\nwhile True: socket.create_connection(proxy).close()",
+    "import socket; from urllib.parse import urlsplit as u; proxy = ('127.0.0.1', u(self.get_param('proxy')).port)\nwhile True: socket.create_connection(proxy, 5).close()",
   script_failure: runNode("console.error(`no`); process.exitCode = 7"),
 };
 /** What code can do only past Python's own checks; the kernel stops it. */

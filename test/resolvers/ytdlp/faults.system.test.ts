@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { YtDlp } from "../../../src/resolvers/ytdlp/yt-dlp.ts";
 import { childrenOf, isRunning, processorMs } from "../../process/child-processes.ts";
 import { never, openHarness, openSite, sendPage, type Site, type YtDlpHarness } from "./harness.ts";
-import { createVariant, installed, missing, setVersion, type Variant } from "./installed.ts";
+import { createVariant, installed, missing, pythonPath, setVersion, type Variant } from "./installed.ts";
 
 const video = '<title>A</title><video src="/v.mp4"></video>';
 
@@ -156,6 +156,21 @@ describe.skipIf(installed === undefined || process.platform !== "linux")(`yt-dlp
     await expect(extract("/hangs-never", signal)).rejects.toBe(signal.reason);
     await expect(harness.ytDlp.findExtractor(new URL(site.origin), signal)).rejects.toBe(signal.reason);
     expect(hanging).toEqual(new Set());
+  });
+
+  it("answers others while the proxy does not accept the connection of an extraction", async () => {
+    await using proxy = await openFullPort();
+    await using busy = await openHarness({ proxy });
+    await findAgain(busy.ytDlp, vimeo);
+    const pids = childrenOf(process.pid).filter(isServer);
+    const before = proxy.connecting();
+    const left = new AbortController();
+    const running = busy.ytDlp.extract(new URL(site.origin), { signal: left.signal }).catch((error: unknown) => error);
+    await vi.waitUntil(() => proxy.connecting() > before, 60_000);
+    expect(await findAgain(busy.ytDlp, vimeo)).toBe("vimeo");
+    left.abort(new Error("canceled"));
+    expect(await running).toBe(left.signal.reason);
+    expect(childrenOf(process.pid).filter(isServer)).toEqual(pids);
   });
 
   it("survives a 1 MB gzip bomb, and others go on", async () => {
@@ -350,6 +365,38 @@ function createBomb(count: number): Buffer {
   trailer.writeUInt32LE(checksum, 0);
   trailer.writeUInt32LE((count * zeros.length) % 2 ** 32, 4);
   return Buffer.concat([header, ...Array<Buffer>(count).fill(blocks), lastBlock, trailer]);
+}
+
+const fullPort = `
+import socket, sys
+server = socket.create_server(("127.0.0.1", 0), backlog=0)
+clients = [socket.socket() for _ in range(4)]
+for client in clients:
+    client.setblocking(False)
+    client.connect_ex(server.getsockname())
+print(server.getsockname()[1], flush=True)
+sys.stdin.read()
+`;
+
+/** A port that accepts no connection, as the queue of those that wait for that is full. */
+async function openFullPort() {
+  const child = spawn(pythonPath(), ["-c", fullPort], { stdio: ["pipe", "pipe", "inherit"] });
+  const [line] = (await once(child.stdout, "data")) as [Buffer];
+  const port = Number(line.toString());
+  const asHex = port.toString(16).toUpperCase().padStart(4, "0");
+  return {
+    port,
+    openRun: () => ({ url: `http://run:secret@127.0.0.1:${port}`, error: null, close() {} }),
+    /** How many connections to it have begun and are not established. */
+    connecting: () =>
+      readFileSync("/proc/net/tcp", "utf8")
+        .split("\n")
+        .filter((row) => row.includes(`:${asHex} 02 `)).length,
+    async [Symbol.asyncDispose]() {
+      child.stdin.end();
+      await once(child, "exit");
+    },
+  };
 }
 
 function isServer(pid: number): boolean {

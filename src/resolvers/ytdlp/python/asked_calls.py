@@ -75,14 +75,17 @@ class AskedCalls:
         return 0, _CONTINUE
 
     def _replace(self, number, descriptor):
-        """Puts a connection to the proxy in the place of the socket `descriptor`."""
+        """
+        Puts a connection to the proxy in the place of the socket `descriptor`. It may be under way still, which others do not
+        wait for: as of all sockets with a time limit, which yt-dlp sets for each.
+        """
         try:
-            with socket.create_connection(('127.0.0.1', self._port)) as connection:
-                # As all are that have a time limit, which yt-dlp sets for each.
+            with socket.socket() as connection:
                 connection.setblocking(False)
+                error = connection.connect_ex(('127.0.0.1', self._port))
                 added = _ADDED.pack(number, _REPLACE, connection.fileno(), descriptor & 0xFFFFFFFF, os.O_CLOEXEC)
                 fcntl.ioctl(self.listener, _ADD_DESCRIPTOR, added)
-                return 0, 0
+                return error, 0
         except OSError as error:
             return error.errno or errno.ECONNREFUSED, 0
 
