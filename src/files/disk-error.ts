@@ -1,7 +1,8 @@
 import { ServiceError } from "../model/errors.ts";
 
 /**
- * Converts a file system error to a ServiceError: `disk_full` for ENOSPC and EDQUOT, else `unavailable`.
+ * Converts a file system error to a ServiceError: `disk_full` for ENOSPC, EDQUOT and EFBIG, as a later attempt would fail too, else
+ * `unavailable`.
  * Returns any other error as it is. If closing a file failed after another failure, that one counts.
  *
  * @param tried Completes "cannot …", e.g. "open the file of task 42".
@@ -11,11 +12,14 @@ export function diskError(tried: string, error: unknown): unknown {
   const code = codeOf(error);
   // Node's own codes (ERR_…) are defects of this program.
   if (!/^E[A-Z0-9]+$/.test(code)) return error;
-  const isFull = code === "ENOSPC" || code === "EDQUOT";
+  const isFull = noSpaceCodes.has(code);
   const reason = code === "ELOOP" ? "a symbolic link is in its place" : `file system error ${code}`;
   const message = `cannot ${tried}: ${reason}`;
   return new ServiceError(isFull ? "disk_full" : "unavailable", message, { cause: error });
 }
+
+/** EFBIG: the file system, such as FAT32, or a limit of the process allows no larger file. */
+const noSpaceCodes: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "EFBIG"]);
 
 /** Returns what `work` resolves to; rejects with what `diskError` returns of an error. */
 export async function withDiskError<T>(tried: string, work: () => Promise<T>): Promise<T> {

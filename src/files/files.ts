@@ -24,7 +24,7 @@ export interface OpenResult {
  * A task has at most one result: the medium, number 0, and other files from number 1 on. It appears complete or not at
  * all, and survives `SIGKILL` and power loss. If anything else is in the place of a file or folder, calls fail with `unavailable`. Symbolic links are never
  * followed; removing one leaves its target. Ids are task ids; any other text is an unknown id, never a path. Errors are
- * `ServiceError` with the original error as `cause`: `disk_full` if the disk is full (ENOSPC, EDQUOT), else `unavailable`.
+ * `ServiceError` with the original error as `cause`: `disk_full` if the disk is full (ENOSPC, EDQUOT, EFBIG), else `unavailable`.
  */
 export interface FileStore {
   /**

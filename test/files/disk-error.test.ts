@@ -7,6 +7,7 @@ describe("an error of the file system", () => {
   it.each([
     ["ENOSPC", "disk_full"],
     ["EDQUOT", "disk_full"],
+    ["EFBIG", "disk_full"],
     ["EIO", "unavailable"],
   ])("%s becomes %s", (code, expected) => {
     expect(diskError("write a file", systemError(code))).toMatchObject({
