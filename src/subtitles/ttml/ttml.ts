@@ -2,9 +2,8 @@ import { Parser } from "htmlparser2";
 import type { Cue } from "../../remux/additions.ts";
 import type { MediaRange } from "../../remux/samples.ts";
 import { addStyle, changeTags, colorTag, parseColor } from "../colors.ts";
-import { createEntityDecoder } from "../entities.ts";
+import { createEntityDecoder, readRates, secondsOf } from "./declarations.ts";
 import { type Layout, TtmlLayouts } from "./layout.ts";
-import { readRates, secondsOf } from "./times.ts";
 import { checkCueLength, escapeText, invalidSubtitlesError, lastS } from "../text.ts";
 
 const maxDepth = 64;
