@@ -1,8 +1,9 @@
-import { signal, type ReadonlySignal } from "@preact/signals";
+import { type ReadonlySignal, signal } from "@preact/signals";
+import { type ComponentChild, h } from "preact";
+import { useEffect, useRef } from "preact/hooks";
 import type { State, Task } from "../../model/task.ts";
 import type { RowAction } from "./task-controls.ts";
 import { createTask, failureOf, type TaskAction } from "../api.ts";
-import type { Asker } from "./ask.ts";
 import { clampTitle, taskTitle } from "./task-texts.ts";
 import type { Tasks } from "./tasks.ts";
 import { describeFailure } from "../texts.ts";
@@ -13,7 +14,8 @@ export type TaskActions = ReturnType<typeof createTaskActions>;
 const concurrency = 4;
 
 /** Creates the actions on tasks: each asks before a file is lost, and says what failed. */
-export function createTaskActions(tasks: Tasks, asker: Asker) {
+export function createTaskActions(tasks: Tasks) {
+  const asker = createAsker();
   const selected = signal<ReadonlySet<string>>();
   const failure = signal<string>();
   const busy = new Set<string>();
@@ -40,6 +42,7 @@ export function createTaskActions(tasks: Tasks, asker: Asker) {
   }
 
   return {
+    asker,
     /** The ids of the chosen tasks; undefined: none can be chosen now. */
     selected: selected as ReadonlySignal<ReadonlySet<string> | undefined>,
     /** Why the last action failed; undefined: it did not. */
@@ -101,4 +104,62 @@ function questionOf(targets: readonly Task[], action: "cancel" | "delete" | "del
   const files = targets.filter(({ file }) => file !== null).length;
   const which = isOne ? "its file" : files === 1 ? "a file" : `${files} files`;
   return { text: `Delete ${what}${files === 0 ? "" : ` and ${which}`}?`, yes: "Delete" };
+}
+
+interface Question {
+  text: string;
+  /** The label of the button that means yes. */
+  yes: string;
+}
+
+/** Asks one question at a time, in a dialog in front of the page. */
+function createAsker() {
+  const asked = signal<Question>();
+  let resolve = (_isYes: boolean): void => {};
+  const answer = (isYes: boolean): void => {
+    asked.value = undefined;
+    resolve(isYes);
+  };
+  return {
+    /** Resolves with whether the answer is yes. */
+    ask(question: Question): Promise<boolean> {
+      answer(false);
+      const answered = Promise.withResolvers<boolean>();
+      resolve = answered.resolve;
+      asked.value = question;
+      return answered.promise;
+    },
+    asked,
+    answer,
+  };
+}
+
+/** The dialog of an asker: the safe answer has the focus, and Escape gives it. */
+export function AskDialog({ asker }: Pick<TaskActions, "asker">): ComponentChild {
+  const question = asker.asked.value;
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    if (question !== undefined) dialog.current?.showModal();
+  }, [question]);
+  if (question === undefined) return null;
+  return h(
+    "dialog",
+    {
+      class: "card",
+      "aria-labelledby": "question",
+      ref: dialog,
+      onClose: () => asker.answer(dialog.current?.returnValue === "yes"),
+    },
+    h(
+      "form",
+      { class: "stack", method: "dialog" },
+      h("p", { id: "question" }, question.text),
+      h(
+        "div",
+        { class: "row" },
+        h("button", { value: "no" }, "No"),
+        h("button", { value: "yes", class: "danger" }, question.yes),
+      ),
+    ),
+  );
 }

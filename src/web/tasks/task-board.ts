@@ -2,10 +2,9 @@ import { type Signal, useSignal } from "@preact/signals";
 import { h, type ComponentChild, type RefObject } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import type { State } from "../../model/task.ts";
-import { AskDialog, createAsker } from "./ask.ts";
+import { AskDialog, createTaskActions, type TaskActions } from "./task-actions.ts";
 import { Button } from "../elements.ts";
 import { Members } from "./members.ts";
-import { createTaskActions, type TaskActions } from "./task-actions.ts";
 import { TaskRow } from "./task-row.ts";
 import { describeTransition, stateNames } from "./task-texts.ts";
 import type { Tasks } from "./tasks.ts";
@@ -24,8 +23,7 @@ export interface TaskBoardProps {
 
 /** The tasks with all that can be done with them. The page loads it when there is one. */
 export function TaskBoard({ tasks, nothingYet }: TaskBoardProps): ComponentChild {
-  const asker = useMemo(createAsker, []);
-  const actions = useMemo(() => createTaskActions(tasks, asker), [tasks, asker]);
+  const actions = useMemo(() => createTaskActions(tasks), [tasks]);
   const list = useRef<HTMLUListElement>(null);
   useEffect(
     () => (list.current === null ? undefined : keepFocus(list.current, document.querySelector("#downloads"))),
@@ -41,7 +39,7 @@ export function TaskBoard({ tasks, nothingYet }: TaskBoardProps): ComponentChild
       (tasks.filter.value === undefined ? nothingYet : h("p", { class: "muted" }, "No downloads in this state.")),
     h(Older, { tasks, actions, list }),
     h(Spoken, { tasks }),
-    h(AskDialog, { asker }),
+    h(AskDialog, actions),
   );
 }
 
