@@ -159,17 +159,14 @@ function dosTime(at: Date): [time: number, date: number] {
   return [time, ((year - 1980) << 9) | ((at.getUTCMonth() + 1) << 5) | at.getUTCDate()];
 }
 
-function u16(value: number): Buffer {
-  const bytes = Buffer.alloc(2);
-  bytes.writeUInt16LE(value);
+function uint(value: number, length: 2 | 4): Buffer {
+  const bytes = Buffer.alloc(length);
+  bytes.writeUIntLE(value, 0, length);
   return bytes;
 }
 
-function u32(value: number): Buffer {
-  const bytes = Buffer.alloc(4);
-  bytes.writeUInt32LE(value);
-  return bytes;
-}
+const u16 = (value: number): Buffer => uint(value, 2);
+const u32 = (value: number): Buffer => uint(value, 4);
 
 function u64(value: number): Buffer {
   const bytes = Buffer.alloc(8);

@@ -9,6 +9,7 @@ import { damagedAs } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import type { AccessCheck } from "../access/access.ts";
 import { requireTask } from "../access/ownership.ts";
+import { filesOf } from "../archives/archive.ts";
 import type { ArchiveSender } from "../archives/archive-routes.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
 import { assertIfMatch } from "../responses/etag.ts";
@@ -181,8 +182,7 @@ function isMakerAdmitted(keys: KeyRing, { keyHash }: LinkTarget): boolean {
 
 /** Returns the file of that name, and its number in the file store. */
 function findFile(task: Task | undefined, name: string): Omit<StoredFile, "id"> | undefined {
-  if (task?.state !== "succeeded" || task.file === null) return undefined;
-  const { file: medium, files = [medium] } = task;
+  const files = task === undefined ? [] : filesOf(task);
   const number = files.findIndex((file) => file.name === name);
   const file = files[number];
   return file && { number, file };

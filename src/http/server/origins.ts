@@ -13,38 +13,13 @@ export interface Origins {
   has(origin: string): boolean;
 }
 
-const exposed = [
-  "Accept-Ranges",
-  "Age",
-  "Location",
-  "ETag",
-  "Content-Disposition",
-  "Content-Location",
-  "Content-Range",
-  "Link",
-  "Preference-Applied",
-  "RateLimit",
-  "RateLimit-Policy",
-  "Repr-Digest",
-  "Retry-After",
-  "X-Request-Id",
-].join(", ");
+const exposed =
+  "Accept-Ranges, Age, Location, ETag, Content-Disposition, Content-Location, Content-Range, Link, " +
+  "Preference-Applied, RateLimit, RateLimit-Policy, Repr-Digest, Retry-After, X-Request-Id";
 
-const requestHeaders = [
-  "Authorization",
-  "Cache-Control",
-  "Content-Type",
-  "Idempotency-Key",
-  "If-Match",
-  "If-None-Match",
-  "If-Range",
-  "Last-Event-ID",
-  "Prefer",
-  "Range",
-  "traceparent",
-  "tracestate",
-  "X-Request-Id",
-].join(", ");
+const requestHeaders =
+  "Authorization, Cache-Control, Content-Type, Idempotency-Key, If-Match, If-None-Match, If-Range, " +
+  "Last-Event-ID, Prefer, Range, traceparent, tracestate, X-Request-Id";
 
 const preflightSeconds = 7_200;
 
