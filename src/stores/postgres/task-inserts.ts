@@ -57,9 +57,7 @@ export async function insertTasks(
     ...Object.fromEntries(lists),
     count: inserts.length,
     queued: inserts.filter(({ state }) => state === "queued").length,
-    keys: withKeys.map(({ key }) => key),
-    fingerprints: withKeys.map(({ fingerprint }) => fingerprint),
-    answers: withKeys.map(({ answer }) => answer),
+    ...keyValues(withKeys),
     now,
     keysEndAt,
     maxQueued,
@@ -72,6 +70,22 @@ export async function insertTasks(
 }
 
 type InsertedRow = Record<"seq" | "events" | "queued" | "tasks" | "keys" | "exceeded", number>;
+
+/** Keeps answers under keys; of a statement with `keyValues` and `keysEndAt`. */
+export const insertKeys = (after = "") => `
+    INSERT INTO unreel.idempotency_keys AS existing (key, fingerprint, answer, ends_at)
+    SELECT key, fingerprint, answer, :keysEndAt
+    FROM ${after}unnest(:keys::text[], :fingerprints::text[], :answers::text[]) AS use (key, fingerprint, answer)
+    ON CONFLICT (key) DO UPDATE
+    SET fingerprint = excluded.fingerprint, answer = excluded.answer, ends_at = excluded.ends_at`;
+
+export function keyValues(uses: readonly (Idempotency & Pick<TaskInsert, "answer">)[]) {
+  return {
+    keys: uses.map(({ key }) => key),
+    fingerprints: uses.map(({ fingerprint }) => fingerprint),
+    answers: uses.map(({ answer }) => answer),
+  };
+}
 
 const columns = Object.keys(insertedColumns).join(", ");
 const arrays = Object.entries(insertedColumns).map(([name, [type]]) => `:${name}::${type}[]`);
@@ -95,11 +109,7 @@ const statement = `
     FROM counted, inserts
     ON CONFLICT (id) DO NOTHING RETURNING 1
   ), kept AS (
-    INSERT INTO unreel.idempotency_keys AS existing (key, fingerprint, answer, ends_at)
-    SELECT key, fingerprint, answer, :keysEndAt FROM counted,
-      unnest(:keys::text[], :fingerprints::text[], :answers::text[]) AS use (key, fingerprint, answer)
-    ON CONFLICT (key) DO UPDATE
-    SET fingerprint = excluded.fingerprint, answer = excluded.answer, ends_at = excluded.ends_at
+    ${insertKeys("counted, ")}
     WHERE existing.ends_at <= :now RETURNING 1
   ), added AS (
     SELECT coalesce(owner, '') AS owner, max(place) AS place, count(*) FILTER (WHERE state = 'queued') AS queued,

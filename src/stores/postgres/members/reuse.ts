@@ -6,7 +6,7 @@ import { isSameVideo, searchKeysOf } from "../../video-keys.ts";
 import { type BatchInserterOptions, createBatches, type Pending } from "../batch-inserter.ts";
 import type { Sql, Transaction } from "../database.ts";
 import { createAdmission, earlierAnswer, type ExistingRows, readExisting, resolveExisting } from "../existing-rows.ts";
-import { insertTasks } from "../task-inserts.ts";
+import { insertKeys, insertTasks, keyValues } from "../task-inserts.ts";
 import type { TaskRow } from "../task-rows.ts";
 import { lockOwner, lockRows } from "./member-rows.ts";
 
@@ -113,19 +113,7 @@ function planReuse(batch: readonly Pending<Reused>[], { matches, existing, maxQu
 async function keepAnswers(sql: Sql, found: Plan["found"], keysEndAt: Date): Promise<void> {
   const uses = found.flatMap(({ idempotency, answer }) => (idempotency ? { ...idempotency, answer } : []));
   if (uses.length === 0) return;
-  await sql.query(
-    `INSERT INTO unreel.idempotency_keys (key, fingerprint, answer, ends_at)
-     SELECT key, fingerprint, answer, :keysEndAt
-     FROM unnest(:keys::text[], :fingerprints::text[], :answers::text[]) AS use (key, fingerprint, answer)
-     ON CONFLICT (key) DO UPDATE
-     SET fingerprint = excluded.fingerprint, answer = excluded.answer, ends_at = excluded.ends_at`,
-    {
-      keys: uses.map(({ key }) => key),
-      fingerprints: uses.map(({ fingerprint }) => fingerprint),
-      answers: uses.map(({ answer }) => answer),
-      keysEndAt,
-    },
-  );
+  await sql.query(insertKeys(), { ...keyValues(uses), keysEndAt });
 }
 
 /** A task that is reused, locked. */
