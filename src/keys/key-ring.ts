@@ -5,25 +5,7 @@ import { hashOf } from "./secrets.ts";
 import { isServiceError } from "../model/errors.ts";
 import type { KeyStore } from "../stores/key-store.ts";
 
-/** The keys of a store in memory, where every request looks for its own. */
-export interface KeyRing {
-  /** There is no key, so everybody may do everything. */
-  readonly isEmpty: boolean;
-  /** Returns the key with this secret, in a time that does not reveal how much of the secret is right. */
-  find(secret: string): AccessKey | undefined;
-  /** Returns the key whose sessions have this secret; otherwise as `find`. */
-  findSession(secret: string): AccessKey | undefined;
-  /** Whether `caller` is still let in: a key that is still there, or null while there are none. */
-  admits(caller: AccessKey | null): boolean;
-  /** Whether the key with this `hash` is still there. */
-  hasHash(hash: string): boolean;
-  /** Calls `listener` after each change. Returns the function that ends this. */
-  subscribe(listener: () => void): () => void;
-  /** Reads the store at once; rejects with the store's error. */
-  refresh(): Promise<void>;
-  /** Reads the store no more; safe to call twice. */
-  close(): void;
-}
+export type KeyRing = Awaited<ReturnType<typeof openKeyRing>>;
 
 export interface KeyRingOptions {
   keys: KeyStore;
@@ -33,11 +15,11 @@ export interface KeyRingOptions {
 }
 
 /**
- * Reads the keys and follows their changes. While the store cannot be read, the keys stay as they were.
+ * Reads the keys into memory, where every request looks for its own, and follows their changes. While the store cannot be read, the keys stay as they were.
  *
  * @throws the store's error if it cannot be read at first.
  */
-export async function openKeyRing(options: KeyRingOptions): Promise<KeyRing> {
+export async function openKeyRing(options: KeyRingOptions) {
   const { keys: store } = options;
   const listeners = new Set<() => void>();
   let ring = await readRing(store);
@@ -51,7 +33,7 @@ export async function openKeyRing(options: KeyRingOptions): Promise<KeyRing> {
     for (const listener of listeners) listener();
   }
 
-  /** Reads after the present reading, which may have begun before a change. */
+  /** Reads the store after the present reading, which may have begun before a change; rejects with the store's error. */
   function refresh(): Promise<void> {
     const next = (reading ?? Promise.resolve()).catch(() => {}).then(read);
     reading = next;
@@ -60,19 +42,26 @@ export async function openKeyRing(options: KeyRingOptions): Promise<KeyRing> {
 
   const stopPolling = poll(refresh, options);
   return {
-    get isEmpty() {
+    /** There is no key, so everybody may do everything. */
+    get isEmpty(): boolean {
       return ring.size === 0;
     },
-    find: (secret) => ring.find(secret),
-    findSession: (secret) => ring.findSession(secret),
-    admits: (caller) => (caller === null ? ring.size === 0 : ring.hasHash(caller.hash)),
-    hasHash: (hash) => ring.hasHash(hash),
-    subscribe(listener) {
+    /** Returns the key with this secret, in a time that does not reveal how much of the secret is right. */
+    find: (secret: string) => ring.find(secret),
+    /** Returns the key whose sessions have this secret; otherwise as `find`. */
+    findSession: (secret: string) => ring.findSession(secret),
+    /** Whether `caller` is still let in: a key that is still there, or null while there are none. */
+    admits: (caller: AccessKey | null) => (caller === null ? ring.size === 0 : ring.hasHash(caller.hash)),
+    /** Whether the key with this `hash` is still there. */
+    hasHash: (hash: string) => ring.hasHash(hash),
+    /** Calls `listener` after each change. Returns the function that ends this. */
+    subscribe(listener: () => void): () => void {
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },
     refresh,
-    close() {
+    /** Reads the store no more; safe to call twice. */
+    close(): void {
       isClosed = true;
       stopPolling();
     },

@@ -6,17 +6,7 @@ import type { TaskStore } from "../stores/store.ts";
 import { isActive, type Task } from "../model/task.ts";
 import type { KeyedMutex } from "../async/keyed-mutex.ts";
 
-export interface FileCleanup {
-  /** Removes the unneeded files of a task once its run has ended. Never rejects. */
-  cleanUp(id: string): Promise<void>;
-  /**
-   * Does the same for every task that has files, until `signal` is aborted. Leaves all files of tasks whose records are damaged.
-   * A task that the store does not know may belong to another store, and may be running: its result stays, and so does its work
-   * folder, unless nothing was written in it for a week (a crash may leave one after the record was deleted). Logs how many of
-   * them have files. Never rejects.
-   */
-  cleanUpAll(signal: AbortSignal): Promise<void>;
-}
+export type FileCleanup = ReturnType<typeof createFileCleanup>;
 
 /** Removes files of canceled or deleted tasks; a failed run removes its own. */
 export function createFileCleanup(deps: {
@@ -24,10 +14,11 @@ export function createFileCleanup(deps: {
   files: FileStore;
   mutex: KeyedMutex;
   logger: Pick<BaseLogger, "warn" | "error">;
-}): FileCleanup {
+}) {
   const { store, files, mutex, logger } = deps;
   const hasFiles = createLookup(files, mutex);
 
+  /** Removes the unneeded files of a task once its run has ended. Never rejects. */
   async function cleanUp(id: string): Promise<void> {
     try {
       await mutex.runExclusive(id, async () => {
@@ -40,6 +31,12 @@ export function createFileCleanup(deps: {
     }
   }
 
+  /**
+   * Does the same for every task that has files, until `signal` is aborted. Leaves all files of tasks whose records are damaged.
+   * A task that the store does not know may belong to another store, and may be running: its result stays, and so does its work
+   * folder, unless nothing was written in it for a week (a crash may leave one after the record was deleted). Logs how many of
+   * them have files. Never rejects.
+   */
   async function cleanUpAll(signal: AbortSignal): Promise<void> {
     let orphans = 0;
     try {

@@ -13,16 +13,7 @@ const smoothingMs = 3_000;
 /** Shortest time that gives a speed: what a server sends first comes in one burst. */
 const minMeasuredMs = 250;
 
-export interface ProgressReport {
-  /** Cheap; a later report replaces one that is not saved yet. */
-  report(progress: DownloadProgress): void;
-  /** Saves, now and with later reports, what the download waits for; `null`: nothing more than they say. */
-  waitFor(reason: WaitReason | null): void;
-  /** Bytes of the last report. */
-  readonly bytes: number | null;
-  /** Waits for the save in progress; nothing is saved afterwards. */
-  close(): Promise<void>;
-}
+export type ProgressReport = ReturnType<typeof createProgressReport>;
 
 /**
  * Saves the engine's reports at most every 500 ms, with speed and time left. The first report of a stage
@@ -30,7 +21,7 @@ export interface ProgressReport {
  * earlier runs: its save has `madeProgress`. Saves follow one another; if one rejects, the next report is
  * saved instead.
  */
-export function createProgressReport({ before, save, onBytes }: ProgressReportOptions): ProgressReport {
+export function createProgressReport({ before, save, onBytes }: ProgressReportOptions) {
   const { downloaded_bytes: bytesBefore = null, total_bytes = null } = before ?? {};
   const saver = createSaver(bytesBefore ?? 0, save);
   let bytes: number | null = null;
@@ -38,7 +29,8 @@ export function createProgressReport({ before, save, onBytes }: ProgressReportOp
   let reason: WaitReason | null = null;
   const offer = (progress: DownloadProgress) => saver.offer({ ...progress, ...(reason && { waiting_for: reason }) });
   return {
-    report(progress) {
+    /** Cheap; a later report replaces one that is not saved yet. */
+    report(progress: DownloadProgress): void {
       const { downloaded_bytes } = progress;
       const added = bytes === null ? 0 : (downloaded_bytes ?? 0) - bytes;
       if (added > 0) onBytes?.(added);
@@ -46,11 +38,13 @@ export function createProgressReport({ before, save, onBytes }: ProgressReportOp
       last = progress;
       offer(progress);
     },
-    waitFor(next) {
+    /** Saves, now and with later reports, what the download waits for; `null`: nothing more than they say. */
+    waitFor(next: WaitReason | null): void {
       reason = next;
       offer(last ?? { stage: "downloading", downloaded_bytes: bytesBefore, total_bytes });
     },
-    get bytes() {
+    /** Bytes of the last report. */
+    get bytes(): number | null {
       return bytes;
     },
     close: saver.close,

@@ -8,20 +8,7 @@ import { DamagedTaskError, StorageFullError } from "../stores/rules.ts";
 import type { TaskStore, UpdateOptions } from "../stores/store.ts";
 import type { StoredFile } from "../stores/store-types.ts";
 
-/** The limit for the files of all tasks together. The files that finished first are removed first. */
-export interface StorageLimit {
-  /** Bytes; Infinity: any number. */
-  readonly maxBytes: number;
-  /**
-   * Calls `storeTask`, which passes the limit on to the store's `update`, and removes files until the task, whose
-   * file has `bytes` bytes, fits. If what is left cannot be removed, it calls it without a limit.
-   *
-   * @throws what `storeTask` throws
-   */
-  save(bytes: number, storeTask: StoreTask): Promise<void>;
-  /** Removes files over the limit, at once and every 10 s, until `signal` is aborted. Never rejects. */
-  hold(signal: AbortSignal): Promise<void>;
-}
+export type StorageLimit = ReturnType<typeof createStorageLimit>;
 
 type StoreTask = (limit: Pick<UpdateOptions, "maxStoredBytes">) => Promise<void>;
 
@@ -41,10 +28,11 @@ interface StorageLimitOptions {
 }
 
 /**
- * Creates the limit; `maxBytes` 0: there is none. Leaves files that are in use, which then exceed the limit until
+ * Creates the limit for the files of all tasks together; `maxBytes` 0: there is none. The files that finished first are
+ * removed first. Leaves files that are in use, which then exceed the limit until
  * they are not, and those of damaged records. Several processes may remove files at the same time.
  */
-export function createStorageLimit(options: StorageLimitOptions): StorageLimit {
+export function createStorageLimit(options: StorageLimitOptions) {
   const maxBytes = options.maxBytes === 0 ? Infinity : options.maxBytes;
   const mutex = createKeyedMutex();
   const attempt = logOutages(options.logger, {
@@ -73,12 +61,20 @@ export function createStorageLimit(options: StorageLimitOptions): StorageLimit {
   }
 
   return {
+    /** Bytes; Infinity: any number. */
     maxBytes,
-    async save(bytes, storeTask) {
+    /**
+     * Calls `storeTask`, which passes the limit on to the store's `update`, and removes files until the task, whose
+     * file has `bytes` bytes, fits. If what is left cannot be removed, it calls it without a limit.
+     *
+     * @throws what `storeTask` throws
+     */
+    async save(bytes: number, storeTask: StoreTask): Promise<void> {
       if (maxBytes < Infinity && (await saveWithin(bytes, storeTask))) return;
       await storeTask({});
     },
-    async hold(signal) {
+    /** Removes files over the limit, at once and every 10 s, until `signal` is aborted. Never rejects. */
+    async hold(signal: AbortSignal): Promise<void> {
       if (maxBytes === Infinity) return;
       while (!signal.aborted) {
         await makeSpace(0, signal);

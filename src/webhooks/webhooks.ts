@@ -29,17 +29,6 @@ export interface WebhooksOptions {
   pollMs?: number;
 }
 
-/** Sends the messages of the outbox. */
-interface Webhooks {
-  /** Begins to send; safe to call twice. */
-  start(): void;
-  /**
-   * Sends nothing more: requests in flight have five seconds to finish, all other messages stay in the outbox.
-   * Safe to call twice. Call it before the store is closed.
-   */
-  stop(): Promise<void>;
-}
-
 /** Requests in flight, to all endpoints together, which share them. */
 const maxInFlight = 64;
 
@@ -55,7 +44,7 @@ const drainMs = 5_000;
  * for longer each time, then tried with one message. Any number of processes may send the messages of one store.
  * Errors of the store are logged and retried.
  */
-export function createWebhooks(options: WebhooksOptions): Webhooks {
+export function createWebhooks(options: WebhooksOptions) {
   const { store, logger, endpoint, pollMs = 1_000 } = options;
   const nowMs = options.elapsedMs ?? (() => performance.now());
   const { now = () => new Date(), random = Math.random } = options;
@@ -93,7 +82,8 @@ export function createWebhooks(options: WebhooksOptions): Webhooks {
   }
 
   return {
-    start() {
+    /** Begins to send; safe to call twice. */
+    start(): void {
       if (isStarted || stopped !== undefined) return;
       isStarted = true;
       const unsubscribe = store.events.subscribe(({ state, owner }) => {
@@ -109,7 +99,11 @@ export function createWebhooks(options: WebhooksOptions): Webhooks {
       };
       wake();
     },
-    stop: () => (stopped ??= halt()),
+    /**
+     * Sends nothing more: requests in flight have five seconds to finish, all other messages stay in the outbox.
+     * Safe to call twice. Call it before the store is closed.
+     */
+    stop: (): Promise<void> => (stopped ??= halt()),
   };
 }
 

@@ -17,21 +17,7 @@ export const PreferHeaders = Type.Object({
   ),
 });
 
-export interface TaskWaits {
-  /**
-   * Returns the task, once it has ended and is in the library if `prefer` says so; see `PreferHeaders`. Undefined if there is none
-   * any more. Sets `Preference-Applied` if it has waited.
-   *
-   * @param read Returns the task as it is now, if the caller may see it.
-   * @throws ServiceError of `read` and the store
-   */
-  wait(
-    id: string,
-    headers: Static<typeof PreferHeaders>,
-    reply: FastifyReply,
-    read: () => Promise<Task | undefined>,
-  ): Promise<Task | undefined>;
-}
+export type TaskWaits = ReturnType<typeof createTaskWaits>;
 
 interface TaskWaitsDeps {
   store: Pick<TaskStore, "events" | "get">;
@@ -40,7 +26,7 @@ interface TaskWaitsDeps {
 }
 
 /** Lets requests of `app` wait for the ends of tasks: by the events of the store, which is not asked meanwhile. */
-export function createTaskWaits(app: FastifyInstance, { store, library }: TaskWaitsDeps): TaskWaits {
+export function createTaskWaits(app: FastifyInstance, { store, library }: TaskWaitsDeps) {
   const waiters = createWaiters();
   /** Those who wait for one task share its record. */
   const reads = new Map<string, Promise<Task | undefined>>();
@@ -67,7 +53,19 @@ export function createTaskWaits(app: FastifyInstance, { store, library }: TaskWa
   }
 
   return {
-    async wait(id, { prefer }, reply, read) {
+    /**
+     * Returns the task, once it has ended and is in the library if `prefer` says so; see `PreferHeaders`. Undefined if there is none
+     * any more. Sets `Preference-Applied` if it has waited.
+     *
+     * @param read Returns the task as it is now, if the caller may see it.
+     * @throws ServiceError of `read` and the store
+     */
+    async wait(
+      id: string,
+      { prefer }: Static<typeof PreferHeaders>,
+      reply: FastifyReply,
+      read: () => Promise<Task | undefined>,
+    ): Promise<Task | undefined> {
       const seconds = parseWait(prefer);
       if (seconds === null) return read();
       reply.header("preference-applied", `wait=${seconds}`);

@@ -11,19 +11,7 @@ export interface Changed<T> {
   events?: readonly TaskEvent[];
 }
 
-/** How jobs run on the open database: those that write as `GroupCommit.run`. All reject with `unavailable` once it is closed. */
-export interface Transactions {
-  /** Runs a job at once; it sees writes that are not on the disk yet. */
-  read<T>(job: () => T): Promise<T>;
-  /** Runs a job in a transaction: maybe later than it is given, and maybe twice. */
-  write<T>(job: () => T): Promise<T>;
-  /** Does the same and publishes the changes, in the order of the transactions. Owners take turns: of each, the jobs run in their order. */
-  change<T>(job: () => Changed<T>, owner?: string): Promise<T>;
-  /** Rejects unless a task can be stored now; calls at the same time share one probe. */
-  ping(): Promise<void>;
-  /** Lets accepted jobs finish, then closes the database. */
-  close(): Promise<void>;
-}
+export type Transactions = ReturnType<typeof createTransactions>;
 
 interface TransactionsOptions extends Pick<GroupCommitHooks, "mark" | "complete"> {
   db: DatabaseSync;
@@ -33,8 +21,8 @@ interface TransactionsOptions extends Pick<GroupCommitHooks, "mark" | "complete"
   events: TaskEventPublisher;
 }
 
-/** Creates the transactions of an open database. */
-export function createTransactions({ db, disk, sql, events, ...hooks }: TransactionsOptions): Transactions {
+/** Creates what runs jobs on an open database, those that write as `GroupCommit.run`. All reject with `unavailable` once it is closed. */
+export function createTransactions({ db, disk, sql, events, ...hooks }: TransactionsOptions) {
   const { flush = async () => {}, check = () => {} } = disk ?? {};
   const commits = createGroupCommit(db, flush, { ...hooks, check });
   let pinging: Promise<void> | undefined;
@@ -44,6 +32,7 @@ export function createTransactions({ db, disk, sql, events, ...hooks }: Transact
     if (closed !== undefined) throw storeClosedError(disk === undefined ? "memory" : "sqlite");
   }
 
+  /** Runs a job in a transaction: maybe later than it is given, and maybe twice. */
   async function write<T>(job: () => T): Promise<T> {
     assertOpen();
     return commits.run(job);
@@ -64,7 +53,8 @@ export function createTransactions({ db, disk, sql, events, ...hooks }: Transact
   }
 
   return {
-    async read(job) {
+    /** Runs a job at once; it sees writes that are not on the disk yet. */
+    async read<T>(job: () => T): Promise<T> {
       assertOpen();
       try {
         return job();
@@ -73,16 +63,19 @@ export function createTransactions({ db, disk, sql, events, ...hooks }: Transact
       }
     },
     write,
-    async change(job, owner) {
+    /** As `write`, and publishes the changes, in the order of the transactions. Owners take turns: of each, the jobs run in their order. */
+    async change<T>(job: () => Changed<T>, owner?: string): Promise<T> {
       assertOpen();
       const { result, events: changes = [] } = await commits.run(job, owner);
       for (const event of changes) events.publish(event);
       return result;
     },
-    ping: () =>
+    /** Rejects unless a task can be stored now; calls at the same time share one probe. */
+    ping: (): Promise<void> =>
       (pinging ??= ping().finally(() => {
         pinging = undefined;
       })),
-    close: () => (closed ??= finish()),
+    /** Lets accepted jobs finish, then closes the database. */
+    close: (): Promise<void> => (closed ??= finish()),
   };
 }
