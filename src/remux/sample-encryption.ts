@@ -1,3 +1,4 @@
+import { createDecipheriv } from "node:crypto";
 import { ServiceError } from "../model/errors.ts";
 import { crc32 } from "./codecs/checksums.ts";
 import { createPacketReader, packetLength } from "./mpeg-ts/packets.ts";
@@ -5,7 +6,6 @@ import { associationPid, pidOf } from "./mpeg-ts/pids.ts";
 import { checksumStart, readAssociations, readProgramMap } from "./mpeg-ts/tables.ts";
 import { skipId3Tags } from "./packed-audio/tags.ts";
 import { sniffContainer } from "./sniff.ts";
-import { createDecipheriv } from "node:crypto";
 import { adts } from "./codecs/adts.ts";
 import { syncframeSizeAt } from "./codecs/dolby.ts";
 import { startCode, trimZeros, unescapeNal } from "./nal/nal-units.ts";

@@ -1,5 +1,5 @@
-import { unlessUnreadable } from "../../model/errors.ts";
 import { crc32 } from "node:zlib";
+import { unlessUnreadable } from "../../model/errors.ts";
 import { type Element, ids, readBytes, readElement, readVarInt, unsignedIn } from "./elements.ts";
 import { type NumberSource, numbersInFile } from "../mp4/read/number-source.ts";
 import { createFileWindow, openFile, readChunks, type ReadFile } from "../open-file.ts";

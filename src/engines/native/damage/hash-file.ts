@@ -1,6 +1,6 @@
-import { unlessUnreadable } from "../../../model/errors.ts";
 import { createHash } from "node:crypto";
 import { open } from "node:fs/promises";
+import { unlessUnreadable } from "../../../model/errors.ts";
 import { openFile } from "../../../remux/open-file.ts";
 import { openMp4Samples } from "./mp4-samples.ts";
 import type { TrackKind } from "../../../remux/samples.ts";

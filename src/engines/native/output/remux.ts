@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { basename } from "node:path";
 import { ServiceError } from "../../../model/errors.ts";
 import type { Source } from "../sources/plan.ts";
 import type { SourceStream } from "../sources/source-stream.ts";
@@ -10,7 +11,6 @@ import { openMp4Writer } from "../../../remux/mp4/write/writer.ts";
 import type { TrackKind } from "../../../remux/samples.ts";
 import { describeAudio, withDetails } from "../../../remux/track-details.ts";
 import { createTimelines } from "../../../remux/timelines.ts";
-import { basename } from "node:path";
 import type { StreamJournal } from "../../../files/stream-journal.ts";
 import { mediaType } from "../inspect/media-types.ts";
 
@@ -126,18 +126,11 @@ interface StreamOutput {
 /** How often samples are published, and how long a request for them may wait. */
 const intervalMs = 250;
 
-/** A source of samples. */
-interface Session {
-  counts: { has(kind: TrackKind): boolean };
-  hasTrack: boolean;
-  hasEnded: boolean;
-}
-
 interface PublisherOptions extends StreamOutput {
   writer: ReturnType<typeof openMp4Writer>;
   /** Of the file that is written; in the folder of the journal. */
   path: string;
-  sessions: readonly Session[];
+  sessions: readonly DemuxSession[];
   /** Whether there will be no further ones. */
   hasAllSessions: () => boolean;
 }
@@ -210,6 +203,6 @@ function hasAllTracks({ kinds, sessions, hasAllSessions }: PublisherOptions): bo
   return hasAllSessions() && isListed && sessions.every(({ hasTrack, hasEnded }) => hasTrack || hasEnded);
 }
 
-function hasKind(sessions: readonly Session[], kind: TrackKind): boolean {
+function hasKind(sessions: readonly DemuxSession[], kind: TrackKind): boolean {
   return sessions.some(({ counts }) => counts.has(kind));
 }
