@@ -1,4 +1,4 @@
-import { rmSync } from "node:fs";
+import { mkdirSync, rmSync } from "node:fs";
 import * as fc from "fast-check";
 import type { Download } from "../../src/engines/engine.ts";
 import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
@@ -58,7 +58,10 @@ function targetOf(name: string, medium: string, pattern: RegExp): FuzzTarget {
       return harness;
     },
     async run(harness): Promise<Download> {
-      rmSync(`${harness.job.folder}/parts`, { recursive: true, force: true });
+      const { folder } = harness.job;
+      // A later run in one folder waits for readers of the stream of an earlier one.
+      rmSync(folder, { recursive: true });
+      mkdirSync(folder);
       return harness.download({}, AbortSignal.timeout(longestMs));
     },
     check(outcome) {
