@@ -96,7 +96,7 @@ function outcome(segments: Iterable<Uint8Array | string>): Outcome {
 function fragment(count: number, size: number, data: Uint8Array, runs = 1): Uint8Array {
   const trun = fullBox("trun", 0, 0x1, u32(count, 8));
   const tfhd = fullBox("tfhd", 0, 0x20038, u32(1, 1000, size, 0));
-  const traf = box("traf", tfhd, ...Array.from({ length: runs }, () => trun));
+  const traf = box("traf", tfhd, Buffer.concat(Array<Uint8Array>(runs).fill(trun)));
   return Buffer.concat([box("moof", traf), box("mdat", data)]);
 }
 
@@ -126,6 +126,12 @@ describe("hostile MP4", () => {
     const seen = outcome(segments);
     expect(seen.code).toBe("upstream_invalid");
     expect(seen.bytes).toBeLessThan(100_000);
+  });
+
+  it("may have two hundred thousand runs in a fragment after its media data", () => {
+    const front = box("mdat", Buffer.alloc(10));
+    const file = keep("runs.mp4", Buffer.concat([index, front, fragment(1, 1, Buffer.alloc(10), 200_000)]));
+    expect(outcome([file]).code).toBe("none");
   });
 
   it("may end with a top-level box of size 0, which extends to the end", () => {

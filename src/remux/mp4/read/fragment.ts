@@ -119,8 +119,7 @@ function startsIn(fd: number, fragment: Box, data: Box): boolean {
   const moof = readRange(fd, fragment);
   const nothing = { tracks: [], nextDts: new Map(), budget: createBudget(Infinity) };
   const { runs, isAbsolute } = readFragmentRuns(moof, firstBox(moof), nothing);
-  const starts = runs.filter(({ count }) => count > 0).map(({ dataStart }) => dataStart);
-  const start = Math.min(...starts) + (isAbsolute ? 0 : fragment.start);
+  const start = firstDataStart(runs) + (isAbsolute ? 0 : fragment.start);
   return start >= data.body && start < data.end;
 }
 
@@ -238,10 +237,14 @@ function dataStartAt(offset: number, { base, moof }: Pick<TrackRunContext<unknow
  * least of them is where the media data start. These follow, or are what `bytes` begin with.
  */
 function distanceToData(bytes: Uint8Array, moof: Box, runs: readonly TrackRun<unknown>[]): number {
-  const starts = runs.filter(({ count }) => count > 0).map(({ dataStart }) => dataStart);
-  if (starts.length === 0) return 0;
+  const start = firstDataStart(runs);
+  if (start === Infinity) return 0;
   const isData = ({ type }: Box): boolean => type === "mdat";
   const data = boxesIn(bytes, moof.end).find(isData) ?? [firstBox(bytes)].find(isData);
-  if (data !== undefined) return data.body - starts.reduce((a, b) => Math.min(a, b));
+  if (data !== undefined) return data.body - start;
   throw damagedError(`no "mdat" follows a "moof"`);
 }
+
+/** Returns where the data of the runs begin; Infinity if they have no samples. */
+const firstDataStart = (runs: readonly TrackRun<unknown>[]): number =>
+  runs.reduce((least, { count, dataStart }) => (count > 0 ? Math.min(least, dataStart) : least), Infinity);
