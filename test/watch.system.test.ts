@@ -88,6 +88,26 @@ describe("the program", () => {
     expect(retried.map(([, status]) => status)).toEqual(["403", "429", "503"]);
   });
 
+  it("ends with 1 if the port is one that fetch never connects to", async () => {
+    const stderr =
+      "watch: fetch connects to no service at port 9, which is another protocol's, got http://127.0.0.1:9/\n";
+    expect(await endOf(start("http://127.0.0.1:9"))).toEqual({ code: 1, stdout: "", stderr });
+  });
+
+  it("retries after a connection that is closed without a response", async () => {
+    let requests = 0;
+    const server = createServer((request, response) => {
+      requests += 1;
+      if (requests === 1) request.socket.destroy();
+      else response.writeHead(401).end();
+    });
+    onTestFinished(() => void server.close());
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    const { port } = server.address() as AddressInfo;
+    const { code, stdout } = await endOf(start(`http://127.0.0.1:${port}`));
+    expect([code, requests, stdout]).toEqual([1, 2, expect.stringMatching(/; retrying\n/)]);
+  });
+
   it("refuses an argument that is not the URL of a service", async () => {
     const child = start("ftp://example.com/");
     const errors = text(child.stderr);

@@ -23,7 +23,8 @@ export interface FollowOptions {
  * After a lost connection it resumes after the last event that it received. If the service no longer has
  * the missed changes, the running tasks, and those that were running before, are read again.
  *
- * @throws Error if the service needs a key, or another one: wrong keys count until the service locks this address.
+ * @throws Error if the service needs a key, or another one: wrong keys count until the service locks this address; if `fetch` connects to
+ * no service at this port.
  */
 export async function* followTasks(options: FollowOptions): AsyncGenerator<WatchedChange[]> {
   const { url, key, signal, onDisconnect } = options;
@@ -49,6 +50,7 @@ export async function* followTasks(options: FollowOptions): AsyncGenerator<Watch
     onDisconnect(error) {
       if (isUnauthorized(error)) throw keyError(url, key);
       const reason = reasonOf(error);
+      if (reason === blockedPort) throw portError(url);
       if (reason !== lastReason) onDisconnect(reason);
       lastReason = reason;
     },
@@ -122,6 +124,13 @@ function keyError({ href }: URL, key: string | undefined): Error {
   if (key) return new Error(`the service at ${href} does not accept the key in UNREEL_KEY`);
   return new Error(`the service at ${href} needs a key in UNREEL_KEY, none was given`);
 }
+
+function portError({ href, port }: URL): Error {
+  return new Error(`fetch connects to no service at port ${port}, which is another protocol's, got ${href}`);
+}
+
+/** The reason of `fetch` for a port of another protocol (WHATWG Fetch, "port blocking"), to which it never connects. */
+const blockedPort = "bad port";
 
 /** The message of `fetch` is only "fetch failed"; the reason is in its cause. */
 function reasonOf(error: unknown): string {

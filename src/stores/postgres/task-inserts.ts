@@ -79,6 +79,7 @@ export const insertKeys = (after = "") => `
     ON CONFLICT (key) DO UPDATE
     SET fingerprint = excluded.fingerprint, answer = excluded.answer, ends_at = excluded.ends_at`;
 
+/** Returns the parameters of `insertKeys`. */
 export function keyValues(uses: readonly (Idempotency & Pick<TaskInsert, "answer">)[]) {
   return {
     keys: uses.map(({ key }) => key),

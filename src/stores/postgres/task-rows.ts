@@ -143,6 +143,7 @@ export async function writeRow(
   return { number, waiting, use };
 }
 
+/** Returns the error of a database without the row of counters, which the migrations write. */
 export function noCountersError(): Error {
   return new Error("unreel.counters must have one row, and has none");
 }

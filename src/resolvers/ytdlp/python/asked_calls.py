@@ -76,8 +76,8 @@ class AskedCalls:
 
     def _replace(self, number, descriptor):
         """
-        Puts a connection to the proxy in the place of the socket `descriptor`. It may be under way still, which others do not
-        wait for: as of all sockets with a time limit, which yt-dlp sets for each.
+        Puts a connection to the proxy in the place of the socket `descriptor`. It may not be established yet: other calls do not
+        wait for that. Like every socket with a time limit, which yt-dlp sets for each, it does not block.
         """
         try:
             with socket.socket() as connection:
