@@ -67,6 +67,11 @@ describe.concurrent.each(addressings)(
       await expectWhole(harness);
     });
 
+    it("although it ends before an MPD has arrived", async () => {
+      await using harness = await openLive({ addressing, startS: 4, slowS: 4.5 });
+      await expectWhole(harness);
+    });
+
     it("if segments come later than the MPD says", async () => {
       await using harness = await openLive({ addressing, lateS: 1.5 });
       await expectWhole(harness);

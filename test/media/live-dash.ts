@@ -14,6 +14,8 @@ export interface LiveDash {
   inSecondPeriod?: string;
   /** How much later than the MPD says pieces are served, seconds. */
   lateS?: number;
+  /** How long the MPD takes to arrive after it was written, seconds; the first one arrives at once. */
+  slowS?: number;
   /** By how much the server's clock is ahead, seconds. */
   aheadS?: number;
   /** XML of the UTCTiming. */
@@ -54,7 +56,7 @@ const timescale = 1_000;
 
 /** Serves a live stream of six seconds at `live.mpd` from now on; afterwards the MPD is static. */
 export function startLiveDash(site: Site, options: LiveDash): { requested: () => string[] } {
-  const { windowS = Infinity, lateS = 0, aheadS = 0, startS = 2, isEndless = false } = options;
+  const { windowS = Infinity, lateS = 0, slowS = 0, aheadS = 0, startS = 2, isEndless = false } = options;
   const clockMs = () => Date.now() + 1000 * aheadS;
   /** Begins with the first request, however long a program takes to send that. */
   let originMs = Number.NaN;
@@ -67,13 +69,14 @@ export function startLiveDash(site: Site, options: LiveDash): { requested: () =>
   };
   for (const path of ["live.mpd", ...(options.location === undefined ? [] : [options.location])]) {
     site.answer(path, (response, serve) =>
-      dated(() => {
-        if (Number.isNaN(originMs)) originMs = clockMs() - 1000 * startS;
-        site.resources.set(
-          path,
-          dash(mpdAt(nowS(), originMs, { ...options, windowS, isEndless, firstMissing: firstMissing(fetched) })),
-        );
-        return serve();
+      dated(async () => {
+        const isFirst = Number.isNaN(originMs);
+        if (isFirst) originMs = clockMs() - 1000 * startS;
+        const mpd = mpdAt(nowS(), originMs, { ...options, windowS, isEndless, firstMissing: firstMissing(fetched) });
+        site.resources.set(path, dash(mpd));
+        if (!isFirst) site.bytesPerSecond = mpd.length / slowS;
+        await serve();
+        site.bytesPerSecond = Infinity;
       })(response),
     );
   }

@@ -42,8 +42,8 @@ const maxHeadBytes = 2048;
 export class ManifestReader {
   readonly #client: HttpClient;
   readonly #signal: AbortSignal;
-  readonly #mpds = new Map<string, OpenMpd>();
-  /** When the first live MPD was read. */
+  readonly #mpds = new Map<string, ReadMpd>();
+  /** When the first live MPD was requested. */
   #startMs: number | undefined;
   /** Where live MPDs want to be read again, by URL. */
   readonly #locations = new Map<string, URL>();
@@ -99,7 +99,7 @@ export class ManifestReader {
       const variables = importsVariables(text) ? await this.#variablesFor(format, headers) : undefined;
       return { formats, segments: () => readHlsSegments(text, finalUrl, variables) };
     }
-    const { listing, segments, isLive, clocks } = await this.#openMpd(url, headers, { isReload });
+    const { listing, segments, isLive, clocks, askedMs } = await this.#openMpd(url, headers, { isReload });
     const isListed = findFormat(listing.formats, format.format_id) !== undefined;
     const isChoice = isUnread && !isListed && !isOfMpd(format) && listing.formats.length > 0;
     const formats = isChoice ? listing.formats : null;
@@ -108,7 +108,8 @@ export class ManifestReader {
     if (!isLive) return { formats, segments: () => segments(format.format_id, { before }) };
     this.#aheadMs ??= readClock(clocks, url, (source) => this.#get(source, headers, maxClockBytes));
     const aheadMs = (await this.#aheadMs) ?? this.#dateAheadMs ?? 0;
-    const atMs = isReload ? Date.now() : (this.#startMs ??= Date.now());
+    // An MPD that takes long to arrive does not say what has ended meanwhile (ISO/IEC 23009-1 Annex A, FetchTime).
+    const atMs = isReload ? askedMs : (this.#startMs ??= askedMs);
     return { formats, segments: () => segments(format.format_id, { nowMs: atMs + aheadMs, before, isReload }) };
   }
 
@@ -151,7 +152,7 @@ export class ManifestReader {
     }
   }
 
-  async *#mirrorsOfMpd(url: URL, headers: HeadersFor): AsyncGenerator<OpenMpd> {
+  async *#mirrorsOfMpd(url: URL, headers: HeadersFor): AsyncGenerator<ReadMpd> {
     const isReload = true;
     const first = await this.#tryRead(() => this.#openMpd(url, headers, { isReload }));
     for (let base = 1; base < Math.min(first?.bases ?? 0, maxMirrors + 1); base += 1) {
@@ -170,10 +171,11 @@ export class ManifestReader {
     }
   }
 
-  async #openMpd(url: URL, headers: HeadersFor, { base = 0, isReload = false } = {}): Promise<OpenMpd> {
+  async #openMpd(url: URL, headers: HeadersFor, { base = 0, isReload = false } = {}): Promise<ReadMpd> {
     const key = `${base} ${url.href}`;
     const known = this.#mpds.get(key);
     if (known !== undefined && !(known.isLive && isReload)) return known;
+    const askedMs = Date.now();
     const location = this.#locations.get(url.href);
     const moved = location && (await this.#tryRead(() => this.#fetch(location, headers)));
     const { text, finalUrl } = moved ?? (await this.#fetch(url, headers));
@@ -187,7 +189,7 @@ export class ManifestReader {
         },
       },
     );
-    const mpd = openMpd(linked, finalUrl, base);
+    const mpd = { ...openMpd(linked, finalUrl, base), askedMs };
     if (mpd.isLive && mpd.location !== null) this.#locations.set(url.href, mpd.location);
     this.#mpds.set(key, mpd).set(`${base} ${finalUrl.href}`, mpd);
     return mpd;
@@ -223,6 +225,11 @@ export class ManifestReader {
   #get(url: URL, headers: HeadersFor, maxBytes: number) {
     return this.#client.get(url, { signal: this.#signal, headers, maxBytes });
   }
+}
+
+interface ReadMpd extends OpenMpd {
+  /** When it was requested, Unix milliseconds by our clock. */
+  askedMs: number;
 }
 
 /** Whether an MPD listed a format: there each has a bit rate (ISO/IEC 23009-1 §5.3.5.2). Else a page names the MPD itself. */
