@@ -1,8 +1,9 @@
 import type { KeyLimits } from "../../model/access-key.ts";
 import { addUse, assertMayQueue, noUse, type OwnerUse, type Quota, freeInQueue } from "../quotas.ts";
 import { assertQueueNotFull, duplicateTaskError, earlierDocument } from "../rules.ts";
+import type { Idempotency } from "../store-types.ts";
 import type { Sql } from "./database.ts";
-import type { TaskInsert } from "./task-inserts.ts";
+import type { NewRow } from "./task-rows.ts";
 
 /** The stored rows that matter to inserts. */
 export interface ExistingRows {
@@ -16,40 +17,57 @@ export interface ExistingRows {
   quotas: ReadonlyMap<string, Quota>;
 }
 
-/** Reads what is stored already of these inserts, and what limits them. */
+/** Reads what is stored already of these tasks, and what limits them. From then on other writes wait for the commit, so that it stays true. */
 export async function readExisting(
   sql: Sql,
-  batch: readonly { insert: TaskInsert }[],
+  batch: readonly { insert: Pick<NewRow, "id" | "owner">; idempotency: Idempotency | undefined }[],
   now: Date,
 ): Promise<ExistingRows> {
-  const inserts = batch.map(({ insert }) => insert);
-  const ids = inserts.map(({ id }) => id);
-  const keys = inserts.flatMap(({ idempotency }) => (idempotency ? [idempotency.key] : []));
-  const rows = await sql.query<ExistingRow>(selectExisting, { ids, keys, now });
+  const ids = batch.map(({ insert }) => insert.id);
+  const keys = batch.flatMap(({ idempotency }) => idempotency?.key ?? []);
+  const [queued, rows, quotas] = await Promise.all([
+    lockQueue(sql),
+    sql.query<ExistingRow>(selectExisting, { ids, keys, now }),
+    readQuotas(
+      sql,
+      batch.map(({ insert }) => insert.owner),
+    ),
+  ]);
   return {
-    quotas: await readQuotas(sql, inserts),
+    queued,
+    quotas,
     uses: new Map(rows.flatMap(({ key, ...use }) => (key === null ? [] : [[key, use]]))),
     ids: new Set(rows.flatMap(({ id }) => id ?? [])),
-    queued: rows.find(({ queued }) => queued !== null)?.queued ?? 0,
   };
 }
 
 const selectExisting = `
-  SELECT queued, NULL AS id, NULL AS key, NULL AS fingerprint, NULL AS document FROM unreel.counters
-  UNION ALL SELECT NULL, id, NULL, NULL, NULL FROM unreel.tasks WHERE id = ANY(:ids)
-  UNION ALL SELECT NULL, NULL, key, fingerprint, answer FROM unreel.idempotency_keys
-  WHERE key = ANY(:keys) AND ends_at > :now`;
+  SELECT id, NULL AS key, NULL AS fingerprint, NULL AS document FROM unreel.tasks WHERE id = ANY(:ids)
+  UNION ALL SELECT NULL, key, fingerprint, answer FROM unreel.idempotency_keys WHERE key = ANY(:keys) AND ends_at > :now`;
 
 interface ExistingRow {
-  queued: number | null;
   id: string | null;
   key: string | null;
   fingerprint: string;
   document: string;
 }
 
-async function readQuotas(sql: Sql, inserts: readonly TaskInsert[]): Promise<Map<string, Quota>> {
-  const owners = [...new Set(inserts.flatMap(({ owner }) => owner ?? []))];
+/** Returns how many tasks are queued. From then on other writes wait for the commit. */
+async function lockQueue(sql: Sql): Promise<number> {
+  const [counters] = await sql.query<{ queued: number }>("SELECT queued FROM unreel.counters FOR UPDATE");
+  return counters?.queued ?? 0;
+}
+
+/** Returns how many more tasks of the owner may be queued. From then on other writes wait for the commit. */
+export async function lockFreeInQueue(sql: Sql, owner: string | null, maxQueued: number): Promise<number> {
+  const [queued, quotas] = await Promise.all([lockQueue(sql), readQuotas(sql, [owner])]);
+  const free = Math.max(0, maxQueued - queued);
+  const quota = quotas.get(owner ?? "");
+  return quota === undefined ? free : freeInQueue(quota, free);
+}
+
+async function readQuotas(sql: Sql, all: readonly (string | null)[]): Promise<Map<string, Quota>> {
+  const owners = [...new Set(all.flatMap((owner) => owner ?? []))];
   if (owners.length === 0) return new Map();
   const rows = await sql.query<OwnerUse & { name: string; limits: KeyLimits }>(
     `SELECT name, document::json -> 'limits' AS limits, coalesce(queued, 0) AS queued,
@@ -61,34 +79,27 @@ async function readQuotas(sql: Sql, inserts: readonly TaskInsert[]): Promise<Map
 }
 
 /**
- * Returns the document that was stored earlier under the task's key; undefined if the task can be stored.
+ * Checks that a task can be stored.
  *
- * @throws ServiceError `idempotency_mismatch`, `conflict` if the id exists, `unavailable` if the queue is full,
- * `quota_exceeded` if the owner may not queue it.
+ * @throws ServiceError `conflict` if the id exists, `unavailable` if the queue is full, `quota_exceeded` if the owner may not queue it.
  */
-export function resolveExisting(
-  { uses, ids, queued, quotas }: ExistingRows,
-  { id, owner, idempotency }: TaskInsert,
+export function assertMayInsert(
+  { ids, queued, quotas }: ExistingRows,
+  { id, owner }: Pick<NewRow, "id" | "owner">,
   maxQueued: number,
-): string | undefined {
-  const earlier = earlierAnswer({ uses }, { idempotency });
-  if (earlier !== undefined) return earlier;
+): void {
   if (ids.has(id)) throw duplicateTaskError(id);
   assertQueueNotFull(queued, maxQueued);
   const quota = quotas.get(owner ?? "");
   if (quota !== undefined) assertMayQueue(quota, maxQueued - queued);
-  return undefined;
 }
 
 /**
- * Returns what was kept under the task's key.
+ * Returns what was kept under the key of a request.
  *
  * @throws ServiceError `idempotency_mismatch`
  */
-export function earlierAnswer(
-  { uses }: Pick<ExistingRows, "uses">,
-  { idempotency }: Pick<TaskInsert, "idempotency">,
-): string | undefined {
+export function earlierAnswer({ uses }: ExistingRows, idempotency: Idempotency | undefined): string | undefined {
   return idempotency && earlierDocument(uses.get(idempotency.key), idempotency);
 }
 

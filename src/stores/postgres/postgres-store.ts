@@ -5,13 +5,14 @@ import { createKeyedMutex } from "../../async/keyed-mutex.ts";
 import type { TaskChange } from "../../feed/task-changes.ts";
 import type { Task } from "../../model/task.ts";
 import { createClock } from "../clock.ts";
-import { copyTask, createDamageReport, parseTask, readAnswer, toPage } from "../documents.ts";
+import { copyTask, createDamageReport, parseTask, toPage } from "../documents.ts";
 import { updateDocument } from "../task-writes.ts";
 import { assertQuota, useChange } from "../quotas.ts";
 import { assertStoredBytes, defaultMaxQueued, delayOf, storeClosedError } from "../rules.ts";
+import type { Reused } from "../store-types.ts";
 import type { StoreOptions, TaskReads, TaskStore, TaskWrites, UpdateOptions } from "../store.ts";
-import { createBatchInserter, type InsertTask } from "./batch-inserter.ts";
 import { claimNextAndCommit } from "./claim.ts";
+import { type CreateTask, createTaskCreator } from "./create-tasks.ts";
 import type { Database, Sql, Transaction } from "./database.ts";
 import { toStoreError } from "./database-errors.ts";
 import { isPruningDue, prune, sendText, writePause } from "./feed/feed.ts";
@@ -28,7 +29,6 @@ import {
   readOwnMembers,
   writeChanges,
 } from "./members/member-rows.ts";
-import { createReuser, type ReuseTask } from "./members/reuse.ts";
 import { createOutboxRows } from "./outbox-rows.ts";
 import { openPostgresResources } from "./resources.ts";
 import { probe } from "./task-inserts.ts";
@@ -85,10 +85,11 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
 
   const nowMs = options.now === undefined ? () => null : steadyMs;
   const outbox = createOutboxRows({ database, nowMs, run: read, webhook });
-  const insert = createBatchInserter({ database, jobs, maxQueued, now: steadyNow, onCommit });
-  const reuse = createReuser({ database, jobs, maxQueued, now: steadyNow, onCommit });
+  const creating = { database, jobs, maxQueued, now: steadyNow, onCommit };
+  const create = createTaskCreator(creating, { isReusing: false });
+  const reuse = createTaskCreator(creating, { isReusing: true });
   const damage = createDamageReport(logger);
-  const deps = { database, jobs, now, maxQueued, damage, outbox, insert, reuse, read, write, onCommit };
+  const deps = { database, jobs, now, maxQueued, damage, outbox, create, reuse, read, write, onCommit };
   return {
     events: feed.events,
     pauses: { ...feed.pauses, share: (pause) => read(() => writePause(database, pause)) },
@@ -110,8 +111,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
 interface PostgresStoreDeps extends MemberDeps {
   database: Database;
   maxQueued: number;
-  insert: InsertTask;
-  reuse: ReuseTask;
+  create: CreateTask;
+  reuse: CreateTask;
   read<T>(job: () => Promise<T>): Promise<T>;
   write<T>(name: string, job: () => Promise<T>): Promise<T>;
   /** Called with the number of the newest event that was committed, and the number of events. */
@@ -145,7 +146,7 @@ function createTaskReads({ database, damage, read }: PostgresStoreDeps): TaskRea
 }
 
 function createTaskWrites(deps: PostgresStoreDeps): TaskWrites {
-  const { database, jobs, damage, insert, reuse, write, onCommit } = deps;
+  const { database, jobs, damage, create, reuse, write, onCommit } = deps;
 
   /** Runs a transaction on a task, and reports its events. */
   async function commit<T extends EventNumbers>(
@@ -159,18 +160,16 @@ function createTaskWrites(deps: PostgresStoreDeps): TaskWrites {
     });
   }
 
-  return {
-    async create(task, idempotency) {
-      const accepted = copyTask(task);
-      const key = idempotency && { ...idempotency };
-      return readAnswer(accepted, await write(accepted.id, () => insert(accepted, key))).task;
-    },
+  async function createOnce(store: CreateTask, ...[task, idempotency]: Parameters<CreateTask>): Promise<Reused> {
+    const accepted = copyTask(task);
+    const key = idempotency && { ...idempotency };
+    return write(accepted.id, () => store(accepted, key));
+  }
 
-    async reuse(task, idempotency) {
-      const accepted = copyTask(task);
-      const key = idempotency && { ...idempotency };
-      return write(accepted.id, () => reuse(accepted, key));
-    },
+  return {
+    create: async (task, idempotency) => (await createOnce(create, task, idempotency)).task,
+
+    reuse: (task, idempotency) => createOnce(reuse, task, idempotency),
 
     async grow(id, given) {
       const growing = structuredClone(given);

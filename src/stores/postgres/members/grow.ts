@@ -14,14 +14,14 @@ import {
 import type { Grown, Growing } from "../../store-types.ts";
 import { isSameVideo } from "../../video-keys.ts";
 import { asText, type Sql, type Transaction } from "../database.ts";
-import { insertTasks, type TaskInsert, toInsert } from "../task-inserts.ts";
-import { lockRow, taskColumns, type TaskRow } from "../task-rows.ts";
+import { lockFreeInQueue } from "../existing-rows.ts";
+import { insertTasks, toInsert } from "../task-inserts.ts";
+import { lockRow, taskColumns, type TaskRow, type NewRow } from "../task-rows.ts";
 import {
   type EventNumbers,
   followAll,
   lockFollowers,
   lockOwnerOf,
-  lockFreeInQueue,
   lockRows,
   type MemberDeps,
   readChanges,
@@ -46,7 +46,7 @@ export async function growAndCommit(
   const row = await lockRow(sql, id);
   const before = parseHeld(row, given.lease);
   const growing = { ...given, members: newMembers(before, given) };
-  const plan = planMembers(growing, known, await lockFreeInQueue(sql, row, deps.maxQueued));
+  const plan = planMembers(growing, known, await lockFreeInQueue(sql, row.owner, deps.maxQueued));
   const added = plan.places.length;
   const seqs = await insertMembers(sql, plan.inserts, deps);
   await addPlaces(sql, row.seq, plan.places, seqs);
@@ -74,7 +74,7 @@ export async function retryAndCommit(
   const followers = await lockFollowers(sql, members, "queued");
   const row = await lockRow(sql, id);
   const before = parseHeld(row, lease);
-  const free = await lockFreeInQueue(sql, row, maxQueued);
+  const free = await lockFreeInQueue(sql, row.owner, maxQueued);
   const taken = ended.slice(0, free);
   const retried = members.slice(0, free).flatMap((member): RowChange[] => {
     const written = damage.unlessDamaged(member, () => updateDocument(member, retryChange, {}, now()));
@@ -114,20 +114,20 @@ interface Place {
   index: number;
   after: Task["state"];
   seq: number | undefined;
-  insert: TaskInsert | undefined;
+  insert: NewRow | undefined;
 }
 
 /** Chooses what becomes of the members, up to the first one that may not be queued. */
 function planMembers({ members, isReusing }: Growing, known: readonly Reusable[], free: number) {
-  const fresh: { insert: TaskInsert; task: Task }[] = [];
+  const fresh: { insert: NewRow; task: Task }[] = [];
   const places: Place[] = [];
   const taken = new Map(known.map((each) => [each, each.row.memberships]));
   for (const { index, task } of members) {
     const found = known.find((each) => taken.get(each)! < maxPlaces && isSameVideo(each.task, task));
-    const isFree = ({ insert }: { insert: TaskInsert }) => insert.memberships < maxPlaces;
+    const isFree = ({ insert }: { insert: NewRow }) => insert.memberships < maxPlaces;
     const made = isReusing && !found ? fresh.find((each) => isFree(each) && isSameVideo(each.task, task)) : undefined;
     if (found === undefined && made === undefined && fresh.length >= free) break;
-    const insert = found ? undefined : (made?.insert ?? toInsert(task, undefined));
+    const insert = found ? undefined : (made?.insert ?? toInsert(task));
     if (insert !== undefined && made === undefined) fresh.push({ insert, task });
     if (insert !== undefined) insert.memberships += 1;
     if (found !== undefined) taken.set(found, taken.get(found)! + 1);
@@ -139,12 +139,11 @@ function planMembers({ members, isReusing }: Growing, known: readonly Reusable[]
 /** Returns the `seq` of each task that is inserted, by its id. */
 async function insertMembers(
   sql: Sql,
-  inserts: readonly TaskInsert[],
-  { jobs, now }: GrowDeps,
+  inserts: readonly NewRow[],
+  { jobs }: GrowDeps,
 ): Promise<ReadonlyMap<string, number>> {
   if (inserts.length === 0) return new Map();
-  const { rows, hasConflict } = await insertTasks(sql, inserts, now(), now());
-  if (hasConflict) throw new Error("a new member has the id of another task, or exceeds a quota that was just read");
+  const { rows } = await insertTasks(sql, inserts);
   await jobs.add(sql, rows);
   return new Map(rows.map(({ id, seq }) => [id, seq]));
 }

@@ -4,7 +4,7 @@ import type { DamageReport } from "../../documents.ts";
 import { followMembers, type TaskWrite } from "../../task-writes.ts";
 import { ChangesByCollection } from "../../member-rules.ts";
 import type { NewMessage } from "../../outbox.ts";
-import { addUse, freeRecordBytes, noUse, type OwnerUse, freeInQueue, useChange } from "../../quotas.ts";
+import { addUse, freeRecordBytes, noUse, type OwnerUse, useChange } from "../../quotas.ts";
 import { asText, type Query, type Sql } from "../database.ts";
 import type { JobQueue } from "../job-queue.ts";
 import { type RowUpdate, taskColumns, type TaskRow } from "../task-rows.ts";
@@ -193,20 +193,4 @@ export function removedUse(rows: readonly Omit<MemberRow, "isOwn" | "isFree">[])
     bytes: -rows.reduce((sum, { bytes }) => sum + bytes, 0),
     records: -rows.reduce((sum, { length }) => sum + Math.max(0, length - freeRecordBytes), 0),
   };
-}
-
-/** Returns how many more tasks of the owner may be queued. From then on other writes wait for the commit. */
-export async function lockFreeInQueue(sql: Sql, { owner, limits }: TaskRow, maxQueued: number): Promise<number> {
-  const [counters] = await sql.query<{ queued: number }>("SELECT queued FROM unreel.counters FOR UPDATE");
-  const free = Math.max(0, maxQueued - (counters?.queued ?? 0));
-  if (limits === null) return free;
-  return freeInQueue({ limits, use: await readUse(sql, owner) }, free);
-}
-
-async function readUse(sql: Sql, owner: string | null): Promise<OwnerUse> {
-  const [use] = await sql.query<OwnerUse>(
-    "SELECT queued, running, bytes, records FROM unreel.owners WHERE owner = :owner",
-    { owner: owner ?? "" },
-  );
-  return use ?? noUse;
 }
