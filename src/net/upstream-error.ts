@@ -69,7 +69,12 @@ export function toUpstreamError(error: unknown, what: string, idleTimeoutMs: num
     case "ENFILE":
       return fail("unavailable", `this process cannot open any more files (${code})`);
     default:
-      return fail("upstream_unreachable", `the connection failed (${code})`);
+      return fail(
+        "upstream_unreachable",
+        /CERT|^UNABLE_TO_|^HOSTNAME_MISMATCH$/.test(code)
+          ? `the server's certificate is not trusted (${code})`
+          : `the connection failed (${code})`,
+      );
   }
 }
 
