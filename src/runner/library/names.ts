@@ -170,8 +170,11 @@ export function previewPath(page: URL, found: unknown, template: Template): stri
   if (!Value.Check(PageInfo, found)) throw new ServiceError("no_media", "the resolver reads no pages");
   const { format } = chooseFormat(found, {}, null);
   const name = `film.${format.ext ?? "mp4"}`;
-  const file = { kind: "media", name, mime_type: "video/mp4", size: 0, sha256: "", url: "" } as const;
-  const task = { ...newTask(page.href, {}, new Date()), info: found, files: [file] };
+  const { height, width } = format;
+  const media = { name, mime_type: "video/mp4", size: 0, sha256: "", url: "" };
+  const file = { ...media, duration: null, width, height, warnings: [] };
+  const files = [{ ...media, kind: "media" as const }];
+  const task = { ...newTask(page.href, {}, new Date()), info: found, file, files };
   const { folders, names } = nameFiles(task, template);
   return [...folders, ...names].join("/");
 }

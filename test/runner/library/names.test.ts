@@ -1,10 +1,11 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { newTask } from "../../../src/feed/task-changes.ts";
-import { foldName, nameFiles } from "../../../src/runner/library/names.ts";
+import { foldName, nameFiles, previewPath } from "../../../src/runner/library/names.ts";
 import { defaultTemplate, type NamedTask, parseTemplate } from "../../../src/runner/library/template.ts";
 import type { PageInfo } from "../../../src/model/page-info.ts";
 import type { ResultFile } from "../../../src/model/task.ts";
+import { formatOf } from "../../formats.ts";
 import { pageInfo } from "../../page-info.ts";
 
 const medium: ResultFile = { kind: "media", name: "x.mp4", mime_type: "video/mp4", size: 1, sha256: "00", url: "/x" };
@@ -39,6 +40,15 @@ describe("the path of a file", () => {
     [{}, "id.mp4"],
   ])("of %j is %s: what is unknown leaves with its brackets", (info, path) => {
     expect(pathOf(named(info))).toBe(path);
+  });
+
+  test.each([
+    [720, "A film (720p).mp4"],
+    [null, "A film.mp4"],
+  ])("is known before a download, with the height %s of the format that would be taken", (height, path) => {
+    const page = pageInfo({ ...known, formats: [formatOf("a", { height })] });
+    const template = parseTemplate("{title} ({height}p)");
+    expect(previewPath(new URL(page.url), page, template)).toBe(path);
   });
 
   test.each([
