@@ -97,7 +97,16 @@ function rateRatio(a: Format, b: Format): number {
   return Math.max(a.tbr, b.tbr) / Math.min(a.tbr, b.tbr);
 }
 
-function assertMedia({ url, formats, live_status, sources, entries = [], extractor, ...list }: PageInfo): void {
+function assertMedia({
+  url,
+  webpage_url,
+  formats,
+  live_status,
+  sources,
+  entries = [],
+  extractor,
+  ...list
+}: PageInfo): void {
   if (formats.length > 0) return;
   const page = url.slice(0, 200);
   const [entry] = entries;
@@ -113,11 +122,13 @@ function assertMedia({ url, formats, live_status, sources, entries = [], extract
     const retryable = sources["live_status"] === "manifest";
     throw new ServiceError("live_stream", `the live stream on ${page} has not begun yet`, { retryable });
   }
+  // A page that wants a login often redirects to another one.
+  const read = webpage_url === url ? "" : ` (the page is ${webpage_url.slice(0, 200)})`;
   const how =
     extractor === undefined
       ? ": neither the page nor its manifests list one that can be read, and yt-dlp found none or is not in use"
       : "";
-  throw new ServiceError("no_media", `there is no format to download on ${page}${how}`);
+  throw new ServiceError("no_media", `there is no format to download on ${page}${read}${how}`);
 }
 
 /** Finds the separate audio of a format. */

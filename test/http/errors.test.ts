@@ -271,6 +271,10 @@ describe("a mistaken name in a body", () => {
       '/options/subtitles/languages in the body must be an array or "all"',
     ],
     [{ options: { audio_languages: "de" } }, 'must be an array, as in ["original","de"], got "de"'],
+    [
+      { options: { ranges: [{ start: 80, end: "2:00" }] } },
+      '/options/ranges/0/end in the body must be a number or null, as in 165.5 or null, got "2:00"',
+    ],
     [{ options: { ranges: [{ start: 80 }] } }, "/options/ranges/0/end in the body is required, as in 165.5 or null"],
     [{ options: { subtitles: { languages: [] } } }, "/options/subtitles/languages in the body must have 1 to 60 items"],
     [

@@ -94,7 +94,7 @@ describe("the audio tracks of a task", () => {
   it("that are not listed are named, and the original is there", () => {
     expect(choose(["it", "fr"])).toMatchObject({
       ids: ["v", "fr"],
-      warnings: ["there is no audio in it: page and media have en, de-DE, fr"],
+      warnings: ['there is no audio in "it": page and media have en, de-DE, fr'],
     });
     expect(choose(["xx"]).ids).toEqual(["v", "en"]);
   });
@@ -102,7 +102,7 @@ describe("the audio tracks of a task", () => {
   it("that are not listed on a page that lists none are named with those of the media, at most 20", () => {
     const muxed = [of("v", { vcodec: "avc1", acodec: "mp4a", height: 720 })];
     const warningsWith = (offered: string[]) => choose(["it"], muxed, {}, [], offered).warnings;
-    const missing = "there is no audio in it";
+    const missing = 'there is no audio in "it"';
     expect(warningsWith([])).toEqual([`${missing}: neither the page nor the media name a language`]);
     expect(warningsWith(["en", "de"])).toEqual([`${missing}: page and media have en, de`]);
     const many = Array.from({ length: 25 }, (_, index) => `x-${index}-${"long".repeat(100)}`);
@@ -117,7 +117,7 @@ describe("the audio tracks of a task", () => {
     expect(choose(["fr"]).audioLanguages).toEqual([]);
     expect(choose(undefined).audioLanguages).toEqual(["original"]);
     expect(choose(["it", "xx"], formats, {}, ["it"]).warnings).toEqual([
-      "there is no audio in xx: page and media have en, de-DE, fr",
+      'there is no audio in "xx": page and media have en, de-DE, fr',
     ]);
   });
 

@@ -136,11 +136,11 @@ describe("the subtitles of a task", () => {
 
   it("that are not listed are named, with those that are", () => {
     expect(choose({ languages: ["fr", "e"] }).warnings).toEqual([
-      "the page lists no subtitles in fr; listed are: en, pt-BR, odd",
-      "the page lists no subtitles in e; listed are: en, pt-BR, odd",
+      'the page lists no subtitles in "fr"; it lists en, pt-BR, odd',
+      'the page lists no subtitles in "e"; it lists en, pt-BR, odd',
     ]);
     const warnings = warn(pageOf(new URL("https://a.test/")), { subtitles: { languages: ["de"] } });
-    expect(warnings[0]?.message).toBe("the page lists no subtitles in de, and no others");
+    expect(warnings[0]?.message).toBe('the page lists no subtitles in "de", and no others');
   });
 
   it("that are not listed are not named if the media have their text", () => {
@@ -150,7 +150,7 @@ describe("the subtitles of a task", () => {
     ];
     const messages = warn(page, { subtitles: { languages: ["fr", "de"] } }, own).map(({ message }) => message);
     expect(messages).toEqual([
-      "the page lists no subtitles in de; listed are: en, pt-BR, odd, fr-CA",
+      'the page lists no subtitles in "de"; it lists en, pt-BR, odd, fr-CA',
       "the media have subtitles of their own in de (PGS pictures), which cannot be read: only a file as published has them",
     ]);
   });

@@ -154,6 +154,7 @@ function isTextExamples(examples: unknown): examples is string[] {
 function nameOf({ type, const: only }: Variant): string {
   if (only !== undefined) return JSON.stringify(only);
   const name = String(type);
+  if (name === "null") return name;
   return `${/^[aeiou]/.test(name) ? "an" : "a"} ${name}`;
 }
 

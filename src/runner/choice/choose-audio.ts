@@ -120,7 +120,7 @@ export function warnOfMissing(
       : `page and media have ${nameSome(there.map((tag) => tag.slice(0, maxTagLength)))}`;
   const missing = unlisted
     .filter((language) => !audioLanguages.includes(language))
-    .map((language) => ({ code: "audio_missing", message: `there is no audio in ${language}: ${others}` }) as const);
+    .map((language) => ({ code: "audio_missing", message: `there is no audio in "${language}": ${others}` }) as const);
   const message = "all audio of the page is DRM protected, the file has none";
   return [...(isProtected ? [{ code: "track_missing", message } as const] : []), ...missing];
 }

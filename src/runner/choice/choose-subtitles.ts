@@ -65,8 +65,8 @@ export function warnOfMissingSubtitles(
   const texts = ownSubtitles.filter(({ isText }) => isText).map(({ language }) => language);
   for (const language of missing.filter((tag) => findLanguage(tag, texts) < 0)) {
     const known = [...new Set([...listed, ...texts.filter((tag) => tag !== null)])];
-    const others = known.length === 0 ? ", and no others" : `; listed are: ${nameSome(known)}`;
-    warnings.push(`the page lists no subtitles in ${language}${others}`);
+    const others = known.length === 0 ? ", and no others" : `; it lists ${nameSome(known)}`;
+    warnings.push(`the page lists no subtitles in "${language}"${others}`);
   }
   if (left > 0) warnings.push(`${left} further subtitles are left out: a task has at most ${maxTracks}`);
   const asked = ownLanguages(options);
