@@ -5,10 +5,15 @@ import type { TaskOptions } from "../model/task.ts";
 
 /**
  * Returns the engine's warnings of a file, and those that follow from the task and its page: the file lasts much less than
- * its page says, as previews and files that were cut before they were published do; it is higher than the task allows.
+ * its page says, as previews and files that were cut before they were published do; it is higher than the task allows; it has no cover.
  */
 export function checkFile(download: Download, page: PageInfo, options: TaskOptions): FileWarning[] {
-  return [...download.warnings, ...checkDuration(download, page, options), ...checkMaxHeight(download.height, options)];
+  return [
+    ...download.warnings,
+    ...checkDuration(download, page, options),
+    ...checkMaxHeight(download.height, options),
+    ...checkCover(download, page, options),
+  ];
 }
 
 /** A file may be shorter by so much, seconds and share: pages round, and leave trailers in or out. */
@@ -35,4 +40,11 @@ function checkMaxHeight(height: number | null, { format_id, max_height }: TaskOp
   if (height === null || height <= max_height) return [];
   const message = `the video is ${height} pixels high, max_height is ${max_height}`;
   return [{ code: "too_high", message }];
+}
+
+/** Without `embed`, a cover is an extra that nobody asked for. */
+function checkCover({ others }: Download, { thumbnails }: PageInfo, { embed }: TaskOptions): FileWarning[] {
+  if (embed !== true || thumbnails.length === 0 || others.some(({ kind }) => kind === "cover")) return [];
+  const message = "there is no cover: no picture of the page could be had that is a JPEG or PNG of at most 2 MiB";
+  return [{ code: "not_embedded", message }];
 }

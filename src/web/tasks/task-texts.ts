@@ -151,7 +151,7 @@ const warnings: Record<FileWarningCode, string> = {
   times_changed: "Some frames had wrong times, which were corrected.",
   stream_lost: "The recording ended early, as the live stream could not be read any more.",
   audio_missing: "A language that was asked for is missing.",
-  not_embedded: "It has no tags or chapters: they cannot be written into this file.",
+  not_embedded: "It lacks tags, chapters or a cover: they could not be had or written.",
   subtitles_missing: "Subtitles that were asked for are missing.",
   library_failed: "It could not be put into the library yet; this is tried again every minute.",
   skip_unavailable: "Nothing was left out, as the list of such parts was not available.",
