@@ -7,7 +7,7 @@ import { isLockNotAvailable } from "./database-errors.ts";
 import type { FetchedJob } from "./job-queue.ts";
 import { type EventNumbers, followAll, lockFollowers, type MemberDeps, writeChanges } from "./members/member-rows.ts";
 import { jobName, jobsSchema } from "./migrations.ts";
-import { lockRowNoWait, waitForRowLock, writeRow } from "./task-rows.ts";
+import { lockRowNoWait, waitForRowLock } from "./task-rows.ts";
 
 interface ClaimOptions extends MemberDeps {
   database: Database;
@@ -56,20 +56,16 @@ async function claimAndCommit(
     await jobs.remove(sql, job);
     return "unusable";
   }
-  const { task, stored, event } = changed;
   const limits = row.limits ?? {};
-  const followers = await lockFollowers(sql, [row], stored.state);
-  const run = row.limits === null && followers.length === 0 ? sql.queryAndCommit : sql.query;
-  const update = { ...stored, lease, job };
-  const { number, use } = await writeRow(run, row, update, event, { isClaim: true });
+  const followers = await lockFollowers(sql, [row], changed.stored.state);
+  const changes = [{ row, written: changed, held: { job, lease } }, ...followAll(followers, options)];
+  const run = row.limits === null ? sql.queryAndCommit : sql.query;
+  const { number, use } = await writeChanges(run, sql, changes, options, { isClaim: true });
   const { max_running: most = Infinity } = limits;
   if (row.state === "queued" && use.running > most) throw overQuota;
-  const { stalledCount } = stored;
-  const claim = { task, lease, stalledCount, leaseMs, bytesLeft: bytesLeft({ limits, use }) };
-  const followed = followAll(followers, options);
-  if (followed.length === 0) return { ...claim, number, count: 1 };
-  const newest = await writeChanges(sql.query, sql, followed, options);
-  return { ...claim, number: newest, count: 1 + followed.length };
+  const { task, stored } = changed;
+  const claim = { task, lease, stalledCount: stored.stalledCount, leaseMs, bytesLeft: bytesLeft({ limits, use }) };
+  return { ...claim, number, count: changes.length };
 }
 
 /** The owner whose turn it is has tasks that may run now. */

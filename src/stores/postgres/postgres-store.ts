@@ -33,7 +33,7 @@ import { createOutboxRows } from "./outbox-rows.ts";
 import { openPostgresResources } from "./resources.ts";
 import { probe } from "./task-inserts.ts";
 import { countTasks, holds, readDocument, readOldestFiles, readPage, readStoredBytes } from "./task-reads.ts";
-import { lockRow, type TaskRow, writeRow } from "./task-rows.ts";
+import { lockRow, type TaskRow } from "./task-rows.ts";
 
 export interface PostgresStoreOptions extends Omit<StoreOptions, "events"> {
   /** `postgres://user:password@host:5432/database`, with the parameters that libpq knows. */
@@ -212,29 +212,27 @@ async function updateAndCommit(
   change: TaskChange,
   given: UpdateOptions,
 ) {
-  const { jobs, now, outbox } = deps;
+  const { jobs, now, maxQueued } = deps;
   const row = await lockRow(sql, id);
   const isCanceled = change.state === "canceled" && isCollection(row);
   if (isCanceled && members === undefined) throw mustLockMembers;
   const written = updateDocument(row, change, given, now());
-  const { task, stored, event, message } = written;
+  const { task, stored } = written;
   const delayMs = given.runAfter && delayOf(given.runAfter, now());
   const followers = await lockFollowers(sql, [row], stored.state);
   const held = change.state === undefined ? row : await replaceJob(jobs, sql, row, task, delayMs);
-  if (isCanceled) return cancelAndCommit(deps, sql, { row, written, held }, members ?? []);
-  if (message !== undefined) await outbox.add(sql, message);
-  const update = { ...row, ...held, ...stored };
+  const own = { row, written, held };
+  if (isCanceled) return cancelAndCommit(deps, sql, own, members ?? []);
+  const changes = [own, ...followAll(followers, deps)];
+  const { limits } = row;
   const { maxStoredBytes } = given;
-  const isLimited = row.limits !== null || maxStoredBytes !== undefined;
-  const run = isLimited || followers.length > 0 ? sql.query : sql.queryAndCommit;
-  const { number, use, waiting } = await writeRow(run, row, update, event);
-  const free = deps.maxQueued - waiting + useChange(row, update).queued;
-  if (row.limits !== null) assertQuota({ limits: row.limits, use }, free, row, update);
+  const isChecked = limits !== null || maxStoredBytes !== undefined;
+  const { number, use, waiting } = await writeChanges(isChecked ? sql.query : sql.queryAndCommit, sql, changes, deps);
+  const free = maxQueued - waiting + useChange(row, stored).queued;
+  if (limits !== null) assertQuota({ limits, use }, free, row, stored);
   // In a statement of its own, which sees what was committed before the counters were locked.
   if (maxStoredBytes !== undefined) assertStoredBytes(await readStoredBytes(sql), maxStoredBytes);
-  const followed = followAll(followers, deps);
-  if (followed.length === 0) return { task, number, count: 1 };
-  return { task, number: await writeChanges(sql.query, sql, followed, deps), count: 1 + followed.length };
+  return { task, number, count: changes.length };
 }
 
 /** Ends the lease of a task that has changed its state, and removes its job; a queued task gets a new one. */

@@ -68,9 +68,9 @@ export async function cancelAndCommit(
   const canceled = { ...change.row, ...change.written.stored, ...change.held };
   const followers = await lockFollowersOf(sql, members, canceled);
   const rows = await cancelMembers(deps, sql, members);
-  let number = await writeChanges(sql.query, sql, [change], deps, rows);
+  let { number } = await writeChanges(sql.query, sql, [change], deps, { more: rows });
   const followed = followAll(followers, deps);
-  if (followed.length > 0) number = await writeChanges(sql.query, sql, followed, deps);
+  if (followed.length > 0) ({ number } = await writeChanges(sql.query, sql, followed, deps));
   const { task } = followed.find(({ row }) => row.seq === canceled.seq)?.written ?? { task: parseTask(canceled) };
   return { task, number, count: 1 + rows.events.length + followed.length };
 }
@@ -162,10 +162,10 @@ export async function removeAndCommit(
     events: removed.map((each) => ({ ...deletedEvent(each.id, row.owner), seq: null })),
     use: removedUse(removed),
   };
-  const [number] = await Promise.all([countAndPublish(run, written), removing]);
+  const [{ number }] = await Promise.all([countAndPublish(run, written), removing]);
   if (followed.length === 0) return { row, number, count: removed.length };
   const newest = await writeChanges(sql.query, sql, followed, deps);
-  return { row, number: newest, count: removed.length + followed.length };
+  return { row, number: newest.number, count: removed.length + followed.length };
 }
 
 const removeRows = "DELETE FROM unreel.tasks WHERE seq = ANY(:removed::bigint[])";

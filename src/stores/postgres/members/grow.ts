@@ -55,7 +55,7 @@ export async function growAndCommit(
   const growth = growthAfter(before, growing, added);
   const step = { changes: changes.take(row.seq), growth, warnings: growing.warnings };
   const grown = await endStep(deps, sql, row, before, step);
-  const number = await writeChanges(sql.queryAndCommit, sql, [grown], deps);
+  const { number } = await writeChanges(sql.queryAndCommit, sql, [grown], deps);
   const { task } = grown.written;
   return { task, isWhole: added === growing.members.length, number, count: plan.inserts.length + 1 };
 }
@@ -91,7 +91,7 @@ export async function retryAndCommit(
     deps,
   );
   const all = [...retried, grown, ...followed];
-  const number = await writeChanges(sql.queryAndCommit, sql, all, deps);
+  const { number } = await writeChanges(sql.queryAndCommit, sql, all, deps);
   return { task: grown.written.task, isWhole: taken.length === ended.length, number, count: all.length };
 }
 

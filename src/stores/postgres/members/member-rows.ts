@@ -14,6 +14,7 @@ import {
   type RowWrite,
   joinWrittenRows,
   updateRows,
+  type Written,
   type WrittenRows,
 } from "./write-rows.ts";
 
@@ -152,23 +153,30 @@ export function followAll(
   });
 }
 
-/**
- * Writes changes of rows of one owner, with their messages and events. Returns the number of the newest event.
- *
- * @param more Of the same owner, written before; their events come after those of `changes`.
- */
+/** How changes of rows are written. */
+interface WriteOptions {
+  /** Of the same owner, written before; their events come after those of the changes. */
+  more?: WrittenRows;
+  /** Whether this is the owner's last claim; default: no. */
+  isClaim?: boolean;
+}
+
+/** Writes changes of locked rows of one owner, with their messages and events. `run` is as in `countAndPublish`. */
 export async function writeChanges(
   run: Query,
   sql: Sql,
   changes: readonly RowChange[],
   { outbox }: Pick<MemberDeps, "outbox">,
-  ...more: WrittenRows[]
-): Promise<number> {
+  { more, isClaim }: WriteOptions = {},
+): Promise<Written> {
   for (const { written } of changes) if (written.message !== undefined) await outbox.add(sql, written.message);
   const updating = updateRows(sql, changes.map(toRowWrite));
-  const written = joinWrittenRows([toWrittenRows(changes), ...more]);
-  const [number] = await Promise.all([countAndPublish(run, written), updating]);
-  return number;
+  const own = toWrittenRows(changes);
+  const [written] = await Promise.all([
+    countAndPublish(run, more === undefined ? own : joinWrittenRows([own, more]), isClaim),
+    updating,
+  ]);
+  return written;
 }
 
 export function toRowWrite({ row, written, held: { job, lease } }: RowChange): RowWrite {

@@ -35,14 +35,35 @@ export async function updateRows({ query }: Sql, writes: readonly RowWrite[]): P
   await query(updateStatement, { ...Object.fromEntries(lists), seqs });
 }
 
-/** Counts and publishes, as `writeRow` does, what was written of rows. Returns the number of the newest event. */
-export async function countAndPublish(run: Query, { owner, moves, events, use }: WrittenRows): Promise<number> {
+/** How the database is after a write. */
+export interface Written {
+  /** Number of the newest event. */
+  number: number;
+  /** Of the owner; zeros if the write does not change it. */
+  use: OwnerUse;
+  /** Queued tasks of all owners. */
+  waiting: number;
+}
+
+/**
+ * Counts and publishes what was written of rows. As in every write the counters come last,
+ * one row for all, and after them the owner's row: from then on other writes wait for the commit, so events are numbered
+ * in the order of the commits.
+ *
+ * @param run `queryAndCommit` of the transaction, or `query` if the caller first checks the result.
+ * @param isClaim Whether this is the owner's last claim.
+ */
+export async function countAndPublish(
+  run: Query,
+  { owner, moves, events, use }: WrittenRows,
+  isClaim = false,
+): Promise<Written> {
   const more = Object.fromEntries(states.map((state) => [state, 0])) as Record<State, number>;
   for (const { before, after } of moves) {
     more[before] -= 1;
     if (after !== undefined) more[after] += 1;
   }
-  const [written] = await run<{ number: number }>(publishStatement, {
+  const [written] = await run<Omit<Written, "use"> & Record<keyof OwnerUse, number | null>>(publishStatement, {
     count: events.length,
     seqs: toArray("bigint", events, ({ seq }) => seq),
     types: toArray("json", events, ({ type }) => type),
@@ -52,13 +73,17 @@ export async function countAndPublish(run: Query, { owner, moves, events, use }:
     eventOwner: owner,
     owner: owner ?? "",
     ...more,
+    isClaim,
+    hasUse: isClaim || Object.values(use).some((change) => change !== 0),
     useQueued: use.queued,
     useRunning: use.running,
     useBytes: use.bytes,
     useRecords: use.records,
   });
   if (written === undefined) throw noCountersError();
-  return written.number;
+  const { number, waiting, queued, running, bytes, records } = written;
+  const newUse = { queued: queued ?? 0, running: running ?? 0, bytes: bytes ?? 0, records: records ?? 0 };
+  return { number, waiting, use: newUse };
 }
 
 /** Returns rows of one owner together, in their order. */
@@ -100,7 +125,7 @@ const publishStatement = `
     UPDATE unreel.counters SET events = events + :count, counted_events = counted_events + :count,
       queued = queued + :queued, running = running + :running, succeeded = succeeded + :succeeded,
       failed = failed + :failed, canceled = canceled + :canceled
-    RETURNING events AS number
+    RETURNING events AS number, queued AS waiting
   ), published AS (
     INSERT INTO unreel.task_events (number, type, task_id, json, owner)
     SELECT number - :count + ordinal, type, task_id, coalesce(nullif(json, ''), replace(document, :noInfo, '')), :eventOwner
@@ -108,11 +133,14 @@ const publishStatement = `
         WITH ORDINALITY AS event (known, type, task_id, json, ordinal)
       LEFT JOIN unreel.tasks ON seq = known
   ), owned AS (
-    INSERT INTO unreel.owners AS known (owner, queued, running, bytes, records)
-    SELECT :owner, :useQueued, :useRunning, :useBytes, :useRecords FROM counted
-    ON CONFLICT (owner) DO UPDATE SET ${addedUse}
+    INSERT INTO unreel.owners AS known (owner, queued, running, bytes, records, claimed)
+    SELECT :owner, :useQueued, :useRunning, :useBytes, :useRecords, CASE WHEN :isClaim THEN number ELSE 0 END
+    FROM counted WHERE :hasUse
+    ON CONFLICT (owner) DO UPDATE SET ${addedUse}, claimed = greatest(known.claimed, excluded.claimed)
+    RETURNING queued, running, bytes, records
   )
-  SELECT number, pg_notify('unreel_events', number::text) FROM counted`;
+  SELECT number, waiting, queued, running, bytes, records, pg_notify('unreel_events', number::text)
+  FROM counted LEFT JOIN owned ON true`;
 
 type Value = string | number | null;
 
