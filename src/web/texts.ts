@@ -24,7 +24,7 @@ const sentences: Record<ErrorCode | "connection_lost", string> = {
   idempotency_mismatch: "The same key was used for another request.",
   address_blocked: "This address is in a network that the service may not reach.",
   no_media: "There is no video on this page that we can download.",
-  format_unavailable: "The chosen format is not there any more.",
+  format_unavailable: "Nothing there fits what was chosen.",
   drm_protected: "This video is protected by DRM, so it cannot be downloaded.",
   login_required: "The site requires a login.",
   geo_restricted: "The site does not show this in the country of the service.",
@@ -63,7 +63,8 @@ export function describeFailure({ code, message, retryable }: TaskFailure): stri
 /** Returns what the site's status means. Only the end of the message holds it: "GET … failed with status 404". */
 function describeStatus(message: string): string | undefined {
   const status = / status (\d{3})$/.exec(message)?.[1];
-  if (status === undefined) return undefined;
+  if (status === undefined)
+    return message.includes("asked for a pause") ? "The site has asked for a pause." : undefined;
   const sentence = statusSentences[status] ?? sentences.upstream_status;
   return sentence.replace(/\.$/, ` (status ${status}).`);
 }
