@@ -46,6 +46,18 @@ const maxJoinS = 0.1;
 /** Times since 1970 are later; in units of 100 ns they are beyond 2^53. */
 const farS = 1e8;
 
+/** Of presentation times. */
+const roundingS = 0.001;
+
+/** What begins a timeline: it ended at `endS` before, presentation time (−Infinity: it had nothing), and begins at `firstS`, media time. */
+export interface Joined {
+  endS: number;
+  firstS: number;
+}
+
+/** Returns the least offset with which none of them overlaps what it had before. */
+const leastOffset = (joined: readonly Joined[]): number => Math.max(...joined.map(({ endS, firstS }) => endS - firstS));
+
 const firstOffset = (firstS: number): number => (firstS > farS ? -firstS : 0);
 
 export type Timelines = ReturnType<typeof createTimelines>;
@@ -72,10 +84,13 @@ export function createTimelines() {
      * tracks of a timeline). Otherwise the first call for a timeline decides and later calls return the same: for the
      * very first timeline 0, or what makes times since 1970 begin at 0; for the others such that `firstS` (the timeline's first presentation time) is where the latest
      * sample ended, or that of the timeline before, if its media times go on.
+     * @param tracks All that the source has; if no other source has later samples, they begin where none of them overlaps what it had before.
      */
-    offset(timeline: number, offsetS: number | null, firstS: number): number {
+    offset(timeline: number, offsetS: number | null, firstS: number, tracks: readonly Joined[] = []): number {
       const known = offsets.get(timeline);
-      const offset = offsetS ?? known ?? (offsets.size === 0 ? firstOffset(firstS) : nextOffset(end - firstS, firstS));
+      const isLatest = tracks.some(({ endS }) => endS >= end - roundingS);
+      const least = isLatest ? leastOffset(tracks) : end - firstS;
+      const offset = offsetS ?? known ?? (offsets.size === 0 ? firstOffset(firstS) : nextOffset(least, firstS));
       if (known === undefined) {
         offsets.set(timeline, offset);
         latest = { offset, firstS };
@@ -84,13 +99,13 @@ export function createTimelines() {
     },
     /**
      * Decides the offset of `timeline`, unless that has been done: the least one with which none of these sources, which are in sync,
-     * overlaps what it had before. Each ended at `endS`, presentation time, and begins at `firstS`, media time.
+     * overlaps what it had before.
      */
-    join(timeline: number, sources: readonly { endS: number; firstS: number }[]): void {
-      const leastOffset = Math.max(...sources.map(({ endS, firstS }) => endS - firstS));
-      if (offsets.has(timeline) || leastOffset === -Infinity) return;
+    join(timeline: number, sources: readonly Joined[]): void {
+      const least = leastOffset(sources);
+      if (offsets.has(timeline) || least === -Infinity) return;
       const firstS = Math.min(...sources.map((source) => source.firstS));
-      const offset = nextOffset(leastOffset, firstS);
+      const offset = nextOffset(least, firstS);
       offsets.set(timeline, offset);
       latest = { offset, firstS };
     },

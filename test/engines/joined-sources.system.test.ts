@@ -112,6 +112,18 @@ describe.skipIf(!hasFfmpeg)("segments in another order", () => {
     expect(steps.filter((step) => step > 40).length).toBeLessThanOrEqual(3);
   });
 
+  it.each(["TS", "fMP4"])(
+    "of %s have no pauses between them if audio begins and ends before video in each",
+    async (type) => {
+      const { frames } = await download(streamOf(`HLS ${type} h264-b+aac, pieces of 24 frames`), [2, 1, 0, 3], true);
+      const pauses = (kind: "video" | "audio", frameS: number) =>
+        frames[kind].slice(1).filter(({ atS }, i) => atS - frames[kind][i]!.atS > frameS + 0.002);
+      expect(pauses("video", 0.04)).toEqual([]);
+      // Only in the first piece of the stream do they begin at once.
+      expect(pauses("audio", 1024 / 48_000)).toHaveLength(1);
+    },
+  );
+
   it("have FLAC whose frames are numbered in the order of the file", async () => {
     const stream = streamOf("HLS fMP4 h264+flac, pieces of 24 frames, its audio");
     const { audio, warnings } = await download(stream, [2, 1, 0, 3], true);

@@ -52,6 +52,29 @@ describe("timelines", () => {
     expect(timelines.offset(1, null, 2.8)).toBeCloseTo(7.1, 9);
   });
 
+  it("put a timeline of one source where none of its tracks overlaps what it had before", () => {
+    const timelines = createTimelines();
+    timelines.offset(0, null, 0);
+    timelines.reach(10);
+    const tracks = [
+      { endS: 10, firstS: 3 },
+      { endS: 9.9, firstS: 2.8 },
+      { endS: -Infinity, firstS: 2.5 },
+    ];
+    expect(timelines.offset(1, null, 2.5, tracks)).toBeCloseTo(7.1, 9);
+  });
+
+  it("put a timeline of one source where the latest sample ended if that is of another source", () => {
+    const timelines = createTimelines();
+    timelines.offset(0, null, 0);
+    timelines.reach(10.5);
+    const tracks = [
+      { endS: 10, firstS: 3 },
+      { endS: 9.9, firstS: 2.8 },
+    ];
+    expect(timelines.offset(1, null, 2.8, tracks)).toBeCloseTo(7.7, 9);
+  });
+
   it("insert nothing before a timeline that several sources begin if its media times go on", () => {
     const timelines = createTimelines();
     timelines.offset(0, null, 0);

@@ -14,10 +14,10 @@ export class StreamClock {
   readonly #bases: TimeBases;
   readonly #stream: StreamTimes;
 
-  /** Adds a stream to the source that has these time bases. */
-  constructor(bases: TimeBases) {
+  /** Adds a stream to the source that has these time bases; `slot`: the track that it is. */
+  constructor(bases: TimeBases, slot: string) {
     this.#bases = bases;
-    this.#stream = bases.addStream();
+    this.#stream = bases.addStream(slot);
   }
 
   /**
@@ -82,8 +82,7 @@ export class StreamClock {
   reach(end: number): void {
     const stream = this.#stream;
     const { base } = stream;
-    stream.end = Math.max(stream.end, Math.round(end));
-    this.#bases.reach(end, stream.end);
+    this.#bases.reach(end, stream);
     if (base !== null) base.latest = Math.max(base.latest, end - (base.shift ?? 0));
   }
 

@@ -17,6 +17,8 @@ interface TimeBase {
 
 /** How far a stream has been read. */
 export interface StreamTimes {
+  /** The track that it is. */
+  slot: string;
   base: TimeBase | null;
   /** Its latest timestamp, unwrapped. */
   latest: number;
@@ -43,6 +45,8 @@ export class TimeBases {
   #bases: TimeBase[] = [];
   /** Presentation time at which the latest sample of all streams ends. */
   #reached = 0;
+  /** The same for each track, whatever timeline it is of. */
+  readonly #ends = new Map<string, number>();
 
   constructor(timelines: Timelines) {
     this.#timelines = timelines;
@@ -71,9 +75,9 @@ export class TimeBases {
     }
   }
 
-  addStream(): StreamTimes {
+  addStream(slot: string): StreamTimes {
     const end = this.#bases.length > 0 ? this.#reached : -Infinity;
-    const stream = { base: null, latest: 0, end, isSkipping: false };
+    const stream = { slot, base: null, latest: 0, end, isSkipping: false };
     this.#streams.add(stream);
     return stream;
   }
@@ -125,13 +129,16 @@ export class TimeBases {
     base.shift ??= base.isInitial ? this.#initialShift(base) : this.#laterShift(base);
   }
 
-  /** Notes that a sample ends at `end`, and all of its stream at `streamEnd`; presentation times. */
-  reach(end: number, streamEnd: number): void {
-    this.#reached = Math.max(this.#reached, streamEnd);
+  /** Notes that a sample of the stream ends at `end`, presentation time. */
+  reach(end: number, stream: StreamTimes): void {
+    stream.end = Math.max(stream.end, Math.round(end));
+    this.#reached = Math.max(this.#reached, stream.end);
+    this.#ends.set(stream.slot, stream.end);
     this.#timelines.reach(end / ticksPerSecond);
   }
 
-  #initialShift({ firsts, first: earliest }: TimeBase): number {
+  #initialShift(base: TimeBase): number {
+    const { firsts, first: earliest } = base;
     const first = firsts.size > 0 ? Math.min(...firsts.values()) : earliest;
     const { timeline, offsetS } = this.#timing;
     const lifted = first < 0 ? first + timestampRange : first;
@@ -139,7 +146,11 @@ export class TimeBases {
     // The clock may wrap between where another source begins and this one.
     const start = offsetS === null ? unwrap(first, startS * ticksPerSecond) : lifted;
     const firstS = start / ticksPerSecond;
-    const addedS = this.#timelines.offset(timeline, offsetS, firstS);
+    const tracks = [...firsts].map(([{ slot }, stamp]) => ({
+      endS: (this.#ends.get(slot) ?? -Infinity) / ticksPerSecond,
+      firstS: (stamp + start - first) / ticksPerSecond,
+    }));
+    const addedS = this.#timelines.offset(timeline, offsetS, firstS, this.isComplete(base) ? tracks : []);
     const shift = start - first + Math.round(addedS * ticksPerSecond);
     this.#reached = first + shift;
     return shift;

@@ -102,7 +102,7 @@ function openStream(
   countHeld: () => number,
 ): OpenStream {
   const stream = new ElementaryStream();
-  const clock = new StreamClock(bases);
+  const clock = new StreamClock(bases, chosen.slot);
   const onCut = () => onDrop(chosen.kind);
   const listedEnd = new ListedEnd();
   const steps = new PesSteps();

@@ -43,7 +43,7 @@ class PackedAudioDemuxer implements Demuxer {
 
   constructor({ sink, timelines, onDrop }: PackedAudioOptions) {
     this.#bases = new TimeBases(timelines);
-    this.#clock = new StreamClock(this.#bases);
+    this.#clock = new StreamClock(this.#bases, "audio");
     this.#priming = createPriming(sink);
     this.#output = createTrackOutput(this.#priming.sink);
     this.#onDrop = onDrop;

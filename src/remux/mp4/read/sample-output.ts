@@ -1,4 +1,11 @@
-import { discontinuityLimits, isDiscontinuity, maxSkipDriftS, SkipError, type Timelines } from "../../timelines.ts";
+import {
+  discontinuityLimits,
+  isDiscontinuity,
+  maxSkipDriftS,
+  type Joined,
+  SkipError,
+  type Timelines,
+} from "../../timelines.ts";
 import type { Sample, SampleSink, SegmentTiming, TrackFormat, TrackKind } from "../../samples.ts";
 import { createTrackOutputs, type TrackOutput } from "../../track-output.ts";
 import { damagedError } from "../boxes.ts";
@@ -11,6 +18,8 @@ export function createSampleOutput(sink: SampleSink, timelines: Timelines, onDro
   const outputs = createTrackOutputs(sink);
   const cuts = createCuts();
   let position = startOf(null);
+  /** Presentation time at which the latest sample of each slot ends, whatever timeline it is of. */
+  const ends = new Map<string, number>();
 
   /** Returns the seconds to add to the media times of `samples`; `null`: they were in the segment before. */
   function offsetOf(samples: readonly IndexedSample[], timing: SegmentTiming): number | null {
@@ -18,7 +27,8 @@ export function createSampleOutput(sink: SampleSink, timelines: Timelines, onDro
     const isNew = timeline !== position.timeline;
     if (isNew) position = startOf(timeline);
     const firstS = earliestS(samples);
-    const offset = timelines.offset(timeline, offsetS, firstS) + position.movedS;
+    const tracks = isNew ? joinedTracks(samples, ends) : [];
+    const offset = timelines.offset(timeline, offsetS, firstS, tracks) + position.movedS;
     const hasSkipped = timing.skippedS !== undefined && timing !== position.latest;
     const isSameSegment = timing === position.latest && timing.durationS !== undefined;
     position.latest = timing;
@@ -41,7 +51,9 @@ export function createSampleOutput(sink: SampleSink, timelines: Timelines, onDro
     if (isRepeated(output, track, presented)) return;
     cuts.of(sample, output).write(formatOf(track, sample.entry), presented, timing, pts < track.startTicks);
     position.ends.set(track.slot, secondsOf(track, dts + duration) + offsetS);
-    position.reachedS = Math.max(position.reachedS, secondsOf(track, pts + duration) + offsetS);
+    const endS = secondsOf(track, pts + duration) + offsetS;
+    position.reachedS = Math.max(position.reachedS, endS);
+    ends.set(track.slot, Math.max(ends.get(track.slot) ?? -Infinity, endS));
     timelines.reach(position.reachedS);
   }
 
@@ -123,6 +135,16 @@ function isNext(endS: number, { track, dts, duration }: IndexedSample): boolean 
 /** Returns the media time at which the first of them is presented, seconds. */
 export function earliestS(samples: readonly IndexedSample[]): number {
   return samples.reduce((least, { track, pts }) => Math.min(least, secondsOf(track, pts)), Infinity);
+}
+
+/** Returns where each slot of `samples` ended before and begins now; none if some slots are not among them. */
+function joinedTracks(samples: readonly IndexedSample[], ends: ReadonlyMap<string, number>): Joined[] {
+  const firsts = new Map<string, number>();
+  for (const { track, pts } of samples) {
+    firsts.set(track.slot, Math.min(firsts.get(track.slot) ?? Infinity, secondsOf(track, pts)));
+  }
+  if ([...ends.keys()].some((slot) => !firsts.has(slot))) return [];
+  return [...firsts].map(([slot, firstS]) => ({ endS: ends.get(slot) ?? -Infinity, firstS }));
 }
 
 function kindsOf(samples: readonly IndexedSample[]): Set<TrackKind> {
