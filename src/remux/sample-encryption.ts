@@ -55,7 +55,7 @@ function decryptTransportStream(segment: Buffer, key: SampleKey): void {
     if (payload === null) return;
     const section = payload.isStart ? sectionIn(bytes, payload) : null;
     if (pid === associationPid && section !== null) {
-      for (const found of readAssociations(section) ?? []) mapPids.add(found);
+      for (const { pid: found } of readAssociations(section) ?? []) mapPids.add(found);
     } else if (mapPids.has(pid) && section !== null) openStreams(section, streams);
     const stream = streams.get(pid);
     if (stream !== undefined) addPayload(stream, bytes, at, payload);

@@ -8,8 +8,8 @@ export interface StreamDescription {
 export const videoPid = 256;
 export const audioPid = 257;
 
-/** Creates a maker of packets; continuity counters continue from call to call. `mapPid`: of the first program map. */
-export function createPacketMaker(mapPid = 4096) {
+/** Creates a maker of packets; continuity counters continue from call to call. `mapPid`: of the first program map, `mapStep`: to the next one's. */
+export function createPacketMaker(mapPid = 4096, mapStep = 1) {
   const counters = new Map<number, number>();
   const packet = (pid: number, payload: Uint8Array, isStart: boolean): Buffer => {
     const counter = counters.get(pid) ?? 0;
@@ -31,8 +31,8 @@ export function createPacketMaker(mapPid = 4096) {
     }
     return Buffer.concat(packets);
   };
-  const section = (pid: number, tableId: number, content: Uint8Array): Buffer => {
-    const head = Buffer.from([tableId, 0xb0, 0, 0, 1, 0xc1, 0, 0]);
+  const section = (pid: number, tableId: number, content: Uint8Array, program = 1): Buffer => {
+    const head = Buffer.from([tableId, 0xb0, 0, 0, program, 0xc1, 0, 0]);
     head.writeUInt16BE(0xb000 | (content.length + 9), 1);
     const body = Buffer.concat([head, content]);
     const check = Buffer.alloc(4);
@@ -41,8 +41,9 @@ export function createPacketMaker(mapPid = 4096) {
   };
   /** Returns a program association and the maps of programs with these streams, and with descriptors of each program. */
   const programs = (maps: readonly (readonly StreamDescription[])[], descriptors = Buffer.alloc(0)): Buffer => {
-    const association = maps.flatMap((_, i) => [0, i + 1, 0xe0 | ((mapPid + i) >> 8), (mapPid + i) & 0xff]);
-    const sections = maps.map((streams, i) => section(mapPid + i, 2, mapOf(streams, descriptors)));
+    const pids = maps.map((_, i) => mapPid + i * mapStep);
+    const association = pids.flatMap((pid, i) => [0, i + 1, 0xe0 | (pid >> 8), pid & 0xff]);
+    const sections = maps.map((streams, i) => section(pids[i]!, 2, mapOf(streams, descriptors), i + 1));
     return Buffer.concat([section(0, 0, Buffer.from(association)), ...sections]);
   };
   return {

@@ -7,11 +7,11 @@ import { createRecorder, demux } from "./ts-recorder.ts";
 const avc = { pid: videoPid, streamType: 0x1b };
 const aac = { pid: audioPid, streamType: 0x0f };
 const otherPid = 300;
+const moved = { pid: otherPid, streamType: 0x0f };
 
 describe("the program of a transport stream", () => {
   it("is followed when its map changes", () => {
     const { tables, pes } = createPacketMaker();
-    const moved = { pid: otherPid, streamType: 0x0f };
     const audio = demux([
       tables([aac]),
       pes(audioPid, 0, adtsFrames(2)),
@@ -68,6 +68,35 @@ describe("the program of a transport stream", () => {
       tables([aac]),
     ];
     expect(demux(stream).track("audio").samples.length).toBe(2);
+  });
+
+  it("is the first one also if others have their maps on the same PID", () => {
+    const { programs, pes } = createPacketMaker(4096, 0);
+    const maps = programs([[aac], [{ pid: otherPid, streamType: 0x0f }]]);
+    const stream = [0, 3840].flatMap((time) => [
+      maps,
+      pes(audioPid, time, adtsFrames(2)),
+      pes(otherPid, time, adtsFrames(3)),
+    ]);
+    expect(
+      demux(stream)
+        .track("audio")
+        .samples.map(({ dts }) => dts),
+    ).toEqual([0, 1024, 2048, 3072]);
+  });
+
+  it.each([
+    { what: "its map has another number than the association", first: [[aac]], next: [[], [moved]], from: 2 },
+    { what: "it is no longer associated with a PID that it shared", first: [[], [aac]], next: [[moved]], from: 0 },
+  ])("is followed when $what", ({ first, next, from }) => {
+    const [before, after] = [createPacketMaker(4096, 0), createPacketMaker(4096, 0)];
+    const audio = demux([
+      before.programs(first),
+      before.pes(audioPid, 0, adtsFrames(2)),
+      after.programs(next).subarray(from * 188),
+      after.pes(otherPid, 3840, adtsFrames(2)),
+    ]).track("audio");
+    expect(audio.samples.map(({ dts }) => dts)).toEqual([0, 1024, 2048, 3072]);
   });
 
   it.each([

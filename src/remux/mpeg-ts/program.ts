@@ -1,7 +1,7 @@
 import type { AudioChoice } from "../audio-choice.ts";
 import type { TrackKind, UnreadSubtitles } from "../samples.ts";
 import { associationPid, type PidReader, type PidTable } from "./pids.ts";
-import { createSectionReader, readAssociations, readProgramMap } from "./tables.ts";
+import { createSectionReader, readAssociations, readProgramMap, readProgramNumber } from "./tables.ts";
 import { type ChosenStream, chooseStreams, countLeft, findUnknown, listSubtitles } from "./streams.ts";
 
 export type ProgramReader = ReturnType<typeof createProgramReader>;
@@ -20,15 +20,22 @@ export function createProgramReader(
 ) {
   /** Of the maps, by PID. */
   const readers = new Map<number, PidReader>();
-  /** PID of the chosen program's map. */
-  let chosenPid: number | null = null;
+  /** The chosen program, by the PID of its map, which several programs may share. */
+  let chosen: { pid: number; program: number } | null = null;
+  let associated: NonNullable<ReturnType<typeof readAssociations>> = [];
   /** The last map. */
   let latest = "";
   let hasMap = false;
   const unknownPids = new Set<number>();
 
+  /** Whether a map is of the chosen program. One that is alone on its PID may have another number than its association says. */
+  const isChosen = (pid: number, program: number): boolean => {
+    const isShared = associated.filter((each) => each.pid === pid).length > 1;
+    return chosen?.pid === pid && (!isShared || chosen.program === program);
+  };
   const onMap = (pid: number, section: Buffer): void => {
-    if (chosenPid !== null && chosenPid !== pid) return;
+    const number = readProgramNumber(section);
+    if (chosen !== null && !isChosen(pid, number)) return;
     const content = section.toString("latin1");
     if (content === latest) return;
     const program = readProgramMap(section);
@@ -36,20 +43,21 @@ export function createProgramReader(
     hasMap = true;
     const streams = chooseStreams(program, wanted.kinds, wanted.audio);
     if (streams.length === 0) return;
-    chosenPid = pid;
+    chosen = { pid, program: number };
     latest = content;
     for (const unknown of findUnknown(program)) unknownPids.add(unknown);
     onProgram(streams, countLeft(program, streams), listSubtitles(program));
   };
   const onAssociations = (section: Buffer): void => {
-    const associated = readAssociations(section);
-    if (!associated) return;
-    if (chosenPid !== null && !associated.includes(chosenPid)) chosenPid = null;
-    for (const pid of associated) {
+    const programs = readAssociations(section);
+    if (!programs) return;
+    associated = programs;
+    if (!programs.some(({ pid, program }) => isChosen(pid, program))) chosen = null;
+    for (const { pid } of programs) {
       const known = readers.get(pid);
       const read = pids.get(pid);
       // The PID may have had a stream of the program before, but not one of the program that goes on.
-      const isTaken = read !== undefined && (read === known || chosenPid !== null);
+      const isTaken = read !== undefined && (read === known || chosen !== null);
       if (isTaken || pid === associationPid || (known === undefined && readers.size >= maxPrograms)) continue;
       const reader = known ?? createSectionReader((map) => onMap(pid, map));
       readers.set(pid, reader);
@@ -66,13 +74,13 @@ export function createProgramReader(
     },
     /** Its map has been read since the last `reset`. */
     get isFound(): boolean {
-      return chosenPid !== null;
+      return chosen !== null;
     },
     /** Looks for a program again; the last one stays in use until another is found. */
     reset(): void {
       for (const [pid, reader] of readers) pids.delete(pid, reader);
       readers.clear();
-      chosenPid = null;
+      chosen = null;
       latest = "";
     },
   };

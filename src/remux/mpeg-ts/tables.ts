@@ -71,16 +71,19 @@ const associationTable = 0;
 const mapTable = 2;
 const checksumLength = 4;
 
-/** Returns the PIDs of the program maps; `null` if `section` is no current program association. */
-export function readAssociations(section: Uint8Array): number[] | null {
+/** Returns the programs, with the PID of the map of each; `null` if `section` is no current program association. */
+export function readAssociations(section: Uint8Array): { program: number; pid: number }[] | null {
   if (section[0] !== associationTable || !isCurrent(section)) return null;
-  const pids: number[] = [];
+  const programs: { program: number; pid: number }[] = [];
   for (let at = 8; at + 4 <= section.length - checksumLength; at += 4) {
-    const program = ((section[at] ?? 0) << 8) | (section[at + 1] ?? 0);
-    if (program !== 0) pids.push(readLow(section, at + 2, 0x1f));
+    const program = readLow(section, at, 0xff);
+    if (program !== 0) programs.push({ program, pid: readLow(section, at + 2, 0x1f) });
   }
-  return pids;
+  return programs;
 }
+
+/** Returns the number of the program that a program map is of. */
+export const readProgramNumber = (section: Uint8Array): number => readLow(section, 3, 0xff);
 
 /** Returns the program's streams; `null` if `section` is no current program map. */
 export function readProgramMap(section: Uint8Array): ProgramStream[] | null {
