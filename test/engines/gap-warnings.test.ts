@@ -48,17 +48,16 @@ it("media that last otherwise have both", () => {
   expect(warningsOf(Array.from({ length: 8 }, () => 2.1))).toEqual(["gap", "duration_differs"]);
 });
 
-it.each([
-  [false, ["gap"]],
-  [true, []],
-])("tracks that end a segment of 2 s apart have a gap, but not in a recording: %s", (isLive, expected) => {
+/** Returns the codes of the warnings of a file with 10 s of video, and audio in these seconds, if 5 segments of 2 s are listed. */
+function warningsOfApart(fromS: number, toS: number, isLive = false): string[] {
   const path = join(folder.path("."), "apart.mp4");
   const writer = openMp4Writer({ path, expectedS: 10 });
   const counts = [videoFormat, audioFormat].map((format, index) => {
     const sink = new CountingSink(writer);
     const track = sink.setFormat(format);
     const step = format.timescale / 25;
-    for (let i = 0; i < 250 - 50 * index; i++) {
+    const [from, to] = index === 0 ? [0, 250] : [fromS * 25, toS * 25];
+    for (let i = from; i < to; i++) {
       const dts = i * step;
       sink.write(track, { data: fillPattern(20, i), dts, pts: dts, duration: step, isSync: true });
     }
@@ -71,7 +70,19 @@ it.each([
   const tracks = counts.flatMap((sink) => sink.tracks().map((stat) => ({ ...stat, source: "main" as const })));
   const written = { tracks, drops: { video: 0, audio: 0 }, left: 0, originS: 0, shortEnds: [], subtitles: [] };
   const file = { path, durationS, written, listedKinds: ["video" as const] };
-  expect(findFileWarnings(new Map([["main", stats]]), file).map(({ code }) => code)).toEqual(expected);
+  return findFileWarnings(new Map([["main", stats]]), file).map(({ code }) => code);
+}
+
+it.each([
+  [false, ["gap"]],
+  [true, []],
+])("tracks that end a segment of 2 s apart have a gap, but not in a recording: %s", (isLive, expected) => {
+  expect(warningsOfApart(0, 8, isLive)).toEqual(expected);
+});
+
+it("a track that begins later than the other has no gap if it lasts as long as the manifest lists, and one if it lacks a second of that", () => {
+  expect(warningsOfApart(4, 14)).toEqual([]);
+  expect(warningsOfApart(4, 13)).toEqual(["gap"]);
 });
 
 /** A file with 4 s of video and 10 s of audio. */

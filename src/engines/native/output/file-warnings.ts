@@ -134,7 +134,9 @@ function trackGaps(tracks: readonly WrittenTrack[], fetched: FetchStatsBySource)
     const within = gaps.count > 0 ? [`no ${kind} from ${shown.join(", ")}${more}`] : [];
     const late = track.startS - startS;
     const early = endS - track.endS;
-    const { lateS = usualGapS, earlyS = usualGapS } = fetched.get(track.source)?.tolerance ?? {};
+    const stats = fetched.get(track.source);
+    if (stats !== undefined && lastsAsListed(track, stats)) return within;
+    const { lateS = usualGapS, earlyS = usualGapS } = stats?.tolerance ?? {};
     if (late > lateS) within.unshift(`no ${kind} from ${span(0, late)}`);
     if (early > earlyS) within.push(`no ${kind} from ${span(track.endS - startS, endS - startS)}`);
     return within;
@@ -153,7 +155,7 @@ function differentTrackDurations(
   const isAudio = tracks.every(({ kind }) => kind === "audio");
   const found = ofSources(fetched, (stats, what, name) => {
     const own = tracks.filter((track) => track.source === name);
-    if (own.length === 0) return [];
+    if (own.every((track) => lastsAsListed(track, stats))) return [];
     // One of its tracks may have nothing at an end: that is a gap.
     const startS = Math.max(Math.min(...own.map((track) => track.startS)), originOf(tracks));
     const endS = Math.max(...own.map((track) => track.endS));
@@ -174,6 +176,11 @@ function differentTrackDurations(
 
 /** Of listed durations, and of what a stream lasts less than a longer one of the same media. */
 const roundingS = 0.1;
+
+/** Whether the track has all that its source lists, and lacks nothing before or after it, whenever it begins. */
+function lastsAsListed({ startS, endS, gaps }: WrittenTrack, { listedS }: FetchStats): boolean {
+  return listedS !== null && Math.abs(endS - startS - gaps.totalS - listedS) <= roundingS;
+}
 
 function differentSource(
   stats: FetchStats,
