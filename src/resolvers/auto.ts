@@ -43,7 +43,8 @@ type Outcome = PageInfo | ServiceError;
  * - Otherwise the page is read first, and yt-dlp's generic extractor is asked only if the page has no
  *   formats, or is an XML document that the reader of pages does not know. If the page cannot be read, that error counts.
  *   A list that a page of HTML states does not count if yt-dlp finds formats.
- * - What the first record does not know is taken from the second; `sources` says so.
+ * - What the first record does not know is taken from the second; `sources` says so. Of a page that was redirected where
+ *   yt-dlp was not, nothing is taken.
  *   `resolver` names the one that found the formats, else the first.
  *
  * Further entries of a playlist come from the one that has listed the first ones.
@@ -80,6 +81,7 @@ export function createAutoResolver({ page, ytDlp }: AutoResolverOptions): Resolv
       throw read;
     }
     if (!isRecord(found)) return decide(read, found, context);
+    if (hasMedia(found) && isRedirectedAlone(read, found)) return found;
     return fill(found.formats.length > 0 ? withoutEntries(read) : read, found);
   }
 
@@ -145,6 +147,15 @@ function hasMedia({ formats, entries = [] }: PageInfo): boolean {
 /** Whether a page of HTML states a list: it may stand beside a video that only yt-dlp finds, and is not the page then. */
 function isListOnPage({ formats, sources }: PageInfo): boolean {
   return formats.length === 0 && (sources["entries"] === "json-ld" || sources["entries"] === "microdata");
+}
+
+/**
+ * Whether the page was redirected and yt-dlp was not, as to a login of which yt-dlp has the cookies: then they have read
+ * different pages.
+ */
+function isRedirectedAlone(read: PageInfo, found: PageInfo): boolean {
+  const isRedirected = read.webpage_url !== read.url && read.sources["webpage_url"] === undefined;
+  return isRedirected && found.webpage_url === found.url;
 }
 
 function withoutEntries(info: PageInfo): PageInfo {

@@ -21,6 +21,8 @@ const failure = (code: ErrorCode) => new ServiceError(code, `yt-dlp: ${code}`);
 interface Response {
   type: string;
   body: string;
+  /** After redirects. */
+  url?: string;
 }
 
 /** Resolves a page with this HTML (or response, or error), of which yt-dlp says what was recorded. */
@@ -184,6 +186,21 @@ describe("the auto resolver, if only yt-dlp's generic extractor suits,", () => {
       extractor: "Example",
       extractor_version: "2026.10.26",
     });
+  });
+
+  it("takes nothing from a page that was redirected, as to a login, if yt-dlp was not", async () => {
+    const login = { type: "text/html", body: article, url: "https://example.com/login" };
+    const { outcome } = await read(login, { info: videoDict() });
+    expect(outcome).toMatchObject({ title: "Otters", webpage_url: pageUrl, resolver: "yt-dlp" });
+    expect(Object.values((outcome as PageInfo).sources)).not.toContain("html");
+  });
+
+  it("takes what the page states if yt-dlp was redirected too, or finds no media", async () => {
+    const moved = { type: "text/html", body: withPlayer, url: "https://example.com/watch/7" };
+    for (const changes of [{ webpage_url: moved.url }, { formats: [] }]) {
+      const { outcome } = await read(moved, { info: videoDict(changes) });
+      expect(outcome).toMatchObject({ title: "Otters on the page", uploader: "Ada" });
+    }
   });
 
   it("takes the type of the medium from yt-dlp if the page knows of none", async () => {
