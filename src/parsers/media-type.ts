@@ -155,10 +155,35 @@ const byMediaType: ReadonlyMap<string, KnownType> = new Map(
   rows.flatMap(({ types }) => types.map((type) => [type.mime_type, type] as const)).toReversed(),
 );
 
-/** Media types by extension. */
-export const usualTypes = Object.fromEntries(
-  byExtension.values().map(({ ext, mime_type }) => [ext, mime_type]),
-) as Readonly<Record<KnownExt, string>>;
+/** Media types by extension; those of files that are made differ from what is usual, and pages do not link to Dolby's. */
+const fileTypes = {
+  ...(Object.fromEntries(byExtension.values().map(({ ext, mime_type }) => [ext, mime_type])) as Record<
+    KnownExt,
+    string
+  >),
+  ogg: "video/ogg",
+  opus: "audio/ogg",
+  ac3: "audio/ac3",
+  eac3: "audio/eac3",
+};
+
+export type FileExt = keyof typeof fileTypes;
+
+/** What a file is called and sent as. */
+export type FileType = { ext: string; mime_type: string };
+
+/** Of files that have audio alone. */
+const audioFileTypes: Partial<Record<FileExt, FileType>> = {
+  mp4: { ext: "m4a", mime_type: "audio/mp4" },
+  mkv: { ext: "mka", mime_type: "audio/x-matroska" },
+  webm: { ext: "webm", mime_type: "audio/webm" },
+  ogg: { ext: "ogg", mime_type: "audio/ogg" },
+};
+
+/** Returns the type of a file that usually has this extension. */
+export function fileType(ext: FileExt, hasVideo = true): FileType {
+  return (hasVideo ? undefined : audioFileTypes[ext]) ?? { ext, mime_type: fileTypes[ext] };
+}
 
 const patterns = rows.flatMap(({ start, type }) => (start === undefined ? [] : [[start, type] as const]));
 

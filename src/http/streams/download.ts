@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest, HookHandlerDoneFunction } from "fast
 import { fileName } from "../../files/file-name.ts";
 import { ServiceError } from "../../model/errors.ts";
 import { nameInPath } from "../../model/url-parts.ts";
-import type { Format, PageInfo } from "../../model/page-info.ts";
+import type { PageInfo } from "../../model/page-info.ts";
 import type { InfoCache } from "../../resolvers/info-cache.ts";
 import { requireTask, sharerOf } from "../access/ownership.ts";
 import { attachment, getFileSchema, media } from "../responses/send-file.ts";
@@ -14,9 +14,8 @@ import { secretOfBearer } from "../server/header-fields.ts";
 import { rangeRule, refuseBlindRange } from "./blind-range.ts";
 import { streamErrors } from "./streams.ts";
 import type { SendStream } from "./task-stream.ts";
-import { hasVideo } from "../../model/format-ranking.ts";
 import { TaskOptions } from "../../model/task.ts";
-import { chooseFormat } from "../../resolvers/choose-format.ts";
+import { likelyType } from "../../resolvers/likely-type.ts";
 
 const path = "/download";
 
@@ -76,7 +75,7 @@ export const downloadRoutes: FastifyPluginAsyncTypebox<DownloadDeps> = async (ap
     const type = likelyType(info, options);
     if (type === undefined) return reply.header("content-disposition", "attachment").send();
     const name = fileName(info.title ?? nameInPath(url.href), `.${type.ext}`, "video");
-    return reply.type(type.mimeType).header("content-disposition", attachment(name)).send();
+    return reply.type(type.mime_type).header("content-disposition", attachment(name)).send();
   });
 
   app.get(path, { ...route, exposeHeadRoute: false, schema }, async (request, reply) => {
@@ -129,66 +128,4 @@ function refuseUnasked(request: FastifyRequest, _reply: FastifyReply, done: Hook
 
 function refusal(why: string): ServiceError {
   return new ServiceError("cross_site", `this request starts no download: ${why}`);
-}
-
-/** Type and extension, without the dot, of a medium that a task sends. */
-interface LikelyType {
-  mimeType: string;
-  ext: string;
-}
-
-const mp4: LikelyType = { mimeType: "video/mp4", ext: "mp4" };
-const webm: LikelyType = { mimeType: "video/webm", ext: "webm" };
-const mkv: LikelyType = { mimeType: "video/x-matroska", ext: "mkv" };
-const m4a: LikelyType = { mimeType: "audio/mp4", ext: "m4a" };
-const mp3: LikelyType = { mimeType: "audio/mpeg", ext: "mp3" };
-const opus: LikelyType = { mimeType: "audio/ogg", ext: "opus" };
-const ogg: LikelyType = { mimeType: "audio/ogg", ext: "ogg" };
-const flac: LikelyType = { mimeType: "audio/flac", ext: "flac" };
-/** What audio alone becomes, by its codec. */
-const audioTypes: readonly (readonly [RegExp, LikelyType])[] = [
-  [/^(?:mp3|mp4a\.(?:6b|69|40\.34))$/i, mp3],
-  [/^(?:mp4a|[ae]c-3|alac)/i, m4a],
-  [/^opus/i, opus],
-  [/^vorbis/i, ogg],
-  [/^flac/i, flac],
-];
-/** What files as published are called, by the extensions that pages state; with audio alone, the second one. */
-const publishedTypes: Partial<Record<string, readonly [LikelyType, LikelyType?]>> = {
-  mp4: [mp4, m4a],
-  m4v: [mp4, m4a],
-  m4a: [m4a],
-  mov: [{ mimeType: "video/quicktime", ext: "mov" }],
-  webm: [webm, { mimeType: "audio/webm", ext: "webm" }],
-  mkv: [mkv, { mimeType: "audio/x-matroska", ext: "mka" }],
-  mp3: [mp3],
-  opus: [opus],
-  flac: [flac],
-  aac: [{ mimeType: "audio/aac", ext: "aac" }],
-  wav: [{ mimeType: "audio/wav", ext: "wav" }],
-};
-
-/**
- * Returns what the medium is that a task for the page would send; undefined if the page does not say.
- *
- * @throws ServiceError as `chooseFormat`
- */
-function likelyType(page: PageInfo, options: TaskOptions): LikelyType | undefined {
-  const { format, audio, audioOnly } = chooseFormat(page, options);
-  const isAudio = audioOnly || !hasVideo(format);
-  if (options.ranges !== undefined) return isAudio ? audioType(format) : mp4;
-  if (format.protocol === "https" && audio === null && !audioOnly) return asPublished(format);
-  if (isAudio) return audioType(format);
-  const isWebm = format.ext === "webm";
-  if (audio !== null && isWebm !== (audio.ext === "webm")) return undefined;
-  return isWebm ? webm : mp4;
-}
-
-const audioType = ({ acodec }: Format): LikelyType | undefined =>
-  audioTypes.find(([codecs]) => codecs.test(acodec ?? ""))?.[1];
-
-/** Its content decides, which may be what neither type nor extension say: Ogg has several kinds. */
-function asPublished(format: Format): LikelyType | undefined {
-  const [type, ofAudio = type] = publishedTypes[format.ext ?? ""] ?? [];
-  return hasVideo(format) ? type : ofAudio;
 }

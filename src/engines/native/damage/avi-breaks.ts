@@ -1,6 +1,6 @@
 import type { TrackKind } from "../../../remux/samples.ts";
 import type { FileWindow } from "../../../remux/open-file.ts";
-import { unreadKind } from "../inspect/media-types.ts";
+import { unreadKind } from "../inspect/unread-kind.ts";
 import { countChunkBreaks, type FrameSpan } from "./chunk-breaks.ts";
 
 const headerBytes = 12;

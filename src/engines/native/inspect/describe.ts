@@ -1,7 +1,7 @@
 import { sniffMedium } from "../../../parsers/media-type.ts";
 import { readFileStart } from "../../../remux/open-file.ts";
 import { openLocalInput } from "./local-input.ts";
-import { unreadKind } from "./media-types.ts";
+import { unreadKind } from "./unread-kind.ts";
 
 const headBytes = 64 << 10;
 const maxTracks = 16;

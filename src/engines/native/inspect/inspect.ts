@@ -17,7 +17,8 @@ import { readOgg } from "./ogg.ts";
 import { openFile, readFileStart } from "../../../remux/open-file.ts";
 import { readByLibrary } from "./local-input.ts";
 import type { MediaInfo } from "../../engine.ts";
-import { type MediaType, mediaType, unreadKind } from "./media-types.ts";
+import { type FileType, fileType } from "../../../parsers/media-type.ts";
+import { unreadKind } from "./unread-kind.ts";
 import { type PcmContainer, readPcmContainer } from "./pcm-containers.ts";
 import { isCompleteFile } from "./whole-file.ts";
 
@@ -55,10 +56,10 @@ const headBytes = 4096;
 async function readInfo(path: string, isLengthKnown: boolean): Promise<MediaInfo> {
   const head = readFileStart(path, Buffer.alloc(headBytes));
   const unread = unreadKind(head);
-  if (unread !== undefined) return { ...mediaType(unread), duration: null, width: null, height: null };
+  if (unread !== undefined) return { ...fileType(unread), duration: null, width: null, height: null };
   const container = sniffContainer(head);
   if (container === "mp4") return await mp4Info(path);
-  if (container === "mpeg-ts") return toInfo(mediaType("ts"), await runSteps(readMpegTsSummary(path)));
+  if (container === "mpeg-ts") return toInfo(fileType("ts"), await runSteps(readMpegTsSummary(path)));
   const pcm = readPcm(path);
   if (pcm?.damage !== undefined) throw new ServiceError("upstream_invalid", pcm.damage);
   if (pcm !== undefined) return pcm.info;
@@ -100,7 +101,7 @@ function readPcm(path: string): PcmContainer | undefined {
 async function mp4Info(path: string): Promise<MediaInfo> {
   const summary = await readMp4(path);
   if (summary === undefined) throw new ServiceError("upstream_invalid", "the downloaded file has no track");
-  return toInfo(summary.isQuickTime ? mediaType("mov") : mediaType("mp4", summary.hasVideo), summary);
+  return toInfo(summary.isQuickTime ? fileType("mov") : fileType("mp4", summary.hasVideo), summary);
 }
 
 /** The index of a truncated file lists samples that it does not have. */
@@ -118,9 +119,9 @@ const frameKinds = { mp3: "mp3", aac: "aac", "ac-3": "ac3", "ec-3": "eac3" } as 
 
 function framesInfo({ codec, durationS, isComplete }: FramesSummary, isLengthKnown: boolean): MediaInfo {
   if (!isComplete && !isLengthKnown) throw truncatedError();
-  return { ...mediaType(frameKinds[codec]), duration: durationS, width: null, height: null };
+  return { ...fileType(frameKinds[codec]), duration: durationS, width: null, height: null };
 }
 
-function toInfo(kind: MediaType, { durationS, width, height }: MediaSummary): MediaInfo {
+function toInfo(kind: FileType, { durationS, width, height }: MediaSummary): MediaInfo {
   return { ...kind, duration: durationS, width, height };
 }

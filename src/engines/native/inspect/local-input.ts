@@ -8,7 +8,8 @@ import { ServiceError, unlessUnreadable } from "../../../model/errors.ts";
 import { checkSampleTables, findProtectedEntry } from "../../../remux/mp4/read/check-tables.ts";
 import { type NumberSource, numbersInFile } from "../../../remux/mp4/read/number-source.ts";
 import { findDamage } from "../../../remux/matroska/damage.ts";
-import { type MediaExt, type MediaType, mediaType, unreadKind } from "./media-types.ts";
+import { type FileExt, type FileType, fileType } from "../../../parsers/media-type.ts";
+import { unreadKind } from "./unread-kind.ts";
 import { type MatroskaTrack, readHeader } from "../../../remux/matroska/tracks.ts";
 
 /** mediabunny from one file, which its package has for `require`: its 70 modules take 50 ms and 12 MiB more. */
@@ -171,7 +172,7 @@ async function sizeOf(video: InputVideoTrack) {
 }
 
 /** Extensions by mediabunny's name of the container. */
-const kinds: ReadonlyMap<string, MediaExt> = new Map([
+const kinds: ReadonlyMap<string, FileExt> = new Map([
   ["Matroska", "mkv"],
   ["WebM", "webm"],
   ["Ogg", "ogg"],
@@ -179,7 +180,7 @@ const kinds: ReadonlyMap<string, MediaExt> = new Map([
   ["FLAC", "flac"],
 ]);
 
-function kindOf(format: InputFormat, hasVideo: boolean): MediaType {
+function kindOf(format: InputFormat, hasVideo: boolean): FileType {
   const ext = kinds.get(format.name);
-  return ext === undefined ? { ext: "bin", mime_type: format.mimeType } : mediaType(ext, hasVideo);
+  return ext === undefined ? { ext: "bin", mime_type: format.mimeType } : fileType(ext, hasVideo);
 }

@@ -5,7 +5,7 @@ import { opusRate, opusSamples } from "../../../remux/codecs/opus.ts";
 import { openFile, readAt } from "../../../remux/open-file.ts";
 import type { MediaInfo } from "../../engine.ts";
 import { mediabunny } from "./local-input.ts";
-import { mediaType } from "./media-types.ts";
+import { fileType } from "../../../parsers/media-type.ts";
 
 /** A page is at most 65,307 bytes long (RFC 3533 §6). */
 const tailBytes = 128 << 10;
@@ -25,7 +25,7 @@ export function readOgg(path: string, head: Buffer): MediaInfo | undefined {
   const tail = readAt(file, Math.max(0, file.size - tailBytes), tailBytes);
   const seconds = (lastGranule(tail, head.readUInt32LE(14)) - (isOpus(packet) ? packet.readUInt16LE(10) : 0)) / rate;
   const duration = Number.isFinite(seconds) && seconds > 0 ? seconds : null;
-  return { ...mediaType(isOpus(packet) ? "opus" : "ogg", false), duration, width: null, height: null };
+  return { ...fileType(isOpus(packet) ? "opus" : "ogg", false), duration, width: null, height: null };
 }
 
 /** RFC 7845 §5.1. */

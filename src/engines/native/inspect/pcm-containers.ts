@@ -1,7 +1,7 @@
 import { readAt, type ReadFile } from "../../../remux/open-file.ts";
 import { sniffMedium } from "../../../parsers/media-type.ts";
 import type { MediaInfo } from "../../engine.ts";
-import { type MediaExt, mediaType } from "./media-types.ts";
+import { type FileExt, fileType } from "../../../parsers/media-type.ts";
 
 /** What a container for plain audio says of itself. */
 export interface PcmContainer {
@@ -22,7 +22,7 @@ export function readPcmContainer(file: ReadFile): PcmContainer | undefined {
   const bytesAt = (position: number) => Buffer.concat([readAt(file, position, 64)], 64);
   const { seconds, end, ...damage } = read(bytesAt, file.size);
   const duration = Number.isFinite(seconds) && seconds > 0 ? seconds : null;
-  const info = { ...mediaType(type.ext), duration, width: null, height: null };
+  const info = { ...fileType(type.ext), duration, width: null, height: null };
   return { info, isWhole: end === null ? null : file.size >= end, ...damage };
 }
 
@@ -35,7 +35,7 @@ interface Extent extends Pick<PcmContainer, "damage"> {
   end: number | null;
 }
 
-const readers: Partial<Record<MediaExt, (bytesAt: BytesAt, size: number) => Extent>> = {
+const readers: Partial<Record<FileExt, (bytesAt: BytesAt, size: number) => Extent>> = {
   wav: readWave,
   aiff: readAiff,
   au: readAu,

@@ -5,7 +5,7 @@ import { numbersIn } from "../../../remux/mp4/read/number-source.ts";
 import { startsAsMatroska, startsAsMp4 } from "../../../remux/file-header.ts";
 import { openFile, readAt, type ReadFile, readFileStart } from "../../../remux/open-file.ts";
 import { readPcmContainer } from "./pcm-containers.ts";
-import { unreadKind } from "./media-types.ts";
+import { unreadKind } from "./unread-kind.ts";
 import { adts } from "../../../remux/codecs/adts.ts";
 import { frameIn, isFrame } from "../../../remux/codecs/audio-syntax.ts";
 import { dolby } from "../../../remux/codecs/dolby.ts";

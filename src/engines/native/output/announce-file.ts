@@ -7,7 +7,7 @@ import { boxAt, numbersIn } from "../../../remux/mp4/read/number-source.ts";
 import { readFileStart } from "../../../remux/open-file.ts";
 import { skipId3Tags } from "../../../remux/packed-audio/tags.ts";
 import { sniffContainer } from "../../../remux/sniff.ts";
-import { type MediaType, mediaType } from "../inspect/media-types.ts";
+import { type FileType, fileType } from "../../../parsers/media-type.ts";
 
 /**
  * Puts a file that is being fetched, from its start on, into a journal as soon as its first bytes show what it is. A file that
@@ -68,7 +68,7 @@ const maxHeadBytes = 4 << 20;
  *
  * @throws the file system's own errors
  */
-function readStreamType(path: string, size: number): MediaType | null | undefined {
+function readStreamType(path: string, size: number): FileType | null | undefined {
   const head = readFileStart(path, Buffer.allocUnsafe(Math.min(size, maxHeadBytes)));
   const needsMore = size < maxHeadBytes ? undefined : null;
   if (head.length < leastBytes) return needsMore;
@@ -78,14 +78,14 @@ function readStreamType(path: string, size: number): MediaType | null | undefine
 
 const leastBytes = 512;
 
-function readHead(head: Buffer): MediaType | null | undefined {
+function readHead(head: Buffer): FileType | null | undefined {
   const header = readFileHeader(head);
   if (header === undefined) return readSignature(head);
   const { container, vcodec } = header;
   if (container === "mp4" && hasMediaFirst(head)) return null;
   if (vcodec === null) return undefined;
   const isQuickTime = container === "mp4" && head.toString("latin1", 8, 12) === "qt  ";
-  return mediaType(isQuickTime ? "mov" : container === "matroska" ? "mkv" : container, vcodec !== "none");
+  return fileType(isQuickTime ? "mov" : container === "matroska" ? "mkv" : container, vcodec !== "none");
 }
 
 /** Whether the media data of an MP4 come before its index. */
@@ -102,17 +102,17 @@ function hasMediaFirst(head: Buffer): boolean {
 /** Files whose first bytes show what they are, and which can be played from there on. */
 const playedKinds = ["flac", "wav", "aiff", "au", "flv", "avi", "wmv", "mpg", "ogv"] as const;
 
-function readSignature(head: Buffer): MediaType | null {
+function readSignature(head: Buffer): FileType | null {
   const ext = sniffMedium(head)?.ext;
   const played = playedKinds.find((each) => each === ext);
-  if (played !== undefined) return mediaType(played);
+  if (played !== undefined) return fileType(played);
   const start = head.toString("latin1", 0, 64);
-  if (start.startsWith("OggS") && start.includes("OpusHead")) return mediaType("opus");
-  if (start.startsWith("OggS")) return mediaType("ogg", false);
-  if (sniffContainer(head) === "mpeg-ts") return mediaType("ts");
+  if (start.startsWith("OggS") && start.includes("OpusHead")) return fileType("opus");
+  if (start.startsWith("OggS")) return fileType("ogg", false);
+  if (sniffContainer(head) === "mpeg-ts") return fileType("ts");
   const { start: first } = skipId3Tags(head);
   const sync = first + 2 <= head.length ? head.readUInt16BE(first) : 0;
   // ISO/IEC 13818-7 §6.2.1, ISO/IEC 11172-3 §2.4.1.3: layer 0 is ADTS, layer 1 is that of MP3.
-  if ((sync & 0xfff6) === 0xfff0) return mediaType("aac");
-  return (sync & 0xffe6) === 0xffe2 ? mediaType("mp3") : null;
+  if ((sync & 0xfff6) === 0xfff0) return fileType("aac");
+  return (sync & 0xffe6) === 0xffe2 ? fileType("mp3") : null;
 }

@@ -12,7 +12,7 @@ import type { TrackKind } from "../../../remux/samples.ts";
 import { describeAudio, withDetails } from "../../../remux/track-details.ts";
 import { createTimelines } from "../../../remux/timelines.ts";
 import type { StreamJournal } from "../../../files/stream-journal.ts";
-import { mediaType } from "../inspect/media-types.ts";
+import { fileType } from "../../../parsers/media-type.ts";
 
 export interface RemuxOptions {
   streams: readonly [main: RemuxedStream, ...audio: RemuxedStream[]];
@@ -165,7 +165,7 @@ function createPublisher(options: PublisherOptions) {
       isBroken = fragments === undefined;
       if (fragments === undefined) return journal.break();
       if (fragments.length === 0) return;
-      const type = mediaType("mp4", hasKind(sessions, "video"));
+      const type = fileType("mp4", hasKind(sessions, "video"));
       if (!journal.isOpen) journal.open({ ...type, file: basename(path) }, false);
       journal.add(fragments);
       // Long media are many fragments.

@@ -1,0 +1,13 @@
+import { sniffMedium } from "../../../parsers/media-type.ts";
+
+/** Containers that only players can read. */
+const unreadKinds = ["flv", "avi", "wmv", "mpg", "ogv"] as const;
+
+/**
+ * Returns the extension of a file that is kept unread; `undefined` for any other.
+ * @param head The first bytes of the file, 512 or more if it has them.
+ */
+export function unreadKind(head: Uint8Array): (typeof unreadKinds)[number] | undefined {
+  const ext = sniffMedium(head)?.ext;
+  return unreadKinds.find((each) => each === ext);
+}
