@@ -342,5 +342,6 @@ describe("the paths", () => {
     expect(response.statusCode).toBe(308);
     const asked = new URL(url, "http://localhost");
     expect(new URL(response.headers.location!, asked).href).toBe(new URL(location, asked).href);
+    expect(response.body).toMatch(/^the path is \S+; follow the redirect, as curl -L does\n$/);
   });
 });

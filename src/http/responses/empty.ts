@@ -8,12 +8,16 @@ export function noContent(description: string) {
 
 /**
  * Returns a handler that redirects to `path`, which is relative to the request's, keeping method, body and query
- * (RFC 9110 §15.4.9).
+ * (RFC 9110 §15.4.9). The text is for people whose client does not follow it.
  */
 export function redirectTo(path: string) {
   return async ({ url }: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     const query = url.indexOf("?");
-    return reply.redirect(query === -1 ? path : path + url.slice(query), 308);
+    reply
+      .code(308)
+      .header("location", query === -1 ? path : path + url.slice(query))
+      .type("text/plain; charset=utf-8");
+    return reply.send(`the path is ${path}; follow the redirect, as curl -L does\n`);
   };
 }
 
