@@ -74,6 +74,7 @@ export type App = FastifyInstance;
 export async function buildApp(parts: AppParts, settings: AppSettings): Promise<App> {
   const { keys, files, library, resolver, client, metrics, drainSignal } = parts;
   const { infoTimeoutMs, infoCacheTtlS, infoConcurrency, maxEventStreams = 1_000, template, web } = settings;
+  const { allowedOrigins: origins, maxConnections } = settings.server;
   const store = withPacedReads(parts.store);
   const infoCache = createInfoCache({
     resolver,
@@ -86,9 +87,9 @@ export async function buildApp(parts: AppParts, settings: AppSettings): Promise<
     thumbnails.stop();
   });
   const thumbnails = new Thumbnails({ client, timeoutMs: infoTimeoutMs });
-  const access = requireAccess(app, keys);
+  const access = requireAccess(app, keys, origins);
   await limitRates(app, store.keys);
-  shareRequests(app, settings.server.maxConnections);
+  shareRequests(app, maxConnections);
   refuseMistakenNames(app);
   return serveOnly(app, "; see /docs", async () => {
     app.addSchema({ ...Task, $id: "Task" });
@@ -99,7 +100,7 @@ export async function buildApp(parts: AppParts, settings: AppSettings): Promise<
     await app.register(singleTaskRoutes, { store, files, library, waits });
     await app.register(taskActionRoutes, { store });
     await app.register(mediaRoutes, { ...parts, store, template, infoCache, access });
-    await app.register(eventRoutes, { events: store.events, keys, maxStreams: maxEventStreams });
+    await app.register(eventRoutes, { events: store.events, keys, maxStreams: maxEventStreams, origins });
     await app.register(sessionRoutes, { access });
     await app.register(infoRoutes, { infoCache, resolver });
     await app.register(thumbnailRoutes, { store, infoCache, thumbnails });

@@ -1,4 +1,5 @@
 import { beforeEach, expect, onTestFinished, test } from "vitest";
+import { parseOrigins } from "../../src/config/lists.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import { type KeyRing, openKeyRing } from "../../src/keys/key-ring.ts";
@@ -10,14 +11,16 @@ import { addKey } from "./keys.ts";
 import { pageUrl, postJson } from "./requests.ts";
 import { makeFolder } from "../folder.ts";
 
+const page = "https://app.example.com";
+
 /** More than the buffers between the service and its client take. */
 const content = Buffer.alloc(64 * 1024 * 1024, "film");
 
 let store: TaskStore;
 let keys: KeyRing;
 let get: (owner: string, path: string, headers?: Record<string, string>) => Promise<Response>;
-/** Returns the path of a link to the owner's file. */
-let makeLink: (owner: string) => Promise<string>;
+/** Returns the path of a link, by default to the owner's file. */
+let makeLink: (owner: string, task?: "file" | "queued", file?: string) => Promise<string>;
 let tasks: Record<string, { file: string; queued: string }>;
 
 beforeEach(async () => {
@@ -34,12 +37,12 @@ beforeEach(async () => {
   }
   keys = await openKeyRing({ keys: store.keys });
   onTestFinished(() => keys.close());
-  const app = await buildApp({ store, files, keys });
+  const app = await buildApp({ store, files, keys, allowedOrigins: parseOrigins(page) });
   onTestFinished(() => app.close());
   const url = await app.listen({ host: "127.0.0.1", port: 0 });
-  makeLink = async (owner) => {
-    const body = { file: "A film.mp4", expires_in: 60 };
-    return (await postJson(app, `/tasks/${tasks[owner]?.file}/links`, body, secrets[owner])).json().url;
+  makeLink = async (owner, task = "file", file = "A film.mp4") => {
+    const body = { file, expires_in: 60 };
+    return (await postJson(app, `/tasks/${tasks[owner]?.[task]}/links`, body, secrets[owner])).json().url;
   };
   get = (owner, path, headers) => fetch(`${url}${path}`, { headers: { ...secrets[owner], ...headers } });
 });
@@ -67,14 +70,40 @@ test("a file that is being sent by a link is broken off when the key that made t
   expect(await sizeOf(his)).toBe(content.length);
 });
 
-test("a request that waits for the end of a task is broken off when its key is removed, and no other", async () => {
+test("a request that waits for the end of a task is refused when its key is removed, and no other", async () => {
   const wait = (owner: string) => get(owner, `/tasks/${tasks[owner]?.queued}`, { prefer: "wait=60" });
   const [hers, his] = [wait("anna"), wait("bert")];
-  const end = hers.catch((error: unknown) => error);
   // Answered after those above have begun, which are on connections of their own.
   expect((await get("anna", "/tasks/")).status).toBe(200);
   await removeAnna();
-  expect(await end).toMatchObject({ message: "fetch failed" });
+  const { status, headers, json } = await readProblem(await hers);
+  expect([status, headers.get("www-authenticate")]).toEqual([401, "Bearer"]);
+  expect(json).toMatchObject({ code: "unauthorized", detail: "the key was removed" });
   for (const { queued } of Object.values(tasks)) await store.update(queued, { state: "canceled" });
   expect(await (await his).json()).toMatchObject({ state: "canceled" });
 });
+
+test("a page of an allowed origin can read that its request was refused", async () => {
+  const hers = get("anna", `/tasks/${tasks["anna"]?.queued}`, { prefer: "wait=60", origin: page });
+  expect((await get("anna", "/tasks/")).status).toBe(200);
+  await removeAnna();
+  expect((await hers).headers.get("access-control-allow-origin")).toBe(page);
+});
+
+test("a stream that has not begun is, by a link, like any link that is none when the key that made it is removed", async () => {
+  const [hers, his] = await Promise.all(["anna", "bert"].map((owner) => makeLink(owner, "queued", "stream")));
+  const [link, other] = [get("nobody", hers ?? ""), get("nobody", his ?? "")];
+  expect((await get("bert", "/tasks/")).status).toBe(200);
+  await removeAnna();
+  const { status, json } = await readProblem(await link);
+  expect([status, json.detail]).toEqual([404, (await readProblem(await get("nobody", "/links/none"))).json.detail]);
+  expect(await Promise.race([other, Promise.resolve("waits")])).toBe("waits");
+  await store.update(tasks["bert"]?.queued ?? "", { state: "canceled" });
+  await other;
+});
+
+async function readProblem(response: Response) {
+  const { status, headers } = response;
+  expect(headers.get("content-type")).toMatch("application/problem+json");
+  return { status, headers, json: (await response.json()) as { code: string; detail: string } };
+}

@@ -6,8 +6,9 @@ import type { AccessKey } from "../../model/access-key.ts";
 import { ServiceError } from "../../model/errors.ts";
 import type { KeyRing } from "../../keys/key-ring.ts";
 import { secretOfBearer } from "../server/header-fields.ts";
-import { resetConnection } from "../responses/file-streams.ts";
 import { problems } from "../responses/problem.ts";
+import { earlyCorsHeaders, type Origins } from "../server/origins.ts";
+import { endResponse } from "../server/server.ts";
 
 /** Who may use a route once there are keys: everybody, whoever has a key, whoever has an admin's key. */
 export type Access = "open" | "key" | "admin";
@@ -36,8 +37,8 @@ export interface AccessCheck {
    * @throws ServiceError `unauthorized` if there is none; `too_many_requests` after too many wrong ones.
    */
   findKey(request: FastifyRequest, secret: string): AccessKey;
-  /** Breaks the response off if keys change so that `isAdmitted` is false before it has been sent. */
-  breakOffUnless(isAdmitted: () => boolean, response: ServerResponse): void;
+  /** Ends the response if keys change so that `isAdmitted` is false before it has been sent: with `errorOf`, unless it has begun. */
+  breakOffUnless(isAdmitted: () => boolean, response: ServerResponse, errorOf: () => ServiceError): void;
 }
 
 /**
@@ -50,11 +51,11 @@ export interface AccessCheck {
  * - `forbidden` if the route is for admins and the key is not an admin's.
  *
  * While there are no keys at all, every request passes. When a key is removed, what is still being sent to it is broken
- * off; open routes that check a key themselves call `breakOffUnless`.
+ * off, and what has not begun is refused, which pages of `origins` may read; open routes that check a key themselves call `breakOffUnless`.
  */
-export function requireAccess(app: FastifyInstance, keys: KeyRing): AccessCheck {
+export function requireAccess(app: FastifyInstance, keys: KeyRing, origins: Origins): AccessCheck {
   const countWrong = createGuessLimit();
-  const breakOffUnless = breakOffOnRemoval(app, keys);
+  const breakOffUnless = breakOffOnRemoval(app, keys, origins);
 
   function checked(request: FastifyRequest, key: AccessKey | undefined): AccessKey {
     if (key !== undefined) return key;
@@ -80,7 +81,7 @@ export function requireAccess(app: FastifyInstance, keys: KeyRing): AccessCheck 
     try {
       const caller = identify(request);
       request.caller = caller;
-      breakOffUnless(() => keys.admits(caller), response);
+      breakOffUnless(() => keys.admits(caller), response, removedKeyError);
     } catch (error) {
       return done(error as ServiceError);
     }
@@ -91,13 +92,12 @@ export function requireAccess(app: FastifyInstance, keys: KeyRing): AccessCheck 
 }
 
 /** Returns `breakOffUnless` of an `AccessCheck`. */
-function breakOffOnRemoval(app: FastifyInstance, keys: KeyRing): AccessCheck["breakOffUnless"] {
-  const inFlight = new Map<ServerResponse, () => boolean>();
+function breakOffOnRemoval(app: FastifyInstance, keys: KeyRing, origins: Origins): AccessCheck["breakOffUnless"] {
+  const inFlight = new Map<ServerResponse, readonly [isAdmitted: () => boolean, errorOf: () => ServiceError]>();
   function breakOff(): void {
-    for (const [response, isAdmitted] of inFlight) {
+    for (const [response, [isAdmitted, errorOf]] of inFlight) {
       if (response.writableEnded || isAdmitted()) continue;
-      resetConnection(response);
-      response.destroy(new Error("the key was removed"));
+      endResponse(response, errorOf(), earlyCorsHeaders(origins, response.req.headers.origin));
     }
   }
   // After the routes have subscribed: event streams end by themselves.
@@ -106,10 +106,10 @@ function breakOffOnRemoval(app: FastifyInstance, keys: KeyRing): AccessCheck["br
     unsubscribe = keys.subscribe(breakOff);
   });
   app.addHook("onClose", async () => unsubscribe());
-  return (isAdmitted, response) => {
+  return (isAdmitted, response, errorOf) => {
     // The client may have disconnected meanwhile.
     if (response.destroyed) return;
-    inFlight.set(response, isAdmitted);
+    inFlight.set(response, [isAdmitted, errorOf]);
     response.once("close", () => inFlight.delete(response));
   };
 }
@@ -134,6 +134,10 @@ function documentAccess(route: RouteOptions): void {
     security,
     response: { ...failures, ...(schema.response as object) },
   };
+}
+
+function removedKeyError(): ServiceError {
+  return new ServiceError("unauthorized", "the key was removed");
 }
 
 function adminError(): ServiceError {

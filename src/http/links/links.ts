@@ -121,7 +121,7 @@ export const linkRoutes: FastifyPluginAsyncTypebox<LinkRoutesOptions> = async (a
   async function send(request: LinkRequest, reply: FastifyReply): Promise<FastifyReply> {
     const target = openLink(request, options);
     const { taskId: id, name } = target;
-    access.breakOffUnless(() => isMakerAdmitted(keys, target), reply.raw);
+    access.breakOffUnless(() => isMakerAdmitted(keys, target), reply.raw, deadLinkError);
     reply.headers(linkHeaders);
     if (name === streamName) return sendStream(request, reply, { id, read: () => findStreamed(options, id) });
     const task = await store.get(id).catch(damagedAs(undefined));

@@ -6,7 +6,7 @@ import type { KeyRing } from "../../keys/key-ring.ts";
 import { Shares } from "../../async/shares.ts";
 import { requireAccept } from "../responses/accept.ts";
 import { createEventStreams } from "../responses/event-streams.ts";
-import { corsHeaders } from "../server/origins.ts";
+import { earlyCorsHeaders, type Origins } from "../server/origins.ts";
 import { ownerFilter, OwnerQuery, sharerOf } from "../access/ownership.ts";
 import { everyResponse, requestIdHeader } from "../responses/every-response.ts";
 import { problems } from "../responses/problem.ts";
@@ -50,9 +50,11 @@ interface EventRoutesOptions {
   keys: KeyRing;
   /** Open at a time, as the `total` of `Shares`. */
   maxStreams: number;
+  origins: Origins;
 }
 
-export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async (app, { events, keys, maxStreams }) => {
+export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async (app, deps) => {
+  const { events, keys, maxStreams, origins } = deps;
   const streams = createEventStreams(events);
   const shares = new Shares(maxStreams);
   const unsubscribe = keys.subscribe(() => streams.endUnadmitted());
@@ -77,7 +79,8 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
     }
     onClosed(reply.raw, release);
     reply.hijack();
-    reply.raw.writeHead(200, { ...streamHeaders, ...corsHeaders(request), [requestIdHeader]: request.id });
+    const readable = earlyCorsHeaders(origins, request.headers.origin);
+    reply.raw.writeHead(200, { ...streamHeaders, ...readable, [requestIdHeader]: request.id });
     streams.open(reply.raw, {
       after: request.headers["last-event-id"],
       taskId: request.query.task,

@@ -6,7 +6,7 @@ import { everyResponse } from "../responses/every-response.ts";
 import { problemMediaType, problemOf, unavailableRetryAfterS } from "../responses/problem.ts";
 import { pendingResponse } from "./connections.ts";
 import { earlyCorsHeaders, type Origins } from "./origins.ts";
-import { closeWithProblem } from "./server.ts";
+import { endResponse } from "./server.ts";
 
 /** Once `drainSignal` is aborted, each response closes its connection. */
 export function closeConnectionsOnDrain(app: FastifyInstance, drainSignal: AbortSignal | undefined): void {
@@ -33,10 +33,7 @@ export function drainOnClose(app: FastifyInstance, finishMs: number, stop: () =>
     for (const socket of sockets) {
       const response = pendingResponse(socket);
       if (response === undefined) continue;
-      if (response.headersSent) socket.resetAndDestroy();
-      else closeWithProblem(socket, shutdownError(), earlyCorsHeaders(origins, response.req.headers.origin));
-      // So that the log says why.
-      response.destroy(shutdownError());
+      endResponse(response, shutdownError(), earlyCorsHeaders(origins, response.req.headers.origin));
     }
     app.server.closeAllConnections();
   }

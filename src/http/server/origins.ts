@@ -34,7 +34,7 @@ export function allowOrigins(app: FastifyInstance, origins: Origins): void {
     const { origin, "sec-fetch-site": site } = request.headers;
     if (origin === undefined || !origins.has(origin)) return done();
     request.isFromAllowedOrigin = site !== "same-origin";
-    reply.headers(corsHeaders(request));
+    if (request.isFromAllowedOrigin) reply.headers(readableBy(origin));
     if (!isPreflight(request)) return done();
     reply.headers({
       "access-control-allow-methods": "GET, HEAD, POST, DELETE",
@@ -53,12 +53,10 @@ export function allowOrigins(app: FastifyInstance, origins: Origins): void {
   });
 }
 
-/** Returns the header fields with which the page that makes the request may read the response. */
-export function corsHeaders({ isFromAllowedOrigin, headers: { origin } }: FastifyRequest): Record<string, string> {
-  return isFromAllowedOrigin && origin !== undefined ? readableBy(origin) : {};
-}
-
-/** Returns the same of a response that is sent before hooks run, or without them, and `Vary`. */
+/**
+ * Returns the header fields with which a page of this origin, if it is allowed to, may read a response that is sent before hooks run, or
+ * without them; and `Vary`.
+ */
 export function earlyCorsHeaders(origins: Origins, origin: string | undefined): Record<string, string> {
   if (origins.isEmpty) return {};
   const isAllowed = origin !== undefined && origins.has(origin);

@@ -6,10 +6,11 @@ import {
   type ServerResponse,
   STATUS_CODES,
 } from "node:http";
-import type { Socket } from "node:net";
+import { Socket } from "node:net";
 import type { FastifyBaseLogger } from "fastify";
 import { type ErrorCode, ServiceError } from "../../model/errors.ts";
 import { everyResponse } from "../responses/every-response.ts";
+import { resetConnection } from "../responses/file-streams.ts";
 import { problemMediaType, problemOf, unavailableRetryAfterS } from "../responses/problem.ts";
 import { type ConnectionLimits, limitConnections, pendingResponse } from "./connections.ts";
 import { earlyCorsHeaders, type Origins } from "./origins.ts";
@@ -123,12 +124,24 @@ export function closeWithProblem(socket: Socket, error: ServiceError, own: Recor
     "content-type": problemMediaType,
     "content-length": Buffer.byteLength(body),
     ...(problem.status === 503 && { "retry-after": unavailableRetryAfterS }),
+    ...(problem.status === 401 && { "www-authenticate": "Bearer" }),
     ...everyResponse,
     ...own,
   };
   const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
   closeAfterLinger(socket);
   socket.end(`HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${lines.join("")}\r\n${body}`);
+}
+
+/**
+ * Ends a response that cannot be sent: with `error`, as above, if it has not begun; else its connection is reset, as the mere end could be
+ * taken for that of the response. The log says the error.
+ */
+export function endResponse(response: ServerResponse, error: ServiceError, own: Record<string, string>): void {
+  const { socket, headersSent } = response;
+  if (headersSent) resetConnection(response);
+  else if (socket instanceof Socket) closeWithProblem(socket, error, own);
+  response.destroy(error);
 }
 
 /**
