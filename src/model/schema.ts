@@ -136,10 +136,14 @@ function wordsOf(name: string): string[] {
   return separated.toLowerCase().split(/[_\s-]+/);
 }
 
-/** Whether at most every fourth letter of `known` is changed, left out, added, or swapped with the next one. */
+/**
+ * Whether at most every fourth letter of `known` is changed, left out, added, or swapped with the next one, or only its end is another one, as
+ * in `status` for `state`.
+ */
 function isNear(name: string, known: string): boolean {
   const most = Math.floor(known.length / 4);
-  return Math.abs(name.length - known.length) <= most && distance(name, known) <= most;
+  if (Math.abs(name.length - known.length) > most) return false;
+  return distance(name, known) <= most || (known.length >= 5 && name.startsWith(known.slice(0, -1)));
 }
 
 /** Returns the distance of Damerau and Levenshtein (optimal string alignment). */

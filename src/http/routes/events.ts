@@ -33,7 +33,9 @@ const watchSchema = {
   tags: ["tasks"],
   headers: Type.Object({ "last-event-id": Type.Optional(Type.String()) }),
   querystring: Type.Object({
-    task: Type.Optional(Type.String({ description: "only changes of the task with this id" })),
+    task: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 64, description: "only changes of the task with this id" }),
+    ),
     owner: OwnerQuery,
   }),
   response: {

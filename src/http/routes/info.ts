@@ -13,6 +13,7 @@ export const InfoQuerySchema = Type.Object({
   url: Type.String({ ...PageUrl, description: `${PageUrl.description}; percent-encoded` }),
   entries_cursor: Type.Optional(
     Type.String({
+      minLength: 1,
       maxLength: 100,
       description: "the entries of a playlist to return, from `entries_next`; opaque; default the first ones",
     }),
