@@ -71,7 +71,7 @@ export async function runTask(run: TaskRun, deps: RunDeps): Promise<void> {
   const marking = setInterval(() => void markStream(task.id, deps), markStreamMs);
   const timer = setTimeout(() => controller.abort(runTimeoutError(runTimeoutMs)), runTimeoutMs);
   observer?.onStart();
-  logger.info({ ...about, stalledCount }, "run started");
+  logger.info({ ...about, ...(stalledCount > 0 && { stalledCount }) }, "run started");
   let end: RunEnd;
   try {
     end = await (task.kind === "collection" ? grow(run, undefined, deps) : succeed(run, progress, deps));
@@ -208,8 +208,10 @@ async function failOrRetry(
   await taskLease.updateWithRetry({ ...change, ...retry }, { runAfter });
   const fields = { code, reason };
   if (runAfter !== undefined) {
+    // Of this service or its machine, such as a process that was killed as memory was short.
+    const level = code === "unavailable" || code === "internal" ? "warn" : "info";
     const message = "run failed; will retry";
-    return { outcome: { kind: "retried", code }, message, fields: { ...fields, delayMs } };
+    return { outcome: { kind: "retried", code }, level, message, fields: { ...fields, delayMs } };
   }
   const outcome = { kind: "failed", code } as const;
   if (code !== "internal") return { outcome, level: "warn", message: "run failed", fields };

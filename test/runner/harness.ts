@@ -62,7 +62,7 @@ export function createRunnerHarness({ downloads, ...options }: RunnerHarnessOpti
     for (const waiter of waiters) waiter();
   });
   const log: Record<string, unknown>[] = [];
-  const write = (fields: object, msg: string) => void log.push({ ...fields, msg });
+  const writeAt = (level: string) => (fields: object, msg: string) => void log.push({ level, ...fields, msg });
   const runner = createRunner({
     resolver: createTestResolver(),
     concurrency: 2,
@@ -83,7 +83,7 @@ export function createRunnerHarness({ downloads, ...options }: RunnerHarnessOpti
     engine,
     store,
     files: options.files ?? files,
-    logger: { info: write, warn: write, error: write } as RunnerOptions["logger"],
+    logger: { info: writeAt("info"), warn: writeAt("warn"), error: writeAt("error") } as RunnerOptions["logger"],
   });
   onTestFinished(async () => {
     await runner.stop();

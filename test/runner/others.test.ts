@@ -67,7 +67,7 @@ describe("a run that cannot reach the store", () => {
     const reason = "the lease expired while the store was unreachable";
     expect(log).toContainEqual(expect.objectContaining({ task: id, msg: "run interrupted; task requeued", reason }));
     const starts = log.filter(({ msg }) => msg === "run started");
-    expect(starts).toMatchObject([{ stalledCount: 0 }, { stalledCount: 0 }]);
+    expect(starts.map(({ stalledCount }) => stalledCount)).toEqual([undefined, undefined]);
   });
 
   test("counts its lease from the request, however late the response came", async () => {

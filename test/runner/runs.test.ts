@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { noAdditions } from "../../src/remux/additions.ts";
+import { ServiceError } from "../../src/model/errors.ts";
 import { createStubResolver } from "../../src/resolvers/stub.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { times } from "../contracts/task-store/harness.ts";
@@ -316,11 +317,28 @@ test("start and end of a run are one log line each, with task, host, attempt, by
   const goodRun = { task: good.id, host: "a.test:8443", attempt: 1 };
   const badRun = { task: bad.id, host: "b.test", attempt: 1 };
   expect(log).toEqual([
-    { ...goodRun, stalledCount: 0, msg: "run started" },
-    { ...goodRun, bytes, ms, msg: "run succeeded" },
-    { ...badRun, stalledCount: 0, msg: "run started" },
-    expect.objectContaining({ ...badRun, bytes: null, ms, code: "no_media", msg: "run failed" }),
+    { level: "info", ...goodRun, msg: "run started" },
+    { level: "info", ...goodRun, bytes, ms, msg: "run succeeded" },
+    { level: "info", ...badRun, msg: "run started" },
+    expect.objectContaining({ level: "warn", ...badRun, bytes: null, ms, code: "no_media", msg: "run failed" }),
   ]);
+});
+
+test.each([
+  ["info", "the site's", "upstream_timeout"],
+  ["warn", "this machine's, such as a process that was killed", "unavailable"],
+] as const)("a run that will be retried is logged at %s if the fault is %s", async (level, _whose, code) => {
+  const { runner, log, add, until } = createRunnerHarness({
+    backoffMs: 1,
+    downloads: async (job) => {
+      if (log.some(({ code: failed }) => failed === code)) return writeMedium(job);
+      throw new ServiceError(code, "it failed");
+    },
+  });
+  runner.start();
+  await until((await add()).id, "succeeded");
+  const lines = log.filter(({ msg }) => msg === "run failed; will retry");
+  expect(lines).toEqual([expect.objectContaining({ level, code, reason: "it failed" })]);
 });
 
 const unknown = { downloaded_bytes: null, total_bytes: null, speed: null, eta: null };

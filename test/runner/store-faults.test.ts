@@ -21,8 +21,8 @@ test("failed claims are retried; the log has a line when they start to fail and 
   }
   await until(id, "succeeded");
   expect(log.slice(0, 3)).toEqual([
-    { code: down.code, reason: down.message, msg: "claiming tasks failed; retrying every second" },
-    { ms: expect.any(Number), msg: "claiming tasks works again" },
+    { level: "error", code: down.code, reason: down.message, msg: "claiming tasks failed; retrying every second" },
+    { level: "info", ms: expect.any(Number), msg: "claiming tasks works again" },
     expect.objectContaining({ task: id, msg: "run started" }),
   ]);
 });
