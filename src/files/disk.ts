@@ -59,10 +59,9 @@ export function openDiskFiles({ folder }: { folder: string }): FileStore {
       }),
 
     open: (id, number = 0) =>
-      withDiskError(`open the file of task ${id}`, async () => {
-        if (!isTaskId(id)) return undefined;
-        return openResult(number === 0 ? join(results, id) : join(otherResults, id, String(number)), id);
-      }),
+      ofTask("open the file", id, undefined, () =>
+        openResult(number === 0 ? join(results, id) : join(otherResults, id, String(number)), id),
+      ),
 
     withFiles: (ids) =>
       withDiskError("find the files of tasks", async () => {
@@ -74,27 +73,19 @@ export function openDiskFiles({ folder }: { folder: string }): FileStore {
       }),
 
     openStream: (id) =>
-      withDiskError(`open the stream of task ${id}`, async () => {
-        if (!isTaskId(id)) return undefined;
+      ofTask("open the stream", id, undefined, async () => {
         const workFolder = join(workFolders, id);
         const stream = await openMediaStream(workFolder);
         if (stream === undefined) await requestStream(workFolder);
         return stream;
       }),
 
-    markStream: (id) =>
-      withDiskError(`mark the stream of task ${id}`, async () => {
-        if (isTaskId(id)) await markStream(join(workFolders, id));
-      }),
+    markStream: (id) => ofTask("mark the stream", id, undefined, () => markStream(join(workFolders, id))),
 
-    remove: (id) =>
-      withDiskError(`remove the file of task ${id}`, async () => {
-        if (isTaskId(id)) await removeAll(id);
-      }),
+    remove: (id) => ofTask("remove the file", id, undefined, () => removeAll(id)),
 
     removeUnused: (id) =>
-      withDiskError(`remove the file of task ${id}`, async () => {
-        if (!isTaskId(id)) return true;
+      ofTask("remove the file", id, true, async () => {
         const others = join(otherResults, id);
         const names = (await unlessMissing(readdir(others))) ?? [];
         for (const path of [join(results, id), ...names.map((name) => join(others, name))]) {
@@ -114,6 +105,11 @@ export function openDiskFiles({ folder }: { folder: string }): FileStore {
         return bavail * bsize;
       }),
   };
+}
+
+/** Does `work` on what a task has on the disk; of an unknown id there is nothing, and `none` is returned. */
+function ofTask<T>(tried: string, id: string, none: T, work: () => Promise<T>): Promise<T> {
+  return withDiskError(`${tried} of task ${id}`, async () => (isTaskId(id) ? work() : none));
 }
 
 /** Moves files into a new folder, numbered from 1 on. Without files there is no folder. */
@@ -137,14 +133,10 @@ function createWorkFolders(folder: string): WorkFolders {
         return path;
       }),
 
-    removeWorkFolder: (id) =>
-      withDiskError(`remove the work folder of task ${id}`, async () => {
-        if (isTaskId(id)) await removeFolder(join(folder, id));
-      }),
+    removeWorkFolder: (id) => ofTask("remove the work folder", id, undefined, () => removeFolder(join(folder, id))),
 
     removeOldWorkFolder: (id) =>
-      withDiskError(`remove the work folder of task ${id}`, async () => {
-        if (!isTaskId(id)) return true;
+      ofTask("remove the work folder", id, true, async () => {
         const path = join(folder, id);
         if (Date.now() - (await lastWrittenMs(path)) < oldMs) return false;
         await removeFolder(path);
