@@ -20,7 +20,7 @@ import {
   toWrittenRows,
   writeChanges,
 } from "./member-rows.ts";
-import { countAndPublish, joinWrittenRows, toArray, updateRows, type WrittenRows } from "./write-rows.ts";
+import { joinWrittenRows, toArray, updateRows, type WrittenRows } from "./write-rows.ts";
 
 /** Members that are read and written at a time, and the bytes of their records after which there are no more: one may be long. */
 const chunkSize = 1_000;
@@ -68,7 +68,7 @@ export async function cancelAndCommit(
   const canceled = { ...change.row, ...change.written.stored, ...change.held };
   const followers = await lockFollowersOf(sql, members, canceled);
   const rows = await cancelMembers(deps, sql, members);
-  let { number } = await writeChanges(sql.query, sql, [change], deps, { more: rows });
+  let { number } = await writeChanges(sql.query, sql, [change], deps, { after: rows });
   const followed = followAll(followers, deps);
   if (followed.length > 0) ({ number } = await writeChanges(sql.query, sql, followed, deps));
   const { task } = followed.find(({ row }) => row.seq === canceled.seq)?.written ?? { task: parseTask(canceled) };
@@ -155,17 +155,15 @@ export async function removeAndCommit(
   if (members.length > 0 || row.memberships > 0) await sql.query(removePlaces, { seq: row.seq });
   const followed = followAll(followers, deps);
   const removing = sql.query(removeRows, { removed: toArray("bigint", removed, ({ seq }) => seq) });
-  const run = followed.length > 0 ? sql.query : sql.queryAndCommit;
-  const written = {
+  const before = {
     owner: row.owner,
     moves: removed.map(({ state }) => ({ before: state, after: undefined })),
     events: removed.map((each) => ({ ...deletedEvent(each.id, row.owner), seq: null })),
     use: removedUse(removed),
   };
-  const [{ number }] = await Promise.all([countAndPublish(run, written), removing]);
-  if (followed.length === 0) return { row, number, count: removed.length };
-  const newest = await writeChanges(sql.query, sql, followed, deps);
-  return { row, number: newest.number, count: removed.length + followed.length };
+  const writing = writeChanges(sql.queryAndCommit, sql, followed, deps, { before });
+  const [{ number }] = await Promise.all([writing, removing]);
+  return { row, number, count: removed.length + followed.length };
 }
 
 const removeRows = "DELETE FROM unreel.tasks WHERE seq = ANY(:removed::bigint[])";

@@ -155,8 +155,9 @@ export function followAll(
 
 /** How changes of rows are written. */
 interface WriteOptions {
-  /** Of the same owner, written before; their events come after those of the changes. */
-  more?: WrittenRows;
+  /** Of the same owner, written already: their events come before, or after, those of the changes. */
+  before?: WrittenRows;
+  after?: WrittenRows;
   /** Whether this is the owner's last claim; default: no. */
   isClaim?: boolean;
 }
@@ -167,15 +168,12 @@ export async function writeChanges(
   sql: Sql,
   changes: readonly RowChange[],
   { outbox }: Pick<MemberDeps, "outbox">,
-  { more, isClaim }: WriteOptions = {},
+  { before, after, isClaim }: WriteOptions = {},
 ): Promise<Written> {
   for (const { written } of changes) if (written.message !== undefined) await outbox.add(sql, written.message);
   const updating = updateRows(sql, changes.map(toRowWrite));
-  const own = toWrittenRows(changes);
-  const [written] = await Promise.all([
-    countAndPublish(run, more === undefined ? own : joinWrittenRows([own, more]), isClaim),
-    updating,
-  ]);
+  const rows = [before ?? [], toWrittenRows(changes), after ?? []].flat();
+  const [written] = await Promise.all([countAndPublish(run, joinWrittenRows(rows), isClaim), updating]);
   return written;
 }
 
