@@ -139,6 +139,18 @@ describe.skipIf(!hasFfmpeg)("an MP4 that is made of a Matroska file", () => {
     expect(warnings).toEqual([]);
   });
 
+  for (const codec of ["flac", "aac"]) {
+    it(`has the first packets of tracks whose blocks are alone in their clusters: ${codec}`, async () => {
+      const alone = ["-c:a", codec, "-cluster_time_limit", "1"];
+      media.make("alone.mkv", ...videoInput(1), ...audioInput(1, 48_000), ...x264, ...alone);
+      const { path, warnings } = await assembleFile("alone.mkv");
+      const pictures = (file: string) => run("ffmpeg", "-v", "error", "-i", file, "-map", "0:v", "-f", "md5", "-");
+      expect(heard(path)).toBe(heard(media.path("alone.mkv")));
+      expect(pictures(path)).toBe(pictures(media.path("alone.mkv")));
+      expect(warnings).toEqual([]);
+    });
+  }
+
   for (const codec of ["mp2", "tta", "wavpack"]) {
     it(`stays Matroska if no MP4 can hold its audio: ${codec}`, async () => {
       media.make(`${codec}.mkv`, ...videoInput(1), ...audioInput(1, 48_000), ...x264, "-c:a", codec);

@@ -189,7 +189,7 @@ async function write(
       output,
       video: choose,
       audio: choose,
-      trim: { start: (trims[files.findIndex(({ input }) => input === track.input)] ?? 0) - (await leadOf(track)) },
+      trim: { start: (trims[files.findIndex(({ input }) => input === track.input)] ?? 0) - leadS },
       copy: { mode: "forced", shiftTolerance: Number.POSITIVE_INFINITY },
       showWarnings: false,
       composable: true,
@@ -217,16 +217,11 @@ async function write(
   }
 }
 
-/** Shorter than any tick. */
-const leadS = 1e-7;
-
 /**
- * Returns how long before its first packet a track is copied, seconds. The first packet of Vorbis, and short ones of Opus, last no
- * time: of several packets at the start time, mediabunny would copy only the last.
+ * How long before its first packet a track is copied: shorter than any tick. mediabunny leaves out a packet that lasts no time at the start: the first one of
+ * Vorbis, short ones of Opus, and those of Matroska that are alone in their Cluster, as it knows no duration of them.
  */
-async function leadOf(track: InputTrack): Promise<number> {
-  return ["vorbis", "opus"].includes((await track.getCodec()) ?? "") ? leadS : 0;
-}
+const leadS = 1e-7;
 
 /**
  * Returns the timestamp in each file that becomes 0: the same for all, as otherwise each file would move to its own start.
