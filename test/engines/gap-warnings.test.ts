@@ -85,13 +85,13 @@ it("a track that begins later than the other has no gap if it lasts as long as t
   expect(warningsOfApart(4, 13)).toEqual(["gap"]);
 });
 
-/** A file with 4 s of video and 10 s of audio. */
-function shortVideo(): Buffer {
+/** A file with 4 s of video, and audio of so many times 40 ms. */
+function shortVideo(audioSamples: number): Buffer {
   const path = join(folder.path("."), "short-video.mp4");
   const writer = openMp4Writer({ path, expectedS: 10 });
   for (const [format, count] of [
     [videoFormat, 100],
-    [audioFormat, 250],
+    [audioFormat, audioSamples],
   ] as const) {
     const track = writer.setFormat(format);
     const step = format.timescale / 25;
@@ -108,14 +108,21 @@ it.each([
   ["after it", [{ startS: 6, endS: 9 }], "no video from 6.0 to 9.0 s of the whole"],
   ["shortly after it", [{ startS: 6, endS: 6.4 }], "no video from 6.0 to 6.4 s of the whole"],
   ["in it and on after it", [{ startS: 1, endS: 8 }], "no video from 4.0 to 8.0 s of the whole"],
-  ["a little longer", [{ startS: 1, endS: 4.8 }], null],
+  ["a little longer", [{ startS: 1, endS: 4.8 }], "no video from 4.0 to 4.8 s of the whole"],
+  ["hardly longer", [{ startS: 1, endS: 4.08 }], null],
   ["in it", [{ startS: 1, endS: 2 }], null],
   ["all of it, as it was published", [], null],
 ])("parts have a gap where a track has already ended: %s", async (_, ranges, expected) => {
-  const resources = new Map([["film.mp4", resource("video/mp4", shortVideo())]]);
+  const resources = new Map([["film.mp4", resource("video/mp4", shortVideo(250))]]);
   await using harness = await openEntry(() => engine, resources, "film.mp4");
   const { warnings } = await harness.download({ ranges });
   expect(warnings).toEqual(expected === null ? [] : [{ code: "gap", message: expected }]);
+});
+
+it("parts have no gap where a track ends shortly before the others", async () => {
+  const resources = new Map([["film.mp4", resource("video/mp4", shortVideo(120))]]);
+  await using harness = await openEntry(() => engine, resources, "film.mp4");
+  expect((await harness.download({ ranges: [{ startS: 1, endS: 4.8 }] })).warnings).toEqual([]);
 });
 
 const without = readRendition("silent.m2t").pieces;

@@ -36,7 +36,7 @@ export interface Cut {
   kept: readonly MediaRange[];
   /** How long they are together. */
   durationS: number;
-  /** What of these parts is before a track of the source starts or after it ends, if it is long, or all of a part. */
+  /** What of these parts is before a track of the source starts or after it ends, if that is long there, or all of a part. */
   gaps: readonly (MediaRange & { kind: TrackKind })[];
   /** How many audio tracks of the source are not in it. */
   leftAudio: number;
@@ -83,19 +83,28 @@ export function planCut(
   });
   if (kept.length > 0) placeRanges(tracks, kept);
   const isBeyond = ranges.some((range) => zeroS + range.endS > endS);
-  const gaps = tracks.flatMap((track) => kept.flatMap((range) => gapsAtEnds(track, range)));
+  const source = { startS: Math.min(...tracks.map(({ startS }) => startS)), endS };
+  const gaps = tracks.flatMap((track) => kept.flatMap((range) => gapsAtEnds(track, range, source)));
   return { tracks: tracks.filter(({ groups }) => groups.length > 0), kept, zeroS, endS, isBeyond, gaps };
 }
 
-/** Tracks of a presentation rarely end together: shorter gaps do not count, seconds. */
+/** Tracks of a presentation rarely end together: shorter gaps of it do not count, seconds. */
 const longGapS = 1;
+/** What a range has of a long gap counts if it is longer than a frame, seconds. */
+const leastGapS = 0.1;
 
-function gapsAtEnds({ kind, startS, endS }: CutTrack, range: MediaRange): Cut["gaps"] {
-  const least = Math.min(longGapS, range.endS - range.startS - leastS);
-  return [
-    { kind, startS: range.startS, endS: Math.min(range.endS, startS) },
-    { kind, startS: Math.max(range.startS, endS), endS: range.endS },
-  ].filter((gap) => gap.endS - gap.startS > least);
+/** Returns what a range has of the gaps before a track starts and after it ends; of a short gap, only if the range has nothing else. */
+function gapsAtEnds({ kind, startS, endS }: CutTrack, range: MediaRange, source: MediaRange): Cut["gaps"] {
+  const ends = [
+    { startS: source.startS, endS: startS },
+    { startS: endS, endS: source.endS },
+  ];
+  return ends.flatMap((gap) => {
+    const found = { kind, startS: Math.max(range.startS, gap.startS), endS: Math.min(range.endS, gap.endS) };
+    const isLong = gap.endS - gap.startS > longGapS;
+    const least = Math.min(isLong ? leastGapS : Infinity, range.endS - range.startS - leastS);
+    return found.endS - found.startS > least ? [found] : [];
+  });
 }
 
 /** Shorter audio is none: in ticks of a file it lasts no time. */
