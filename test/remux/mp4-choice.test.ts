@@ -12,12 +12,15 @@ import { createRecorder } from "./ts-recorder.ts";
 const folder = openFolder();
 const path = folder.path("two.mp4");
 
-/** Writes a file with two audio tracks, the samples of which have 51 and 52 bytes; those in `disabled` are not enabled. */
+/** Writes a file with two audio tracks, the samples of which have 51 and 61, 52 and 62 bytes; those in `disabled` are not enabled. */
 function write(...disabled: readonly number[]): Buffer {
   const writer = openMp4Writer({ path, expectedS: 1 });
   const tracks = ["en", "de"].map((language) => writer.setFormat({ ...audioFormat, language }));
   for (const [i, track] of tracks.entries()) {
-    writer.write(track, { data: fillPattern(51 + i, i), dts: 0, pts: 0, duration: 1024, isSync: true });
+    for (const [at, bytes] of [51, 61].entries()) {
+      const dts = 1024 * at;
+      writer.write(track, { data: fillPattern(bytes + i, i), dts, pts: dts, duration: 1024, isSync: true });
+    }
   }
   writer.finish();
   const bytes = readFileSync(path);
@@ -38,11 +41,11 @@ function read(): number[] {
 
 it("the first audio track of an MP4 that is enabled is read, or the first one if none is", () => {
   write();
-  expect(read()).toEqual([51]);
+  expect(read()).toEqual([51, 61]);
   write(0);
-  expect(read()).toEqual([52]);
+  expect(read()).toEqual([52, 62]);
   write(0, 1);
-  expect(read()).toEqual([51]);
+  expect(read()).toEqual([51, 61]);
 });
 
 it("an audio track of an MP4 that has no samples is read only if no other has any", () => {
@@ -50,16 +53,24 @@ it("an audio track of an MP4 that has no samples is read only if no other has an
   const counts = [...bytes.toString("latin1").matchAll(/stsz/g)].map(({ index }) => index + 12);
   bytes.writeUInt32BE(0, counts[0]);
   writeFileSync(path, bytes);
-  expect(read()).toEqual([52]);
+  expect(read()).toEqual([52, 62]);
   bytes.writeUInt32BE(0, counts[1]);
   writeFileSync(path, bytes);
   expect(read()).toEqual([]);
 });
 
+it("an audio track of an MP4 of which no sample has a byte is not read if another has some", () => {
+  const bytes = write();
+  const sizes = bytes.indexOf("stsz") + 16;
+  bytes.fill(0, sizes, sizes + 8);
+  writeFileSync(path, bytes);
+  expect(read()).toEqual([52, 62]);
+});
+
 it("a tag after the last box of an MP4 is left out, but not a box that is cut off", () => {
   const bytes = write();
   writeFileSync(path, Buffer.concat([bytes, Buffer.from(`TAG${" ".repeat(125)}`)]));
-  expect(read()).toEqual([51]);
+  expect(read()).toEqual([51, 61]);
   using file = openFile(path);
   expect(readSampleLists(file)).toHaveLength(2);
   writeFileSync(path, Buffer.concat([bytes, Buffer.from("\0\0\x01\0mdat")]));

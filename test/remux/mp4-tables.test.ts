@@ -32,6 +32,7 @@ const hostile: [what: string, tables: Tables, message: string][] = [
   ["a run that begins long after the last chunk", { runs: u32(2, 1, 10, 1, 1_002, 1, 1) }, "there are 1"],
   ["samples behind the end of the file", { chunks: u32(1, 9_000) }, "chunk 1 ends at 9040"],
   ["samples in no chunk", { runs: u32(1, 1, 4, 1) }, "6 of 10 samples are in no chunk"],
+  ["samples without a byte", { sizes: u32(0, 10, ...Array(10).fill(0)) }, "its 10 samples have no bytes"],
   ["two tables of one kind", { more: [fullBox("stsz", 0, 0, u32(4, 10))] }, "two tables of sizes"],
   ["a sync table that is too short", { more: [fullBox("stss", 0, 0, u32(maxCount))] }, '"stss" is too'],
   ["a run of four billion samples", { after: [emptyRun(maxCount)] }, "a fragment has over 1048576"],
@@ -48,6 +49,11 @@ describe("an MP4's sample tables", () => {
     check(buildMp4({ compositions: u32(2, 4, 512, 6, 0), sizes: u32(0, 10, ...Array(10).fill(4)) }));
     check(buildMp4({ codec: "sowt", runs: u32(2, 1, 6, 1, 2, 4, 1), chunks: u32(2, 48, 72) }));
     check(buildMp4({ sizes: u32(0, 0), durations: u32(0), runs: u32(0), chunks: u32(0) }));
+  });
+
+  it("are accepted if only some samples have no byte, or fragments have the media", () => {
+    check(buildMp4({ sizes: u32(0, 10, 4, ...Array(9).fill(0)) }));
+    check(buildMp4({ sizes: u32(0, 10, ...Array(10).fill(0)), after: [emptyRun(10)] }));
   });
 
   it("are accepted with durations of a few samples too many or too few, as muxers write them", () => {

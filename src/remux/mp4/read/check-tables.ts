@@ -34,8 +34,12 @@ export function checkSampleTables(source: NumberSource): void {
   let track: (TrackTables & { isMedia: boolean }) | undefined;
   let samples = 0;
   let fragmentSamples = 0;
+  const listed = { samples: 0, bytes: 0 };
   const checkTrack = () => {
-    if (track?.isMedia) checkTrackTables(source, track);
+    if (!track?.isMedia) return;
+    const { count, bytes } = checkTrackTables(source, track);
+    listed.samples += count;
+    listed.bytes += bytes;
   };
   for (const { box, parent } of boxesWithin(source)) {
     const kind = kinds.get(box.type as never);
@@ -59,6 +63,9 @@ export function checkSampleTables(source: NumberSource): void {
     }
   }
   checkTrack();
+  if (listed.samples > 0 && listed.bytes === 0 && samples === 0) {
+    throw damagedError(`its ${listed.samples} samples have no bytes`);
+  }
 }
 
 /** Sample entries of protected tracks (ISO/IEC 14496-12 §8.12, and those of FairPlay). */
@@ -123,10 +130,10 @@ const maxSamples = 1 << 24;
 const maxExcess = 1_000;
 
 /**
- * Checks the tables of one track against each other and the size of `source`.
+ * Checks the tables of one track against each other and the size of `source`. Returns how many samples they list, of how many bytes.
  * @throws ServiceError `upstream_invalid`.
  */
-function checkTrackTables(source: NumberSource, tables: TrackTables): void {
+function checkTrackTables(source: NumberSource, tables: TrackTables): { count: number; bytes: number } {
   const sizes = openSizes(source, tables.sizes);
   const isPlain = sizes.size !== null && tables.compositions === undefined;
   if (!isPlain && sizes.count > maxSamples) {
@@ -135,7 +142,7 @@ function checkTrackTables(source: NumberSource, tables: TrackTables): void {
   checkRunLengths(source, tables.durations, sizes.count);
   checkRunLengths(source, tables.compositions, sizes.count);
   countEntries(source, tables.syncs, 4);
-  checkChunks(source, tables, sizes);
+  return { count: sizes.count, bytes: checkChunks(source, tables, sizes) };
 }
 
 interface Sizes {
@@ -193,14 +200,15 @@ function countEntries(source: NumberSource, box: Box | undefined, entryBytes: nu
   return entries;
 }
 
-/** `stsc` with `stco` or `co64` (§8.7.4, §8.7.5): every sample is in a chunk, and within `source`. */
-function checkChunks(source: NumberSource, { runs, chunks: offsets }: TrackTables, sizes: Sizes): void {
+/** `stsc` with `stco` or `co64` (§8.7.4, §8.7.5): every sample is in a chunk, and within `source`. Returns how many bytes they have. */
+function checkChunks(source: NumberSource, { runs, chunks: offsets }: TrackTables, sizes: Sizes): number {
   const entryBytes = offsets?.type === "co64" ? 8 : 4;
   const chunks = countEntries(source, offsets, entryBytes);
   const entries = countEntries(source, runs, 12);
   const [offsetReader, runReader] = [source.openTable(), source.openTable()];
   const firstChunk = (entry: number) => (entry < entries ? runReader.u32(runs!.body + 8 + 12 * entry) : chunks + 1);
   let left = sizes.count;
+  let bytes = 0;
   for (let entry = 0; entry < entries; entry++) {
     const first = firstChunk(entry);
     const after = firstChunk(entry + 1);
@@ -214,12 +222,15 @@ function checkChunks(source: NumberSource, { runs, chunks: offsets }: TrackTable
       const high = entryBytes === 8 ? offsetReader.u32(at) : 0;
       const start = high * 2 ** 32 + offsetReader.u32(at + entryBytes - 4);
       const count = Math.min(perChunk, left);
-      const end = start + sumSizes(sizes, count);
+      const chunkBytes = sumSizes(sizes, count);
+      const end = start + chunkBytes;
       left -= count;
+      bytes += chunkBytes;
       if (end > source.size) throw damagedError(`chunk ${chunk} ends at ${end} of ${source.size} bytes`);
     }
   }
   if (left > 0) throw damagedError(`${left} of ${sizes.count} samples are in no chunk`);
+  return bytes;
 }
 
 function sumSizes({ size, next }: Sizes, count: number): number {

@@ -94,14 +94,15 @@ export function readAllTracks(bytes: Uint8Array, moov: Box): InitTrack[] {
   });
 }
 
-/** Whether the tables of a track list a sample (`stsz`, `stz2`; §8.7.3). */
+/** Whether the tables of a track list a sample that has bytes (`stsz`, `stz2`; §8.7.3). */
 function hasSamples(bytes: Uint8Array, trak: Box): boolean {
   const tables = findChild(bytes, trak, "mdia", "minf", "stbl");
   const sizes = tables && (findChild(bytes, tables, "stsz") ?? findChild(bytes, tables, "stz2"));
   if (sizes === undefined) return false;
   const reader = openFullBox(bytes, sizes);
-  reader.skip(4);
-  return reader.u32() > 0;
+  const [size, count] = [reader.u32(), reader.u32()];
+  const isOfOneSize = sizes.type === "stsz" && size > 0;
+  return count > 0 && (isOfOneSize || bytes.subarray(sizes.body + 12, sizes.end).some((byte) => byte !== 0));
 }
 
 function readMovie(bytes: Uint8Array, moov: Box): Movie {
