@@ -57,10 +57,7 @@ interface Authority {
 }
 
 /** Returns the host that the request is for; undefined if it is HTTP/1.0 and names none; else its fault. */
-function authorityOf(
-  { raw, method, url }: FastifyRequest,
-  known: Authority | undefined,
-): Authority | ServiceError | undefined {
+function authorityOf({ raw, url }: FastifyRequest, known: Authority | undefined): Authority | ServiceError | undefined {
   const { host } = raw.headers;
   if (host === undefined) {
     return raw.httpVersion === "1.0" ? undefined : hostError("is required (RFC 9112 section 3.2)");
@@ -72,9 +69,8 @@ function authorityOf(
   if (url.startsWith("/")) return parsed;
   // The absolute form of a request's target, whose host counts (RFC 9112 §3.2.2).
   const [, target] = /^https?:\/\/([^/?#]*)/i.exec(url) ?? [];
-  if (target !== undefined) return parseAuthority(target) ?? invalidHostError(target);
-  // The asterisk form is for OPTIONS alone (RFC 9112 §3.2.4).
-  return method === "OPTIONS" && url === "*" ? parsed : targetError(url);
+  if (target === undefined) return targetError(url);
+  return parseAuthority(target) ?? invalidHostError(target);
 }
 
 /** Parses `uri-host [":" port]` (RFC 9110 §7.2), with a host that is not empty. */
