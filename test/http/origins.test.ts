@@ -83,6 +83,16 @@ describe("a page of an allowed origin", () => {
     });
   });
 
+  it.each([
+    [page, "true"],
+    ["https://elsewhere.example.com", undefined],
+  ])("of %s that asks for an address of a private network gets: %s", async (origin, allowed) => {
+    app = await buildApp({ allowedOrigins });
+    const asked = { "access-control-request-method": "GET", "access-control-request-private-network": "true" };
+    const { headers } = await app.inject({ method: "OPTIONS", url: "/info", headers: { origin, ...asked } });
+    expect(headers["access-control-allow-private-network"]).toBe(allowed);
+  });
+
   it("may send and read all header fields that the API describes", async () => {
     app = await buildApp({ allowedOrigins });
     const headers = { origin: page, ...fromElsewhere, "access-control-request-method": "GET" };

@@ -55,6 +55,9 @@ describe("POST /tasks/", () => {
     expect(await create(traceparent.replace(/01$/, "0G"))).toBeUndefined();
     expect(await create(traceparent.slice(0, -1))).toBeUndefined();
     expect(await create(`ff${traceparent.slice(2)}`)).toBeUndefined();
+    expect(await create(`${traceparent}-what-comes`)).toBeUndefined();
+    expect(await create(traceparent.replace(/4bf\w+/, "0".repeat(32)))).toBeUndefined();
+    expect(await create(traceparent.replace(/00f0\w+/, "0".repeat(16)))).toBeUndefined();
   });
 
   const longMember = `long=${"x".repeat(130)}`;

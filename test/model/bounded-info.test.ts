@@ -60,7 +60,9 @@ describe("a record of a page", () => {
     const info = pageInfo({ formats: [formatOf("best")], ...fields });
     const bounded = boundInfo(info, maxBytes);
     expect(sizeOf(bounded)).toBeLessThanOrEqual(maxBytes);
-    expect(Object.keys(bounded.truncated ?? {}).length).toBeGreaterThan(0);
+    const counts = Object.values(bounded.truncated ?? {});
+    expect(counts).not.toEqual([]);
+    expect(counts.every((count) => count > 0)).toBe(true);
     if (info.formats[0]?.format_id === "best") expect(bounded.formats).toEqual(info.formats);
   });
 
@@ -71,15 +73,21 @@ describe("a record of a page", () => {
       thumbnails: times(1_000, (n) => ({ url: `${url}${n}`, width: 1, height: 1 })),
       tags: times(10_000, (n) => `tag ${n}`),
       subtitles: { de: times(1_000, (n) => ({ url: `${url}${n}`, ext: "vtt", name: null })) },
+      chapters: times(1_000, (n) => ({ start_time: n, end_time: n + 1, title: url })),
+      automatic_captions: { en: times(1_000, (n) => ({ url: `${url}${n}`, ext: "vtt", name: null })) },
     });
     const bounded = boundInfo(info, maxBytes);
     expect(bounded.description).toMatch(/^d{1000}/);
     expect(bounded.thumbnails[0]).toEqual(info.thumbnails[0]);
     expect(bounded.tags.slice(0, 9)).toEqual(info.tags.slice(0, 9));
     expect(bounded.subtitles["de"]?.[0]).toEqual(info.subtitles["de"]?.[0]);
+    expect(bounded.chapters?.[0]).toEqual(info.chapters?.[0]);
+    expect(bounded.automatic_captions?.["en"]?.[0]).toEqual(info.automatic_captions?.["en"]?.[0]);
     expect(bounded.formats[0]).toEqual(info.formats[0]);
     expect(sizeOf(bounded)).toBeLessThanOrEqual(maxBytes);
     expect(Object.keys(bounded.truncated ?? {}).toSorted()).toEqual([
+      "automatic_captions",
+      "chapters",
       "description",
       "formats",
       "subtitles",

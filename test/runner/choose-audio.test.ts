@@ -68,15 +68,15 @@ describe("the audio tracks of a task", () => {
   });
 
   it.each([
-    ["en", "us"],
-    ["en-US", "us"],
-    ["en-GB", "gb-description"],
-    ["de", "de-description"],
-  ])("are the programme rather than a description in just the language that was asked for: %s", (asked, id) => {
-    const description = { audio_role: "description", preference: -2 } as const;
+    ["description", "en", "us"],
+    ["description", "en-US", "us"],
+    ["description", "en-GB", "gb-other"],
+    ["description", "de", "de-other"],
+    ["commentary", "en", "us"],
+  ] as const)("are the programme rather than a %s in just the language that was asked for: %s", (role, asked, id) => {
     const us = sound("us", "en-US", { audio_role: "original" });
     const others = ["en", "en-GB", "de"].map((tag) =>
-      sound(`${tag.slice(-2).toLowerCase()}-description`, tag, description),
+      sound(`${tag.slice(-2).toLowerCase()}-other`, tag, { audio_role: role, preference: -2 }),
     );
     expect(choose([asked], [video, us, ...others])).toMatchObject({ ids: ["v", id], warnings: [] });
   });

@@ -108,6 +108,8 @@ describe("the audio of a format without audio", () => {
     expect(choose([unsure, formatOf("s", separateAudio)])).toEqual(["p", "s", false]);
     expect(choose([unsure, formatOf("s", other)])).toEqual(["p", null, false]);
     expect(choose([formatOf("file"), formatOf("s", separateAudio)])).toEqual(["file", null, false]);
+    const audio = formatOf("a", { ...separateAudio, acodec: null });
+    expect(choose([audio, formatOf("s", separateAudio)], { format_id: "a" })).toEqual(["a", null, false]);
     const known = formatOf("p", { ...hls, vcodec: "avc1", acodec: "mp4a" });
     expect(choose([known, formatOf("s", separateAudio)])).toEqual(["p", null, false]);
   });
