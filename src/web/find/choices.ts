@@ -91,12 +91,13 @@ interface DownloadChosenProps {
   download: (options: TaskOptions) => void;
 }
 
-/** Downloads what is chosen, in a quality. */
+/** Downloads what is chosen, in a quality, perhaps with subtitles. */
 export function DownloadChosen({ count, isBusy, download }: DownloadChosenProps): ComponentChild {
   const [quality, setQuality] = useState("The best");
+  const [hasSubtitles, setSubtitles] = useState(false);
   const onChange = ({ currentTarget }: TargetedEvent<HTMLSelectElement>): void => setQuality(currentTarget.value);
   const isDisabled = count === 0 || isBusy;
-  const onClick = () => download(qualities[quality] ?? {});
+  const onClick = () => download({ ...qualities[quality], ...(hasSubtitles && { subtitles: true }) });
   return h(
     "p",
     { class: "row" },
@@ -110,6 +111,7 @@ export function DownloadChosen({ count, isBusy, download }: DownloadChosenProps)
         Object.keys(qualities).map((name) => h("option", { key: name }, name)),
       ),
     ),
+    h(Check, { isChecked: hasSubtitles, onCheck: setSubtitles }, "With subtitles"),
     h(Button, { class: "primary", isDisabled, onClick }, `Download ${count}`),
   );
 }
