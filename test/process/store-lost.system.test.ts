@@ -1,4 +1,4 @@
-import { copyFileSync, renameSync, rmSync, truncateSync } from "node:fs";
+import { copyFileSync, renameSync, rmSync, symlinkSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { openTaskClient } from "./download-client.ts";
@@ -6,7 +6,8 @@ import { collectLog, type ServiceProcess, startService } from "./service.ts";
 import { makeFolder } from "../folder.ts";
 
 const page = "https://video.example.com/watch";
-const lost = /task store's file .* was (?:removed, moved or replaced|cut short) while in use/;
+const lost =
+  /task store's file .* (?:was removed, moved or replaced|was cut short|could not be found \(ELOOP.*\)) while in use/;
 
 it("a service whose data folder is removed is not ready, stores nothing and says so; it still lists", async () => {
   const { dataDir, service, log, before, client } = await startWithTask();
@@ -36,6 +37,24 @@ it("a replaced database is noticed; put back, it stores tasks again and has ever
   const again = await openTaskClient((await start()).url);
   expect(await again.list()).toEqual([after, before]);
   again.close();
+});
+
+it("a data folder that cannot be entered stores nothing until it can, and is named once in the log", async () => {
+  const { dataDir, service, log, client } = await startWithTask();
+  renameSync(dataDir, `${dataDir}.moved`);
+  // Permissions do not stop root; a link to itself stops everybody.
+  symlinkSync(dataDir, dataDir);
+  await expectRefusals(service);
+  await expectRefusals(service);
+  await vi.waitUntil(() => log.length > 0, 60_000);
+  expect(log.filter(({ level }) => Number(level) >= 50)).toEqual([
+    expect.objectContaining({ msg: expect.stringMatching(lost) }),
+  ]);
+  rmSync(dataDir);
+  renameSync(`${dataDir}.moved`, dataDir);
+  await client.post(page);
+  expect(await client.list()).toHaveLength(2);
+  client.close();
 });
 
 it("a database that is cut short takes no further task, which the next start could not read", async () => {

@@ -29,8 +29,8 @@ type DiskLogger = Pick<BaseLogger, "info" | "error">;
 /**
  * Returns a function that checks that the database at `path`, which has just been opened, and its write-ahead
  * log are still the files that these paths lead to; it logs when that changes. It throws ServiceError
- * `unavailable` if they are not, or if the database has become shorter, which SQLite itself never makes it: nobody could open what would be
- * written.
+ * `unavailable` if they are not, if that cannot be found out, or if the database has become shorter, which SQLite itself never makes it:
+ * nobody could open what would be written.
  */
 function createFileCheck(db: DatabaseSync, path: string, logger: DiskLogger | undefined): () => void {
   const file = resolve(path);
@@ -48,21 +48,38 @@ function createFileCheck(db: DatabaseSync, path: string, logger: DiskLogger | un
     }
   }
 
+  /** Returns what has become of the files; undefined: they are as they were. */
+  function findLoss(): Loss | undefined {
+    try {
+      const lost = files.find(({ name, id }) => identityOf(name) !== id);
+      if (lost !== undefined) return { name: lost.name, what: "was removed, moved or replaced", isGone: true };
+      const sizeNow = statSync(file, { bigint: true }).size;
+      if (sizeNow < size) return { name: file, what: "was cut short" };
+      size = sizeNow;
+      return undefined;
+    } catch (error) {
+      return { name: file, what: `could not be found (${messageOf(error)})` };
+    }
+  }
+
   return () => {
-    const lost = files.find(({ name, id }) => identityOf(name) !== id);
-    const sizeNow = lost === undefined ? statSync(file, { bigint: true }).size : size;
-    const isCut = sizeNow < size;
-    if (lost !== undefined || isCut) {
-      const error = fileLostError(lost?.name ?? file, isCut ? "cut short" : "removed, moved or replaced");
-      if (!isLost) logger?.error({ file: lost?.name ?? file }, error.message);
-      if (!isLost && !isCut) saveLog();
+    const loss = findLoss();
+    if (loss !== undefined) {
+      const error = fileLostError(loss);
+      if (!isLost) logger?.error({ file: loss.name }, error.message);
+      if (!isLost && loss.isGone) saveLog();
       isLost = true;
       throw error;
     }
-    size = sizeNow;
     if (isLost) logger?.info({ file }, "the task store's file is back; tasks are stored again");
     isLost = false;
   };
+}
+
+interface Loss {
+  name: string;
+  what: string;
+  isGone?: true;
 }
 
 const statOptions = { bigint: true, throwIfNoEntry: false } as const;
@@ -73,10 +90,10 @@ function identityOf(path: string): string | undefined {
   return found && `${found.dev}:${found.ino}`;
 }
 
-function fileLostError(name: string, what: string): ServiceError {
+function fileLostError({ name, what }: Loss): ServiceError {
   return new ServiceError(
     "unavailable",
-    `the task store's file ${name} was ${what} while in use: ` +
+    `the task store's file ${name} ${what} while in use: ` +
       "tasks can be read, but not stored, until it is put back or a restart opens what is there then",
   );
 }
