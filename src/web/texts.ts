@@ -52,10 +52,14 @@ const statusSentences: Record<string, string> = {
   429: "The site says that it has had too many requests.",
 };
 
+/** Something else is to be given then, so another try is no question. */
+const corrections: ReadonlySet<string> = new Set(["unauthorized", "invalid_url", "playlist"]);
+
 /** Returns what a failure means, and whether another try may help, as two sentences. */
 export function describeFailure({ code, message, retryable }: TaskFailure): string {
   const sentence = Object.hasOwn(sentences, code) ? sentences[code as ErrorCode] : sentences.internal;
   if (code === "live_stream") return `${sentence} Trying again may help once it has begun.`;
+  if (corrections.has(code)) return sentence;
   const known = code === "upstream_status" ? describeStatus(message) : undefined;
   return `${known ?? sentence} ${retryable ? "Trying again may help." : "Trying again will not help."}`;
 }

@@ -20,3 +20,11 @@ it.each([
   const failure = new ServiceError("format_unavailable", message);
   expect(describeFailure(failure)).toBe("Nothing there fits what was chosen. Trying again will not help.");
 });
+
+it.each([
+  ["unauthorized", "This key is not valid."],
+  ["invalid_url", "This is not the address of a web page."],
+  ["playlist", "This is a list: choose what to download of it."],
+] as const)("says nothing of another try where something else is to be given: %s", (code, sentence) => {
+  expect(describeFailure(new ServiceError(code, "…"))).toBe(sentence);
+});
