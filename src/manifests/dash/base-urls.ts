@@ -29,9 +29,7 @@ export function* chooseBaseUrls(mpd: WithBaseUrls, base: number, defaultLocation
   const ranks = new Map(locations.map((location, rank) => [location, rank]));
   const rankOf = ({ fields }: BaseUrl) => ranks.get(fields.serviceLocation.trim()) ?? locations.length;
   const choose = (element: WithBaseUrls): void => {
-    const { baseUrls } = element;
-    const isSteered = ranks.size > 0 && baseUrls.length > 1;
-    const ordered = isSteered ? baseUrls.toSorted((a, b) => rankOf(a) - rankOf(b)) : baseUrls;
+    const ordered = element.baseUrls.toSorted((a, b) => rankOf(a) - rankOf(b));
     element.baseUrl = ordered[Math.min(base, ordered.length - 1)]?.text ?? "";
   };
   choose(mpd);
