@@ -98,6 +98,28 @@ test("an audio-only variant is audio; unknown codecs stay unknown", () => {
   ]);
 });
 
+test("audio in a group is audio although the CODECS of its variants name none", () => {
+  const { formats } = read(
+    '#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="en",URI="en.m3u8"',
+    '#EXT-X-STREAM-INF:BANDWIDTH=1000,CODECS="avc1.42e01e",AUDIO="a"',
+    "a.m3u8",
+  );
+  expect(formats.map(({ vcodec, acodec }) => [vcodec, acodec])).toEqual([
+    ["avc1.42e01e", "none"],
+    ["none", null],
+  ]);
+});
+
+test("audio in the variants is the original if it is the default and there is other audio", () => {
+  const original = '#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="en",DEFAULT=YES';
+  const other = '#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="de",URI="de.m3u8"';
+  const roleOf = (...renditions: string[]) =>
+    read(...renditions, '#EXT-X-STREAM-INF:BANDWIDTH=1000,AUDIO="a"', "a.m3u8").formats[0]?.audio_role;
+  expect(roleOf(original, other)).toBe("original");
+  expect(roleOf(original)).toBeUndefined();
+  expect(roleOf(original.replace(",DEFAULT=YES", ""), `${other},DEFAULT=YES`)).toBeUndefined();
+});
+
 test("subtitles are grouped by language, each URL once", () => {
   const media = (language: string, name: string, uri: string) =>
     `#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID="s",LANGUAGE="${language}",NAME="${name}",URI="${uri}"`;
@@ -220,6 +242,7 @@ test("the size of a media playlist is that of its byte ranges, else of its bit r
   expect(sizeOf("#EXT-X-BITRATE:80", ...segment(), ...segment())).toBe(200_000);
   expect(sizeOf("#EXT-X-BITRATE:80", ...segment(), ...segment(range))).toBe(101_000);
   expect(sizeOf(...segment(range), ...segment())).toBeNull();
+  expect(sizeOf(...segment(), ...segment(range))).toBeNull();
   expect(sizeOf(...segment("#EXT-X-BYTERANGE:-5"))).toBeNull();
   expect(sizeOf(...segment("#EXT-X-BYTERANGE:9007199254740991"), ...segment(range))).toBeNull();
 });

@@ -211,6 +211,7 @@ describe("JSON-LD", () => {
       },
       null,
     ],
+    ["a counter without a type", { interactionStatistic: { userInteractionCount: 7 } }, 7],
     ["a rounded count", { interactionCount: "1.2M" }, null],
   ])("counts views from %s", async (_, stated, views) => {
     expect((await resolvePage(jsonLd({ ...video, ...stated }))).view_count).toBe(views);

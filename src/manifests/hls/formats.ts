@@ -152,16 +152,14 @@ function variantFormat({ attributes, codecs, url }: Variant, group: AudioGroup |
     ...(averageTbr !== null && { averageTbr }),
     ...(acodec === "none" ? { language: null } : labelOf(included)),
     ...(roles.length > 0 && { roles }),
-    ...(acodec !== "none" &&
-      included !== undefined &&
-      isOriginal(included, group) && { audio_role: "original" as const }),
+    ...(acodec !== "none" && includesOriginal(group) && { audio_role: "original" as const }),
   };
 }
 
 /** Whether the audio in the variants is the one to play, and others have URLs. */
-function isOriginal(included: Rendition, group: Group | undefined): boolean {
+function includesOriginal(group: Group | undefined): boolean {
   const [first, ...others] = group?.renditions ?? [];
-  return first === included && others.some(({ url }) => url !== null);
+  return first === group?.included && others.some(({ url }) => url !== null);
 }
 
 function renditionFormat(rendition: Rendition, url: URL, acodec: string | null): FormatPart {
