@@ -37,6 +37,23 @@ describe("cues of HLS segments are put where their media are", () => {
     expect(starts([{ cues: [cue(1, 2)], map: start, place: place(0) }], 0)).toEqual([1]);
   });
 
+  it("from the start if the map puts none of them into its segment, as one that is for other media", () => {
+    const map = { localS: 0, mpegTs: 900_000 };
+    const parts = [0, 4].map((fromS) => ({ cues: [cue(fromS + 1, fromS + 2)], map, place: place(fromS, 4) }));
+    expect(starts(parts, 0)).toEqual([1, 5]);
+    const near = parts.map((part) => ({ ...part, cues: [cue(1, 2)], map: { localS: 0, mpegTs: 6 * 90_000 } }));
+    expect(starts(near.slice(1), 0)).toEqual([7]);
+  });
+
+  it("by the map if the times of the cues count from their segments, also if the list of these begins late", () => {
+    const parts = [0, 4, 8].map((fromS) => ({
+      cues: [cue(1, 2)],
+      map: { localS: 0, mpegTs: (60 + fromS) * 90_000 },
+      place: place(fromS, 4),
+    }));
+    expect(starts(parts, 0)).toEqual([61, 65, 69]);
+  });
+
   it("after a discontinuity, where its timeline begins", () => {
     const map = { localS: 0, mpegTs: 90_000 };
     const parts = [

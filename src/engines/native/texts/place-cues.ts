@@ -42,9 +42,10 @@ const wrapS = 2 ** 33 / ticksPerSecond;
 
 /** Returns the cues on the timeline of the file; those of several segments are joined. The cues that it gets may get other times. */
 export function placeCues(parts: readonly TextPart[], media: MediaPosition): readonly Cue[] {
-  const unmapped = parts.filter(({ place, map, isMp4 }) => place?.offsetS === null && map === null && isMp4 !== true);
-  const isFromStart = countsFromStart(unmapped, media);
-  const shifts = parts.map((part) => shiftOf(part, media, isFromStart));
+  const segments = parts.filter(({ place, isMp4 }) => place?.offsetS === null && isMp4 !== true);
+  const groups = [segments.filter(({ map }) => map !== null), segments.filter(({ map }) => map === null)];
+  const fromStart = new Set(groups.filter((group) => countsFromStart(group, media)).flat());
+  const shifts = parts.map((part) => (fromStart.has(part) ? 0 : shiftOf(part, media)));
   for (const [i, { cues }] of parts.entries()) move(cues, shifts[i]!);
   const joined = parts.length === 1 ? parts[0]!.cues : joinCues(parts.map(({ cues }) => cues));
   return media.cut === undefined ? joined : cutTimes(joined, media.cut.kept, moveCue);
@@ -59,11 +60,8 @@ function move(cues: readonly Cue[], byS: number): void {
   }
 }
 
-function shiftOf(
-  { cues, place, map, isMp4 }: TextPart,
-  { originS, offsetOf, cut }: MediaPosition,
-  isFromStart: boolean,
-): number {
+/** Returns the seconds from the times of the cues to those of the file, as they are stated. */
+function shiftOf({ cues, place, map }: TextPart, { originS, offsetOf, cut }: MediaPosition): number {
   if (place === null) return cut?.zeroS ?? 0;
   const { timeline, offsetS, fromS } = place;
   if (offsetS !== null) return offsetS - originS;
@@ -74,27 +72,30 @@ function shiftOf(
     const wraps = Math.round((fromS - shiftS - (cues[0]?.startS ?? 0)) / wrapS);
     return shiftS + wraps * wrapS;
   }
-  return isMp4 !== true && isFromStart ? 0 : addedS - originS;
+  return addedS - originS;
 }
 
 /** Segments are cut where cues are long. */
 const toleranceS = 2;
 
 /**
- * Whether the times of segments without a timestamp map count from the start of the list, as many packagers write them,
- * rather than being media times, as RFC 8216 §3.5 says: by which of both puts more cues into their segments.
+ * Whether the times of segments count from the start of the list, as many packagers write them, rather than being media times (RFC 8216
+ * §3.5): by which of both puts more cues into their segments. A timestamp map is not believed only if it puts none there, and all are there without it.
  */
-function countsFromStart(parts: readonly TextPart[], { originS, offsetOf }: MediaPosition): boolean {
-  const countWithin = (toFile: (place: TextPlace) => number) =>
-    parts.reduce((sum, { cues, place }) => {
-      if (place === null) return sum;
-      const { fromS, lastsS } = place;
-      const shiftS = toFile(place);
-      const isWithin = ({ startS, endS }: Cue) =>
-        endS + shiftS >= fromS - toleranceS && startS + shiftS <= fromS + lastsS + toleranceS;
-      return sum + cues.filter(isWithin).length;
-    }, 0);
-  const fromStart = countWithin(() => 0);
-  const byMedia = countWithin(({ timeline }) => (offsetOf(timeline) ?? 0) - originS);
-  return fromStart >= byMedia;
+function countsFromStart(parts: readonly TextPart[], media: MediaPosition): boolean {
+  const fromStart = countWithin(parts, () => 0);
+  const stated = countWithin(parts, (part) => shiftOf(part, media));
+  const total = parts.reduce((sum, { cues }) => sum + cues.length, 0);
+  return parts.some(({ map }) => map !== null) ? stated === 0 && fromStart === total : fromStart >= stated;
+}
+
+function countWithin(parts: readonly TextPart[], shift: (part: TextPart) => number): number {
+  return parts.reduce((sum, part) => {
+    if (part.place === null) return sum;
+    const { fromS, lastsS } = part.place;
+    const shiftS = shift(part);
+    const isWithin = ({ startS, endS }: Cue) =>
+      endS + shiftS >= fromS - toleranceS && startS + shiftS <= fromS + lastsS + toleranceS;
+    return sum + part.cues.filter(isWithin).length;
+  }, 0);
 }
