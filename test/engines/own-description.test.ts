@@ -228,6 +228,14 @@ describe("the chapters of a Matroska file", () => {
     expect((await read(other)).map(({ title }) => title)).toEqual(["Other"]);
   });
 
+  it("are not those of a hidden edition, also if it is the default one", async () => {
+    const flags = [ids.editionFlagDefault, ids.editionFlagHidden].map((id) => element(id, unsigned(1)));
+    const hidden = element(ids.editionEntry, ...flags, atom(0, "Hidden"));
+    const shown = element(ids.editionEntry, element(ids.editionFlagHidden, unsigned(0)), atom(0, "Shown"));
+    expect((await read(hidden, shown)).map(({ title }) => title)).toEqual(["Shown"]);
+    expect(await read(hidden)).toEqual([]);
+  });
+
   it("are none if they are damaged, or have no titles", async () => {
     expect(await read(element(ids.editionEntry, atom(0, ""), element(ids.chapterAtom)))).toEqual([]);
     expect(await read(element(ids.editionEntry, Uint8Array.of(0xb6, 0x8f, 0x80)))).toEqual([]);

@@ -71,6 +71,7 @@ export const ids = {
   chapters: 0x1043a770,
   editionEntry: 0x45b9,
   editionUid: 0x45bc,
+  editionFlagHidden: 0x45bd,
   editionFlagDefault: 0x45db,
   chapterAtom: 0xb6,
   chapterUid: 0x73c4,

@@ -115,6 +115,7 @@ function matroskaChapters(source: NumberSource): Chapter[] | undefined {
   const editions = elementsIn(source, chapters)
     .filter(({ id }) => id === ids.editionEntry)
     .take(maxEditions)
+    .filter((each) => findUnsigned(source, each, ids.editionFlagHidden) !== 1)
     .toArray();
   const edition = editions.find((each) => findUnsigned(source, each, ids.editionFlagDefault) === 1) ?? editions[0];
   if (edition === undefined) return [];
