@@ -13,6 +13,8 @@ interface AutoResolverOptions {
   /** The resolver closes both. */
   page: Resolver<typeof PageInfo>;
   ytDlp: YtDlpResolver;
+  /** Whether yt-dlp has the cookies of a login. */
+  hasLogin?: boolean;
 }
 
 /** Opens the resolvers that `createAutoResolver` uses; without yt-dlp, returns the page resolver. */
@@ -23,7 +25,11 @@ export async function openAutoResolver(
   const page = createPageResolver(deps);
   if (ytDlp === undefined) return page;
   const measure = <R extends Resolver>(resolver: R) => measureResolver(resolver, deps.onResolved);
-  return createAutoResolver({ page: measure(page), ytDlp: measure(ytDlp) });
+  return createAutoResolver({
+    page: measure(page),
+    ytDlp: measure(ytDlp),
+    hasLogin: deps.ytDlp.cookiesFile !== "",
+  });
 }
 
 /** Share of the time before the caller's deadline that yt-dlp may take if the page is to be read after it. */
@@ -41,8 +47,8 @@ type Outcome = PageInfo | ServiceError;
  * - If yt-dlp has an extractor for the URL, yt-dlp is asked first, and the page is read only if that gives
  *   neither formats nor entries.
  * - Otherwise the page is read first, and yt-dlp's generic extractor is asked only if the page has no
- *   formats, or is an XML document that the reader of pages does not know. If the page cannot be read, that error counts.
- *   A list that a page of HTML states does not count if yt-dlp finds formats.
+ *   formats, is an XML document that the reader of pages does not know, or is refused (401, 403) and yt-dlp has a login.
+ *   If the page cannot be read, that error counts. A list that a page of HTML states does not count if yt-dlp finds formats.
  * - What the first record does not know is taken from the second; `sources` says so. Of a page that was redirected where
  *   yt-dlp was not, nothing is taken.
  *   `resolver` names the one that found the formats, else the first.
@@ -56,7 +62,7 @@ type Outcome = PageInfo | ServiceError;
  * `upstream_invalid`). If yt-dlp fails and the page has no formats, a download gets yt-dlp's error; otherwise
  * the page's record counts, unless it has no medium and yt-dlp says why (`login_required`, `geo_restricted`).
  */
-export function createAutoResolver({ page, ytDlp }: AutoResolverOptions): Resolver<typeof PageInfo> {
+export function createAutoResolver({ page, ytDlp, hasLogin = false }: AutoResolverOptions): Resolver<typeof PageInfo> {
   async function ask(url: URL, share: number, context: ResolveContext): Promise<Outcome> {
     const what = `yt-dlp for ${urlForMessage(url)}`;
     return withinShare(share, context, what, (own) => ytDlp.resolve(url, own));
@@ -73,7 +79,7 @@ export function createAutoResolver({ page, ytDlp }: AutoResolverOptions): Resolv
   }
 
   async function readFirst(url: URL, context: ResolveContext, failure: ServiceError | null): Promise<PageInfo> {
-    const read = await page.resolve(url, context).catch(keepOtherXml);
+    const read = await page.resolve(url, context).catch((error: unknown) => keepForYtDlp(error, hasLogin));
     if (isRecord(read) && hasMedia(read) && !isListOnPage(read)) return read;
     const found = failure ?? (await ask(url, lastShare, context));
     if (!isRecord(read)) {
@@ -130,9 +136,10 @@ async function withinShare<T>(
   }
 }
 
-/** yt-dlp may know it. */
-function keepOtherXml(error: unknown): OtherXmlError {
+/** Returns the error if yt-dlp may know the document, or be let in with its login; throws all others. */
+function keepForYtDlp(error: unknown, hasLogin: boolean): ServiceError {
   if (error instanceof OtherXmlError) return error;
+  if (hasLogin && error instanceof ServiceError && [401, 403].includes(error.upstreamStatus ?? 0)) return error;
   throw error;
 }
 

@@ -31,12 +31,14 @@ async function read(
   recording: Recording,
   forDownload = false,
   entriesCursor?: string,
+  hasLogin = false,
 ) {
   const client = createSavedClient({ [pageUrl]: typeof page === "string" ? { body: page } : page });
   const ytDlp = createRecordedYtDlp(recording);
   const resolver = createAutoResolver({
     page: createPageResolver({ client, pageMaxBytes: 1e6, now: fixedNow }),
     ytDlp: createYtDlpResolver({ ytDlp, client, now: fixedNow }),
+    hasLogin,
   });
   const outcome = await resolver
     .resolve(new URL(pageUrl), { signal: new AbortController().signal, forDownload, entriesCursor })
@@ -213,6 +215,18 @@ describe("the auto resolver, if only yt-dlp's generic extractor suits,", () => {
     const { outcome, asked } = await read(failure("upstream_status"), { info: videoDict() });
     expect(asked).toEqual({ page: true, ytDlp: false });
     expect(outcome).toMatchObject({ code: "upstream_status" });
+  });
+
+  it.each([
+    [401, true, { title: "Otters", resolver: "yt-dlp" }],
+    [403, true, { title: "Otters", resolver: "yt-dlp" }],
+    [404, true, { code: "upstream_status" }],
+    [403, false, { code: "upstream_status" }],
+  ])("asks yt-dlp for a page that is refused if it has a login: %i, %s", async (upstreamStatus, hasLogin, expected) => {
+    const refused = new ServiceError("upstream_status", "refused", { upstreamStatus });
+    expect((await read(refused, { info: videoDict() }, false, undefined, hasLogin)).outcome).toMatchObject(expected);
+    const { outcome } = await read(refused, { info: failure("no_media") }, false, undefined, hasLogin);
+    expect(outcome).toMatchObject({ code: "upstream_status", upstreamStatus });
   });
 
   it("returns the page's record if yt-dlp finds nothing either", async () => {
