@@ -64,7 +64,7 @@ const table = [
   ["mkv", "video", "video/x-matroska video/matroska", /^\x1A\x45\xDF\xA3[^]{0,64}\x42\x82[^]{1,8}matroska/],
   ["webm", "video", "video/webm", /^\x1A\x45\xDF\xA3/],
   // The page of the video stream is the first or the second one.
-  ["ogv", "video", "video/ogg", /^OggS\0[^]{20,500}\x80theora/],
+  ["ogv", "video", "video/ogg", /^OggS\0[^]{20,500}(?:\x80theora|OVP80\x01)/],
   ["flv", "video", "video/x-flv video/flv", /^FLV\x01/],
   ["avi", "video", "video/x-msvideo video/avi video/msvideo", /^RIFF[^]{4}AVI /],
   ["wmv", "video", "video/x-ms-wmv", /^\x30\x26\xB2\x75\x8E\x66\xCF\x11\xA6\xD9\x00\xAA\x00\x62\xCE\x6C/],

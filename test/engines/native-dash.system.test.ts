@@ -346,13 +346,19 @@ it("logs nothing if tracks cannot be merged", async () => {
 
 it.skipIf(!hasFfmpeg)("warns of video of Ogg that cannot be merged, not of Ogg without video", async () => {
   const warningsOf = async (name: string, args: string) => {
-    ffmpeg(`${args} -c:v libtheora -c:a libvorbis ${folder.path(name)}`);
+    ffmpeg(`${args} -c:a libvorbis ${folder.path(name)}`);
     const target = folder.path(`merged-${name}.webm`);
     return (await mergeFiles({ files: filesOf(folder.path(name)), target, ...options })).warnings;
   };
   const [pictures, tone] = ["testsrc=d=1", "sine=d=1"].map((source) => `-f lavfi -i ${source}`);
-  const message = "the video of the source cannot be read: its codec is Theora";
-  expect(await warningsOf("film.ogv", `${pictures} ${tone}`)).toContainEqual({ code: "track_missing", message });
+  for (const [codec, encoder] of [
+    ["Theora", "libtheora"],
+    ["VP8", "libvpx"],
+  ] as const) {
+    const message = `the video of the source cannot be read: its codec is ${codec}`;
+    const warnings = await warningsOf(`${encoder}.ogv`, `${pictures} ${tone} -c:v ${encoder}`);
+    expect(warnings).toContainEqual({ code: "track_missing", message });
+  }
   expect((await warningsOf("song.ogg", tone!)).map(({ code }) => code)).not.toContain("track_missing");
 });
 

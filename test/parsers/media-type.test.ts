@@ -76,6 +76,7 @@ test.each([
   ["mkv", "\x1A\x45\xDF\xA3\xA3\x42\x86\x81\x01\x42\x82\x88matroska"],
   ["webm", "\x1A\x45\xDF\xA3\x9F\x42\x86\x81\x01\x42\x82\x84webm"],
   ["ogv", `OggS${zeros(24)}\x80theora`],
+  ["ogv", `OggS${zeros(24)}OVP80\x01\x01`],
   ["ogg", `OggS${zeros(24)}OpusHead`],
   ["avi", "RIFF....AVI LIST"],
   ["wav", "RIFF....WAVEfmt "],

@@ -121,12 +121,14 @@ function flagsToSet(tracks: readonly MatroskaTrack[]): Patch[] {
 
 type UnreadTrack = Pick<MatroskaTrack, "kind" | "codecId" | "isEncoded">;
 
-/** Returns the tracks of a Matroska file that mediabunny does not read, although they are not disabled; of Ogg, Theora, or else FLAC and Speex. */
+/** Returns the tracks of a Matroska file that mediabunny does not read, although they are not disabled; of Ogg, Theora and VP8, or else FLAC and Speex. */
 export async function unreadTracks({ input, fd, headerTracks }: LocalInput): Promise<UnreadTrack[]> {
   const read = new Set((await input.getTracks()).map(({ id }) => id));
   const head = Buffer.alloc(512);
   readSync(fd, head, 0, head.length, 0);
-  if (unreadKind(head) === "ogv") return [{ kind: "video", codecId: "Theora", isEncoded: false }];
+  if (unreadKind(head) === "ogv") {
+    return [{ kind: "video", codecId: head.includes("OVP80") ? "VP8" : "Theora", isEncoded: false }];
+  }
   const codecId = read.size === 0 ? oggCodec(head) : undefined;
   if (codecId !== undefined) return [{ kind: "audio", codecId, isEncoded: false }];
   return headerTracks.filter(({ number, disabled }) => disabled === null && !read.has(number));
