@@ -20,22 +20,15 @@ export function createProgramReader(
 ) {
   /** Of the maps, by PID. */
   const readers = new Map<number, PidReader>();
-  /** The chosen program, by the PID of its map, which several programs may share. */
-  let chosen: { pid: number; program: number } | null = null;
-  let associated: NonNullable<ReturnType<typeof readAssociations>> = [];
+  const chosen = new ChosenProgram();
   /** The last map. */
   let latest = "";
   let hasMap = false;
   const unknownPids = new Set<number>();
 
-  /** Whether a map is of the chosen program. One that is alone on its PID may have another number than its association says. */
-  const isChosen = (pid: number, program: number): boolean => {
-    const isShared = associated.filter((each) => each.pid === pid).length > 1;
-    return chosen?.pid === pid && (!isShared || chosen.program === program);
-  };
   const onMap = (pid: number, section: Buffer): void => {
     const number = readProgramNumber(section);
-    if (chosen !== null && !isChosen(pid, number)) return;
+    if (chosen.isKnown && !chosen.is(pid, number)) return;
     const content = section.toString("latin1");
     if (content === latest) return;
     const program = readProgramMap(section);
@@ -43,7 +36,7 @@ export function createProgramReader(
     hasMap = true;
     const streams = chooseStreams(program, wanted.kinds, wanted.audio);
     if (streams.length === 0) return;
-    chosen = { pid, program: number };
+    chosen.set(pid, number);
     latest = content;
     for (const unknown of findUnknown(program)) unknownPids.add(unknown);
     onProgram(streams, countLeft(program, streams), listSubtitles(program));
@@ -51,13 +44,12 @@ export function createProgramReader(
   const onAssociations = (section: Buffer): void => {
     const programs = readAssociations(section);
     if (!programs) return;
-    associated = programs;
-    if (!programs.some(({ pid, program }) => isChosen(pid, program))) chosen = null;
+    chosen.associate(programs);
     for (const { pid } of programs) {
       const known = readers.get(pid);
       const read = pids.get(pid);
       // The PID may have had a stream of the program before, but not one of the program that goes on.
-      const isTaken = read !== undefined && (read === known || chosen !== null);
+      const isTaken = read !== undefined && (read === known || chosen.isKnown);
       if (isTaken || pid === associationPid || (known === undefined && readers.size >= maxPrograms)) continue;
       const reader = known ?? createSectionReader((map) => onMap(pid, map));
       readers.set(pid, reader);
@@ -74,14 +66,46 @@ export function createProgramReader(
     },
     /** Its map has been read since the last `reset`. */
     get isFound(): boolean {
-      return chosen !== null;
+      return chosen.isKnown;
     },
     /** Looks for a program again; the last one stays in use until another is found. */
     reset(): void {
       for (const [pid, reader] of readers) pids.delete(pid, reader);
       readers.clear();
-      chosen = null;
+      chosen.clear();
       latest = "";
     },
   };
+}
+
+type Program = NonNullable<ReturnType<typeof readAssociations>>[number];
+
+/** The program that is read, by the PID of its map, which several programs may share. */
+class ChosenProgram {
+  #chosen: Program | null = null;
+  #associated: readonly Program[] = [];
+
+  get isKnown(): boolean {
+    return this.#chosen !== null;
+  }
+
+  /** Whether a map is its own. One that is alone on its PID may have another number than its association says. */
+  is(pid: number, program: number): boolean {
+    const isShared = this.#associated.filter((each) => each.pid === pid).length > 1;
+    return this.#chosen?.pid === pid && (!isShared || this.#chosen.program === program);
+  }
+
+  set(pid: number, program: number): void {
+    this.#chosen = { pid, program };
+  }
+
+  /** Takes the latest program association, which may not list it any more. */
+  associate(programs: readonly Program[]): void {
+    this.#associated = programs;
+    if (!programs.some(({ pid, program }) => this.is(pid, program))) this.clear();
+  }
+
+  clear(): void {
+    this.#chosen = null;
+  }
 }

@@ -18,8 +18,7 @@ export function createSampleOutput(sink: SampleSink, timelines: Timelines, onDro
   const outputs = createTrackOutputs(sink);
   const cuts = createCuts();
   let position = startOf(null);
-  /** Presentation time at which the latest sample of each slot ends, whatever timeline it is of. */
-  const ends = new Map<string, number>();
+  const ends = new SlotEnds();
 
   /** Returns the seconds to add to the media times of `samples`; `null`: they were in the segment before. */
   function offsetOf(samples: readonly IndexedSample[], timing: SegmentTiming): number | null {
@@ -27,8 +26,7 @@ export function createSampleOutput(sink: SampleSink, timelines: Timelines, onDro
     const isNew = timeline !== position.timeline;
     if (isNew) position = startOf(timeline);
     const firstS = earliestS(samples);
-    const tracks = isNew ? joinedTracks(samples, ends) : [];
-    const offset = timelines.offset(timeline, offsetS, firstS, tracks) + position.movedS;
+    const offset = timelines.offset(timeline, offsetS, firstS, isNew ? ends.join(samples) : []) + position.movedS;
     const hasSkipped = timing.skippedS !== undefined && timing !== position.latest;
     const isSameSegment = timing === position.latest && timing.durationS !== undefined;
     position.latest = timing;
@@ -45,16 +43,14 @@ export function createSampleOutput(sink: SampleSink, timelines: Timelines, onDro
   }
 
   function writeSample(bytes: Uint8Array, sample: IndexedSample, offsetS: number, timing: SegmentTiming): void {
-    const { track, dts, pts, duration } = sample;
+    const { track, pts } = sample;
     const output = outputs(track);
     const presented = toPresentation(bytes, sample, output.timescale, offsetS);
     if (isRepeated(output, track, presented)) return;
     cuts.of(sample, output).write(formatOf(track, sample.entry), presented, timing, pts < track.startTicks);
-    position.ends.set(track.slot, secondsOf(track, dts + duration) + offsetS);
-    const endS = secondsOf(track, pts + duration) + offsetS;
-    position.reachedS = Math.max(position.reachedS, endS);
-    ends.set(track.slot, Math.max(ends.get(track.slot) ?? -Infinity, endS));
-    timelines.reach(position.reachedS);
+    const endS = advance(position, sample, offsetS);
+    ends.reach(track.slot, endS);
+    timelines.reach(endS);
   }
 
   return {
@@ -137,14 +133,20 @@ export function earliestS(samples: readonly IndexedSample[]): number {
   return samples.reduce((least, { track, pts }) => Math.min(least, secondsOf(track, pts)), Infinity);
 }
 
-/** Returns where each slot of `samples` ended before and begins now; none if some slots are not among them. */
-function joinedTracks(samples: readonly IndexedSample[], ends: ReadonlyMap<string, number>): Joined[] {
-  const firsts = new Map<string, number>();
-  for (const { track, pts } of samples) {
-    firsts.set(track.slot, Math.min(firsts.get(track.slot) ?? Infinity, secondsOf(track, pts)));
+/** Presentation time at which the latest sample of each slot ends, whatever timeline it is of. */
+class SlotEnds {
+  readonly #ends = new Map<string, number>();
+
+  reach(slot: string, endS: number): void {
+    this.#ends.set(slot, Math.max(this.#ends.get(slot) ?? -Infinity, endS));
   }
-  if ([...ends.keys()].some((slot) => !firsts.has(slot))) return [];
-  return [...firsts].map(([slot, firstS]) => ({ endS: ends.get(slot) ?? -Infinity, firstS }));
+
+  /** Returns where each slot of `samples` ended before and begins now; none if some slots are not among them. */
+  join(samples: readonly IndexedSample[]): Joined[] {
+    const slots = Map.groupBy(samples, ({ track }) => track.slot);
+    if (this.#ends.keys().some((slot) => !slots.has(slot))) return [];
+    return [...slots].map(([slot, own]) => ({ endS: this.#ends.get(slot) ?? -Infinity, firstS: earliestS(own) }));
+  }
 }
 
 function kindsOf(samples: readonly IndexedSample[]): Set<TrackKind> {
@@ -173,6 +175,14 @@ interface TimelinePosition {
 
 function startOf(timeline: number | null): TimelinePosition {
   return { timeline, ends: new Map(), reachedS: -Infinity, movedS: 0, latest: null };
+}
+
+/** Notes a sample that was written; returns the presentation time at which it ends. */
+function advance(position: TimelinePosition, { track, dts, pts, duration }: IndexedSample, offsetS: number): number {
+  position.ends.set(track.slot, secondsOf(track, dts + duration) + offsetS);
+  const endS = secondsOf(track, pts + duration) + offsetS;
+  position.reachedS = Math.max(position.reachedS, endS);
+  return endS;
 }
 
 const limits = discontinuityLimits(1);
