@@ -166,11 +166,26 @@ describe("frames of H.264 that state only when they are shown", () => {
     expect(distances(samples.slice(3))).toEqual(Array.from({ length: 8 }, () => frameTicks / 2));
   });
 
-  it("tell which times are guessed if others are not in the order of decoding", () => {
-    const guessed = (...pictures: SentPicture[]) =>
-      videoOf(transport(pictures, { isFrameOnly: true })).map(({ isGuessed = false }) => isGuessed);
-    const reordered = [frame(0), frame(6), frame(2), frame(4, "untimed"), frame(12)];
-    expect(guessed(...reordered)).toEqual([false, false, false, true, false]);
+  const guessed = (...pictures: SentPicture[]) =>
+    videoOf(transport(pictures, { isFrameOnly: true })).map(({ isGuessed = false }) => isGuessed);
+
+  it("are shown where their order says if they state no time, also after an IDR picture", () => {
+    const idr = (at: number, packing: Packing): SentPicture => ({ ...frame(at, packing), kind: "idr", order: 0 });
+    const after = ([8, 4, 6, 10] as const).map((order) => ({ ...frame(14 + order, "untimed"), order }));
+    const pictures = [frame(0), frame(6), frame(2, "untimed"), frame(4, "joined"), frame(12, "untimed"), frame(8)];
+    pictures.push(frame(10, "untimed"), idr(14, "untimed"), { ...frame(16, "untimed"), order: 2 }, ...after);
+    const samples = videoOf(transport(pictures, { isFrameOnly: true }));
+    expect(samples.map(({ pts }) => (pts - samples[0]!.pts) / 1800)).toEqual(pictures.map(({ at }) => at));
+    expect(guessed(...pictures)).not.toContain(true);
+  });
+
+  it("tell which times are guessed if others are not in the order of decoding, and its numbers are not those of times, or start unknown", () => {
+    const irregular = [frame(0), { ...frame(20), order: 6 }, frame(2), frame(4, "untimed"), frame(24)];
+    expect(guessed(...irregular)).toEqual([false, false, false, true, false]);
+    const later = [frame(0), frame(6), frame(2), frame(4, "untimed"), frame(12)].map((picture) => {
+      return { ...picture, kind: "intra" as const, at: picture.at! + 5_000 };
+    });
+    expect(guessed(frame(0), ...later).filter((isGuessed) => isGuessed)).toEqual([true]);
     expect(guessed(frame(0), frame(2), frame(4, "joined"), frame(6, "untimed"), frame(8))).not.toContain(true);
   });
 });

@@ -71,6 +71,25 @@ describe.skipIf(!hasFfmpeg)("an MPEG-TS demuxer of several segments", () => {
     expect(demux([Buffer.concat(segments)]).tracks).toEqual(demux([source]).tracks);
   });
 
+  it("finds the times of pictures of H.264 that state none, with B-frames, as if they stated them", () => {
+    const stated = media.make("b.ts", ...videoInput(), ...x264, "-bf", "3", "-g", "20");
+    const stripped = Buffer.from(stated);
+    const starts = Array.from({ length: stated.length / 188 }, (_, i) => 188 * i).flatMap((packet) => {
+      const at = stated.indexOf(Buffer.from([0, 0, 1, 0xe0]), packet);
+      return (stated[packet + 1]! & 0x40) > 0 && at >= 0 && at < packet + 188 ? [at] : [];
+    });
+    for (const at of starts.filter((_, i) => i % 3 > 0)) {
+      stripped[at + 7]! &= 0x3f;
+      stripped.fill(0xff, at + 9, at + 9 + stripped[at + 8]!);
+    }
+    const timesOf = (bytes: Buffer) =>
+      demux([bytes])
+        .track("video")
+        .samples.map(({ pts, isGuessed = false }) => ({ pts, isGuessed }));
+    expect(starts.length).toBeGreaterThan(40);
+    expect(timesOf(stripped)).toEqual(timesOf(stated));
+  });
+
   it("leaves out only the pictures that miss a packet", () => {
     const packets = cut(source, () => 188);
     const isVideo = (packet: Uint8Array) => packet[1] === 0x01 && packet[2] === 0;

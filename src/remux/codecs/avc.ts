@@ -3,7 +3,14 @@ import { createAvcSets } from "../nal/avc-slices.ts";
 import { avcType, avcTypeOf, isReference, readAvcSps } from "../nal/avc-sps.ts";
 import { createBitReader } from "../nal/bits.ts";
 import { type AccessUnit, nalUnitsWith, unescapeNal } from "../nal/nal-units.ts";
-import { describeVideo, type FieldReader, nal, type VideoSyntax, withLength } from "./video-syntax.ts";
+import {
+  describeVideo,
+  type DisplayOrder,
+  nal,
+  type PictureReader,
+  type VideoSyntax,
+  withLength,
+} from "./video-syntax.ts";
 
 /** Roles by nal_unit_type (ISO/IEC 14496-10 table 7-1, §7.4.1.2.3). */
 const rolesByType: readonly number[] = [
@@ -30,7 +37,7 @@ const rolesByType: readonly number[] = [
 
 export const avc: VideoSyntax = {
   headerLength: 2,
-  createFieldReader,
+  createPictureReader,
   classify(bytes, at) {
     const unitType = (bytes[at] ?? 0) & 0x1f;
     const role = rolesByType[unitType] ?? 0;
@@ -97,35 +104,66 @@ function hasMessage(payload: Uint8Array, wanted: number): boolean {
 /** More than the fields of a slice header have that are read, and their emulation prevention. */
 const maxHeaderBytes = 24;
 
-/** A coded field, by its slice header. */
-interface Field {
+/** A coded picture, by the header of its first slice. */
+interface CodedPicture {
   /** Its sequence parameter set. */
   sequence: number;
   frameNum: number;
+  /** It is a field, not a frame. */
+  isField: boolean;
   isBottom: boolean;
   isReference: boolean;
   /** `null`: not of an IDR picture. */
   idrPictureId: number | null;
+  /** pic_order_cnt_lsb, and how many values it has; `null`: pictures are not ordered by it. */
+  order: { low: number; range: number } | null;
+  fieldS: number | null;
 }
 
 /**
- * Creates a reader of the fields of H.264: of two fields in a row, which are coded pictures of their own, it says
+ * Creates a reader of the pictures of H.264: of two fields in a row, which are coded pictures of their own, it says
  * whether they are a complementary field pair (ISO/IEC 14496-10 §3.30, §3.31).
  */
-function createFieldReader(): FieldReader {
+function createPictureReader(): PictureReader {
   const sets = createAvcSets();
   /** The unit before, if it is a first field. */
-  let first: Field | null = null;
+  let first: CodedPicture | null = null;
+  const orders = createOrders();
   return {
     next(unit) {
       for (const set of nalUnitsWith(unit, nal.parameters)) sets.take(set);
-      const field = readField(unit, sets);
-      const isSecond = first !== null && field !== null && isPair(first, field);
-      first = isSecond ? null : field;
-      return isSecond ? "second" : field === null ? "frame" : "first";
+      const picture = readPicture(unit, sets);
+      const isSecond = first !== null && picture?.isField === true && isPair(first, picture);
+      const order = orders.next(picture, isSecond);
+      first = !isSecond && picture?.isField === true ? picture : null;
+      return { part: isSecond ? "second" : first === null ? "frame" : "first", order };
     },
     skip() {
       first = null;
+      orders.skip();
+    },
+  };
+}
+
+/** Counts pic_order_cnt (§8.2.1.1) from IDR pictures on. Where it starts again without one, its numbers are wrong. */
+function createOrders() {
+  let start = 0;
+  /** Of the latest picture that others may refer to; `null`: not known. */
+  let latest: number | null = null;
+  return {
+    next(picture: CodedPicture | null, isSecond: boolean): DisplayOrder | null {
+      if (picture !== null && picture.idrPictureId !== null && !isSecond) {
+        start += 1;
+        latest = 0;
+      }
+      if (picture === null || picture.order === null || latest === null) return (latest = null);
+      const { low, range } = picture.order;
+      const number = low + Math.round((latest - low) / range) * range;
+      if (picture.isReference) latest = number;
+      return { start, number, stepS: picture.fieldS };
+    },
+    skip(): void {
+      latest = null;
     },
   };
 }
@@ -134,7 +172,7 @@ function createFieldReader(): FieldReader {
  * Fields of one frame have its number and opposite parity, and either both or neither is a reference. Only the first one
  * is an IDR picture; some encoders make both of them one, with one idr_pic_id, which no two IDR pictures in a row have.
  */
-function isPair(first: Field, second: Field): boolean {
+function isPair(first: CodedPicture, second: CodedPicture): boolean {
   return (
     first.sequence === second.sequence &&
     first.frameNum === second.frameNum &&
@@ -144,19 +182,24 @@ function isPair(first: Field, second: Field): boolean {
   );
 }
 
-/** Reads the header of the first slice (§7.3.3) of a field; `null`: it is a frame, or its parameter sets are missing. */
-function readField({ bytes, starts, ends, roles }: AccessUnit, sets: ReturnType<typeof createAvcSets>): Field | null {
+/** Reads the header of the first slice (§7.3.3) of a picture; `null`: its parameter sets are missing. */
+function readPicture(
+  { bytes, starts, ends, roles }: AccessUnit,
+  sets: ReturnType<typeof createAvcSets>,
+): CodedPicture | null {
   const i = starts.findIndex((start, at) => ((roles[at] ?? 0) & nal.picture) !== 0 && hasHeader(bytes[start] ?? 0));
   const start = starts[i];
   if (start === undefined) return null;
   const unit = bytes.subarray(start, Math.min(ends[i] ?? start, start + 1 + maxHeaderBytes));
   const slice = sets.open(unescapeNal(unit));
-  if (slice === null || slice.sps.isFrameOnly) return null;
+  if (slice === null) return null;
   const { bits, sps } = slice;
   const frameNum = bits.read(sps.frameNumBits);
-  const isField = bits.read(1) === 1;
-  if (!isField || bits.isOverrun) return null;
-  const isBottom = bits.read(1) === 1;
+  const isField = !sps.isFrameOnly && bits.read(1) === 1;
+  const isBottom = isField && bits.read(1) === 1;
   const idrPictureId = avcTypeOf(unit) === avcType.idr ? bits.readUnsigned() : null;
-  return { sequence: sps.id, frameNum, isBottom, isReference: isReference(unit), idrPictureId };
+  const order = sps.orderBits === null ? null : { low: bits.read(sps.orderBits), range: 2 ** sps.orderBits };
+  if (bits.isOverrun) return null;
+  const numbers = { frameNum, idrPictureId, order };
+  return { sequence: sps.id, ...numbers, isField, isBottom, isReference: isReference(unit), fieldS: sps.fieldS };
 }

@@ -99,7 +99,8 @@ function readHevcSps(unit: Uint8Array): HevcSps | null {
   if (bits.isOverrun || !isValid) return null;
   const isNested = (head & 1) === 1;
   skipCodingTools(bits, subLayers);
-  const pixelAspect = readPixelAspect(bits);
+  const hasVui = bits.read(1) === 1;
+  const pixelAspect = hasVui ? readPixelAspect(bits) : ([1, 1] as const);
   return { id, profile, subLayers, isNested, chroma, lumaDepth, chromaDepth, width, height, pixelAspect };
 }
 

@@ -15,20 +15,34 @@ export interface VideoSyntax {
   identify(unit: Uint8Array): Pick<ParameterSet, "level" | "id"> | null;
   /** Returns `null` while sets are missing or if they are damaged. */
   describe(sets: readonly ParameterSet[]): VideoFormat | null;
-  /** Creates a reader of access units that may be fields of frames; default: none is. */
-  createFieldReader?(): FieldReader;
+  /** Creates a reader of pictures; default: all are frames, whose order is not known. */
+  createPictureReader?(): PictureReader;
 }
 
 type VideoFormat = Pick<TrackFormat, "sampleEntry" | "width" | "height">;
 
-export interface FieldReader {
-  /**
-   * Returns what the next access unit is in decoding order: a `frame`, the `first` field of one, or the `second`
-   * field of the frame whose first field is the unit before.
-   */
-  next(unit: AccessUnit): "frame" | "first" | "second";
-  /** Access units may be missing here: the next one is no second field. */
+export interface PictureReader {
+  /** Reads the next access unit in decoding order. */
+  next(unit: AccessUnit): Picture;
+  /** Access units may be missing here: the next one is no second field, and its order is not known. */
   skip(): void;
+}
+
+export interface Picture {
+  /** The `first` field of a frame, or the `second` field of the frame whose first field is the unit before. */
+  part: "frame" | "first" | "second";
+  /** `null`: not known. */
+  order: DisplayOrder | null;
+}
+
+/** When a picture is shown among others. */
+export interface DisplayOrder {
+  /** How often numbers have started again. */
+  start: number;
+  /** Of a picture that is shown later it is higher. */
+  number: number;
+  /** How long one number lasts as the stream says, seconds; `null`: it does not. */
+  stepS: number | null;
 }
 
 export interface ParameterSet {

@@ -1,6 +1,6 @@
 import { ServiceError } from "../../model/errors.ts";
 import { type AccessUnit, startCode, trimZeros } from "../nal/nal-units.ts";
-import { type FieldReader, nal, type VideoSyntax } from "../codecs/video-syntax.ts";
+import { type DisplayOrder, nal, type Picture, type PictureReader, type VideoSyntax } from "../codecs/video-syntax.ts";
 import type { ElementaryStream } from "./stream.ts";
 import type { PesTime } from "./timestamps.ts";
 
@@ -8,6 +8,8 @@ import type { PesTime } from "./timestamps.ts";
 export interface TimedAccessUnit extends AccessUnit {
   /** Of the packet with its first byte; `null`: it has none. */
   time: PesTime | null;
+  /** `null`: not known. */
+  order: DisplayOrder | null;
   /** Nothing follows it on this timeline. */
   isLast: boolean;
 }
@@ -20,6 +22,7 @@ interface HeldUnit {
   ends: number[];
   roles: number[];
   time: PesTime | null;
+  order: DisplayOrder | null;
 }
 
 /**
@@ -34,7 +37,7 @@ export class AccessUnitReader {
   #roles: number[] = [];
   #time: PesTime | null = null;
   #hasPicture = false;
-  readonly #fields: FieldReader | undefined;
+  readonly #pictures: PictureReader | undefined;
   /** A first field, until the next access unit is known. */
   #field: HeldUnit | null = null;
   /** Where bytes are missing: no field after one is the second of a field before it. */
@@ -45,7 +48,7 @@ export class AccessUnitReader {
   constructor(stream: ElementaryStream, syntax: VideoSyntax, onAccessUnit: (unit: TimedAccessUnit) => void) {
     this.#stream = stream;
     this.#syntax = syntax;
-    this.#fields = syntax.createFieldReader?.();
+    this.#pictures = syntax.createPictureReader?.();
     this.#onAccessUnit = onAccessUnit;
   }
 
@@ -70,7 +73,7 @@ export class AccessUnitReader {
     }
     if (isLast) {
       this.#finish(bytes, bytes.length, true);
-      this.#fields?.skip();
+      this.#pictures?.skip();
       this.#release(bytes.length);
     } else {
       const first = this.#field?.starts[0] ?? this.#starts[0];
@@ -91,21 +94,23 @@ export class AccessUnitReader {
     const ends = starts.map((start, i) =>
       trimZeros(bytes, start, (starts[i + 1] ?? end + startCode.length) - startCode.length),
     );
-    const unit = { starts, ends, roles, time };
+    const { part, order } = hasPicture
+      ? this.#readPicture({ bytes, starts, ends, roles })
+      : { part: null, order: null };
+    const unit = { starts, ends, roles, time, order };
     const first = this.#field;
     this.#field = null;
-    const kind = hasPicture ? this.#kindOf(bytes, unit) : null;
-    const isPair = first !== null && kind === "second";
+    const isPair = first !== null && part === "second";
     if (first !== null && !isPair) this.#onAccessUnit({ bytes, ...first, isLast: isLast && !hasPicture });
-    if (kind === "first" && !isLast) this.#field = unit;
+    if (part === "first" && !isLast) this.#field = unit;
     else if (hasPicture) this.#onAccessUnit({ bytes, ...(isPair ? joinFields(first, unit) : unit), isLast });
   }
 
-  #kindOf(bytes: Buffer, unit: HeldUnit): ReturnType<FieldReader["next"]> {
+  #readPicture(unit: AccessUnit): Picture {
     const later = this.#gaps.filter((gap) => gap > (unit.starts[0] ?? 0));
-    if (later.length < this.#gaps.length) this.#fields?.skip();
+    if (later.length < this.#gaps.length) this.#pictures?.skip();
     this.#gaps = later;
-    return this.#fields?.next({ bytes, ...unit }) ?? "frame";
+    return this.#pictures?.next(unit) ?? { part: "frame", order: null };
   }
 
   #add(start: number, role: number): void {
@@ -138,5 +143,6 @@ function joinFields(first: HeldUnit, second: HeldUnit): HeldUnit {
     ends: [...first.ends, ...second.ends],
     roles: [...first.roles, ...second.roles.map((role) => role & ~(nal.sync | nal.message))],
     time: first.time,
+    order: first.order,
   };
 }

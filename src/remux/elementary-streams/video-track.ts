@@ -2,6 +2,8 @@ import { type AccessUnit, createNalWriter, nalUnitsWith } from "../nal/nal-units
 import { createParameterSets, nal, type VideoSyntax } from "../codecs/video-syntax.ts";
 import { createVideoJoins } from "../mp4/video-joins.ts";
 import { AccessUnitReader, type TimedAccessUnit } from "./access-units.ts";
+import { DisplayTimes } from "./display-times.ts";
+import type { StreamClock } from "./clock.ts";
 import { type PesTime, ticksPerSecond, unwrap } from "./timestamps.ts";
 import type { TrackReader, TrackReaderOptions } from "./stream.ts";
 
@@ -31,16 +33,11 @@ export function createVideoTrack(options: VideoTrackOptions): TrackReader {
   const sets = createParameterSets(syntax);
   const writeNals = createNalWriter();
   let formats = 0;
-  let dts = -defaultDuration;
-  /** Decode time of the latest picture that has one, and how many came after it. */
-  let timed = dts;
-  let untimed = 0;
-  let delay = 0;
-  const steps = createSteps();
+  const times = new PictureTimes(clock);
+  const { steps } = times;
   const joins = createVideoJoins(output);
   /** Time of the picture before, if it is the last one of its part. */
   let ending: PesTime | null = null;
-  const reorder = createReorder();
 
   const declare = (): void => {
     if (formats >= maxFormats) return;
@@ -49,34 +46,20 @@ export function createVideoTrack(options: VideoTrackOptions): TrackReader {
     joins.setFormat({ kind: "video", timescale: ticksPerSecond, language, ...description });
     formats++;
   };
-  const advance = (unit: TimedAccessUnit, isJoined: boolean): void => {
-    if (!unit.time) {
-      dts += steps.usual;
-      untimed += 1;
-      return;
-    }
-    const shown = clock.time(unit.time.pts);
-    const next = reorder.decodeTime(clock.time(unit.time.dts), shown, untimed > 0 || isJoined ? null : dts);
-    steps.add((next - timed) / (untimed + 1));
-    dts = next;
-    timed = next;
-    untimed = 0;
-    delay = Math.abs(shown - dts) > maxDelay ? 0 : shown - dts;
-  };
   const onAccessUnit = (unit: TimedAccessUnit): void => {
     const isJoined = ending !== null && !isNext(ending, unit.time, steps.usual);
     if (isJoined) joins.begin();
     ending = unit.isLast ? unit.time : null;
-    advance(unit, isJoined);
+    times.advance(unit, isJoined);
     if (sets.take(nalUnitsWith(unit, nal.parameters))) declare();
     if (formats === 0) return onDrop();
-    const isGuessed = unit.time === null && delay !== 0;
     const duration = unit.isLast ? lastDuration(unit.time, options, steps) : steps.usual;
-    clock.reach(dts + delay + duration);
+    const { dts, pts, isGuessed } = times;
+    clock.reach(pts + duration);
     joins.write({
       data: writeNals(unit, formats === 1 ? nal.filler | nal.parameters : nal.filler),
       dts,
-      pts: dts + delay,
+      pts,
       duration: unit.isLast ? duration : 0,
       isSync: isSync(unit, syntax),
       ...(isGuessed && { isGuessed }),
@@ -85,6 +68,54 @@ export function createVideoTrack(options: VideoTrackOptions): TrackReader {
   const units = new AccessUnitReader(stream, syntax, onAccessUnit);
   // PES packets with missing bytes are removed from the stream.
   return { read: (isLast) => units.read(isLast), skip: () => units.skip() };
+}
+
+/** The times of one picture after the other, ticks. */
+class PictureTimes {
+  readonly steps = createSteps();
+  dts = -defaultDuration;
+  /** When it is shown was guessed. */
+  isGuessed = false;
+  #delay = 0;
+  /** Decode time of the latest picture that has one, and how many came after it. */
+  #timed = this.dts;
+  #untimed = 0;
+  readonly #clock: StreamClock;
+  readonly #reorder = createReorder();
+  readonly #displayTimes = new DisplayTimes();
+
+  constructor(clock: StreamClock) {
+    this.#clock = clock;
+  }
+
+  get pts(): number {
+    return this.dts + this.#delay;
+  }
+
+  /** Goes on to the next picture; `isJoined`: it belongs to another part. */
+  advance({ time, order }: TimedAccessUnit, isJoined: boolean): void {
+    if (time === null) {
+      this.dts += this.steps.usual;
+      this.#untimed += 1;
+      const found = this.#displayTimes.find(order);
+      this.isGuessed = this.#delay !== 0 && found === null;
+      if (found !== null) this.#show(found);
+      return;
+    }
+    const shown = this.#clock.time(time.pts);
+    const last = this.#untimed > 0 || isJoined ? null : this.dts;
+    this.dts = this.#reorder.decodeTime(this.#clock.time(time.dts), shown, last);
+    this.steps.add((this.dts - this.#timed) / (this.#untimed + 1));
+    this.#timed = this.dts;
+    this.#untimed = 0;
+    this.isGuessed = false;
+    this.#show(shown);
+    this.#displayTimes.note(order, shown);
+  }
+
+  #show(at: number): void {
+    this.#delay = Math.abs(at - this.dts) > maxDelay ? 0 : at - this.dts;
+  }
 }
 
 /** Whether times go on although another part begins: nothing is missing between them, so that pictures may refer to those before. */

@@ -30,6 +30,8 @@ export interface AvcSps extends SequenceFormat {
   gapsAt: number;
   /** frame_mbs_only_flag: no picture is a field. */
   isFrameOnly: boolean;
+  /** How long a field lasts, seconds; `null`: it is not stated. */
+  fieldS: number | null;
 }
 
 const highProfiles = new Set([100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135]);
@@ -57,9 +59,28 @@ export function readAvcSps(unit: Uint8Array): AvcSps | null {
   const height = (rows * 16 - crop.down) * (isFrameOnly ? 1 : 2);
   const isValid = id < 32 && format.chroma < 4 && isValidSize(width, height);
   if (bits.isOverrun || !isValid) return null;
-  const pixelAspect = readPixelAspect(bits);
+  const hasVui = bits.read(1) === 1;
+  const pixelAspect = hasVui ? readPixelAspect(bits) : ([1, 1] as const);
+  const fieldS = hasVui ? readTick(bits) : null;
   const numbers = { frameNumBits, orderBits, referenceFrames, hasGaps, gapsAt };
-  return { id, profile, isHigh, ...format, ...numbers, isFrameOnly, width, height, pixelAspect };
+  return { id, profile, isHigh, ...format, ...numbers, isFrameOnly, width, height, pixelAspect, fieldS };
+}
+
+/** Reads the VUI (Annex E.1.1) from what comes after the shape of pixels to num_units_in_tick and time_scale; returns seconds. */
+function readTick(bits: BitReader): number | null {
+  const has = () => bits.read(1) === 1;
+  // overscan_appropriate_flag.
+  if (has()) bits.skip(1);
+  // video_format, video_full_range_flag, and the description of colours.
+  if (has()) {
+    bits.skip(4);
+    if (has()) bits.skip(24);
+  }
+  // Of chroma samples in both fields.
+  if (has()) for (let i = 0; i < 2; i++) bits.readUnsigned();
+  if (!has()) return null;
+  const [units, scale] = [bits.read(32), bits.read(32)];
+  return units > 0 && scale > 0 && !bits.isOverrun ? units / scale : null;
 }
 
 function readFormat(bits: BitReader) {

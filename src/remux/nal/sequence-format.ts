@@ -40,10 +40,9 @@ const pixelWidths = [1, 1, 12, 10, 16, 40, 24, 20, 32, 80, 18, 15, 64, 160, 4, 3
 const pixelHeights = [1, 1, 11, 11, 11, 33, 11, 11, 11, 33, 11, 11, 33, 99, 3, 2, 1];
 const extendedSar = 255;
 
-/** Reads the start of the VUI of a sequence parameter set, its flag included; 1 : 1 if it has none. */
+/** Reads the start of the VUI of a sequence parameter set; 1 : 1 if it does not state it. */
 export function readPixelAspect(bits: BitReader): readonly [number, number] {
-  const hasVui = bits.read(1) === 1;
-  if (!hasVui || bits.read(1) === 0) return [1, 1];
+  if (bits.read(1) === 0) return [1, 1];
   const index = bits.read(8);
   const isListed = index !== extendedSar;
   const across = isListed ? (pixelWidths[index] ?? 1) : bits.read(16);
