@@ -406,7 +406,7 @@ describe("an encrypted file", () => {
       "WebM",
       Buffer.concat([
         element("1a45dfa3", element("4282", Buffer.from("webm"))),
-        element("18538067", element("1654ae6b", element("ae", encryption))),
+        element("18538067", element("1654ae6b", element("ae", element("83", Buffer.of(1)), encryption))),
       ]),
     ],
   ];
@@ -422,4 +422,19 @@ describe("an encrypted file", () => {
       }
     });
   }
+
+  it("is kept if only a text track of it is encrypted", async () => {
+    const webm = readMedium("vp9-opus.webm");
+    const [segmentSize, tracksSize] = [
+      webm.indexOf("18538067", "hex") + 4,
+      webm.lastIndexOf("1654ae6b", -1, "hex") + 4,
+    ];
+    const text = element("ae", element("d7", Buffer.of(9)), element("83", Buffer.of(0x11)), encryption);
+    const end = tracksSize + 2 + (webm.readUInt16BE(tracksSize) & 0x3fff);
+    const body = Buffer.concat([webm.subarray(0, end), text, webm.subarray(end)]);
+    body.writeUIntBE(webm.readUIntBE(segmentSize + 2, 6) + text.length, segmentSize + 2, 6);
+    body.writeUInt16BE(webm.readUInt16BE(tracksSize) + text.length, tracksSize);
+    await using harness = await openEntry(open, new Map([["film", resource("video/webm", body)]]), "film");
+    expect(await harness.download()).toMatchObject({ size: body.length, width: 160 });
+  });
 });

@@ -63,8 +63,8 @@ export function openLocalInput(path: string): LocalInput {
   checkSampleTables(numbers);
   // mediabunny finds more in a file whose header is damaged.
   const allTracks = unlessUnreadable(() => readHeader(numbers)?.tracks) ?? [];
-  checkNotEncrypted(numbers, allTracks);
   const headerTracks = allTracks.filter(({ kind }) => kind !== null);
+  checkNotEncrypted(numbers, headerTracks);
   // In damage at the end, mediabunny looks for elements for ever.
   const damage = findDamage({ fd: file, size: fstatSync(file).size });
   const voids = damage.map((place): Patch => ({ at: place.start, bytes: voidHead(place) }));
@@ -80,7 +80,7 @@ export function openLocalInput(path: string): LocalInput {
 /** A longer delay is none: that of Opus is 80 ms at most. */
 const maxDelayNs = 1e9;
 
-/** @throws ServiceError `drm_protected` if a track of an MP4, WebM or Matroska file is encrypted, as its header says. */
+/** @throws ServiceError `drm_protected` if a video or audio track of an MP4, WebM or Matroska file is encrypted, as its header says. */
 function checkNotEncrypted(source: NumberSource, tracks: readonly MatroskaTrack[]): void {
   const found = tracks.some((track) => isEncrypted(source, track)) ? "ContentEncryption" : findProtectedEntry(source);
   if (found !== undefined) throw new ServiceError("drm_protected", `the media are encrypted ("${found}")`);
