@@ -135,7 +135,7 @@ function trackGaps(tracks: readonly WrittenTrack[], fetched: FetchStatsBySource)
     const late = track.startS - startS;
     const early = endS - track.endS;
     const stats = fetched.get(track.source);
-    if (stats !== undefined && lastsAsListed(track, stats)) return within;
+    if (stats !== undefined && lastsAsListed(track, tracks, stats)) return within;
     const { lateS = usualGapS, earlyS = usualGapS } = stats?.tolerance ?? {};
     if (late > lateS) within.unshift(`no ${kind} from ${span(0, late)}`);
     if (early > earlyS) within.push(`no ${kind} from ${span(track.endS - startS, endS - startS)}`);
@@ -155,7 +155,7 @@ function differentTrackDurations(
   const isAudio = tracks.every(({ kind }) => kind === "audio");
   const found = ofSources(fetched, (stats, what, name) => {
     const own = tracks.filter((track) => track.source === name);
-    if (own.every((track) => lastsAsListed(track, stats))) return [];
+    if (own.every((track) => lastsAsListed(track, own, stats))) return [];
     // One of its tracks may have nothing at an end: that is a gap.
     const startS = Math.max(Math.min(...own.map((track) => track.startS)), originOf(tracks));
     const endS = Math.max(...own.map((track) => track.endS));
@@ -177,9 +177,14 @@ function differentTrackDurations(
 /** Of listed durations, and of what a stream lasts less than a longer one of the same media. */
 const roundingS = 0.1;
 
-/** Whether the track has all that its source lists, and lacks nothing before or after it, whenever it begins. */
-function lastsAsListed({ startS, endS, gaps }: WrittenTrack, { listedS }: FetchStats): boolean {
-  return listedS !== null && Math.abs(endS - startS - gaps.totalS - listedS) <= roundingS;
+/**
+ * Whether the track has all that its source lists, and lacks nothing before or after it, whenever it begins. So it is only if the source has
+ * several, which are in sync with each other: one that is alone may begin late because its segments are in another order.
+ */
+function lastsAsListed(track: WrittenTrack, tracks: readonly WrittenTrack[], { listedS }: FetchStats): boolean {
+  const { source, startS, endS, gaps } = track;
+  const isAlone = tracks.every((other) => other === track || other.source !== source);
+  return !isAlone && listedS !== null && Math.abs(endS - startS - gaps.totalS - listedS) <= roundingS;
 }
 
 function differentSource(
