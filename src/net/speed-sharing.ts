@@ -57,8 +57,7 @@ export function shareSpeed(limit: SpeedLimit, channel: SpeedChannel): () => void
     const demands = new Map(message.demands.map(([key, waiting, others, bps]) => [key, { waiting, others, bps }]));
     const receivedMs = performance.now();
     if (message.from === from) own = demands;
-    else if (demands.size > 0) peers.set(message.from, { demands, receivedMs });
-    else peers.delete(message.from);
+    else peers.set(message.from, { demands, receivedMs });
     for (const [id, peer] of peers) if (receivedMs - peer.receivedMs > silenceMs) peers.delete(id);
     limit.adjust(speedOf);
   }
