@@ -5,6 +5,7 @@ import { localClient, read } from "./client.ts";
 import { startUpstream } from "./upstream.ts";
 
 const page = "https://www.example.com/videos/otters";
+const suffix = "https://github.io/";
 
 /** Returns the `Cookie` field of a request for `url` after `from` has set these cookies. */
 function sent(fields: string | string[], url = page, from = page): string | undefined {
@@ -14,12 +15,20 @@ function sent(fields: string | string[], url = page, from = page): string | unde
 }
 
 describe("a cookie that a response sets is sent", () => {
-  it.each<[string, string | string[], string, string | undefined]>([
+  it.each<[string, string | string[], string, string | undefined, string?]>([
     ["to its host", "a=1", "https://www.example.com/videos/", "a=1"],
     ["to no subdomain of its host", "a=1; Path=/", "https://cdn.www.example.com/", undefined],
     ["to no sibling of its host", "a=1; Path=/", "https://cdn.example.com/", undefined],
     ["to all of its domain", "a=1; Path=/; Domain=example.com", "https://cdn.example.com/", "a=1"],
     ["to all of its domain, with a dot", "a=1; path=/; domain=.Example.com", "https://example.com/", "a=1"],
+    [
+      "to no host of a public suffix that is its host",
+      "a=1; Path=/; Domain=github.io",
+      "https://a.github.io/",
+      undefined,
+      suffix,
+    ],
+    ["to a public suffix that is its host", "a=1; Path=/; Domain=github.io", suffix, "a=1", suffix],
     ["to its path", "a=1; Path=/videos", "https://www.example.com/videos/1", "a=1"],
     ["to its path's folder if it names none", "a=1", "https://www.example.com/videos/x/1", "a=1"],
     ["nowhere beside it", "a=1", "https://www.example.com/other", undefined],
@@ -32,8 +41,8 @@ describe("a cookie that a response sets is sent", () => {
     ["in the quotes that it has", 'a="1 2"', page, 'a="1 2"'],
     ["with long attributes", `a=1; Comment=${"x".repeat(4_000)}`, page, "a=1"],
     ["with what is equal to an attribute", "path=1", page, "path=1"],
-  ])("%s", (_, fields, url, expected) => {
-    expect(sent(fields, url)).toBe(expected);
+  ])("%s", (_, fields, url, expected, from) => {
+    expect(sent(fields, url, from)).toBe(expected);
   });
 
   it.each([

@@ -34,6 +34,10 @@ describe("the client for POST", () => {
     }
   });
 
+  test.each(["ftp://127.0.0.1/", "http://name:word@127.0.0.1/"])("sends nothing to %s", async (url) => {
+    await expect(open().post(new URL(url))).rejects.toMatchObject({ code: "invalid_url" });
+  });
+
   test("uses a connection again, unless the response is longer than a few KiB", async () => {
     let length = 10;
     const upstream = await startUpstream((_, response) => void response.end(Buffer.alloc(length)));
