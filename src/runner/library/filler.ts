@@ -100,18 +100,21 @@ export class Filler {
       const message = messageOf(failure);
       const known = file?.warnings?.find(isLibraryFailure);
       if (known?.message === message || file === null) return false;
-      logger.warn({ task: id, err: error }, "a file could not be put into the library; retrying every minute");
-      await this.#saveOutcome(id, { file: withWarning(file, message) });
-      return false;
+      const isSaved = await this.#saveOutcome(id, { file: withWarning(file, message) });
+      if (isSaved)
+        logger.warn({ task: id, err: error }, "a file could not be put into the library; retrying every minute");
+      return !isSaved;
     }
   }
 
-  /** The task may have been deleted, or its file removed, meanwhile. */
-  async #saveOutcome(id: string, change: Pick<Partial<Task>, "library" | "file">): Promise<void> {
+  /** Returns false if the task has been deleted, or its file removed, meanwhile. */
+  async #saveOutcome(id: string, change: Pick<Partial<Task>, "library" | "file">): Promise<boolean> {
     try {
       await this.#options.store.update(id, change, { from: ["succeeded"], hasFile: true });
+      return true;
     } catch (error) {
       if (!isServiceError(error, "conflict", "not_found")) throw error;
+      return false;
     }
   }
 

@@ -22,6 +22,32 @@ const known = { uploader: "Ann", uploaded_at: "2026-01-02", title: "A film", vid
 const name = "Ann/2026-01-02 A film [a1]";
 
 describe("a library", () => {
+  it("says nothing of a file whose task is deleted before it is there", async () => {
+    const inner = createMemoryStore();
+    let hasDeleted = false;
+    const harness = createLibraryHarness({
+      ...inner,
+      async get(id) {
+        const task = await inner.get(id);
+        if (hasDeleted || task?.state !== "succeeded") return task;
+        hasDeleted = true;
+        await inner.delete(id);
+        await harness.files.remove(id);
+        return task;
+      },
+    });
+    const library = await harness.open();
+    const first = await harness.add(library, known);
+    const second = await harness.add(library, { ...known, title: "Another" });
+    library.start();
+    await first.succeed();
+    await vi.waitUntil(() => hasDeleted, 60_000);
+    await second.succeed();
+    await harness.untilPlaced(second.id);
+    await library.stop();
+    expect(harness.log).toMatchObject([{ task: second.id, msg: "put into the library" }]);
+  });
+
   it("gets the medium, its subtitles, its cover and what describes it, under names for people", async () => {
     const { open, add, untilPlaced, listed, dir, files } = createLibraryHarness();
     const library = await open({ hasNfo: true });
