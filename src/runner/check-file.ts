@@ -5,7 +5,7 @@ import type { TaskOptions } from "../model/task.ts";
 
 /**
  * Returns the engine's warnings of a file, and those that follow from the task and its page: the file lasts much less than
- * its page says, as previews and files that were cut before they were published do; it is higher than the task allows; it has no cover.
+ * its page says, as previews and files that were cut before they were published do; it is higher than the task allows; it got no cover.
  */
 export function checkFile(download: Download, page: PageInfo, options: TaskOptions): FileWarning[] {
   return [
@@ -45,6 +45,6 @@ function checkMaxHeight(height: number | null, { format_id, max_height }: TaskOp
 /** Without `embed`, a cover is an extra that nobody asked for. */
 function checkCover({ others }: Download, { thumbnails }: PageInfo, { embed }: TaskOptions): FileWarning[] {
   if (embed !== true || thumbnails.length === 0 || others.some(({ kind }) => kind === "cover")) return [];
-  const message = "there is no cover: no picture of the page could be had that is a JPEG or PNG of at most 2 MiB";
+  const message = "no cover was added: no picture of the page could be had that is a JPEG or PNG of at most 2 MiB";
   return [{ code: "not_embedded", message }];
 }
