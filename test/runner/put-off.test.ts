@@ -14,6 +14,7 @@ const refused = (retryAfterS?: number) =>
     upstreamStatus: 429,
     retryAfterS,
   });
+const slow = new ServiceError("upstream_timeout", "the response is too slow", { retryAfterS: 1 });
 
 /** Fails once with `failure`, after so many bytes. */
 function failingOnce(failure: ServiceError, bytes: number): Downloads {
@@ -29,6 +30,7 @@ test.each([
   ["whose host asks for a pause after the download has progressed uses up none", failingOnce(refused(1), 5), 1],
   ["whose host asks for a pause at once uses one up", failingOnce(refused(1), 0), 2],
   ["that is refused without a time to wait uses one up", failingOnce(refused(), 5), 2],
+  ["whose host is too slow uses one up, although it is to wait", failingOnce(slow, 5), 2],
 ])("a run %s", async (_what, downloads, attempts) => {
   const { runner, add, until } = createRunnerHarness({ downloads });
   const { id } = await add();
