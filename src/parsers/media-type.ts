@@ -191,5 +191,5 @@ function extensionOf(url: URL): string {
   // Some servers' URLs of files end with a slash: `/1.mp4/`.
   const path = url.pathname.endsWith("/") ? url.pathname.slice(0, -1) : url.pathname;
   const name = path.slice(path.lastIndexOf("/") + 1);
-  return name.slice(name.lastIndexOf(".") + 1).toLowerCase();
+  return name.includes(".") ? name.slice(name.lastIndexOf(".") + 1).toLowerCase() : "";
 }

@@ -58,6 +58,7 @@ test("the kind is unknown if neither type nor path tell it", () => {
     mime_type: null,
   });
   expect(mediaTypeOf(null, at("/a.mp4/constructor"))).toMatchObject({ kind: "unknown" });
+  expect(mediaTypeOf(null, at("/video/mp4"))).toMatchObject({ kind: "unknown" });
 });
 
 test("a stated type takes precedence over the path", () => {
