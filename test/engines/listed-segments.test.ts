@@ -12,28 +12,30 @@ const ticks = 40;
 
 /**
  * Counts the frames of segments, which have the times of the source: of each its listed duration, and which of its frames
- * there are.
+ * there are: from one on, to another, or every second, third and so on.
  */
 function count(
   segments: readonly {
     durationS: number;
     from?: number;
     to?: number;
+    every?: number;
     timeline?: number;
     before?: (sink: CountingSink) => void;
   }[],
 ): CountingSink {
   const sink = new CountingSink(ignore);
   const shape = { sampleEntry: new Uint8Array(), width: 0, height: 0, language: null };
-  const track = sink.setFormat({ kind: "video", timescale: 1000, ...shape });
+  let track: number | undefined;
   let start = 0;
-  for (const { durationS, from = 0, to = Infinity, timeline = 0, before } of segments) {
+  for (const { durationS, from = 0, to = Infinity, every = 1, timeline = 0, before } of segments) {
     before?.(sink);
     sink.startSegment({ timeline, offsetS: null, durationS });
+    track ??= sink.setFormat({ kind: "video", timescale: 1000, ...shape });
     const frames = Math.ceil(durationS * framesPerSecond);
-    for (let i = from; i < Math.min(frames, to); i++) {
+    for (let i = from; i < Math.min(frames, to); i += every) {
       const dts = (start + i) * ticks;
-      sink.write(track, { data: new Uint8Array(), dts, pts: dts, duration: ticks, isSync: i === 0 });
+      sink.write(track, { data: new Uint8Array(), dts, pts: dts, duration: ticks * every, isSync: i === 0 });
     }
     start += frames;
   }
@@ -49,6 +51,12 @@ it("a short segment that is missing is a gap", () => {
 
 it("a few missing frames of many that come at equal distances are a gap", () => {
   expect(gapsOf(count([{ durationS: 2.04 }, { durationS: 2.04, to: 45 }, { durationS: 2.04 }]))).toHaveLength(1);
+});
+
+it("missing frames near the start are a gap if those after them come at the distance of those before", () => {
+  const start = { durationS: 1, to: 8 };
+  expect(gapsOf(count([start, { durationS: 1 }]))).toEqual([{ fromS: 0.32, toS: 1 }]);
+  expect(gapsOf(count([start, { durationS: 1, every: 2 }, { durationS: 1 }]))).toEqual([]);
 });
 
 it("so much less than a segment is no gap where it is already known that media are left out", () => {

@@ -67,6 +67,8 @@ export class TrackCounter {
   /** How often in a row it was the same. */
   #steady = 0;
   readonly #breaks: TrackGaps = { count: 0, totalS: 0, first: [] };
+  /** The latest break after fewer steady steps: it counts if those after it make up for them. */
+  #early: { from: number; lost: number; step: number; steady: number } | null = null;
   /** How many of the next samples may have breaks: parts were joined, or media are known to be left out. */
   #breakable = 0;
   /** Where what was before ends, if the first of these are decoded earlier than that: they are in another order. */
@@ -162,15 +164,28 @@ export class TrackCounter {
     const { duration } = this.#last;
     const usual = duration || this.#step;
     const lost = distance - usual;
-    const isBreak = this.#isBreak(lost, usual);
+    // A file that is published as a whole has the breaks that it has.
+    const isChecked = this.#breakable <= 0 && this.#segments.isListed;
+    const isBreak = isChecked && lost > Math.max(shortestBreakS * this.timescale, usual);
     this.#breakable -= 1;
-    if (usual > 0 && lost > this.#segments.shortestGapS * this.timescale) {
-      this.#addGap(this.#gaps, this.#lastBefore(lost, pts) + usual, lost);
-    } else if (isBreak) this.#addGap(this.#breaks, this.#lastBefore(lost, pts) + usual, lost);
+    const from = () => this.#lastBefore(lost, pts) + usual;
+    if (usual > 0 && lost > this.#segments.shortestGapS * this.timescale) this.#addGap(this.#gaps, from(), lost);
+    else if (isBreak && this.isSteady) this.#addGap(this.#breaks, from(), lost);
     else if (distance > 0) {
-      this.#steady = Math.abs(distance - this.#step) <= this.#step / 8 ? this.#steady + 1 : 0;
+      if (isBreak && this.#steady > 0) this.#early = { from: from(), lost, step: usual, steady: this.#steady };
+      this.#steady = isSameStep(distance, this.#step) ? this.#steady + 1 : 0;
       this.#step = distance;
+      this.#confirmEarly();
     }
+  }
+
+  #confirmEarly(): void {
+    if (this.#early === null || this.#steady === 0) return;
+    const { from, lost, step, steady } = this.#early;
+    const isSame = isSameStep(this.#step, step);
+    if (isSame && steady + this.#steady < steadySteps) return;
+    if (isSame) this.#addGap(this.#breaks, from, lost);
+    this.#early = null;
   }
 
   /** Returns when the last sample before a gap is presented; frames after the gap may have been decoded before it. */
@@ -178,12 +193,6 @@ export class TrackCounter {
     const times = [...this.#recent, pts].filter((time) => !Number.isNaN(time)).toSorted((a, b) => a - b);
     const after = times.findLastIndex((time, i) => i > 0 && time - times[i - 1]! >= lost);
     return times[after - 1] ?? this.#last.pts;
-  }
-
-  /** A file that is published as a whole has the breaks that it has. */
-  #isBreak(lost: number, usual: number): boolean {
-    const isLong = lost > Math.max(shortestBreakS * this.timescale, usual);
-    return isLong && this.isSteady && this.#breakable <= 0 && this.#segments.isListed;
   }
 
   #addGap(gaps: TrackGaps, from: number, lost: number): void {
@@ -229,6 +238,8 @@ export class TrackCounter {
     return { start, end: start + lasts(first) + after };
   }
 }
+
+const isSameStep = (distance: number, step: number): boolean => Math.abs(distance - step) <= step / 8;
 
 const lossless: ReadonlySet<string> = new Set(["fLaC", "alac"]);
 
