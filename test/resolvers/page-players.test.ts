@@ -282,6 +282,31 @@ describe("the data of a player", () => {
   );
 
   it.each([
+    ["labels if they are heights", ["720p", "480p"], 2],
+    ["labels if they are qualities", ["HD", "SD"], 2],
+    ["labels if they are formats", ["MP4 Video", "WebM"], 2],
+    ["titles of other videos if they are names of files", ["beavers.mp4", "foxes.mp4"], 0],
+  ])("takes titles of its files for %s", async (_, titles, count) => {
+    const sources = titles.map((title, index) => ({ file: `/${index}.mp4`, title }));
+    const info = await resolvePage(script(`setup(${json({ title: "Otters", sources })})`));
+    expect(info.formats).toHaveLength(count);
+  });
+
+  it("is read wherever a long text with escape sequences is cut", async () => {
+    for (let length = 32_700; length < 32_750; length += 1) {
+      const text = json({ a: "x".repeat(length), clip: json({ file: "/1.mp4" }) });
+      const info = await resolvePage(script(`setup(JSON.parse(${json(text)}))`));
+      expect(urlsOf(info)).toEqual([`${site}/1.mp4`]);
+    }
+  });
+
+  it("is read after brackets that are nested 1,000 deep", async () => {
+    const deep = `${"[".repeat(1_000)}"/0.mp4"${"]".repeat(1_000)}`;
+    const info = await resolvePage(script(`x = ${deep}; setup({title: "Otters", file: "/1.mp4"})`));
+    expect(urlsOf(info)).toEqual([`${site}/1.mp4`]);
+  });
+
+  it.each([
     ["a script", (clip: string) => `<script>var clip = ${clip}</script>`],
     ["two chunks", (clip: string) => `<script>x${"é".repeat(32_754)} clip = ${clip}</script>`],
     ["an attribute", (clip: string) => `<div data-clip='${clip}'></div>`],

@@ -63,7 +63,6 @@ const pageUrlsOf = onceForEach((data) => textsNamed(data, "pageUrl"));
 function isLabel(title: string): boolean {
   if (title.length > maxLabelLength) return false;
   if (parseQuality(title) !== null || names.has(title, "quality")) return true;
-  if (title.toLowerCase() === "source") return true;
   return names.has(title, "fileFormat") && !title.includes(".");
 }
 

@@ -46,8 +46,6 @@ export class ScriptReader {
   /** What is being read; `#closeBy` has its closing bracket and those of its ancestors. */
   #data: Data;
   readonly #closeBy: string[] = [];
-  /** Brackets that are open beyond `maxDepth`. */
-  #excess = 0;
   /** The token before: a punctuation mark, `WORD` or `STRING`. */
   #before = "";
   /** The last name or string, and the name that the next value belongs to. */
@@ -105,7 +103,7 @@ export class ScriptReader {
     const key = this.#key;
     this.#key = null;
     const isPart = before === "+" || before === "?" || next === "+" || next === ".";
-    if (isPart || hasHoles || raw === "" || this.#excess > 0) return;
+    if (isPart || hasHoles || raw === "") return;
     this.#add(key ?? this.#nameOfArgument(), raw);
   }
 
@@ -141,7 +139,7 @@ export class ScriptReader {
     const isValue = isNumber || word === "true" || word === "false";
     const key = this.#before === "+" || this.#before === "?" ? null : this.#key;
     this.#before = word === "return" || word === "typeof" || word === "case" ? "(" : WORD;
-    if (isValue && key !== null && this.#excess === 0) {
+    if (isValue && key !== null) {
       addText(this.#data, key, word);
       this.#key = null;
     }
@@ -204,10 +202,7 @@ export class ScriptReader {
   }
 
   #enter(open: string): void {
-    if (this.#closeBy.length >= maxDepth) {
-      this.#excess++;
-      return;
-    }
+    if (this.#closeBy.length >= maxDepth) return;
     const isValue = valueStarts.has(this.#before);
     const kind = open === "[" ? "array" : open === "{" && isValue ? "object" : "block";
     const valueOf = this.#key ?? (isValue && open !== "(" ? this.#data.name : "");
@@ -219,10 +214,6 @@ export class ScriptReader {
 
   /** Closes what the bracket closes; a bracket that closes nothing is ignored. */
   #close(bracket: string): void {
-    if (this.#excess > 0) {
-      this.#excess--;
-      return;
-    }
     this.#key = null;
     const index = this.#closeBy.lastIndexOf(bracket);
     // A bracket that would close more than four levels is more likely a part of a misread text.
