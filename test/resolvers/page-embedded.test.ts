@@ -161,6 +161,16 @@ describe("the player that a page embeds", () => {
     expect(info.formats).toMatchObject([{ url: film }]);
   });
 
+  it("is passed over if it is a manifest that cannot be read", async () => {
+    const second = "https://cdn.example.net/e/2";
+    const frames = [player, second].map((url) => `<iframe src="${url}" allowfullscreen></iframe>`);
+    const info = await resolvePage(frames.join(""), {
+      [player]: { type: "application/dash+xml", body: "none" },
+      [second]: video,
+    });
+    expect(info.formats).toMatchObject([{ url: film }]);
+  });
+
   it("is followed to one further player, and no page is read twice", async () => {
     const inner = (n: number) => `https://inner.example.org/embed/${n}`;
     const to = (...urls: string[]) => ({

@@ -76,11 +76,14 @@ describe("HTML", () => {
     expect(new Set(info.formats.map(({ format_id }) => format_id)).size).toBe(2);
   });
 
-  it("ignores a muted loop as decoration unless the page calls itself a video", async () => {
+  it("ignores a muted loop as decoration unless it has controls or the page calls itself a video", async () => {
     const loop = `<video autoplay loop muted src="/bg.mp4"></video>`;
     expect((await resolvePage(loop)).formats).toEqual([]);
     const called = `<meta property="og:type" content="video.other">${loop}`;
     expect((await resolvePage(called)).formats).toHaveLength(1);
+    const late = (attributes: string) => `<video autoplay loop muted data-src="/1.mp4" ${attributes}></video>`;
+    expect((await resolvePage(late("controls"))).formats).toHaveLength(1);
+    expect((await resolvePage(late("data-controls=false controls=false"))).formats).toEqual([]);
   });
 
   it.each(["https://example.com/", "https://example.com/en/", "https://example.com/index.html"])(
