@@ -5,6 +5,7 @@ import type { Task } from "../../src/model/task.ts";
 import { accessKeyOf, newSecret } from "../../src/keys/secrets.ts";
 import { createRunnerHarness, type RunnerHarness, type RunnerHarnessOptions } from "./harness.ts";
 import type { Resolver } from "../../src/resolvers/resolver.ts";
+import { pageOf } from "./resolver.ts";
 import { createPlaylist, entriesUpTo, entryUrl, playlistUrl } from "./playlists.ts";
 
 function harnessFor(count: number, options: RunnerHarnessOptions = {}, sliceSize = 2) {
@@ -41,6 +42,19 @@ describe("a task for the entries of a playlist", () => {
       expect(file).not.toBeNull();
     }
     expect(harness.cursors).toEqual(["", "2", "4"]);
+  });
+
+  test("is downloaded itself if its page has a video beside the playlist", async () => {
+    const { resolver: lists } = createPlaylist(entriesUpTo(3));
+    const resolver: Resolver = {
+      ...lists,
+      resolve: async (url, context) => ({ ...(await lists.resolve(url, context)), formats: pageOf(url).formats }),
+    };
+    const harness = createRunnerHarness({ resolver });
+    const { id } = await harness.add(playlistUrl, { entries: "all" });
+    harness.runner.start();
+    expect(await harness.until(id, "succeeded")).toMatchObject({ file: { mime_type: "video/mp4" } });
+    expect(await membersOf(harness, id)).toEqual([]);
   });
 
   test("names its members as the playlist does where their pages are files, which have no titles", async () => {

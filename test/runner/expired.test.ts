@@ -124,6 +124,25 @@ describe("a URL that has expired", () => {
     });
     expect([readings, site.asked.length]).toEqual([2, 1]);
   });
+
+  test("again and again, each time after more bytes: the page is resolved 20 times again", async () => {
+    let readings = 0;
+    const { runner, add, until } = createRunnerHarness({
+      resolver: createTestResolver(async (url) => {
+        readings += 1;
+        return pageOf(url);
+      }),
+      downloads: async (job, { onProgress }) => {
+        onProgress({ stage: "downloading", downloaded_bytes: readings, total_bytes: 100 });
+        if (readings === 30) return writeMedium(job);
+        throw new ServiceError("upstream_status", "status 403", { upstreamStatus: 403 });
+      },
+    });
+    const { id } = await add();
+    runner.start();
+    await until(id, ({ state }) => state === "failed" || state === "succeeded");
+    expect(readings).toBe(21);
+  });
 });
 
 describe("the format that is downloaded again", () => {
