@@ -23,14 +23,16 @@ export interface FieldCoding {
   isMbaff?: boolean;
   /** frame_mbs_only_flag. */
   isFrameOnly?: boolean;
+  /** The sequence says that it has 50 fields a second; default: nothing of that. */
+  isTimed?: boolean;
 }
 
 const startCode = Buffer.from([0, 0, 0, 1]);
 const mapUnits = 2;
 
 /** Creates a maker of access units (Main profile, CAVLC) that decoders read. */
-export function createFieldMaker({ isMbaff = false, isFrameOnly = false }: FieldCoding = {}) {
-  const sets = [writeSequenceSet(isMbaff, isFrameOnly), writePictureSet()];
+export function createFieldMaker({ isMbaff = false, isFrameOnly = false, isTimed = false }: FieldCoding = {}) {
+  const sets = [writeSequenceSet(isMbaff, isFrameOnly, isTimed), writePictureSet()];
   const delimiter = Buffer.from([9, 0xf0]);
   return (picture: CodedPicture): Buffer => {
     const hasSets = picture.hasSets ?? picture.kind === "idr";
@@ -39,7 +41,7 @@ export function createFieldMaker({ isMbaff = false, isFrameOnly = false }: Field
   };
 }
 
-function writeSequenceSet(isMbaff: boolean, isFrameOnly: boolean): Buffer {
+function writeSequenceSet(isMbaff: boolean, isFrameOnly: boolean, isTimed: boolean): Buffer {
   const bits = createBitWriter();
   for (const byte of [77, 0, 30]) bits.fixed(byte, 8);
   // Its id, log2_max_frame_num_minus4, pic_order_cnt_type, log2_max_pic_order_cnt_lsb_minus4, frames of reference.
@@ -49,8 +51,13 @@ function writeSequenceSet(isMbaff: boolean, isFrameOnly: boolean): Buffer {
   bits.unsigned(isFrameOnly ? 1 : mapUnits / 2 - 1);
   bits.fixed(isFrameOnly ? 1 : 0, 1);
   if (!isFrameOnly) bits.fixed(isMbaff ? 1 : 0, 1);
-  // direct_8x8_inference_flag, no cropping, no VUI.
-  bits.fixed(0b100, 3);
+  // direct_8x8_inference_flag, no cropping, and the VUI: of its first flags only timing_info_present_flag is set.
+  bits.fixed(isTimed ? 0b101 : 0b100, 3);
+  if (isTimed) {
+    bits.fixed(0b00001, 5);
+    for (const half of [0, 1, 0, 50]) bits.fixed(half, 16);
+    bits.fixed(0, 6);
+  }
   return bits.nal(0x67);
 }
 

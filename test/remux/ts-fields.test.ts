@@ -179,6 +179,24 @@ describe("frames of H.264 that state only when they are shown", () => {
     expect(guessed(...pictures)).not.toContain(true);
   });
 
+  it.each([
+    ["fields", 2],
+    ["frames", 1],
+  ])("are shown in equal steps if only IDR pictures state a time and their numbers count %s", (_, step) => {
+    const pictures = Array.from({ length: 12 }, (__, i): SentPicture => {
+      const picture = { ...frame(2 * i, i % 4 === 0 ? "timed" : "joined"), order: (i % 4) * step };
+      return i % 4 === 0 ? { ...picture, kind: "idr" } : picture;
+    });
+    const samples = videoOf(transport(pictures, { isFrameOnly: true, isTimed: true }));
+    expect(samples.map(({ pts }) => (pts - samples[0]!.pts) / 1800)).toEqual(pictures.map(({ at }) => at));
+  });
+
+  it("tell that times are guessed once their numbers turn out to count frames", () => {
+    const pictures = [0, 4, 2, 1, 3].map((order) => ({ ...frame(2 * order, order ? "joined" : "timed"), order }));
+    const samples = videoOf(transport(pictures, { isFrameOnly: true, isTimed: true }));
+    expect(samples.map(({ isGuessed = false }) => isGuessed)).toEqual([false, false, false, true, true]);
+  });
+
   it("tell which times are guessed if others are not in the order of decoding, and its numbers are not those of times, or start unknown", () => {
     const irregular = [frame(0), { ...frame(20), order: 6 }, frame(2), frame(4, "untimed"), frame(24)];
     expect(guessed(...irregular)).toEqual([false, false, false, true, false]);

@@ -117,6 +117,8 @@ interface CodedPicture {
   idrPictureId: number | null;
   /** pic_order_cnt_lsb, and how many values it has; `null`: pictures are not ordered by it. */
   order: { low: number; range: number } | null;
+  /** No picture of its sequence is a field. */
+  isFrameOnly: boolean;
   fieldS: number | null;
 }
 
@@ -150,6 +152,8 @@ function createOrders() {
   let start = 0;
   /** Of the latest picture that others may refer to; `null`: not known. */
   let latest: number | null = null;
+  /** Some encoders count frames, not fields. */
+  let countsFrames = false;
   return {
     next(picture: CodedPicture | null, isSecond: boolean): DisplayOrder | null {
       if (picture !== null && picture.idrPictureId !== null && !isSecond) {
@@ -160,7 +164,8 @@ function createOrders() {
       const { low, range } = picture.order;
       const number = low + Math.round((latest - low) / range) * range;
       if (picture.isReference) latest = number;
-      return { start, number, stepS: picture.fieldS };
+      countsFrames ||= picture.isFrameOnly && number % 2 !== 0;
+      return { start, number, stepS: picture.fieldS && picture.fieldS * (countsFrames ? 2 : 1) };
     },
     skip(): void {
       latest = null;
@@ -200,6 +205,7 @@ function readPicture(
   const idrPictureId = avcTypeOf(unit) === avcType.idr ? bits.readUnsigned() : null;
   const order = sps.orderBits === null ? null : { low: bits.read(sps.orderBits), range: 2 ** sps.orderBits };
   if (bits.isOverrun) return null;
+  const { id: sequence, isFrameOnly, fieldS } = sps;
   const numbers = { frameNum, idrPictureId, order };
-  return { sequence: sps.id, ...numbers, isField, isBottom, isReference: isReference(unit), fieldS: sps.fieldS };
+  return { sequence, ...numbers, isField, isBottom, isReference: isReference(unit), isFrameOnly, fieldS };
 }

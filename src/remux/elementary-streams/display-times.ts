@@ -8,6 +8,8 @@ export class DisplayTimes {
   #end = -Infinity;
   /** How long one number of the order lasts; `null`: not known. */
   #step: number | null = null;
+  /** The same as the stream says it, seconds, if `#step` is from there. */
+  #statedS: number | null = null;
   /** The least distance of two pictures that are decoded one after the other, in numbers: that of two frames. */
   #distance = Infinity;
   /** Pictures that have a time are shown where the order says. */
@@ -28,11 +30,14 @@ export class DisplayTimes {
   /** Returns when a picture without a time is shown; `null`: unknown. Where numbers start again, it is shown after all others. */
   find(order: DisplayOrder | null): number | null {
     const last = this.#latest;
-    const step = this.#step ?? (order?.stepS ?? 0) * ticksPerSecond;
+    const stepS = order?.stepS ?? 0;
+    const step = this.#step ?? stepS * ticksPerSecond;
+    this.#isRight &&= this.#statedS === null || this.#statedS === stepS;
     if (order === null || last === null || step <= 0 || !this.#isRight) return null;
     const isSame = order.start === last.order.start;
     const shown = isSame ? last.shown + (order.number - last.order.number) * step : this.#end + this.#distance * step;
     if (!Number.isFinite(shown)) return null;
+    if (this.#step === null) this.#statedS = stepS;
     this.#step = step;
     this.#hold(order, shown);
     return Math.round(shown);
