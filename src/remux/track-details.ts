@@ -46,31 +46,47 @@ export function withDetails(sink: SampleSink, details: readonly TrackDetails[]):
 
 /**
  * Returns a sink that moves packets of Opus that have the time of the one before to where that ends: mediabunny gives one time to all of a lace
- * that is the last block of its cluster. The first packets of a track stay: those that a decoder leaves out may have one time.
+ * that is the last block of its cluster. At the start of a track, those that a decoder leaves out may have one time.
  */
 export function withOpusTimes(sink: SampleSink): SampleSink {
-  const timescales = new Map<number, number>();
-  const latest = new Map<number, { dts: number; endTicks: number; isStart: boolean }>();
+  const tracks = new Map<number, { timescale: number; preSkip: number }>();
+  const latest = new Map<number, { dts: number; endTicks: number; startSamples: number }>();
   return {
     setFormat(format, track) {
       const number = sink.setFormat(format, track);
-      if (nameCodec(format.sampleEntry) === "Opus") timescales.set(number, format.timescale);
+      const { sampleEntry, timescale } = format;
+      if (nameCodec(sampleEntry) === "Opus") tracks.set(number, { timescale, preSkip: preSkipOf(sampleEntry) });
       return number;
     },
     write(track, sample) {
-      const timescale = timescales.get(track);
-      if (timescale === undefined) return sink.write(track, sample);
+      const opus = tracks.get(track);
+      if (opus === undefined) return sink.write(track, sample);
       const before = latest.get(track);
       const isSame = before?.dts === sample.dts;
-      const isStart = before === undefined || (isSame && before.isStart);
+      /** Samples of the packets before, if all of them have the time of the first one. */
+      const leftOut = before === undefined ? 0 : isSame ? before.startSamples : Infinity;
+      const isStart = leftOut <= opus.preSkip;
+      const samples = opusSamples(sample.data);
+      const ticksOf = (count: number) => Math.round((count * opus.timescale) / opusRate);
       const dts = isSame && !isStart ? before.endTicks : sample.dts;
       const isLaced = !isStart && (isSame || sample.duration === 0);
-      const duration = isLaced ? Math.round((opusSamples(sample.data) * timescale) / opusRate) : sample.duration;
-      latest.set(track, { dts: sample.dts, endTicks: dts + duration, isStart });
+      const duration = isLaced ? ticksOf(samples) : sample.duration;
+      const endTicks = dts + (isStart ? ticksOf(leftOut + samples) : duration);
+      latest.set(track, { dts: sample.dts, endTicks, startSamples: leftOut + samples });
       sink.write(track, { ...sample, dts, pts: sample.pts + dts - sample.dts, duration });
     },
   };
 }
+
+/** Returns how many samples a decoder leaves out at the start (Opus in ISOBMFF §4.3.2); all if the sample entry does not say. */
+function preSkipOf(sampleEntry: Uint8Array): number {
+  const entry = Buffer.from(sampleEntry);
+  const at = entry.indexOf("dOps", 0, "latin1");
+  return at < 0 || at + preSkipAt + 2 > entry.length ? Infinity : entry.readUInt16BE(at + preSkipAt);
+}
+
+/** In the box, from its name on. */
+const preSkipAt = 6;
 
 /** More than a stream has audio tracks. */
 const placesOfStream = 100;

@@ -23,7 +23,11 @@ test("what a stream's format says of audio is said of its first audio track", ()
 });
 
 describe("packets of Opus with one time", () => {
-  const sampleEntry = box("Opus", new Uint8Array(6), u16(1), u32(0, 0), u16(2, 16, 0, 0), u32(48_000 << 16));
+  const entryOf = (preSkip: number) => {
+    const specific = box("dOps", Uint8Array.of(0, 2), u16(preSkip), u32(48_000), u16(0), Uint8Array.of(0));
+    return box("Opus", new Uint8Array(6), u16(1), u32(0, 0), u16(2, 16, 0, 0), u32(48_000 << 16), specific);
+  };
+  const sampleEntry = entryOf(312);
   /** A frame of 20 ms (RFC 6716 §3.1). */
   const packet = Buffer.from([0x78, 1, 2]);
   /** Returns times and durations of packets that the file has with these. */
@@ -47,6 +51,18 @@ describe("packets of Opus with one time", () => {
     expect(timesOf([[0, 960], ...lace])).toEqual([0, 960, 1920, 2880, 3840].map((dts) => [dts, 960]));
   });
 
+  test("come one after the other at the start too, if they are more than a decoder leaves out", () => {
+    const lace: [number, number][] = [
+      [0, 0],
+      [0, 0],
+      [0, 2880],
+      [2880, 960],
+    ];
+    expect(timesOf(lace).map(([dts]) => dts)).toEqual([0, 960, 1920, 2880]);
+    const short = timesOf(lace, entryOf(1300)).map(([dts]) => dts);
+    expect(short).toEqual([0, 0, 1920, 2880]);
+  });
+
   test("stay at the start, where a decoder may leave them out, and so do all others", () => {
     const start: [number, number][] = [
       [0, 0],
@@ -54,7 +70,7 @@ describe("packets of Opus with one time", () => {
       [648, 960],
       [1608, 500],
     ];
-    expect(timesOf(start)).toEqual(start);
+    expect(timesOf(start, entryOf(1272))).toEqual(start);
     const others: [number, number][] = [
       [0, 960],
       [960, 0],
