@@ -169,10 +169,21 @@ async function downloadWithin(
   };
   const ranges = rangesOf(options, skipped);
   // Whether media have video is known for certain only when they are there.
-  const isAudioFile = options.audio_only === true || ranges.length > 0;
+  const audioOnly = options.audio_only === true;
+  const isAudioFile = audioOnly || ranges.length > 0;
   const texts = { subtitles: chooseSubtitles(page, options).wanted, ownSubtitles: ownLanguages(options) };
   const { tracks } = chooseAudio(page, choice, options);
-  const job = { ...tracks, ...about, isAudioFile, ...texts, ranges, folder, maxBytes: limit.bytes, maxLiveS };
+  const job = {
+    ...tracks,
+    ...about,
+    audioOnly,
+    isAudioFile,
+    ...texts,
+    ranges,
+    folder,
+    maxBytes: limit.bytes,
+    maxLiveS,
+  };
   try {
     const onWaiting = (isWaiting: boolean) => progress.waitFor(isWaiting ? "host" : null);
     return await engine.download(job, { signal, finish, onProgress: progress.report, onWaiting });

@@ -1,5 +1,6 @@
 import { afterAll, describe, expect, it } from "vitest";
 import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
+import type { Format } from "../../src/model/page-info.ts";
 import { openEntry } from "../contracts/engine/harness.ts";
 import { probe } from "../media/probe.ts";
 import { join, readMedium, readRendition } from "../media/rendition.ts";
@@ -59,6 +60,31 @@ describe.concurrent("a progressive file is kept unchanged:", () => {
       expect(await harness.download({ audioOnly: true })).toMatchObject({ ext, size: body.length });
     });
   }
+});
+
+describe.concurrent("a file that its page calls audio, of which only audio is wanted,", () => {
+  const wanted = ({ job }: { job: { format: Format } }) => ({
+    audioOnly: true,
+    format: { ...job.format, vcodec: "none" },
+  });
+
+  it("is kept if it cannot be read whether it has video", async () => {
+    const body = headed("\x30\x26\xb2\x75\x8e\x66\xcf\x11\xa6\xd9\x00\xaa\x00\x62\xce\x6c");
+    await using harness = await openEntry(open, one("song.wma", body), "song.wma");
+    expect(await harness.download(wanted(harness))).toMatchObject({ ext: "wmv", size: body.length });
+  });
+
+  it("becomes another one if it has video", async () => {
+    await using harness = await openEntry(open, one("song.m4a", readMedium("index-first.mp4")), "song.m4a");
+    const { path } = await harness.download(wanted(harness));
+    expect((await probe(path)).streams.map(({ kind }) => kind)).toEqual(["audio"]);
+  });
+
+  it("is refused if it is Ogg with video and audio that cannot be put into another file", async () => {
+    const body = headed(`OggS\0\x02${"\0".repeat(20)}\x01\x2a\x80theora`);
+    await using harness = await openEntry(open, one("song.ogg", body), "song.ogg");
+    await expect(harness.download(wanted(harness))).rejects.toMatchObject({ code: "format_unavailable" });
+  });
 });
 
 describe.concurrent("audio whose last frame is cut off", () => {

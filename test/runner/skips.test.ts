@@ -142,6 +142,16 @@ test.each([
   expect((await of({})).job?.isAudioFile).toBe("audio_only" in options);
 });
 
+test.each([{ vcodec: "none" }, { vcodec: "avc1" }, { vcodec: null }])(
+  "audio alone is taken if it is asked for, whatever the page says of the media: %j",
+  async (format) => {
+    const { url } = await startSponsorBlock(404);
+    for (const audio_only of [true, false]) {
+      expect((await run(url, { audio_only }, "Vimeo", format)).job?.audioOnly).toBe(audio_only);
+    }
+  },
+);
+
 test("segments become chapters if that is asked for, and are written into files as published", async () => {
   const { url } = await startSponsorBlock(segments);
   const { job } = await run(url, { skip: ["sponsor"], skip_mode: "chapters" });

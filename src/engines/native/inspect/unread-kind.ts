@@ -11,3 +11,8 @@ export function unreadKind(head: Uint8Array): (typeof unreadKinds)[number] | und
   const ext = sniffMedium(head)?.ext;
   return unreadKinds.find((each) => each === ext);
 }
+
+/** Whether a file with this extension is kept unread, and only its page says whether it has video: of these kinds, Ogg shows that itself. */
+export function hidesVideo(ext: string): boolean {
+  return ext !== "ogv" && unreadKinds.some((each) => each === ext);
+}

@@ -9,6 +9,7 @@ import type { DownloadJob, MediaInfo } from "../../engine.ts";
 import type { SourceFetcher } from "../sources/fetch-sources.ts";
 import type { AudioChoice } from "../../../remux/audio-choice.ts";
 import { isIndexedMp4 } from "../../../remux/mp4/read/file-boxes.ts";
+import { hidesVideo } from "../inspect/unread-kind.ts";
 import { embedInMp4 } from "../../../remux/mp4/embed.ts";
 import { embedInAudio } from "../../../remux/audio-files/embed.ts";
 import { countSegments } from "../../../remux/matroska/damage.ts";
@@ -141,7 +142,7 @@ async function keepPublished({ isPassthrough, sources }: Plan, options: Assemble
   const { fetcher, ranges, audioOnly, audioChoice, inspect, withTimeLimit } = options;
   const { path } = await fetcher.fetchFile(main, createAnnouncement(main, options));
   if (ranges.length > 0 && !isIndexedMp4(path)) return null;
-  if (audioOnly && !isAudioFile(await inspect(path))) return null;
+  if (audioOnly && !isAudio(await inspect(path), main)) return null;
   // It keeps all its tracks, in whatever languages.
   if (audioChoice.isAsked) await withTimeLimit("read", [path], () => chooseInFile(path, audioChoice));
   const warnings = audioChoice.isOtherFirst && ranges.length === 0 ? [otherFirst] : [];
@@ -195,7 +196,8 @@ function laterParts(path: string): string[] {
     .map(([parts, count]) => `the file has ${count} ${parts}, of which only the first is read`);
 }
 
-const isAudioFile = ({ mime_type }: MediaInfo): boolean => mime_type.startsWith("audio/");
+const isAudio = ({ ext, mime_type }: MediaInfo, { format }: FileSource): boolean =>
+  mime_type.startsWith("audio/") || (format.vcodec === "none" && hidesVideo(ext));
 
 /** Returns the path of the stream's file, and adds to `joined` what its segments have; writes its init section and segments to one if needed. */
 async function saveStream(
