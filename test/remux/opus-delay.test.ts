@@ -27,7 +27,7 @@ async function extract(durations: readonly number[], configuration = specific): 
   writer.finish();
   const made = folder.path("opus.opus");
   const signal = new AbortController().signal;
-  expect(await extractAudio(path, made, noAdditions, { durationS: Infinity, signal })).toBe(true);
+  expect(await extractAudio(path, made, noAdditions, { durationS: Infinity, signal })).not.toBeNull();
   return readFileSync(made);
 }
 

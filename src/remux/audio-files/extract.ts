@@ -14,14 +14,15 @@ import { isCopiable } from "../matroska/copy.ts";
 import { findElement, ids, readBytes } from "../matroska/elements.ts";
 import { framesIn } from "../matroska/lacing.ts";
 import type { MatroskaTrack } from "../matroska/tracks.ts";
+import { readMp3Table } from "../packed-audio/mp3-table.ts";
 
 const openers = { opus: openOpusFile, vorbis: openVorbisFile, mp3: openMp3File, flac: openFlacFile };
 const headBytes = 4096;
 
 /**
  * Copies the audio of a WebM, Matroska or MP4 file into a file of its own kind, packet by packet: Opus and Vorbis into Ogg, MP3 and FLAC
- * as they are. What is not presented at its start and end is the same. Returns false if it has another codec or several tracks, says what
- * such a file cannot, or is damaged.
+ * as they are. What is not presented at its start and end is the same. Returns what it has copied; `null` if it has another codec or several tracks,
+ * says what such a file cannot, or is damaged.
  *
  * @param options `durationS`: of the source, Infinity if unknown. `isCut`: an MP4 file was cut, of which only what its edits
  *   present is wanted; default false.
@@ -32,24 +33,41 @@ export async function extractAudio(
   target: string,
   given: Additions,
   { durationS, isCut = false, signal }: { durationS: number; isCut?: boolean; signal: AbortSignal },
-): Promise<boolean> {
+): Promise<CopiedAudio | null> {
   const container = sniffContainer(readFileStart(source, Buffer.alloc(headBytes)));
-  if (container !== "webm" && container !== "mp4") return false;
+  if (container !== "webm" && container !== "mp4") return null;
   using file = openFile(source);
   await using made = await open(target, "w");
   const { tags, ...rest } = boundAdditions(given, durationS);
+  const copied = { packets: 0, tables: 0 };
   const openAudio: OpenAudioFile = (track) => {
     const additions = { ...rest, tags: { ...tags, language: track.language ?? tags.language } };
-    return openers[track.codec](track, { fd: made.fd, additions, durationS, isCut });
+    const opened = openers[track.codec](track, { fd: made.fd, additions, durationS, isCut });
+    return {
+      ...opened,
+      add(packet) {
+        const isTable = track.codec === "mp3" && copied.packets === 0 && readMp3Table(packet, 0) !== null;
+        copied.packets += 1;
+        if (isTable) copied.tables += 1;
+        return opened.add(packet);
+      },
+    };
   };
   try {
     const steps =
       container === "webm" ? extractFromMatroska(file.fd, openAudio) : extractFromMp4(source, openAudio, isCut);
-    return await runSteps(steps, signal);
+    return (await runSteps(steps, signal)) ? copied : null;
   } catch (error) {
-    if (isUpstreamError(error)) return false;
+    if (isUpstreamError(error)) return null;
     throw error;
   }
+}
+
+/** What an audio file got of its source. */
+export interface CopiedAudio {
+  packets: number;
+  /** How many of these have a table of the others (MP3), and no audio. */
+  tables: number;
 }
 
 /** By CodecID. */

@@ -28,16 +28,25 @@ const maxRejected = 1 << 20;
  * headers, what follows them counts as one place.
  */
 export function countFlacBreaks(file: FileWindow): number {
+  return readFrames(file)?.breaks ?? 0;
+}
+
+/** Returns how many frames a FLAC file has, as `countFlacBreaks` finds them; undefined of another file. */
+export function countFlacFrames(file: FileWindow): number | undefined {
+  return readFrames(file)?.frames;
+}
+
+function readFrames(file: FileWindow): { frames: number; breaks: number } | undefined {
   const before = endOfTags(file, 0);
   const read = readFlacBlocks((at, length) => readAt(file, before + at, length));
-  if (read === undefined) return 0;
+  if (read === undefined) return undefined;
   const first = before + read.end;
-  let count = 0;
+  let [frames, breaks] = [0, 0];
   /** The last frame, and after it what may be the next one: its header may be damaged, or be within it by chance. */
   let open: OpenFrame[] = [];
   let added = first;
   for (const start of findStarts(file, first)) {
-    if (start === undefined) return count + 1;
+    if (start === undefined) return { frames, breaks: breaks + 1 };
     addBytes(file, added, start.at, open);
     added = start.at;
     const next = { ...start, crc: 0 };
@@ -46,14 +55,15 @@ export function countFlacBreaks(file: FileWindow): number {
     const isNext = last !== undefined && continues(last, start);
     const isRight = last === undefined ? start.at === first : whole === last && isNext;
     if (last === undefined || whole !== undefined || isNext) {
-      if (!isRight) count += 1;
+      frames += 1;
+      if (!isRight) breaks += 1;
       open = [next];
     } else open = [last, ...open.slice(1).slice(-maxOpen), next];
   }
   addBytes(file, added, endOfAudio(file), open);
   const [last, ...others] = open;
-  if (last?.crc !== 0 && others.some(({ crc }) => crc === 0)) count += 1;
-  return count;
+  if (last?.crc !== 0 && others.some(({ crc }) => crc === 0)) breaks += 1;
+  return { frames, breaks };
 }
 
 /** Programs before FLAC 1.2 number samples without saying so. */

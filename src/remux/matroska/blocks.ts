@@ -116,7 +116,8 @@ export function readDocType({ source }: ChosenTracks): "webm" | "matroska" {
 /** Yields the blocks of the chosen tracks, in order. @throws ServiceError as `readBlocks`. */
 export function* chosenBlocks({ source, header, tracks }: ChosenTracks): Generator<Block, undefined> {
   const numbers = new Set(tracks.map(({ number }) => number));
-  for (const block of readBlocks(source, header)) if (numbers.has(block.track)) yield block;
+  // Most blocks are close to each other.
+  for (const block of readBlocks(source.openTable(), header)) if (numbers.has(block.track)) yield block;
 }
 
 /** How a track of an open file ends. */

@@ -21,6 +21,7 @@ import { checkSampleTables } from "./read/check-tables.ts";
 import { readFully, readIndex } from "./read/file-boxes.ts";
 import { createBudget, type IndexedSample, maxFileSamples } from "./read/indexed-sample.ts";
 import { type InitTrack, readAllTracks } from "./read/init.ts";
+import { assertSampleCounts } from "./read/listed-samples.ts";
 import { numbersInFile } from "./read/number-source.ts";
 import { SampleList } from "./read/sample-list.ts";
 import { readSampleTables } from "./read/sample-tables.ts";
@@ -92,12 +93,18 @@ export async function cutMp4(options: CutOptions): Promise<Cut | null> {
     }
     await writer.settle();
     writer.finish(additions);
+    assertSampleCounts(target, plan.tracks.map(countPlanned));
     return { kept: plan.kept, durationS, gaps: plan.gaps, leftAudio };
   } catch (error) {
     writer.discard();
     throw error;
   }
 }
+
+/** Returns how many samples are to be written. */
+const countPlanned = ({ groups }: PlannedTrack) => ({
+  samples: groups.reduce((sum, group) => sum + group.to - startOf(group) - group.left.size, 0),
+});
 
 function isLacking({ tracks, isBeyond }: CutPlan, { missing, isWhole }: CutOptions): boolean {
   if (isBeyond && !isWhole) return true;

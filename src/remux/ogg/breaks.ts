@@ -54,6 +54,41 @@ export function countOggLinks(path: string): number {
   return links;
 }
 
+/** Packets that come before audio, by what the first one begins with. */
+const headers = [
+  { start: "OpusHead", count: 2 },
+  { start: "\x01vorbis", count: 3 },
+];
+
+/** Returns how many packets of Opus and Vorbis the streams of an Ogg file have after their headers, by serial number; of the first streams, if others follow. */
+export function countOggPackets(file: FileWindow): Map<number, number> {
+  const counts = new Map<number, number>();
+  /** Of the packet that goes on. */
+  const open = new Map<number, number>();
+  let wasFirst = true;
+  for (let page = readPage(file, 0); page !== undefined; page = readPage(file, page.end)) {
+    const { serial, isFirst, body, segments } = page;
+    if (isFirst && !wasFirst) break;
+    wasFirst = isFirst;
+    const start = isFirst ? file.at(body).toString("latin1", 0, 8) : "";
+    const codec = headers.find((each) => start.startsWith(each.start));
+    if (codec !== undefined) counts.set(serial, -codec.count);
+    const before = counts.get(serial);
+    if (before === undefined) continue;
+    let [packets, bytes] = [before, open.get(serial) ?? 0];
+    for (const size of segments) {
+      bytes += size;
+      if (size === 255) continue;
+      // Some end with one that is empty.
+      if (bytes > 0) packets += 1;
+      bytes = 0;
+    }
+    counts.set(serial, packets);
+    open.set(serial, bytes);
+  }
+  return counts;
+}
+
 const minSuspectBytes = 1024 * 1024;
 
 const signatures = [Buffer.from("OggS")];

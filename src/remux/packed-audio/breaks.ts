@@ -3,6 +3,7 @@ import { type AudioSyntax, frameIn } from "../codecs/audio-syntax.ts";
 import { dolby } from "../codecs/dolby.ts";
 import { mpegAudio } from "../codecs/mpeg-audio.ts";
 import type { FileWindow } from "../open-file.ts";
+import { readMp3TableOf } from "./mp3-table.ts";
 import { endOfFooterTag, endOfTags } from "./tags.ts";
 
 const syntaxes = [mpegAudio, adts, dolby] as const;
@@ -24,8 +25,18 @@ const longestFrame = 4 << 10;
  * file with a million false starts of frames, what follows them counts as one place.
  */
 export function countFrameBreaks(file: FileWindow): number {
+  return readFrames(file)?.breaks ?? 0;
+}
+
+/** Returns how many whole frames a file of MP3, AAC (ADTS), AC-3 or E-AC-3 has, without one that has only a table; undefined of another file. */
+export function countFrames(file: FileWindow): number | undefined {
+  const read = readFrames(file);
+  return read && read.frames - (readMp3TableOf(file) === null ? 0 : 1);
+}
+
+function readFrames(file: FileWindow): { frames: number; breaks: number } | undefined {
   const start = findFrames(file);
-  if (start === undefined) return 0;
+  if (start === undefined) return undefined;
   const { syntax } = start;
   let { at } = start;
   let count = 0;
@@ -50,7 +61,7 @@ export function countFrameBreaks(file: FileWindow): number {
     }
     at = next;
   }
-  return count + changedPlaces();
+  return { frames: sums.frames, breaks: count + changedPlaces() };
 }
 
 /**

@@ -20,6 +20,7 @@ import { publishedDamage } from "../damage/published-damage.ts";
 import { FileAnnouncement } from "./announce-file.ts";
 import { addToMatroska } from "./copy-matroska.ts";
 import { checkPadding } from "./check-merged.ts";
+import { hasAllPackets, lostSamples } from "./count-packets.ts";
 import { type FileStats, missingTracks } from "./file-warnings.ts";
 import { chooseInFile, type MergedFile, mergeFiles } from "./merge.ts";
 import { type FileSource, listedKinds, type Plan, type Source, sourceDuration, statedKinds } from "../sources/plan.ts";
@@ -90,10 +91,11 @@ export async function assembleMedia(plan: Plan, options: AssembleOptions): Promi
     // Streams of other containers count what is damaged while they are read.
     const files = streams.flatMap(({ container, path }) => (container === "mp4" && path !== null ? [path] : []));
     const padding = checkPadding(streams.flatMap(({ details = [] }) => details));
+    const lost = streams.flatMap((each) => lostSamples(each, written.tracks));
     return {
       path: target,
       written,
-      warnings: [...toWarnings(files.flatMap((file) => publishedDamage(file))), ...padding],
+      warnings: [...toWarnings(files.flatMap((file) => publishedDamage(file))), ...lost, ...padding],
     };
   }
   const joined: WebmSegments[] = [];
@@ -127,6 +129,7 @@ export async function assembleMedia(plan: Plan, options: AssembleOptions): Promi
   };
   const single = { streams: [{ ...stream, details, role: "main" }], openFallback: null, expectedS: null } as const;
   const written = await remux({ ...common, ...single, additions: moved });
+  warnings.push(...lostSamples(stream, written.tracks));
   return { path: target, written, warnings, joined, originS };
 }
 
@@ -185,7 +188,8 @@ async function embed(
     if (container === "webm") return addToMatroska(path, target, added, signal);
     return embedInAudio(path, target, added, { durationS: durationS ?? Infinity, signal });
   };
-  return (await withTimeLimit("merge", [path], write)) ? target : null;
+  const isEmbedded = await withTimeLimit("merge", [path], async () => (await write()) && hasAllPackets(target, path));
+  return isEmbedded ? target : null;
 }
 
 /** Describes what of a Matroska or Ogg file is not read, as its times begin again: what follows its first Segment or streams. */

@@ -4,6 +4,7 @@ import { isUpstreamError, ServiceError } from "../../../model/errors.ts";
 import { noAdditions } from "../../../remux/additions.ts";
 import { firstAudio } from "../../../remux/audio-choice.ts";
 import { SkipError } from "../../../remux/timelines.ts";
+import { assertSampleCounts } from "../../../remux/mp4/read/listed-samples.ts";
 import { cutMp4, type CutOptions } from "../../../remux/mp4/cut.ts";
 import type { MediaRange, TrackKind } from "../../../remux/samples.ts";
 import { mapSources, type Plan, type Source } from "../sources/plan.ts";
@@ -12,6 +13,7 @@ import { openFileStream } from "../sources/source-stream.ts";
 import type { PartialMedia } from "../partial/partial-file.ts";
 import { positionFrom } from "../texts/place-cues.ts";
 import { type Assembled, assembleMedia, type AssembleOptions } from "./assemble-media.ts";
+import { hasCopied } from "./count-packets.ts";
 import { chooseInFile, mergeFiles } from "./merge.ts";
 import type { PendingAdditions } from "./remux.ts";
 import { extractAudio } from "../../../remux/audio-files/extract.ts";
@@ -46,7 +48,10 @@ async function assembleAudioFile(plan: Plan, options: AssembleOptions, make: typ
   const target = join(folder, "audio-file");
   const isCut = options.ranges.length > 0;
   const extract = () => extractAudio(path, target, added, { durationS: duration ?? Infinity, isCut, signal });
-  const isExtracted = await withTimeLimit("merge", [path], extract);
+  const isExtracted = await withTimeLimit("merge", [path], async () => {
+    const copied = await extract();
+    return copied !== null && hasCopied(target, copied, isCut ? null : path);
+  });
   return isExtracted ? { ...assembled, path: target, copiedFrom, presentedS: duration } : assembled;
 }
 
@@ -57,10 +62,10 @@ async function assembleAudioFile(plan: Plan, options: AssembleOptions, make: typ
  * @throws ServiceError of `assembleMedia` and `cutMp4`
  */
 async function assembleRanges(plan: Plan, options: AssembleOptions): Promise<Assembled> {
-  const selected = await inOneKind(await withParts(plan, options), options);
+  const selected = await withParts(plan, options);
   if (hasSelection(selected)) {
     try {
-      const cut = await tryCut(selected, options);
+      const cut = await tryCut(await inOneKind(selected, options), options);
       if (cut !== null) return cut;
     } catch (error) {
       const isDamaged = selected !== plan && isUpstreamError(error);
@@ -114,9 +119,10 @@ async function asMp4({ name, format, part }: Source, options: AssembleOptions): 
   const target = `${path}.mp4`;
   const { audioOnly, audioChoice, withTimeLimit, additions, signal } = options;
   const files = [{ role: "main", path, label: format }] as const;
-  const { originS, details } = await withTimeLimit("merge", [path], () =>
+  const { originS, details, warnings } = await withTimeLimit("merge", [path], () =>
     mergeFiles({ files, target, audioOnly, audioChoice, additions: without(additions), isMp4Wanted: true, signal }),
   );
+  if (warnings.some(({ code }) => code === "frames_missing")) throw new SkipError("a part was not copied whole");
   await rm(path, { force: true });
   return { ...part, path: target, chunks: [{ path: target, skippedS: 0, zeroS: originS }], details };
 }
@@ -142,6 +148,7 @@ async function tryCut(plan: Plan, options: AssembleOptions): Promise<Assembled |
   const whole = (await openPart(plan, options)) ?? (await assembleMedia(plan, { ...options, additions: later }));
   await additions.ready();
   const target = join(folder, "cut");
+  if (whole.written !== null) assertSampleCounts(whole.path, whole.written.tracks);
   const cut = await withTimeLimit("merge", [whole.path], () =>
     cutMp4({
       source: whole.path,

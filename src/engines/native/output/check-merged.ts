@@ -1,18 +1,23 @@
+import { fstatSync } from "node:fs";
 import type { InputTrack } from "mediabunny";
 import type { FileWarning } from "../../../model/file-warnings.ts";
 import { printable } from "../inspect/describe.ts";
 import { type LocalInput, openLocalInput, unreadTracks } from "../inspect/local-input.ts";
+import { countPackets, lostPackets } from "./count-packets.ts";
 import { leftTracks } from "./file-warnings.ts";
 import type { TrackDetails } from "../../../remux/track-details.ts";
 import { usualGapS } from "../sources/fetch-stats.ts";
 
-/**
- * Compares the tracks of a merged file with those it was merged from: by their ends, which the containers
- * list, so that no file is read a second time.
- */
-export async function checkMerged(sources: readonly InputTrack[], target: string): Promise<FileWarning[]> {
+/** Compares the tracks of a merged file with those of the files that it was merged from: by their ends, and by what they have. */
+export async function checkMerged(
+  files: readonly LocalInput[],
+  sources: readonly InputTrack[],
+  target: string,
+): Promise<FileWarning[]> {
   using merged = openLocalInput(target);
   const tracks = await merged.input.getTracks();
+  const counts = new Map(files.map(({ input, fd }) => [input, countPackets(asReadFile(fd))]));
+  const written = countPackets(asReadFile(merged.fd));
   const found = await Promise.all(
     sources.map(async (source): Promise<FileWarning[]> => {
       const { type } = source;
@@ -22,10 +27,14 @@ export async function checkMerged(sources: readonly InputTrack[], target: string
         const message = `the source has ${type}, the file has none`;
         return [{ code: "track_missing", message }];
       }
+      const [copy, had = {}] = [written.get(track.id), counts.get(source.input)?.get(source.id)];
+      // Packets of PCM have as many samples as a reader likes.
+      const isPcm = (await source.getCodec())?.startsWith("pcm") === true;
+      const warnings = lostPackets(type, copy, isPcm ? { ...had, packets: undefined } : had);
       const [sourceS, fileS] = [await lastedS(source), await lastedS(track)];
-      if (Math.abs(sourceS - fileS) <= usualGapS) return [];
+      if (Math.abs(sourceS - fileS) <= usualGapS) return warnings;
       const message = `the ${type} lasts ${fileS.toFixed(1)} s, that of its source ${sourceS.toFixed(1)} s`;
-      return [{ code: "duration_differs", message }];
+      return [...warnings, { code: "duration_differs", message }];
     }),
   );
   const [sourceLead, lead] = [await leadOf(sources), await leadOf(tracks)];
@@ -35,6 +44,8 @@ export async function checkMerged(sources: readonly InputTrack[], target: string
   }
   return found.flat();
 }
+
+const asReadFile = (fd: number) => ({ fd, size: fstatSync(fd).size });
 
 /** Describes the audio tracks that are in the file of the chosen ones. */
 export async function checkLeft(chosen: readonly InputTrack[]): Promise<FileWarning[]> {

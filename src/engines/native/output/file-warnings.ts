@@ -1,7 +1,6 @@
-import { ServiceError } from "../../../model/errors.ts";
 import type { FileWarning, FileWarningCode } from "../../../model/file-warnings.ts";
 import type { Cut } from "../../../remux/mp4/cut-plan.ts";
-import { countSamples } from "../../../remux/mp4/read/file-boxes.ts";
+import { assertSampleCounts } from "../../../remux/mp4/read/listed-samples.ts";
 import type { TrackKind } from "../../../remux/samples.ts";
 import { places, publishedDamage } from "../damage/published-damage.ts";
 import {
@@ -95,14 +94,6 @@ function gapsWithin(tracks: readonly WrittenTrack[], originS: number, { kept, ga
 
 function toWarnings(findings: readonly [FileWarningCode, string[]][]): FileWarning[] {
   return findings.filter(([, found]) => found.length > 0).map(([code, found]) => ({ code, message: found.join("; ") }));
-}
-
-function assertSampleCounts(path: string, tracks: readonly WrittenTrack[]): void {
-  const listed = countSamples(path).toSorted((a, b) => a - b);
-  const written = tracks.map(({ samples }) => samples).toSorted((a, b) => a - b);
-  if (listed.join() === written.join()) return;
-  const message = `the file that was written states ${listed.join(" and ")} samples instead of ${written.join(" and ")}`;
-  throw new ServiceError("internal", message, { retryable: false });
 }
 
 function drops({ drops: left }: Written): string[] {

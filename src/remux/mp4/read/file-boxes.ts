@@ -1,6 +1,6 @@
 import { ServiceError, unlessUnreadable } from "../../../model/errors.ts";
 import { openFile, type ReadFile, readInto } from "../../open-file.ts";
-import { type Box, childrenOf, damagedError, firstBox, getChild, readBox, typeAt, viewOf } from "../boxes.ts";
+import { type Box, damagedError, readBox, viewOf } from "../boxes.ts";
 
 /**
  * Returns whether the MP4 file at `path` is complete: its top-level boxes end where the file ends, and an
@@ -78,22 +78,6 @@ function typesIn(path: string): string[] {
   using file = openFile(path);
   return [...completeFileBoxes(file.fd, file.size)].map(({ type }) => type);
 }
-
-/**
- * Returns how many samples each track of video or audio has by the index of an MP4 file that is not fragmented (`stsz`,
- * ISO/IEC 14496-12 §8.7.3), in the order of its tracks. Reads only the index.
- * @throws ServiceError `upstream_invalid` if it has none; the file system's own errors.
- */
-export function countSamples(path: string): number[] {
-  using file = openFile(path);
-  const bytes = readIndex(file);
-  return childrenOf(bytes, firstBox(bytes), "trak")
-    .map((trak) => getChild(bytes, trak, "mdia"))
-    .filter((media) => mediaHandlers.has(typeAt(bytes, getChild(bytes, media, "hdlr").body + 8)))
-    .map((media) => bytes.readUInt32BE(getChild(bytes, media, "minf", "stbl", "stsz").body + 8));
-}
-
-const mediaHandlers: ReadonlySet<string> = new Set(["vide", "soun"]);
 
 /** A day of one-second fragments of four boxes each is 345,600. */
 const maxBoxes = 1 << 19;

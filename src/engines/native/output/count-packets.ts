@@ -1,0 +1,129 @@
+import { unlessUnreadable } from "../../../model/errors.ts";
+import type { FileWarning } from "../../../model/file-warnings.ts";
+import type { CopiedAudio } from "../../../remux/audio-files/extract.ts";
+import { countFlacFrames } from "../../../remux/audio-files/flac-breaks.ts";
+import { chosenBlocks, selectAll } from "../../../remux/matroska/blocks.ts";
+import { isLaced } from "../../../remux/matroska/lacing.ts";
+import { listSamples } from "../../../remux/mp4/read/listed-samples.ts";
+import { countOggPackets } from "../../../remux/ogg/breaks.ts";
+import { createFileWindow, type FileWindow, openFile, type ReadFile } from "../../../remux/open-file.ts";
+import { countFrames } from "../../../remux/packed-audio/breaks.ts";
+import { sniffContainer } from "../../../remux/sniff.ts";
+import type { SourceStream } from "../sources/source-stream.ts";
+import type { WrittenTrack } from "./demux-session.ts";
+
+/** What a track has; absent: it is not counted. */
+interface TrackCount {
+  packets?: number | undefined;
+  bytes?: number;
+}
+
+/** By the numbers that mediabunny has for the tracks. */
+export type TrackCounts = ReadonlyMap<number, TrackCount>;
+
+/**
+ * Counts what the tracks of a Matroska, MP4, Ogg, FLAC, WAV, MP3, AAC or AC-3 file have, without the code that copies them. Of video in Matroska,
+ * what comes before its first key frame does not count. None of another file, and of one that is damaged.
+ * @throws the file system's own errors.
+ */
+export function countPackets(file: ReadFile): TrackCounts {
+  const window = createFileWindow(file);
+  const head = window.at(0).subarray(0, headBytes);
+  const start = head.toString("latin1", 0, 4);
+  const none: TrackCounts = new Map();
+  const counts = unlessUnreadable((): TrackCounts => {
+    if (start === "OggS") return ofPackets(countOggPackets(window));
+    if (start === "RIFF") return ofOnlyTrack("bytes", waveBytes(window));
+    const container = sniffContainer(head);
+    if (container === "webm") return countBlocks(file);
+    if (container === "mp4") return listSamples(file);
+    if (container === "packed-audio") return ofOnlyTrack("packets", countFrames(window));
+    return container === null ? ofOnlyTrack("packets", countFlacFrames(window)) : none;
+  });
+  return counts ?? none;
+}
+
+const headBytes = 4096;
+
+/** Describes what a copy of a track lacks: packets, or bytes if it is not known how many packets both have. */
+export function lostPackets(kind: string, copy: TrackCount | undefined, source: TrackCount | undefined): FileWarning[] {
+  for (const unit of ["packets", "bytes"] as const) {
+    const [has, had] = [copy?.[unit], source?.[unit]];
+    if (has === undefined || had === undefined) continue;
+    const message = `the ${kind} has ${has} ${unit}, that of its source ${had}`;
+    return has < had ? [{ code: "frames_missing", message }] : [];
+  }
+  return [];
+}
+
+/** Whether a copy of a file with all of its tracks has all that they have. */
+export function hasAllPackets(copy: string, source: string): boolean {
+  const [made, had] = [packetsIn(copy), packetsIn(source)];
+  return had.every((packets, i) => (made[i] ?? 0) >= packets);
+}
+
+/** Whether an audio file has what was copied into it, and that is all that its source has; `null`: it is a part of its source. */
+export function hasCopied(target: string, { packets, tables }: CopiedAudio, source: string | null): boolean {
+  const [made = Infinity] = packetsIn(target);
+  const [had = 0] = source === null ? [] : packetsIn(source);
+  return made >= packets - tables && packets >= had;
+}
+
+/** Returns how many packets the tracks of a file have, the most first. */
+function packetsIn(path: string): number[] {
+  using file = openFile(path);
+  const known = [...countPackets(file).values()].flatMap(({ packets }) => packets ?? []);
+  return known.toSorted((a, b) => b - a);
+}
+
+/** Describes of which of these tracks a file from which they were read has more; none of them has what another one had. */
+export function lostSamples({ name, path }: SourceStream, written: readonly WrittenTrack[]): FileWarning[] {
+  if (path === null) return [];
+  const left = packetsIn(path);
+  const own = written.filter(({ source }) => source === name);
+  return own.flatMap(({ kind, samples }) => {
+    const found = left.indexOf(samples);
+    if (found >= 0) left.splice(found, 1);
+    const more = left.filter((packets) => packets > samples);
+    return found >= 0 || more.length === 0
+      ? []
+      : lostPackets(kind, { packets: samples }, { packets: Math.min(...more) });
+  });
+}
+
+function countBlocks({ fd }: ReadFile): TrackCounts {
+  const file = selectAll(fd);
+  if (file === undefined) return new Map();
+  const tracks = file.tracks.filter(({ kind }) => kind !== null);
+  const counts = new Map(tracks.map(({ number, kind }) => [number, { kind, packets: 0, bytes: 0 }]));
+  for (const { track, isKey, flags, body, end } of chosenBlocks({ ...file, tracks })) {
+    const count = counts.get(track)!;
+    // mediabunny begins there.
+    if (count.packets === 0 && !isKey && count.kind === "video") continue;
+    count.packets += isLaced(flags) ? file.source.u8(body) + 1 : 1;
+    count.bytes += end - body;
+  }
+  return counts;
+}
+
+const ofPackets = (counts: ReadonlyMap<number, number>): TrackCounts =>
+  new Map([...counts].map(([track, packets]) => [track, { packets }]));
+
+/** A file with one track has this number for it. */
+function ofOnlyTrack(unit: keyof TrackCount, count: number | undefined): TrackCounts {
+  return new Map(count === undefined ? [] : [[1, { [unit]: count }]]);
+}
+
+/** Returns how many bytes the samples of a WAV file have; undefined if it has none. */
+function waveBytes(file: FileWindow): number | undefined {
+  let frameBytes = 1;
+  for (let at = 12; at + 8 <= file.size;) {
+    const chunk = file.at(at);
+    const [type, body] = [chunk.toString("latin1", 0, 4), at + 8];
+    const size = Math.min(chunk.readUInt32LE(4), file.size - body);
+    if (type === "fmt " && size >= 14) frameBytes = Math.max(1, file.at(body).readUInt16LE(12));
+    if (type === "data") return size - (size % frameBytes);
+    at = body + size + (size % 2);
+  }
+  return undefined;
+}

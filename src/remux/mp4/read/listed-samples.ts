@@ -1,0 +1,88 @@
+import { ServiceError } from "../../../model/errors.ts";
+import { openFile, type ReadFile } from "../../open-file.ts";
+import { openFullBox } from "../box-reader.ts";
+import { type Box, childrenOf, findChild, firstBox, getChild, typeAt, viewOf } from "../boxes.ts";
+import { completeFileBoxes, readIndex, readRange } from "./file-boxes.ts";
+import { readTrackHeader } from "./headers.ts";
+import { noDefaults, readDefaults } from "./init.ts";
+
+/** The samples of a track. */
+export interface ListedSamples {
+  packets: number;
+  bytes: number;
+}
+
+/**
+ * Returns how many samples each track of video or audio has by the index (`stsz`, ISO/IEC 14496-12 §8.7.3) and the fragments (`trun`, §8.8.8) of an MP4 file,
+ * by the ids of the tracks in their order. Reads only these.
+ * @throws ServiceError `upstream_invalid` if it has no index, or one that is damaged; the file system's own errors.
+ */
+export function listSamples(file: ReadFile): Map<number, ListedSamples> {
+  const index = readIndex(file);
+  const defaults = readDefaults(index, firstBox(index));
+  const tracks = new Map<number, ListedSamples>();
+  for (const trak of childrenOf(index, firstBox(index), "trak")) {
+    const media = getChild(index, trak, "mdia");
+    if (!mediaHandlers.has(typeAt(index, getChild(index, media, "hdlr").body + 8))) continue;
+    const { id } = readTrackHeader(index, getChild(index, trak, "tkhd"));
+    tracks.set(id, readSizes(index, getChild(index, media, "minf", "stbl")));
+  }
+  for (const fragment of completeFileBoxes(file.fd, file.size)) {
+    if (fragment.type !== "moof") continue;
+    const moof = readRange(file.fd, fragment);
+    for (const traf of childrenOf(moof, firstBox(moof), "traf")) {
+      const header = openFullBox(moof, getChild(moof, traf, "tfhd"));
+      const id = header.u32();
+      const track = tracks.get(id);
+      if (track === undefined) continue;
+      // What is before the size: the offset of the data, a sample entry and a duration (§8.8.7).
+      if (header.flags & 0x1) header.i64();
+      for (const flag of [0x2, 0x8]) if (header.flags & flag) header.u32();
+      const size = header.flags & 0x10 ? header.u32() : (defaults.get(id) ?? noDefaults).size;
+      for (const trun of childrenOf(moof, traf, "trun")) addRun(moof, trun, size, track);
+    }
+  }
+  return tracks;
+}
+
+/** @throws ServiceError `internal` if the index of an MP4 file that was written lists other numbers of samples than its tracks got. */
+export function assertSampleCounts(path: string, tracks: readonly { samples: number }[]): void {
+  using file = openFile(path);
+  const listed = [...listSamples(file).values()].map(({ packets }) => packets).toSorted((a, b) => a - b);
+  const written = tracks.map(({ samples }) => samples).toSorted((a, b) => a - b);
+  if (listed.join() === written.join()) return;
+  const message = `the file that was written states ${listed.join(" and ")} samples instead of ${written.join(" and ")}`;
+  throw new ServiceError("internal", message, { retryable: false });
+}
+
+const mediaHandlers: ReadonlySet<string> = new Set(["vide", "soun"]);
+
+function readSizes(index: Uint8Array, tables: Box): ListedSamples {
+  const table = findChild(index, tables, "stsz");
+  const reader = openFullBox(index, table ?? getChild(index, tables, "stz2"));
+  const size = reader.u32();
+  const packets = reader.u32();
+  if (table === undefined) return { packets, bytes: NaN };
+  return { packets, bytes: size === 0 ? sumOf(index, table.end - reader.left, 4, packets) : size * packets };
+}
+
+/** Adds the samples of a `trun`, of `size` bytes each unless it says that itself. */
+function addRun(moof: Uint8Array, trun: Box, size: number, track: ListedSamples): void {
+  const reader = openFullBox(moof, trun);
+  const { flags } = reader;
+  const packets = reader.u32();
+  for (const flag of [0x1, 0x4]) if (flags & flag) reader.u32();
+  const fields = [0x100, 0x200, 0x400, 0x800].filter((flag) => flags & flag).length;
+  const first = trun.end - reader.left + (flags & 0x100 ? 4 : 0);
+  track.packets += packets;
+  track.bytes += flags & 0x200 ? sumOf(moof, first, 4 * fields, packets) : size * packets;
+}
+
+/** Returns the sum of `count` numbers of 32 bits, of which each begins `step` bytes after the one before. */
+function sumOf(bytes: Uint8Array, first: number, step: number, count: number): number {
+  const view = viewOf(bytes);
+  const end = Math.min(bytes.length - 3, first + step * count);
+  let sum = 0;
+  for (let at = first; at < end; at += step) sum += view.getUint32(at);
+  return sum;
+}
