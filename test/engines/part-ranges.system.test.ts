@@ -156,6 +156,7 @@ describe.skipIf(!hasFfmpeg)("fetches what ranges need of one file", () => {
     });
   });
 
+  const listedAs = (type: string) => `-f hls -hls_time 2 -hls_playlist_type vod -hls_segment_type ${type} index.m3u8`;
   const dashed = `${webm} -f dash -dash_segment_type webm -seg_duration 2 index.mpd`;
 
   it("or many that are segments of WebM", async () => {
@@ -177,6 +178,32 @@ describe.skipIf(!hasFfmpeg)("fetches what ranges need of one file", () => {
     const ranges = [{ startS: 30, endS: 32 }];
     await expectRanges(await harness.download({ ranges, folder: await harness.newFolder() }), ranges, whole);
     expect(harness.site.sent - before).toBeGreaterThan(0.9 * bytesOf(media.resources));
+  });
+
+  it.each([
+    ["shorter than they are, of WebM", 0.85, dashed, "index.mpd"],
+    ["shorter than they are, of fragmented MP4", 0.85, `${h264} ${listedAs("fmp4")}`, "index.m3u8"],
+    ["shorter than they are, of MPEG-TS", 0.85, `${h264} ${listedAs("mpegts")}`, "index.m3u8"],
+    ["longer than they are, of MPEG-TS", 1.2, `${h264} ${listedAs("mpegts")}`, "index.m3u8"],
+  ])("or all segments, where their list says that they are %s", async (_, factor, line, entry) => {
+    const media = await mediaOf(line, entry);
+    const { type, body } = media.resources.get(entry)!;
+    const list = body
+      .toString()
+      .replace(/(?<= d=")\d+/g, (ticks) => String(Math.round(Number(ticks) * factor)))
+      .replace(/(?<=EXTINF:)[\d.]+/g, (seconds) => String(Number(seconds) * factor));
+    const resources = merge(media.resources, new Map([[entry, { type, body: Buffer.from(list) }]]));
+    await using harness = await openMedia(openEngine, { resources, entry });
+    const whole = await readWhole(harness);
+    for (const ranges of [
+      [{ startS: 13.03, endS: 14.71 }],
+      [
+        { startS: 7.35, endS: 7.87 },
+        { startS: 38.23, endS: 41.31 },
+      ],
+    ]) {
+      await expectRanges(await harness.download({ ranges, folder: await harness.newFolder() }), ranges, whole);
+    }
   });
 
   const bytesOf = (resources: Resources) => [...resources.values()].reduce((sum, { body }) => sum + body.length, 0);

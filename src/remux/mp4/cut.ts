@@ -106,11 +106,15 @@ const countPlanned = ({ groups }: PlannedTrack) => ({
   samples: groups.reduce((sum, group) => sum + group.to - startOf(group) - group.left.size, 0),
 });
 
-function isLacking({ tracks, isBeyond }: CutPlan, { missing, isWhole }: CutOptions): boolean {
-  if (isBeyond && !isWhole) return true;
+/** Whether media are missing that are in the ranges, or are taken for them. */
+function isLacking({ tracks, zeroS, isBeyond }: CutPlan, { ranges, missing, isWhole }: CutOptions): boolean {
+  const wanted = ranges.map(({ startS, endS }) => ({ startS: zeroS + startS, endS: zeroS + endS }));
+  const isIn = (needed: readonly MediaRange[], holes: readonly MediaRange[]) =>
+    needed.some(({ startS, endS }) => holes.some((hole) => startS < hole.endS && endS > hole.startS));
+  if ((isBeyond && !isWhole) || isIn(wanted, missing.video) || isIn(wanted, missing.audio)) return true;
   return tracks.some(({ list, groups }) => {
-    const holes = missing[list.track.formats[0]!.kind];
-    return groups.some(({ taken }) => holes.some(({ startS, endS }) => taken.startS < endS && taken.endS > startS));
+    const taken = groups.map((group) => group.taken);
+    return isIn(taken, missing[list.track.formats[0]!.kind]);
   });
 }
 
@@ -210,14 +214,9 @@ function createTrackSink(
     const { track } = list;
     const label = planned === firstAudio ? { language: track.formats[0]!.language ?? language } : {};
     const hasGaps = groups.some(({ left, join }) => left.size > 0 || join === "reset");
+    const own = { ...label, place: track.place, edits };
     const formats = track.formats.map((format) => {
-      return {
-        ...format,
-        ...label,
-        place: track.place,
-        edits,
-        ...(hasGaps && { sampleEntry: withGaps(format.sampleEntry) }),
-      };
+      return { ...format, ...own, ...(hasGaps && { sampleEntry: withGaps(format.sampleEntry) }) };
     });
     const { entry } = list.at(indexIn(groups[0]!, startOf(groups[0]!)));
     const number = writer.setFormat(formatAt(formats, entry));
