@@ -101,10 +101,20 @@ export interface DemuxerOptions {
   audio?: AudioChoice;
   /** Called when media of a track are left out: damaged, or impossible to decode. */
   onDrop?: (kind: TrackKind) => void;
-  /** Called when the tracks are known: with how many audio tracks are read, and how many are left out. */
-  onTracks?: (audio: number, leftAudio: number) => void;
+  /** Called when the tracks are known. */
+  onTracks?: (found: FoundTracks) => void;
   /** Called when the subtitles of a transport stream are known, which are not read. */
   onSubtitles?: (tracks: readonly UnreadSubtitles[]) => void;
+}
+
+/** The tracks that a header or a program map lists. */
+export interface FoundTracks {
+  /** Kinds of those that are read; of an MP4 with an index, only if that lists samples of the kind. */
+  kinds: readonly TrackKind[];
+  /** How many audio tracks are read. */
+  audio: number;
+  /** How many are not. */
+  leftAudio: number;
 }
 
 /** Subtitles that are not read. */

@@ -31,7 +31,15 @@ function warningsOf(listedS: readonly number[]): string[] {
   const stats = new FetchStats();
   for (const seconds of listedS) stats.addSegment(seconds);
   const tracks = sink.tracks().map((stat) => ({ ...stat, source: "main" as const }));
-  const written = { tracks, drops: { video: 0, audio: 0 }, left: 0, originS: 0, shortEnds: [], subtitles: [] };
+  const written = {
+    tracks,
+    drops: { video: 0, audio: 0 },
+    left: 0,
+    originS: 0,
+    shortEnds: [],
+    listed: [],
+    subtitles: [],
+  };
   const file = { path, durationS, written, listedKinds: ["video" as const] };
   return findFileWarnings(new Map([["main", stats]]), file).map(({ code }) => code);
 }
@@ -69,7 +77,15 @@ function warningsOfApart(fromS: number, toS: number, isLive = false, audioSource
   for (let i = 0; i < 5; i++) stats.addSegment(2);
   const sources = ["main", audioSource] as const;
   const tracks = counts.flatMap((sink, i) => sink.tracks().map((stat) => ({ ...stat, source: sources[i]! })));
-  const written = { tracks, drops: { video: 0, audio: 0 }, left: 0, originS: 0, shortEnds: [], subtitles: [] };
+  const written = {
+    tracks,
+    drops: { video: 0, audio: 0 },
+    left: 0,
+    originS: 0,
+    shortEnds: [],
+    listed: [],
+    subtitles: [],
+  };
   const file = { path, durationS, written, listedKinds: ["video" as const] };
   return findFileWarnings(new Map(sources.map((source) => [source, stats])), file).map(({ code }) => code);
 }

@@ -274,7 +274,7 @@ describe("a fragmented MP4 file that is kept as published", () => {
     expect(await fileWarnings("film.mp4", "video/mp4", [bytes])).toEqual([]);
   });
 
-  it("has a warning if its fragments are of tracks that its header does not list, but not what is made of its other tracks", async () => {
+  it("has a warning if its fragments are of tracks that its header does not list, and another one what is made of its other tracks", async () => {
     const { init, pieces } = rendition;
     const media = pieces.map(({ data }) => withTrackId(data, 2, 7));
     const film = [init!, ...media];
@@ -282,7 +282,9 @@ describe("a fragmented MP4 file that is kept as published", () => {
       `frames_missing: fragments of the file have tracks that its header does not list at ${pieces.length} places`,
     ]);
     const resources = new Map([["film.mp4", resource("video/mp4", Buffer.concat(film))]]);
-    expect(await warningsOf(resources, "film.mp4", { ranges: [{ startS: 0, endS: 1 }] })).toEqual([]);
+    expect(await warningsOf(resources, "film.mp4", { ranges: [{ startS: 0, endS: 1 }] })).toEqual([
+      "track_missing: the media list audio, the file has none",
+    ]);
   });
 
   it("has a warning if its fragments were moved, and say where their media were, but not what is made of it", async () => {

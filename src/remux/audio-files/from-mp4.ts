@@ -1,7 +1,7 @@
 import { nameCodec, specificOf } from "../codec-name.ts";
 import { createMp4Demuxer } from "../mp4/read/demuxer.ts";
 import { swapOpusNumbers } from "../mp4/sample-entry.ts";
-import type { Sample, SampleSink, TrackFormat } from "../samples.ts";
+import type { FoundTracks, Sample, SampleSink, TrackFormat } from "../samples.ts";
 import { createTimelines } from "../timelines.ts";
 import { canStateDelay } from "./mp3.ts";
 import { opusRate, opusSamples } from "../codecs/opus.ts";
@@ -18,7 +18,7 @@ import { assertNoPauses, type AudioTrack, damagedAudioError, maxPauseS, type Ope
 export function* extractFromMp4(path: string, openAudio: OpenAudioFile, isCut: boolean): Generator<undefined, boolean> {
   const sink = createPacketSink(openAudio, isCut);
   let left = 0;
-  const onTracks = (_: number, leftAudio: number) => void (left = leftAudio);
+  const onTracks = ({ leftAudio }: FoundTracks) => void (left = leftAudio);
   const demuxer = createMp4Demuxer({ sink, timelines: createTimelines(), kinds: ["video", "audio"], onTracks });
   for (const _ of demuxer.readFile(path, { timeline: 0, offsetS: null })) {
     if (left > 0 || !sink.isWanted()) return false;

@@ -23,7 +23,8 @@ export function createMpegTsDemuxer(options: DemuxerOptions): Demuxer {
   const streams = createStreamReaders({ pids, bases, outputs, onDrop });
   const program = createProgramReader(pids, { kinds, audio }, (chosen, leftAudio, subtitles) => {
     streams.set(chosen);
-    onTracks?.(chosen.filter(({ kind }) => kind === "audio").length, leftAudio);
+    const found = chosen.map(({ kind }) => kind);
+    onTracks?.({ kinds: found, audio: found.filter((kind) => kind === "audio").length, leftAudio });
     onSubtitles?.(subtitles);
   });
   const route = createPacketRouter(pids, program, (kind) => {

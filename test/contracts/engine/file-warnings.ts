@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Download } from "../../../src/engines/engine.ts";
+import type { MediaRange } from "../../../src/remux/samples.ts";
 import { layFiles, mediaPlaylist } from "../../media/hls.ts";
 import { readMedium, readRendition } from "../../media/rendition.ts";
 import { hls, merge, resource, type Resources } from "../../media/resources.ts";
@@ -13,12 +14,23 @@ export function describeFileWarnings(open: OpenEngine): void {
   async function download(
     { resources, lines }: { resources: Resources; lines: string[] },
     change: (resources: Resources) => void = () => {},
+    ranges: readonly MediaRange[] = [],
   ): Promise<Download> {
     const all = merge(resources, new Map([["index.m3u8", hls(mediaPlaylist(lines))]]));
     change(all);
     await using harness = await openEntry(open, all, "index.m3u8");
-    return await harness.download();
+    return await harness.download({ ranges });
   }
+
+  /** Leaves the audio out of the first segments, of which there are six of a second. */
+  const withoutAudio = (count: number) => (resources: Resources) => {
+    for (let index = 0; index < count; index++) {
+      const segment = resources.get(`mp4/${index}.m4s`)!;
+      const body = Buffer.from(segment.body);
+      body.write("free", body.lastIndexOf("traf"));
+      resources.set(`mp4/${index}.m4s`, { ...segment, body });
+    }
+  };
 
   describe.concurrent("warns of", () => {
     it("segments of a live stream that were gone, and when they would be", async () => {
@@ -92,6 +104,19 @@ export function describeFileWarnings(open: OpenEngine): void {
       const format = { ...harness.job.format, vcodec: "avc1.42c00b", acodec: "mp4a.40.2" };
       const { warnings } = await harness.download({ format });
       expect(codes(warnings)).toEqual(["track_missing"]);
+    });
+
+    it("audio that their init section lists, but no segment has", async () => {
+      const muxed = layFiles("mp4", readRendition("muxed.m4s"), "m4s");
+      const expected = [{ code: "track_missing", message: "the media list audio, the file has none" }];
+      expect((await download(muxed, withoutAudio(6))).warnings).toEqual(expected);
+      expect((await download(muxed, withoutAudio(6), [{ startS: 0.2, endS: 0.8 }])).warnings).toEqual(expected);
+    });
+
+    it("audio that only segments after those of the ranges have", async () => {
+      const muxed = layFiles("mp4", readRendition("muxed.m4s"), "m4s");
+      const { warnings } = await download(muxed, withoutAudio(4), [{ startS: 0.2, endS: 1.8 }]);
+      expect(warnings).toEqual([{ code: "gap", message: "no audio from 0.2 to 1.8 s of the whole" }]);
     });
   });
 }

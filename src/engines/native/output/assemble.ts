@@ -13,6 +13,7 @@ import { openFileStream } from "../sources/source-stream.ts";
 import type { PartialMedia } from "../partial/partial-file.ts";
 import { positionFrom } from "../texts/place-cues.ts";
 import { type Assembled, assembleMedia, type AssembleOptions } from "./assemble-media.ts";
+import type { Written } from "./demux-session.ts";
 import { hasCopied } from "./count-packets.ts";
 import { chooseInFile, mergeFiles } from "./merge.ts";
 import type { PendingAdditions } from "./remux.ts";
@@ -146,6 +147,8 @@ async function tryCut(plan: Plan, options: AssembleOptions): Promise<Assembled |
     },
   };
   const whole = (await openPart(plan, options)) ?? (await assembleMedia(plan, { ...options, additions: later }));
+  // Its samples may be in other segments.
+  if (hasSelection(plan) && whole.written !== null && lacksTrack(whole.written)) return null;
   await additions.ready();
   const target = join(folder, "cut");
   if (whole.written !== null) assertSampleCounts(whole.path, whole.written.tracks);
@@ -174,6 +177,9 @@ async function tryCut(plan: Plan, options: AssembleOptions): Promise<Assembled |
   const warnings = whole.warnings.filter(({ code }) => code !== "end_padding");
   return { ...whole, path: target, warnings, cut };
 }
+
+const lacksTrack = ({ listed, tracks }: Written): boolean =>
+  listed.some((kind) => tracks.every((track) => track.kind !== kind));
 
 /** Returns the part of a published MP4 that has been fetched; `null`: there is none that can be cut as it is. */
 async function openPart({ sources: [main] }: Plan, options: AssembleOptions): Promise<Assembled | null> {

@@ -6,7 +6,14 @@ import type { TrackStats } from "./track-stats.ts";
 import { createMp4Demuxer } from "../../../remux/mp4/read/demuxer.ts";
 import { createMpegTsDemuxer } from "../../../remux/mpeg-ts/demuxer.ts";
 import { createPackedAudioDemuxer } from "../../../remux/packed-audio/demuxer.ts";
-import type { Demuxer, DemuxerOptions, SegmentTiming, TrackKind, UnreadSubtitles } from "../../../remux/samples.ts";
+import type {
+  Demuxer,
+  DemuxerOptions,
+  FoundTracks,
+  SegmentTiming,
+  TrackKind,
+  UnreadSubtitles,
+} from "../../../remux/samples.ts";
 import type { Container } from "../../../remux/sniff.ts";
 import type { Timelines } from "../../../remux/timelines.ts";
 import { withOpusTimes } from "../../../remux/track-details.ts";
@@ -16,6 +23,8 @@ export interface Written {
   tracks: readonly WrittenTrack[];
   /** How often media of a kind were left out: damaged, or impossible to decode. */
   drops: Readonly<Record<TrackKind, number>>;
+  /** Kinds of tracks that the sources list. */
+  listed: readonly TrackKind[];
   /** Audio tracks of the sources that are not in it. */
   left: number;
   /** Start of the file on the timeline of the tracks, seconds. */
@@ -50,6 +59,7 @@ export class DemuxSession {
   nextS = 0;
   /** The timeline that it begins next; `null`: it continues in the same one. */
   start: TimelineStart | null = null;
+  readonly listed = new Set<TrackKind>();
   #audioTracks = 0;
   #subtitles: readonly UnreadSubtitles[] = [];
   readonly #stream: SourceStream;
@@ -64,7 +74,8 @@ export class DemuxSession {
     const onDrop = (kind: TrackKind) => counts.drop(kind);
     this.counts = counts;
     this.#stream = stream;
-    const onTracks = (audio: number, leftAudio: number): void => {
+    const onTracks = ({ kinds, audio, leftAudio }: FoundTracks): void => {
+      for (const kind of kinds) this.listed.add(kind);
       counts.left = Math.max(counts.left, leftAudio);
       this.#audioTracks = audio;
     };
@@ -130,6 +141,7 @@ export function summarize(sessions: readonly DemuxSession[]): Omit<Written, "ori
   return {
     tracks: sessions.flatMap((session) => session.tracks()),
     drops: { video: sum("video"), audio: sum("audio") },
+    listed: [...new Set(sessions.flatMap(({ listed }) => [...listed]))],
     left: sessions.reduce((all, { counts }) => all + counts.left, 0),
     shortEnds: sessions.flatMap((session) => session.shortEnd() ?? []),
     subtitles: sessions.flatMap(({ subtitles }) => subtitles),

@@ -57,7 +57,7 @@ export function findFileWarnings(fetched: FetchStatsBySource, file: FileStats): 
     ["gap", [...segments.unlisted, ...trackGaps(tracks, fetched)]],
     ["duration_differs", [...differentTrackDurations(fetched, tracks, durationS), ...segments.left]],
     ["times_changed", tracks.flatMap(changedTimes)],
-    ["track_missing", missingTracks(tracks, listedKinds)],
+    ["track_missing", missingTracks(tracks, listedKinds, written.listed)],
     ["tracks_left", leftTracks(written.left)],
     ["stream_lost", segments.lost],
   ]);
@@ -76,7 +76,7 @@ function findCutWarnings(
     ["gap", [...segments.unlisted, ...gapsWithin(tracks, written?.originS ?? 0, cut)]],
     ["duration_differs", [...(differs ? [lasts] : []), ...segments.left]],
     ["times_changed", tracks.flatMap(changedTimes)],
-    ["track_missing", written === null ? [] : missingTracks(tracks, listedKinds)],
+    ["track_missing", written === null ? [] : missingTracks(tracks, listedKinds, written.listed)],
     ["tracks_left", leftTracks((written?.left ?? 0) + cut.leftAudio)],
     ["stream_lost", segments.lost],
   ]);
@@ -201,14 +201,17 @@ function changedTimes({ kind, samples, outOfOrder, sameTime, guessed }: WrittenT
   return counts.filter((text) => text !== false);
 }
 
-/** Describes kinds of tracks that a format lists and a file with these tracks lacks. */
+/** Describes kinds of tracks that a format or its media list and a file with these tracks lacks. */
 export function missingTracks(
   tracks: readonly Pick<WrittenTrack, "kind">[],
   listedKinds: readonly TrackKind[],
+  listedByMedia: readonly TrackKind[] = [],
 ): string[] {
-  return listedKinds
-    .filter((kind) => !tracks.some((track) => track.kind === kind))
-    .map((kind) => `the format has ${kind}, the file has none`);
+  const lists = new Map<TrackKind, string>();
+  for (const kind of listedByMedia) lists.set(kind, `the media list ${kind}`);
+  for (const kind of listedKinds) lists.set(kind, `the format has ${kind}`);
+  for (const { kind } of tracks) lists.delete(kind);
+  return [...lists.values()].map((list) => `${list}, the file has none`);
 }
 
 /** @param left Audio tracks of the source that are not in the file. */

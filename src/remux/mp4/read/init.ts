@@ -65,16 +65,18 @@ export function readInit(
   const found = boxes.map((trak) => ({ trak, kind: kindOf(bytes, getChild(bytes, trak, "mdia")) }));
   const isDisabled = (trak: Box) => !readTrackHeader(bytes, getChild(bytes, trak, "tkhd")).isEnabled;
   // Players take one that is disabled only if no other is there, or if their user chooses it.
+  const used = found.filter(({ trak }) => movie.isFragmented || hasSamples(bytes, trak));
   const of = (wanted: TrackKind) => {
-    const own = found.filter(({ kind }) => kind === wanted && kinds.includes(kind));
-    const used = movie.isFragmented ? own : own.filter(({ trak }) => hasSamples(bytes, trak));
-    return (used.length > 0 ? used : own).toSorted((a, b) => Number(isDisabled(a.trak)) - Number(isDisabled(b.trak)));
+    const isWanted = ({ kind }: { kind: TrackKind | null }) => kind === wanted && kinds.includes(kind);
+    const own = used.some(isWanted) ? used.filter(isWanted) : found.filter(isWanted);
+    return own.toSorted((a, b) => Number(isDisabled(a.trak)) - Number(isDisabled(b.trak)));
   };
   const audio = of("audio");
   const languageOf = ({ trak }: { trak: Box }) => readLanguage(bytes, getChild(bytes, trak, "mdia"));
   const chosen = audio.length > 0 ? choice.choose(audio.map(languageOf)) : [];
   const video = of("video").slice(0, 1);
-  onTracks?.(chosen.length, audio.length - chosen.length);
+  const usedKinds = kinds.filter((wanted) => used.some(({ kind }) => kind === wanted));
+  onTracks?.({ kinds: usedKinds, audio: chosen.length, leftAudio: audio.length - chosen.length });
   return [
     ...video.map(({ trak }) => readTrack(bytes, trak, "video", movie)),
     ...chosen.map(({ index, ...slot }) => readTrack(bytes, audio[index]!.trak, "audio", movie, slot)),
