@@ -1,6 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { afterAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { WantedSubtitles } from "../../src/engines/engine.ts";
+import { ServiceError } from "../../src/model/errors.ts";
 import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
 import { openEntry, type EngineHarness } from "../contracts/engine/harness.ts";
 import { buildNestedMkv } from "../media/hostile-mkv.ts";
@@ -38,11 +39,15 @@ describe("a download that needs too much memory", () => {
 
 describe("a download whose file takes too long to read", () => {
   it("fails for good, and the next one does not", async () => {
-    const engine = createNativeEngine({ ...local, limits: { workMs: 5_000 } });
+    const engine = createNativeEngine({ ...local, limits: { workMs: 3_000 } });
     const nested = resource("video/x-matroska", buildNestedMkv(100_000));
     await using hostile = await openEntry(() => engine, new Map([["nested.mkv", nested]]), "nested.mkv");
-    const message = expect.stringMatching(/: reading the file took over 5 s, the limit for 1200036 bytes$/);
-    await expect(hostile.download()).rejects.toMatchObject({ code: "upstream_invalid", retryable: false, message });
+    const message = expect.stringMatching(/: reading the file took over 3 s, the limit for 1200036 bytes$/);
+    const fail = () => hostile.download().catch((error: unknown) => error);
+    let error = await fail();
+    // It got hardly any processor time.
+    while (error instanceof ServiceError && error.code === "unavailable") error = await fail();
+    expect(error).toMatchObject({ code: "upstream_invalid", retryable: false, message });
     await using next = await openEntry(() => engine, new Map([["film.mp4", film]]), "film.mp4");
     expect(await next.download()).toMatchObject({ size: film.body.length });
     await engine.close();
