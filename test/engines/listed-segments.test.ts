@@ -9,6 +9,7 @@ import { readWebmRendition } from "../media/rendition.ts";
 const ignore: SampleSink = { setFormat: (_format, track) => track ?? 0, write: () => {} };
 const framesPerSecond = 25;
 const ticks = 40;
+const shape = { sampleEntry: new Uint8Array(), width: 0, height: 0, language: null };
 
 /**
  * Counts the frames of segments, which have the times of the source: of each its listed duration, and which of its frames
@@ -25,7 +26,6 @@ function count(
   }[],
 ): CountingSink {
   const sink = new CountingSink(ignore);
-  const shape = { sampleEntry: new Uint8Array(), width: 0, height: 0, language: null };
   let track: number | undefined;
   let start = 0;
   for (const { durationS, from = 0, to = Infinity, every = 1, timeline = 0, before } of segments) {
@@ -69,6 +69,23 @@ it("so much less than a segment is no gap where parts are joined", () => {
   const parts = [{ durationS: 2.04 }, { durationS: 2.04, to: 45 }, { durationS: 2.04, timeline: 1 }];
   expect(gapsOf(count(parts))).toEqual([]);
 });
+
+it.each([
+  [1, []],
+  [0, [{ fromS: 0.32, toS: 0.72 }]],
+])(
+  "breaks of a track whose samples were held back until timeline %s began are gaps only if that is no other one",
+  (timeline, gaps) => {
+    const sink = new CountingSink(ignore);
+    for (const each of [0, timeline]) sink.startSegment({ timeline: each, offsetS: null, durationS: 0.72 });
+    const track = sink.setFormat({ ...shape, kind: "video", timescale: 1000 });
+    for (let i = 0; i < 40; i++) {
+      const dts = (i < 8 ? i : i + 10) * ticks;
+      sink.write(track, { data: new Uint8Array(), dts, pts: dts, duration: ticks, isSync: i === 0 });
+    }
+    expect(gapsOf(sink)).toEqual(gaps);
+  },
+);
 
 it("the end of the last segment is missing if the others last as long as listed", () => {
   expect(count([{ durationS: 2.04 }, { durationS: 2.04 }, { durationS: 2.04, to: 40 }]).missingEndS()).toBeCloseTo(

@@ -17,6 +17,7 @@ export class CountingSink implements SampleSink {
   readonly #tracks = new Map<number, TrackCounter>();
   readonly #segments = new ListedSegments();
   #timeline: number | undefined;
+  #hasJoined = false;
 
   constructor(sink: SampleSink) {
     this.#sink = sink;
@@ -25,9 +26,16 @@ export class CountingSink implements SampleSink {
   setFormat(format: TrackFormat, track?: number): number {
     const number = this.#sink.setFormat(format, track);
     const counter = this.#tracks.get(number);
-    if (counter === undefined) this.#tracks.set(number, new TrackCounter(format, this.#segments));
+    if (counter === undefined) this.#addTrack(number, format);
     else if (counter.edits !== format.edits) counter.edits = undefined;
     return number;
+  }
+
+  #addTrack(number: number, format: TrackFormat): void {
+    const counter = new TrackCounter(format, this.#segments);
+    // Its samples before that may have been held back.
+    if (this.#hasJoined) counter.allowBreaks();
+    this.#tracks.set(number, counter);
   }
 
   write(track: number, sample: Sample): void {
@@ -41,6 +49,7 @@ export class CountingSink implements SampleSink {
   /** Notes that what is written from now on is of another segment; samples of the one before may still be held back. */
   startSegment(timing: SegmentTiming): void {
     const isJoined = timing.timeline !== this.#timeline;
+    this.#hasJoined ||= isJoined && this.#timeline !== undefined;
     this.#timeline = timing.timeline;
     this.#segments.start(timing, isJoined ? null : this.#span());
     if (isJoined) for (const counter of this.#tracks.values()) counter.allowBreaks();
