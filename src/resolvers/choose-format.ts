@@ -1,3 +1,4 @@
+import { urlForMessage } from "../net/http-url.ts";
 import { ServiceError } from "../model/errors.ts";
 import { bestAudio, byQuality, createAudioFinder, hasAudio, hasVideo, isMuxable } from "../model/format-ranking.ts";
 import type { DownloadFormat, Format, PageInfo } from "../model/page-info.ts";
@@ -123,7 +124,8 @@ function assertMedia({
     throw new ServiceError("live_stream", `the live stream on ${page} has not begun yet`, { retryable });
   }
   // A page that wants a login often redirects to another one.
-  const read = webpage_url === url ? "" : ` (the page is ${webpage_url.slice(0, 200)})`;
+  const other = webpage_url === url ? null : URL.parse(webpage_url);
+  const read = other === null ? "" : ` (the page is ${urlForMessage(other)})`;
   const how =
     extractor === undefined
       ? ": neither the page nor its manifests list one that can be read, and yt-dlp found none or is not in use"

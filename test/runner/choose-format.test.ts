@@ -225,7 +225,8 @@ test("a page without formats is no_media, or live_stream before the event begins
   expect(refusal([], {}, { extractor: "generic" })).toMatchObject({ ...noMedia, message });
   const withoutYtDlp = `${message}: neither the page nor its manifests list one that can be read, and yt-dlp found none or is not in use`;
   expect(refusal([])).toMatchObject({ ...noMedia, message: withoutYtDlp });
-  const elsewhere = refusal([], {}, { extractor: "generic", webpage_url: "https://a.test/login" });
+  const webpage_url = "https://a.test/login?next=secret#top";
+  const elsewhere = refusal([], {}, { extractor: "generic", webpage_url });
   expect(elsewhere).toMatchObject({ ...noMedia, message: `${message} (the page is https://a.test/login)` });
   const error = { code: "live_stream", retryable: false };
   expect(refusal([], {}, { live_status: "is_upcoming" })).toMatchObject(error);
