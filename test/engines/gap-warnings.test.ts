@@ -17,6 +17,9 @@ const folder = openFolder();
 const engine = createNativeEngine({ allowNetworks: ["127.0.0.1/32"] });
 afterAll(() => engine.close());
 
+/** Of a file from which nothing was left out. */
+const complete = { drops: { video: 0, audio: 0 }, left: 0, originS: 0, shortEnds: [], listed: [], subtitles: [] };
+
 /** Returns the codes of the warnings of a file with 4 s of video, a gap of 3 s, and 4 s more. */
 function warningsOf(listedS: readonly number[]): string[] {
   const path = join(folder.path("."), "gap.mp4");
@@ -31,16 +34,7 @@ function warningsOf(listedS: readonly number[]): string[] {
   const stats = new FetchStats();
   for (const seconds of listedS) stats.addSegment(seconds);
   const tracks = sink.tracks().map((stat) => ({ ...stat, source: "main" as const }));
-  const written = {
-    tracks,
-    drops: { video: 0, audio: 0 },
-    left: 0,
-    originS: 0,
-    shortEnds: [],
-    listed: [],
-    subtitles: [],
-  };
-  const file = { path, durationS, written, listedKinds: ["video" as const] };
+  const file = { path, durationS, written: { ...complete, tracks }, listedKinds: ["video" as const] };
   return findFileWarnings(new Map([["main", stats]]), file).map(({ code }) => code);
 }
 
@@ -77,16 +71,7 @@ function warningsOfApart(fromS: number, toS: number, isLive = false, audioSource
   for (let i = 0; i < 5; i++) stats.addSegment(2);
   const sources = ["main", audioSource] as const;
   const tracks = counts.flatMap((sink, i) => sink.tracks().map((stat) => ({ ...stat, source: sources[i]! })));
-  const written = {
-    tracks,
-    drops: { video: 0, audio: 0 },
-    left: 0,
-    originS: 0,
-    shortEnds: [],
-    listed: [],
-    subtitles: [],
-  };
-  const file = { path, durationS, written, listedKinds: ["video" as const] };
+  const file = { path, durationS, written: { ...complete, tracks }, listedKinds: ["video" as const] };
   return findFileWarnings(new Map(sources.map((source) => [source, stats])), file).map(({ code }) => code);
 }
 

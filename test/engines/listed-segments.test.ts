@@ -71,21 +71,18 @@ it("so much less than a segment is no gap where parts are joined", () => {
 });
 
 it.each([
-  [1, []],
-  [0, [{ fromS: 0.32, toS: 0.72 }]],
-])(
-  "breaks of a track whose samples were held back until timeline %s began are gaps only if that is no other one",
-  (timeline, gaps) => {
-    const sink = new CountingSink(ignore);
-    for (const each of [0, timeline]) sink.startSegment({ timeline: each, offsetS: null, durationS: 0.72 });
-    const track = sink.setFormat({ ...shape, kind: "video", timescale: 1000 });
-    for (let i = 0; i < 40; i++) {
-      const dts = (i < 8 ? i : i + 10) * ticks;
-      sink.write(track, { data: new Uint8Array(), dts, pts: dts, duration: ticks, isSync: i === 0 });
-    }
-    expect(gapsOf(sink)).toEqual(gaps);
-  },
-);
+  ["no gap", "another timeline", 1, []],
+  ["a gap", "another segment", 0, [{ fromS: 0.32, toS: 0.72 }]],
+])("missing frames are %s in a track whose samples were held back until %s began", (_, __, timeline, gaps) => {
+  const sink = new CountingSink(ignore);
+  for (const each of [0, timeline]) sink.startSegment({ timeline: each, offsetS: null, durationS: 0.72 });
+  const track = sink.setFormat({ ...shape, kind: "video", timescale: 1000 });
+  for (let i = 0; i < 40; i++) {
+    const dts = (i < 8 ? i : i + 10) * ticks;
+    sink.write(track, { data: new Uint8Array(), dts, pts: dts, duration: ticks, isSync: i === 0 });
+  }
+  expect(gapsOf(sink)).toEqual(gaps);
+});
 
 it("the end of the last segment is missing if the others last as long as listed", () => {
   expect(count([{ durationS: 2.04 }, { durationS: 2.04 }, { durationS: 2.04, to: 40 }]).missingEndS()).toBeCloseTo(

@@ -91,8 +91,9 @@ class ChosenProgram {
 
   /** Whether a map is its own. One that is alone on its PID may have another number than its association says. */
   is(pid: number, program: number): boolean {
+    if (this.#chosen?.pid !== pid) return false;
     const isShared = this.#associated.filter((each) => each.pid === pid).length > 1;
-    return this.#chosen?.pid === pid && (!isShared || this.#chosen.program === program);
+    return !isShared || this.#chosen.program === program;
   }
 
   set(pid: number, program: number): void {

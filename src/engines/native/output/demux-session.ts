@@ -59,6 +59,7 @@ export class DemuxSession {
   nextS = 0;
   /** The timeline that it begins next; `null`: it continues in the same one. */
   start: TimelineStart | null = null;
+  /** Kinds of tracks that its stream lists. */
   readonly listed = new Set<TrackKind>();
   #audioTracks = 0;
   #subtitles: readonly UnreadSubtitles[] = [];

@@ -169,8 +169,8 @@ function differentTrackDurations(
 const roundingS = 0.1;
 
 /**
- * Whether the track has all that its source lists, and lacks nothing before or after it, whenever it begins. So it is only if the source has
- * several, which are in sync with each other: one that is alone may begin late because its segments are in another order.
+ * Whether the track has all that its source lists, and lacks nothing before or after it, whenever it begins. False if the source has no other
+ * track, with which it is in sync: one that is alone may begin late because its segments are in another order.
  */
 function lastsAsListed(track: WrittenTrack, tracks: readonly WrittenTrack[], { listedS }: FetchStats): boolean {
   const { source, startS, endS, gaps } = track;

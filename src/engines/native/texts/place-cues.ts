@@ -80,7 +80,7 @@ const toleranceS = 2;
 
 /**
  * Whether the times of segments count from the start of the list, as many packagers write them, rather than being media times (RFC 8216
- * §3.5): by which of both puts more cues into their segments. A timestamp map is not believed only if it puts none there, and all are there without it.
+ * §3.5): by which of both puts more cues into their segments. A timestamp map is ignored only if it puts none there, and all are there without it.
  */
 function countsFromStart(parts: readonly TextPart[], media: MediaPosition): boolean {
   const fromStart = countWithin(parts, () => 0);
