@@ -1,7 +1,8 @@
 import type { AudioChoice } from "./audio-choice.ts";
 import type { Timelines } from "./timelines.ts";
 
-export type TrackKind = "video" | "audio";
+export const trackKinds = ["video", "audio"] as const;
+export type TrackKind = (typeof trackKinds)[number];
 
 /**
  * What demuxers write and the MP4 writer takes. Times are integers in ticks of the track's own timescale,
@@ -113,8 +114,8 @@ export interface FoundTracks {
   kinds: readonly TrackKind[];
   /** How many audio tracks are read. */
   audio: number;
-  /** How many are not. */
-  leftAudio: number;
+  /** How many tracks of these kinds are not. */
+  left: Readonly<Record<TrackKind, number>>;
 }
 
 /** Subtitles that are not read. */

@@ -18,7 +18,14 @@ const engine = createNativeEngine({ allowNetworks: ["127.0.0.1/32"] });
 afterAll(() => engine.close());
 
 /** Of a file from which nothing was left out. */
-const complete = { drops: { video: 0, audio: 0 }, left: 0, originS: 0, shortEnds: [], listed: [], subtitles: [] };
+const complete = {
+  drops: { video: 0, audio: 0 },
+  left: { video: 0, audio: 0 },
+  originS: 0,
+  shortEnds: [],
+  listed: [],
+  subtitles: [],
+};
 
 /** Returns the codes of the warnings of a file with 4 s of video, a gap of 3 s, and 4 s more. */
 function warningsOf(listedS: readonly number[]): string[] {

@@ -175,6 +175,20 @@ describe.skipIf(!hasFfmpeg)("an MP4 that is made of a Matroska file", () => {
     });
   }
 
+  const fragmented = ["-movflags", "+frag_keyframe+empty_moov"];
+  for (const [name, ...options] of [["views.ts"], ["views.mkv"], ["views.mp4"], ["fragments.mp4", ...fragmented]]) {
+    it(`has the first of two video tracks, and a warning tells of the other: ${name}`, async () => {
+      const inputs = [...videoInput(1), ...audioInput(1), ...videoInput(1)];
+      media.make(name!, ...inputs, ...["0:v", "1:a", "2:v"].flatMap((each) => ["-map", each]), ...x264, ...options);
+      const made = await assembleFile(name!);
+      const stats = { path: made.path, written: made.written, durationS: 1, listedKinds: [] };
+      const all = [...made.warnings, ...(made.written === null ? [] : findFileWarnings(new Map(), stats))];
+      const message = "1 further video track of the source is left out";
+      expect(all).toEqual([{ code: "tracks_left", message }]);
+      expect(probeStreams(made.path, "codec_type")).toEqual(["video", "audio"]);
+    });
+  }
+
   const tagged = ["eng", "deu", "fra"].flatMap((code, index) => [`-metadata:s:a:${index}`, `language=${code}`]);
   const three = ["-map", "0:v", "-map", "1:a", "-map", "2:a", "-map", "3:a", "-c:a", "aac", ...tagged];
   for (const name of ["three.ts", "three.mkv", "three.mp4"]) {

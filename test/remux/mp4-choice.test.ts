@@ -2,11 +2,13 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { readSampleLists } from "../../src/remux/mp4/cut.ts";
 import { openFile } from "../../src/remux/open-file.ts";
+import { box, u32 } from "../../src/remux/mp4/boxes.ts";
+import type { FoundTracks } from "../../src/remux/samples.ts";
 import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
 import { createTimelines } from "../../src/remux/timelines.ts";
 import { openFolder, start } from "./mp4-media.ts";
-import { audioFormat, fillPattern } from "./mp4-samples.ts";
+import { audioFormat, fillPattern, videoFormat } from "./mp4-samples.ts";
 import { createRecorder } from "./ts-recorder.ts";
 
 const folder = openFolder();
@@ -75,4 +77,23 @@ it("a tag after the last box of an MP4 is left out, but not a box that is cut of
   expect(readSampleLists(file)).toHaveLength(2);
   writeFileSync(path, Buffer.concat([bytes, Buffer.from("\0\0\x01\0mdat")]));
   expect(read).toThrow('the box "mdat" has a size of 256 bytes');
+});
+
+it("further video tracks of an MP4 are counted, but not those with the pictures of chapters", () => {
+  const writer = openMp4Writer({ path, expectedS: 1 });
+  for (let track = 0; track < 3; track++) {
+    const number = writer.setFormat({ ...videoFormat, userData: box("udta", box("void", new Uint8Array(4))) });
+    writer.write(number, { data: fillPattern(51, track), dts: 0, pts: 0, duration: 1024, isSync: true });
+  }
+  writer.finish();
+  const bytes = readFileSync(path);
+  const left: number[] = [];
+  const onTracks = ({ left: { video } }: FoundTracks) => void left.push(video);
+  const options = { sink: createRecorder(), timelines: createTimelines(), kinds: ["video"] as const, onTracks };
+  for (const _ of createMp4Demuxer(options).readFile(path, start));
+  // The first track refers to the third one.
+  bytes.set(box("tref", box("chap", u32(3))), bytes.indexOf("udta") - 4);
+  writeFileSync(path, bytes);
+  for (const _ of createMp4Demuxer(options).readFile(path, start));
+  expect(left).toEqual([2, 1]);
 });

@@ -18,7 +18,7 @@ import { assertNoPauses, type AudioTrack, damagedAudioError, maxPauseS, type Ope
 export function* extractFromMp4(path: string, openAudio: OpenAudioFile, isCut: boolean): Generator<undefined, boolean> {
   const sink = createPacketSink(openAudio, isCut);
   let left = 0;
-  const onTracks = ({ leftAudio }: FoundTracks) => void (left = leftAudio);
+  const onTracks = (found: FoundTracks) => void (left = found.left.audio);
   const demuxer = createMp4Demuxer({ sink, timelines: createTimelines(), kinds: ["video", "audio"], onTracks });
   for (const _ of demuxer.readFile(path, { timeline: 0, offsetS: null })) {
     if (left > 0 || !sink.isWanted()) return false;

@@ -23,7 +23,7 @@ import {
   withWideOffsets,
 } from "./positions.ts";
 import { fileBoxes, readRange } from "./read/file-boxes.ts";
-import { readTrackHeader } from "./read/headers.ts";
+import { readChapterIds, readTrackHeader } from "./read/headers.ts";
 import { noDefaultsBox, textTrackBox } from "./write/index-boxes.ts";
 import { userData } from "./write/tags.ts";
 import { type TextIndex, writeTexts } from "./write/text-track.ts";
@@ -160,7 +160,7 @@ function readMovie(bytes: Uint8Array) {
   const handlerOf = (trak: Box) => typeAt(bytes, getChild(bytes, trak, "mdia", "hdlr").body + 8);
   const main = traks.find((trak) => handlerOf(trak) === "vide") ?? traks[0];
   const ids = traks.map((trak) => readTrackHeader(bytes, getChild(bytes, trak, "tkhd")).id);
-  const referenced = new Set(traks.flatMap((trak) => idsIn(bytes, findChild(bytes, trak, "tref", "chap"))));
+  const referenced = readChapterIds(bytes, traks);
   const mainHeader = main && getChild(bytes, main, "tkhd");
   const size = (offset: number) => (mainHeader === undefined ? 0 : view.getUint32(mainHeader.end - offset) / 0x10000);
   return {
@@ -210,12 +210,6 @@ function makeIndex(
   });
   const tracks = texts.map((text, i) => textTrackBox(text, ids[i]!, range, { ...movie, timescale }));
   return box("moov", ...copies, ...tracks, ...userData(additions, readUserData(bytes, additions)));
-}
-
-/** Returns the ids that a reference has. */
-function idsIn(bytes: Uint8Array, reference: Box | undefined): number[] {
-  const { body, end } = reference ?? { body: 0, end: 0 };
-  return Array.from({ length: Math.floor((end - body) / 4) }, (_, i) => viewOf(bytes).getUint32(body + 4 * i));
 }
 
 /** Returns a track whose chapters are in these tracks, instead of others. */

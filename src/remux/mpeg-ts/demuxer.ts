@@ -21,10 +21,10 @@ export function createMpegTsDemuxer(options: DemuxerOptions): Demuxer {
   const outputs = createTrackOutputs(sink);
   const pids = new PidTable();
   const streams = createStreamReaders({ pids, bases, outputs, onDrop });
-  const program = createProgramReader(pids, { kinds, audio }, (chosen, leftAudio, subtitles) => {
+  const program = createProgramReader(pids, { kinds, audio }, (chosen, left, subtitles) => {
     streams.set(chosen);
     const found = chosen.map(({ kind }) => kind);
-    onTracks?.({ kinds: found, audio: found.filter((kind) => kind === "audio").length, leftAudio });
+    onTracks?.({ kinds: found, audio: found.filter((kind) => kind === "audio").length, left });
     onSubtitles?.(subtitles);
   });
   const route = createPacketRouter(pids, program, (kind) => {

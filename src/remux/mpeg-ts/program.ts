@@ -1,5 +1,5 @@
 import type { AudioChoice } from "../audio-choice.ts";
-import type { TrackKind, UnreadSubtitles } from "../samples.ts";
+import type { FoundTracks, TrackKind, UnreadSubtitles } from "../samples.ts";
 import { associationPid, type PidReader, type PidTable } from "./pids.ts";
 import { createSectionReader, readAssociations, readProgramMap, readProgramNumber } from "./tables.ts";
 import { type ChosenStream, chooseStreams, countLeft, findUnknown, listSubtitles } from "./streams.ts";
@@ -10,13 +10,16 @@ const maxPrograms = 64;
 
 /**
  * Creates a reader of program association and program map (ISO/IEC 13818-1 §2.4.4).
- * @param onProgram Gets the streams to read, how many audio streams are left out, and the subtitles, first and whenever the program map
- * changes.
+ * @param onProgram Gets the streams to read, how many others are left out, and the subtitles, first and whenever the program map changes.
  */
 export function createProgramReader(
   pids: PidTable,
   wanted: { kinds: readonly TrackKind[]; audio: AudioChoice },
-  onProgram: (streams: readonly ChosenStream[], leftAudio: number, subtitles: readonly UnreadSubtitles[]) => void,
+  onProgram: (
+    streams: readonly ChosenStream[],
+    left: FoundTracks["left"],
+    subtitles: readonly UnreadSubtitles[],
+  ) => void,
 ) {
   /** Of the maps, by PID. */
   const readers = new Map<number, PidReader>();

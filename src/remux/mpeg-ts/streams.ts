@@ -1,7 +1,7 @@
 import { ServiceError } from "../../model/errors.ts";
 import type { AudioChoice, TrackSlot } from "../audio-choice.ts";
 import { iso639ToBcp47 } from "../language.ts";
-import type { TrackKind, UnreadSubtitles } from "../samples.ts";
+import type { FoundTracks, TrackKind, UnreadSubtitles } from "../samples.ts";
 import type { ProgramStream } from "./tables.ts";
 
 type TsCodec = "avc" | "hevc" | "adts" | "mpeg-audio" | "dolby";
@@ -121,12 +121,14 @@ export function chooseStreams(
 export const findUnknown = (program: readonly ProgramStream[]): number[] =>
   program.filter((stream) => typeOf(stream) === null).map(({ pid }) => pid);
 
-/** Returns how many audio streams of a program are not among the chosen ones. */
-export function countLeft(program: readonly ProgramStream[], chosen: readonly ChosenStream[]): number {
-  const isAudio = ({ kind }: { kind: TrackKind }) => kind === "audio";
+/** Returns how many streams of a program are not among the chosen ones, of the kinds that these have. */
+export function countLeft(program: readonly ProgramStream[], chosen: readonly ChosenStream[]): FoundTracks["left"] {
   const types = program.map((stream) => typeOf(stream)).filter((type) => type !== null);
-  const read = chosen.filter(isAudio).length;
-  return read === 0 ? 0 : types.filter(isAudio).length - read;
+  const count = (kind: TrackKind): number => {
+    const read = chosen.filter((stream) => stream.kind === kind).length;
+    return read === 0 ? 0 : types.filter((type) => type.kind === kind).length - read;
+  };
+  return { video: count("video"), audio: count("audio") };
 }
 
 /** Of an entry of the teletext descriptor: pages of subtitles, and those for deaf viewers (ETSI EN 300 468 §6.2.43). */

@@ -5,6 +5,7 @@ import { printable } from "../inspect/describe.ts";
 import { type LocalInput, openLocalInput, unreadTracks } from "../inspect/local-input.ts";
 import { countPackets, lostPackets } from "./count-packets.ts";
 import { leftTracks } from "./file-warnings.ts";
+import { type TrackKind, trackKinds } from "../../../remux/samples.ts";
 import type { TrackDetails } from "../../../remux/track-details.ts";
 import { usualGapS } from "../sources/fetch-stats.ts";
 
@@ -47,12 +48,16 @@ export async function checkMerged(
 
 const asReadFile = (fd: number) => ({ fd, size: fstatSync(fd).size });
 
-/** Describes the audio tracks that are in the file of the chosen ones. */
+/** Describes the tracks that are in the file of the chosen ones of their kind. */
 export async function checkLeft(chosen: readonly InputTrack[]): Promise<FileWarning[]> {
-  const audio = chosen.find((track) => track.isAudioTrack());
-  const all = (await audio?.input.getAudioTracks()) ?? [];
-  const left = all.filter((track) => !chosen.includes(track)).length;
-  return leftTracks(left).map((message) => ({ code: "tracks_left", message }));
+  const count = async (kind: TrackKind): Promise<number> => {
+    const all = (await chosen.find(({ type }) => type === kind)?.input.getTracks()) ?? [];
+    return all.filter((track) => track.type === kind && !chosen.includes(track)).length;
+  };
+  return leftTracks({ video: await count("video"), audio: await count("audio") }).map((message) => ({
+    code: "tracks_left",
+    message,
+  }));
 }
 
 /** Describes a kind of tracks that the files have, as their headers say, and of which none could be chosen. */
@@ -62,7 +67,7 @@ export async function checkUnread(
   audioOnly: boolean,
 ): Promise<FileWarning[]> {
   const unread = (await Promise.all(files.map(unreadTracks))).flat();
-  const kinds = audioOnly ? (["audio"] as const) : (["video", "audio"] as const);
+  const kinds = audioOnly ? (["audio"] as const) : trackKinds;
   return kinds.flatMap((kind) => {
     const lost = unread.find((track) => track.kind === kind);
     if (lost === undefined || chosen.some(({ type }) => type === kind)) return [];

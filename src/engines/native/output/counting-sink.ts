@@ -9,8 +9,8 @@ import { TrackCounter, type TrackStats } from "./track-stats.ts";
 export class CountingSink implements SampleSink {
   /** How often media were left out, also of tracks without samples. */
   readonly drops: Record<TrackKind, number> = { video: 0, audio: 0 };
-  /** Audio tracks that were left out. */
-  left = 0;
+  /** Tracks that were left out. */
+  readonly left: Record<TrackKind, number> = { video: 0, audio: 0 };
   /** Latest decode time of all tracks, seconds. */
   reachedS = 0;
   readonly #sink: SampleSink;

@@ -6,13 +6,14 @@ import type { TrackStats } from "./track-stats.ts";
 import { createMp4Demuxer } from "../../../remux/mp4/read/demuxer.ts";
 import { createMpegTsDemuxer } from "../../../remux/mpeg-ts/demuxer.ts";
 import { createPackedAudioDemuxer } from "../../../remux/packed-audio/demuxer.ts";
-import type {
-  Demuxer,
-  DemuxerOptions,
-  FoundTracks,
-  SegmentTiming,
-  TrackKind,
-  UnreadSubtitles,
+import {
+  type Demuxer,
+  type DemuxerOptions,
+  type FoundTracks,
+  type SegmentTiming,
+  type TrackKind,
+  trackKinds,
+  type UnreadSubtitles,
 } from "../../../remux/samples.ts";
 import type { Container } from "../../../remux/sniff.ts";
 import type { Timelines } from "../../../remux/timelines.ts";
@@ -25,8 +26,8 @@ export interface Written {
   drops: Readonly<Record<TrackKind, number>>;
   /** Kinds of tracks that the sources list. */
   listed: readonly TrackKind[];
-  /** Audio tracks of the sources that are not in it. */
-  left: number;
+  /** Tracks of the sources, of kinds that it has, that are not in it. */
+  left: FoundTracks["left"];
   /** Start of the file on the timeline of the tracks, seconds. */
   originS: number;
   shortEnds: readonly ShortEnd[];
@@ -75,9 +76,9 @@ export class DemuxSession {
     const onDrop = (kind: TrackKind) => counts.drop(kind);
     this.counts = counts;
     this.#stream = stream;
-    const onTracks = ({ kinds, audio, leftAudio }: FoundTracks): void => {
+    const onTracks = ({ kinds, audio, left }: FoundTracks): void => {
       for (const kind of kinds) this.listed.add(kind);
-      counts.left = Math.max(counts.left, leftAudio);
+      for (const kind of trackKinds) counts.left[kind] = Math.max(counts.left[kind], left[kind]);
       this.#audioTracks = audio;
     };
     const onSubtitles = (tracks: readonly UnreadSubtitles[]): void => {
@@ -138,12 +139,13 @@ interface TimelineStart {
 
 /** Returns what the sessions have written together, and what they have left out. */
 export function summarize(sessions: readonly DemuxSession[]): Omit<Written, "originS"> {
-  const sum = (kind: TrackKind) => sessions.reduce((all, { counts }) => all + counts.drops[kind], 0);
+  const sum = (what: "drops" | "left", kind: TrackKind) =>
+    sessions.reduce((all, { counts }) => all + counts[what][kind], 0);
   return {
     tracks: sessions.flatMap((session) => session.tracks()),
-    drops: { video: sum("video"), audio: sum("audio") },
+    drops: { video: sum("drops", "video"), audio: sum("drops", "audio") },
     listed: [...new Set(sessions.flatMap(({ listed }) => [...listed]))],
-    left: sessions.reduce((all, { counts }) => all + counts.left, 0),
+    left: { video: sum("left", "video"), audio: sum("left", "audio") },
     shortEnds: sessions.flatMap((session) => session.shortEnd() ?? []),
     subtitles: sessions.flatMap(({ subtitles }) => subtitles),
   };

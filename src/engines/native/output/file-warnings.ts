@@ -1,7 +1,7 @@
 import type { FileWarning, FileWarningCode } from "../../../model/file-warnings.ts";
 import type { Cut } from "../../../remux/mp4/cut-plan.ts";
 import { assertSampleCounts } from "../../../remux/mp4/read/listed-samples.ts";
-import type { TrackKind } from "../../../remux/samples.ts";
+import { type TrackKind, trackKinds } from "../../../remux/samples.ts";
 import { places, publishedDamage } from "../damage/published-damage.ts";
 import {
   type FetchStats,
@@ -77,7 +77,7 @@ function findCutWarnings(
     ["duration_differs", [...(differs ? [lasts] : []), ...segments.left]],
     ["times_changed", tracks.flatMap(changedTimes)],
     ["track_missing", written === null ? [] : missingTracks(tracks, listedKinds, written.listed)],
-    ["tracks_left", leftTracks((written?.left ?? 0) + cut.leftAudio)],
+    ["tracks_left", leftTracks(written?.left ?? { video: 0, audio: cut.leftAudio })],
     ["stream_lost", segments.lost],
   ]);
 }
@@ -97,7 +97,7 @@ function toWarnings(findings: readonly [FileWarningCode, string[]][]): FileWarni
 }
 
 function drops({ drops: left }: Written): string[] {
-  return (["video", "audio"] as const)
+  return trackKinds
     .filter((kind) => left[kind] > 0)
     .map((kind) => `${kind} is damaged at ${places(left[kind])}, and left out there`);
 }
@@ -214,12 +214,12 @@ export function missingTracks(
   return [...lists.values()].map((list) => `${list}, the file has none`);
 }
 
-/** @param left Audio tracks of the source that are not in the file. */
-export function leftTracks(left: number): string[] {
-  if (left <= 0) return [];
-  return [
-    `${left} further audio ${left === 1 ? "track" : "tracks"} of the source ${left === 1 ? "is" : "are"} left out`,
-  ];
+/** @param left Tracks of the source that are not in the file. */
+export function leftTracks(left: Readonly<Record<TrackKind, number>>): string[] {
+  return trackKinds.flatMap((kind) => {
+    const [tracks, are] = left[kind] === 1 ? ["track", "is"] : ["tracks", "are"];
+    return left[kind] > 0 ? [`${left[kind]} further ${kind} ${tracks} of the source ${are} left out`] : [];
+  });
 }
 
 /** Time 0 of the file, but for priming: that is far shorter than what is compared. */

@@ -4,7 +4,7 @@ import { ids } from "../../../remux/matroska/elements.ts";
 import { hasDamagedLace } from "../../../remux/matroska/lacing.ts";
 import { type MatroskaHeader, type MatroskaTrack, readHeader } from "../../../remux/matroska/tracks.ts";
 import { numbersIn } from "../../../remux/mp4/read/number-source.ts";
-import { nullSink, type SegmentTiming } from "../../../remux/samples.ts";
+import { nullSink, type SegmentTiming, trackKinds } from "../../../remux/samples.ts";
 import type { SourceName } from "../sources/plan.ts";
 import type { WrittenTrack } from "./demux-session.ts";
 import { CountingSink } from "./counting-sink.ts";
@@ -56,7 +56,7 @@ export class WebmSegments {
     } catch (error) {
       if (!isUpstreamError(error)) throw error;
       this.damaged += 1;
-      for (const kind of ["video", "audio"] as const) this.#counts.drop(kind);
+      for (const kind of trackKinds) this.#counts.drop(kind);
     }
   }
 

@@ -1,5 +1,5 @@
 import { type BoxReader, openFullBox } from "../box-reader.ts";
-import { type Box, damagedError, findChild, getChild } from "../boxes.ts";
+import { type Box, damagedError, findChild, getChild, viewOf } from "../boxes.ts";
 import { mp4ToBcp47 } from "../../language.ts";
 import type { Matrix } from "../matrix.ts";
 import type { Edit } from "../../samples.ts";
@@ -14,6 +14,17 @@ export function readTrackHeader(bytes: Uint8Array, tkhd: Box) {
   const matrix = readMatrix(reader);
   const [width, height] = [reader.u32() / 65536, reader.u32() / 65536];
   return { id, isEnabled: (flags & 1) !== 0, width: Math.round(width), height: Math.round(height), matrix };
+}
+
+/** Returns the ids of the tracks with chapters, as texts or pictures, of others (`chap`, QuickTime File Format). */
+export function readChapterIds(bytes: Uint8Array, traks: readonly Box[]): ReadonlySet<number> {
+  return new Set(traks.flatMap((trak) => idsIn(bytes, findChild(bytes, trak, "tref", "chap"))));
+}
+
+/** Reads the ids of a track reference (ISO/IEC 14496-12 §8.3.3). */
+function idsIn(bytes: Uint8Array, reference: Box | undefined): number[] {
+  const { body, end } = reference ?? { body: 0, end: 0 };
+  return Array.from({ length: Math.floor((end - body) / 4) }, (_, i) => viewOf(bytes).getUint32(body + 4 * i));
 }
 
 export type MovieHeader = ReturnType<typeof readMovieHeader>;

@@ -4,6 +4,7 @@ import { openFullBox } from "../box-reader.ts";
 import { type Box, boxesIn, childrenOf, damagedError, findChild, getChild, typeAt } from "../boxes.ts";
 import {
   type MovieHeader,
+  readChapterIds,
   readEdits,
   readHandlerName,
   readLanguage,
@@ -74,11 +75,17 @@ export function readInit(
   const audio = of("audio");
   const languageOf = ({ trak }: { trak: Box }) => readLanguage(bytes, getChild(bytes, trak, "mdia"));
   const chosen = audio.length > 0 ? choice.choose(audio.map(languageOf)) : [];
-  const video = of("video").slice(0, 1);
+  const [video, ...otherVideo] = of("video");
+  const chapters = readChapterIds(bytes, boxes);
+  const isPicture = (trak: Box) => chapters.has(readTrackHeader(bytes, getChild(bytes, trak, "tkhd")).id);
+  const left = {
+    video: otherVideo.filter(({ trak }) => !isPicture(trak)).length,
+    audio: audio.length - chosen.length,
+  };
   const usedKinds = kinds.filter((wanted) => used.some(({ kind }) => kind === wanted));
-  onTracks?.({ kinds: usedKinds, audio: chosen.length, leftAudio: audio.length - chosen.length });
+  onTracks?.({ kinds: usedKinds, audio: chosen.length, left });
   return [
-    ...video.map(({ trak }) => readTrack(bytes, trak, "video", movie)),
+    ...(video === undefined ? [] : [readTrack(bytes, video.trak, "video", movie)]),
     ...chosen.map(({ index, ...slot }) => readTrack(bytes, audio[index]!.trak, "audio", movie, slot)),
   ];
 }
