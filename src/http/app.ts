@@ -95,7 +95,7 @@ export async function buildApp(parts: AppParts, settings: AppSettings): Promise<
     app.addSchema({ ...Task, $id: "Task" });
     await registerDocs(app);
     const waits = createTaskWaits(app, { store, library });
-    await app.register(taskRoutes, { store, client, resolver, waits });
+    await app.register(taskRoutes, { store, client, resolver, access, waits });
     await app.register(batchRoutes, { store, client, resolver });
     await app.register(singleTaskRoutes, { store, files, library, waits });
     await app.register(taskActionRoutes, { store });

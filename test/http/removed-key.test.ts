@@ -19,6 +19,8 @@ const content = Buffer.alloc(64 * 1024 * 1024, "film");
 let store: TaskStore;
 let keys: KeyRing;
 let get: (owner: string, path: string, headers?: Record<string, string>) => Promise<Response>;
+/** Makes a task, and waits for its end. */
+let postAndWait: (owner: string) => Promise<Response>;
 /** Returns the path of a link, by default to the owner's file. */
 let makeLink: (owner: string, task?: "file" | "queued", file?: string) => Promise<string>;
 let tasks: Record<string, { file: string; queued: string }>;
@@ -45,6 +47,12 @@ beforeEach(async () => {
     return (await postJson(app, `/tasks/${tasks[owner]?.[task]}/links`, body, secrets[owner])).json().url;
   };
   get = (owner, path, headers) => fetch(`${url}${path}`, { headers: { ...secrets[owner], ...headers } });
+  postAndWait = (owner) =>
+    fetch(`${url}/tasks/`, {
+      method: "POST",
+      headers: { ...secrets[owner], "content-type": "application/json", prefer: "wait=60" },
+      body: JSON.stringify({ url: pageUrl }),
+    });
 });
 
 async function removeAnna(): Promise<void> {
@@ -81,6 +89,23 @@ test("a request that waits for the end of a task is refused when its key is remo
   expect(json).toMatchObject({ code: "unauthorized", detail: "the key was removed" });
   for (const { queued } of Object.values(tasks)) await store.update(queued, { state: "canceled" });
   expect(await (await his).json()).toMatchObject({ state: "canceled" });
+});
+
+test("a request that has made a task and waits for its end gets the task as it was made when its key is removed", async () => {
+  const made: string[] = [];
+  const both = Promise.withResolvers<void>();
+  store.events.subscribe(({ type, taskId }) => {
+    if (type === "task" && !made.includes(taskId) && made.push(taskId) === 2) both.resolve();
+  });
+  const [hers, his] = [postAndWait("anna"), postAndWait("bert")];
+  await both.promise;
+  await removeAnna();
+  const response = await hers;
+  const task = (await response.json()) as { id: string };
+  expect([response.status, response.headers.get("location")]).toEqual([201, `../tasks/${task.id}`]);
+  expect(task).toMatchObject({ owner: "anna", state: "queued" });
+  for (const id of made) await store.update(id, { state: "canceled" });
+  expect(await (await his).json()).toMatchObject({ owner: "bert", state: "canceled" });
 });
 
 test("a page of an allowed origin can read that its request was refused", async () => {

@@ -39,6 +39,8 @@ export interface AccessCheck {
   findKey(request: FastifyRequest, secret: string): AccessKey;
   /** Ends the response if keys change so that `isAdmitted` is false before it has been sent: with `errorOf`, unless it has begun. */
   breakOffUnless(isAdmitted: () => boolean, response: ServerResponse, errorOf: () => ServiceError): void;
+  /** Returns a promise that resolves if the key of a request that has done its work is removed: its response is then not broken off. */
+  untilRemoved(response: ServerResponse): Promise<void>;
 }
 
 /**
@@ -55,7 +57,7 @@ export interface AccessCheck {
  */
 export function requireAccess(app: FastifyInstance, keys: KeyRing, origins: Origins): AccessCheck {
   const countWrong = createGuessLimit();
-  const breakOffUnless = breakOffOnRemoval(app, keys, origins);
+  const { breakOffUnless, untilRemoved } = breakOffOnRemoval(app, keys, origins);
 
   function checked(request: FastifyRequest, key: AccessKey | undefined): AccessKey {
     if (key !== undefined) return key;
@@ -88,29 +90,41 @@ export function requireAccess(app: FastifyInstance, keys: KeyRing, origins: Orig
     return done(access === "admin" && !request.caller.admin ? adminError() : undefined);
   });
 
-  return { findKey: (request, secret) => checked(request, keys.find(secret)), breakOffUnless };
+  return { findKey: (request, secret) => checked(request, keys.find(secret)), breakOffUnless, untilRemoved };
 }
 
-/** Returns `breakOffUnless` of an `AccessCheck`. */
-function breakOffOnRemoval(app: FastifyInstance, keys: KeyRing, origins: Origins): AccessCheck["breakOffUnless"] {
-  const inFlight = new Map<ServerResponse, readonly [isAdmitted: () => boolean, errorOf: () => ServiceError]>();
-  function breakOff(): void {
-    for (const [response, [isAdmitted, errorOf]] of inFlight) {
-      if (response.writableEnded || isAdmitted()) continue;
-      endResponse(response, errorOf(), earlyCorsHeaders(origins, response.req.headers.origin));
+/** Returns `breakOffUnless` and `untilRemoved` of an `AccessCheck`. */
+function breakOffOnRemoval(
+  app: FastifyInstance,
+  keys: KeyRing,
+  origins: Origins,
+): Pick<AccessCheck, "breakOffUnless" | "untilRemoved"> {
+  const inFlight = new Map<ServerResponse, readonly [isAdmitted: () => boolean, onRemoved: () => void]>();
+  function notify(): void {
+    for (const [response, [isAdmitted, onRemoved]] of inFlight) {
+      if (!response.writableEnded && !isAdmitted()) onRemoved();
     }
   }
   // After the routes have subscribed: event streams end by themselves.
   let unsubscribe = () => {};
   app.addHook("onReady", async () => {
-    unsubscribe = keys.subscribe(breakOff);
+    unsubscribe = keys.subscribe(notify);
   });
   app.addHook("onClose", async () => unsubscribe());
-  return (isAdmitted, response, errorOf) => {
-    // The client may have disconnected meanwhile.
-    if (response.destroyed) return;
-    inFlight.set(response, [isAdmitted, errorOf]);
-    response.once("close", () => inFlight.delete(response));
+  return {
+    breakOffUnless(isAdmitted, response, errorOf) {
+      // The client may have disconnected meanwhile.
+      if (response.destroyed) return;
+      const breakOff = () => endResponse(response, errorOf(), earlyCorsHeaders(origins, response.req.headers.origin));
+      inFlight.set(response, [isAdmitted, breakOff]);
+      response.once("close", () => inFlight.delete(response));
+    },
+    untilRemoved(response) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const [isAdmitted] = inFlight.get(response) ?? [];
+      if (isAdmitted !== undefined) inFlight.set(response, [isAdmitted, resolve]);
+      return promise;
+    },
   };
 }
 

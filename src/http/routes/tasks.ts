@@ -8,6 +8,7 @@ import { nullable, oneOf } from "../../model/schema.ts";
 import { states, Task } from "../../model/task.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
 import { readJsonBodies } from "../server/json.ts";
+import type { AccessCheck } from "../access/access.ts";
 import { ownerFilter, OwnerQuery, requireTask } from "../access/ownership.ts";
 import {
   createTask,
@@ -92,11 +93,12 @@ const createSchema = {
 const ownPath = "../tasks/";
 
 interface TaskRoutesOptions extends NewTaskDeps {
+  access: Pick<AccessCheck, "untilRemoved">;
   waits: TaskWaits;
 }
 
 export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (app, deps) => {
-  const { store, waits } = deps;
+  const { store, access, waits } = deps;
   /** By key: its lists are sent one at a time, with pauses after long ones, which would take the processor from all others. */
   const lists = createKeyedMutex();
   const turns = createTurns();
@@ -144,9 +146,9 @@ export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (a
       const { id } = created;
       reply.code(statusOfNew(made)).header("location", `${ownPath}${id}`);
       if (request.headers.prefer === undefined) return created;
-      return waits
-        .wait(id, request.headers, reply, async () => (await store.get(id)) ?? created)
-        .then((task) => task ?? created);
+      const ended = waits.wait(id, request.headers, reply, async () => (await store.get(id)) ?? created);
+      // The task is made, but what becomes of it is not for a key that was removed.
+      return Promise.race([ended, access.untilRemoved(reply.raw)]).then((task) => task ?? created);
     });
   });
 };
