@@ -86,6 +86,39 @@ describe("HTML", () => {
     expect((await resolvePage(late("data-controls=false controls=false"))).formats).toEqual([]);
   });
 
+  describe("of a page that states such a loop in a <meta> element and shows it", () => {
+    const loop = `<title>Otters</title><meta property="og:video" content="/bg.mp4"><meta property="og:type" content="video.other">
+      <video autoplay loop muted><source src="/bg.mp4"></video>`;
+    const setUp = (file: string) => `<script>setup({file: "${file}"})</script>`;
+    const unnamed = ["/1.mp4", "/2.mp4", "/3.mp4", "/4.mp4"].map(setUp).join("");
+    const related = `<script>var related = [{title: "Voles", file: "/1.mp4"}]</script>`;
+
+    it.each([
+      ["another player", "/own.mp4", `<video controls src="/own.mp4"></video>`],
+      ["what a script sets up", "/own.m3u8", `<video id="p"></video>${setUp("/own.m3u8")}`],
+      ["nothing else", "/bg.mp4", ""],
+      ["several other media, of which nothing shows which is the page's", "/bg.mp4", unnamed],
+      ["related media", "/bg.mp4", related],
+    ])("with %s, takes %s", async (_, path, more) => {
+      const { formats } = await resolvePage(loop + more);
+      expect(formats.map(({ url }) => url)).toEqual([`https://video.example.com${path}`]);
+    });
+  });
+
+  it("reads the poster and tracks of a page's only player, whose source a script states, but of no one of several", async () => {
+    const player = `<video poster="/p.jpg"><track src="/en.vtt" srclang="en"><track kind="chapters" src="/1.vtt"></video>`;
+    const set = `<script>hls.loadSource("/1.m3u8")</script>`;
+    const chapters = { "https://video.example.com/1.vtt": { body: "WEBVTT\n\n00:00.000 --> 00:09.000\nDam\n" } };
+    const info = await resolvePage(player + set, chapters);
+    expect(info).toMatchObject({
+      formats: [{ protocol: "m3u8" }],
+      thumbnails: [{ url: "https://video.example.com/p.jpg" }],
+      subtitles: { en: [{ url: "https://video.example.com/en.vtt" }] },
+      chapters: [{ title: "Dam" }],
+    });
+    expect((await resolvePage(`${player}<video></video>${set}`)).subtitles).toEqual({});
+  });
+
   it.each(["https://example.com/", "https://example.com/en/", "https://example.com/index.html"])(
     "ignores a player on the front page %s",
     async (url) => {

@@ -75,6 +75,10 @@ describe("the data of a player", () => {
       `${site}/1.mp4`,
     ],
     "hls.js' loadSource": [script("hls.loadSource(`/1.m3u8`); hls.attachMedia(v)"), `${site}/1.m3u8`],
+    "dash.js' initialize": [
+      script(`player.initialize(document.querySelector("video"), "/1.mpd", true)`),
+      `${site}/1.mpd`,
+    ],
     __NEXT_DATA__: [
       `<script id="__NEXT_DATA__" type="application/json">${json({ props: { pageProps: { video: { title: "Otters", streams: { hls: `${site}/1.m3u8` } } } } })}</script>`,
       `${site}/1.m3u8`,

@@ -4,10 +4,11 @@ import type { PageIdentity } from "./choice/choose-medium.ts";
 import { indexMetas, type Markup } from "./markup/markup.ts";
 import type { Thing } from "./markup/thing.ts";
 import { type Merged, mergeMetadata, type MetadataSource, metaVocabularies, type PageMetadata } from "./merge.ts";
+import type { Metadata } from "./metadata.ts";
 import { extractPlayer } from "./player/extract-player.ts";
 import { readItemList, readParts } from "./lists/item-list.ts";
 import { chooseThing, isMedium } from "./vocabularies/choose-thing.ts";
-import { extractHtml } from "./vocabularies/html-metadata.ts";
+import { extractHtml, loopUrls } from "./vocabularies/html-metadata.ts";
 import { parseJsonLd } from "./vocabularies/json-ld.ts";
 import { extractMedium, extractPage } from "./vocabularies/schema-org.ts";
 
@@ -19,16 +20,30 @@ interface Draft {
 
 /**
  * Extracts and merges what a page itself states. Players' data is read only if no vocabulary
- * states a medium: it may name many, and it takes as long to read as all else.
+ * states a medium: it may name many, and it takes as long to read as all else. A silent loop that the page shows counts
+ * only if it has no other medium, as on sites of animations.
  */
 export function* createDraft(markup: Markup, url: URL, now: Date): Steps<Draft> {
+  const base = tryParseUrl(markup.base, url) ?? url;
   const metadata = yield* extractMetadata(markup, url, now);
   yield;
-  const draft = merge(metadata, url);
+  const stated = merge(metadata, url);
+  const loops = loopUrls(markup, base);
+  const isLoop = stated.merged.media.some((medium) => loops.has(medium.url.href));
+  const draft = isLoop ? merge(withoutMedia(metadata, loops), url) : stated;
   if (draft.merged.media.length > 0) return draft;
-  const base = tryParseUrl(markup.base, url) ?? url;
-  const player = yield* extractPlayer(markup, identifyMerged(draft, markup, url), base);
-  return player.resources === undefined ? draft : merge({ ...metadata, player }, url);
+  const page = identifyMerged(draft, markup, url);
+  const player = yield* extractPlayer(markup, isLoop ? { ...page, isMedium: false } : page, base);
+  return player.resources === undefined ? stated : merge({ ...draft.metadata, player }, url);
+}
+
+/** Returns what a page states without the media at `urls`, except what schema.org describes. */
+function withoutMedia(metadata: PageMetadata, urls: ReadonlySet<string>): PageMetadata {
+  const without = (each: Metadata = {}): Metadata => {
+    return { ...each, resources: (each.resources ?? []).filter(({ url }) => !urls.has(url.href)) };
+  };
+  const { og, twitter, html } = metadata;
+  return { ...metadata, og: without(og), twitter: without(twitter), html: without(html) };
 }
 
 function merge(metadata: PageMetadata, url: URL): Draft {

@@ -139,8 +139,12 @@ function urlsIn(text: string): { url: string; label: string | null }[] {
   });
 }
 
-/** Whether it is the absolute URL of a usual file. Its field may have any name if no other one is named as a medium's. */
+/**
+ * Whether it is the absolute URL of a usual file, or a manifest's path (dash.js' `initialize(video, "/1.mpd")`). Its field may
+ * have any name if no other one is named as a medium's.
+ */
 function isFileUrl(text: string): boolean {
+  if (/^\.{0,2}\/[^\s"'<>]{1,1000}\.(?:m3u8|mpd)(?:[?#]|$)/i.test(text)) return true;
   return /^https?:\/\/[^\s"'<>]{1,1000}\.(?:m3u8|mpd|mp4|m4v|webm)(?:[?#]|$)/i.test(text);
 }
 

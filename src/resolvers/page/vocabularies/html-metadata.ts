@@ -60,9 +60,22 @@ function images(markup: Markup, metas: Metas, player: Player | null, base: URL):
   return parseUrls(stated, base).flatMap((url) => thumbnailsAt(url));
 }
 
-/** Returns the first player with an http or https source; `blob:` and script sources do not count. */
+/**
+ * Returns the first player with an http or https source, a loop only if no other has one; without any, the page's only
+ * player: a script gives it its source, but its poster and its tracks are stated.
+ */
 function findPlayer({ players }: Markup, base: URL, allowLoops: boolean): Player | null {
-  return players.find((player) => sourcesOf(player, base).length > 0 && (allowLoops || !isSilentLoop(player))) ?? null;
+  const hasSource = (player: Player) => sourcesOf(player, base).length > 0;
+  const others = players.filter((player) => !isSilentLoop(player));
+  const stated = others.find(hasSource) ?? (allowLoops ? players.find(hasSource) : undefined);
+  const [only = null, ...more] = others;
+  return stated ?? (more.length === 0 ? only : null);
+}
+
+/** Returns the URLs of the silent loops among a page's players. */
+export function loopUrls({ players }: Markup, base: URL): Set<string> {
+  const loops = players.filter(isSilentLoop);
+  return new Set(loops.flatMap((player) => sourcesOf(player, base)).map(({ url }) => url.href));
 }
 
 /** Whether a player is part of the page's design: a muted loop that starts by itself and has no controls. */
