@@ -1,11 +1,11 @@
 import { pino } from "pino";
-import { readConfig } from "../config/config.ts";
+import { readPreviewConfig } from "../config/config.ts";
 import { previewLibrary } from "../services.ts";
 import { messageOf } from "../model/errors.ts";
 
 /**
- * Shows where the library would have the file of a page: `node src/cli/library.ts preview URL`. It reads the settings and the
- * page as the service does, and downloads nothing. The path, below LIBRARY_DIR, goes to standard output.
+ * Shows where the library would have the file of a page: `node src/cli/library.ts preview URL`. It reads the settings that
+ * matter for that, and the page, as the service does, and downloads nothing. The path, below LIBRARY_DIR, goes to standard output.
  */
 const usage = "usage: npm run -s library -- preview URL";
 const [command, url = "", ...rest] = process.argv.slice(2);
@@ -16,7 +16,7 @@ if (command !== "preview" || page === null || rest.length > 0) {
 } else {
   try {
     const logger = pino({ level: "warn" }, pino.destination(2));
-    process.stdout.write(`${await previewLibrary(readConfig(), page, logger)}\n`);
+    process.stdout.write(`${await previewLibrary(readPreviewConfig(), page, logger)}\n`);
   } catch (error) {
     process.stderr.write(`library: ${messageOf(error)}\n`);
     process.exitCode = 1;

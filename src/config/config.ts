@@ -71,6 +71,21 @@ export function readStoreConfig(env: Environment = process.env): StoreConfig {
   return readSettings(StoreConfig, env);
 }
 
+const previewSettings = [
+  "LIBRARY_TEMPLATE",
+  "RESOLVER",
+  "YTDLP",
+  "YTDLP_COOKIES",
+  "ALLOW_NETWORKS",
+  "PAGE_MAX_BYTES",
+  "INFO_TIMEOUT_MS",
+] as const satisfies (keyof Settings)[];
+
+/** Reads the settings that the name of a page's file in the library depends on; all others have their defaults. */
+export function readPreviewConfig(env: Environment = process.env): Config {
+  return readConfig(Object.fromEntries(previewSettings.map((name) => [name, env[name]])));
+}
+
 /**
  * Returns the variables of `env` that have no meaning and are nearly the name of a setting, each with that name. Names of
  * a single word, as `HOSTNAME`, belong to others.

@@ -73,6 +73,9 @@ describe("a service with LIBRARY_DIR", () => {
       YTDLP: "off",
       ALLOW_NETWORKS: "127.0.0.0/8",
       PATH: process.env["PATH"],
+      // Faults of settings that it does not use do not matter.
+      PORT: "none",
+      WEBHOOK_URL: "http://127.0.0.1/",
     };
     const preview = (url: string) =>
       promisify(execFile)(process.execPath, [program, "preview", url], { env: settings });
