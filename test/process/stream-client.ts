@@ -54,17 +54,17 @@ function hasMedia(bytes: Buffer, fragments: number): boolean {
   return isMp4 ? bytes.subarray(0, -1).toString("latin1").split("mdat").length > fragments : bytes.length > 0;
 }
 
-/** Returns the hashes of the decoded frames and of the samples, by kind of track. */
+/** Returns the times and hashes of the decoded frames and of the samples, by kind of track. */
 export function framesOf(path: string): Record<string, string[]> {
   const tracks = ["-map", "0:v?", "-map", "0:a?"];
   const outputs = [...tracks, "-f", "framemd5", "pipe:1", ...tracks, "-c", "copy", "-f", "framemd5", "pipe:3"];
-  const { status, output } = spawnSync("ffmpeg", ["-v", "error", "-i", path, ...outputs], {
+  const { status, output } = spawnSync("ffmpeg", ["-v", "error", "-copyts", "-i", path, ...outputs], {
     stdio: ["ignore", "pipe", "inherit", "pipe"],
     encoding: "utf8",
     maxBuffer: 1e8,
   });
   if (status !== 0) throw new Error(`ffmpeg ended with ${status}`);
-  const [decoded, copied] = [output[1], output[3]].map((text) => hashesByKind(text ?? ""));
+  const [decoded, copied] = [output[1], output[3]].map((text) => timedHashesByKind(text ?? ""));
   return {
     pictures: decoded!("video"),
     audio: decoded!("audio"),
@@ -74,11 +74,11 @@ export function framesOf(path: string): Record<string, string[]> {
 }
 
 /** Reads what FFmpeg writes in the format `framemd5`: lines that begin with the number of a track, whose kind a comment says. */
-function hashesByKind(text: string): (kind: string) => string[] {
+function timedHashesByKind(text: string): (kind: string) => string[] {
   const kinds = new Map([...text.matchAll(/^#media_type (\d+): (\w+)$/gm)].map(([, track, kind]) => [track, kind]));
-  const lines = [...text.matchAll(/^(\d+),.* (\w+)$/gm)];
+  const lines = [...text.matchAll(/^(\d+), *-?\d+, *(-?\d+),.* (\w+)$/gm)];
   if (lines.length === 0) throw new Error(`no frames in what FFmpeg wrote: ${text}`);
-  return (kind) => lines.flatMap(([, track, hash]) => (kinds.get(track) === kind ? [hash!] : []));
+  return (kind) => lines.flatMap(([, track, pts, hash]) => (kinds.get(track) === kind ? [`${pts} ${hash}`] : []));
 }
 
 export function save(path: string, bytes: Uint8Array): string {

@@ -95,9 +95,12 @@ export class Fragments {
   }
 }
 
-/** No media time may be below 0, as that of a frame would be that is presented before the first one. */
+/**
+ * No media time may be below 0, as that of a frame would be that is presented before the first one. Otherwise the offsets stay as they
+ * are: of pictures with a negative one, FFmpeg and Chromium delay all by the largest, but not the audio.
+ */
 function baseOf({ parts, firstTicks, firstComposition }: TrackIndex): number {
-  return Math.min(firstComposition, parts[0]!.startTicks - firstTicks);
+  return Math.min(0, firstComposition, parts[0]!.startTicks - firstTicks);
 }
 
 /** A first picture that is hidden lasts a tick. A stream shows it, as FFmpeg does not know edits in streams that begin later. */
