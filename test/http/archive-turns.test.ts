@@ -1,6 +1,8 @@
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { expect, onTestFinished, test } from "vitest";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import type { FileStore } from "../../src/files/files.ts";
@@ -140,4 +142,55 @@ test("however many ask for archives of collections, few pages of members are rea
   const pages = [...pagesByTurn.values()];
   expect(pages.reduce((sum, number) => sum + number)).toBe(40);
   expect(Math.max(...pages)).toBeLessThanOrEqual(2);
+});
+
+/** Returns a service with a collection of ten members that list 120 files each; those of the first one begin with `content`. */
+async function openLongArchive() {
+  const folder = makeFolder();
+  const files = openDiskFiles({ folder });
+  const store = createMemoryStore();
+  const { id, finish } = await addCollection({ store, files, count: 10 });
+  for (let n = 0; n < 10; n += 1) {
+    const member = await finish({ title: "A" }, content.toString());
+    const { file } = (await store.get(member))!;
+    const other = (number: number) => ({ ...file!, kind: "subtitles" as const, language: `x${number}` });
+    const listed = [{ ...file!, kind: "media" as const }, ...Array.from({ length: 119 }, (_, number) => other(number))];
+    await store.update(member, { files: listed }, { from: ["succeeded"] });
+  }
+  const app = await buildApp({ store, files });
+  onTestFinished(() => app.close());
+  return { app, url: `/tasks/${id}/files.zip` };
+}
+
+test("other requests have their turns while the files of an archive are named", async () => {
+  const { app, url } = await openLongArchive();
+  let turns = 0;
+  let isCounting = true;
+  const count = () => {
+    turns += 1;
+    if (isCounting) setImmediate(count);
+  };
+  const asked = app.inject({ method: "HEAD", url });
+  setImmediate(count);
+  expect((await asked).statusCode).toBe(200);
+  isCounting = false;
+  expect(turns).toBeGreaterThanOrEqual(10);
+});
+
+test("readers of a long archive that wait do not have its headers in memory each", async () => {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  const { app, url } = await openLongArchive();
+  await app.listen({ host: "127.0.0.1", port: 0 });
+  const { port } = app.server.address() as AddressInfo;
+  const left = new AbortController();
+  const read = async () => (await fetch(`http://127.0.0.1:${port}${url}`, { signal: left.signal })).status;
+  await read();
+  collect();
+  const before = process.memoryUsage().heapUsed;
+  expect(await Promise.all(Array.from({ length: 40 }, read))).toEqual(Array.from({ length: 40 }, () => 200));
+  collect();
+  // The connections take 3 MB, all headers of the archive would take 0.2 MB for each reader.
+  expect(process.memoryUsage().heapUsed - before).toBeLessThan(8_000_000);
+  left.abort();
 });

@@ -10,7 +10,8 @@ import type { Template } from "../../runner/library/template.ts";
 import { createPaths } from "../../runner/library/unique-names.ts";
 import { type FileStreams, type Recipient, streamChunks } from "../responses/file-streams.ts";
 import { openFile } from "../responses/send-file.ts";
-import { layOutZip, lengthOf, type ZipEntry, type ZipPart } from "./zip-layout.ts";
+import { createTurns } from "../responses/turns.ts";
+import { layOutZip, type ZipEntry, ZipSize } from "./zip-layout.ts";
 
 /** All files of one or more tasks as one ZIP archive: the same bytes whenever these files are the same. */
 interface Archive {
@@ -19,7 +20,6 @@ interface Archive {
   /** Identifies its content, hexadecimal. */
   id: string;
   files: readonly ArchivedFile[];
-  parts: readonly ZipPart[];
 }
 
 /** `name` is a path in the archive, where no other has it, whatever its case or normal form. */
@@ -37,6 +37,8 @@ const formatVersion = 1;
 export function createArchiver(template: Template) {
   const pathsOf = createPaths(template);
   const files: ArchivedFile[] = [];
+  const zip = new ZipSize();
+  const hash = createHash("sha256").update(`[${formatVersion},[`);
   return {
     /** Adds the files of a task, if it has some. */
     add(task: Task): void {
@@ -45,15 +47,16 @@ export function createArchiver(template: Template) {
       const paths = pathsOf({ ...task, files: found });
       const modifiedAt = new Date(task.finished_at ?? task.created_at);
       for (const [number, { size, sha256 }] of found.entries()) {
-        files.push({ taskId: task.id, number, name: paths[number] ?? "", size, sha256, modifiedAt });
+        const added = { taskId: task.id, number, name: paths[number] ?? "", size, sha256, modifiedAt };
+        hash.update((files.length === 0 ? "" : ",") + JSON.stringify(added));
+        files.push(added);
+        zip.add(added);
       }
     },
     /** Returns the archive of what was added; undefined: that was nothing. */
     finish(): Archive | undefined {
       if (files.length === 0) return undefined;
-      const parts = layOutZip(files);
-      const hash = createHash("sha256").update(JSON.stringify([formatVersion, files]));
-      return { size: lengthOf(parts), id: hash.digest("hex"), files, parts };
+      return { size: zip.total, id: hash.update("]]").digest("hex"), files };
     },
   };
 }
@@ -64,6 +67,9 @@ export function filesOf({ state, file, files }: Task): ResultFile[] {
   return files ?? [{ kind: "media", ...file }];
 }
 
+/** Parts that are passed over or written in one turn of the event loop. */
+const partsAtOnce = 256;
+
 /** Files whose CRC-32 is remembered. */
 const maxRemembered = 50_000;
 
@@ -73,12 +79,16 @@ const maxRemembered = 50_000;
  */
 export function createArchiveStreams(store: FileStore, streams: FileStreams, uncounted: FileStreams) {
   const files = createFileReader(store, uncounted);
+  const turns = createTurns();
 
   async function* readParts(archive: Archive, { start, end }: IntRange, wanted: Wanted): AsyncGenerator<Buffer> {
     const reader = { ...streams, recipient: wanted.recipient };
     const fileAt = (index: number) => archive.files[index] as ArchivedFile;
     let offset = 0;
-    for (const part of archive.parts) {
+    let count = 0;
+    for (const part of layOutZip(archive.files)) {
+      count += 1;
+      if (count % partsAtOnce === 0) await turns.wait(wanted.recipient, wanted.recipient.closed);
       const range = { start: Math.max(0, start - offset), end: Math.min(part.length - 1, end - offset) };
       offset += part.length;
       if (range.end < range.start) continue;

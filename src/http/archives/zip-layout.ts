@@ -17,40 +17,49 @@ export type ZipPart = { length: number } & (
 );
 
 /**
- * Returns the parts of a ZIP archive in their order (APPNOTE.TXT 6.3.10): each file stored as it is, its CRC-32 after it
- * (§4.3.9), then the central directory. Zip64 is used for what needs it (§4.5.3). The lengths do not depend on the content.
+ * Yields the parts of a ZIP archive in their order (APPNOTE.TXT 6.3.10): each file stored as it is, its CRC-32 after it
+ * (§4.3.9), then the central directory. Zip64 is used for what needs it (§4.5.3). The lengths do not depend on the content. Each part
+ * is made when it is asked for: there may be hundreds of thousands of files.
  */
-export function layOutZip(entries: readonly ZipEntry[]): ZipPart[] {
-  const files: ZipPart[] = [];
-  const directory: ZipPart[] = [];
-  let offset = 0;
+export function* layOutZip(entries: readonly ZipEntry[]): Generator<ZipPart> {
   for (const [index, entry] of entries.entries()) {
-    const start = offset;
-    const header = localHeader(entry);
-    const added: ZipPart[] = [
-      { kind: "bytes", length: header.length, write: async () => header },
-      { kind: "content", index, length: entry.size },
-      {
-        kind: "bytes",
-        length: descriptor(entry, 0).length,
-        write: async (crcOf) => descriptor(entry, await crcOf(index)),
-      },
-    ];
-    files.push(...added);
-    offset += lengthOf(added);
-    directory.push({
-      kind: "bytes",
-      length: directoryHeader(entry, start, 0).length,
-      write: async (crcOf) => directoryHeader(entry, start, await crcOf(index)),
-    });
+    yield { kind: "bytes", length: localHeaderBytes(entry), write: async () => localHeader(entry) };
+    yield { kind: "content", index, length: entry.size };
+    const write = async (crcOf: CrcOf) => descriptor(entry, await crcOf(index));
+    yield { kind: "bytes", length: descriptorBytes(entry), write };
   }
-  const end = endOfDirectory(entries.length, lengthOf(directory), offset);
-  return [...files, ...directory, { kind: "bytes", length: end.length, write: async () => end }];
+  const size = new ZipSize();
+  for (const [index, entry] of entries.entries()) {
+    const start = size.offset;
+    const write = async (crcOf: CrcOf) => directoryHeader(entry, start, await crcOf(index));
+    yield { kind: "bytes", length: directoryHeaderBytes(entry, start), write };
+    size.add(entry);
+  }
+  const { count, directory, offset } = size;
+  yield { kind: "bytes", length: size.endBytes, write: async () => endOfDirectory(count, directory, offset) };
 }
 
-/** Returns how many bytes the parts have together. */
-export function lengthOf(parts: readonly ZipPart[]): number {
-  return parts.reduce((sum, { length }) => sum + length, 0);
+/** How large an archive is of what was added. */
+export class ZipSize {
+  count = 0;
+  /** Bytes before the central directory. */
+  offset = 0;
+  /** Bytes of the central directory. */
+  directory = 0;
+
+  add(entry: ZipEntry): void {
+    this.count += 1;
+    this.directory += directoryHeaderBytes(entry, this.offset);
+    this.offset += localHeaderBytes(entry) + entry.size + descriptorBytes(entry);
+  }
+
+  get endBytes(): number {
+    return needsZip64(this.count, this.directory, this.offset) ? 98 : 22;
+  }
+
+  get total(): number {
+    return this.offset + this.directory + this.endBytes;
+  }
 }
 
 const max16 = 0xffff;
@@ -63,6 +72,18 @@ const plainVersion = 20;
 const zip64Version = 45;
 
 const isLarge = ({ size }: ZipEntry): boolean => size >= max32;
+
+const needsZip64 = (count: number, directory: number, offset: number): boolean =>
+  count >= max16 || directory >= max32 || offset >= max32;
+
+const localHeaderBytes = (entry: ZipEntry): number => 30 + Buffer.byteLength(entry.name) + (isLarge(entry) ? 20 : 0);
+
+const descriptorBytes = (entry: ZipEntry): number => (isLarge(entry) ? 24 : 16);
+
+function directoryHeaderBytes(entry: ZipEntry, offset: number): number {
+  const numbers = (isLarge(entry) ? 2 : 0) + (offset >= max32 ? 1 : 0);
+  return 46 + Buffer.byteLength(entry.name) + (numbers > 0 ? 4 + 8 * numbers : 0);
+}
 
 /** §4.3.7 */
 function localHeader(entry: ZipEntry): Buffer {
@@ -131,7 +152,7 @@ function endOfDirectory(count: number, bytes: number, offset: number): Buffer {
     u32(Math.min(offset, max32)),
     u16(0),
   ]);
-  if (count < max16 && bytes < max32 && offset < max32) return end;
+  if (!needsZip64(count, bytes, offset)) return end;
   const fields = [
     u16(zip64Version),
     u16(zip64Version),
