@@ -36,6 +36,12 @@ export function invalidManifestError(url: URL, rule: string, got?: string): Serv
   return new ServiceError("upstream_invalid", `cannot read the manifest at ${urlForMessage(url)}: ${rule}${value}`);
 }
 
+/** The error of a manifest whose text is cut off: what it lists so far may lack all audio, or all video. A retry may get the rest. */
+export function cutOffError(url: URL, sign: string): ServiceError {
+  const rule = `${sign}, so it is cut off`;
+  return new ServiceError("upstream_unreachable", `cannot read the manifest at ${urlForMessage(url)}: ${rule}`);
+}
+
 /** Limit of all URLs together, characters. */
 const maxUrlsLength = 1024 * 1024;
 

@@ -10,7 +10,7 @@ const variant = (kbits: number, group: string) =>
   `#EXT-X-STREAM-INF:BANDWIDTH=${kbits}000,RESOLUTION=1280x720,CODECS="avc1.64001f,mp4a.40.2",AUDIO="${group}"\n${kbits}.m3u8`;
 const namesOf = (formats: readonly { format_id: string; name?: string }[]) =>
   Object.fromEntries(formats.flatMap(({ format_id, name }) => (name === undefined ? [] : [[format_id, name]])));
-const readNames = (...lines: string[]) => namesOf(readHls(["#EXTM3U", ...lines].join("\n"), url).formats);
+const readNames = (...lines: string[]) => namesOf(readHls(["#EXTM3U", ...lines, ""].join("\n"), url).formats);
 
 describe("the name of audio in HLS", () => {
   it("is there where a group has several in one language, also in its other qualities", () => {

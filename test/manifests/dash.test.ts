@@ -2,6 +2,7 @@ import { Value } from "@sinclair/typebox/value";
 import { expect, test } from "vitest";
 import { Format } from "../../src/model/page-info.ts";
 import { openMpd } from "../../src/manifests/dash/dash.ts";
+import { failure } from "./failure.ts";
 
 const url = new URL("https://media.example.com/films/42/main.mpd");
 
@@ -217,14 +218,23 @@ test("a dynamic MPD is live, and will be as long as it has no Period with a star
   expect(read("").live_status).toBe("not_live");
 });
 
-test("namespace prefixes, CDATA, comments and unclosed elements are accepted", () => {
+test("namespace prefixes, CDATA and comments are accepted", () => {
   const text =
     '\uFEFF<!-- made by hand --><dash:MPD xmlns:dash="urn:mpeg:dash:schema:mpd:2011"><dash:Period>' +
     '<dash:AdaptationSet mimeType="video/webm; codecs=vp9"><cenc:pssh>AAAA</cenc:pssh>' +
-    "<dash:Representation id='9'><dash:BaseURL><![CDATA[a.webm?x=1&y=2]]></dash:BaseURL></dash:Representation>";
+    "<dash:Representation id='9'><dash:BaseURL><![CDATA[a.webm?x=1&y=2]]></dash:BaseURL></dash:Representation></dash:AdaptationSet></dash:Period></dash:MPD>";
   expect(openMpd(text, url).listing.formats).toMatchObject([
     { format_id: "dash-9", ext: "webm", url: "https://media.example.com/films/42/a.webm?x=1&y=2" },
   ]);
+});
+
+test("an MPD that is cut off lists nothing: what is missing may be all audio", () => {
+  const text = `<MPD>${period(set('mimeType="video/mp4"', '<Representation id="v"/>'))}</MPD>`;
+  expect(openMpd(text, url).listing.formats).toHaveLength(1);
+  for (const end of ["</MPD>", "</Period></MPD>", "</AdaptationSet></Period></MPD>"]) {
+    const cut = () => openMpd(text.slice(0, text.indexOf(end)), url);
+    expect(cut).toThrow(failure("upstream_unreachable", /cut off/));
+  }
 });
 
 test("elements of other namespaces are ignored, whatever their names are", () => {
@@ -253,7 +263,7 @@ test("elements of other namespaces are ignored, whatever their names are", () =>
 test("base URLs and names that are refused count only in the MPD's own namespace", () => {
   const foreign = '<x:BaseURL byteRange="$base$">https://other.example/</x:BaseURL><x:Pattern/>';
   const own = '<AdaptationSet mimeType="video/mp4"><Representation id="1"><BaseURL>v.mp4</BaseURL></Representation>';
-  const text = `<MPD xmlns="urn:mpeg:dash:schema:mpd:2011" xmlns:x="urn:x">${foreign}${period(own)}`;
+  const text = `<MPD xmlns="urn:mpeg:dash:schema:mpd:2011" xmlns:x="urn:x">${foreign}${period(own)}</MPD>`;
   expect(openMpd(text, url).listing.formats).toMatchObject([{ url: "https://media.example.com/films/42/v.mp4" }]);
 });
 

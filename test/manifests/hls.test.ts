@@ -1,12 +1,13 @@
 import { Value } from "@sinclair/typebox/value";
 import { expect, test } from "vitest";
 import { Format } from "../../src/model/page-info.ts";
+import { failure } from "./failure.ts";
 import { readHls } from "../../src/manifests/hls/hls.ts";
 
 const url = new URL("https://media.example.com/films/42/main.m3u8?token=t1");
 
 function read(...lines: string[]) {
-  const manifest = readHls(["#EXTM3U", ...lines].join("\n"), url);
+  const manifest = readHls(["#EXTM3U", ...lines, ""].join("\n"), url);
   for (const format of manifest.formats) expect(Value.Check(Format, format)).toBe(true);
   return manifest;
 }
@@ -141,6 +142,16 @@ test("subtitles are grouped by language, each URL once", () => {
     ],
     und: [{ url: at("odd.m3u8"), ext: "m3u8", name: "Odd", role: "subtitles" }],
   });
+});
+
+test("a multivariant playlist that is cut off lists nothing: what is missing may be all video", () => {
+  const media = '#EXTM3U\n#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="n",URI="a.m3u8"\n';
+  const text = `${media}#EXT-X-STREAM-INF:BANDWIDTH=1000,AUDIO="a"\nv.m3u8\n`;
+  expect(readHls(text, url).formats).toHaveLength(2);
+  expect(readHls(media, url).formats).toHaveLength(1);
+  for (const end of [media.length - 1, media.length - 20, text.length - 8, text.length - 10]) {
+    expect(() => readHls(text.slice(0, end), url)).toThrow(failure("upstream_unreachable", /cut off/));
+  }
 });
 
 test("I-frame streams and URLs that are not http(s) are no formats", () => {

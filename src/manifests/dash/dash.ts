@@ -40,7 +40,7 @@ interface SegmentOptions {
  * several BaseURLs of an element, the one at index `base` is used, or the last one.
  *
  * @throws ServiceError `upstream_invalid` if the root element is not MPD, elements nest deeper than 64
- * levels, or `text` has more than 4 Mi characters.
+ * levels, or `text` has more than 4 Mi characters; `upstream_unreachable` if it is cut off.
  */
 export function openMpd(text: string, url: URL, base = 0) {
   return finish(openMpdInSteps(text, url, base));
@@ -79,7 +79,7 @@ function* openMpdInSteps(text: string, url: URL, base: number) {
      * available at `nowMs`, and if `isReload` those that have just left its window; if it no longer lists the format, of the one that is most similar to `before`.
      *
      * @throws ServiceError `upstream_invalid` if the MPD describes its segments incompletely or wrongly, lists more than
-     * 200,000, is cut off, or has more Representations or descriptors than are read; `live_stream` for a dynamic MPD without SegmentTemplate; `drm_protected` for
+     * 200,000, or has more Representations or descriptors than are read; `live_stream` for a dynamic MPD without SegmentTemplate; `drm_protected` for
      * ContentProtection; `format_unavailable` if it lists no such format, or a Period has nothing that could continue it;
      * `address_blocked` for a URL that is not http(s).
      */

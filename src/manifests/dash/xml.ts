@@ -4,7 +4,7 @@ import { chooseBaseUrls, maxBaseUrls, type WithBaseUrls } from "./base-urls.ts";
 import { isLink } from "./links.ts";
 import { descriptorNames, refusedName, usedAttributes, createNamespaces } from "./names.ts";
 import type { Descriptor } from "../tracks.ts";
-import { checkLength, invalidManifestError, stepLength } from "../manifest.ts";
+import { checkLength, cutOffError, invalidManifestError, stepLength } from "../manifest.ts";
 
 /** An element of an MPD whose children inherit its attributes and base URL. */
 export interface MpdElement extends WithBaseUrls {
@@ -63,7 +63,7 @@ const maxAttributeLength = 2 * maxTextLength;
 /**
  * Parses an MPD (ISO/IEC 23009-1) in one pass and keeps what describes formats and segments, at most
  * 10,000 Periods, AdaptationSets and Representations. Ignores elements of other namespaces, expands no
- * entities but XML's own, and closes unclosed elements at the end, which `unread` says. Of several BaseURLs of an element, the one at index
+ * entities but XML's own. Of several BaseURLs of an element, the one at index
  * `base` is used, or the last one; those that its ContentSteering names come first (`chooseBaseUrls`).
  *
  * @throws ServiceError as `openMpd`
@@ -106,8 +106,9 @@ export function* parseMpd(text: string, url: URL, base: number): Steps<Mpd> {
   const { root, ...rest } = tree.mpd;
   const rule = "a DASH manifest must be an MPD element, at most 64 levels deep";
   if (root === null || isRefused) throw invalidManifestError(url, rule);
+  if (depth > 0) throw cutOffError(url, "it ends within an element");
   yield* chooseBaseUrls(root, base, tree.steering.defaultServiceLocation);
-  return { ...rest, root, unread: depth > 0 ? "it ends within an element: it is cut off" : rest.unread };
+  return { ...rest, root };
 }
 
 /** An open element; a `leaf` has nothing but attributes. */

@@ -18,7 +18,7 @@ import { isOfType, type Rendition, renditionOf } from "./groups.ts";
 import { readMediaPlaylist } from "./media.ts";
 import { createLicenceCheck } from "./key.ts";
 import { hlsSubtitleRole, withAudioRoles } from "../tracks.ts";
-import { type Manifest, maxFormats, createSubtitles } from "../manifest.ts";
+import { type Manifest, cutOffError, maxFormats, createSubtitles } from "../manifest.ts";
 
 /**
  * Lists the formats and subtitles of an HLS playlist (RFC 8216, 8216bis) fetched from `url`, in time linear
@@ -31,7 +31,7 @@ import { type Manifest, maxFormats, createSubtitles } from "../manifest.ts";
  * BANDWIDTH. A media playlist is one format. URLs that are not http(s) are left out.
  *
  * @throws ServiceError `upstream_invalid` unless `text` begins with #EXTM3U (after optional white space and
- * byte order mark) and has at most 4 Mi characters.
+ * byte order mark) and has at most 4 Mi characters; `upstream_unreachable` if it is cut off before its first variant, or within one.
  */
 export function readHls(text: string, url: URL): Manifest {
   return finish(readHlsInSteps(text, url));
@@ -49,10 +49,15 @@ interface MultivariantPlaylist {
   variants: Variant[];
   renditions: Rendition[];
   has_drm: boolean;
+  /** Where the last line is. */
+  end: "before any" | "within a variant" | "after one";
 }
 
 function* readMultivariant(text: string, url: URL): Steps<Manifest> {
   const playlist = yield* parseMultivariant(text, url);
+  // Renditions belong to variants (RFC 8216 §4.3.4.2.1), which may be listed after them; each line has an end.
+  const isCut = playlist.end === "within a variant" || (playlist.end === "before any" && text.trimEnd() === text);
+  if (isCut) throw cutOffError(url, "it ends before the URL of a variant");
   const listed = listHlsFormats(playlist, { manifest_url: url.href, has_drm: playlist.has_drm });
   const formats = withAudioRoles(listed);
   return { formats, subtitles: subtitlesOf(playlist), duration: null, live_status: null };
@@ -60,7 +65,7 @@ function* readMultivariant(text: string, url: URL): Steps<Manifest> {
 
 /** Reads the variants and renditions of a multivariant playlist: first those of the pathway that its content steering names. */
 function* parseMultivariant(text: string, url: URL): Steps<MultivariantPlaylist> {
-  const playlist: MultivariantPlaylist = { variants: [], renditions: [], has_drm: false };
+  const playlist: MultivariantPlaylist = { variants: [], renditions: [], has_drm: false, end: "before any" };
   const variables = createVariables(url);
   const keys = createLicenceCheck();
   let pending: Attributes | null = null;
@@ -84,6 +89,7 @@ function* parseMultivariant(text: string, url: URL): Steps<MultivariantPlaylist>
     if (tag === "#EXT-X-DEFINE") variables.define(value);
     else if (tag === "#EXT-X-STREAM-INF") {
       pending = readAttributes(variables.substitute(value));
+      playlist.end = "within a variant";
     } else if (tag === "#EXT-X-MEDIA") {
       seen += 1;
       const attributes = readAttributes(variables.substitute(value));
@@ -99,6 +105,7 @@ function* parseMultivariant(text: string, url: URL): Steps<MultivariantPlaylist>
       const codecs = splitCodecs(pending.get("CODECS"));
       if (variantUrl !== null) playlist.variants.push({ attributes: pending, codecs, url: variantUrl });
       pending = null;
+      playlist.end = "after one";
     }
   }
 }
