@@ -1,3 +1,5 @@
+import { createBitReader } from "./nal/bits.ts";
+
 /** Returns the name of the codec of a sample entry: its type if the codec is not known. */
 export function nameCodec(sampleEntry: Uint8Array): string {
   const bytes = Buffer.from(sampleEntry.buffer, sampleEntry.byteOffset, sampleEntry.length);
@@ -63,6 +65,24 @@ function mp4aCodec(bytes: Buffer): string {
   const [first = 0, second = 0] = specific === null ? [] : bytes.subarray(specific);
   const audioType = first >> 3 === 31 ? 32 + ((first & 7) << 3) + (second >> 5) : first >> 3;
   return objectType === 0x40 && audioType > 0 ? `${codec}.${audioType}` : codec;
+}
+
+/** Sampling rates of AAC by index (ISO/IEC 14496-3 table 1.18). */
+export const aacRates: readonly number[] = [
+  96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8000, 7350,
+];
+
+/**
+ * Returns the samplingFrequency in the AudioSpecificConfig (ISO/IEC 14496-3 §1.6.2.1) of a sample entry: that of the core, even if SBR doubles it;
+ * undefined if it is not MPEG-4 audio.
+ */
+export function coreRateOf(sampleEntry: Uint8Array): number | undefined {
+  const bits = createBitReader(specificOf(sampleEntry, 0x40) ?? new Uint8Array());
+  const [escape, explicit] = [31, 15];
+  if (bits.read(5) === escape) bits.skip(6);
+  const index = bits.read(4);
+  const rate = index === explicit ? bits.read(24) : aacRates[index];
+  return bits.isOverrun ? undefined : rate;
 }
 
 /** Returns the DecoderSpecificInfo (§7.2.6.7) of a sample entry with this object type; undefined if it has another one, or none. */

@@ -1,7 +1,7 @@
 import { crc32 } from "node:zlib";
 import { ServiceError } from "../model/errors.ts";
 import type { TrackSlot } from "./audio-choice.ts";
-import { nameCodec } from "./codec-name.ts";
+import { coreRateOf, nameCodec } from "./codec-name.ts";
 import type { Sample, SampleSink, TrackFormat } from "./samples.ts";
 
 export type TrackOutput = ReturnType<typeof createTrackOutput>;
@@ -54,17 +54,22 @@ export function createTrackOutputs(sink: SampleSink): (slot: TrackSlot) => Track
 }
 
 const sampleRateAt = 32;
-const leastRate = 8_000;
+const leastRate = 7_350;
 
 /**
  * Returns the ticks per second of a track of this format: of audio, samples per second, as players that use FFmpeg take the ticks that an edit
- * list leaves out for samples. Half or twice as many are those of AAC with SBR. Its own for what states times in ticks.
+ * list leaves out for samples, of AAC with SBR for those of its core. Its own for what states times in ticks.
  */
-function timescaleOf({ kind, timescale, sampleEntry, edits, paddingTicks }: TrackFormat): number {
-  const hasTicks = edits !== undefined || paddingTicks !== undefined;
-  if (kind === "video" || hasTicks || sampleEntry.length < sampleRateAt + 2) return timescale;
-  const rate = sampleEntry[sampleRateAt]! * 256 + sampleEntry[sampleRateAt + 1]!;
-  return rate < leastRate || [rate / 2, rate, rate * 2].includes(timescale) ? timescale : rate;
+function timescaleOf(format: TrackFormat): number {
+  const hasTicks = format.edits !== undefined || format.paddingTicks !== undefined;
+  return hasTicks ? format.timescale : sampleTicksOf(format);
+}
+
+/** Returns the samples per second of audio, of AAC those of its core; the ticks per second of what does not say how many it has. */
+export function sampleTicksOf({ kind, timescale, sampleEntry }: TrackFormat): number {
+  if (kind === "video" || sampleEntry.length < sampleRateAt + 2) return timescale;
+  const rate = coreRateOf(sampleEntry) ?? sampleEntry[sampleRateAt]! * 256 + sampleEntry[sampleRateAt + 1]!;
+  return rate < leastRate ? timescale : rate;
 }
 
 function assertSameCodec(before: Uint8Array, { kind, sampleEntry }: TrackFormat): void {

@@ -129,6 +129,22 @@ describe("the edit list of a track", () => {
     expect(shownIn(target)).toEqual([...range(60, 75), ...range(10, 20)]);
   });
 
+  it("is in samples if a cut makes one for audio, whatever its source counts in", async () => {
+    const edits = [edit(3_840, 1_536_000)];
+    const writer = openMp4Writer({ path, expectedS: 20 });
+    const track = writer.setFormat({ ...audioFormat, timescale: 90_000, edits });
+    for (let i = 0; i < 900; i++) {
+      writer.write(track, { ...frameAt(i), dts: i * 1920, pts: i * 1920, duration: 1920 });
+    }
+    writer.finish();
+    const target = folder.path("samples.mp4");
+    await cut(path, target, [{ startS: 3, endS: 7 }]);
+    const [format] = formatsIn(target);
+    // 3 s after the start of the edit are 142.625 packets; one more is decoded before.
+    expect(format).toMatchObject({ timescale: 48_000, edits: [edit(1024 + 640, 192_000)] });
+    expect(shownIn(target)).toEqual(range(143, 331));
+  });
+
   it("may have tens of thousands of entries", () => {
     const edits = Array.from({ length: 60_000 }, () => edit(0, 1000));
     expect(write([{ ...videoFormat, edits }]).durationS).toBeGreaterThan(0);

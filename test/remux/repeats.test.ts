@@ -2,6 +2,7 @@ import { expect, it } from "vitest";
 import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
 import type { Sample } from "../../src/remux/samples.ts";
+import { makeAudioEntry, makeEsds } from "../../src/remux/mp4/sample-entry.ts";
 import { createTimelines } from "../../src/remux/timelines.ts";
 import { openFolder, start } from "./mp4-media.ts";
 import { audioFormat, fillPattern, fragmentOf, indexOf } from "./mp4-samples.ts";
@@ -60,15 +61,19 @@ it("samples of fragments that a segment repeats of the one before are left out, 
   expect(read(frames.slice(0, 20), [other, ...frames.slice(20)])).toEqual(all.toSpliced(19, 0, 19));
 });
 
-it("audio in fragments gets ticks that are samples, unless they are half or twice as many", () => {
-  const ticksOf = (timescale: number) => {
+/** The sample entry of AAC with this AudioSpecificConfig. */
+const aacEntry = (rate: number, ...specific: number[]) =>
+  makeAudioEntry({ type: "mp4a", configuration: makeEsds(0x40, Buffer.from(specific)), channels: 2, sampleRate: rate });
+
+it("audio in fragments gets ticks that are samples, of AAC with SBR those of its core", () => {
+  const ticksOf = (timescale: number, sampleEntry = audioFormat.sampleEntry) => {
     const path = folder.path("ticks.mp4");
     const frames = [0, 1, 2].map((i): Sample => {
       const [from, to] = [i, i + 1].map((at) => Math.round((at * 1024 * timescale) / 48_000)) as [number, number];
       return { data: fillPattern(50, i), dts: from, pts: from, duration: to - from, isSync: true };
     });
     const writer = openMp4Writer({ path, expectedS: 1 });
-    writer.write(writer.setFormat({ ...audioFormat, timescale }), frames[0]!);
+    writer.write(writer.setFormat({ ...audioFormat, timescale, sampleEntry }), frames[0]!);
     writer.finish();
     // Fragments have no edits that hold for all of them.
     const init = Buffer.from(indexOf(path).toString("latin1").replace("edts", "free"), "latin1");
@@ -81,5 +86,13 @@ it("audio in fragments gets ticks that are samples, unless they are half or twic
   expect(ticksOf(10_000_000)).toEqual([48_000, 1024, 2048]);
   expect(ticksOf(90_000)).toEqual([48_000, 1024, 2048]);
   expect(ticksOf(48_000)).toEqual([48_000, 1024, 2048]);
-  expect(ticksOf(24_000)).toEqual([24_000, 512, 1024]);
+  expect(ticksOf(24_000)).toEqual([48_000, 1024, 2048]);
+  const [lc, implicit, explicit, numbered] = [
+    aacEntry(48_000, 0x11, 0x90),
+    aacEntry(48_000, 0x13, 0x10),
+    aacEntry(48_000, 0x2b, 0x11, 0x88, 0x00),
+    aacEntry(48_000, 0x17, 0x80, 0x2e, 0xe0, 0x10),
+  ];
+  expect(ticksOf(48_000, lc)).toEqual([48_000, 1024, 2048]);
+  for (const entry of [implicit, explicit, numbered]) expect(ticksOf(48_000, entry)).toEqual([24_000, 512, 1024]);
 });

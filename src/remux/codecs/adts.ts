@@ -1,12 +1,9 @@
 import { ServiceError } from "../../model/errors.ts";
+import { aacRates } from "../codec-name.ts";
 import { makeAudioEntry, makeEsds } from "../mp4/sample-entry.ts";
 import type { AudioFrame, AudioSyntax } from "./audio-syntax.ts";
 import { createBitReader } from "../nal/bits.ts";
 
-/** Sampling rates by index (ISO/IEC 14496-3 table 1.18). */
-const rates: readonly number[] = [
-  96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8000, 7350,
-];
 const aac = 0x40;
 const samplesPerBlock = 1024;
 
@@ -25,7 +22,7 @@ function readFrame(bytes: Uint8Array, at: number): AudioFrame | null {
   if (b0 !== 0xff || (b1 & 0xf6) !== 0xf0) return null;
   const headerSize = b1 & 1 ? 7 : 9;
   const rateIndex = (b2 >> 2) & 15;
-  const sampleRate = rates[rateIndex];
+  const sampleRate = aacRates[rateIndex];
   const layout = ((b2 & 1) << 2) | (b3 >> 6);
   const size = ((b3 & 3) << 11) | (b4 << 3) | (b5 >> 5);
   if (sampleRate === undefined || size <= headerSize) return null;

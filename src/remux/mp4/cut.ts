@@ -23,9 +23,10 @@ import { createBudget, type IndexedSample, maxFileSamples } from "./read/indexed
 import { type InitTrack, readAllTracks } from "./read/init.ts";
 import { assertSampleCounts } from "./read/listed-samples.ts";
 import { numbersInFile } from "./read/number-source.ts";
-import { SampleList } from "./read/sample-list.ts";
+import type { SampleList } from "./read/sample-list.ts";
 import { readSampleTables } from "./read/sample-tables.ts";
 import { readWindows } from "./read/sample-windows.ts";
+import { inSampleTicks } from "./sample-ticks.ts";
 import { openMp4Writer } from "./write/writer.ts";
 
 export interface CutOptions {
@@ -137,7 +138,7 @@ export function readSampleLists(file: OpenFile, choose: ChooseTracks = (all) => 
   const bytes = readIndex(file);
   const budget = createBudget(file.size, maxFileSamples);
   const tracks = choose(readAllTracks(bytes, firstBox(bytes)));
-  return tracks.map((track) => new SampleList(track, readSampleTables(bytes, [track], budget)));
+  return tracks.map((track) => inSampleTicks(track, readSampleTables(bytes, [track], budget)));
 }
 
 /** Returns the tracks with the chosen ones for audio, in their order. */
