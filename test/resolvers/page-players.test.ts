@@ -237,6 +237,15 @@ describe("the data of a player", () => {
       `${site}/otters-hd.webm`,
     ],
     "a custom element": [`<media-player src="/1.m3u8"></media-player>`, `${site}/1.m3u8`],
+    "after regular expressions with quotes": [
+      script(String.raw`a = /'/; b = /[/"]/g; c = /\/'/; d = /[\]"/]/; setup({file: "/1.mp4"})`),
+      `${site}/1.mp4`,
+    ],
+    "after a line with an apostrophe": [script(`<!-- The otter's film\nsetup({file: "/1.mp4"})`), `${site}/1.mp4`],
+    "after a long line with an apostrophe": [
+      script(`<!-- The otter's ${"long ".repeat(30)}film\nsetup({file: "/1.mp4"})`),
+      `${site}/1.mp4`,
+    ],
   };
 
   it.each(Object.keys(setUps))("states the medium: %s", async (name) => {
