@@ -1,3 +1,4 @@
+import { readFile } from "node:fs/promises";
 import { afterAll, describe, expect, it } from "vitest";
 import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
 import { type EngineHarness, openEntry } from "../contracts/engine/harness.ts";
@@ -61,6 +62,12 @@ async function record(harness: EngineHarness) {
   return { frames, warnings: warnings.map(({ code, message }) => `${code}: ${message}`) };
 }
 
+/** Returns the AVCDecoderConfigurationRecord of an init section (ISO/IEC 14496-15 §5.4.2.1). */
+function configOf(init: Buffer): Buffer {
+  const at = init.indexOf("avcC");
+  return init.subarray(at, at + init.readUInt32BE(at - 4) - 4);
+}
+
 const anew = "gap: the playlist restarted its numbering after 3.0 s, and media before that may be missing";
 
 describe.concurrent("a live stream whose playlist", () => {
@@ -99,6 +106,54 @@ describe.concurrent("a live stream whose playlist", () => {
     expect(await record(harness)).toEqual({ frames: 150, warnings: [anew] });
     const others = 2 * (rendition.pieces[1]!.data.length + rendition.pieces[2]!.data.length);
     expect(harness.progress.at(-1)?.downloaded_bytes).toBe(first + last + others);
+  });
+
+  it("is numbered from 0 after a restart with a clock that was set back is recorded on", async () => {
+    await using harness = await openLists([
+      { sequence: 57, names: range("a", 0, 3), dateS: 1_700_000_000 },
+      ...[1, 2, 3].map((until) => ({ sequence: 0, names: range("b", 0, until), dateS: 1_600_000_000 })),
+      { sequence: 1, names: range("b", 1, 6), dateS: 1_600_000_001, hasEnded: true },
+    ]);
+    expect(await record(harness)).toEqual({ frames: 225, warnings: [anew] });
+  });
+
+  it("is an old one of another server, from before the recording, is not recorded", async () => {
+    await using harness = await openLists([
+      { sequence: 60, names: range("a", 0, 3), dateS: 1_700_000_060 },
+      ...[1, 2, 3, 4].map((until) => ({ sequence: 40, names: range("b", 0, until), dateS: 1_700_000_040 })),
+      { sequence: 61, names: range("a", 1, 6), dateS: 1_700_000_061, hasEnded: true },
+    ]);
+    expect(await record(harness)).toEqual({ frames: 150, warnings: [] });
+  });
+
+  it.each([
+    ["grows beyond it", [...range("a", 0, 6)], 5],
+    ["ends", range("a", 0, 4), 5],
+  ])(
+    "is numbered from 0 with the URLs of what was recorded, and %s, says that media may be missing",
+    async (_how, names, recorded) => {
+      await using harness = await openLists([
+        { sequence: 0, names: range("a", 0, recorded) },
+        ...[1, 2, 3].map((until) => ({ sequence: 0, names: range("a", 0, until) })),
+        { sequence: 0, names, hasEnded: true },
+      ]);
+      const { frames, warnings } = await record(harness);
+      expect(frames).toBe(25 * Math.max(recorded, names.length));
+      expect(warnings).toEqual([
+        "gap: the playlist restarted its numbering after 5.0 s, and media before that may be missing",
+      ]);
+    },
+  );
+
+  it("is numbered from 0 and forgets the discontinuity before that keeps its times", async () => {
+    await using harness = await openLists([
+      { sequence: 57, names: range("a", 0, 3) },
+      { sequence: 0, names: ["#EXT-X-DISCONTINUITY", ...range("b", 0, 1)] },
+      { sequence: 0, names: ["#EXT-X-DISCONTINUITY", ...range("b", 0, 2)] },
+      { sequence: 1, names: range("b", 1, 4) },
+      { sequence: 1, names: range("b", 1, 6), hasEnded: true },
+    ]);
+    expect(await record(harness)).toEqual({ frames: 225, warnings: [anew] });
   });
 
   it("jumps to other numbers has no segment twice", async () => {
@@ -145,6 +200,29 @@ describe.concurrent("a live stream whose playlist", () => {
       await serve();
     });
     expect(await record(harness)).toEqual({ frames: 150, warnings: [] });
+  });
+
+  it("has another init section under one URL after a discontinuity is recorded with both", async () => {
+    const [before, after] = ["video.m4s", "video-low.m4s"].map((name) => readRendition(name));
+    const resources = merge(layFiles("b", after!, "m4s").resources, layFiles("a", before!, "m4s").resources);
+    await using harness = await openEntry(() => engine, resources, "index.m3u8");
+    const map = '#EXT-X-MAP:URI="a/init.mp4"';
+    const named = (names: string[]) => [map, ...names.flatMap((name) => ["#EXTINF:1.0,", `${name}.m4s`])];
+    const { site } = harness;
+    const initsAsked = () => site.asked.filter(({ path }) => path === "a/init.mp4").length;
+    let reading = 0;
+    site.answer("index.m3u8", async (_response, serve) => {
+      reading += 1;
+      if (initsAsked() > 0) site.resources.set("a/init.mp4", site.resources.get("b/init.mp4")!);
+      const restarted = reading > 3 ? ["#EXT-X-DISCONTINUITY", ...named(range("b", 0, 3))] : [];
+      const lines = [...named(range("a", 0, 3)), ...restarted];
+      site.resources.set("index.m3u8", hls(mediaPlaylist(lines, reading > 3)));
+      await serve();
+    });
+    const { path, warnings } = await harness.download();
+    expect(warnings).toEqual([]);
+    const file = await readFile(path);
+    for (const { init } of [before!, after!]) expect(file.includes(configOf(init!))).toBe(true);
   });
 
   it("repeats one URL has all its segments", async () => {

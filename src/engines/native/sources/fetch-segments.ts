@@ -93,7 +93,8 @@ export async function* fetchSegments(
       return null;
     }
   };
-  for await (const segment of mapConcurrent(requestsFor(name, segments, selection), ahead, fetchOne)) {
+  const requests = requestsFor({ name, isLive, selection }, segments);
+  for await (const segment of mapConcurrent(requests, ahead, fetchOne)) {
     if (segment !== null) yield segment;
   }
 }
@@ -170,9 +171,8 @@ const maxInitBytes = 4 << 20;
 
 /** Yields an init section before the first selected segment that needs it, and again after another one. */
 async function* requestsFor(
-  name: string,
+  { name, isLive, selection }: Pick<SegmentSource, "name" | "selection"> & { isLive: boolean },
   segments: Iterable<RecordedSegment> | AsyncIterable<RecordedSegment>,
-  selection: SegmentSource["selection"],
 ): AsyncGenerator<SegmentRequest> {
   const inits = new Map<string, number>();
   let index = -1;
@@ -180,7 +180,7 @@ async function* requestsFor(
   let skippedS = 0;
   for await (const segment of segments) {
     index += 1;
-    const { timeline, offsetS, span, endSlackS, moved, durationS, sequence, lateS = 0, isOld = false } = segment;
+    const { timeline, offsetS, span, endSlackS, durationS, sequence, lateS = 0, isOld = false } = segment;
     if (selection?.has(index) === false) {
       skippedS += durationS;
       continue;
@@ -192,7 +192,7 @@ async function* requestsFor(
     };
     const timing = { timeline, offsetS, sequence, ...times };
     skippedS = 0;
-    const init = segment.init && numberOf(segment.init, moved, inits);
+    const init = segment.init && numberOf(segment.init, isLive ? timeline : null, inits);
     if (segment.init !== null && init !== null && init !== currentInit) {
       const { url, range, key } = segment.init;
       const part = { name: `${name}-init-${init}`, url: new URL(url), range, maxBytes: maxInitBytes };
@@ -206,11 +206,11 @@ async function* requestsFor(
 }
 
 /**
- * Returns the number of an init section among those seen so far: tokens in its URL may change between runs. A
- * server that has restarted, and `moved` its numbers, may have another one under the URL.
+ * Returns the number of an init section among those seen so far: tokens in its URL may change between runs. The server of a
+ * live stream that has restarted, which a new timeline shows, may have another one under the URL.
  */
-function numberOf({ url, range }: InitSection, moved: RecordedSegment["moved"], seen: Map<string, number>): number {
-  const id = `${url} ${range?.offset} ${range?.length} ${moved?.sequence ?? 0} ${moved?.timeline ?? 0}`;
+function numberOf({ url, range }: InitSection, timeline: number | null, seen: Map<string, number>): number {
+  const id = `${url} ${range?.offset} ${range?.length} ${timeline}`;
   const number = seen.get(id) ?? seen.size;
   seen.set(id, number);
   return number;

@@ -151,3 +151,14 @@ function onClock(segment: Segment, before: RecordedSegment, restart: Restart | u
 export function isLater({ dateMs }: Segment, { dateMs: beforeMs, durationS }: Segment): boolean {
   return dateMs !== undefined && beforeMs !== undefined && dateMs >= beforeMs + 500 * durationS;
 }
+
+/** Whether dates show that two segments start at once. */
+export function isSameDate({ dateMs }: Segment, { dateMs: otherMs, durationS }: Segment): boolean {
+  return dateMs !== undefined && otherMs !== undefined && Math.abs(dateMs - otherMs) < 500 * durationS;
+}
+
+/** Whether dates show that a segment starts where another one ends. */
+export function isNext({ dateMs }: Segment, { dateMs: beforeMs, durationS }: Segment): boolean {
+  if (dateMs === undefined || beforeMs === undefined) return false;
+  return Math.abs(dateMs - beforeMs - 1000 * durationS) < 500 * durationS;
+}

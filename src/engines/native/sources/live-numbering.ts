@@ -1,5 +1,5 @@
 import type { Segment, SegmentList } from "../../../manifests/segments.ts";
-import { isLater, LiveDates, maxBack, type RecordedSegment, type Restarts } from "./live-dates.ts";
+import { isLater, isNext, isSameDate, LiveDates, maxBack, type RecordedSegment, type Restarts } from "./live-dates.ts";
 
 /**
  * Finds the segments of a live playlist that are new, each time it is read. Its server must count on (RFC 8216
@@ -15,8 +15,10 @@ export class LiveNumbering {
   #firstMoved = 0;
   /** What identifies the last segment of the latest list, if its URL may be cut off. */
   #doubtful: string | null = null;
-  /** Lists in a row that go back: the first one, and the segments of all by their listed numbers. */
-  #back: { first: SegmentList; count: number; segments: Map<number, Segment> } | null = null;
+  /** Lists in a row that go back: how many, how many of them have grown, their latest number, and the segments of all by their listed numbers. */
+  #back: { count: number; grown: number; end: number; segments: Map<number, Segment> } | null = null;
+  /** The lists that go back have the URLs of recorded segments, and no dates: other media may be behind these, or they are old ones of a cache. */
+  #isBackDoubtful = false;
 
   constructor(restarts: Restarts) {
     this.#restarts = restarts;
@@ -35,7 +37,7 @@ export class LiveNumbering {
 
   /** Whether other media may have been listed in place of those that were recorded. */
   get isDoubtful(): boolean {
-    return this.#dates.isDoubtful;
+    return this.#dates.isDoubtful || this.#isBackDoubtful;
   }
 
   /**
@@ -82,14 +84,20 @@ export class LiveNumbering {
       (isAhead && segments.some(isKnown)) || (listed !== undefined && this.#isShifted(list, listed, after));
     const isBack = this.#numberOf(end) < after.sequence || (hasOther && !hasSame);
     if (!isBack && !isMoved) {
-      this.#back = null;
       const found = segments.filter((segment) => this.#numberOf(segment) > after.sequence);
-      this.#alignTimelines(listed, found, after);
+      if (this.#isBackDoubtful) this.#move(found, after.sequence + 2, after.timeline + 1);
+      else this.#alignTimelines(listed, found, after);
+      this.#forgetBack();
       return found;
     }
     const next = this.#findNext(segments, after) ?? this.#findRestart(list, after);
-    if (next.length > 0) this.#back = null;
+    if (next.length > 0) this.#forgetBack();
     return next;
+  }
+
+  #forgetBack(): void {
+    this.#back = null;
+    this.#isBackDoubtful = false;
   }
 
   /** Whether a list has the last segment under another number than before, at which it has another one. */
@@ -117,25 +125,41 @@ export class LiveNumbering {
     }
     if (after.dateMs === undefined || segments.some(({ dateMs }) => dateMs === undefined)) return null;
     const next = segments.filter((segment) => isLater(segment, after));
+    if (next.length === 0 && this.#isClockSetBack(segments, after)) return null;
     const free = next.slice(0, 1).every((segment) => isNext(segment, after)) ? 0 : 1;
     this.#move(next, after.sequence + 1 + free, after.timeline + 1);
     return next;
   }
 
+  /** Whether the dates of a list are earlier because its server restarted with another clock: an old list has the numbers that go with its dates. */
+  #isClockSetBack(segments: readonly Segment[], after: RecordedSegment): boolean {
+    const end = segments.at(-1)!;
+    const agoMs = after.dateMs! - end.dateMs!;
+    const byNumbersMs = 1000 * end.durationS * (after.sequence - this.#numberOf(end));
+    const isOther = Math.abs(agoMs - byNumbersMs) > agoMs / 4;
+    const isFar = agoMs > 1000 * end.durationS * usualLagSegments;
+    return isFar && isOther && !segments.some((segment) => this.#known.hasAtDate(segment));
+  }
+
   /** Returns the segments of several lists that go back, once they are no old ones. */
   #findRestart(list: SegmentList, after: RecordedSegment): Segment[] {
-    const back = (this.#back ??= { first: list, count: 0, segments: new Map() });
-    back.count += 1;
-    for (const segment of list.segments) back.segments.set(segment.sequence, segment);
-    const { hasSame, hasOther } = this.#known.compare(list.segments, this.#moved.sequence);
     const end = list.segments.at(-1)!;
-    const hasGrown = end.sequence > (back.first.segments.at(-1)?.sequence ?? 0);
+    const back = (this.#back ??= { count: 0, grown: 0, end: end.sequence, segments: new Map() });
+    back.count += 1;
+    if (end.sequence > back.end) Object.assign(back, { grown: back.grown + 1, end: end.sequence });
+    const listed = list.segments.find(({ sequence }) => back.segments.has(sequence));
+    const forgotten = listed === undefined ? 0 : back.segments.get(listed.sequence)!.timeline - listed.timeline;
+    for (const segment of list.segments) {
+      back.segments.set(segment.sequence, { ...segment, timeline: segment.timeline + forgotten });
+    }
+    const { hasSame, hasOther } = this.#known.compare(list.segments, this.#moved.sequence);
     // An old list of the same numbers is not so old that it shares nothing with the latest one.
     const isFar = !hasSame || this.#numberOf(end) < after.sequence - list.segments.length;
-    const isLasting = back.count >= maxBack && (hasGrown ? isFar : hasOther && !hasSame);
+    const isLasting = back.count >= maxBack && (back.grown > 0 ? isFar : hasOther && !hasSame);
+    this.#isBackDoubtful = hasSame && end.dateMs === undefined && back.grown >= (list.hasEnded ? 1 : maxBack - 1);
     if (list.hasEnded ? hasSame : !isLasting) return [];
     const segments = [...back.segments.values()]
-      .filter((segment) => hasSame || !this.#known.has(segment))
+      .filter((segment) => hasSame || !this.#known.isRecorded(segment))
       .toSorted((a, b) => a.sequence - b.sequence);
     this.#move(segments, after.sequence + 2, after.timeline + 1);
     return segments;
@@ -148,6 +172,9 @@ export class LiveNumbering {
     this.#firstMoved = sequence;
   }
 }
+
+/** How many segments another server of a CDN may be late. */
+const usualLagSegments = 10;
 
 /** How far back segments are recognised. */
 const maxKnown = 20_000;
@@ -180,6 +207,11 @@ class KnownSegments {
     return this.#numbers.has(idOf(segment));
   }
 
+  /** Whether it is known, at its date if it has one. */
+  isRecorded(segment: Segment): boolean {
+    return segment.dateMs === undefined ? this.has(segment) : this.hasAtDate(segment);
+  }
+
   /** Whether it is known at its date. */
   hasAtDate(segment: Segment): boolean {
     const known = this.#segments.get(this.#numbers.get(idOf(segment)) ?? -1);
@@ -208,15 +240,4 @@ class KnownSegments {
 function idOf({ url, range }: Segment): string {
   const path = url.replace(/[?#].*/s, "");
   return range === null ? path : `${path} ${range.offset} ${range.length}`;
-}
-
-/** Whether dates show that two segments start at once. */
-function isSameDate({ dateMs }: Segment, { dateMs: otherMs, durationS }: Segment): boolean {
-  return dateMs !== undefined && otherMs !== undefined && Math.abs(dateMs - otherMs) < 500 * durationS;
-}
-
-/** Whether dates show that a segment starts where another one ends. */
-function isNext({ dateMs }: Segment, { dateMs: beforeMs, durationS }: Segment): boolean {
-  if (dateMs === undefined || beforeMs === undefined) return false;
-  return Math.abs(dateMs - beforeMs - 1000 * durationS) < 500 * durationS;
 }
