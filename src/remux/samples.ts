@@ -104,6 +104,8 @@ export interface DemuxerOptions {
   onDrop?: (kind: TrackKind) => void;
   /** Called when the tracks are known. */
   onTracks?: (found: FoundTracks) => void;
+  /** Called with when video is presented of a stream of which it is not wanted, as if it were written. */
+  onUnread?: (span: MediaRange) => void;
   /** Called when the subtitles of a transport stream are known, which are not read. */
   onSubtitles?: (tracks: readonly UnreadSubtitles[]) => void;
 }
@@ -195,6 +197,12 @@ export interface MediaRange {
   startS: number;
   /** Infinity: to the end. */
   endS: number;
+}
+
+/** Returns from where to where these are; `null`: there is none. */
+export function spanOf(ranges: readonly MediaRange[]): MediaRange | null {
+  const [starts, ends] = [ranges.map(({ startS }) => startS), ranges.map(({ endS }) => endS)];
+  return ranges.length === 0 ? null : { startS: Math.min(...starts), endS: Math.max(...ends) };
 }
 
 /** Where a segment is in the presentation. */

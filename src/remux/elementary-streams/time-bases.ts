@@ -119,6 +119,15 @@ export class TimeBases {
     });
   }
 
+  /** Returns the presentation time of a timestamp of a stream that has not been added; undefined if it is near none of theirs. */
+  presentationOf(stamp: number): number | undefined {
+    const base = this.#bases.find(({ first, latest, shift }) => {
+      const at = unwrap(stamp, latest);
+      return shift !== null && at >= first - maxLead && at <= latest + limits.maxAhead;
+    });
+    return base && unwrap(stamp, base.latest) + (base.shift ?? 0);
+  }
+
   /** Returns whether all streams have times on `base`. */
   isComplete({ firsts }: TimeBase): boolean {
     return [...this.#streams].every((stream) => firsts.has(stream));

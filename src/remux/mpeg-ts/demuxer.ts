@@ -8,6 +8,7 @@ import { createPacketReader, mediaOf, packetLength, pesStart } from "./packets.t
 import { pidOf, PidTable } from "./pids.ts";
 import { createProgramReader, type ProgramReader } from "./program.ts";
 import { createStreamReaders } from "./stream-readers.ts";
+import { UnreadStream } from "./unread.ts";
 
 /**
  * Creates a demuxer of MPEG-2 transport streams (ISO/IEC 13818-1). It reads the first program with media,
@@ -16,8 +17,9 @@ import { createStreamReaders } from "./stream-readers.ts";
  * @throws also, from `flush`, `format_unavailable` if the program has no stream of the wanted kinds.
  */
 export function createMpegTsDemuxer(options: DemuxerOptions): Demuxer {
-  const { sink, timelines, kinds, audio = firstAudio, onDrop = () => {}, onTracks, onSubtitles } = options;
+  const { sink, timelines, kinds, audio = firstAudio, onDrop = () => {}, onTracks, onUnread, onSubtitles } = options;
   const bases = new TimeBases(timelines);
+  const unread = kinds.includes("video") ? undefined : new UnreadStream(bases, onUnread);
   const outputs = createTrackOutputs(sink);
   const pids = new PidTable();
   const streams = createStreamReaders({ pids, bases, outputs, onDrop });
@@ -31,13 +33,14 @@ export function createMpegTsDemuxer(options: DemuxerOptions): Demuxer {
     if (kinds.includes(kind) && !streams.has(kind)) onDrop(kind);
   });
   const segments = createSegmentCounter(route, program);
-  const packets = createPacketReader(segments.read, () => streams.cut());
+  const packets = createPacketReader(withUnread(segments.read, program, unread), () => streams.cut());
   let current: SegmentTiming | null = null;
   return {
     read(segment, timing) {
       if (timing.timeline !== current?.timeline) {
         if (current !== null) streams.finish();
         bases.reset(timing);
+        unread?.reset();
         packets.reset();
         program.reset();
       } else if (timing !== current && timing.skippedS !== undefined) {
@@ -66,6 +69,15 @@ export function createMpegTsDemuxer(options: DemuxerOptions): Demuxer {
         ? new ServiceError("format_unavailable", `the stream has no ${kinds.join(" and no ")}`)
         : new ServiceError("upstream_invalid", "the transport stream has no program map");
     },
+  };
+}
+
+/** Returns a function that passes packets on to `read`, and those of the first video stream also to the reader of one that is not read. */
+function withUnread(read: (bytes: Buffer, at: number) => void, program: ProgramReader, unread?: UnreadStream) {
+  if (unread === undefined) return read;
+  return (bytes: Buffer, at: number): void => {
+    read(bytes, at);
+    if (pidOf(bytes, at) === program.videoPid) unread.read(bytes, at);
   };
 }
 

@@ -103,6 +103,18 @@ const longestHeader = fixedLength + 255;
 /** Ids of streams whose packets have no optional header (table 2-21). */
 const plainIds = new Set([0xbc, 0xbe, 0xbf, 0xf0, 0xf1, 0xf2, 0xf8, 0xff]);
 
+/** Where the times of a PES header end at most. */
+export const longestTimeEnd = 19;
+
+/** Returns PTS and DTS of a PES header that has an optional header; `null` if that has neither. */
+export function readPesTime(header: Uint8Array): PesTime | null {
+  const flags = (header[7] ?? 0) >> 6;
+  const length = header[8] ?? 0;
+  if (flags < 2 || length < 5) return null;
+  const pts = readTimestamp(header, 9);
+  return { pts, dts: flags === 3 && length >= 10 ? readTimestamp(header, 14) : pts };
+}
+
 /** The header of a PES packet, which may continue in further transport packets. */
 class PesHeader {
   readonly #bytes = Buffer.alloc(longestHeader);
@@ -144,13 +156,8 @@ class PesHeader {
     return packetLength === 0 ? Infinity : Math.max(0, packetLength + 6 - this.#length);
   }
 
-  /** Returns PTS and DTS; `null` if the header has neither. */
   readTime(): PesTime | null {
-    const flags = (this.#bytes[7] ?? 0) >> 6;
-    const length = this.#bytes[8] ?? 0;
-    if (flags < 2 || length < 5) return null;
-    const pts = readTimestamp(this.#bytes, 9);
-    return { pts, dts: flags === 3 && length >= 10 ? readTimestamp(this.#bytes, 14) : pts };
+    return readPesTime(this.#bytes);
   }
 
   get #length(): number {

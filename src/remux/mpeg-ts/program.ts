@@ -2,7 +2,7 @@ import type { AudioChoice } from "../audio-choice.ts";
 import type { FoundTracks, TrackKind, UnreadSubtitles } from "../samples.ts";
 import { associationPid, type PidReader, type PidTable } from "./pids.ts";
 import { createSectionReader, readAssociations, readProgramMap, readProgramNumber } from "./tables.ts";
-import { type ChosenStream, chooseStreams, countLeft, findUnknown, listSubtitles } from "./streams.ts";
+import { type ChosenStream, chooseStreams, countLeft, findUnknown, findVideo, listSubtitles } from "./streams.ts";
 
 export type ProgramReader = ReturnType<typeof createProgramReader>;
 
@@ -27,6 +27,7 @@ export function createProgramReader(
   /** The last map. */
   let latest = "";
   let hasMap = false;
+  let videoPid: number | undefined;
   const unknownPids = new Set<number>();
 
   const onMap = (pid: number, section: Buffer): void => {
@@ -37,6 +38,7 @@ export function createProgramReader(
     const program = readProgramMap(section);
     if (!program) return;
     hasMap = true;
+    videoPid = findVideo(program);
     const streams = chooseStreams(program, wanted.kinds, wanted.audio);
     if (streams.length === 0) return;
     chosen.set(pid, number);
@@ -63,6 +65,10 @@ export function createProgramReader(
   return {
     /** Streams of which no map says what they are. */
     unknownPids,
+    /** Of the first video stream that the latest map lists; undefined: it lists none. */
+    get videoPid(): number | undefined {
+      return videoPid;
+    },
     /** A program map has been read, whatever streams it has. */
     get hasMap(): boolean {
       return hasMap;

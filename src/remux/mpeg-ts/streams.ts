@@ -117,6 +117,10 @@ export function chooseStreams(
   });
 }
 
+/** Returns the PID of the first stream with video. */
+export const findVideo = (program: readonly ProgramStream[]): number | undefined =>
+  program.find((stream) => typeOf(stream)?.kind === "video")?.pid;
+
 /** Returns the PIDs of streams of which the program does not say what they are. */
 export const findUnknown = (program: readonly ProgramStream[]): number[] =>
   program.filter((stream) => typeOf(stream) === null).map(({ pid }) => pid);

@@ -1,4 +1,12 @@
-import type { MediaRange, Sample, SampleSink, SegmentTiming, TrackFormat, TrackKind } from "../../../remux/samples.ts";
+import {
+  type MediaRange,
+  type Sample,
+  type SampleSink,
+  type SegmentTiming,
+  spanOf,
+  type TrackFormat,
+  type TrackKind,
+} from "../../../remux/samples.ts";
 import { ListedSegments } from "./listed-segments.ts";
 import { TrackCounter, type TrackStats } from "./track-stats.ts";
 
@@ -13,6 +21,8 @@ export class CountingSink implements SampleSink {
   readonly left: Record<TrackKind, number> = { video: 0, audio: 0 };
   /** Latest decode time of all tracks, seconds. */
   reachedS = 0;
+  /** What the source presents of video that is not written; `null`: nothing. */
+  unread: MediaRange | null = null;
   readonly #sink: SampleSink;
   readonly #tracks = new Map<number, TrackCounter>();
   readonly #segments = new ListedSegments();
@@ -68,16 +78,24 @@ export class CountingSink implements SampleSink {
     return isSteady && span !== null ? this.#segments.missingEndS(span.endS) : 0;
   }
 
-  /** Returns what the samples so far present; `null`: there is none. */
+  /** Notes when video is presented that the source has, and that is not written: its list counts it too. */
+  noteUnread(span: MediaRange): void {
+    this.unread = spanOf(this.unread === null ? [span] : [this.unread, span]);
+  }
+
+  /** Returns what the source so far presents; `null`: nothing. */
   #span(): MediaRange | null {
-    const spans = [...this.#tracks.values()].map(({ span }) => span).filter(({ endS }) => endS > -Infinity);
-    const [starts, ends] = [spans.map(({ startS }) => startS), spans.map(({ endS }) => endS)];
-    return spans.length === 0 ? null : { startS: Math.min(...starts), endS: Math.max(...ends) };
+    return spanOf(this.unread === null ? this.#spans() : [...this.#spans(), this.unread]);
+  }
+
+  /** Returns what the samples so far present, of each track that has some. */
+  #spans(): MediaRange[] {
+    return [...this.#tracks.values()].map(({ span }) => span).filter(({ endS }) => endS > -Infinity);
   }
 
   /** Where what the samples so far present ends, seconds; −Infinity: there is none. */
   get endS(): number {
-    return this.#span()?.endS ?? -Infinity;
+    return spanOf(this.#spans())?.endS ?? -Infinity;
   }
 
   /** Notes that segments are left out before the next samples. */

@@ -10,6 +10,7 @@ import {
   type Demuxer,
   type DemuxerOptions,
   type FoundTracks,
+  type MediaRange,
   type SegmentTiming,
   type TrackKind,
   trackKinds,
@@ -35,7 +36,11 @@ export interface Written {
   subtitles: readonly UnreadSubtitles[];
 }
 
-export type WrittenTrack = TrackStats & { source: SourceName };
+export interface WrittenTrack extends TrackStats {
+  source: SourceName;
+  /** What its source presents of video that is not wanted; `null` and default: nothing. */
+  unread?: MediaRange | null;
+}
 
 /** The last segment of a source lasts less than its list says. */
 interface ShortEnd {
@@ -70,7 +75,10 @@ export class DemuxSession {
   /** @param isMerged The stream was made of others by mediabunny. */
   constructor(
     stream: SourceStream,
-    { isMerged, ...options }: Omit<DemuxerOptions, "onDrop" | "onTracks" | "onSubtitles"> & { isMerged: boolean },
+    {
+      isMerged,
+      ...options
+    }: Omit<DemuxerOptions, "onDrop" | "onTracks" | "onUnread" | "onSubtitles"> & { isMerged: boolean },
   ) {
     const counts = new CountingSink(options.sink);
     const onDrop = (kind: TrackKind) => counts.drop(kind);
@@ -81,12 +89,13 @@ export class DemuxSession {
       for (const kind of trackKinds) counts.left[kind] = Math.max(counts.left[kind], left[kind]);
       this.#audioTracks = audio;
     };
+    const onUnread = (span: MediaRange) => counts.noteUnread(span);
     const onSubtitles = (tracks: readonly UnreadSubtitles[]): void => {
       if (tracks.length > this.#subtitles.length) this.#subtitles = tracks;
     };
     this.#steps = demux(
       stream,
-      { ...options, sink: isMerged ? withOpusTimes(counts) : counts, onDrop, onTracks, onSubtitles },
+      { ...options, sink: isMerged ? withOpusTimes(counts) : counts, onDrop, onTracks, onUnread, onSubtitles },
       counts,
     );
   }
@@ -111,7 +120,7 @@ export class DemuxSession {
   }
 
   tracks(): WrittenTrack[] {
-    return this.counts.tracks().map((track) => ({ ...track, source: this.#stream.name }));
+    return this.counts.tracks().map((track) => ({ ...track, source: this.#stream.name, unread: this.counts.unread }));
   }
 
   /** Returns undefined if nothing is missing at the end. */

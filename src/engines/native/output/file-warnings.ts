@@ -128,6 +128,13 @@ function trackGaps(tracks: readonly WrittenTrack[], fetched: FetchStatsBySource)
     const stats = fetched.get(track.source);
     if (stats !== undefined && lastsAsListed(track, tracks, stats)) return within;
     const { lateS = usualGapS, earlyS = usualGapS } = stats?.tolerance ?? {};
+    const { unread } = track;
+    if (unread && track.startS - unread.startS > lateS) {
+      within.unshift(`the ${kind} begins ${seconds(track.startS - unread.startS)} after the video of its source`);
+    }
+    if (unread && unread.endS - track.endS > earlyS) {
+      within.push(`the ${kind} ends ${seconds(unread.endS - track.endS)} before the video of its source`);
+    }
     if (late > lateS) within.unshift(`no ${kind} from ${span(0, late)}`);
     if (early > earlyS) within.push(`no ${kind} from ${span(track.endS - startS, endS - startS)}`);
     return within;
@@ -148,8 +155,9 @@ function differentTrackDurations(
     const own = tracks.filter((track) => track.source === name);
     if (own.every((track) => lastsAsListed(track, own, stats))) return [];
     // One of its tracks may have nothing at an end: that is a gap.
-    const startS = Math.max(Math.min(...own.map((track) => track.startS)), originOf(tracks));
-    const endS = Math.max(...own.map((track) => track.endS));
+    const spans = own.flatMap(({ unread, ...track }) => (unread ? [track, unread] : [track]));
+    const startS = Math.min(...spans.map((span) => span.startS));
+    const endS = Math.max(...spans.map((span) => span.endS));
     const gapsS = Math.min(...own.map(({ gaps }) => gaps.totalS));
     const playedS = endS - startS;
     // A manifest may list what is before and after a gap, and the gap has a warning of its own.

@@ -1,11 +1,20 @@
+import { unlessUnreadable } from "../../../model/errors.ts";
 import { type Box, boxesIn, damagedError, firstBox } from "../boxes.ts";
 import { type OpenFile, openFile } from "../../open-file.ts";
-import { type ByteSpan, type Demuxer, type DemuxerOptions, sortedIndex } from "../../samples.ts";
+import {
+  type ByteSpan,
+  type Demuxer,
+  type DemuxerOptions,
+  type MediaRange,
+  type SegmentTiming,
+  sortedIndex,
+  spanOf,
+} from "../../samples.ts";
 import { checkSampleTables } from "./check-tables.ts";
 import { completeFileBoxes, fileBoxes, isCompleteMp4, readRange } from "./file-boxes.ts";
-import { pairFragments, readFragment } from "./fragment.ts";
+import { pairFragments, readFragment, readFragmentRuns } from "./fragment.ts";
 import { createBudget, type IndexedSample, maxFileSamples } from "./indexed-sample.ts";
-import { type InitTrack, readInit } from "./init.ts";
+import { type InitTrack, readInit, readVideoTimes, type UnreadTrack } from "./init.ts";
 import { numbersIn, numbersInFile } from "./number-source.ts";
 import { createSampleOutput, earliestS } from "./sample-output.ts";
 import { readSampleTables } from "./sample-tables.ts";
@@ -17,14 +26,16 @@ import { readWindows } from "./sample-windows.ts";
  * fragments with their media data, or both.
  */
 export function createMp4Demuxer(options: DemuxerOptions): Required<Demuxer> {
-  const { sink, timelines, onDrop = () => {} } = options;
+  const { sink, timelines, kinds, onDrop = () => {}, onUnread } = options;
   const output = createSampleOutput(sink, timelines, onDrop);
+  const video = kinds.includes("video") ? undefined : createVideoTimes(onUnread);
   let tracks: InitTrack[] | undefined;
   let nextDts = new Map<InitTrack, number>();
 
   function readMoov(bytes: Uint8Array, moov: Box): InitTrack[] {
     tracks = readInit(bytes, moov, options);
     nextDts = new Map();
+    video?.readMoov(bytes, moov);
     for (const track of tracks) output.addTrack(track);
     return tracks;
   }
@@ -45,6 +56,7 @@ export function createMp4Demuxer(options: DemuxerOptions): Required<Demuxer> {
         } else if (found.type === "moof") {
           if (tracks === undefined) throw damagedError("a fragment comes before any init section");
           output.write(segment, readFragment(segment, found, { tracks, nextDts, budget }), timing);
+          video?.readFragment(segment, found, { ...timing, offsetS: output.latestOffset(timing) });
         }
       }
     },
@@ -56,25 +68,57 @@ export function createMp4Demuxer(options: DemuxerOptions): Required<Demuxer> {
      */
     *readFile(path, timing, within) {
       using file = openFile(path);
-      const { fd, size } = file;
-      checkSampleTables(numbersInFile(fd));
-      const boxes = [...(isCompleteMp4(path) ? completeFileBoxes : fileBoxes)(fd, size)];
-      if (!boxes.some(({ type }) => type === "moov" || type === "moof")) {
-        throw damagedError(`the file has neither "moov" nor "moof"`);
-      }
+      checkSampleTables(numbersInFile(file.fd));
+      const boxes = boxesOf(file, path);
       const moov = boxes.find(({ type }) => type === "moov");
       for (const { bytes, samples } of moov ? readIndexed(file, moov, readMoov, within) : []) {
         output.write(bytes, samples, timing);
         yield;
       }
-      for (const fragment of pairFragments(fd, boxes)) {
-        demuxer.read(readRange(fd, fragment), timing);
+      for (const fragment of pairFragments(file.fd, boxes)) {
+        demuxer.read(readRange(file.fd, fragment), timing);
         yield;
       }
     },
     flush: output.flush,
   };
   return demuxer;
+}
+
+function boxesOf({ fd, size }: OpenFile, path: string): Box[] {
+  const boxes = [...(isCompleteMp4(path) ? completeFileBoxes : fileBoxes)(fd, size)];
+  if (boxes.some(({ type }) => type === "moov" || type === "moof")) return boxes;
+  throw damagedError(`the file has neither "moov" nor "moof"`);
+}
+
+/** Creates a reader of when video is presented that is not read otherwise. What cannot be read is left out. */
+function createVideoTimes(onUnread: NonNullable<DemuxerOptions["onUnread"]> = () => {}) {
+  let track: UnreadTrack | undefined;
+  let nextDts = new Map<UnreadTrack, number>();
+  /** Media times before samples of the timeline are written. */
+  let held: { timeline: number; range: MediaRange | null } = { timeline: 0, range: null };
+  return {
+    readMoov(bytes: Uint8Array, moov: Box): void {
+      track = unlessUnreadable(() => readVideoTimes(bytes, moov));
+      nextDts = new Map();
+    },
+    readFragment(bytes: Uint8Array, moof: Box, { timeline, offsetS, span }: SegmentTiming): void {
+      if (track === undefined) return;
+      const context = { tracks: [track], nextDts, budget: createBudget(bytes.length) };
+      const runs = unlessUnreadable(() => readFragmentRuns(bytes, moof, context).runs) ?? [];
+      const toS = (ticks: number) => (ticks - track!.shiftTicks) / track!.timescale;
+      const own = runs.flatMap(({ samples }) =>
+        samples.map(({ pts, duration }) => ({ startS: toS(pts), endS: toS(pts + duration) })),
+      );
+      const known = held.timeline === timeline && held.range !== null ? [held.range] : [];
+      const range = spanOf([...known, ...own]);
+      held = { timeline, range: offsetS === null ? range : null };
+      if (range === null || offsetS === null) return;
+      const startS = Math.max(range.startS + offsetS, span?.startS ?? -Infinity);
+      const endS = Math.min(range.endS + offsetS, span?.endS ?? Infinity);
+      if (startS < endS) onUnread({ startS, endS });
+    },
+  };
 }
 
 /** Returns when the first fragment of `segment` that has samples is presented, as `firstTime` does. */

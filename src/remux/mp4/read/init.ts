@@ -90,6 +90,20 @@ export function readInit(
   ];
 }
 
+/** A track of which only the times are read. */
+export type UnreadTrack = Pick<InitTrack, "id" | "defaults" | "groups" | "shiftTicks"> & { timescale: number };
+
+/** Reads from a `moov` box the first track with video, whether or not its media can be read. @throws ServiceError `upstream_invalid` */
+export function readVideoTimes(bytes: Uint8Array, moov: Box): UnreadTrack | undefined {
+  const movie = readMovie(bytes, moov);
+  const trak = childrenOf(bytes, moov, "trak").find((each) => kindOf(bytes, getChild(bytes, each, "mdia")) === "video");
+  if (trak === undefined) return undefined;
+  const { id } = readTrackHeader(bytes, getChild(bytes, trak, "tkhd"));
+  const { timescale } = readMediaHeader(bytes, getChild(bytes, trak, "mdia", "mdhd"));
+  const { shiftTicks } = readEdits(bytes, trak, timescale / movie.timescale);
+  return { id, timescale, shiftTicks, defaults: movie.defaults.get(id) ?? noDefaults, groups: new Map() };
+}
+
 /** Reads all video and audio tracks from a `moov` box, with their names. @throws as `readInit` */
 export function readAllTracks(bytes: Uint8Array, moov: Box): InitTrack[] {
   const movie = readMovie(bytes, moov);

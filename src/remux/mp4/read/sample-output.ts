@@ -11,7 +11,7 @@ import { createTrackOutputs, type TrackOutput } from "../../track-output.ts";
 import { damagedError } from "../boxes.ts";
 import type { IndexedSample } from "./indexed-sample.ts";
 import { type InitTrack, secondsOf } from "./init.ts";
-import { SpanCut } from "./span-cut.ts";
+import { createCuts } from "./span-cut.ts";
 
 /** Creates a writer of samples: one track of the sink per slot, whatever init sections follow each other. */
 export function createSampleOutput(sink: SampleSink, timelines: Timelines, onDrop: (kind: TrackKind) => void) {
@@ -66,10 +66,14 @@ export function createSampleOutput(sink: SampleSink, timelines: Timelines, onDro
       if (samples.length === 0) return;
       const offset = offsetOf(samples, timing);
       if (offset === null) return kindsOf(samples).forEach((kind) => onDrop(kind));
+      position.offsetS = offset;
       samples.sort((a, b) => secondsOf(a.track, a.dts) - secondsOf(b.track, b.dts));
       const presented = withSlack(samples, offset, timing);
       for (const sample of samples) writeSample(bytes, sample, offset, presented);
     },
+    /** Returns the seconds that have been added to the latest media times of a timeline; `null`: to none. */
+    latestOffset: ({ timeline }: SegmentTiming): number | null =>
+      timeline === position.timeline ? position.offsetS : null,
     /** Writes what is held back where Periods end. */
     flush: () => cuts.flush(),
   };
@@ -93,39 +97,6 @@ function isRepeated({ repeats }: TrackOutput, { slot }: InitTrack, { data, dts, 
   if (repeats.has(data, dts, duration / 4)) return true;
   repeats.add(data, dts);
   return false;
-}
-
-/** Keeps the cut of each slot, and notes there where samples do not continue those before. */
-function createCuts() {
-  const slots = new Map<string, Slot>();
-  let breaks = 0;
-  return {
-    /** Media times may not go on with the next samples. */
-    noteBreak(): void {
-      breaks += 1;
-    },
-    of(sample: IndexedSample, output: TrackOutput): SpanCut {
-      const { track, dts, duration } = sample;
-      const slot = slots.get(track.slot) ?? { cut: new SpanCut(output), breaks, endS: NaN };
-      if (slot.breaks !== breaks && !isNext(slot.endS, sample)) slot.cut.begin();
-      slots.set(track.slot, { cut: slot.cut, breaks, endS: secondsOf(track, dts + duration) });
-      return slot.cut;
-    },
-    flush: () => slots.forEach(({ cut }) => cut.flush()),
-  };
-}
-
-interface Slot {
-  cut: SpanCut;
-  /** Up to its latest sample. */
-  breaks: number;
-  /** Media time at which its latest sample has been decoded, seconds. */
-  endS: number;
-}
-
-/** Whether nothing is missing between what was decoded by `endS`, media time, and this sample, so that it may refer to that. */
-function isNext(endS: number, { track, dts, duration }: IndexedSample): boolean {
-  return Math.abs(secondsOf(track, dts) - endS) <= secondsOf(track, duration) / 2;
 }
 
 /** Returns the media time at which the first of them is presented, seconds. */
@@ -167,6 +138,8 @@ interface TimelinePosition {
   ends: Map<string, number>;
   /** Presentation time at which the latest sample ends. */
   reachedS: number;
+  /** Of the latest samples. */
+  offsetS: number | null;
   /** How far the samples have been moved because of discontinuities. */
   movedS: number;
   /** Of the latest samples. */
@@ -174,7 +147,7 @@ interface TimelinePosition {
 }
 
 function startOf(timeline: number | null): TimelinePosition {
-  return { timeline, ends: new Map(), reachedS: -Infinity, movedS: 0, latest: null };
+  return { timeline, ends: new Map(), reachedS: -Infinity, offsetS: null, movedS: 0, latest: null };
 }
 
 /** Notes a sample that was written; returns the presentation time at which it ends. */

@@ -1,5 +1,7 @@
 import type { Sample, SegmentTiming, TrackFormat } from "../../samples.ts";
 import type { TrackOutput } from "../../track-output.ts";
+import type { IndexedSample } from "./indexed-sample.ts";
+import { secondsOf } from "./init.ts";
 import { createVideoJoins } from "../video-joins.ts";
 
 /** More frames than a decoder holds back to sort them. */
@@ -173,4 +175,37 @@ function createQueue() {
       return bytes < maxHeldBytes;
     },
   };
+}
+
+/** Keeps the cut of each slot, and notes there where samples do not continue those before. */
+export function createCuts() {
+  const slots = new Map<string, Slot>();
+  let breaks = 0;
+  return {
+    /** Media times may not go on with the next samples. */
+    noteBreak(): void {
+      breaks += 1;
+    },
+    of(sample: IndexedSample, output: TrackOutput): SpanCut {
+      const { track, dts, duration } = sample;
+      const slot = slots.get(track.slot) ?? { cut: new SpanCut(output), breaks, endS: NaN };
+      if (slot.breaks !== breaks && !isNext(slot.endS, sample)) slot.cut.begin();
+      slots.set(track.slot, { cut: slot.cut, breaks, endS: secondsOf(track, dts + duration) });
+      return slot.cut;
+    },
+    flush: () => slots.forEach(({ cut }) => cut.flush()),
+  };
+}
+
+interface Slot {
+  cut: SpanCut;
+  /** Up to its latest sample. */
+  breaks: number;
+  /** Media time at which its latest sample has been decoded, seconds. */
+  endS: number;
+}
+
+/** Whether nothing is missing between what was decoded by `endS`, media time, and this sample, so that it may refer to that. */
+function isNext(endS: number, { track, dts, duration }: IndexedSample): boolean {
+  return Math.abs(secondsOf(track, dts) - endS) <= secondsOf(track, duration) / 2;
 }
