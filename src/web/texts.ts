@@ -52,13 +52,20 @@ const statusSentences: Record<string, string> = {
   429: "The site says that it has had too many requests.",
 };
 
+/** What has to happen before another try can help. */
+const conditions: Partial<Record<string, string>> = {
+  live_stream: "once it has begun",
+  disk_full: "once files have been deleted",
+};
+
 /** Something else is to be given then, so another try is no question. */
 const corrections: ReadonlySet<string> = new Set(["unauthorized", "invalid_url", "playlist"]);
 
 /** Returns what a failure means, and whether another try may help, as two sentences. */
 export function describeFailure({ code, message, retryable }: TaskFailure): string {
   const sentence = Object.hasOwn(sentences, code) ? sentences[code as ErrorCode] : sentences.internal;
-  if (code === "live_stream") return `${sentence} Trying again may help once it has begun.`;
+  const condition = Object.hasOwn(conditions, code) ? conditions[code] : undefined;
+  if (condition !== undefined) return `${sentence} Trying again may help ${condition}.`;
   if (corrections.has(code)) return sentence;
   const known = code === "upstream_status" ? describeStatus(message) : undefined;
   return `${known ?? sentence} ${retryable ? "Trying again may help." : "Trying again will not help."}`;
@@ -121,6 +128,14 @@ export function formatTime(time: string): string {
   return (isToday ? clock : calendar).format(date);
 }
 
+/** Returns the day of an RFC 3339 time; a date without a time is the same day everywhere. */
+export function formatDay(time: string): string {
+  const date = new Date(time);
+  return (time.includes("T") ? day : dayAnywhere).format(date);
+}
+
+const day = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
+const dayAnywhere = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeZone: "UTC" });
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
 const calendar = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 

@@ -1,7 +1,8 @@
-import { expect, it } from "vitest";
+import { expect, it, onTestFinished, vi } from "vitest";
 import { ServiceError } from "../../src/model/errors.ts";
 import { HostPauses } from "../../src/net/host-pauses.ts";
-import { describeFailure } from "../../src/web/texts.ts";
+import { describeOptions } from "../../src/web/tasks/task-texts.ts";
+import { describeFailure, formatDay } from "../../src/web/texts.ts";
 
 it("says that a site has asked for a pause", async () => {
   const pauses = new HostPauses();
@@ -19,6 +20,25 @@ it.each([
 ])("says that nothing fits, whatever was chosen: %s", (message) => {
   const failure = new ServiceError("format_unavailable", message);
   expect(describeFailure(failure)).toBe("Nothing there fits what was chosen. Trying again will not help.");
+});
+
+it("says when another try can help, if something has to happen before", () => {
+  const failure = new ServiceError("disk_full", "…");
+  expect(describeFailure(failure)).toBe(
+    "The disk of the service is full. Trying again may help once files have been deleted.",
+  );
+});
+
+it("writes a date without a time as the same day in each time zone", () => {
+  vi.stubEnv("TZ", "America/Los_Angeles");
+  onTestFinished(() => void vi.unstubAllEnvs());
+  expect(new Date("2026-03-02").getDate()).toBe(1);
+  expect(formatDay("2026-03-02")).toBe(formatDay("2026-03-02T12:00:00Z"));
+});
+
+it("says what is left out of a download, or marked in it", () => {
+  expect(describeOptions({ skip: ["sponsor", "intro"] })).toBe("best format, without: sponsor, intro");
+  expect(describeOptions({ skip: ["sponsor"], skip_mode: "chapters" })).toBe("best format, as chapters: sponsor");
 });
 
 it.each([

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import type { Entry } from "../../model/entry.ts";
 import type { TaskFailure, TaskOptions } from "../../model/task.ts";
 import { Button, Check, type CheckProps } from "../elements.ts";
-import { describeFailure, formatDuration } from "../texts.ts";
+import { describeFailure, formatDay, formatDuration } from "../texts.ts";
 import type { ChoicesProps, Finder } from "./finding.ts";
 
 const qualities: Record<string, TaskOptions> = {
@@ -64,8 +64,12 @@ interface ChoiceProps extends CheckProps {
 
 /** A page that can be chosen. */
 export function Choice({ entry, finder, picture, failure, ...check }: ChoiceProps): ComponentChild {
-  const { url, title, duration } = entry;
+  const { url, title, duration, uploaded_at: uploadedAt } = entry;
   const name = title ?? url;
+  const details = [
+    ...(duration == null ? [] : [formatDuration(duration)]),
+    ...(uploadedAt == null ? [] : [formatDay(uploadedAt)]),
+  ];
   return h(
     "li",
     { class: "row" },
@@ -77,7 +81,7 @@ export function Choice({ entry, finder, picture, failure, ...check }: ChoiceProp
         "span",
         {},
         h("span", { dir: "auto" }, name),
-        duration !== null && h("span", { class: "muted" }, ` ${formatDuration(duration)}`),
+        details.length > 0 && h("span", { class: "muted" }, ` ${details.join(" · ")}`),
         failure && h("span", { class: "failure" }, ` ${describeFailure(failure)}`),
       ),
     ),

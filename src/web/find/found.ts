@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { hasAudio, hasVideo } from "../../model/format-ranking.ts";
 import type { PageInfo, Vocabulary } from "../../model/page-info.ts";
 import { Button, Check, Picture } from "../elements.ts";
-import { formatDuration, formatTime } from "../texts.ts";
+import { formatDay, formatDuration, formatTime } from "../texts.ts";
 import { Entries } from "./entries.ts";
 import type { ExtraProps, Extras, FoundProps } from "./finding.ts";
 import { FormatTable, languageName } from "./format-table.ts";
@@ -33,11 +33,12 @@ export function Found({ info, finder }: FoundProps): ComponentChild {
 }
 
 function Summary({ info }: { info: PageInfo }): ComponentChild {
-  const { uploader, site_name, duration, live_status } = info;
+  const { uploader, site_name, duration, uploaded_at: uploadedAt, live_status } = info;
   const details = [
     uploader,
     site_name === uploader ? null : site_name,
     duration === null ? null : formatDuration(duration),
+    uploadedAt === null ? null : formatDay(uploadedAt),
     live_status === "is_live" ? "live" : null,
   ].filter((detail) => detail !== null);
   return h(
@@ -73,23 +74,24 @@ function withRanges(extras: Extras, ranges: Extras["ranges"]): Extras {
 
 /** A box for each kind of extras that the page lists. */
 function ExtraChoices({
-  info: { formats, subtitles },
+  info,
   extras,
   onChange,
 }: Pick<ExtraProps, "info" | "extras"> & { onChange: (extras: Extras) => void }): ComponentChild {
-  const languages = new Set(formats.filter((format) => !hasVideo(format)).map(({ language }) => language));
+  const offered = subtitlesOf(info);
+  const languages = new Set(info.formats.filter((format) => !hasVideo(format)).map(({ language }) => language));
   const { subtitles: _, ...withoutSubtitles } = extras;
   const { audio_languages: __, ...withoutLanguages } = extras;
   const choices = [
-    Object.keys(subtitles).length > 0 &&
+    offered !== null &&
       h(
         Check,
         {
           key: "subtitles",
-          isChecked: extras.subtitles === true,
-          onCheck: (isChosen) => onChange(isChosen ? { ...extras, subtitles: true } : withoutSubtitles),
+          isChecked: extras.subtitles !== undefined,
+          onCheck: (isChosen) => onChange(isChosen ? { ...extras, subtitles: offered.option } : withoutSubtitles),
         },
-        "With subtitles",
+        offered.text,
       ),
     languages.size > 1 &&
       h(
@@ -103,6 +105,25 @@ function ExtraChoices({
       ),
   ].filter((choice) => choice !== false);
   return choices.length === 0 ? null : h("p", { class: "row" }, choices);
+}
+
+/** Returns which subtitles a page offers: those that people wrote, else automatic ones in a single language; `null`: none. */
+function subtitlesOf({ subtitles, automatic_captions: automatic = {}, language }: PageInfo) {
+  if (Object.keys(subtitles).length > 0) return { option: true as const, text: "With subtitles" };
+  const tags = Object.keys(automatic);
+  const tag = [...navigator.languages, language ?? ""].flatMap((wanted) => matching(tags, wanted) ?? [])[0] ?? tags[0];
+  if (tag === undefined) return null;
+  return {
+    option: { languages: [tag], automatic: true },
+    text: `With automatic subtitles (${languageName(tag)})`,
+  };
+}
+
+/** Returns the tag that is `wanted`, else that of the language alone, else the first one of the same language. */
+function matching(tags: readonly string[], wanted: string): string | undefined {
+  const languageOf = (tag: string) => tag.toLowerCase().split("-")[0];
+  const same = tags.filter((tag) => languageOf(tag) === languageOf(wanted));
+  return same.find((tag) => tag === wanted) ?? same.find((tag) => tag === languageOf(tag)) ?? same[0];
 }
 
 function Best({ info, finder, extras }: ExtraProps): ComponentChild {

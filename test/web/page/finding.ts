@@ -42,6 +42,39 @@ export function findingPages(openTab: OpenTab): void {
     expect(task?.options).toEqual({ audio_languages: ["all"], subtitles: true });
   });
 
+  it("offers automatic subtitles in a language of the browser, if there are no others", async () => {
+    const app = await openApp();
+    const listed = (tag: string) => [{ url: `https://media.example.com/${tag}.vtt`, ext: "vtt", name: null }];
+    const automatic_captions = { de: listed("de"), "en-orig": listed("en-orig"), en: listed("en"), fr: listed("fr") };
+    app.pages.set(address, filmPage(address, { automatic_captions }));
+    const { page } = await openTab(app.url, { path: `?url=${encodeURIComponent(address)}` });
+    await page.getByRole("checkbox", { name: "With automatic subtitles (English)" }).check();
+    await page.getByRole("button", { name: "Download the best" }).click();
+    await page.getByText("best format, subtitles").waitFor();
+    const [task] = (await app.store.list({ limit: 1 })).tasks;
+    expect(task?.options).toEqual({ subtitles: { languages: ["en"], automatic: true } });
+  });
+
+  it("shows when a video and the entries of a list were published", async () => {
+    const app = await openApp();
+    app.pages.set(address, filmPage(address, { uploaded_at: "2026-03-02" }));
+    const feed = "https://video.example.com/feed";
+    const list = playlistPage(feed, 1);
+    app.pages.set(feed, {
+      ...list,
+      entries: (list.entries ?? []).map((each) => ({ ...each, uploaded_at: "2026-03-02" })),
+    });
+    const tab = await openTab(app.url);
+    for (const url of [address, feed]) {
+      await tab.paste(url);
+      await tab.page
+        .getByRole("dialog")
+        .getByText(/Mar 2, 2026/)
+        .waitFor();
+      await tab.page.getByRole("button", { name: "Close" }).click();
+    }
+  });
+
   it.each([
     ["the service itself", { resolver: "page" }],
     ["yt-dlp (Film site)", { resolver: "yt-dlp", extractor: "Film site" }],
