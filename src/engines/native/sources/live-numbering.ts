@@ -87,7 +87,7 @@ export class LiveNumbering {
       const found = segments.filter((segment) => this.#numberOf(segment) > after.sequence);
       if (this.#isBackDoubtful) this.#move(found, after.sequence + 2, after.timeline + 1);
       else this.#alignTimelines(listed, found, after);
-      this.#forgetBack();
+      if (found.length > 0 || !this.#isBackDoubtful) this.#forgetBack();
       return found;
     }
     const next = this.#findNext(segments, after) ?? this.#findRestart(list, after);
