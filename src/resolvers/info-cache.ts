@@ -1,4 +1,3 @@
-import { LRUCache } from "lru-cache";
 import type { Static, TObject } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { boundInfo, maxInfoBytes } from "../model/bounded-info.ts";
@@ -7,6 +6,7 @@ import { withNativeKinds } from "../model/schema.ts";
 import { ServiceError, shutdownError } from "../model/errors.ts";
 import { urlForMessage } from "../net/http-url.ts";
 import type { Resolver } from "./resolver.ts";
+import { SharedCache } from "../async/shared-cache.ts";
 import { Shares } from "../async/shares.ts";
 import { createSingleFlight } from "../async/single-flight.ts";
 
@@ -56,7 +56,7 @@ interface ReadInfo {
   length: number;
 }
 
-/** Size of all cached results, in characters of JSON. */
+/** Size of all cached results, in characters of JSON; owners share it. */
 const maxSize = 64 * 1024 * 1024;
 
 /** Matches the resolver's `output`. */
@@ -65,13 +65,13 @@ type Info = Static<TObject>;
 /** Creates a cache of what `resolver` reads, empty at first. */
 export function createInfoCache(options: InfoCacheOptions): InfoCache {
   const { resolver, ttlS, timeoutMs, concurrency } = options;
-  const cache = new LRUCache<string, ReadInfo & { readAt: number }>({ maxSize, maxEntrySize: maxSize });
+  const cache = new SharedCache<ReadInfo & { readAt: number }>({ maxSize });
   const inFlight = createSingleFlight<ReadInfo>();
   const shares = new Shares(concurrency);
   let isStopped = false;
 
   function find(url: URL, query: Omit<InfoRequest, "signal">): CachedInfo | undefined {
-    const hit = cache.get(keyOf(url, query));
+    const hit = cache.get(query.owner, keyOf(url, query));
     if (hit === undefined) return undefined;
     const { info, length, readAt } = hit;
     const ageS = (performance.now() - readAt) / 1000;
@@ -91,7 +91,7 @@ export function createInfoCache(options: InfoCacheOptions): InfoCache {
       const readLength = JSON.stringify(read).length;
       const info = readLength > maxInfoBytes / 3 ? bounded(read) : read;
       const length = Math.min(readLength, maxInfoBytes);
-      if (ttlS > 0) cache.set(keyOf(url, query), { info, length, readAt }, { size: length });
+      if (ttlS > 0) cache.set(owner, keyOf(url, query), { info, length, readAt }, length);
       return { info, length };
     } finally {
       clearTimeout(timer);

@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
-import { LRUCache } from "lru-cache";
 import { ServiceError, shutdownError } from "../model/errors.ts";
 import type { HttpClient } from "../net/client.ts";
 import { fetchImage, type Image } from "../net/fetch-image.ts";
 import { startDeadline } from "../async/deadline.ts";
 import { createPageHeaders } from "../net/http/site-headers.ts";
+import { SharedCache } from "../async/shared-cache.ts";
 import { Shares } from "../async/shares.ts";
 import type { Thumbnail } from "../model/page-info.ts";
 import { createSingleFlight } from "../async/single-flight.ts";
@@ -27,7 +27,7 @@ interface ThumbnailsOptions {
   timeoutMs: number;
 }
 
-/** Size of all cached images, bytes. */
+/** Size of all cached images, bytes; owners share it. */
 const maxCachedBytes = 32 * 1024 * 1024;
 
 /** How long an image is cached, here and by clients, seconds. */
@@ -45,11 +45,7 @@ const preferredWidth = 320;
 export class Thumbnails {
   readonly #client: HttpClient;
   readonly #timeoutMs: number;
-  readonly #cache = new LRUCache<string, TaggedImage>({
-    maxSize: maxCachedBytes,
-    sizeCalculation: ({ bytes }, key) => bytes.length + key.length + 1,
-    ttl: thumbnailTtlS * 1_000,
-  });
+  readonly #cache = new SharedCache<TaggedImage>({ maxSize: maxCachedBytes, ttlMs: thumbnailTtlS * 1_000 });
   readonly #inFlight = createSingleFlight<TaggedImage>();
   readonly #shares = new Shares(concurrency);
   #isStopped = false;
@@ -69,7 +65,7 @@ export class Thumbnails {
    */
   async get(illustration: Illustration, request: ThumbnailRequest): Promise<TaggedImage> {
     const { key, page } = choose(illustration, request.owner);
-    return this.#cache.get(key) ?? this.#fetchOnce(key, page.host, request, async () => illustration);
+    return this.#cache.get(request.owner, key) ?? this.#fetchOnce(key, page.host, request, async () => illustration);
   }
 
   /**
@@ -109,7 +105,7 @@ export class Thumbnails {
         return await this.#shares.run(owner, wait.signal, async () => {
           wait.end();
           const choice = choose(await find(whole.signal), owner);
-          return this.#cache.get(choice.key) ?? (await this.#fetchFirst(choice, owner, whole.signal));
+          return this.#cache.get(owner, choice.key) ?? (await this.#fetchFirst(choice, owner, whole.signal));
         });
       } finally {
         wait.end();
@@ -124,7 +120,7 @@ export class Thumbnails {
       try {
         const image = await fetchImage(this.#client, url, { headers: createPageHeaders(page), owner, signal });
         const tagged = { ...image, etag: etagOf(image.bytes) };
-        this.#cache.set(key, tagged);
+        this.#cache.set(owner, key, tagged, image.bytes.length + key.length + 1);
         return tagged;
       } catch (error) {
         signal.throwIfAborted();

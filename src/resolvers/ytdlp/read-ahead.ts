@@ -1,4 +1,4 @@
-import { LRUCache } from "lru-cache";
+import { SharedCache } from "../../async/shared-cache.ts";
 import { maxEntries } from "../../model/entry.ts";
 import { asDict, asList } from "./info-dict.ts";
 import type { ExtractOptions, YtDlp } from "./yt-dlp.ts";
@@ -6,7 +6,7 @@ import type { ExtractOptions, YtDlp } from "./yt-dlp.ts";
 /** Most entries that are read ahead. */
 const maxAhead = 1_000;
 
-/** Size of all that is kept, characters of JSON, and how long it is kept. */
+/** Size of all that is kept, characters of JSON, shared by owners, and how long it is kept. */
 const maxSize = 16 * 1024 * 1024;
 const ttlMs = 300_000;
 
@@ -24,23 +24,23 @@ interface Part {
  * that owner reads the list again from its start.
  */
 export function readAhead({ extract }: Pick<YtDlp, "extract">): YtDlp["extract"] {
-  const parts = new LRUCache<string, Part>({ maxSize, ttl: ttlMs });
+  const parts = new SharedCache<Part>({ maxSize, ttlMs });
 
   return async (url: URL, options: ExtractOptions) => {
     const { owner = "", entriesStart: start = 0 } = options;
-    const key = `${owner} ${url.href}`;
+    const key = url.href;
     if (start === 0) {
-      parts.delete(key);
+      parts.delete(owner, key);
       return extract(url, options);
     }
-    const kept = parts.get(key);
+    const kept = parts.get(owner, key);
     if (kept !== undefined && hasNext(kept, start)) {
       return { ...kept.info, entries: kept.entries.slice(start - kept.start) };
     }
     const info = await extract(url, { ...options, entriesAhead: Math.min(start, maxAhead) });
     const { entries, _has_more: hasMore } = asDict(info);
     const part = { start, info: asDict(info), entries: asList(entries), hasMore: hasMore === true };
-    if (part.entries.length > maxEntries) parts.set(key, part, { size: JSON.stringify(info).length });
+    if (part.entries.length > maxEntries) parts.set(owner, key, part, JSON.stringify(info).length);
     return info;
   };
 }
