@@ -57,6 +57,37 @@ describe.concurrent("HLS is downloaded completely", () => {
     expect(await probe((await harness.download()).path)).toMatchObject(whole);
   });
 
+  it("but for one of which the server has only a message, of which a warning tells", async () => {
+    const { resources, lines } = stream();
+    resources.set("ts/2.ts", resource("application/json", '{"error":"gone"}'));
+    await using harness = await openEntry(open, listed({ resources, lines }), "index.m3u8");
+    const { path, warnings } = await harness.download();
+    expect((await probe(path)).streams[0]?.frames).toBeLessThan(150);
+    expect(warnings).toContainEqual({
+      code: "frames_missing",
+      message: expect.stringMatching(/^1 of \d+ segments had no media$/),
+    });
+  });
+
+  it.each([
+    ["packet", stream, "ts/2.ts"],
+    ["block", () => encrypt(stream(), `data:,${secret}`, true), "ts/2.ts"],
+    ["box", () => layFiles("fmp4", readRendition("muxed.m4s"), "m4s"), "fmp4/2.m4s"],
+  ])("if a server cut a segment off within a %s, and then has all of it", async (_, lay, path) => {
+    const laid = lay();
+    await using harness = await openEntry(open, listed(laid), "index.m3u8");
+    let cuts = 2;
+    harness.site.answer(path, (response, serve) => {
+      if ((cuts -= 1) < 0) return serve();
+      const { body } = laid.resources.get(path)!;
+      response.write(body.subarray(0, 1 + 188 * 3));
+      return response.end();
+    });
+    const file = await harness.download();
+    expect(await probe(file.path)).toMatchObject(whole);
+    expect([cuts, file.warnings]).toEqual([-1, []]);
+  });
+
   it("but for segments that the playlist marks as gaps, of which a warning tells", async () => {
     const { resources, lines } = stream();
     const gap = lines.findIndex((line) => line.startsWith("#EXTINF"));

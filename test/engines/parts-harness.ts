@@ -62,9 +62,10 @@ export async function startPartsHarness(clientOptions: HttpClientOptions = {}): 
       opened.push(parts);
       return parts;
     },
-    fetch(parts, { name = "file", url = server.url("/medium"), range = null, maxBytes, ...options } = {}) {
+    fetch(parts, { name = "file", url = server.url("/medium"), range = null, maxBytes, isWhole, ...options } = {}) {
       const signal = AbortSignal.timeout(60_000);
-      return parts.fetch({ name, url, range, ...(maxBytes !== undefined && { maxBytes }) }, { signal, ...options });
+      const part = { name, url, range, ...(maxBytes !== undefined && { maxBytes }), ...(isWhole && { isWhole }) };
+      return parts.fetch(part, { signal, ...options });
     },
   };
 }

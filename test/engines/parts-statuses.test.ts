@@ -1,3 +1,4 @@
+import { statSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { first } from "../media/faults.ts";
 import { hashOfFile, mediumOf, sha256, startPartsHarness } from "./parts-harness.ts";
@@ -48,6 +49,8 @@ describe("a status", () => {
 
   it.each([
     ["a web page", "\ufeff<!DOCTYPE html><title>Bad gateway</title>"],
+    ["a message in JSON", '{"error":"busy"}'],
+    ["a message", "Service temporarily overloaded\n"],
     ["nothing", ""],
   ])("200 with %s is retried three times, then taken", async (_, body) => {
     const harness = await startPartsHarness();
@@ -65,6 +68,37 @@ describe("a status", () => {
     expect([await hashOfFile(path), size]).toEqual([sha256(strange), strange.length]);
     expect(harness.server.requests).toHaveLength(8);
     expect(parts.bytes).toBe(medium.length + strange.length);
+  });
+
+  it("200 with less than a range has is retried three times, then refused", async () => {
+    const harness = await startPartsHarness();
+    const range = { offset: medium.length - 1_000, length: 500 };
+    const page = Buffer.from("<!DOCTYPE html><title>Bad gateway</title>");
+    harness.server.serve("/medium", medium, ({ nth }) => (nth < 2 ? { status: 200 } : nth < 3 ? { status: 204 } : {}));
+    const parts = await harness.open();
+    const { path } = await harness.fetch(parts, { range });
+    expect(await hashOfFile(path)).toBe(sha256(medium.subarray(range.offset, range.offset + range.length)));
+    harness.server.serve("/medium", page, { ignoresRange: true });
+    const refused = { code: "upstream_invalid", message: expect.stringMatching(/has only 41 bytes$/) };
+    await expect(harness.fetch(parts, { name: "other", range })).rejects.toMatchObject(refused);
+    expect(harness.server.requests).toHaveLength(8);
+  });
+
+  it("200 without a length is retried three times while it is not whole, then taken", async () => {
+    const harness = await startPartsHarness();
+    const isWhole = (path: string) => statSync(path).size === medium.length;
+    const parts = await harness.open();
+    harness.server.serve("/medium", medium.subarray(9), { length: "chunked" });
+    const onTotal = () => {
+      if (harness.server.requests.length === 2) harness.server.serve("/medium", medium, { length: "chunked" });
+    };
+    expect(await hashOfFile((await harness.fetch(parts, { isWhole, onTotal })).path)).toBe(sha256(medium));
+    expect(harness.server.requests).toHaveLength(3);
+    harness.server.serve("/medium", medium.subarray(9), { length: "chunked" });
+    expect((await harness.fetch(parts, { name: "cut", isWhole })).size).toBe(medium.length - 9);
+    harness.server.serve("/medium", medium.subarray(9));
+    expect((await harness.fetch(parts, { name: "stated", isWhole })).size).toBe(medium.length - 9);
+    expect(harness.server.requests).toHaveLength(8);
   });
 
   it("200 with nothing is retried twelve times in all, until a retry gives media", async () => {

@@ -43,6 +43,12 @@ export function extentOf(response: HttpResponse, part: Part, before: Representat
   return { size, skip: 0, length: sent === undefined ? size : sent.end - sent.start + 1 };
 }
 
+/** Whether a response that is not partial has less than the part, as an error message with status 200 and a response without content (204) have. */
+export function isTooShort(response: HttpResponse, { range }: Part): boolean {
+  const { status } = response;
+  return status === 204 || (status !== 206 && sizeOf(range, representationOf(response).total) === undefined);
+}
+
 /** Manifests are off by one, or count what only the packager's file had. */
 const maxExcessBytes = 16;
 

@@ -1,8 +1,8 @@
 import { ServiceError } from "../../../model/errors.ts";
 import type { ByteRange } from "../../../net/byte-range.ts";
 import type { GetOptions, HttpClient } from "../../../net/client.ts";
-import { readFileStart } from "../../../remux/open-file.ts";
-import { partError, sizeOf } from "./extent.ts";
+import { isTooShort, partError, sizeOf } from "./extent.ts";
+import { isText } from "./media-check.ts";
 import { type PartTransfer, receive } from "./receiver.ts";
 import { ifRangeOf, isResumable, withoutQuery } from "./representation.ts";
 import { maxFailures, type RetryPolicy } from "./retry-policy.ts";
@@ -18,6 +18,7 @@ export async function fetchPart(
   const { signal } = options;
   const begun = stored.generation;
   let repeated = 0;
+  const mayRepeat = () => repeated < maxFailures && repeats.take();
   await quota.reserve(0);
   if (!isSameRange(stored.range, part.range)) stored.invalidate();
   if (stored.size > 0 && stored.from !== withoutQuery(part.url)) quota.add(-(await stored.reopen()));
@@ -33,6 +34,11 @@ export async function fetchPart(
     const isResume = canResume(stored, isNextChunk);
     try {
       const response = await client.get(part.url, requestFor(stored, part, options, isResume));
+      if (isTooShort(response, part) && mayRepeat()) {
+        await response.body[Symbol.asyncIterator]().return?.();
+        await retryPolicy.wait((repeated += 1));
+        continue;
+      }
       await receive(response, isResume, transfer);
     } catch (error) {
       signal.throwIfAborted();
@@ -42,8 +48,8 @@ export async function fetchPart(
       } else await retryPolicy.backOff(error, stored.size);
       continue;
     }
-    const isNoMedium = stored.isComplete && isEmptyOrPage(stored);
-    if (isNoMedium && repeated < maxFailures && repeats.take()) {
+    const isNoMedium = stored.isComplete && !isMedium(stored, part);
+    if (isNoMedium && mayRepeat()) {
       stored.invalidate();
       await retryPolicy.wait((repeated += 1));
       continue;
@@ -57,13 +63,14 @@ export async function fetchPart(
   return { path: stored.path, size: stored.size, representation: stored.representation };
 }
 
-/** Whether it is empty or a web page, which some servers send with status 200 for a moment. No medium begins like that. */
-function isEmptyOrPage({ path, size }: StoredPart): boolean {
-  return size === 0 || webPage.test(readFileStart(path, Buffer.alloc(pageStartBytes)).toString("latin1"));
+/**
+ * Whether it may be what was asked for. Some servers send nothing for a moment, or text, each with status 200; and of a response without a
+ * length, only the media themselves show that it was cut off.
+ */
+function isMedium({ path, size, representation }: StoredPart, { isWhole }: Part): boolean {
+  if (size === 0 || isText(path)) return false;
+  return representation?.total !== null || isWhole === undefined || isWhole(path);
 }
-
-const pageStartBytes = 256;
-const webPage = /^(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html)\b/i;
 
 function isSameRange(a: ByteRange | null, b: ByteRange | null): boolean {
   return a?.offset === b?.offset && a?.length === b?.length;

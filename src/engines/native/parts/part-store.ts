@@ -78,8 +78,9 @@ export class PartStore {
    *
    * Retries after a lost or stalled connection and after 408, 425, 429 and 5xx, respecting a `Retry-After`
    * of up to 30 s. Gives up at the 4th failure in a row without progress, and at once if the server is
-   * too slow or its name cannot be resolved. What is empty or a web page is fetched three times
-   * more, then taken; at once if 12 such repeats in a row, of any parts, gave nothing else.
+   * too slow or its name cannot be resolved. What is empty, text, shorter than
+   * its range with status 200, or not whole (`Part.isWhole`) is fetched three times more, then taken; at once if 12 such repeats in a row, of any
+   * parts, gave nothing else.
    *
    * @throws ServiceError of the client; `upstream_invalid` (the resource is shorter than the range, or keeps
    * changing); `too_large`; `disk_full`; `unavailable` (the file system failed). Errors of `checkFreeSpace`

@@ -29,10 +29,13 @@ export function representationOf({ url, status, headers }: HttpResponse): Repres
         ? (parseContentRange(headers.get("content-range"))?.total ?? null)
         : lengthOf(headers.get("content-length")),
     contentType: headers.get("content-type")?.slice(0, 200) ?? null,
-    ...(status !== 206 && !delimiting.some((name) => headers.has(name)) && { endsWithConnection: true as const }),
+    ...(!undelimited.has(status) &&
+      !delimiting.some((name) => headers.has(name)) && { endsWithConnection: true as const }),
   };
 }
 
+/** Statuses of which a response is not delimited by these headers: 206 states its range, and 204 has no content. */
+const undelimited: ReadonlySet<number> = new Set([204, 206]);
 /** Headers without which a response ends with its connection. */
 const delimiting = ["content-length", "transfer-encoding", "content-encoding"];
 

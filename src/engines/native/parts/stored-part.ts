@@ -19,6 +19,8 @@ export interface Part {
   chunkBytes?: number | undefined;
   /** A response that is not a part of the resource (206) is an error; default: what `range` has of it is taken. */
   isPartialOnly?: boolean;
+  /** Returns whether a file has all that it should; asked only if the server states no length. Default: it has. */
+  isWhole?: (path: string) => boolean;
 }
 
 export interface FetchOptions {

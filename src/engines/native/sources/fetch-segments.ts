@@ -11,6 +11,7 @@ import { createLosses, followLive, isGone, type LiveOptions } from "./live.ts";
 import type { RecordedSegment } from "./live-dates.ts";
 import { sniffBytes, sniffContainer } from "../../../remux/sniff.ts";
 import { readFileStart } from "../../../remux/open-file.ts";
+import { isText, isWholeSegment } from "../parts/media-check.ts";
 import type { FetchedPart, Part } from "../parts/stored-part.ts";
 import { Mirrors } from "./mirrors.ts";
 import type { SegmentSource } from "./plan.ts";
@@ -83,7 +84,13 @@ export async function* fetchSegments(
       const [{ path, size }, key] = await (isLive ? beforeEnd(fetching) : fetching);
       onSegment(durationS, size);
       if (isOptional && sniffContainer(readFileStart(path, Buffer.alloc(sniffBytes))) === null) return null;
-      if (computed !== undefined && isPage(path)) return absent(computed, durationS, pageError(request.part));
+      // What is empty or damaged may be all that is left of a segment that is there; a message in its place is not.
+      if (isText(path)) {
+        if (computed !== undefined) return absent(computed, durationS, textError(request.part));
+        if (isInit && !isLive) throw textError(request.part);
+        stats.missing += 1;
+        return null;
+      }
       return { path, size, key, timing, isInit };
     } catch (error) {
       if (isOptional && isServiceError(error, "upstream_status")) return null;
@@ -103,12 +110,8 @@ export async function* fetchSegments(
 const isRefused = (error: unknown): error is ServiceError =>
   isGone(error) || (error instanceof ServiceError && error.upstreamStatus === 403);
 
-/** Others send a page in its place. What is empty or damaged may be all that is left of a segment that is there. */
-const isPage = (path: string): boolean =>
-  /^(?:\u{FEFF})?\s*<(?:!doctype html|html|head|body)\b/iu.test(readFileStart(path, Buffer.alloc(1024)).toString());
-
-function pageError({ url }: Part): ServiceError {
-  return new ServiceError("upstream_invalid", `GET ${urlForMessage(url)}: the response is a web page, not a segment`);
+function textError({ url }: Part): ServiceError {
+  return new ServiceError("upstream_invalid", `GET ${urlForMessage(url)}: the response is text, not media`);
 }
 
 /** An init section or segment to fetch. */
@@ -195,12 +198,14 @@ async function* requestsFor(
     const init = segment.init && numberOf(segment.init, isLive ? timeline : null, inits);
     if (segment.init !== null && init !== null && init !== currentInit) {
       const { url, range, key } = segment.init;
-      const part = { name: `${name}-init-${init}`, url: new URL(url), range, maxBytes: maxInitBytes };
+      const isWhole = (path: string) => isWholeSegment(path, key);
+      const part = { name: `${name}-init-${init}`, url: new URL(url), range, maxBytes: maxInitBytes, isWhole };
       yield { index, part, key, timing, durationS: 0, isInit: true, isOptional: false, lateS, isOld };
     }
     currentInit = init;
     const { url, range, key, computed, isOptional = false } = segment;
-    const part = { name: `${name}-${`${sequence}`.padStart(6, "0")}`, url: new URL(url), range };
+    const isWhole = (path: string) => isWholeSegment(path, key);
+    const part = { name: `${name}-${`${sequence}`.padStart(6, "0")}`, url: new URL(url), range, isWhole };
     yield { index, part, key, timing, durationS, computed, isInit: false, isOptional, lateS, isOld };
   }
 }

@@ -1,0 +1,34 @@
+import type { SegmentKey } from "../../../manifests/segments.ts";
+import { unlessUnreadable } from "../../../model/errors.ts";
+import { fileBoxes } from "../../../remux/mp4/read/file-boxes.ts";
+import { packetLength, sync } from "../../../remux/mpeg-ts/packets.ts";
+import { openFile, readAt, readFileStart } from "../../../remux/open-file.ts";
+import { sniffBytes, sniffContainer } from "../../../remux/sniff.ts";
+
+/** Enough to tell text from media, which have bytes that no text has; those that are encrypted, too. */
+const textBytes = 32;
+const text = /^(?:\xef\xbb\xbf)?[\t\n\r\x20-\x7e]+$/;
+
+/**
+ * Whether a file is text, which some servers send with status 200 in place of media: a web page, a message in JSON or XML. Subtitles are text
+ * (`WEBVTT`), but no such message.
+ */
+export function isText(path: string): boolean {
+  const start = readFileStart(path, Buffer.alloc(textBytes)).toString("latin1");
+  return text.test(start) && !/^(?:\xef\xbb\xbf)?WEBVTT/.test(start);
+}
+
+const aesBlockBytes = 16;
+
+/**
+ * Whether a segment or init section ends where its boxes (MP4), packets (MPEG-TS) or AES blocks end. What is of another kind does not
+ * show that it was cut off.
+ */
+export function isWholeSegment(path: string, key: SegmentKey | null): boolean {
+  using file = openFile(path);
+  const { fd, size } = file;
+  if (key !== null && key.isOfSamples !== true) return size % aesBlockBytes === 0;
+  const head = readAt(file, 0, sniffBytes);
+  if (sniffContainer(head) === "mp4") return unlessUnreadable(() => [...fileBoxes(fd, size)]) !== undefined;
+  return head[0] !== sync || size % packetLength === 0;
+}
