@@ -1,8 +1,9 @@
 import { type Cue, moveCue, moveInnerTimes } from "../remux/additions.ts";
-import { openFullBox } from "../remux/mp4/box-reader.ts";
-import { type Box, boxesIn, childrenOf, damagedError, findChild, getChild, typeAt } from "../remux/mp4/boxes.ts";
-import { readEdits, readMediaHeader, readMovieHeader } from "../remux/mp4/read/headers.ts";
-import { noDefaults, readDefaults, type SampleDefaults } from "../remux/mp4/read/init.ts";
+import { type Box, boxesIn, damagedError, findChild, getChild, typeAt } from "../remux/mp4/boxes.ts";
+import { type FragmentContext, type FragmentTrack, readFragment } from "../remux/mp4/read/fragment.ts";
+import { readEdits, readMediaHeader, readMovieHeader, readTrackHeader } from "../remux/mp4/read/headers.ts";
+import { createBudget } from "../remux/mp4/read/indexed-sample.ts";
+import { noDefaults, readDefaults } from "../remux/mp4/read/init.ts";
 import { joinCues } from "./join.ts";
 import { atMostMaxCues, decodePieces, decodeSubtitles, invalidSubtitlesError, linesOf, maxCues } from "./text.ts";
 import { readTtml } from "./ttml/ttml.ts";
@@ -16,13 +17,15 @@ interface TextFormat {
 }
 
 /** A track of text, as an init section describes it. */
-interface TextTrack extends TextFormat {
+interface TextTrack extends TextFormat, FragmentTrack {
   timescale: number;
-  defaults: SampleDefaults;
   /** How much later media times are than presentation times, by its edit list, seconds. */
   shiftS: number;
 }
 
+type ReadContext = Pick<FragmentContext<TextTrack>, "nextDts" | "budget">;
+
+/** Of a segment. */
 const maxSamples = 500_000;
 /** Of a sample entry of text, before its boxes: its own header, and a reference of 8 bytes. */
 const entryHeader = 16;
@@ -34,8 +37,10 @@ const entryHeader = 16;
  */
 export function createMp4TextReader() {
   let track: TextTrack | undefined;
+  const nextDts = new Map<TextTrack, number>();
   return {
     read(segment: Uint8Array): Cue[] {
+      const context = { nextDts, budget: createBudget(segment.length, maxSamples) };
       const samples: Cue[][] = [];
       let count = 0;
       for (const box of boxesIn(segment)) {
@@ -43,7 +48,7 @@ export function createMp4TextReader() {
         if (box.type !== "moof") continue;
         if (track === undefined) throw damagedError("a fragment of text comes before its init section");
         const { shiftS } = track;
-        for (const sample of samplesOf(segment, box, track)) {
+        for (const sample of samplesOf(segment, box, track, context)) {
           const cues = readSample(segment, sample, track);
           if ((count += cues.length) > maxCues) throw invalidSubtitlesError(`a segment has more than ${maxCues} cues`);
           samples.push(cues.map((cue) => moveCue(cue, -shiftS)));
@@ -65,8 +70,9 @@ function readTrack(bytes: Uint8Array, moov: Box): TextTrack {
   const format = readTextFormat(bytes, table, codec);
   const movie = readMovieHeader(bytes, getChild(bytes, moov, "mvhd"));
   const shiftS = readEdits(bytes, trak, timescale / movie.timescale).shiftTicks / timescale;
-  const [defaults = noDefaults] = readDefaults(bytes, moov).values();
-  return { ...format, timescale, shiftS, defaults };
+  const { id } = readTrackHeader(bytes, getChild(bytes, trak, "tkhd"));
+  const defaults = readDefaults(bytes, moov).get(id) ?? noDefaults;
+  return { ...format, id, timescale, shiftS, defaults, groups: new Map() };
 }
 
 /** Reads what the sample table (`stsd`) of a track says of its text. */
@@ -87,37 +93,18 @@ interface TextSample {
   endS: number;
 }
 
-function* samplesOf(bytes: Uint8Array, moof: Box, track: TextTrack): Generator<TextSample> {
-  const traf = getChild(bytes, moof, "traf");
-  const header = openFullBox(bytes, getChild(bytes, traf, "tfhd"));
-  const { flags } = header;
-  header.u32();
-  if (flags & 0x1) header.i64();
-  if (flags & 0x2) header.u32();
-  const duration = flags & 0x8 ? header.u32() : track.defaults.duration;
-  const size = flags & 0x10 ? header.u32() : track.defaults.size;
-  const time = findChild(bytes, traf, "tfdt");
-  let ticks = time === undefined ? 0 : openFullBox(bytes, time).time();
-  let count = 0;
-  for (const trun of childrenOf(bytes, traf, "trun")) {
-    const run = openFullBox(bytes, trun);
-    const { flags: fields } = run;
-    const samples = run.u32();
-    let at = moof.start + (fields & 0x1 ? run.u32() : moof.end - moof.start + 8);
-    if (fields & 0x4) run.u32();
-    for (let i = 0; i < samples; i++) {
-      if (++count > maxSamples) throw damagedError(`a fragment has more than ${maxSamples} samples`);
-      const lasts = fields & 0x100 ? run.u32() : duration;
-      const length = fields & 0x200 ? run.u32() : size;
-      if (fields & 0x400) run.u32();
-      if (fields & 0x800) run.u32();
-      if (at + length > bytes.length) throw damagedError("a sample ends after its segment");
-      const [startS, endS] = [ticks / track.timescale, (ticks + lasts) / track.timescale];
-      yield { start: at, end: at + length, startS, endS };
-      at += length;
-      ticks += lasts;
-    }
+function samplesOf(bytes: Uint8Array, moof: Box, track: TextTrack, context: ReadContext): TextSample[] {
+  const { budget, nextDts } = context;
+  const left = budget.samples;
+  const samples = readFragment(bytes, moof, { tracks: [track], nextDts, budget });
+  if (samples.length === 0 && budget.samples < left) {
+    throw damagedError(`a fragment has no samples of track ${track.id}, the one of its init section`);
   }
+  return samples.map(({ offset: start, size, pts, duration }) => {
+    const end = start + size;
+    if (start < 0 || end > bytes.length) throw damagedError("a sample is not within its segment");
+    return { start, end, startS: pts / track.timescale, endS: (pts + duration) / track.timescale };
+  });
 }
 
 /** Returns the cues of a sample: those of WebVTT last as long as it; those of TTML have times of their own on the same timeline. */

@@ -1,7 +1,12 @@
 import { ascii, box, fullBox, u16, u32, u64 } from "../../src/remux/mp4/boxes.ts";
 
 /** An init section of a track of English text, 1000 ticks a second, which is presented from a media time on. */
-export function textInit(codec: "wvtt" | "stpp", mediaTime = 0, vttHeader = "WEBVTT"): Buffer {
+export function textInit(
+  codec: "wvtt" | "stpp",
+  mediaTime = 0,
+  vttHeader = "WEBVTT",
+  { duration, size } = { duration: 0, size: 0 },
+): Buffer {
   const entry =
     codec === "wvtt"
       ? box("wvtt", new Uint8Array(6), u16(1), box("vttC", ascii(vttHeader)))
@@ -16,15 +21,15 @@ export function textInit(codec: "wvtt" | "stpp", mediaTime = 0, vttHeader = "WEB
   const header = fullBox("mvhd", 0, 0, u32(0, 0, 1000, 0), new Uint8Array(80));
   const track = fullBox("tkhd", 0, 0, u32(0, 0, 1), new Uint8Array(68));
   const edits = box("edts", fullBox("elst", 0, 0, u32(1, 0, mediaTime, 0x10000)));
-  const extension = box("mvex", fullBox("trex", 0, 0, u32(1, 1, 0, 0, 0)));
+  const extension = box("mvex", fullBox("trex", 0, 0, u32(1, 1, duration, size, 0)));
   return Buffer.concat([
     box("ftyp", ascii("iso6"), u32(0)),
     box("moov", header, box("trak", track, edits, media), extension),
   ]);
 }
 
-/** A segment of samples, one after the other from `startMs` on. */
-export function textSegment(startMs: number, samples: readonly { ms: number; data: Uint8Array }[]): Buffer {
+/** A segment of samples, one after the other from `startMs` on; `null`: it does not state when. */
+export function textSegment(startMs: number | null, samples: readonly { ms: number; data: Uint8Array }[]): Buffer {
   const fields = samples.flatMap(({ ms, data }) => [ms, data.length]);
   const moof = (offset: number) =>
     box(
@@ -33,7 +38,7 @@ export function textSegment(startMs: number, samples: readonly { ms: number; dat
       box(
         "traf",
         fullBox("tfhd", 0, 0x20000, u32(1)),
-        fullBox("tfdt", 1, 0, u64(startMs)),
+        ...(startMs === null ? [] : [fullBox("tfdt", 1, 0, u64(startMs))]),
         fullBox("trun", 0, 0x301, u32(samples.length, offset, ...fields)),
       ),
     );

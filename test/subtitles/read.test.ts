@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Cue } from "../../src/remux/additions.ts";
 import { joinCues } from "../../src/subtitles/join.ts";
+import { box, fullBox, u32 } from "../../src/remux/mp4/boxes.ts";
 import { createMp4TextReader } from "../../src/subtitles/mp4-text.ts";
 import { readSubtitles } from "../../src/subtitles/read.ts";
 import { writeSubRip, writeWebVtt } from "../../src/subtitles/write.ts";
@@ -45,6 +46,7 @@ describe("WebVTT is read", () => {
     ["UTF-16, little endian", Buffer.from(`\uFEFF${vtt}`, "utf16le")],
     ["UTF-16, big endian", Buffer.from(`\uFEFF${vtt}`, "utf16le").swap16()],
     ["UTF-16 without a mark", Buffer.from(vtt, "utf16le")],
+    ["UTF-16, big endian, without a mark", Buffer.from(vtt, "utf16le").swap16()],
   ])("whatever its bytes are: %s", (_, bytes) => {
     expect(plain(readSubtitles(bytes).cues)).toEqual(vttCues);
   });
@@ -268,6 +270,20 @@ describe("TTML is read", () => {
     ]);
   });
 
+  it("with bold, italic and underlined text, also within text of another style", () => {
+    const styled = (style: string, text: string) => `<span tts:${style}>${text}</span>`;
+    const body =
+      `<p begin="1s" end="2s">${styled('fontWeight="bold"', "a")} ${styled('fontStyle="oblique"', "b")} ` +
+      `${styled('textDecoration="underline"', "c")}</p>` +
+      `<p begin="3s" end="4s" tts:fontWeight="bold">d ${styled('fontWeight="normal"', "e")}</p>` +
+      `<p begin="5s" end="6s" tts:textDecoration="underline">f ${styled('textDecoration="none"', "g")}</p>`;
+    expect(read(document(body))).toEqual([
+      [1, 2, "<b>a</b> <i>b</i> <u>c</u>"],
+      [3, 4, "<b>d </b>e"],
+      [5, 6, "<u>f </u>g"],
+    ]);
+  });
+
   it("with ruby as WebVTT has it, without the parentheses for readers that have none", () => {
     const ruby = (role: string, text: string) => `<span tts:ruby="${role}">${text}</span>`;
     const word = ["base", "delimiter", "text", "delimiter"].map((role, i) => ruby(role, ["漢", "(", "kan", ")"][i]!));
@@ -389,6 +405,66 @@ describe("text in fragmented MP4 is read", () => {
       [9, 10, "Long"],
     ]);
   });
+
+  it.each<[layout: string, fragment: () => Uint8Array]>([
+    ["sizes and durations of the fragment", () => fragment([[0x20018, [1000, cueBytes]]], [0x1, 2])],
+    ["sizes and durations of the init section", () => fragment([[0x20000]], [0x1, 2])],
+    ["flags and a description of the fragment", () => fragment([[0x2003a, [1, 1000, cueBytes, 0]]], [0x1, 2])],
+    ["flags of the first sample", () => fragment([[0x20000]], [0x305, 2, 0, 1000, cueBytes, 1000, cueBytes])],
+    ["all fields of each sample", () => fragment([[0x20000]], [0xf01, 2, 1000, cueBytes, 0, 0, 1000, cueBytes, 0, 0])],
+    ["runs that follow each other", () => fragment([[0x20000]], [0x1, 1], [0, 1])],
+    ["a place in the file that it was cut from", () => fragment([[0x1, [0, 5_000_000]]], [0x1, 2])],
+  ])("however a fragment states its samples: %s", (_, make) => {
+    const reader = createMp4TextReader();
+    reader.read(textInit("wvtt", 0, "WEBVTT", { duration: 1000, size: cueBytes }));
+    expect(plain(reader.read(make()))).toEqual([
+      [5, 6, "One"],
+      [6, 7, "Two"],
+    ]);
+  });
+
+  it("if only the first fragment states its time", () => {
+    const reader = createMp4TextReader();
+    reader.read(textInit("wvtt"));
+    const sample = { ms: 1000, data: vttSample("One") };
+    reader.read(textSegment(5_000, [sample]));
+    expect(plain(reader.read(textSegment(null, [sample])))).toEqual([[6, 7, "One"]]);
+  });
+
+  it("unless a sample is cut off, or is of another track", () => {
+    const reader = createMp4TextReader();
+    const segment = textSegment(5_000, [{ ms: 1000, data: vttSample("One") }]);
+    expect(() => reader.read(segment)).toThrow("before its init section");
+    reader.read(textInit("wvtt"));
+    const [cutOff, ofAnother] = [Buffer.from(segment), Buffer.from(segment)];
+    const sizeAt = segment.indexOf("mdat") - 8;
+    cutOff.writeUInt32BE(cutOff.readUInt32BE(sizeAt) + 1, sizeAt);
+    expect(() => reader.read(cutOff)).toThrow("a sample is not within its segment");
+    ofAnother.writeUInt32BE(2, segment.indexOf("tfhd") + 8);
+    expect(() => reader.read(ofAnother)).toThrow("no samples of track 1");
+  });
+
+  const cueBytes = vttSample("One").length;
+
+  /** A fragment at 5 s that shows "One" and "Two", each for 1 s. Runs: flags, samples and fields, without the data offset. */
+  function fragment(
+    [[flags, fields = []]]: [[flags: number, fields?: number[]]],
+    ...runs: [flags: number, samples: number, ...fields: number[]][]
+  ): Buffer {
+    const moof = (offset: number) =>
+      box(
+        "moof",
+        box(
+          "traf",
+          fullBox("tfhd", 0, flags, u32(1, ...fields)),
+          fullBox("tfdt", 0, 0, u32(5000)),
+          ...runs.map(([stated, samples, ...rest]) =>
+            fullBox("trun", 0, stated, u32(samples, ...(stated & 1 ? [offset] : []), ...rest)),
+          ),
+        ),
+      );
+    return Buffer.concat([moof(moof(0).length + 8), box("mdat", vttSample("One"), vttSample("Two"))]);
+  }
 
   it("by the edit list of its track", () => {
     const reader = createMp4TextReader();

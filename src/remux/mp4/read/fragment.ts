@@ -22,7 +22,7 @@ export interface FragmentContext<Track extends FragmentTrack = InitTrack> {
  * the start of `bytes`.
  * @throws ServiceError `upstream_invalid`.
  */
-export function readFragment(bytes: Uint8Array, moof: Box, context: FragmentContext): IndexedSample[] {
+export function readFragment<T extends FragmentTrack>(bytes: Uint8Array, moof: Box, context: FragmentContext<T>) {
   const { runs, isAbsolute } = readFragmentRuns(bytes, moof, context);
   const samples = runs.flatMap((run) => run.samples);
   const shift = isAbsolute ? distanceToData(bytes, moof, runs) : 0;
