@@ -41,9 +41,10 @@ export class SharedCache<T extends object> {
   }
 
   #dropOne(): void {
-    const bySize = [...this.#caches].toSorted(([, a], [, b]) => b.calculatedSize - a.calculatedSize);
-    const [[owner = "", cache] = []] = bySize;
-    cache?.pop();
-    if (cache?.size === 0) this.#caches.delete(owner);
+    const [largest] = [...this.#caches].toSorted(([, a], [, b]) => b.calculatedSize - a.calculatedSize);
+    if (largest === undefined) return;
+    const [owner, cache] = largest;
+    cache.pop();
+    if (cache.size === 0) this.#caches.delete(owner);
   }
 }
