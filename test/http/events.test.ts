@@ -258,6 +258,33 @@ describe("GET /tasks/events", () => {
     await expect.poll(() => received.split("event: task").length).toBe(1_001);
   });
 
+  it("leaves other requests time while hundreds of streams are written", async () => {
+    const events = createTaskEvents();
+    const start = events.lastId;
+    for (let n = 0; n < 200; n += 1) {
+      const json = JSON.stringify("x".repeat(4_000));
+      events.publish({ ...changeEvent(newTask(pageUrl, {}, new Date()), json), taskId: `${n}` });
+    }
+    const streams = createEventStreams(events);
+    onTestFinished(() => streams.close());
+    let turns = 0;
+    let left = 200 * 200 * 4_000;
+    const { promise: written, resolve: onWritten } = Promise.withResolvers<void>();
+    const write: Writable["_write"] = (chunk: Buffer, _encoding, done) => {
+      left -= chunk.length;
+      if (left <= 0) onWritten();
+      process.nextTick(done);
+    };
+    for (let n = 0; n < 200; n += 1) streams.open(new Writable({ write }), { after: start });
+    const count = () => {
+      turns += 1;
+      if (left > 0) setImmediate(count);
+    };
+    setImmediate(count);
+    await written;
+    expect(turns).toBeGreaterThan(2_000);
+  });
+
   it("sends a heartbeat every 15 seconds, with the id to resume from", async () => {
     vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
     const app = await listen();

@@ -1,5 +1,5 @@
 import type { Writable } from "node:stream";
-import { setImmediate as nextTurn } from "node:timers/promises";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { PublishedEvent, TaskEvents } from "../../feed/task-events.ts";
 
 interface StreamStart {
@@ -18,7 +18,8 @@ const retryMs = 2_000;
 
 const heartbeatMs = 15_000;
 
-const sliceMs = 10;
+/** How long streams are written without a pause. */
+const sliceMs = 5;
 
 /** Events that a stream takes from the feed at a time: a full client buffer leaves the others for later. */
 const maxTaken = 100;
@@ -37,16 +38,17 @@ export function createEventStreams(events: TaskEvents) {
   let isWriting = false;
   let isClosed = false;
 
-  /** In slices, between which other requests are answered. */
+  /** In slices, after each of which other requests have as much time: a response takes several turns of the event loop. */
   async function writeAll(): Promise<void> {
-    let sliceEndsMs = performance.now() + sliceMs;
+    let sliceStartMs = performance.now();
     while (isDue) {
       isDue = false;
       for (const stream of streams.keys()) {
         stream.write();
-        if (performance.now() < sliceEndsMs) continue;
-        await nextTurn();
-        sliceEndsMs = performance.now() + sliceMs;
+        const tookMs = performance.now() - sliceStartMs;
+        if (tookMs < sliceMs) continue;
+        await sleep(tookMs);
+        sliceStartMs = performance.now();
       }
     }
     isWriting = false;
