@@ -2,6 +2,8 @@ import { subscribe } from "node:diagnostics_channel";
 import type { Socket } from "node:net";
 import type { DiagnosticsChannel } from "undici";
 import { urlForMessage } from "./http-url.ts";
+import { ServiceError } from "../model/errors.ts";
+import { undici } from "./undici.ts";
 import { invalidResponseError, maxHeaderBytes } from "./upstream-error.ts";
 import type { Readable } from "node:stream";
 
@@ -14,6 +16,7 @@ const framingPerBodyByte = 16;
 /** A response of which bytes are received. */
 interface Incoming {
   request: SentHeaders["request"];
+  socket: Socket;
   /** Bytes of the socket that were parsed before it. */
   start: number;
   bodyBytes: number;
@@ -38,7 +41,7 @@ subscribe("undici:client:sendHeaders", (message) => {
   if (previous === undefined) return;
   // undici's own listener, which parses what was read, is called before this one.
   if (previous === null) socket.on("readable", () => checkFraming(socket, receiving.get(socket)));
-  const incoming = { request, start: parsedBytes(socket), bodyBytes: 0 };
+  const incoming = { request, socket, start: parsedBytes(socket), bodyBytes: 0 };
   receiving.set(socket, incoming);
   byRequest.set(request, incoming);
 });
@@ -48,6 +51,33 @@ subscribe("undici:request:bodyChunkReceived", (message) => {
   const incoming = byRequest.get(request);
   if (incoming !== undefined) incoming.bodyBytes += chunk.length;
 });
+
+const failed = new WeakMap<object, { isReused: boolean; hasEnded: boolean }>();
+
+subscribe("undici:request:error", (message) => {
+  const { request, error } = message as DiagnosticsChannel.RequestErrorMessage;
+  const incoming = byRequest.get(request);
+  if (incoming === undefined) return;
+  failed.set(error, { isReused: incoming.start > 0, hasEnded: incoming.socket.readableEnded });
+});
+
+/**
+ * Returns what an error says of the head of a response, if it breaks HTTP, which undici's code does not tell from a lost connection;
+ * any other error as it is. `what` names the request.
+ */
+export function headError(error: unknown, what: string): unknown {
+  const { HTTPParserError, ResponseContentLengthMismatchError, SocketError } = undici.errors;
+  const { isReused, hasEnded } = (error instanceof Error ? failed.get(error) : undefined) ?? {};
+  const isMismatch = error instanceof ResponseContentLengthMismatchError && hasEnded === false;
+  if (isReused === true && (isMismatch || error instanceof HTTPParserError)) {
+    const rule = "the connection had bytes after the response before";
+    return new ServiceError("upstream_unreachable", `${what}: ${rule}`, { cause: error });
+  }
+  if (isMismatch) return invalidResponseError(what, "the response states its length twice, or in two ways", error);
+  // undici takes no 100 (Continue).
+  if (!(error instanceof SocketError && error.message === "bad response")) return error;
+  return invalidResponseError(what, "the response is an interim one that was not asked for", error);
+}
 
 /** As it is published; undici's types leave the origin open. */
 type SentHeaders = DiagnosticsChannel.ClientSendHeadersMessage & { request: { origin: string } };

@@ -71,7 +71,7 @@ describe.concurrent("HLS is downloaded completely", () => {
 
   it.each([
     ["packet", stream, "ts/2.ts"],
-    ["block", () => encrypt(stream(), `data:,${secret}`, true), "ts/2.ts"],
+    ["block", () => encrypt(stream(), `data:,${secret.toString()}`, true), "ts/2.ts"],
     ["box", () => layFiles("fmp4", readRendition("muxed.m4s"), "m4s"), "fmp4/2.m4s"],
   ])("if a server cut a segment off within a %s, and then has all of it", async (_, lay, path) => {
     const laid = lay();

@@ -103,3 +103,36 @@ describe("bytes of a response that are not its body", () => {
     expect(bytes).toBe(length);
   });
 });
+
+describe("a response whose head breaks HTTP", () => {
+  it.each([
+    ["states its length twice", `${ok}Content-Length: 2\r\nContent-Length: 2\r\n\r\nab`, /twice, or in two ways/],
+    ["has a list of lengths", `${ok}Content-Length: 2, 2\r\n\r\nab`, /twice, or in two ways/],
+    ["states its length in two ways", `${chunked.slice(0, -2)}Content-Length: 2\r\n\r\n`, /Content-Length|two ways/],
+    ["begins with 100 (Continue)", `HTTP/1.1 100 Continue\r\n\r\n${ok}\r\n`, /interim/],
+  ])("is invalid, not a lost connection: it %s", async (_what, head, message) => {
+    const upstream = await startRawUpstream((socket) => void socket.end(head));
+    const error = { code: "upstream_invalid", message: expect.stringMatching(message), retryable: false };
+    await expect(read(localClient(), upstream.url("/"))).rejects.toMatchObject(error);
+  });
+
+  it("is a lost connection if that ends within the head", async () => {
+    const upstream = await startRawUpstream((socket) => void socket.end(`${ok}Content-Length: 2\r\n`));
+    const error = { code: "upstream_unreachable", retryable: true };
+    await expect(read(localClient(), upstream.url("/"))).rejects.toMatchObject(error);
+  });
+
+  it("may be the rest of the one before it: another connection may have a right one", async () => {
+    const upstream = await startRawUpstream((socket) => {
+      socket.write(`${ok}Content-Length: 1\r\n\r\nb`);
+      socket.once("data", () => socket.write("and more\r\n"));
+    });
+    const client = localClient();
+    const failures: unknown[] = [];
+    for (let n = 0; n < 6; n += 1)
+      await read(client, upstream.url("/")).catch((error: unknown) => failures.push(error));
+    const message = expect.stringMatching(/the connection had bytes after the response before$/);
+    expect(failures.length).toBeGreaterThan(0);
+    for (const each of failures) expect(each).toMatchObject({ code: "upstream_unreachable", retryable: true, message });
+  });
+});

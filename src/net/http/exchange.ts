@@ -8,7 +8,7 @@ import { acceptEncoding } from "./content-coding.ts";
 import type { HostPauses } from "../host-pauses.ts";
 import { urlForMessage } from "../http-url.ts";
 import { requestOwner } from "../addresses/guarded-connector.ts";
-import { limitInterimResponses, maxWaitingBytes } from "../response-framing.ts";
+import { headError, limitInterimResponses, maxWaitingBytes } from "../response-framing.ts";
 import { type Release, Shares } from "../../async/shares.ts";
 
 /** One request and its response's head, of any status. */
@@ -45,8 +45,8 @@ export async function exchange(
   content: { method: "GET" } | { method: "POST"; body: string } = { method: "GET" },
 ): Promise<Exchange> {
   const release = await slots.acquire(url.host, owner, deadline.signal);
+  const what = `${content.method} ${urlForMessage(url)}`;
   try {
-    const what = `${content.method} ${urlForMessage(url)}`;
     await pauses?.wait(url.host, { what, maxWaitMs, signal: deadline.signal });
     const options = {
       ...content,
@@ -68,7 +68,7 @@ export async function exchange(
     return { url, status, headers: new Map(headers), setCookie, body };
   } catch (error) {
     release();
-    throw error;
+    throw headError(error, what);
   }
 }
 

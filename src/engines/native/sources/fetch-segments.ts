@@ -66,10 +66,6 @@ export async function* fetchSegments(
     return Promise.all([fetchPart(part), readKey(key)]);
   };
   const losses = createLosses(finish);
-  const absent = (computed: ComputedEnd, durationS: number, error: ServiceError): AbsentSegment => {
-    stats.absent += 1;
-    return { computed, durationS, error };
-  };
   const fetchOne = async (request: SegmentRequest): Promise<FetchedSegment | AbsentSegment | null> => {
     const { durationS, timing, isInit, computed, isOptional } = request;
     if (!isInit && !isOptional) stats.addSegment(durationS);
@@ -84,17 +80,11 @@ export async function* fetchSegments(
       const [{ path, size }, key] = await (isLive ? beforeEnd(fetching) : fetching);
       onSegment(durationS, size);
       if (isOptional && sniffContainer(readFileStart(path, Buffer.alloc(sniffBytes))) === null) return null;
-      // What is empty or damaged may be all that is left of a segment that is there; a message in its place is not.
-      if (isText(path)) {
-        if (computed !== undefined) return absent(computed, durationS, textError(request.part));
-        if (isInit && !isLive) throw textError(request.part);
-        stats.missing += 1;
-        return null;
-      }
+      if (isText(path)) return withoutMedia(request, stats);
       return { path, size, key, timing, isInit };
     } catch (error) {
       if (isOptional && isServiceError(error, "upstream_status")) return null;
-      if (computed !== undefined && isRefused(error)) return absent(computed, durationS, error);
+      if (computed !== undefined && isRefused(error)) return absent(computed, durationS, { error, stats });
       if (!isLive || !losses.add(error, request)) throw error;
       stats.missing += 1;
       return null;
@@ -109,6 +99,24 @@ export async function* fetchSegments(
 /** Some servers refuse what does not exist, so that nobody learns which files there are. */
 const isRefused = (error: unknown): error is ServiceError =>
   isGone(error) || (error instanceof ServiceError && error.upstreamStatus === 403);
+
+function absent(
+  computed: ComputedEnd,
+  durationS: number,
+  { error, stats }: { error: ServiceError; stats: FetchStats },
+) {
+  stats.absent += 1;
+  return { computed, durationS, error };
+}
+
+/** Counts a segment of which the server has only a message. What is empty or damaged may be all that is left of one that is there. */
+function withoutMedia({ computed, durationS, isInit, part }: SegmentRequest, stats: FetchStats): AbsentSegment | null {
+  const error = textError(part);
+  if (computed !== undefined) return absent(computed, durationS, { error, stats });
+  if (isInit && !stats.isLive) throw error;
+  stats.missing += 1;
+  return null;
+}
 
 function textError({ url }: Part): ServiceError {
   return new ServiceError("upstream_invalid", `GET ${urlForMessage(url)}: the response is text, not media`);
