@@ -127,6 +127,21 @@ describe("GET /tasks/{id}/stream", () => {
     expect(await client.get(id)).toMatchObject({ state: "succeeded" });
   });
 
+  it("sends the audio alone of a file that seems to be audio, but has video, if only audio is wanted", async () => {
+    const { entry, resources } = fixtures.get("a WebM of VP9 and Opus")!;
+    const { body } = resources.get(entry)!;
+    const seeming = new Map([["film.weba", resource("audio/webm", body)]]);
+    const held = await startHalfSite({ entry: "film.weba", resources: seeming }, body.length >> 1);
+    site = held.site;
+    const { id } = await client.post(site.url("film.weba"), { audio_only: true });
+    const response = fetch(`${service.url}/tasks/${id}/stream`);
+    await client.until(id, ({ progress }) => (progress?.downloaded_bytes ?? 0) >= body.length >> 1);
+    held.release();
+    expect((await response).headers.get("content-type")).toBe("audio/ogg");
+    const file = await (await client.file(id)).bytes();
+    expect(Buffer.from(file).equals(await (await response).bytes())).toBe(true);
+  });
+
   it("says the type of a stream, and sends the file of a task that has succeeded, with ranges", async () => {
     const fixture = fixtures.get("HLS in MPEG-TS with B-frames")!;
     const release = await openHeldSite(fixture);

@@ -15,12 +15,15 @@ import { type FileType, fileType } from "../../../parsers/media-type.ts";
  */
 export class FileAnnouncement {
   readonly #journal: StreamJournal;
+  readonly #isWanted: (type: FileType) => boolean;
   #total: number | null = null;
   #isDecided = false;
   #nextBytes = 0;
 
-  constructor(journal: StreamJournal) {
+  /** @param isWanted Whether a file of that type is wanted as it is: of others, only a part becomes the result. */
+  constructor(journal: StreamJournal, isWanted: (type: FileType) => boolean) {
     this.#journal = journal;
+    this.#isWanted = isWanted;
   }
 
   /** Call this with the size that the file will have, bytes, before it grows; `null`: unknown. */
@@ -54,8 +57,9 @@ export class FileAnnouncement {
     this.#nextBytes = 2 * size;
     const type = readStreamType(path, size);
     this.#isDecided = type !== undefined;
+    if (!type || !this.#isWanted(type)) return;
     const bytes = this.#total === null ? {} : { bytes: this.#total };
-    if (type) this.#journal.open({ ...type, ...bytes, file: join(basename(dirname(path)), basename(path)) }, true);
+    this.#journal.open({ ...type, ...bytes, file: join(basename(dirname(path)), basename(path)) }, true);
   }
 }
 

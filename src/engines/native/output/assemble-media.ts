@@ -155,11 +155,11 @@ async function keepPublished({ isPassthrough, sources }: Plan, options: Assemble
   return { path: embedded ?? path, copiedFrom: path, written: null, warnings };
 }
 
-/** Returns a function that announces the file if it is sent as it comes; undefined if only a part of it becomes the result. */
-function createAnnouncement({ format }: FileSource, options: AssembleOptions): FileAnnouncement | undefined {
+/** Returns what announces the file if it is sent as it comes; undefined if only a part of it becomes the result. */
+function createAnnouncement(source: FileSource, options: AssembleOptions): FileAnnouncement | undefined {
   const { ranges, audioOnly, journal } = options;
-  if (ranges.length > 0 || (audioOnly && format.vcodec !== "none")) return undefined;
-  return new FileAnnouncement(journal);
+  if (ranges.length > 0) return undefined;
+  return new FileAnnouncement(journal, (type) => !audioOnly || isAudio(type, source));
 }
 
 const otherFirst: FileWarning = {
@@ -200,7 +200,7 @@ function laterParts(path: string): string[] {
     .map(([parts, count]) => `the file has ${count} ${parts}, of which only the first is read`);
 }
 
-const isAudio = ({ ext, mime_type }: MediaInfo, { format }: FileSource): boolean =>
+const isAudio = ({ ext, mime_type }: Pick<MediaInfo, "ext" | "mime_type">, { format }: FileSource): boolean =>
   mime_type.startsWith("audio/") || (format.vcodec === "none" && hidesVideo(ext));
 
 /** Returns the path of the stream's file, and adds to `joined` what its segments have; writes its init section and segments to one if needed. */
