@@ -359,6 +359,15 @@ it.skipIf(!hasFfmpeg)("warns of video of Ogg that cannot be merged, not of Ogg w
     const warnings = await warningsOf(`${encoder}.ogv`, `${pictures} ${tone} -c:v ${encoder}`);
     expect(warnings).toContainEqual({ code: "track_missing", message });
   }
+  // Beside video, neither can be read.
+  ffmpeg(`${pictures} ${tone} -c:v libtheora -c:a libspeex ${folder.path("speech.ogv")}`);
+  const speech = { files: filesOf(folder.path("speech.ogv")), target: folder.path("speech.mp4"), ...options };
+  const [noVideo, noAudio] = [
+    "the video of the source cannot be read: its codec is Theora",
+    "the audio of the source cannot be read: its codec is Speex",
+  ];
+  await expect(mergeFiles({ ...speech, audioOnly: true })).rejects.toThrow(noAudio);
+  await expect(mergeFiles(speech)).rejects.toThrow(`${noVideo}; ${noAudio}`);
   expect((await warningsOf("song.ogg", tone!)).map(({ code }) => code)).not.toContain("track_missing");
 });
 

@@ -11,6 +11,7 @@ import { findDamage } from "../../../remux/matroska/damage.ts";
 import { type FileExt, type FileType, fileType } from "../../../parsers/media-type.ts";
 import { unreadKind } from "./unread-kind.ts";
 import { type MatroskaTrack, readHeader } from "../../../remux/matroska/tracks.ts";
+import type { TrackKind } from "../../../remux/samples.ts";
 
 /** mediabunny from one file, which its package has for `require`: its 70 modules take 50 ms and 12 MiB more. */
 export const mediabunny: typeof Mediabunny = createRequire(import.meta.url)("mediabunny");
@@ -121,24 +122,28 @@ function flagsToSet(tracks: readonly MatroskaTrack[]): Patch[] {
 
 type UnreadTrack = Pick<MatroskaTrack, "kind" | "codecId" | "isEncoded">;
 
-/** Returns the tracks of a Matroska file that mediabunny does not read, although they are not disabled; of Ogg, Theora and VP8, or else FLAC and Speex. */
+/** Returns the tracks of a Matroska file that mediabunny does not read, although they are not disabled; of Ogg, Theora, VP8, FLAC and Speex. */
 export async function unreadTracks({ input, fd, headerTracks }: LocalInput): Promise<UnreadTrack[]> {
   const read = new Set((await input.getTracks()).map(({ id }) => id));
   const head = Buffer.alloc(512);
   readSync(fd, head, 0, head.length, 0);
-  if (unreadKind(head) === "ogv") {
-    return [{ kind: "video", codecId: head.includes("OVP80") ? "VP8" : "Theora", isEncoded: false }];
-  }
-  const codecId = read.size === 0 ? oggCodec(head) : undefined;
-  if (codecId !== undefined) return [{ kind: "audio", codecId, isEncoded: false }];
+  const unread = (kind: TrackKind, codecId: string | undefined): UnreadTrack[] =>
+    codecId === undefined ? [] : [{ kind, codecId, isEncoded: false }];
+  const video = unreadKind(head) === "ogv" ? (head.includes("OVP80") ? "VP8" : "Theora") : undefined;
+  const ogg = [...unread("video", video), ...unread("audio", read.size === 0 ? oggAudioCodec(head) : undefined)];
+  if (ogg.length > 0) return ogg;
   return headerTracks.filter(({ number, disabled }) => disabled === null && !read.has(number));
 }
 
-/** Returns the codec of the first stream of an Ogg file with FLAC or Speex. */
-function oggCodec(head: Buffer): string | undefined {
-  const start = head.toString("latin1", 27 + head.readUInt8(26)).slice(0, 5);
-  if (head.toString("latin1", 0, 4) !== "OggS") return undefined;
-  return start === "\x7fFLAC" ? "FLAC" : start === "Speex" ? "Speex" : undefined;
+/** Returns the codec of the first stream with FLAC or Speex of an Ogg file, all streams of which begin at its start (RFC 3533 §6). */
+function oggAudioCodec(head: Buffer): string | undefined {
+  const isFirst = (at: number) => at >= 0 && ((head[at + 5] ?? 0) & 2) !== 0;
+  for (let at = 0; isFirst(at); at = head.indexOf("OggS", at + 4)) {
+    const start = head.toString("latin1", at + 27 + (head[at + 26] ?? 0)).slice(0, 5);
+    if (start === "\x7fFLAC") return "FLAC";
+    if (start === "Speex") return "Speex";
+  }
+  return undefined;
 }
 
 /**
