@@ -117,6 +117,9 @@ describe("HTML", () => {
       chapters: [{ title: "Dam" }],
     });
     expect((await resolvePage(`${player}<video></video>${set}`)).subtitles).toEqual({});
+    const element = `<media-player src="/1.m3u8"><media-provider><track src="/en.vtt" srclang="en">
+      <track src="/de.vtt" srclang="de"></media-provider></media-player>`;
+    expect(Object.keys((await resolvePage(element)).subtitles)).toEqual(["en", "de"]);
   });
 
   it.each(["https://example.com/", "https://example.com/en/", "https://example.com/index.html"])(

@@ -161,7 +161,7 @@ class MarkupCollector implements HtmlSink {
       this.#addPlayer(name, attributes);
       return;
     }
-    if (this.#player === null && name === "source" && attributes.has("src")) {
+    if (this.#player === null && attributes.has("src")) {
       const isAudio = attributes.get("type")?.startsWith("audio/") === true;
       this.#addPlayer(isAudio ? "audio" : "video", new Map());
       this.#isPlayerImplied = true;
