@@ -117,6 +117,34 @@ describe("GET /tasks/{id}/stream", () => {
     expect(await client.ended(id)).toMatchObject({ file: { name: entry, mime_type: type } });
   }
 
+  it("sends an MP3 as it comes whose tags have a picture of more bytes than come first", async () => {
+    const { entry, resources } = fixtures.get("an MP3")!;
+    const tag = Buffer.alloc(10 + 6_000);
+    // ID3v2.4 "Main Structure" §3.1: 7 bits of the size in each byte.
+    tag.write("ID3\x04", "latin1");
+    tag.writeUInt16BE(((6_000 >> 7) << 8) | (6_000 & 0x7f), 8);
+    const body = Buffer.concat([tag, resources.get(entry)!.body]);
+    const half = body.length >> 1;
+    site = await startSite(new Map([[entry, resource("audio/mpeg", body)]]));
+    const [hasFirst, hasHalf] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    site.answer(entry, async (response, serve, { headers }) => {
+      if (headers.range !== undefined) return serve();
+      response.writeHead(200, { "content-type": "audio/mpeg", "content-length": body.length });
+      response.write(body.subarray(0, 4_000));
+      await hasFirst.promise;
+      response.write(body.subarray(4_000, half));
+      await hasHalf.promise;
+      response.end(body.subarray(half));
+    });
+    const { id } = await client.post(site.url(entry));
+    await client.until(id, ({ progress }) => (progress?.downloaded_bytes ?? 0) > 0);
+    hasFirst.resolve();
+    const reader = await openStreamReader(`${service.url}/tasks/${id}/stream`);
+    await reader.until(half);
+    hasHalf.resolve();
+    expect(body.equals(await reader.all())).toBe(true);
+  });
+
   it("waits for the end of a file whose index is there, and then sends the file", async () => {
     const fixture = fixtures.get("an MP4 with its index at the end")!;
     site = await startSite(new Map(fixture.resources));

@@ -106,7 +106,7 @@ function hasMediaFirst(head: Buffer): boolean {
 /** Files whose first bytes show what they are, and which can be played from there on. */
 const playedKinds = ["flac", "wav", "aiff", "au", "flv", "avi", "wmv", "mpg", "ogv"] as const;
 
-function readSignature(head: Buffer): FileType | null {
+function readSignature(head: Buffer): FileType | null | undefined {
   const ext = sniffMedium(head)?.ext;
   const played = playedKinds.find((each) => each === ext);
   if (played !== undefined) return fileType(played);
@@ -115,7 +115,9 @@ function readSignature(head: Buffer): FileType | null {
   if (start.startsWith("OggS")) return fileType("ogg", false);
   if (sniffContainer(head) === "mpeg-ts") return fileType("ts");
   const { start: first } = skipId3Tags(head);
-  const sync = first + 2 <= head.length ? head.readUInt16BE(first) : 0;
+  // Its tags have a picture.
+  if (first + 2 > head.length) return undefined;
+  const sync = head.readUInt16BE(first);
   // ISO/IEC 13818-7 §6.2.1, ISO/IEC 11172-3 §2.4.1.3: layer 0 is ADTS, layer 1 is that of MP3.
   if ((sync & 0xfff6) === 0xfff0) return fileType("aac");
   return (sync & 0xffe6) === 0xffe2 ? fileType("mp3") : null;
