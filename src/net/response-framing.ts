@@ -55,9 +55,10 @@ subscribe("undici:request:bodyChunkReceived", (message) => {
 const failed = new WeakMap<object, { isReused: boolean; hasEnded: boolean }>();
 
 subscribe("undici:request:error", (message) => {
-  const { request, error } = message as DiagnosticsChannel.RequestErrorMessage;
+  const { request, error } = message as { request: object; error: unknown };
   const incoming = byRequest.get(request);
-  if (incoming === undefined) return;
+  // The reason of a signal may be anything.
+  if (incoming === undefined || !(error instanceof Error)) return;
   failed.set(error, { isReused: incoming.start > 0, hasEnded: incoming.socket.readableEnded });
 });
 

@@ -116,6 +116,12 @@ describe("a response whose head breaks HTTP", () => {
     await expect(read(localClient(), upstream.url("/"))).rejects.toMatchObject(error);
   });
 
+  it("is none if the signal was aborted, for whatever reason", async () => {
+    const abort = new AbortController();
+    const upstream = await startRawUpstream(() => abort.abort("no error"));
+    await expect(get(localClient(), upstream.url("/"), { signal: abort.signal })).rejects.toBe("no error");
+  });
+
   it("is a lost connection if that ends within the head", async () => {
     const upstream = await startRawUpstream((socket) => void socket.end(`${ok}Content-Length: 2\r\n`));
     const error = { code: "upstream_unreachable", retryable: true };
