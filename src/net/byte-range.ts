@@ -33,9 +33,10 @@ export function rangeField({ offset, length }: ByteRange, what: string): string 
   return length === undefined ? `bytes=${offset}-` : `bytes=${offset}-${end}`;
 }
 
-/** Parses a `Content-Range` field (RFC 9110 §14.4); `undefined` unless it is one satisfied byte range. */
+/** Parses a `Content-Range` field (RFC 9110 §14.4); `undefined` unless it is one satisfied byte range. Some servers write `bytes=`, `bytes:` or no unit. */
 export function parseContentRange(value: string | undefined): ContentRange | undefined {
-  const [, start, end, total] = /^bytes[ \t]+(\d{1,16})-(\d{1,16})\/(\d{1,16}|\*)$/i.exec(value?.trim() ?? "") ?? [];
+  const [, start, end, total] =
+    /^(?:bytes(?:[ \t]+|[:=][ \t]*))?(\d{1,16})-(\d{1,16})\/(\d{1,16}|\*)$/i.exec(value?.trim() ?? "") ?? [];
   if (start === undefined || end === undefined) return undefined;
   const range = { start: Number(start), end: Number(end), total: null };
   if (range.start > range.end || !Number.isSafeInteger(range.end)) return undefined;
@@ -69,8 +70,7 @@ export function checkPartial(
   }
   if (sent === undefined && isAsLong(headers, requested)) return;
   if (sent === undefined) throw invalidResponseError(what, "the response does not state a single range");
-  const last = requested.length === undefined ? Infinity : requested.offset + requested.length - 1;
-  if (sent.start === requested.offset && sent.end <= last) return;
+  if (sent.start === requested.offset) return;
   const rule = `${rangeField(requested, what)} was requested`;
   throw invalidResponseError(what, `${rule}, the response is bytes ${sent.start}-${sent.end}`);
 }

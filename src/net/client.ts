@@ -50,8 +50,8 @@ export interface GetOptions {
   identity?: boolean;
   /**
    * Requests these bytes only (RFC 9110 §14.2), with `identity`. The response is 206 with
-   * `Content-Range`, which may end earlier, or 200 with everything. A 206 that starts elsewhere, ends
-   * later, has several ranges, or was not requested fails with `upstream_invalid`, and so does a 200 whose `Content-Range` states a part.
+   * `Content-Range`, which may end earlier or later, or 200 with everything. A 206 that starts elsewhere,
+   * has several ranges, or was not requested fails with `upstream_invalid`, and so does a 200 whose `Content-Range` states a part.
    */
   range?: ByteRange;
   /** With `range`: the validator; if it no longer matches, everything is sent (RFC 9110 §13.1.5). */

@@ -74,6 +74,16 @@ it("fetches a range of a resource even if the server ignores the range", async (
   expect(await hashOfFile((await fetch(parts, { name: "other", range })).path)).toBe(wanted);
 });
 
+it("fetches a range of a resource even if the server ignores where the range ends", async () => {
+  const { server, open, fetch } = await startPartsHarness();
+  const medium = mediumOf(size);
+  const range = { offset: 100_001, length: 300_000 };
+  server.serve("/medium", medium, ({ nth }) => ({ ignoresRangeEnd: true, ...(nth === 0 && { cutAfter: 77_777 }) }));
+  const { path } = await fetch(await open(), { range });
+  expect(await hashOfFile(path)).toBe(sha256(medium.subarray(100_001, 400_001)));
+  expect(server.requests.map(({ status }) => status)).toEqual([206, 206]);
+});
+
 it("sends no more requests if the connection is lost right after the last byte", async () => {
   const { server, open, fetch } = await startPartsHarness();
   server.serve("/medium", mediumOf(size), { length: "chunked", cutAfter: 1000 });

@@ -12,6 +12,8 @@ export interface Fault {
   length?: "chunked" | "closing";
   /** `Range` is ignored. */
   ignoresRange?: boolean;
+  /** The end of `Range` is ignored: all that follows its start is sent. */
+  ignoresRangeEnd?: boolean;
   /** `If-Range` is ignored: a range is sent whatever the validator. */
   ignoresIfRange?: boolean;
   /** Added to the stated length; of what is stated too short the rest is sent all the same. */

@@ -167,14 +167,14 @@ function answerOf({ headers }: MediaRequest, body: Buffer, fault: Fault): Answer
 function rangeOf(
   headers: MediaRequest["headers"],
   validators: Readonly<Record<string, string | null>>,
-  { ignoresRange, ignoresIfRange, gzip }: Fault,
+  { ignoresRange, ignoresRangeEnd, ignoresIfRange, gzip }: Fault,
 ): { start: number; end?: number } | undefined {
   const [, start, end] = /^bytes=(\d+)-(\d*)$/.exec(headers.range ?? "") ?? [];
   if (start === undefined || ignoresRange === true || gzip === true) return undefined;
   const ifRange = ignoresIfRange === true ? undefined : headers["if-range"];
   const { etag, "last-modified": modified } = validators;
   if (ifRange !== undefined && ifRange !== etag && ifRange !== modified) return undefined;
-  return end === "" ? { start: Number(start) } : { start: Number(start), end: Number(end) };
+  return end === "" || ignoresRangeEnd === true ? { start: Number(start) } : { start: Number(start), end: Number(end) };
 }
 
 const pieceBytes = 64 * 1024;

@@ -13,6 +13,8 @@ export interface Extent {
   skip: number;
   /** At most this many bytes belong to the part. */
   length: number;
+  /** It says that it has more than that. */
+  isLonger: boolean;
 }
 
 /**
@@ -35,12 +37,16 @@ export function extentOf(response: HttpResponse, part: Part, before: Representat
   }
   const size = sizeOf(part.range, total);
   if (size === undefined) throw partError(part, `the resource has only ${total} bytes`);
-  if (status !== 206) return { size, skip: part.range?.offset ?? 0, length: size ?? Number.POSITIVE_INFINITY };
+  if (status !== 206) {
+    return { size, skip: part.range?.offset ?? 0, length: size ?? Infinity, isLonger: part.range !== null };
+  }
   const sent = parseContentRange(headers.get("content-range"));
   if (size === null) {
     throw partError(part, "the response to a range without an end does not state the length of the resource");
   }
-  return { size, skip: 0, length: sent === undefined ? size : sent.end - sent.start + 1 };
+  if (sent === undefined) return { size, skip: 0, length: size, isLonger: false };
+  const end = Math.min(sent.end + 1, (part.range?.offset ?? 0) + size);
+  return { size, skip: 0, length: end - sent.start, isLonger: end <= sent.end };
 }
 
 /** Whether a response that is not partial has less than the part, as an error message with status 200 and a response without content (204) have. */

@@ -89,7 +89,7 @@ async function write(
   let { skip, length: left } = extent;
   for await (const chunk of body) {
     const bytes = chunk.subarray(skip, skip + left);
-    if (isPartial && bytes.length < chunk.length) {
+    if (isPartial && !extent.isLonger && bytes.length < chunk.length) {
       throw partError(part, "the response is longer than the range that it states");
     }
     const skipped = Math.min(skip, chunk.length);
@@ -101,7 +101,7 @@ async function write(
     await quota.checkWrite(bytes.length, writer.pending, part.isPartialOnly);
     await writer.write(bytes);
     // The rest of the resource is not part of the range.
-    if (!isPartial && part.range !== null && left === 0) break;
+    if (extent.isLonger && left === 0) break;
   }
   if (isPartial && left > 0) throw partTruncatedError(part, left);
 }
