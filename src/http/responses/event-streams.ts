@@ -40,15 +40,12 @@ export function createEventStreams(events: TaskEvents) {
 
   /** In slices, after each of which other requests have as much time: a response takes several turns of the event loop. */
   async function writeAll(): Promise<void> {
-    let sliceStartMs = performance.now();
+    const rest = createRests();
     while (isDue) {
       isDue = false;
       for (const stream of streams.keys()) {
         stream.write();
-        const tookMs = performance.now() - sliceStartMs;
-        if (tookMs < sliceMs) continue;
-        await sleep(tookMs);
-        sliceStartMs = performance.now();
+        await rest();
       }
     }
     isWriting = false;
@@ -91,6 +88,17 @@ export function createEventStreams(events: TaskEvents) {
       clearInterval(heartbeats);
       for (const stream of streams.keys()) stream.end();
     },
+  };
+}
+
+/** Returns what waits after each slice for as long as the slice took. */
+function createRests(): () => Promise<void> {
+  let startMs = performance.now();
+  return async () => {
+    const tookMs = performance.now() - startMs;
+    if (tookMs < sliceMs) return;
+    await sleep(tookMs);
+    startMs = performance.now();
   };
 }
 
