@@ -12,18 +12,19 @@ export class FolderNames {
   readonly #numbers = new Map<string, number>();
 
   addFolder(name: string): void {
-    const folded = foldName(name);
+    const folded = this.#take(name);
     if (!this.#folders.has(folded)) this.#folders.set(folded, name);
-    this.#take(name);
   }
 
   addFile(name: string): void {
-    this.#files.add(foldName(name));
-    this.#take(name);
+    this.#files.add(this.#take(name));
   }
 
-  #take(name: string): void {
-    this.#taken.add(foldName(name)).add(foldName(name.replace(/\.[a-z0-9]{1,10}$/i, "")));
+  /** Returns the folded name. */
+  #take(name: string): string {
+    const folded = foldName(name);
+    this.#taken.add(folded).add(foldName(name.replace(/\.[a-z0-9]{1,10}$/i, "")));
+    return folded;
   }
 
   hasFolder(name: string): boolean {
