@@ -25,6 +25,12 @@ describe("POST /tasks/batch", () => {
     expect(ids(await list())).toEqual(ids(results.map(({ task }: { task: { id: string } }) => task)).toReversed());
   });
 
+  it("makes ids in the order of the URLs, for clients that sort tasks of one millisecond by them", async () => {
+    const { results } = (await postBatch(app, { urls: urlsOf(20) })).json();
+    const ids = results.map(({ task }: { task: { id: string } }) => task.id);
+    expect(ids).toEqual(ids.toSorted());
+  });
+
   it("tells of each URL that is refused, and makes the others", async () => {
     const urls = [`${pageUrl}?1`, "nowhere", "http://127.0.0.1/secret", `${pageUrl}?2`];
     const { results } = (await postBatch(app, { urls })).json();

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { createHash, randomUUIDv7 } from "node:crypto";
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
 import { Shares } from "../../async/shares.ts";
@@ -91,9 +91,11 @@ export const batchRoutes: FastifyPluginAsyncTypebox<NewTaskDeps> = async (app, d
       throw inputError("body", { pointer: "/options", detail });
     }
     const key = readIdempotencyKey(request);
+    // Those of one millisecond have random ids, by which clients sort them.
+    const ids = urls.map(() => randomUUIDv7()).toSorted();
     const create = (url: string, index: number) => {
       const idempotencyKey = key === undefined ? undefined : keyOfUrl(key, index);
-      const wanted = { options, owner: request.caller?.name, trace: request.headers, idempotencyKey };
+      const wanted = { id: ids[index], options, owner: request.caller?.name, trace: request.headers, idempotencyKey };
       return createTask(url, wanted, deps, `/urls/${index}`);
     };
     // What else the body has may be long, and wait long.

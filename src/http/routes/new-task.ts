@@ -47,6 +47,8 @@ export interface NewTaskDeps {
 
 /** What a request wants of its tasks. */
 interface NewTaskRequest {
+  /** Of the task; undefined: a new one. */
+  id?: string | undefined;
   options: TaskOptions;
   owner: string | undefined;
   /** Header fields of the request; invalid ones are ignored. */
@@ -63,7 +65,7 @@ interface NewTaskRequest {
  */
 export async function createTask(
   address: string,
-  { options, owner, trace, idempotencyKey: key }: NewTaskRequest,
+  { id, options, owner, trace, idempotencyKey: key }: NewTaskRequest,
   { store, client, resolver }: NewTaskDeps,
   pointer?: string,
 ): Promise<Reused> {
@@ -71,7 +73,8 @@ export async function createTask(
   const blocked = client.findHostProblem(url.hostname);
   if (blocked !== undefined) throw blocked;
   const idempotency = key === undefined ? undefined : { key, fingerprint: hash(url.href, options) };
-  const task = newTask(url.href, options, new Date(), owner, parseTraceContext(trace));
+  const made = newTask(url.href, options, new Date(), owner, parseTraceContext(trace));
+  const task = { ...made, id: id ?? made.id };
   if (options.if_exists === "reuse" && options.entries === undefined) {
     const video = await identify(url, owner, resolver);
     return store.reuse({ ...task, ...(video && { video }) }, idempotency);
