@@ -361,6 +361,19 @@ describe("of a live MPD", () => {
     expect(segments.map(({ durationS }) => durationS)).toEqual(durations);
   });
 
+  test("what is not available yet is left out: a Period that has not begun, a segment that is not whole", () => {
+    const numbered = video(template + representation);
+    expect(readLive(`<Period start="PT12S">${timed('<S t="0" d="4"/>')}</Period>`).segments).toEqual([]);
+    expect(readLive(`<Period start="PT8S">${numbered}</Period>`).segments).toEqual([]);
+    expect(readLive(`<Period start="PT6S">${numbered}</Period>`).segments).toHaveLength(1);
+  });
+
+  test("a list of segments is refused", () => {
+    const list = '<SegmentList duration="4"><SegmentURL media="1"/></SegmentList>';
+    const period = `<Period start="PT0S">${video(list + representation)}</Period>`;
+    expect(() => readLive(period)).toThrow(failure("live_stream", /SegmentTemplate only/));
+  });
+
   test("a Period whose start is not known yet is left out", () => {
     const first = `<Period start="PT0S">${timed('<S t="0" d="4"/>')}</Period>`;
     const early = `<Period><AdaptationSet mimeType="video/mp4">${representation}</AdaptationSet></Period>`;

@@ -37,6 +37,11 @@ test.each(["$Numbr$", "$Number", "a$b", "$SubNumber$", "$Number%5x$", "$Number%0
   },
 );
 
+test("a sequence of one segment (S@k) is that segment", () => {
+  const { names } = read('media="$Time$"', '<S t="0" d="4" k="1"/><S d="6" k=" 1 "/>');
+  expect(names).toEqual(["0", "4"]);
+});
+
 test("the init section's URL is a template too", () => {
   const { segments } = read('media="$Number$" initialization="$RepresentationID$-$Bandwidth$" duration="9"');
   expect(segments[0]?.init?.url).toBe("https://media.example.com/v$1-64000");

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { readHlsSegments } from "../../src/manifests/hls/segments.ts";
+import { readDataKey } from "../../src/manifests/segments.ts";
 import { failure } from "./failure.ts";
 
 const url = new URL("https://media.example.com/films/42/main.m3u8");
@@ -17,9 +18,17 @@ test("a stated IV is padded to 16 bytes", () => {
 });
 
 test("a key may be in the playlist itself", () => {
-  const uri = "data:text/plain;base64,AAECAwQFBgcICQoLDA0ODw==";
-  const [segment] = read(`#EXT-X-KEY:METHOD=AES-128,URI="${uri}"`, "1.ts");
-  expect(segment?.key?.url).toBe(uri);
+  const bytes = "000102030405060708090a0b0c0d0e61";
+  for (const data of [
+    "text/plain;base64,AAECAwQFBgcICQoLDA0OYQ==",
+    "text/plain;base64,AAECAwQFBgcICQoLDA0OYQ%3d%3D",
+    ",%00%01%02%03%04%05%06%07%08%09%0a%0B%0c%0d%0ea",
+  ]) {
+    const uri = `data:${data}`;
+    const [segment] = read(`#EXT-X-KEY:METHOD=AES-128,URI="${uri}"`, "1.ts");
+    expect(segment?.key?.url).toBe(uri);
+    expect(readDataKey(uri)?.toString("hex")).toBe(bytes);
+  }
   const long = `#EXT-X-KEY:METHOD=AES-128,URI="data:,${"a".repeat(2000)}"`;
   expect(() => read(long, "1.ts")).toThrow(failure("address_blocked", /scheme data:/));
 });

@@ -121,6 +121,15 @@ test("audio in the variants is the original if it is the default and there is ot
   expect(roleOf(original.replace(",DEFAULT=YES", ""), `${other},DEFAULT=YES`)).toBeUndefined();
 });
 
+test("at most 2,000 subtitles are listed", () => {
+  const lines = Array.from(
+    { length: 2_001 },
+    (_, n) => `#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID="s",NAME="${n}",LANGUAGE="en",URI="${n}.m3u8"`,
+  );
+  const { subtitles } = read(...lines, '#EXT-X-STREAM-INF:BANDWIDTH=1000,SUBTITLES="s"', "v.m3u8");
+  expect(subtitles["en"]).toHaveLength(2_000);
+});
+
 test("subtitles are grouped by language, each URL once", () => {
   const media = (language: string, name: string, uri: string) =>
     `#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID="s",LANGUAGE="${language}",NAME="${name}",URI="${uri}"`;

@@ -73,7 +73,6 @@ function* parseMultivariant(text: string, url: URL): Steps<MultivariantPlaylist>
   let seen = 0;
   for (const lines of splitLines(text)) {
     for (const line of readLines(lines)) {
-      if (line.tag === null && pending === null) continue;
       if (seen >= 2 * maxFormats || playlist.variants.length >= maxFormats) return inOrder();
       readLine(line);
     }
