@@ -98,8 +98,29 @@ describe("a part that was cut off", () => {
     expect(await hashOfFile(path)).toBe(sha256(other));
   });
 
+  it("resumes if a redirect leads to another copy each time, and restarts if that is none", async () => {
+    const harness = await startPartsHarness();
+    const parts = await harness.open();
+    const same = { etag: '"same"' };
+    harness.server.serve("/medium", medium, ({ nth }) => ({ status: 302, headers: { location: `/edge-${nth}` } }));
+    for (const edge of [0, 1, 3]) harness.server.serve(`/edge-${edge}`, medium, { headers: same, cutAfter: 60_000 });
+    harness.server.serve("/edge-2", medium, headers(same));
+    harness.server.serve("/edge-4", other, headers(same));
+    harness.server.serve("/edge-5", other, headers(same));
+    expect(await hashOfFile((await harness.fetch(parts)).path)).toBe(sha256(medium));
+    expect(await hashOfFile((await harness.fetch(parts, { name: "next" })).path)).toBe(sha256(other));
+    const ranges = harness.server.requests
+      .filter(({ path }) => path !== "/medium")
+      .map(({ headers: { range } }) => range);
+    const [rest, last] = [`bytes=${60_000 - 4_096}-`, `bytes=${120_000 - 2 * 4_096}-`];
+    expect(ranges).toEqual([undefined, rest, last, undefined, rest, undefined]);
+  });
+
   it.each<[string, Fault]>([
     ["416", { status: 416 }],
+    ["400", { status: 400 }],
+    ["403", { status: 403 }],
+    ["501", { status: 501 }],
     ["a range that begins elsewhere", { headers: { "content-range": "bytes 0-199999/200000" } }],
     ["several ranges", { headers: { "content-range": null } }],
   ])("restarts if the response to the rest is %s", async (_what, fault) => {

@@ -32,6 +32,9 @@ export async function fetchPart(
     const sizeBefore = stored.size;
     const isNextChunk = part.chunkBytes !== undefined && stored.generation > begun;
     const isResume = canResume(stored, isNextChunk);
+    // A redirect may lead elsewhere each time.
+    const isElsewhere = stored.representation?.url !== stored.from && stored.tail.length === 0;
+    if (isResume && isElsewhere) quota.add(-(await stored.reopen()));
     try {
       const response = await client.get(part.url, requestFor(stored, part, options, isResume));
       if (isTooShort(response, part) && mayRepeat()) {
@@ -107,7 +110,12 @@ function requestFor(
   return { ...options, range: rest, ...(ifRange !== null && { ifRange }) };
 }
 
-/** Whether the server refuses to send the missing bytes: it has none, or only those of another content. */
+/** Statuses of servers that refuse ranges, or only this one; what they have as a whole they may send. */
+const refusalStatuses: ReadonlySet<number | undefined> = new Set([400, 403, 406, 412, 416, 501]);
+
+/** Whether the server refuses to send the missing bytes: it sends no ranges, has none, or only those of another content. */
 function isResumeRefusal(error: unknown): boolean {
-  return error instanceof ServiceError && (error.code === "upstream_invalid" || error.upstreamStatus === 416);
+  return (
+    error instanceof ServiceError && (error.code === "upstream_invalid" || refusalStatuses.has(error.upstreamStatus))
+  );
 }

@@ -72,8 +72,9 @@ export class PartStore {
   /**
    * Returns a part once it is complete: without a request if an earlier run completed it; else it resumes if a
    * validator shows that the rest belongs to the same representation (RFC 9110 §13.1.5, §14.2), and restarts if not.
-   * Bytes of two representations never meet in a file. A part that an earlier run fetched at another URL (its query
-   * apart) is used once a response has the same validator and length and repeats its last 4 KiB. Parts may be fetched
+   * Bytes of two representations never meet in a file. A part that was fetched at another URL (its query
+   * apart), or through a redirect, which may lead elsewhere each time, is used once a response has the same validator and length and repeats
+   * its last 4 KiB. If a server refuses ranges, the part restarts. Parts may be fetched
    * concurrently; calls for the same name run one after the other.
    *
    * Retries after a lost or stalled connection and after 408, 425, 429 and 5xx, respecting a `Retry-After`

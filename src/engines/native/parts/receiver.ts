@@ -63,7 +63,7 @@ async function openWriter(
     onDone: response.release,
   };
   if (isResume && response.status === 206) {
-    const isMoved = stored.from !== withoutQuery(part.url);
+    const isMoved = stored.tail.length > 0;
     const before = stored.representation;
     if (before === null || !isSameRepresentation(before, representation, isMoved)) throw changedError(part);
     return openPartWriter(stored.path, stored.size, hooks);
@@ -96,7 +96,7 @@ async function write(
     quota.addSkipped(skipped);
     skip -= skipped;
     left -= bytes.length;
-    if (stored.from !== from && isWholeTail(bytes, stored, part)) await stored.move(from, representationOf(response));
+    if (stored.tail.length > 0 && isWholeTail(bytes, stored, part)) await stored.move(from, representationOf(response));
     checkSize(part, stored.size + writer.pending + bytes.length);
     await quota.checkWrite(bytes.length, writer.pending, part.isPartialOnly);
     await writer.write(bytes);
