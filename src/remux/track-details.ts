@@ -2,7 +2,7 @@ import type { AudioRole } from "../model/track-roles.ts";
 import { nameCodec } from "./codec-name.ts";
 import { opusRate, opusSamples } from "./codecs/opus.ts";
 import { roleData } from "./mp4/boxes.ts";
-import { toQuickTimePcm } from "./mp4/sample-entry.ts";
+import { completeVp8, toQuickTimePcm } from "./mp4/sample-entry.ts";
 import type { Sample, SampleSink, TrackFormat, TrackKind } from "./samples.ts";
 
 /** What the source of a track says of it, which the MP4 that it was converted into does not. */
@@ -30,7 +30,7 @@ export function withDetails(sink: SampleSink, details: readonly TrackDetails[]):
     setFormat(format, track) {
       const known = track === undefined ? takeFirst(left, format.kind) : found.get(track);
       const { language = null, name = "", audio_role, delayS = 0, timedPaddingS = 0 } = known ?? {};
-      const described: TrackFormat = { ...format, sampleEntry: toQuickTimePcm(format.sampleEntry) };
+      const described: TrackFormat = { ...format, sampleEntry: completeVp8(toQuickTimePcm(format.sampleEntry)) };
       if (language !== null) described.language = language;
       if (name !== "") described.name = name;
       addRole(described, audio_role);

@@ -1,16 +1,17 @@
 import { describe, expect, test } from "vitest";
-import type { TrackFormat } from "../../src/remux/samples.ts";
+import type { SampleSink, TrackFormat } from "../../src/remux/samples.ts";
 import { box, u16, u32 } from "../../src/remux/mp4/boxes.ts";
-import { describeAudio, withOpusTimes } from "../../src/remux/track-details.ts";
+import { describeAudio, withDetails, withOpusTimes } from "../../src/remux/track-details.ts";
 import { audioFormat, createRecorder, videoFormat } from "./mp4-samples.ts";
 
-test("what a stream's format says of audio is said of its first audio track", () => {
+function createFormatRecorder(): { sink: SampleSink; formats: TrackFormat[] } {
   const formats: TrackFormat[] = [];
-  const sink = describeAudio(
-    { setFormat: (format) => formats.push(format) - 1, write: () => {} },
-    { language: "en", name: "Jokes" },
-    1,
-  );
+  return { sink: { setFormat: (format) => formats.push(format) - 1, write: () => {} }, formats };
+}
+
+test("what a stream's format says of audio is said of its first audio track", () => {
+  const { sink: recorder, formats } = createFormatRecorder();
+  const sink = describeAudio(recorder, { language: "en", name: "Jokes" }, 1);
   const first = [videoFormat, audioFormat].map((format) => sink.setFormat({ ...format, language: null }));
   sink.setFormat({ ...audioFormat, language: null });
   sink.setFormat({ ...audioFormat, language: "de" }, first[1]);
@@ -20,6 +21,23 @@ test("what a stream's format says of audio is said of its first audio track", ()
     ["audio", null, undefined],
     ["audio", "de", "Jokes"],
   ]);
+});
+
+test("VP8 has eight bits, and colours only where they are stated", () => {
+  const entryOf = (type: string, ...boxes: Uint8Array[]) => box(type, new Uint8Array(78), ...boxes);
+  const config = (...fields: number[]) => box("vpcC", Uint8Array.of(1, 0, 0, 0, ...fields, 0, 0));
+  const colours = box("colr", Buffer.from("nclx"), u16(6, 6, 6), Uint8Array.of(0));
+  const written = (sampleEntry: Uint8Array) => {
+    const { sink, formats } = createFormatRecorder();
+    withDetails(sink, []).setFormat({ ...videoFormat, sampleEntry });
+    return formats[0]!.sampleEntry;
+  };
+  const [unknown, stated] = [config(0, 0, 0x02, 1, 1, 1), config(0, 0, 0x02, 6, 6, 6)];
+  expect(written(entryOf("vp08", unknown))).toEqual(entryOf("vp08", config(0, 0, 0x82, 2, 2, 2)));
+  expect(written(entryOf("vp08", stated, colours))).toEqual(entryOf("vp08", config(0, 0, 0x82, 6, 6, 6), colours));
+  for (const other of [entryOf("vp08", config(0, 0, 0x82, 1, 1, 1)), entryOf("vp09", unknown), entryOf("vp08")]) {
+    expect(written(other)).toBe(other);
+  }
 });
 
 describe("packets of Opus with one time", () => {

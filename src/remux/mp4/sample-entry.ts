@@ -191,3 +191,21 @@ export function toQuickTimePcm(sampleEntry: Uint8Array): Uint8Array {
   const wave = box("wave", box("frma", ascii(type)), order, u32(8, 0));
   return box(type, fields, wave, ...kept);
 }
+
+const unspecified = 2;
+
+/**
+ * Returns a sample entry of VP8 whose `vpcC` (VP Codec ISO Media File Format Binding §2.2) has a bit depth, and no colours unless a `colr` states them: mediabunny
+ * writes a depth of 0 and those of BT.709, which VP8 does not have. Returns any other sample entry as it is.
+ */
+export function completeVp8(sampleEntry: Uint8Array): Uint8Array {
+  const entry = { type: typeAt(sampleEntry, 4), start: 0, body: fieldsEnd, end: sampleEntry.length };
+  const config = entry.type === "vp08" ? findChild(sampleEntry, entry, "vpcC") : undefined;
+  if (config === undefined || config.end - config.body < 10) return sampleEntry;
+  const [depthAt, coloursAt] = [config.body + 6, config.body + 7];
+  if (sampleEntry[depthAt]! >> 4 !== 0) return sampleEntry;
+  const completed = Buffer.from(sampleEntry);
+  completed[depthAt]! |= 8 << 4;
+  const hasColours = findChild(sampleEntry, entry, "colr") !== undefined;
+  return hasColours ? completed : completed.fill(unspecified, coloursAt, coloursAt + 3);
+}
