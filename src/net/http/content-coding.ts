@@ -10,7 +10,7 @@ import {
 import { ServiceError } from "../../model/errors.ts";
 import { shorten } from "../http-url.ts";
 import { joinedChunks } from "../response-framing.ts";
-import { invalidResponseError } from "../upstream-error.ts";
+import { invalidResponseError, systemErrorCode } from "../upstream-error.ts";
 
 /** The codings that the client accepts and decodes. */
 export const acceptEncoding = "gzip, deflate, br, zstd";
@@ -65,7 +65,7 @@ export interface Decoding {
 
 /**
  * Decodes `body` with backpressure to the socket. Each coded layer may have about twice `maxBytes`,
- * more is an `upstream_invalid` error, and so is a damaged layer; the reader of `decoded` limits its bytes.
+ * more is an `upstream_invalid` error, and so is a damaged layer; one that is cut off is `upstream_unreachable`. The reader of `decoded` limits its bytes.
  */
 export function decode(body: Readable, decoders: readonly Decoder[], maxBytes: number, what: string): Decoding {
   let codingFailure: ServiceError | undefined;
@@ -78,13 +78,21 @@ export function decode(body: Readable, decoders: readonly Decoder[], maxBytes: n
   for (const decoding of decodings) {
     decoding.on("error", (error: Error) => {
       if (body.errored !== null) return;
-      const rule = "the response's content coding is damaged or truncated";
-      codingFailure ??= error instanceof ServiceError ? error : invalidResponseError(what, rule, error);
+      codingFailure ??= error instanceof ServiceError ? error : codingError(what, error);
     });
   }
   const stages = decodings.flatMap((decoding) => [limitBytes(limit, tooLargeError), decoding]);
   if (stages.length > 0) pipeline([body, ...stages], () => {});
   return { decoded: decodings.at(-1) ?? body, error: () => codingFailure ?? body.errored };
+}
+
+/** A coding that ends too early is that of a response that was cut off before it was stored or sent: a retry may get all of it. */
+function codingError(what: string, cause: Error): ServiceError {
+  if (systemErrorCode(cause) !== "Z_BUF_ERROR") {
+    return invalidResponseError(what, "the response's content coding is damaged", cause);
+  }
+  const message = `${what}: the response is cut off within its content coding`;
+  return new ServiceError("upstream_unreachable", message, { cause });
 }
 
 function limitBytes(maxBytes: number, tooLargeError: () => ServiceError) {
