@@ -245,11 +245,16 @@ describe("GET /download", () => {
   });
 
   /** Requests the stream of a task that runs: "all", which is said to have so many bytes; the task has this state once that was read. */
-  async function requestStream(bytes: number | null, ending: Partial<Task> & Pick<Task, "state">) {
+  async function requestStream(
+    bytes: number | null,
+    ending: Partial<Task> & Pick<Task, "state">,
+    beforeEnd = async () => {},
+  ) {
     const claimed = Promise.withResolvers<string>();
     const reads = [
       async (into: Buffer) => into.write("all"),
       async () => {
+        await beforeEnd();
         await store.update(await claimed.promise, ending);
         return "end" as const;
       },
@@ -271,6 +276,14 @@ describe("GET /download", () => {
 
   it("ends a stream whose task succeeds while its end is being found", async () => {
     expect(await requestStream(null, { state: "succeeded" })).toEqual([200, null, "all"]);
+  });
+
+  it("does not end a stream when another task ends", async () => {
+    async function endAnother(): Promise<void> {
+      const { id } = (await postTask(app, { url: pageUrl })).json();
+      await store.update(id, { state: "canceled" });
+    }
+    expect(await requestStream(null, { state: "succeeded" }, endAnother)).toEqual([200, null, "all"]);
   });
 
   it("states the length of a stream if it is known, and ends it only if the task succeeds and the stream is so long", async () => {
