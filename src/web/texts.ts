@@ -52,10 +52,11 @@ const statusSentences: Record<string, string> = {
   429: "The site says that it has had too many requests.",
 };
 
-/** What has to happen before another try can help. */
+/** What has to happen before another try can help, if waiting does not. */
 const conditions: Partial<Record<string, string>> = {
   live_stream: "once it has begun",
   disk_full: "once files have been deleted",
+  quota_exceeded: "once files have been deleted",
 };
 
 /** Something else is to be given then, so another try is no question. */
@@ -65,7 +66,8 @@ const corrections: ReadonlySet<string> = new Set(["unauthorized", "invalid_url",
 export function describeFailure({ code, message, retryable }: TaskFailure): string {
   const sentence = Object.hasOwn(sentences, code) ? sentences[code as ErrorCode] : sentences.internal;
   const condition = Object.hasOwn(conditions, code) ? conditions[code] : undefined;
-  if (condition !== undefined) return `${sentence} Trying again may help ${condition}.`;
+  const isTemporary = retryable && code !== "live_stream";
+  if (condition !== undefined && !isTemporary) return `${sentence} Trying again may help ${condition}.`;
   if (corrections.has(code)) return sentence;
   const known = code === "upstream_status" ? describeStatus(message) : undefined;
   return `${known ?? sentence} ${retryable ? "Trying again may help." : "Trying again will not help."}`;

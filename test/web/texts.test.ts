@@ -22,11 +22,14 @@ it.each([
   expect(describeFailure(failure)).toBe("Nothing there fits what was chosen. Trying again will not help.");
 });
 
-it("says when another try can help, if something has to happen before", () => {
-  const failure = new ServiceError("disk_full", "…");
-  expect(describeFailure(failure)).toBe(
-    "The disk of the service is full. Trying again may help once files have been deleted.",
-  );
+it.each([
+  ["disk_full", false, "The disk of the service is full. Trying again may help once files have been deleted."],
+  ["live_stream", false, "it is of a kind that the service does not record. Trying again may help once it has begun."],
+  ["live_stream", true, "Trying again may help once it has begun."],
+  ["quota_exceeded", false, "one of its limits. Trying again may help once files have been deleted."],
+  ["quota_exceeded", true, "one of its limits. Trying again may help."],
+] as const)("says what has to happen before another try can help: %s, %s", (code, retryable, text) => {
+  expect(describeFailure({ code, message: "…", retryable })).toContain(text);
 });
 
 it("writes a date without a time as the same day in each time zone", () => {
