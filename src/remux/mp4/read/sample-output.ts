@@ -35,8 +35,7 @@ export function createSampleOutput(sink: SampleSink, timelines: Timelines, onDro
     if (hasSkipped) checkSkip(firstS + offset - (timing.skippedS ?? 0), position);
     if (hasSkipped || doesContinue(samples, offset, position)) return offset;
     if (isSameSegment) return null;
-    const atS = position.reachedS;
-    const moved = timelines.continueAt({ source: outputs, timeline, firstS, atS }) - firstS;
+    const moved = timelines.continueAt({ source: outputs, timeline, firstS, atS: position.reachedS }) - firstS;
     position.movedS += moved - offset;
     cuts.noteBreak();
     return moved;
@@ -63,17 +62,14 @@ export function createSampleOutput(sink: SampleSink, timelines: Timelines, onDro
      * @throws ServiceError `upstream_invalid` if a sample is not within `bytes` or has no sample entry.
      */
     write(bytes: Uint8Array, samples: IndexedSample[], timing: SegmentTiming): void {
-      if (samples.length === 0) return;
-      const offset = offsetOf(samples, timing);
+      const offset = samples.length === 0 ? null : offsetOf(samples, timing);
       if (offset === null) return kindsOf(samples).forEach((kind) => onDrop(kind));
-      position.offsetS = offset;
       samples.sort((a, b) => secondsOf(a.track, a.dts) - secondsOf(b.track, b.dts));
       const presented = withSlack(samples, offset, timing);
       for (const sample of samples) writeSample(bytes, sample, offset, presented);
     },
     /** Returns the seconds that have been added to the latest media times of a timeline; `null`: to none. */
-    latestOffset: ({ timeline }: SegmentTiming): number | null =>
-      timeline === position.timeline ? position.offsetS : null,
+    latestOffset: (timing: SegmentTiming) => latestOffsetOf(position, timing),
     /** Writes what is held back where Periods end. */
     flush: () => cuts.flush(),
   };
@@ -152,10 +148,15 @@ function startOf(timeline: number | null): TimelinePosition {
 
 /** Notes a sample that was written; returns the presentation time at which it ends. */
 function advance(position: TimelinePosition, { track, dts, pts, duration }: IndexedSample, offsetS: number): number {
+  position.offsetS = offsetS;
   position.ends.set(track.slot, secondsOf(track, dts + duration) + offsetS);
   const endS = secondsOf(track, pts + duration) + offsetS;
   position.reachedS = Math.max(position.reachedS, endS);
   return endS;
+}
+
+function latestOffsetOf({ timeline, offsetS }: TimelinePosition, timing: SegmentTiming): number | null {
+  return timing.timeline === timeline ? offsetS : null;
 }
 
 const limits = discontinuityLimits(1);
