@@ -4,6 +4,9 @@ import { countPackets, hasAllPackets, hasCopied, lostSamples } from "../../src/e
 import type { WrittenTrack } from "../../src/engines/native/output/demux-session.ts";
 import { openFileStream } from "../../src/engines/native/sources/source-stream.ts";
 import { readBlocks } from "../../src/remux/matroska/blocks.ts";
+import { noAdditions } from "../../src/remux/additions.ts";
+import { extractAudio } from "../../src/remux/audio-files/extract.ts";
+import { cut } from "../remux/mp4-cuts.ts";
 import { readHeader } from "../../src/remux/matroska/tracks.ts";
 import { numbersIn } from "../../src/remux/mp4/read/number-source.ts";
 import { openFile } from "../../src/remux/open-file.ts";
@@ -86,12 +89,27 @@ describe.skipIf(!hasFfmpeg)("a copy", () => {
       expect(hasAllPackets(short, whole)).toBe(false);
       expect(hasAllPackets(whole, whole)).toBe(true);
       const packets = packetsOf(whole)[0]!;
-      expect(hasCopied(short, { packets, tables: 0 }, whole)).toBe(false);
-      expect(hasCopied(whole, { packets: 40, tables: 0 }, whole)).toBe(false);
-      expect(hasCopied(whole, { packets, tables: 0 }, whole)).toBe(true);
-      expect(hasCopied(short, { packets: 40, tables: 0 }, null)).toBe(true);
+      expect(hasCopied(short, { packets, tables: 0 }, whole, false)).toBe(false);
+      expect(hasCopied(whole, { packets: 40, tables: 0 }, whole, false)).toBe(false);
+      expect(hasCopied(whole, { packets, tables: 0 }, whole, false)).toBe(true);
     });
   }
+
+  it("lacks a packet that a cut MP4 presents", async () => {
+    media.make("long.mp4", ...audioInput(3), "-c:a", "flac", "-strict", "-2");
+    const [source, part, target] = ["long.mp4", "part.mp4", "part.flac"].map((name) => media.path(name)) as [
+      string,
+      string,
+      string,
+    ];
+    const ranges = [0.5, 2].map((startS) => ({ startS, endS: startS + 0.5 }));
+    await cut(source, part, ranges);
+    const options = { durationS: 1, isCut: true, signal: new AbortController().signal };
+    const copied = (await extractAudio(part, target, noAdditions, options))!;
+    expect(copied.packets).toBeGreaterThanOrEqual((1 * 44_100) / 4608);
+    expect(hasCopied(target, copied, part, true)).toBe(true);
+    expect(hasCopied(target, { ...copied, packets: copied.packets - 1 }, part, true)).toBe(false);
+  });
 
   it("has a warning if a sample of its source was not read", () => {
     media.make("read.mp4", ...videoInput(1), ...audioInput(1), ...x264);

@@ -51,7 +51,7 @@ async function assembleAudioFile(plan: Plan, options: AssembleOptions, make: typ
   const extract = () => extractAudio(path, target, added, { durationS: duration ?? Infinity, isCut, signal });
   const isExtracted = await withTimeLimit("merge", [path], async () => {
     const copied = await extract();
-    return copied !== null && hasCopied(target, copied, isCut ? null : path);
+    return copied !== null && hasCopied(target, copied, path, isCut);
   });
   return isExtracted ? { ...assembled, path: target, copiedFrom, presentedS: duration } : assembled;
 }

@@ -4,6 +4,7 @@ import type { CopiedAudio } from "../../../remux/audio-files/extract.ts";
 import { countFlacFrames } from "../../../remux/audio-files/flac-breaks.ts";
 import { chosenBlocks, selectAll } from "../../../remux/matroska/blocks.ts";
 import { isLaced } from "../../../remux/matroska/lacing.ts";
+import { readSampleLists } from "../../../remux/mp4/cut.ts";
 import { listSamples } from "../../../remux/mp4/read/listed-samples.ts";
 import { countOggPackets } from "../../../remux/ogg/breaks.ts";
 import { createFileWindow, type FileWindow, openFile, type ReadFile } from "../../../remux/open-file.ts";
@@ -62,11 +63,32 @@ export function hasAllPackets(copy: string, source: string): boolean {
   return had.every((packets, i) => (made[i] ?? 0) >= packets);
 }
 
-/** Whether an audio file has what was copied into it, and that is all that its source has; `null`: it is a part of its source. */
-export function hasCopied(target: string, { packets, tables }: CopiedAudio, source: string | null): boolean {
+/** Whether an audio file has what was copied into it, and that is all that its source has; of an MP4 that was cut, all that it presents. */
+export function hasCopied(target: string, { packets, tables }: CopiedAudio, source: string, isCut: boolean): boolean {
   const [made = Infinity] = packetsIn(target);
-  const [had = 0] = source === null ? [] : packetsIn(source);
+  const [had = 0] = isCut ? presentedPackets(source) : packetsIn(source);
   return made >= packets - tables && packets >= had;
+}
+
+/** What is presented of a packet is rounded to ticks of the movie, often milliseconds, seconds. */
+const leastPresentedS = 0.002;
+
+/** Returns how many packets of each track of an MP4 that is not fragmented are presented by its edits. */
+function presentedPackets(path: string): number[] {
+  using file = openFile(path);
+  return readSampleLists(file).map((list) => {
+    const edits = list.track.formats[0]?.edits ?? [{ mediaTicks: 0, durationTicks: Infinity }];
+    let presented = 0;
+    for (let i = 0; i < list.length; i++) {
+      const start = list.dts(i) - list.dts(0);
+      const isPresented = edits.some(({ mediaTicks, durationTicks }) => {
+        const ticks = Math.min(start + list.duration(i), mediaTicks + durationTicks) - Math.max(start, mediaTicks);
+        return ticks > leastPresentedS * list.timescale;
+      });
+      presented += isPresented ? 1 : 0;
+    }
+    return presented;
+  });
 }
 
 /** Returns how many packets the tracks of a file have, the most first. */
