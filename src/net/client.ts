@@ -40,7 +40,10 @@ export interface GetOptions {
   accept?: string;
   /** Called for each hop: further header fields of its request. */
   headers?: HeadersFor;
-  /** Each hop sends the jar's cookies, and adds those that its response sets. Default: no cookies. */
+  /**
+   * Each hop sends the jar's cookies, in place of those of the same names in `headers`, and adds those that its response sets. Default: no
+   * cookies.
+   */
   cookies?: CookieJar;
   /**
    * Accepts no content coding, so that offsets mean the same in every response. A whole response that has one

@@ -95,17 +95,26 @@ export function requestFields(
   what: string,
 ): Record<string, string> {
   const isIdentity = identity === true || range !== undefined;
-  const cookie = cookies?.fieldFor(url);
+  const own = headers?.(url);
+  const cookie = joinCookies(own?.["cookie"], cookies?.fieldFor(url));
   const fields = {
     "user-agent": userAgent,
     accept,
-    ...headers?.(url),
+    ...own,
     ...(cookie !== undefined && { cookie }),
     "accept-encoding": isIdentity ? "identity" : acceptEncoding,
   };
   if (range === undefined) return fields;
   const ranged = { ...fields, range: rangeField(range, what) };
   return ifRange === undefined ? ranged : { ...ranged, "if-range": ifRange };
+}
+
+/** Joins two `Cookie` fields (RFC 6265 §4.2.1); of one name, the cookie of the second one counts. */
+function joinCookies(...fields: readonly (string | undefined)[]): string | undefined {
+  const known = fields.filter((field) => field !== undefined);
+  if (known.length < 2) return known[0];
+  const pairs = known.flatMap((field) => field.split("; ")).map((pair) => [pair.split("=", 1)[0], pair] as const);
+  return [...new Map(pairs).values()].join("; ");
 }
 
 export type HostSlots = ReturnType<typeof createHostSlots>;

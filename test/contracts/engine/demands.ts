@@ -59,6 +59,21 @@ export function describeDemands(open: OpenEngine): void {
       });
     }
 
+    it.each(["film.mp4", "index.m3u8"])("has the cookies that responses have set meanwhile: %s", async (entry) => {
+      await using harness = await openEntry(open, merge(stream, new Map([["film.mp4", film]])), entry);
+      const { site, job } = harness;
+      const given = entry === "film.mp4" ? entry : "media.m3u8";
+      site.answer(given, (response, serve, { headers }) => {
+        if (headers.cookie === "a=1; b=3; c=4") return serve();
+        return response.writeHead(302, { location: `/${given}`, "set-cookie": ["b=3; Path=/", "c=4; Path=/"] }).end();
+      });
+      await harness.download({ format: { ...job.format, cookies: "a=1; Path=/; b=2; Path=/" } });
+      const sent = site.asked.map(({ headers }) => headers.cookie);
+      const isGiven = site.asked.findIndex(({ path }) => path === given);
+      expect(new Set(sent.slice(0, isGiven + 1))).toEqual(new Set(["a=1; b=2"]));
+      expect(new Set(sent.slice(isGiven + 1))).toEqual(new Set(["a=1; b=3; c=4"]));
+    });
+
     it("has the cookies of separate audio only where they apply", async () => {
       const resources = new Map(
         ["single-video.mp4", "single-audio.mp4"].map((name) => {

@@ -4,6 +4,7 @@ import { endWithParent, yieldMemory } from "../../../system/child-process.ts";
 import { serializeError } from "../../../model/errors.ts";
 import { HostPauses } from "../../../net/host-pauses.ts";
 import { createHttpClient } from "../../../net/http/http-client.ts";
+import { withCookies } from "../../../net/http/with-cookies.ts";
 import type { DownloadJob, DownloadProgress, EngineDeps } from "../../engine.ts";
 import { download } from "../download.ts";
 import { maxWaitS } from "../parts/retry-policy.ts";
@@ -53,7 +54,7 @@ async function run(job: DownloadJob, signal: AbortSignal): Promise<WorkerMessage
   const alive = setInterval(() => send({ type: "alive" }), aliveMs);
   const context = {
     ...data,
-    client,
+    client: withCookies(client),
     signal,
     finish: finish.signal,
     ...(isLimited && { takeBytes: grants.take }),
