@@ -59,7 +59,9 @@ export type YtDlpResolverDeps = Pick<YtDlpResolverOptions, "client" | "reader"> 
 export async function openYtDlpResolver(deps: YtDlpResolverDeps): Promise<YtDlpResolver | undefined> {
   await using opened = new AsyncDisposableStack();
   const { allowNetworks, lookup, onBlocked } = deps;
-  const proxy = await openGuardedProxy({ allowNetworks, lookup, onBlocked });
+  // One extraction more than that may run.
+  const maxConnections = Math.max(1_024, (deps.ytDlp.concurrency + 1) * filesOfAnExtraction);
+  const proxy = await openGuardedProxy({ allowNetworks, lookup, onBlocked, maxConnections });
   opened.defer(() => proxy.close());
   const ytDlp = await openYtDlp({ ...deps.ytDlp, proxy });
   if (ytDlp === undefined) return undefined;
@@ -68,6 +70,9 @@ export async function openYtDlpResolver(deps: YtDlpResolverDeps): Promise<YtDlpR
   const both = opened.move();
   return { ...resolver, close: () => both.disposeAsync() };
 }
+
+/** Files and connections that one may have open, as `python/sandbox.py` limits them. */
+const filesOfAnExtraction = 128;
 
 const name = "yt-dlp";
 

@@ -176,6 +176,20 @@ def join_group():
         raise OSError(ctypes.get_errno(), 'setsockopt')
 
 
+def take_connections():
+    """Takes connections to the proxy from those that others need, too, without a word to it."""
+    descriptors = []
+    try:
+        for _ in range(200):
+            descriptors.append(call('socket', INET, STREAM, 0))
+            if descriptors[-1] < 0:
+                raise Denied
+            call('connect', descriptors[-1], inet('127.0.0.1', PROXY), 16)
+    finally:
+        for descriptor in descriptors:
+            call('close', descriptor)
+
+
 def keep_descriptors_on_the_way():
     """Sends descriptors that nobody receives: of those, a user has a number, and others' extractions send some."""
     pair = ctypes.create_string_buffer(8)
@@ -241,6 +255,7 @@ WAYS = {
     'Bluetooth': lambda: call('socket', 31, 3, 1),
     'listen': lambda: call('bind', call('socket', INET, STREAM, 0), inet('127.0.0.1', 0), 16),
     'multicast group': join_group,
+    'many connections to the proxy': take_connections,
     # Other processes
     'ptrace': lambda: call('ptrace', 0x4206, VICTIM, 0, 0),
     'ptrace of the server': lambda: call('ptrace', 0x4206, os.getppid(), 0, 0),

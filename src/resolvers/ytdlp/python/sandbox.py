@@ -42,6 +42,8 @@ class Sandbox:
     """
 
     max_files = 1_024
+    # All extractions together have fewer connections than the proxy takes.
+    max_files_of_an_extraction = 128
 
     def __init__(self, parent, port, node):
         self._port = port
@@ -70,6 +72,7 @@ class Sandbox:
         """
         linux.die_with(parent, signal.SIGKILL)
         _limit_use(limits)
+        _limit(resource.RLIMIT_NOFILE, self.max_files_of_an_extraction)
         if linux.is_linux():
             _limit(resource.RLIMIT_AS, (limits['memoryMiB'] + _PYTHON_MiB) * _MiB)
         if self.landlock:
