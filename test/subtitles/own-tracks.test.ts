@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { deflateSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
-import { box, firstBox, u16, u32 } from "../../src/remux/mp4/boxes.ts";
+import { ascii, box, firstBox, fullBox, u16, u32, u64 } from "../../src/remux/mp4/boxes.ts";
 import { ids } from "../../src/remux/matroska/elements.ts";
 import { element, text, unsigned } from "../../src/remux/matroska/writer.ts";
 import { openFile } from "../../src/remux/open-file.ts";
@@ -227,5 +227,61 @@ describe("text of fragmented MP4", () => {
     const other = Buffer.from(second);
     other.writeUInt32BE(2, other.indexOf("tfhd") + 8);
     expect(await cuesOf(Buffer.concat([whole, other]))).toEqual(["0-1 |One"]);
+  });
+});
+
+describe("the tracks of subtitles that a file lists", () => {
+  function listed(bytes: Uint8Array) {
+    const path = join(makeFolder(), "file");
+    writeFileSync(path, bytes);
+    return listOwnTracks(path).map(({ number, language, role, codec }) => [number, language, role, codec]);
+  }
+
+  it.each([
+    ["no flag", "S_TEXT/UTF8", [], "subtitles"],
+    ["flags that are not set", "S_TEXT/UTF8", [element(ids.flagForced, unsigned(0))], "subtitles"],
+    ["FlagForced", "S_TEXT/UTF8", [element(ids.flagForced, unsigned(1))], "forced"],
+    ["FlagHearingImpaired", "S_TEXT/UTF8", [element(ids.flagHearingImpaired, unsigned(1))], "captions"],
+    ["captions of WebM", "D_WEBVTT/CAPTIONS", [], "captions"],
+    ["no subtitles of WebM", "D_WEBVTT/METADATA", [], undefined],
+  ])("have their role in Matroska: %s", (_, codec, flags, role) => {
+    const found = listed(mkv(codec, [], ...flags));
+    expect(found.map(([, , each]) => each)).toEqual(role === undefined ? [] : [role]);
+  });
+
+  const tx3g = (flags: number) => box("tx3g", new Uint8Array(6), u16(1), u32(flags), new Uint8Array(26));
+  const kind = (value: string) => box("udta", fullBox("kind", 0, 0, ascii(`urn:mpeg:dash:role:2011\0${value}\0`)));
+
+  /** An MP4 with a German track 7; `version`: of its headers. */
+  function mp4(handler: string, entry: Uint8Array, { version = 0, data = [] as Uint8Array[] } = {}): Uint8Array {
+    const times = version === 1 ? u64(0, 0) : u32(0, 0);
+    const duration = version === 1 ? u64(0) : u32(0);
+    const media = box(
+      "mdia",
+      fullBox("mdhd", version, 0, times, u32(1000), duration, u16(0x10b5, 0)),
+      fullBox("hdlr", 0, 0, u32(0), ascii(handler), u32(0, 0, 0), new Uint8Array(1)),
+      box("minf", box("stbl", fullBox("stsd", 0, 0, u32(1), entry))),
+    );
+    const track = fullBox("tkhd", version, 0, times, u32(7, 0), duration, new Uint8Array(60));
+    return Buffer.concat([box("ftyp", ascii("isom"), u32(0)), box("moov", box("trak", track, media, ...data))]);
+  }
+
+  it.each([
+    ["nothing of it", mp4("sbtl", tx3g(0)), "subtitles", "3GPP timed text"],
+    ["headers of version 1", mp4("sbtl", tx3g(0), { version: 1 }), "subtitles", "3GPP timed text"],
+    ["the flags that all samples are forced", mp4("sbtl", tx3g(0xc000_0000)), "forced", "3GPP timed text"],
+    ["the flag that some samples are", mp4("sbtl", tx3g(0x4000_0000)), "subtitles", "3GPP timed text"],
+    ["a kind that is forced", mp4("text", box("wvtt"), { data: [kind("forced-subtitle")] }), "forced", "WebVTT"],
+    ["a kind that is captions", mp4("text", box("wvtt"), { data: [kind("caption")] }), "captions", "WebVTT"],
+    ["a handler of closed captions", mp4("clcp", box("c608")), "captions", "CEA-608 captions"],
+  ])("have their number, language and role in MP4, which states %s", (_, file, role, codec) => {
+    expect(listed(file)).toEqual([[7, "de", role, codec]]);
+  });
+
+  it("are none of MP4 that are no text, or whose track lacks a box", () => {
+    expect(listed(mp4("vide", box("avc1")))).toEqual([]);
+    const damaged = Buffer.from(mp4("sbtl", tx3g(0)));
+    damaged.write("free", damaged.indexOf("mdhd"), "latin1");
+    expect(listed(damaged)).toEqual([]);
   });
 });
