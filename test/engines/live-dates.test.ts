@@ -80,13 +80,26 @@ describe("a live timeline that falls back to 0 under the same origin", () => {
     expect(read(list(0, 1, 600_000))).toEqual([[0, expect.any(Number), 600]]);
   });
 
+  it("goes on in a track for which it may be an old list, once it has in another one", () => {
+    const restarts = new Restarts();
+    const audio = record([], restarts);
+    audio.read(list(0, 4));
+    const video = record([], restarts);
+    video.read(list(0, 7));
+    for (const until of [1, 2, 3]) {
+      expect(audio.read(list(0, until))).toEqual([]);
+      video.read(list(0, until));
+    }
+    expect(audio.read(list(0, 4)).map(([, , offsetS]) => offsetS)).toEqual([14, 14, 14, 14]);
+  });
+
   it("goes on at the same times in all tracks", () => {
     const restarts = new Restarts();
     const audio = record([], restarts);
     audio.read(list(100, 104));
     recordRestart(record([], restarts));
-    for (const until of [1, 2]) audio.read(list(0, until));
-    expect(audio.read(list(0, 3)).map(([, , offsetS]) => offsetS)).toEqual([210, 210, 210]);
+    const found = [1, 2, 3].flatMap((until) => audio.read(list(0, until)));
+    expect(found.map(([, , offsetS]) => offsetS)).toEqual([210, 210, 210]);
   });
 });
 

@@ -146,6 +146,19 @@ describe.concurrent("a live stream whose playlist", () => {
     },
   );
 
+  it("is numbered from 0 with the URLs of what was recorded as the recording is ended says that media may be missing", async () => {
+    const lists = [5, 1, 2].map((until) => ({ sequence: 0, names: range("a", 0, until) }));
+    await using harness = await openLists(lists);
+    const finish = new AbortController();
+    const readings = () => harness.site.asked.filter(({ path }) => path === "index.m3u8").length;
+    // The one after the last list shows that this one was read.
+    void harness.site.until(() => readings() > lists.length + 1).then(() => finish.abort());
+    const { warnings } = await harness.download({}, undefined, finish.signal);
+    expect(warnings.map(({ code, message }) => `${code}: ${message}`)).toEqual([
+      "gap: the playlist restarted its numbering after 5.0 s, and media before that may be missing",
+    ]);
+  });
+
   it("is numbered from 0 and forgets the discontinuity before that keeps its times", async () => {
     await using harness = await openLists([
       { sequence: 57, names: range("a", 0, 3) },

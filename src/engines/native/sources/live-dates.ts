@@ -36,6 +36,11 @@ export class Restarts {
     if (moved?.restart !== undefined) this.#addedMs[moved.restart.count - 1] ??= moved.restart.addedMs;
   }
 
+  /** Whether a track has gone on after the restart `count`. */
+  has(count: number): boolean {
+    return this.#addedMs[count - 1] !== undefined;
+  }
+
   /** Returns what is added to dates after the restart `count`; `first`: what is listed first then. */
   addedMs(count: number, { dateMs = 0 }: Segment): number {
     return (this.#addedMs[count - 1] ??= this.#reachedMs - dateMs);
@@ -55,9 +60,9 @@ export class LiveDates {
     this.#isKnown = isKnown;
   }
 
-  /** Whether other media may have been listed under the names and dates of those that were recorded. */
-  get isDoubtful(): boolean {
-    return this.#back !== null && this.#back.count >= maxBack;
+  /** How many lists in a row have grown, and end before what was recorded: other media may be under its names and dates. */
+  get countBack(): number {
+    return this.#back?.count ?? 0;
   }
 
   /** Returns the segments that come after `last`; one number is left free where their times fell back, or may have. */
@@ -68,10 +73,12 @@ export class LiveDates {
     // Of an MPD with another origin, the dates are right.
     const isSame = Math.abs(originMs + addedMs - (last.originMs ?? originMs)) < sameOriginMs;
     const segments = isSame ? moveDates(list.segments, addedMs) : list.segments;
-    if (segments.at(-1)!.dateMs! < last.dateMs! - 500 * last.durationS) {
+    const isBack = segments.at(-1)!.dateMs! < last.dateMs! - 500 * last.durationS;
+    // A list of a restarted stream may have grown beyond what this track has recorded before another one shows the restart.
+    if (isBack || (isSame && this.countBack > 0 && this.#restarts.has((restart?.count ?? 0) + 1))) {
       return this.#findRestart(list, { segments, last });
     }
-    const { isDoubtful } = this;
+    const isDoubtful = this.countBack >= maxBack;
     const next = isDoubtful ? { count: (restart?.count ?? 0) + 1, addedMs } : restart;
     const found = newByDate(segments, isDoubtful ? leaveFree(last) : last, isSame ? next : undefined);
     if (found.length > 0 || !isDoubtful) this.#back = null;
@@ -91,9 +98,10 @@ export class LiveDates {
     const lastsMs = end.dateMs! + 1000 * end.durationS - first.dateMs!;
     // An old list that grows is not so old that it shares nothing with what was recorded, or ends before a list as long.
     const isFar = !segments.some(this.#isKnown) || end.dateMs! < last.dateMs! - lastsMs;
-    if (back.count < (list.hasEnded ? 2 : maxBack) || !isFar) return [];
-    const found = [...back.segments.values()].toSorted((a, b) => a.dateMs! - b.dateMs!);
     const count = (last.moved?.restart?.count ?? 0) + 1;
+    const isLasting = back.count >= (list.hasEnded ? 2 : maxBack) && isFar;
+    if (!isLasting && !this.#restarts.has(count)) return [];
+    const found = [...back.segments.values()].toSorted((a, b) => a.dateMs! - b.dateMs!);
     const addedMs = this.#restarts.addedMs(count, found[0]!);
     this.#back = null;
     return newByDate(moveDates(found, addedMs), leaveFree(last), { count, addedMs });

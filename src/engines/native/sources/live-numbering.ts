@@ -15,10 +15,11 @@ export class LiveNumbering {
   #firstMoved = 0;
   /** What identifies the last segment of the latest list, if its URL may be cut off. */
   #doubtful: string | null = null;
-  /** Lists in a row that go back: how many, how many of them have grown, their latest number, and the segments of all by their listed numbers. */
-  #back: { count: number; grown: number; end: number; segments: Map<number, Segment> } | null = null;
-  /** The lists that go back have the URLs of recorded segments, and no dates: other media may be behind these, or they are old ones of a cache. */
-  #isBackDoubtful = false;
+  /**
+   * Lists in a row that go back: how many, how many of them have grown, their latest number, whether the latest one is old by its dates,
+   * and the segments of all by their listed numbers.
+   */
+  #back: { count: number; grown: number; end: number; isOld: boolean; segments: Map<number, Segment> } | null = null;
 
   constructor(restarts: Restarts) {
     this.#restarts = restarts;
@@ -35,9 +36,14 @@ export class LiveNumbering {
     this.#moved = moved;
   }
 
-  /** Whether other media may have been listed in place of those that were recorded. */
-  get isDoubtful(): boolean {
-    return this.#dates.isDoubtful || this.#isBackDoubtful;
+  /**
+   * Whether other media may have been listed in place of those that were recorded, under their URLs: the lists are no old ones of a
+   * cache that has not grown. `isEnd`: no further list will show it.
+   */
+  isDoubtful(isEnd: boolean): boolean {
+    const least = isEnd ? maxBack - 1 : maxBack;
+    const isBack = this.#back !== null && !this.#back.isOld && this.#back.grown >= least - 1;
+    return isBack || this.#dates.countBack >= least;
   }
 
   /**
@@ -85,19 +91,15 @@ export class LiveNumbering {
     const isBack = this.#numberOf(end) < after.sequence || (hasOther && !hasSame);
     if (!isBack && !isMoved) {
       const found = segments.filter((segment) => this.#numberOf(segment) > after.sequence);
-      if (this.#isBackDoubtful) this.#move(found, after.sequence + 2, after.timeline + 1);
+      const isDoubtful = this.isDoubtful(false);
+      if (isDoubtful) this.#move(found, after.sequence + 2, after.timeline + 1);
       else this.#alignTimelines(listed, found, after);
-      if (found.length > 0 || !this.#isBackDoubtful) this.#forgetBack();
+      if (found.length > 0 || !isDoubtful) this.#back = null;
       return found;
     }
     const next = this.#findNext(segments, after) ?? this.#findRestart(list, after);
-    if (next.length > 0) this.#forgetBack();
+    if (next.length > 0) this.#back = null;
     return next;
-  }
-
-  #forgetBack(): void {
-    this.#back = null;
-    this.#isBackDoubtful = false;
   }
 
   /** Whether a list has the last segment under another number than before, at which it has another one. */
@@ -144,7 +146,7 @@ export class LiveNumbering {
   /** Returns the segments of several lists that go back, once they are no old ones. */
   #findRestart(list: SegmentList, after: RecordedSegment): Segment[] {
     const end = list.segments.at(-1)!;
-    const back = (this.#back ??= { count: 0, grown: 0, end: end.sequence, segments: new Map() });
+    const back = (this.#back ??= { count: 0, grown: 0, end: end.sequence, isOld: false, segments: new Map() });
     back.count += 1;
     if (end.sequence > back.end) Object.assign(back, { grown: back.grown + 1, end: end.sequence });
     const listed = list.segments.find(({ sequence }) => back.segments.has(sequence));
@@ -156,7 +158,7 @@ export class LiveNumbering {
     // An old list of the same numbers is not so old that it shares nothing with the latest one.
     const isFar = !hasSame || this.#numberOf(end) < after.sequence - list.segments.length;
     const isLasting = back.count >= maxBack && (back.grown > 0 ? isFar : hasOther && !hasSame);
-    this.#isBackDoubtful = hasSame && end.dateMs === undefined && back.grown >= (list.hasEnded ? 1 : maxBack - 1);
+    back.isOld = hasSame && end.dateMs !== undefined;
     if (list.hasEnded ? hasSame : !isLasting) return [];
     const segments = [...back.segments.values()]
       .filter((segment) => hasSame || !this.#known.isRecorded(segment))

@@ -62,6 +62,9 @@ export async function* followLive(source: LiveSource, options: LiveOptions): Asy
     const { isOld = false, lateS = isOld ? 0 : usualLateS } = segment;
     return { ...segment, lateS };
   };
+  const addDoubt = () => {
+    if (numbering.isDoubtful(true)) stats.addUnlisted({ atS: recordedS, segments: null });
+  };
   for (const segment of await readJournal(journalPath)) {
     yield record({ ...segment, isOld: true }, first);
     if (recordedS >= maxLiveS) return;
@@ -77,15 +80,16 @@ export async function* followLive(source: LiveSource, options: LiveOptions): Asy
     }
     idleReloads = added.length > 0 ? 0 : idleReloads + 1;
     if (list.hasEnded && list.endGaps !== undefined) stats.addUnlisted({ atS: recordedS, segments: list.endGaps });
-    if (list.hasEnded && numbering.isDoubtful) stats.addUnlisted({ atS: recordedS, segments: null });
+    if (list.hasEnded) addDoubt();
     if (idleReloads > maxIdleReloads) stats.lost = list.failure ?? "it listed nothing new";
     if (list.hasEnded || idleReloads > maxIdleReloads) return;
     const reloading = reloadLater(list, source, options);
     try {
       list = await (last === null ? reloading : untilAborted(reloading, finish));
     } catch (error) {
-      if (isFinished() && error === finish.reason) return;
-      throw error;
+      if (!isFinished() || error !== finish.reason) throw error;
+      addDoubt();
+      return;
     }
   }
 }
