@@ -147,7 +147,7 @@ describe.concurrent("a live stream whose playlist", () => {
   );
 
   it("is numbered from 0 with the URLs of what was recorded as the recording is ended says that media may be missing", async () => {
-    const lists = [5, 1, 2].map((until) => ({ sequence: 0, names: range("a", 0, until) }));
+    const lists = [5, 2, 3].map((until) => ({ sequence: 0, names: range("a", 0, until) }));
     await using harness = await openLists(lists);
     const finish = new AbortController();
     const readings = () => harness.site.asked.filter(({ path }) => path === "index.m3u8").length;
