@@ -108,7 +108,7 @@ function createPendingCheck(waiters: Waiters, { store, library }: TaskWaitsDeps)
     if (task.kind !== "collection") return library.isPending(task);
     if (following.has(task.id)) return true;
     following.add(task.id);
-    void followMembers(task.id, library.pendingMembers(task.id));
+    void followMembers(task.id, library.pendingMembers(task));
     return true;
   };
 }

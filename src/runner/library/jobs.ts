@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import type { Shares } from "../../async/shares.ts";
 import { unlessMissing } from "../../files/disk-error.ts";
 import { createDurably, isTaskId, syncFolder } from "../../files/disk.ts";
 import { oldMs } from "../../files/files.ts";
@@ -117,12 +118,24 @@ export async function isPending({ id, state, file, library }: Task, jobs: Librar
 /** Members that are read at a time. */
 const membersAtOnce = 50;
 
+interface MemberReads {
+  jobs: LibraryJobs;
+  store: Pick<TaskStore, "list">;
+  /** One page of members in each turn of the event loop, however many collections there are; owners take turns. */
+  turns: Shares;
+  signal: AbortSignal;
+}
+
 /** Yields the members of a collection, by index, of which that is so. */
-export async function* findPendingMembers(parent: string, jobs: LibraryJobs, store: Pick<TaskStore, "list">) {
+export async function* findPendingMembers(
+  { id: parent, owner = "" }: Task,
+  { jobs, store, turns, signal }: MemberReads,
+) {
   const ids = new Set(await jobs.ids());
   let before: number | undefined;
   do {
     if (ids.size === 0) return;
+    setImmediate(await turns.wait(owner, signal));
     const page = await store.list({ parent, state: "succeeded", limit: membersAtOnce, before });
     for (const task of page.tasks) if (ids.has(task.id) && (await isPending(task, jobs))) yield task;
     before = page.next;

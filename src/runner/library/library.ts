@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { logOutages } from "../../async/outages.ts";
+import { Shares } from "../../async/shares.ts";
 import { withDiskError } from "../../files/disk-error.ts";
 import { messageOf } from "../../model/errors.ts";
 import type { Task } from "../../model/task.ts";
@@ -17,7 +18,7 @@ export interface Library {
   /** Whether the files of a task that has succeeded are still to be put there, which has not failed until now. Never rejects. */
   isPending(task: Task): Promise<boolean>;
   /** Yields members of a collection, by index, of which that is so. */
-  pendingMembers(id: string): AsyncIterable<Task>;
+  pendingMembers(collection: Task): AsyncIterable<Task>;
   /**
    * Removes the files of a task there that are as they were put, also those that are being put there; if that cannot be done now, a
    * process that fills the library does it later.
@@ -50,6 +51,7 @@ export async function openLibrary(options: LibraryOptions): Promise<Library> {
   if (options.isFiller && (await readMemory(folder, jobsFolder)) === undefined) await assertFolder(folder);
   const stopping = new AbortController();
   const { signal } = stopping;
+  const turns = new Shares(1, { isFirm: true });
   const filler = new Filler({ ...options, jobs, signal, retryMs });
   const attempt = logOutages(logger, {
     failed: "the library cannot be filled",
@@ -75,7 +77,7 @@ export async function openLibrary(options: LibraryOptions): Promise<Library> {
       });
     },
     isPending: (task) => isPending(task, jobs),
-    pendingMembers: (id) => findPendingMembers(id, jobs, store),
+    pendingMembers: (collection) => findPendingMembers(collection, { jobs, store, turns, signal }),
     async remove(task) {
       const removal = await planRemoval(task, jobs, store);
       // What fills the library may be putting them there, and removes them afterwards.
