@@ -173,3 +173,28 @@ describe("the start and the end of a track", () => {
     expect(statsOf(samples, "video", [edit(0, 100), edit(0, 300, 50)])).toMatchObject({ startS: 0, endS: 4.5 });
   });
 });
+
+describe("a packet of audio that states to last longer than it can hold", () => {
+  const packets = (entryType: string, lastTicks = 2) => {
+    const times = Array.from({ length: 20 }, (_, i) => ({
+      dts: 2 * i + (i > 10 ? 200 : 0),
+      duration: i === 10 ? 202 : 2,
+    }));
+    times.at(-1)!.duration = lastTicks;
+    return statsOf(times, "audio", undefined, entryType);
+  };
+
+  for (const entryType of ["fLaC", "Opus", ".mp3", "ac-3"]) {
+    it(`is followed by a gap: ${entryType}`, () => {
+      expect(packets(entryType)?.gaps).toEqual({ count: 1, totalS: 2, first: [{ fromS: 0.22, toS: 2.22 }] });
+    });
+  }
+
+  it("ends with what it holds", () => {
+    expect(packets("Opus", 202)?.endS).toBeCloseTo(2.4);
+  });
+
+  it("is none of PCM, of which a sample has as much as its writer likes", () => {
+    expect(packets("sowt")?.gaps.count).toBe(0);
+  });
+});

@@ -1,5 +1,5 @@
-import { nameCodec } from "../../../remux/codec-name.ts";
 import type { Edit, MediaRange, Sample, TrackFormat, TrackKind } from "../../../remux/samples.ts";
+import { type AudioPackets, audioPacketsOf } from "./audio-packets.ts";
 import type { ListedSegments } from "./listed-segments.ts";
 
 /** What the samples of a track were, as the demuxer wrote them. */
@@ -75,22 +75,19 @@ export class TrackCounter {
   #joinEnd: number | null = null;
   readonly #segments: ListedSegments;
 
-  /** By so many samples audio may overlap where parts are joined: a part of the last one, and one of priming if its codec has that. */
-  readonly #overlapping: number;
-  /** Its first packet lasts no time (Vorbis I §1.3.2). */
-  readonly #isVorbis: boolean;
+  readonly #packets: AudioPackets;
 
   constructor({ kind, timescale, edits, sampleEntry }: TrackFormat, segments: ListedSegments) {
     this.#segments = segments;
-    this.#overlapping = isLossless(sampleEntry) ? 1 : 2;
-    this.#isVorbis = nameCodec(sampleEntry) === "Vorbis";
+    this.#packets = audioPacketsOf(sampleEntry);
     this.kind = kind;
     this.timescale = timescale;
     this.edits = edits;
   }
 
   add(sample: Sample): void {
-    const { dts, pts, duration, isHidden = false, isJump = false, isGuessed = false, primingTicks = 0 } = sample;
+    const { dts, pts, isHidden = false, isJump = false, isGuessed = false, primingTicks = 0 } = sample;
+    const duration = this.#heldBy(sample);
     if (isGuessed) this.#guessed += 1;
     if (isHidden) {
       this.#samples += 1;
@@ -114,6 +111,13 @@ export class TrackCounter {
     this.#end = Math.max(this.#end, pts + (duration || this.#step));
     // The decode time as the writer corrects it.
     this.#last = { dts: isNext ? Math.max(dts, last.dts + 1) : dts, pts, duration };
+  }
+
+  /** How long a sample lasts: no packet of audio holds so much more than that before it as is a gap, whatever its container states. */
+  #heldBy({ duration }: Sample): number {
+    const isLong =
+      this.#packets.isBounded && this.#step > 0 && duration - this.#step > this.#segments.shortestGapS * this.timescale;
+    return isLong ? this.#step : duration;
   }
 
   skip(): void {
@@ -141,9 +145,9 @@ export class TrackCounter {
 
   /** Compares the times of a sample with those of the samples before it. */
   #compare({ dts, pts }: Sample): void {
-    if (this.#isVorbis && this.#samples === 1 && dts === this.#last.dts) return;
+    if (this.#packets.isVorbis && this.#samples === 1 && dts === this.#last.dts) return;
     const { dts: lastDts, duration } = this.#last;
-    const allowed = this.kind === "audio" ? this.#overlapping * Math.max(duration, this.#step) : 0;
+    const allowed = this.kind === "audio" ? this.#packets.overlapping * Math.max(duration, this.#step) : 0;
     // It lasts until this one, so not at all: parts that overlap state how long their frames last.
     const isWithoutTime = this.kind === "audio" && duration === 0 && dts <= lastDts;
     // The first packet of Vorbis only prepares a decoder.
@@ -240,8 +244,3 @@ export class TrackCounter {
 }
 
 const isSameStep = (distance: number, step: number): boolean => Math.abs(distance - step) <= step / 8;
-
-const lossless: ReadonlySet<string> = new Set(["fLaC", "alac"]);
-
-const isLossless = (sampleEntry: Uint8Array): boolean =>
-  lossless.has(Buffer.from(sampleEntry.subarray(4, 8)).toString("latin1"));
