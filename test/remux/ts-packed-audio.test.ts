@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { frameChecksum } from "../../src/remux/codecs/flac.ts";
 import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import { createMpegTsDemuxer } from "../../src/remux/mpeg-ts/demuxer.ts";
 import { createPackedAudioDemuxer } from "../../src/remux/packed-audio/demuxer.ts";
@@ -149,6 +150,24 @@ describe("a demuxer of packed audio", () => {
     expect(drops).toBe(1);
   });
 
+  it("takes what depends on a frame of E-AC-3 for a part of it, and states its channels", () => {
+    // 5.1, and the pair at the back of 7.1.
+    const frame = Buffer.concat([syncframe({ acmod: 7, lfe: 1 }), syncframe({ type: 1, acmod: 2, channelMap: 0x200 })]);
+    const { formats, samples } = readTrack([[tag(0), frame, frame, frame]]);
+    expect(samples.map(({ dts, data }) => [dts, data.length])).toEqual([0, 1536, 3072].map((dts) => [dts, 128]));
+    // 32 kbit/s; 1 independent substream of 48 kHz, bsid 16, 3/2 and LFE, 1 dependent one with Lrs/Rrs (ETSI TS 102 366 §F.6).
+    expect(specificBox(formats[0]!.sampleEntry, "dec3")).toBe("0100200f0280");
+    expect(formats).toHaveLength(1);
+  });
+
+  it("joins frames of E-AC-3 with fewer than six blocks to samples of six, and leaves other programs to themselves", () => {
+    const two = syncframe({ blocksCode: 1, acmod: 2 });
+    const other = syncframe({ blocksCode: 1, acmod: 1, substream: 1 });
+    const { formats, samples } = readTrack([[tag(0), ...Array.from({ length: 6 }, () => Buffer.concat([two, other]))]]);
+    expect(samples.map(({ dts, data }) => [dts, data.length])).toEqual([0, 1536].map((dts) => [dts, 6 * 64]));
+    expect(specificBox(formats[0]!.sampleEntry, "dec3")).toBe("0300200400");
+  });
+
   it("reads a segment of any length", () => {
     const frames = adtsFrames(5_000, 8_000);
     expect(read([[tag(0), frames]])).toHaveLength(5_000);
@@ -184,13 +203,55 @@ describe("a demuxer of packed audio", () => {
   }
 });
 
+/** A syncframe of E-AC-3 of 48 kHz and 64 bytes (ETSI TS 102 366 §E.1.2); `type` 1: a dependent one. */
+function syncframe({ type = 0, substream = 0, blocksCode = 3, acmod = 0, lfe = 0, channelMap = 0 }): Buffer {
+  const fields: [value: number, bits: number][] = [
+    [type, 2],
+    [substream, 3],
+    [31, 11],
+    [0, 2],
+    [blocksCode, 2],
+    [acmod, 3],
+    [lfe, 1],
+    [16, 5],
+    // The level of dialogue, and one of compression.
+    [27, 5],
+    [1, 1],
+    [0, 8],
+    ...(type === 1
+      ? ([
+          [1, 1],
+          [channelMap, 16],
+        ] as [number, number][])
+      : []),
+  ];
+  const bits = fields.map(([value, length]) => value.toString(2).padStart(length, "0")).join("");
+  const frame = Buffer.alloc(64);
+  frame.writeUInt16BE(0x0b77);
+  for (let at = 0; at < bits.length; at += 8)
+    frame[2 + at / 8] = Number.parseInt(bits.slice(at, at + 8).padEnd(8, "0"), 2);
+  frame.writeUInt16BE(frameChecksum(frame.subarray(2, -2)), 62);
+  return frame;
+}
+
+/** Returns the content of a box of a sample entry, hexadecimal. */
+function specificBox(entry: Uint8Array, type: string): string {
+  const bytes = Buffer.from(entry);
+  const at = bytes.indexOf(type);
+  return bytes.toString("hex", at + 4, at - 4 + bytes.readUInt32BE(at - 4));
+}
+
 function read(segments: readonly (readonly Uint8Array[])[], onDrop = () => {}) {
+  return readTrack(segments, onDrop).samples;
+}
+
+function readTrack(segments: readonly (readonly Uint8Array[])[], onDrop = () => {}) {
   const recorder = createRecorder();
   const timelines = createTimelines();
   const demuxer = createPackedAudioDemuxer({ sink: recorder, timelines, onDrop });
   for (const parts of segments) demuxer.read(Buffer.concat(parts), { ...start });
   demuxer.flush();
-  return recorder.track("audio").samples;
+  return recorder.track("audio");
 }
 
 /** Returns an ID3 tag with the time of the first sample (RFC 8216 §3.4). */
