@@ -432,18 +432,24 @@ describe("an encrypted file", () => {
     });
   }
 
-  it("is kept if only a text track of it is encrypted", async () => {
+  it.each([
+    ["text", 0x11, []],
+    ["second audio", 2, [{ code: "tracks_left", message: "1 audio track of the file is encrypted" }]],
+  ])("is kept if only a %s track of it is encrypted", async (_, type, warnings) => {
     const webm = readMedium("vp9-opus.webm");
     const [segmentSize, tracksSize] = [
       webm.indexOf("18538067", "hex") + 4,
       webm.lastIndexOf("1654ae6b", -1, "hex") + 4,
     ];
-    const text = element("ae", element("d7", Buffer.of(9)), element("83", Buffer.of(0x11)), encryption);
+    const text = element("ae", element("d7", Buffer.of(9)), element("83", Buffer.of(type)), encryption);
     const end = tracksSize + 2 + (webm.readUInt16BE(tracksSize) & 0x3fff);
     const body = Buffer.concat([webm.subarray(0, end), text, webm.subarray(end)]);
     body.writeUIntBE(webm.readUIntBE(segmentSize + 2, 6) + text.length, segmentSize + 2, 6);
     body.writeUInt16BE(webm.readUInt16BE(tracksSize) + text.length, tracksSize);
     await using harness = await openEntry(open, new Map([["film", resource("video/webm", body)]]), "film");
-    expect(await harness.download()).toMatchObject({ size: body.length, width: 160 });
+    expect(await harness.download()).toMatchObject({ size: body.length, width: 160, warnings });
+    const cut = await harness.download({ ranges: [{ startS: 0.5, endS: 1 }], folder: await harness.newFolder() });
+    const left = { code: "tracks_left", message: "1 further audio track of the source is left out" };
+    expect(cut.warnings).toEqual(warnings.map(() => left));
   });
 });

@@ -7,6 +7,7 @@ import type { MediaInfo } from "../../engine.ts";
 import { ServiceError, unlessUnreadable } from "../../../model/errors.ts";
 import { checkSampleTables, findProtectedEntry } from "../../../remux/mp4/read/check-tables.ts";
 import { type NumberSource, numbersInFile } from "../../../remux/mp4/read/number-source.ts";
+import { openFile } from "../../../remux/open-file.ts";
 import { findDamage } from "../../../remux/matroska/damage.ts";
 import { type FileExt, type FileType, fileType } from "../../../parsers/media-type.ts";
 import { unreadKind } from "./unread-kind.ts";
@@ -81,10 +82,23 @@ export function openLocalInput(path: string): LocalInput {
 /** A longer delay is none: that of Opus is 80 ms at most. */
 const maxDelayNs = 1e9;
 
-/** @throws ServiceError `drm_protected` if a video or audio track of an MP4, WebM or Matroska file is encrypted, as its header says. */
+/**
+ * @throws ServiceError `drm_protected` if a track of an MP4 file is encrypted, or all video or all audio of a WebM or Matroska file, as its
+ *   header says.
+ */
 function checkNotEncrypted(source: NumberSource, tracks: readonly MatroskaTrack[]): void {
-  const found = tracks.some((track) => isEncrypted(source, track)) ? "ContentEncryption" : findProtectedEntry(source);
+  const kinds = [...Map.groupBy(tracks, ({ kind }) => kind).values()];
+  const isProtected = kinds.some((own) => own.every((track) => isEncrypted(source, track)));
+  const found = isProtected ? "ContentEncryption" : findProtectedEntry(source);
   if (found !== undefined) throw new ServiceError("drm_protected", `the media are encrypted ("${found}")`);
+}
+
+/** Returns the kinds of the video and audio tracks of a WebM or Matroska file that are encrypted; none of one that is damaged. */
+export function encryptedKinds(path: string): TrackKind[] {
+  using file = openFile(path);
+  const source = numbersInFile(file.fd);
+  const tracks = unlessUnreadable(() => readHeader(source)?.tracks) ?? [];
+  return tracks.flatMap((track) => (track.kind !== null && isEncrypted(source, track) ? [track.kind] : []));
 }
 
 /** Whether one of its ContentEncodings is an encryption (RFC 9559 §5.1.4.1.31); damaged ones say nothing. */

@@ -19,7 +19,7 @@ import { hasSelection } from "../sources/select-segments.ts";
 import { publishedDamage } from "../damage/published-damage.ts";
 import { FileAnnouncement } from "./announce-file.ts";
 import { addToMatroska } from "./copy-matroska.ts";
-import { checkPadding } from "./check-merged.ts";
+import { checkEncrypted, checkPadding } from "./check-merged.ts";
 import { hasAllPackets, lostSamples } from "./count-packets.ts";
 import { type FileStats, missingTracks } from "./file-warnings.ts";
 import { chooseInFile, type MergedFile, mergeFiles } from "./merge.ts";
@@ -148,7 +148,8 @@ async function keepPublished({ isPassthrough, sources }: Plan, options: Assemble
   if (audioOnly && !isAudio(await inspect(path), main)) return null;
   // It keeps all its tracks, in whatever languages.
   if (audioChoice.isAsked) await withTimeLimit("read", [path], () => chooseInFile(path, audioChoice));
-  const warnings = audioChoice.isOtherFirst && ranges.length === 0 ? [otherFirst] : [];
+  const warnings =
+    ranges.length > 0 ? [] : [...(audioChoice.isOtherFirst ? [otherFirst] : []), ...checkEncrypted(path)];
   if (options.embed !== "all" || ranges.length > 0) return { path, written: null, warnings };
   const embedded = await embed(path, options);
   if (embedded === null) warnings.push(notEmbedded);

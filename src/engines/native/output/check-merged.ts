@@ -2,7 +2,7 @@ import { fstatSync } from "node:fs";
 import type { InputTrack } from "mediabunny";
 import type { FileWarning } from "../../../model/file-warnings.ts";
 import { printable } from "../inspect/describe.ts";
-import { type LocalInput, openLocalInput, unreadTracks } from "../inspect/local-input.ts";
+import { encryptedKinds, type LocalInput, openLocalInput, unreadTracks } from "../inspect/local-input.ts";
 import { countPackets, lostPackets } from "./count-packets.ts";
 import { leftTracks } from "./file-warnings.ts";
 import { type TrackKind, trackKinds } from "../../../remux/samples.ts";
@@ -48,16 +48,27 @@ export async function checkMerged(
 
 const asReadFile = (fd: number) => ({ fd, size: fstatSync(fd).size });
 
-/** Describes the tracks that are in the file of the chosen ones of their kind. */
-export async function checkLeft(chosen: readonly InputTrack[]): Promise<FileWarning[]> {
+/** Describes the tracks that are in the file of the chosen ones of their kind, whether or not they can be read. */
+export async function checkLeft(files: readonly LocalInput[], chosen: readonly InputTrack[]): Promise<FileWarning[]> {
   const count = async (kind: TrackKind): Promise<number> => {
-    const all = (await chosen.find(({ type }) => type === kind)?.input.getTracks()) ?? [];
-    return all.filter((track) => track.type === kind && !chosen.includes(track)).length;
+    const file = files.find(({ input }) => input === chosen.find(({ type }) => type === kind)?.input);
+    if (file === undefined) return 0;
+    const read = (await file.input.getTracks()).filter((track) => track.type === kind && !chosen.includes(track));
+    const unread = (await unreadTracks(file)).filter((track) => track.kind === kind);
+    return read.length + unread.length;
   };
   return leftTracks({ video: await count("video"), audio: await count("audio") }).map((message) => ({
     code: "tracks_left",
     message,
   }));
+}
+
+/** Describes the tracks of a file as published that no player can read. */
+export function checkEncrypted(path: string): FileWarning[] {
+  return Object.entries(Object.groupBy(encryptedKinds(path), (kind) => kind)).map(([kind, { length }]) => {
+    const [tracks, are] = length === 1 ? ["track", "is"] : ["tracks", "are"];
+    return { code: "tracks_left", message: `${length} ${kind} ${tracks} of the file ${are} encrypted` };
+  });
 }
 
 /** Describes a kind of tracks that the files have, as their headers say, and of which none could be chosen. */

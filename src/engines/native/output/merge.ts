@@ -70,7 +70,11 @@ export async function mergeFiles(options: MergeOptions) {
       await write(files, chosen, new mediabunny.Output({ format, target: createFileTarget(file) }), signal);
     }
     const details = isCopied ? [] : withLabels(await detailsOf(files, chosen, sources), stated);
-    const checks = [await checkMerged(files, chosen, options.target), await checkLeft(chosen), checkPadding(details)];
+    const checks = [
+      await checkMerged(files, chosen, options.target),
+      await checkLeft(files, chosen),
+      checkPadding(details),
+    ];
     const warnings = [...unread, ...checks.flat()];
     const tracks = chosen.map(({ type }) => ({ kind: type as TrackKind }));
     return { isMp4: !isMatroska && !isCopied, originS, details, tracks, warnings };
