@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { makeSharedFolder } from "../folder.ts";
@@ -42,6 +42,10 @@ async function openHeldSite(fixture: MediaFixture): Promise<() => void> {
   return held.release;
 }
 
+function readAs(name: string, path: string): Resource {
+  return resource(name.endsWith(".m3u8") ? "application/vnd.apple.mpegurl" : "video/mp4", readFileSync(path));
+}
+
 /** Returns the paths of the last segments of all tracks. */
 function lastSegments({ resources }: MediaFixture): string[] {
   const segments = [...resources.keys()].filter((path) => /\d+\.\w+$/.test(path));
@@ -73,6 +77,28 @@ describe("GET /tasks/{id}/stream", () => {
     const file = save(join(dataDir, "file"), await (await client.file(id)).bytes());
     expect(framesOf(streamed)).toEqual(framesOf(file));
   });
+
+  it.skipIf(missing("libx264"))(
+    "sends the times of the file if pictures are presented before they are decoded",
+    async () => {
+      const folder = makeSharedFolder();
+      const segments = "-f hls -hls_time 1 -hls_playlist_type vod -hls_segment_type fmp4";
+      const early = "-hls_segment_options movflags=+negative_cts_offsets+frag_custom+dash+delay_moov";
+      ffmpeg(
+        `${videoInput(4)} ${audioInput(4)} -c:v libx264 -bf 2 -b_strategy 0 -g 25 -c:a aac ${segments} ${early} ${folder}/index.m3u8`,
+      );
+      const resources = new Map(readdirSync(folder).map((name) => [name, readAs(name, join(folder, name))]));
+      const held = await startHeldSite({ ...fixtures.get("HLS in fMP4 with both tracks in one")!, resources });
+      site = held.site;
+      const { id } = await client.post(site.url("index.m3u8"));
+      const reader = await openStreamReader(`${service.url}/tasks/${id}/stream`);
+      await reader.untilMedia();
+      held.release();
+      const streamed = save(join(dataDir, "streamed"), await reader.all());
+      const file = save(join(dataDir, "file"), await (await client.file(id)).bytes());
+      expect(framesOf(streamed)).toEqual(framesOf(file));
+    },
+  );
 
   it.each([
     ["an MP4 with its index in front", "video/mp4"],

@@ -21,7 +21,7 @@ const maxHeadBytes = 1 << 20;
 interface StreamTrack {
   id: number;
   entries: number;
-  /** Composition offset that becomes 0. It must not depend on when the stream begins: later runs make the same fragments. */
+  /** Composition offset that becomes 0. */
   base: number;
 }
 
@@ -31,13 +31,20 @@ interface FragmentSource {
   chunks: ChunkReader;
 }
 
+interface SentTrack extends FragmentSource {
+  /** Its first chunk, if that was read and not sent. */
+  first?: TrackChunk | undefined;
+  about?: StreamTrack;
+}
+
 /**
  * Makes fragments (ISO/IEC 14496-12 §8.8) of the chunks of a file that is being written: the same samples with the same times,
  * in the order of the file.
  */
 export class Fragments {
-  readonly #tracks: readonly { about: StreamTrack | undefined; chunks: ChunkReader }[];
-  #start: Fragment | undefined;
+  readonly #tracks: readonly SentTrack[];
+  readonly #expectedS: number | null;
+  #hasStarted = false;
   #sequence = 0;
   #isBroken: boolean;
 
@@ -47,14 +54,11 @@ export class Fragments {
    * @param expectedS How long the presentation is likely to last, seconds, which players show; `null`: unknown.
    */
   constructor(sources: readonly FragmentSource[], expectedS: number | null) {
-    const tracks = sources.map(({ index }) => index).filter((index) => index !== undefined);
-    const describe = (track: TrackIndex): StreamTrack => {
-      return { id: tracks.indexOf(track) + 1, entries: track.sampleEntries.length, base: baseOf(track) };
-    };
-    this.#tracks = sources.map(({ index, chunks }) => ({ about: index && describe(index), chunks }));
+    this.#tracks = sources.map((source) => ({ ...source }));
+    this.#expectedS = expectedS;
+    const described = this.#described;
     const isBroken = ({ parts, format: { edits = [] } }: TrackIndex) => parts.length > 1 || edits.length > 1;
-    this.#isBroken = tracks.length === 0 || tracks.some(isBroken);
-    if (!this.#isBroken) this.#start = { head: startBoxes(tracks, expectedS), offset: 0, bytes: 0 };
+    this.#isBroken = described.length === 0 || described.some(({ index }) => isBroken(index));
   }
 
   /** The rest of the file cannot be expressed in fragments that continue those so far. */
@@ -67,10 +71,15 @@ export class Fragments {
     return this.#tracks.length;
   }
 
+  get #described() {
+    return this.#tracks.flatMap((track) => (track.index === undefined ? [] : { track, index: track.index }));
+  }
+
   /** Returns the next fragments, about 1 MiB of heads; none if there are none yet. */
   take(): Fragment[] {
-    const made = this.#start === undefined ? [] : [this.#start];
-    this.#start = undefined;
+    if (this.#isBroken) return [];
+    const made = this.#hasStarted ? [] : this.#start();
+    if (!this.#hasStarted) return [];
     for (let bytes = 0; bytes < maxHeadBytes;) {
       const fragment = this.#next();
       if (fragment === undefined) break;
@@ -80,12 +89,26 @@ export class Fragments {
     return made;
   }
 
+  /** Returns the start, once there is a chunk of each track; else nothing. */
+  #start(): Fragment[] {
+    const starts = this.#described.map(({ track, index }, n) => {
+      track.first ??= track.chunks.next();
+      if (track.first === undefined) return undefined;
+      track.about = { id: n + 1, entries: index.sampleEntries.length, base: baseOf(index, track.first) };
+      return { index, base: track.about.base };
+    });
+    if (!starts.every((start) => start !== undefined)) return [];
+    this.#hasStarted = true;
+    return [{ head: startBoxes(starts, this.#expectedS), offset: 0, bytes: 0 }];
+  }
+
   #next(): Fragment | undefined {
-    const offsetOf = ({ chunks }: { chunks: ChunkReader }) => chunks.offset ?? Infinity;
-    const first = this.#tracks.reduce((least, track) => (offsetOf(track) < offsetOf(least) ? track : least));
-    const chunk = this.#isBroken ? undefined : first.chunks.next();
+    const offsetOf = ({ first, chunks }: SentTrack) => (first ?? chunks).offset ?? Infinity;
+    const next = this.#tracks.reduce((least, track) => (offsetOf(track) < offsetOf(least) ? track : least));
+    const chunk = this.#isBroken ? undefined : (next.first ?? next.chunks.next());
     if (chunk === undefined) return undefined;
-    const { about } = first;
+    next.first = undefined;
+    const { about } = next;
     const isKnown = about !== undefined && chunk.entry <= about.entries && chunk.samples.length <= maxSamples;
     this.#isBroken = !isKnown;
     if (!isKnown) return undefined;
@@ -96,11 +119,15 @@ export class Fragments {
 }
 
 /**
- * No media time may be below 0, as that of a frame would be that is presented before the first one. Otherwise the offsets stay as they
- * are: of pictures with a negative one, FFmpeg and Chromium delay all by the largest, but not the audio.
+ * Returns the composition offset that becomes 0. No media time may be below 0, as that of a frame would be that is presented before the
+ * first one. Offsets should not be negative either: FFmpeg and Chromium delay all pictures by the largest such, but not the audio. It must
+ * not depend on when the stream begins, as later runs make the same fragments: so what follows the first chunk does not count.
  */
-function baseOf({ parts, firstTicks, firstComposition }: TrackIndex): number {
-  return Math.min(0, firstComposition, parts[0]!.startTicks - firstTicks);
+function baseOf({ parts, firstTicks }: TrackIndex, { samples }: TrackChunk): number {
+  return samples.reduce(
+    (least, sample) => Math.min(least, sample.composition),
+    Math.min(0, parts[0]!.startTicks - firstTicks),
+  );
 }
 
 /** A first picture that is hidden lasts a tick. A stream shows it, as FFmpeg does not know edits in streams that begin later. */
@@ -109,13 +136,13 @@ function hiddenTicks({ parts, firstTicks, firstComposition }: TrackIndex): numbe
 }
 
 /** Returns `ftyp` and a `moov` without samples (§8.8.1), which states the duration of all fragments if that is known (§8.8.2). */
-function startBoxes(tracks: readonly TrackIndex[], expectedS: number | null): Uint8Array {
+function startBoxes(tracks: readonly { index: TrackIndex; base: number }[], expectedS: number | null): Uint8Array {
   const empty = new Uint32Array();
   const tables = { sizes: empty, syncs: empty, durations: empty, compositions: empty, chunkRuns: empty };
-  const described = tracks.map((track) => {
+  const described = tracks.map(({ index: track, base }) => {
     const parts = track.parts.map((part) => {
       const startTicks = part.startTicks - hiddenTicks(track);
-      const mediaTicks = startTicks - track.firstTicks - baseOf(track);
+      const mediaTicks = startTicks - track.firstTicks - base;
       return { startTicks, endTicks: startTicks, mediaTicks, isCut: false };
     });
     return { ...track, ...tables, groups: [], chunks: [], mediaTicks: 0, parts };
