@@ -159,7 +159,9 @@ export class LiveNumbering {
     const isFar = !hasSame || this.#numberOf(end) < after.sequence - list.segments.length;
     const isLasting = back.count >= maxBack && (back.grown > 0 ? isFar : hasOther && !hasSame);
     back.isOld = hasSame && end.dateMs !== undefined;
-    if (list.hasEnded ? hasSame : !isLasting) return [];
+    // An old list of a cache has not ended; one whose last segments were taken out goes back at once.
+    const isEndOfSame = hasSame && (back.isOld || back.grown === 0);
+    if (list.hasEnded ? isEndOfSame : !isLasting) return [];
     const segments = [...back.segments.values()]
       .filter((segment) => hasSame || !this.#known.isRecorded(segment))
       .toSorted((a, b) => a.sequence - b.sequence);
