@@ -127,6 +127,27 @@ describe.skipIf(!hasFfmpeg)("audio in its own container", () => {
     },
   );
 
+  it.each([
+    ["MPEG-1", "44100", "128k"],
+    ["MPEG-2", "22050", "32k"],
+    ["MPEG-2.5", "11025", "16k"],
+  ])(
+    "begins with what is heard in its source, as frames of MP3 use bytes of those before them: %s",
+    async (_, rate, bits) => {
+      const noise = `anoisesrc=duration=4:sample_rate=${rate}:amplitude=0.3:seed=1,tremolo=f=5`;
+      media.make("plain.mp3", "-f", "lavfi", "-i", noise, ...mp3!, "-b:a", bits);
+      // FFmpeg puts low rates into QuickTime only.
+      media.make("whole.mov", "-i", media.path("plain.mp3"), "-c", "copy");
+      const whole = listen(media.path("whole.mov"));
+      for (const startS of [1.03, 2.2]) {
+        await cut(media.path("whole.mov"), media.path("cut.mp4"), [{ startS, endS: startS + 1 }]);
+        const { heard } = listen((await extract("cut.mp4", "mp3", additions, true))!);
+        const start = heard.subarray(0, whole.bytesPerS / 5);
+        expect(Math.abs(whole.heard.indexOf(start) / whole.bytesPerS - startS)).toBeLessThan(0.001);
+      }
+    },
+  );
+
   // FFmpeg knows no MP3 of a single packet.
   it.each([
     ["Opus", "opus", opus!, [0, 2, 3.999]],

@@ -1,5 +1,6 @@
 import { nameCodec } from "../codec-name.ts";
 import type { Edit, MediaRange } from "../samples.ts";
+import { leadTicksOf } from "./audio-lead.ts";
 import type { Join, Start } from "./joins.ts";
 import type { SampleList } from "./read/sample-list.ts";
 
@@ -41,8 +42,7 @@ export type CutTrack = ReturnType<typeof createCutTrack>;
 
 /** Creates a track that is cut, of all its samples; `findStart` says where decoding can start. */
 export function createCutTrack(list: SampleList, findStart: FindStart) {
-  const { track, timescale } = list;
-  const [format] = track.formats;
+  const [format] = list.track.formats;
   const codec = nameCodec(format!.sampleEntry);
   const parts = partsOf(list);
   const starts = new Map<number, Start | null>();
@@ -50,8 +50,7 @@ export function createCutTrack(list: SampleList, findStart: FindStart) {
     list,
     kind: format!.kind,
     isVideo: format!.kind === "video",
-    /** RFC 7845 §4.6: 80 ms; of other codecs one packet. */
-    preroll: codec === "Opus" ? 0.08 * timescale : 1,
+    codec,
     /** FFmpeg takes no part of a packet of Vorbis away. */
     hasWholePackets: codec === "Vorbis",
     parts,
@@ -158,7 +157,7 @@ export type TakenSamples = NonNullable<ReturnType<typeof takenOf>>;
  * @param isJoin They follow those of another range.
  */
 export function takenOf(track: CutTrack, range: MediaRange, isJoin: boolean) {
-  const { list, preroll, isVideo } = track;
+  const { list, codec, isVideo } = track;
   const { timescale } = list;
   const parts = partsWithin(track, range);
   const [first] = parts;
@@ -170,7 +169,7 @@ export function takenOf(track: CutTrack, range: MediaRange, isJoin: boolean) {
   // Added to media times: the presentation time of the first part.
   const offset = first.startS * timescale - first.media;
   const toS = (ticks: number) => (ticks + offset) / timescale;
-  const lead = isVideo ? Infinity : needed.earliest - preroll;
+  const lead = isVideo ? Infinity : leadTicksOf(list, codec, needed);
   const findJoin = (index: number) => (isVideo ? track.findJoin(index, isJoin) : "start");
   const from = leadOf(list, isVideo ? needed : withRoll(list, needed), lead, (index) => findJoin(index) !== null);
   const join = (from > 0 ? findJoin(from) : null) ?? "start";

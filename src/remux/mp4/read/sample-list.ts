@@ -43,6 +43,11 @@ export class SampleList {
     return this.#durations[index] ?? 0;
   }
 
+  /** Bytes. */
+  size(index: number): number {
+    return this.#sizes[index] ?? 0;
+  }
+
   isSync(index: number): boolean {
     return (this.#entries[index] ?? 0) > 0;
   }
