@@ -116,6 +116,24 @@ describe("an MP4 file of one track", () => {
     expect(await damageOfSamples(samples.map((sample, i) => (i < 8 ? sample : zeros(5000))))).toEqual([audio()]);
   });
 
+  it("is if no sample of H.264 is as its length bytes want it, but not if they begin with start codes", async () => {
+    const configuration = box("avcC", Buffer.from([1, 0x64, 0, 12, 0xff, 0xe0, 0]));
+    const size = [
+      u32(0, 0, 0, 0),
+      u16(64, 64),
+      u32(0x48_0000, 0x48_0000, 0),
+      u16(1),
+      new Uint8Array(32),
+      u16(24, 0xffff),
+    ];
+    const sampleEntry = box("avc1", new Uint8Array(6), u16(1), ...size, configuration);
+    const format: TrackFormat = { ...audioFormat, kind: "video", sampleEntry, width: 64, height: 64 };
+    const withHead = (head: number[]) => samples.map((sample) => Buffer.concat([Buffer.from(head), sample]));
+    expect(await damageOfSamples(withHead([0, 0, 0x13, 0x88]), format)).toEqual([]);
+    expect(await damageOfSamples(withHead([0x5a, 0x77, 0x13, 0x88]), format)).toEqual([video()]);
+    expect(await damageOfSamples(withHead([0, 0, 0, 1, 9, 0x10, 0, 0, 0, 1]), format)).toEqual([]);
+  });
+
   it("is read to its end however its samples lie in what is read at a time", async () => {
     const many = Array.from({ length: 700 }, (_, i) => Buffer.concat([Buffer.from([1]), noise(4999 + (i % 7))]));
     expect(await damageOfSamples(many)).toEqual([]);

@@ -14,6 +14,9 @@ import { type CheckedSamples, CheckedTrack, type CodedSamples } from "./sample-c
  */
 const codecs = new Set("mp4a Opus .mp3 mp4v vp08 vp09 av01".split(" "));
 
+/** Those whose samples have NAL units with lengths, and are not encrypted. */
+const framed = new Set("avc1 avc3 hvc1 hev1".split(" "));
+
 /**
  * Opens the samples of an MP4 file that are of codecs that compress: for each track those that its index lists, then those of all tracks
  * that its fragments list, in their order in the file as far as it has one. Reads fragments when their samples are wanted. None of another file.
@@ -25,7 +28,8 @@ export function openMp4Samples(file: OpenFile): CheckedSamples {
   const bytes = readRange(file.fd, index);
   const tracks = readAllTracks(bytes, firstBox(bytes));
   const budget = createBudget(file.size, maxFileSamples);
-  const selections = new Map(tracks.map((track) => [track, createSelection(track)]));
+  const isIndexed = !completeFileBoxes(file.fd, file.size).some(({ type }) => type === "moof");
+  const selections = new Map(tracks.map((track) => [track, createSelection(track, isIndexed)]));
   return {
     tracks: [...selections.values()].map(({ checked }) => checked),
     streams: [
@@ -35,8 +39,10 @@ export function openMp4Samples(file: OpenFile): CheckedSamples {
   };
 }
 
-function createSelection({ formats }: InitTrack) {
-  const checked = new CheckedTrack(formats[0]!.kind);
+/** @param isIndexed The places of its samples do not depend on fragments, which may say wrongly where their media are. */
+function createSelection({ formats }: InitTrack, isIndexed: boolean) {
+  const areFramed = formats.every(({ sampleEntry }) => framed.has(typeOf(sampleEntry)));
+  const checked = new CheckedTrack(formats[0]!.kind, isIndexed && areFramed);
   const lengths = formats.map(({ sampleEntry }) => lengthBytesOf(sampleEntry));
   const isAv1 = formats.some(({ sampleEntry }) => typeOf(sampleEntry) === "av01");
   return {

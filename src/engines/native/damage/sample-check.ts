@@ -15,10 +15,15 @@ export interface CodedSamples extends Omit<SamplePlaces, "entry"> {
 /** How many samples of a track are right and damaged. */
 export class CheckedTrack extends Tally {
   readonly kind: TrackKind;
+  /** Its samples can mean nothing else: no player could show what is not right. */
+  readonly isCertain: boolean;
+  /** Some sample begins with a start code (ISO/IEC 14496-10 Annex B): its writer has put no lengths before its NAL units. */
+  hasStartCodes = false;
 
-  constructor(kind: TrackKind) {
+  constructor(kind: TrackKind, isCertain = false) {
     super();
     this.kind = kind;
+    this.isCertain = isCertain;
   }
 }
 
@@ -32,9 +37,13 @@ export interface CheckedSamples {
 /** After this many right samples, one that is not right is damaged, not misunderstood. */
 const understoodSamples = 8;
 
-/** Returns the number of damaged places of a track; 0 if hardly any of its samples are right: then its writer means something else. */
-export function damagedPlaces({ right, damaged, places }: CheckedTrack): number {
-  return right >= Math.min(understoodSamples, damaged) ? places : 0;
+/**
+ * Returns the number of damaged places of a track; 0 if hardly any of its samples are right: then its writer means something else, unless
+ * that is certain.
+ */
+export function damagedPlaces({ right, damaged, places, isCertain, hasStartCodes }: CheckedTrack): number {
+  const isUnderstood = right >= Math.min(understoodSamples, damaged) || (isCertain && !hasStartCodes);
+  return isUnderstood ? places : 0;
 }
 
 /** No sample of these codecs begins with so many zeros. */
@@ -124,7 +133,7 @@ export class SampleCheck {
   #read({ lengthBytes, isAv1, track }: CodedSamples): boolean {
     const end = this.#endsAt;
     const known = Math.min(end, this.#end);
-    if (lengthBytes > 0) this.#readUnits(lengthBytes, known - lengthBytes);
+    if (lengthBytes > 0 && this.#readUnits(lengthBytes, known - lengthBytes)) track.hasStartCodes = true;
     if (isAv1) this.#readObus(known);
     const zerosEnd = Math.min(known, this.#offset + leastZeros);
     while (this.#zerosTo < zerosEnd && this.#at(this.#zerosTo) === 0) this.#zerosTo += 1;
@@ -136,8 +145,12 @@ export class SampleCheck {
     return true;
   }
 
-  /** Reads the units whose length, and one byte after that, are before `last` + `lengthBytes`. */
-  #readUnits(lengthBytes: number, last: number): void {
+  /**
+   * Reads the units whose length, and one byte after that, are before `last` + `lengthBytes`. Returns whether the first one has a length of 1,
+   * as a start code would be read.
+   */
+  #readUnits(lengthBytes: number, last: number): boolean {
+    let isStartCode = false;
     const bytes = this.#bytes;
     const start = this.#start;
     let at = this.#unitAt;
@@ -147,10 +160,12 @@ export class SampleCheck {
       let length = 0;
       for (let i = 0; i < lengthBytes; i++) length = length * 256 + (isWithin ? bytes[from + i]! : this.#at(at + i));
       const first = isWithin ? bytes[from + lengthBytes]! : this.#at(at + lengthBytes);
+      isStartCode ||= length === 1 && at === this.#offset;
       if (length === 0 ? at === this.#offset : first >= 0x80) this.#isDamaged = true;
       at += lengthBytes + length;
     }
     this.#unitAt = at;
+    return isStartCode;
   }
 
   /** Notes the padding of which the header is before `known`. */
