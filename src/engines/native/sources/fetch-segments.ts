@@ -109,17 +109,18 @@ function absent(
   return { computed, durationS, error };
 }
 
-/** Counts a segment of which the server has only a message. What is empty or damaged may be all that is left of one that is there. */
-function withoutMedia({ computed, durationS, isInit, part }: SegmentRequest, stats: FetchStats): AbsentSegment | null {
-  const error = textError(part);
+/**
+ * Counts a segment of which the server has only a message. What is empty or damaged may be all that is left of one that is there.
+ * @throws ServiceError `upstream_invalid` for an init section or the first segment: the list may be of no media at all.
+ */
+function withoutMedia(request: SegmentRequest, stats: FetchStats): AbsentSegment | null {
+  const { computed, durationS, isInit, index, part } = request;
+  const rule = "the response is text, not media";
+  const error = new ServiceError("upstream_invalid", `GET ${urlForMessage(part.url)}: ${rule}`);
   if (computed !== undefined) return absent(computed, durationS, { error, stats });
-  if (isInit && !stats.isLive) throw error;
+  if ((isInit || index === 0) && !stats.isLive) throw error;
   stats.missing += 1;
   return null;
-}
-
-function textError({ url }: Part): ServiceError {
-  return new ServiceError("upstream_invalid", `GET ${urlForMessage(url)}: the response is text, not media`);
 }
 
 /** An init section or segment to fetch. */
