@@ -134,6 +134,30 @@ describe("a part that was cut off", () => {
     expect(rangesOf(harness)).toEqual([undefined, "bytes=120000-", undefined]);
   });
 
+  it("keeps its bytes for a mirror if the server refuses the rest, and then all of it", async () => {
+    const harness = await cutBetween({}, { status: 403 });
+    harness.server.serve("/mirror", medium);
+    const parts = await harness.open();
+    await expect(harness.fetch(parts)).rejects.toMatchObject({ upstreamStatus: 403 });
+    const { path } = await harness.fetch(parts, { url: harness.server.url("/mirror") });
+    expect(await hashOfFile(path)).toBe(sha256(medium));
+    expect(rangesOf(harness)).toEqual([undefined, "bytes=120000-", undefined, `bytes=${120_000 - 4_096}-`]);
+  });
+
+  it("keeps its bytes if the server demands chunks and refuses one", async () => {
+    const harness = await startPartsHarness();
+    harness.server.serve("/medium", medium, ({ headers: { range } }) => {
+      return range === "bytes=0-99999" ? {} : { status: 403 };
+    });
+    const parts = await harness.open();
+    const part = { chunkBytes: 100_000 };
+    await expect(harness.fetch(parts, part)).rejects.toMatchObject({ upstreamStatus: 403 });
+    expect([rangesOf(harness), parts.bytes]).toEqual([["bytes=0-99999", "bytes=100000-199999"], 100_000]);
+    harness.server.serve("/medium", medium);
+    expect(await hashOfFile((await harness.fetch(parts, part)).path)).toBe(sha256(medium));
+    expect(rangesOf(harness).slice(2)).toEqual(["bytes=100000-199999"]);
+  });
+
   it.each<[string, Fault]>([
     ["states its length", {}],
     ["states no length", { length: "chunked" }],

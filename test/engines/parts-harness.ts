@@ -62,10 +62,9 @@ export async function startPartsHarness(clientOptions: HttpClientOptions = {}): 
       opened.push(parts);
       return parts;
     },
-    fetch(parts, { name = "file", url = server.url("/medium"), range = null, maxBytes, isWhole, ...options } = {}) {
+    fetch(parts, { name = "file", url = server.url("/medium"), range = null, ...options } = {}) {
       const signal = AbortSignal.timeout(60_000);
-      const part = { name, url, range, ...(maxBytes !== undefined && { maxBytes }), ...(isWhole && { isWhole }) };
-      return parts.fetch(part, { signal, ...options });
+      return parts.fetch({ name, url, range, ...options }, { signal, ...options });
     },
   };
 }

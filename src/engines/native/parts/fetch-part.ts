@@ -18,6 +18,8 @@ export async function fetchPart(
   const { signal } = options;
   const begun = stored.generation;
   let repeated = 0;
+  /** The generation of which the server has refused the rest. */
+  let refused: number | undefined;
   const mayRepeat = () => repeated < maxFailures && repeats.take();
   await quota.reserve(0);
   if (!isSameRange(stored.range, part.range)) stored.invalidate();
@@ -31,7 +33,7 @@ export async function fetchPart(
     }
     const sizeBefore = stored.size;
     const isNextChunk = part.chunkBytes !== undefined && stored.generation > begun;
-    const isResume = canResume(stored, isNextChunk);
+    const isResume = stored.generation !== refused && canResume(stored, isNextChunk);
     // A redirect may lead elsewhere each time.
     const isElsewhere = stored.representation?.url !== stored.from && stored.tail.length === 0;
     if (isResume && isElsewhere) quota.add(-(await stored.reopen()));
@@ -45,9 +47,9 @@ export async function fetchPart(
       await receive(response, isResume, transfer);
     } catch (error) {
       signal.throwIfAborted();
-      if (isResume && isResumeRefusal(error)) {
+      if (isResume && isResumeRefusal(error, part)) {
         retryPolicy.recordFailure(error, stored.size);
-        stored.invalidate();
+        refused = stored.generation;
       } else await retryPolicy.backOff(error, stored.size);
       continue;
     }
@@ -110,12 +112,16 @@ function requestFor(
   return { ...options, range: rest, ...(ifRange !== null && { ifRange }) };
 }
 
-/** Statuses of servers that refuse ranges, or only this one; what they have as a whole they may send. */
-const refusalStatuses: ReadonlySet<number | undefined> = new Set([400, 403, 406, 412, 416, 501]);
+/** Statuses of servers that refuse ranges; what they have as a whole they may send. */
+const refusalStatuses: ReadonlySet<number | undefined> = new Set([400, 403, 406, 412, 501]);
 
-/** Whether the server refuses to send the missing bytes: it sends no ranges, has none, or only those of another content. */
-function isResumeRefusal(error: unknown): boolean {
-  return (
-    error instanceof ServiceError && (error.code === "upstream_invalid" || refusalStatuses.has(error.upstreamStatus))
-  );
+/**
+ * Whether the server refuses to send the missing bytes: it sends no ranges, has none, or only those of another content. If a restart needs
+ * ranges too, another status refuses more than that: the bytes so far are kept for a later run, which may have another URL.
+ */
+function isResumeRefusal(error: unknown, { range, chunkBytes }: Part): boolean {
+  if (!(error instanceof ServiceError)) return false;
+  const { code, upstreamStatus } = error;
+  const isWhole = range === null && chunkBytes === undefined;
+  return code === "upstream_invalid" || upstreamStatus === 416 || (isWhole && refusalStatuses.has(upstreamStatus));
 }
