@@ -201,8 +201,10 @@ export interface MediaRange {
 
 /** Returns from where to where these are; `null`: there is none. */
 export function spanOf(ranges: readonly MediaRange[]): MediaRange | null {
-  const [starts, ends] = [ranges.map(({ startS }) => startS), ranges.map(({ endS }) => endS)];
-  return ranges.length === 0 ? null : { startS: Math.min(...starts), endS: Math.max(...ends) };
+  const join = (a: MediaRange, b: MediaRange): MediaRange => {
+    return { startS: Math.min(a.startS, b.startS), endS: Math.max(a.endS, b.endS) };
+  };
+  return ranges.reduce<MediaRange | null>((span, range) => (span === null ? range : join(span, range)), null);
 }
 
 /** Where a segment is in the presentation. */

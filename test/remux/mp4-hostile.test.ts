@@ -5,7 +5,7 @@ import { box, fullBox, u32, u64 } from "../../src/remux/mp4/boxes.ts";
 import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
 import { isCompleteMp4 } from "../../src/remux/mp4/read/file-boxes.ts";
 import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
-import type { Sample, SampleSink } from "../../src/remux/samples.ts";
+import { type Sample, type SampleSink, type TrackKind, trackKinds } from "../../src/remux/samples.ts";
 import { createTimelines } from "../../src/remux/timelines.ts";
 import { createIntegers } from "../random.ts";
 import { openFolder, start } from "./mp4-media.ts";
@@ -68,7 +68,7 @@ interface Outcome {
 }
 
 /** Reads segments, or the files at paths, and counts the samples; throws errors other than ServiceError. */
-function outcome(segments: Iterable<Uint8Array | string>): Outcome {
+function outcome(segments: Iterable<Uint8Array | string>, kinds: readonly TrackKind[] = trackKinds): Outcome {
   const seen = { code: "none", bytes: 0, samples: 0 };
   const sink: SampleSink = {
     setFormat: (_format, track = 0) => track,
@@ -78,7 +78,6 @@ function outcome(segments: Iterable<Uint8Array | string>): Outcome {
       seen.bytes += data.length;
     },
   };
-  const kinds = ["video", "audio"] as const;
   const demuxer = createMp4Demuxer({ sink, timelines: createTimelines(), kinds });
   try {
     for (const segment of segments) {
@@ -106,7 +105,12 @@ describe("hostile MP4", () => {
 
   it("is read if it is intact", () => {
     const all = { code: "none", bytes: 800, samples: 40 };
-    expect([[index, intact], [whole], [path]].map(outcome)).toEqual([all, all, all]);
+    expect([[index, intact], [whole], [path]].map((segments) => outcome(segments))).toEqual([all, all, all]);
+  });
+
+  it("is read if it has very many pictures that are not wanted", () => {
+    const audio = { code: "none", bytes: 400, samples: 20 };
+    expect(outcome([index, intact, fragment(500_000, 0, Buffer.alloc(1))], ["audio"])).toEqual(audio);
   });
 
   it.each([
