@@ -88,6 +88,25 @@ describe.concurrent("HLS is downloaded completely", () => {
     expect([cuts, file.warnings]).toEqual([-1, []]);
   });
 
+  it.each([
+    ["playlist", "index.m3u8", "<!doctype html><title>Busy</title>"],
+    ["playlist", "index.m3u8", ""],
+    ["key", "enc/0.key", `<!doctype html>${"busy ".repeat(1_000)}`],
+    ["key", "enc/0.key", ""],
+  ])("if a server has a message or nothing in place of its %s for a moment", async (_, path, message) => {
+    const laid = layEncrypted("enc", readRendition("high.m2t"), { ext: "ts", hasIv: true, rotation: 100 });
+    await using harness = await openEntry(open, listed(laid), "index.m3u8");
+    let isBusy = true;
+    harness.site.answer(path, (response, serve) => {
+      if (!isBusy) return serve();
+      isBusy = false;
+      return response.end(message);
+    });
+    const file = await harness.download();
+    expect(await probe(file.path)).toMatchObject(whole);
+    expect(harness.site.asked.filter((asked) => asked.path === path)).toHaveLength(2);
+  });
+
   it("but for segments that the playlist marks as gaps, of which a warning tells", async () => {
     const { resources, lines } = stream();
     const gap = lines.findIndex((line) => line.startsWith("#EXTINF"));

@@ -39,6 +39,12 @@ export class RetryPolicy {
     await this.wait(this.#failures, retryAfterS * 1000);
   }
 
+  /** Waits after a response that is not what was asked for. @throws `error` at the 4th failure in a row; `signal.reason` */
+  async repeat(error: ServiceError): Promise<void> {
+    this.recordFailure(error, 0);
+    await this.wait(this.#failures);
+  }
+
   /** Waits as after so many failures in a row. @throws `signal.reason` */
   async wait(failures: number, leastMs = 0): Promise<void> {
     const waitMs = Math.max(this.#backoffMs * 2 ** (failures - 1), leastMs);

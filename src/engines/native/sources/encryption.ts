@@ -1,7 +1,7 @@
 import { createDecipheriv } from "node:crypto";
 import { buffer } from "node:stream/consumers";
 import { type SegmentKey, readDataKey } from "../../../manifests/segments.ts";
-import { ServiceError } from "../../../model/errors.ts";
+import { isServiceError, ServiceError } from "../../../model/errors.ts";
 import type { HeadersFor, HttpClient } from "../../../net/client.ts";
 import { urlForMessage } from "../../../net/http-url.ts";
 import { decryptSamples } from "../../../remux/sample-encryption.ts";
@@ -36,7 +36,7 @@ export function createKeyReader(
 const keyBackoffMs = 500;
 const keyBytes = 16;
 
-/** Retries as often as a part is retried. */
+/** Retries as often as a part is retried; what is no key, too: a server may send a message with status 200 for a moment. */
 async function fetchKey(url: URL, client: HttpClient, options: KeyRequest): Promise<Buffer> {
   const { signal } = options;
   const retryPolicy = new RetryPolicy(keyBackoffMs, signal);
@@ -49,7 +49,7 @@ async function fetchKey(url: URL, client: HttpClient, options: KeyRequest): Prom
       throw new ServiceError("upstream_invalid", `the key at ${urlForMessage(url)} ${rule}`);
     } catch (error) {
       signal.throwIfAborted();
-      await retryPolicy.backOff(error, 0);
+      await (isServiceError(error, "upstream_invalid") ? retryPolicy.repeat(error) : retryPolicy.backOff(error, 0));
     }
   }
 }

@@ -6,6 +6,7 @@ import { importsVariables, isMultivariant, readVariables, type Variables } from 
 import { readHlsSegments } from "../../../manifests/hls/segments.ts";
 import type { SegmentList } from "../../../manifests/segments.ts";
 import { readManifestText, sniffManifest } from "../../../manifests/text.ts";
+import { fetchManifest } from "./fetch-manifest.ts";
 import { aheadByDate, readClock } from "./site-clock.ts";
 import { ServiceError } from "../../../model/errors.ts";
 import type { Format } from "../../../model/page-info.ts";
@@ -31,7 +32,6 @@ const maxMirrors = 4;
 const maxClockBytes = 1024;
 /** The site's clock is read again once ours differs by more from the time that has passed. */
 const maxDriftMs = 1_000;
-const maxManifestBytes = 4 * 1024 * 1024;
 /** A manifest is recognized by its first bytes. */
 const maxHeadBytes = 2048;
 
@@ -94,7 +94,7 @@ export class ManifestReader {
     const url = new URL(format.url);
     const isUnread = format.url === format.manifest_url;
     if (format.protocol === "m3u8") {
-      const { text, finalUrl } = await this.#fetch(url, headers);
+      const { text, finalUrl } = await this.#fetch(url, headers, isReload);
       const formats = isUnread && isMultivariant(text) ? readHls(text, finalUrl).formats : null;
       const variables = importsVariables(text) ? await this.#variablesFor(format, headers) : undefined;
       return { formats, segments: () => readHlsSegments(text, finalUrl, variables) };
@@ -177,8 +177,8 @@ export class ManifestReader {
     if (known !== undefined && !(known.isLive && isReload)) return known;
     const askedMs = Date.now();
     const location = this.#locations.get(url.href);
-    const moved = location && (await this.#tryRead(() => this.#fetch(location, headers)));
-    const { text, finalUrl } = moved ?? (await this.#fetch(url, headers));
+    const moved = location && (await this.#tryRead(() => this.#fetch(location, headers, isReload)));
+    const { text, finalUrl } = moved ?? (await this.#fetch(url, headers, isReload));
     const linked = await resolveLinks(
       { text, url: finalUrl },
       {
@@ -206,11 +206,11 @@ export class ManifestReader {
     return variables;
   }
 
-  async #fetch(url: URL, headers: HeadersFor): Promise<{ text: string; finalUrl: URL }> {
-    const response = await this.#get(url, headers, maxManifestBytes);
+  async #fetch(url: URL, headers: HeadersFor, isReload = false): Promise<{ text: string; finalUrl: URL }> {
+    const { text, response } = await fetchManifest(url, this.#client, { isReload, signal: this.#signal, headers });
     this.#followClock();
     this.#dateAheadMs ??= aheadByDate(response.headers);
-    return { text: await readManifestText(response.body), finalUrl: response.url };
+    return { text, finalUrl: response.url };
   }
 
   /** Has the site's clock read again if ours was set, or the machine suspended. */
