@@ -99,6 +99,9 @@ describe("HTML", () => {
       ["nothing else", "/bg.mp4", ""],
       ["several other media, of which nothing shows which is the page's", "/bg.mp4", unnamed],
       ["related media", "/bg.mp4", related],
+      ["a silent preview of another page", "/bg.mp4", `<a href="/2"><video loop muted src="/2.mp4"></video></a>`],
+      ["a sound", "/bg.mp4", `<audio src="/click.mp3"></audio>`],
+      ["a sound that a script sets up", "/bg.mp4", `<script>setup({audio: "/click.mp3"})</script>`],
     ])("with %s, takes %s", async (_, path, more) => {
       const { formats } = await resolvePage(loop + more);
       expect(formats.map(({ url }) => url)).toEqual([`https://video.example.com${path}`]);

@@ -21,7 +21,7 @@ interface Draft {
 /**
  * Extracts and merges what a page itself states. Players' data is read only if no vocabulary
  * states a medium: it may name many, and it takes as long to read as all else. A silent loop that the page shows counts
- * only if it has no other medium, as on sites of animations.
+ * only if it has no other video, as on sites of animations.
  */
 export function* createDraft(markup: Markup, url: URL, now: Date): Steps<Draft> {
   const base = tryParseUrl(markup.base, url) ?? url;
@@ -31,10 +31,12 @@ export function* createDraft(markup: Markup, url: URL, now: Date): Steps<Draft> 
   const loops = loopUrls(markup, base);
   const isLoop = stated.merged.media.some((medium) => loops.has(medium.url.href));
   const draft = isLoop ? merge(withoutMedia(metadata, loops), url) : stated;
-  if (draft.merged.media.length > 0) return draft;
+  const hasMedium = ({ merged }: Draft) => merged.media.some(({ kind }) => kind === "video" || !isLoop);
+  if (hasMedium(draft)) return draft;
   const page = identifyMerged(draft, markup, url);
   const player = yield* extractPlayer(markup, isLoop ? { ...page, isMedium: false } : page, base);
-  return player.resources === undefined ? stated : merge({ ...draft.metadata, player }, url);
+  const played = player.resources === undefined ? draft : merge({ ...draft.metadata, player }, url);
+  return isLoop && !hasMedium(played) ? stated : played;
 }
 
 /** Returns what a page states without the media at `urls`, except what schema.org describes. */

@@ -61,15 +61,21 @@ function images(markup: Markup, metas: Metas, player: Player | null, base: URL):
 }
 
 /**
- * Returns the first player with an http or https source, a loop only if no other has one; without any, the page's only
- * player: a script gives it its source, but its poster and its tracks are stated.
+ * Returns the first player with an http or https source, in place of a silent loop the first video with sound or controls; without any,
+ * the page's only player: a script gives it its source, but its poster and its tracks are stated.
  */
 function findPlayer({ players }: Markup, base: URL, allowLoops: boolean): Player | null {
-  const hasSource = (player: Player) => sourcesOf(player, base).length > 0;
   const others = players.filter((player) => !isSilentLoop(player));
-  const stated = others.find(hasSource) ?? (allowLoops ? players.find(hasSource) : undefined);
+  const played = (allowLoops ? players : others).filter((player) => sourcesOf(player, base).length > 0);
+  const [first] = played;
+  // Another video that is silent may be a preview of another page.
+  if (first !== undefined) return (isSilentLoop(first) && played.find(isVideoWithSound)) || first;
   const [only = null, ...more] = others;
-  return stated ?? (more.length === 0 ? only : null);
+  return more.length === 0 ? only : null;
+}
+
+function isVideoWithSound({ kind, attributes }: Player): boolean {
+  return kind === "video" && (!attributes.has("muted") || attributes.has("controls"));
 }
 
 /** Returns the URLs of the silent loops among a page's players. */
