@@ -68,8 +68,15 @@ function timescaleOf(format: TrackFormat): number {
 /** Returns the samples per second of audio, of AAC those of its core; the ticks per second of what does not say how many it has. */
 export function sampleTicksOf({ kind, timescale, sampleEntry }: TrackFormat): number {
   if (kind === "video" || sampleEntry.length < sampleRateAt + 2) return timescale;
-  const rate = coreRateOf(sampleEntry) ?? sampleEntry[sampleRateAt]! * 256 + sampleEntry[sampleRateAt + 1]!;
-  return rate < leastRate ? timescale : rate;
+  const coreRate = coreRateOf(sampleEntry);
+  const rate = coreRate ?? sampleEntry[sampleRateAt]! * 256 + sampleEntry[sampleRateAt + 1]!;
+  const isUnknown = rate < leastRate || (coreRate === undefined && isTooHigh(timescale, rate));
+  return isUnknown ? timescale : rate;
+}
+
+/** Whether the rate is `timescale`, which has more than the 16 bits of the field: that has the half, a quarter, or the lower bits of it. */
+function isTooHigh(timescale: number, rate: number): boolean {
+  return timescale > 0xffff && ([2, 4].includes(timescale / rate) || timescale % 0x10000 === rate);
 }
 
 function assertSameCodec(before: Uint8Array, { kind, sampleEntry }: TrackFormat): void {

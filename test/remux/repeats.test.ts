@@ -87,6 +87,11 @@ it("audio in fragments gets ticks that are samples, of AAC with SBR those of its
   expect(ticksOf(90_000)).toEqual([48_000, 1024, 2048]);
   expect(ticksOf(48_000)).toEqual([48_000, 1024, 2048]);
   expect(ticksOf(24_000)).toEqual([48_000, 1024, 2048]);
+  // A rate of more than 16 bits is stated as the half of it, or cut off.
+  expect(ticksOf(96_000)).toEqual([96_000, 2048, 4096]);
+  const cutOff = Buffer.from(audioFormat.sampleEntry);
+  cutOff.writeUInt16BE(96_000 - 65_536, 32);
+  expect(ticksOf(96_000, cutOff)).toEqual([96_000, 2048, 4096]);
   const [lc, implicit, explicit, numbered] = [
     aacEntry(48_000, 0x11, 0x90),
     aacEntry(48_000, 0x13, 0x10),
