@@ -117,6 +117,12 @@ describe.concurrent("a live stream whose playlist", () => {
     expect(await record(harness)).toEqual({ frames: 225, warnings: [anew] });
   });
 
+  it("is for a while that of another server, which is late, is recorded without a warning", async () => {
+    const lists = [2, 3, 0, 1, 2, 3].map((sequence) => ({ sequence, names: range("a", sequence, sequence + 2) }));
+    await using harness = await openLists([...lists, { sequence: 4, names: range("a", 4, 6), hasEnded: true }]);
+    expect(await record(harness)).toEqual({ frames: 100, warnings: [] });
+  });
+
   it("is an old one of another server, from before the recording, is not recorded", async () => {
     await using harness = await openLists([
       { sequence: 60, names: range("a", 0, 3), dateS: 1_700_000_060 },

@@ -1,4 +1,5 @@
 import type { Segment, SegmentList } from "../../../manifests/segments.ts";
+import { idOf, KnownSegments } from "./known-segments.ts";
 import { isLater, isNext, isSameDate, LiveDates, maxBack, type RecordedSegment, type Restarts } from "./live-dates.ts";
 
 /**
@@ -15,11 +16,7 @@ export class LiveNumbering {
   #firstMoved = 0;
   /** What identifies the last segment of the latest list, if its URL may be cut off. */
   #doubtful: string | null = null;
-  /**
-   * Lists in a row that go back: how many, how many of them have grown, their latest number, whether the latest one is old by its dates,
-   * and the segments of all by their listed numbers.
-   */
-  #back: { count: number; grown: number; end: number; isOld: boolean; segments: Map<number, Segment> } | null = null;
+  #back: BackLists | null = null;
 
   constructor(restarts: Restarts) {
     this.#restarts = restarts;
@@ -38,11 +35,11 @@ export class LiveNumbering {
 
   /**
    * Whether other media may have been listed in place of those that were recorded, under their URLs: the lists are no old ones of a
-   * cache that has not grown. `isEnd`: no further list will show it.
+   * cache, or of a server that is late, which lists as many segments as others. `isEnd`: no further list will show it.
    */
   isDoubtful(isEnd: boolean): boolean {
     const least = isEnd ? maxBack - 1 : maxBack;
-    const isBack = this.#back !== null && !this.#back.isOld && this.#back.grown >= least - 1;
+    const isBack = this.#back !== null && !this.#back.isOld && this.#back.lengthened >= least - 1;
     return isBack || this.#dates.countBack >= least;
   }
 
@@ -145,10 +142,22 @@ export class LiveNumbering {
 
   /** Returns the segments of several lists that go back, once they are no old ones. */
   #findRestart(list: SegmentList, after: RecordedSegment): Segment[] {
-    const end = list.segments.at(-1)!;
-    const back = (this.#back ??= { count: 0, grown: 0, end: end.sequence, isOld: false, segments: new Map() });
+    const [first, end] = [list.segments[0]!, list.segments.at(-1)!];
+    const back = (this.#back ??= {
+      count: 0,
+      hasGrown: false,
+      lengthened: 0,
+      first: first.sequence,
+      end: end.sequence,
+      isOld: false,
+      segments: new Map(),
+    });
     back.count += 1;
-    if (end.sequence > back.end) Object.assign(back, { grown: back.grown + 1, end: end.sequence });
+    if (end.sequence > back.end) {
+      back.hasGrown = true;
+      back.lengthened += first.sequence === back.first ? 1 : 0;
+      back.end = end.sequence;
+    }
     const listed = list.segments.find(({ sequence }) => back.segments.has(sequence));
     const forgotten = listed === undefined ? 0 : back.segments.get(listed.sequence)!.timeline - listed.timeline;
     for (const segment of list.segments) {
@@ -157,10 +166,10 @@ export class LiveNumbering {
     const { hasSame, hasOther } = this.#known.compare(list.segments, this.#moved.sequence);
     // An old list of the same numbers is not so old that it shares nothing with the latest one.
     const isFar = !hasSame || this.#numberOf(end) < after.sequence - list.segments.length;
-    const isLasting = back.count >= maxBack && (back.grown > 0 ? isFar : hasOther && !hasSame);
+    const isLasting = back.count >= maxBack && (back.hasGrown ? isFar : hasOther && !hasSame);
     back.isOld = hasSame && end.dateMs !== undefined;
     // An old list of a cache has not ended; one whose last segments were taken out goes back at once.
-    const isEndOfSame = hasSame && (back.isOld || back.grown === 0);
+    const isEndOfSame = hasSame && (back.isOld || !back.hasGrown);
     if (list.hasEnded ? isEndOfSame : !isLasting) return [];
     const segments = [...back.segments.values()]
       .filter((segment) => hasSame || !this.#known.isRecorded(segment))
@@ -177,71 +186,21 @@ export class LiveNumbering {
   }
 }
 
+/** Lists in a row that go back. */
+interface BackLists {
+  count: number;
+  hasGrown: boolean;
+  /** How many have grown, and begin with the same segment as the first of them. */
+  lengthened: number;
+  /** Number of the first segment of the first list. */
+  first: number;
+  /** Latest number. */
+  end: number;
+  /** The latest list is old by its dates. */
+  isOld: boolean;
+  /** Of all lists, by their listed numbers. */
+  segments: Map<number, Segment>;
+}
+
 /** How many segments another server of a CDN may be late. */
 const usualLagSegments = 10;
-
-/** How far back segments are recognised. */
-const maxKnown = 20_000;
-
-/** The latest segments of a recording. */
-class KnownSegments {
-  /** By their numbers in the recording, and the numbers by id. */
-  readonly #segments = new Map<number, Segment>();
-  readonly #numbers = new Map<string, number>();
-  /** Two segments had one URL. */
-  areUrlsReused = false;
-  /** A segment was listed twice under one URL; then another URL is another segment. */
-  #areUrlsStable = false;
-
-  /** `firstMoved`: the numbers before it are of an earlier numbering, which may have had the same URLs. */
-  add(segment: RecordedSegment, firstMoved: number): void {
-    const { sequence } = segment;
-    const id = idOf(segment);
-    const before = this.#numbers.get(id);
-    this.areUrlsReused ||= before !== undefined && before >= firstMoved && before !== sequence;
-    this.#segments.set(sequence, segment);
-    this.#numbers.set(id, sequence);
-    const oldest = this.#segments.get(sequence - maxKnown);
-    if (oldest === undefined) return;
-    this.#segments.delete(sequence - maxKnown);
-    if (this.#numbers.get(idOf(oldest)) === sequence - maxKnown) this.#numbers.delete(idOf(oldest));
-  }
-
-  has(segment: Segment): boolean {
-    return this.#numbers.has(idOf(segment));
-  }
-
-  /** Whether it is known, at its date if it has one. */
-  isRecorded(segment: Segment): boolean {
-    return segment.dateMs === undefined ? this.has(segment) : this.hasAtDate(segment);
-  }
-
-  /** Whether it is known at its date. */
-  hasAtDate(segment: Segment): boolean {
-    const known = this.#segments.get(this.#numbers.get(idOf(segment)) ?? -1);
-    return known !== undefined && isSameDate(segment, known);
-  }
-
-  /** Compares a list with the known segments of its numbers, to which `moved` is added. */
-  compare(segments: readonly Segment[], moved: number): { hasSame: boolean; hasOther: boolean } {
-    const toleranceMs = 1000 * segments.reduce((sum, { durationS }) => sum + durationS, 0);
-    const found = { hasSame: false, hasOther: false };
-    for (const segment of segments) {
-      const before = this.#segments.get(segment.sequence + moved);
-      if (before === undefined) continue;
-      const isSameUrl = idOf(segment) === idOf(before);
-      const apartMs = Math.abs((segment.dateMs ?? Number.NaN) - (before.dateMs ?? Number.NaN));
-      if (apartMs > toleranceMs) found.hasOther = true;
-      else if (isSameUrl || apartMs <= toleranceMs) found.hasSame = true;
-      else if (this.#areUrlsStable && !this.areUrlsReused) found.hasOther = true;
-      this.#areUrlsStable ||= isSameUrl && !(apartMs > toleranceMs);
-    }
-    return found;
-  }
-}
-
-/** Returns what identifies a segment whatever tokens the query of its URL has. */
-function idOf({ url, range }: Segment): string {
-  const path = url.replace(/[?#].*/s, "");
-  return range === null ? path : `${path} ${range.offset} ${range.length}`;
-}
