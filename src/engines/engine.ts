@@ -33,8 +33,8 @@ import type { ResultFile } from "../model/task.ts";
  * - **The guard.** Every byte comes through the guarded client: manifests, keys, segments, redirects.
  * - **What the site demands.** Every request for a format, whatever it is for, has the fields that
  *   `createSiteHeaders` makes of its `http_headers`, its `cookies` and `job.pageUrl`; what its manifest
- *   lists has them too. Cookies that responses set are sent until the download ends. Of a progressive file with `http_chunk_size`, each request is for at most that many
- *   bytes. `fragments` are downloaded like the segments of a manifest, which is then not read.
+ *   lists has them too. Cookies that responses set are sent until the download ends. Of a progressive file with
+ *   `http_chunk_size`, each request is for at most that many bytes. `fragments` are downloaded like the segments of a manifest, which is then not read.
  * - **Speed.** All downloads together receive at most `maxSpeedBps` of media, and `maxSpeedPerHostBps` from each host, or what
  *   `speed` allows, in fair shares. Manifests and pictures are not limited. A download that waits for that is neither idle nor slow.
  * - **Pauses.** A host that has asked for a pause, whichever download it asked, is left alone by all. They wait for up to 30 s; if the

@@ -104,7 +104,7 @@ export interface DemuxerOptions {
   onDrop?: (kind: TrackKind) => void;
   /** Called when the tracks are known. */
   onTracks?: (found: FoundTracks) => void;
-  /** Called with when video is presented of a stream of which it is not wanted, as if it were written. */
+  /** Called with when video is presented that is not wanted, on the timeline of what is written. */
   onUnread?: (span: MediaRange) => void;
   /** Called when the subtitles of a transport stream are known, which are not read. */
   onSubtitles?: (tracks: readonly UnreadSubtitles[]) => void;
