@@ -349,16 +349,32 @@ describe("an MPEG-TS demuxer of synthetic streams", () => {
     expect(demux([stream]).tracks).toEqual([]);
   });
 
-  it("keeps its format if every picture has another", () => {
+  /** Reads pictures with these picture parameter sets. */
+  const readPictures = (sets: readonly number[]) => {
     const { tables, pes } = createPacketMaker();
-    const pictures = Array.from({ length: 3000 }, (_, i) => {
+    const pictures = sets.map((set, i) => {
       const picture = avcPicture(true);
-      picture[picture.indexOf(Buffer.from("68ce", "hex")) + 3] = i & 0x7f;
+      picture[picture.indexOf(Buffer.from("68ce", "hex")) + 3] = set;
       return pes(videoPid, i * 3600, picture);
     });
-    const { samples, formats } = demux([tables([avc]), ...pictures]).track("video");
+    return demux([tables([avc]), ...pictures]).track("video");
+  };
+
+  it("keeps its format if every picture has another", () => {
+    const { samples, formats } = readPictures(Array.from({ length: 3000 }, (_, i) => i & 0x7f));
     expect(samples.length).toBe(3000);
-    expect(formats.length).toBeLessThan(70);
+    const entries = new Set(formats.map(({ sampleEntry }) => Buffer.from(sampleEntry).toString("hex")));
+    expect(entries.size).toBe(64);
+  });
+
+  it("goes back to formats that it had before, however often and whatever others come between", () => {
+    const others = Array.from({ length: 100 }, (_, i) => 2 + i);
+    const turns = Array.from({ length: 200 }, (_, i) => i % 2);
+    const { formats } = readPictures([...turns, ...others, ...turns]);
+    const [one, two] = formats;
+    expect(one).not.toEqual(two);
+    expect(formats.slice(0, 200)).toEqual(turns.map((turn) => [one, two][turn]));
+    expect(formats.slice(-200)).toEqual(turns.map((turn) => [one, two][turn]));
   });
 
   it("refuses a program map of a thousand streams", () => {

@@ -7,7 +7,7 @@ import type { StreamClock } from "./clock.ts";
 import { type PesTime, ticksPerSecond, unwrap } from "./timestamps.ts";
 import type { TrackReader, TrackReaderOptions } from "./stream.ts";
 
-/** A stream with more formats keeps the latest sample entry; the samples have the parameter sets too. */
+/** A stream with more different formats keeps the sample entry before; the samples have the parameter sets too. */
 const maxFormats = 64;
 const defaultDuration = ticksPerSecond / 25;
 /** A longer distance of two pictures may be a gap, unless the one before is as long. */
@@ -32,7 +32,8 @@ export function createVideoTrack(options: VideoTrackOptions): TrackReader {
   const { stream, syntax, clock, output, language, onDrop = () => {} } = options;
   const sets = createParameterSets(syntax);
   const writeNals = createNalWriter();
-  let formats = 0;
+  const formats = new Set<string>();
+  let longest = 0;
   const times = new PictureTimes(clock);
   const { steps } = times;
   const joins = createVideoJoins(output);
@@ -40,11 +41,17 @@ export function createVideoTrack(options: VideoTrackOptions): TrackReader {
   let ending: PesTime | null = null;
 
   const declare = (): void => {
-    if (formats >= maxFormats) return;
-    const description = syntax.describe(sets.list());
+    const isFull = formats.size >= maxFormats;
+    const list = sets.list();
+    // Sets that are longer than all sample entries are in none of them.
+    if (isFull && list.reduce((sum, { unit }) => sum + unit.length, 0) > longest) return;
+    const description = syntax.describe(list);
     if (!description) return;
+    const entry = Buffer.from(description.sampleEntry).toString("latin1");
+    if (isFull && !formats.has(entry)) return;
+    formats.add(entry);
+    longest = Math.max(longest, entry.length);
     joins.setFormat({ kind: "video", timescale: ticksPerSecond, language, ...description });
-    formats++;
   };
   const onAccessUnit = (unit: TimedAccessUnit): void => {
     const isJoined = ending !== null && !isNext(ending, unit.time, steps.usual);
@@ -52,12 +59,12 @@ export function createVideoTrack(options: VideoTrackOptions): TrackReader {
     ending = unit.isLast ? unit.time : null;
     times.advance(unit, isJoined);
     if (sets.take(nalUnitsWith(unit, nal.parameters))) declare();
-    if (formats === 0) return onDrop();
+    if (formats.size === 0) return onDrop();
     const duration = unit.isLast ? lastDuration(unit.time, options, steps) : steps.usual;
     const { dts, pts, isGuessed } = times;
     clock.reach(pts + duration);
     joins.write({
-      data: writeNals(unit, formats === 1 ? nal.filler | nal.parameters : nal.filler),
+      data: writeNals(unit, formats.size === 1 ? nal.filler | nal.parameters : nal.filler),
       dts,
       pts,
       duration: unit.isLast ? duration : 0,
