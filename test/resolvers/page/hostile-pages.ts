@@ -50,7 +50,7 @@ export const pages: Record<string, [type: string, text: string]> = {
   ],
   Representations: [
     dash,
-    `<MPD><Period><AdaptationSet mimeType="video/mp4" label="${fill(" ", MiB)}">${fill("<Representation/>")}`,
+    `<MPD><Period><AdaptationSet mimeType="video/mp4" label="${fill(" ", MiB)}">${fill("<Representation/>")}</AdaptationSet></Period></MPD>`,
   ],
 };
 
