@@ -65,13 +65,13 @@ function images(markup: Markup, metas: Metas, player: Player | null, base: URL):
  * the page's only player: a script gives it its source, but its poster and its tracks are stated.
  */
 function findPlayer({ players }: Markup, base: URL, allowLoops: boolean): Player | null {
+  const hasSource = (player: Player) => sourcesOf(player, base).length > 0;
   const others = players.filter((player) => !isSilentLoop(player));
-  const played = (allowLoops ? players : others).filter((player) => sourcesOf(player, base).length > 0);
-  const [first] = played;
+  const first = (allowLoops ? players : others).find(hasSource);
   // Another video that is silent may be a preview of another page.
-  if (first !== undefined) return (isSilentLoop(first) && played.find(isVideoWithSound)) || first;
+  const own = first && isSilentLoop(first) ? others.filter(isVideoWithSound).find(hasSource) : undefined;
   const [only = null, ...more] = others;
-  return more.length === 0 ? only : null;
+  return own ?? first ?? (more.length === 0 ? only : null);
 }
 
 function isVideoWithSound({ kind, attributes }: Player): boolean {
