@@ -1,6 +1,15 @@
 import type { Segment, SegmentList } from "../../../manifests/segments.ts";
-import { idOf, KnownSegments } from "./known-segments.ts";
-import { isLater, isNext, isSameDate, LiveDates, maxBack, type RecordedSegment, type Restarts } from "./live-dates.ts";
+import {
+  idOf,
+  isLater,
+  isNext,
+  isSameDate,
+  KnownSegments,
+  LiveDates,
+  maxBack,
+  type RecordedSegment,
+  type Restarts,
+} from "./live-dates.ts";
 
 /**
  * Finds the segments of a live playlist that are new, each time it is read. Its server must count on (RFC 8216
