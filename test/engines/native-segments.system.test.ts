@@ -132,6 +132,20 @@ describe.concurrent("HLS is downloaded completely", () => {
     expect(await codesOf(1)).toEqual([]);
   });
 
+  it("but for what its playlist has no more after an earlier run, of which a warning tells", async () => {
+    const { resources, lines } = stream();
+    await using harness = await openEntry(open, listed({ resources, lines }), "index.m3u8");
+    harness.site.answer("ts/1.ts", (response) => response.writeHead(404).end());
+    await expect(harness.download()).rejects.toThrow(/404/);
+    harness.site.answer("ts/1.ts", (_, serve) => serve());
+    harness.site.resources.set("index.m3u8", hls(mediaPlaylist(lines.slice(0, -4))));
+    const message = "the list of segments had 6.0 s in an earlier run, and has 4.0 s";
+    expect((await harness.download()).warnings).toEqual([{ code: "length_unknown", message }]);
+    expect((await harness.download({ ranges: [{ startS: 0, endS: 1 }] })).warnings).toEqual([]);
+    harness.site.resources.set("index.m3u8", hls(mediaPlaylist(lines)));
+    expect((await harness.download()).warnings).toEqual([]);
+  });
+
   it("if its key is in the playlist", async () => {
     const uri = `data:text/plain;base64,${secret.toString("base64")}`;
     const laid = encrypt(stream(), uri, true);

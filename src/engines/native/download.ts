@@ -19,7 +19,7 @@ import { openPartStore } from "./parts/part-store.ts";
 import type { TakeBytes } from "./parts/receiver.ts";
 import { SourceFetcher } from "./sources/fetch-sources.ts";
 import { createFormatLocator } from "./sources/locate-format.ts";
-import { listedKinds, planDownload, unstatedEnds } from "./sources/plan.ts";
+import { listedKinds, planDownload, findDoubtfulEnds } from "./sources/plan.ts";
 import { hasSelection, selectRanges } from "./sources/select-segments.ts";
 import { ProgressTracker } from "./sources/progress-tracker.ts";
 
@@ -83,10 +83,9 @@ async function planRun(job: DownloadJob, context: WorkerDownloadContext) {
   /** Aborted at the end of the run, to stop what is still fetched ahead after a failure. */
   const ending = new AbortController();
   const signal = AbortSignal.any([context.signal, ending.signal]);
-  const all = await planDownload(job, createFormatLocator(client, { pageUrl, signal }));
-  const plan = selectRanges(all, job.ranges);
+  const plan = selectRanges(await planDownload(job, createFormatLocator(client, { pageUrl, signal })), job.ranges);
+  const doubtfulEnds = await findDoubtfulEnds(plan, folder);
   const partsFolder = join(folder, "parts");
-  const journal = new StreamJournal(folder);
   // Everything else is written a second time, and what was selected for ranges once more when it is cut.
   const isKept = plan.isPassthrough && job.embed !== "all" && !job.isAudioFile && job.ranges.length === 0;
   const copies = isKept ? 1 : hasSelection(plan) ? 3 : 2;
@@ -123,13 +122,14 @@ async function planRun(job: DownloadJob, context: WorkerDownloadContext) {
     ending,
     signal,
     plan,
+    doubtfulEnds,
     partsFolder,
     parts,
     progress,
     fetcher,
     flush,
     additions,
-    journal,
+    journal: new StreamJournal(folder),
     audioChoice: createAudioChoice(job.audioLanguages),
     arePartsUseless,
   };
@@ -217,7 +217,7 @@ function checkLengths(run: DownloadRun): FileWarning[] {
     const message = "the file ends before its container says, although the server sent all that it has of it";
     warnings.push({ code: "frames_missing", message });
   }
-  const found = unstatedEnds(run.plan);
+  const found = [...run.doubtfulEnds];
   const what = files.size > 0 ? "the file" : `${unknown.length} segments`;
   const rule = "and closed the connection after what it sent";
   if (unknown.length > 0) found.push(`the server stated no length of ${what} ${rule}`);
