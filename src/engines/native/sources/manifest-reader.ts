@@ -6,7 +6,7 @@ import { importsVariables, isMultivariant, readVariables, type Variables } from 
 import { readHlsSegments } from "../../../manifests/hls/segments.ts";
 import type { SegmentList } from "../../../manifests/segments.ts";
 import { readManifestText, sniffManifest } from "../../../manifests/text.ts";
-import { fetchManifest } from "./fetch-manifest.ts";
+import { fetchManifest } from "../parts/fetch-manifest.ts";
 import { aheadByDate, readClock } from "./site-clock.ts";
 import { ServiceError } from "../../../model/errors.ts";
 import type { Format } from "../../../model/page-info.ts";

@@ -1,7 +1,7 @@
 import { buffer } from "node:stream/consumers";
 import { decodeManifest, sniffManifest } from "../../../manifests/text.ts";
 import type { HeadersFor, HttpClient, HttpResponse } from "../../../net/client.ts";
-import { maxFailures, RetryPolicy } from "../parts/retry-policy.ts";
+import { maxFailures, RetryPolicy } from "./retry-policy.ts";
 
 const backoffMs = 500;
 const maxManifestBytes = 4 * 1024 * 1024;
