@@ -38,9 +38,10 @@ export function splitCodecs(list: string | undefined): Codecs {
  */
 export function codecFamily(codec: string | null): string | null {
   if (codec === null) return null;
-  const [name = "", type = ""] = codec.toLowerCase().split(".");
-  // Object types (ISO/IEC 14496-1 §7.2.6.6) of MPEG audio; the others are kinds of AAC.
-  if (name === "mp4a" && (type === "69" || type === "6b")) return "mp3";
+  const lower = codec.toLowerCase();
+  // Object types (ISO/IEC 14496-1 §7.2.6.6; of 40, ISO/IEC 14496-3 §1.5.1.1) of MPEG audio; the others are kinds of AAC.
+  if (/^mp4a\.(?:69|6b|40\.34)$/.test(lower)) return "mp3";
+  const [name = ""] = lower.split(".", 1);
   return families.get(name) ?? name;
 }
 

@@ -185,6 +185,16 @@ describe("in each Period a format continues with its best counterpart", () => {
     expect(() => read(text)).toThrow(failure("format_unavailable", /Period 2 has nothing/));
   });
 
+  test("MP3 continues with MP3, whatever its name, and not with AAC", () => {
+    const audio = (codecs: string) => offer(`id="v" codecs="${codecs}"`).replace("video/mp4", "audio/mp4");
+    const periods = (...codecs: string[]) =>
+      mpd(codecs.map((each) => `<Period duration="PT4S">${audio(each)}</Period>`).join(""), "");
+    expect(read(periods("mp4a.40.34", "mp4a.6B", "mp3", "mp4a.69")).segments).toHaveLength(8);
+    expect(() => read(periods("mp4a.40.34", "mp4a.40.2"))).toThrow(
+      failure("format_unavailable", /Period 2 has nothing/),
+    );
+  });
+
   test("a Period without the kind is a gap", () => {
     const text = mpd(
       `<Period duration="PT4S">${offer(wanted)}</Period><Period duration="PT4S"/><Period duration="PT4S">${offer(wanted)}</Period>`,
