@@ -116,6 +116,6 @@ export function DownloadChosen({ count, isBusy, download }: DownloadChosenProps)
       ),
     ),
     h(Check, { isChecked: hasSubtitles, onCheck: setSubtitles }, "With subtitles"),
-    h(Button, { class: "primary", isDisabled, onClick }, `Download ${count}`),
+    h(Button, { class: "primary", isDisabled, onClick }, count === 0 ? "Download" : `Download ${count}`),
   );
 }

@@ -261,7 +261,7 @@ export function findingPages(openTab: OpenTab): void {
     const tab = await openTab(app.url);
     await tab.paste(address);
     const list = tab.page.getByRole("dialog", { name: "The last train" });
-    expect(await list.getByRole("button", { name: "Download 0" }).isDisabled()).toBe(true);
+    expect(await list.getByRole("button", { name: "Download", exact: true }).isDisabled()).toBe(true);
     await list.getByRole("button", { name: "Formats of The last train, part 2" }).click();
     await tab.page.getByRole("dialog", { name: "The second part" }).waitFor();
     await tab.page.getByRole("button", { name: "Close" }).click();
