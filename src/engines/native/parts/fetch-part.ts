@@ -112,8 +112,8 @@ function requestFor(
   return { ...options, range: rest, ...(ifRange !== null && { ifRange }) };
 }
 
-/** Statuses of servers that refuse ranges; what they have as a whole they may send. */
-const refusalStatuses: ReadonlySet<number | undefined> = new Set([400, 403, 406, 412, 501]);
+/** Statuses of servers that refuse ranges; what they have as a whole they may send. With 403 the URL has expired, as a rule. */
+const refusalStatuses: ReadonlySet<number | undefined> = new Set([400, 406, 412, 501]);
 
 /**
  * Whether the server refuses to send the missing bytes: it sends no ranges, has none, or only those of another content. If a restart needs
