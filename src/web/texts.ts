@@ -11,16 +11,16 @@ const sentences: Record<ErrorCode | "connection_lost", string> = {
   cross_site: "The service refuses requests from other sites.",
   not_found: "This does not exist any more.",
   method_not_allowed: "The service does not allow this.",
-  not_acceptable: "The service cannot respond in the form that was asked for.",
-  request_timeout: "The request took too long to arrive.",
+  not_acceptable: "The service cannot respond in this form.",
+  request_timeout: "The request took too long.",
   conflict: "The state has changed, so this is no longer possible.",
   file_removed: "The file was removed.",
   precondition_failed: "It has changed meanwhile.",
   payload_too_large: "The request is too large.",
-  unsupported_media_type: "The service did not understand the form of this request.",
+  unsupported_media_type: "The service cannot read this form.",
   range_not_satisfiable: "The file ends before this place.",
-  expectation_failed: "The service cannot meet what was expected of it.",
-  misdirected_request: "The service does not respond under this host name.",
+  expectation_failed: "The service cannot do this.",
+  misdirected_request: "The service does not respond under this name.",
   idempotency_mismatch: "The same key was used for another request.",
   address_blocked: "This address is in a network that the service may not reach.",
   no_media: "There is no video on this page that we can download.",
@@ -52,25 +52,18 @@ const statusSentences: Record<string, string> = {
   429: "The site says that it has had too many requests.",
 };
 
-/** What has to happen before another try can help, if waiting does not. */
-const conditions: Partial<Record<string, string>> = {
-  live_stream: "once it has begun",
-  disk_full: "once files have been deleted",
-  quota_exceeded: "once files have been deleted",
-};
-
 /** Something else is to be given then, so another try is no question. */
 const corrections: ReadonlySet<string> = new Set(["unauthorized", "invalid_url", "playlist"]);
 
 /** Returns what a failure means, and whether another try may help, as two sentences. */
 export function describeFailure({ code, message, retryable }: TaskFailure): string {
   const sentence = Object.hasOwn(sentences, code) ? sentences[code as ErrorCode] : sentences.internal;
-  const condition = Object.hasOwn(conditions, code) ? conditions[code] : undefined;
-  const isTemporary = retryable && code !== "live_stream";
-  if (condition !== undefined && !isTemporary) return `${sentence} Trying again may help ${condition}.`;
+  if (code === "live_stream") return `${sentence} Trying again may help once it has begun.`;
   if (corrections.has(code)) return sentence;
   const known = code === "upstream_status" ? describeStatus(message) : undefined;
-  return `${known ?? sentence} ${retryable ? "Trying again may help." : "Trying again will not help."}`;
+  const isFull = code === "disk_full" || code === "quota_exceeded";
+  const otherwise = isFull ? "may help once files are deleted" : "will not help";
+  return `${known ?? sentence} Trying again ${retryable ? "may help" : otherwise}.`;
 }
 
 /** Returns what the site's status means. Only the end of the message holds it: "GET … failed with status 404". */
@@ -130,14 +123,6 @@ export function formatTime(time: string): string {
   return (isToday ? clock : calendar).format(date);
 }
 
-/** Returns the day of an RFC 3339 time; a date without a time is the same day everywhere. */
-export function formatDay(time: string): string {
-  const date = new Date(time);
-  return (time.includes("T") ? day : dayAnywhere).format(date);
-}
-
-const day = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
-const dayAnywhere = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeZone: "UTC" });
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
 const calendar = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 

@@ -2,7 +2,8 @@ import { expect, it, onTestFinished, vi } from "vitest";
 import { ServiceError } from "../../src/model/errors.ts";
 import { HostPauses } from "../../src/net/host-pauses.ts";
 import { describeOptions } from "../../src/web/tasks/task-texts.ts";
-import { describeFailure, formatDay } from "../../src/web/texts.ts";
+import { formatDay } from "../../src/web/find/day.ts";
+import { describeFailure } from "../../src/web/texts.ts";
 
 it("says that a site has asked for a pause", async () => {
   const pauses = new HostPauses();
@@ -23,10 +24,10 @@ it.each([
 });
 
 it.each([
-  ["disk_full", false, "The disk of the service is full. Trying again may help once files have been deleted."],
+  ["disk_full", false, "The disk of the service is full. Trying again may help once files are deleted."],
   ["live_stream", false, "it is of a kind that the service does not record. Trying again may help once it has begun."],
   ["live_stream", true, "Trying again may help once it has begun."],
-  ["quota_exceeded", false, "one of its limits. Trying again may help once files have been deleted."],
+  ["quota_exceeded", false, "one of its limits. Trying again may help once files are deleted."],
   ["quota_exceeded", true, "one of its limits. Trying again may help."],
 ] as const)("says what has to happen before another try can help: %s, %s", (code, retryable, text) => {
   expect(describeFailure({ code, message: "…", retryable })).toContain(text);
@@ -41,7 +42,7 @@ it("writes a date without a time as the same day in each time zone", () => {
 
 it("says what is left out of a download, or marked in it", () => {
   expect(describeOptions({ skip: ["sponsor", "intro"] })).toBe("best format, without: sponsor, intro");
-  expect(describeOptions({ skip: ["sponsor"], skip_mode: "chapters" })).toBe("best format, as chapters: sponsor");
+  expect(describeOptions({ skip: ["sponsor"], skip_mode: "chapters" })).toBe("best format, chapters: sponsor");
 });
 
 it.each([

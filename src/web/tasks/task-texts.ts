@@ -106,7 +106,7 @@ function describeFile({ size, width, height, duration }: TaskFile): string {
 /** Returns what is downloaded of the page, "at most 720p, audio only". */
 export function describeOptions(options: TaskOptions): string {
   const { format_id: format, max_height: height, audio_only: isAudio, audio_languages: languages } = options;
-  const { subtitles, ranges = [], skip = [], skip_mode: skipMode, entries } = options;
+  const { subtitles, ranges = [], skip = [], entries } = options;
   const parts = [
     ...(format === undefined ? [] : [`format ${format}`]),
     ...(height === undefined ? [] : [`at most ${height}p`]),
@@ -117,7 +117,7 @@ export function describeOptions(options: TaskOptions): string {
     ...(subtitles === undefined || subtitles === false ? [] : ["subtitles"]),
     ...ranges.map(({ start, end }) => `${formatPlace(start)}–${end === null ? "" : formatPlace(end)}`).slice(0, 3),
     ...(ranges.length > 3 ? [`${ranges.length} parts`] : []),
-    ...(skip.length === 0 ? [] : [`${skipMode === "chapters" ? "as chapters" : "without"}: ${skip.join(", ")}`]),
+    ...(skip.length === 0 ? [] : [`${options.skip_mode === "chapters" ? "chapters" : "without"}: ${skip.join(", ")}`]),
     ...(entries === undefined ? [] : [describeEntries(entries)]),
   ];
   return [parts.length === 0 ? "best format" : parts.join(", "), ...extras].join(", ");
