@@ -134,7 +134,7 @@ describe("hostile MP4", () => {
 
   it("may have two hundred thousand runs in a fragment after its media data", () => {
     const front = box("mdat", Buffer.alloc(10));
-    const file = keep("runs.mp4", Buffer.concat([index, front, fragment(1, 1, Buffer.alloc(10), 200_000)]));
+    const file = keep("runs.mp4", Buffer.concat([index, front, fragment(1, 1, Buffer.alloc(200_000), 200_000)]));
     expect(outcome([file]).code).toBe("none");
   });
 
@@ -255,11 +255,18 @@ describe("data offsets of fragments that do not say what they count from", () =>
   const flags = Buffer.from("tfhd\0\u0002\0\0", "latin1");
   const second = whole.lastIndexOf("trun") + 12;
 
+  const first = whole.indexOf("trun") + 12;
+  const written = Array.from({ length: 40 }, (_, i) => Buffer.from(fillPattern(20, i)).toString("hex")).toSorted();
+
   /** Returns the media of a fragment without the flags that its offsets count from its start. */
   function read(secondOffset: number): string[] {
     const bytes = Buffer.from(whole);
     for (let at = bytes.indexOf(flags); at >= 0; at = bytes.indexOf(flags)) bytes[at + 5] = 0;
     bytes.writeInt32BE(secondOffset, second);
+    return readMedia(bytes);
+  }
+
+  function readMedia(bytes: Buffer): string[] {
     const media: string[] = [];
     const sink = { setFormat: (_format: unknown, track = media.length) => track, write: note };
     function note(_track: number, { data }: Sample): void {
@@ -271,8 +278,14 @@ describe("data offsets of fragments that do not say what they count from", () =>
   }
 
   it("count from the end of the data before, or from the start if they cannot", () => {
-    const written = Array.from({ length: 40 }, (_, i) => Buffer.from(fillPattern(20, i)).toString("hex")).toSorted();
     expect(read(0)).toEqual(written);
     expect(read(whole.readInt32BE(second))).toEqual(written);
+  });
+
+  it("are taken for the start of the media data, or the end of those before, if they lead into the boxes of the fragment", () => {
+    const bytes = Buffer.from(whole);
+    for (const at of [first, second]) bytes.writeInt32BE(0, at);
+    expect(readMedia(bytes)).toEqual(written);
+    expect(readMedia(Buffer.concat([box("free", Buffer.alloc(5000)), bytes]))).toEqual(written);
   });
 });

@@ -32,7 +32,7 @@ export function readFragment<T extends FragmentTrack>(bytes: Uint8Array, moof: B
 
 /**
  * Like `readFragment`, but run by run; needs no media data. `isAbsolute`: the offsets count from the start of
- * the file that the fragment was written into.
+ * the file that the fragment was written into, or start within the `moof`; the least of them is where the media data start.
  */
 export function readFragmentRuns<Track extends FragmentTrack>(
   bytes: Uint8Array,
@@ -47,12 +47,13 @@ export function readFragmentRuns<Track extends FragmentTrack>(
     isAbsolute ||= absoluteBase !== null;
     const base = absoluteBase ?? (isFromMoof ? moof.start : dataEnd);
     const place = { base, moof: absoluteBase === null ? moof : null };
-    dataEnd = base;
+    if (absoluteBase !== null) dataEnd = base;
     const nextGroups = track && openSampleGroups(bytes, traf, track.groups, readGroupDescriptions(bytes, traf));
     let dts = readDecodeTime(bytes, traf, track && nextDts.get(track));
     for (const trun of childrenOf(bytes, traf, "trun")) {
       const run = readTrackRun(bytes, trun, { ...place, track, defaults, dataEnd, dts, budget, nextGroups });
       runs.push(run);
+      isAbsolute ||= run.dataEnd > run.dataStart && absoluteBase === null && isWithin(moof, run.dataStart);
       ({ dataEnd, dts } = run);
     }
     if (track !== undefined) nextDts.set(track, dts);
@@ -161,13 +162,11 @@ interface TrackRunContext<Track> {
   /** Undefined: the samples are only counted. */
   track: Track | undefined;
   defaults: SampleDefaults;
-  /** What the run's data offset counts from. */
+  /** What the run's data offset counts from, and what it may count from as well; `null`: nothing. */
   base: number;
-  /** What it may count from as well; `null`: nothing. */
   moof: Box | null;
-  /** Where the data of the previous run ended. */
+  /** Where the data of the previous run ended, and the decode time of the first sample. */
   dataEnd: number;
-  /** Decode time of the first sample. */
   dts: number;
   budget: Budget;
   nextGroups: ReturnType<typeof openSampleGroups>;
@@ -176,10 +175,9 @@ interface TrackRunContext<Track> {
 /** The samples of a `trun`. */
 interface TrackRun<Track> {
   count: number;
-  /** Offset of the first sample's bytes. */
-  dataStart: number;
   samples: IndexedSample<Track>[];
-  /** Where its data end, and the decode time after its last sample. */
+  /** Where its data start and end, and the decode time after its last sample. */
+  dataStart: number;
   dataEnd: number;
   dts: number;
 }
@@ -197,9 +195,7 @@ function readTrackRun<Track>(bytes: Uint8Array, trun: Box, context: TrackRunCont
   spend(budget, count, 0);
   const view = viewOf(bytes);
   const samples: IndexedSample<Track>[] = [];
-  let at = trun.end - reader.left;
-  let { dts } = context;
-  let dataEnd = dataStart;
+  let [at, dts, dataEnd] = [trun.end - reader.left, context.dts, dataStart];
   for (let i = 0; i < count; i++) {
     const duration = flags & 0x100 ? view.getUint32((at += 4) - 4) : defaults.duration;
     const size = flags & 0x200 ? view.getUint32((at += 4) - 4) : defaults.size;
@@ -225,12 +221,15 @@ function readTrackRun<Track>(bytes: Uint8Array, trun: Box, context: TrackRunCont
 }
 
 /**
- * Returns where a data offset leads. Without a flag it counts from where the data of the track before end, but browsers count
- * from the `moof`, as do muxers that forget the flag: no data start within it, and none so far after those before.
+ * Returns where a data offset leads. Without a flag it counts from where the data of the track before end, but browsers count from the `moof`, as
+ * do muxers that forget the flag: none lead so far. One that leads into the `moof` was not filled in: its data follow those before.
  */
-function dataStartAt(offset: number, { base, moof }: Pick<TrackRunContext<unknown>, "base" | "moof">): number {
-  return moof !== null && offset >= moof.end - moof.start ? moof.start + offset : base + offset;
+function dataStartAt(offset: number, { base, moof, dataEnd }: Omit<TrackRunContext<unknown>, "track">): number {
+  const start = moof !== null && offset >= moof.end - moof.start ? moof.start + offset : base + offset;
+  return moof !== null && isWithin(moof, start) ? dataEnd : start;
 }
+
+const isWithin = ({ start, end }: Box, at: number): boolean => at >= start && at < end;
 
 /**
  * Returns how far to move offsets that count from the start of the file, which is not in `bytes`: the
