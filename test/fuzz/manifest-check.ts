@@ -15,10 +15,13 @@ const schema = TypeCompiler.Compile(
   }),
 );
 
-/** Asserts that the outcome is a manifest within its limits or `upstream_invalid`. */
+/** What is invalid, or cut off. */
+const refusals: ReadonlySet<string> = new Set(["upstream_invalid", "upstream_unreachable"]);
+
+/** Asserts that the outcome is a manifest within its limits or an error that a manifest may cause. */
 export function checkManifest(outcome: Outcome<Manifest>): void {
   if ("error" in outcome) {
-    if (outcome.error instanceof ServiceError && outcome.error.code === "upstream_invalid") return;
+    if (outcome.error instanceof ServiceError && refusals.has(outcome.error.code)) return;
     throw outcome.error;
   }
   const manifest = outcome.value;

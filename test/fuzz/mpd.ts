@@ -64,9 +64,12 @@ const begin = fc.constantFrom(
   "",
 );
 
-const input = fc.tuple(begin, inputPlans(tag, tag, tag, mutations(samples, junk), other, value));
+/** What is cut off is refused at once. */
+const end = fc.constantFrom("</MPD>", "</MPD>", "</MPD>", "");
+
+const input = fc.tuple(begin, inputPlans(tag, tag, tag, mutations(samples, junk), other, value), end);
 type Input = typeof input extends fc.Arbitrary<infer T> ? T : never;
-const prepare = ([start, plan]: Input) => start + render(plan);
+const prepare = ([start, plan, last]: Input) => start + render(plan) + last;
 
 export const mpd = defineTarget({
   name: "mpd",
@@ -79,7 +82,7 @@ export const mpd = defineTarget({
 /** Segments of a Representation that is listed, if there is one. */
 export const mpdSegments = defineTarget({
   name: "mpd-segments",
-  input: fc.tuple(begin, inputPlans(tag, mutations(samples, value), mutations(samples, junk))),
+  input: fc.tuple(begin, inputPlans(tag, mutations(samples, value), mutations(samples, junk)), end),
   prepare: (plan) => {
     const text = prepare(plan);
     return { text, formatId: lastFormatId(text) };

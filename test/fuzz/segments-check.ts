@@ -4,7 +4,7 @@ import type { InitSection, Segment, SegmentList } from "../../src/manifests/segm
 import type { Outcome } from "./target.ts";
 
 const codes: ReadonlySet<string> = new Set(
-  "upstream_invalid drm_protected address_blocked live_stream format_unavailable".split(" "),
+  "upstream_invalid upstream_unreachable drm_protected address_blocked live_stream format_unavailable".split(" "),
 );
 
 /** Asserts that the outcome is a list within its limits or an error that a manifest may cause. */
