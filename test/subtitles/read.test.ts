@@ -302,6 +302,15 @@ describe("TTML is read", () => {
     ]);
   });
 
+  it("unless it is cut off", () => {
+    const whole = document('<p begin="1s" end="2s">One</p><p begin="3s" end="4s">Two</p>');
+    for (const end of ["</tt>", "</p></div></body></tt>", ' begin="3s" end="4s">Two']) {
+      const cut = whole.slice(0, whole.lastIndexOf(end));
+      expect(() => read(cut)).toThrow("they end within an element, so they are cut off");
+    }
+    expect(read(`${whole}\n<!-- made by`)).toHaveLength(2);
+  });
+
   it("unless it has images instead of text", () => {
     const image = '<div begin="1s" end="2s" smpte:backgroundImage="#one"/>';
     expect(() => read(document(image))).toThrow("they are images, and no text");

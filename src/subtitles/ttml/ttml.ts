@@ -49,7 +49,7 @@ interface Run extends MediaRange {
  * Yields the cues of TTML (W3C TTML1, IMSC1) as text, in the order of the document: what is shown when, with italics, bold, underlines, colours and ruby; where,
  * as cue settings. Takes time linear in its length. What has no end lasts as long as the media. The first piece has all declarations of the document.
  *
- * @throws ServiceError `upstream_invalid` if it nests deeper than 64 levels, or for more than 2 Mi characters of a cue.
+ * @throws ServiceError `upstream_invalid` if it nests deeper than 64 levels or is cut off, or for more than 2 Mi characters of a cue.
  */
 export function* readTtml(pieces: Iterable<string>): Generator<Cue> {
   let reader: TtmlReader | undefined;
@@ -60,6 +60,7 @@ export function* readTtml(pieces: Iterable<string>): Generator<Cue> {
     parser.write(piece);
     yield* reader.take();
   }
+  reader?.checkClosed();
   parser?.end();
   yield* reader?.end() ?? [];
 }
@@ -92,6 +93,11 @@ class TtmlReader {
     this.#hasCues ||= cues.length > 0;
     this.#cues = [];
     return cues;
+  }
+
+  /** @throws ServiceError `upstream_invalid` if an element is open, which the parser closes at its end: the document is cut off. */
+  checkClosed(): void {
+    if (this.#open.length > 0) throw invalidSubtitlesError("they end within an element, so they are cut off");
   }
 
   /** Returns the last ones. @throws ServiceError `upstream_invalid` of images (IMSC1 §8, SMPTE ST 2052-1 §5.5) without text */
