@@ -69,12 +69,12 @@ function findPlayer({ players }: Markup, base: URL, allowLoops: boolean): Player
   const others = players.filter((player) => !isSilentLoop(player));
   const first = (allowLoops ? players : others).find(hasSource);
   // Another video that is silent may be a preview of another page.
-  const own = first && isSilentLoop(first) ? others.filter(isVideoWithSound).find(hasSource) : undefined;
+  const own = first && isSilentLoop(first) ? others.filter(isVideoWithSoundOrControls).find(hasSource) : undefined;
   const [only = null, ...more] = others;
   return own ?? first ?? (more.length === 0 ? only : null);
 }
 
-function isVideoWithSound({ kind, attributes }: Player): boolean {
+function isVideoWithSoundOrControls({ kind, attributes }: Player): boolean {
   return kind === "video" && (!attributes.has("muted") || attributes.has("controls"));
 }
 
