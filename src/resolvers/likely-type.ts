@@ -12,12 +12,18 @@ import { chooseFormat } from "./choose-format.ts";
 export function likelyType(page: PageInfo, options: TaskOptions): FileType | undefined {
   const { format, audio, audioOnly } = chooseFormat(page, options);
   const isAudio = audioOnly || !hasVideo(format);
+  if (!isAudio && hasUnknownTracks(format)) return undefined;
   if (options.ranges !== undefined) return isAudio ? audioType(format) : fileType("mp4");
   if (format.protocol === "https" && audio === null && !audioOnly) return asPublished(format);
   if (isAudio) return audioType(format);
   const isWebm = format.ext === "webm";
   if (audio !== null && isWebm !== (audio.ext === "webm")) return undefined;
   return fileType(isWebm ? "webm" : "mp4");
+}
+
+/** Of a playlist of segments that no master describes, only the segments say whether they have video. */
+function hasUnknownTracks({ protocol, vcodec, height }: Format): boolean {
+  return protocol !== "https" && vcodec === null && height === null;
 }
 
 /** What audio alone becomes, by its codec. */

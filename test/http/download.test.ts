@@ -399,6 +399,19 @@ describe("HEAD /download", () => {
   });
 
   it.each([
+    ["", { vcodec: null, height: null }, undefined],
+    ["&ranges=[{%22start%22:1,%22end%22:2}]", { vcodec: null, height: null }, undefined],
+    ["", { vcodec: null, height: 720 }, "video/mp4"],
+    ["", { vcodec: "avc1.64001f", height: null }, "video/mp4"],
+  ])("says only what is known of a playlist: with the options %j of %j", async (options, fields, type) => {
+    const formats = [formatOf("a", { protocol: "m3u8", acodec: null, ext: "mp4", ...fields })];
+    await withApp({ page: async () => pageOf(new URL(pageUrl), { formats }) }, async (read) => {
+      const { headers } = await read.inject({ method: "HEAD", url: `${path}${options}` });
+      expect(headers["content-type"]).toBe(type);
+    });
+  });
+
+  it.each([
     ["mp4", {}, "video/mp4", "A film.mp4"],
     ["m4v", {}, "video/mp4", "A film.mp4"],
     ["mp4", { vcodec: "none" }, "audio/mp4", "A film.m4a"],
