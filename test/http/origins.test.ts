@@ -1,4 +1,5 @@
-import { connect } from "node:net";
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { App } from "../../src/http/app.ts";
@@ -206,6 +207,17 @@ describe("a refusal that no route sends", () => {
     expect(response).toMatch(new RegExp(`^HTTP/1\\.1 ${start.startsWith("POST") ? 403 : status} `));
     expect(response).not.toContain("access-control-");
     expect(response).toMatch(/\r\nvary: (?:accept-encoding, )?origin\r\n/);
+  });
+
+  it("can be read if the origin came before the last bytes of a header that is too long", async () => {
+    const port = await listen();
+    const connected = once(app.server, "connection") as Promise<[Socket]>;
+    const socket = connect(port, "127.0.0.1");
+    socket.write(`GET /tasks/ HTTP/1.1\r\nhost: a\r\norigin: ${page}\r\n`);
+    const [peer] = await connected;
+    await vi.waitFor(() => expect(peer.bytesRead).toBeGreaterThan(0), { timeout: 30_000 });
+    socket.write(`x: ${long}\r\n\r\n`);
+    expect(await text(socket)).toMatch(/^HTTP\/1\.1 431 [^]*\r\naccess-control-allow-origin: \*\r\n/);
   });
 
   it("can be read if the service stops before there is a response", async () => {

@@ -55,10 +55,11 @@ export function allowOrigins(app: FastifyInstance, origins: Origins): void {
 
 /**
  * Returns the header fields with which a page of this origin, if it is allowed to, may read a response that is sent before hooks run, or
- * without them; and `Vary`.
+ * without them; and `Vary`. Every page may read it if the origin is `null`, unknown: do so only for a text that is the same for all requests.
  */
-export function earlyCorsHeaders(origins: Origins, origin: string | undefined): Record<string, string> {
+export function earlyCorsHeaders(origins: Origins, origin: string | null | undefined): Record<string, string> {
   if (origins.isEmpty) return {};
+  if (origin === null) return { vary: "origin", ...readableBy("*") };
   const isAllowed = origin !== undefined && origins.has(origin);
   return { vary: "origin", ...(isAllowed && readableBy(origin)) };
 }

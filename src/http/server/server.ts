@@ -71,7 +71,7 @@ export function createClientErrorHandler(origins: Origins) {
       socket.destroy();
     } else {
       const [code, detail] = clientErrors[error.code ?? ""] ?? notHttp;
-      const origin = pending?.req.headers.origin ?? originIn(error.rawPacket);
+      const origin = pending?.req.headers.origin ?? originIn(error.rawPacket, code);
       closeWithProblem(socket, new ServiceError(code, detail, { cause: error }), earlyCorsHeaders(origins, origin));
     }
   };
@@ -82,11 +82,11 @@ type ClientError = NodeJS.ErrnoException & { rawPacket?: unknown };
 
 /**
  * Returns the `Origin` of a request that could not be parsed, if it is in these bytes. Whatever else they are, no page gains by it: a browser
- * compares what the response says with the page's own origin.
+ * compares what the response says with the page's own origin. `null` of a header that is too large: it may have come before.
  */
-function originIn(bytes: unknown): string | undefined {
-  if (!Buffer.isBuffer(bytes)) return undefined;
-  return /\r\norigin:([^\r\n]*)/i.exec(bytes.toString("latin1"))?.[1]?.trim();
+function originIn(bytes: unknown, code: ErrorCode): string | null | undefined {
+  const found = Buffer.isBuffer(bytes) ? /\r\norigin:([^\r\n]*)/i.exec(bytes.toString("latin1")) : null;
+  return found?.[1]?.trim() ?? (code === "headers_too_large" ? null : undefined);
 }
 
 /** Chunks that the body of a request may have: one can be as short as a byte, and takes the process 10 µs. */
