@@ -81,6 +81,8 @@ interface ServiceErrorOptions {
   faults?: readonly InputFault[];
   /** With `upstream_status`: the status of the upstream's response. */
   upstreamStatus?: number | undefined;
+  /** With `upstreamStatus` 416: bytes of the resource, as the response states (RFC 9110 §14.4). */
+  resourceBytes?: number | undefined;
   /** Nothing was sent: the host is left alone until `retryAfterS` have passed. Default false. */
   isUntried?: boolean | undefined;
 }
@@ -96,6 +98,7 @@ export class ServiceError extends Error {
   readonly retryAfterS: number | undefined;
   readonly faults: readonly InputFault[];
   readonly upstreamStatus: number | undefined;
+  readonly resourceBytes: number | undefined;
   readonly isUntried: boolean;
 
   constructor(code: ErrorCode, message: string, options: ServiceErrorOptions = {}) {
@@ -105,6 +108,7 @@ export class ServiceError extends Error {
     this.retryAfterS = options.retryAfterS;
     this.faults = options.faults ?? [];
     this.upstreamStatus = options.upstreamStatus;
+    this.resourceBytes = options.resourceBytes;
     this.isUntried = options.isUntried ?? false;
   }
 }

@@ -45,6 +45,12 @@ export function parseContentRange(value: string | undefined): ContentRange | und
   return known.total > known.end && Number.isSafeInteger(known.total) ? known : undefined;
 }
 
+/** Returns the bytes of the resource that the `Content-Range` of a response with status 416 states (RFC 9110 §14.4, unsatisfied-range). */
+export function parseUnsatisfiedRange(value: string | undefined): number | undefined {
+  const [, total] = /^bytes[ \t]+\*\/(\d{1,15})$/i.exec(value?.trim() ?? "") ?? [];
+  return total === undefined ? undefined : Number(total);
+}
+
 /**
  * Checks what a response says that it has against the request. A 206 (RFC 9110 §15.3.7) must be one range that begins at the
  * first requested byte and ends at the last one or before; all of the resource if no range was requested. One that does not

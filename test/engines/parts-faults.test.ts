@@ -133,6 +133,25 @@ describe("a part that was cut off", () => {
     expect(rangesOf(harness)).toEqual([undefined, "bytes=120000-", undefined]);
   });
 
+  it("is complete if the connection ends after its last byte, and the server says that there is no more", async () => {
+    const harness = await startPartsHarness();
+    harness.server.serve("/medium", medium, first(1, { length: "chunked", cutAfter: medium.length }));
+    const { path } = await harness.fetch(await harness.open());
+    expect(await hashOfFile(path)).toBe(sha256(medium));
+    expect(rangesOf(harness)).toEqual([undefined, `bytes=${medium.length}-`]);
+  });
+
+  it("restarts if the server says that the resource has another length than what there is of it", async () => {
+    const harness = await startPartsHarness();
+    harness.server.serve("/medium", medium, ({ nth, headers: { range } }) => {
+      if (nth === 0) return { length: "chunked", cutAfter: 120_000 };
+      return range === undefined ? {} : { status: 416, headers: { "content-range": "bytes */119999" } };
+    });
+    const { path } = await harness.fetch(await harness.open());
+    expect(await hashOfFile(path)).toBe(sha256(medium));
+    expect(rangesOf(harness)).toEqual([undefined, "bytes=120000-", undefined]);
+  });
+
   it("keeps its bytes for a mirror if the server refuses the rest (403), as of a URL that has expired", async () => {
     const harness = await cutBetween({}, { status: 403 });
     harness.server.serve("/mirror", medium);

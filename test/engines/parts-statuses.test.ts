@@ -70,6 +70,14 @@ describe("a status", () => {
     expect(parts.bytes).toBe(medium.length + strange.length);
   });
 
+  it("200 with a message that was taken is asked for again by a later run", async () => {
+    const harness = await startPartsHarness();
+    harness.server.serve("/medium", Buffer.from('{"error":"busy"}'));
+    await harness.fetch(await harness.open());
+    harness.server.serve("/medium", medium);
+    expect(await hashOfFile((await harness.fetch(await harness.open())).path)).toBe(sha256(medium));
+  });
+
   it("200 with less than a range has is retried three times, then refused", async () => {
     const harness = await startPartsHarness();
     const range = { offset: medium.length - 1_000, length: 500 };

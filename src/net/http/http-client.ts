@@ -1,6 +1,6 @@
 import { isPauseStatus, ServiceError } from "../../model/errors.ts";
 import { AddressGuard, type BlockObserver, type Lookup } from "../addresses/address-guard.ts";
-import { checkPartial } from "../byte-range.ts";
+import { checkPartial, parseUnsatisfiedRange } from "../byte-range.ts";
 import type { GetOptions, HttpResponse, HttpClient } from "../client.ts";
 import { createDecoders, decode } from "./content-coding.ts";
 import { type Deadline, startDeadline } from "../../async/deadline.ts";
@@ -125,7 +125,7 @@ async function openResponse(
 ): Promise<HttpResponse> {
   const what = describeGet(url);
   try {
-    if (status < 200 || status > 299) throw statusError(what, status, headers.get("retry-after"));
+    if (status < 200 || status > 299) throw statusError(what, status, headers);
     checkPartial({ status, headers }, range, what);
     const isEmpty = headers.get("content-length") === "0";
     const decoders = isEmpty ? [] : createDecoders(headers.get("content-encoding"), what);
@@ -155,11 +155,12 @@ async function openResponse(
 
 const describeGet = (url: URL): string => `GET ${urlForMessage(url)}`;
 
-function statusError(what: string, status: number, retryAfter: string | undefined): ServiceError {
+function statusError(what: string, status: number, headers: ReadonlyMap<string, string>): ServiceError {
   return new ServiceError("upstream_status", `${what} failed with status ${status}`, {
     upstreamStatus: status,
     retryable: isRetryableStatus(status),
-    retryAfterS: parseRetryAfter(retryAfter, new Date()),
+    retryAfterS: parseRetryAfter(headers.get("retry-after"), new Date()),
+    resourceBytes: status === 416 ? parseUnsatisfiedRange(headers.get("content-range")) : undefined,
   });
 }
 

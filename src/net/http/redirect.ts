@@ -29,12 +29,13 @@ export function redirectTarget(from: URL, location: string | undefined): URL {
 /** Returns the error of a request after redirects, with their number and start before its message. */
 export function withRedirects(error: unknown, start: URL, redirects: number): unknown {
   if (!(error instanceof ServiceError)) return error;
-  const { code, message, retryable, retryAfterS, upstreamStatus, isUntried } = error;
+  const { code, message, retryable, retryAfterS, upstreamStatus, resourceBytes, isUntried } = error;
   return new ServiceError(code, `redirect ${redirects} of ${urlForMessage(start)}: ${message}`, {
     cause: error,
     retryable,
     retryAfterS,
     upstreamStatus,
+    resourceBytes,
     isUntried,
   });
 }

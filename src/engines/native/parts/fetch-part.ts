@@ -24,6 +24,8 @@ export async function fetchPart(
   await quota.reserve(0);
   if (!isSameRange(stored.range, part.range)) stored.invalidate();
   if (stored.size > 0 && stored.from !== withoutQuery(part.url)) quota.add(-(await stored.reopen()));
+  // An earlier run took it for want of better.
+  if (stored.isComplete && stored.generation === 0 && !isMedium(stored, part)) stored.invalidate();
   while (!stored.isComplete) {
     signal.throwIfAborted();
     checkpoints.throwFailure();
@@ -47,6 +49,10 @@ export async function fetchPart(
       await receive(response, isResume, transfer);
     } catch (error) {
       signal.throwIfAborted();
+      if (isResume && isEnd(error, stored)) {
+        await stored.end();
+        break;
+      }
       if (isResume && isResumeRefusal(error, part)) {
         retryPolicy.recordFailure(error, stored.size);
         refused = stored.generation;
@@ -110,6 +116,12 @@ function requestFor(
   const rest = { offset: offset + start, ...(wanted !== Number.POSITIVE_INFINITY && { length: wanted }) };
   const ifRange = isResume && representation !== null ? ifRangeOf(representation) : null;
   return { ...options, range: rest, ...(ifRange !== null && { ifRange }) };
+}
+
+/** Whether the response to a request for the rest says that there is none: the connection ended after the last byte, of a response without a length. */
+function isEnd(error: unknown, { representation, range, size }: StoredPart): boolean {
+  const isOpen = representation?.total === null && range?.length === undefined;
+  return isOpen && error instanceof ServiceError && error.resourceBytes === (range?.offset ?? 0) + size;
 }
 
 /** Statuses of servers that refuse ranges; what they have as a whole they may send. With 403 the URL has expired, as a rule. */
