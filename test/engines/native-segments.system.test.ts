@@ -49,6 +49,20 @@ it("a segment that its key does not decrypt is refused", async () => {
 });
 
 describe.concurrent("HLS is downloaded completely", () => {
+  it("if its server sends another key for a moment", async () => {
+    const laid = encrypt(stream(), "secret.key", true);
+    laid.resources.set("secret.key", resource("application/octet-stream", secret));
+    await using harness = await openEntry(open, listed(laid), "index.m3u8");
+    let wrong = 1;
+    harness.site.answer("secret.key", (response, serve) => {
+      if ((wrong -= 1) < 0) return serve();
+      return response.end(Buffer.alloc(16, "x"));
+    });
+    const { path, warnings } = await harness.download();
+    expect(await probe(path)).toMatchObject(whole);
+    expect([wrong, warnings]).toEqual([-1, []]);
+  });
+
   it("if the first segment is empty", async () => {
     const { resources, lines } = stream();
     const empty: Resources = new Map([["ts/none.ts", resource("video/mp2t", "")]]);

@@ -13,23 +13,32 @@ export interface AesKey {
   iv: Buffer;
   /** As in `SegmentKey`. */
   isOfSamples?: true;
+  /** Fetches it again, once for all segments: a server may send another key for a moment. */
+  again: () => Promise<Buffer>;
 }
 
 type KeyRequest = Readonly<{ headers: HeadersFor; signal: AbortSignal }>;
 
-/** Returns a function that fetches each key once. What is fetched is never written to the disk. */
+/** Returns a function that fetches each key once, and once again if it is wrong. What is fetched is never written to the disk. */
 export function createKeyReader(
   client: HttpClient,
   options: KeyRequest,
 ): (key: SegmentKey | null) => Promise<AesKey | null> {
   const keys = new Map<string, Promise<Buffer>>();
+  const renewed = new Map<string, Promise<Buffer>>();
   const keyAt = async (url: string): Promise<Buffer> => readDataKey(url) ?? fetchKey(new URL(url), client, options);
   return async (segmentKey) => {
     if (segmentKey === null) return null;
     const { url, iv, isOfSamples } = segmentKey;
     const key = keys.get(url) ?? keyAt(url);
     keys.set(url, key);
-    return { key: await key, iv: Buffer.from(iv, "hex"), ...(isOfSamples && { isOfSamples }) };
+    const again = () => {
+      const fetched = renewed.get(url) ?? keyAt(url);
+      renewed.set(url, fetched);
+      keys.set(url, fetched);
+      return fetched;
+    };
+    return { key: await key, iv: Buffer.from(iv, "hex"), ...(isOfSamples && { isOfSamples }), again };
   };
 }
 
@@ -57,9 +66,20 @@ async function fetchKey(url: URL, client: HttpClient, options: KeyRequest): Prom
 /**
  * Decrypts AES-128 in CBC mode (RFC 8216 §4.3.2.4). The padding may be missing.
  *
- * @throws ServiceError `upstream_invalid` if the key of a whole segment is wrong: there is neither padding nor known media.
+ * @throws ServiceError `upstream_invalid` if the key of a whole segment is wrong, also when fetched again: there is neither padding nor
+ *   known media; what fetching it rejects with.
  */
-export function decrypt(bytes: Buffer, { key, iv, isOfSamples }: AesKey): Uint8Array {
+export async function decrypt(bytes: Buffer, aesKey: AesKey): Promise<Uint8Array> {
+  try {
+    return decryptWith(aesKey.key, bytes, aesKey);
+  } catch (error) {
+    const key = await aesKey.again();
+    if (key.equals(aesKey.key)) throw error;
+    return decryptWith(key, bytes, aesKey);
+  }
+}
+
+function decryptWith(key: Buffer, bytes: Buffer, { iv, isOfSamples }: AesKey): Uint8Array {
   if (bytes.length === 0) return bytes;
   if (isOfSamples) return decryptSamples(bytes, { key, iv });
   const plain = decryptBlocks(bytes, key, iv);

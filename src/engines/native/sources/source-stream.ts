@@ -169,7 +169,7 @@ async function* mediaOf(
 ): AsyncGenerator<MediaChunk["media"]> {
   if (size <= maxSegmentBytes) {
     const bytes = read(path, size);
-    yield key === null ? bytes : decrypt(bytes, key);
+    yield key === null ? bytes : await decrypt(bytes, key);
   } else if (key === null) {
     yield* mediaIn(path);
   } else {
