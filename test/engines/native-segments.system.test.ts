@@ -83,6 +83,33 @@ describe.concurrent("HLS is downloaded completely", () => {
     });
   });
 
+  it("but for those that a live stream begins with, unless they are more than five", async () => {
+    const { resources, lines } = stream();
+    const listing = (...messages: number[]): Laid => {
+      const told = messages.map(
+        (number) => [`ts/no${number}.ts`, resource("text/plain", "no such channel\n")] as const,
+      );
+      const first = told.flatMap(([path]) => ["#EXTINF:1,", path]);
+      return { resources: merge(resources, new Map(told)), lines: [...first, ...lines] };
+    };
+    const openLive = async (laid: Laid) => {
+      const harness = await openEntry(open, listed(laid), "index.m3u8");
+      let readings = 0;
+      harness.site.answer("index.m3u8", (response) => response.end(mediaPlaylist(laid.lines, (readings += 1) > 1)));
+      return harness;
+    };
+    await using some = await openLive(listing(1, 2));
+    const { path, warnings } = await some.download();
+    expect(await probe(path)).toMatchObject(whole);
+    expect(warnings).toMatchObject([{ code: "frames_missing", message: "2 of 8 segments had no media" }]);
+    await using all = await openLive(listing(1, 2, 3, 4, 5, 6));
+    const rule = /no\d\.ts: the response is text, not media$/;
+    await expect(all.download()).rejects.toMatchObject({
+      code: "upstream_invalid",
+      message: expect.stringMatching(rule),
+    });
+  });
+
   it.each([
     ["packet", stream, "ts/2.ts"],
     ["block", () => encrypt(stream(), `data:,${secret.toString()}`, true), "ts/2.ts"],

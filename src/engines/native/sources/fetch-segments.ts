@@ -7,7 +7,7 @@ import { urlForMessage } from "../../../net/http-url.ts";
 import type { SegmentTiming } from "../../../remux/samples.ts";
 import { type AesKey, createKeyReader } from "./encryption.ts";
 import type { FetchStats } from "./fetch-stats.ts";
-import { createLosses, followLive, isGone, type LiveOptions } from "./live.ts";
+import { createEndLimit, createLosses, followLive, isGone, type LiveOptions } from "./live.ts";
 import type { RecordedSegment } from "./live-dates.ts";
 import { sniffBytes, sniffContainer } from "../../../remux/sniff.ts";
 import { readFileStart } from "../../../remux/open-file.ts";
@@ -80,7 +80,7 @@ export async function* fetchSegments(
       const [{ path, size }, key] = await (isLive ? beforeEnd(fetching) : fetching);
       onSegment(durationS, size);
       if (isOptional && sniffContainer(readFileStart(path, Buffer.alloc(sniffBytes))) === null) return null;
-      if (isText(path)) return withoutMedia(request, stats);
+      if (isText(path)) return withoutMedia(request, stats, losses);
       return { path, size, key, timing, isInit };
     } catch (error) {
       if (isOptional && isServiceError(error, "upstream_status")) return null;
@@ -111,14 +111,19 @@ function absent(
 
 /**
  * Counts a segment of which the server has only a message. What is empty or damaged may be all that is left of one that is there.
- * @throws ServiceError `upstream_invalid` for an init section or the first segment: the list may be of no media at all.
+ * @throws ServiceError `upstream_invalid` for an init section or the first segment, and for the first six of a live stream: the list may be
+ *   of no media at all.
  */
-function withoutMedia(request: SegmentRequest, stats: FetchStats): AbsentSegment | null {
+function withoutMedia(
+  request: SegmentRequest,
+  stats: FetchStats,
+  losses: ReturnType<typeof createLosses>,
+): AbsentSegment | null {
   const { computed, durationS, isInit, index, part } = request;
   const rule = "the response is text, not media";
   const error = new ServiceError("upstream_invalid", `GET ${urlForMessage(part.url)}: ${rule}`);
   if (computed !== undefined) return absent(computed, durationS, { error, stats });
-  if ((isInit || index === 0) && !stats.isLive) throw error;
+  if (stats.isLive ? !losses.addMessage(request) : isInit || index === 0) throw error;
   stats.missing += 1;
   return null;
 }
@@ -228,21 +233,4 @@ function numberOf({ url, range }: InitSection, timeline: number | null, seen: Ma
   const number = seen.get(id) ?? seen.size;
   seen.set(id, number);
   return number;
-}
-
-/** How long segments may take once the recording is to end. */
-const endGraceMs = 10_000;
-
-/** Returns a function that rejects with `upstream_timeout` if a result takes too long after `finish`. */
-function createEndLimit(finish: AbortSignal, signal: AbortSignal) {
-  const { promise: late, reject } = Promise.withResolvers<never>();
-  late.catch(() => {});
-  const onFinish = () => {
-    const error = new ServiceError("upstream_timeout", `a segment took over ${endGraceMs} ms`);
-    const timer = setTimeout(() => reject(error), endGraceMs);
-    signal.addEventListener("abort", () => clearTimeout(timer), { once: true });
-  };
-  if (finish.aborted) onFinish();
-  else finish.addEventListener("abort", onFinish, { once: true, signal });
-  return <T>(result: Promise<T>): Promise<T> => Promise.race([result, late]);
 }

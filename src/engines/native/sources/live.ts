@@ -158,11 +158,7 @@ const maxRefused = 5;
 export function createLosses(finish: AbortSignal) {
   /** Indexes of the segments; their requests end in any order. */
   const refused = new Set<number>();
-  const countFrom = (index: number, step: number): number => {
-    let count = 0;
-    while (refused.has(index + count * step)) count += 1;
-    return count;
-  };
+  const messages = new Set<number>();
   return {
     /** Returns false if the error ends the recording. */
     add(error: unknown, { isInit, isOld, index }: { isInit: boolean; isOld: boolean; index: number }): boolean {
@@ -173,12 +169,40 @@ export function createLosses(finish: AbortSignal) {
       // The URLs of an earlier run may have expired.
       if (isOld) return true;
       refused.add(index);
-      return index > 0 && countFrom(index, -1) + countFrom(index + 1, 1) <= maxRefused;
+      return index > 0 && countFrom(refused, index, -1) + countFrom(refused, index + 1, 1) <= maxRefused;
+    },
+    /** Returns false if a message in place of a segment ends the recording: the stream has begun with too many of them. */
+    addMessage({ isInit, index }: { isInit: boolean; index: number }): boolean {
+      if (!isInit) messages.add(index);
+      return countFrom(messages, 0, 1) <= maxRefused;
     },
   };
+}
+
+function countFrom(indexes: ReadonlySet<number>, index: number, step: number): number {
+  let count = 0;
+  while (indexes.has(index + count * step)) count += 1;
+  return count;
 }
 
 /** A live segment that has expired on the server is a gap in the recording, not its end. */
 export function isGone(error: unknown): error is ServiceError {
   return error instanceof ServiceError && [404, 410].includes(error.upstreamStatus ?? 0);
+}
+
+/** How long segments may take once the recording is to end. */
+const endGraceMs = 10_000;
+
+/** Returns a function that rejects with `upstream_timeout` if a result takes too long after `finish`. */
+export function createEndLimit(finish: AbortSignal, signal: AbortSignal) {
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  late.catch(() => {});
+  const onFinish = () => {
+    const error = new ServiceError("upstream_timeout", `a segment took over ${endGraceMs} ms`);
+    const timer = setTimeout(() => reject(error), endGraceMs);
+    signal.addEventListener("abort", () => clearTimeout(timer), { once: true });
+  };
+  if (finish.aborted) onFinish();
+  else finish.addEventListener("abort", onFinish, { once: true, signal });
+  return <T>(result: Promise<T>): Promise<T> => Promise.race([result, late]);
 }
