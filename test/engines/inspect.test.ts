@@ -136,6 +136,16 @@ describe("audio in frames", () => {
   });
 });
 
+it.each([
+  ["HTML", "\ufeff<!DOCTYPE html><html><title>Not found</title>"],
+  ["HTML or XML", '<?xml version="1.0"?><Error><Code>AccessDenied</Code></Error>'],
+  ["JSON", '{"error":"this video is not available any more"}'],
+  ["plain text", "Service temporarily overloaded, sorry\n"],
+])("a file that is text is refused as that: %s", async (kind, body) => {
+  const message = `the downloaded file is text (${kind}), not media`;
+  await expect(inspect(Buffer.from(body))).rejects.toMatchObject({ code: "upstream_invalid", message });
+});
+
 describe("audio of other codecs is kept:", () => {
   it("ADPCM in WAVE", async () => {
     const format = Buffer.alloc(20);

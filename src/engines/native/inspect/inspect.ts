@@ -18,6 +18,7 @@ import { openFile, readFileStart } from "../../../remux/open-file.ts";
 import { readByLibrary } from "./local-input.ts";
 import type { MediaInfo } from "../../engine.ts";
 import { type FileType, fileType } from "../../../parsers/media-type.ts";
+import { textKind } from "../parts/media-check.ts";
 import { unreadKind } from "./unread-kind.ts";
 import { type PcmContainer, readPcmContainer } from "./pcm-containers.ts";
 import { isCompleteFile } from "./whole-file.ts";
@@ -38,11 +39,11 @@ export async function inspectFile(path: string, isLengthKnown = true): Promise<M
     const cause = diskError(`read ${path}`, error);
     if (cause instanceof ServiceError) throw cause;
     if (!isCompleteFile(path)) throw truncatedError(cause);
-    throw new ServiceError(
-      "upstream_invalid",
-      "the downloaded file has no supported container (MP4, WebM, MKV, MOV, MP3, AAC, AC-3, Ogg, FLAC, WAV, AIFF, AU, CAF, W64, TS, FLV, AVI, WMV, MPG)",
-      { cause },
-    );
+    const text = textKind(path);
+    const rule =
+      "has no supported container (MP4, WebM, MKV, MOV, MP3, AAC, AC-3, Ogg, FLAC, WAV, AIFF, AU, CAF, W64, TS, FLV, AVI, WMV, MPG)";
+    const fault = text === undefined ? rule : `is text (${text}), not media`;
+    throw new ServiceError("upstream_invalid", `the downloaded file ${fault}`, { cause });
   }
 }
 

@@ -14,9 +14,20 @@ const text = /^(?:\xef\xbb\xbf)?[\t\n\r\x20-\x7e]+$/;
  * (`WEBVTT`), but no such message.
  */
 export function isText(path: string): boolean {
-  const start = readFileStart(path, Buffer.alloc(textBytes)).toString("latin1");
+  const start = startOf(path);
   return text.test(start) && !/^(?:\xef\xbb\xbf)?WEBVTT/.test(start);
 }
+
+/** Names the kind of text that a file is; undefined for any other file. */
+export function textKind(path: string): string | undefined {
+  const start = startOf(path);
+  if (!text.test(start)) return undefined;
+  const first = /^(?:\xef\xbb\xbf)?\s*(.)/.exec(start)?.[1];
+  if (first === "<") return /<(?:!doctype )?html/i.test(start) ? "HTML" : "HTML or XML";
+  return first === "{" || first === "[" ? "JSON" : "plain text";
+}
+
+const startOf = (path: string): string => readFileStart(path, Buffer.alloc(textBytes)).toString("latin1");
 
 const aesBlockBytes = 16;
 
