@@ -108,6 +108,20 @@ describe("HTML", () => {
     });
   });
 
+  it.each([
+    ["a silent one without controls", "/own.mp4", `autoplay muted`, `controls`],
+    ["an advertisement", "/own.mp4", `id="preroll" autoplay`, `controls`],
+    ["one with sound that scripts control", "/1.mp4", `id="player" autoplay`, `controls`],
+    ["one that is named as an advertisement, but has controls", "/1.mp4", `class="vast-player" controls`, `controls`],
+    ["a silent one, and another without controls", "/1.mp4", `autoplay muted`, `preload=none`],
+    ["a silent one, and an audio", "/1.mp4", `autoplay muted`, undefined],
+  ])("of a first video and a further player, takes the right one: %s → %s", async (_, path, first, second) => {
+    const other =
+      second === undefined ? `<audio controls src="/own.mp3"></audio>` : `<video ${second} src="/own.mp4"></video>`;
+    const { formats } = await resolvePage(`<title>Otters</title><video ${first} src="/1.mp4"></video>${other}`);
+    expect(formats.map(({ url }) => url)).toEqual([`https://video.example.com${path}`]);
+  });
+
   it("reads the poster and tracks of a page's only player, whose source a script states, but of no one of several", async () => {
     const player = `<video poster="/p.jpg"><track src="/en.vtt" srclang="en"><track kind="chapters" src="/1.vtt"></video>`;
     const set = `<script>hls.loadSource("/1.m3u8")</script>`;

@@ -5,6 +5,7 @@ import { parseKeywords, parseLine, parseParagraphs, parseLanguage } from "../../
 import { mediaTypeOf } from "../../../parsers/media-type.ts";
 import { parseQuality, qualityInPath } from "../../../parsers/quantities.ts";
 import { isFrontPage, parseUrls, tryParseUrl } from "../../../parsers/url.ts";
+import { names } from "../lexicon/words.ts";
 import type { Attributes } from "../markup/attributes.ts";
 import type { Markup, Metas, Player } from "../markup/markup.ts";
 import { createResource, type Metadata, type Resource, thumbnailsAt } from "../metadata.ts";
@@ -61,21 +62,33 @@ function images(markup: Markup, metas: Metas, player: Player | null, base: URL):
 }
 
 /**
- * Returns the first player with an http or https source, in place of a silent loop the first video with sound or controls; without any,
- * the page's only player: a script gives it its source, but its poster and its tracks are stated.
+ * Returns the first player with an http or https source; in place of a silent loop the first video with sound or controls, in place of
+ * an advertisement or another silent video the first one with controls; without any, the page's only player: a script gives it its source,
+ * but its poster and its tracks are stated.
  */
 function findPlayer({ players }: Markup, base: URL, allowLoops: boolean): Player | null {
   const hasSource = (player: Player) => sourcesOf(player, base).length > 0;
   const others = players.filter((player) => !isSilentLoop(player));
   const first = (allowLoops ? players : others).find(hasSource);
-  // Another video that is silent may be a preview of another page.
-  const own = first && isSilentLoop(first) ? others.filter(isVideoWithSoundOrControls).find(hasSource) : undefined;
+  const own = first && ownInstead(first, others.filter(hasSource));
   const [only = null, ...more] = others;
   return own ?? first ?? (more.length === 0 ? only : null);
 }
 
-function isVideoWithSoundOrControls({ kind, attributes }: Player): boolean {
-  return kind === "video" && (!attributes.has("muted") || attributes.has("controls"));
+/** Returns the video that is likelier the page's own than `first`. Another one that is silent may be a preview of another page. */
+function ownInstead(first: Player, others: readonly Player[]): Player | undefined {
+  const isLoop = isSilentLoop(first);
+  if (!isLoop && !isBesideOwn(first)) return undefined;
+  return others.find(({ kind, attributes }) => {
+    return kind === "video" && (attributes.has("controls") || (isLoop && !attributes.has("muted")));
+  });
+}
+
+/** Whether a video has no controls, and starts by itself without sound or is named as an advertisement. */
+function isBesideOwn({ kind, attributes }: Player): boolean {
+  if (kind !== "video" || attributes.has("controls")) return false;
+  const name = `${attributes.get("id") ?? ""} ${attributes.get("class") ?? ""}`;
+  return ["autoplay", "muted"].every((each) => attributes.has(each)) || names.has(name, "never");
 }
 
 /** Returns the URLs of the silent loops among a page's players. */
