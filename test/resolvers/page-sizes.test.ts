@@ -104,6 +104,12 @@ describe("a file that the page states nothing of", () => {
     expect(info).toMatchObject({ duration: 7, sources: { duration: "og" } });
   });
 
+  it("has its own width if the page states one alone, which may be that of the player", async () => {
+    const html = `<title>Otters</title><script>new Player({url: "/1.mp4", width: 600})</script>`;
+    const site = await startSite(html, { "/1.mp4": ranged(mp4) });
+    expect((await site.resolve()).formats).toMatchObject([{ width: 160, height: 90 }]);
+  });
+
   it("has only a size if its index comes later", async () => {
     const film = Buffer.concat([mp4.subarray(0, 32), mdat(200_000), mp4.subarray(32)]);
     const site = await startSite(video("/1.mp4"), { "/1.mp4": ranged(film) });

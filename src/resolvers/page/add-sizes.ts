@@ -77,13 +77,13 @@ function isHlsVariant({ protocol, url, manifest_url }: Format): boolean {
 function addInfo(format: ManifestFormat, info: FileInfo | null): ManifestFormat {
   if (info === null) return format;
   const mime_type = format.mime_type ?? info.mime_type;
-  const hasSize = format.width !== null || format.height !== null;
   return {
     ...format,
     filesize: format.filesize ?? info.filesize,
     mime_type,
     ext: format.ext ?? extensionOfMediaType(mime_type),
-    ...(!hasSize && { width: info.width, height: info.height }),
+    // A width alone may be that of the player.
+    ...(format.height === null && info.height !== null && { width: info.width, height: info.height }),
     fps: format.fps ?? info.fps,
     vcodec: format.vcodec ?? info.vcodec,
     acodec: format.acodec ?? info.acodec,
