@@ -148,6 +148,25 @@ describe("requests of one connection that do not wait for responses", () => {
     ]);
   });
 
+  it.each([
+    ["in one packet with it", async () => {}],
+    ["later", async (app: App) => void (await ask(app))],
+  ])(
+    "are not served if they come %s after one that asks for another protocol, whose response says so",
+    async (_, wait) => {
+      const { app, socket, end } = await openWaiting();
+      const body = JSON.stringify({ url: `${pageUrl}/second` });
+      socket.write(get.replace("\r\n\r\n", "\r\nconnection: upgrade, http2-settings\r\nupgrade: h2c\r\n\r\n"));
+      await wait(app);
+      socket.write(`${head}content-length: ${body.length}\r\n\r\n${body}`);
+      await ask(app);
+      await end();
+      const lines = (await text(socket)).match(/HTTP\/1\.1 \d+|connection: .*/gi);
+      expect(lines).toEqual(["HTTP/1.1 200", "Connection: keep-alive", "HTTP/1.1 200", "Connection: close"]);
+      expect((await app.inject("/tasks/")).json().tasks).toHaveLength(1);
+    },
+  );
+
   it("may be 16 that wait", async () => {
     const { app, socket, end } = await openWaiting();
     const last = get.replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n");

@@ -24,6 +24,8 @@ export function createHttpServer(
   const serve = oneByOne(handler);
   const server = createServer(serverOptions, (request, response) => {
     limitChunks(request, () => server.emit("clientError", tooManyChunksError, request.socket));
+    // Node ignores the field, but drops what came in one packet after this request: so its client learns that it has to ask again.
+    if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false;
     serve(request, response);
   });
   limitConnections(server, limits, log);
@@ -195,6 +197,8 @@ function oneByOne(serve: RequestListener): RequestListener {
     const [next] = exchanges.splice(0, 1);
     if (next === undefined) return;
     const [request, response] = next;
+    // The last response has said that the connection closes (RFC 9112 §9.6).
+    if (!request.socket.writable) return;
     response.once("close", () => serveNext(exchanges));
     serve(request, response);
   }
