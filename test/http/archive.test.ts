@@ -6,6 +6,7 @@ import { pino } from "pino";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { makeSharedFolder } from "../folder.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
+import { ServiceError } from "../../src/model/errors.ts";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { pageInfo } from "../page-info.ts";
@@ -123,12 +124,12 @@ describe("GET /tasks/{id}/files.zip", () => {
     expect([outside.statusCode, outside.headers["content-range"]]).toEqual([416, `bytes */${rawPayload.length}`]);
   });
 
-  it("breaks the connection if a file is gone, and ends no archive", async () => {
-    const { store, task, url } = await addArchive();
-    const app = await buildApp({ store, files });
+  it("breaks the connection if a file after the first one is gone, and ends no archive", async () => {
+    const { store, url } = await addArchive();
+    const open: typeof files.open = async (id, number) => (number === 1 ? undefined : files.open(id, number));
+    const app = await buildApp({ store, files: { ...files, open } });
     onTestFinished(() => app.close());
     await app.listen({ host: "127.0.0.1", port: 0 });
-    await files.remove(task.id);
     const response = await fetch(`http://127.0.0.1:${(app.server.address() as AddressInfo).port}${url}`)
       .then(
         (received) => received.arrayBuffer(),
@@ -136,6 +137,29 @@ describe("GET /tasks/{id}/files.zip", () => {
       )
       .catch((error: unknown) => error);
     expect(response).toBeInstanceOf(TypeError);
+  });
+
+  it.each([
+    ["gone", 404, "not_found", async () => undefined],
+    [
+      "one that cannot be read",
+      503,
+      "unavailable",
+      async () => {
+        throw new ServiceError("unavailable", "cannot open the file: file system error EACCES");
+      },
+    ],
+  ])("is refused before its first byte if its first file is %s", async (_, status, code, open) => {
+    const { store, url } = await addArchive();
+    await using app = await buildApp({ store, files: { ...files, open } });
+    for (const range of ["bytes=0-", "bytes=200-", "bytes=-60"]) {
+      const response = await app.inject({ url, headers: { range } });
+      expect([response.statusCode, response.json().code]).toEqual([status, code]);
+      expect(response.headers["content-type"]).toContain("application/problem+json");
+      for (const name of ["content-disposition", "content-range", "accept-ranges", "etag"])
+        expect(response.headers).not.toHaveProperty(name);
+      expect(response.headers["content-length"]).toBe(`${response.rawPayload.length}`);
+    }
   });
 
   it("has the bytes of its files for clients that read at their own pace, beside each other", async () => {

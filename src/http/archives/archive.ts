@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import type { Readable } from "node:stream";
 import { crc32 } from "node:zlib";
-import { LRUCache } from "lru-cache";
 import { createKeyedMutex } from "../../async/keyed-mutex.ts";
+import { SharedCache } from "../../async/shared-cache.ts";
 import type { FileStore } from "../../files/files.ts";
 import type { ResultFile, Task } from "../../model/task.ts";
 import type { IntRange } from "../../net/byte-range.ts";
@@ -70,7 +70,7 @@ export function filesOf({ state, file, files }: Task): ResultFile[] {
 /** Parts that are passed over or written in one turn of the event loop. */
 const partsAtOnce = 256;
 
-/** Files whose CRC-32 is remembered. */
+/** Files whose CRC-32 is remembered, of all owners together. */
 const maxRemembered = 50_000;
 
 /**
@@ -82,7 +82,7 @@ export function createArchiveStreams(store: FileStore, streams: FileStreams, unc
   const turns = createTurns();
 
   async function* readParts(archive: Archive, { start, end }: IntRange, wanted: Wanted): AsyncGenerator<Buffer> {
-    const reader = { ...streams, recipient: wanted.recipient };
+    const reader = { ...streams, ...wanted };
     const fileAt = (index: number) => archive.files[index] as ArchivedFile;
     let offset = 0;
     let count = 0;
@@ -101,7 +101,8 @@ export function createArchiveStreams(store: FileStore, streams: FileStreams, unc
 
   return {
     /**
-     * Returns the bytes of `range`, which the archive must have. If a file is gone, the stream fails.
+     * Returns the bytes of `range`, which the archive must have. If a file is gone, the stream fails; if that is the first one, before it
+     * has returned any.
      *
      * @param owner Who takes turns with the others in reading files once more.
      */
@@ -112,7 +113,20 @@ export function createArchiveStreams(store: FileStore, streams: FileStreams, unc
         const { done, value } = await chunks.next();
         return done === true ? null : value;
       }
-      const stream = streamChunks(readChunk, () => chunks.return(undefined));
+      /** Reads two chunks: the first one may be a header, which does not say whether its file can be read. */
+      async function readFirst(): Promise<Buffer | null> {
+        next = readChunk;
+        const first = await readChunk();
+        if (first === null) return null;
+        // The second one may take its memory.
+        const copy = Buffer.from(first);
+        return Buffer.concat([copy, (await readChunk()) ?? Buffer.alloc(0)]);
+      }
+      let next = readFirst;
+      const stream = streamChunks(
+        () => next(),
+        () => chunks.return(undefined),
+      );
       return stream;
     },
   };
@@ -120,7 +134,7 @@ export function createArchiveStreams(store: FileStore, streams: FileStreams, unc
 
 /** Creates a reader of files that remembers the CRC-32 of those that it has read as a whole. */
 function createFileReader(store: FileStore, uncounted: FileStreams) {
-  const remembered = new LRUCache<string, number>({ max: maxRemembered });
+  const remembered = new SharedCache<{ crc: number }>({ maxSize: maxRemembered });
   const mutex = createKeyedMutex();
 
   async function* readRange(file: ArchivedFile, range: IntRange, { open, recipient }: Reader): AsyncGenerator<Buffer> {
@@ -138,7 +152,7 @@ function createFileReader(store: FileStore, uncounted: FileStreams) {
       crc = crc32(chunk, crc);
       yield chunk;
     }
-    remembered.set(file.sha256, crc);
+    remembered.set(reader.owner, file.sha256, { crc }, 1);
   }
 
   return {
@@ -149,20 +163,24 @@ function createFileReader(store: FileStore, uncounted: FileStreams) {
     async crcOf(file: ArchivedFile, { owner, recipient }: Wanted): Promise<number> {
       const { closed } = recipient;
       return mutex.runExclusive(owner, async () => {
-        const known = remembered.get(file.sha256);
-        if (known !== undefined) return known;
+        const known = remembered.get(owner, file.sha256);
+        if (known !== undefined) return known.crc;
         if (closed.aborted) throw clientLeftError;
-        for await (const _ of readWhole(file, { ...uncounted, recipient: { ...recipient, isSent: () => true } })) {
+        for await (const _ of readWhole(file, {
+          ...uncounted,
+          owner,
+          recipient: { ...recipient, isSent: () => true },
+        })) {
           if (closed.aborted) throw clientLeftError;
         }
-        return remembered.get(file.sha256)!;
+        return remembered.get(owner, file.sha256)!.crc;
       });
     },
   };
 }
 
 /** What reads a file, and for whom. */
-type Reader = Pick<FileStreams, "open"> & { recipient: Recipient };
+type Reader = Pick<FileStreams, "open"> & Wanted;
 
 /** For whom an archive is read. */
 interface Wanted {

@@ -91,7 +91,12 @@ export function sendRepresentation(
   const range = rangeOf(request, served);
   if (range === "unsatisfiable") throw unsatisfiableRangeError(request, reply, served);
   setRangeHeaders(setFileHeaders(reply, served), served, range);
-  return reply.send(open(range ?? { start: 0, end: served.size - 1 }));
+  const stream = open(range ?? { start: 0, end: served.size - 1 });
+  // If its first bytes cannot be read, the response is a problem, which is not what these fields say.
+  stream.once("error", () =>
+    [...Object.keys(fileHeaders), "content-range"].forEach((name) => reply.removeHeader(name)),
+  );
+  return reply.send(stream);
 }
 
 /** @throws ServiceError `not_found` if the file is gone; `internal` if its size has changed. */
