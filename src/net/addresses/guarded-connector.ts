@@ -12,6 +12,9 @@ import type { AddressGuard } from "./address-guard.ts";
 /** Who makes a request: undici does not say for which one it opens a socket. */
 export const requestOwner = new AsyncLocalStorage<string>();
 
+/** How long a connection without a request stays open if its server asks for longer, milliseconds; without being asked it is 4 s. */
+const maxKeepAliveMs = 15_000;
+
 /** Options of the sockets themselves, as `net.connect` has them. */
 interface SocketOptions {
   /** For whom; default: the owner of the request that needs the socket. */
@@ -32,6 +35,7 @@ export function guardedOptions(guard: AddressGuard, timeoutMs: number, socketOpt
   return {
     connect: createGuardedConnector(guard, timeoutMs, socketOptions),
     allowH2: false,
+    keepAliveMaxTimeout: maxKeepAliveMs,
     headersTimeout: timeoutMs,
     bodyTimeout: timeoutMs,
     maxHeaderSize: maxHeaderBytes,

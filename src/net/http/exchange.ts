@@ -1,10 +1,11 @@
 import { setImmediate as immediate } from "node:timers/promises";
 import packageJson from "../../../package.json" with { type: "json" };
-import type { Agent, Dispatcher } from "undici";
+import type { Dispatcher } from "undici";
 import { type Deadline, untilAborted } from "../../async/deadline.ts";
 import { rangeField } from "../byte-range.ts";
 import type { GetOptions } from "../client.ts";
 import { acceptEncoding } from "./content-coding.ts";
+import type { HostPools } from "./host-pools.ts";
 import type { HostPauses } from "../host-pauses.ts";
 import { urlForMessage } from "../http-url.ts";
 import { requestOwner } from "../addresses/guarded-connector.ts";
@@ -23,7 +24,7 @@ export interface Exchange {
 }
 
 interface ExchangeDeps {
-  agent: Agent;
+  pools: HostPools;
   slots: HostSlots;
   /** For whom; default one for all. */
   owner?: string | undefined;
@@ -41,10 +42,11 @@ export async function exchange(
   url: URL,
   fields: Record<string, string>,
   deadline: Deadline,
-  { agent, slots, owner = "", pauses, maxPauseMs: maxWaitMs = 0 }: ExchangeDeps,
+  { pools, slots, owner = "", pauses, maxPauseMs: maxWaitMs = 0 }: ExchangeDeps,
   content: { method: "GET" } | { method: "POST"; body: string } = { method: "GET" },
 ): Promise<Exchange> {
-  const release = await slots.acquire(url.host, owner, deadline.signal);
+  const taken = new DisposableStack();
+  taken.defer(await slots.acquire(url.host, owner, deadline.signal));
   const what = `${content.method} ${urlForMessage(url)}`;
   try {
     await pauses?.wait(url.host, { what, maxWaitMs, signal: deadline.signal });
@@ -57,17 +59,19 @@ export async function exchange(
       onInfo: limitInterimResponses(what),
       highWaterMark: maxWaitingBytes,
     };
-    const sent = requestOwner.run(owner, () => agent.request(options));
+    const { pool, release } = pools.take(url.origin);
+    taken.defer(release);
+    const sent = requestOwner.run(owner, () => pool.request(options));
     // Before it has a connection, undici ignores the signal.
     const response = await untilAborted(sent, deadline.signal);
     // undici reuses a connection only in the event loop's next iteration.
-    response.body.once("close", () => setImmediate(release)).on("error", () => {});
+    response.body.once("close", () => setImmediate(() => taken.dispose())).on("error", () => {});
     const headers = Object.entries(response.headers).map(joinedLines);
     const setCookie = [response.headers["set-cookie"] ?? []].flat();
     const { statusCode: status, body } = response;
     return { url, status, headers: new Map(headers), setCookie, body };
   } catch (error) {
-    release();
+    taken.dispose();
     throw headError(error, what);
   }
 }

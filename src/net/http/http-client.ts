@@ -6,13 +6,13 @@ import { createDecoders, decode } from "./content-coding.ts";
 import { type Deadline, startDeadline } from "../../async/deadline.ts";
 import { discard, type Exchange, exchange, requestFields, createHostSlots } from "./exchange.ts";
 import { guardedOptions } from "../addresses/guarded-connector.ts";
+import { createHostPools } from "./host-pools.ts";
 import { type HostPause, HostPauses } from "../host-pauses.ts";
 import { findUrlProblem, urlForMessage } from "../http-url.ts";
 import { createResponseBody, type MinSpeed } from "./response-body.ts";
 import { createReadBufferPool, type ReadBufferPool } from "./read-buffer-pool.ts";
 import { isRedirect, redirectTarget, withRedirects } from "./redirect.ts";
 import { invalidResponseError, isRetryableStatus, parseRetryAfter, toUpstreamError } from "../upstream-error.ts";
-import { undici } from "../undici.ts";
 
 /** A client that also says, without a request, what its guard blocks. */
 export interface GuardedClient extends HttpClient, Pick<AddressGuard, "findHostProblem"> {}
@@ -60,7 +60,7 @@ const maxRedirects = 5;
 /**
  * Creates a client that checks the address of every connection. It sends `User-Agent`, `Accept`,
  * `Accept-Encoding`, if asked for, `Range` and `If-Range`, and what a request's `headers` and `cookies` add; it stores
- * no cookies itself and sends no fields of a client's request. It uses HTTP/1.1 and keeps connections open for a few seconds.
+ * no cookies itself and sends no fields of a client's request. It uses HTTP/1.1 and keeps connections open for some seconds.
  *
  * @throws RangeError that names the first entry of `allowNetworks` that is not a network
  */
@@ -74,9 +74,9 @@ export function createHttpClient(options: HttpClientOptions = {}): GuardedClient
     onBlocked: options.onBlocked,
   });
   const buffers = createReadBufferPool(options.readBytes ?? 256 * 1024);
-  const agent = new undici.Agent(guardedOptions(guard, idleTimeoutMs, buffers));
+  const pools = createHostPools(guardedOptions(guard, idleTimeoutMs, buffers));
   const { pauses = new HostPauses(), maxPauseMs = 1_000 } = options;
-  const deps = { agent, slots: createHostSlots(perHost), pauses, maxPauseMs };
+  const deps = { pools, slots: createHostSlots(perHost), pauses, maxPauseMs };
   const limits = { idleTimeoutMs, minSpeed: { bytesPerS: minSpeedBps, windowMs: speedWindowMs } };
 
   return {
@@ -112,7 +112,7 @@ export function createHttpClient(options: HttpClientOptions = {}): GuardedClient
     },
 
     findHostProblem: (hostname) => guard.findHostProblem(hostname),
-    close: () => agent.destroy(),
+    close: () => pools.destroy(),
   };
 }
 

@@ -3,9 +3,9 @@ import { startDeadline } from "../../async/deadline.ts";
 import type { HttpResponse } from "../client.ts";
 import { discard, exchange, userAgent, createHostSlots } from "./exchange.ts";
 import { guardedOptions } from "../addresses/guarded-connector.ts";
+import { createHostPools } from "./host-pools.ts";
 import { findUrlProblem, urlForMessage } from "../http-url.ts";
 import { toUpstreamError } from "../upstream-error.ts";
-import { undici } from "../undici.ts";
 
 /** Sends POST requests. */
 export interface PostClient {
@@ -50,8 +50,8 @@ const maxBodyBytes = 4 * 1024;
 export function createPostClient(options: PostClientOptions): PostClient {
   const { perHost, totalTimeoutMs = 15_000 } = options;
   const guard = new AddressGuard({ allowNetworks: options.allowNetworks, lookupTimeoutMs: totalTimeoutMs });
-  const agent = new undici.Agent(guardedOptions(guard, totalTimeoutMs, {}));
-  const deps = { agent, slots: createHostSlots(perHost) };
+  const pools = createHostPools(guardedOptions(guard, totalTimeoutMs, {}));
+  const deps = { pools, slots: createHostSlots(perHost) };
 
   return {
     async post(url, { headers, body, signal }) {
@@ -72,6 +72,6 @@ export function createPostClient(options: PostClientOptions): PostClient {
         deadline.end();
       }
     },
-    close: () => agent.destroy(),
+    close: () => pools.destroy(),
   };
 }
