@@ -93,9 +93,9 @@ export function sendRepresentation(
   setRangeHeaders(setFileHeaders(reply, served), served, range);
   const stream = open(range ?? { start: 0, end: served.size - 1 });
   // If its first bytes cannot be read, the response is a problem, which is not what these fields say.
-  stream.once("error", () =>
-    [...Object.keys(fileHeaders), "content-range"].forEach((name) => reply.removeHeader(name)),
-  );
+  stream.once("error", () => {
+    for (const name of [...Object.keys(fileHeaders), "content-range"]) reply.removeHeader(name);
+  });
   return reply.send(stream);
 }
 
