@@ -44,9 +44,37 @@ describe("the settings", () => {
     [{ LIBRARY_MODE: "7777" }, 'LIBRARY_MODE must be written as in "0644", got "7777"'],
     [{ LIBRARY_LINK: "soft" }, 'LIBRARY_LINK must be one of copy, hard, got "soft"'],
     [{ INFO_TIMEOUT_MS: "0" }, "INFO_TIMEOUT_MS must be an integer from 1 to 600000, got 0"],
+    [
+      { TASK_OPTIONS: "max_height" },
+      `TASK_OPTIONS must be JSON (Unexpected token 'm', "max_height" is not valid JSON), got "max_height"`,
+    ],
+    [
+      { TASK_OPTIONS: "[]" },
+      "TASK_OPTIONS must be an object of options that hold for every page: in braces, with max_height, audio_only, " +
+        'audio_languages, subtitles, skip, skip_mode, if_exists, embed, got "[]"',
+    ],
+    [
+      { TASK_OPTIONS: '{"max_heigth": 1}' },
+      'TASK_OPTIONS must be an object of options that hold for every page: did you mean max_height by max_heigth?, got "{\\"max_heigth\\": 1}"',
+    ],
+    [
+      { TASK_OPTIONS: '{"max_height": "720"}' },
+      'TASK_OPTIONS must be an object of options that hold for every page: max_height must be an integer from 1 to 65535, got "{\\"max_height\\": \\"720\\"}"',
+    ],
     [{ LOG_LEVEL: "loud" }, 'LOG_LEVEL must be one of fatal, error, warn, info, debug, trace, silent, got "loud"'],
   ])("refuses %o with one line that names the variable, the rule and the value", (env, message) => {
     expect(() => readConfig(env)).toThrow(new Error(message));
+  });
+
+  it("reads the options of all tasks", () => {
+    const defaultOptions = {
+      max_height: 1080,
+      subtitles: { languages: ["en"] },
+      skip: ["sponsor"],
+      if_exists: "reuse",
+    };
+    expect(readConfig({ TASK_OPTIONS: JSON.stringify(defaultOptions) }).app).toMatchObject({ defaultOptions });
+    expect(readConfig({ TASK_OPTIONS: "" }).app.defaultOptions).toEqual({});
   });
 
   it.each(["*", "*.example.com", "example.com:8080", "https://example.com", "a b", "a/b", "a@b"])(

@@ -6,6 +6,7 @@ import { findLikely, ruleOf, withIntegers } from "../model/schema.ts";
 import { isWebhookUrl, type WebhookEndpoint, webhookSecretPattern } from "../model/webhook-endpoint.ts";
 import { parseHosts, parseNetworkList, parseOrigins } from "./lists.ts";
 import { Settings } from "./settings.ts";
+import { parseTaskOptions } from "./task-options.ts";
 import { messageOf } from "../model/errors.ts";
 
 export type Config = ReturnType<typeof readConfig>;
@@ -59,6 +60,7 @@ export function readConfig(env: Environment = process.env) {
       infoCacheTtlS: settings.INFO_CACHE_TTL_S,
       infoConcurrency: settings.INFO_CONCURRENCY,
       template: libraryTemplate,
+      defaultOptions: parseTaskOptions(settings.TASK_OPTIONS),
     },
   };
 }
@@ -126,9 +128,8 @@ function parseWebhook({ WEBHOOK_URL: url, WEBHOOK_SECRET: secret }: Settings): W
   if (url === "") return undefined;
   const rule = "must be an http or https URL of at most 8192 characters, without user name and password";
   if (!isWebhookUrl(url)) throw new Error(`WEBHOOK_URL ${rule}`);
-  if (!new RegExp(webhookSecretPattern).test(secret)) {
+  if (!new RegExp(webhookSecretPattern).test(secret))
     throw new Error("WEBHOOK_SECRET must be whsec_ and the base64 of 24 to 64 bytes");
-  }
   return { url, secret };
 }
 
@@ -139,9 +140,8 @@ function assertYtDlp({ RESOLVER, YTDLP }: Settings): void {
 
 function assertSponsorBlock({ SPONSORBLOCK_URL: url }: Settings): void {
   if (url === "" || isWebhookUrl(url)) return;
-  throw new Error(
-    `SPONSORBLOCK_URL must be an http or https URL without user name and password, got ${JSON.stringify(url)}`,
-  );
+  const rule = "must be an http or https URL without user name and password";
+  throw new Error(`SPONSORBLOCK_URL ${rule}, got ${JSON.stringify(url)}`);
 }
 
 function parseLibraryTemplate({ LIBRARY_TEMPLATE: template }: Settings): Template {

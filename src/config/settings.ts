@@ -129,6 +129,10 @@ export const Settings = Type.Object({
     [1, 10_000],
     "pages that are read at a time, shared between keys; further requests get 429",
   ),
+  TASK_OPTIONS: text(
+    "",
+    'options of every task that a request does not state, as JSON: `{"max_height": 1080, "subtitles": true}`; any but `format_id`, `ranges` and `entries`',
+  ),
   ENGINE: text("native", "what downloads: `native`"),
   CONCURRENCY: integer(
     3,

@@ -7,7 +7,7 @@ import type { Template } from "../runner/library/template.ts";
 import type { KeyRing } from "../keys/key-ring.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
 import type { TaskStore } from "../stores/store.ts";
-import { Task } from "../model/task.ts";
+import { Task, type TaskOptions } from "../model/task.ts";
 import { Thumbnails } from "../resolvers/thumbnails.ts";
 import { requireAccess } from "./access/access.ts";
 import { type BaseAppParts, createBaseApp, type ServerSettings } from "./base-app.ts";
@@ -59,6 +59,8 @@ export interface AppSettings {
   infoConcurrency: number;
   /** Event streams that are open at a time; default 1,000. */
   maxEventStreams?: number;
+  /** What tasks have of options that their request does not state; default: none. */
+  defaultOptions?: TaskOptions;
   /** What names the files of archives, as in the library. */
   template: Template;
   /** Whether there is a web UI at `/`. */
@@ -74,6 +76,7 @@ export type App = FastifyInstance;
 export async function buildApp(parts: AppParts, settings: AppSettings): Promise<App> {
   const { keys, files, library, resolver, client, metrics, drainSignal } = parts;
   const { infoTimeoutMs, infoCacheTtlS, infoConcurrency, maxEventStreams = 1_000, template, web } = settings;
+  const { defaultOptions = {} } = settings;
   const { allowedOrigins: origins, maxConnections } = settings.server;
   const store = withPacedReads(parts.store);
   const infoCache = createInfoCache({
@@ -95,11 +98,11 @@ export async function buildApp(parts: AppParts, settings: AppSettings): Promise<
     app.addSchema({ ...Task, $id: "Task" });
     await registerDocs(app);
     const waits = createTaskWaits(app, { store, library });
-    await app.register(taskRoutes, { store, client, resolver, access, waits });
-    await app.register(batchRoutes, { store, client, resolver });
+    await app.register(taskRoutes, { store, client, resolver, defaultOptions, access, waits });
+    await app.register(batchRoutes, { store, client, resolver, defaultOptions });
     await app.register(singleTaskRoutes, { store, files, library, waits });
     await app.register(taskActionRoutes, { store });
-    await app.register(mediaRoutes, { ...parts, store, template, infoCache, access });
+    await app.register(mediaRoutes, { ...parts, store, defaultOptions, template, infoCache, access });
     await app.register(eventRoutes, { events: store.events, keys, maxStreams: maxEventStreams, origins });
     await app.register(sessionRoutes, { access });
     await app.register(infoRoutes, { infoCache, resolver });

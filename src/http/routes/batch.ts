@@ -84,7 +84,7 @@ export const batchRoutes: FastifyPluginAsyncTypebox<NewTaskDeps> = async (app, d
 
   app.post("/tasks/batch", { schema, bodyLimit: maxBodyBytes }, async (request, reply) => {
     const { urls } = request.body;
-    const options = readOptions(request.body.options);
+    const options = readOptions(request.body.options, deps.defaultOptions);
     const optionsBytes = Buffer.byteLength(JSON.stringify(options));
     if (optionsBytes > maxOptionsBytes) {
       const detail = `must have at most ${maxOptionsBytes} bytes of JSON, as each of the tasks keeps them, got ${optionsBytes}`;

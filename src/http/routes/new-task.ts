@@ -43,12 +43,15 @@ export interface NewTaskDeps {
   /** Tells which pages are refused at once. */
   client: Pick<GuardedClient, "findHostProblem">;
   resolver: Pick<Resolver, "identify">;
+  /** What tasks have of options that their request does not state. */
+  defaultOptions: TaskOptions;
 }
 
 /** What a request wants of its tasks. */
 interface NewTaskRequest {
   /** Of the task; undefined: a new one. */
   id?: string | undefined;
+  /** As the request states them. */
   options: TaskOptions;
   owner: string | undefined;
   /** Header fields of the request; invalid ones are ignored. */
@@ -65,14 +68,15 @@ interface NewTaskRequest {
  */
 export async function createTask(
   address: string,
-  { id, options, owner, trace, idempotencyKey: key }: NewTaskRequest,
-  { store, client, resolver }: NewTaskDeps,
+  { id, options: given, owner, trace, idempotencyKey: key }: NewTaskRequest,
+  { store, client, resolver, defaultOptions }: NewTaskDeps,
   pointer?: string,
 ): Promise<Reused> {
   const url = parsePageUrl(address, "body", pointer);
   const blocked = client.findHostProblem(url.hostname);
   if (blocked !== undefined) throw blocked;
-  const idempotency = key === undefined ? undefined : { key, fingerprint: hash(url.href, options) };
+  const idempotency = key === undefined ? undefined : { key, fingerprint: hash(url.href, given) };
+  const options = withDefaults(given, defaultOptions);
   const made = newTask(url.href, options, new Date(), owner, parseTraceContext(trace));
   const task = { ...made, id: id ?? made.id };
   if (options.if_exists === "reuse" && options.entries === undefined) {
@@ -80,6 +84,16 @@ export async function createTask(
     return store.reuse({ ...task, ...(video && { video }) }, idempotency);
   }
   return { task: await store.create(task, idempotency), isNew: true };
+}
+
+/** Which format a task takes is chosen by all of these together. */
+const formatOptions = ["format_id", "max_height", "audio_only"] as const;
+
+/** Returns the options of a request with those of `defaults` that it leaves open. */
+export function withDefaults(given: TaskOptions, defaults: TaskOptions): TaskOptions {
+  const { max_height: _height, audio_only: _audio, ...others } = defaults;
+  const isFormatChosen = formatOptions.some((name) => given[name] !== undefined);
+  return inFixedOrder({ ...(isFormatChosen ? others : defaults), ...given });
 }
 
 /** After that a video is found by its URL alone. */
@@ -127,18 +141,20 @@ interface OptionsPlace {
 /**
  * Returns the options in the order of their schema, so that equal ones have one fingerprint.
  *
+ * @param defaults What the task has of options that are not given.
  * @param place Default: `options` in the body.
  * @throws ServiceError `invalid_request` for ranges that are not in order and apart, for "all" in a list of subtitles, for `skip_mode` without `skip`, for entries
  * that are no ranges from a lower to a higher number, or no URLs
  */
 export function readOptions(
   given: TaskOptions | undefined,
+  defaults: TaskOptions,
   place: OptionsPlace = { part: "body", pointer: "/options" },
 ): TaskOptions {
   const options = inFixedOrder(given);
   checkRanges(options, place);
   checkSubtitles(options, place);
-  checkSkipMode(options, place);
+  checkSkipMode({ ...defaults, ...options }, options, place);
   checkEntries(options, place);
   return options;
 }
@@ -170,8 +186,8 @@ function checkSubtitles({ subtitles }: TaskOptions, { part, pointer: options }: 
 }
 
 /** @throws ServiceError `invalid_request` for a mode without what is skipped: it would have no effect. */
-function checkSkipMode({ skip, skip_mode: mode }: TaskOptions, { part, pointer: options }: OptionsPlace): void {
-  if (mode === undefined || skip !== undefined) return;
+function checkSkipMode({ skip }: TaskOptions, given: TaskOptions, { part, pointer: options }: OptionsPlace): void {
+  if (given.skip_mode === undefined || skip !== undefined) return;
   throw inputError(part, { pointer: `${options}/skip_mode`, detail: `needs "skip", which says what is skipped` });
 }
 

@@ -138,7 +138,7 @@ export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (a
   });
 
   app.post("/tasks/", { schema: createSchema }, (request, reply) => {
-    const options = readOptions(request.body.options);
+    const options = readOptions(request.body.options, deps.defaultOptions);
     const idempotencyKey = readIdempotencyKey(request);
     const wanted = { options, owner: request.caller?.name, trace: request.headers, idempotencyKey };
     return createTask(request.body.url, wanted, deps).then((made) => {

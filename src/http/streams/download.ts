@@ -8,7 +8,7 @@ import type { PageInfo } from "../../model/page-info.ts";
 import type { InfoCache } from "../../resolvers/info-cache.ts";
 import { requireTask, sharerOf } from "../access/ownership.ts";
 import { attachment, getFileSchema, media } from "../responses/send-file.ts";
-import { createTask, type NewTaskDeps, NewTaskHeaders, readOptions } from "../routes/new-task.ts";
+import { createTask, type NewTaskDeps, NewTaskHeaders, readOptions, withDefaults } from "../routes/new-task.ts";
 import { parsePageUrl, refuseCutUrl, PageUrl } from "../routes/page-url.ts";
 import { secretOfBearer } from "../server/header-fields.ts";
 import { rangeRule, refuseBlindRange } from "./blind-range.ts";
@@ -68,7 +68,7 @@ export const downloadRoutes: FastifyPluginAsyncTypebox<DownloadDeps> = async (ap
 
   app.head(path, { ...route, schema: { ...schema, hide: true } }, async (request, reply) => {
     const url = parsePageUrl(request.query.url, "query");
-    const options = readDownloadOptions(request.query);
+    const options = withDefaults(readDownloadOptions(request.query, deps.defaultOptions), deps.defaultOptions);
     const owner = sharerOf(request.caller);
     const read = await infoCache.get(url, { owner, maxAgeS: Infinity, signal: request.signal });
     const info = { formats: [], title: null, ...read.info } as unknown as PageInfo;
@@ -80,7 +80,7 @@ export const downloadRoutes: FastifyPluginAsyncTypebox<DownloadDeps> = async (ap
 
   app.get(path, { ...route, exposeHeadRoute: false, schema }, async (request, reply) => {
     parsePageUrl(request.query.url, "query");
-    const options = readDownloadOptions(request.query);
+    const options = readDownloadOptions(request.query, deps.defaultOptions);
     refuseBlindRange(request);
     const { caller, headers: trace } = request;
     const wanted = { options, owner: caller?.name, trace, idempotencyKey: undefined };
@@ -105,8 +105,11 @@ function parametersOf<T extends Record<string, TSchema>>(properties: T): T {
  *
  * @throws ServiceError as `readOptions`
  */
-function readDownloadOptions({ url: _url, ...given }: Static<typeof DownloadQuery>): TaskOptions {
-  return readOptions({ if_exists: "reuse", ...given }, { part: "query", pointer: "" });
+function readDownloadOptions(
+  { url: _url, ...given }: Static<typeof DownloadQuery>,
+  defaults: TaskOptions,
+): TaskOptions {
+  return readOptions({ if_exists: "reuse", ...given }, defaults, { part: "query", pointer: "" });
 }
 
 /**

@@ -1,0 +1,34 @@
+import { Type } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
+import { messageOf } from "../model/errors.ts";
+import { findLikely, ruleOf } from "../model/schema.ts";
+import { TaskOptions } from "../model/task.ts";
+
+/** Without those that mean something only for one page. */
+const DefaultOptions = Type.Omit(TaskOptions, ["format_id", "ranges", "entries"], { additionalProperties: false });
+
+/** Returns the options that tasks have by default. @throws Error that names the variable, the rule and the value */
+export function parseTaskOptions(text: string): TaskOptions {
+  if (text === "") return {};
+  const refuse = (rule: string): never => {
+    throw new Error(`TASK_OPTIONS must be ${rule}, got ${JSON.stringify(text)}`);
+  };
+  let options: unknown;
+  try {
+    options = JSON.parse(text);
+  } catch (cause) {
+    return refuse(`JSON (${messageOf(cause)})`);
+  }
+  const fault = Value.Errors(DefaultOptions, options).First();
+  if (fault !== undefined) return refuse(`an object of options that hold for every page: ${describe(fault)}`);
+  return options as TaskOptions;
+}
+
+function describe({ path, message, schema }: { path: string; message: string; schema: Parameters<typeof ruleOf>[0] }) {
+  const known = Object.keys(DefaultOptions.properties);
+  const name = path.slice(1);
+  if (path === "") return `in braces, with ${known.join(", ")}`;
+  if (name.includes("/") || known.includes(name)) return `${name} must be ${ruleOf(schema) ?? message}`;
+  const likely = findLikely(name, known);
+  return likely === undefined ? `${name} is none of ${known.join(", ")}` : `did you mean ${likely} by ${name}?`;
+}
