@@ -19,7 +19,7 @@ export const fileWarnings = {
     "neither the page nor the media have audio in a language that was asked for; if none of the languages is there, the file has the original",
   not_embedded:
     "tags, chapters, cover or subtitles could not be written into a file as published: its container cannot hold them, or its layout does not allow it; or, with `embed`, none of the page's pictures could be had as a cover",
-  subtitles_missing: "subtitles that were asked for are not there, or cannot be read",
+  subtitles_missing: "subtitles that were asked for are not there, cannot be read, or lack segments",
   skip_unavailable:
     "SponsorBlock did not respond, or responded with too much, so the segments to be left out or marked are not known: nothing was left out",
   library_failed:

@@ -4,7 +4,7 @@ import type { WantedSubtitles } from "../../src/engines/engine.ts";
 import { fetchTexts } from "../../src/engines/native/texts/fetch-texts.ts";
 import { TextStore } from "../../src/engines/native/texts/text-store.ts";
 import { createHttpClient } from "../../src/net/http/http-client.ts";
-import { resource } from "../media/resources.ts";
+import { hls, resource } from "../media/resources.ts";
 import { startSite } from "../media/site.ts";
 import { makeFolder } from "../folder.ts";
 
@@ -69,6 +69,61 @@ describe("subtitles that people wrote", () => {
     const broken = track("broken", { otherwise });
     expect((await fetched(broken, { ...broken, role: "captions" })).words).toEqual(["automatic"]);
     expect((await fetched(broken, automatic)).words).toEqual(["automatic"]);
+  });
+});
+
+describe("subtitles in segments", () => {
+  const playlist = (numbers: readonly number[]) => {
+    const lines = numbers.flatMap((number) => ["#EXTINF:2,", `part-${number}.vtt`]);
+    return hls(["#EXTM3U", "#EXT-X-TARGETDURATION:2", ...lines, "#EXT-X-ENDLIST", ""].join("\n"));
+  };
+  const listOf = (name: string, ...numbers: number[]) => {
+    site.resources.set(`${name}.m3u8`, playlist(numbers));
+    return { url: site.url(`${name}.m3u8`), ext: "m3u8", name: null };
+  };
+  for (const number of [1, 2, 3]) site.resources.set(`part-${number}.vtt`, text(`part ${number}`));
+
+  it("are there but for one that the server does not have, of which a warning tells", async () => {
+    const wanted = track("", { listings: [listOf("gone", 1, 4, 3)] });
+    const { words, warnings } = await fetched(wanted);
+    expect(words).toEqual(["part 1", "part 3"]);
+    const rule = /^the subtitles in en lack 1 of 3 segments: GET http:\S+part-4.vtt failed with status 404$/;
+    expect(warnings).toEqual([expect.stringMatching(rule)]);
+  });
+
+  it("are those of another place if it has all of them", async () => {
+    const wanted = track("", { listings: [listOf("gone", 1, 4, 3), listOf("whole", 1, 2, 3)] });
+    expect(await fetched(wanted)).toEqual({ words: ["part 1", "part 2", "part 3"], warnings: [] });
+  });
+
+  it.each([
+    ["a page", 200, "<!DOCTYPE html><title>Bad gateway</title>"],
+    ["nothing", 200, ""],
+    ["no content", 204, undefined],
+  ])("are there though a server sends %s for a moment", async (_, status, body) => {
+    let faults = 1;
+    site.answer("part-2.vtt", (response, serve) => {
+      if ((faults -= 1) < 0) return serve();
+      return response.writeHead(status).end(body);
+    });
+    const wanted = track("", { listings: [listOf("whole", 1, 2, 3)] });
+    expect(await fetched(wanted)).toEqual({ words: ["part 1", "part 2", "part 3"], warnings: [] });
+    expect(faults).toBe(-1);
+  });
+
+  it("may have empty ones", async () => {
+    site.resources.set("part-5.vtt", resource("text/vtt", ""));
+    const wanted = track("", { listings: [listOf("empty", 1, 5, 3)] });
+    expect(await fetched(wanted)).toEqual({ words: ["part 1", "part 3"], warnings: [] });
+  });
+
+  it("are missing if more than five in a row are", async () => {
+    const wanted = track("", { listings: [listOf("lost", 1, 10, 11, 12, 13, 14, 15, 3)] });
+    const { words, warnings } = await fetched(wanted);
+    expect(words).toEqual([]);
+    expect(warnings).toEqual([
+      expect.stringMatching(/^the subtitles in en are missing: GET \S+15.vtt failed with status 404$/),
+    ]);
   });
 });
 

@@ -153,7 +153,7 @@ const warnings: Record<FileWarningCode, string> = {
   stream_lost: "The recording ended early, as the live stream could not be read any more.",
   audio_missing: "A language that was asked for is missing.",
   not_embedded: "It lacks tags, chapters or a cover: they could not be had or written.",
-  subtitles_missing: "Subtitles that were asked for are missing.",
+  subtitles_missing: "Subtitles that were asked for are missing, or parts of them.",
   library_failed: "It could not be put into the library yet; this is tried again every minute.",
   skip_unavailable: "Nothing was left out, as the list of such parts was not available.",
   track_missing: "It lacks the video or the audio.",

@@ -8,18 +8,21 @@ import type { HeadersFor, HttpClient, HttpResponse } from "../../../net/client.t
 import { createSiteHeaders } from "../../../net/http/site-headers.ts";
 import { sniffContainer } from "../../../remux/sniff.ts";
 import { createMp4TextReader } from "../../../subtitles/mp4-text.ts";
-import { readCues, readSubtitles } from "../../../subtitles/read.ts";
-import { invalidSubtitlesError, maxCues, maxSubtitleBytes } from "../../../subtitles/text.ts";
+import { readCues } from "../../../subtitles/read.ts";
+import { invalidSubtitlesError, maxSubtitleBytes } from "../../../subtitles/text.ts";
 import type { DownloadJob, WantedSubtitles } from "../../engine.ts";
 import { RetryPolicy } from "../parts/retry-policy.ts";
 import { createKeyReader, decrypt } from "../sources/encryption.ts";
 import { ManifestReader } from "../sources/manifest-reader.ts";
+import { fetchTextSegments, type LostSegments } from "./fetch-text-segments.ts";
 import type { StoredText, TextSink, TextStore } from "./text-store.ts";
 
 /** Subtitles that were fetched; their cues have no times of the file yet. */
 export interface FetchedText {
   wanted: Pick<WantedSubtitles, "language" | "name" | "role" | "automatic">;
   stored: StoredText;
+  /** `null`: none. */
+  lost: LostSegments | null;
 }
 
 export interface FetchedTexts {
@@ -29,7 +32,6 @@ export interface FetchedTexts {
 }
 
 const tracksAtATime = 4;
-const segmentsAtATime = 4;
 const maxSegments = 20_000;
 const retryBackoffMs = 500;
 
@@ -62,7 +64,16 @@ export async function fetchTexts(
     const isReplaced = wanted.otherwise?.some((track) => taken.has(track)) === true;
     return missingWarning(wanted, isReplaced ? `${reason}; automatic captions are there instead` : reason);
   });
-  return { texts, warnings };
+  return {
+    texts,
+    warnings: [...warnings, ...texts.flatMap(({ wanted, lost }) => (lost ? [partlyWarning(wanted, lost)] : []))],
+  };
+}
+
+function partlyWarning({ language, role }: FetchedText["wanted"], lost: LostSegments): FileWarning {
+  const { count, total, reason } = lost;
+  const message = `the ${role} in ${language ?? "an unknown language"} lack ${count} of ${total} segments: ${reason}`;
+  return { code: "subtitles_missing", message };
 }
 
 /** Subtitles that cannot be had. */
@@ -103,20 +114,26 @@ class TextFetcher {
 
   async fetch(wanted: WantedSubtitles): Promise<FetchedText | MissingText> {
     let reason = "they are listed nowhere";
+    let partly: FetchedText | undefined;
     for (const listing of wanted.listings) {
       try {
-        const stored = await this.#store.keep((sink) => this.#fetchParts(listing, wanted.language, sink));
-        if (stored.hasCues) return { wanted, stored };
-        reason = "they have no text";
+        const found: Pick<FetchedText, "lost"> = { lost: null };
+        const stored = await this.#store.keep(async (sink) => {
+          found.lost = await this.#fetchParts(listing, wanted.language, sink);
+        });
+        const { lost } = found;
+        if (stored.hasCues && lost === null) return { wanted, stored, lost };
+        if (stored.hasCues) partly ??= { wanted, stored, lost };
+        reason = lost?.reason ?? "they have no text";
       } catch (error) {
         this.#signal.throwIfAborted();
         reason = reasonOf(error);
       }
     }
-    return { wanted, reason };
+    return partly ?? { wanted, reason };
   }
 
-  async #fetchParts(listing: Subtitle, language: string | null, sink: TextSink): Promise<void> {
+  async #fetchParts(listing: Subtitle, language: string | null, sink: TextSink): Promise<LostSegments | null> {
     const headers = createSiteHeaders({ url: listing.url }, this.#pageUrl);
     const isHls = listing.ext === "m3u8";
     if (!isHls && listing.manifest_url === undefined) {
@@ -124,7 +141,8 @@ class TextFetcher {
       const isMp4 = sniffContainer(bytes) === "mp4";
       // A whole file of text in MP4: its init section and all its fragments.
       const cues = isMp4 ? createMp4TextReader().read(bytes) : readCues(bytes, language);
-      return sink.add({ cues, map: null, place: null });
+      sink.add({ cues, map: null, place: null });
+      return null;
     }
     const { segments, hasEnded } = await this.#listSegments(listing, headers);
     if (!hasEnded) throw invalidSubtitlesError("those of a live stream are not recorded");
@@ -146,42 +164,13 @@ class TextFetcher {
     headers: HeadersFor,
     language: string | null,
     sink: TextSink,
-  ): Promise<void> {
+  ): Promise<LostSegments | null> {
     const readKey = createKeyReader(this.#client, { headers, signal: this.#signal });
     const fetchOne = async ({ url, range, key }: Pick<Segment, "url" | "range" | "key">) => {
       const [bytes, aesKey] = await Promise.all([this.#get(new URL(url), range, headers, sink), readKey(key)]);
       return aesKey === null ? bytes : decrypt(bytes, aesKey);
     };
-    const inits = new Map<string, Promise<Uint8Array>>();
-    const initOf = ({ init }: Segment): Promise<Uint8Array> | null => {
-      if (init === null) return null;
-      const id = `${init.url} ${init.range?.offset} ${init.range?.length}`;
-      const found = inits.get(id) ?? fetchOne(init);
-      found.catch(() => {});
-      inits.set(id, found);
-      return found;
-    };
-    const fetchBoth = async (segment: Segment) => {
-      const [init, bytes] = await Promise.all([initOf(segment), fetchOne(segment)]);
-      return { segment, init, bytes };
-    };
-    const reader = createMp4TextReader();
-    let lastInit: Uint8Array | null = null;
-    let fromS = 0;
-    let cueCount = 0;
-    for await (const { segment, init, bytes } of mapConcurrent(each(segments), segmentsAtATime, fetchBoth)) {
-      const { timeline, offsetS, durationS } = segment;
-      const place = { timeline, offsetS, fromS, lastsS: durationS };
-      fromS += durationS;
-      if (init !== null && init !== lastInit) reader.read(init);
-      lastInit = init;
-      // A segment without cues may be empty.
-      if (bytes.length === 0) continue;
-      const isMp4 = sniffContainer(bytes) === "mp4";
-      const read = isMp4 ? { cues: reader.read(bytes), map: null, isMp4 } : readSubtitles(bytes, language);
-      sink.add({ ...read, place });
-      if ((cueCount += read.cues.length) > maxCues) throw invalidSubtitlesError(`they have more than ${maxCues} cues`);
-    }
+    return fetchTextSegments(segments, { fetchOne, language, signal: this.#signal }, sink);
   }
 
   /** Requests as often as a part of the media is requested. */

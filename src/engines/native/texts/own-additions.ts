@@ -85,7 +85,7 @@ async function readOwnTexts(
           const cues = readers.get(number)?.((bytes) => sink.count(bytes)) ?? [];
           sink.add({ cues: atMostMaxCues(cues), map: null, place, isMp4: true });
         });
-        if (stored.hasCues) texts.push({ wanted: { language, name, role, automatic: false }, stored });
+        if (stored.hasCues) texts.push({ wanted: { language, name, role, automatic: false }, stored, lost: null });
       });
     }
   });
