@@ -41,6 +41,10 @@ describe("the settings", () => {
     ],
     [{ RESOLVER: "yt-dlp", YTDLP: "off" }, 'RESOLVER must be another one if YTDLP is off, got "yt-dlp"'],
     [{ LIBRARY_TEMPLATE: "{title" }, 'LIBRARY_TEMPLATE must close each { with a }, got "{title"'],
+    [
+      { LIBRARY_TEMPLATE: "%(uploader)s/{title}" },
+      'LIBRARY_TEMPLATE must have its fields in braces: {title} instead of yt-dlp\'s %(title)s, got "%(uploader)s/{title}"',
+    ],
     [{ LIBRARY_MODE: "7777" }, 'LIBRARY_MODE must be written as in "0644", got "7777"'],
     [{ LIBRARY_LINK: "soft" }, 'LIBRARY_LINK must be one of copy, hard, got "soft"'],
     [{ INFO_TIMEOUT_MS: "0" }, "INFO_TIMEOUT_MS must be an integer from 1 to 600000, got 0"],
@@ -131,6 +135,7 @@ describe("the settings", () => {
       { name: "DIR_DATA", likely: "DATA_DIR" },
       { name: "ALLOWED_HOST", likely: "ALLOWED_HOSTS" },
     ]);
+    expect(findMisspeltSettings({ YTDL_OPTIONS: "{}" })).toEqual([{ name: "YTDL_OPTIONS", likely: "TASK_OPTIONS" }]);
     const others = [
       "HOSTNAME",
       "NODE_ENV",

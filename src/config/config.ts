@@ -5,7 +5,7 @@ import { parseTemplate, type Template } from "../runner/library/template.ts";
 import { findLikely, ruleOf, withIntegers } from "../model/schema.ts";
 import { isWebhookUrl, type WebhookEndpoint, webhookSecretPattern } from "../model/webhook-endpoint.ts";
 import { parseHosts, parseNetworkList, parseOrigins } from "./lists.ts";
-import { Settings } from "./settings.ts";
+import { namesOfMeTube, Settings } from "./settings.ts";
 import { parseTaskOptions } from "./task-options.ts";
 import { messageOf } from "../model/errors.ts";
 
@@ -89,7 +89,7 @@ export function readPreviewConfig(env: Environment = process.env): Config {
 }
 
 /**
- * Returns the variables of `env` that have no meaning and are nearly the name of a setting, each with that name. Names of
+ * Returns the variables of `env` that have no meaning and are nearly the name of a setting, or MeTube's for it, each with that name. Names of
  * a single word, as `HOSTNAME`, belong to others.
  */
 export function findMisspeltSettings(env: Environment = process.env): { name: string; likely: string }[] {
@@ -97,7 +97,7 @@ export function findMisspeltSettings(env: Environment = process.env): { name: st
   return Object.keys(env)
     .filter((name) => /^[A-Z]+_[A-Z_]+$/.test(name) && !settings.includes(name))
     .flatMap((name) => {
-      const likely = findLikely(name, settings);
+      const likely = namesOfMeTube[name] ?? findLikely(name, settings);
       return likely?.includes("_") ? [{ name, likely }] : [];
     });
 }

@@ -16,6 +16,14 @@ const choice = <const T extends readonly string[]>(byDefault: T[number], values:
   default: byDefault,
 });
 
+/** What settings of MeTube are called here. */
+export const namesOfMeTube: Readonly<Record<string, string>> = {
+  DOWNLOAD_DIR: "LIBRARY_DIR",
+  OUTPUT_TEMPLATE: "LIBRARY_TEMPLATE",
+  YTDL_OPTIONS: "TASK_OPTIONS",
+  MAX_CONCURRENT_DOWNLOADS: "CONCURRENCY and CONCURRENCY_PER_HOST",
+};
+
 /** Every environment variable that the service reads: type, default, bounds, meaning, unit. */
 export const Settings = Type.Object({
   HOST: text("127.0.0.1", "address to listen on; 0.0.0.0 or :: opens the service to the network"),

@@ -68,6 +68,7 @@ const maxPartLength = 200;
  * @throws Error whose message is the rule that the template breaks, after "must".
  */
 export function parseTemplate(template: string): Template {
+  if (/%\([^)]*\)/.test(template)) throw new Error("have its fields in braces: {title} instead of yt-dlp's %(title)s");
   const parts = template.split("/");
   if (parts.length > maxParts) throw new Error(`have at most ${maxParts} components`);
   return { parts: parts.map(parsePart) };
