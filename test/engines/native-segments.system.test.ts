@@ -83,6 +83,25 @@ describe.concurrent("HLS is downloaded completely", () => {
     });
   });
 
+  it("if its server leaves out of a live playlist what it has listed before", async () => {
+    const { resources, lines } = stream();
+    await using harness = await openEntry(open, listed({ resources, lines }), "index.m3u8");
+    let listings = 0;
+    harness.site.answer("index.m3u8", (response, _, { url }) => {
+      const until = Math.min(6, 2 + 2 * listings);
+      const isWhole = listings === 0 && url === "/index.m3u8?token=1";
+      const skipped = isWhole ? 0 : until - 2;
+      const skip = isWhole ? [] : [`#EXT-X-SKIP:SKIPPED-SEGMENTS=${skipped}`];
+      response.end(mediaPlaylist([...skip, ...lines.slice(2 * skipped, 2 * until)], until === 6));
+      listings += 1;
+    });
+    const address = harness.site.url("index.m3u8?_HLS_msn=2&token=1&_HLS_skip=YES");
+    const format = { ...harness.job.format, url: address, manifest_url: address };
+    const { path, warnings } = await harness.download({ format });
+    expect(await probe(path)).toMatchObject(whole);
+    expect([listings, warnings]).toEqual([3, []]);
+  });
+
   it("but for those that a live stream begins with, unless they are more than five", async () => {
     const { resources, lines } = stream();
     const listing = (...messages: number[]): Laid => {

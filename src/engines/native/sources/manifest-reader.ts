@@ -1,6 +1,7 @@
 import { type OpenMpd, openMpd } from "../../../manifests/dash/dash.ts";
 import { maxLinkedBytes, resolveLinks } from "../../../manifests/dash/links.ts";
 import { findFormat } from "../../../manifests/format-ids.ts";
+import { ReadPlaylists, withoutDirectives } from "../../../manifests/hls/delta.ts";
 import { readHls, findRedundant } from "../../../manifests/hls/hls.ts";
 import { importsVariables, isMultivariant, readVariables, type Variables } from "../../../manifests/hls/lines.ts";
 import { readHlsSegments } from "../../../manifests/hls/segments.ts";
@@ -49,6 +50,7 @@ export class ManifestReader {
   readonly #locations = new Map<string, URL>();
   /** Of multivariant playlists, by URL. */
   readonly #variables = new Map<string, Variables>();
+  readonly #playlists = new ReadPlaylists();
   /** Unix milliseconds at `performance.now() === 0` by our clock when the next two were read. */
   #clockStartMs = clockStartMs();
   /** By how much the site's clock is ahead of ours, as the first live MPD says. */
@@ -94,7 +96,8 @@ export class ManifestReader {
     const url = new URL(format.url);
     const isUnread = format.url === format.manifest_url;
     if (format.protocol === "m3u8") {
-      const { text, finalUrl } = await this.#fetch(url, headers, isReload);
+      const { text: sent, finalUrl } = await this.#fetch(withoutDirectives(url), headers, isReload);
+      const text = this.#playlists.complete(url, sent);
       const formats = isUnread && isMultivariant(text) ? readHls(text, finalUrl).formats : null;
       const variables = importsVariables(text) ? await this.#variablesFor(format, headers) : undefined;
       return { formats, segments: () => readHlsSegments(text, finalUrl, variables) };

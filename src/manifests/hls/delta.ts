@@ -1,0 +1,96 @@
+import { readAttributes, readLines } from "./lines.ts";
+
+/** What a playlist says of single segments, or from one on (RFC 8216bis §4.4.4); the rest it says anew each time. */
+const segmentTags: ReadonlySet<string> = new Set(
+  ["INF", "-X-BYTERANGE", "-X-DISCONTINUITY", "-X-GAP", "-X-KEY", "-X-MAP", "-X-PROGRAM-DATE-TIME"].map(
+    (name) => `#EXT${name}`,
+  ),
+);
+
+/** The live playlists of a download, as they were read last. */
+export class ReadPlaylists {
+  readonly #texts = new Map<string, string>();
+
+  /** Returns the text of the playlist at `url`, complete if the one before has what it skips. */
+  complete(url: URL, text: string): string {
+    const before = this.#texts.get(url.href);
+    const whole = before !== undefined && isDelta(text) ? (completeDelta(text, before) ?? text) : text;
+    if (!isDelta(whole)) this.#texts.set(url.href, whole);
+    return whole;
+  }
+}
+
+/** Returns a URL without what asks for other than the current, complete playlist (RFC 8216bis §6.2.5): someone may have copied it from a player. */
+export function withoutDirectives(url: URL): URL {
+  const names = [...url.searchParams.keys()].filter((name) => name.startsWith("_HLS_"));
+  if (names.length === 0) return url;
+  const plain = new URL(url);
+  for (const name of names) plain.searchParams.delete(name);
+  return plain;
+}
+
+/** Whether a playlist leaves out segments that it listed before (RFC 8216bis §4.4.5.2). */
+function isDelta(text: string): boolean {
+  return text.toUpperCase().includes("#EXT-X-SKIP:");
+}
+
+/**
+ * Returns a delta update with the segments that it skips, as the playlist `before` lists them (RFC 8216bis §6.2.5.1); `undefined` if that
+ * lacks one of them.
+ */
+function completeDelta(delta: string, before: string): string | undefined {
+  const lines = delta.split("\n");
+  const at = lines.findIndex((line) => tagOf(line) === "#EXT-X-SKIP");
+  const count = Number(readAttributes(lines[at]?.trim().slice("#EXT-X-SKIP:".length) ?? "").get("SKIPPED-SEGMENTS"));
+  const from = firstSequence(delta);
+  const skipped: string[] = [];
+  /** Keys and the init section of the first one. */
+  let state: State = { keys: [], map: [] };
+  let pending: string[] = [];
+  let sequence = firstSequence(before);
+  let found = 0;
+  for (const line of before.split("\n")) {
+    const tag = tagOf(line);
+    if (tag === undefined || segmentTags.has(tag)) pending.push(line);
+    if (tag !== undefined || line.trim() === "") continue;
+    if (sequence < from) state = stateAfter(state, pending);
+    else if (sequence < from + count) {
+      skipped.push(...pending);
+      found += 1;
+    }
+    sequence += 1;
+    pending = [];
+  }
+  return found === count
+    ? [...lines.slice(0, at), ...state.map, ...state.keys, ...skipped, ...lines.slice(at + 1)].join("\n")
+    : undefined;
+}
+
+/** Tags that apply to later segments. */
+interface State {
+  keys: string[];
+  /** After the keys that it is encrypted with. */
+  map: string[];
+}
+
+function stateAfter({ keys, map }: State, tags: readonly string[]): State {
+  let wasKey = false;
+  for (const line of tags) {
+    const isKey = tagOf(line) === "#EXT-X-KEY";
+    if (isKey) keys = wasKey ? [...keys, line] : [line];
+    if (tagOf(line) === "#EXT-X-MAP") map = [...keys, line];
+    wasKey = isKey;
+  }
+  return { keys, map };
+}
+
+function firstSequence(text: string): number {
+  const line = readLines(text).find(({ tag }) => tag === "#EXT-X-MEDIA-SEQUENCE");
+  return Number(line?.value ?? 0);
+}
+
+/** Returns the upper-case name of a tag; `undefined`: it is a URI, or blank. */
+function tagOf(line: string): string | undefined {
+  const text = line.trim();
+  return text.startsWith("#") ? text.split(":", 1)[0]!.toUpperCase() : undefined;
+}

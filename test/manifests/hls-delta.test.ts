@@ -1,0 +1,61 @@
+import { expect, test } from "vitest";
+import { ReadPlaylists } from "../../src/manifests/hls/delta.ts";
+import { readHlsSegments } from "../../src/manifests/hls/segments.ts";
+
+const url = new URL("https://a.test/live.m3u8");
+const head = (sequence: number) => ["#EXTM3U", "#EXT-X-TARGETDURATION:2", `#EXT-X-MEDIA-SEQUENCE:${sequence}`];
+const segment = (number: number) => ["#EXTINF:2,", `${number}.m4s`];
+const key = (name: string) => `#EXT-X-KEY:METHOD=AES-128,URI="${name}",IV=0x${"0".repeat(32)}`;
+const map = (name: string) => `#EXT-X-MAP:URI="${name}"`;
+const skip = (count: number) => `#EXT-X-SKIP:SKIPPED-SEGMENTS=${count}`;
+const text = (...lines: string[]) => `${lines.join("\n")}\n`;
+
+/** Reads one playlist after the other; returns the last one. */
+function read(...texts: string[]) {
+  const playlists = new ReadPlaylists();
+  const [last = ""] = texts.map((each) => playlists.complete(url, each)).slice(-1);
+  return readHlsSegments(last, url);
+}
+
+const before = text(
+  ...head(10),
+  map("a.mp4"),
+  key("a.key"),
+  ...segment(10),
+  ...segment(11),
+  "#EXT-X-DISCONTINUITY",
+  map("b.mp4"),
+  ...segment(12),
+  key("b.key"),
+  ...segment(13),
+  '#EXT-X-PART:URI="14.0.m4s",DURATION=1',
+);
+
+test("a delta update has the segments that it skips, with the keys and init sections of those before", () => {
+  const first = text(...head(11), skip(3), ...segment(14));
+  const { segments } = read(before, first, text(...head(11), skip(3), ...segment(14), ...segment(15)));
+  const name = (href: string | undefined) => href?.slice("https://a.test/".length);
+  expect(
+    segments.map(({ init, key: own, sequence, timeline, ...each }) => {
+      return [sequence, name(each.url), name(init?.url), name(init?.key?.url), name(own?.url), timeline];
+    }),
+  ).toEqual([
+    [11, "11.m4s", "a.mp4", undefined, "a.key", 0],
+    [12, "12.m4s", "b.mp4", "a.key", "a.key", 1],
+    [13, "13.m4s", "b.mp4", "a.key", "b.key", 1],
+    [14, "14.m4s", "b.mp4", "a.key", "b.key", 1],
+    [15, "15.m4s", "b.mp4", "a.key", "b.key", 1],
+  ]);
+});
+
+test("a delta update that skips segments that were not listed before cannot be completed", () => {
+  for (const [sequence, count] of [
+    [9, 3],
+    [12, 3],
+    [20, 1],
+  ] as const) {
+    const delta = text(...head(sequence), skip(count), ...segment(15));
+    expect(() => read(before, delta)).toThrow(/it must be complete, but is a delta update/);
+    expect(() => read(delta)).toThrow(/it must be complete, but is a delta update/);
+  }
+});
