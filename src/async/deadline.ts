@@ -1,7 +1,8 @@
+import { addAbortListener } from "node:events";
 import { ServiceError } from "../model/errors.ts";
 
-/** The end of a request's time: the caller's abort or the total timeout, whichever comes first. */
-export interface Deadline {
+/** The end of a request's time: the caller's abort or the total timeout, whichever comes first. To dispose of it ends it. */
+export interface Deadline extends Disposable {
   /** Aborted at the deadline, with the reason of the caller's signal or an `upstream_timeout` error. */
   readonly signal: AbortSignal;
   /** Clears the timer and the listener on the caller's signal; safe to call twice. */
@@ -12,7 +13,7 @@ export interface Deadline {
 export function startDeadline(signal: AbortSignal, timeoutMs: number, what: string): Deadline {
   const controller = new AbortController();
   const abort = (reason: unknown) => {
-    deadline.end();
+    end();
     controller.abort(reason);
   };
   const onAbort = () => abort(signal.reason);
@@ -21,27 +22,18 @@ export function startDeadline(signal: AbortSignal, timeoutMs: number, what: stri
   };
   // setTimeout would turn Infinity into 1 ms.
   const timer = timeoutMs === Infinity ? undefined : setTimeout(onTimeout, timeoutMs);
-  const deadline: Deadline = {
-    signal: controller.signal,
-    end() {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", onAbort);
-    },
+  const end = () => {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", onAbort);
   };
   signal.addEventListener("abort", onAbort);
   if (signal.aborted) onAbort();
-  return deadline;
+  return { signal: controller.signal, end, [Symbol.dispose]: end };
 }
 
 /** Settles like `promise`; rejects with `signal.reason` if `signal` is aborted first. */
 export async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  const aborted = Promise.withResolvers<never>();
-  const onAbort = () => aborted.reject(signal.reason);
-  signal.addEventListener("abort", onAbort);
-  if (signal.aborted) onAbort();
-  try {
-    return await Promise.race([promise, aborted.promise]);
-  } finally {
-    signal.removeEventListener("abort", onAbort);
-  }
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  using _ = addAbortListener(signal, () => reject(signal.reason));
+  return await Promise.race([promise, aborted]);
 }

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { unlessMissing } from "./disk-error.ts";
 import { journalName, lookEveryMs, markStreamMs, type MediaRecord, type StreamRecord } from "./stream-journal.ts";
 import { layOut } from "./stream-layout.ts";
-import { closeRun, openRun, type StreamRun } from "./stream-run.ts";
+import { openRun, type StreamRun } from "./stream-run.ts";
 
 /**
  * Reads the stream of a file that a task is making, from its first byte on, in any process. It can be read on after the work folder was
@@ -109,8 +109,8 @@ class JournalStream implements MediaStream {
   }
 
   async #closeAll(): Promise<void> {
-    await closeRun(this.#run);
-    if (this.#later !== undefined) await closeRun(this.#later);
+    await this.#run[Symbol.asyncDispose]();
+    await this.#later?.[Symbol.asyncDispose]();
   }
 
   async #readFile(into: Buffer): Promise<number | "end" | null> {
@@ -189,7 +189,7 @@ class JournalStream implements MediaStream {
     this.#run = later;
     this.#later = undefined;
     this.#shift = null;
-    await closeRun(before);
+    await before[Symbol.asyncDispose]();
     return true;
   }
 
@@ -207,7 +207,7 @@ class JournalStream implements MediaStream {
     if (now.ino === known.journal.inode) return;
     const found = await openRun(this.#folder);
     if (found === undefined) return;
-    if (this.#later !== undefined) await closeRun(this.#later);
+    await this.#later?.[Symbol.asyncDispose]();
     this.#later = found;
     this.#laterHash = createHash("sha256");
     this.#laterCount = 0;

@@ -5,7 +5,7 @@ import { noFollow } from "./no-follow.ts";
 import { journalName, movingMark, shiftBytes, type StreamHeader, type StreamRecord } from "./stream-journal.ts";
 
 /** The journal of one run, and the file with its media. */
-export interface StreamRun {
+export interface StreamRun extends AsyncDisposable {
   journal: JournalReader;
   header: StreamHeader;
   file: FileHandle;
@@ -14,37 +14,22 @@ export interface StreamRun {
 
 /** Opens the run whose journal is in the folder; undefined if there is none, or its file is not there. */
 export async function openRun(folder: string): Promise<StreamRun | undefined> {
-  const journal = await openJournal(folder);
-  if (journal === undefined) return undefined;
-  try {
-    const header = await journal.next();
-    if (header?.type !== "open") return await closed(journal);
-    const file = await unlessMissing(open(join(folder, header.file), noFollow.read));
-    if (file === undefined) return await closed(journal);
-    const { ino: inode } = await file.stat();
-    if (header.inode === null || header.inode === inode) return { journal, header, file, inode };
-    await file.close();
-    return await closed(journal);
-  } catch (error) {
-    await journal.close();
-    throw error;
-  }
-}
-
-async function closed(journal: JournalReader): Promise<undefined> {
-  await journal.close();
-}
-
-/** Closes the files of a run. */
-export async function closeRun({ journal, file }: StreamRun): Promise<void> {
-  await journal.close();
-  await file.close();
+  await using opened = new AsyncDisposableStack();
+  const journal = opened.use(await openJournal(folder));
+  const header = await journal?.next();
+  if (journal === undefined || header?.type !== "open") return undefined;
+  const file = opened.use(await unlessMissing(open(join(folder, header.file), noFollow.read)));
+  if (file === undefined) return undefined;
+  const { ino: inode } = await file.stat();
+  if (header.inode !== null && header.inode !== inode) return undefined;
+  const kept = opened.move();
+  return { journal, header, file, inode, [Symbol.asyncDispose]: () => kept.disposeAsync() };
 }
 
 const journalChunkBytes = 64 * 1024;
 
 /** Reads the records of a journal while it grows. */
-class JournalReader {
+class JournalReader implements AsyncDisposable {
   readonly inode: number;
   readonly #file: FileHandle;
   #position = shiftBytes;
@@ -80,7 +65,7 @@ class JournalReader {
     return text === movingMark ? null : Number(text);
   }
 
-  close(): Promise<void> {
+  [Symbol.asyncDispose](): Promise<void> {
     return this.#file.close();
   }
 }
@@ -92,12 +77,8 @@ async function openJournal(folder: string): Promise<JournalReader | undefined> {
 
 /** Writes the time into the journal in the folder, if there is one. */
 export async function markStream(folder: string): Promise<void> {
-  const journal = await unlessMissing(open(join(folder, journalName), noFollow.read));
-  try {
-    await journal?.utimes(new Date(), new Date());
-  } finally {
-    await journal?.close();
-  }
+  await using journal = await unlessMissing(open(join(folder, journalName), noFollow.read));
+  await journal?.utimes(new Date(), new Date());
 }
 
 /**
@@ -106,12 +87,8 @@ export async function markStream(folder: string): Promise<void> {
  * @throws the file system's own errors
  */
 export async function breakStream(folder: string): Promise<void> {
-  const journal = await unlessMissing(open(join(folder, journalName), noFollow.update));
-  try {
-    await journal?.truncate(0);
-  } finally {
-    await journal?.close();
-  }
+  await using journal = await unlessMissing(open(join(folder, journalName), noFollow.update));
+  await journal?.truncate(0);
 }
 
 /** Returns the bytes there, fewer at the end of the file. */

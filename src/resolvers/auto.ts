@@ -123,7 +123,7 @@ async function withinShare<T>(
   const { signal, deadlineMs = Infinity } = context;
   const startedMs = performance.now();
   const shareMs = Math.max(0, Math.floor(share * (deadlineMs - startedMs)));
-  const deadline = startDeadline(signal, shareMs, what);
+  using deadline = startDeadline(signal, shareMs, what);
   const own = { ...context, signal: deadline.signal, deadlineMs: startedMs + shareMs };
   try {
     return await request(own);
@@ -131,8 +131,6 @@ async function withinShare<T>(
     signal.throwIfAborted();
     if (error instanceof ServiceError) return error;
     throw error;
-  } finally {
-    deadline.end();
   }
 }
 

@@ -98,19 +98,14 @@ export class Thumbnails {
     return this.#inFlight.run(key, signal, async (abort) => {
       if (this.#isStopped) throw shutdownError();
       const what = `the thumbnail of ${host}`;
-      const whole = startDeadline(abort.signal, this.#timeoutMs, what);
+      using whole = startDeadline(abort.signal, this.#timeoutMs, what);
       // Who got a place in the last moment would read a page in vain.
-      const wait = startDeadline(whole.signal, this.#timeoutMs / 2, `the wait for ${what}`);
-      try {
-        return await this.#shares.run(owner, wait.signal, async () => {
-          wait.end();
-          const choice = choose(await find(whole.signal), owner);
-          return this.#cache.get(owner, choice.key) ?? (await this.#fetchFirst(choice, owner, whole.signal));
-        });
-      } finally {
+      using wait = startDeadline(whole.signal, this.#timeoutMs / 2, `the wait for ${what}`);
+      return await this.#shares.run(owner, wait.signal, async () => {
         wait.end();
-        whole.end();
-      }
+        const choice = choose(await find(whole.signal), owner);
+        return this.#cache.get(owner, choice.key) ?? (await this.#fetchFirst(choice, owner, whole.signal));
+      });
     });
   }
 

@@ -73,6 +73,15 @@ export function parseTask({ id, document }: Pick<StoredTask, "id" | "document">)
   throw new DamagedTaskError(id, "not a task");
 }
 
+/** Returns undefined if the record is damaged. */
+export function tryParseTask(row: Pick<StoredTask, "id" | "document">): Task | undefined {
+  try {
+    return parseTask(row);
+  } catch {
+    return undefined;
+  }
+}
+
 /** Whether a record is longer than 256,000 bytes. */
 export function isLong(document: string): boolean {
   return document.length > maxRecordBytes / 3 && Buffer.byteLength(document) > maxRecordBytes;

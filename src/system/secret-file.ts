@@ -1,15 +1,5 @@
 import { randomBytes } from "node:crypto";
-import {
-  closeSync,
-  fsyncSync,
-  linkSync,
-  lstatSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeSync,
-} from "node:fs";
+import { linkSync, lstatSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 
 const secretBytes = 32;
 
@@ -23,13 +13,7 @@ export function openSecretFile(path: string): Buffer {
   const known = readSecret(path);
   if (known !== undefined) return known;
   const draft = `${path}.${randomBytes(8).toString("hex")}`;
-  const fd = openSync(draft, "wx", 0o600);
-  try {
-    writeSync(fd, randomBytes(secretBytes));
-    fsyncSync(fd);
-  } finally {
-    closeSync(fd);
-  }
+  writeFileSync(draft, randomBytes(secretBytes), { flag: "wx", mode: 0o600, flush: true });
   try {
     linkSync(draft, path);
   } catch (error) {

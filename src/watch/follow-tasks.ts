@@ -3,7 +3,7 @@ import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import { createFeedClient, expectOk, isUnauthorized } from "../feed/feed-client.ts";
 import { isActive, Task } from "../model/task.ts";
-import { nullable } from "../model/schema.ts";
+import { nullable, parseJson } from "../model/schema.ts";
 
 export interface FollowOptions {
   /** Base URL of the service, with a slash at the end. */
@@ -210,11 +210,7 @@ const parsePage = (json: string | undefined) => parse(pageCheck, json ?? "");
 const parseDeleted = (json: string) => parse(deletedCheck, json);
 
 function parse<T extends TSchema>(check: TypeCheck<T>, json: string): Static<T> {
-  try {
-    const value: unknown = JSON.parse(json);
-    if (check.Check(value)) return value;
-  } catch (cause) {
-    if (!(cause instanceof SyntaxError)) throw cause;
-  }
+  const value = parseJson(json);
+  if (check.Check(value)) return value;
   throw new Error("unexpected response from the service");
 }

@@ -59,7 +59,7 @@ export function createPostClient(options: PostClientOptions): PostClient {
       const problem = findUrlProblem(url);
       if (problem !== undefined) throw problem;
       const what = `POST ${urlForMessage(url)}`;
-      const deadline = startDeadline(signal, totalTimeoutMs, what);
+      using deadline = startDeadline(signal, totalTimeoutMs, what);
       const fields = { "user-agent": userAgent, ...headers };
       try {
         const response = await exchange(url, fields, deadline, deps, { method: "POST", body });
@@ -68,8 +68,6 @@ export function createPostClient(options: PostClientOptions): PostClient {
       } catch (error) {
         deadline.signal.throwIfAborted();
         throw toUpstreamError(error, what, totalTimeoutMs);
-      } finally {
-        deadline.end();
       }
     },
     close: () => pools.destroy(),

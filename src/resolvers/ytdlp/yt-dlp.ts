@@ -189,12 +189,8 @@ function createYtDlp(supervisor: Supervisor, options: YtDlpOptions): YtDlp {
     async extract(url, { signal, owner = "", ...entries }) {
       const what = `yt-dlp for ${urlForMessage(url)}`;
       return places.run(owner, signal, async () => {
-        const deadline = startDeadline(signal, timeoutMs, what);
-        try {
-          return await extractNow(url, what, { ...entries, signal: deadline.signal });
-        } finally {
-          deadline.end();
-        }
+        using deadline = startDeadline(signal, timeoutMs, what);
+        return await extractNow(url, what, { ...entries, signal: deadline.signal });
       });
     },
 

@@ -1,5 +1,5 @@
 import type { Task } from "../../model/task.ts";
-import { parseTask } from "../documents.ts";
+import { tryParseTask } from "../documents.ts";
 import type { NewMessage } from "../outbox.ts";
 import { membersAtOnce } from "../member-rules.ts";
 import { assertStoredBytes, earlierDocument } from "../rules.ts";
@@ -115,14 +115,8 @@ function findReusable(sql: Statements, task: Task, places: number): TaskRow | un
   const newestFirst = [...found].toSorted((a, b) => b - a).values();
   return newestFirst
     .map((seq) => sql.taskBySeq.get(seq) as unknown as TaskRow)
-    .find((row) => row.memberships < places && isReusable(row, task));
-}
-
-/** A damaged record is none. */
-function isReusable(row: TaskRow, task: Task): boolean {
-  try {
-    return isSameVideo(parseTask(row), task);
-  } catch {
-    return false;
-  }
+    .find((row) => {
+      const known = row.memberships < places ? tryParseTask(row) : undefined;
+      return known !== undefined && isSameVideo(known, task);
+    });
 }

@@ -1,3 +1,4 @@
+import { addAbortListener } from "node:events";
 import { type FileHandle, open, rm } from "node:fs/promises";
 import type { Conversion, Input, InputTrack, Output, StreamTargetChunk, Target } from "mediabunny";
 import { diskError } from "../../../files/disk-error.ts";
@@ -204,7 +205,7 @@ async function write(
   if (accepted.length < chosen.length) throw new Error("a track was refused by the output format");
   const execute = (conversion: Conversion) => conversion.execute().finally(() => conversions.delete(conversion));
   const cancel = () => conversions.forEach((conversion) => void conversion.cancel());
-  signal.addEventListener("abort", cancel, { once: true });
+  using _ = addAbortListener(signal, cancel);
   try {
     signal.throwIfAborted();
     await output.start();
@@ -216,8 +217,6 @@ async function write(
     // Closing a failed target fails too; the first error counts.
     await output.cancel().catch(() => undefined);
     throw error;
-  } finally {
-    signal.removeEventListener("abort", cancel);
   }
 }
 

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { createKeyedMutex } from "../../../async/keyed-mutex.ts";
 import type { Cue } from "../../../remux/additions.ts";
+import { openFile } from "../../../remux/open-file.ts";
 import { invalidSubtitlesError, maxSubtitleBytes } from "../../../subtitles/text.ts";
 import type { TextPart } from "./place-cues.ts";
 
@@ -161,19 +162,15 @@ class DiskSink extends ByteCount implements TextSink, Disposable {
 
 function readParts(path: string): TextPart[] {
   const parts: (TextPart & { cues: Cue[] })[] = [];
-  const fd = openSync(path, "r");
-  try {
-    let buffer = Buffer.alloc(lengthBytes);
-    while (readSync(fd, buffer, 0, lengthBytes, null) === lengthBytes) {
-      const length = buffer.readUInt32LE();
-      if (buffer.length < length) buffer = Buffer.allocUnsafeSlow(length);
-      readSync(fd, buffer, 0, length, null);
-      const { isContinued, cues, ...part } = JSON.parse(buffer.toString("utf8", 0, length)) as Block;
-      if (isContinued) parts.at(-1)?.cues.push(...cues);
-      else parts.push({ ...part, cues: [...cues] });
-    }
-  } finally {
-    closeSync(fd);
+  using file = openFile(path);
+  let buffer = Buffer.alloc(lengthBytes);
+  while (readSync(file.fd, buffer, 0, lengthBytes, null) === lengthBytes) {
+    const length = buffer.readUInt32LE();
+    if (buffer.length < length) buffer = Buffer.allocUnsafeSlow(length);
+    readSync(file.fd, buffer, 0, length, null);
+    const { isContinued, cues, ...part } = JSON.parse(buffer.toString("utf8", 0, length)) as Block;
+    if (isContinued) parts.at(-1)?.cues.push(...cues);
+    else parts.push({ ...part, cues: [...cues] });
   }
   return parts;
 }

@@ -13,6 +13,7 @@ import {
 } from "../../member-rules.ts";
 import type { Grown, Growing } from "../../store-types.ts";
 import { isSameVideo } from "../../video-keys.ts";
+import { tryParseTask } from "../../documents.ts";
 import { asText, type Sql, type Transaction } from "../database.ts";
 import { lockFreeInQueue } from "../existing-rows.ts";
 import { insertTasks, toInsert } from "../task-inserts.ts";
@@ -28,7 +29,7 @@ import {
   type RowChange,
   writeChanges,
 } from "./member-rows.ts";
-import { lockReusable, type Reusable, tryParse } from "./reuse.ts";
+import { lockReusable, type Reusable } from "./reuse.ts";
 
 interface GrowDeps extends MemberDeps {
   maxQueued: number;
@@ -178,7 +179,7 @@ async function lockEnded(sql: Sql, id: string): Promise<{ index: number; row: Ta
     id: asText(id),
   });
   if (collection === undefined) return [];
-  const after = tryParse(collection)?.growth?.retried ?? 0;
+  const after = tryParseTask(collection)?.growth?.retried ?? 0;
   const places = await sql.query<{ index: number; task: number }>(
     `SELECT place AS index, task FROM unreel.members JOIN unreel.tasks ON seq = task
      WHERE collection = :collection AND place > :after AND state IN ('failed', 'canceled')

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { isActive, type Task } from "../../../model/task.ts";
-import { parseTask } from "../../documents.ts";
+import { parseTask, tryParseTask } from "../../documents.ts";
 import { isSameVideo, searchKeysOf } from "../../video-keys.ts";
 import type { Sql } from "../database.ts";
 import type { TaskRow } from "../task-rows.ts";
@@ -33,7 +33,7 @@ export async function lockReusable(
   let others = wanted;
   for await (const { seq, id, document } of inTurns(found)) {
     if (others.length === 0) break;
-    const known = tryParse({ id, document });
+    const known = tryParseTask({ id, document });
     const left = others.filter(({ task }) => known === undefined || !isSameVideo(known, task));
     if (left.length < others.length) seqs.push(seq);
     others = left;
@@ -44,15 +44,6 @@ export async function lockReusable(
     reusable.push({ row, task: parseTask(row) });
   }
   return reusable;
-}
-
-/** Returns undefined if the record is damaged: then it is not reused. */
-export function tryParse(row: Pick<TaskRow, "id" | "document">): Task | undefined {
-  try {
-    return parseTask(row);
-  } catch {
-    return undefined;
-  }
 }
 
 /** The newest ones of each key: several, as keys are hashes, and an owner may have thousands for one page. */
