@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { deflateSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { findFileWarnings } from "../../src/engines/native/output/file-warnings.ts";
@@ -188,6 +188,27 @@ describe.skipIf(!hasFfmpeg)("an MP4 that is made of a Matroska file", () => {
       expect(probeStreams(made.path, "codec_type")).toEqual(["video", "audio"]);
     });
   }
+
+  it("has no warning of the pictures of chapters (QuickTime) beside separate audio", async () => {
+    const list = [";FFMETADATA1", "[CHAPTER]", "TIMEBASE=1/1", "START=0", "END=1", "title=One", ""];
+    writeFileSync(media.path("chapters.txt"), list.join("\n"));
+    const chapters = ["-i", media.path("chapters.txt"), "-map_chapters", "2"];
+    media.make("pictures.mp4", ...videoInput(1), ...videoInput(1), ...chapters, "-map", "0:v", "-map", "1:v", ...x264);
+    media.make("audio.webm", ...audioInput(1, 48_000), "-c:a", "libopus");
+    const bytes = readFileSync(media.path("pictures.mp4"));
+    // What refers to the track of titles refers to the second track then.
+    const at = bytes.indexOf("chap", bytes.indexOf("tref")) + 4;
+    expect(bytes.readUInt32BE(at)).toBe(3);
+    const [path, audio] = [media.path("pictures.mp4"), media.path("audio.webm")];
+    const codesOf = async () => {
+      const { warnings } = await assemble({ path, audio, folder: media.path(".") });
+      return warnings.map(({ code }) => code);
+    };
+    expect(await codesOf()).toContain("tracks_left");
+    bytes.writeUInt32BE(2, at);
+    writeFileSync(path, bytes);
+    expect(await codesOf()).not.toContain("tracks_left");
+  });
 
   const tagged = ["eng", "deu", "fra"].flatMap((code, index) => [`-metadata:s:a:${index}`, `language=${code}`]);
   const three = ["-map", "0:v", "-map", "1:a", "-map", "2:a", "-map", "3:a", "-c:a", "aac", ...tagged];

@@ -6,12 +6,13 @@ import { type Element, elementsIn, ids, voidHead } from "../../../remux/matroska
 import type { MediaInfo } from "../../engine.ts";
 import { ServiceError, unlessUnreadable } from "../../../model/errors.ts";
 import { checkSampleTables, findProtectedEntry } from "../../../remux/mp4/read/check-tables.ts";
-import { type NumberSource, numbersInFile } from "../../../remux/mp4/read/number-source.ts";
+import { childBoxes, type NumberSource, numbersInFile } from "../../../remux/mp4/read/number-source.ts";
 import { openFile } from "../../../remux/open-file.ts";
 import { findDamage } from "../../../remux/matroska/damage.ts";
 import { type FileExt, type FileType, fileType } from "../../../parsers/media-type.ts";
 import { unreadKind } from "./unread-kind.ts";
 import { type MatroskaTrack, readHeader } from "../../../remux/matroska/tracks.ts";
+import { chapterTrackIds } from "../../../subtitles/tracks/mp4-track.ts";
 import type { TrackKind } from "../../../remux/samples.ts";
 
 /** mediabunny from one file, which its package has for `require`: its 70 modules take 50 ms and 12 MiB more. */
@@ -132,6 +133,13 @@ function flagsToSet(tracks: readonly MatroskaTrack[]): Patch[] {
   return tracks.flatMap(({ kind, disabled }) =>
     disabled === null || enabled.has(kind) ? [] : [{ at: disabled.end - 1, bytes: Uint8Array.of(1) }],
   );
+}
+
+/** Returns the numbers of tracks of an MP4 that have the titles and pictures of its chapters, which are no further video. */
+export function chapterTracks({ fd }: Pick<LocalInput, "fd">): ReadonlySet<number> {
+  const source = numbersInFile(fd);
+  const [moov] = childBoxes(source, { body: 0, end: source.size }, "moov");
+  return moov === undefined ? new Set() : chapterTrackIds(source, moov);
 }
 
 type UnreadTrack = Pick<MatroskaTrack, "kind" | "codecId" | "isEncoded">;

@@ -2,7 +2,13 @@ import { fstatSync } from "node:fs";
 import type { InputTrack } from "mediabunny";
 import type { FileWarning } from "../../../model/file-warnings.ts";
 import { printable } from "../inspect/describe.ts";
-import { encryptedKinds, type LocalInput, openLocalInput, unreadTracks } from "../inspect/local-input.ts";
+import {
+  chapterTracks,
+  encryptedKinds,
+  type LocalInput,
+  openLocalInput,
+  unreadTracks,
+} from "../inspect/local-input.ts";
 import { countPackets, lostPackets } from "./count-packets.ts";
 import { leftTracks } from "./file-warnings.ts";
 import { type TrackKind, trackKinds } from "../../../remux/samples.ts";
@@ -53,7 +59,11 @@ export async function checkLeft(files: readonly LocalInput[], chosen: readonly I
   const count = async (kind: TrackKind): Promise<number> => {
     const file = files.find(({ input }) => input === chosen.find(({ type }) => type === kind)?.input);
     if (file === undefined) return 0;
-    const read = (await file.input.getTracks()).filter((track) => track.type === kind && !chosen.includes(track));
+    const chapters = chapterTracks(file);
+    const further = (await file.input.getTracks()).filter(
+      (track) => !chosen.includes(track) && !chapters.has(track.id),
+    );
+    const read = further.filter(({ type }) => type === kind);
     const unread = (await unreadTracks(file)).filter((track) => track.kind === kind);
     return read.length + unread.length;
   };
