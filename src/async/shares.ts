@@ -38,7 +38,6 @@ export class Shares {
     this.#leavesHalf = leavesHalf;
   }
 
-  /** Places that are taken. */
   get taken(): number {
     return this.#taken;
   }

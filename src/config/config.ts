@@ -29,7 +29,6 @@ export function readConfig(env: Environment = process.env) {
     role: settings.ROLE,
     log: { level: settings.LOG_LEVEL, format: settings.LOG_FORMAT },
     drainMs: settings.DRAIN_MS,
-    /** Where the service listens. */
     listen: { host: settings.HOST, port: settings.PORT },
     /** Where the metrics are also served, without a key; undefined: nowhere. */
     listenMetrics:

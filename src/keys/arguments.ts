@@ -20,7 +20,6 @@ const options = {
   webhook: { type: "string" },
 } as const;
 
-/** The options that each command has. */
 const optionsOf: Readonly<Record<KeyCommand["command"], readonly string[]>> = {
   add: ["admin", "webhook", ...Object.keys(KeyLimits.properties).map(toOption)],
   list: [],

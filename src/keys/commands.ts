@@ -25,7 +25,6 @@ export const KeyCommand = Type.Union([
 ]);
 export type KeyCommand = Static<typeof KeyCommand>;
 
-/** A key as it is shown. */
 const ShownKey = Type.Composite([
   Type.Pick(AccessKey, ["name", "admin", "limits", "created_at"]),
   Type.Object({ webhook: Type.Optional(Type.String({ description: "origin of its URL" })) }),

@@ -55,7 +55,6 @@ export class HostPauses {
     return Math.max(0, (this.#ends.get(host) ?? 0) - performance.now()) / 1_000;
   }
 
-  /** Returns all pauses that have not ended. */
   list(): HostPause[] {
     return [...this.#ends.keys()]
       .map((host) => ({ host, seconds: this.leftS(host) }))

@@ -4,7 +4,6 @@ import { TokenBucket } from "./token-bucket.ts";
 export interface MaxSpeeds {
   /** Of everything together. */
   maxSpeedBps: number;
-  /** Of each host. */
   maxSpeedPerHostBps: number;
 }
 
@@ -77,7 +76,6 @@ export class SpeedLimit {
     this.#all = this.#createLimit(everything);
   }
 
-  /** Whether anything is limited. */
   get isLimited(): boolean {
     return Math.min(this.#max.maxSpeedBps, this.#max.maxSpeedPerHostBps) < Infinity;
   }
@@ -131,7 +129,6 @@ export class SpeedLimit {
     return found;
   }
 
-  /** Returns which shares wait for each limit. */
   #findWaiting(nowMs: number): ReadonlyMap<Limit, ReadonlySet<Share>> {
     const waiting = new Map<Limit, Set<Share>>();
     for (const share of this.#shares) {

@@ -35,7 +35,6 @@ export function decryptSamples(segment: Uint8Array, key: SampleKey): Uint8Array 
   return bytes;
 }
 
-/** The payload of one encrypted stream. */
 interface EncryptedStream {
   decrypt: StreamDecryption;
   /** Where it is in the segment. */

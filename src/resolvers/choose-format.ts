@@ -7,7 +7,6 @@ import type { Task, TaskOptions } from "../model/task.ts";
 /** What is downloaded. */
 export interface FormatChoice {
   format: DownloadFormat;
-  /** Separate audio. */
   audio: DownloadFormat | null;
   /** The video is left out. */
   audioOnly: boolean;

@@ -33,7 +33,6 @@ export interface ProduceFileDeps extends ReadingTurns {
   minFreeBytes: number;
   /** Is called with each file before it is saved; default: there is no library. */
   library?: Pick<Library, "expect"> | undefined;
-  /** Finds what tasks skip. */
   findSkips: FindSkips;
   /** How much of a live stream is recorded, seconds; 0: nothing. */
   maxLiveS: number;

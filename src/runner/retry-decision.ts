@@ -13,7 +13,6 @@ export interface RetryRules {
   random: () => number;
 }
 
-/** A run that has failed. */
 type FailedRun = RetryRules & { hasProgressed: boolean };
 
 /** The change of the task, and the delay before its retry if there is one. */

@@ -42,7 +42,6 @@ interface RunOutcome {
 /** One run of a claimed task. */
 export interface TaskRun {
   claim: Claim;
-  /** Host of the page. */
   host: string;
   taskLease: TaskLease;
   /** Aborted with an `Interruption`, or when the run lasts too long. */

@@ -4,9 +4,7 @@ import type { StoredTask } from "./documents.ts";
 
 /** What the tasks of one owner use of the limits of its key. */
 export interface OwnerUse {
-  /** Tasks that are queued. */
   queued: number;
-  /** Tasks that are running. */
   running: number;
   /** Bytes of their files. */
   bytes: number;

@@ -15,7 +15,6 @@ type FixedColumn = "listed" | "memberships" | "video";
 
 export interface TaskWrite {
   task: Task;
-  /** What to store of it. */
   stored: Omit<StoredTask, "id" | "owner" | "lease" | FixedColumn>;
   /** What to publish: `info`, by far the longest member, only if the change has set it. */
   event: TaskEvent;
@@ -62,7 +61,6 @@ export function followMembers(stored: StoredTask, changes: readonly MemberChange
 
 /** A step of a collection's growth. */
 export interface GrowthStep {
-  /** Of its members. */
   changes: readonly MemberChange[];
   /** What is left to be done; null: nothing. */
   growth: Growth | null;

@@ -72,7 +72,6 @@ function* firstWithCues(
 
 const stamp = /\s{0,9}\[(\d{1,3}):(\d{1,2}(?:[.:]\d{1,3})?)\]/y;
 const offset = /^\s{0,9}\[offset:\s{0,9}([+-]?\d{1,7})\s{0,9}\]/i;
-/** When a word is sung. */
 const wordTime = /<\d{1,3}:\d{1,2}(?:[.:]\d{1,3})?>/g;
 
 /**

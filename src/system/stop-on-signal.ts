@@ -13,7 +13,6 @@ interface StopOptions {
 /** A process that gets one of these is broken: no code of ours must run in it any more. */
 const faults = ["SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE", "SIGSEGV"] as const;
 
-/** These stop the service. */
 const stopSignals = ["SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR2"] as const;
 
 /**

@@ -113,7 +113,6 @@ function createTaskInfos(service: ServiceClient) {
       else infos.delete(id);
       return whole;
     },
-    /** For a task that was deleted. */
     forget: (id: string) => void infos.delete(id),
     /** For events that were missed. */
     clear: () => infos.clear(),

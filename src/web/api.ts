@@ -179,7 +179,6 @@ export function createTaskRequests(url: URL) {
 
   return {
     readPages,
-    /** Reads all tasks in these states. */
     async readAll(states: readonly State[]): Promise<Task[]> {
       const lists = states.map((state) => readPages(`?state=${state}&limit=200`, Infinity));
       return (await Promise.all(lists)).flatMap(({ tasks }) => tasks);

@@ -25,7 +25,6 @@ export function Check({ isChecked, onCheck, children }: RenderableProps<CheckPro
 
 interface PictureProps {
   class: string;
-  /** Undefined: there is none. */
   src: string | undefined;
 }
 

@@ -40,7 +40,6 @@ export function createArchiver(template: Template) {
   const zip = new ZipSize();
   const hash = createHash("sha256").update(`[${formatVersion},[`);
   return {
-    /** Adds the files of a task, if it has some. */
     add(task: Task): void {
       const found = filesOf(task);
       if (found.length === 0) return;

@@ -3,7 +3,6 @@ import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:cr
 /** What a link leads to. */
 export interface LinkTarget {
   taskId: string;
-  /** Name of the file. */
   name: string;
   /** When it ends, milliseconds since 1970. */
   endsMs: number;

@@ -40,7 +40,6 @@ export function getFileSchema(content: object, errors: readonly ErrorCode[]) {
   };
 }
 
-/** What is served of a file. */
 type ServedFile = Pick<ResultFile, "name" | "mime_type" | "size" | "sha256">;
 
 /** What is served: a file, or what is made of several. */

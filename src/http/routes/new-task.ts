@@ -47,7 +47,6 @@ export interface NewTaskDeps {
   defaultOptions: TaskOptions;
 }
 
-/** What a request wants of its tasks. */
 interface NewTaskRequest {
   /** Of the task; undefined: a new one. */
   id?: string | undefined;

@@ -47,7 +47,6 @@ export async function buildWebFiles(src = new URL("../../", import.meta.url)): P
 interface Bundle {
   /** The bundled files, by name. */
   texts: ReadonlyMap<string, string>;
-  /** What each imports. */
   imports: Metafile["outputs"];
 }
 

@@ -1,6 +1,5 @@
 import type { Steps } from "../../parsers/steps.ts";
 
-/** A BaseURL as written. */
 interface BaseUrl {
   text: string;
   /** `""` for one that it does not have. */

@@ -110,7 +110,6 @@ interface Link {
   name: string;
   href: string;
   start: number;
-  /** End of its start tag. */
   tagEnd: number;
   end: number;
   /** It has child elements. */

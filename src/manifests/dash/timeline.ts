@@ -3,7 +3,6 @@ import type { TimelineEntry } from "./xml.ts";
 import { invalidManifestError } from "../manifest.ts";
 import { checkSegmentCount } from "../segments.ts";
 
-/** A segment of a Period. */
 interface TimedSegment extends SegmentNumbers {
   durationS: number;
   /** How long it lasts if it is whole, ticks. Only if the duration of the Period alone says that it exists, and it is one of the last. */

@@ -3,7 +3,6 @@ import { specialNetworks } from "./not-public.ts";
 
 /** A set of networks. */
 export interface Networks {
-  /** In CIDR notation. */
   readonly cidrs: readonly string[];
   has(address: string): boolean;
 }

@@ -13,7 +13,6 @@ interface ResponseBodyOptions {
   deadline: Deadline;
   /** Names the request in messages. */
   what: string;
-  /** Returns the error to reject with. */
   toError: (error: unknown) => unknown;
 }
 

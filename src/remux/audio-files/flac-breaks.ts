@@ -109,7 +109,6 @@ function endOfAudio(file: FileWindow): number {
   return file.at(tag).toString("latin1", 0, 3) === "TAG" ? tag : file.size;
 }
 
-/** Adds bytes of the file to the checksums of frames. */
 function addBytes(file: FileWindow, from: number, to: number, frames: readonly OpenFrame[]): void {
   for (let at = from; at < to;) {
     const bytes = file.at(at).subarray(0, to - at);

@@ -1,6 +1,5 @@
 /** Parses the stream of an audio codec with self-contained frames (ADTS, MPEG audio, AC-3). */
 export interface AudioSyntax {
-  /** First byte of every frame. */
   readonly firstByte: number;
   /** Bytes that show whether a frame starts. */
   readonly headerLength: number;

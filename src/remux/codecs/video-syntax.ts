@@ -48,7 +48,6 @@ export interface DisplayOrder {
 export interface ParameterSet {
   level: "video" | "sequence" | "picture";
   id: number;
-  /** The NAL unit. */
   unit: Uint8Array;
 }
 

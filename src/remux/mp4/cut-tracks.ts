@@ -37,7 +37,6 @@ export const startOf = ({ from, join }: Pick<SampleGroup, "from" | "join">): num
 /** Returns the index of a sample by its number in a group. */
 export const indexIn = ({ from }: Pick<SampleGroup, "from">, number: number): number => Math.max(from, number);
 
-/** A track that is cut. */
 export type CutTrack = ReturnType<typeof createCutTrack>;
 
 /** Creates a track that is cut, of all its samples; `findStart` says where decoding can start. */
@@ -197,7 +196,6 @@ function widen(range: MediaRange, startS: number, endS: number): void {
   range.endS = Math.max(range.endS, endS);
 }
 
-/** Returns what of a track is presented in a range. */
 function partsWithin({ list, parts }: CutTrack, range: MediaRange): Part[] {
   return parts.flatMap((part) => {
     const startS = Math.max(part.startS, range.startS);

@@ -182,9 +182,7 @@ interface Layout {
   isWide: boolean;
   /** By how much what follows the index is moved. */
   delta: number;
-  /** Where the data of the texts start. */
   dataStart: number;
-  /** Where the index ended. */
   moovEnd: number;
 }
 

@@ -19,7 +19,6 @@ import { unwrap } from "../elementary-streams/timestamps.ts";
 interface StreamReadersOptions {
   pids: PidTable;
   bases: TimeBases;
-  /** Returns the track of a slot. */
   outputs: (slot: TrackSlot) => TrackOutput;
   /** Called when media are left out. */
   onDrop: (kind: TrackKind) => void;

@@ -13,7 +13,6 @@ const runFrames = 3;
 const maxRejected = 1 << 20;
 /** Unknown tags and padding are not longer. */
 const maxRestBytes = 64 << 10;
-/** As many bytes as a run has. */
 const runBytes = 32 << 10;
 /** Of MPEG audio, and more. */
 const longestFrame = 4 << 10;

@@ -9,7 +9,6 @@ export const decoderDelay = 529;
 
 /** What the first frame of an MP3 file has instead of audio (https://gabriel.mp3-tech.org/mp3infotag.html, or Fraunhofer's VBRI). */
 interface Mp3Table {
-  /** Of its frame. */
   frameBytes: number;
   /** Of the file, from its frame on; `null`: it does not say. */
   fileBytes: number | null;

@@ -6,7 +6,6 @@ import { isSamePage } from "../../parsers/url.ts";
 import type { Resource } from "./metadata.ts";
 
 interface SourcedResource extends Resource {
-  /** The vocabulary that states it. */
   vocabulary: Vocabulary;
 }
 

@@ -46,7 +46,6 @@ interface LinkFetcherOptions {
   signal: AbortSignal;
   owner: string | undefined;
   cookies: CookieJar;
-  /** URL of the page. */
   pageUrl: URL;
   /** Of all requests together, from the first one on. */
   timeoutMs: number;

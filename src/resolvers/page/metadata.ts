@@ -26,7 +26,6 @@ export interface Metadata {
   tags?: string[];
   subtitles?: PageInfo["subtitles"];
   chapters?: NonNullable<PageInfo["chapters"]>;
-  /** A file of chapters. */
   chapters_url?: string | null;
   /** What a page lists, if it has no medium of its own. */
   list?: ListedMedia | null;

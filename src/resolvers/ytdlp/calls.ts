@@ -60,7 +60,6 @@ export function createCalls(server: PythonProcess, loaded: Promise<void>) {
       running.add(result);
       return result.finally(() => running.delete(result));
     },
-    /** Gives a frame to its call. */
     receive: (frame: Frame): void => calls.get(frame.id)?.onFrame(frame),
     /** Rejects all calls, and later ones. */
     reject(reason: string): void {

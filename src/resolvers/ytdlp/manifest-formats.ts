@@ -32,7 +32,6 @@ const maxTimeoutMs = 5_000;
 /** Share of the time before the deadline that the manifests may take. */
 const manifestShare = 0.9;
 
-/** What manifests list. */
 type Listing = Pick<PageInfo, "subtitles"> & { formats: ListedFormat[] };
 
 /**

@@ -238,7 +238,6 @@ function readEntry(entry: InfoDict, playlistUrl: URL): Entry | null {
   };
 }
 
-/** Returns which video of which site an entry names. */
 function siteVideoOf(entry: InfoDict): SiteVideo | undefined {
   const [extractor, id] = [asText(entry["ie_key"]), asText(entry["id"])];
   if (!extractor || !id || genericExtractors.has(extractor.toLowerCase())) return undefined;

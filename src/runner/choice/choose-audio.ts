@@ -10,7 +10,6 @@ interface ChosenAudio {
   tracks: FormatChoice & Pick<DownloadJob, "otherAudio" | "audioLanguages">;
   /** Tags that were asked for and are not listed. */
   unlisted: readonly string[];
-  /** Tags that are listed. */
   listed: readonly string[];
   /** There is none, because all that is listed has DRM. */
   isProtected: boolean;

@@ -72,7 +72,6 @@ async function claimAndCommit(
 interface NextTask {
   /** Of its oldest task whose job no other transaction has locked; its job is locked. Null: there is none. */
   seq: number | null;
-  /** Job of its oldest task. */
   oldestJob: string;
 }
 

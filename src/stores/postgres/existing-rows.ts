@@ -9,9 +9,7 @@ import type { NewRow } from "./task-rows.ts";
 export interface ExistingRows {
   /** Uses of the keys in the last 24 hours, by key. */
   uses: ReadonlyMap<string, { fingerprint: string; document: string }>;
-  /** Ids that exist. */
   ids: ReadonlySet<string>;
-  /** Number of queued tasks. */
   queued: number;
   /** Of the owners with a key, by name. */
   quotas: ReadonlyMap<string, Quota>;

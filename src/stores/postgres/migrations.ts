@@ -6,7 +6,6 @@ import { type Database, requireServer, type Sql } from "./database.ts";
 /** Created here, empty, for the tables of pg-boss. */
 export const jobsSchema = "unreel_jobs";
 
-/** Name of all jobs. */
 export const jobName = "downloads";
 
 /** Of the advisory lock; the same in all processes. */

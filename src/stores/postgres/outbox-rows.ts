@@ -6,7 +6,6 @@ interface OutboxRowsOptions {
   database: Database;
   /** Returns Unix milliseconds; null: the database's clock, which all processes share. */
   nowMs: () => number | null;
-  /** Runs a job on the database. */
   run: <T>(job: () => Promise<T>) => Promise<T>;
   /** Whether the service's own endpoint gets messages. */
   webhook: boolean;

@@ -147,7 +147,6 @@ export function createMemberEnds(
   }
 
   return {
-    /** Removes a task with its places. */
     remove(row: TaskRow): TaskEvent[] {
       const followed = follow(row, { before: row.state, after: undefined });
       if (row.memberships > 0) tables.removePlacesOf(row.seq);

@@ -44,7 +44,6 @@ const tasksOfOwner = states
   )
   .join(" UNION ALL ");
 
-/** The members of a collection. */
 const memberRows = "FROM members CROSS JOIN tasks ON tasks.seq = task WHERE collection = ?1";
 
 /** Another collection than ?1 has the task. */

@@ -13,7 +13,6 @@ export interface TaskRow extends StoredTask, SavedTask {
   host: string;
 }
 
-/** What an insert writes. */
 type InsertedTask = NewTask & Pick<TaskRow, "id" | "owner" | "host" | "listed" | "video">;
 
 /** What a row of `queue_heads` is for. */
@@ -43,7 +42,6 @@ export class TaskTable {
     ({ seq: this.#lastSeq } = sql.lastSeq.get() as { seq: number });
   }
 
-  /** How many tasks are in each state. */
   get counts(): Readonly<TaskCounts["byState"]> {
     return this.#counts;
   }

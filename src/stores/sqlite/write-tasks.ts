@@ -18,7 +18,6 @@ interface TaskWritesDeps extends Pick<Transactions, "read" | "write" | "change">
   maxQueued: number;
 }
 
-/** What the jobs work with. */
 interface JobDeps extends Omit<TaskWritesDeps, "read" | "write" | "change"> {
   tables: Tables;
   followers: Followers;

@@ -21,7 +21,6 @@ interface PlacedBlock extends MediaRange {
   addition: ByteSpan | undefined;
 }
 
-/** A text of a track. */
 interface TextBlock extends MediaRange {
   text: string;
   /** The first addition of its group; "": it has none. */

@@ -19,7 +19,6 @@ export const mp4TextCodecs: ReadonlySet<string> = new Set(["tx3g", "text", "wvtt
 
 const maxSamples = 500_000;
 
-/** A track with its index. */
 interface Mp4Track extends FragmentTrack {
   /** The index (`moov`). */
   index: Uint8Array;
@@ -36,7 +35,6 @@ interface Mp4Track extends FragmentTrack {
 /** Gets the number of bytes of text that are read. May throw, to end that. */
 export type CountBytes = (bytes: number) => void;
 
-/** A sample, and the file that has it. */
 type FiledSample = readonly [IndexedSample<unknown>, OpenFile];
 
 /**

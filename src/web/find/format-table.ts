@@ -59,7 +59,6 @@ function Row({ row, info, finder, extras }: ExtraProps & { row: FormatRow }): Co
   );
 }
 
-/** What is said of a format. */
 interface FormatRow {
   format: Format;
   quality: string;

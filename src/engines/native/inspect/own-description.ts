@@ -49,7 +49,6 @@ function namedText(texts: unknown): string | null {
     : null;
 }
 
-/** Returns the first text of these names. */
 function textOf(raw: Readonly<Record<string, unknown>>, names: readonly string[]): string | null {
   return names.map((name) => raw[name]).find((value) => typeof value === "string") ?? null;
 }

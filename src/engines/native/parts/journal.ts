@@ -107,7 +107,6 @@ async function emptyFolder(folder: string): Promise<void> {
   for (const name of await readdir(folder)) await rm(join(folder, name), { recursive: true, force: true });
 }
 
-/** One line of the journal. */
 type JournalRecord =
   /** The first line. */
   | { type: "open"; version: 1; identity: string; boot: string }
@@ -117,7 +116,6 @@ type JournalRecord =
   | { type: "begin"; part: string; from: string; range: ByteRange | null; of: Representation }
   /** Its bytes have been found at another URL. */
   | { type: "moved"; part: string; from: string; of: Representation }
-  /** The part is complete. */
   | { type: "end"; part: string; size: number }
   /** Its first `bytes` have been flushed. */
   | { type: "synced"; part: string; bytes: number }

@@ -30,7 +30,6 @@ export class Restarts {
   /** End of what was recorded of any track, milliseconds since 1970. */
   #reachedMs = Number.NEGATIVE_INFINITY;
 
-  /** Adds a segment that was recorded. */
   add({ dateMs, durationS, moved }: RecordedSegment): void {
     if (dateMs !== undefined) this.#reachedMs = Math.max(this.#reachedMs, dateMs + 1000 * durationS);
     if (moved?.restart !== undefined) this.#addedMs[moved.restart.count - 1] ??= moved.restart.addedMs;

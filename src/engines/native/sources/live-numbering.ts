@@ -32,7 +32,6 @@ export class LiveNumbering {
     this.#dates = new LiveDates(restarts, (segment) => this.#known.hasAtDate(segment));
   }
 
-  /** Adds a segment that was recorded. */
   add(segment: RecordedSegment): void {
     this.#known.add(segment, this.#firstMoved);
     this.#restarts.add(segment);

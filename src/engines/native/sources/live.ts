@@ -50,7 +50,6 @@ export async function* followLive(source: LiveSource, options: LiveOptions): Asy
   let last: RecordedSegment | null = null;
   let recordedS = 0;
   const isFinished = () => finish.aborted && last !== null;
-  /** Returns the segment to yield. */
   const record = (segment: RecordedSegment, list: SegmentList): RecordedSegment => {
     const free = last === null ? 0 : segment.sequence - last.sequence - 1;
     const isMoved = numberingOf(segment) !== numberingOf(last);

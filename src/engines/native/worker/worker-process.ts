@@ -25,7 +25,6 @@ interface WorkerProcessOptions extends Shared {
 export class WorkerProcess extends StartedProcess {
   readonly #options: WorkerProcessOptions;
 
-  /** Starts the process. */
   constructor(options: WorkerProcessOptions) {
     const { data, limits } = options;
     const program = fileURLToPath(new URL("./start-worker.js", import.meta.url));

@@ -30,7 +30,6 @@ interface ChunkLists {
   chunkRuns: NumberList;
   chunks: readonly number[];
   nextTimes: () => Pick<ChunkSample, "ticks" | "composition">;
-  /** How many of the samples have an end. */
   endedSamples: () => number;
 }
 

@@ -66,7 +66,6 @@ export class Fragments {
     return this.#isBroken;
   }
 
-  /** Of how many tracks they are. */
   get trackCount(): number {
     return this.#tracks.length;
   }

@@ -110,7 +110,6 @@ export class TrackTimes {
     return dts;
   }
 
-  /** Whether a sample is presented. */
   get isPresented(): boolean {
     return this.#spans.some(({ startTicks }) => startTicks < Infinity);
   }

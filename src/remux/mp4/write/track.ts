@@ -118,7 +118,6 @@ export class TrackWriter {
     this.#hasEnded = true;
   }
 
-  /** Returns a reader of its chunks. */
   readChunks(): ChunkReader {
     return new ChunkReader({
       sizes: this.#sizes,

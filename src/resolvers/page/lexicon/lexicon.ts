@@ -15,7 +15,6 @@ interface Places {
 /** Which roles the words in a name have. Each look-up takes linear time. */
 interface Lexicon<Role extends string> {
   has(name: string, role: Role): boolean;
-  /** Returns the bits of all roles. */
   rolesIn(name: string): number;
   bitsOf(...roles: Role[]): number;
 }

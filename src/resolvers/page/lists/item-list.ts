@@ -9,7 +9,6 @@ import { isA, type Thing, textOf, textsWithin, thingsOf, type Value, valuesOf } 
 
 interface ListContext {
   base: URL;
-  /** URL of the page. */
   url: URL;
   /** Whether a thing is a video or an audio. */
   isMedium(thing: Thing): boolean;

@@ -17,7 +17,6 @@ export interface Markup {
   frames: Attributes[];
   /** The scripts, and the tags that may hold a player's data, in page order; not decoded yet. */
   playerSources: PlayerSource[];
-  /** Decodes them. */
   pageText: Pick<PageText, "decode">;
   /** The top-level microdata items. */
   items: readonly Thing[];

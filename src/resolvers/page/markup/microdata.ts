@@ -151,7 +151,6 @@ function newItem(attributes: Attributes): Item {
   return { types, id: attributes.get("itemid")?.trim() || null, properties: new Map() };
 }
 
-/** Returns the local names of the names in an attribute. */
 function localNamesIn(value = ""): string[] {
   return Array.from(value.matchAll(/\S+/g), ([name]) => localName(name));
 }

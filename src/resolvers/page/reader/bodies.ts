@@ -18,7 +18,6 @@ const blockBytes = 64 * 1024;
 export function createBodies() {
   const large = new Shares(maxLarge, { isFirm: true, hasSpare: true });
   return {
-    /** Opens the bodies of one request. */
     open: (context: ReadContext) => new RequestBodies(large, context),
   };
 }

@@ -38,7 +38,6 @@ const maxFields = 1_000;
 const maxAncestors = 300;
 /** As long as a URL may be, UTF-16 code units. */
 export const maxTextLength = 8_192;
-/** Longest word for a format. */
 const maxFormatWord = 4;
 
 const fileName = new RegExp(String.raw`\.${mediaExtension}\/?(?:[?&#;]|$)`, "i");

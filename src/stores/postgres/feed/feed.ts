@@ -17,7 +17,6 @@ interface EventFeedOptions {
 
 /** A feed of what all processes write to one database. */
 export interface EventFeed {
-  /** The changes of tasks. */
   events: TaskEvents;
   /** The hosts that have asked for a pause. */
   pauses: Pick<SharedPauses, "follow">;

@@ -10,7 +10,6 @@ export interface RowWrite {
   after: RowUpdate;
 }
 
-/** An event of a task. */
 interface RowEvent extends Pick<TaskEvent, "type" | "taskId"> {
   /** Of the task's row, if `json` is empty: the database makes the event from the document there. */
   seq: number | null;
