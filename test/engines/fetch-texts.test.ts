@@ -127,6 +127,20 @@ describe("subtitles in segments", () => {
   });
 });
 
+it.each([
+  ["a page", "<!DOCTYPE html><title>Bad gateway</title>"],
+  ["a message in JSON", '{"error":"busy"}'],
+  ["nothing", ""],
+])("a file is fetched again if a server sends %s in its place", async (_, body) => {
+  let faults = 1;
+  site.answer("captions.vtt", (response, serve) => {
+    if ((faults -= 1) < 0) return serve();
+    return response.end(body);
+  });
+  expect(await fetched(track("captions"))).toEqual({ words: ["captions"], warnings: [] });
+  expect(faults).toBe(-1);
+});
+
 it("the bytes of a connection that breaks do not count, as they are fetched again", async () => {
   let isFirst = true;
   site.answer("long.vtt", (response, serve) => {

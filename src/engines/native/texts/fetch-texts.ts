@@ -11,7 +11,7 @@ import { createMp4TextReader } from "../../../subtitles/mp4-text.ts";
 import { readCues } from "../../../subtitles/read.ts";
 import { invalidSubtitlesError, maxSubtitleBytes } from "../../../subtitles/text.ts";
 import type { DownloadJob, WantedSubtitles } from "../../engine.ts";
-import { RetryPolicy } from "../parts/retry-policy.ts";
+import { maxFailures, RetryPolicy } from "../parts/retry-policy.ts";
 import { createKeyReader, decrypt } from "../sources/encryption.ts";
 import { ManifestReader } from "../sources/manifest-reader.ts";
 import { fetchTextSegments, type LostSegments } from "./fetch-text-segments.ts";
@@ -34,6 +34,10 @@ export interface FetchedTexts {
 const tracksAtATime = 4;
 const maxSegments = 20_000;
 const retryBackoffMs = 500;
+
+const messageBytes = 64;
+/** A web page or JSON; no subtitles begin like that. */
+const message = /^(?:\xef\xbb\xbf)?\s*(?:$|\{|<!doctype html|<html)/i;
 
 /**
  * Fetches and reads subtitles, each at the first of its places where that is possible. Where people's cannot be read, the automatic ones
@@ -137,7 +141,7 @@ class TextFetcher {
     const headers = createSiteHeaders({ url: listing.url }, this.#pageUrl);
     const isHls = listing.ext === "m3u8";
     if (!isHls && listing.manifest_url === undefined) {
-      const bytes = await this.#get(new URL(listing.url), null, headers, sink);
+      const bytes = await this.#getFile(new URL(listing.url), headers, sink);
       const isMp4 = sniffContainer(bytes) === "mp4";
       // A whole file of text in MP4: its init section and all its fragments.
       const cues = isMp4 ? createMp4TextReader().read(bytes) : readCues(bytes, language);
@@ -150,6 +154,17 @@ class TextFetcher {
       throw invalidSubtitlesError(`they have ${segments.length} segments, the limit is ${maxSegments}`);
     }
     return this.#fetchSegments(segments, headers, language, sink);
+  }
+
+  /** Requests a file again of which a server sends nothing, or a message; the last response is taken. */
+  async #getFile(url: URL, headers: HeadersFor, sink: TextSink): Promise<Buffer> {
+    const retryPolicy = new RetryPolicy(retryBackoffMs, this.#signal);
+    for (let repeated = 1; ; repeated += 1) {
+      const bytes = await this.#get(url, null, headers, sink);
+      if (repeated > maxFailures || !message.test(bytes.toString("latin1", 0, messageBytes))) return bytes;
+      await retryPolicy.wait(repeated);
+      sink.count(-bytes.length);
+    }
   }
 
   async #listSegments(listing: Subtitle, headers: HeadersFor) {
