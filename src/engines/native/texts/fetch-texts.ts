@@ -37,7 +37,7 @@ const retryBackoffMs = 500;
 
 const messageBytes = 64;
 /** A web page or JSON; no subtitles begin like that. */
-const message = /^(?:\xef\xbb\xbf)?\s*(?:$|\{|<!doctype html|<html)/i;
+const messageStart = /^(?:\xef\xbb\xbf)?\s*(?:$|\{|<!doctype html|<html)/i;
 
 /**
  * Fetches and reads subtitles, each at the first of its places where that is possible. Where people's cannot be read, the automatic ones
@@ -161,7 +161,7 @@ class TextFetcher {
     const retryPolicy = new RetryPolicy(retryBackoffMs, this.#signal);
     for (let repeated = 1; ; repeated += 1) {
       const bytes = await this.#get(url, null, headers, sink);
-      if (repeated > maxFailures || !message.test(bytes.toString("latin1", 0, messageBytes))) return bytes;
+      if (repeated > maxFailures || !messageStart.test(bytes.toString("latin1", 0, messageBytes))) return bytes;
       await retryPolicy.wait(repeated);
       sink.count(-bytes.length);
     }
