@@ -177,7 +177,8 @@ interface Guesses {
  * @param nowMs A steady clock.
  */
 export function createGuessLimit(nowMs = () => performance.now()) {
-  const guesses = new LRUCache<string, Guesses>({ max: maxClients });
+  // With `max` it would take the memory for all of them at once.
+  const guesses = new LRUCache<string, Guesses>({ maxSize: maxClients, sizeCalculation: () => 1 });
 
   return (client = "this machine"): void => {
     const now = nowMs();
