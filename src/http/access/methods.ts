@@ -12,11 +12,18 @@ export function registerMethods(app: FastifyInstance): { refuseOthers(): void } 
   for (const method of METHODS) {
     if (method !== "CONNECT" && !app.supportedMethods.includes(method)) app.addHttpMethod(method);
   }
-  app.addHook("onRoute", ({ url, config }) => void paths.set(url, config?.access));
+  /** Those that some route has. */
+  const inUse = new Set<string>();
+  app.addHook("onRoute", ({ url, method, config }) => {
+    paths.set(url, config?.access);
+    for (const each of [method].flat()) inUse.add(each);
+  });
   return {
     refuseOthers() {
+      // The routes that this adds have all others.
+      const used = [...inUse];
       for (const [url, access] of paths.entries().toArray()) {
-        const methods = new Set(app.supportedMethods.filter((method) => app.hasRoute({ method, url })));
+        const methods = new Set(used.filter((method) => app.hasRoute({ method, url })));
         const others = app.supportedMethods.filter((method) => !methods.has(method));
         if (others.length > 0) refuse(app, { url, access, methods: [...methods], others });
       }
