@@ -66,7 +66,7 @@ export function createBaseApp(
       reply.headers(earlyCorsHeaders(allowedOrigins, request.headers.origin));
       handleError(request.url.startsWith(linksPath) ? deadLinkError() : error, request, reply);
     },
-    schemaController: { compilersFactory: { buildSerializer: createSerializers() } },
+    schemaController: { compilersFactory: { buildValidator: buildNone, buildSerializer: createSerializers() } },
   }).withTypeProvider<TypeBoxTypeProvider>();
   addContacts(app, isProxy);
   app.setValidatorCompiler(validatorCompiler);
@@ -90,6 +90,13 @@ export function createBaseApp(
   app.addHook("onRequest", refuseExpectations);
   dropLengthOf304(app);
   return app;
+}
+
+/** In place of Fastify's own validators, which it would load, although `validatorCompiler` is set. */
+function buildNone() {
+  return (): never => {
+    throw new Error("validatorCompiler is not set");
+  };
 }
 
 type BuildSerializer = NonNullable<
