@@ -5,7 +5,7 @@ export interface CookieJar {
   /**
    * Stores the cookies of the `Set-Cookie` fields of a response of `url`. Skips those that are not well-formed, longer
    * than 4,096 characters (8,192 with their attributes), for a domain that the URL's host is not in or that is a public suffix
-   * (`co.uk`), or secure although the URL is not.
+   * (`co.uk`), or secure although the URL is not. Of more than 100 fields only the last ones count.
    */
   store(url: URL, fields: readonly string[]): void;
   /** Returns the `Cookie` field of a request for `url`, longer paths first; `undefined` if no cookie applies. */
@@ -16,6 +16,8 @@ export interface CookieJar {
 
 /** Of a jar; many servers refuse a request whose header is over 8 KiB. */
 const maxCookies = 50;
+/** Of a response, the last ones: 32 KiB of header can have 2,000, which take 5 µs each. */
+const maxFields = 2 * maxCookies;
 /** Of all names, values and paths of a jar, characters. */
 const maxLength = 6 * 1024;
 /** Of the name and value of a cookie that a response sets, characters (RFC 6265 §6.1). */
@@ -36,7 +38,7 @@ export function createCookieJar(): CookieJar {
 
   return {
     store(url, fields) {
-      for (const field of fields) {
+      for (const field of fields.slice(-maxFields)) {
         const cookie = parseSetCookie(field, url);
         if (cookie === undefined) continue;
         const key = [cookie.key, cookie.domain, cookie.path].join(";");

@@ -79,6 +79,12 @@ it("has at most 50 cookies and 6 KiB of them, the newest", () => {
   expect(jar.fieldFor(new URL(page))!.length).toBeLessThan(6_144);
 });
 
+it("reads the last 100 fields of a response at most, as those of 2,000 would be pushed out", () => {
+  const fields = (count: number) => ["a=1; Path=/", ...Array.from({ length: count }, (_, n) => `b=${n}; Path=/`)];
+  expect(sent(fields(99))).toBe("a=1; b=98");
+  expect(sent(fields(100))).toBe("b=99");
+});
+
 it("states its cookies as they are read again", () => {
   const octet = fc.constantFrom("a", "b", '"', "\\", ",", " ", ".", ";", "/", "Z");
   const value = fc.string({ unit: octet, maxLength: 12 });
