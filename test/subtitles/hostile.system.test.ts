@@ -25,6 +25,11 @@ describe("a process that reads hostile subtitles needs less than 256 MiB:", () =
     ["a million cues of WebVTT", "upstream_invalid", `WEBVTT\n\n${"00:01.000 --> 00:02.000\nx\n\n".repeat(1_000_000)}`],
     ["a million paragraphs", "upstream_invalid", tt('<p begin="1s" end="2s">x</p>'.repeat(1_000_000))],
     ["elements that do not end", "upstream_invalid", tt("<div>".repeat(5_000_000))],
+    [
+      "a million attributes",
+      "upstream_invalid",
+      tt(`<p ${Array.from({ length: 1_000_000 }, (_, n) => `a${n}="1"`).join(" ")}>x</p>`),
+    ],
     ["200,000 cues", "200000 cues", `WEBVTT\n\n${"00:01.000 --> 00:02.000\n<i>x</i> &amp; y\n\n".repeat(200_000)}`],
     [
       "one cue of 30 MiB",

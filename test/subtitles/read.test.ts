@@ -574,6 +574,11 @@ describe("hostile subtitles", () => {
       "a million dialogues",
       `[Script Info]\n[Events]\n${many(1_000_000, () => "Dialogue: 0,0:00:01.00,0:00:02.00,,,,,,,x\n")}`,
     ],
+    ["attributes", tt(`<p begin="1s" end="2s" ${many(999, (i) => `a${i}="" `)}>x</p>`)],
+    [
+      "namespaces",
+      `<tt xmlns="http://www.w3.org/ns/ttml" ${many(20_000, (i) => `xmlns:a${i}="urn:${i}" `)}><body/></tt>`,
+    ],
   ])("are refused with upstream_invalid: %s", (_, text) => {
     expect(() => readSubtitles(Buffer.from(text))).toThrow(expect.objectContaining({ code: "upstream_invalid" }));
   });
@@ -591,7 +596,7 @@ describe("hostile subtitles", () => {
       "mad times",
       tt('<p begin="99999999999999999999h" end="1s">a</p><p begin="-1s" end="1e9s">b</p><p begin="1s" end="2s">c</p>'),
     ],
-    ["attributes", tt(`<p begin="1s" end="2s" ${many(50_000, (i) => `a${i}="" `)}>x</p>`)],
+    ["attributes", tt(`<p begin="1s" end="2s" ${many(998, (i) => `a${i}="" `)}>x</p>`)],
     [
       "styles that refer to each other",
       tt(`${many(1_000, (i) => `<style xml:id="s${i}" style="s${i + 1}"/>`)}<p style="s0" begin="1s" end="2s">x</p>`),
@@ -611,10 +616,6 @@ describe("hostile subtitles", () => {
     [
       "comments and CDATA",
       tt(`${"<!-- ".repeat(300_000)}--><p begin="1s" end="2s"><![CDATA[${"]]".repeat(300_000)}]]></p>`),
-    ],
-    [
-      "namespaces",
-      `<tt xmlns="http://www.w3.org/ns/ttml" ${many(20_000, (i) => `xmlns:a${i}="urn:${i}" `)}><body/></tt>`,
     ],
     [
       "surrogates and control characters",

@@ -81,3 +81,8 @@ export function secondsOf(text: string | undefined, { frameRate, subFrames, tick
   const units: Record<string, number> = { h: 3600, m: 60, s: 1, ms: 0.001, f: 1 / frameRate, t: 1 / tickRate };
   return count === undefined ? null : Number(count) * (units[unit] ?? 1);
 }
+
+/** Returns a name without its prefix. */
+export function localName(name: string): string {
+  return name.slice(name.indexOf(":") + 1);
+}

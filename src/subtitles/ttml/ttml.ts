@@ -2,11 +2,13 @@ import { Parser } from "htmlparser2";
 import type { Cue } from "../../remux/additions.ts";
 import type { MediaRange } from "../../remux/samples.ts";
 import { addStyle, changeTags, colorTag, parseColor } from "../colors.ts";
-import { createEntityDecoder, readRates, secondsOf } from "./declarations.ts";
+import { createEntityDecoder, localName, readRates, secondsOf } from "./declarations.ts";
 import { type Layout, TtmlLayouts } from "./layout.ts";
 import { checkCueLength, escapeText, invalidSubtitlesError, lastS } from "../text.ts";
 
 const maxDepth = 64;
+/** Of an element: a million take minutes. */
+const maxAttributes = 1_000;
 const maxStyles = 10_000;
 /** What a run of text counts for besides its characters, as it takes memory. */
 const runCost = 16;
@@ -49,7 +51,7 @@ interface Run extends MediaRange {
  * Yields the cues of TTML (W3C TTML1, IMSC1) as text, in the order of the document: what is shown when, with italics, bold, underlines, colours and ruby; where,
  * as cue settings. Takes time linear in its length. What has no end lasts as long as the media. The first piece has all declarations of the document.
  *
- * @throws ServiceError `upstream_invalid` if it nests deeper than 64 levels or is cut off, or for more than 2 Mi characters of a cue.
+ * @throws ServiceError `upstream_invalid` if it nests deeper than 64 levels, has an element with over 1,000 attributes or is cut off, or for more than 2 Mi characters of a cue.
  */
 export function* readTtml(pieces: Iterable<string>): Generator<Cue> {
   let reader: TtmlReader | undefined;
@@ -68,6 +70,7 @@ export function* readTtml(pieces: Iterable<string>): Generator<Cue> {
 class TtmlReader {
   #cues: Cue[] = [];
   readonly #open: OpenElement[] = [];
+  #attributeCount = 0;
   readonly #styles = new Map<string, Styles>();
   readonly #layouts = new TtmlLayouts();
   #rates = readRates(new Map());
@@ -107,8 +110,14 @@ class TtmlReader {
     return cues;
   }
 
+  onattribute(): void {
+    if (++this.#attributeCount > maxAttributes)
+      throw invalidSubtitlesError(`an element has more than ${maxAttributes} attributes`);
+  }
+
   onopentag(rawName: string, raw: Record<string, string>): void {
     this.#endText();
+    this.#attributeCount = 0;
     if (this.#open.length >= maxDepth) throw invalidSubtitlesError(`they nest deeper than ${maxDepth} levels`);
     const name = localName(rawName);
     const attributes = new Map(Object.entries(raw).map(([key, value]) => [localName(key), this.#decode(value)]));
@@ -238,8 +247,4 @@ class TtmlReader {
     if (decoration !== undefined) set("u", decoration.split(/\s+/, 5).includes("underline"));
     return styles;
   }
-}
-
-function localName(name: string): string {
-  return name.slice(name.indexOf(":") + 1);
 }
