@@ -2,6 +2,7 @@ import { createHash, type Hash } from "node:crypto";
 import { lstat } from "node:fs/promises";
 import { join } from "node:path";
 import { unlessMissing } from "./disk-error.ts";
+import { FetchedAgain, refetchedError, StreamBrokenError } from "./fetched-again.ts";
 import { journalName, lookEveryMs, markStreamMs, type MediaRecord, type StreamRecord } from "./stream-journal.ts";
 import { layOut } from "./stream-layout.ts";
 import { openRun, type StreamRun } from "./stream-run.ts";
@@ -31,11 +32,6 @@ export interface MediaStream {
   close(): Promise<void>;
 }
 
-/** What was sent of a stream does not continue. */
-export class StreamBrokenError extends Error {
-  override name = "StreamBrokenError";
-}
-
 /** Opens the stream in a work folder; undefined if there is none now. @throws the file system's own errors */
 export async function openMediaStream(folder: string): Promise<MediaStream | undefined> {
   const run = await openRun(folder);
@@ -61,6 +57,9 @@ class JournalStream implements MediaStream {
   readonly #records: MediaRecord[] = [];
   /** What stands after them; undefined: it may go on. */
   #last: "end" | "broken" | undefined;
+  /** Which file is all of it, if that is the stream itself; undefined: it may grow. */
+  #endInode: number | undefined;
+  readonly #again = new FetchedAgain();
   /** By how many bytes the media data were moved up, which happens once at most; `null`: that must be read. */
   #shift: number | null = null;
   /** Of all records that were found. */
@@ -105,12 +104,16 @@ class JournalStream implements MediaStream {
 
   #look(): void {
     // What keeps it from looking, `read` meets at the end of the run.
-    this.#inTurn(() => this.#findLater()).catch(() => {});
+    this.#inTurn(async () => {
+      await this.#findLater();
+      if (this.#run.header.inode === null) await this.#again.find(this.#folder, this.#run);
+    }).catch(() => {});
   }
 
   async #closeAll(): Promise<void> {
     await this.#run[Symbol.asyncDispose]();
     await this.#later?.[Symbol.asyncDispose]();
+    await this.#again.close();
   }
 
   async #readFile(into: Buffer): Promise<number | "end" | null> {
@@ -118,17 +121,21 @@ class JournalStream implements MediaStream {
     const { bytesRead } = await file.read(into, 0, into.length, this.#position);
     this.#position += bytesRead;
     if (bytesRead > 0) return bytesRead;
-    if (this.#last === "end") return "end";
-    const record = await journal.next();
+    if (this.#endInode === inode) return "end";
+    const record = this.#endInode === undefined ? await journal.next() : undefined;
     if (record !== undefined) {
       if (record.type !== "end") throw new StreamBrokenError("the run made another file");
-      if (record.inode !== inode) throw refetchedError();
-      this.#last = "end";
+      this.#endInode = record.inode;
       // What is there after the end is all of it.
       return this.#readFile(into);
     }
-    const now = await unlessMissing(lstat(join(this.#folder, this.#run.header.file)));
-    if (now !== undefined && now.ino !== inode) throw refetchedError();
+    await this.#again.find(this.#folder, this.#run);
+    const again = await this.#again.take(this.#run, this.#position);
+    if (again !== undefined) {
+      this.#run = again;
+      return this.#readFile(into);
+    }
+    if (this.#endInode !== undefined) throw refetchedError();
     return (await this.#follow()) ? this.#readFile(into) : null;
   }
 
@@ -218,8 +225,8 @@ class JournalStream implements MediaStream {
     const isGrowing = header.inode === null;
     if (header.mime_type !== this.mimeType || isGrowing !== (this.#run.header.inode === null)) throw changedError();
     if (isGrowing) {
-      if (inode !== this.#run.inode) throw changedError();
-      return true;
+      if (inode !== this.#run.inode && inode !== this.#again.inode) throw changedError();
+      return inode === this.#run.inode;
     }
     for (; this.#laterCount < this.#count; this.#laterCount += 1) {
       const record = await journal.next();
@@ -235,8 +242,6 @@ class JournalStream implements MediaStream {
 const brokenOffError = (): StreamBrokenError => new StreamBrokenError("the run cannot send the rest");
 
 const changedError = (): StreamBrokenError => new StreamBrokenError("a later run of the task made another file");
-
-const refetchedError = (): StreamBrokenError => new StreamBrokenError("the file was fetched again from its start");
 
 /** Where its media are may differ between runs. */
 function addTo(hash: Hash, { head, bytes }: Extract<StreamRecord, { type: "media" }>): void {

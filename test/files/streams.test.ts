@@ -1,5 +1,5 @@
 import { randomUUIDv7 } from "node:crypto";
-import { readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { readFileSync, renameSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { openDiskFiles } from "../../src/files/disk.ts";
@@ -118,4 +118,49 @@ it("Only a run after another one waits until its stream is found, and no longer 
   const later = startRun(folder, ["a", 1, 2]);
   later.end();
   await expect(later.untilFound(AbortSignal.abort())).rejects.toThrow("aborted");
+});
+
+/** Begins the stream of a file that grows, of which the first bytes were read, and is then fetched again from its start. */
+async function fetchAgain(start: string) {
+  const files = openDiskFiles({ folder: makeFolder() });
+  const id = randomUUIDv7();
+  const folder = await files.openWorkFolder(id);
+  const path = join(folder, type.file);
+  writeFileSync(path, "0123");
+  const journal = new StreamJournal(folder);
+  journal.open(type, true);
+  const stream = (await files.openStream(id))!;
+  onTestFinished(() => stream.close());
+  expect(await stream.read(Buffer.alloc(5))).toBe(4);
+  // A new file beside the one that is open.
+  writeFileSync(`${path}.new`, start);
+  renameSync(`${path}.new`, path);
+  return { stream, journal, path };
+}
+
+it("A stream of a file goes on if the same bytes are fetched again from its start, once there are as many", async () => {
+  const { stream, journal, path } = await fetchAgain("01");
+  expect(await stream.read(Buffer.alloc(5))).toBeNull();
+  writeFileSync(path, "23456", { flag: "a" });
+  journal.end();
+  expect(await readAll(stream)).toBe("456");
+});
+
+it.each([
+  ["differ", "01X3456"],
+  ["are fewer in the end", "012"],
+])("A stream of a file breaks if the bytes that are fetched again from its start %s", async (_, text) => {
+  const { stream, journal } = await fetchAgain(text);
+  journal.end();
+  await expect(readAll(stream)).rejects.toThrow("the file was fetched again from its start");
+});
+
+it("A stream of a file goes on with a later run that fetches the same bytes again from its start", async () => {
+  const { stream, path } = await fetchAgain("01");
+  const later = new StreamJournal(join(path, ".."));
+  later.open(type, true);
+  expect(await stream.read(Buffer.alloc(5))).toBeNull();
+  writeFileSync(path, "23456", { flag: "a" });
+  later.end();
+  expect(await readAll(stream)).toBe("456");
 });
