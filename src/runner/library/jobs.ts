@@ -96,14 +96,12 @@ async function removeOld(path: string): Promise<void> {
 /** Writes a file that is there wholly or not at all, also if several write it at once. */
 export async function writeDurably(folder: string, name: string, text: string): Promise<void> {
   const draft = join(folder, `${name}.${randomUUID()}${draftEnding}`);
-  try {
-    await using handle = await open(draft, "wx", 0o600);
-    await handle.writeFile(text);
-    await handle.sync();
-    await rename(draft, join(folder, name));
-  } finally {
-    await rm(draft, { force: true });
-  }
+  await using cleanup = new AsyncDisposableStack();
+  cleanup.defer(() => rm(draft, { force: true }));
+  const handle = cleanup.use(await open(draft, "wx", 0o600));
+  await handle.writeFile(text);
+  await handle.sync();
+  await rename(draft, join(folder, name));
   await syncFolder(folder);
 }
 
