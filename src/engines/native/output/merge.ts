@@ -124,15 +124,11 @@ async function writeMatroska(
 ): Promise<void> {
   const path = `${target}.plain`;
   const format = copy.docType === "webm" ? new mediabunny.WebMOutputFormat() : new mediabunny.MkvOutputFormat();
-  try {
-    {
-      await using plain = await open(path, "w");
-      await write(files, chosen, new mediabunny.Output({ format, target: createFileTarget(plain) }), signal);
-    }
-    await copyWritten(path, { ...copy, fd: file.fd }, signal);
-  } finally {
-    await rm(path, { force: true });
-  }
+  await using cleanup = new AsyncDisposableStack();
+  cleanup.defer(() => rm(path, { force: true }));
+  const plain = cleanup.use(await open(path, "w"));
+  await write(files, chosen, new mediabunny.Output({ format, target: createFileTarget(plain) }), signal);
+  await copyWritten(path, { ...copy, fd: file.fd }, signal);
 }
 
 /** One video track at most, of the file with the first audio the chosen tracks, and of each other file one audio track. */
