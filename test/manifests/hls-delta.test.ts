@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ReadPlaylists } from "../../src/manifests/hls/delta.ts";
+import { ReadPlaylists, withoutDirectives } from "../../src/manifests/hls/delta.ts";
 import { readHlsSegments } from "../../src/manifests/hls/segments.ts";
 
 const url = new URL("https://a.test/live.m3u8");
@@ -46,6 +46,15 @@ test("a delta update has the segments that it skips, with the keys and init sect
     [14, "14.m4s", "b.mp4", "a.key", "b.key", 1],
     [15, "15.m4s", "b.mp4", "a.key", "b.key", 1],
   ]);
+});
+
+test.each([
+  ["?_HLS_msn=2&token=exp=9~acl=/*~x%20y&_HLS_skip=YES", "?token=exp=9~acl=/*~x%20y"],
+  ["?a+b&_HLS_part=1", "?a+b"],
+  ["?_HLS_skip=v2", ""],
+  ["?x=_HLS_skip", "?x=_HLS_skip"],
+])("a playlist is asked for without directives, and its other parameters stay as they are: %s", (query, plain) => {
+  expect(withoutDirectives(new URL(query, url)).href).toBe(url.href + plain);
 });
 
 test("a delta update that skips segments that were not listed before cannot be completed", () => {

@@ -7,31 +7,34 @@ const segmentTags: ReadonlySet<string> = new Set(
   ),
 );
 
-/** The live playlists of a download, as they were read last. */
+/** The playlists of a download that have not ended, as they were read last. */
 export class ReadPlaylists {
   readonly #texts = new Map<string, string>();
 
   /** Returns the text of the playlist at `url`, complete if the one before has what it skips. */
   complete(url: URL, text: string): string {
     const before = this.#texts.get(url.href);
-    const whole = before !== undefined && isDelta(text) ? (completeDelta(text, before) ?? text) : text;
-    if (!isDelta(whole)) this.#texts.set(url.href, whole);
+    const isDelta = has(text, "#EXT-X-SKIP:");
+    const whole = before !== undefined && isDelta ? (completeDelta(text, before) ?? text) : text;
+    if (!has(whole, "#EXT-X-SKIP:") && !has(whole, "#EXT-X-ENDLIST")) this.#texts.set(url.href, whole);
     return whole;
   }
 }
 
 /** Returns a URL without what asks for other than the current, complete playlist (RFC 8216bis §6.2.5): someone may have copied it from a player. */
 export function withoutDirectives(url: URL): URL {
-  const names = [...url.searchParams.keys()].filter((name) => name.startsWith("_HLS_"));
-  if (names.length === 0) return url;
+  const parameters = url.search.slice(1).split("&");
+  const others = parameters.filter((parameter) => !parameter.startsWith("_HLS_"));
+  if (others.length === parameters.length) return url;
   const plain = new URL(url);
-  for (const name of names) plain.searchParams.delete(name);
+  // `searchParams` would encode the others anew, and URLs may be signed.
+  plain.search = others.join("&");
   return plain;
 }
 
-/** Whether a playlist leaves out segments that it listed before (RFC 8216bis §4.4.5.2). */
-function isDelta(text: string): boolean {
-  return text.toUpperCase().includes("#EXT-X-SKIP:");
+/** `EXT-X-SKIP`: it leaves out segments that it listed before (RFC 8216bis §4.4.5.2). */
+function has(text: string, tag: string): boolean {
+  return text.toUpperCase().includes(tag);
 }
 
 /**
