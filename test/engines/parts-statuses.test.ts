@@ -126,4 +126,23 @@ describe("a status", () => {
     for (const name of ["e", "f", "g", "h", "i", "j"]) counts.push(await requests(name));
     expect(counts).toEqual([4, 4, 4, 4, 4, 4, 4, 1, 1]);
   });
+
+  it("200 with nothing that was taken is asked for again by a later run, twelve times in all as well", async () => {
+    const harness = await startPartsHarness();
+    const names = ["a", "b", "c", "d", "e", "f"];
+    const countRequests = async () => {
+      const before = harness.server.requests.length;
+      const parts = await harness.open();
+      for (const name of names) await harness.fetch(parts, { name });
+      await parts.close();
+      return harness.server.requests.length - before;
+    };
+    harness.server.serve("/medium", Buffer.alloc(0));
+    // The first request of each part is no repeat.
+    expect(await countRequests()).toBe(12 + names.length);
+    expect(await countRequests()).toBe(12);
+    harness.server.serve("/medium", medium);
+    expect(await countRequests()).toBe(names.length);
+    expect(await countRequests()).toBe(0);
+  });
 });

@@ -24,8 +24,9 @@ export async function fetchPart(
   await quota.reserve(0);
   if (!isSameRange(stored.range, part.range)) stored.invalidate();
   if (stored.size > 0 && stored.from !== withoutQuery(part.url)) quota.add(-(await stored.reopen()));
-  // An earlier run took it for want of better.
-  if (stored.isComplete && stored.generation === 0 && !isMedium(stored, part)) stored.invalidate();
+  // An earlier run took it for want of better; of some streams, all parts seem so.
+  const wasTaken = stored.isComplete && stored.generation === 0 && !isMedium(stored, part) && repeats.take();
+  if (wasTaken) stored.invalidate();
   while (!stored.isComplete) {
     signal.throwIfAborted();
     checkpoints.throwFailure();
@@ -65,7 +66,7 @@ export async function fetchPart(
       await retryPolicy.wait((repeated += 1));
       continue;
     }
-    if (!isNoMedium && repeated > 0) repeats.refill();
+    if (!isNoMedium && (wasTaken || repeated > 0)) repeats.refill();
     const isChunk = part.chunkBytes !== undefined && stored.size > sizeBefore;
     if (!stored.isComplete && !isChunk) {
       retryPolicy.recordFailure(partError(part, "every response is too short"), stored.size);
