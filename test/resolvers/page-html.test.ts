@@ -111,7 +111,9 @@ describe("HTML", () => {
   it.each([
     ["a silent one without controls", "/own.mp4", `autoplay muted`, `controls`],
     ["an advertisement", "/own.mp4", `id="preroll" autoplay`, `controls`],
+    ["a background", "/own.mp4", `class="background-video"`, `controls`],
     ["one with sound that scripts control", "/1.mp4", `id="player" autoplay`, `controls`],
+    ["one whose names tell of its captions and poster", "/1.mp4", `class="has-captions no-poster"`, `controls`],
     ["one that is named as an advertisement, but has controls", "/1.mp4", `class="vast-player" controls`, `controls`],
     ["a silent one, and another without controls", "/1.mp4", `autoplay muted`, `preload=none`],
     ["a silent one, and an audio", "/1.mp4", `autoplay muted`, undefined],

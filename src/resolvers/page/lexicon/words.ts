@@ -2,6 +2,7 @@ import { createLexicon } from "./lexicon.ts";
 
 const hls = "hls m3u8 load-source";
 const dash = "dash mpd";
+const advertisements = "promo up-sell pay-wall pre-roll mid-roll post-roll vast vpaid advert sponsor commercial bumper";
 const advertising = "ad ads adserver adservice";
 
 /** Words for what describes a medium. */
@@ -50,11 +51,11 @@ export const names = createLexicon({
   /** A time of what the page does, not of a medium. */
   scriptTime: { part: "skip fade anim transition slide toast time-out delay cache min max" },
 
+  advertisement: { part: advertisements, not: "promote promo-items" },
   /** An advertisement, a text, another sound or still pictures of a medium, or a part of the site. */
   never: {
     part:
-      "promo up-sell pay-wall pre-roll mid-roll post-roll vast vpaid advert sponsor commercial bumper " +
-      "caption sub-title text-to-speech audio-desc sign-lang thumb poster snap-shot first-frame sprite " +
+      `${advertisements} caption sub-title text-to-speech audio-desc sign-lang thumb poster snap-shot first-frame sprite ` +
       "story-board trick-play i-frame-only i-frame-play-list hover logo place-holder blank " +
       "auto-play-test notification back-ground vid-bg",
     not: "promote promo-items blanket",

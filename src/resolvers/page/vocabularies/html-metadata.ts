@@ -84,11 +84,13 @@ function ownInstead(first: Player, others: readonly Player[]): Player | undefine
   });
 }
 
-/** Whether a video has no controls, and starts by itself without sound or is named as an advertisement. */
+const besideOwn = names.bitsOf("advertisement", "background");
+
+/** Whether a video has no controls, and starts by itself without sound or is named as an advertisement or a background. */
 function isBesideOwn({ kind, attributes }: Player): boolean {
   if (kind !== "video" || attributes.has("controls")) return false;
   const name = `${attributes.get("id") ?? ""} ${attributes.get("class") ?? ""}`;
-  return ["autoplay", "muted"].every((each) => attributes.has(each)) || names.has(name, "never");
+  return ["autoplay", "muted"].every((each) => attributes.has(each)) || (names.rolesIn(name) & besideOwn) !== 0;
 }
 
 /** Returns the URLs of the silent loops among a page's players. */
