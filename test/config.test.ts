@@ -65,6 +65,18 @@ describe("the settings", () => {
       { TASK_OPTIONS: '{"max_height": "720"}' },
       'TASK_OPTIONS must be an object of options that hold for every page: max_height must be an integer from 1 to 65535, got "{\\"max_height\\": \\"720\\"}"',
     ],
+    [
+      { TASK_OPTIONS: '{"audio_only": 1}' },
+      'TASK_OPTIONS must be an object of options that hold for every page: audio_only must be a boolean, got "{\\"audio_only\\": 1}"',
+    ],
+    [
+      { TASK_OPTIONS: '{"subtitles": "en"}' },
+      'TASK_OPTIONS must be an object of options that hold for every page: subtitles must be a boolean or an object, got "{\\"subtitles\\": \\"en\\"}"',
+    ],
+    [
+      { TASK_OPTIONS: '{"audio_languages": ["e n"]}' },
+      'TASK_OPTIONS must be an object of options that hold for every page: audio_languages/0 must be written as in "en" or "pt-BR", got "{\\"audio_languages\\": [\\"e n\\"]}"',
+    ],
     [{ LOG_LEVEL: "loud" }, 'LOG_LEVEL must be one of fatal, error, warn, info, debug, trace, silent, got "loud"'],
   ])("refuses %o with one line that names the variable, the rule and the value", (env, message) => {
     expect(() => readConfig(env)).toThrow(new Error(message));

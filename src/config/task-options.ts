@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
-import { Value } from "@sinclair/typebox/value";
+import { Value, type ValueError } from "@sinclair/typebox/value";
 import { messageOf } from "../model/errors.ts";
-import { findLikely, ruleOf } from "../model/schema.ts";
+import { brokenRule, findLikely, innermost } from "../model/schema.ts";
 import { TaskOptions } from "../model/task.ts";
 
 /** Without those that mean something only for one page. */
@@ -19,16 +19,16 @@ export function parseTaskOptions(text: string): TaskOptions {
   } catch (cause) {
     return refuse(`JSON (${messageOf(cause)})`);
   }
-  const fault = Value.Errors(DefaultOptions, options).First();
+  const [fault] = [...Value.Errors(DefaultOptions, options)].flatMap(innermost);
   if (fault !== undefined) return refuse(`an object of options that hold for every page: ${describe(fault)}`);
   return options as TaskOptions;
 }
 
-function describe({ path, message, schema }: { path: string; message: string; schema: Parameters<typeof ruleOf>[0] }) {
+function describe(fault: ValueError) {
   const known = Object.keys(DefaultOptions.properties);
-  const name = path.slice(1);
-  if (path === "") return `in braces, with ${known.join(", ")}`;
-  if (name.includes("/") || known.includes(name)) return `${name} must be ${ruleOf(schema) ?? message}`;
+  const name = fault.path.slice(1);
+  if (name === "") return `in braces, with ${known.join(", ")}`;
+  if (name.includes("/") || known.includes(name)) return `${name} ${brokenRule(fault)}`;
   const likely = findLikely(name, known);
   return likely === undefined ? `${name} is none of ${known.join(", ")}` : `did you mean ${likely} by ${name}?`;
 }

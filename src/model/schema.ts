@@ -1,5 +1,5 @@
 import { Kind, type Static, type TObject, type TSchema, type TUnsafe, Type, TypeRegistry } from "@sinclair/typebox";
-import { Value } from "@sinclair/typebox/value";
+import { Value, type ValueError, ValueErrorType } from "@sinclair/typebox/value";
 
 // TypeBox writes nullable types and enumerations as `anyOf`, which is hard to read in OpenAPI and which Fastify's
 // serialiser must validate branch by branch. These two kinds are `type: ["string", "null"]` and `enum`.
@@ -88,6 +88,63 @@ export function ruleOf(schema: TSchema): string | undefined {
   const { type, enum: values, minimum, maximum } = schema;
   if (Array.isArray(values)) return `one of ${values.join(", ")}`;
   return type === "integer" ? `an integer from ${minimum} to ${maximum}` : undefined;
+}
+
+/** Returns what a value breaks: `must be a boolean`. */
+export function brokenRule({ type, schema, value }: ValueError): string {
+  if (type === ValueErrorType.ObjectRequiredProperty) return "is required";
+  const variants: readonly Variant[] | undefined = schema["anyOf"];
+  if (variants !== undefined) return `must be ${variants.map(nameOf).join(" or ")}`;
+  const rule = ruleOf(schema);
+  if (rule !== undefined) return `must be ${rule}`;
+  if (Array.isArray(value) && schema["type"] === "array") {
+    return `must have ${schema["minItems"] ?? 0} to ${schema["maxItems"]} items`;
+  }
+  if (typeof value === "string" && schema["pattern"] !== undefined && value.length <= schema["maxLength"]) {
+    return isTextExamples(schema["examples"])
+      ? `must be written as in ${schema["examples"].map((example) => JSON.stringify(example)).join(" or ")}`
+      : `must match ${schema["pattern"]}`;
+  }
+  if (schema["type"] === "number" && schema["maximum"] !== undefined) {
+    const least =
+      schema["minimum"] !== undefined ? `from ${schema["minimum"]}` : `over ${schema["exclusiveMinimum"]}, up`;
+    return `must be a number ${least} to ${schema["maximum"]}`;
+  }
+  if (schema["type"] === "string" && typeof value === "string") {
+    return `must be ${schema["minLength"] ?? 1} to ${schema["maxLength"]} characters long`;
+  }
+  return `must be ${nameOf({ type: schema["type"], const: schema["const"] })}`;
+}
+
+function isTextExamples(examples: unknown): examples is string[] {
+  return Array.isArray(examples) && examples.length > 0 && examples.every((example) => typeof example === "string");
+}
+
+function nameOf({ type, const: only }: Variant): string {
+  if (only !== undefined) return JSON.stringify(only);
+  const name = String(type);
+  if (name === "null") return name;
+  return `${/^[aeiou]/.test(name) ? "an" : "a"} ${name}`;
+}
+
+/** Returns the errors of the variant of a union that the value was meant to be, by its type; else the error itself. */
+export function innermost(error: ValueError): ValueError[] {
+  if (error.type !== ValueErrorType.Union) return [error];
+  const variants: readonly Variant[] = error.schema["anyOf"];
+  const meant = variants.findIndex((variant) => variant.const === undefined && variant.type === typeOf(error.value));
+  return meant === -1 ? [error] : [...error.errors[meant]!].flatMap(innermost);
+}
+
+/** A schema that is one of several. */
+interface Variant {
+  type?: unknown;
+  /** The only value that it allows. */
+  const?: unknown;
+}
+
+function typeOf(value: unknown): string {
+  if (value === null) return "null";
+  return Array.isArray(value) ? "array" : typeof value;
 }
 
 /**

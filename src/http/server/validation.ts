@@ -2,7 +2,7 @@ import type { TObject, TSchema } from "@sinclair/typebox";
 import { TypeCompiler, type ValueError, ValueErrorType } from "@sinclair/typebox/compiler";
 import type { FastifyInstance, FastifyRequest, FastifySchemaCompiler, HookHandlerDoneFunction } from "fastify";
 import { inputError, type InputFault, ServiceError } from "../../model/errors.ts";
-import { findLikely, findMisspelling, ruleOf, withIntegers } from "../../model/schema.ts";
+import { brokenRule, findLikely, findMisspelling, innermost, withIntegers } from "../../model/schema.ts";
 import { TaskOptions } from "../../model/task.ts";
 
 /**
@@ -72,26 +72,6 @@ function firstFaults(errors: Iterable<ValueError>): ValueError[] {
   return [...byPath.values()].slice(0, 20);
 }
 
-/** Returns the errors of the variant of a union that the value was meant to be, by its type; else the error itself. */
-function innermost(error: ValueError): ValueError[] {
-  if (error.type !== ValueErrorType.Union) return [error];
-  const variants: readonly Variant[] = error.schema["anyOf"];
-  const meant = variants.findIndex((variant) => variant.const === undefined && variant.type === typeOf(error.value));
-  return meant === -1 ? [error] : [...error.errors[meant]!].flatMap(innermost);
-}
-
-/** A schema that is one of several. */
-interface Variant {
-  type?: unknown;
-  /** The only value that it allows. */
-  const?: unknown;
-}
-
-function typeOf(value: unknown): string {
-  if (value === null) return "null";
-  return Array.isArray(value) ? "array" : typeof value;
-}
-
 /** Says what may be meant, if it is the name of a member that is wrong. */
 function unknownName({ type, schema, path }: ValueError): string | undefined {
   if (type !== ValueErrorType.ObjectAdditionalProperties) return undefined;
@@ -120,42 +100,6 @@ function asExample({ schema, path }: ValueError, part: string): string {
   const examples = ((schema["examples"] ?? []) as unknown[]).map((example) => JSON.stringify(example));
   if (examples.length === 0) return "";
   return isParameter ? ` in JSON, as in ${path.slice(1)}=${examples[0]}` : `, as in ${examples.join(" or ")}`;
-}
-
-function brokenRule({ type, schema, value }: ValueError): string {
-  if (type === ValueErrorType.ObjectRequiredProperty) return "is required";
-  const variants: readonly Variant[] | undefined = schema["anyOf"];
-  if (variants !== undefined) return `must be ${variants.map(nameOf).join(" or ")}`;
-  const rule = ruleOf(schema);
-  if (rule !== undefined) return `must be ${rule}`;
-  if (Array.isArray(value) && schema["type"] === "array") {
-    return `must have ${schema["minItems"] ?? 0} to ${schema["maxItems"]} items`;
-  }
-  if (typeof value === "string" && schema["pattern"] !== undefined && value.length <= schema["maxLength"]) {
-    return isTextExamples(schema["examples"])
-      ? `must be written as in ${schema["examples"].map((example) => JSON.stringify(example)).join(" or ")}`
-      : `must match ${schema["pattern"]}`;
-  }
-  if (schema["type"] === "number" && schema["maximum"] !== undefined) {
-    const least =
-      schema["minimum"] !== undefined ? `from ${schema["minimum"]}` : `over ${schema["exclusiveMinimum"]}, up`;
-    return `must be a number ${least} to ${schema["maximum"]}`;
-  }
-  if (schema["type"] === "string" && typeof value === "string") {
-    return `must be ${schema["minLength"] ?? 1} to ${schema["maxLength"]} characters long`;
-  }
-  return `must be ${nameOf({ type: schema["type"], const: schema["const"] })}`;
-}
-
-function isTextExamples(examples: unknown): examples is string[] {
-  return Array.isArray(examples) && examples.length > 0 && examples.every((example) => typeof example === "string");
-}
-
-function nameOf({ type, const: only }: Variant): string {
-  if (only !== undefined) return JSON.stringify(only);
-  const name = String(type);
-  if (name === "null") return name;
-  return `${/^[aeiou]/.test(name) ? "an" : "a"} ${name}`;
 }
 
 function shown({ path, value }: ValueError): string {
