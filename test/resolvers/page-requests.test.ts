@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import type { DownloadFormat, PageInfo } from "../../src/model/page-info.ts";
 import { createPageResolver } from "./page/local-reader.ts";
+import { jsonLd, pageUrl, resolvePage } from "./page/saved-client.ts";
 import type { ResolveContext } from "../../src/resolvers/resolver.ts";
 import { localClient } from "../net/client.ts";
 import { startUpstream, type Upstream } from "../net/upstream.ts";
@@ -234,3 +235,73 @@ async function visitUntil(site: TestSite, path: string): Promise<Visited> {
   over.abort(new DOMException("", "TimeoutError"));
   return visited;
 }
+
+describe("a page that only sends the browser on", () => {
+  const refresh = (content: string, more = "") =>
+    `<title>You are redirected</title><meta http-equiv="Refresh" content="${content}">${more}`;
+
+  it.each([
+    "0; url=/film",
+    "0;URL='/film'",
+    "5 ; /film",
+    "0.5,url=&quot;/film&quot; now",
+    ";url=/film",
+    "0\nhttps://video.example.com/film",
+  ])("is what is there: %j", async (content) => {
+    const film = `<title>The film</title><video src="/film.mp4" controls></video>`;
+    const info = await resolvePage(refresh(content), { "https://video.example.com/film": { body: film } });
+    expect(info).toMatchObject({ url: pageUrl, webpage_url: "https://video.example.com/film", title: "The film" });
+    expect(info.formats.map(({ url }) => url)).toEqual(["https://video.example.com/film.mp4"]);
+  });
+
+  it("is read over several of them, with what they send as Referer", async () => {
+    const site = await startSite(() => ({
+      "/1": refresh("0;url=/2"),
+      "/2": refresh("0;url=/3"),
+      "/3": refresh("0;url=/film"),
+      "/film": video("/main.m3u8"),
+      "/main.m3u8": hls,
+    }));
+    const { info, requested } = await site.visit("/1");
+    expect(requested.map(({ path, referer }) => [path, referer && new URL(referer).pathname]).slice(0, 5)).toEqual([
+      ["/1", undefined],
+      ["/2", "/1"],
+      ["/3", "/2"],
+      ["/film", "/3"],
+      ["/main.m3u8", "/film"],
+    ]);
+    expect(info.formats).toMatchObject([{ http_headers: { Referer: site.url("/film").href } }]);
+  });
+
+  it("may lead to a list", async () => {
+    const list = {
+      "@type": "ItemList",
+      itemListElement: [
+        { url: "/a", "@type": "ListItem" },
+        { url: "/b", "@type": "ListItem" },
+      ],
+    };
+    const others = { "https://video.example.com/list": { body: jsonLd(list) } };
+    const { entries } = await resolvePage(refresh("0;url=/list"), others);
+    expect(entries?.map(({ url }) => url)).toEqual(["https://video.example.com/a", "https://video.example.com/b"]);
+  });
+
+  it.each([
+    ["it has a video of its own", "0;url=/film", `<video src="/own.mp4" controls></video>`],
+    ["it leads there only after a while, as one that updates itself", "30;url=/film", ""],
+    ["it leads to a front page, as one that is gone", "0;url=/", ""],
+    ["it leads to itself", "0;url=#", ""],
+    ["what is there has no video, as for browsers without scripts", "0;url=/none", ""],
+    ["nothing is there", "0;url=/gone", ""],
+    ["it names no URL", "0", ""],
+  ])("stays what it is if %s", async (_, content, more) => {
+    const film = { body: `<title>The film</title><video src="/film.mp4" controls></video>` };
+    const info = await resolvePage(refresh(content, more), {
+      "https://video.example.com/film": film,
+      "https://video.example.com/": film,
+      "https://video.example.com/none": { body: "<title>Nothing</title>" },
+    });
+    expect(info).toMatchObject({ title: "You are redirected", webpage_url: pageUrl });
+    expect(info.formats.map(({ url }) => url)).toEqual(more === "" ? [] : ["https://video.example.com/own.mp4"]);
+  });
+});

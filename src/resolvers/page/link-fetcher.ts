@@ -106,10 +106,14 @@ export class LinkFetcher {
   }
 
   /**
-   * Returns what a player's page at `url` is; null if it cannot be fetched, is of another kind, or is the page itself
-   * or a player's page that was fetched before.
+   * Returns what is at `url`, which the page `from` leads to: to a player's page (`isPlayer`), or as a redirect does. Null if it
+   * cannot be fetched, is of another kind, or is the page itself or one that was fetched before.
    */
-  async fetchPlayer(url: URL, from: URL): Promise<{ content: Content; url: URL } | null> {
+  async fetchPage(
+    url: URL,
+    from: URL,
+    { isPlayer, entriesStart }: { isPlayer: boolean; entriesStart: number },
+  ): Promise<{ content: Content; url: URL } | null> {
     const { pageMaxBytes } = this.#options;
     const key = pageKey(url);
     if (this.#readPages.has(key)) return null;
@@ -117,7 +121,7 @@ export class LinkFetcher {
     return this.#tryOrNull(async (signal) => {
       const limits = { signal, maxBytes: pageMaxBytes };
       const response = await this.#get(url, from, { ...limits, accept: acceptPage });
-      const content = await readContent(response, { ...this.#options, signal, isPlayer: true, entriesStart: 0 });
+      const content = await readContent(response, { ...this.#options, signal, isPlayer, entriesStart });
       return { content, url: response.url };
     });
   }

@@ -1,8 +1,7 @@
-import type { PageInfo, Vocabulary } from "../../model/page-info.ts";
+import type { Vocabulary } from "../../model/page-info.ts";
 import { type EntrySlice, listEntries } from "../entries.ts";
 import type { Content } from "./content.ts";
-
-type Description = Omit<PageInfo, "url" | "resolver" | "fetched_at">;
+import type { Description } from "./describe-page.ts";
 
 /**
  * Returns the description with one slice of the entries that the document lists. What a page lists beside a medium, or beside

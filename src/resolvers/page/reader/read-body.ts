@@ -16,6 +16,7 @@ import type { Markup } from "../markup/markup.ts";
 import { readMarkup } from "../markup/read-markup.ts";
 import type { Fields } from "../merge.ts";
 import { extractOembed } from "../vocabularies/oembed.ts";
+import { findRefresh } from "../refresh.ts";
 import type { PageDraft, ReadJob, ReadJobs, ReadKind, ReadResults } from "./reader.ts";
 
 /**
@@ -76,6 +77,7 @@ async function readPage(
     oembed: oembedUrl === null ? null : { url: oembedUrl, metadata },
     chapters: merged.fields.chapters === undefined ? tryParseUrl(metadata.html?.chapters_url, base) : null,
     frames: findPlayerFrames(markup.frames, base, isPlayer),
+    refresh: findRefresh(markup, base),
   };
 }
 

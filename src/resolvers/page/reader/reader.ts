@@ -40,6 +40,8 @@ export interface PageDraft {
   chapters: URL | null;
   /** URLs of the frames that may be players, the likeliest first. */
   frames: readonly URL[];
+  /** Where the browser is to go from it; null: nowhere. */
+  refresh: URL | null;
 }
 
 export interface ReadContext {

@@ -1,0 +1,193 @@
+import { ServiceError } from "../../model/errors.ts";
+import type { StatedChapter } from "../../model/entry.ts";
+import { audioDecision } from "../../model/format-ranking.ts";
+import type { PageInfo } from "../../model/page-info.ts";
+import { joinSubtitles } from "../../manifests/manifest.ts";
+import { listChapters } from "../../parsers/chapters.ts";
+import { isFrontPage } from "../../parsers/url.ts";
+import type { Content } from "./content.ts";
+import { addReferer } from "./formats.ts";
+import { findPlayers } from "./frames.ts";
+import type { FormatListing, LinkFetcher } from "./link-fetcher.ts";
+import { type Fields, mergeMetadata, type PageMetadata } from "./merge.ts";
+import type { PageDraft } from "./reader/reader.ts";
+
+/** Pages that only send the browser on, one after another. */
+const maxRefreshes = 3;
+
+/** Pages from a page to its medium: a player's page may only lead to another one. */
+const maxPlayerDepth = 2;
+
+export type Description = Omit<PageInfo, "url" | "resolver" | "fetched_at">;
+
+/** A fetched page, manifest or file. */
+export interface Document {
+  content: Content;
+  url: URL;
+  /** URL of the page that led to it; null: it was asked for. */
+  from: URL | null;
+}
+
+export interface DescribeDeps {
+  linkFetcher: LinkFetcher;
+  signal: AbortSignal;
+  /** Before redirects. */
+  requestedUrl: URL;
+  /** Entries of a list before those that are wanted. */
+  entriesStart: number;
+}
+
+/**
+ * Describes a document, or what is at the end of the pages that only send the browser on: one that is a medium, has one or lists
+ * some. The front page that a page which is gone leads to is none of them.
+ */
+export async function describeEnd(
+  document: Document,
+  deps: DescribeDeps,
+  refreshes = 0,
+): Promise<{ described: Description; end: Document }> {
+  const { content, url } = document;
+  const described = await describe(document, deps);
+  const hasEnded = hasMedia(described, content) || refreshes === maxRefreshes;
+  const refresh = content.kind === "page" && !hasEnded ? content.draft.refresh : null;
+  if (refresh === null || isFrontPage(refresh)) return { described, end: document };
+  const { linkFetcher, entriesStart } = deps;
+  const fetched = await linkFetcher.fetchPage(refresh, url, { isPlayer: false, entriesStart });
+  if (fetched !== null && !isFrontPage(fetched.url)) {
+    const next = await describeEnd({ ...fetched, from: url }, deps, refreshes + 1);
+    if (hasMedia(next.described, next.end.content)) return next;
+  }
+  return { described, end: document };
+}
+
+function hasMedia({ formats, entries = [] }: Description, { kind }: Content): boolean {
+  return kind !== "page" || formats.length > 0 || entries.length > 0;
+}
+
+/**
+ * Describes a document. If it is a page without a medium, those of its players that are pages are read too: what the
+ * first one with a medium states of it is added. `depth` counts the pages that led to it.
+ */
+async function describe(document: Document, deps: DescribeDeps, depth = 0): Promise<Description> {
+  const { content, url } = document;
+  const page = await describeDocument(document, deps);
+  const hasEnded = page.formats.length > 0 || depth === maxPlayerDepth;
+  if (content.kind !== "page" || hasEnded) return page;
+  const { frames } = content.draft;
+  for (const playerUrl of findPlayers(page, { frames, url, isPlayer: depth > 0 })) {
+    const fetched = await deps.linkFetcher.fetchPage(playerUrl, url, { isPlayer: true, entriesStart: 0 });
+    if (fetched === null) continue;
+    const player = await describePlayer({ ...fetched, from: url }, deps, depth + 1);
+    if (player !== null && player.formats.length > 0) return addPlayer(page, player);
+  }
+  return page;
+}
+
+/** Returns null if it is a manifest that cannot be read. */
+async function describePlayer(player: Document, deps: DescribeDeps, depth: number): Promise<Description | null> {
+  try {
+    return await describe(player, deps, depth);
+  } catch (error) {
+    deps.signal.throwIfAborted();
+    if (error instanceof ServiceError) return null;
+    throw error;
+  }
+}
+
+async function describeDocument(document: Document, deps: DescribeDeps): Promise<Description> {
+  const { content, url, from } = document;
+  const { linkFetcher, requestedUrl } = deps;
+  const referrer = content.kind === "page" ? url : from;
+  // A download sends the requested page as `Referer` anyway.
+  const stated = referrer?.href === requestedUrl.href ? null : referrer;
+  if (content.kind === "manifest") {
+    const manifest = await linkFetcher.readManifest({ ...content, url }, from);
+    const { formats } = manifest;
+    const media_type = formats[0]?.vcodec === "none" ? "audio" : "video";
+    const { fields } = mergeMetadata({}, url);
+    const listing = { ...manifest, hasManifest: true };
+    return addListing({ ...fields, media_type }, listing, stated);
+  }
+  const { merged, oembed, chapters } =
+    content.kind === "page"
+      ? content.draft
+      : { merged: mergeMetadata(statedBy(content), url), oembed: null, chapters: null };
+  const [fields, listing, chaptersOfFile] = await Promise.all([
+    oembed === null ? merged.fields : fetchFields(oembed, url, linkFetcher),
+    linkFetcher.listFormats(merged.media, referrer ?? url),
+    chapters === null ? [] : linkFetcher.fetchChapters(chapters, url),
+  ]);
+  return addChapters(addListing(fields, listing, stated), chaptersOfFile, "html");
+}
+
+/** Adds the chapters that a file states, which `source` names. */
+export function addChapters(
+  page: Description,
+  stated: readonly StatedChapter[],
+  source: "html" | "playlist",
+): Description {
+  const chapters = listChapters(stated, page.duration);
+  return chapters.length === 0 ? page : { ...page, chapters, sources: { ...page.sources, chapters: source } };
+}
+
+function statedBy(content: Extract<Content, { kind: "media" | "list" }>): PageMetadata {
+  return content.kind === "media" ? { media: content.metadata } : { [content.source]: content.list.metadata };
+}
+
+/** Returns the page's fields with those of its oEmbed response. */
+async function fetchFields(
+  { url: oembedUrl, metadata }: NonNullable<PageDraft["oembed"]>,
+  url: URL,
+  linkFetcher: LinkFetcher,
+): Promise<Fields> {
+  const oembed = await linkFetcher.fetchOembed(oembedUrl, url);
+  return mergeMetadata({ ...metadata, oembed }, url).fields;
+}
+
+/** Adds to what a page states what its player states of the medium; the page takes precedence, subtitles are those of both. */
+function addPlayer(page: Description, player: Description): Description {
+  const sources = { ...page.sources };
+  const added = {
+    formats: player.formats,
+    duration: page.duration ?? player.duration,
+    live_status: page.live_status ?? player.live_status,
+  };
+  for (const field of ["formats", "duration", "live_status"] as const) {
+    const source = player.sources[field];
+    if (added[field] === player[field] && added[field] !== page[field] && source !== undefined) {
+      sources[field] = source;
+    }
+  }
+  if (player.sources["audio"] !== undefined) sources["audio"] = player.sources["audio"];
+  const ofPlayer = player.sources["subtitles"];
+  if (ofPlayer !== undefined) sources["subtitles"] ??= ofPlayer;
+  const subtitles = joinSubtitles([page.subtitles, player.subtitles]);
+  const media_type = page.media_type === "none" ? player.media_type : page.media_type;
+  return { ...page, ...added, subtitles, media_type, sources };
+}
+
+/**
+ * Adds to the page's fields what its manifests state; the page takes precedence. The formats demand the `Referer` of
+ * the page `referrer`, if there is one.
+ */
+function addListing(fields: Fields, listing: FormatListing, referrer: URL | null): Description {
+  const sources = { ...fields.sources };
+  if (fields.duration === null && listing.duration !== null) sources["duration"] = "manifest";
+  if (fields.live_status === null && listing.live_status !== null) {
+    sources["live_status"] = "manifest";
+  }
+  if (listing.hasManifest && listing.formats.length > 0) sources["formats"] = "manifest";
+  if (listing.formats.length === 0) delete sources["formats"];
+  if (Object.keys(listing.subtitles).length > 0) sources["subtitles"] ??= "manifest";
+  const decision = audioDecision({ ...fields, ...listing });
+  const decided = decision === "role" ? "manifest" : decision === "language" ? sources["language"] : undefined;
+  if (decided !== undefined) sources["audio"] = decided;
+  return {
+    ...fields,
+    duration: fields.duration ?? listing.duration,
+    live_status: fields.live_status ?? listing.live_status,
+    formats: referrer === null ? listing.formats : addReferer(listing.formats, referrer),
+    subtitles: joinSubtitles([fields.subtitles, listing.subtitles]),
+    sources,
+  };
+}
