@@ -107,7 +107,7 @@ function withoutBrackets(hostname: string): string {
 async function findAddresses(lookup: Lookup, host: string, owner: string, timeoutMs: number) {
   const timeout = new AbortController();
   const expire = () => timeout.abort(lookupTimeoutError(host, timeoutMs));
-  using _ = setTimeout(expire, timeoutMs).unref();
+  const timer = setTimeout(expire, timeoutMs).unref();
   const { signal } = timeout;
   try {
     const addresses = await untilAborted(lookup(host, { owner, signal }), signal);
@@ -116,6 +116,8 @@ async function findAddresses(lookup: Lookup, host: string, owner: string, timeou
     if (error instanceof ServiceError) throw error;
     const code = systemErrorCode(error);
     throw lookupError(host, code ?? "the lookup failed", code !== "ENOTFOUND", error);
+  } finally {
+    clearTimeout(timer);
   }
   throw lookupError(host, "it has no address", false);
 }
