@@ -56,3 +56,16 @@ it("connections with requests do not count, and are not closed", async () => {
   expect([1, 2, 3].map(portsOf)).toEqual(ports);
   await expect.poll(countOpen).toBe(64);
 });
+
+it("connections of a host stay open while one of its requests has not ended", async () => {
+  const { urlOf, portsOf, waiting } = await startHosts();
+  const client = localClient();
+  const slow = await get(client, urlOf(1, "/slow"));
+  await read(client, urlOf(1));
+  const ports = portsOf(1);
+  for (let n = 2; n <= 66; n += 1) await read(client, urlOf(n));
+  await read(client, urlOf(1));
+  expect([ports.length, portsOf(1)]).toEqual([2, ports]);
+  waiting[0]!.end("last");
+  expect(await bodyOf(slow)).toBe("first last");
+});
