@@ -402,3 +402,67 @@ describe("an ItemList of a page", () => {
     expect(info.formats).toHaveLength(1);
   });
 });
+
+describe("a playlist of WordPress", () => {
+  const track = (n: number) => ({
+    src: `/uploads/${n}.mp4`,
+    type: "video/mp4",
+    title: `Otter ${n}`,
+    caption: "",
+    meta: { length_formatted: `0:0${n}` },
+    image: { src: `/uploads/${n}.jpg`, width: 48, height: 64 },
+  });
+  const playlist = (...tracks: unknown[]) =>
+    `<div class="wp-playlist wp-video-playlist"><video controls preload="none"></video>
+    <noscript><ol><li><a href="/uploads/1.mp4">Otter 1</a></li></ol></noscript>
+    <script type="application/json" class="wp-playlist-script">${JSON.stringify({ type: "video", tracklist: true, tracks })}</script></div>`;
+  const at = (path: string) => new URL(path, pageUrl).href;
+
+  it("is the entries of its page, with titles, durations and pictures", async () => {
+    const info = await resolvePage(
+      `<title>Otters</title>${playlist(track(1), track(2), track(1), { src: "ftp://x/3" })}`,
+    );
+    expect(info).toMatchObject({ title: "Otters", media_type: "none", formats: [], entries_count: 2 });
+    expect(info.sources["entries"]).toBe("player");
+    expect(info.entries).toEqual(
+      [1, 2].map((n) => ({
+        url: at(`/uploads/${n}.mp4`),
+        title: `Otter ${n}`,
+        duration: n,
+        thumbnail: at(`/uploads/${n}.jpg`),
+        uploaded_at: null,
+      })),
+    );
+  });
+
+  it("continues those before it on the page", async () => {
+    const info = await resolvePage(playlist(track(1), track(2)) + playlist(track(3)));
+    expect(urlsOf(info)).toEqual([1, 2, 3].map((n) => at(`/uploads/${n}.mp4`)));
+  });
+
+  it("of one video is that video", async () => {
+    const info = await resolvePage(playlist(track(1)));
+    expect(info).not.toHaveProperty("entries");
+    expect(info.formats.map(({ url }) => url)).toEqual([at("/uploads/1.mp4")]);
+  });
+
+  it.each([
+    ["a video that the page states", `<meta property="og:video" content="/own.mp4">`],
+    ["a video element", `<video src="/own.mp4" controls></video>`],
+  ])("is not the page beside %s", async (_, own) => {
+    const info = await resolvePage(own + playlist(track(1), track(2)));
+    expect(info).not.toHaveProperty("entries");
+    expect(info.formats.map(({ url }) => url)).toEqual([at("/own.mp4")]);
+  });
+
+  it.each([
+    "",
+    "[]",
+    "null",
+    '{"tracks":null}',
+    '{"tracks":[null,1,"x",{"src":1},{"src":"/1.mp4","meta":[],"image":1}]}',
+  ])("that holds %j is none", async (source) => {
+    const page = `<title>x</title><script type="application/json" class="wp-playlist-script">${source}</script>`;
+    expect(await resolvePage(page)).not.toHaveProperty("entries");
+  });
+});

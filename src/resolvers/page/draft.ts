@@ -7,6 +7,7 @@ import { type Merged, mergeMetadata, type MetadataSource, metaVocabularies, type
 import type { Metadata } from "./metadata.ts";
 import { extractPlayer } from "./player/extract-player.ts";
 import { readItemList, readParts } from "./lists/item-list.ts";
+import { readWordPressPlaylists } from "./lists/wordpress-playlist.ts";
 import { chooseThing, isMedium } from "./vocabularies/choose-thing.ts";
 import { extractHtml, loopUrls } from "./vocabularies/html-metadata.ts";
 import { parseJsonLd } from "./vocabularies/json-ld.ts";
@@ -33,6 +34,8 @@ export function* createDraft(markup: Markup, url: URL, now: Date): Steps<Draft> 
   const draft = isLoop ? merge(withoutMedia(metadata, loops), url) : stated;
   const hasMedium = ({ merged }: Draft) => merged.media.some(({ kind }) => kind === "video" || !isLoop);
   if (hasMedium(draft)) return draft;
+  const list = yield* readWordPressPlaylists(markup.playlists, base);
+  if (list !== null) return merge({ ...draft.metadata, player: { list } }, url);
   const page = identifyMerged(draft, markup, url);
   const player = yield* extractPlayer(markup, isLoop ? { ...page, isMedium: false } : page, base);
   const played = player.resources === undefined ? draft : merge({ ...draft.metadata, player }, url);

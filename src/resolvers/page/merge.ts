@@ -75,7 +75,7 @@ const precedence: Readonly<Record<Field, readonly MetadataSource[]>> = {
   tags: [...medium, "og", ...page, "html"],
   subtitles: ["html", "player"],
   chapters: [...medium, ...part],
-  list: page,
+  list: [...page, "player"],
   parts: medium,
 };
 

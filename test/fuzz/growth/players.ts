@@ -39,6 +39,13 @@ export const players: Record<string, Grow> = {
   "media in a list": (n) => state(`[${list((i) => `{title:"${i}",duration:${i},src:"/${i}.mp4"},`, n)}]`),
   "media in lists": (n) =>
     state(`[${blocks(n, 5_000, (l) => `[${list((i) => `{title:"${i}",src:"/${i}.mp4"},`, l)}],`)}]`),
+  "playlists of WordPress": (n) =>
+    blocks(
+      n,
+      900_000,
+      (l) =>
+        `<script type="application/json" class="wp-playlist-script">{"tracks":[${list((i) => `{"src":"/${i}.mp4","title":"${i}"},`, l)}{}]}</script>`,
+    ),
   "the same medium in a list": (n) => state(`[${fill(`{title:"a",src:"/1.mp4"},`, n)}]`),
   "variants of a medium": (n) => state(`{sources:[${list((i) => `{label:"${i}p",src:"/${i}.mp4"},`, n)}]}`),
   "media by id": (n) => state(`{${list((i) => `id${i}:{title:"${i}",src:"/${i}.mp4"},`, n)}}`),

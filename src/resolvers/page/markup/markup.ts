@@ -13,6 +13,8 @@ export interface Markup {
   links: Map<string, Attributes[]>;
   /** Sources of the JSON-LD blocks. */
   jsonLd: string[];
+  /** Sources of the playlists that WordPress plays, in JSON. */
+  playlists: string[];
   players: Player[];
   frames: Attributes[];
   /** The scripts, and the tags that may hold a player's data, in page order; not decoded yet. */

@@ -41,9 +41,9 @@ export async function readMarkup(pageText: PageText, slices: TimeSlices, signal:
   return collector.end();
 }
 
-/** An open `<title>`, JSON-LD block or other script. */
+/** An open `<title>`, block of JSON or other script. */
 interface Capture {
-  kind: "title" | "json-ld" | "script";
+  kind: "title" | "json-ld" | "playlist" | "script";
   chunks: string[];
   /** How much more text is kept, as encoded; negative: too long. */
   remaining: number;
@@ -72,6 +72,7 @@ class MarkupCollector implements HtmlSink {
       metas: [],
       links: new Map(),
       jsonLd: [],
+      playlists: [],
       players: [],
       frames: [],
       playerSources: [],
@@ -148,11 +149,12 @@ class MarkupCollector implements HtmlSink {
   }
 
   #collectScript(attributes: Attributes | null): void {
-    const { jsonLd, playerSources } = this.#markup;
-    if (attributes === null || !isJsonLd(attributes)) {
-      if (playerSources.length < maxPlayerSources) this.#capture = createCapture("script", Infinity);
-    } else if (jsonLd.length < maxJsonLdBlocks) {
-      this.#capture = createCapture("json-ld", maxJsonLdLength * maxBytesPerUnit);
+    const { jsonLd, playlists, playerSources } = this.#markup;
+    const kind = attributes === null ? "script" : kindOfJson(attributes);
+    if (kind === "script") {
+      if (playerSources.length < maxPlayerSources) this.#capture = createCapture(kind, Infinity);
+    } else if ((kind === "json-ld" ? jsonLd : playlists).length < maxJsonLdBlocks) {
+      this.#capture = createCapture(kind, maxJsonLdLength * maxBytesPerUnit);
     }
   }
 
@@ -183,14 +185,18 @@ class MarkupCollector implements HtmlSink {
     if (this.#capture === null) return;
     const { kind, chunks, remaining } = this.#capture;
     this.#capture = null;
-    const { pageText, jsonLd, playerSources } = this.#markup;
+    const { pageText, jsonLd, playlists, playerSources } = this.#markup;
     if (kind === "title") {
       const source = pageText.decode(chunks.join("")).slice(0, maxTitleSource);
       this.#markup.title = decodeHTML(source);
-    } else if (kind === "json-ld" && remaining >= 0) {
+    } else {
+      // A playlist of one video is like what any player is set up with.
+      const isScript = kind !== "json-ld" && chunks.length > 0;
+      if (isScript) addBounded(playerSources, { script: chunks }, maxPlayerSources);
+      if (kind === "script" || remaining < 0) return;
       const source = pageText.decode(chunks.join(""));
-      if (source.length <= maxJsonLdLength) jsonLd.push(source);
-    } else if (kind === "script" && chunks.length > 0) addBounded(playerSources, { script: chunks }, maxPlayerSources);
+      if (source.length <= maxJsonLdLength) (kind === "json-ld" ? jsonLd : playlists).push(source);
+    }
   }
 }
 
@@ -198,8 +204,9 @@ function createCapture(kind: Capture["kind"], remaining: number): Capture {
   return { kind, chunks: [], remaining };
 }
 
-function isJsonLd(attributes: Attributes): boolean {
-  return /^\s*application\/ld\+json\b/i.test(attributes.get("type") ?? "");
+function kindOfJson(attributes: Attributes): "json-ld" | "playlist" | "script" {
+  if (/^\s*application\/ld\+json\b/i.test(attributes.get("type") ?? "")) return "json-ld";
+  return attributes.get("class") === "wp-playlist-script" ? "playlist" : "script";
 }
 
 function addMeta(markup: Markup, attributes: Attributes): void {
