@@ -118,3 +118,43 @@ function createRepeats() {
     },
   };
 }
+
+/** When a picture is decoded, media time in seconds, and its bytes. */
+export interface Picture {
+  atS: number;
+  data: Uint8Array;
+}
+
+/** So many are in 17 s at 60 a second: key pictures are seldom further apart. */
+const maxPictures = 1024;
+/** Of each picture, at its start: two of the same size that are alike so far are the same. */
+const comparedBytes = 512;
+
+/**
+ * Creates a memory of the latest pictures of one video track: where a segment does not begin with a key picture, mux.js puts all that came since the
+ * one before at its start once more, and players write them over those that they have.
+ */
+export function createPictureMemory() {
+  const latest: { atS: number; size: number; hash: number }[] = [];
+  const hashOf = ({ data }: Picture) => crc32(data.subarray(0, comparedBytes));
+  return {
+    /** Returns how many of these, the next ones in the order of decoding, are the latest ones at the same times; 0 unless others follow them. */
+    countRepeats(pictures: readonly Picture[]): number {
+      const [first] = pictures;
+      if (first === undefined || first.atS > (latest.at(-1)?.atS ?? -Infinity)) return 0;
+      const from = latest.findIndex(({ atS }) => atS === first.atS);
+      const known = from < 0 ? [] : latest.slice(from);
+      const isSame = known.every(({ atS, size, hash }, i) => {
+        const picture = pictures[i];
+        return picture?.atS === atS && picture.data.length === size && hashOf(picture) === hash;
+      });
+      return isSame && known.length < pictures.length ? known.length : 0;
+    },
+    add(pictures: readonly Picture[]): void {
+      for (const picture of pictures.slice(-maxPictures)) {
+        latest.push({ atS: picture.atS, size: picture.data.length, hash: hashOf(picture) });
+      }
+      latest.splice(0, latest.length - maxPictures);
+    },
+  };
+}

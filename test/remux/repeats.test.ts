@@ -1,11 +1,11 @@
 import { expect, it } from "vitest";
 import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
-import type { Sample } from "../../src/remux/samples.ts";
+import type { Sample, TrackFormat } from "../../src/remux/samples.ts";
 import { makeAudioEntry, makeEsds } from "../../src/remux/mp4/sample-entry.ts";
 import { createTimelines } from "../../src/remux/timelines.ts";
 import { openFolder, start } from "./mp4-media.ts";
-import { audioFormat, fillPattern, fragmentOf, indexOf } from "./mp4-samples.ts";
+import { audioFormat, fillPattern, fragmentOf, indexOf, videoFormat } from "./mp4-samples.ts";
 import { adtsFrames, audioPid, createPacketMaker } from "./ts-packet-maker.ts";
 import { createRecorder, demux } from "./ts-recorder.ts";
 
@@ -59,6 +59,47 @@ it("samples of fragments that a segment repeats of the one before are left out, 
   expect(read(frames.slice(0, 20), frames.slice(17, 30), frames.slice(29))).toEqual(all);
   const other = { ...frames[19]!, data: fillPattern(60, 7) };
   expect(read(frames.slice(0, 20), [other, ...frames.slice(20)])).toEqual(all.toSpliced(19, 0, 19));
+});
+
+/** Returns the decode times that the MP4 demuxer has of these fragments of one track, in so many ticks, and how long the samples last. */
+function readTimes(format: TrackFormat, segments: readonly (readonly Sample[])[], ticks: number) {
+  const writer = openMp4Writer({ path: folder.path("times.mp4"), expectedS: 1 });
+  writer.write(writer.setFormat(format), segments[0]![0]!);
+  writer.finish();
+  const recorder = createRecorder();
+  const demuxer = createMp4Demuxer({ sink: recorder, timelines: createTimelines(), kinds: [format.kind] });
+  const parts = segments.map((samples) => fragmentOf([samples]));
+  for (const bytes of [indexOf(folder.path("times.mp4")), ...parts]) demuxer.read(bytes, { ...start });
+  demuxer.flush();
+  const { samples } = recorder.track(format.kind);
+  return samples.map(({ dts, duration }) => [dts / ticks, duration / ticks]);
+}
+
+/** Pictures of an open GOP, of which only the very first is a key picture; `from` and `to` count in them. */
+function pictures(from: number, to: number, fill = 0): Sample[] {
+  return Array.from({ length: to - from }, (_, i): Sample => {
+    const at = (from + i) * 1000;
+    return { data: fillPattern(50 + from + i, from + i + fill), dts: at, pts: at, duration: 1000, isSync: at === 0 };
+  });
+}
+
+const once = (count: number) => Array.from({ length: count }, (_, i) => [i, 1]);
+
+it.each([25, 60])("the last %i pictures, with which a segment begins once more, are left out", (count) => {
+  const segments = [pictures(0, count), pictures(0, 2 * count), pictures(count, 3 * count)];
+  expect(readTimes(videoFormat, segments, 1000)).toEqual(once(3 * count));
+});
+
+it("pictures stay that are others, that are not the last ones, or that no others follow", () => {
+  const times = (...segments: Sample[][]) => readTimes(videoFormat, segments, 1000).map(([at]) => at);
+  const all = once(25).map(([at]) => at);
+  expect(times(pictures(0, 25), pictures(10, 25, 7), pictures(25, 30))).toHaveLength(45);
+  expect(times(pictures(0, 25), [...pictures(10, 24), ...pictures(25, 30)])).toHaveLength(44);
+  // The next one is another one at its time, as of a packager that starts anew.
+  expect(times(pictures(0, 25), [...pictures(10, 24), ...pictures(24, 30, 7)])).toHaveLength(45);
+  const again = times(pictures(0, 25), pictures(0, 25));
+  expect(again).toHaveLength(50);
+  expect(again.slice(0, 25)).toEqual(all);
 });
 
 /** The sample entry of AAC with this AudioSpecificConfig. */

@@ -1,6 +1,7 @@
 import { unlessUnreadable } from "../../../model/errors.ts";
 import { type Box, boxesIn, damagedError, firstBox } from "../boxes.ts";
 import { type OpenFile, openFile } from "../../open-file.ts";
+import { createPictureMemory } from "../../track-output.ts";
 import {
   type ByteSpan,
   type Demuxer,
@@ -14,7 +15,7 @@ import { checkSampleTables } from "./check-tables.ts";
 import { completeFileBoxes, fileBoxes, isCompleteMp4, readRange } from "./file-boxes.ts";
 import { pairFragments, readFragment, readFragmentRuns } from "./fragment.ts";
 import { createBudget, type IndexedSample, maxFileSamples } from "./indexed-sample.ts";
-import { type InitTrack, readInit, readVideoTimes, type UnreadTrack } from "./init.ts";
+import { type InitTrack, readInit, readVideoTimes, secondsOf, type UnreadTrack } from "./init.ts";
 import { numbersIn, numbersInFile } from "./number-source.ts";
 import { createSampleOutput, earliestS } from "./sample-output.ts";
 import { readSampleTables } from "./sample-tables.ts";
@@ -28,6 +29,7 @@ import { readWindows } from "./sample-windows.ts";
 export function createMp4Demuxer(options: DemuxerOptions): Required<Demuxer> {
   const { sink, timelines, kinds, onDrop = () => {}, onUnread } = options;
   const output = createSampleOutput(sink, timelines, onDrop);
+  const withoutRepeats = createRepeatFilter();
   const video = kinds.includes("video") ? undefined : createVideoTimes(onUnread);
   let tracks: InitTrack[] | undefined;
   let nextDts = new Map<InitTrack, number>();
@@ -46,8 +48,7 @@ export function createMp4Demuxer(options: DemuxerOptions): Required<Demuxer> {
       const budget = createBudget(segment.length);
       const boxes = [...boxesIn(segment)];
       const hasData = boxes.some(({ type }) => type === "mdat");
-      const hasIndex = boxes.some(({ type }) => type === "moov" || type === "moof");
-      if (!hasIndex) for (const { formats } of tracks ?? []) onDrop(formats[0]!.kind);
+      if (!boxes.some(isIndex)) for (const { formats } of tracks ?? []) onDrop(formats[0]!.kind);
       for (const found of boxes) {
         if (found.type === "moov") {
           if (hasData) checkSampleTables(numbersIn(segment));
@@ -55,7 +56,8 @@ export function createMp4Demuxer(options: DemuxerOptions): Required<Demuxer> {
           if (hasData) output.write(segment, [...samples], timing);
         } else if (found.type === "moof") {
           if (tracks === undefined) throw damagedError("a fragment comes before any init section");
-          output.write(segment, readFragment(segment, found, { tracks, nextDts, budget }), timing);
+          const samples = readFragment(segment, found, { tracks, nextDts, budget });
+          output.write(segment, withoutRepeats(segment, samples, timing), timing);
           video?.readFragment(segment, found, { ...timing, offsetS: output.latestOffset(timing) });
         }
       }
@@ -85,10 +87,28 @@ export function createMp4Demuxer(options: DemuxerOptions): Required<Demuxer> {
   return demuxer;
 }
 
+const isIndex = ({ type }: Box): boolean => type === "moov" || type === "moof";
+
 function boxesOf({ fd, size }: OpenFile, path: string): Box[] {
   const boxes = [...(isCompleteMp4(path) ? completeFileBoxes : fileBoxes)(fd, size)];
-  if (boxes.some(({ type }) => type === "moov" || type === "moof")) return boxes;
+  if (boxes.some(isIndex)) return boxes;
   throw damagedError(`the file has neither "moov" nor "moof"`);
+}
+
+/** Creates a filter of the samples of fragments: it leaves out the video with which they repeat the end of what came before in their timeline. */
+function createRepeatFilter() {
+  let memory = { timeline: NaN, pictures: createPictureMemory() };
+  return (bytes: Uint8Array, samples: IndexedSample[], { timeline }: SegmentTiming): IndexedSample[] => {
+    if (timeline !== memory.timeline) memory = { timeline, pictures: createPictureMemory() };
+    const video = samples.filter(({ track }) => track.slot === "video");
+    const found = video.map(({ track, dts, offset, size }) => {
+      return { atS: secondsOf(track, dts), data: bytes.subarray(offset, offset + size) };
+    });
+    const count = memory.pictures.countRepeats(found);
+    memory.pictures.add(found.slice(count));
+    const repeated = new Set(video.slice(0, count));
+    return count === 0 ? samples : samples.filter((sample) => !repeated.has(sample));
+  };
 }
 
 /** Creates a reader of when video is presented that is not read otherwise. What cannot be read is left out. */
