@@ -102,6 +102,17 @@ it("pictures stay that are others, that are not the last ones, or that no others
   expect(again.slice(0, 25)).toEqual(all);
 });
 
+it("audio in fragments of one packet, of which every second states where it ends, is as long as its packets", () => {
+  const packet = (dts: number, duration: number): Sample => {
+    return { data: fillPattern(90, dts + duration), dts, pts: dts, duration, isSync: true };
+  };
+  const pairs = [2, 4, 6].flatMap((at) => [[packet(at * 960, 0)], [packet(at * 960, 960)]]);
+  expect(readTimes(audioFormat, [[packet(0, 960)], ...pairs], 960)).toEqual(once(7));
+  // A longer pause is one: packets are missing.
+  const lost = [[packet(0, 960)], [packet(3 * 960, 0)], [packet(3 * 960, 960)]];
+  expect(readTimes(audioFormat, lost, 960).map(([at]) => at)).toEqual([0, 3, 3]);
+});
+
 /** The sample entry of AAC with this AudioSpecificConfig. */
 const aacEntry = (rate: number, ...specific: number[]) =>
   makeAudioEntry({ type: "mp4a", configuration: makeEsds(0x40, Buffer.from(specific)), channels: 2, sampleRate: rate });

@@ -14,7 +14,7 @@ import {
 import { checkSampleTables } from "./check-tables.ts";
 import { completeFileBoxes, fileBoxes, isCompleteMp4, readRange } from "./file-boxes.ts";
 import { pairFragments, readFragment, readFragmentRuns } from "./fragment.ts";
-import { createBudget, type IndexedSample, maxFileSamples } from "./indexed-sample.ts";
+import { createBudget, fillPause, type IndexedSample, maxFileSamples } from "./indexed-sample.ts";
 import { type InitTrack, readInit, readVideoTimes, secondsOf, type UnreadTrack } from "./init.ts";
 import { numbersIn, numbersInFile } from "./number-source.ts";
 import { createSampleOutput, earliestS } from "./sample-output.ts";
@@ -29,7 +29,7 @@ import { readWindows } from "./sample-windows.ts";
 export function createMp4Demuxer(options: DemuxerOptions): Required<Demuxer> {
   const { sink, timelines, kinds, onDrop = () => {}, onUnread } = options;
   const output = createSampleOutput(sink, timelines, onDrop);
-  const withoutRepeats = createRepeatFilter();
+  const repair = createFragmentRepair();
   const video = kinds.includes("video") ? undefined : createVideoTimes(onUnread);
   let tracks: InitTrack[] | undefined;
   let nextDts = new Map<InitTrack, number>();
@@ -57,7 +57,7 @@ export function createMp4Demuxer(options: DemuxerOptions): Required<Demuxer> {
         } else if (found.type === "moof") {
           if (tracks === undefined) throw damagedError("a fragment comes before any init section");
           const samples = readFragment(segment, found, { tracks, nextDts, budget });
-          output.write(segment, withoutRepeats(segment, samples, timing), timing);
+          output.write(segment, repair(segment, samples, timing), timing);
           video?.readFragment(segment, found, { ...timing, offsetS: output.latestOffset(timing) });
         }
       }
@@ -95,11 +95,19 @@ function boxesOf({ fd, size }: OpenFile, path: string): Box[] {
   throw damagedError(`the file has neither "moov" nor "moof"`);
 }
 
-/** Creates a filter of the samples of fragments: it leaves out the video with which they repeat the end of what came before in their timeline. */
-function createRepeatFilter() {
+/**
+ * Creates a repair of the samples of fragments: pauses that one packet of audio fills, and video with which they repeat the end of what came before in
+ * their timeline, which is left out.
+ */
+function createFragmentRepair() {
+  const latest = new Map<InitTrack, IndexedSample>();
   let memory = { timeline: NaN, pictures: createPictureMemory() };
   return (bytes: Uint8Array, samples: IndexedSample[], { timeline }: SegmentTiming): IndexedSample[] => {
     if (timeline !== memory.timeline) memory = { timeline, pictures: createPictureMemory() };
+    for (const sample of samples) {
+      if (sample.track.slot !== "video") fillPause(sample, latest.get(sample.track));
+      latest.set(sample.track, sample);
+    }
     const video = samples.filter(({ track }) => track.slot === "video");
     const found = video.map(({ track, dts, offset, size }) => {
       return { atS: secondsOf(track, dts), data: bytes.subarray(offset, offset + size) };

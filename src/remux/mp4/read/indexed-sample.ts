@@ -12,6 +12,19 @@ export interface IndexedSample<Track = InitTrack> extends Omit<Sample, "data"> {
   size: number;
 }
 
+/**
+ * Lets a sample of audio that states no duration begin where the one before ends, if the pause between them is no longer than that: FFmpeg states for
+ * every second packet, with one in each fragment, that it begins where it ends.
+ */
+export function fillPause(sample: IndexedSample, before: IndexedSample | undefined): void {
+  if (sample.duration !== 0 || before === undefined) return;
+  const pause = sample.dts - before.dts - before.duration;
+  if (pause <= 0 || pause > before.duration) return;
+  sample.dts -= pause;
+  sample.pts -= pause;
+  sample.duration = pause;
+}
+
 /** Limits of the samples of one segment or file. Without them overlapping samples could have any total size. */
 export interface Budget {
   maxSamples: number;
