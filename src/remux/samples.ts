@@ -102,7 +102,7 @@ export interface DemuxerOptions {
   audio?: AudioChoice;
   /** Called when media of a track are left out: damaged, or impossible to decode. */
   onDrop?: (kind: TrackKind) => void;
-  /** Called when the tracks are known. */
+  /** Called when the tracks are known; again with a kind of which there is one by its packets that no table describes. */
   onTracks?: (found: FoundTracks) => void;
   /** Called with when video is presented that is not wanted, on the timeline of what is written. */
   onUnread?: (span: MediaRange) => void;
@@ -112,7 +112,7 @@ export interface DemuxerOptions {
 
 /** The tracks that a header or a program map lists. */
 export interface FoundTracks {
-  /** Kinds of those that are read; of an MP4 with an index, only if that lists samples of the kind. */
+  /** Kinds of those that are read, or should be; of an MP4 with an index, only if that lists samples of the kind. */
   kinds: readonly TrackKind[];
   /** How many audio tracks are read. */
   audio: number;

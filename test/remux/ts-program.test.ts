@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createMpegTsDemuxer } from "../../src/remux/mpeg-ts/demuxer.ts";
+import { nullSink, type TrackKind } from "../../src/remux/samples.ts";
 import { createTimelines } from "../../src/remux/timelines.ts";
 import { adtsFrames, audioPid, avcPicture, createPacketMaker, videoPid } from "./ts-packet-maker.ts";
 import { createRecorder, demux } from "./ts-recorder.ts";
@@ -112,21 +113,29 @@ describe("the program of a transport stream", () => {
   });
 
   it.each([
-    { what: "audio, if it has no other", streamType: 0x06, others: [], drops: ["audio"] },
-    { what: "no audio, if it has other", streamType: 0x06, others: [{ ...aac, pid: 300 }], drops: [] },
-    { what: "metadata", streamType: 0x15, id: 0xbd, others: [], drops: [] },
+    { what: "audio, if it has no other", streamType: 0x06, others: [], found: ["video", "audio"] },
+    { what: "no audio, if it has other", streamType: 0x06, others: [{ ...aac, pid: 300 }], found: ["video", "audio"] },
+    { what: "metadata", streamType: 0x15, id: 0xbd, others: [], found: ["video"] },
   ])(
     "tells of a stream that it does not name, and whose packets are $what",
-    ({ streamType, id = 0xc0, others, drops }) => {
+    ({ streamType, id = 0xc0, others, found }) => {
       const { tables, pes } = createPacketMaker();
       const unnamed = pes(audioPid, 0, adtsFrames(2));
       unnamed[unnamed.indexOf("000001c0", "hex") + 3] = id;
       const streams = [avc, { pid: audioPid, streamType }, ...others];
-      const dropped: string[] = [];
-      demux([tables(streams), pes(videoPid, 0, avcPicture(true)), unnamed, unnamed], ["video", "audio"], (kind) =>
-        dropped.push(kind),
-      );
-      expect(dropped).toEqual(drops);
+      const kinds: TrackKind[] = [];
+      const drops: TrackKind[] = [];
+      const demuxer = createMpegTsDemuxer({
+        sink: nullSink,
+        timelines: createTimelines(),
+        kinds: ["video", "audio"],
+        onTracks: (tracks) => kinds.push(...tracks.kinds),
+        onDrop: (kind) => drops.push(kind),
+      });
+      const stream = [tables(streams), pes(videoPid, 0, avcPicture(true)), unnamed, unnamed];
+      demuxer.read(Buffer.concat(stream), { timeline: 0, offsetS: null });
+      demuxer.flush();
+      expect({ kinds, drops }).toEqual({ kinds: found, drops: [] });
     },
   );
 

@@ -30,7 +30,8 @@ export function createMpegTsDemuxer(options: DemuxerOptions): Demuxer {
     onSubtitles?.(subtitles);
   });
   const route = createPacketRouter(pids, program, (kind) => {
-    if (kinds.includes(kind) && !streams.has(kind)) onDrop(kind);
+    const isMissing = kinds.includes(kind) && !streams.has(kind);
+    if (isMissing) onTracks?.({ kinds: [kind], audio: 0, left: { video: 0, audio: 0 } });
   });
   const segments = createSegmentCounter(route, program);
   const packets = createPacketReader(withUnread(segments.read, program, unread), () => streams.cut());
