@@ -276,6 +276,8 @@ test("a media playlist is one format; its duration is known once it has ended", 
     duration: 9.506,
     live_status: "not_live",
   });
+  // The last EXTINF before a URI counts.
+  expect(read(...segments.slice(0, 3), "#EXTINF:6,", ...segments.slice(3), "#EXT-X-ENDLIST").duration).toBe(9.506);
   const part = "#EXT-X-PART:DURATION=0.5,URI=p";
   expect(read(...segments.slice(0, 3), part, ...segments.slice(3), part, "#EXT-X-ENDLIST").duration).toBe(10.006);
   const live = { duration: null, live_status: "is_live" };

@@ -11,6 +11,8 @@ import type { Manifest } from "../manifest.ts";
  */
 export function* readMediaPlaylist(text: string, url: URL): Steps<Manifest> {
   let seconds = 0;
+  /** By the last EXTINF before its URI, as players read it. */
+  let segmentSeconds = 0;
   /** Of partial segments after the last segment. */
   let partSeconds = 0;
   let isMedia = false;
@@ -24,7 +26,7 @@ export function* readMediaPlaylist(text: string, url: URL): Steps<Manifest> {
       sizes.read(line);
       if (tag === "#EXTINF") {
         isMedia = true;
-        seconds += positive(value);
+        segmentSeconds = positive(value);
       } else if (tag === "#EXT-X-PART") {
         partSeconds += positive(readAttributes(value).get("DURATION"));
       } else if (tag === "#EXT-X-TARGETDURATION") isMedia = true;
@@ -33,6 +35,8 @@ export function* readMediaPlaylist(text: string, url: URL): Steps<Manifest> {
       else if (tag === "#EXT-X-KEY") keys.set(readAttributes(value));
       else if (tag === "#EXT-X-FAXS-CM") keys.setLicensed();
       else if (tag === null) {
+        seconds += segmentSeconds;
+        segmentSeconds = 0;
         partSeconds = 0;
         has_drm ||= keys.format !== undefined;
       }
