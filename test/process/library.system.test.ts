@@ -77,14 +77,18 @@ describe("a service with LIBRARY_DIR", () => {
       PORT: "none",
       WEBHOOK_URL: "http://127.0.0.1/",
     };
-    const preview = (url: string) =>
-      promisify(execFile)(process.execPath, [program, "preview", url], { env: settings });
+    const run = (...words: string[]) => promisify(execFile)(process.execPath, [program, ...words], { env: settings });
+    const preview = (url: string) => run("preview", url);
     site.resources.set("list", resource("audio/x-mpegurl", "#EXTM3U\n#EXTINF:1,A\na.mp4\n#EXTINF:1,B\nb.mp4\n"));
     expect((await preview(site.url("watch"))).stdout).toBe("Films/An evening.mp4\n");
     await expect(preview(site.url("none"))).rejects.toMatchObject({ code: 1, stderr: /^library: .*404\n$/ });
     const refused = { code: 1, stderr: expect.stringContaining("is a playlist of 2 entries") };
     await expect(preview(site.url("list"))).rejects.toMatchObject(refused);
-    await expect(preview("x")).rejects.toMatchObject({ code: 2, stderr: expect.stringContaining("usage") });
+    const isRefused = (fault: string) => ({ code: 2, stderr: expect.stringContaining(`library: ${fault}\nusage: `) });
+    await expect(preview("x")).rejects.toMatchObject(isRefused('URL must begin with https:// or http://, got "x"'));
+    await expect(run("preview", "http://a/", "http://b/")).rejects.toMatchObject(isRefused("one URL at a time, got 2"));
+    await expect(run("show")).rejects.toMatchObject(isRefused('the command must be preview, got "show"'));
+    expect((await run("help")).stdout).toContain("usage: ");
     expect(readdirSync(library)).toEqual([]);
   });
 });
