@@ -77,6 +77,10 @@ describe("the settings", () => {
       { TASK_OPTIONS: '{"audio_languages": ["e n"]}' },
       'TASK_OPTIONS must be an object of options that hold for every page: audio_languages/0 must be written as in "en" or "pt-BR", got "{\\"audio_languages\\": [\\"e n\\"]}"',
     ],
+    [
+      { TASK_OPTIONS: '{"subtitles":{"languages":["en","all"]}}' },
+      'TASK_OPTIONS must be an object whose subtitles/languages are "all" itself, or a list without it, got "{\\"subtitles\\":{\\"languages\\":[\\"en\\",\\"all\\"]}}"',
+    ],
     [{ LOG_LEVEL: "loud" }, 'LOG_LEVEL must be one of fatal, error, warn, info, debug, trace, silent, got "loud"'],
   ])("refuses %o with one line that names the variable, the rule and the value", (env, message) => {
     expect(() => readConfig(env)).toThrow(new Error(message));

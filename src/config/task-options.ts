@@ -21,6 +21,11 @@ export function parseTaskOptions(text: string): TaskOptions {
   }
   const [fault] = [...Value.Errors(DefaultOptions, options)].flatMap(innermost);
   if (fault !== undefined) return refuse(`an object of options that hold for every page: ${describe(fault)}`);
+  const { subtitles } = options as TaskOptions;
+  const languages = typeof subtitles === "object" ? subtitles.languages : [];
+  // As a tag it is the language Allar, which requests are refused for too.
+  if (Array.isArray(languages) && languages.some((tag) => tag.toLowerCase() === "all"))
+    return refuse(`an object whose subtitles/languages are "all" itself, or a list without it`);
   return options as TaskOptions;
 }
 
