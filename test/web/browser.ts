@@ -49,7 +49,7 @@ const firstSize = { width: 1280, height: 720 };
 async function newProfile(browser: Browser, options: BrowserContextOptions = {}) {
   const context = await browser.newContext({ reducedMotion: "reduce", viewport: firstSize, ...options });
   await context.addInitScript({ content: observer });
-  context.setDefaultTimeout(30_000);
+  context.setDefaultTimeout(120_000);
   return context;
 }
 
