@@ -7,12 +7,12 @@ import { expect, onTestFinished, test } from "vitest";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import type { FileStore } from "../../src/files/files.ts";
 import type { Task } from "../../src/model/task.ts";
-import type { TaskStore } from "../../src/stores/store.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { buildApp } from "./app.ts";
 import { addCollection } from "./finished-collection.ts";
 import { addFinishedTask } from "./finished-task.ts";
 import { makeFolder } from "../folder.ts";
+import { countListsByTurn } from "../stores/lists-by-turn.ts";
 
 const content = Buffer.alloc(2_000_000, "film ");
 
@@ -115,31 +115,14 @@ test("a file is not read to its end, or at all, for a client that has left", asy
 test("however many ask for archives of collections, few pages of members are read in one turn of the event loop", async () => {
   const folder = makeFolder();
   const files = openDiskFiles({ folder });
-  const memory = createMemoryStore();
-  const { id, finish } = await addCollection({ store: memory, files, count: 250 });
+  const { store, during } = countListsByTurn(createMemoryStore());
+  const { id, finish } = await addCollection({ store, files, count: 250 });
   await finish({ title: "A" }, "A");
-  let turn = 0;
-  const pagesByTurn = new Map<number, number>();
-  const store: TaskStore = {
-    ...memory,
-    async list(query) {
-      pagesByTurn.set(turn, (pagesByTurn.get(turn) ?? 0) + 1);
-      return memory.list(query);
-    },
-  };
   const app = await buildApp({ store, files });
   onTestFinished(() => app.close());
-  let isCounting = true;
-  const count = () => {
-    turn += 1;
-    if (isCounting) setImmediate(count);
-  };
-  setImmediate(count);
-  const asked = Array.from({ length: 20 }, async () => app.inject({ method: "HEAD", url: `/tasks/${id}/files.zip` }));
-  const statuses = new Set((await Promise.all(asked)).map(({ statusCode }) => statusCode));
-  isCounting = false;
-  expect([...statuses]).toEqual([200]);
-  const pages = [...pagesByTurn.values()];
+  const ask = async () => app.inject({ method: "HEAD", url: `/tasks/${id}/files.zip` });
+  const { result, pages } = await during(() => Promise.all(Array.from({ length: 20 }, ask)));
+  expect([...new Set(result.map(({ statusCode }) => statusCode))]).toEqual([200]);
   expect(pages.reduce((sum, number) => sum + number)).toBe(40);
   expect(Math.max(...pages)).toBeLessThanOrEqual(2);
 });

@@ -1,20 +1,11 @@
 import { expect, it } from "vitest";
 import { createMemoryStore } from "../../../src/stores/memory/memory-store.ts";
-import type { TaskStore } from "../../../src/stores/store.ts";
 import { addCollection } from "../../http/finished-collection.ts";
+import { countListsByTurn } from "../../stores/lists-by-turn.ts";
 import { createLibraryHarness } from "./harness.ts";
 
 it("however many collections are waited for, few pages of their members are read in one turn of the event loop", async () => {
-  const memory = createMemoryStore();
-  let turn = 0;
-  const pagesByTurn = new Map<number, number>();
-  const store: TaskStore = {
-    ...memory,
-    async list(query) {
-      pagesByTurn.set(turn, (pagesByTurn.get(turn) ?? 0) + 1);
-      return memory.list(query);
-    },
-  };
+  const { store, during } = countListsByTurn(createMemoryStore());
   const { open, files } = createLibraryHarness(store);
   const library = await open();
   const { id, finish } = await addCollection({ store, files, count: 120 });
@@ -22,16 +13,9 @@ it("however many collections are waited for, few pages of their members are read
   // A file that is still to be put there.
   await library.expect(id);
   const collection = (await store.get(id))!;
-  let isCounting = true;
-  const count = () => {
-    turn += 1;
-    if (isCounting) setImmediate(count);
-  };
-  setImmediate(count);
-  const looks = Array.from({ length: 20 }, async () => Array.fromAsync(library.pendingMembers(collection)));
-  expect((await Promise.all(looks)).flat()).toEqual([]);
-  isCounting = false;
-  const pages = [...pagesByTurn.values()];
+  const look = async () => Array.fromAsync(library.pendingMembers(collection));
+  const { result, pages } = await during(() => Promise.all(Array.from({ length: 20 }, look)));
+  expect(result.flat()).toEqual([]);
   expect(pages.reduce((sum, number) => sum + number)).toBe(60);
   expect(Math.max(...pages)).toBeLessThanOrEqual(2);
 });
