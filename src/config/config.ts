@@ -127,8 +127,9 @@ function parseWebhook({ WEBHOOK_URL: url, WEBHOOK_SECRET: secret }: Settings): W
   if (url === "") return undefined;
   const rule = "must be an http or https URL of at most 8192 characters, without user name and password";
   if (!isWebhookUrl(url)) throw new Error(`WEBHOOK_URL ${rule}`);
-  if (!new RegExp(webhookSecretPattern).test(secret))
+  if (!new RegExp(webhookSecretPattern).test(secret)) {
     throw new Error("WEBHOOK_SECRET must be whsec_ and the base64 of 24 to 64 bytes");
+  }
   return { url, secret };
 }
 

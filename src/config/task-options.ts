@@ -24,8 +24,9 @@ export function parseTaskOptions(text: string): TaskOptions {
   const { subtitles } = options as TaskOptions;
   const languages = typeof subtitles === "object" ? subtitles.languages : [];
   // As a tag it is the language Allar, which requests are refused for too.
-  if (Array.isArray(languages) && languages.some((tag) => tag.toLowerCase() === "all"))
+  if (Array.isArray(languages) && languages.some((tag) => tag.toLowerCase() === "all")) {
     return refuse(`an object whose subtitles/languages are "all" itself, or a list without it`);
+  }
   return options as TaskOptions;
 }
 

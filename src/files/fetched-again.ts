@@ -2,12 +2,7 @@ import { type FileHandle, lstat, open } from "node:fs/promises";
 import { join } from "node:path";
 import { unlessMissing } from "./disk-error.ts";
 import { noFollow } from "./no-follow.ts";
-import type { StreamRun } from "./stream-run.ts";
-
-/** What was sent of a stream does not continue. */
-export class StreamBrokenError extends Error {
-  override name = "StreamBrokenError";
-}
+import { StreamBrokenError, type StreamRun } from "./stream-run.ts";
 
 export const refetchedError = (): StreamBrokenError =>
   new StreamBrokenError("the file was fetched again from its start");

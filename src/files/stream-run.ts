@@ -4,6 +4,11 @@ import { unlessMissing } from "./disk-error.ts";
 import { noFollow } from "./no-follow.ts";
 import { journalName, movingMark, shiftBytes, type StreamHeader, type StreamRecord } from "./stream-journal.ts";
 
+/** What was sent of a stream does not continue. */
+export class StreamBrokenError extends Error {
+  override name = "StreamBrokenError";
+}
+
 /** The journal of one run, and the file with its media. */
 export interface StreamRun extends AsyncDisposable {
   journal: JournalReader;

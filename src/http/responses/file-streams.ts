@@ -5,7 +5,7 @@ import { callbackify } from "node:util";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { inUseMs } from "../../files/files.ts";
 import type { IntRange } from "../../net/byte-range.ts";
-import { StreamBrokenError } from "../../files/fetched-again.ts";
+import { StreamBrokenError } from "../../files/stream-run.ts";
 import { createTurns, untilClosed } from "./turns.ts";
 
 /** Reads files for responses. */

@@ -1,9 +1,9 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { fileName } from "../../files/file-name.ts";
 import type { FileStore } from "../../files/files.ts";
-import { StreamBrokenError } from "../../files/fetched-again.ts";
 import type { MediaStream } from "../../files/media-stream.ts";
 import { markStreamMs } from "../../files/stream-journal.ts";
+import { StreamBrokenError } from "../../files/stream-run.ts";
 import { type ErrorCode, errorCodes, ServiceError } from "../../model/errors.ts";
 import { nameInPath } from "../../model/url-parts.ts";
 import type { Task } from "../../model/task.ts";

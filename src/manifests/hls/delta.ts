@@ -14,14 +14,13 @@ export class ReadPlaylists {
   /** Returns the text of the playlist at `url`, complete if the one before has what it skips. */
   complete(url: URL, text: string): string {
     const before = this.#texts.get(url.href);
-    const isDelta = has(text, "#EXT-X-SKIP:");
-    const whole = before !== undefined && isDelta ? (completeDelta(text, before) ?? text) : text;
-    if (!has(whole, "#EXT-X-SKIP:") && !has(whole, "#EXT-X-ENDLIST")) this.#texts.set(url.href, whole);
+    const whole = before !== undefined && isDelta(text) ? (completeDelta(text, before) ?? text) : text;
+    if (!isDelta(whole) && !has(whole, "#EXT-X-ENDLIST")) this.#texts.set(url.href, whole);
     return whole;
   }
 }
 
-/** Returns a URL without what asks for other than the current, complete playlist (RFC 8216bis §6.2.5): someone may have copied it from a player. */
+/** Returns a URL without delivery directives (RFC 8216bis §6.2.5), which may ask for a part of the playlist or a later one: someone may have copied it from a player. */
 export function withoutDirectives(url: URL): URL {
   const parameters = url.search.slice(1).split("&");
   const others = parameters.filter((parameter) => !parameter.startsWith("_HLS_"));
@@ -32,7 +31,10 @@ export function withoutDirectives(url: URL): URL {
   return plain;
 }
 
-/** `EXT-X-SKIP`: it leaves out segments that it listed before (RFC 8216bis §4.4.5.2). */
+/** Whether a playlist leaves out segments that it listed before (RFC 8216bis §4.4.5.2). */
+const isDelta = (text: string): boolean => has(text, "#EXT-X-SKIP:");
+
+/** @param tag In upper case. */
 function has(text: string, tag: string): boolean {
   return text.toUpperCase().includes(tag);
 }

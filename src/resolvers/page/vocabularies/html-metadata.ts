@@ -69,8 +69,9 @@ function images(markup: Markup, metas: Metas, player: Player | null, base: URL):
 function findPlayer({ players }: Markup, base: URL, allowLoops: boolean): Player | null {
   const hasSource = (player: Player) => sourcesOf(player, base).length > 0;
   const others = players.filter((player) => !isSilentLoop(player));
-  const first = (allowLoops ? players : others).find(hasSource);
-  const own = first && ownInstead(first, others.filter(hasSource));
+  const playable = (allowLoops ? players : others).filter(hasSource);
+  const [first] = playable;
+  const own = first && ownInstead(first, playable);
   const [only = null, ...more] = others;
   return own ?? first ?? (more.length === 0 ? only : null);
 }
