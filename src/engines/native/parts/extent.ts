@@ -28,7 +28,9 @@ export interface Extent {
  */
 export function extentOf(response: HttpResponse, part: Part, before: Representation | null): Extent {
   const { status, headers } = response;
-  if (status !== 206 && part.isPartialOnly === true) throw partError(part, "the server sends no parts of the resource");
+  if (status !== 206 && (part.isPartialOnly === true || part.wholeName !== undefined)) {
+    throw partError(part, "the server sends no parts of the resource", status);
+  }
   const now = representationOf(response);
   const known = status === 206 || before === null ? null : unchangedTotal(before, now);
   const total = now.total ?? known;
@@ -72,8 +74,8 @@ export function sizeOf(range: ByteRange | null, total: number | null): number | 
 }
 
 /** An error that a retry cannot fix. */
-export function partError(part: Part, rule: string): ServiceError {
-  return new ServiceError("upstream_invalid", `${nameOfPart(part)}: ${rule}`);
+export function partError(part: Part, rule: string, upstreamStatus?: number): ServiceError {
+  return new ServiceError("upstream_invalid", `${nameOfPart(part)}: ${rule}`, { upstreamStatus });
 }
 
 /** The error of a response that ended too early without a connection error. */

@@ -36,7 +36,7 @@ export async function fetchPart(
     }
     const sizeBefore = stored.size;
     const isNextChunk = part.chunkBytes !== undefined && stored.generation > begun;
-    const isResume = stored.generation !== refused && canResume(stored, isNextChunk);
+    const isResume = stored.generation !== refused && !part.isToCut && canResume(stored, isNextChunk);
     // A redirect may lead elsewhere each time.
     const isElsewhere = stored.representation?.url !== stored.from && stored.tail.length === 0;
     if (isResume && isElsewhere) quota.add(-(await stored.reopen()));

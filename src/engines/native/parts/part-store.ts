@@ -8,6 +8,7 @@ import { type CheckFreeSpace, Quota } from "./quota.ts";
 import type { TakeBytes } from "./receiver.ts";
 import { Repeats, RetryPolicy } from "./retry-policy.ts";
 import { type FetchedPart, type FetchOptions, type Part, StoredPart } from "./stored-part.ts";
+import { WholeResources } from "./whole-resources.ts";
 
 export interface PartStoreOptions {
   /** Exists; belongs to this store alone, which empties it if `identity` is new. */
@@ -52,6 +53,7 @@ export class PartStore {
   readonly #quota: Quota;
   readonly #mutex = createKeyedMutex();
   readonly #repeats = new Repeats();
+  readonly #wholes = new WholeResources();
   #closing: Promise<void> | undefined;
 
   /** @param stored The parts of earlier runs, by name. */
@@ -74,8 +76,8 @@ export class PartStore {
    * validator shows that the rest belongs to the same representation (RFC 9110 §13.1.5, §14.2), and restarts if not.
    * Bytes of two representations never meet in a file. A part that was fetched at another URL (its query
    * apart), or through a redirect, which may lead elsewhere each time, is used once a response has the same validator and length and repeats
-   * its last 4 KiB. If a server refuses ranges, the part restarts. Parts may be fetched
-   * concurrently; calls for the same name run one after the other.
+   * its last 4 KiB. If a server refuses ranges, the part restarts, or is cut from all of the resource, which then counts in its place
+   * (`Part.wholeName`). Parts may be fetched concurrently; calls for the same name run one after the other.
    *
    * Retries after a lost or stalled connection and after 408, 425, 429 and 5xx, respecting a `Retry-After`
    * of up to 30 s. Gives up at the 4th failure in a row without progress, and at once if the server is
@@ -88,6 +90,13 @@ export class PartStore {
    * and `onTotal`; `signal.reason`. Keeps the bytes fetched so far.
    */
   async fetch(part: Part, options: FetchOptions): Promise<FetchedPart> {
+    const { range, wholeName } = part;
+    if (range === null || wholeName === undefined) return this.#fetch(part, options);
+    const fetch = (each: Part) => this.#fetch(each, options);
+    return this.#wholes.fetch(part, wholeName, { fetch, hasBegun: this.hasBegun(wholeName) });
+  }
+
+  async #fetch(part: Part, options: FetchOptions): Promise<FetchedPart> {
     if (this.#closing !== undefined) throw new ServiceError("unavailable", "the part store is closed");
     const { client, takeBytes, backoffMs = 500, minSpeedBps = 0 } = this.#options;
     const transfer = {

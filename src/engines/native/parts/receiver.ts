@@ -33,7 +33,7 @@ export async function receive(response: HttpResponse, isResume: boolean, transfe
     try {
       checkSize(part, extent.size ?? 0);
       options.onTotal?.(extent.size);
-      await quota.reserve(extent.size === null ? 0 : extent.size - stored.size, part.isPartialOnly);
+      await quota.reserve(extent.size === null ? 0 : extent.size - stored.size, isKeptTwice(part));
       await write(response, extent, writer, transfer);
     } finally {
       await writer.close();
@@ -98,13 +98,15 @@ async function write(
     left -= bytes.length;
     if (stored.tail.length > 0 && isWholeTail(bytes, stored, part)) await stored.move(from, representationOf(response));
     checkSize(part, stored.size + writer.pending + bytes.length);
-    await quota.checkWrite(bytes.length, writer.pending, part.isPartialOnly);
+    await quota.checkWrite(bytes.length, writer.pending, isKeptTwice(part));
     await writer.write(bytes);
     // The rest of the resource is not part of the range.
     if (extent.isLonger && left === 0) break;
   }
   if (isPartial && left > 0) throw partTruncatedError(part, left);
 }
+
+const isKeptTwice = ({ isPartialOnly, isToCut }: Part): boolean => isPartialOnly === true || isToCut === true;
 
 function checkSize(part: Part, bytes: number): void {
   const { maxBytes = Infinity } = part;

@@ -19,6 +19,10 @@ export interface Part {
   chunkBytes?: number | undefined;
   /** A response that is not a part of the resource (206) is an error; default: what `range` has of it is taken. */
   isPartialOnly?: boolean;
+  /** Name of the part that all of the resource becomes if its server sends no ranges of it; this one is then cut from that. */
+  wholeName?: string | undefined;
+  /** Others are cut from it. It is fetched without ranges, from its start each time. */
+  isToCut?: true;
   /** Returns whether a file has all that it should; asked only if the server states no length. Default: it has. */
   isWhole?: (path: string) => boolean;
 }

@@ -192,11 +192,17 @@ async function* requestsFor(
   segments: Iterable<RecordedSegment> | AsyncIterable<RecordedSegment>,
 ): AsyncGenerator<SegmentRequest> {
   const inits = new Map<string, number>();
+  const resources = new Map<string, number>();
+  /** Of a live stream, a resource may grow. */
+  const wholeName = ({ url, range }: InitSection) =>
+    range === null || isLive ? undefined : `${name}-whole-${resources.getOrInsertComputed(url, () => resources.size)}`;
   let index = -1;
   let currentInit: number | null = null;
   let skippedS = 0;
   for await (const segment of segments) {
     index += 1;
+    // Also of those that are not fetched: a later run, which fetches others, must have the same names.
+    const [initWhole, whole] = [segment.init && wholeName(segment.init), wholeName(segment)];
     const { timeline, offsetS, span, endSlackS, durationS, sequence, lateS = 0, isOld = false } = segment;
     if (selection?.has(index) === false) {
       skippedS += durationS;
@@ -213,13 +219,15 @@ async function* requestsFor(
     if (segment.init !== null && init !== null && init !== currentInit) {
       const { url, range, key } = segment.init;
       const isWhole = (path: string) => isWholeSegment(path, key);
-      const part = { name: `${name}-init-${init}`, url: new URL(url), range, maxBytes: maxInitBytes, isWhole };
+      const place = { url: new URL(url), range, wholeName: initWhole ?? undefined };
+      const part = { name: `${name}-init-${init}`, ...place, maxBytes: maxInitBytes, isWhole };
       yield { index, part, key, timing, durationS: 0, isInit: true, isOptional: false, lateS, isOld };
     }
     currentInit = init;
     const { url, range, key, computed, isOptional = false } = segment;
     const isWhole = (path: string) => isWholeSegment(path, key);
-    const part = { name: `${name}-${`${sequence}`.padStart(6, "0")}`, url: new URL(url), range, isWhole };
+    const place = { url: new URL(url), range, wholeName: whole };
+    const part = { name: `${name}-${`${sequence}`.padStart(6, "0")}`, ...place, isWhole };
     yield { index, part, key, timing, durationS, computed, isInit: false, isOptional, lateS, isOld };
   }
 }
