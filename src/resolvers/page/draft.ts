@@ -22,15 +22,16 @@ interface Draft {
 /**
  * Extracts and merges what a page itself states. Players' data is read only if no vocabulary
  * states a medium: it may name many, and it takes as long to read as all else. A silent loop that the page shows counts
- * only if it has no other video, as on sites of animations.
+ * only if it has no other video, as on sites of animations; so does the trailer of a film.
  */
 export function* createDraft(markup: Markup, url: URL, now: Date): Steps<Draft> {
   const base = tryParseUrl(markup.base, url) ?? url;
-  const metadata = yield* extractMetadata(markup, url, now);
+  const { metadata, trailerUrls } = yield* extractMetadata(markup, url, now);
   yield;
   const stated = merge(metadata, url);
-  const loops = loopUrls(markup, base);
-  const isLoop = stated.merged.media.some((medium) => loops.has(medium.url.href));
+  const loops = new Set([...loopUrls(markup, base), ...trailerUrls]);
+  const { media, fields } = stated.merged;
+  const isLoop = [...media.map((medium) => medium.url.href), fields.embed?.url ?? ""].some((each) => loops.has(each));
   const draft = isLoop ? merge(withoutMedia(metadata, loops), url) : stated;
   const hasMedium = ({ merged }: Draft) => merged.media.some(({ kind }) => kind === "video" || !isLoop);
   if (hasMedium(draft)) return draft;
@@ -67,8 +68,12 @@ function identifyMerged({ metadata, merged: { fields } }: Draft, markup: Markup,
   };
 }
 
-/** Extracts what each source states. `url` is the page's final URL. */
-function* extractMetadata(markup: Markup, url: URL, now: Date): Steps<PageMetadata> {
+/** Extracts what each source states, and the URLs of the trailers of a film. `url` is the page's final URL. */
+function* extractMetadata(
+  markup: Markup,
+  url: URL,
+  now: Date,
+): Steps<{ metadata: PageMetadata; trailerUrls: readonly string[] }> {
   const base = tryParseUrl(markup.base, url) ?? url;
   const metas = indexMetas(markup);
   yield;
@@ -90,10 +95,11 @@ function* extractMetadata(markup: Markup, url: URL, now: Date): Steps<PageMetada
     for (const thing of yield* parseJsonLd(source)) things.push(thing);
   }
   const context = { url, base, now, hasPlayer: markup.players.length > 0 };
+  const jsonLd = yield* extractGraph("json-ld", things, identity, context);
+  const microdata = yield* extractGraph("microdata", markup.items, identity, context);
   return {
-    ...metadata,
-    ...(yield* extractGraph("json-ld", things, identity, context)),
-    ...(yield* extractGraph("microdata", markup.items, identity, context)),
+    metadata: { ...metadata, ...jsonLd.metadata, ...microdata.metadata },
+    trailerUrls: [...jsonLd.trailerUrls, ...microdata.trailerUrls].map(({ href }) => href),
   };
 }
 
@@ -121,15 +127,16 @@ function* extractGraph(
   things: readonly Thing[],
   identity: SchemaIdentity,
   { url, base, now, hasPlayer }: { url: URL; base: URL; now: Date; hasPlayer: boolean },
-): Steps<PageMetadata> {
-  const { medium, isPart, isOnArticle, pages } = yield* chooseThing(things, identity, base);
+): Steps<{ metadata: PageMetadata; trailerUrls: readonly URL[] }> {
+  const { medium, isPart, isOnArticle, pages, trailerUrls } = yield* chooseThing(things, identity, base);
   const metadata: PageMetadata = {};
   const lists = { base, url, isMedium, takesUrls: !isOnArticle && !identity.isArticle && !identity.isFrontPage };
   const list = medium === null && !hasPlayer ? yield* readItemList(things, lists) : null;
   metadata[`${vocabulary} page`] = { ...extractPage(pages, base), list };
   yield;
   const key: MetadataSource = isPart ? `${vocabulary} part` : vocabulary;
-  if (medium === null) return metadata;
-  metadata[key] = { ...extractMedium(medium, base, now), parts: yield* readParts(medium, lists) };
-  return metadata;
+  if (medium !== null) {
+    metadata[key] = { ...extractMedium(medium, base, now), parts: yield* readParts(medium, lists) };
+  }
+  return { metadata, trailerUrls };
 }

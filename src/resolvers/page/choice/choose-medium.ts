@@ -2,6 +2,7 @@ import type { PageInfo } from "../../../model/page-info.ts";
 import type { Steps } from "../../../parsers/steps.ts";
 import { pageKey } from "../../../parsers/url.ts";
 import { createSimilarity, type MediumNames, type PageNames } from "./similarity.ts";
+import { namesTrailer } from "./trailers.ts";
 
 /** What the page states about itself, to compare media with. */
 export interface PageIdentity extends PageNames {
@@ -36,6 +37,8 @@ export interface Candidate extends MediumNames {
   isDescribed?: boolean;
   /** A vocabulary calls it the page's main entity. */
   isMain?: boolean;
+  /** Its type or its file's name says that it is a trailer; its titles may do so too. */
+  isTrailer?: boolean;
   /** It is in the page's article. */
   isInArticle?: boolean;
   /** It is an element of a list. */
@@ -61,6 +64,7 @@ const signals = [
   ["hasWholeTitle", 1, "besides: a part of a title may be of a series"],
   ["hasId", 2, "pages have the ids of their media in their URLs"],
   ["hasDuration", 1, "two media may have the same, so it only decides between them"],
+  ["isTrailer", -1, "of a page that does not call itself one: its title is often the film's with a word more"],
 ] as const;
 /** The signs that it is not the one that is chosen by its position. */
 const objections = [
@@ -79,7 +83,7 @@ interface Ranked<C> {
 /**
  * Chooses the medium that is the page's own; null if none is, or if nothing shows which. One for which a signal speaks is
  * certain; of these the one with most points is chosen, and an excluded one last. Without any, position counts: the first
- * one against which nothing speaks, if the page calls itself a medium, it is in the page's article, or there are at most three.
+ * one against which nothing speaks, a trailer last, if the page calls itself a medium, it is in the page's article, or there are at most three.
  * Media outside of lists come first. One of several similar tags, and a medium of a front page, is chosen by position only if the
  * page calls itself a medium.
  *
@@ -125,8 +129,9 @@ function createRanking<C extends Candidate>(page: PageIdentity): (candidate: C) 
   const similarity = createSimilarity(page);
   const keys = new Set(page.urls.map(pageKey));
   const [own] = page.urls;
+  const isOfTrailer = page.titles.some(namesTrailer);
   return (candidate) => {
-    const { titles, duration, urls, isMain = false } = candidate;
+    const { kind, titles, duration, urls, isMain = false } = candidate;
     const { isListed = false, isElement = false } = candidate;
     const { title, isId } = similarity(candidate);
     const difference = duration === null || page.duration === null ? null : Math.abs(duration - page.duration);
@@ -138,6 +143,7 @@ function createRanking<C extends Candidate>(page: PageIdentity): (candidate: C) 
       hasWholeTitle: title === "whole",
       hasId: isId,
       hasDuration: difference !== null && difference <= maxDurationError,
+      isTrailer: kind === "video" && !isOfTrailer && (candidate.isTrailer === true || titles.some(namesTrailer)),
       hasOtherDuration: difference !== null && difference > Math.max(5, (page.duration ?? 0) / 10),
       isElsewhere: isElsewhere && titles.length > 0,
     };
@@ -174,11 +180,11 @@ function chooseByPosition<C extends Candidate>(ranked: readonly Ranked<C>[], pag
   const possible = ranked.filter((each) => isDirect(each) && !each.isOther);
   if (possible.length === 0 && page.isMedium) return choosePreview(ranked);
   const single = possible.filter(({ candidate }) => !candidate.isListed);
-  const main = (single.length > 0 ? single : possible).map(({ candidate }) => candidate);
-  const [first] = main;
+  const main = single.length > 0 ? single : possible;
+  const first = (main.find(({ holds }) => !holds.isTrailer) ?? main[0])?.candidate;
   if (first === undefined || page.isMedium || first.isInArticle) return first ?? null;
-  if (main.length > 1 && main.every(({ isOneOfTags }) => isOneOfTags)) return null;
-  return new Set(main.map(({ key }) => key)).size <= maxCandidates ? first : null;
+  if (main.length > 1 && main.every(({ candidate }) => candidate.isOneOfTags)) return null;
+  return new Set(main.map(({ candidate }) => candidate.key)).size <= maxCandidates ? first : null;
 }
 
 function choosePreview<C extends Candidate>(ranked: readonly Ranked<C>[]): C | null {

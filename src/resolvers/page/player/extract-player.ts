@@ -2,6 +2,7 @@ import { mediaTypeOf } from "../../../parsers/media-type.ts";
 import type { Steps } from "../../../parsers/steps.ts";
 import { parseUrls, tryParseUrl } from "../../../parsers/url.ts";
 import { type Candidate, chooseMedium, type PageIdentity } from "../choice/choose-medium.ts";
+import { namesTrailer } from "../choice/trailers.ts";
 import { names } from "../lexicon/words.ts";
 import type { Markup } from "../markup/markup.ts";
 import { type Metadata, thumbnailsAt } from "../metadata.ts";
@@ -60,6 +61,7 @@ function describe(medium: PlayerMedium, pageUrl: URL): PlayerCandidate {
     exclusion,
     isInOther: itemExclusion === "other",
     isDescribed: titles.length > 0 && duration !== null && itemExclusion === "none",
+    isTrailer: resources.some(({ url }) => namesTrailer(url.pathname)),
     ...position,
     isOneOfTags: position.isListed && isTag(item) && resources.length === 1,
   };

@@ -2,6 +2,7 @@ import { parseDuration } from "../../../parsers/quantities.ts";
 import type { Steps } from "../../../parsers/steps.ts";
 import { pageKey, parseUrls } from "../../../parsers/url.ts";
 import { type Candidate, chooseMedium, type PageIdentity } from "../choice/choose-medium.ts";
+import { namesTrailer } from "../choice/trailers.ts";
 import { isA, type Thing, textOf, textsWithin, thingsOf } from "../markup/thing.ts";
 
 const videoTypes = new Set(["VideoObject", "MusicVideoObject"]);
@@ -32,6 +33,8 @@ interface ThingChoice {
   isOnArticle: boolean;
   /** The things that describe the page, the most specific first. */
   pages: Thing[];
+  /** The URLs of the media and players of the trailers that a film on the page has. */
+  trailerUrls: URL[];
 }
 
 interface Found {
@@ -42,7 +45,10 @@ interface Found {
   isAside: boolean;
 }
 
-/** Chooses the medium that the page is about from the graph of `roots`, and the things that describe the page. */
+/**
+ * Chooses the medium that the page is about from the graph of `roots`, and the things that describe the page. The trailer of a film
+ * is the medium only of a page that calls itself one.
+ */
 export function* chooseThing(
   roots: readonly Thing[],
   page: PageIdentity & { isArticle: boolean },
@@ -50,10 +56,12 @@ export function* chooseThing(
 ): Steps<ThingChoice> {
   const found = yield* walk(roots);
   const pages = found.filter(({ thing, isAside }) => !isAside && thing.types.some((type) => pageTypes.test(type)));
+  const isOfTrailer = page.titles.some(namesTrailer);
+  const trailers = new Set(isOfTrailer ? [] : found.flatMap(({ thing }) => thingsOf(thing, "trailer")));
   const candidates: ThingCandidate[] = [];
   for (const each of found) {
-    if (isMedium(each.thing)) candidates.push(toCandidate(each, base));
     yield;
+    if (isMedium(each.thing) && !trailers.has(each.thing)) candidates.push(toCandidate(each, base));
   }
   const chosen = yield* chooseMedium(candidates, page);
   const isOnArticle = page.isArticle || pages.some(({ thing }) => isArticle(thing));
@@ -62,6 +70,9 @@ export function* chooseThing(
     isPart: chosen !== null && (chosen.kind === "audio" || chosen.isInArticle || (isOnArticle && !chosen.isMain)),
     isOnArticle,
     pages: yield* rankPages(pages, page, base),
+    trailerUrls: [...trailers].flatMap((thing) =>
+      parseUrls([textOf(thing, "contenturl"), textOf(thing, "embedurl")], base),
+    ),
   };
 }
 
@@ -86,6 +97,9 @@ function toCandidate({ thing, property, isInArticle, isAside }: Found, base: URL
     exclusion: isAside ? "other" : "none",
     isInOther: isAside,
     isMain: property === "mainentity",
+    isTrailer: [...thing.types, ...textsWithin(thing, "additionaltype"), ...textsWithin(thing, "genre")].some(
+      namesTrailer,
+    ),
     isInArticle,
   };
 }

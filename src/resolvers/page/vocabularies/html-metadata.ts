@@ -5,6 +5,7 @@ import { parseKeywords, parseLine, parseParagraphs, parseLanguage } from "../../
 import { mediaTypeOf } from "../../../parsers/media-type.ts";
 import { parseQuality, qualityInPath } from "../../../parsers/quantities.ts";
 import { isFrontPage, parseUrls, tryParseUrl } from "../../../parsers/url.ts";
+import { namesTrailer } from "../choice/trailers.ts";
 import { names } from "../lexicon/words.ts";
 import type { Attributes } from "../markup/attributes.ts";
 import type { Markup, Metas, Player } from "../markup/markup.ts";
@@ -18,7 +19,8 @@ export function extractHtml(markup: Markup, metas: Metas, base: URL, isVideo: bo
   const canonical = markup.links.get("canonical")?.[0]?.get("href");
   const canonicalUrl = tryParseUrl(canonical, base);
   const canHaveMedium = isVideo || !isFrontPage(canonicalUrl ?? base);
-  const player = canHaveMedium ? findPlayer(markup, base, isVideo) : null;
+  const isOfTrailer = [markup.title ?? "", ...metas.all("og:title")].some(namesTrailer);
+  const player = canHaveMedium ? findPlayer(markup, base, { isVideo, isOfTrailer }) : null;
   const resources = [...manifestLinks(markup, base), ...(player === null ? [] : sourcesOf(player, base))];
   return {
     webpage_url: canonicalUrl?.href ?? null,
@@ -62,14 +64,20 @@ function images(markup: Markup, metas: Metas, player: Player | null, base: URL):
 }
 
 /**
- * Returns the first player with an http or https source; in place of a silent loop the first video with sound or controls, in place of
- * an advertisement or another silent video the first one with controls; without any, the page's only player: a script gives it its source,
- * but its poster and its tracks are stated.
+ * Returns the first player with an http or https source, a trailer last unless the page calls itself one; in place of a silent loop the
+ * first video with sound or controls, in place of an advertisement or another silent video the first one with controls; without any, the
+ * page's only player: a script gives it its source, but its poster and its tracks are stated.
  */
-function findPlayer({ players }: Markup, base: URL, allowLoops: boolean): Player | null {
+function findPlayer(
+  { players }: Markup,
+  base: URL,
+  { isVideo, isOfTrailer }: { isVideo: boolean; isOfTrailer: boolean },
+): Player | null {
   const hasSource = (player: Player) => sourcesOf(player, base).length > 0;
   const others = players.filter((player) => !isSilentLoop(player));
-  const playable = (allowLoops ? players : others).filter(hasSource);
+  const stated = (isVideo ? players : others).filter(hasSource);
+  const films = isOfTrailer ? [] : stated.filter((player) => !isTrailer(player, base));
+  const playable = films.length > 0 ? films : stated;
   const [first] = playable;
   const own = first && ownInstead(first, playable);
   const [only = null, ...more] = others;
@@ -92,6 +100,11 @@ function isBesideOwn({ kind, attributes }: Player): boolean {
   if (kind !== "video" || attributes.has("controls")) return false;
   const name = `${attributes.get("id") ?? ""} ${attributes.get("class") ?? ""}`;
   return ["autoplay", "muted"].every((each) => attributes.has(each)) || (names.rolesIn(name) & besideOwn) !== 0;
+}
+
+function isTrailer(player: Player, base: URL): boolean {
+  const about = ["id", "class", "title", "aria-label"].map((name) => player.attributes.get(name) ?? "");
+  return [...about, ...sourcesOf(player, base).map(({ url }) => url.pathname)].some(namesTrailer);
 }
 
 /** Returns the URLs of the silent loops among a page's players. */
