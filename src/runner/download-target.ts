@@ -2,9 +2,11 @@ import { isDeepStrictEqual } from "node:util";
 import { Value } from "@sinclair/typebox/value";
 import type { Download } from "../engines/engine.ts";
 import { boundInfo } from "../model/bounded-info.ts";
-import { ServiceError } from "../model/errors.ts";
+import type { FileWarning } from "../model/file-warnings.ts";
+import { hasVideo } from "../model/format-ranking.ts";
+import { ServiceError, unlessUnreadable } from "../model/errors.ts";
 import { type DownloadFormat, PageInfo } from "../model/page-info.ts";
-import type { Task } from "../model/task.ts";
+import type { Task, TaskOptions } from "../model/task.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
 import { PlaylistFound, withEntryMetadata } from "./choice/entries.ts";
 import { chooseFormat, earlierChoice, type FormatChoice } from "../resolvers/choose-format.ts";
@@ -13,6 +15,8 @@ import { chooseFormat, earlierChoice, type FormatChoice } from "../resolvers/cho
 export interface Target {
   page: ResolvedPage;
   choice: FormatChoice;
+  /** Formats that were chosen before, and of which the server has nothing. */
+  warnings: FileWarning[];
 }
 
 /** A page with what only its download needs. */
@@ -32,13 +36,17 @@ interface DownloadTargetDeps {
   signal: AbortSignal;
 }
 
+/** How many formats in turn may be ones of which the server has nothing. */
+const maxSkipped = 3;
+
 /** A server that expires its URLs after a few bytes must not keep a run busy for ever. */
 const maxRefreshes = 20;
 
 /**
  * Resolves a task's page and downloads what the task asks for, if possible the format of its earlier run. If the server
  * refuses or no longer knows one of the URLs, which may have expired, the page is resolved again: once, and again
- * whenever there are more bytes than at the refusal before, at most 20 times.
+ * whenever there are more bytes than at the refusal before, at most 20 times. If the server then has nothing of the format, the next one
+ * takes its place, as in players (RFC 8216bis §6.3.4), unless the task asks for that very format.
  *
  * @throws the error of `download` if URLs without new bytes are refused again, or are the same as before; the errors of
  * the resolver, `inTurn`, `saveInfo` and `chooseFormat`; `no_media` if the resolver does not look for formats; PlaylistFound if
@@ -49,6 +57,7 @@ export async function downloadTarget(
   deps: DownloadTargetDeps,
 ): Promise<{ target: Target; download: Download }> {
   let target = await resolveTarget(task, earlierChoice(task), deps, true);
+  let refusal: unknown;
   for (let refreshes = 0; ; refreshes += 1) {
     const bytesBefore = deps.bytes;
     try {
@@ -56,12 +65,43 @@ export async function downloadTarget(
     } catch (error) {
       const hasProgressed = deps.bytes > bytesBefore;
       const isWorthwhile = hasProgressed || refreshes === 0;
-      if (!mayHaveExpired(error) || !isWorthwhile || refreshes === maxRefreshes) throw error;
-      const fresh = await resolveTarget(task, target.choice, deps, false);
-      if (!hasProgressed && isDeepStrictEqual(fresh.choice, target.choice)) throw error;
-      target = fresh;
+      if (!mayHaveExpired(error) || refreshes === maxRefreshes) throw refusal ?? error;
+      if (isWorthwhile) {
+        const fresh = await resolveTarget(task, target.choice, deps, false);
+        const isOther = hasProgressed || !isDeepStrictEqual(fresh.choice, target.choice);
+        target = { ...fresh, warnings: target.warnings };
+        if (isOther) continue;
+      }
+      refusal ??= error;
+      const next = deps.bytes === 0 ? nextTarget(target, task.options, error) : null;
+      if (next === null) throw refusal;
+      target = next;
     }
   }
+}
+
+/** Returns the target with the next format of the same kind; `null`: there is none, or none may take the place of the one that is asked for. */
+function nextTarget(
+  { page, choice: { format, ...before }, warnings }: Target,
+  options: TaskOptions,
+  { message: why }: ServiceError,
+): Target | null {
+  if (options.format_id !== undefined || warnings.length >= maxSkipped) return null;
+  const left = { ...page, formats: page.formats.filter(({ format_id }) => format_id !== format.format_id) };
+  const choice = unlessUnreadable(() => chooseFormat(left, options));
+  if (choice === undefined || !isSameKind(choice, { format, ...before })) return null;
+  const message = `the format ${format.format_id} was left, as its server does not have it: ${why}`;
+  return { page: left, choice, warnings: [...warnings, { code: "format_left", message }] };
+}
+
+/** Whether both are of the same version of a video, with audio or without. */
+function isSameKind(a: FormatChoice, b: FormatChoice): boolean {
+  const kindOf = ({ format, audio, audioOnly }: FormatChoice) => {
+    const { language, audio_role = null, acodec, roles = [] } = format;
+    const sound = audio ?? { language, audio_role };
+    return [hasVideo(format), audioOnly, audio === null && acodec === "none", sound.language, sound.audio_role, roles];
+  };
+  return isDeepStrictEqual(kindOf(a), kindOf(b));
 }
 
 async function resolveTarget(
@@ -84,7 +124,7 @@ async function resolveTarget(
     await saveInfo(boundInfo(publicInfo(found), maxStoredBytes, chosen), isFirst);
     return found;
   }, isFirst);
-  return { page, choice: chooseFormat(page, options, before) };
+  return { page, choice: chooseFormat(page, options, before), warnings: [] };
 }
 
 function noFormatsError({ name }: Resolver): ServiceError {
@@ -128,6 +168,6 @@ function withoutSecrets(headers: Readonly<Record<string, string>>): Record<strin
 /** Statuses of servers for a URL whose token has expired. */
 const expiredStatuses: ReadonlySet<number | undefined> = new Set([401, 403, 404, 410]);
 
-function mayHaveExpired(error: unknown): boolean {
+function mayHaveExpired(error: unknown): error is ServiceError {
   return error instanceof ServiceError && expiredStatuses.has(error.upstreamStatus);
 }

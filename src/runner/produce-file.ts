@@ -105,7 +105,7 @@ export async function produceFile(task: Task, deps: ProduceFileDeps, run: Produc
   await deps.library?.expect(task.id);
   await files.saveResult(task.id, download.path, others);
   const title = target.page.title ?? nameInPath(task.url);
-  const warnings = [...listWarnings(download, target, task.options), ...unknownSkips];
+  const warnings = [...target.warnings, ...listWarnings(download, target, task.options), ...unknownSkips];
   const { path, ext, mime_type, size, sha256, duration, width, height } = download;
   const medium = { kind: "media", path, ext, mime_type, size, sha256 } as const;
   const listed = listFiles(medium, download.others, { title, id: task.id });

@@ -157,6 +157,7 @@ const warnings: Record<FileWarningCode, string> = {
   library_failed: "It could not be put into the library yet; this is tried again every minute.",
   skip_unavailable: "Nothing was left out, as the list of such parts was not available.",
   track_missing: "It lacks the video or the audio.",
+  format_left: "Its quality is not the best one listed, which the site does not have or refuses.",
   too_high: "Its quality is higher than asked for, as the site did not say what it is.",
 };
 
