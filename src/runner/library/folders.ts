@@ -1,7 +1,6 @@
 import { constants } from "node:fs";
-import { type FileHandle, lstat, mkdir, open, readdir } from "node:fs/promises";
+import { type FileHandle, lstat, mkdir, open, opendir } from "node:fs/promises";
 import { join } from "node:path";
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { isTaken, isUnsupported } from "../../files/disk-error.ts";
 import { assertKind } from "../../files/no-follow.ts";
 import { FolderNames } from "./unique-names.ts";
@@ -60,15 +59,13 @@ export async function openPath(
   return { ...current, names };
 }
 
-/** Names that are compared in one turn of the event loop: a folder may have tens of thousands. */
+/** Names that are read and compared in one turn of the event loop: a folder may have hundreds of thousands. */
 const namesAtOnce = 500;
 
 /** Reads the names that a folder has; symbolic links and the like count as folders, which are refused when they are opened. */
 export async function readNames(folder: OpenFolder): Promise<FolderNames> {
   const names = new FolderNames();
-  const entries = await readdir(folder.path, { withFileTypes: true });
-  for (const [n, entry] of entries.entries()) {
-    if (n % namesAtOnce === namesAtOnce - 1) await nextTurn();
+  for await (const entry of await opendir(folder.path, { bufferSize: namesAtOnce })) {
     if (entry.isFile()) names.addFile(entry.name);
     else names.addFolder(entry.name);
   }

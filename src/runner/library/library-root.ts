@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { readFile, rm, writeFile } from "node:fs/promises";
+import { open, readFile, rm, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { isMissing, isTaken, unlessMissing } from "../../files/disk-error.ts";
 import { createDurably } from "../../files/disk.ts";
@@ -63,9 +63,14 @@ async function remember(folder: string, jobsFolder: string, mark: string): Promi
   await writeDurably(jobsFolder, memoryName, JSON.stringify({ folder: resolve(folder), mark }));
 }
 
+/** Longer than a UUID: what others write there is not read to its end. */
+const maxMarkBytes = 64;
+
 async function readMark(root: OpenFolder): Promise<string | undefined> {
-  const mark = await unlessMissing(readFile(join(root.path, markName), { encoding: "utf8", flag: noFollow.read }));
-  return mark === "" ? undefined : mark;
+  await using file = await unlessMissing(open(join(root.path, markName), noFollow.read));
+  if (file === undefined) return undefined;
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(maxMarkBytes), 0, maxMarkBytes, 0);
+  return bytesRead === 0 ? undefined : buffer.toString("utf8", 0, bytesRead);
 }
 
 async function writeMark(root: OpenFolder): Promise<string> {

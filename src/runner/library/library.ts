@@ -10,6 +10,7 @@ import { Filler, type FillerOptions } from "./filler.ts";
 import { openFolder } from "./folders.ts";
 import { createLibraryJobs, findPendingMembers, isPending, type LibraryJobs } from "./jobs.ts";
 import { readMemory } from "./library-root.ts";
+import { createRemovals } from "./removals.ts";
 
 /** The folder in which the files of tasks are put under names for people. */
 export interface Library {
@@ -20,8 +21,8 @@ export interface Library {
   /** Yields members of a collection, by index, of which that is so. */
   pendingMembers(collection: Task): AsyncIterable<Task>;
   /**
-   * Removes the files of a task there that are as they were put, also those that are being put there; if that cannot be done now, a
-   * process that fills the library does it later.
+   * Removes the files of a task there that are as they were put, also those that are being put there; if that cannot be done now, or the
+   * disk hangs, a process that fills the library does it later.
    */
   remove(task: Task): Promise<void>;
   /** Fills the library from now on: at once, and again every minute what could not be done. */
@@ -53,6 +54,7 @@ export async function openLibrary(options: LibraryOptions): Promise<Library> {
   const { signal } = stopping;
   const turns = new Shares(1, { isFirm: true });
   const filler = new Filler({ ...options, jobs, signal, retryMs });
+  const removeNow = createRemovals({ removeFiles: (id, files) => filler.removeFiles(id, files) });
   const attempt = logOutages(logger, {
     failed: "the library cannot be filled",
     restored: "the library is filled again",
@@ -82,7 +84,7 @@ export async function openLibrary(options: LibraryOptions): Promise<Library> {
       const removal = await planRemoval(task, jobs, store);
       // What fills the library may be putting them there, and removes them afterwards.
       if (removal?.isPlacing === true) wakeUp.abort();
-      else if (removal !== undefined && options.isFiller) await filler.removeFiles(task.id, removal.files);
+      else if (removal !== undefined && options.isFiller) await removeNow(task, removal.files);
     },
     start() {
       if (filled !== undefined) return;

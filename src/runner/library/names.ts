@@ -49,6 +49,7 @@ export function nameFiles(task: NamedTask, template: Template, { suffix = "", ha
  * not shown (HFS+ ignores these).
  */
 export function foldName(name: string): string {
+  if (/^[\x20-\x7e]*$/.test(name)) return name.toLowerCase();
   const visible = name.replaceAll(/\p{Default_Ignorable_Code_Point}/gu, "");
   return visible.normalize("NFKC").toUpperCase().toLowerCase().normalize("NFKC");
 }

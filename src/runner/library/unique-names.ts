@@ -23,7 +23,7 @@ export class FolderNames {
   /** Returns the folded name. */
   #take(name: string): string {
     const folded = foldName(name);
-    this.#taken.add(folded).add(foldName(name.replace(/\.[a-z0-9]{1,10}$/i, "")));
+    this.#taken.add(folded).add(folded.replace(/\.[a-z0-9]{1,10}$/, ""));
     return folded;
   }
 

@@ -9,6 +9,7 @@ import {
   rmSync,
   statSync,
   symlinkSync,
+  truncateSync,
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
@@ -155,6 +156,20 @@ describe("a library that cannot be written to", () => {
     renameSync(join(folder, "unmounted"), dir);
     expect(codesOf(await untilPlaced(second.id))).toEqual([]);
     expect(listed()).toHaveLength(2);
+  });
+
+  it("is refused if others have put very many bytes in the place of its mark, which are not read", async () => {
+    const { open, add, untilPlaced, untilFailed, dir } = createLibraryHarness();
+    const library = await open();
+    library.start();
+    const first = await add(library, known);
+    await first.succeed();
+    await untilPlaced(first.id);
+    truncateSync(join(dir, ".unreel-library"), 600_000_000);
+    const second = await add(library, { ...known, video_id: "a2" });
+    await second.succeed();
+    const { file } = await untilFailed(second.id);
+    expect(file?.warnings?.at(-1)?.message).toContain("its file .unreel-library is another one");
   });
 
   it.each([
