@@ -1,8 +1,6 @@
 import { expect, it, vi } from "vitest";
 import { createRemovals } from "../../../src/runner/library/removals.ts";
 
-const waiting = { timeout: 60_000, interval: 5 };
-
 /** Returns removals from a disk that hangs until `respond` is called. */
 function createHangingDisk() {
   const disk = Promise.withResolvers<void>();
@@ -19,10 +17,8 @@ it("a disk that hangs holds four threads and no request", async () => {
   await Promise.all(Array.from({ length: 60 }, (_, n) => remove({ id: `${n}` }, [])));
   expect(begun).toEqual(["0", "1", "2", "3"]);
   respond();
-  await vi.waitFor(async () => {
-    await remove({ id: "later" }, []);
-    expect(begun).toContain("later");
-  }, waiting);
+  const again = () => remove({ id: "later" }, []).then(() => begun.includes("later"));
+  await vi.waitUntil(again, { timeout: 60_000, interval: 5 });
 });
 
 it("a request does not wait for a disk that others have found to hang", async () => {
@@ -46,14 +42,11 @@ it("owners take turns while files are removed", async () => {
   });
   const all = Array.from({ length: 6 }, (_, n) => remove({ id: `${n}`, owner: "anna" }, []));
   const bob = remove({ id: "bob", owner: "bob" }, []);
-  await vi.waitFor(() => expect(begun).toHaveLength(4), waiting);
+  await vi.waitUntil(() => begun.length === 4, { timeout: 60_000, interval: 5 });
   ends.shift()?.();
-  await vi.waitFor(() => expect(begun).toHaveLength(5), waiting);
+  await vi.waitUntil(() => begun.length === 5, { timeout: 60_000, interval: 5 });
   expect(begun.at(-1)).toBe("bob");
-  await vi.waitFor(() => {
-    for (const end of ends.splice(0)) end();
-    expect(begun).toHaveLength(7);
-  }, waiting);
-  for (const end of ends) end();
+  const endAll = () => ends.splice(0).map((end) => end()).length === 0 && begun.length === 7;
+  await vi.waitUntil(endAll, { timeout: 60_000, interval: 5 });
   await Promise.all([...all, bob]);
 });
