@@ -8,6 +8,7 @@ import {
   type FetchStatsBySource,
   describeSegments,
   ofSources,
+  roundingS,
   seconds,
   usualGapS,
 } from "../sources/fetch-stats.ts";
@@ -39,7 +40,7 @@ export interface FileStats {
  */
 export function findFileWarnings(fetched: FetchStatsBySource, file: FileStats): FileWarning[] {
   const { written, listedKinds, path, durationS, cut, joined = [], damage = [] } = file;
-  const segments = describeSegments(fetched);
+  const segments = describeSegments(fetched, cut === undefined ? written?.tracks : []);
   if (cut !== undefined) return findCutWarnings(segments, { ...file, cut });
   if (written === null) {
     return toWarnings([
@@ -172,9 +173,6 @@ function differentTrackDurations(
   const file = `the file states ${seconds(durationS ?? 0)}, and has samples for ${seconds(writtenS)}`;
   return differs && tracks.length > 0 ? [...found, file] : found;
 }
-
-/** Of listed durations, and of what a stream lasts less than a longer one of the same media. */
-const roundingS = 0.1;
 
 /**
  * Whether the track has all that its source lists, and lacks nothing before or after it, whenever it begins. False if the source has no other

@@ -38,7 +38,7 @@ export function extentOf(response: HttpResponse, part: Part, before: Representat
     throw partError(part, `the response has ${total} bytes; with the same validator, the resource had ${known}`);
   }
   const size = sizeOf(part.range, total);
-  if (size === undefined) throw partError(part, `the resource has only ${total} bytes`);
+  if (size === undefined || isTooShort(response, part)) throw tooShortError(part, total);
   if (status !== 206) {
     return { size, skip: part.range?.offset ?? 0, length: size ?? Infinity, isLonger: part.range !== null };
   }
@@ -54,23 +54,34 @@ export function extentOf(response: HttpResponse, part: Part, before: Representat
 /** Whether a response that is not partial has less than the part, as an error message with status 200 and a response without content (204) have. */
 export function isTooShort(response: HttpResponse, { range }: Part): boolean {
   const { status } = response;
-  return status === 204 || (status !== 206 && sizeOf(range, representationOf(response).total) === undefined);
+  if (status === 204 || status === 206) return status === 204;
+  const size = sizeOf(range, representationOf(response).total);
+  return size === undefined || (size !== null && isCutOff({ range }, size));
 }
 
 /** Manifests are off by one, or count what only the packager's file had. */
 const maxExcessBytes = 16;
 
+/** Whether a part that has all that its resource has for it lacks over 16 bytes of its range. */
+export function isCutOff({ range }: Pick<Part, "range">, size: number): boolean {
+  return (range?.length ?? 0) - size > maxExcessBytes;
+}
+
 /**
  * Returns the bytes that `range` (`null`: all) has in a resource of `total` bytes; `null` if unknown,
- * `undefined` if the resource is shorter. A range may end up to 16 bytes past the end of the resource.
+ * `undefined` if it begins after the end of the resource.
  */
 export function sizeOf(range: ByteRange | null, total: number | null): number | null | undefined {
   const { offset, length } = range ?? { offset: 0 };
   if (total === null) return length ?? null;
   const left = total - offset;
   if (left < (length === undefined ? 0 : Math.min(1, length))) return undefined;
-  if (length === undefined) return left;
-  return length - left > maxExcessBytes ? undefined : Math.min(length, left);
+  return length === undefined ? left : Math.min(length, left);
+}
+
+/** @param total Bytes of the resource; `null`: unknown. */
+export function tooShortError(part: Part, total: number | null): ServiceError {
+  return partError(part, `the resource has only ${total} bytes`);
 }
 
 /** An error that a retry cannot fix. */

@@ -1,7 +1,7 @@
 import { ServiceError } from "../../../model/errors.ts";
 import type { ByteRange } from "../../../net/byte-range.ts";
 import type { GetOptions, HttpClient } from "../../../net/client.ts";
-import { isTooShort, partError, sizeOf } from "./extent.ts";
+import { isCutOff, isTooShort, partError, sizeOf, tooShortError } from "./extent.ts";
 import { isText } from "./media-check.ts";
 import { type PartTransfer, receive } from "./receiver.ts";
 import { ifRangeOf, isResumable, withoutQuery } from "./representation.ts";
@@ -72,7 +72,19 @@ export async function fetchPart(
       retryPolicy.recordFailure(partError(part, "every response is too short"), stored.size);
     }
   }
-  return { path: stored.path, size: stored.size, representation: stored.representation };
+  const { path, size, representation } = stored;
+  assertEnd({ path, size, representation }, part);
+  return { path, size, representation };
+}
+
+/**
+ * Checks the end of a part whose range ends after its resource, as some playlists say of the last segment, which players play all the same:
+ * it must end where media end.
+ *
+ * @throws ServiceError `upstream_invalid`
+ */
+export function assertEnd({ path, size, representation }: FetchedPart, part: Part): void {
+  if (isCutOff(part, size) && part.isWhole?.(path) !== true) throw tooShortError(part, representation?.total ?? size);
 }
 
 /**

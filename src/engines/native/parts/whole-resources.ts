@@ -2,7 +2,8 @@ import { open } from "node:fs/promises";
 import { withDiskError } from "../../../files/disk-error.ts";
 import { noFollow } from "../../../files/no-follow.ts";
 import { isUpstreamError } from "../../../model/errors.ts";
-import { partError, sizeOf } from "./extent.ts";
+import { sizeOf, tooShortError } from "./extent.ts";
+import { assertEnd } from "./fetch-part.ts";
 import type { FetchedPart, Part } from "./stored-part.ts";
 
 type Fetch = (part: Part) => Promise<FetchedPart>;
@@ -64,9 +65,7 @@ function rethrowUnlessUpstream(error: unknown): null {
 async function cut(part: Part, whole: FetchedPart): Promise<FetchedPart> {
   const { name, range } = part;
   const size = sizeOf(range, whole.size);
-  if (range === null || size === undefined || size === null) {
-    throw partError(part, `the resource has only ${whole.size} bytes`);
-  }
+  if (range === null || size === undefined || size === null) throw tooShortError(part, whole.size);
   const path = `${whole.path}-${name}`;
   const [start, end] = [range.offset, range.offset + size - 1];
   await withDiskError(`write ${path}`, async () => {
@@ -74,5 +73,7 @@ async function cut(part: Part, whole: FetchedPart): Promise<FetchedPart> {
     await using to = await open(path, noFollow.overwrite);
     if (size > 0) await to.writeFile(from.createReadStream({ start, end, autoClose: false }));
   });
-  return { path, size, representation: whole.representation };
+  const { representation } = whole;
+  assertEnd({ path, size, representation: representation && { ...representation, total: whole.size } }, part);
+  return { path, size, representation };
 }

@@ -11,6 +11,7 @@ import { createEndLimit, createLosses, followLive, isGone, type LiveOptions } fr
 import type { RecordedSegment } from "./live-dates.ts";
 import { sniffBytes, sniffContainer } from "../../../remux/sniff.ts";
 import { readFileStart } from "../../../remux/open-file.ts";
+import { isCutOff } from "../parts/extent.ts";
 import { isText, isWholeSegment } from "../parts/media-check.ts";
 import type { FetchedPart, Part } from "../parts/stored-part.ts";
 import { Mirrors } from "./mirrors.ts";
@@ -79,6 +80,7 @@ export async function* fetchSegments(
       const fetching = fetch();
       const [{ path, size }, key] = await (isLive ? beforeEnd(fetching) : fetching);
       onSegment(durationS, size);
+      if (!isInit && isCutOff(request.part, size)) stats.cutOff += 1;
       if (isOptional && sniffContainer(readFileStart(path, Buffer.alloc(sniffBytes))) === null) return null;
       if (isText(path)) return withoutMedia(request, stats, losses);
       return { path, size, key, timing, isInit };

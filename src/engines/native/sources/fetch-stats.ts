@@ -37,6 +37,8 @@ export class FetchStats {
   missing = 0;
   /** Segments for which the server sent the media of another one. */
   repeated = 0;
+  /** Segments whose byte range ends after the end of their file. */
+  cutOff = 0;
   /** Segments that begin after the end that their MPD states, and are not fetched. */
   beyondEnd = 0;
   /** Computed segments at the end of a Period that do not exist: all media may have come before them. */
@@ -95,14 +97,32 @@ export function ofSources(
   return [...fetched].flatMap(([name, stats]) => find(stats, name === "main" ? "" : " of the separate audio", name));
 }
 
-/** Describes what is not right with the segments of all sources. */
-export function describeSegments(fetched: FetchStatsBySource) {
+/** Of listed durations, and of what a stream lasts less than a longer one of the same media. */
+export const roundingS = 0.1;
+
+/** What has been written of a source. */
+type WrittenSpan = Readonly<{ source: SourceName; startS: number; endS: number }>;
+
+/** Describes what is not right with the segments of all sources. `tracks`: of all media; default: they are not known. */
+export function describeSegments(fetched: FetchStatsBySource, tracks: readonly WrittenSpan[] = []) {
+  /** If all tracks last as long as listed, the list is wrong about their bytes. */
+  const isLong = ({ listedS }: FetchStats, name: SourceName) => {
+    const own = tracks.filter(({ source }) => source === name);
+    if (own.length === 0) return false;
+    const playedS = Math.min(...own.map(({ endS }) => endS)) - Math.min(...own.map(({ startS }) => startS));
+    return listedS !== null && playedS >= listedS - roundingS;
+  };
   return {
     /** They are listed and not in the file. */
-    missing: ofSources(fetched, ({ missing, repeated, segments }, what) => [
-      ...(missing === 0 ? [] : [`${missing} of ${segments} segments${what} had no media`]),
-      ...(repeated === 0 ? [] : [`${repeated} of ${segments} segments${what} had the media of another one`]),
-    ]),
+    missing: ofSources(fetched, (stats, what, name) => {
+      const { missing, repeated, segments, cutOff } = stats;
+      const isEnd = cutOff > 0 && !isLong(stats, name);
+      return [
+        ...(missing === 0 ? [] : [`${missing} of ${segments} segments${what} had no media`]),
+        ...(repeated === 0 ? [] : [`${repeated} of ${segments} segments${what} had the media of another one`]),
+        ...(isEnd ? [`${cutOff} of ${segments} segments${what} had fewer bytes than their byte range`] : []),
+      ];
+    }),
     /** They are left out because of the end that their MPD states. */
     left: ofSources(fetched, ({ beyondEnd }, what) => {
       if (beyondEnd === 0) return [];
