@@ -63,6 +63,44 @@ describe.concurrent("HLS is downloaded completely", () => {
     expect([wrong, warnings]).toEqual([-1, []]);
   });
 
+  it("if its server sends other keys for several moments", async () => {
+    const laid = encrypt(stream(), "secret.key", true);
+    laid.resources.set("secret.key", resource("application/octet-stream", secret));
+    await using harness = await openEntry(open, listed(laid), "index.m3u8");
+    const wrong = ["x", "y", "y"];
+    harness.site.answer("secret.key", (response, serve) => {
+      const other = wrong.shift();
+      return other === undefined ? serve() : response.end(Buffer.alloc(16, other));
+    });
+    const { path, warnings } = await harness.download();
+    expect(await probe(path)).toMatchObject(whole);
+    expect([wrong, warnings]).toEqual([[], []]);
+  });
+
+  it("if its server changes the key under one URL, and back", async () => {
+    const { resources, lines } = stream();
+    const keyOf = (number: number) => Buffer.alloc(16, `key ${number % 3} of the stream`);
+    const segments = [...resources.keys()].filter((path) => path.endsWith(".ts"));
+    let current = 0;
+    for (const [number, path] of segments.entries()) {
+      const cipher = createCipheriv("aes-128-cbc", keyOf(number), Buffer.alloc(16));
+      const body = Buffer.concat([cipher.update(resources.get(path)!.body), cipher.final()]);
+      resources.set(path, resource("video/mp2t", body));
+    }
+    const key = `#EXT-X-KEY:METHOD=AES-128,URI="live.key",IV=0x${"0".repeat(32)}`;
+    await using harness = await openEntry(open, listed({ resources, lines }), "index.m3u8");
+    harness.site.answer("live.key", (response) => response.end(keyOf(current)));
+    let listings = 0;
+    harness.site.answer("index.m3u8", (response) => {
+      listings += 1;
+      current = listings - 1;
+      response.end(mediaPlaylist([key, ...lines.slice(0, 2 * listings)], listings === segments.length));
+    });
+    const { path, warnings } = await harness.download();
+    expect(await probe(path)).toMatchObject(whole);
+    expect(warnings).toEqual([]);
+  });
+
   it("if the first segment is empty", async () => {
     const { resources, lines } = stream();
     const empty: Resources = new Map([["ts/none.ts", resource("video/mp2t", "")]]);

@@ -6,40 +6,75 @@ import type { HeadersFor, HttpClient } from "../../../net/client.ts";
 import { urlForMessage } from "../../../net/http-url.ts";
 import { decryptSamples } from "../../../remux/sample-encryption.ts";
 import { sniffContainer } from "../../../remux/sniff.ts";
-import { RetryPolicy } from "../parts/retry-policy.ts";
+import { maxFailures, RetryPolicy } from "../parts/retry-policy.ts";
 
 export interface AesKey {
   key: Buffer;
   iv: Buffer;
   /** As in `SegmentKey`. */
   isOfSamples?: true;
-  /** Fetches it again, once for all segments: a server may send another key for a moment. */
-  again: () => Promise<Buffer>;
+  /** Resolves with a key of the same URL that is none of these, fetched again if need be; `null`: there is none. */
+  another: (wrong: readonly Buffer[]) => Promise<Buffer | null>;
 }
 
 type KeyRequest = Readonly<{ headers: HeadersFor; signal: AbortSignal }>;
 
-/** Returns a function that fetches each key once, and once again if it is wrong. What is fetched is never written to the disk. */
+/** Returns a function that fetches each key once, and again if it is wrong. What is fetched is never written to the disk. */
 export function createKeyReader(
   client: HttpClient,
   options: KeyRequest,
 ): (key: SegmentKey | null) => Promise<AesKey | null> {
-  const keys = new Map<string, Promise<Buffer>>();
-  const renewed = new Map<string, Promise<Buffer>>();
-  const keyAt = async (url: string): Promise<Buffer> => readDataKey(url) ?? fetchKey(new URL(url), client, options);
+  const keys = new Map<string, KeyAtUrl>();
   return async (segmentKey) => {
     if (segmentKey === null) return null;
     const { url, iv, isOfSamples } = segmentKey;
-    const key = keys.get(url) ?? keyAt(url);
-    keys.set(url, key);
-    const again = () => {
-      const fetched = renewed.get(url) ?? keyAt(url);
-      renewed.set(url, fetched);
-      keys.set(url, fetched);
-      return fetched;
-    };
-    return { key: await key, iv: Buffer.from(iv, "hex"), ...(isOfSamples && { isOfSamples }), again };
+    const key = keys.getOrInsertComputed(url, () => new KeyAtUrl(url, client, options));
+    const another = (wrong: readonly Buffer[]) => key.another(wrong);
+    return { key: await key.latest(), iv: Buffer.from(iv, "hex"), ...(isOfSamples && { isOfSamples }), another };
   };
+}
+
+/** How many keys of one URL are remembered. */
+const maxKnown = 16;
+
+/** The keys that a URL has had: a server may send another one for a moment, and that of a live stream may change it at any time. */
+class KeyAtUrl {
+  readonly #known: Buffer[] = [];
+  readonly #fetch: () => Promise<Buffer>;
+  readonly #retryPolicy: RetryPolicy;
+  /** How often it may be fetched again for one segment: that of a `data:` URL is always the same. */
+  readonly #maxAgain: number;
+  #latest: Promise<Buffer> | undefined;
+
+  constructor(url: string, client: HttpClient, options: KeyRequest) {
+    const given = readDataKey(url);
+    this.#maxAgain = given === null ? maxFailures : 0;
+    this.#fetch = async () => given ?? fetchKey(new URL(url), client, options);
+    this.#retryPolicy = new RetryPolicy(keyBackoffMs, options.signal);
+  }
+
+  latest(): Promise<Buffer> {
+    return (this.#latest ??= this.#fetchAgain());
+  }
+
+  /** As `AesKey.another`. */
+  async another(wrong: readonly Buffer[]): Promise<Buffer | null> {
+    if (wrong.length > maxKnown) return null;
+    const isOther = (key: Buffer) => !wrong.some((other) => other.equals(key));
+    for (let failures = 0; ; failures += 1) {
+      const found = this.#known.find(isOther);
+      if (found !== undefined || failures === this.#maxAgain) return found ?? null;
+      if (failures > 0) await this.#retryPolicy.wait(failures);
+      await (this.#latest = this.#fetchAgain());
+    }
+  }
+
+  async #fetchAgain(): Promise<Buffer> {
+    const key = await this.#fetch();
+    if (!this.#known.some((known) => known.equals(key))) this.#known.unshift(key);
+    this.#known.splice(maxKnown);
+    return key;
+  }
 }
 
 const keyBackoffMs = 500;
@@ -66,16 +101,20 @@ async function fetchKey(url: URL, client: HttpClient, options: KeyRequest): Prom
 /**
  * Decrypts AES-128 in CBC mode (RFC 8216 §4.3.2.4). The padding may be missing.
  *
- * @throws ServiceError `upstream_invalid` if the key of a whole segment is wrong, also when fetched again: there is neither padding nor
+ * @throws ServiceError `upstream_invalid` if all keys of a whole segment are wrong, also when fetched again: there is neither padding nor
  *   known media; what fetching it rejects with.
  */
 export async function decrypt(bytes: Buffer, aesKey: AesKey): Promise<Uint8Array> {
-  try {
-    return decryptWith(aesKey.key, bytes, aesKey);
-  } catch (error) {
-    const key = await aesKey.again();
-    if (key.equals(aesKey.key)) throw error;
-    return decryptWith(key, bytes, aesKey);
+  const wrong: Buffer[] = [];
+  for (let key = aesKey.key; ;) {
+    try {
+      return decryptWith(key, bytes, aesKey);
+    } catch (error) {
+      wrong.push(key);
+      const other = await aesKey.another(wrong);
+      if (other === null) throw error;
+      key = other;
+    }
   }
 }
 
