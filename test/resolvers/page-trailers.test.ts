@@ -87,6 +87,12 @@ describe("a trailer before the film", () => {
       "its title in a script",
       script(`a({title: "Teaser", file: "${cdn}/1.mp4"}); b({title: "Big River", file: "${cdn}/film.mp4"})`),
     ],
+    [
+      "its title in a playlist",
+      script(
+        `setup({playlist: [{title: "Official Trailer", file: "${cdn}/1.mp4"}, {title: "Big River", file: "${cdn}/film.mp4"}]})`,
+      ),
+    ],
     ["its file in a script", script(`a({file: "${cdn}/trailer.mp4"}); b({file: "${cdn}/film.mp4"})`)],
   ])("is not taken for it: %s", async (_, html) => {
     expect(filesOf(await resolvePage(html))).toEqual(["film.mp4"]);

@@ -9,9 +9,16 @@ import { extractPlayer } from "./player/extract-player.ts";
 import { readItemList, readParts } from "./lists/item-list.ts";
 import { readWordPressPlaylists } from "./lists/wordpress-playlist.ts";
 import { chooseThing, isMedium } from "./vocabularies/choose-thing.ts";
-import { extractHtml, loopUrls } from "./vocabularies/html-metadata.ts";
+import { extractHtml } from "./vocabularies/html-metadata.ts";
 import { parseJsonLd } from "./vocabularies/json-ld.ts";
+import { listPlayers, loopUrls } from "./vocabularies/player-elements.ts";
 import { extractMedium, extractPage } from "./vocabularies/schema-org.ts";
+
+interface DraftOptions {
+  now: Date;
+  /** Whether several players of the page may be a list: not of a front page, of a player's page or beside frames that may be players. */
+  mayList: boolean;
+}
 
 /** What a page itself states, merged and by source. */
 interface Draft {
@@ -24,7 +31,7 @@ interface Draft {
  * states a medium: it may name many, and it takes as long to read as all else. A silent loop that the page shows counts
  * only if it has no other video, as on sites of animations; so does the trailer of a film.
  */
-export function* createDraft(markup: Markup, url: URL, now: Date): Steps<Draft> {
+export function* createDraft(markup: Markup, url: URL, { now, mayList }: DraftOptions): Steps<Draft> {
   const base = tryParseUrl(markup.base, url) ?? url;
   const { metadata, trailerUrls } = yield* extractMetadata(markup, url, now);
   yield;
@@ -34,13 +41,22 @@ export function* createDraft(markup: Markup, url: URL, now: Date): Steps<Draft> 
   const isLoop = [...media.map((medium) => medium.url.href), fields.embed?.url ?? ""].some((each) => loops.has(each));
   const draft = isLoop ? merge(withoutMedia(metadata, loops), url) : stated;
   const hasMedium = ({ merged }: Draft) => merged.media.some(({ kind }) => kind === "video" || !isLoop);
-  if (hasMedium(draft)) return draft;
+  if (hasMedium(draft)) return (mayList && listOfPlayers(draft, markup, url)) || draft;
   const list = yield* readWordPressPlaylists(markup.playlists, base);
   if (list !== null) return merge({ ...draft.metadata, player: { list } }, url);
   const page = identifyMerged(draft, markup, url);
-  const player = yield* extractPlayer(markup, isLoop ? { ...page, isMedium: false } : page, base);
-  const played = player.resources === undefined ? draft : merge({ ...draft.metadata, player }, url);
+  const identity = isLoop ? { ...page, isMedium: false } : page;
+  const player = yield* extractPlayer(markup, identity, { base, mayList });
+  const played = Object.keys(player).length === 0 ? draft : merge({ ...draft.metadata, player }, url);
   return isLoop && !hasMedium(played) ? stated : played;
+}
+
+/** Returns the draft of a page of several players, if it states no medium but these; else null. */
+function listOfPlayers({ metadata }: Draft, markup: Markup, url: URL): Draft | null {
+  const list = listPlayers(markup, tryParseUrl(markup.base, url) ?? url);
+  if (list === null) return null;
+  const listed = merge({ ...metadata, html: { ...metadata.html, resources: [], list } }, url);
+  return listed.merged.fields.entries === undefined ? null : listed;
 }
 
 /** Returns what a page states without the media at `urls`, except what schema.org describes. */

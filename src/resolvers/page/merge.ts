@@ -75,7 +75,7 @@ const precedence: Readonly<Record<Field, readonly MetadataSource[]>> = {
   tags: [...medium, "og", ...page, "html"],
   subtitles: ["html", "player"],
   chapters: [...medium, ...part],
-  list: [...page, "player"],
+  list: [...page, "html", "player"],
   parts: medium,
 };
 

@@ -36,7 +36,7 @@ const linkShare = 0.9;
  * (schema.org), Open Graph, Twitter Cards, oEmbed, HTML, HLS and DASH; if these name no medium, what its
  * players are set up with, and the page of its embedded player; if it only sends the browser on, what is there. No rule is for a certain site.
  * If the URL is a media file or a manifest, it is described without downloading the medium. A feed, an M3U of several media and
- * a page that states no medium but an ItemList have `entries`.
+ * a page that states no medium but an ItemList, or plays several, have `entries`.
  *
  * `resolve` rejects with the client's errors, and with `upstream_invalid` for a response that is neither
  * page nor medium. If a request that the page leads to fails or the time for it is over, the fields stay as the page

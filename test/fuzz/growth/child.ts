@@ -37,7 +37,7 @@ async function readPage({ bytes, url }: PageBytes): Promise<Cost> {
   };
   const before = cpuMs();
   const markup = await readMarkup(new PageText(chunksOf(bytes), "text/html"), slices, never);
-  await slices.run(createDraft(markup, new URL(url), now));
+  await slices.run(createDraft(markup, new URL(url), { now, mayList: true }));
   return { cpuMs: cpuMs() - before, stepMs };
 }
 

@@ -177,14 +177,16 @@ function isCertain({ candidate, points, holds }: Ranked<Candidate>): boolean {
 
 function chooseByPosition<C extends Candidate>(ranked: readonly Ranked<C>[], page: PageIdentity): C | null {
   if (page.isFrontPage && !page.isMedium) return null;
-  const possible = ranked.filter((each) => isDirect(each) && !each.isOther);
-  if (possible.length === 0 && page.isMedium) return choosePreview(ranked);
+  const all = ranked.filter((each) => isDirect(each) && !each.isOther);
+  if (all.length === 0 && page.isMedium) return choosePreview(ranked);
+  const films = all.filter(({ holds }) => !holds.isTrailer);
+  const possible = films.length > 0 ? films : all;
   const single = possible.filter(({ candidate }) => !candidate.isListed);
-  const main = single.length > 0 ? single : possible;
-  const first = (main.find(({ holds }) => !holds.isTrailer) ?? main[0])?.candidate;
+  const main = (single.length > 0 ? single : possible).map(({ candidate }) => candidate);
+  const [first] = main;
   if (first === undefined || page.isMedium || first.isInArticle) return first ?? null;
-  if (main.length > 1 && main.every(({ candidate }) => candidate.isOneOfTags)) return null;
-  return new Set(main.map(({ candidate }) => candidate.key)).size <= maxCandidates ? first : null;
+  if (main.length > 1 && main.every(({ isOneOfTags }) => isOneOfTags)) return null;
+  return new Set(main.map(({ key }) => key)).size <= maxCandidates ? first : null;
 }
 
 function choosePreview<C extends Candidate>(ranked: readonly Ranked<C>[]): C | null {

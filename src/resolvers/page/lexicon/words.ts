@@ -30,6 +30,8 @@ export const names = createLexicon({
   fileFormat: { word: "mp3 mp4 m4a m4v aac mpeg ogg opus web-m hls dash flac" },
   /** Its elements are played one after another. */
   playlist: { part: "play-list" },
+  /** What a player is set up with: an argument of JW Player's `setup`, the `source` of Plyr. */
+  setUp: { name: "set-up source" },
   download: { part: "down-load" },
   /** It is a media type, or a word for one. */
   type: { part: "type format mime delivery protocol" },

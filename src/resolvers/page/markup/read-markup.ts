@@ -18,7 +18,7 @@ const maxJsonLdBlocks = 100;
 /** Longer blocks are ignored, UTF-16 code units: JSON cannot be parsed in steps. */
 const maxJsonLdLength = 1024 * 1024;
 const maxTitleSource = 10_000;
-const maxPlayers = 20;
+const maxPlayers = 500;
 const maxSources = 50;
 const maxFrames = 50;
 /** Scripts and tags that may hold a player's data. */

@@ -1,8 +1,8 @@
 import { mediaTypeOf } from "../../../parsers/media-type.ts";
-import { parseQuality } from "../../../parsers/quantities.ts";
 import type { Steps } from "../../../parsers/steps.ts";
 import type { Exclusion } from "../choice/choose-medium.ts";
 import { names, properties } from "../lexicon/words.ts";
+import { nameWithoutQuality } from "../lists/played-entries.ts";
 import type { Resource } from "../metadata.ts";
 import { type Data, isTag, namesFile, onceForEach } from "../scripts/data.ts";
 import { ownDurationOf, titlesOf } from "./item.ts";
@@ -117,7 +117,8 @@ class MediaCollection {
       const isVariant = names.has(isElement ? parent.name : name, "variant") && !(isElement && isListOfMedia(parent));
       if (kind === "object" && !isVariant && (isElement || isDescribed(item))) return item;
       // A variable's value or an argument: nothing around it describes it.
-      if (parent.kind === "block") return isVariant || kind === "array" ? parent : item;
+      if (parent.kind === "block")
+        return (isVariant && titlesOf(item).length === 0) || kind === "array" ? parent : item;
       item = parent;
     }
     return item;
@@ -151,21 +152,6 @@ function isFileUrl(text: string): boolean {
 const hasNamedFile = onceForEach((data) =>
   data.fields.some(({ key, value }) => typeof value === "string" && isMediumName(key, data) && namesFile(value)),
 );
-
-/** Heights that a file's name states as a number alone. */
-const usualHeights = new Set("144 240 360 480 540 576 720 1080 1440 2160".split(" "));
-
-/** Returns the host and path of a file without its extension and its quality. */
-function nameWithoutQuality({ host, pathname }: URL): string {
-  const point = pathname.lastIndexOf(".");
-  const words = pathname.slice(0, point < 0 ? undefined : point).split(/[-_./]/);
-  return `${host} ${words.filter((word) => !statesQuality(word)).join(" ")}`;
-}
-
-function statesQuality(word: string): boolean {
-  const hasUnit = /^\d{1,4}[pk]$/i.test(word) && parseQuality(word) !== null;
-  return hasUnit || usualHeights.has(word) || names.has(word, "quality");
-}
 
 /** Completes a medium: if it has a manifest, drops URLs without an extension, which are of the manifest's parts. */
 function completed(medium: PlayerMedium): PlayerMedium {

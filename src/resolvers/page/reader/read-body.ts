@@ -6,7 +6,7 @@ import { readManifestText } from "../../../manifests/text.ts";
 import { bestFormats } from "../../../model/format-ranking.ts";
 import type { TimeSlices } from "../../../parsers/steps.ts";
 import { readChapters } from "../../../subtitles/read.ts";
-import { tryParseUrl } from "../../../parsers/url.ts";
+import { isFrontPage, tryParseUrl } from "../../../parsers/url.ts";
 import { createDraft } from "../draft.ts";
 import { findPlayerFrames } from "../frames.ts";
 import { readFeed } from "../lists/feed.ts";
@@ -69,14 +69,16 @@ async function readPage(
   signal: AbortSignal,
 ): Promise<PageDraft> {
   const markup = await readMarkup(new PageText(body, contentType), slices, signal);
-  const { metadata, merged } = await slices.run(createDraft(markup, url, now), signal);
   const base = tryParseUrl(markup.base, url) ?? url;
+  const frames = findPlayerFrames(markup.frames, base, isPlayer);
+  const mayList = !isPlayer && frames.length === 0 && !isFrontPage(url);
+  const { metadata, merged } = await slices.run(createDraft(markup, url, { now, mayList }), signal);
   const oembedUrl = isPlayer ? null : findOembed(markup, merged.fields, base);
   return {
     merged,
     oembed: oembedUrl === null ? null : { url: oembedUrl, metadata },
     chapters: merged.fields.chapters === undefined ? tryParseUrl(metadata.html?.chapters_url, base) : null,
-    frames: findPlayerFrames(markup.frames, base, isPlayer),
+    frames,
     refresh: findRefresh(markup, base),
   };
 }

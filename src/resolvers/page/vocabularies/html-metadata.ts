@@ -3,13 +3,12 @@ import type { PageInfo, Thumbnail } from "../../../model/page-info.ts";
 import { parseDate } from "../../../parsers/date.ts";
 import { parseKeywords, parseLine, parseParagraphs, parseLanguage } from "../../../parsers/text.ts";
 import { mediaTypeOf } from "../../../parsers/media-type.ts";
-import { parseQuality, qualityInPath } from "../../../parsers/quantities.ts";
 import { isFrontPage, parseUrls, tryParseUrl } from "../../../parsers/url.ts";
 import { namesTrailer } from "../choice/trailers.ts";
-import { names } from "../lexicon/words.ts";
 import type { Attributes } from "../markup/attributes.ts";
 import type { Markup, Metas, Player } from "../markup/markup.ts";
 import { createResource, type Metadata, type Resource, thumbnailsAt } from "../metadata.ts";
+import { findPlayer, sourcesOf } from "./player-elements.ts";
 
 /**
  * Extracts what HTML itself states: title, links, standard `<meta>` names, `<video>` and `<audio>`. With
@@ -61,76 +60,6 @@ function images(markup: Markup, metas: Metas, player: Player | null, base: URL):
     metas.first("thumbnail", "thumbnailurl"),
   ];
   return parseUrls(stated, base).flatMap((url) => thumbnailsAt(url));
-}
-
-/**
- * Returns the first player with an http or https source, a trailer last unless the page calls itself one; in place of a silent loop the
- * first video with sound or controls, in place of an advertisement or another silent video the first one with controls; without any, the
- * page's only player: a script gives it its source, but its poster and its tracks are stated.
- */
-function findPlayer(
-  { players }: Markup,
-  base: URL,
-  { isVideo, isOfTrailer }: { isVideo: boolean; isOfTrailer: boolean },
-): Player | null {
-  const hasSource = (player: Player) => sourcesOf(player, base).length > 0;
-  const others = players.filter((player) => !isSilentLoop(player));
-  const stated = (isVideo ? players : others).filter(hasSource);
-  const films = isOfTrailer ? [] : stated.filter((player) => !isTrailer(player, base));
-  const playable = films.length > 0 ? films : stated;
-  const [first] = playable;
-  const own = first && ownInstead(first, playable);
-  const [only = null, ...more] = others;
-  return own ?? first ?? (more.length === 0 ? only : null);
-}
-
-/** Returns the video that is likelier the page's own than `first`. Another one that is silent may be a preview of another page. */
-function ownInstead(first: Player, others: readonly Player[]): Player | undefined {
-  const isLoop = isSilentLoop(first);
-  if (!isLoop && !isBesideOwn(first)) return undefined;
-  return others.find(({ kind, attributes }) => {
-    return kind === "video" && (attributes.has("controls") || (isLoop && !attributes.has("muted")));
-  });
-}
-
-const besideOwn = names.bitsOf("advertisement", "background");
-
-/** Whether a video has no controls, and starts by itself without sound or is named as an advertisement or a background. */
-function isBesideOwn({ kind, attributes }: Player): boolean {
-  if (kind !== "video" || attributes.has("controls")) return false;
-  const name = `${attributes.get("id") ?? ""} ${attributes.get("class") ?? ""}`;
-  return ["autoplay", "muted"].every((each) => attributes.has(each)) || (names.rolesIn(name) & besideOwn) !== 0;
-}
-
-function isTrailer(player: Player, base: URL): boolean {
-  const about = ["id", "class", "title", "aria-label"].map((name) => player.attributes.get(name) ?? "");
-  return [...about, ...sourcesOf(player, base).map(({ url }) => url.pathname)].some(namesTrailer);
-}
-
-/** Returns the URLs of the silent loops among a page's players. */
-export function loopUrls({ players }: Markup, base: URL): Set<string> {
-  const loops = players.filter(isSilentLoop);
-  return new Set(loops.flatMap((player) => sourcesOf(player, base)).map(({ url }) => url.href));
-}
-
-/** Whether a player is part of the page's design: a muted loop that starts by itself and has no controls. */
-function isSilentLoop({ attributes }: Player): boolean {
-  const loops = ["autoplay", "loop", "muted"].every((name) => attributes.has(name));
-  return loops && !attributes.has("controls");
-}
-
-/** Where the players that use them look for the height of a `<source>`. */
-const heightNames = ["res", "size", "label", "title", "data-res", "data-quality", "data-label"];
-
-function sourcesOf({ kind, attributes, sources }: Player, base: URL): Resource[] {
-  return [attributes, ...sources].flatMap((source) => {
-    const url = tryParseUrl(source.get("src"), base);
-    if (url === null) return [];
-    const labels = heightNames.map((name) => parseQuality(source.get(name)));
-    const height = labels.find((each) => each !== null) ?? qualityInPath(url);
-    const type = source.get("type") ?? null;
-    return [createResource(url, "media", { type, fallback: kind, height })];
-  });
 }
 
 function manifestLinks(markup: Markup, base: URL): Resource[] {
