@@ -48,6 +48,24 @@ test("a delta update has the segments that it skips, with the keys and init sect
   ]);
 });
 
+test("a delta update has the dates that follow from a segment which is no longer listed", () => {
+  const dated = text(
+    ...head(10),
+    "#EXT-X-PROGRAM-DATE-TIME:2026-01-02T03:04:05.678Z",
+    ...[10, 11, 12].flatMap(segment),
+  );
+  const dates = (...texts: string[]) => read(dated, ...texts).segments.map(({ dateMs }) => dateMs);
+  const startMs = Date.parse("2026-01-02T03:04:05.678Z");
+  const delta = text(...head(11), skip(2), ...segment(13));
+  expect(dates(delta)).toEqual([2, 4, 6].map((s) => startMs + 1000 * s));
+  expect(dates(delta, text(...head(12), skip(2), ...segment(14)))).toEqual([4, 6, 8].map((s) => startMs + 1000 * s));
+  const broken = text(...head(10), "#EXT-X-PROGRAM-DATE-TIME:2026-01-02T03:04:05Z", ...segment(10));
+  const apart = text(broken.trimEnd(), "#EXT-X-DISCONTINUITY", ...segment(11), ...segment(12));
+  expect(dates(apart, text(...head(11), skip(2), ...segment(13)))).toEqual([undefined, undefined, undefined]);
+  const endless = text(broken.trimEnd().replace("INF:2,", "INF:9e300,"), ...segment(11), ...segment(12));
+  expect(dates(endless, text(...head(11), skip(2), ...segment(13)))).toEqual([undefined, undefined, undefined]);
+});
+
 test.each([
   ["?_HLS_msn=2&token=exp=9~acl=/*~x%20y&_HLS_skip=YES", "?token=exp=9~acl=/*~x%20y"],
   ["?a+b&_HLS_part=1", "?a+b"],

@@ -49,8 +49,8 @@ function completeDelta(delta: string, before: string): string | undefined {
   const count = Number(readAttributes(lines[at]?.trim().slice("#EXT-X-SKIP:".length) ?? "").get("SKIPPED-SEGMENTS"));
   const from = firstSequence(delta);
   const skipped: string[] = [];
-  /** Keys and the init section of the first one. */
-  let state: State = { keys: [], map: [] };
+  /** Keys, the init section and the date of the first one. */
+  let state: State = { keys: [], map: [], dateMs: Number.NaN };
   let pending: string[] = [];
   let sequence = firstSequence(before);
   let found = 0;
@@ -67,7 +67,7 @@ function completeDelta(delta: string, before: string): string | undefined {
     pending = [];
   }
   return found === count
-    ? [...lines.slice(0, at), ...state.map, ...state.keys, ...skipped, ...lines.slice(at + 1)].join("\n")
+    ? [...lines.slice(0, at), ...linesOf(state, skipped), ...skipped, ...lines.slice(at + 1)].join("\n")
     : undefined;
 }
 
@@ -76,17 +76,38 @@ interface State {
   keys: string[];
   /** After the keys that it is encrypted with. */
   map: string[];
+  /** When the next segment starts (RFC 8216bis §4.4.4.6), Unix milliseconds; NaN: it is not known. */
+  dateMs: number;
 }
 
-function stateAfter({ keys, map }: State, tags: readonly string[]): State {
+/** Returns what the state says of the lines `next`, whose first segment may have a date of its own. */
+function linesOf({ keys, map, dateMs }: State, next: readonly string[]): string[] {
+  const date = new Date(dateMs);
+  const own = next.slice(
+    0,
+    next.findIndex((line) => tagOf(line) === undefined && line.trim() !== ""),
+  );
+  const isOther = own.some((line) => tagOf(line) === discontinuity) || Number.isNaN(date.getTime());
+  return [...(isOther ? [] : [`${programDate}:${date.toISOString()}`]), ...map, ...keys];
+}
+
+const [discontinuity, programDate] = ["#EXT-X-DISCONTINUITY", "#EXT-X-PROGRAM-DATE-TIME"];
+
+function stateAfter({ keys, map, dateMs }: State, tags: readonly string[]): State {
   let wasKey = false;
+  let durationS = Number.NaN;
+  let startMs = tags.some((line) => tagOf(line) === discontinuity) ? Number.NaN : dateMs;
   for (const line of tags) {
-    const isKey = tagOf(line) === "#EXT-X-KEY";
+    const tag = tagOf(line);
+    const value = line.slice(line.indexOf(":") + 1).trim();
+    const isKey = tag === "#EXT-X-KEY";
     if (isKey) keys = wasKey ? [...keys, line] : [line];
-    if (tagOf(line) === "#EXT-X-MAP") map = [...keys, line];
+    if (tag === "#EXT-X-MAP") map = [...keys, line];
+    if (tag === programDate) startMs = Date.parse(value);
+    if (tag === "#EXTINF") durationS = Number.parseFloat(value);
     wasKey = isKey;
   }
-  return { keys, map };
+  return { keys, map, dateMs: Math.round(startMs + 1000 * durationS) };
 }
 
 function firstSequence(text: string): number {
