@@ -47,6 +47,15 @@ function setBack(path: string): void {
   writeFileSync(path, bytes);
 }
 
+/** Flags the first block of a Matroska file's first track as a key picture. */
+function flagFirst(path: string): void {
+  const bytes = readFileSync(path);
+  const source = numbersIn(bytes);
+  const first = readBlocks(source, readHeader(source)!).find(({ track }) => track === 1);
+  bytes[first!.body - 1]! |= 0x80;
+  writeFileSync(path, bytes);
+}
+
 describe.skipIf(!hasFfmpeg)("the packets of a file", () => {
   const kinds: readonly [string, readonly string[]][] = [
     ["mkv", [...videoInput(1), ...audioInput(1), ...x264, "-c:a", "aac"]],
@@ -163,4 +172,29 @@ describe.skipIf(!hasFfmpeg)("what is made of a Matroska file", () => {
     expect(probeCounts(media.path("middle.mkv"))).toEqual([counted! + 7]);
     expect((await make("middle.mkv")).warnings).toEqual([]);
   });
+
+  const codecs: readonly [string, readonly string[]][] = [
+    ["H.264", x264],
+    ["HEVC", ["-c:v", "libx265", "-preset", "ultrafast", "-x265-params", "log-level=error:bframes=2:open-gop=0"]],
+  ];
+  for (const [name, encoder] of codecs) {
+    it(`has none if its first picture is flagged as a key picture and is none: ${name}`, async () => {
+      media.make("group.mkv", ...videoInput(3), ...audioInput(3), ...encoder, "-g", "25", "-c:a", "aac");
+      media.make(
+        "tail.mkv",
+        "-i",
+        media.path("group.mkv"),
+        "-c",
+        "copy",
+        "-bsf:v",
+        "noise=drop=lt(n\\,7)",
+        "-write_crc32",
+        "0",
+      );
+      flagFirst(media.path("tail.mkv"));
+      const [counted] = packetsOf(media.path("tail.mkv"));
+      expect(probeCounts(media.path("tail.mkv"))[0]).toBe(counted! + 18);
+      expect((await make("tail.mkv")).warnings).toEqual([]);
+    });
+  }
 });

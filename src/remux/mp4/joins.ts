@@ -2,6 +2,7 @@ import { ServiceError } from "../../model/errors.ts";
 import { avcType, avcTypeOf } from "../nal/avc-sps.ts";
 import { asIdrSlice, createRenumbering, withGaps as withSequenceGaps, withGapsAllowed } from "../nal/avc-numbers.ts";
 import { createAvcSlices, maxSliceHeaderBytes } from "../nal/avc-slices.ts";
+import { lengthBytesOf, nalUnits } from "../nal/nal-units.ts";
 
 /** Where a sample may follow one that it does not continue. Samples are those of MP4 (ISO/IEC 14496-15 §5.3.2). */
 
@@ -151,17 +152,4 @@ export function nalLengthBytes(sampleEntry: Uint8Array): number | null {
   const [avcConfiguration, hevcConfiguration] = ["avcC", "hvcC"].map((type) => configurationOf(sampleEntry, type));
   if (avcConfiguration) return lengthBytesOf(avcConfiguration, 4);
   return hevcConfiguration ? lengthBytesOf(hevcConfiguration, 21) : null;
-}
-
-/** Returns how many bytes the lengths of NAL units have. */
-const lengthBytesOf = (configuration: Buffer, field: number): number => ((configuration[field] ?? 3) & 3) + 1;
-
-/** Yields the NAL units of a sample that have bytes, without their lengths; the last one as far as it is there. */
-function* nalUnits(sample: Uint8Array, lengthBytes: number): Generator<Buffer> {
-  const bytes = Buffer.from(sample.buffer, sample.byteOffset, sample.length);
-  for (let at = 0; at + lengthBytes < bytes.length;) {
-    const start = at + lengthBytes;
-    at = start + bytes.readUIntBE(at, lengthBytes);
-    if (at > start) yield bytes.subarray(start, at);
-  }
 }

@@ -3,7 +3,7 @@ import { unescapeNal } from "./nal-units.ts";
 import { isValidSize, readCrop, readPixelAspect, type SequenceFormat } from "./sequence-format.ts";
 
 /** nal_unit_type (ISO/IEC 14496-10 table 7-1). */
-export const avcType = { slice: 1, firstPartition: 2, idr: 5, sps: 7, pps: 8 } as const;
+export const avcType = { slice: 1, firstPartition: 2, idr: 5, sei: 6, sps: 7, pps: 8 } as const;
 
 /** Returns the type of a NAL unit. */
 export const avcTypeOf = (unit: Uint8Array): number => (unit[0] ?? 0) & 0x1f;

@@ -81,3 +81,16 @@ export function createNalWriter(): (unit: AccessUnit, leftOut: number) => Buffer
     return buffer.subarray(0, at);
   };
 }
+
+/** Returns how many bytes the lengths of NAL units have, by this byte of an `avcC` (4) or `hvcC` (21). */
+export const lengthBytesOf = (configuration: Buffer, field: number): number => ((configuration[field] ?? 3) & 3) + 1;
+
+/** Yields the NAL units of a sample that have bytes, without their lengths; the last one as far as it is there. */
+export function* nalUnits(sample: Uint8Array, lengthSize: number): Generator<Buffer> {
+  const bytes = Buffer.from(sample.buffer, sample.byteOffset, sample.length);
+  for (let at = 0; at + lengthSize < bytes.length;) {
+    const start = at + lengthSize;
+    at = start + bytes.readUIntBE(at, lengthSize);
+    if (at > start) yield bytes.subarray(start, at);
+  }
+}

@@ -6,6 +6,7 @@ import {
   chapterTracks,
   encryptedKinds,
   type LocalInput,
+  mediabunny,
   openLocalInput,
   unreadTracks,
 } from "../inspect/local-input.ts";
@@ -111,9 +112,16 @@ const longestShiftS = 0.045;
 async function leadOf(tracks: readonly InputTrack[]): Promise<number> {
   const [video, audio] = ["video", "audio"].map((type) => tracks.find((one) => one.type === type));
   if (video === undefined || audio === undefined) return 0;
-  return (await audio.getFirstTimestamp()) - (await video.getFirstTimestamp());
+  return (await audio.getFirstTimestamp()) - (await startOf(video));
 }
 
 async function lastedS(track: InputTrack): Promise<number> {
-  return (await track.computeDuration()) - (await track.getFirstTimestamp());
+  return (await track.computeDuration()) - (await startOf(track));
+}
+
+/** Returns when a track starts: video with its first key picture, as nothing can be shown before it. */
+async function startOf(track: InputTrack): Promise<number> {
+  const sink = track.isVideoTrack() ? new mediabunny.EncodedPacketSink(track) : undefined;
+  const key = await sink?.getFirstKeyPacket({ verifyKeyPackets: true });
+  return key?.timestamp ?? track.getFirstTimestamp();
 }

@@ -3,6 +3,7 @@ import type { FileWarning } from "../../../model/file-warnings.ts";
 import type { CopiedAudio } from "../../../remux/audio-files/extract.ts";
 import { countFlacFrames } from "../../../remux/audio-files/flac-breaks.ts";
 import { chosenBlocks, selectAll } from "../../../remux/matroska/blocks.ts";
+import { createKeyCheck } from "../../../remux/matroska/key-pictures.ts";
 import { isLaced } from "../../../remux/matroska/lacing.ts";
 import { readSampleLists } from "../../../remux/mp4/cut.ts";
 import { listSamples } from "../../../remux/mp4/read/listed-samples.ts";
@@ -24,7 +25,7 @@ export type TrackCounts = ReadonlyMap<number, TrackCount>;
 
 /**
  * Counts what the tracks of a Matroska, MP4, Ogg, FLAC, WAV, MP3, AAC or AC-3 file have, without the code that copies them. Of video in Matroska,
- * what comes before its first key frame does not count. None of another file, and of one that is damaged.
+ * what comes before its first key picture does not count. None of another file, and of one that is damaged.
  * @throws the file system's own errors.
  */
 export function countPackets(file: ReadFile): TrackCounts {
@@ -117,11 +118,17 @@ function countBlocks({ fd }: ReadFile): TrackCounts {
   const file = selectAll(fd);
   if (file === undefined) return new Map();
   const tracks = file.tracks.filter(({ kind }) => kind !== null);
-  const counts = new Map(tracks.map(({ number, kind }) => [number, { kind, packets: 0, bytes: 0 }]));
-  for (const { track, isKey, flags, body, end } of chosenBlocks({ ...file, tracks })) {
-    const count = counts.get(track)!;
+  const counts = new Map(
+    tracks.map((track) => [
+      track.number,
+      { packets: 0, bytes: 0, isStart: track.kind === "video" ? createKeyCheck(file, track) : () => true },
+    ]),
+  );
+  for (const block of chosenBlocks({ ...file, tracks })) {
+    const { flags, body, end } = block;
+    const count = counts.get(block.track)!;
     // mediabunny begins there.
-    if (count.packets === 0 && !isKey && count.kind === "video") continue;
+    if (count.packets === 0 && !count.isStart(block)) continue;
     count.packets += isLaced(flags) ? file.source.u8(body) + 1 : 1;
     count.bytes += end - body;
   }
