@@ -10,7 +10,7 @@ import { layNumbered, mpd, numberTemplate, rangeList, timelineTemplate, type Rep
 import { decode, hasFfmpeg, probe } from "../media/probe.ts";
 import { readMedium, readRendition, readWebmRendition } from "../media/rendition.ts";
 import { dash, merge, resource, type Resources } from "../media/resources.ts";
-import { inspectFile, ffmpeg, openFolder, videoInput } from "../remux/mp4-media.ts";
+import { audioInput, inspectFile, ffmpeg, openFolder, videoInput } from "../remux/mp4-media.ts";
 
 /** Returns which edits of the first track of an MP4 have no media. */
 function emptyEdits(bytes: Buffer): number[] {
@@ -451,5 +451,26 @@ describe("an encrypted file", () => {
     const cut = await harness.download({ ranges: [{ startS: 0.5, endS: 1 }], folder: await harness.newFolder() });
     const left = { code: "tracks_left", message: "1 further audio track of the source is left out" };
     expect(cut.warnings).toEqual(warnings.map(() => left));
+  });
+
+  it.skipIf(!hasFfmpeg).each([
+    ["first", "mp4a", "ac3"],
+    ["second", "ac-3", "aac"],
+  ])("is taken without the %s of two audio tracks if that is encrypted: MP4", async (_, locked, codec) => {
+    const path = openFolder().path("two.mp4");
+    const tracks = "-map 0:v -map 1:a -map 2:a -c:v libx264 -c:a:0 aac -c:a:1 ac3 -metadata:s:a language=deu";
+    ffmpeg(`${videoInput(1)} ${audioInput(1)} ${audioInput(1)} ${tracks} ${path}`);
+    const body = readFileSync(path);
+    body.write("enca", body.indexOf(locked, body.indexOf("moov")), "latin1");
+    await using harness = await openEntry(open, new Map([["film", resource("video/mp4", body)]]), "film");
+    const ofFile = { code: "tracks_left", message: "1 audio track of the file is encrypted" };
+    const ofSource = { ...ofFile, message: "1 further audio track of the source is left out" };
+    expect(await harness.download()).toMatchObject({ size: body.length, warnings: [ofFile] });
+    const asked = { ranges: [{ startS: 0, endS: 0.5 }], audioLanguages: ["de"] };
+    for (const [change, warning] of [[asked, ofFile] as const, [{ audioOnly: true }, ofSource] as const]) {
+      const made = await harness.download({ ...change, folder: await harness.newFolder() });
+      expect(made.warnings).toEqual([warning]);
+      expect((await probe(made.path)).streams.filter(({ kind }) => kind === "audio")).toMatchObject([{ codec }]);
+    }
   });
 });

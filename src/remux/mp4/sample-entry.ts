@@ -1,5 +1,11 @@
 import { ascii, box, childrenOf, findChild, fullBox, typeAt, u16, u32, viewOf } from "./boxes.ts";
 
+/** Types of sample entries of protected tracks (ISO/IEC 14496-12 §8.12, and those of FairPlay). */
+const protectedEntries: ReadonlySet<string> = new Set("encv enca drmi drms".split(" "));
+
+/** Whether a sample entry of this type says that its track is encrypted. */
+export const isProtected = (type: string): boolean => protectedEntries.has(type);
+
 interface VideoEntry {
   /** `avc1`, `hvc1`. */
   type: string;

@@ -5,7 +5,7 @@ import type { Input, InputFormat, InputVideoTrack } from "mediabunny";
 import { type Element, elementsIn, ids, voidHead } from "../../../remux/matroska/elements.ts";
 import type { MediaInfo } from "../../engine.ts";
 import { ServiceError, unlessUnreadable } from "../../../model/errors.ts";
-import { checkSampleTables, findProtectedEntry } from "../../../remux/mp4/read/check-tables.ts";
+import { checkSampleTables, findProtectedEntries } from "../../../remux/mp4/read/check-tables.ts";
 import { childBoxes, type NumberSource, numbersInFile } from "../../../remux/mp4/read/number-source.ts";
 import { openFile } from "../../../remux/open-file.ts";
 import { findDamage } from "../../../remux/matroska/damage.ts";
@@ -90,15 +90,16 @@ const maxDelayNs = 1e9;
 function checkNotEncrypted(source: NumberSource, tracks: readonly MatroskaTrack[]): void {
   const kinds = [...Map.groupBy(tracks, ({ kind }) => kind).values()];
   const isProtected = kinds.some((own) => own.every((track) => isEncrypted(source, track)));
-  const found = isProtected ? "ContentEncryption" : findProtectedEntry(source);
+  const found = isProtected ? "ContentEncryption" : findProtectedEntries(source)[0]?.entry;
   if (found !== undefined) throw new ServiceError("drm_protected", `the media are encrypted ("${found}")`);
 }
 
-/** Returns the kinds of the video and audio tracks of a WebM or Matroska file that are encrypted; none of one that is damaged. */
+/** Returns the kinds of the video and audio tracks of a WebM, Matroska or MP4 file that are encrypted; none of one that is damaged. */
 export function encryptedKinds(path: string): TrackKind[] {
   using file = openFile(path);
   const source = numbersInFile(file.fd);
-  const tracks = unlessUnreadable(() => readHeader(source)?.tracks) ?? [];
+  const tracks = unlessUnreadable(() => readHeader(source)?.tracks);
+  if (tracks === undefined) return unlessUnreadable(() => findProtectedEntries(source).map(({ kind }) => kind)) ?? [];
   return tracks.flatMap((track) => (track.kind !== null && isEncrypted(source, track) ? [track.kind] : []));
 }
 

@@ -148,8 +148,8 @@ async function keepPublished({ isPassthrough, sources }: Plan, options: Assemble
   if (audioOnly && !isAudio(await inspect(path), main)) return null;
   // It keeps all its tracks, in whatever languages.
   if (audioChoice.isAsked) await withTimeLimit("read", [path], () => chooseInFile(path, audioChoice));
-  const warnings =
-    ranges.length > 0 ? [] : [...(audioChoice.isOtherFirst ? [otherFirst] : []), ...checkEncrypted(path)];
+  const isOtherFirst = audioChoice.isOtherFirst && ranges.length === 0;
+  const warnings = [...(isOtherFirst ? [otherFirst] : []), ...checkEncrypted(path)];
   if (options.embed !== "all" || ranges.length > 0) return { path, written: null, warnings };
   const embedded = await embed(path, options);
   if (embedded === null) warnings.push(notEmbedded);

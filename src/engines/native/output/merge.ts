@@ -8,6 +8,7 @@ import { describeFiles } from "../inspect/describe.ts";
 import { type LocalInput, mediabunny, openLocalInput } from "../inspect/local-input.ts";
 import { writeAll } from "../parts/disk-writes.ts";
 import type { AudioChoice } from "../../../remux/audio-choice.ts";
+import { chooseMp4Audio } from "../../../remux/mp4/read/summary.ts";
 import { chooseMpegTsAudio } from "../../../remux/mpeg-ts/summary.ts";
 import type { TrackKind } from "../../../remux/samples.ts";
 import { iso639ToBcp47 } from "../../../remux/language.ts";
@@ -156,7 +157,9 @@ async function chooseAudioTracks(input: Input | undefined, choice: AudioChoice):
 
 /** Has a choice made among the audio tracks of a file that stays as it is. @throws ServiceError as `openLocalInput` */
 export async function chooseInFile(path: string, choice: AudioChoice): Promise<void> {
-  if (openFileStream("main", path).container === "mpeg-ts") return chooseMpegTsAudio(path, choice);
+  const { container } = openFileStream("main", path);
+  if (container === "mpeg-ts") return chooseMpegTsAudio(path, choice);
+  if (container === "mp4") return chooseMp4Audio(path, choice);
   using file = openLocalInput(path);
   await chooseAudioTracks(file.input, choice).catch(() => []);
 }

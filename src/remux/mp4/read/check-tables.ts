@@ -1,4 +1,7 @@
 import { type Box, damagedError } from "../boxes.ts";
+import { isProtected } from "../sample-entry.ts";
+import type { TrackKind } from "../../samples.ts";
+import { kindByHandler } from "./headers.ts";
 import { boxAt, childBoxes, codeAt, type NumberSource } from "./number-source.ts";
 
 /** Boxes that readers descend into, wherever they are. */
@@ -47,7 +50,7 @@ export function checkSampleTables(source: NumberSource): void {
       checkTrack();
       track = { isMedia: false };
     } else if (box.type === "hdlr" && track !== undefined) {
-      track.isMedia ||= isMediaHandler(source, box);
+      track.isMedia ||= kindOfHandler(source, box) !== null;
     } else if (kind !== undefined && track !== undefined) {
       if (parent !== "stbl") throw damagedError(`"${box.type}" is in "${parent}"`);
       if (track[kind] !== undefined) throw damagedError(`a track has two tables of ${kind}`);
@@ -68,20 +71,18 @@ export function checkSampleTables(source: NumberSource): void {
   }
 }
 
-/** Sample entries of protected tracks (ISO/IEC 14496-12 §8.12, and those of FairPlay). */
-const protectedEntries: ReadonlySet<string> = new Set("encv enca drmi drms".split(" "));
-
-/**
- * Returns the type of a sample entry in an MP4 that says that its track is encrypted; undefined: none does.
- * @throws as `checkSampleTables`
- */
-export function findProtectedEntry(source: NumberSource): string | undefined {
+/** Returns the types of sample entries in an MP4 that say that their audio or video tracks are encrypted. @throws as `checkSampleTables` */
+export function findProtectedEntries(source: NumberSource): { kind: TrackKind; entry: string }[] {
+  const found: { kind: TrackKind; entry: string }[] = [];
+  let kind: TrackKind | null = null;
   for (const { box } of boxesWithin(source)) {
-    if (box.type !== "stsd") continue;
-    const entries = { body: box.body + 8, end: box.end };
-    for (const { type } of childBoxes(source, entries)) if (protectedEntries.has(type)) return type;
+    if (box.type === "trak") kind = null;
+    if (box.type === "hdlr") kind ??= kindOfHandler(source, box);
+    if (box.type !== "stsd" || kind === null) continue;
+    const entry = childBoxes(source, { body: box.body + 8, end: box.end }).find(({ type }) => isProtected(type))?.type;
+    if (entry !== undefined) found.push({ kind, entry });
   }
-  return undefined;
+  return found;
 }
 
 /** Yields all boxes in `containers`, parents first, without recursion. */
@@ -105,9 +106,8 @@ function* boxesWithin(source: NumberSource): Generator<{ box: Box; parent: strin
   }
 }
 
-function isMediaHandler(source: NumberSource, { body, end }: Box): boolean {
-  if (end - body < 12) return false;
-  return ["vide", "soun"].includes(codeAt(source, body + 8));
+function kindOfHandler(source: NumberSource, { body, end }: Box): TrackKind | null {
+  return end - body < 12 ? null : kindByHandler(codeAt(source, body + 8));
 }
 
 /** Returns the number of samples in a `trun`, whose fields must fit in it. */

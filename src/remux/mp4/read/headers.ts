@@ -1,8 +1,20 @@
 import { type BoxReader, openFullBox } from "../box-reader.ts";
-import { type Box, damagedError, findChild, getChild, viewOf } from "../boxes.ts";
+import { type Box, boxesIn, damagedError, findChild, getChild, viewOf } from "../boxes.ts";
 import { mp4ToBcp47 } from "../../language.ts";
 import type { Matrix } from "../matrix.ts";
-import type { Edit } from "../../samples.ts";
+import { isProtected } from "../sample-entry.ts";
+import type { Edit, TrackKind } from "../../samples.ts";
+
+/** Returns what a track is by its handler_type (ISO/IEC 14496-12 §8.4.3); `null`: neither audio nor video. */
+export const kindByHandler = (handler: string): TrackKind | null =>
+  handler === "vide" ? "video" : handler === "soun" ? "audio" : null;
+
+/** Whether a sample entry of a track (`trak`) says that its media are encrypted. */
+export function isEncrypted(bytes: Uint8Array, trak: Box): boolean {
+  const entries = findChild(bytes, trak, "mdia", "minf", "stbl", "stsd");
+  if (entries === undefined) return false;
+  return [...boxesIn(bytes, entries.body + 8, entries.end)].some(({ type }) => isProtected(type));
+}
 
 /** Reads a `tkhd` (ISO/IEC 14496-12 §8.3.2); the size is in pixels as shown, before the matrix. */
 export function readTrackHeader(bytes: Uint8Array, tkhd: Box) {

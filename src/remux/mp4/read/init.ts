@@ -3,6 +3,8 @@ import { firstAudio, type TrackSlot } from "../../audio-choice.ts";
 import { openFullBox } from "../box-reader.ts";
 import { type Box, boxesIn, childrenOf, damagedError, findChild, getChild, typeAt } from "../boxes.ts";
 import {
+  isEncrypted,
+  kindByHandler,
   type MovieHeader,
   readChapterIds,
   readEdits,
@@ -14,8 +16,8 @@ import {
 } from "./headers.ts";
 import { type GroupDescriptions, readGroupDescriptions } from "../sample-groups.ts";
 import { isUnity, multiplyMatrices } from "../matrix.ts";
-import { type AudioPacket, readAudioPacket, readCodedSize, swapOpusNumbers } from "../sample-entry.ts";
-import type { DemuxerOptions, TrackFormat, TrackKind } from "../../samples.ts";
+import { type AudioPacket, isProtected, readAudioPacket, readCodedSize, swapOpusNumbers } from "../sample-entry.ts";
+import { type DemuxerOptions, type TrackFormat, type TrackKind, trackKinds } from "../../samples.ts";
 
 /** A track as its init section (`moov`) describes it. */
 export interface InitTrack extends TrackSlot {
@@ -53,8 +55,8 @@ export interface SampleDefaults {
 export const noDefaults: SampleDefaults = { entry: 1, duration: 0, size: 0, flags: 0 };
 
 /**
- * Reads from a `moov` box the first track with video, and the chosen tracks with audio.
- * @throws ServiceError `upstream_invalid`; `drm_protected` if one of them is encrypted (§8.12).
+ * Reads from a `moov` box the first track with video, and the chosen tracks with audio. Encrypted ones (§8.12) are left out if others of their kind are not.
+ * @throws ServiceError `upstream_invalid`; `drm_protected` if all video or all audio is encrypted.
  */
 export function readInit(
   bytes: Uint8Array,
@@ -70,17 +72,22 @@ export function readInit(
   const of = (wanted: TrackKind) => {
     const isWanted = ({ kind }: { kind: TrackKind | null }) => kind === wanted && kinds.includes(kind);
     const own = used.some(isWanted) ? used.filter(isWanted) : found.filter(isWanted);
-    return own.toSorted((a, b) => Number(isDisabled(a.trak)) - Number(isDisabled(b.trak)));
+    const clear = clearOf(bytes, own);
+    const tracks = clear.toSorted((a, b) => Number(isDisabled(a.trak)) - Number(isDisabled(b.trak)));
+    return { tracks, encrypted: own.length - clear.length };
   };
-  const audio = of("audio");
+  const { tracks: audio, encrypted: encryptedAudio } = of("audio");
   const languageOf = ({ trak }: { trak: Box }) => readLanguage(bytes, getChild(bytes, trak, "mdia"));
   const chosen = audio.length > 0 ? choice.choose(audio.map(languageOf)) : [];
-  const [video, ...otherVideo] = of("video");
+  const {
+    tracks: [video, ...otherVideo],
+    encrypted: encryptedVideo,
+  } = of("video");
   const chapters = readChapterIds(bytes, boxes);
   const isPicture = (trak: Box) => chapters.has(readTrackHeader(bytes, getChild(bytes, trak, "tkhd")).id);
   const left = {
-    video: otherVideo.filter(({ trak }) => !isPicture(trak)).length,
-    audio: audio.length - chosen.length,
+    video: otherVideo.filter(({ trak }) => !isPicture(trak)).length + encryptedVideo,
+    audio: audio.length - chosen.length + encryptedAudio,
   };
   const usedKinds = kinds.filter((wanted) => used.some(({ kind }) => kind === wanted));
   onTracks?.({ kinds: usedKinds, audio: chosen.length, left });
@@ -104,17 +111,34 @@ export function readVideoTimes(bytes: Uint8Array, moov: Box): UnreadTrack | unde
   return { id, timescale, shiftTicks, defaults: movie.defaults.get(id) ?? noDefaults, groups: new Map() };
 }
 
-/** Reads all video and audio tracks from a `moov` box, with their names. @throws as `readInit` */
+/** Reads all video and audio tracks from a `moov` box, with their names, but for encrypted ones that `readInit` leaves out. @throws as `readInit` */
 export function readAllTracks(bytes: Uint8Array, moov: Box): InitTrack[] {
   const movie = readMovie(bytes, moov);
-  return childrenOf(bytes, moov, "trak").flatMap((trak) => {
-    const mdia = getChild(bytes, trak, "mdia");
-    const kind = kindOf(bytes, mdia);
-    if (kind === null) return [];
-    const name = readHandlerName(bytes, mdia);
-    const { formats, ...track } = readTrack(bytes, trak, kind, movie);
-    return [{ ...track, formats: formats.map((format) => ({ ...format, name })) }];
+  const found = childrenOf(bytes, moov, "trak").flatMap((trak) => {
+    const kind = kindOf(bytes, getChild(bytes, trak, "mdia"));
+    return kind === null ? [] : [{ trak, kind }];
   });
+  const clear = new Set(
+    trackKinds.flatMap((kind) =>
+      clearOf(
+        bytes,
+        found.filter((track) => track.kind === kind),
+      ),
+    ),
+  );
+  return found
+    .filter((track) => clear.has(track))
+    .map(({ trak, kind }) => {
+      const name = readHandlerName(bytes, getChild(bytes, trak, "mdia"));
+      const { formats, ...track } = readTrack(bytes, trak, kind, movie);
+      return { ...track, formats: formats.map((format) => ({ ...format, name })) };
+    });
+}
+
+/** Returns those of the tracks of a kind that are not encrypted; all if all are. */
+function clearOf<T extends { trak: Box }>(bytes: Uint8Array, tracks: readonly T[]): readonly T[] {
+  const clear = tracks.filter(({ trak }) => !isEncrypted(bytes, trak));
+  return clear.length > 0 ? clear : tracks;
 }
 
 /** Whether the tables of a track list a sample that has bytes (`stsz`, `stz2`; §8.7.3). */
@@ -154,8 +178,7 @@ export function readDefaults(bytes: Uint8Array, moov: Box): Map<number, SampleDe
 function kindOf(bytes: Uint8Array, mdia: Box): TrackKind | null {
   const hdlr = getChild(bytes, mdia, "hdlr");
   if (hdlr.end - hdlr.body < 12) throw damagedError(`"hdlr" is too short`);
-  const handler = typeAt(bytes, hdlr.body + 8);
-  return handler === "vide" ? "video" : handler === "soun" ? "audio" : null;
+  return kindByHandler(typeAt(bytes, hdlr.body + 8));
 }
 
 function readTrack(
@@ -203,7 +226,7 @@ function readUserData(bytes: Uint8Array, trak: Box): Pick<TrackFormat, "userData
 function readSampleEntries(bytes: Uint8Array, stsd: Box): Uint8Array[] {
   if (stsd.end - stsd.body < 8) throw damagedError(`"stsd" is too short`);
   const entries = [...boxesIn(bytes, stsd.body + 8, stsd.end)];
-  const encrypted = entries.find(({ type }) => type === "encv" || type === "enca");
+  const encrypted = entries.find(({ type }) => isProtected(type));
   if (encrypted !== undefined) throw new ServiceError("drm_protected", `the media are encrypted ("${encrypted.type}")`);
   if (entries.length === 0) throw damagedError("a track has no sample entry");
   // Copied: the memory of a segment is used again for the next one.

@@ -1,10 +1,11 @@
 import { type Box, damagedError, firstBox, getChild } from "../boxes.ts";
 import { isQuarterTurn } from "../matrix.ts";
+import type { AudioChoice } from "../../audio-choice.ts";
 import type { MediaSummary } from "../../media-summary.ts";
 import { type OpenFile, openFile } from "../../open-file.ts";
 import type { TrackFormat } from "../../samples.ts";
 import { checkSampleTables } from "./check-tables.ts";
-import { completeFileBoxes, readFully, readRange } from "./file-boxes.ts";
+import { completeFileBoxes, readFully, readIndex, readRange } from "./file-boxes.ts";
 import { readFragmentRuns } from "./fragment.ts";
 import { readMovieHeader } from "./headers.ts";
 import { createBudget, type IndexedSample, maxFileSamples } from "./indexed-sample.ts";
@@ -50,6 +51,13 @@ export function* readMp4Summary(path: string): Generator<undefined, Mp4Summary |
     durationS,
     ...(video === undefined ? { width: null, height: null } : sizeOf(video)),
   };
+}
+
+/** Has a choice made among the audio tracks of a complete file that are not encrypted. @throws ServiceError as `readInit` */
+export function chooseMp4Audio(path: string, choice: AudioChoice): void {
+  using file = openFile(path);
+  const bytes = readIndex(file);
+  readInit(bytes, firstBox(bytes), { kinds: ["audio"], audio: choice });
 }
 
 /**
