@@ -91,9 +91,9 @@ export function assertEnd({ path, size, representation }: FetchedPart, part: Par
  * Whether it may be what was asked for. Some servers send nothing for a moment, or text, each with status 200; and of a response without a
  * length, only the media themselves show that it was cut off.
  */
-function isMedium({ path, size, representation }: StoredPart, { isWhole }: Part): boolean {
+function isMedium({ path, size, representation }: StoredPart, { isWhole, mustBeWhole }: Part): boolean {
   if (size === 0 || isText(path)) return false;
-  return representation?.total !== null || isWhole === undefined || isWhole(path);
+  return (representation?.total !== null && mustBeWhole !== true) || isWhole === undefined || isWhole(path);
 }
 
 function isSameRange(a: ByteRange | null, b: ByteRange | null): boolean {

@@ -25,6 +25,8 @@ export interface Part {
   isToCut?: true;
   /** Returns whether a file has all that it should; asked only if the server states no length. Default: it has. */
   isWhole?: (path: string) => boolean;
+  /** `isWhole` is asked whatever the server states: nothing else can be used, as of what is encrypted in blocks. */
+  mustBeWhole?: boolean;
 }
 
 export interface FetchOptions {

@@ -220,18 +220,22 @@ async function* requestsFor(
     const init = segment.init && numberOf(segment.init, isLive ? timeline : null, inits);
     if (segment.init !== null && init !== null && init !== currentInit) {
       const { url, range, key } = segment.init;
-      const isWhole = (path: string) => isWholeSegment(path, key);
       const place = { url: new URL(url), range, wholeName: initWhole ?? undefined };
-      const part = { name: `${name}-init-${init}`, ...place, maxBytes: maxInitBytes, isWhole };
+      const part = { name: `${name}-init-${init}`, ...place, maxBytes: maxInitBytes, ...endOf(key) };
       yield { index, part, key, timing, durationS: 0, isInit: true, isOptional: false, lateS, isOld };
     }
     currentInit = init;
     const { url, range, key, computed, isOptional = false } = segment;
-    const isWhole = (path: string) => isWholeSegment(path, key);
     const place = { url: new URL(url), range, wholeName: whole };
-    const part = { name: `${name}-${`${sequence}`.padStart(6, "0")}`, ...place, isWhole };
+    const part = { name: `${name}-${`${sequence}`.padStart(6, "0")}`, ...place, ...endOf(key) };
     yield { index, part, key, timing, durationS, computed, isInit: false, isOptional, lateS, isOld };
   }
+}
+
+/** How the end of a segment is checked. What is encrypted as a whole can only be decrypted as a whole. */
+function endOf(key: SegmentKey | null): Pick<Part, "isWhole" | "mustBeWhole"> {
+  const isEncrypted = key !== null && key.isOfSamples !== true;
+  return { isWhole: (path) => isWholeSegment(path, key), ...(isEncrypted && { mustBeWhole: true }) };
 }
 
 /**
