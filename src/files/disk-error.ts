@@ -13,10 +13,28 @@ export function diskError(tried: string, error: unknown): unknown {
   // Node's own codes (ERR_…) are defects of this program.
   if (!/^E[A-Z0-9]+$/.test(code)) return error;
   const isFull = noSpaceCodes.has(code);
-  const reason = code === "ELOOP" ? "a symbolic link is in its place" : `file system error ${code}`;
-  const message = `cannot ${tried}: ${reason}`;
+  const reason = reasons.get(code);
+  const message = `cannot ${tried}: ${reason === undefined ? `file system error ${code}` : `${reason} (${code})`}`;
   return new ServiceError(isFull ? "disk_full" : "unavailable", message, { cause: error });
 }
+
+/** What the codes of the system mean, for people. */
+const reasons: ReadonlyMap<string, string> = new Map([
+  ["ENOSPC", "no space is left on the disk"],
+  ["EDQUOT", "the disk quota is used up"],
+  ["EFBIG", "the file system allows no file of that size"],
+  ["EACCES", "permission is denied"],
+  ["EPERM", "the file system does not permit it"],
+  ["EROFS", "the file system is read-only"],
+  ["ENOENT", "a file or folder is missing"],
+  ["ENOTDIR", "a file is in the place of a folder"],
+  ["EISDIR", "a folder is in the place of a file"],
+  ["ELOOP", "a symbolic link is in its place"],
+  ["ENAMETOOLONG", "the name is too long for the file system"],
+  ["EIO", "the disk reports an error"],
+  ["EMFILE", "the process has too many files open"],
+  ["ENFILE", "the system has too many files open"],
+]);
 
 /** EFBIG: the file system, such as FAT32, or a limit of the process allows no larger file. */
 const noSpaceCodes: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "EFBIG"]);

@@ -141,7 +141,7 @@ describe("a file system that fails", () => {
     redirectNextOpen("/dev/full");
     await expect(fetch(parts)).rejects.toMatchObject({
       code: "disk_full",
-      message: `cannot write ${folder}/file: file system error ENOSPC`,
+      message: `cannot write ${folder}/file: no space is left on the disk (ENOSPC)`,
     });
     await fetch(parts, { name: "other" });
   });

@@ -80,7 +80,11 @@ describe("a library", () => {
   it.for([
     ["is full", becomesFull, /^not enough space in LIBRARY_DIR/],
     ["is not mounted", goesAway, /^LIBRARY_DIR is not the folder that was used before/],
-    ["refuses to be written to", refusesWriting, /^cannot put the file into the library: file system error EACCES$/],
+    [
+      "refuses to be written to",
+      refusesWriting,
+      /^cannot put the file into the library: permission is denied \(EACCES\)$/,
+    ],
   ] as const)("that %s gets its files once that is over", async ([, open, message], test) => {
     const trouble = open();
     if (trouble === undefined || !canRun) {

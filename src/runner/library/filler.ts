@@ -57,7 +57,8 @@ export class Filler {
       await jobs.remove(id);
       this.#unremoved.delete(id);
       return true;
-    } catch (err) {
+    } catch (error) {
+      const err = diskError("remove files from the library", error);
       const message = "files could not be removed from the library; retrying every minute";
       if (!this.#unremoved.has(id)) logger.warn({ task: id, err }, message);
       this.#unremoved.add(id);
@@ -102,7 +103,7 @@ export class Filler {
       if (known?.message === message || file === null) return false;
       const isSaved = await this.#saveOutcome(id, { file: withWarning(file, message) });
       if (isSaved)
-        logger.warn({ task: id, err: error }, "a file could not be put into the library; retrying every minute");
+        logger.warn({ task: id, err: failure }, "a file could not be put into the library; retrying every minute");
       return !isSaved;
     }
   }
