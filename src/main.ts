@@ -3,7 +3,7 @@ import type { FastifyListenOptions } from "fastify";
 import { pino } from "pino";
 import { findMisspeltSettings, readConfig } from "./config/config.ts";
 import { openServices } from "./services.ts";
-import { openLogOutput, serializeLoggedError } from "./system/log-output.ts";
+import { openLogOutput } from "./system/log-output.ts";
 import { stopOnSignal } from "./system/stop-on-signal.ts";
 
 /** How long the service may take to stop after `DRAIN_MS`; Docker allows 10 s. */
@@ -26,7 +26,7 @@ async function start(): Promise<void> {
   const output = openLogOutput(config.log.format, (lines) =>
     logger.warn({ lines }, "lines of the log were dropped: nobody read it"),
   );
-  const logger = pino({ level: config.log.level, serializers: { err: serializeLoggedError } }, output);
+  const logger = pino({ level: config.log.level }, output);
   for (const { name, likely } of findMisspeltSettings()) {
     logger.warn(`${name} is not a setting, and has no effect: did you mean ${likely}?`);
   }

@@ -11,8 +11,8 @@ import { createStore, listen, startTask } from "./watch/service.ts";
 
 describe("the program", () => {
   const program = fileURLToPath(new URL("../src/cli/watch.ts", import.meta.url));
-  const start = (address: string, env = {}) =>
-    spawn(process.execPath, [program, address], {
+  const start = (address: string, env = {}, ...more: string[]) =>
+    spawn(process.execPath, [program, address, ...more], {
       env: { PATH: process.env["PATH"], NODE_COMPILE_CACHE: compileCache, ...env },
     });
 
@@ -40,6 +40,11 @@ describe("the program", () => {
   it.each(["help", "--help", "-h"])("prints its usage with %s", async (argument) => {
     const stdout = expect.stringMatching(/^usage: npm run watch \[URL\]\n.*\n$/);
     expect(await endOf(start(argument))).toEqual({ code: 0, stdout, stderr: "" });
+  });
+
+  it("names an argument that it does not take", async () => {
+    const stderr = 'watch: takes one argument, the URL of the service; got "b" as well\n';
+    expect(await endOf(start("http://127.0.0.1:1", {}, "b"))).toEqual({ code: 2, stdout: "", stderr });
   });
 
   it.each([

@@ -1,5 +1,5 @@
 import type { BaseLogger } from "pino";
-import { ServiceError } from "../model/errors.ts";
+import { logFieldsOf } from "../model/errors.ts";
 
 /**
  * Creates a function that returns the result of `work`, or undefined if it fails. Logs one line when it
@@ -17,9 +17,7 @@ export function logOutages(
       sinceMs = undefined;
       return result;
     } catch (err) {
-      // A typed error says what failed: a stack adds nothing.
-      const fault = err instanceof ServiceError ? { code: err.code, reason: err.message } : { err };
-      if (sinceMs === undefined) logger.error(fault, messages.failed);
+      if (sinceMs === undefined) logger.error(logFieldsOf(err), messages.failed);
       sinceMs ??= performance.now();
       return undefined;
     }

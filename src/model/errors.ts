@@ -150,6 +150,11 @@ export function shutdownError(): ServiceError {
   return new ServiceError("unavailable", "the service is shutting down");
 }
 
+/** Returns what a line of the log has of an error: code and reason if the service names it, such as a full disk; of a defect its stack. */
+export function logFieldsOf(err: unknown): { code: ErrorCode; reason: string } | { err: unknown } {
+  return err instanceof ServiceError && err.code !== "internal" ? { code: err.code, reason: err.message } : { err };
+}
+
 /** Returns what was thrown as an error. */
 export function asError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown));

@@ -1,6 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import type { BaseLogger } from "pino";
 import type { FileStore } from "../files/files.ts";
+import { logFieldsOf } from "../model/errors.ts";
 import { damagedAs } from "../stores/rules.ts";
 import type { TaskStore } from "../stores/store.ts";
 import { isActive, type Task } from "../model/task.ts";
@@ -27,7 +28,7 @@ export function createFileCleanup(deps: {
         await mutex.runExclusive("cleanup", async () => removeUnneededFiles(id, await store.get(id), files));
       });
     } catch (err) {
-      logger.error({ task: id, err }, "files of a task could not be removed");
+      logger.error({ task: id, ...logFieldsOf(err) }, "files of a task could not be removed");
     }
   }
 
@@ -52,7 +53,7 @@ export function createFileCleanup(deps: {
       }
       if (orphans > 0) logger.warn({ files: orphans }, "orphaned files: no such task in this store");
     } catch (err) {
-      logger.error({ err }, "scanning for orphaned files failed");
+      logger.error(logFieldsOf(err), "scanning for orphaned files failed");
     }
   }
 

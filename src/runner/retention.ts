@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { BaseLogger } from "pino";
-import { isServiceError } from "../model/errors.ts";
+import { isServiceError, logFieldsOf } from "../model/errors.ts";
 import type { FileStore } from "../files/files.ts";
 import type { Clock } from "../stores/clock.ts";
 import type { TaskStore } from "../stores/store.ts";
@@ -58,7 +58,7 @@ export async function deleteExpired(options: {
       if (state === "succeeded" && !(await files.removeUnused(id))) return;
     } catch (err) {
       if (!unremoved.has(id)) {
-        logger.error({ task: id, err }, "the file of a task past its retention could not be removed");
+        logger.error({ task: id, ...logFieldsOf(err) }, "the file of a task past its retention could not be removed");
       }
       unremoved.add(id);
       return;

@@ -1,6 +1,6 @@
 import type { BaseLogger } from "pino";
 import { markStreamMs } from "../files/stream-journal.ts";
-import { ServiceError } from "../model/errors.ts";
+import { logFieldsOf, ServiceError } from "../model/errors.ts";
 import type { Claim } from "../stores/store.ts";
 import type { PageInfo } from "../model/page-info.ts";
 import type { Task } from "../model/task.ts";
@@ -93,7 +93,7 @@ async function markStream(id: string, { files, logger }: RunDeps): Promise<void>
   try {
     await files.markStream(id);
   } catch (err) {
-    logger.warn({ task: id, err }, "the stream of a run could not be marked");
+    logger.warn({ task: id, ...logFieldsOf(err) }, "the stream of a run could not be marked");
   }
 }
 
@@ -226,7 +226,7 @@ async function cleanUp(failed: Task, { files, logger }: RunDeps): Promise<void> 
   try {
     await removeUnneededFiles(failed.id, failed, files);
   } catch (err) {
-    logger.error({ task: failed.id, err }, "files of a failed task could not be removed");
+    logger.error({ task: failed.id, ...logFieldsOf(err) }, "files of a failed task could not be removed");
   }
 }
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { BaseLogger } from "pino";
-import { isServiceError } from "../model/errors.ts";
+import { isServiceError, logFieldsOf } from "../model/errors.ts";
 import type { FileStore } from "../files/files.ts";
 import { createKeyedMutex } from "../async/keyed-mutex.ts";
 import { logOutages } from "../async/outages.ts";
@@ -137,7 +137,7 @@ function createFileRemover(store: TaskStore, files: FileStore, logger: StorageLi
       failing.delete(id);
       return isRemoved;
     } catch (err) {
-      if (!failing.has(id)) logger.error({ task: id, err }, "an old file could not be removed");
+      if (!failing.has(id)) logger.error({ task: id, ...logFieldsOf(err) }, "an old file could not be removed");
       failing.add(id);
       return false;
     }

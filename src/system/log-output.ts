@@ -1,7 +1,5 @@
 import { constants, openSync, writeSync } from "node:fs";
 import { isatty } from "node:tty";
-import { stdSerializers } from "pino";
-import { ServiceError } from "../model/errors.ts";
 
 type LogFormat = "auto" | "json" | "text";
 
@@ -92,15 +90,6 @@ function openStandardOutput(isTerminal: boolean): number {
   }
 }
 
-/**
- * Returns what pino's log has of an error: of one that the service names, such as a full disk, its code and message; of any other
- * its stack too.
- */
-export function serializeLoggedError(error: Error): object {
-  const isNamed = error instanceof ServiceError && error.code !== "internal";
-  return isNamed ? { code: error.code, message: error.message } : stdSerializers.err(error);
-}
-
 /** The names that pino's levels have, by their numbers. */
 const levels = new Map([
   [10, "trace"],
@@ -140,7 +129,6 @@ function rankOf([name, value]: [string, unknown]): number {
 }
 
 function formatValue(value: unknown): string {
-  if (isNamedError(value)) return formatValue(value.message);
   if (hasStack(value)) return value.stack.split("\n").map(escape).join("\n      ");
   if (typeof value === "string" && /^[^\s"=]+$/u.test(value)) return escape(value);
   return escape(JSON.stringify(value));
@@ -148,11 +136,6 @@ function formatValue(value: unknown): string {
 
 function hasStack(value: unknown): value is { stack: string } {
   return typeof value === "object" && value !== null && "stack" in value && typeof value.stack === "string";
-}
-
-/** Whether it is what `serializeLoggedError` returns of an error without a stack. */
-function isNamedError(value: unknown): value is { message: string } {
-  return typeof value === "object" && value !== null && Object.keys(value).join() === "code,message";
 }
 
 function formatTime(time: Date): string {

@@ -122,7 +122,7 @@ test("a task whose file cannot be removed stays until it can, is logged once, an
   clock.advance(1001);
   await vi.waitUntil(async () => (await store.get(good.id)) === undefined, 60_000);
   await vi.waitUntil(() => failures >= 3, 60_000);
-  expect(log.filter(({ task, err }) => task === bad.id && err !== undefined)).toHaveLength(1);
+  expect(log.filter(({ task, code }) => task === bad.id && code === "unavailable")).toHaveLength(1);
   expect(inner.results()).toEqual([bad.id]);
   failing.clear();
   await vi.waitUntil(async () => (await store.get(bad.id)) === undefined, 60_000);

@@ -95,7 +95,7 @@ test("a file that is gone while its record is not, as after a crash in between, 
   await vi.waitUntil(async () => (await store.get(tasks[0]!.id))?.removed_at != null, 60_000);
   expect((await store.storedFiles({ limit: 9 })).oldest).toHaveLength(2);
   await vi.waitUntil(() => log.some(({ files: count }) => count === 1), 60_000);
-  expect(log.filter(({ err }) => err !== undefined)).toEqual([]);
+  expect(log.filter(({ err, code }) => err !== undefined || code !== undefined)).toEqual([]);
 });
 
 test("a file in use is left, the next one goes; it goes when it is not in use any more", async () => {
@@ -163,7 +163,7 @@ test("a file that cannot be removed stays, is logged once, and keeps no other fr
   for (const n of [3, 4]) await until((await add(pageOf(n))).id, "succeeded");
   expect(await store.get(bad!.id)).toMatchObject({ removed_at: null });
   expect((await store.storedFiles({ limit: 1 })).bytes).toBe(200);
-  expect(log.filter(({ err }) => err !== undefined)).toMatchObject([{ task: bad!.id }]);
+  expect(log.filter(({ code }) => code !== undefined)).toMatchObject([{ task: bad!.id }]);
   isFailing = false;
   await until((await add(pageOf(5))).id, "succeeded");
   expect(await store.get(bad!.id)).toMatchObject({ file: null });

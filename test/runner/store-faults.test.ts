@@ -100,7 +100,7 @@ test("an unavailable store delays the stop by two seconds at most", async () => 
   });
 });
 
-test("files that cannot be removed are logged, and nothing else happens", async () => {
+test("files that cannot be removed are logged in one line, and nothing else happens", async () => {
   const { runner, store, files, log, add, until } = createRunnerHarness();
   const broken = new ServiceError("unavailable", "cannot remove the file: EIO");
   files.remove = () => Promise.reject(broken);
@@ -109,7 +109,7 @@ test("files that cannot be removed are logged, and nothing else happens", async 
   await until(id, "succeeded");
   await store.delete(id);
   await vi.waitUntil(() => log.length === 3, 60_000);
-  expect(log[2]).toMatchObject({ task: id, err: broken });
+  expect(log[2]).toMatchObject({ task: id, code: "unavailable", reason: broken.message });
   await until((await add()).id, "succeeded");
 });
 

@@ -1,13 +1,11 @@
 import { pino } from "pino";
 import { describe, expect, it } from "vitest";
-import { ServiceError } from "../../src/model/errors.ts";
-import { formatLogLine, serializeLoggedError } from "../../src/system/log-output.ts";
+import { formatLogLine } from "../../src/system/log-output.ts";
 
 /** Returns what a line of pino's log becomes, without its time. */
 function formatted(write: (logger: ReturnType<typeof pino>) => void): string {
   let text = "";
-  const serializers = { err: serializeLoggedError };
-  write(pino({ level: "trace", serializers }, { write: (line: string) => void (text += formatLogLine(line)) }));
+  write(pino({ level: "trace" }, { write: (line: string) => void (text += formatLogLine(line)) }));
   expect(text).toMatch(/^\d\d:\d\d:\d\d\.\d{3} /);
   return text.slice(13);
 }
@@ -37,20 +35,6 @@ describe("a line of the log for people", () => {
     expect(lines.slice(1).filter((line) => !line.startsWith("      "))).toEqual([]);
     expect(text).toContain("no disk");
   });
-
-  it("is one line if the service names the error, such as a full disk", () => {
-    const err = new ServiceError("disk_full", "the disk is full", { cause: new Error("write") });
-    expect(formatted((logger) => logger.warn({ task: "7", err }, "not kept"))).toBe(
-      'warn  not kept task=7 err="the disk is full"\n',
-    );
-  });
-
-  it.each([new ServiceError("internal", "x"), Object.assign(new Error("x"), { code: "ENOSPC" }), new TypeError("x")])(
-    "has the stack of a defect: %s",
-    (err) => {
-      expect(formatted((logger) => logger.error({ err }, "failed"))).toMatch(/\n {10}at /);
-    },
-  );
 
   it.each([
     "\u001b[2J\u0007",

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { BaseLogger } from "pino";
 import { diskError, isMissing } from "../../files/disk-error.ts";
 import type { FileStore } from "../../files/files.ts";
-import { isServiceError, messageOf } from "../../model/errors.ts";
+import { isServiceError, logFieldsOf, messageOf } from "../../model/errors.ts";
 import { isActive, type LibraryFile, type Task } from "../../model/task.ts";
 import { damagedAs } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
@@ -60,7 +60,7 @@ export class Filler {
     } catch (error) {
       const err = diskError("remove files from the library", error);
       const message = "files could not be removed from the library; retrying every minute";
-      if (!this.#unremoved.has(id)) logger.warn({ task: id, err }, message);
+      if (!this.#unremoved.has(id)) logger.warn({ task: id, ...logFieldsOf(err) }, message);
       this.#unremoved.add(id);
       return false;
     }
@@ -103,7 +103,10 @@ export class Filler {
       if (known?.message === message || file === null) return false;
       const isSaved = await this.#saveOutcome(id, { file: withWarning(file, message) });
       if (isSaved)
-        logger.warn({ task: id, err: failure }, "a file could not be put into the library; retrying every minute");
+        logger.warn(
+          { task: id, ...logFieldsOf(failure) },
+          "a file could not be put into the library; retrying every minute",
+        );
       return !isSaved;
     }
   }

@@ -306,7 +306,7 @@ it("services with nothing in common but the folder put their files there at once
     for (const { succeed } of added) await succeed();
     library.start();
     for (const { id } of added) await untilPlaced(id);
-    return log.filter(({ err }) => err !== undefined);
+    return log.filter(({ err, code }) => err !== undefined || code !== undefined);
   });
   expect(await Promise.all(placed)).toEqual([[], [], []]);
   expect(new Set(listed()).size).toBe(60);
@@ -409,7 +409,10 @@ describe("removing a task's files from the library", () => {
       await store.delete(other.id);
     }
     const notRemoved = "files could not be removed from the library; retrying every minute";
-    expect(log.filter(({ task: of, msg }) => of === id && msg === notRemoved)).toHaveLength(1);
+    const said = log.filter(({ task: of, msg }) => of === id && msg === notRemoved);
+    // One line: a stack would say nothing more.
+    expect(said).toEqual([expect.objectContaining({ code: "unavailable", reason: expect.any(String) })]);
+    expect(said[0]).not.toHaveProperty("err");
     renameSync(join(folder, "unmounted"), dir);
     await vi.waitUntil(() => jobsOf(id).length === 0, 60_000);
     expect(listed()).toEqual([]);
