@@ -1,4 +1,3 @@
-import { setTimeout as delay } from "node:timers/promises";
 import { mapConcurrent } from "../../../async/map-concurrent.ts";
 import { isServiceError, ServiceError } from "../../../model/errors.ts";
 import type { ComputedEnd, InitSection, SegmentKey, SegmentList } from "../../../manifests/segments.ts";
@@ -7,11 +6,12 @@ import { urlForMessage } from "../../../net/http-url.ts";
 import type { SegmentTiming } from "../../../remux/samples.ts";
 import { type AesKey, createKeyReader } from "./encryption.ts";
 import type { FetchStats } from "./fetch-stats.ts";
-import { createEndLimit, createLosses, followLive, isGone, type LiveOptions } from "./live.ts";
+import { createEndLimit, createLosses, fetchInTime, followLive, isGone, type LiveOptions } from "./live.ts";
 import type { RecordedSegment } from "./live-dates.ts";
 import { sniffBytes, sniffContainer } from "../../../remux/sniff.ts";
 import { readFileStart } from "../../../remux/open-file.ts";
 import { isCutOff } from "../parts/extent.ts";
+import { InitCheck } from "./init-check.ts";
 import { isText, isWholeSegment } from "../parts/media-check.ts";
 import type { FetchedPart, Part } from "../parts/stored-part.ts";
 import { Mirrors } from "./mirrors.ts";
@@ -67,6 +67,7 @@ export async function* fetchSegments(
     return Promise.all([fetchPart(part), readKey(key)]);
   };
   const losses = createLosses(finish);
+  const initCheck = new InitCheck((part) => beforeEnd(fetchPart(part)));
   const fetchOne = async (request: SegmentRequest): Promise<FetchedSegment | AbsentSegment | null> => {
     const { durationS, timing, isInit, computed, isOptional } = request;
     if (!isInit && !isOptional) stats.addSegment(durationS);
@@ -82,6 +83,7 @@ export async function* fetchSegments(
       onSegment(durationS, size);
       if (!isInit && isCutOff(request.part, size)) stats.cutOff += 1;
       if (isOptional && sniffContainer(readFileStart(path, Buffer.alloc(sniffBytes))) === null) return null;
+      if (isInit && isLive && key === null) initCheck.add(request.part, path);
       if (isText(path)) return withoutMedia(request, stats, losses);
       return { path, size, key, timing, isInit };
     } catch (error) {
@@ -96,6 +98,7 @@ export async function* fetchSegments(
   for await (const segment of mapConcurrent(requests, ahead, fetchOne)) {
     if (segment !== null) yield segment;
   }
+  stats.isInitChanged = await initCheck.hasChanged();
 }
 
 /** Some servers refuse what does not exist, so that nobody learns which files there are. */
@@ -145,26 +148,6 @@ interface SegmentRequest {
   lateS: number;
   /** An earlier run has listed it. */
   isOld: boolean;
-}
-
-const lateRetryMs = 500;
-
-/** Waits for a segment of a live stream that may be so late. */
-async function fetchInTime<T>(
-  fetch: () => Promise<T>,
-  lateS: number,
-  { signal, finish }: Pick<FetchSegmentsOptions, "signal" | "finish">,
-): Promise<T> {
-  const endMs = performance.now() + 1000 * lateS;
-  for (;;) {
-    const isLast = performance.now() >= endMs;
-    try {
-      return await fetch();
-    } catch (error) {
-      if (!isGone(error) || isLast || finish.aborted) throw error;
-      await delay(lateRetryMs, undefined, { signal }).catch(() => signal.throwIfAborted());
-    }
-  }
 }
 
 /** Segments of two places may differ by this, seconds. */

@@ -39,6 +39,8 @@ export class FetchStats {
   repeated = 0;
   /** Segments whose byte range ends after the end of their file. */
   cutOff = 0;
+  /** The init section of a live stream was another one at its end. */
+  isInitChanged = false;
   /** Segments that begin after the end that their MPD states, and are not fetched. */
   beyondEnd = 0;
   /** Computed segments at the end of a Period that do not exist: all media may have come before them. */
@@ -115,12 +117,15 @@ export function describeSegments(fetched: FetchStatsBySource, tracks: readonly W
   return {
     /** They are listed and not in the file. */
     missing: ofSources(fetched, (stats, what, name) => {
-      const { missing, repeated, segments, cutOff } = stats;
+      const { missing, repeated, segments, cutOff, isInitChanged } = stats;
       const isEnd = cutOff > 0 && !isLong(stats, name);
       return [
         ...(missing === 0 ? [] : [`${missing} of ${segments} segments${what} had no media`]),
         ...(repeated === 0 ? [] : [`${repeated} of ${segments} segments${what} had the media of another one`]),
         ...(isEnd ? [`${cutOff} of ${segments} segments${what} had fewer bytes than their byte range`] : []),
+        ...(isInitChanged
+          ? [`the init section${what} has changed during the recording: what came then may be damaged`]
+          : []),
       ];
     }),
     /** They are left out because of the end that their MPD states. */

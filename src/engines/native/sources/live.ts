@@ -189,6 +189,26 @@ export function isGone(error: unknown): error is ServiceError {
   return error instanceof ServiceError && [404, 410].includes(error.upstreamStatus ?? 0);
 }
 
+const lateRetryMs = 500;
+
+/** Waits for a segment of a live stream that may be so late. */
+export async function fetchInTime<T>(
+  fetch: () => Promise<T>,
+  lateS: number,
+  { signal, finish }: Pick<LiveOptions, "signal" | "finish">,
+): Promise<T> {
+  const endMs = performance.now() + 1000 * lateS;
+  for (;;) {
+    const isLast = performance.now() >= endMs;
+    try {
+      return await fetch();
+    } catch (error) {
+      if (!isGone(error) || isLast || finish.aborted) throw error;
+      await delay(lateRetryMs, undefined, { signal }).catch(() => signal.throwIfAborted());
+    }
+  }
+}
+
 /** How long segments may take once the recording is to end. */
 const endGraceMs = 10_000;
 
