@@ -115,12 +115,14 @@ describe("the program of a transport stream", () => {
   it.each([
     { what: "audio, if it has no other", streamType: 0x06, others: [], found: ["video", "audio"] },
     { what: "no audio, if it has other", streamType: 0x06, others: [{ ...aac, pid: 300 }], found: ["video", "audio"] },
+    { what: "private, with audio", streamType: 0x06, id: 0xbd, others: [], found: ["video", "audio"] },
+    { what: "private, with other data", streamType: 0x06, id: 0xbd, data: true, others: [], found: ["video"] },
     { what: "metadata", streamType: 0x15, id: 0xbd, others: [], found: ["video"] },
   ])(
     "tells of a stream that it does not name, and whose packets are $what",
-    ({ streamType, id = 0xc0, others, found }) => {
+    ({ streamType, id = 0xc0, data = false, others, found }) => {
       const { tables, pes } = createPacketMaker();
-      const unnamed = pes(audioPid, 0, adtsFrames(2));
+      const unnamed = pes(audioPid, 0, data ? Buffer.alloc(60, "KLV metadata") : adtsFrames(2));
       unnamed[unnamed.indexOf("000001c0", "hex") + 3] = id;
       const streams = [avc, { pid: audioPid, streamType }, ...others];
       const kinds: TrackKind[] = [];

@@ -1,5 +1,9 @@
 import { ServiceError } from "../../model/errors.ts";
 import { firstAudio } from "../audio-choice.ts";
+import { adts } from "../codecs/adts.ts";
+import { frameIn } from "../codecs/audio-syntax.ts";
+import { dolby } from "../codecs/dolby.ts";
+import { mpegAudio } from "../codecs/mpeg-audio.ts";
 import { findFirstTime } from "../elementary-streams/first-time.ts";
 import { TimeBases } from "../elementary-streams/time-bases.ts";
 import type { Demuxer, DemuxerOptions, SegmentTiming, TrackKind } from "../samples.ts";
@@ -125,6 +129,15 @@ function streamIdAt(bytes: Uint8Array, at: number): number | undefined {
   return start < 0 ? undefined : bytes[start + 3];
 }
 
+/** Whether the PES packet that starts in the packet at `at` begins with a frame of audio, as encoders begin it. */
+function startsWithAudio(bytes: Buffer, at: number): boolean {
+  const payload = bytes.subarray(pesStart(bytes, at), at + packetLength);
+  const lengthAt = 8;
+  return [adts, dolby, mpegAudio].some(
+    (syntax) => frameIn(syntax, payload, lengthAt + 1 + (payload[lengthAt] ?? 0)) !== null,
+  );
+}
+
 /** Of packets without content. */
 const nullPid = 0x1fff;
 const maxEarlyBytes = 16 * 1024 * 1024;
@@ -149,6 +162,7 @@ function createPacketRouter(pids: PidTable, program: ProgramReader, onUnknown: (
       unknownPids.delete(pid);
       const kind = mediaOf(streamId);
       if (kind === "video" || kind === "audio") onUnknown(kind);
+      if (kind === "other" && startsWithAudio(bytes, at)) onUnknown("audio");
     }
     if (isFound) return;
     if (program.isFound) {

@@ -38,6 +38,9 @@ const audioExtensions = new Map([
   [0x21, "DTS-UHD"],
 ]);
 
+/** Of metadata in PES packets. */
+const metadataType = 0x15;
+
 /** By stream_type (ISO/IEC 13818-1 table 2-34, ATSC A/53-3, HLS Sample Encryption). */
 const byType = new Map<number, StreamType>([
   [0x01, { kind: "video", codec: "unsupported", name: "MPEG-1 video" }],
@@ -121,9 +124,12 @@ export function chooseStreams(
 export const findVideo = (program: readonly ProgramStream[]): number | undefined =>
   program.find((stream) => typeOf(stream)?.kind === "video")?.pid;
 
-/** Returns the PIDs of streams of which the program does not say what they are. */
+/** Returns the PIDs of streams of which the program does not say what they are: subtitles and metadata are none. */
 export const findUnknown = (program: readonly ProgramStream[]): number[] =>
-  program.filter((stream) => typeOf(stream) === null).map(({ pid }) => pid);
+  program.filter((stream) => typeOf(stream) === null && !isText(stream)).map(({ pid }) => pid);
+
+const isText = ({ streamType, descriptors }: ProgramStream): boolean =>
+  streamType === metadataType || descriptors.has(tags.subtitling) || descriptors.has(tags.teletext);
 
 /** Returns how many streams of a program are not among the chosen ones, of the kinds that these have. */
 export function countLeft(program: readonly ProgramStream[], chosen: readonly ChosenStream[]): FoundTracks["left"] {
