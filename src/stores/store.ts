@@ -60,26 +60,24 @@ export interface TaskStore {
   readonly outbox: Outbox;
 
   /**
-   * Stores a new task. With `idempotency`: if a `create` for the same owner in the last 24 hours used the key, nothing is
-   * stored and the promise resolves to the task as that call returned it, even if it has changed or was
-   * deleted since; of concurrent calls with one key exactly one stores.
+   * Stores a new task. With `idempotency`: if a `create` for the same owner in the last 24 hours used the key, nothing is stored and the promise
+   * resolves to the task as that call returned it, even if it has changed or was deleted since; of concurrent calls with one key exactly one stores.
    *
-   * @throws `idempotency_mismatch` if that call had another fingerprint; `conflict` if the id is
-   * taken; `unavailable` with `retryAfterS` while `maxQueued` tasks or more are queued.
+   * @throws `idempotency_mismatch` if that call had another fingerprint; `conflict` if the id is taken; `unavailable` with `retryAfterS` while
+   * `maxQueued` tasks or more are queued; `quota_exceeded`
    */
   create(task: Task, idempotency?: Idempotency): Promise<Task>;
 
   /**
-   * As `create`, unless the owner has a task for the same video with the same options (`isSameVideo`) that is queued,
-   * running, or has its file: then nothing is stored, and the promise resolves to the newest such task, as `reusedAnswer` bounds it.
-   * Of concurrent calls for one video exactly one stores. A used key gets what the first call got.
+   * As `create`, unless the owner has a task for the same video with the same options (`isSameVideo`) that is queued, running, or has its file: then
+   * nothing is stored, and the promise resolves to the newest such task, as `reusedAnswer` bounds it. Of concurrent calls for one video exactly one
+   * stores. A used key gets what the first call got.
    */
   reuse(task: Task, idempotency?: Idempotency): Promise<Reused>;
 
   /**
-   * Adds members to a collection, as many of them from the first on as may be queued. If that are not all, `growth.slice`
-   * stays as it was, but for `made`: the index of the last one. Members up to `growth.slice.made` are passed over, so that a
-   * call can be repeated.
+   * Adds members to a collection, as many of them from the first on as may be queued. If that are not all, `growth.slice` stays as it was, but for
+   * `made`: the index of the last one. Members up to `growth.slice.made` are passed over, so that a call can be repeated.
    *
    * @throws `conflict` if the lease does not hold the collection.
    */
@@ -181,6 +179,8 @@ export type TaskWrites = Pick<
 export interface StoreOptions extends ClockOptions {
   /** Tasks that may be queued, of one owner with a key nine tenths of what others leave; default 100,000. */
   maxQueued?: number;
+  /** For `KeyAllowance`. */
+  maxKeptBytes?: number | undefined;
   /** Where the store publishes its changes; default: a new feed. */
   events?: TaskEventPublisher;
   /** Whether `outbox` gets a message about each ended task for the service's own endpoint; default false. */

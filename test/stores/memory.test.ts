@@ -4,8 +4,8 @@ import { newTask } from "../../src/feed/task-changes.ts";
 import { describeTaskStore } from "../contracts/task-store.ts";
 import { minuteMs, times } from "../contracts/task-store/harness.ts";
 
-describeTaskStore("the memory store", (now, maxQueued, elapsedMs, webhook = false) =>
-  createMemoryStore({ now, maxQueued, elapsedMs, webhook }),
+describeTaskStore("the memory store", (now, maxQueued, elapsedMs, webhook = false, maxKeptBytes) =>
+  createMemoryStore({ now, maxQueued, elapsedMs, webhook, maxKeptBytes }),
 );
 
 test("some thousands of tasks are created, claimed, ended and listed in seconds", async () => {

@@ -18,10 +18,10 @@ beforeAll(async () => {
 
 let clocks: Pick<ClockedStoreOptions, "now" | "elapsedMs">;
 
-const open: OpenStore = async (now, maxQueued, elapsedMs, webhook = false) => {
+const open: OpenStore = async (now, maxQueued, elapsedMs, webhook = false, maxKeptBytes) => {
   await connection.query(emptyTables);
   clocks = { now, elapsedMs };
-  return openClockedStore({ url, maxQueued, webhook, ...clocks });
+  return openClockedStore({ url, maxQueued, webhook, maxKeptBytes, ...clocks });
 };
 
 // The store looks for dead workers every three seconds.

@@ -23,9 +23,9 @@ import { makeFolder } from "../folder.ts";
 import { createTestLog } from "./log.ts";
 
 let opened = "";
-const open: OpenStore = (now, maxQueued, elapsedMs, webhook = false) => {
+const open: OpenStore = (now, maxQueued, elapsedMs, webhook = false, maxKeptBytes) => {
   opened = join(makeFolder(), "tasks.db");
-  return openSqliteStore({ path: opened, now, maxQueued, elapsedMs, webhook });
+  return openSqliteStore({ path: opened, now, maxQueued, elapsedMs, webhook, maxKeptBytes });
 };
 
 open.replaceDocuments = async (store, documents) => {

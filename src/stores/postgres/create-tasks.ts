@@ -6,6 +6,7 @@ import { isSameVideo } from "../video-keys.ts";
 import type { Database, Sql, Transaction } from "./database.ts";
 import { toStoreError } from "./database-errors.ts";
 import { assertMayInsert, createAdmission, earlierAnswer, type ExistingRows, readExisting } from "./existing-rows.ts";
+import type { KeyAllowance } from "../key-allowance.ts";
 import type { JobQueue } from "./job-queue.ts";
 import { lockOwner } from "./members/member-rows.ts";
 import { inTurns, lockReusable, type Reusable } from "./members/reuse.ts";
@@ -19,6 +20,7 @@ interface CreateTaskDeps {
   database: Database;
   jobs: JobQueue;
   maxQueued: number;
+  allowance: KeyAllowance;
   now: () => Date;
   /** Called after a commit, with the number of the newest event and the number of events. */
   onCommit: (newest: number, count: number) => void;
@@ -94,6 +96,7 @@ function batchLength(waiting: readonly Pending[]): number {
 async function settleSome(batch: readonly Pending[], isReusing: boolean, deps: CreateTaskDeps): Promise<Pending[]> {
   const { plan, number } = await deps.database.transaction((sql) => createAndCommit(sql, batch, isReusing, deps));
   const { fresh, answers, errors } = plan;
+  for (const { owner, answer } of plan.kept) deps.allowance.add(owner, answer, deps.now().getTime());
   if (fresh.length > 0) deps.onCommit(number, fresh.length);
   for (const { task, resolve } of fresh) resolve({ task, isNew: true });
   for (const [{ reject }, error] of errors) reject(error);
@@ -106,11 +109,17 @@ async function createAndCommit(
   sql: Transaction,
   batch: readonly Pending[],
   isReusing: boolean,
-  { jobs, maxQueued, now }: CreateTaskDeps,
+  { jobs, maxQueued, allowance, now }: CreateTaskDeps,
 ): Promise<{ plan: Plan; number: number }> {
   const at = now();
   const matches = isReusing ? await findReusable(sql, batch) : undefined;
-  const plan = planBatch(batch, { matches, existing: await readExisting(sql, batch, at), maxQueued });
+  const plan = planBatch(batch, {
+    matches,
+    existing: await readExisting(sql, batch, at),
+    maxQueued,
+    allowance,
+    nowMs: at.getTime(),
+  });
   await keepAnswers(sql, plan.kept, new Date(at.getTime() + idempotencyTtlMs));
   if (plan.fresh.length === 0) return { plan, number: 0 };
   const inserts = plan.fresh.map(({ insert }) => insert);
@@ -141,7 +150,7 @@ interface Plan {
   /** Responses for tasks that were found, and to earlier calls. */
   answers: Map<Pending, string>;
   /** What is kept under the keys of the requests. */
-  kept: (Idempotency & { answer: string })[];
+  kept: (Idempotency & { owner: string | undefined; answer: string })[];
   errors: Map<Pending, unknown>;
 }
 
@@ -150,26 +159,30 @@ interface PlanDeps {
   matches: ReadonlyMap<Pending, string> | undefined;
   existing: ExistingRows;
   maxQueued: number;
+  allowance: KeyAllowance;
+  nowMs: number;
 }
 
-function planBatch(batch: readonly Pending[], { matches, existing, maxQueued }: PlanDeps): Plan {
+function planBatch(batch: readonly Pending[], { matches, existing, maxQueued, allowance, nowMs }: PlanDeps): Plan {
   const admit = createAdmission(existing, maxQueued);
   const plan: Plan = { fresh: [], answers: new Map(), kept: [], errors: new Map() };
   for (const pending of batch) {
     const { task, insert, idempotency } = pending;
+    const { owner } = task;
     const made = matches && plan.fresh.find((each) => isSameVideo(each.task, task));
     const answer = matches?.get(pending) ?? (made && reusedAnswer(made.insert.document));
     try {
       const earlier = earlierAnswer(existing, idempotency);
+      if (earlier === undefined && idempotency) allowance.assertMayKeep(owner, nowMs);
       if (earlier !== undefined) plan.answers.set(pending, earlier);
       else if (answer !== undefined) {
         plan.answers.set(pending, answer);
-        if (idempotency) plan.kept.push({ ...idempotency, answer });
+        if (idempotency) plan.kept.push({ ...idempotency, owner, answer });
       } else {
         assertMayInsert(existing, insert, maxQueued);
         if (!admit(insert.owner)) continue;
         plan.fresh.push(pending);
-        if (idempotency) plan.kept.push({ ...idempotency, answer: newAnswer(task) });
+        if (idempotency) plan.kept.push({ ...idempotency, owner, answer: newAnswer(task) });
       }
     } catch (error) {
       plan.errors.set(pending, error);

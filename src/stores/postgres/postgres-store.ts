@@ -5,6 +5,7 @@ import { createKeyedMutex } from "../../async/keyed-mutex.ts";
 import type { TaskChange } from "../../feed/task-changes.ts";
 import type { Task } from "../../model/task.ts";
 import { createClock } from "../clock.ts";
+import { KeyAllowance } from "../key-allowance.ts";
 import { copyTask, createDamageReport, parseTask, toPage } from "../documents.ts";
 import { updateDocument } from "../task-writes.ts";
 import { assertQuota, useChange } from "../quotas.ts";
@@ -55,7 +56,7 @@ export interface PostgresStoreOptions extends Omit<StoreOptions, "events"> {
  */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<TaskStore> {
   const { url, maxQueued = defaultMaxQueued, heartbeatS = 10, clock, logger } = options;
-  const { webhook = false } = options;
+  const { webhook = false, maxKeptBytes } = options;
   const { now, steadyMs } = createClock(options);
   const steadyNow = () => new Date(steadyMs());
   const resources = await openPostgresResources({ url, heartbeatS, clock, logger });
@@ -85,7 +86,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
 
   const nowMs = options.now === undefined ? () => null : steadyMs;
   const outbox = createOutboxRows({ database, nowMs, run: read, webhook });
-  const creating = { database, jobs, maxQueued, now: steadyNow, onCommit };
+  const allowance = new KeyAllowance(maxKeptBytes);
+  const creating = { database, jobs, maxQueued, allowance, now: steadyNow, onCommit };
   const create = createTaskCreator(creating, { isReusing: false });
   const reuse = createTaskCreator(creating, { isReusing: true });
   const damage = createDamageReport(logger);

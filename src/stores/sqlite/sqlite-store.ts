@@ -2,6 +2,7 @@ import type { DatabaseSync } from "node:sqlite";
 import type { BaseLogger } from "pino";
 import { createTaskEvents } from "../../feed/task-events.ts";
 import { createClock } from "../clock.ts";
+import { KeyAllowance } from "../key-allowance.ts";
 import { createDamageReport, type DamageReport, type ListedTask, parseTask, toPage } from "../documents.ts";
 import { defaultMaxQueued } from "../rules.ts";
 import type { StoreOptions, TaskReads, TaskStore } from "../store.ts";
@@ -47,7 +48,13 @@ interface OpenDatabase {
 /** Creates a store on an open database, which it closes. */
 export function createSqlStore(
   { db, disk, logger }: OpenDatabase,
-  { maxQueued = defaultMaxQueued, webhook = false, events = createTaskEvents(), ...clockOptions }: StoreOptions,
+  {
+    maxQueued = defaultMaxQueued,
+    maxKeptBytes,
+    webhook = false,
+    events = createTaskEvents(),
+    ...clockOptions
+  }: StoreOptions,
 ): TaskStore {
   const damage = createDamageReport(logger);
   const clock = createClock(clockOptions);
@@ -73,7 +80,13 @@ export function createSqlStore(
     keys: createKeyTable(sql, transactions, steadyMs, () => owners.forgetQuotas()),
     outbox,
     ...createTaskReads({ sql, tasks, owners, transactions, damage }),
-    ...createTaskWrites(tables, { ...transactions, ...clock, damage, maxQueued }),
+    ...createTaskWrites(tables, {
+      ...transactions,
+      ...clock,
+      damage,
+      maxQueued,
+      allowance: new KeyAllowance(maxKeptBytes),
+    }),
     ping: transactions.ping,
     close: transactions.close,
   };

@@ -9,6 +9,7 @@ import { atOnce, type ClaimState, heldUntil, never } from "./statements.ts";
 import type { Tables } from "./tables.ts";
 import type { Changed, Transactions } from "./transactions.ts";
 import { assertQueueNotFull, delayOf, ofOwner } from "../rules.ts";
+import type { KeyAllowance } from "../key-allowance.ts";
 import type { Claim, ClaimQuery, TaskWrites, UpdateOptions } from "../store.ts";
 import type { Idempotency, Reused } from "../store-types.ts";
 import { claimDocument, updateDocument } from "../task-writes.ts";
@@ -16,6 +17,7 @@ import { claimDocument, updateDocument } from "../task-writes.ts";
 interface TaskWritesDeps extends Pick<Transactions, "read" | "write" | "change">, Clock {
   damage: DamageReport;
   maxQueued: number;
+  allowance: KeyAllowance;
 }
 
 interface JobDeps extends Omit<TaskWritesDeps, "read" | "write" | "change"> {
@@ -32,9 +34,17 @@ export function createTaskWrites(tables: Tables, { read, write, change, ...given
   const deps = { ...given, tables, followers, ends };
   const { endMembers, endLeft } = createMemberEnding(tables, ends, { read, change });
 
+  async function create(wanted: Task, idempotency: Idempotency | undefined, isReusing: boolean): Promise<Reused> {
+    const { owner } = wanted;
+    const { task, isNew, kept } = await change(createJob(wanted, idempotency, isReusing, deps), owner);
+    // Only now: a transaction may be repeated.
+    if (kept !== undefined) deps.allowance.add(owner, kept, deps.steadyMs());
+    return { task, isNew };
+  }
+
   return {
-    create: async (task, idempotency) => (await change(createJob(task, idempotency, false, deps), task.owner)).task,
-    reuse: async (task, idempotency) => change(createJob(task, idempotency, true, deps), task.owner),
+    create: async (task, idempotency) => (await create(task, idempotency, false)).task,
+    reuse: async (task, idempotency) => create(task, idempotency, true),
     async grow(id, growing) {
       const copy = structuredClone(growing);
       return change(() => members.grow(id, copy));
@@ -92,13 +102,18 @@ function createMemberEnding(tables: Tables, ends: MemberEnds, { read, change }: 
   };
 }
 
+/** What a call gets, and what is kept for it under a key. */
+interface Created extends Reused {
+  kept?: string | undefined;
+}
+
 /** Returns the job that stores a task, unless an earlier one is the answer. */
 function createJob(
   given: Task,
   idempotency: Idempotency | undefined,
   isReusing: boolean,
-  { tables, maxQueued, steadyMs }: JobDeps,
-): () => Changed<Reused> {
+  { tables, maxQueued, steadyMs, allowance }: JobDeps,
+): () => Changed<Created> {
   const task = copyTask(given);
   const document = JSON.stringify(task);
   const key = ofOwner(task, idempotency);
@@ -106,15 +121,17 @@ function createJob(
     const nowMs = steadyMs();
     const earlier = key && tables.recallKey(key, nowMs);
     if (earlier !== undefined) return { result: readAnswer(task, earlier) };
+    if (key !== undefined) allowance.assertMayKeep(task.owner, nowMs);
     const found = isReusing ? tables.findReusable(task) : undefined;
     const reused = found && reusedAnswer(found.document);
     if (found === undefined) {
       assertQueueNotFull(tables.tasks.counts.queued, maxQueued);
       tables.insert(task, document);
     }
-    if (key !== undefined) tables.keepKey(key, reused ?? newAnswer(task), nowMs);
-    if (reused !== undefined) return { result: readAnswer(task, reused) };
-    return { result: { task, isNew: true }, events: [changeEvent(task, document)] };
+    const kept = key === undefined ? undefined : (reused ?? newAnswer(task));
+    if (key !== undefined && kept !== undefined) tables.keepKey(key, kept, nowMs);
+    if (reused !== undefined) return { result: { ...readAnswer(task, reused), kept } };
+    return { result: { task, isNew: true, kept }, events: [changeEvent(task, document)] };
   };
 }
 

@@ -5,7 +5,13 @@ import type { Claim, TaskStore } from "../../../src/stores/store.ts";
 import type { TaskEvent } from "../../../src/feed/task-events.ts";
 
 export interface OpenStore {
-  (now: () => Date, maxQueued: number, elapsedMs: () => number, webhook?: boolean): TaskStore | Promise<TaskStore>;
+  (
+    now: () => Date,
+    maxQueued: number,
+    elapsedMs: () => number,
+    webhook?: boolean,
+    maxKeptBytes?: number,
+  ): TaskStore | Promise<TaskStore>;
   /** Replaces stored documents without the store, the last that was opened, and opens it again. */
   replaceDocuments?: (store: TaskStore, documents: Map<string, string>) => Promise<ReplacedStore>;
   /** How late the store may notice that a lease of a minute has expired; default 0. */
@@ -41,9 +47,14 @@ export interface Clock {
 export const minuteMs = 60_000;
 
 /** Opens a store for one test, closed after it, and creates its clock. */
-export async function openStoreHarness(open: OpenStore, maxQueued = 10_000, webhook = false): Promise<StoreHarness> {
+export async function openStoreHarness(
+  open: OpenStore,
+  maxQueued = 10_000,
+  webhook = false,
+  maxKeptBytes?: number,
+): Promise<StoreHarness> {
   const clock = createClock();
-  const store = await open(clock.now, maxQueued, clock.elapsedMs, webhook);
+  const store = await open(clock.now, maxQueued, clock.elapsedMs, webhook, maxKeptBytes);
   onTestFinished(() => store.close());
   return {
     store,

@@ -119,6 +119,24 @@ export function describeIdempotency(open: OpenStore): void {
       idempotency.key = "another";
       expect(await create(harness, same)).toEqual(await creating);
     });
+
+    test("an owner whose kept responses reach the limit gets no more in 24 hours, others and known keys do", async () => {
+      const harness = await openStoreHarness(open, 10_000, false, 2_000);
+      const { store, clock } = harness;
+      const page = "https://video.example.com/";
+      const repeat = (key: string, owner?: string) =>
+        store.reuse(newTask(page, {}, clock.now(), owner), { key, fingerprint: "f" });
+      const { task: first } = await repeat("k0", "anna");
+      await Promise.allSettled(times(8, (n) => repeat(`more ${n}`, "anna")));
+      const refusal = { code: "quota_exceeded", retryAfterS: idempotencyTtlMs / 1_000 };
+      await expect(repeat("one more", "anna")).rejects.toMatchObject(refusal);
+      expect((await repeat("k0", "anna")).task).toEqual(first);
+      await repeat("k0", "bert");
+      await Promise.all(times(8, (n) => repeat(`more ${n}`)));
+      await store.create(newTask(page, {}, clock.now(), "anna"));
+      clock.advance(idempotencyTtlMs);
+      await repeat("one more", "anna");
+    });
   });
 }
 

@@ -9,6 +9,7 @@ export interface ClockedStoreOptions {
   maxQueued?: number;
   elapsedMs?: () => number;
   webhook?: boolean;
+  maxKeptBytes?: number | undefined;
   logger?: NonNullable<PostgresStoreOptions["logger"]>;
 }
 
