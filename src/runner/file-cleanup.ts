@@ -45,11 +45,11 @@ export function createFileCleanup(deps: {
         if (signal.aborted) return;
         const task = await store.get(id).catch(damagedAs(null));
         if (task === null) continue;
-        // It was stored before it had files, so it was deleted since, or belongs to another store.
         if (task === undefined) {
+          // A task is stored before it has files: this one was deleted since, or belongs to another store.
           const hasFolder = !(await files.removeOldWorkFolder(id));
           if (hasFolder || (await hasResult(id, files))) orphans += 1;
-        } else if (!isActive(task?.state)) await cleanUp(id);
+        } else if (!isActive(task.state)) await cleanUp(id);
       }
       if (orphans > 0) logger.warn({ files: orphans }, "orphaned files: no such task in this store");
     } catch (err) {

@@ -30,8 +30,13 @@ export interface RunObserver {
 }
 
 /**
- * How a run ended. With its task `succeeded`, `failed`, queued for a retry (`retried`), because the process stops or no
- * further entry may be queued (`requeued`), or left to its members (`grown`); `taken`: the task was canceled, deleted or claimed elsewhere; `lost`: its result could not be stored.
+ * How a run ended:
+ * - `succeeded`, `failed`: so did its task;
+ * - `retried`: the task is queued, as it failed and may succeed later;
+ * - `requeued`: the task is queued, as the process stops, or no further entry may be queued now;
+ * - `grown`: the collection has its members, and ends with them;
+ * - `taken`: the task was canceled, deleted or claimed elsewhere;
+ * - `lost`: the result could not be stored.
  */
 interface RunOutcome {
   kind: "succeeded" | "grown" | "failed" | "retried" | "requeued" | "taken" | "lost";

@@ -90,8 +90,8 @@ export function createRunningTasks(options: RunningTasksOptions) {
 type Placed = Pick<TaskRun, "host" | "claim">;
 
 /**
- * Returns what may be claimed beside these runs, what comes first before the others. An owner that has none in this process, or none of a
- * host, need not wait while another one has several there: it gets one more than the limit.
+ * Returns what may be claimed beside these runs, in the order in which to try. An owner without a run in this process, or at a
+ * host, does not wait while another owner has several there: it gets one more than the limit.
  */
 function claimQueries(
   runs: readonly Placed[],
@@ -109,7 +109,7 @@ function claimQueries(
   return hasSpare(runs, concurrency) ? [{ exceptHosts: closed, exceptOwners: ownersOf(runs) }] : [];
 }
 
-/** Whether there is one more place for an owner that has none: all are taken, and one owner has several. Without owners nobody needs it. */
+/** Whether the limit is reached and an owner without a run may have one more, as another one has several. Never without owners. */
 function hasSpare(runs: readonly Placed[], limit: number): boolean {
   const owners = ownersOf(runs);
   return runs.length === limit && owners.length < limit && owners.some((owner) => owner !== "");

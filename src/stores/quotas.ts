@@ -94,7 +94,7 @@ export function bytesLeft({ limits: { max_bytes: most }, use }: Quota): number |
 }
 
 /** Tasks of one owner that may wait for each place of the queue that is free. */
-export const queuedPerFree = 9;
+const queuedPerFree = 9;
 
 /**
  * Returns how many more tasks of an owner may be queued. One is queued while the owner has fewer than nine for each free place of the

@@ -11,7 +11,7 @@ export interface ZipEntry {
 type CrcOf = (index: number) => Promise<number>;
 
 /** A part of an archive: bytes, some of which are known only once the content of an entry is; or that content. */
-export type ZipPart = { length: number } & (
+type ZipPart = { length: number } & (
   | { kind: "bytes"; write: (crcOf: CrcOf) => Promise<Buffer> }
   | { kind: "content"; index: number }
 );

@@ -13,8 +13,8 @@ interface Turns {
   /** Whether a request has the turn of now, so that further ones have to wait: for work whose length is known only when it is done. */
   isTaken(): boolean;
   /**
-   * Resolves in a turn of the event loop in which it resolves for no other request, or only for a few, so that however many there are, other
-   * requests are served in between. Owners take turns. Rejects when `signal` is aborted.
+   * Resolves in a turn of the event loop that at most `atOnce` requests have, so that others are served in between, however many wait.
+   * Owners take turns. Rejects when `signal` is aborted.
    */
   wait(request: Pick<FastifyRequest, "caller">, signal: AbortSignal): Promise<void>;
 }

@@ -79,7 +79,7 @@ export const infoRoutes: FastifyPluginAsyncTypebox<InfoRoutesOptions> = async (a
       maxAgeS,
     });
     reply.header("age", ageS);
-    // It is written as JSON in the same turn of the event loop.
+    // Fastify writes it as JSON in this turn of the event loop.
     if (length > longJson) await turns.wait(request, untilClosed(reply));
     return info;
   });

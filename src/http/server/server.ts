@@ -118,7 +118,7 @@ const clientErrors: Readonly<Record<string, Refusal>> = {
 const lingerMs = 1_000;
 
 /** Sends `error`, with these header fields, as the last response of a connection, whatever was read of a request, and closes it. */
-export function closeWithProblem(socket: Socket, error: ServiceError, own: Record<string, string> = {}): void {
+function closeWithProblem(socket: Socket, error: ServiceError, own: Record<string, string> = {}): void {
   const problem = problemOf(error);
   const body = JSON.stringify(problem);
   const fields = {

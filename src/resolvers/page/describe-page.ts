@@ -28,7 +28,7 @@ export interface Document {
   from: URL | null;
 }
 
-export interface DescribeDeps {
+interface DescribeDeps {
   linkFetcher: LinkFetcher;
   signal: AbortSignal;
   /** Before redirects. */

@@ -11,7 +11,7 @@ interface OutboxRowsOptions {
   webhook: boolean;
 }
 
-export interface OutboxRows extends Outbox {
+interface OutboxRows extends Outbox {
   /** Adds a message for every endpoint that gets it, in the transaction of the change. */
   add(sql: Sql, message: NewMessage): Promise<void>;
 }

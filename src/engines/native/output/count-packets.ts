@@ -21,7 +21,7 @@ interface TrackCount {
 }
 
 /** By the numbers that mediabunny has for the tracks. */
-export type TrackCounts = ReadonlyMap<number, TrackCount>;
+type TrackCounts = ReadonlyMap<number, TrackCount>;
 
 /**
  * Counts what the tracks of a Matroska, MP4, Ogg, FLAC, WAV, MP3, AAC or AC-3 file have, without the code that copies them. Of video in Matroska,

@@ -42,8 +42,8 @@ export class LiveNumbering {
   }
 
   /**
-   * Whether other media may have been listed in place of those that were recorded, under their URLs: the lists are no old ones of a
-   * cache, or of a server that is late, which lists as many segments as others. `isEnd`: no further list will show it.
+   * Whether the latest lists may have other media under the URLs of those that were recorded: they go back, but are neither old
+   * lists of a cache nor those of a server that is late, which lists as many segments as others. `isEnd`: there will be no further list.
    */
   isDoubtful(isEnd: boolean): boolean {
     const least = isEnd ? maxBack - 1 : maxBack;

@@ -9,7 +9,7 @@ import { maxFailures, Repeats, RetryPolicy } from "../parts/retry-policy.ts";
 import type { TextSink } from "./text-store.ts";
 
 /** Resolves with the bytes, decrypted. */
-export type FetchText = (place: Pick<Segment, "url" | "range" | "key">) => Promise<Uint8Array>;
+type FetchText = (place: Pick<Segment, "url" | "range" | "key">) => Promise<Uint8Array>;
 
 /** Segments whose text is not there. */
 export interface LostSegments {

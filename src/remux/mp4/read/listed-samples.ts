@@ -7,7 +7,7 @@ import { readTrackHeader } from "./headers.ts";
 import { noDefaults, readDefaults } from "./init.ts";
 
 /** The samples of a track. */
-export interface ListedSamples {
+interface ListedSamples {
   packets: number;
   bytes: number;
 }

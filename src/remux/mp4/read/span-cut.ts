@@ -13,7 +13,7 @@ const maxPrimingS = 0.2;
  * Writes what is presented within the span of its timeline. Video samples outside that others need are
  * written hidden; audio outside is left out, except the priming of the decoder.
  */
-export class SpanCut {
+class SpanCut {
   readonly #output: TrackOutput;
   readonly #joins: ReturnType<typeof createVideoJoins>;
   #timeline: number | undefined;
