@@ -84,12 +84,12 @@ function createLookup(files: FileStore, mutex: KeyedMutex) {
  * Removes the files of a task that its present state does not need:
  * - deleted (undefined) or canceled: keeps nothing;
  * - failed: keeps the work folder if a retry may resume from it;
- * - succeeded: keeps the result;
+ * - succeeded: keeps the result, unless the record says that it was removed;
  * - queued or running: keeps everything.
  */
 export async function removeUnneededFiles(id: string, task: Task | undefined, files: FileStore): Promise<void> {
   if (isActive(task?.state)) return;
-  if (task?.state === "succeeded") await files.removeWorkFolder(id);
+  if (task?.state === "succeeded" && task.file !== null) await files.removeWorkFolder(id);
   else if (!isResumable(task) || (await hasResult(id, files))) await files.remove(id);
 }
 

@@ -93,7 +93,7 @@ describe("DELETE /tasks/{id}/file", () => {
     expect((await removeFile(id, { "if-match": `"${file?.sha256}"` })).statusCode).toBe(200);
   });
 
-  it("keeps the record if the file cannot be removed, so that the request can be repeated", async () => {
+  it("can be repeated if the file cannot be removed, which nobody gets meanwhile", async () => {
     const { id } = await addFinishedTask({ store, files }, content);
     let failures = 1;
     const remove = async (given: string) => {
@@ -102,9 +102,39 @@ describe("DELETE /tasks/{id}/file", () => {
     };
     await using failing = await buildApp({ store, files: { ...files, remove } });
     expect((await removeFile(id, {}, failing)).statusCode).toBe(503);
-    expect((await app.inject(`/tasks/${id}/file`)).body).toBe("0123456789");
+    expect((await app.inject(`/tasks/${id}/file`)).statusCode).toBe(410);
     expect((await removeFile(id, {}, failing)).json()).toMatchObject({ file: null });
+    expect(await files.ids()).not.toContain(id);
   });
+
+  it.each(["/file", ""])("has said so before it removes anything: DELETE /tasks/{id}%s", async (path) => {
+    const { id } = await addFinishedTask({ store, files }, content);
+    const said: unknown[] = [];
+    const remove = async (given: string) => {
+      said.push((await store.get(given))?.file);
+      await files.remove(given);
+    };
+    await using watched = await buildApp({ store, files: { ...files, remove } });
+    expect((await watched.inject({ method: "DELETE", url: `/tasks/${id}${path}` })).statusCode).toBeLessThan(300);
+    expect(said).toEqual([null]);
+  });
+
+  it.each(["/file", ""])(
+    "makes room if the store is full, which cannot say so before: DELETE /tasks/{id}%s",
+    async (path) => {
+      const { id } = await addFinishedTask({ store, files }, content);
+      let isFull = true;
+      const remove = async (given: string) => {
+        isFull = false;
+        await files.remove(given);
+      };
+      const update: typeof store.update = (...given) =>
+        isFull ? Promise.reject(new ServiceError("unavailable", "the disk is full")) : store.update(...given);
+      await using full = await buildApp({ store: { ...store, update }, files: { ...files, remove } });
+      expect((await full.inject({ method: "DELETE", url: `/tasks/${id}${path}` })).statusCode).toBeLessThan(300);
+      expect((await store.get(id))?.file ?? null).toBeNull();
+    },
+  );
 
   it("finishes what a killed service has begun: the file is gone, the record is not changed", async () => {
     const { id } = await addFinishedTask({ store, files }, content);

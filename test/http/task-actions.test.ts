@@ -193,7 +193,7 @@ describe("DELETE /tasks/{id}", () => {
     const failing = await buildApp({ store, files: { ...files, remove } });
     const deleteTask = () => failing.inject({ method: "DELETE", url: `/tasks/${id}` });
     expect((await deleteTask()).json()).toMatchObject({ status: 503, code: "unavailable" });
-    expect((await app.inject(`/tasks/${id}/file`)).body).toBe("content");
+    expect((await app.inject(`/tasks/${id}/file`)).statusCode).toBe(410);
     expect((await deleteTask()).statusCode).toBe(204);
     expect(await store.get(id)).toBeUndefined();
     expect(await files.ids()).toEqual([]);

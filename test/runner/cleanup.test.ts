@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import { createRunnerHarness } from "./harness.ts";
@@ -35,6 +35,22 @@ async function cancelMany(hasFiles: (index: number) => boolean) {
   await runner.stop();
   return { ids, reads: new Set(reads), most, left: files.parts() };
 }
+
+describe("when it starts, the runner", () => {
+  it("removes files that are said to be removed, as a request that was interrupted has left them", async () => {
+    const { runner, store, files, add, until } = createRunnerHarness();
+    const { id } = await add();
+    runner.start();
+    await until(id, "succeeded");
+    await runner.stop();
+    await store.update(id, { file: null });
+    expect(await files.ids()).toContain(id);
+    const next = createRunnerHarness({ store, files });
+    next.runner.start();
+    await vi.waitUntil(async () => !(await files.ids()).includes(id), 60_000);
+    expect(await store.get(id)).toMatchObject({ state: "succeeded", file: null });
+  });
+});
 
 describe("when many tasks are canceled at once, the runner", () => {
   it("asks the store for none that has no files", async () => {

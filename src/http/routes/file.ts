@@ -10,6 +10,7 @@ import { anyFile, fileTag, getFileSchema, media, type SendFile, type StoredFile 
 import { requireTask } from "../access/ownership.ts";
 import { problems } from "../responses/problem.ts";
 import {
+  markRemoved,
   RemovalQuery,
   removeFromLibrary,
   taskErrors,
@@ -83,18 +84,20 @@ export const fileRoutes: FastifyPluginAsyncTypebox<FileRoutesOptions> = async (
     const { id } = request.params;
     const task = await requireTask(store, request);
     if (task.state !== "succeeded") throw notSucceededError(task);
-    if (task.file === null) return task;
+    if (task.file === null) {
+      // As a service that was killed, or a disk that failed, may have left it.
+      await files.remove(id);
+      return task;
+    }
     assertIfMatch(request.headers["if-match"], fileTag(task.file));
-    // The file first: if the service is killed before the record is changed, the request can be repeated.
     const isInLibrary = request.query.library === "true";
     if (isInLibrary) await removeFromLibrary(library, task);
+    const change = isInLibrary ? { library: [] satisfies [] } : {};
+    const marked = await markRemoved(store, id, change);
     await files.remove(id);
+    if (marked !== undefined) return marked;
     try {
-      return await store.update(
-        id,
-        { file: null, ...(isInLibrary && { library: [] }) },
-        { from: ["succeeded"], hasFile: true },
-      );
+      return await store.update(id, { ...change, file: null }, { from: ["succeeded"], hasFile: true });
     } catch (error) {
       const current = await requireTask(store, request);
       if (current.removed_at === null) throw error;

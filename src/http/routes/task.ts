@@ -5,7 +5,7 @@ import type { Library } from "../../runner/library/library.ts";
 import { isServiceError, ServiceError } from "../../model/errors.ts";
 import { oneOf } from "../../model/schema.ts";
 import { retryChange } from "../../stores/member-rules.ts";
-import { damagedAs, taskNotFoundError } from "../../stores/rules.ts";
+import { DamagedTaskError, damagedAs, taskNotFoundError } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import { isActive, type Task } from "../../model/task.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
@@ -106,18 +106,20 @@ export const singleTaskRoutes: FastifyPluginAsyncTypebox<SingleTaskRoutesOptions
       await endRuns(store, task);
       task = await findReadable(store, id);
     }
-    // Before the record, as a file without a record would stay. The files of a task in another state are
-    // removed by the runner.
+    // The files of a task in another state are removed by the runner.
     const members = task === "damaged" || task?.kind === undefined ? [] : await store.ownMembers(id);
     if (isInLibrary) {
       for (const member of members) await removeFromLibrary(library, await findReadable(store, member));
       await removeFromLibrary(library, task);
     }
-    // Only now: if the library refuses, nothing is removed.
+    // Only now: if the library refuses, nothing is removed. The files before the record, as a file without a record would stay.
+    for (const marked of chunksOf(members, marksAtATime)) {
+      await Promise.all(marked.map((member) => markRemoved(store, member)));
+    }
     for (const member of members) await files.remove(member);
+    await markRemoved(store, id);
     if (task === "damaged" || task?.state === "succeeded") await files.remove(id);
     await store.delete(id);
-    await noteRemovals(store, members);
     return reply.code(204).send();
   });
 
@@ -135,12 +137,28 @@ async function endRuns(store: TaskStore, task: Task | "damaged" | undefined): Pr
   }
 }
 
-/** A member may have become one of another collection after its file was removed: then it stays, and says so. */
-async function noteRemovals(store: TaskStore, members: readonly string[]): Promise<void> {
-  for (const id of members) {
-    const task = await findReadable(store, id);
-    if (task === undefined || task === "damaged" || task.file === null) continue;
-    await store.update(id, { file: null }, { from: ["succeeded"] });
+/** Members of a collection whose records are changed at the same time. */
+const marksAtATime = 64;
+
+function chunksOf<T>(items: readonly T[], size: number): T[][] {
+  return Array.from({ length: Math.ceil(items.length / size) }, (_, n) => items.slice(n * size, (n + 1) * size));
+}
+
+/**
+ * Says in the record of a task that its file was removed, before it is: if the service is killed in between, the next start removes the file.
+ * Returns undefined if there is nothing to say, or the store refuses: a full disk may need the room that the file takes.
+ */
+export async function markRemoved(
+  store: TaskStore,
+  id: string,
+  change: { library?: [] } = {},
+): Promise<Task | undefined> {
+  try {
+    return await store.update(id, { ...change, file: null }, { from: ["succeeded"], hasFile: true });
+  } catch (error) {
+    const isDamaged = error instanceof DamagedTaskError;
+    if (isDamaged || isServiceError(error, "conflict", "not_found", "unavailable", "disk_full")) return undefined;
+    throw error;
   }
 }
 
