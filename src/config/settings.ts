@@ -153,7 +153,7 @@ export const Settings = Type.Object({
     "tasks that run at a time for pages of one host, and one more of a key that has none there while another has several",
   ),
   CONCURRENT_FRAGMENTS: integer(6, [1, 64], "segments that one task fetches at a time from one host"),
-  MAX_ATTEMPTS: integer(5, [1, 1_000], "attempts per task; only retryable errors are retried"),
+  MAX_ATTEMPTS: integer(8, [1, 1_000], "attempts per task; only retryable errors are retried"),
   RETRY_BACKOFF_MS: integer(
     2_000,
     [0, 300_000],

@@ -8,15 +8,19 @@ export function taskLine(task: Task): string {
 }
 
 function statusOf(task: Task): string {
-  const { state, progress, file, removed_at, error, finish_requested, counts } = task;
+  const { state, progress, file, removed_at, retry_at, error, finish_requested, counts } = task;
   if (counts !== undefined) return collectionLine(task, counts);
   // An event of an earlier release has no `removed_at`.
   if (removed_at != null) return `succeeded  file removed ${printable(removed_at)} `;
   if (state === "succeeded") return `succeeded  ${formatBytes(file?.size ?? null)}${warned(file)}`;
   if (state === "failed") return `failed: ${printable(error?.message ?? "")} `;
-  if (state === "queued" && error !== null) return `retrying after: ${printable(error.message)} `;
+  if (state === "queued" && error !== null) return `retrying ${atTime(retry_at)}after: ${printable(error.message)} `;
   if (state !== "running") return state;
   return `${runningLine(progress)}${waitOf(progress ?? {})}${finish_requested === true ? "  finishing" : ""}`;
+}
+
+function atTime(time: string | undefined): string {
+  return time === undefined ? "" : `at ${printable(new Date(time).toTimeString().slice(0, 8))} `;
 }
 
 function waitOf({ waiting_for: reason }: Partial<Progress>): string {

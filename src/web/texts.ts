@@ -57,13 +57,18 @@ const corrections: ReadonlySet<string> = new Set(["unauthorized", "invalid_url",
 
 /** Returns what a failure means, and whether another try may help, as two sentences. */
 export function describeFailure({ code, message, retryable }: TaskFailure): string {
-  const sentence = Object.hasOwn(sentences, code) ? sentences[code as ErrorCode] : sentences.internal;
+  const sentence = describeReason({ code, message });
   if (code === "live_stream") return `${sentence} Trying again may help once it has begun.`;
   if (corrections.has(code)) return sentence;
-  const known = code === "upstream_status" ? describeStatus(message) : undefined;
   const isFull = code === "disk_full" || code === "quota_exceeded";
   const otherwise = isFull ? "may help once files are deleted" : "will not help";
-  return `${known ?? sentence} Trying again ${retryable ? "may help" : otherwise}.`;
+  return `${sentence} Trying again ${retryable ? "may help" : otherwise}.`;
+}
+
+/** Returns what a failure means, as one sentence. */
+export function describeReason({ code, message }: Pick<TaskFailure, "code" | "message">): string {
+  const known = code === "upstream_status" ? describeStatus(message) : undefined;
+  return known ?? (Object.hasOwn(sentences, code) ? sentences[code as ErrorCode] : sentences.internal);
 }
 
 /** Returns what the site's status means. Only the end of the message holds it: "GET … failed with status 404". */

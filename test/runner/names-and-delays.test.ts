@@ -1,5 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { readConfig } from "../../src/config/config.ts";
 import { fileName } from "../../src/files/file-name.ts";
 import { listFiles } from "../../src/runner/list-files.ts";
 import { nameInPath } from "../../src/model/url-parts.ts";
@@ -113,6 +114,18 @@ describe("the name in a URL", () => {
 });
 
 describe("the delay before a retry", () => {
+  test("lets a task outlive a site that is down for two minutes, and not wait for more than five, by default", () => {
+    const { maxAttempts, backoffMs } = readConfig({}).runner;
+    const totals = [0, 1].map((random) => {
+      const delays = Array.from({ length: maxAttempts - 1 }, (_, n) =>
+        retryDelayMs(n + 1, { backoffMs, random: () => random }),
+      );
+      return delays.reduce((sum, delayMs) => sum + delayMs, 0);
+    });
+    expect(totals[0]).toBeGreaterThan(120_000);
+    expect(totals[1]).toBeLessThan(300_000);
+  });
+
   const delay = (attempt: number, random: number, retryAfterS?: number) =>
     retryDelayMs(attempt, { backoffMs: 1000, random: () => random }, retryAfterS);
 

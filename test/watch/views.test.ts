@@ -35,6 +35,9 @@ describe("a line about a task", () => {
     expect(taskLine(done)).toMatch(/^succeeded .*example\.com\/a$/);
     expect(taskLine({ ...a, state: "failed", error })).toMatch(/^failed: there is nothing .*\/a$/);
     expect(taskLine({ ...a, state: "canceled" })).toMatch(/^canceled .*\/a$/);
+    const down = { code: "upstream_unreachable", message: "no connection", retryable: true };
+    const waiting = { ...a, state: "queued" as const, error: down, retry_at: "2030-01-31T12:00:00.000Z" };
+    expect(taskLine(waiting)).toMatch(/^retrying at \d\d:\d\d:\d\d after: no connection .*\/a$/);
     const removed = { ...done, removed_at: "2030-01-31T12:00:00.000Z" };
     expect(taskLine(removed)).toMatch(/^succeeded  file removed 2030-01-31T12:00:00\.000Z .*\/a$/);
   });

@@ -1,7 +1,8 @@
 import { expect, it, onTestFinished, vi } from "vitest";
 import { ServiceError } from "../../src/model/errors.ts";
 import { HostPauses } from "../../src/net/host-pauses.ts";
-import { describeOptions } from "../../src/web/tasks/task-texts.ts";
+import { newTask } from "../../src/feed/task-changes.ts";
+import { describeOptions, describeState } from "../../src/web/tasks/task-texts.ts";
 import { formatDay } from "../../src/web/find/day.ts";
 import { describeFailure } from "../../src/web/texts.ts";
 
@@ -12,6 +13,14 @@ it("says that a site has asked for a pause", async () => {
   const waited = pauses.wait("a.test", { what: "GET http://a.test/", maxWaitMs: 0, signal });
   const error = await waited.catch((reason: unknown) => reason as ServiceError);
   expect(describeFailure(error as ServiceError)).toBe("The site has asked for a pause. Trying again may help.");
+});
+
+it("says of a task that waits for its next attempt why, and when that is", () => {
+  const error = { code: "upstream_unreachable", message: "…", retryable: true } as const;
+  const retry_at = new Date().toISOString();
+  expect(describeState({ ...newTask("https://a.test/", {}, new Date()), error, retry_at })).toMatch(
+    /^The site cannot be reached\. Next attempt at \d/,
+  );
 });
 
 it.each([

@@ -4,6 +4,7 @@ import type { WaitReason } from "../../model/progress.ts";
 import type { State, Task, TaskFile, TaskOptions } from "../../model/task.ts";
 import {
   describeFailure,
+  describeReason,
   formatBytes,
   formatDuration,
   formatPlace,
@@ -49,8 +50,8 @@ export function describeState(task: Task): string {
   if (state === "canceled") return "Canceled.";
   if (state === "failed") return error === null ? "Failed." : describeFailure(error);
   if (error === null) return "Waiting.";
-  const at = task.retry_at === undefined ? "" : ` at ${formatTime(task.retry_at)}`;
-  return `Failed; will be retried${at}.`;
+  const at = task.retry_at === undefined ? "soon" : `at ${formatTime(task.retry_at)}`;
+  return `${describeReason(error)} Next attempt ${at}.`;
 }
 
 /** Returns how the members of a collection are doing, "5 of 300 done · 2 running". */

@@ -158,7 +158,7 @@ export const pageStates: readonly PageState[] = [
     reach: async ({ page }) => {
       await page.getByText("Recording since").waitFor();
       const waiting = page.getByRole("article", { name: "A site that is down" });
-      await waiting.getByText(/^Failed; will be retried at \d/).waitFor();
+      await waiting.getByText(/Next attempt at \d/).waitFor();
       const failed = page.getByRole("article", { name: "Cooking for four" });
       await failed.getByText("Trying again will not help.").waitFor();
       await failed.getByText("Details").click();
