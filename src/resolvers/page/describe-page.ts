@@ -38,8 +38,8 @@ interface DescribeDeps {
 }
 
 /**
- * Describes a document, or what is at the end of the pages that only send the browser on: one that is a medium, has one or lists
- * some. The front page that a page which is gone leads to is none of them.
+ * Describes a document, or where pages that only send the browser on end, if that is a medium, or a page that has or lists some. It is
+ * never a front page: pages that are gone lead there.
  */
 export async function describeEnd(
   document: Document,

@@ -1,5 +1,5 @@
 import type { Steps } from "../../parsers/steps.ts";
-import { isFrontPage, parseUrls, tryParseUrl } from "../../parsers/url.ts";
+import { isFrontPage, parseUrls } from "../../parsers/url.ts";
 import type { PageIdentity } from "./choice/choose-medium.ts";
 import { indexMetas, type Markup } from "./markup/markup.ts";
 import type { Thing } from "./markup/thing.ts";
@@ -15,6 +15,8 @@ import { listPlayers, loopUrls } from "./vocabularies/player-elements.ts";
 import { extractMedium, extractPage } from "./vocabularies/schema-org.ts";
 
 interface DraftOptions {
+  /** What the page's relative URLs relate to. */
+  base: URL;
   now: Date;
   /** Whether several players of the page may be a list: not of a front page, of a player's page or beside frames that may be players. */
   mayList: boolean;
@@ -31,9 +33,9 @@ interface Draft {
  * states a medium: it may name many, and it takes as long to read as all else. A silent loop that the page shows counts
  * only if it has no other video, as on sites of animations; so does the trailer of a film.
  */
-export function* createDraft(markup: Markup, url: URL, { now, mayList }: DraftOptions): Steps<Draft> {
-  const base = tryParseUrl(markup.base, url) ?? url;
-  const { metadata, trailerUrls } = yield* extractMetadata(markup, url, now);
+export function* createDraft(markup: Markup, url: URL, options: DraftOptions): Steps<Draft> {
+  const { base, mayList } = options;
+  const { metadata, trailerUrls } = yield* extractMetadata(markup, url, options);
   yield;
   const stated = merge(metadata, url);
   const loops = new Set([...loopUrls(markup, base), ...trailerUrls]);
@@ -41,7 +43,7 @@ export function* createDraft(markup: Markup, url: URL, { now, mayList }: DraftOp
   const isLoop = [...media.map((medium) => medium.url.href), fields.embed?.url ?? ""].some((each) => loops.has(each));
   const draft = isLoop ? merge(withoutMedia(metadata, loops), url) : stated;
   const hasMedium = ({ merged }: Draft) => merged.media.some(({ kind }) => kind === "video" || !isLoop);
-  if (hasMedium(draft)) return (mayList && listOfPlayers(draft, markup, url)) || draft;
+  if (hasMedium(draft)) return (mayList && listOfPlayers(draft, markup, url, base)) || draft;
   const list = yield* readWordPressPlaylists(markup.playlists, base);
   if (list !== null) return merge({ ...draft.metadata, player: { list } }, url);
   const page = identifyMerged(draft, markup, url);
@@ -52,8 +54,8 @@ export function* createDraft(markup: Markup, url: URL, { now, mayList }: DraftOp
 }
 
 /** Returns the draft of a page of several players, if it states no medium but these; else null. */
-function listOfPlayers({ metadata }: Draft, markup: Markup, url: URL): Draft | null {
-  const list = listPlayers(markup, tryParseUrl(markup.base, url) ?? url);
+function listOfPlayers({ metadata }: Draft, markup: Markup, url: URL, base: URL): Draft | null {
+  const list = listPlayers(markup, base);
   if (list === null) return null;
   const listed = merge({ ...metadata, html: { ...metadata.html, resources: [], list } }, url);
   return listed.merged.fields.entries === undefined ? null : listed;
@@ -88,9 +90,8 @@ function identifyMerged({ metadata, merged: { fields } }: Draft, markup: Markup,
 function* extractMetadata(
   markup: Markup,
   url: URL,
-  now: Date,
+  { base, now }: DraftOptions,
 ): Steps<{ metadata: PageMetadata; trailerUrls: readonly string[] }> {
-  const base = tryParseUrl(markup.base, url) ?? url;
   const metas = indexMetas(markup);
   yield;
   const metadata: PageMetadata = {};

@@ -1,5 +1,6 @@
 import { ServiceError } from "../../../src/model/errors.ts";
 import { createTimeSlices, type Steps } from "../../../src/parsers/steps.ts";
+import { tryParseUrl } from "../../../src/parsers/url.ts";
 import { createDraft } from "../../../src/resolvers/page/draft.ts";
 import { PageText } from "../../../src/resolvers/page/markup/charset.ts";
 import { readMarkup } from "../../../src/resolvers/page/markup/read-markup.ts";
@@ -37,7 +38,9 @@ async function readPage({ bytes, url }: PageBytes): Promise<Cost> {
   };
   const before = cpuMs();
   const markup = await readMarkup(new PageText(chunksOf(bytes), "text/html"), slices, never);
-  await slices.run(createDraft(markup, new URL(url), { now, mayList: true }));
+  const pageUrl = new URL(url);
+  const base = tryParseUrl(markup.base, pageUrl) ?? pageUrl;
+  await slices.run(createDraft(markup, pageUrl, { base, now, mayList: true }));
   return { cpuMs: cpuMs() - before, stepMs };
 }
 

@@ -72,7 +72,7 @@ async function readPage(
   const base = tryParseUrl(markup.base, url) ?? url;
   const frames = findPlayerFrames(markup.frames, base, isPlayer);
   const mayList = !isPlayer && frames.length === 0 && !isFrontPage(url);
-  const { metadata, merged } = await slices.run(createDraft(markup, url, { now, mayList }), signal);
+  const { metadata, merged } = await slices.run(createDraft(markup, url, { base, now, mayList }), signal);
   const oembedUrl = isPlayer ? null : findOembed(markup, merged.fields, base);
   return {
     merged,
