@@ -33,11 +33,11 @@ export interface FileStore {
    * @throws ServiceError `not_found` for an unknown id.
    */
   openWorkFolder(id: string): Promise<string>;
-  /** Removes that folder with its content; no error if there is none. */
+  /** Removes the work folder with its content; no error if there is none. */
   removeWorkFolder(id: string): Promise<void>;
   /**
-   * Does the same, but only if nothing was written in the folder for `oldMs`, by whichever process. Returns whether
-   * there is none any more.
+   * Removes the work folder if nothing was written in it for `oldMs`, by whichever process. Returns whether there is
+   * none any more.
    */
   removeOldWorkFolder(id: string): Promise<boolean>;
   /**
@@ -64,8 +64,8 @@ export interface FileStore {
   /** Removes the result and the work folder; no error if there are none. */
   remove(id: string): Promise<void>;
   /**
-   * Does the same, but not if a file of the result is in use, for whichever process. Returns whether there is none any
-   * more. A process that marks it as in use at the very same moment may lose it.
+   * Removes the result and the work folder unless a file of the result is in use, for whichever process. Returns whether
+   * there are none any more. A process that marks a file as in use at the very same moment may lose it.
    */
   removeUnused(id: string): Promise<boolean>;
   /** Lists the ids that have a result or a work folder, in no particular order. */

@@ -53,23 +53,23 @@ class JournalStream implements MediaStream {
   #turn: Promise<unknown> = Promise.resolve();
   /** Bytes that were returned of the file if that is the stream itself, else of the first of `#records`. */
   #position = 0;
-  /** Those that were found and not returned in full. */
+  /** The records of media that were found and not returned in full. */
   readonly #records: MediaRecord[] = [];
-  /** What stands after them; undefined: it may go on. */
+  /** The record after them that ends the journal; undefined: it may go on. */
   #last: "end" | "broken" | undefined;
-  /** Which file is all of it, if that is the stream itself; undefined: it may grow. */
+  /** If the file is the stream itself: inode of the one that is complete; undefined: it may grow. */
   #endInode: number | undefined;
   readonly #again = new FetchedAgain();
   /** By how many bytes the media data were moved up, which happens once at most; `null`: that must be read. */
   #shift: number | null = null;
-  /** Of all records that were found. */
+  /** Number and hash of all records that were found. */
   #count = 0;
+  readonly #hash = createHash("sha256");
   /** When the newest journal was written or marked, by its file system. */
   #markedMs = 0;
   /** When it was last looked for, by `performance.now()`. */
   #lookedMs = performance.now();
-  readonly #hash = createHash("sha256");
-  /** The same of the later run, as far as that has come. */
+  /** Number and hash of the later run's records, as far as they were read. */
   #laterCount = 0;
   #laterHash = createHash("sha256");
   #closing: Promise<void> | undefined;

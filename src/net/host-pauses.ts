@@ -37,7 +37,7 @@ export class HostPauses {
     for (const listener of this.#listeners) if (listener !== source) listener(pause);
   }
 
-  /** Does the same without calling the listeners: they know of it. Returns whether that has changed anything. */
+  /** Adds a pause that the listeners know of: does not call them. Returns whether the host is now left alone for longer. */
   learn({ host, seconds }: HostPause): boolean {
     const endMs = performance.now() + 1_000 * Math.min(seconds, maxPauseS);
     if (endMs <= (this.#ends.get(host) ?? 0)) return false;

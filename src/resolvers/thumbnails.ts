@@ -69,7 +69,7 @@ export class Thumbnails {
   }
 
   /**
-   * Does the same for a page that `read` has to read first. The page is read within a place, too: when many images of an owner fail at once,
+   * Returns the image of a page that `read` has to read first. The page is read within a place, too: when many images of an owner fail at once,
    * their pages are not all read at once. Concurrent calls of an owner with one `key` share the reading and the requests.
    *
    * @throws as `get`, and what `read` throws

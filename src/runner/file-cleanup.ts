@@ -33,10 +33,10 @@ export function createFileCleanup(deps: {
   }
 
   /**
-   * Does the same for every task that has files, until `signal` is aborted. Leaves all files of tasks whose records are damaged.
-   * A task that the store does not know may belong to another store, and may be running: its result stays, and so does its work
-   * folder, unless nothing was written in it for a week (a crash may leave one after the record was deleted). Logs how many of
-   * them have files. Never rejects.
+   * Removes the unneeded files of every task that has some, until `signal` is aborted. Leaves all files of tasks whose records
+   * are damaged. A task that the store does not know may belong to another store, and may be running: its result stays, and so
+   * does its work folder, unless nothing was written in it for a week (a crash may leave one after the record was deleted). Logs
+   * how many such tasks have files. Never rejects.
    */
   async function cleanUpAll(signal: AbortSignal): Promise<void> {
     let orphans = 0;

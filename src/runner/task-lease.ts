@@ -15,8 +15,8 @@ export interface TaskLease {
    */
   update(change: TaskChange, options: Omit<UpdateOptions, "lease">): Promise<void>;
   /**
-   * Does the same, and retries while the store is `unavailable`: until the lease expires, or for two seconds
-   * once the run is interrupted.
+   * Updates as `update` does, and retries while the store is `unavailable`: until the lease expires, or for two
+   * seconds once the run is interrupted.
    */
   updateWithRetry(change: TaskChange, options?: Omit<UpdateOptions, "lease">): Promise<void>;
   /** Adds members to the collection; retries and throws as `updateWithRetry` does. */

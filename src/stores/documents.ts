@@ -29,11 +29,11 @@ export interface StoredTask {
   idle: 0 | 1;
   /** At how many places of collections it is a member. */
   memberships: number;
-  /** Of its URL, see `videoKeyOf`. */
+  /** Key of the video by the task's URL, see `videoKeyOf`. */
   video: number;
-  /** The same of its page's canonical URL; null: that is the same, or unknown. */
+  /** Key of the video by the page's canonical URL; null: it is `video`, or unknown. */
   pageVideo: number | null;
-  /** The same of the site's own id of the video; null: unknown. */
+  /** Key of the video by the site's own id; null: unknown. */
   siteVideo: number | null;
 }
 

@@ -64,7 +64,7 @@ export const roundedS = { tenths: 0.2, seconds: 1 };
 
 /**
  * Returns the time from which on a list of segments has what comes after the end of its Period, seconds (ISO/IEC 23009-1 §5.3.2.1); undefined
- * if that is unknown. Of a list that starts after the Period does, perhaps because its offset is wrong, that is so much later.
+ * if that is unknown. A list that starts later than its Period, perhaps because its offset is wrong, ends later by as much.
  */
 export function endOfList({ startS, durationS }: PeriodTimes, firstS: number | null): number | undefined {
   if (startS === null || durationS === null || firstS === null) return undefined;

@@ -124,7 +124,7 @@ interface MemberReads {
   signal: AbortSignal;
 }
 
-/** Yields the members of a collection, by index, of which that is so. */
+/** Yields the members of a collection, by index, that `isPending`. */
 export async function* findPendingMembers(
   { id: parent, owner = "" }: Task,
   { jobs, store, turns, signal }: MemberReads,

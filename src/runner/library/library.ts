@@ -18,7 +18,7 @@ export interface Library {
   expect(id: string): Promise<void>;
   /** Whether the files of a task that has succeeded are still to be put there, which has not failed until now. Never rejects. */
   isPending(task: Task): Promise<boolean>;
-  /** Yields members of a collection, by index, of which that is so. */
+  /** Yields the members of a collection, by index, that `isPending`. */
   pendingMembers(collection: Task): AsyncIterable<Task>;
   /**
    * Removes the files of a task there that are as they were put, also those that are being put there; if that cannot be done now, or the
