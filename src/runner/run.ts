@@ -8,6 +8,7 @@ import { traceIdOf } from "../model/trace-context.ts";
 import { PlaylistFound } from "./choice/entries.ts";
 import { growCollection, type GrowCollectionDeps, GrowthPaused } from "./grow-collection.ts";
 import { decideRetry, type RetryRules } from "./retry-decision.ts";
+import type { PartialDownloads } from "./partial-downloads.ts";
 import { Interruption, type TaskLease } from "./task-lease.ts";
 import { removeUnneededFiles } from "./file-cleanup.ts";
 import { produceFile, type ProduceFileDeps } from "./produce-file.ts";
@@ -17,6 +18,7 @@ export interface RunDeps extends ProduceFileDeps, GrowCollectionDeps, RetryRules
   logger: Pick<BaseLogger, "info" | "warn" | "error">;
   /** Limit of one run, milliseconds. */
   runTimeoutMs: number;
+  partials: PartialDownloads;
   /** Default: nobody observes. */
   observer?: RunObserver | undefined;
 }
@@ -83,7 +85,8 @@ export async function runTask(run: TaskRun, deps: RunDeps): Promise<void> {
     await progress.close();
     const { aborted, reason } = controller.signal;
     const hasProgressed = (progress.bytes ?? 0) > (task.progress?.downloaded_bytes ?? 0);
-    end = await storeFailure(aborted ? reason : error, run, { ...deps, hasProgressed });
+    const downloadedBytes = progress.bytes ?? undefined;
+    end = await storeFailure(aborted ? reason : error, run, { ...deps, hasProgressed, downloadedBytes });
   }
   clearTimeout(timer);
   clearInterval(marking);
@@ -168,7 +171,7 @@ async function saveFile(
 }
 
 /** `hasProgressed`: the run has added bytes to the download. */
-type FailedRunDeps = RunDeps & { hasProgressed: boolean };
+type FailedRunDeps = RunDeps & { hasProgressed: boolean; downloadedBytes: number | undefined };
 
 /** Stores what the failure means for the task. Never rejects. */
 async function storeFailure(failure: unknown, run: TaskRun, deps: FailedRunDeps): Promise<RunEnd> {
@@ -199,13 +202,15 @@ async function requeue(
 
 async function failOrRetry(
   failure: unknown,
-  { claim: { task }, taskLease }: TaskRun,
+  { claim: { task, bytesLeft }, taskLease }: TaskRun,
   deps: FailedRunDeps,
 ): Promise<RunEnd> {
   const { change, delayMs } = decideRetry(failure, task.attempts, deps);
-  const { code, message: reason } = change.error;
-  if (change.state === "failed" && (await taskLease.renew())) {
-    await cleanUp({ ...task, ...change }, deps);
+  const { code, message: reason, retryable } = change.error;
+  const mayStay = retryable && deps.partials.keep(task, deps.downloadedBytes, bytesLeft);
+  if (!retryable) deps.partials.forget(task);
+  if ((change.state === "failed" || !mayStay) && (await taskLease.renew())) {
+    await cleanUp({ ...task, ...change }, deps, mayStay);
   }
   const runAfter = delayMs === undefined ? undefined : new Date(deps.now().getTime() + delayMs);
   const retry = runAfter && { retry_at: runAfter.toISOString() };
@@ -227,8 +232,9 @@ async function failOrRetry(
  * Called before the failure is stored: while the lease holds the task no other run can start, and the store
  * may need the disk space.
  */
-async function cleanUp(failed: Task, { files, logger }: RunDeps): Promise<void> {
+async function cleanUp(failed: Task, { files, logger }: RunDeps, mayStay: boolean): Promise<void> {
   try {
+    if (!mayStay) await files.removeWorkFolder(failed.id);
     await removeUnneededFiles(failed.id, failed, files);
   } catch (err) {
     logger.error({ task: failed.id, ...logFieldsOf(err) }, "files of a failed task could not be removed");

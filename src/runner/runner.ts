@@ -4,11 +4,14 @@ import { createFileCleanup, type FileCleanup } from "./file-cleanup.ts";
 import { type ClaimLoop, createClaimLoop } from "../async/claim-loop.ts";
 import { deleteExpired } from "./retention.ts";
 import { type RunDeps, runTask } from "./run.ts";
+import { isActive } from "../model/task.ts";
 import { createRunningTasks, type RunLimits, type RunningTasks } from "./running-tasks.ts";
+import { PartialDownloads } from "./partial-downloads.ts";
 import { createStorageLimit } from "./storage-limit.ts";
 import { createKeyedMutex } from "../async/keyed-mutex.ts";
 
-export interface RunnerOptions extends Omit<RunDeps, "now" | "random" | "storage" | "mutex">, RunLimits, ClockOptions {
+export interface RunnerOptions
+  extends Omit<RunDeps, "now" | "random" | "storage" | "mutex" | "partials">, RunLimits, ClockOptions {
   /** How long ended tasks and their files are kept; 0: for ever. */
   retentionS: number;
   /** How many bytes the files of all tasks may have together; 0: any number. */
@@ -42,7 +45,8 @@ export function createRunner(options: RunnerOptions): Runner {
   const clock = createClock(options);
   const storage = createStorageLimit({ store, files, maxBytes, logger });
   const mutex = createKeyedMutex();
-  const deps: RunDeps = { ...options, storage, mutex, now: clock.now, random };
+  const partials = new PartialDownloads();
+  const deps: RunDeps = { ...options, storage, mutex, partials, now: clock.now, random };
   const cleanup = createFileCleanup({ store, files, mutex, logger });
   const stopping = new AbortController();
   const runs = createRunningTasks({
@@ -68,7 +72,10 @@ export function createRunner(options: RunnerOptions): Runner {
     start() {
       if (isStarted || stopped !== undefined) return;
       isStarted = true;
-      const unsubscribe = store.events.subscribe((event) => follow(event, claims, runs, cleanup));
+      const unsubscribe = store.events.subscribe((event) => {
+        follow(event, claims, runs, cleanup);
+        if (!mayResume(event)) partials.forget({ id: event.taskId, owner: event.owner });
+      });
       const poll = setInterval(claims.wake, pollMs);
       const { signal } = stopping;
       const background = [
@@ -86,6 +93,11 @@ export function createRunner(options: RunnerOptions): Runner {
     },
     stop: () => (stopped ??= halt()),
   };
+}
+
+/** Whether there may be a partial download of the task. */
+function mayResume({ type, state }: TaskEvent): boolean {
+  return type !== "deleted" && (isActive(state) || state === "failed");
 }
 
 /** Asks the store, which knows what holds for a run: the event may be older than it. */

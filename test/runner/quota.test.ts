@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { ServiceError } from "../../src/model/errors.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
@@ -42,6 +42,35 @@ test("a download larger than what is left of its key's max_bytes fails while it 
   });
   expect(given).toEqual([150, 50]);
   expect([files.results(), files.parts()]).toEqual([[first.id], []]);
+});
+
+test("downloads that wait for a retry keep no more bytes than are left of their key's max_bytes", async () => {
+  const store = createMemoryStore();
+  await addKey(store, "anna", { limits: { max_bytes: 150 } });
+  const { runner, until, files } = createRunnerHarness({
+    store,
+    backoffMs: 3_600_000,
+    async downloads(job, { onProgress }) {
+      await writeMedium(job);
+      onProgress({ stage: "downloading", downloaded_bytes: 100, total_bytes: 200 });
+      throw new ServiceError("upstream_unreachable", "the connection was lost");
+    },
+  });
+  runner.start();
+  const fail = async (owner?: string) => {
+    const { id } = await store.create(newTask(pageUrl, {}, new Date(), owner));
+    await until(id, ({ error }) => error !== null);
+    return id;
+  };
+  const first = await fail("anna");
+  await fail("anna");
+  const others = [await fail("bert"), await fail()];
+  expect(files.parts()).toEqual([first, ...others].toSorted());
+  await store.update(first, { state: "canceled" });
+  const third = await fail("anna");
+  await fail("anna");
+  await vi.waitUntil(() => !files.parts().includes(first), { timeout: 60_000, interval: 5 });
+  expect(files.parts()).toEqual([...others, third].toSorted());
 });
 
 test("a retry is limited by what is left then", async () => {
