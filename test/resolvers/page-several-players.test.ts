@@ -81,6 +81,11 @@ describe("several players of a page", () => {
     expect(urlsOf(info)).toEqual(["/1.mp4", "/2.mp4", "/3.mp3"]);
   });
 
+  it("are its entries after what is beside its content", async () => {
+    const page = `<aside><nav>${video(0)}</nav></aside></aside>${video(1)}${video(2)}`;
+    expect(urlsOf(await resolvePage(page))).toEqual(["/1.mp4", "/2.mp4"]);
+  });
+
   it.each([
     ["the page states a video", `<meta property="og:video" content="/1.mp4">${video(2)}${video(3)}`],
     [
@@ -90,6 +95,7 @@ describe("several players of a page", () => {
     ["the others have no controls", `${video(1)}<video src="/2.mp4"></video><video muted src="/3.mp4"></video>`],
     ["the other is an advertisement", `${video(1)}<video class="ad-sponsor" controls src="/2.mp4"></video>`],
     ["the other is a trailer", `${video(1)}<video class="trailer" controls src="/2.mp4"></video>`],
+    ["the other is beside the page's content", `<main>${video(1)}</main><aside><h2>Related</h2>${video(2)}</aside>`],
     ["both play the same", video(1) + video(1)],
     ["both differ in quality", `${video(1)}<video controls src="/1-mobile.mp4"></video>`],
     ["a frame beside them may be a player", `${video(1)}${video(2)}<iframe src="/player/1" allowfullscreen></iframe>`],

@@ -30,6 +30,8 @@ export interface Player {
   attributes: Attributes;
   sources: Attributes[];
   tracks: Attributes[];
+  /** It is in an `<aside>`, a `<footer>` or a `<nav>`. */
+  isAside: boolean;
 }
 
 /** A script's text in parts, or a tag with its attributes as written. */

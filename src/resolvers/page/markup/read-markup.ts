@@ -30,7 +30,9 @@ const elements = new Set("html base title meta link script video audio source tr
 
 /** Those that may hold a player's data whatever the names of their attributes are. */
 const dataElements = new Set("embed iframe input object param".split(" "));
-const reported = new Set([...elements, ...dataElements]);
+/** Those whose contents are beside what the page is about. */
+const asideElements = new Set("aside footer nav".split(" "));
+const reported = new Set([...elements, ...dataElements, ...asideElements]);
 
 /** Reads a page to its end. Rejects only with the errors of `pageText` and `signal.reason`. */
 export async function readMarkup(pageText: PageText, slices: TimeSlices, signal: AbortSignal): Promise<Markup> {
@@ -62,6 +64,8 @@ class MarkupCollector implements HtmlSink {
   #isPlayerImplied = false;
   #capture: Capture | null = null;
   #linkCount = 0;
+  /** Open `asideElements`. */
+  #asideDepth = 0;
 
   constructor(pageText: PageText) {
     this.#microdata = new MicrodataReader(pageText);
@@ -83,6 +87,7 @@ class MarkupCollector implements HtmlSink {
 
   open({ name, source, hasMicrodata, mayHoldData, isForeign }: StartTag): boolean {
     this.#finishCapture();
+    if (asideElements.has(name)) this.#asideDepth += 1;
     if (this.#isPlayerImplied && name !== "source" && name !== "track") this.#player = null;
     if ((mayHoldData || dataElements.has(name)) && !this.#isInDecoration(name))
       addBounded(this.#markup.playerSources, { name, source }, maxPlayerSources);
@@ -102,6 +107,7 @@ class MarkupCollector implements HtmlSink {
   close(name: string): void {
     this.#finishCapture();
     if (name === "video" || name === "audio") this.#player = null;
+    if (asideElements.has(name) && this.#asideDepth > 0) this.#asideDepth -= 1;
     if (!this.wantsAllTags) return;
     this.#microdata.close(name);
     this.#update();
@@ -174,7 +180,7 @@ class MarkupCollector implements HtmlSink {
   }
 
   #addPlayer(kind: Player["kind"], attributes: Attributes): void {
-    this.#player = { kind, attributes, sources: [], tracks: [] };
+    this.#player = { kind, attributes, sources: [], tracks: [], isAside: this.#asideDepth > 0 };
     this.#isDecoration = null;
     this.#isPlayerImplied = false;
     addBounded(this.#markup.players, this.#player, maxPlayers);

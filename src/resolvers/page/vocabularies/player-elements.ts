@@ -33,7 +33,9 @@ export function findPlayer(
  * beside trailers.
  */
 export function listPlayers({ players }: Markup, base: URL): ListedMedia | null {
-  const listed = players.filter((player) => player.attributes.has("controls") && !isNamedBesideOwn(player));
+  const listed = players.filter(
+    (player) => player.attributes.has("controls") && !player.isAside && !isNamedBesideOwn(player),
+  );
   const media = listed.map((player) => ({
     resources: sourcesOf(player, base),
     title: parseLine(player.attributes.get("title") ?? player.attributes.get("aria-label")),
