@@ -97,9 +97,9 @@ function nextTarget(
 /** Whether both are of the same version of a video, with audio or without. */
 function isSameKind(a: FormatChoice, b: FormatChoice): boolean {
   const kindOf = ({ format, audio, audioOnly }: FormatChoice) => {
-    const { language, audio_role = null, acodec, roles = [] } = format;
-    const sound = audio ?? { language, audio_role };
-    return [hasVideo(format), audioOnly, audio === null && acodec === "none", sound.language, sound.audio_role, roles];
+    const { acodec, roles = [] } = format;
+    const { language, audio_role = null } = audio ?? format;
+    return [hasVideo(format), audioOnly, audio === null && acodec === "none", language, audio_role, roles];
   };
   return isDeepStrictEqual(kindOf(a), kindOf(b));
 }

@@ -49,12 +49,13 @@ export function* readFlvFrames(file: FileWindow): Generator<FrameSpan> {
     const tag = readTag(file, at);
     if (tag === undefined || tag.end > file.size) return;
     const [type, codec] = [file.at(at)[0], file.at(at)[headerBytes] ?? 0];
-    if (type === 9 && !screens.has(codec)) yield { kind: "video", start: at + headerBytes, end: tag.end };
-    if (type === 8 && sounds.has(codec >> 4)) yield { kind: "audio", start: at + headerBytes, end: tag.end };
+    if (type === 9 && !screenFrames.has(codec)) yield { kind: "video", start: at + headerBytes, end: tag.end };
+    if (type === 8 && compressedAudio.has(codec >> 4)) yield { kind: "audio", start: at + headerBytes, end: tag.end };
     at = tag.next;
   }
 }
 
-/** The first bytes of key frames and others of recorded screens, which may have zeros; formats of audio that are compressed. */
-const screens: ReadonlySet<number> = new Set([0x13, 0x23, 0x16, 0x26]);
-const sounds: ReadonlySet<number> = new Set([2, 4, 5, 6, 10, 11, 14]);
+/** First bytes of frames of recorded screens, key frames and others: their data may have zeros. */
+const screenFrames: ReadonlySet<number> = new Set([0x13, 0x23, 0x16, 0x26]);
+/** Formats of audio that are compressed. */
+const compressedAudio: ReadonlySet<number> = new Set([2, 4, 5, 6, 10, 11, 14]);

@@ -102,7 +102,7 @@ async function fetchNeeds<Needs extends { spans: readonly ByteSpan[] }>(
 const maxTries = 8;
 const maxIndexBytes = 256 << 20;
 
-/** Twice as many as ranges need whose sound and picture lie apart; samples may be scattered all over a file. */
+/** Twice as many as ranges need in a file whose audio and video lie apart; its samples may be scattered all over it. */
 const maxParts = 1_024;
 
 /** Fetches the headers of the boxes of the top level, and the index (`moov`). Returns whether it lists all samples. */

@@ -40,8 +40,8 @@ const messageBytes = 64;
 const messageStart = /^(?:\xef\xbb\xbf)?\s*(?:$|\{|<!doctype html|<html)/i;
 
 /**
- * Fetches and reads subtitles, each at the first of its places where that is possible. Where people's cannot be read, the automatic ones
- * are, which the warning says.
+ * Fetches and reads subtitles, each at the first of its places where that is possible. If those that people wrote cannot be read, the
+ * automatic ones of the language are, as the warning says.
  *
  * @throws `signal.reason`
  */

@@ -8,9 +8,11 @@ import type { Markup, Player } from "../markup/markup.ts";
 import { createResource, type ListedMedia, type Resource } from "../metadata.ts";
 
 /**
- * Returns the first player with an http or https source, a trailer last unless the page calls itself one; in place of a silent loop the
- * first video with sound or controls, in place of an advertisement or another silent video the first one with controls; without any, the
- * page's only player: a script gives it its source, but its poster and its tracks are stated.
+ * Returns the player of the page's own medium:
+ * - the first one with an http or https source, a trailer only if there is no other, or the page calls itself one;
+ * - in place of a silent loop, the first video with audio or controls; in place of an advertisement or another silent video, the first one
+ *   with controls;
+ * - without any source, the page's only player: a script gives it its source, but its poster and its tracks are stated.
  */
 export function findPlayer(
   { players }: Markup,
@@ -57,7 +59,7 @@ function ownInstead(first: Player, others: readonly Player[]): Player | undefine
 
 const besideOwn = names.bitsOf("advertisement", "background");
 
-/** Whether a video has no controls, and starts by itself without sound or is named as an advertisement or a background. */
+/** Whether a video has no controls, and starts by itself without audio or is named as an advertisement or a background. */
 function isBesideOwn({ kind, attributes }: Player): boolean {
   if (kind !== "video" || attributes.has("controls")) return false;
   return ["autoplay", "muted"].every((each) => attributes.has(each)) || isNamedBesideOwn({ attributes });
