@@ -90,6 +90,44 @@ describe.concurrent("a live stream whose playlist", () => {
     expect(await record(harness)).toEqual({ frames: 125, warnings: [anew] });
   });
 
+  describe.concurrent("goes back without dates, and then on,", () => {
+    const lists = [
+      { sequence: 0, names: range("a", 0, 3) },
+      { sequence: 0, names: range("a", 0, 1) },
+      { sequence: 0, names: range("a", 0, 2) },
+      { sequence: 0, names: range("a", 0, 4) },
+      { sequence: 0, names: range("a", 0, 5), hasEnded: true },
+    ];
+
+    it("has no warning if its segments are the same", async () => {
+      await using harness = await openLists(lists);
+      expect(await record(harness)).toEqual({ frames: 125, warnings: [] });
+      expect(harness.site.asked.filter(({ path }) => path === "a/2.ts")).toHaveLength(2);
+    });
+
+    it("has no warning if its segments are no longer there", async () => {
+      await using harness = await openLists(lists);
+      harness.site.answer("a/2.ts", async (_response, serve) => {
+        await serve();
+        harness.site.resources.delete("a/2.ts");
+      });
+      expect(await record(harness)).toEqual({ frames: 125, warnings: [] });
+    });
+
+    it.each([
+      ["", lists],
+      [", and ends there", [...lists.slice(0, 2), { ...lists[2]!, hasEnded: true }]],
+    ])("has a warning if its server has other media under the URLs of its segments%s", async (_, listed) => {
+      await using harness = await openLists(listed);
+      const { resources } = harness.site;
+      harness.site.answer("a/2.ts", async (_response, serve) => {
+        await serve();
+        for (const number of [0, 1, 2, 3, 4]) resources.set(`a/${number}.ts`, resources.get(`b/${5 - number}.ts`)!);
+      });
+      expect((await record(harness)).warnings).toContainEqual(anew);
+    });
+  });
+
   it("is numbered from 0 with the URLs of other segments is recorded on, by their dates", async () => {
     await using harness = await openLists([
       { sequence: 0, names: range("a", 0, 3), dateS: 1_700_000_000 },

@@ -11,7 +11,7 @@ import type { RecordedSegment } from "./live-dates.ts";
 import { sniffBytes, sniffContainer } from "../../../remux/sniff.ts";
 import { readFileStart } from "../../../remux/open-file.ts";
 import { isCutOff } from "../parts/extent.ts";
-import { InitCheck } from "./init-check.ts";
+import { hasOtherMedia, InitCheck } from "./content-check.ts";
 import { isText, isWholeSegment } from "../parts/media-check.ts";
 import type { FetchedPart, Part } from "../parts/stored-part.ts";
 import { Mirrors } from "./mirrors.ts";
@@ -52,7 +52,10 @@ export async function* fetchSegments(
   const { name, headers, list, liveJournalPath, selection } = source;
   const { fetchPart, ahead, stats, signal, finish, onSegment } = options;
   const isLive = liveJournalPath !== null;
-  const segments = isLive ? followLive({ ...source, liveJournalPath }, options) : list.segments;
+  const beforeEnd = createEndLimit(finish, signal);
+  const fetchNow = (part: Part) => beforeEnd(fetchPart(part));
+  const hasChanged = (segment: RecordedSegment) => hasOtherMedia(partOf(name, segment), fetchNow);
+  const segments = isLive ? followLive({ ...source, liveJournalPath }, { ...options, hasChanged }) : list.segments;
   // Of a live stream, the numbers of the segments show which are missing.
   for (const durationS of isLive ? [] : (list.gapsS ?? [])) {
     stats.addSegment(durationS);
@@ -60,14 +63,13 @@ export async function* fetchSegments(
   }
   stats.beyondEnd = list.beyondEnd ?? 0;
   const readKey = createKeyReader(options.client, { headers, signal });
-  const beforeEnd = createEndLimit(finish, signal);
   const mirrors = new Mirrors(list, source.mirrors);
   const fetchFrom = async (place: SegmentList, request: SegmentRequest) => {
     const { part, key } = place === list ? request : requestAt(place, request);
     return Promise.all([fetchPart(part), readKey(key)]);
   };
   const losses = createLosses(finish);
-  const initCheck = new InitCheck((part) => beforeEnd(fetchPart(part)));
+  const initCheck = new InitCheck(fetchNow);
   const fetchOne = async (request: SegmentRequest): Promise<FetchedSegment | AbsentSegment | null> => {
     const { durationS, timing, isInit, computed, isOptional } = request;
     if (!isInit && !isOptional) stats.addSegment(durationS);
@@ -208,11 +210,15 @@ async function* requestsFor(
       yield { index, part, key, timing, durationS: 0, isInit: true, isOptional: false, lateS, isOld };
     }
     currentInit = init;
-    const { url, range, key, computed, isOptional = false } = segment;
-    const place = { url: new URL(url), range, wholeName: whole };
-    const part = { name: `${name}-${`${sequence}`.padStart(6, "0")}`, ...place, ...endOf(key) };
+    const { key, computed, isOptional = false } = segment;
+    const part = { ...partOf(name, segment), wholeName: whole };
     yield { index, part, key, timing, durationS, computed, isInit: false, isOptional, lateS, isOld };
   }
+}
+
+/** Returns the part that a segment of the source `name` becomes. */
+function partOf(name: string, { sequence, url, range, key }: RecordedSegment): Part {
+  return { name: `${name}-${`${sequence}`.padStart(6, "0")}`, url: new URL(url), range, ...endOf(key) };
 }
 
 /** How the end of a segment is checked. What is encrypted as a whole can only be decrypted as a whole. */

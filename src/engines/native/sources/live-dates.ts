@@ -176,7 +176,7 @@ const maxKnown = 20_000;
 /** The latest segments of a recording. */
 export class KnownSegments {
   /** By their numbers in the recording, and the numbers by id. */
-  readonly #segments = new Map<number, Segment>();
+  readonly #segments = new Map<number, RecordedSegment>();
   readonly #numbers = new Map<string, number>();
   /** Two segments had one URL. */
   areUrlsReused = false;
@@ -195,6 +195,12 @@ export class KnownSegments {
     if (oldest === undefined) return;
     this.#segments.delete(sequence - maxKnown);
     if (this.#numbers.get(idOf(oldest)) === sequence - maxKnown) this.#numbers.delete(idOf(oldest));
+  }
+
+  /** Returns the last segment that is known under the number and the URL that it has here, to which `moved` is added. */
+  lastIn(segments: readonly Segment[], moved: number): RecordedSegment | undefined {
+    const known = segments.findLast((segment) => this.#numbers.get(idOf(segment)) === segment.sequence + moved);
+    return known && this.#segments.get(known.sequence + moved);
   }
 
   has(segment: Segment): boolean {

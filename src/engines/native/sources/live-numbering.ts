@@ -52,6 +52,17 @@ export class LiveNumbering {
   }
 
   /**
+   * Returns the last recorded segment that a list has, if lists have gone back before, without dates, and this one goes on or has ended:
+   * only its media show whether those lists were old ones, or those of a server that has restarted and has other media under its URLs.
+   */
+  doubtIn({ segments, hasEnded }: SegmentList): RecordedSegment | undefined {
+    const last = this.#last;
+    if (this.#back === null || last === null || last.dateMs !== undefined) return undefined;
+    const goesOn = segments.some((segment) => this.#numberOf(segment) > last.sequence);
+    return goesOn || hasEnded ? this.#known.lastIn(segments, this.#moved.sequence) : undefined;
+  }
+
+  /**
    * Returns the segments of a list that come after the last one added, in order. One number is left free if the
    * numbers of the list restart and nothing shows whether segments are missing before it.
    */

@@ -28,8 +28,14 @@ export interface LiveOptions {
   restarts: Restarts;
 }
 
+/** Resolves with whether the server has other media by now under the URL of a segment that was recorded. */
+export type HasChanged = (segment: RecordedSegment) => Promise<boolean>;
+
 /** Limit of reloads in a row without a new segment; then the stream has ended. */
 const maxIdleReloads = 10;
+
+/** How often media are fetched again because lists have gone back: those of some caches do so all the time. */
+const maxChecks = 5;
 
 /** How long segments may be missing if their list does not say when they are there, seconds: the servers of a CDN get them one after the other. */
 const usualLateS = 3;
@@ -40,15 +46,19 @@ const usualLateS = 3;
  *
  * @throws ServiceError `live_stream` if `maxLiveS` is 0.
  */
-export async function* followLive(source: LiveSource, options: LiveOptions): AsyncGenerator<RecordedSegment> {
+export async function* followLive(
+  source: LiveSource,
+  options: LiveOptions & { hasChanged: HasChanged },
+): AsyncGenerator<RecordedSegment> {
   const { list: first, liveJournalPath: journalPath } = source;
-  const { maxLiveS, finish, stats, restarts } = options;
+  const { maxLiveS, finish, stats, restarts, hasChanged } = options;
   if (maxLiveS === 0) {
     throw new ServiceError("live_stream", "the stream is live, and MAX_LIVE_S is 0: live streams are not recorded");
   }
   const numbering = new LiveNumbering(restarts);
   let last: RecordedSegment | null = null;
   let recordedS = 0;
+  const isOther = createChangeCheck(hasChanged);
   const isFinished = () => finish.aborted && last !== null;
   const record = (segment: RecordedSegment, list: SegmentList): RecordedSegment => {
     const free = last === null ? 0 : segment.sequence - last.sequence - 1;
@@ -70,7 +80,9 @@ export async function* followLive(source: LiveSource, options: LiveOptions): Asy
   }
   let list: LiveList = first;
   for (let idleReloads = 0; ;) {
+    const doubt = numbering.doubtIn(list);
     const added = numbering.newIn(list);
+    if (doubt !== undefined && (await isOther(doubt, added[0]))) stats.addUnlisted({ atS: recordedS, segments: null });
     if (added.length > 0) await appendJournal(journalPath, added);
     for (const segment of added) {
       if (isFinished()) return;
@@ -91,6 +103,17 @@ export async function* followLive(source: LiveSource, options: LiveOptions): Asy
       return;
     }
   }
+}
+
+/** Creates what finds out whether there are other media in place of a segment that lists have gone back before, unless `next` shows a restart. */
+function createChangeCheck(hasChanged: HasChanged) {
+  let left = maxChecks;
+  return async (segment: RecordedSegment, next: RecordedSegment | undefined): Promise<boolean> => {
+    const isKnown = next !== undefined && numberingOf(next) !== numberingOf(segment);
+    if (isKnown || left === 0) return false;
+    left -= 1;
+    return hasChanged(segment);
+  };
 }
 
 /** Identifies the numbers, or the times, that a list goes on with. */

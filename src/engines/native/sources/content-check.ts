@@ -1,3 +1,4 @@
+import { readFile } from "node:fs/promises";
 import { isUpstreamError } from "../../../model/errors.ts";
 import { openFile, readAt } from "../../../remux/open-file.ts";
 import type { FetchedPart, Part } from "../parts/stored-part.ts";
@@ -31,6 +32,17 @@ export class InitCheck {
       if (isUpstreamError(error)) return false;
       throw error;
     }
+  }
+}
+
+/** Whether a server has other media by now under the URL of a part that was fetched; false also if it no longer has any. @throws as `hasChanged` */
+export async function hasOtherMedia(part: Part, fetchPart: (part: Part) => Promise<FetchedPart>): Promise<boolean> {
+  try {
+    const [before, now] = [await fetchPart(part), await fetchPart({ ...part, name: `${part.name}-at-${Date.now()}` })];
+    return before.size !== now.size || !(await readFile(before.path)).equals(await readFile(now.path));
+  } catch (error) {
+    if (isUpstreamError(error)) return false;
+    throw error;
   }
 }
 
