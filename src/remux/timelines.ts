@@ -75,8 +75,8 @@ export function createTimelines() {
   let latest = { offset: 0, firstS: 0 };
   /** Returns the offset of a timeline after another one: `offset`, or that of the one before. */
   const nextOffset = (offset: number, firstS: number): number => {
-    const goesOn = Math.abs(offset - latest.offset) <= maxJoinS && firstS - latest.firstS > maxJoinS;
-    return goesOn ? latest.offset : offset;
+    const isContinued = Math.abs(offset - latest.offset) <= maxJoinS && firstS - latest.firstS > maxJoinS;
+    return isContinued ? latest.offset : offset;
   };
   return {
     /**
@@ -109,8 +109,8 @@ export function createTimelines() {
       offsets.set(timeline, offset);
       latest = { offset, firstS };
     },
-    /** Decides that `timeline`, which other sources do not begin, goes on with the offset of the one before if the media times of its source do. */
-    goOn(timeline: number, { endS, firstS }: { endS: number; firstS: number }): void {
+    /** Decides that `timeline`, which other sources do not begin, has the offset of the one before if the media times of its source continue. */
+    keepOffset(timeline: number, { endS, firstS }: { endS: number; firstS: number }): void {
       if (!offsets.has(timeline) && nextOffset(endS - firstS, firstS) === latest.offset) {
         offsets.set(timeline, latest.offset);
         latest = { offset: latest.offset, firstS };

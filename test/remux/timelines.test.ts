@@ -90,9 +90,9 @@ describe("timelines", () => {
     const timelines = createTimelines();
     timelines.offset(0, null, 0);
     timelines.reach(12);
-    timelines.goOn(1, { endS: 10, firstS: 10.04 });
+    timelines.keepOffset(1, { endS: 10, firstS: 10.04 });
     expect(timelines.offset(1, null, 10.04)).toBe(0);
-    timelines.goOn(2, { endS: 11, firstS: 500 });
+    timelines.keepOffset(2, { endS: 11, firstS: 500 });
     expect(timelines.offset(2, null, 500)).toBe(-488);
   });
 

@@ -169,7 +169,8 @@ export function joinTimelines(session: DemuxSession, sessions: readonly DemuxSes
     own?.timeline === start.timeline && own.firstS !== null ? [{ firstS: own.firstS, endS }] : [],
   );
   if (all.length > 1 && joined.length === all.length) timelines.join(start.timeline, joined);
-  else if (start.firstS !== null) timelines.goOn(start.timeline, { firstS: start.firstS, endS: session.counts.endS });
+  else if (start.firstS !== null)
+    timelines.keepOffset(start.timeline, { firstS: start.firstS, endS: session.counts.endS });
 }
 
 /**
