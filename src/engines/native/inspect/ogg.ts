@@ -18,7 +18,7 @@ const tailBytes = 128 << 10;
  */
 export function readOgg(path: string, head: Buffer): MediaInfo | undefined {
   if (head.length < 64 || head.toString("latin1", 0, 4) !== "OggS") return undefined;
-  const packet = head.subarray(27 + head.readUInt8(26));
+  const packet = firstPacket(head);
   const rate = sampleRate(packet);
   if (rate === undefined) return undefined;
   using file = openFile(path);
@@ -26,6 +26,20 @@ export function readOgg(path: string, head: Buffer): MediaInfo | undefined {
   const seconds = (lastGranule(tail, head.readUInt32LE(14)) - (isOpus(packet) ? packet.readUInt16LE(10) : 0)) / rate;
   const duration = Number.isFinite(seconds) && seconds > 0 ? seconds : null;
   return { ...fileType(isOpus(packet) ? "opus" : "ogg", false), duration, width: null, height: null };
+}
+
+/** Returns the packet in the first page; some FLAC, as of VLC, has its stream information in a page of its own, which is added. */
+function firstPacket(head: Buffer): Buffer {
+  const packet = bodyAt(head, 0);
+  const isCut = packet.toString("latin1") === "fLaC";
+  return isCut ? Buffer.concat([packet, bodyAt(head, 27 + head.readUInt8(26) + packet.length)]) : packet;
+}
+
+/** Returns the body of the page at `at` (RFC 3533 §6), as far as it is there. */
+function bodyAt(bytes: Buffer, at: number): Buffer {
+  const sizes = bytes.subarray(at + 27, at + 27 + (bytes[at + 26] ?? 0));
+  const start = at + 27 + sizes.length;
+  return bytes.subarray(start, start + sizes.reduce((sum, size) => sum + size, 0));
 }
 
 /** RFC 7845 §5.1. */
