@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { type Box, box, boxesIn, childrenOf, fullBox, u32 } from "../../src/remux/mp4/boxes.ts";
+import { ascii, type Box, box, boxesIn, childrenOf, fullBox, u32 } from "../../src/remux/mp4/boxes.ts";
 import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
 import { readMp4Summary } from "../../src/remux/mp4/read/summary.ts";
 import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
@@ -48,6 +48,21 @@ function withAudioEdits(init: Uint8Array, rows: readonly number[][]): Buffer {
     return box("trak", ...children.map(copy), edits);
   };
   return Buffer.concat([...boxesIn(init)].map(changed));
+}
+
+/** Adds the tag in which iTunes says which samples of audio are presented; the index moves to the end. */
+function addGapless(file: string, around: readonly number[], presented: number): void {
+  const bytes = readFileSync(file);
+  const moov = [...boxesIn(bytes)].find(({ type }) => type === "moov")!;
+  const kept = childrenOf(bytes, moov).filter(({ type }) => type !== "udta");
+  const digits = (number: number, length: number) => number.toString(16).toUpperCase().padStart(length, "0");
+  const text = ["", digits(0, 8), ...around.map((samples) => digits(samples, 8)), digits(presented, 16), digits(0, 8)];
+  const item = [fullBox("mean", 0, 0, ascii("com.apple.iTunes")), fullBox("name", 0, 0, ascii("iTunSMPB"))];
+  const list = box("ilst", box("----", ...item, box("data", u32(1, 0), ascii(text.join(" ")))));
+  const copies = kept.map(({ start: from, end }) => bytes.subarray(from, end));
+  const index = box("moov", ...copies, box("udta", fullBox("meta", 0, 0, list)));
+  bytes.write("free", moov.start + 4, "latin1");
+  writeFileSync(file, Buffer.concat([bytes, index]));
 }
 
 /** Returns the formats that a demuxer reads from the file. */
@@ -143,6 +158,23 @@ describe("the edit list of a track", () => {
     // 3 s after the start of the edit are 142.625 packets; one more is decoded before.
     expect(format).toMatchObject({ timescale: 48_000, edits: [edit(1024 + 640, 192_000)] });
     expect(shownIn(target)).toEqual(range(143, 331));
+  });
+
+  it("is what iTunes says of the audio of a file without one, if that lasts as long", () => {
+    const packets = 50;
+    const readEdits = (before: number, presented: number, after: number) => {
+      const writer = openMp4Writer({ path, expectedS: 1 });
+      const track = writer.setFormat({ ...audioFormat, timescale: 48_000 });
+      for (let i = 0; i < packets; i++) {
+        writer.write(track, { ...frameAt(i), dts: i * 1024, pts: i * 1024, duration: 1024 });
+      }
+      writer.finish();
+      addGapless(path, [before, after], presented);
+      return formatsIn(path)[0]!.edits;
+    };
+    const presented = packets * 1024 - 2048 - 768;
+    expect(readEdits(2048, presented, 768)).toEqual([edit(2048, presented)]);
+    expect(readEdits(2048, presented - 1024, 768)).toBeUndefined();
   });
 
   it("may have tens of thousands of entries", () => {

@@ -16,6 +16,17 @@ export function isEncrypted(bytes: Uint8Array, trak: Box): boolean {
   return [...boxesIn(bytes, entries.body + 8, entries.end)].some(({ type }) => isProtected(type));
 }
 
+/** Whether the tables of a track list a sample that has bytes (`stsz`, `stz2`; §8.7.3). */
+export function hasSamples(bytes: Uint8Array, trak: Box): boolean {
+  const tables = findChild(bytes, trak, "mdia", "minf", "stbl");
+  const sizes = tables && (findChild(bytes, tables, "stsz") ?? findChild(bytes, tables, "stz2"));
+  if (sizes === undefined) return false;
+  const reader = openFullBox(bytes, sizes);
+  const [size, count] = [reader.u32(), reader.u32()];
+  const isOfOneSize = sizes.type === "stsz" && size > 0;
+  return count > 0 && (isOfOneSize || bytes.subarray(sizes.body + 12, sizes.end).some((byte) => byte !== 0));
+}
+
 /** Reads a `tkhd` (ISO/IEC 14496-12 §8.3.2); the size is in pixels as shown, before the matrix. */
 export function readTrackHeader(bytes: Uint8Array, tkhd: Box) {
   const reader = openFullBox(bytes, tkhd);
@@ -58,14 +69,14 @@ function readMatrix(reader: BoxReader): Matrix {
 }
 
 /** Reads the timescale of an `mvhd` or `mdhd` (§8.2.2, §8.4.2), and the language of an `mdhd`. */
-export function readMediaHeader(bytes: Uint8Array, header: Box): { timescale: number; language: string | null } {
+export function readMediaHeader(bytes: Uint8Array, header: Box) {
   const reader = openFullBox(bytes, header);
   const { version } = reader;
   reader.skip(version === 1 ? 16 : 8);
   const timescale = reader.u32();
   if (timescale === 0) throw damagedError(`"${header.type}" has the timescale 0`);
-  reader.skip(version === 1 ? 8 : 4);
-  return { timescale, language: header.type === "mdhd" ? mp4ToBcp47(reader.u16()) : null };
+  const durationTicks = reader.time();
+  return { timescale, durationTicks, language: header.type === "mdhd" ? mp4ToBcp47(reader.u16()) : null };
 }
 
 /** Returns the language of a track, BCP 47, by its `elng` (§8.4.6), else its `mdhd`; `null`: unknown. */
@@ -96,16 +107,17 @@ const maxEdits = 1 << 16;
 
 /**
  * Reads the edit list of a track (§8.6.6). `shiftTicks`: how much later media times are than presentation
- * times in the first edit that is not empty, which begins at the media time `startTicks`. `edits`: all of them; none if the track
+ * times in the first edit that is not empty, which begins at the media time `startTicks`. `edits`: all of them; `implied` if the track
  * has no such list.
  */
 export function readEdits(
   bytes: Uint8Array,
   trak: Box,
   ticksPerMovieTick: number,
+  implied: Edit[] = [],
 ): { shiftTicks: number; startTicks: number; edits: Edit[] } {
   const elst = findChild(bytes, trak, "edts", "elst");
-  if (elst === undefined) return { shiftTicks: 0, startTicks: 0, edits: [] };
+  if (elst === undefined) return shiftsOf(implied);
   const reader = openFullBox(bytes, elst);
   const toTicks = (movieTicks: number) => Math.round(movieTicks * ticksPerMovieTick);
   const edits: Edit[] = [];
@@ -125,6 +137,30 @@ export function readEdits(
     edits.push({ mediaTicks: mediaTime, durationTicks, emptyTicks });
     emptyTicks = 0;
   }
+  return shiftsOf(edits);
+}
+
+function shiftsOf(edits: Edit[]) {
   const { mediaTicks: startTicks, emptyTicks: delayTicks } = edits[0] ?? { mediaTicks: 0, emptyTicks: 0 };
   return { shiftTicks: startTicks - delayTicks, startTicks, edits };
+}
+
+/** Samples that are presented, and those before and after them. */
+export type Gapless = readonly [before: number, after: number, presented: number];
+
+/** Reads what iTunes and encoders like it say of the audio of a file without edits: `iTunSMPB`, in hexadecimal numbers; `null`: nothing. */
+export function readGapless(bytes: Uint8Array, moov: Box): Gapless | null {
+  const { body, end } = findChild(bytes, moov, "udta") ?? { body: 0, end: 0 };
+  const text = Buffer.from(bytes.subarray(body, end)).toString("latin1");
+  const found = /iTunSMPB.{4}data.{8} [0-9A-F]{8} ([0-9A-F]{8}) ([0-9A-F]{8}) ([0-9A-F]{16})/s.exec(text);
+  return found === null ? null : [toNumber(found[1]!), toNumber(found[2]!), toNumber(found[3]!)];
+}
+
+const toNumber = (digits: string): number => Number.parseInt(digits, 16);
+
+/** Returns the edit that it stands for; none if it is not of a track that lasts so long: others may have changed the media. */
+export function gaplessEdits(gapless: Gapless | null, durationTicks: number): Edit[] {
+  const [before, after, presented] = gapless ?? [0, 0, 0];
+  if (presented === 0 || before + presented + after !== durationTicks) return [];
+  return [{ mediaTicks: before, durationTicks: presented, emptyTicks: 0 }];
 }

@@ -3,11 +3,13 @@ import { firstAudio, type TrackSlot } from "../../audio-choice.ts";
 import { openFullBox } from "../box-reader.ts";
 import { type Box, boxesIn, childrenOf, damagedError, findChild, getChild, typeAt } from "../boxes.ts";
 import {
+  gaplessEdits,
+  hasSamples,
   isEncrypted,
   kindByHandler,
-  type MovieHeader,
   readChapterIds,
   readEdits,
+  readGapless,
   readHandlerName,
   readLanguage,
   readMediaHeader,
@@ -141,26 +143,16 @@ function clearOf<T extends { trak: Box }>(bytes: Uint8Array, tracks: readonly T[
   return clear.length > 0 ? clear : tracks;
 }
 
-/** Whether the tables of a track list a sample that has bytes (`stsz`, `stz2`; §8.7.3). */
-function hasSamples(bytes: Uint8Array, trak: Box): boolean {
-  const tables = findChild(bytes, trak, "mdia", "minf", "stbl");
-  const sizes = tables && (findChild(bytes, tables, "stsz") ?? findChild(bytes, tables, "stz2"));
-  if (sizes === undefined) return false;
-  const reader = openFullBox(bytes, sizes);
-  const [size, count] = [reader.u32(), reader.u32()];
-  const isOfOneSize = sizes.type === "stsz" && size > 0;
-  return count > 0 && (isOfOneSize || bytes.subarray(sizes.body + 12, sizes.end).some((byte) => byte !== 0));
-}
-
-function readMovie(bytes: Uint8Array, moov: Box): Movie {
+function readMovie(bytes: Uint8Array, moov: Box) {
   return {
     ...readMovieHeader(bytes, getChild(bytes, moov, "mvhd")),
     isFragmented: findChild(bytes, moov, "mvex") !== undefined,
     defaults: readDefaults(bytes, moov),
+    gapless: readGapless(bytes, moov),
   };
 }
 
-type Movie = MovieHeader & { isFragmented: boolean; defaults: ReadonlyMap<number, SampleDefaults> };
+type Movie = ReturnType<typeof readMovie>;
 
 /** Reads the `trex` boxes of a `moov`; the keys are track ids. */
 export function readDefaults(bytes: Uint8Array, moov: Box): Map<number, SampleDefaults> {
@@ -192,10 +184,11 @@ function readTrack(
   const { id, width, height } = header;
   const matrix = multiplyMatrices(header.matrix, movie.matrix);
   const mdia = getChild(bytes, trak, "mdia");
-  const { timescale } = readMediaHeader(bytes, getChild(bytes, mdia, "mdhd"));
-  const language = readLanguage(bytes, mdia);
+  const { timescale, durationTicks } = readMediaHeader(bytes, getChild(bytes, mdia, "mdhd"));
+  const implied = kind === "audio" ? gaplessEdits(movie.gapless, durationTicks) : [];
   const tables = getChild(bytes, mdia, "minf", "stbl");
-  const { shiftTicks, startTicks, edits } = readEdits(bytes, trak, timescale / movie.timescale);
+  const { shiftTicks, startTicks, edits } = readEdits(bytes, trak, timescale / movie.timescale, implied);
+  const language = readLanguage(bytes, mdia);
   const shown = {
     ...(kind === "video" && !isUnity(matrix) && { matrix }),
     ...readUserData(bytes, trak),
