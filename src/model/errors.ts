@@ -79,7 +79,7 @@ interface ServiceErrorOptions {
   retryAfterS?: number | undefined;
   /** The faults of an invalid input, sent as `errors[]` of the problem document. */
   faults?: readonly InputFault[];
-  /** The status of the upstream's response: with `upstream_status`, and with `upstream_invalid` if it sent other bytes than those asked for. */
+  /** With `upstream_status`: the status of the upstream's response. */
   upstreamStatus?: number | undefined;
   /** With `upstreamStatus` 416: bytes of the resource, as the response states (RFC 9110 §14.4). */
   resourceBytes?: number | undefined;

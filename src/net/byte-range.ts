@@ -1,4 +1,3 @@
-import { ServiceError } from "../model/errors.ts";
 import { invalidResponseError } from "./upstream-error.ts";
 
 /** Bytes of a resource, to its end if `length` is missing. */
@@ -76,14 +75,10 @@ export function checkPartial(
     throw invalidResponseError(what, "the response is a range (206), but none was requested");
   }
   if (sent === undefined && isAsLong(headers, requested)) return;
-  if (sent === undefined) throw otherRangeError(what, "the response does not state a single range");
+  if (sent === undefined) throw invalidResponseError(what, "the response does not state a single range");
   if (sent.start === requested.offset) return;
   const rule = `${rangeField(requested, what)} was requested`;
-  throw otherRangeError(what, `${rule}, the response is bytes ${sent.start}-${sent.end}`);
-}
-
-function otherRangeError(what: string, rule: string): ServiceError {
-  return new ServiceError("upstream_invalid", `${what}: ${rule}`, { upstreamStatus: 206 });
+  throw invalidResponseError(what, `${rule}, the response is bytes ${sent.start}-${sent.end}`);
 }
 
 function isAsLong(headers: ReadonlyMap<string, string>, { length }: ByteRange): boolean {

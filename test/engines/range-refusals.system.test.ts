@@ -63,18 +63,6 @@ describe.concurrent("segments that are ranges of one file are cut from it, fetch
     });
   }
 
-  it("if its server sends other ranges than those that are asked for", async () => {
-    const { harness, wholeRequests, file } = await openRanges("media.ts", (response, serve, { headers }) => {
-      if (headers.range === undefined) return serve();
-      const range = `bytes 188-${file.length - 1}/${file.length}`;
-      return response.writeHead(206, { "content-range": range }).end(file.subarray(188));
-    });
-    await using _ = harness;
-    const made = await harness.download();
-    expect([made.warnings, await framesOf(made.path)]).toEqual([[], kinds["media.ts"].frames]);
-    expect(wholeRequests()).toHaveLength(1);
-  });
-
   it("which a later run goes on with", async () => {
     const { harness, wholeRequests, file } = await openRanges("media.ts", (response, serve, request) => {
       if (request.headers.range !== undefined) return response.writeHead(403).end();

@@ -47,8 +47,8 @@ export class WholeResources {
   }
 }
 
-/** Statuses of servers that refuse ranges, and what they have as a whole they may send; 200: they do so; 206: they send another range. */
-const refusals: ReadonlySet<number | undefined> = new Set([200, 206, 400, 403, 405, 406, 412, 416, 501]);
+/** Statuses of servers that refuse ranges, and what they have as a whole they may send; 200: they do so. */
+const refusals: ReadonlySet<number | undefined> = new Set([200, 400, 403, 405, 406, 412, 416, 501]);
 
 function isRangeRefusal(error: unknown, { range }: Part): boolean {
   if (!isUpstreamError(error)) return false;
