@@ -1,3 +1,5 @@
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
 import type { ServerResponse } from "node:http";
 import { afterAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { WantedSubtitles } from "../../src/engines/engine.ts";
@@ -8,6 +10,7 @@ import { buildNestedMkv } from "../media/hostile-mkv.ts";
 import { layEncrypted, layFiles, mediaPlaylist } from "../media/hls.ts";
 import { readMedium, readRendition } from "../media/rendition.ts";
 import { hls, merge, resource } from "../media/resources.ts";
+import { downloadsOf } from "../process/child-processes.ts";
 
 const local = { allowNetworks: ["127.0.0.1/32"] };
 const stream = layFiles("ts", readRendition("high.m2t"), "ts");
@@ -51,6 +54,22 @@ describe("a download whose file takes too long to read", () => {
     await using next = await openEntry(() => engine, new Map([["film.mp4", film]]), "film.mp4");
     expect(await next.download()).toMatchObject({ size: film.body.length });
     await engine.close();
+  });
+});
+
+describe.skipIf(process.platform !== "linux")("a process that starts", () => {
+  it("has options with which V8 takes the modules of Node as they were compiled", async () => {
+    const engine = createNativeEngine(local);
+    engine.prepare!();
+    await vi.waitUntil(() => downloadsOf(process.pid).length > 0, 60_000);
+    const command = readFileSync(`/proc/${downloadsOf(process.pid)[0]}/cmdline`, "utf8").split("\0");
+    await engine.close();
+    const options = command.filter((word) => word.startsWith("--") && !process.execArgv.includes(word));
+    expect(options).toContain("--max-old-space-size=512");
+    // V8 refuses what it compiled under another tag.
+    const script = 'process.stdout.write(`${require("node:v8").cachedDataVersionTag()}`)';
+    const tagWith = (flags: string[]) => execFileSync(process.execPath, [...flags, "-e", script], { encoding: "utf8" });
+    expect(tagWith(options)).toBe(tagWith([]));
   });
 });
 

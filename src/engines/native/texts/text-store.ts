@@ -56,6 +56,7 @@ export class TextStore {
       if (!short.isExceeded) throw error;
     }
     // V8 would let several copies of a long track become garbage before it frees one.
+    setFlagsFromString("--heap-growing-percent=0");
     setFlagsFromString("--memory-saver-mode");
     return this.#long.runExclusive("", async () => {
       using long = new DiskSink(

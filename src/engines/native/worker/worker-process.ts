@@ -10,8 +10,6 @@ import type { HostPauses } from "../../../net/host-pauses.ts";
 import type { SpeedLimit } from "../../../net/speed-limit.ts";
 
 const abortGraceMs = 700;
-/** MiB. V8 leaves the old generation alone until it has this size: its own first limit is just above the size of the program. */
-const initialHeapMiB = 64;
 
 interface WorkerProcessOptions extends Shared {
   data: EngineDeps;
@@ -31,11 +29,7 @@ export class WorkerProcess extends StartedProcess {
     const child = fork(program, [JSON.stringify(data)], {
       // As in src/start.js: more threads for file I/O.
       env: { ...data.environment, UV_THREADPOOL_SIZE: "16" },
-      execArgv: [
-        ...process.execArgv,
-        `--initial-old-space-size=${initialHeapMiB}`,
-        `--max-old-space-size=${limits.heapMiB}`,
-      ],
+      execArgv: [...process.execArgv, `--max-old-space-size=${limits.heapMiB}`],
       serialization: "advanced",
       stdio: ["ignore", "ignore", "pipe", "ipc"],
     });
