@@ -6,7 +6,7 @@ import { readMediaSync } from "../../media/read-media.ts";
 import { packetHashes, probeAll } from "../../remux/additions.ts";
 import { audioInput, createMediaFolder, videoInput, x264 } from "../../remux/ts-media.ts";
 import { resource } from "../../media/resources.ts";
-import { type OpenEngine, openEntry, openFixture } from "./harness.ts";
+import { formatAt, type OpenEngine, openEntry, openFixture } from "./harness.ts";
 
 /** Several audio tracks in one file. */
 export function describeAudio(open: OpenEngine): void {
@@ -65,6 +65,24 @@ export function describeAudio(open: OpenEngine): void {
         folder: await harness.newFolder(),
       });
       expect(audioOf(unknown.path)).toEqual([[undefined, 1]]);
+    });
+
+    it("WebM of an MP4 and a WebM, with the language, also if nothing is to be embedded", async () => {
+      const folder = createMediaFolder();
+      const video = folder.make("v.mp4", ...videoInput(1), "-c:v", "libvpx-vp9", "-cpu-used", "8");
+      const audio = folder.make("a.webm", ...audioInput(1, 48_000), "-c:a", "libopus");
+      const media = new Map([
+        ["v.mp4", resource("video/mp4", video)],
+        ["a.webm", resource("audio/webm", audio)],
+      ]);
+      await using harness = await openEntry(open, media, "v.mp4");
+      const separate = { ...formatAt(harness.site.url("a.webm")), vcodec: "none" };
+      const { path, ext } = await harness.download({
+        format: { ...harness.job.format, acodec: "none" },
+        audio: inLanguage(separate, "de"),
+        embed: "none",
+      });
+      expect([ext, audioOf(path)]).toEqual(["webm", [["deu", 1]]]);
     });
 
     it("Matroska, of what neither WebM nor MP4 holds together", async () => {

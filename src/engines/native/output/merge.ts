@@ -12,7 +12,6 @@ import { chooseMp4Audio } from "../../../remux/mp4/read/summary.ts";
 import { chooseMpegTsAudio } from "../../../remux/mpeg-ts/summary.ts";
 import type { TrackKind } from "../../../remux/samples.ts";
 import { iso639ToBcp47 } from "../../../remux/language.ts";
-import { noAdditions } from "../../../remux/additions.ts";
 import { type AudioLabel, roleNameOf, type TrackDetails } from "../../../remux/track-details.ts";
 import type { CopyTarget } from "../../../remux/matroska/copy.ts";
 import { checkLeft, checkMerged, checkPadding, checkUnread } from "./check-merged.ts";
@@ -62,13 +61,11 @@ export async function mergeFiles(options: MergeOptions) {
     const copy = { isWebm, fd: file.fd, additions, labels, signal };
     const isCopied = !isMp4Wanted && (await copyElements(sources, chosen, copy));
     const isMatroska = isWebm || hasSeveral;
-    if (!isCopied && (hasSeveral || (isWebm && additions !== noAdditions))) {
+    if (!isCopied && isMatroska) {
       const docType = isWebm ? "webm" : "matroska";
       await writeMatroska(files, chosen, file, { target, additions, docType, labels, signal });
     } else if (!isCopied) {
-      const format = isWebm
-        ? new mediabunny.WebMOutputFormat()
-        : new mediabunny.Mp4OutputFormat({ fastStart: "fragmented" });
+      const format = new mediabunny.Mp4OutputFormat({ fastStart: "fragmented" });
       await write(files, chosen, new mediabunny.Output({ format, target: createFileTarget(file) }), signal);
     }
     const details = isCopied ? [] : withLabels(await detailsOf(files, chosen, sources), stated);
@@ -116,7 +113,7 @@ function noTrackError({ audioOnly }: MergeOptions, unread: readonly FileWarning[
   return new ServiceError("format_unavailable", reasons || missing);
 }
 
-/** mediabunny writes the media; what is added to them needs a copy. */
+/** mediabunny writes the media; a copy has what is added to them. */
 async function writeMatroska(
   files: readonly LocalInput[],
   chosen: readonly InputTrack[],
