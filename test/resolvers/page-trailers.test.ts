@@ -57,6 +57,19 @@ describe("the trailer of a film (schema.org)", () => {
     expect(filesOf(await resolvePage(page))).toEqual(["1.mp4"]);
   });
 
+  it("is the medium of a page that has nothing else of that name", async () => {
+    const page = movie(video("Big River", "1.mp4"));
+    expect(await resolvePage(page)).toMatchObject({ duration: 90, formats: [{ url: `${cdn}/1.mp4` }] });
+  });
+
+  it("is not the medium of a page that may have a player in a frame", async () => {
+    const frame = `<iframe src="https://tube.example.com/player/2" allowfullscreen></iframe>`;
+    expect(await resolvePage(movie(video("Big River", "1.mp4")) + frame)).toMatchObject({
+      duration: null,
+      formats: [],
+    });
+  });
+
   it("is what its page's card says if there is nothing else", async () => {
     expect(filesOf(await resolvePage(card(`${cdn}/1.mp4`) + movie(video("Clip", "1.mp4"))))).toEqual(["1.mp4"]);
   });

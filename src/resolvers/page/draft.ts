@@ -18,8 +18,10 @@ interface DraftOptions {
   /** What the page's relative URLs relate to. */
   base: URL;
   now: Date;
-  /** Whether several players of the page may be a list: not of a front page, of a player's page or beside frames that may be players. */
-  mayList: boolean;
+  /** The page is that of a player, in a frame of another page. */
+  isPlayer: boolean;
+  /** The page has frames that may be players. */
+  hasFrames: boolean;
 }
 
 /** What a page itself states, merged and by source. */
@@ -31,12 +33,25 @@ interface Draft {
 /**
  * Extracts and merges what a page itself states. Players' data is read only if no vocabulary
  * states a medium: it may name many, and it takes as long to read as all else. A silent loop that the page shows counts
- * only if it has no other video, as on sites of animations; so does the trailer of a film.
+ * only if it has no other video, as on sites of animations; so does the trailer of a film, and only without frames either.
  */
 export function* createDraft(markup: Markup, url: URL, options: DraftOptions): Steps<Draft> {
-  const { base, mayList } = options;
-  const { metadata, trailerUrls } = yield* extractMetadata(markup, url, options);
+  const { metadata, trailerUrls } = yield* extractMetadata(markup, url, { ...options, takesTrailers: false });
   yield;
+  const draft = yield* addPlayers(metadata, trailerUrls, { ...options, markup, url });
+  const { media, fields } = draft.merged;
+  const hasOther = media.length > 0 || fields.embed !== null || fields.entries !== undefined || options.hasFrames;
+  if (hasOther || trailerUrls.length === 0) return draft;
+  return merge((yield* extractMetadata(markup, url, { ...options, takesTrailers: true })).metadata, url);
+}
+
+/** Adds what players' data say, and leaves out silent loops and trailers beside other videos. */
+function* addPlayers(
+  metadata: PageMetadata,
+  trailerUrls: readonly string[],
+  { markup, url, base, isPlayer, hasFrames }: DraftOptions & { markup: Markup; url: URL },
+): Steps<Draft> {
+  const mayList = !isPlayer && !hasFrames && !isFrontPage(url);
   const stated = merge(metadata, url);
   const loops = new Set([...loopUrls(markup, base), ...trailerUrls]);
   const { media, fields } = stated.merged;
@@ -90,7 +105,7 @@ function identifyMerged({ metadata, merged: { fields } }: Draft, markup: Markup,
 function* extractMetadata(
   markup: Markup,
   url: URL,
-  { base, now }: DraftOptions,
+  { base, now, takesTrailers }: DraftOptions & { takesTrailers: boolean },
 ): Steps<{ metadata: PageMetadata; trailerUrls: readonly string[] }> {
   const metas = indexMetas(markup);
   yield;
@@ -111,7 +126,7 @@ function* extractMetadata(
     yield;
     for (const thing of yield* parseJsonLd(source)) things.push(thing);
   }
-  const context = { url, base, now, hasPlayer: markup.players.length > 0 };
+  const context = { url, base, now, hasPlayer: markup.players.length > 0, takesTrailers };
   const jsonLd = yield* extractGraph("json-ld", things, identity, context);
   const microdata = yield* extractGraph("microdata", markup.items, identity, context);
   return {
@@ -139,13 +154,24 @@ function identify(url: URL, metadata: PageMetadata, types: string[]): SchemaIden
   };
 }
 
+interface GraphContext {
+  url: URL;
+  base: URL;
+  now: Date;
+  hasPlayer: boolean;
+  takesTrailers: boolean;
+}
+
 function* extractGraph(
   vocabulary: "json-ld" | "microdata",
   things: readonly Thing[],
   identity: SchemaIdentity,
-  { url, base, now, hasPlayer }: { url: URL; base: URL; now: Date; hasPlayer: boolean },
+  { url, base, now, hasPlayer, takesTrailers }: GraphContext,
 ): Steps<{ metadata: PageMetadata; trailerUrls: readonly URL[] }> {
-  const { medium, isPart, isOnArticle, pages, trailerUrls } = yield* chooseThing(things, identity, base);
+  const { medium, isPart, isOnArticle, pages, trailerUrls } = yield* chooseThing(things, identity, {
+    base,
+    takesTrailers,
+  });
   const metadata: PageMetadata = {};
   const lists = { base, url, isMedium, takesUrls: !isOnArticle && !identity.isArticle && !identity.isFrontPage };
   const list = medium === null && !hasPlayer ? yield* readItemList(things, lists) : null;

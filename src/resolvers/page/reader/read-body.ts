@@ -6,7 +6,7 @@ import { readManifestText } from "../../../manifests/text.ts";
 import { bestFormats } from "../../../model/format-ranking.ts";
 import type { TimeSlices } from "../../../parsers/steps.ts";
 import { readChapters } from "../../../subtitles/read.ts";
-import { isFrontPage, tryParseUrl } from "../../../parsers/url.ts";
+import { tryParseUrl } from "../../../parsers/url.ts";
 import { createDraft } from "../draft.ts";
 import { findPlayerFrames } from "../frames.ts";
 import { readFeed } from "../lists/feed.ts";
@@ -71,8 +71,8 @@ async function readPage(
   const markup = await readMarkup(new PageText(body, contentType), slices, signal);
   const base = tryParseUrl(markup.base, url) ?? url;
   const frames = findPlayerFrames(markup.frames, base, isPlayer);
-  const mayList = !isPlayer && frames.length === 0 && !isFrontPage(url);
-  const { metadata, merged } = await slices.run(createDraft(markup, url, { base, now, mayList }), signal);
+  const hasFrames = frames.length > 0;
+  const { metadata, merged } = await slices.run(createDraft(markup, url, { base, now, isPlayer, hasFrames }), signal);
   const oembedUrl = isPlayer ? null : findOembed(markup, merged.fields, base);
   return {
     merged,

@@ -47,17 +47,17 @@ interface Found {
 
 /**
  * Chooses the medium that the page is about from the graph of `roots`, and the things that describe the page. The trailer of a film
- * is the medium only of a page that calls itself one.
+ * is the medium only of a page that calls itself one, or with `takesTrailers`.
  */
 export function* chooseThing(
   roots: readonly Thing[],
   page: PageIdentity & { isArticle: boolean },
-  base: URL,
+  { base, takesTrailers }: { base: URL; takesTrailers: boolean },
 ): Steps<ThingChoice> {
   const found = yield* walk(roots);
   const pages = found.filter(({ thing, isAside }) => !isAside && thing.types.some((type) => pageTypes.test(type)));
-  const isOfTrailer = page.titles.some(namesTrailer);
-  const trailers = new Set(isOfTrailer ? [] : found.flatMap(({ thing }) => thingsOf(thing, "trailer")));
+  const areWanted = takesTrailers || page.titles.some(namesTrailer);
+  const trailers = new Set(areWanted ? [] : found.flatMap(({ thing }) => thingsOf(thing, "trailer")));
   const candidates: ThingCandidate[] = [];
   for (const each of found) {
     yield;
