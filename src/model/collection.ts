@@ -30,6 +30,7 @@ export const CollectionEntry = Type.Object(
     id: Type.String({ description: "id of the collection that made it" }),
     index: Type.Integer({ minimum: 1, description: "which entry of the playlist it is, counted from 1" }),
     title: nullableText("title of the playlist"),
+    referrer: optionalText("origin of the page that lists it, which is sent as `Referer`; absent: no page lists it"),
     entry: Type.Optional(
       Type.Object(
         {

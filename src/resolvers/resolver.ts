@@ -60,6 +60,8 @@ export interface ResolveContext {
   needsHeights?: boolean;
   /** A file of chapters (WebVTT, JSON of podcasts) that a playlist names: they count if the page states none. Default: it names none. */
   chaptersUrl?: URL | undefined;
+  /** The page that leads to `url`, which is sent as `Referer` as a browser does. Default: none. */
+  referrer?: URL | undefined;
   /** Called when the call begins to wait for the turn of its host, and when it no longer does. Default: nobody observes. */
   onWaiting?: ((isWaiting: boolean) => Promise<void>) | undefined;
   /**

@@ -112,9 +112,11 @@ async function resolveTarget(
 ): Promise<Target> {
   const needsHeights = options.max_height !== undefined;
   const page = await inTurn(async () => {
-    const { chapters_url: listed } = collection?.entry ?? {};
+    const { referrer: page, entry: { chapters_url: listed } = {} } = collection ?? {};
     const chaptersUrl = listed === undefined ? undefined : new URL(listed);
-    const context = { signal, owner, forDownload: true, needsHeights, chaptersUrl, ...(isFirst && { onWaiting }) };
+    const referrer = page === undefined ? undefined : new URL(page);
+    const wanted = { forDownload: true, needsHeights, chaptersUrl, referrer };
+    const context = { signal, owner, ...wanted, ...(isFirst && { onWaiting }) };
     const resolved: unknown = await resolver.resolve(new URL(url), context);
     signal.throwIfAborted();
     if (!Value.Check(PageInfo, resolved)) throw noFormatsError(resolver);

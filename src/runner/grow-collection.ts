@@ -3,7 +3,7 @@ import { noTasks } from "../feed/collection-changes.ts";
 import { newTask } from "../feed/task-changes.ts";
 import { ServiceError } from "../model/errors.ts";
 import type { Entry } from "../model/entry.ts";
-import { PageInfo } from "../model/page-info.ts";
+import { PageInfo, pageUrlOf } from "../model/page-info.ts";
 import type { Task, TaskOptions } from "../model/task.ts";
 import type { CollectionWarning, Growth } from "../model/collection.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
@@ -127,6 +127,7 @@ function toMembers(
   at: Date,
 ): { members: NewMember[]; lost: string | undefined } {
   const title = info?.title ?? null;
+  const referrer = info === null ? undefined : referrerOf(info);
   const own = memberOptions(options);
   const lost: number[] = [];
   const members = wanted.flatMap(({ entry, index }): NewMember[] => {
@@ -138,11 +139,18 @@ function toMembers(
     const task = newTask(url.href, own, at, owner, { traceparent, tracestate });
     const { video } = entry;
     const metadata = metadataOf(entry);
-    const collection = { id, index, title, ...(metadata && { entry: metadata }) };
+    const collection = { id, index, title, ...(referrer && { referrer }), ...(metadata && { entry: metadata }) };
     return [{ index, task: { ...task, collection, ...(video && { video }) } }];
   });
   const which = lost.slice(0, 20).join(", ");
   return { members, lost: lost.length === 0 ? undefined : `entries without a URL that can be fetched: ${which}` };
+}
+
+/** Where pages state lists of which a browser opens the entries; a feed and an M3U are no pages, and yt-dlp knows what to send. */
+const pageSources: ReadonlySet<string | undefined> = new Set(["html", "player", "json-ld", "microdata"]);
+
+function referrerOf(info: PageInfo): string | undefined {
+  return pageSources.has(info.sources["entries"]) ? new URL(pageUrlOf(info)).origin : undefined;
 }
 
 /** What was asked for the entries, each of which is a page of its own. */

@@ -94,6 +94,23 @@ describe("the Referer of what a page leads to", () => {
     expect(info.formats).toMatchObject([{ http_headers: { Referer: referer } }]);
   });
 
+  it.each([
+    ["a file", "/1.mp4"],
+    ["a manifest", "/main.m3u8"],
+  ])("is the page that lists it for %s, whose formats state it", async (_, path) => {
+    const film: Route = (_request, response) => void response.writeHead(200, { "content-type": "video/mp4" }).end("x");
+    const site = await startSite(() => ({ "/1.mp4": film, "/main.m3u8": hls }));
+    const { info, requested } = await site.visit(path, { referrer: new URL("http://lists.example.com/") });
+    expect(requested[0]).toMatchObject({ path, referer: "http://lists.example.com/" });
+    expect(info.formats).toMatchObject([{ http_headers: { Referer: "http://lists.example.com/" } }]);
+  });
+
+  it("is nothing from https to http", async () => {
+    const site = await startSite(() => ({ "/watch": video("/1.mp4") }));
+    const { requested } = await site.visit("/watch", { referrer: new URL("https://lists.example.com/") });
+    expect(requested[0]?.referer).toBeUndefined();
+  });
+
   it("is the player's page for what that leads to", async () => {
     const site = await startSite((self) => ({
       "/watch": frame(self.url("/embed/1", "localhost").href),

@@ -57,6 +57,29 @@ describe("a task for the entries of a playlist", () => {
     expect(await membersOf(harness, id)).toEqual([]);
   });
 
+  test.each([
+    ["player", new URL("https://videos.example.com/")],
+    ["json-ld", new URL("https://videos.example.com/")],
+    ["feed", undefined],
+    ["yt-dlp", undefined],
+  ] as const)("sends its members' sites the origin of its page if that is one (listed by %s)", async (source, sent) => {
+    const { resolver: lists } = createPlaylist(entriesUpTo(1));
+    const referrers: (URL | undefined)[] = [];
+    const resolver: Resolver = {
+      ...lists,
+      async resolve(url, context) {
+        const found = await lists.resolve(url, context);
+        if (url.href !== playlistUrl) referrers.push(context.referrer);
+        return url.href === playlistUrl ? { ...found, sources: { entries: source } } : found;
+      },
+    };
+    const harness = createRunnerHarness({ resolver });
+    const { id } = await harness.add(playlistUrl, { entries: "all" });
+    harness.runner.start();
+    await harness.until(id, "succeeded");
+    expect(referrers).toEqual([sent]);
+  });
+
   test("names its members as the playlist does where their pages are files, which have no titles", async () => {
     const thumbnail = "https://videos.example.com/1.jpg";
     const known = { title: "Episode 1", uploaded_at: "2026-06-01", uploader: "Ada", thumbnail };

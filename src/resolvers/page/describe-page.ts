@@ -24,7 +24,7 @@ export type Description = Omit<PageInfo, "url" | "resolver" | "fetched_at">;
 export interface Document {
   content: Content;
   url: URL;
-  /** URL of the page that led to it; null: it was asked for. */
+  /** URL of the page that led to it; null: there is none. */
   from: URL | null;
 }
 

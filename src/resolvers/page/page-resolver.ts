@@ -1,5 +1,6 @@
 import type { HttpClient } from "../../net/client.ts";
 import { createCookieJar } from "../../net/cookies.ts";
+import { createPageHeaders } from "../../net/http/site-headers.ts";
 import { PageInfo } from "../../model/page-info.ts";
 import { createTimeSlices } from "../../parsers/steps.ts";
 import { readContent } from "./content.ts";
@@ -51,11 +52,19 @@ export function createPageResolver(options: PageResolverOptions): Resolver<typeo
     output: PageInfo,
     async resolve(url, context) {
       const { signal, owner, forDownload = false, needsHeights = false, deadlineMs = Infinity } = context;
+      const { referrer = null } = context;
       const entriesStart = startOf(context.entriesCursor, name);
       const fetchedAt = now();
       const cookies = createCookieJar();
       reader.prepare();
-      const response = await client.get(url, { signal, owner, maxBytes: pageMaxBytes, accept: acceptPage, cookies });
+      const response = await client.get(url, {
+        signal,
+        owner,
+        maxBytes: pageMaxBytes,
+        accept: acceptPage,
+        cookies,
+        ...(referrer && { headers: createPageHeaders(referrer) }),
+      });
       using opened = bodies.open({ signal, owner });
       const reading = { reader, bodies: opened, signal, owner, now: fetchedAt };
       const content = await readContent(response, { ...reading, isPlayer: false, entriesStart });
@@ -69,7 +78,7 @@ export function createPageResolver(options: PageResolverOptions): Resolver<typeo
         pageMaxBytes,
         timeoutMs: Math.min(linkTimeoutMs, Math.floor(linkShare * remainingMs)),
       });
-      const document = { content, url: response.url, from: null };
+      const document = { content, url: response.url, from: referrer };
       const deps = { linkFetcher, signal, requestedUrl: url, entriesStart };
       const { described, end } = await describeEnd(document, deps);
       const stated = described.chapters === undefined ? context.chaptersUrl : undefined;
