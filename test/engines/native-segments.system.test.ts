@@ -1,4 +1,4 @@
-import { createCipheriv } from "node:crypto";
+import { createCipheriv, createDecipheriv } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
 import { remux } from "../../src/engines/native/output/remux.ts";
@@ -98,6 +98,46 @@ describe.concurrent("HLS is downloaded completely", () => {
       current = listings - 1;
       response.end(mediaPlaylist([key, ...lines.slice(0, 2 * listings)], listings === segments.length));
     });
+    const { path, warnings } = await harness.download();
+    expect(await probe(path)).toMatchObject(whole);
+    expect(warnings).toEqual([]);
+  });
+
+  it("if the key of a live stream comes to its server later than the playlist that names it", async () => {
+    const { resources, lines } = stream();
+    for (const [path, { body }] of resources) {
+      const cipher = createCipheriv("aes-128-cbc", secret, Buffer.alloc(16));
+      resources.set(path, resource("video/mp2t", Buffer.concat([cipher.update(body), cipher.final()])));
+    }
+    const key = `#EXT-X-KEY:METHOD=AES-128,URI="late.key",IV=0x${"0".repeat(32)}`;
+    await using harness = await openEntry(open, listed({ resources, lines }), "index.m3u8");
+    let missing = 2;
+    harness.site.answer("late.key", (response) => {
+      if ((missing -= 1) >= 0) return response.writeHead(404).end();
+      return response.end(secret);
+    });
+    let listings = 0;
+    harness.site.answer("index.m3u8", (response) => {
+      listings += 1;
+      response.end(mediaPlaylist([key, ...lines.slice(0, 2 * listings)], 2 * listings >= lines.length));
+    });
+    const { path, warnings } = await harness.download();
+    expect([missing < 0, warnings]).toEqual([true, []]);
+    expect(await probe(path)).toMatchObject(whole);
+  });
+
+  it("if what another key gives looks as if it had padding", async () => {
+    const laid = encrypt(stream(), "secret.key", true);
+    laid.resources.set("secret.key", resource("application/octet-stream", secret));
+    const others = Array.from({ length: 4_096 }, (_, n) => Buffer.alloc(16, `key ${n}`));
+    const first = laid.resources.get("ts/0.ts")!.body;
+    const padded = others.find((key) => {
+      const decipher = createDecipheriv("aes-128-cbc", key, first.subarray(-32, -16)).setAutoPadding(false);
+      return decipher.update(first.subarray(-16)).at(-1) === 1;
+    })!;
+    await using harness = await openEntry(open, listed(laid), "index.m3u8");
+    let wrong = 1;
+    harness.site.answer("secret.key", (response, serve) => ((wrong -= 1) < 0 ? serve() : response.end(padded)));
     const { path, warnings } = await harness.download();
     expect(await probe(path)).toMatchObject(whole);
     expect(warnings).toEqual([]);

@@ -1,7 +1,7 @@
 import { createDecipheriv } from "node:crypto";
 import { buffer } from "node:stream/consumers";
 import { type SegmentKey, readDataKey } from "../../../manifests/segments.ts";
-import { isServiceError, ServiceError } from "../../../model/errors.ts";
+import { isServiceError, isUpstreamError, ServiceError } from "../../../model/errors.ts";
 import type { HeadersFor, HttpClient } from "../../../net/client.ts";
 import { urlForMessage } from "../../../net/http-url.ts";
 import { decryptSamples } from "../../../remux/sample-encryption.ts";
@@ -54,7 +54,7 @@ class KeyAtUrl {
   }
 
   latest(): Promise<Buffer> {
-    return (this.#latest ??= this.#fetchAgain());
+    return this.#latest ?? this.#fetchLatest();
   }
 
   /** As `AesKey.another`. */
@@ -65,8 +65,17 @@ class KeyAtUrl {
       const found = this.#known.find(isOther);
       if (found !== undefined || failures === this.#maxAgain) return found ?? null;
       if (failures > 0) await this.#retryPolicy.wait(failures);
-      await (this.#latest = this.#fetchAgain());
+      await this.#fetchLatest();
     }
+  }
+
+  /** A failure is forgotten: the key of a live stream may come to its server later than the playlist that names it. */
+  #fetchLatest(): Promise<Buffer> {
+    const latest = this.#fetchAgain().catch((error: unknown) => {
+      if (this.#latest === latest) this.#latest = undefined;
+      throw error;
+    });
+    return (this.#latest = latest);
   }
 
   async #fetchAgain(): Promise<Buffer> {
@@ -104,29 +113,30 @@ async function fetchKey(url: URL, client: HttpClient, options: KeyRequest): Prom
  * @throws ServiceError `upstream_invalid` if all keys of a whole segment are wrong, also when fetched again: there is neither padding nor
  *   known media; what fetching it rejects with.
  */
-export async function decrypt(bytes: Buffer, aesKey: AesKey): Promise<Uint8Array> {
+export async function decrypt(bytes: Buffer, { key: first, iv, isOfSamples, another }: AesKey): Promise<Uint8Array> {
+  if (bytes.length === 0) return bytes;
+  if (isOfSamples) return decryptSamples(bytes, { key: first, iv });
   const wrong: Buffer[] = [];
-  for (let key = aesKey.key; ;) {
-    try {
-      return decryptWith(key, bytes, aesKey);
-    } catch (error) {
-      wrong.push(key);
-      const other = await aesKey.another(wrong);
-      if (other === null) throw error;
-      key = other;
-    }
+  let doubtful: Buffer | undefined;
+  for (let key = first; ;) {
+    const plain = decryptBlocks(bytes, key, iv);
+    const padding = isWholePackets(plain) ? 0 : paddingOf(plain);
+    const found = plain.subarray(0, plain.length - padding);
+    if (padding >= certainPadding || sniffContainer(plain) !== null) return found;
+    if (padding > 0) doubtful ??= found;
+    wrong.push(key);
+    const other = await another(wrong).catch((error: unknown) => {
+      if (doubtful === undefined || !isUpstreamError(error)) throw error;
+      return null;
+    });
+    if (other !== null) key = other;
+    else if (doubtful !== undefined) return doubtful;
+    else throw undecryptableError();
   }
 }
 
-function decryptWith(key: Buffer, bytes: Buffer, { iv, isOfSamples }: AesKey): Uint8Array {
-  if (bytes.length === 0) return bytes;
-  if (isOfSamples) return decryptSamples(bytes, { key, iv });
-  const plain = decryptBlocks(bytes, key, iv);
-  const padding = isWholePackets(plain) ? 0 : paddingOf(plain);
-  if (padding > 0) return plain.subarray(0, -padding);
-  if (sniffContainer(plain) !== null) return plain;
-  throw undecryptableError();
-}
+/** What one of 256 wrong keys gives ends with a byte that looks like padding; with more, hardly any does. */
+const certainPadding = 4;
 
 function decryptBlocks(bytes: Buffer, key: Buffer, iv: Buffer): Buffer {
   try {
