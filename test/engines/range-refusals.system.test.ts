@@ -81,6 +81,34 @@ describe.concurrent("segments that are ranges of one file are cut from it, fetch
   });
 });
 
+it("each redundant place of a file is fetched once, also by a later run", async () => {
+  const { resources, lines } = layOneFile("media.ts", kinds["media.ts"].rendition);
+  const variants = ["one", "two"].flatMap((place) => ["#EXT-X-STREAM-INF:BANDWIDTH=1000000", `${place}.m3u8`]);
+  const listOf = (place: string) => hls(mediaPlaylist(lines.map((line) => line.replace(/^media/, `${place}/media`))));
+  const lists = new Map([
+    ["i.m3u8", hls(["#EXTM3U", ...variants, ""].join("\n"))],
+    ["one.m3u8", listOf("one")],
+    ["two.m3u8", listOf("two")],
+  ]);
+  await using harness = await openEntry(open, lists, "i.m3u8");
+  const file = resources.get("media.ts")!.body;
+  for (const [place, size] of [
+    ["one", Number(/@(\d+)$/.exec(lines.findLast((line) => line.includes("@"))!)![1])],
+    ["two", file.length],
+  ] as const) {
+    harness.site.answer(`${place}/media.ts`, (response, _, { headers }) => {
+      if (headers.range !== undefined) return response.writeHead(403).end();
+      return response.writeHead(200, { "content-length": size, etag: '"1"' }).end(file.subarray(0, size));
+    });
+  }
+  for (let run = 0; run < 2; run += 1) {
+    const made = await harness.download();
+    expect([made.warnings, await framesOf(made.path)]).toEqual([[], kinds["media.ts"].frames]);
+  }
+  const whole = harness.site.asked.filter(({ path, range }) => path.endsWith(".ts") && range === undefined);
+  expect(whole.map(({ path }) => path)).toEqual(["one/media.ts", "two/media.ts"]);
+});
+
 describe.concurrent("a server's refusal stays an error", () => {
   it("if it refuses all of the file, too", async () => {
     const { harness, wholeRequests } = await openRanges("media.ts", (response) => response.writeHead(403).end());

@@ -64,8 +64,8 @@ export async function* fetchSegments(
   stats.beyondEnd = list.beyondEnd ?? 0;
   const readKey = createKeyReader(options.client, { headers, signal });
   const mirrors = new Mirrors(list, source.mirrors);
-  const fetchFrom = async (place: SegmentList, request: SegmentRequest) => {
-    const { part, key } = place === list ? request : requestAt(place, request);
+  const fetchFrom = async (place: SegmentList, request: SegmentRequest, index = 0) => {
+    const { part, key } = index === 0 ? request : requestAt(place, request, index);
     return Promise.all([fetchPart(part), readKey(key)]);
   };
   const losses = createLosses(finish);
@@ -77,7 +77,7 @@ export async function* fetchSegments(
       if (isOptional) return fetchFrom(list, request);
       return isLive
         ? fetchInTime(() => fetchFrom(list, request), request.lateS, options)
-        : mirrors.fetch((place) => fetchFrom(place, request));
+        : mirrors.fetch((place, index) => fetchFrom(place, request, index));
     };
     try {
       const fetching = fetch();
@@ -156,18 +156,20 @@ interface SegmentRequest {
 const maxMirrorDriftS = 0.1;
 
 /**
- * Returns where another place has what is requested.
+ * Returns where another place has what is requested; `number` is that of the place.
  *
  * @throws ServiceError `upstream_invalid` if it lists something else there.
  */
-function requestAt({ segments }: SegmentList, { index, isInit, part, durationS }: SegmentRequest) {
+function requestAt({ segments }: SegmentList, { index, isInit, part, durationS }: SegmentRequest, number: number) {
   const segment = segments[index];
   const found = isInit ? segment?.init : segment;
   const drift = isInit ? 0 : Math.abs((segment?.durationS ?? Infinity) - durationS);
   if (!found || drift > maxMirrorDriftS) {
     throw new ServiceError("upstream_invalid", `a redundant list of segments has another one at index ${index}`);
   }
-  return { part: { ...part, url: new URL(found.url), range: found.range }, key: found.key };
+  // Others are still cut from the resource of the first place.
+  const wholeName = part.wholeName && `${part.wholeName}-${number}`;
+  return { part: { ...part, url: new URL(found.url), range: found.range, wholeName }, key: found.key };
 }
 
 /** Those of real streams have some KiB; ffmpeg reads 1 MiB at most. */

@@ -14,14 +14,14 @@ export class Mirrors<Place> {
   }
 
   /**
-   * Calls `fetch` with a place: the one that served last, and after a failure of its site the others in their order.
+   * Calls `fetch` with a place and its index: the one that served last, and after a failure of its site the others in their order.
    *
    * @throws the error of the first call, if no place serves; at once if it is not an upstream error.
    */
-  async fetch<T>(fetch: (place: Place) => Promise<T>): Promise<T> {
+  async fetch<T>(fetch: (place: Place, index: number) => Promise<T>): Promise<T> {
     const start = this.#current;
     try {
-      return await fetch((await this.#at(start))!);
+      return await fetch((await this.#at(start))!, start);
     } catch (error) {
       if (!isUpstreamError(error)) throw error;
       for (let index = 0; ; index += 1) {
@@ -29,7 +29,7 @@ export class Mirrors<Place> {
         if (place === undefined) throw error;
         if (index === start) continue;
         try {
-          const fetched = await fetch(place);
+          const fetched = await fetch(place, index);
           this.#current = index;
           return fetched;
         } catch (next) {
