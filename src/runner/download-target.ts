@@ -112,9 +112,9 @@ async function resolveTarget(
 ): Promise<Target> {
   const needsHeights = options.max_height !== undefined;
   const page = await inTurn(async () => {
-    const { referrer: page, entry: { chapters_url: listed } = {} } = collection ?? {};
+    const { referrer: origin, entry: { chapters_url: listed } = {} } = collection ?? {};
     const chaptersUrl = listed === undefined ? undefined : new URL(listed);
-    const referrer = page === undefined ? undefined : new URL(page);
+    const referrer = origin === undefined ? undefined : new URL(origin);
     const wanted = { forDownload: true, needsHeights, chaptersUrl, referrer };
     const context = { signal, owner, ...wanted, ...(isFirst && { onWaiting }) };
     const resolved: unknown = await resolver.resolve(new URL(url), context);
