@@ -79,7 +79,7 @@ interface ServiceErrorOptions {
   retryAfterS?: number | undefined;
   /** The faults of an invalid input, sent as `errors[]` of the problem document. */
   faults?: readonly InputFault[];
-  /** With `upstream_status`: the status of the upstream's response. */
+  /** The status of the upstream's response: with `upstream_status`, and with `upstream_invalid` if it has other bytes than those asked for. */
   upstreamStatus?: number | undefined;
   /** With `upstreamStatus` 416: bytes of the resource, as the response states (RFC 9110 §14.4). */
   resourceBytes?: number | undefined;

@@ -1,3 +1,4 @@
+import { ServiceError } from "../model/errors.ts";
 import { invalidResponseError } from "./upstream-error.ts";
 
 /** Bytes of a resource, to its end if `length` is missing. */
@@ -57,7 +58,7 @@ export function parseUnsatisfiedRange(value: string | undefined): number | undef
  * say which range it is must have as many bytes as were requested.
  * With any other status, `Content-Range` must not state a part: some servers send one with status 200.
  *
- * @throws ServiceError `upstream_invalid`
+ * @throws ServiceError `upstream_invalid`, with `upstreamStatus` 206 if that has other bytes than those asked for
  */
 export function checkPartial(
   { status, headers }: { status: number; headers: ReadonlyMap<string, string> },
@@ -72,13 +73,17 @@ export function checkPartial(
   }
   if (requested === undefined) {
     if (sent?.start === 0 && sent.total === sent.end + 1) return;
-    throw invalidResponseError(what, "the response is a range (206), but none was requested");
+    throw otherRangeError(what, "the response is a range (206), but none was requested");
   }
   if (sent === undefined && isAsLong(headers, requested)) return;
-  if (sent === undefined) throw invalidResponseError(what, "the response does not state a single range");
+  if (sent === undefined) throw otherRangeError(what, "the response does not state a single range");
   if (sent.start === requested.offset) return;
   const rule = `${rangeField(requested, what)} was requested`;
-  throw invalidResponseError(what, `${rule}, the response is bytes ${sent.start}-${sent.end}`);
+  throw otherRangeError(what, `${rule}, the response is bytes ${sent.start}-${sent.end}`);
+}
+
+function otherRangeError(what: string, rule: string): ServiceError {
+  return new ServiceError("upstream_invalid", `${what}: ${rule}`, { upstreamStatus: 206 });
 }
 
 function isAsLong(headers: ReadonlyMap<string, string>, { length }: ByteRange): boolean {

@@ -81,6 +81,26 @@ describe.concurrent("segments that are ranges of one file are cut from it, fetch
   });
 });
 
+it("a server that sends other ranges than asked for is asked again, and refused if it always does so", async () => {
+  const download = async (faults: number) => {
+    let left = faults;
+    const { harness, wholeRequests, file } = await openRanges("media.ts", (response, serve) => {
+      if ((left -= 1) < 0) return serve();
+      return response.writeHead(206, { "content-range": `bytes 188-375/${file.length}` }).end(file.subarray(188, 376));
+    });
+    await using _ = harness;
+    const made = await harness.download();
+    expect(wholeRequests()).toEqual([]);
+    return [made.warnings, await framesOf(made.path)];
+  };
+  expect(await download(2)).toEqual([[], kinds["media.ts"].frames]);
+  const rule = /bytes=0-\d+ was requested, the response is bytes 188-375/;
+  await expect(download(Infinity)).rejects.toMatchObject({
+    code: "upstream_invalid",
+    message: expect.stringMatching(rule),
+  });
+});
+
 it("each redundant place of a file is fetched once, also by a later run", async () => {
   const { resources, lines } = layOneFile("media.ts", kinds["media.ts"].rendition);
   const variants = ["one", "two"].flatMap((place) => ["#EXT-X-STREAM-INF:BANDWIDTH=1000000", `${place}.m3u8`]);

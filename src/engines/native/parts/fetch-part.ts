@@ -1,4 +1,4 @@
-import { ServiceError } from "../../../model/errors.ts";
+import { isServiceError, ServiceError } from "../../../model/errors.ts";
 import type { ByteRange } from "../../../net/byte-range.ts";
 import type { GetOptions, HttpClient } from "../../../net/client.ts";
 import { isCutOff, isTooShort, partError, sizeOf, tooShortError } from "./extent.ts";
@@ -57,7 +57,8 @@ export async function fetchPart(
       if (isResume && isResumeRefusal(error, part)) {
         retryPolicy.recordFailure(error, stored.size);
         refused = stored.generation;
-      } else await retryPolicy.backOff(error, stored.size);
+      } else if (isOtherRange(error)) await retryPolicy.repeat(error);
+      else await retryPolicy.backOff(error, stored.size);
       continue;
     }
     const isNoMedium = stored.isComplete && !isMedium(stored, part);
@@ -136,6 +137,10 @@ function isEnd(error: unknown, { representation, range, size }: StoredPart): boo
   const isOpen = representation?.total === null && range?.length === undefined;
   return isOpen && error instanceof ServiceError && error.resourceBytes === (range?.offset ?? 0) + size;
 }
+
+/** A cache may send what another client has asked for; a server that always does so is refused. */
+const isOtherRange = (error: unknown): error is ServiceError =>
+  isServiceError(error, "upstream_invalid") && error.upstreamStatus === 206;
 
 /** Statuses of servers that refuse ranges; what they have as a whole they may send. With 403 the URL has expired, as a rule. */
 const refusalStatuses: ReadonlySet<number | undefined> = new Set([400, 406, 412, 501]);
