@@ -51,6 +51,14 @@ describe("a playlist of a player", () => {
     ["the page states its duration", `<meta property="video:duration" content="61">${jwPlayer(one, two)}`],
     ["it has one item", jwPlayer(one)],
     ["its items are qualities of one", jwPlayer({ file: "/1.mp4" }, { file: "/1-720p.mp4" })],
+    [
+      "its items are languages of one",
+      jwPlayer({ title: "A (English)", file: "/1.mp4" }, { title: "A (de)", file: "/b.mp4" }),
+    ],
+    [
+      "another player has another medium",
+      script(`setup({file: "/1.mp4"}); playlist = [{title: "A", file: "/2.mp4"}, {title: "B", file: "/3.mp4"}]`),
+    ],
     ["the files of a medium are set up one by one", script(`setup({file: "/1.mp4"}); setup({file: "/2.mp4"})`)],
     ["a frame beside it may be a player", `<iframe src="/player/1" allowfullscreen></iframe>${jwPlayer(one, two)}`],
   ])("is not the page if %s", async (_, page) => {
@@ -95,6 +103,29 @@ describe("several players of a page", () => {
     ["the others have no controls", `${video(1)}<video src="/2.mp4"></video><video muted src="/3.mp4"></video>`],
     ["the other is an advertisement", `${video(1)}<video class="ad-sponsor" controls src="/2.mp4"></video>`],
     ["the other is a trailer", `${video(1)}<video class="trailer" controls src="/2.mp4"></video>`],
+    ["the other is hidden", `${video(1)}<video hidden controls src="/2.mp4"></video>`],
+    ["the first is hidden", `<video controls style="display: none" src="/2.mp4"></video>${video(1)}`],
+    ["the other is a preview", `${video(1)}<video class="preview" controls src="/2.mp4"></video>`],
+    ["the others are related ones", `${video(1)}${[2, 3].map((n) => video(n, `class="related"`)).join("")}`],
+    ["the other has the medium's sign language", `${video(1)}<video controls src="/1-sign-language.mp4"></video>`],
+    ["the others are audio", `${video(1)}<audio controls src="/2.mp3"></audio><audio controls src="/3.mp3"></audio>`],
+    ["one starts by itself", `${video(1, "autoplay")}${video(2)}${video(3)}`],
+    ["one is larger", `${video(1, `width="960"`)}${video(2, `width="320"`)}${video(3, `width="320"`)}`],
+    ["one has the page's title", `<title>Otters – Rivers</title>${video(1, `title="Otters"`)}${video(2)}`],
+    [
+      "one has the page's picture",
+      `<meta property="og:image" content="/1.jpg">${video(1, `poster="/1.jpg"`)}${video(2)}`,
+    ],
+    ["they have one title", [1, 2].map((n) => video(n, `title="Otters"`)).join("")],
+    ["they have one picture", [1, 2].map((n) => video(n, `poster="/a.jpg"`)).join("")],
+    ["they differ in language", `${video(1)}<video controls src="/de/1.mp4"></video>`],
+    ["they differ in format", `${video(1)}<video controls src="/1/index.m3u8"></video>`],
+    ["they differ in server", `${video(1)}<video controls src="https://cdn.example.com/1.mp4"></video>`],
+    ["they differ in what keeps caches apart", `${video(1)}<video controls src="/1.mp4?_=2"></video>`],
+    [
+      "the page links to a manifest",
+      `<link rel="alternate" type="application/x-mpegurl" href="/1.m3u8">${video(1)}${video(2)}`,
+    ],
     ["the other is beside the page's content", `<main>${video(1)}</main><aside><h2>Related</h2>${video(2)}</aside>`],
     ["both play the same", video(1) + video(1)],
     ["both differ in quality", `${video(1)}<video controls src="/1-mobile.mp4"></video>`],
@@ -103,6 +134,20 @@ describe("several players of a page", () => {
     const info = await resolvePage(page);
     expect(info).not.toHaveProperty("entries");
     expect(filesOf(info)).toContain("/1.mp4");
+  });
+
+  it("are one medium if the page has the id of one in its URL", async () => {
+    const url = "https://example.com/watch/12345";
+    const info = await resolveFrom({ [url]: { body: video(12345) + video(67890) } }, url);
+    expect(filesOf(info)).toEqual(["/12345.mp4"]);
+  });
+
+  it.each([
+    ["whose pictures are one, as placeholders are", [1, 2].map((n) => video(n, `title="Otter ${n}" poster="/a.jpg"`))],
+    ["whose players have other names", [1, 2].map((n) => video(n, `class="slider"`))],
+    ["of which a script tells them apart", [1, 2].map((n) => `<video controls src="/file?id=${n}"></video>`)],
+  ])("are entries %s", async (_, players) => {
+    expect((await resolvePage(players.join(""))).entries).toHaveLength(2);
   });
 
   it("are none on a site's front page", async () => {

@@ -70,6 +70,17 @@ describe("the trailer of a film (schema.org)", () => {
     });
   });
 
+  it("is the medium of a page whose only frame is its player", async () => {
+    const page = movie({ "@type": "VideoObject", name: "Big River", embedUrl: tube, duration: "PT90S" });
+    const info = await resolvePage(`${page}<iframe src="${tube}?autoplay=0" allowfullscreen></iframe>`);
+    expect(info).toMatchObject({ duration: 90, embed: { url: tube } });
+  });
+
+  it("is the medium of a page whose only other video is a silent loop", async () => {
+    const loop = `<meta property="og:type" content="video.movie"><video autoplay muted loop src="${cdn}/loop.mp4"></video>`;
+    expect(filesOf(await resolvePage(movie(video("Big River", "1.mp4")) + loop))[0]).toBe("1.mp4");
+  });
+
   it("is what its page's card says if there is nothing else", async () => {
     expect(filesOf(await resolvePage(card(`${cdn}/1.mp4`) + movie(video("Clip", "1.mp4"))))).toEqual(["1.mp4"]);
   });
@@ -113,6 +124,10 @@ describe("a trailer before the film", () => {
 
   it.each([
     ["the page calls itself one", `<title>Trailer: Big River</title><video src="${cdn}/trailer.mp4"></video>${film}`],
+    [
+      "the page is about trailers for boats, as its path says",
+      `<link rel="canonical" href="/boat-trailers/x1"><title>X1</title><video src="${cdn}/trailer.mp4"></video>${film}`,
+    ],
     ["the page has nothing else", `${head}<video controls class="trailer" src="${cdn}/trailer.mp4"></video>`],
     ["all are trailers", `${head}<video src="${cdn}/trailer.mp4"></video><video src="${cdn}/trailer-2.mp4"></video>`],
   ])("is taken: %s", async (_, html) => {

@@ -11,7 +11,7 @@ import { readWordPressPlaylists } from "./lists/wordpress-playlist.ts";
 import { chooseThing, isMedium } from "./vocabularies/choose-thing.ts";
 import { extractHtml } from "./vocabularies/html-metadata.ts";
 import { parseJsonLd } from "./vocabularies/json-ld.ts";
-import { listPlayers, loopUrls } from "./vocabularies/player-elements.ts";
+import { listPlayers, loopUrls, sourcesOf } from "./vocabularies/player-elements.ts";
 import { extractMedium, extractPage } from "./vocabularies/schema-org.ts";
 
 interface DraftOptions {
@@ -20,8 +20,8 @@ interface DraftOptions {
   now: Date;
   /** The page is that of a player, in a frame of another page. */
   isPlayer: boolean;
-  /** The page has frames that may be players. */
-  hasFrames: boolean;
+  /** The pages of frames that may be players. */
+  frames: readonly URL[];
 }
 
 /** What a page itself states, merged and by source. */
@@ -39,19 +39,39 @@ export function* createDraft(markup: Markup, url: URL, options: DraftOptions): S
   const { metadata, trailerUrls } = yield* extractMetadata(markup, url, { ...options, takesTrailers: false });
   yield;
   const draft = yield* addPlayers(metadata, trailerUrls, { ...options, markup, url });
-  const { media, fields } = draft.merged;
-  const hasOther = media.length > 0 || fields.embed !== null || fields.entries !== undefined || options.hasFrames;
-  if (hasOther || trailerUrls.length === 0) return draft;
+  if (trailerUrls.length === 0 || hasOther(draft, trailerUrls, markup, options)) return draft;
   return merge((yield* extractMetadata(markup, url, { ...options, takesTrailers: true })).metadata, url);
+}
+
+/** Whether a page has anything to play beside silent loops and the trailers at `trailerUrls`. */
+function hasOther(
+  { merged: { media, fields } }: Draft,
+  trailerUrls: readonly string[],
+  markup: Markup,
+  { base, frames }: DraftOptions,
+): boolean {
+  const loops = loopUrls(markup, base);
+  const trailers = new Set(parseUrls(trailerUrls, base).map(pathKey));
+  return (
+    media.some(({ url }) => !loops.has(url.href)) ||
+    fields.embed !== null ||
+    fields.entries !== undefined ||
+    frames.some((frame) => !trailers.has(pathKey(frame)))
+  );
+}
+
+/** Players get their settings in the query. */
+function pathKey({ host, pathname }: URL): string {
+  return host + pathname;
 }
 
 /** Adds what players' data say, and leaves out silent loops and trailers beside other videos. */
 function* addPlayers(
   metadata: PageMetadata,
   trailerUrls: readonly string[],
-  { markup, url, base, isPlayer, hasFrames }: DraftOptions & { markup: Markup; url: URL },
+  { markup, url, base, isPlayer, frames }: DraftOptions & { markup: Markup; url: URL },
 ): Steps<Draft> {
-  const mayList = !isPlayer && !hasFrames && !isFrontPage(url);
+  const mayList = !isPlayer && frames.length === 0 && !isFrontPage(url);
   const stated = merge(metadata, url);
   const loops = new Set([...loopUrls(markup, base), ...trailerUrls]);
   const { media, fields } = stated.merged;
@@ -69,10 +89,15 @@ function* addPlayers(
 }
 
 /** Returns the draft of a page of several players, if it states no medium but these; else null. */
-function listOfPlayers({ metadata }: Draft, markup: Markup, url: URL, base: URL): Draft | null {
-  const list = listPlayers(markup, base);
+function listOfPlayers(draft: Draft, markup: Markup, url: URL, base: URL): Draft | null {
+  const { metadata } = draft;
+  const pictures = [metadata.og, metadata.twitter].flatMap((each) => each?.thumbnails ?? []);
+  const page = { ...identifyMerged(draft, markup, url), pictures: new Set(pictures.map((picture) => picture.url)) };
+  const list = listPlayers(markup, base, page);
   if (list === null) return null;
-  const listed = merge({ ...metadata, html: { ...metadata.html, resources: [], list } }, url);
+  const played = new Set(markup.players.flatMap((player) => sourcesOf(player, base)).map((source) => source.url.href));
+  const resources = metadata.html?.resources?.filter((resource) => !played.has(resource.url.href)) ?? [];
+  const listed = merge({ ...metadata, html: { ...metadata.html, resources, list } }, url);
   return listed.merged.fields.entries === undefined ? null : listed;
 }
 

@@ -2,7 +2,7 @@ import { parsePixels } from "../../parsers/quantities.ts";
 import { mediaTypeOf } from "../../parsers/media-type.ts";
 import { isFrontPage, pageKey, parseUrls, tryParseUrl } from "../../parsers/url.ts";
 import type { PageInfo } from "../../model/page-info.ts";
-import type { Attributes } from "./markup/attributes.ts";
+import { type Attributes, isHidden } from "./markup/attributes.ts";
 import { names } from "./lexicon/words.ts";
 
 const maxPlayers = 2;
@@ -71,11 +71,4 @@ function hasVideoSize(frame: Attributes): boolean {
   const width = parsePixels(frame.get("width")) ?? 0;
   const height = parsePixels(frame.get("height")) ?? 0;
   return width >= 300 && height >= 150 && width / height > 1.2 && width / height < 2.5;
-}
-
-function isHidden(frame: Attributes): boolean {
-  const isTiny = ["width", "height"].some((side) => /^\d{1,2}(?:px)?$/.test(frame.get(side)?.trim() ?? ""));
-  const style = frame.get("style")?.slice(0, 1_000) ?? "";
-  const isUnseen = /display\s*:\s*none|visibility\s*:\s*hidden/i.test(style);
-  return isTiny || isUnseen || frame.has("hidden");
 }

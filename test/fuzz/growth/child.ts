@@ -40,7 +40,7 @@ async function readPage({ bytes, url }: PageBytes): Promise<Cost> {
   const markup = await readMarkup(new PageText(chunksOf(bytes), "text/html"), slices, never);
   const pageUrl = new URL(url);
   const base = tryParseUrl(markup.base, pageUrl) ?? pageUrl;
-  await slices.run(createDraft(markup, pageUrl, { base, now, isPlayer: false, hasFrames: false }));
+  await slices.run(createDraft(markup, pageUrl, { base, now, isPlayer: false, frames: [] }));
   return { cpuMs: cpuMs() - before, stepMs };
 }
 

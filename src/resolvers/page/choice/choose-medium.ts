@@ -2,7 +2,7 @@ import type { PageInfo } from "../../../model/page-info.ts";
 import type { Steps } from "../../../parsers/steps.ts";
 import { pageKey } from "../../../parsers/url.ts";
 import { createSimilarity, type MediumNames, type PageNames } from "./similarity.ts";
-import { namesTrailer } from "./trailers.ts";
+import { isOfTrailer, namesTrailer } from "./trailers.ts";
 
 /** What the page states about itself, to compare media with. */
 export interface PageIdentity extends PageNames {
@@ -129,7 +129,7 @@ function createRanking<C extends Candidate>(page: PageIdentity): (candidate: C) 
   const similarity = createSimilarity(page);
   const keys = new Set(page.urls.map(pageKey));
   const [own] = page.urls;
-  const isOfTrailer = page.titles.some(namesTrailer);
+  const takesTrailers = isOfTrailer(page);
   return (candidate) => {
     const { kind, titles, duration, urls, isMain = false } = candidate;
     const { isListed = false, isElement = false } = candidate;
@@ -143,7 +143,7 @@ function createRanking<C extends Candidate>(page: PageIdentity): (candidate: C) 
       hasWholeTitle: title === "whole",
       hasId: isId,
       hasDuration: difference !== null && difference <= maxDurationError,
-      isTrailer: kind === "video" && !isOfTrailer && (candidate.isTrailer === true || titles.some(namesTrailer)),
+      isTrailer: kind === "video" && !takesTrailers && (candidate.isTrailer === true || titles.some(namesTrailer)),
       hasOtherDuration: difference !== null && difference > Math.max(5, (page.duration ?? 0) / 10),
       isElsewhere: isElsewhere && titles.length > 0,
     };

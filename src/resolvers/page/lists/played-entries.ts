@@ -3,6 +3,7 @@ import { parseQuality } from "../../../parsers/quantities.ts";
 import { mediaTypeOf } from "../../../parsers/media-type.ts";
 import { names } from "../lexicon/words.ts";
 import type { ListedMedia, Resource } from "../metadata.ts";
+import { namesFile } from "../scripts/data.ts";
 
 /** One is what the page plays, as any other player does. */
 const minEntries = 2;
@@ -19,22 +20,30 @@ export interface PlayedMedium {
 }
 
 /**
- * Returns what a page plays as a list, in page order; null for fewer than two media beside trailers. Media whose files differ in quality
- * alone are one.
+ * Returns what a page plays as a list, in page order; null for fewer than two media beside trailers. Files whose names differ in server,
+ * format, quality or language alone are of one medium, and so are all that have one title, or one picture and no title.
  */
 export function listPlayed(media: readonly PlayedMedium[]): ListedMedia | null {
   const entries = new Map<string, Entry>();
-  let trailers = 0;
+  const films: Entry[] = [];
   for (const { resources, title, duration, thumbnail, isTrailer } of media) {
     const url = bestOf(resources);
     if (url === undefined || entries.size === maxEntries) continue;
-    const name = nameWithoutQuality(url) + url.search;
+    const name = nameOfFile(url);
     if (entries.has(name)) continue;
-    entries.set(name, { url: url.href, title, duration, thumbnail: thumbnail?.href ?? null, uploaded_at: null });
-    if (isTrailer) trailers += 1;
+    const entry = { url: url.href, title, duration, thumbnail: thumbnail?.href ?? null, uploaded_at: null };
+    entries.set(name, entry);
+    if (!isTrailer) films.push(entry);
   }
-  if (entries.size - trailers < minEntries) return null;
+  if (films.length < minEntries || areOne(films)) return null;
   return { entries: [...entries.values()], entries_count: entries.size < maxEntries ? entries.size : null };
+}
+
+/** Whether media have one title, or one picture and no title. */
+function areOne(media: readonly Entry[]): boolean {
+  const titles = new Set(media.map(({ title }) => title && nameOfVersions(title.split(/[^\p{L}\p{N}]+/u))));
+  const pictures = new Set(media.map(({ thumbnail }) => thumbnail));
+  return titles.size === 1 && (!titles.has(null) || (pictures.size === 1 && !pictures.has(null)));
 }
 
 /** Returns the URL of a manifest, which lists all qualities, else of the tallest file, else of the first one. */
@@ -48,10 +57,29 @@ function bestOf(resources: readonly Resource[]): URL | undefined {
 const usualHeights = new Set("144 240 360 480 540 576 720 1080 1440 2160".split(" "));
 
 /** Returns the host and path of a file without its extension and its quality. */
-export function nameWithoutQuality({ host, pathname }: URL): string {
+export function nameWithoutQuality(url: URL): string {
+  return `${url.host} ${wordsOf(url)
+    .filter((word) => !statesQuality(word))
+    .join(" ")}`;
+}
+
+/** Returns what the files of one medium have in common. The query of a file that has an extension is for access or caches. */
+function nameOfFile(url: URL): string {
+  const name = nameOfVersions(wordsOf(url));
+  if (name === "") return url.href;
+  return namesFile(url.pathname) ? name : name + url.search;
+}
+
+/** Returns these words without those in which versions of one medium differ. */
+function nameOfVersions(words: readonly string[]): string {
+  const differing = names.bitsOf("language", "fileFormat", "anyManifest");
+  const common = words.filter((word) => !statesQuality(word) && (names.rolesIn(word) & differing) === 0);
+  return common.join(" ").trim().toLowerCase();
+}
+
+function wordsOf({ pathname }: URL): string[] {
   const point = pathname.lastIndexOf(".");
-  const words = pathname.slice(0, point < 0 ? undefined : point).split(/[-_./]/);
-  return `${host} ${words.filter((word) => !statesQuality(word)).join(" ")}`;
+  return pathname.slice(0, point < 0 ? undefined : point).split(/[-_./]/);
 }
 
 function statesQuality(word: string): boolean {

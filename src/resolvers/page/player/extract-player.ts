@@ -75,12 +75,17 @@ function describe(medium: PlayerMedium, pageUrl: URL): PlayerCandidate {
   };
 }
 
-/** Returns what the playlists of a page play, and what further players are set up with; null for fewer than two media. */
+/**
+ * Returns what the playlists of a page play, and what further players are set up with; null for fewer than two media, or if the page has
+ * another one beside them.
+ */
 function listSetUps(candidates: readonly PlayerCandidate[], base: URL): ListedMedia | null {
-  const listed = candidates.filter(({ exclusion, medium: { item }, titles }) => {
+  const direct = candidates.filter(({ exclusion }) => exclusion === "none");
+  const listed = direct.filter(({ medium: { item }, titles }) => {
     const isSetUp = names.has(item.name, "setUp") && item.parent?.kind === "block" && titles.length > 0;
-    return exclusion === "none" && (isSetUp || isOfPlaylist(item));
+    return isSetUp || isOfPlaylist(item);
   });
+  if (listed.length < direct.length) return null;
   const media = listed.map(({ medium: { item, resources }, titles, isTrailer }) => ({
     resources,
     title: parseLine(titles[0]),

@@ -71,8 +71,7 @@ async function readPage(
   const markup = await readMarkup(new PageText(body, contentType), slices, signal);
   const base = tryParseUrl(markup.base, url) ?? url;
   const frames = findPlayerFrames(markup.frames, base, isPlayer);
-  const hasFrames = frames.length > 0;
-  const { metadata, merged } = await slices.run(createDraft(markup, url, { base, now, isPlayer, hasFrames }), signal);
+  const { metadata, merged } = await slices.run(createDraft(markup, url, { base, now, isPlayer, frames }), signal);
   const oembedUrl = isPlayer ? null : findOembed(markup, merged.fields, base);
   return {
     merged,

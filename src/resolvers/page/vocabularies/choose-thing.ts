@@ -2,7 +2,7 @@ import { parseDuration } from "../../../parsers/quantities.ts";
 import type { Steps } from "../../../parsers/steps.ts";
 import { pageKey, parseUrls } from "../../../parsers/url.ts";
 import { type Candidate, chooseMedium, type PageIdentity } from "../choice/choose-medium.ts";
-import { namesTrailer } from "../choice/trailers.ts";
+import { isOfTrailer, namesTrailer } from "../choice/trailers.ts";
 import { isA, type Thing, textOf, textsWithin, thingsOf } from "../markup/thing.ts";
 
 const videoTypes = new Set(["VideoObject", "MusicVideoObject"]);
@@ -56,7 +56,7 @@ export function* chooseThing(
 ): Steps<ThingChoice> {
   const found = yield* walk(roots);
   const pages = found.filter(({ thing, isAside }) => !isAside && thing.types.some((type) => pageTypes.test(type)));
-  const areWanted = takesTrailers || page.titles.some(namesTrailer);
+  const areWanted = takesTrailers || isOfTrailer(page);
   const trailers = new Set(areWanted ? [] : found.flatMap(({ thing }) => thingsOf(thing, "trailer")));
   const candidates: ThingCandidate[] = [];
   for (const each of found) {

@@ -4,7 +4,7 @@ import { parseDate } from "../../../parsers/date.ts";
 import { parseKeywords, parseLine, parseParagraphs, parseLanguage } from "../../../parsers/text.ts";
 import { mediaTypeOf } from "../../../parsers/media-type.ts";
 import { isFrontPage, parseUrls, tryParseUrl } from "../../../parsers/url.ts";
-import { namesTrailer } from "../choice/trailers.ts";
+import { isOfTrailer } from "../choice/trailers.ts";
 import type { Attributes } from "../markup/attributes.ts";
 import type { Markup, Metas, Player } from "../markup/markup.ts";
 import { createResource, type Metadata, type Resource, thumbnailsAt } from "../metadata.ts";
@@ -18,8 +18,9 @@ export function extractHtml(markup: Markup, metas: Metas, base: URL, isVideo: bo
   const canonical = markup.links.get("canonical")?.[0]?.get("href");
   const canonicalUrl = tryParseUrl(canonical, base);
   const canHaveMedium = isVideo || !isFrontPage(canonicalUrl ?? base);
-  const isOfTrailer = [markup.title ?? "", ...metas.all("og:title")].some(namesTrailer);
-  const player = canHaveMedium ? findPlayer(markup, base, { isVideo, isOfTrailer }) : null;
+  const titles = [markup.title ?? "", ...metas.all("og:title")];
+  const takesTrailers = isOfTrailer({ titles, urls: [canonicalUrl ?? base] });
+  const player = canHaveMedium ? findPlayer(markup, base, { isVideo, takesTrailers }) : null;
   const resources = [...manifestLinks(markup, base), ...(player === null ? [] : sourcesOf(player, base))];
   return {
     webpage_url: canonicalUrl?.href ?? null,

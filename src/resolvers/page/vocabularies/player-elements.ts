@@ -1,15 +1,18 @@
-import { parseQuality, qualityInPath } from "../../../parsers/quantities.ts";
+import { parsePixels, parseQuality, qualityInPath } from "../../../parsers/quantities.ts";
 import { parseLine } from "../../../parsers/text.ts";
 import { tryParseUrl } from "../../../parsers/url.ts";
+import { createSimilarity, type PageNames } from "../choice/similarity.ts";
 import { namesTrailer } from "../choice/trailers.ts";
 import { names } from "../lexicon/words.ts";
 import { listPlayed } from "../lists/played-entries.ts";
+import { isHidden } from "../markup/attributes.ts";
 import type { Markup, Player } from "../markup/markup.ts";
 import { createResource, type ListedMedia, type Resource } from "../metadata.ts";
 
 /**
  * Returns the player of the page's own medium:
- * - the first one with an http or https source, a trailer only if there is no other, or the page calls itself one;
+ * - the first one with an http or https source, a trailer only if there is no other, or the page calls itself one, and one that is not
+ *   shown only if none is;
  * - in place of a silent loop, the first video with audio or controls; in place of an advertisement or another silent video, the first one
  *   with controls;
  * - without any source, the page's only player: a script gives it its source, but its poster and its tracks are stated.
@@ -17,35 +20,87 @@ import { createResource, type ListedMedia, type Resource } from "../metadata.ts"
 export function findPlayer(
   { players }: Markup,
   base: URL,
-  { isVideo, isOfTrailer }: { isVideo: boolean; isOfTrailer: boolean },
+  { isVideo, takesTrailers }: { isVideo: boolean; takesTrailers: boolean },
 ): Player | null {
   const hasSource = (player: Player) => sourcesOf(player, base).length > 0;
   const others = players.filter((player) => !isSilentLoop(player));
   const stated = (isVideo ? players : others).filter(hasSource);
-  const films = isOfTrailer ? [] : stated.filter((player) => !isTrailer(player, base));
-  const playable = films.length > 0 ? films : stated;
+  const films = someOf(stated, (player) => takesTrailers || !isTrailer(player, base));
+  const playable = someOf(films, ({ attributes }) => !isHidden(attributes));
   const [first] = playable;
   const own = first && ownInstead(first, playable);
   const [only = null, ...more] = others;
   return own ?? first ?? (more.length === 0 ? only : null);
 }
 
+/** Returns the items of which that holds; all if it holds for none. */
+function someOf<T>(items: readonly T[], holds: (item: T) => boolean): readonly T[] {
+  const some = items.filter(holds);
+  return some.length > 0 ? some : items;
+}
+
 /**
- * Returns what the players of a page play that have controls, as people start one after another; null for fewer than two media
- * beside trailers.
+ * Returns what the players of a page play that have controls, as people start one after another. Null if one of them is the page's own:
+ * - it is the only one, or the only video, or all others are called related ones or the like;
+ * - it alone starts by itself, is half as wide again as another, has the page's title or picture, or a file whose name is an id in the page's URL.
+ *
+ * @param page With the pictures that the page states for itself.
  */
-export function listPlayers({ players }: Markup, base: URL): ListedMedia | null {
-  const listed = players.filter(
-    (player) => player.attributes.has("controls") && !player.isAside && !isNamedBesideOwn(player),
-  );
+export function listPlayers(
+  { players }: Markup,
+  base: URL,
+  page: PageNames & { pictures: ReadonlySet<string> },
+): ListedMedia | null {
+  const listed = players.filter((player) => player.attributes.has("controls") && isInContent(player));
   const media = listed.map((player) => ({
+    player,
     resources: sourcesOf(player, base),
     title: parseLine(player.attributes.get("title") ?? player.attributes.get("aria-label")),
     duration: null,
     thumbnail: tryParseUrl(player.attributes.get("poster"), base),
     isTrailer: isTrailer(player, base),
   }));
-  return listPlayed(media);
+  const similarity = createSimilarity(page);
+  const narrowest = Math.min(...listed.map(widthOf).filter((width) => width > 0));
+  const signs: ((medium: (typeof media)[number]) => boolean)[] = [
+    (medium) => medium.player.kind === "video" && !medium.isTrailer,
+    ({ player, resources }) => !isNamedOther(player, resources),
+    ({ player }) => player.attributes.has("autoplay"),
+    ({ player }) => widthOf(player) >= 1.5 * narrowest,
+    ({ thumbnail }) => thumbnail !== null && page.pictures.has(thumbnail.href),
+    ({ title, resources }) => {
+      const found = similarity({ titles: title === null ? [] : [title], texts: [], ids: resources.flatMap(idsOf) });
+      return found.isId || found.title !== "none";
+    },
+  ];
+  return signs.some((sign) => media.filter(sign).length === 1) ? null : listPlayed(media);
+}
+
+/** Returns the name of a file, if it may be an id. */
+function idsOf({ url: { pathname } }: Resource): string[] {
+  const [id = ""] = fileIn(pathname).split(".");
+  return /\d/.test(id) ? [id] : [];
+}
+
+function fileIn(path: string): string {
+  return path.slice(path.lastIndexOf("/") + 1);
+}
+
+/** Whether a player's name says that it is a related one or the like, or its file's name that it is an advertisement or has sign language. */
+function isNamedOther(player: Player, resources: readonly Resource[]): boolean {
+  return (
+    isNamed(player, names.bitsOf("other")) || resources.some(({ url }) => names.has(fileIn(url.pathname), "never"))
+  );
+}
+
+function widthOf({ attributes }: Player): number {
+  return parsePixels(attributes.get("width")) ?? 0;
+}
+
+const besideContent = names.bitsOf("advertisement", "background", "preview");
+
+function isInContent(player: Player): boolean {
+  return !player.isAside && !isHidden(player.attributes) && !isNamed(player, besideContent);
 }
 
 /** Returns the video that is likelier the page's own than `first`. Another one that is silent may be a preview of another page. */
@@ -62,12 +117,13 @@ const besideOwn = names.bitsOf("advertisement", "background");
 /** Whether a video has no controls, and starts by itself without audio or is named as an advertisement or a background. */
 function isBesideOwn({ kind, attributes }: Player): boolean {
   if (kind !== "video" || attributes.has("controls")) return false;
-  return ["autoplay", "muted"].every((each) => attributes.has(each)) || isNamedBesideOwn({ attributes });
+  return ["autoplay", "muted"].every((each) => attributes.has(each)) || isNamed({ attributes }, besideOwn);
 }
 
-function isNamedBesideOwn({ attributes }: Pick<Player, "attributes">): boolean {
+/** Whether a player's id or class has one of the roles. */
+function isNamed({ attributes }: Pick<Player, "attributes">, roles: number): boolean {
   const name = `${attributes.get("id") ?? ""} ${attributes.get("class") ?? ""}`;
-  return (names.rolesIn(name) & besideOwn) !== 0;
+  return (names.rolesIn(name) & roles) !== 0;
 }
 
 function isTrailer(player: Player, base: URL): boolean {
