@@ -58,6 +58,8 @@ const scripts: Readonly<Record<string, string>> = {
     "import threading; end = threading.Event(); started = 0\ntry:\n  for _ in range(300): threading.Thread(target=end.wait).start(); started += 1\nexcept RuntimeError: pass\nend.set(); raise Exception(started)",
   endless:
     "import socket; from urllib.parse import urlsplit as u; proxy = ('127.0.0.1', u(self.get_param('proxy')).port)\nwhile True: socket.create_connection(proxy, 5).close()",
+  descriptors_on_the_way:
+    "import json, socket\nserver = socket.socket(fileno=4); command = json.dumps([NODE, '--permission', '-']).encode()\nwhile True:\n  try:\n    socket.send_fds(server, [command], [0] * 3)\n    for _ in range(3): socket.send_fds(server, [b' '], [0] * 250)\n  except OSError: pass",
   script_failure: runNode("console.error(`no`); process.exitCode = 7"),
 };
 /** What code can do only past Python's own checks; the kernel stops it. */
@@ -207,6 +209,28 @@ describe.skipIf(installed === undefined || process.platform !== "linux").each(ke
     it("is ended if it connects without end, however short the connections are", async () => {
       await expect(extract("http://escape.example/endless")).rejects.toThrow(/SIGKILL|signal 9|killed/);
     });
+
+    it(
+      "keeps nobody from starting by sending descriptors faster than they are received",
+      { timeout: 120_000 },
+      async () => {
+        const attack = new AbortController();
+        const url = new URL("http://escape.example/descriptors_on_the_way");
+        async function attackOn() {
+          while (!attack.signal.aborted) await harness.ytDlp.extract(url, { signal: attack.signal }).catch(() => {});
+        }
+        const attacking = attackOn();
+        const outcomes = new Set<unknown>();
+        for (let number = 0; number < 10; number += 1) {
+          for (const way of ["thread", "script_result"]) {
+            outcomes.add(await extract(`http://escape.example/${way}`).then(({ title }) => title, String));
+          }
+        }
+        attack.abort();
+        await attacking;
+        expect(outcomes).toEqual(new Set(["Exception: ['done']", "Exception: (0, b'42\\n', b'')"]));
+      },
+    );
 
     it.each(Object.keys(nativeWays))("nor past Python by %s", async (way) => {
       await extract(`http://escape.example/${way}`).catch(() => {});

@@ -236,7 +236,9 @@ class _Server:
         """Does what an extraction asks for."""
         descriptors = []
         try:
-            message, descriptors, _, _ = socket.recv_fds(child.starter.socket, _MAX_REQUEST, 3)
+            message, descriptors, flags, _ = socket.recv_fds(child.starter.socket, _MAX_REQUEST, 3)
+            if flags & socket.MSG_CTRUNC:
+                raise ValueError  # It has sent more of them: they would keep others from sending theirs.
             if message == _LISTENER and child.asked is None:
                 self._start_answering(child, descriptors.pop())
             else:
@@ -331,7 +333,7 @@ def _answer(sandbox, parent, request):
         scripts.ask_for_scripts(server)
         listener = sandbox.confine_extraction(parent, request['limits'])
         if listener != -1:
-            socket.send_fds(server, [_LISTENER], [listener])
+            scripts.send_descriptors(server, _LISTENER, [listener])
             os.close(listener)
     except Exception as error:
         return extraction.failure('SetUpError', f'{type(error).__name__}: {error}')

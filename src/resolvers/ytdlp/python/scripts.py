@@ -12,10 +12,12 @@ import signal
 import socket
 import struct
 import subprocess
+import time
 
 import sandbox
 
 _MAX_SCRIPTS = 16
+_SEND_LIMIT_S, _SEND_DELAY_S = 5, 0.01
 _NUMBER = struct.Struct('=i')
 
 
@@ -35,6 +37,8 @@ class ScriptStarter:
         ends that instead. Raises ValueError if the request is none, or one too many.
         """
         if self._process is not None:
+            if descriptors:
+                raise ValueError
             self.kill()
             return None
         command = json.loads(message)
@@ -80,12 +84,27 @@ class ScriptStarter:
             pass  # The extraction has ended, or does not read.
 
 
+def send_descriptors(server, message, descriptors):
+    """
+    Sends descriptors with a message. The kernel limits how many of one user's processes are on their way: while others have
+    sent too many, this waits.
+    """
+    end = time.monotonic() + _SEND_LIMIT_S
+    while True:
+        try:
+            return socket.send_fds(server, [message], descriptors)
+        except OSError as error:
+            if error.errno != errno.ETOOMANYREFS or time.monotonic() > end:
+                raise
+            time.sleep(_SEND_DELAY_S)
+
+
 def ask_for_scripts(server):
     """Has `subprocess` start processes by asking at the socket `server`."""
 
     def fork_exec(arguments, executables, close_fds, kept, cwd, env, stdin, _1, _2, stdout, _3, stderr, *_):
         descriptors = [0 if each == -1 else each for each in (stdin, stdout, stderr)]
-        socket.send_fds(server, [json.dumps(list(map(os.fsdecode, arguments))).encode()], descriptors)
+        send_descriptors(server, json.dumps(list(map(os.fsdecode, arguments))).encode(), descriptors)
         number = receive()
         if number < 0:
             raise OSError(-number, os.strerror(-number))
