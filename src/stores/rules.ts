@@ -44,6 +44,13 @@ export function damagedAs<T>(value: T): (error: unknown) => T {
   };
 }
 
+/** The disk of the store is, or may be, too full for the change. */
+export class StoreDiskFullError extends ServiceError {
+  constructor(cause: Error) {
+    super("unavailable", `the task store failed: ${cause.message}`, { cause });
+  }
+}
+
 /** The change gives a task a file, and the files of all tasks would have more bytes than they may. */
 export class StorageFullError extends ServiceError {}
 

@@ -5,6 +5,7 @@ import { openDiskFiles } from "../../src/files/disk.ts";
 import type { App } from "../../src/http/app.ts";
 import { buildApp } from "./app.ts";
 import { serviceEndpoint } from "../../src/stores/outbox.ts";
+import { StoreDiskFullError } from "../../src/stores/rules.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
 import type { Task } from "../../src/model/task.ts";
@@ -129,10 +130,21 @@ describe("DELETE /tasks/{id}/file", () => {
         await files.remove(given);
       };
       const update: typeof store.update = (...given) =>
-        isFull ? Promise.reject(new ServiceError("unavailable", "the disk is full")) : store.update(...given);
+        isFull ? Promise.reject(new StoreDiskFullError(new Error("database or disk is full"))) : store.update(...given);
       await using full = await buildApp({ store: { ...store, update }, files: { ...files, remove } });
       expect((await full.inject({ method: "DELETE", url: `/tasks/${id}${path}` })).statusCode).toBeLessThan(300);
       expect((await store.get(id))?.file ?? null).toBeNull();
+    },
+  );
+
+  it.each(["/file", ""])(
+    "removes nothing while the store cannot be written for another reason: DELETE /tasks/{id}%s",
+    async (path) => {
+      const { id } = await addFinishedTask({ store, files }, content);
+      const update = () => Promise.reject(new ServiceError("unavailable", "the database is read-only"));
+      await using readOnly = await buildApp({ store: { ...store, update }, files });
+      expect((await readOnly.inject({ method: "DELETE", url: `/tasks/${id}${path}` })).statusCode).toBe(503);
+      expect((await app.inject(`/tasks/${id}/file`)).body).toBe("0123456789");
     },
   );
 

@@ -5,7 +5,7 @@ import type { Library } from "../../runner/library/library.ts";
 import { isServiceError, ServiceError } from "../../model/errors.ts";
 import { oneOf } from "../../model/schema.ts";
 import { retryChange } from "../../stores/member-rules.ts";
-import { DamagedTaskError, damagedAs, taskNotFoundError } from "../../stores/rules.ts";
+import { DamagedTaskError, damagedAs, StoreDiskFullError, taskNotFoundError } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import { isActive, type Task } from "../../model/task.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
@@ -146,7 +146,9 @@ function chunksOf<T>(items: readonly T[], size: number): T[][] {
 
 /**
  * Says in the record of a task that its file was removed, before it is: if the service is killed in between, the next start removes the file.
- * Returns undefined if there is nothing to say, or the store refuses: a full disk may need the room that the file takes.
+ * Returns undefined if there is nothing to say, or if the store's disk is too full: it may need the space that the file takes.
+ *
+ * @throws ServiceError `unavailable` if the store cannot be written otherwise
  */
 export async function markRemoved(
   store: TaskStore,
@@ -156,8 +158,8 @@ export async function markRemoved(
   try {
     return await store.update(id, { ...change, file: null }, { from: ["succeeded"], hasFile: true });
   } catch (error) {
-    const isDamaged = error instanceof DamagedTaskError;
-    if (isDamaged || isServiceError(error, "conflict", "not_found", "unavailable", "disk_full")) return undefined;
+    const isUnwritable = error instanceof DamagedTaskError || error instanceof StoreDiskFullError;
+    if (isUnwritable || isServiceError(error, "conflict", "not_found")) return undefined;
     throw error;
   }
 }

@@ -1,9 +1,14 @@
 import { DatabaseError } from "pg";
 import { ServiceError } from "../../model/errors.ts";
+import { StoreDiskFullError } from "../rules.ts";
+
+/** SQLSTATE `disk_full`. */
+const diskFull = "53100";
 
 /** Turns errors of the database and of the connection to it into `unavailable`; returns others unchanged. */
 export function toStoreError(error: unknown): unknown {
   if (!isOutage(error)) return error;
+  if (error instanceof DatabaseError && error.code === diskFull) return new StoreDiskFullError(error);
   return new ServiceError("unavailable", `the task store failed: ${reasonOf(error)}`, {
     cause: error,
   });

@@ -1,5 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
 import { ServiceError } from "../../model/errors.ts";
+import { StoreDiskFullError } from "../rules.ts";
 
 interface GroupCommit {
   /**
@@ -221,9 +222,13 @@ function performInTime(jobs: readonly Write[], perform: (job: Write) => () => vo
   return performed;
 }
 
+/** SQLITE_FULL, and SQLITE_IOERR, which it is if a quota of the disk is used up (https://sqlite.org/rescode.html). */
+const fullCodes: ReadonlySet<number> = new Set([13, 10]);
+
 /** Turns SQLite's errors into `unavailable`; returns others unchanged. */
 export function toStoreError(error: unknown): unknown {
   if (!(error instanceof Error) || !("errcode" in error)) return error;
+  if (fullCodes.has(Number(error.errcode) & 0xff)) return new StoreDiskFullError(error);
   return new ServiceError("unavailable", `the task store failed: ${error.message}`, {
     cause: error,
   });
