@@ -20,6 +20,12 @@ export function sniffManifest(head: Uint8Array): "m3u8" | "dash" | null {
   return sniffRoot(head) === "MPD" ? "dash" : null;
 }
 
+/** Whether a response has nothing of a playlist or an MPD: some servers send nothing, or a message with status 200, for a moment. */
+export function hasNoManifest(body: Uint8Array): boolean {
+  const text = decodeManifest(body);
+  return !text.includes("#EXT") && !text.includes("MPD");
+}
+
 /** Returns the name of the root element of XML by its first bytes, without a prefix; `null` if they are no XML. */
 export function sniffRoot(head: Uint8Array): string | null {
   const text = decodeStart(head);

@@ -4,9 +4,10 @@ import type { Download } from "../engines/engine.ts";
 import { boundInfo } from "../model/bounded-info.ts";
 import type { FileWarning } from "../model/file-warnings.ts";
 import { hasVideo } from "../model/format-ranking.ts";
-import { ServiceError, unlessUnreadable } from "../model/errors.ts";
+import { isServiceError, ServiceError, unlessUnreadable } from "../model/errors.ts";
 import { type DownloadFormat, PageInfo } from "../model/page-info.ts";
 import type { Task, TaskOptions } from "../model/task.ts";
+import { isManifestUrl } from "../model/url-parts.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
 import { PlaylistFound, withEntryMetadata } from "./choice/entries.ts";
 import { chooseFormat, earlierChoice, type FormatChoice } from "../resolvers/choose-format.ts";
@@ -104,7 +105,29 @@ function isSameKind(a: FormatChoice, b: FormatChoice): boolean {
   return isDeepStrictEqual(kindOf(a), kindOf(b));
 }
 
+/**
+ * Resolves the page, and chooses a format of it.
+ *
+ * @throws as `downloadTarget`; what says that a page has no media is retryable if it may have some again: its URL is that of a manifest, in
+ * whose place some servers send a message for a moment, or it has had some before.
+ */
 async function resolveTarget(
+  task: Task,
+  before: FormatChoice | null,
+  deps: DownloadTargetDeps,
+  isFirst: boolean,
+): Promise<Target> {
+  try {
+    return await readTarget(task, before, deps, isFirst);
+  } catch (error) {
+    const ofManifest = isManifestUrl(new URL(task.url)) ? (["no_media"] as const) : [];
+    const passing = before === null ? ofManifest : (["no_media", "upstream_invalid"] as const);
+    if (!isServiceError(error, ...passing)) throw error;
+    throw new ServiceError(error.code, error.message, { cause: error, retryable: true });
+  }
+}
+
+async function readTarget(
   { url, options, owner, collection }: Task,
   before: FormatChoice | null,
   { resolver, signal, inTurn, saveInfo, onWaiting }: DownloadTargetDeps,
@@ -123,7 +146,9 @@ async function resolveTarget(
     const found = withEntryMetadata<ResolvedPage>(resolved, collection?.entry);
     if (isFirst && isPlaylist(found) && options.entries !== undefined) throw new PlaylistFound(found);
     const chosen = () => chosenIds(() => chooseFormat(found, options, before));
-    await saveInfo(boundInfo(publicInfo(found), maxStoredBytes, chosen), isFirst);
+    // What an earlier run has chosen stays known.
+    const hasVanished = before !== null && found.formats.length === 0;
+    if (!hasVanished) await saveInfo(boundInfo(publicInfo(found), maxStoredBytes, chosen), isFirst);
     return found;
   }, isFirst);
   return { page, choice: chooseFormat(page, options, before), warnings: [] };

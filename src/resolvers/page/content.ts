@@ -1,10 +1,10 @@
 import { ServiceError } from "../../model/errors.ts";
-import { sniffManifest, sniffRoot } from "../../manifests/text.ts";
+import { hasNoManifest, sniffManifest, sniffRoot } from "../../manifests/text.ts";
 import { parseContentRange } from "../../net/byte-range.ts";
 import type { HttpResponse } from "../../net/client.ts";
 import { isMediaKind, isVagueType, type MediaType, mediaTypeOf, sniffMedium } from "../../parsers/media-type.ts";
 import { parseLine } from "../../parsers/text.ts";
-import { nameInPath } from "../../model/url-parts.ts";
+import { isManifestUrl, nameInPath } from "../../model/url-parts.ts";
 import { readFileHeader } from "../../remux/file-header.ts";
 import type { FileHeader } from "../../remux/media-summary.ts";
 import type { MediaList } from "./lists/feed.ts";
@@ -36,8 +36,8 @@ interface ContentContext extends ReadContext {
  * that of `Content-Type`, else of the URL's extension, else of the first 1,024 bytes. These count before a type that servers
  * send for files that they do not know (octet-stream, plain text, HTML).
  *
- * @throws ServiceError `upstream_invalid` if it is none of these, and the errors of the body and the
- * reader; `signal.reason`
+ * @throws ServiceError `upstream_invalid` if it is none of these, retryable if its type or URL says that it is a manifest; the errors of
+ * the body and the reader; `signal.reason`
  */
 export async function readContent(response: HttpResponse, context: ContentContext): Promise<Content> {
   const contentType = response.headers.get("content-type") ?? null;
@@ -84,6 +84,7 @@ async function readAs(
     const list =
       kind === "dash" || isHls(manifest) ? null : await reader.read({ kind: "m3u", url, start }, manifest, context);
     if (list !== null) return { kind: "list", source: "m3u", list };
+    if (hasNoManifest(Buffer.concat(manifest))) throw noManifestError(url);
     return { kind: "manifest", protocol: kind === "hls" ? "m3u8" : "dash", body: manifest };
   }
   if (kind === "feed") {
@@ -97,7 +98,12 @@ async function readAs(
   const stated = contentType === null ? "it has no Content-Type" : `its Content-Type is ${contentType.slice(0, 100)}`;
   const message = `${url.href.slice(0, 200)} is ${found}; ${stated}`;
   if (kind === "feed" || /[/+]xml$/.test(type.mime_type ?? "")) throw new OtherXmlError("upstream_invalid", message);
-  throw new ServiceError("upstream_invalid", message);
+  throw new ServiceError("upstream_invalid", message, { retryable: isManifestUrl(url) });
+}
+
+function noManifestError({ href }: URL): ServiceError {
+  const message = `${href.slice(0, 200)} is called a manifest, and the response has nothing of one`;
+  return new ServiceError("upstream_invalid", message, { retryable: true });
 }
 
 /** A document that others than web pages are in, such as a feed that lists nothing. */

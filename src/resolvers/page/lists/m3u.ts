@@ -1,4 +1,5 @@
 import type { Steps } from "../../../parsers/steps.ts";
+import { mediaTypeOf } from "../../../parsers/media-type.ts";
 import { parseDuration } from "../../../parsers/quantities.ts";
 import { parseLine } from "../../../parsers/text.ts";
 import { tryParseUrl } from "../../../parsers/url.ts";
@@ -19,13 +20,17 @@ export function isHls(body: readonly Uint8Array[]): boolean {
 
 /**
  * Reads an M3U of several media, one a line, with the titles, durations and pictures of extended M3U; `start`: entries before
- * those that are wanted. Lines that are no URL over http or https are left out. Returns null if it lists nothing.
+ * those that are wanted. Lines that are no URL over http or https are left out, without any tag also paths without an extension that is
+ * known: a message has lines, too. Returns null if it lists nothing.
  */
 export function* readM3u(text: string, url: URL, start: number): Steps<MediaList | null> {
   const entries = new SliceBuilder(start);
   let title: string | null = null;
   let stated = { title: null as string | null, duration: null as number | null, thumbnail: null as string | null };
   const unstated = stated;
+  const isExtended = text.includes("#EXT");
+  const isMedium = (line: string, medium: URL) =>
+    isExtended || URL.canParse(line) || mediaTypeOf(null, medium).kind !== "unknown";
   let count = 0;
   for (let at = 0; at < text.length;) {
     const end = text.indexOf("\n", at);
@@ -39,7 +44,8 @@ export function* readM3u(text: string, url: URL, start: number): Steps<MediaList
     const medium = tryParseUrl(line, url);
     const described = stated;
     stated = unstated;
-    if (medium !== null) entries.add(() => ({ url: medium.href, ...described, uploaded_at: null }));
+    if (medium !== null && isMedium(line, medium))
+      entries.add(() => ({ url: medium.href, ...described, uploaded_at: null }));
   }
   return entries.count === 0 ? null : { metadata: { title }, slice: entries.build() };
 }
