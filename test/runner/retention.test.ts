@@ -6,6 +6,7 @@ import { oldMs } from "../../src/files/files.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
+import { addFile } from "../contracts/task-store/files.ts";
 import { moveTo } from "../contracts/task-store/transitions.ts";
 import { createClock, openStoreHarness, times } from "../contracts/task-store/harness.ts";
 import { neverEnd } from "./engine.ts";
@@ -172,11 +173,12 @@ test("a list that cannot be read is logged and read again", async () => {
   ]);
 });
 
-test("the start removes parts of ended and deleted tasks, and no file that may be of another store's task", async () => {
+test("the start removes parts of ended and deleted tasks, removed results, and no file that may be of another store's task", async () => {
   const harness = await openStoreHarness((now) => createMemoryStore({ now }));
   const error = { code: "upstream_timeout", message: "slow", retryable: true };
   const made = {
-    succeeded: await moveTo(harness, "succeeded"),
+    succeeded: await addFile(harness, 10),
+    removed: await addFile(harness, 10),
     canceled: await moveTo(harness, "canceled"),
     failed: await moveTo(harness, "failed"),
     failedForNow: await moveTo(harness, "failed"),
@@ -188,8 +190,10 @@ test("the start removes parts of ended and deleted tasks, and no file that may b
   for (const { id } of [made.failedForNow, made.failedWithResult]) {
     await harness.store.update(id, { error });
   }
+  // A kill came between the record and the file.
+  await harness.store.update(made.removed.id, { file: null }, { hasFile: true });
   const { runner, files, log } = createRunnerHarness({ store: harness.store, concurrency: 0 });
-  for (const { id } of [made.succeeded, made.unknown, made.failedWithResult]) {
+  for (const { id } of [made.succeeded, made.removed, made.unknown, made.failedWithResult]) {
     await files.saveResult(id, await write(await files.openWorkFolder(id)));
   }
   for (const { id } of Object.values(made)) await write(await files.openWorkFolder(id));
