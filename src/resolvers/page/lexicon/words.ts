@@ -27,14 +27,13 @@ export const names = createLexicon({
   dash: { part: dash, not: "dashboard dashed" },
   manifest: { part: `${hls} ${dash}`, not: "dashboard dashed" },
   quality: { name: "low medium high sd hd uhd hq lq auto adaptive default original mobile desktop" },
-  /** The language of what is said, as names of files and folders have it. */
-  language: {
+  /** A language, a codec, or a manifest whose folder has the medium's name: files that differ in it alone are of one medium. */
+  version: {
     name:
       "en de fr es it pt ru pl nl ja ko zh ar tr sv da no fi cs uk hu el he hi us gb br eng deu ger fra fre spa ita por rus " +
-      "english german deutsch french francais spanish espanol italian italiano portuguese russian",
+      "english german deutsch french francais spanish espanol italian italiano portuguese russian " +
+      "h264 h265 x264 x265 avc hevc vp8 vp9 av1 index master manifest play-list",
   },
-  /** A manifest whose folder has the name of its medium. */
-  anyManifest: { name: "index master manifest play-list" },
   fileFormat: { word: "mp3 mp4 m4a m4v aac mpeg ogg opus web-m hls dash flac" },
   /** Its elements are played one after another. */
   playlist: { part: "play-list" },

@@ -21,7 +21,7 @@ export interface PlayedMedium {
 
 /**
  * Returns what a page plays as a list, in page order; null for fewer than two media beside trailers. Files whose names differ in server,
- * format, quality or language alone are of one medium, and so are all that have one title, or one picture and no title.
+ * format, codec, quality or language alone are of one medium, and so are all that have one title, or one picture and no title.
  */
 export function listPlayed(media: readonly PlayedMedium[]): ListedMedia | null {
   const entries = new Map<string, Entry>();
@@ -72,7 +72,7 @@ function nameOfFile(url: URL): string {
 
 /** Returns these words without those in which versions of one medium differ. */
 function nameOfVersions(words: readonly string[]): string {
-  const differing = names.bitsOf("language", "fileFormat", "anyManifest");
+  const differing = names.bitsOf("version", "fileFormat");
   const common = words.filter((word) => !statesQuality(word) && (names.rolesIn(word) & differing) === 0);
   return common.join(" ").trim().toLowerCase();
 }

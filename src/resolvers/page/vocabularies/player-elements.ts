@@ -11,8 +11,8 @@ import { createResource, type ListedMedia, type Resource } from "../metadata.ts"
 
 /**
  * Returns the player of the page's own medium:
- * - the first one with an http or https source, a trailer only if there is no other, or the page calls itself one, and one that is not
- *   shown only if none is;
+ * - the first one with an http or https source, a trailer only if there is no other, or the page calls itself one, and one that is
+ *   hidden or beside the page's content only if all are;
  * - in place of a silent loop, the first video with audio or controls; in place of an advertisement or another silent video, the first one
  *   with controls;
  * - without any source, the page's only player: a script gives it its source, but its poster and its tracks are stated.
@@ -26,7 +26,7 @@ export function findPlayer(
   const others = players.filter((player) => !isSilentLoop(player));
   const stated = (isVideo ? players : others).filter(hasSource);
   const films = someOf(stated, (player) => takesTrailers || !isTrailer(player, base));
-  const playable = someOf(films, ({ attributes }) => !isHidden(attributes));
+  const playable = someOf(films, ({ attributes, isAside }) => !isAside && !isHidden(attributes));
   const [first] = playable;
   const own = first && ownInstead(first, playable);
   const [only = null, ...more] = others;
