@@ -6,7 +6,7 @@ import { isServiceError, logFieldsOf, messageOf } from "../../model/errors.ts";
 import { isActive, type LibraryFile, type Task } from "../../model/task.ts";
 import { damagedAs } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
-import { openFolder, type OpenFolder, openPath } from "./folders.ts";
+import { KnownNames, openFolder, type OpenFolder, openPath } from "./folders.ts";
 import { isLibraryFailure, type LibraryJob, type LibraryJobs } from "./jobs.ts";
 import { openLibraryRoot } from "./library-root.ts";
 import { removeUnchanged } from "./place-file.ts";
@@ -30,6 +30,8 @@ export interface FillerOptions extends PlacementOptions {
 export class Filler {
   readonly #options: FillerOptions;
   readonly #performAll: (ids: readonly string[]) => Promise<void>;
+  /** What the jobs of this pass have read. */
+  #known = new KnownNames();
   /** Tasks whose files could not be removed, which the log says once. */
   readonly #unremoved = new Set<string>();
 
@@ -44,8 +46,13 @@ export class Filler {
     const ids = await jobs.ids();
     if (ids.length === 0) return true;
     using lock = jobs.tryLock();
-    if (lock !== undefined) await this.#performAll(ids);
-    return lock !== undefined;
+    if (lock === undefined) return false;
+    try {
+      await this.#performAll(ids);
+    } finally {
+      this.#known = new KnownNames();
+    }
+    return true;
   }
 
   /** Removes these files of a task, and its job; returns whether that is done. */
@@ -86,7 +93,13 @@ export class Filler {
     try {
       await using root = await this.#openRoot();
       const saveChosen = async (files: LibraryFile[]) => jobs.write(id, { kind: "place", files });
-      const library = await placeTask(task, { ...this.#options, root, chosen: job.files, saveChosen });
+      const library = await placeTask(task, {
+        ...this.#options,
+        root,
+        known: this.#known,
+        chosen: job.files,
+        saveChosen,
+      });
       await this.#saveOutcome(id, { library, ...(file !== null && { file: withWarning(file, undefined) }) });
       await jobs.remove(id, "place");
       if ((await jobs.read(id)) !== undefined) {

@@ -1,5 +1,5 @@
 import { constants } from "node:fs";
-import { type FileHandle, lstat, mkdir, open, opendir } from "node:fs/promises";
+import { type FileHandle, lstat, mkdir, open, opendir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { isTaken, isUnsupported } from "../../files/disk-error.ts";
 import { assertKind } from "../../files/no-follow.ts";
@@ -62,8 +62,43 @@ export async function openPath(
 /** Names that are read and compared in one turn of the event loop: a folder may have hundreds of thousands. */
 const namesAtOnce = 500;
 
+/** Folders whose names are kept: each may have hundreds of thousands. */
+const keptFolders = 8;
+
+/** The names in the folders that were read last, as long as others change nothing there; for the jobs of one pass. */
+export class KnownNames {
+  /** By device and inode, the one that was read last at the end. */
+  readonly #folders = new Map<string, { changedAt: bigint; names: FolderNames }>();
+
+  /** Returns the names that a folder has; reads them if it has changed. */
+  async read(folder: OpenFolder): Promise<FolderNames> {
+    const { key, changedAt } = await markOf(folder);
+    const known = this.#folders.get(key);
+    const names = known?.changedAt === changedAt ? known.names : await readNames(folder);
+    this.#folders.delete(key);
+    this.#folders.set(key, { changedAt, names });
+    for (const oldest of this.#folders.keys()) if (this.#folders.size > keptFolders) this.#folders.delete(oldest);
+    return names;
+  }
+
+  /** Notes what this process has just put into a folder. */
+  async add(folder: OpenFolder, { folders = [], files = [] }: { folders?: string[]; files?: readonly string[] }) {
+    const { key, changedAt } = await markOf(folder);
+    const known = this.#folders.get(key);
+    if (known === undefined) return;
+    for (const name of folders) known.names.addFolder(name);
+    for (const name of files) known.names.addFile(name);
+    known.changedAt = changedAt;
+  }
+}
+
+async function markOf({ path }: OpenFolder): Promise<{ key: string; changedAt: bigint }> {
+  const { dev, ino, mtimeNs } = await stat(path, { bigint: true });
+  return { key: `${dev} ${ino}`, changedAt: mtimeNs };
+}
+
 /** Reads the names that a folder has; symbolic links and the like count as folders, which are refused when they are opened. */
-export async function readNames(folder: OpenFolder): Promise<FolderNames> {
+async function readNames(folder: OpenFolder): Promise<FolderNames> {
   const names = new FolderNames();
   for await (const entry of await opendir(folder.path, { bufferSize: namesAtOnce })) {
     if (entry.isFile()) names.addFile(entry.name);
@@ -76,8 +111,12 @@ export async function readNames(folder: OpenFolder): Promise<FolderNames> {
  * Opens the folder `wanted` in another; creates it if there is none. One whose name differs only in case or normal form is taken for
  * it; if a file has the name, it gets a number.
  */
-export async function openSubfolder(parent: OpenFolder, wanted: string, mode: number): Promise<OpenFolder> {
-  const names = await readNames(parent);
+export async function openSubfolder(
+  parent: OpenFolder,
+  wanted: string,
+  { mode, known }: { mode: number; known: KnownNames },
+): Promise<OpenFolder> {
+  const names = await known.read(parent);
   const name = names.chooseFolder(wanted);
   const path = join(parent.path, name);
   if (names.hasFolder(name)) return openFolder(path, name);
@@ -93,6 +132,7 @@ export async function openSubfolder(parent: OpenFolder, wanted: string, mode: nu
   await using handle = await open(made.path, "r");
   await setMode(handle, mode);
   await parent.sync();
+  await known.add(parent, { folders: [name] });
   return made;
 }
 

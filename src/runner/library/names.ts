@@ -51,7 +51,7 @@ export function nameFiles(task: NamedTask, template: Template, { suffix = "", ha
 export function foldName(name: string): string {
   if (/^[\x20-\x7e]*$/.test(name)) return name.toLowerCase();
   const visible = name.replaceAll(/\p{Default_Ignorable_Code_Point}/gu, "");
-  return visible.normalize("NFKC").toUpperCase().toLowerCase().normalize("NFKC");
+  return visible.normalize("NFKC").toLowerCase().toUpperCase().toLowerCase().normalize("NFKC");
 }
 
 /** Words for what subtitles are for, as Jellyfin, Plex and Kodi read them in names. */

@@ -4,7 +4,7 @@ import { isTaken } from "../../files/disk-error.ts";
 import type { FileStore, OpenResult } from "../../files/files.ts";
 import { ServiceError } from "../../model/errors.ts";
 import type { LibraryFile, Task } from "../../model/task.ts";
-import { folderMode, type OpenFolder, openPath, type OpenPath, openSubfolder, readNames } from "./folders.ts";
+import { folderMode, type KnownNames, type OpenFolder, openPath, type OpenPath, openSubfolder } from "./folders.ts";
 import { nameFiles } from "./names.ts";
 import { createNfo } from "./nfo.ts";
 import { type FileMark, isUnchanged, placeFile, type PlaceOptions, removeUnchanged } from "./place-file.ts";
@@ -26,6 +26,7 @@ export interface PlacementOptions {
 interface Placement extends PlacementOptions {
   files: FileStore;
   root: OpenFolder;
+  known: KnownNames;
   signal: AbortSignal;
   /** The files as an earlier attempt has chosen to put them there. */
   chosen: LibraryFile[] | undefined;
@@ -40,11 +41,11 @@ interface Placement extends PlacementOptions {
  * @throws the file system's errors; ServiceError
  */
 export async function placeTask(task: Task, placement: Placement): Promise<LibraryFile[]> {
-  const { root, chosen } = placement;
+  const { root, known, chosen } = placement;
   const sources = sourcesOf(task, placement);
   const folders = chosen?.[0]?.path.split("/").slice(0, -1) ?? nameFiles(task, placement.template).folders;
-  const mode = folderMode(placement.mode);
-  await using folder = await openPath(root, folders, (parent, name) => openSubfolder(parent, name, mode));
+  const options = { mode: folderMode(placement.mode), known };
+  await using folder = await openPath(root, folders, (parent, name) => openSubfolder(parent, name, options));
   let names: readonly string[] | undefined = chosen?.map(({ path }) => basename(path));
   if (names !== undefined && (await hasOther(names, folder, sources))) names = undefined;
   const draft = `.unreel-${task.id}`;
@@ -64,6 +65,7 @@ export async function placeTask(task: Task, placement: Placement): Promise<Libra
         const found = isNew ? undefined : await findPlaced(source, folder, name, draft);
         placed.push(found ?? (await placeSource(source, folder, name, { ...placement, draft })));
       }
+      await known.add(folder, { files: names });
       return listFiles(folder, names, placed);
     } catch (error) {
       if (!isTaken(error)) throw error;
@@ -82,7 +84,7 @@ async function chooseNames(
   folder: OpenPath,
   refused: readonly string[],
 ): Promise<readonly string[]> {
-  const taken = await readNames(folder);
+  const taken = await placement.known.read(folder);
   for (const name of refused) taken.addFile(name);
   return taken.chooseFiles(task, placement.template, hasNfo(task, placement)).names;
 }
