@@ -436,6 +436,35 @@ describe.concurrent("live HLS", () => {
     expect((await probe(path)).streams[0]?.frames).toBe(100);
   });
 
+  it("goes on if the key that its first segments had is gone after a run that was killed", async () => {
+    const { resources, lines } = stream();
+    const segments = [...resources.keys()];
+    const keyOf = (number: number) => Buffer.alloc(16, number < 2 ? "a key that changes" : "another");
+    for (const [number, path] of segments.entries()) {
+      const cipher = createCipheriv("aes-128-cbc", keyOf(number), Buffer.alloc(16));
+      const body = Buffer.concat([cipher.update(resources.get(path)!.body), cipher.final()]);
+      resources.set(path, resource("video/mp2t", body));
+    }
+    const key = `#EXT-X-KEY:METHOD=AES-128,URI="live.key",IV=0x${"0".repeat(32)}`;
+    await using harness = await openEntry(open, listed({ resources, lines }), "index.m3u8");
+    let count = 2;
+    harness.site.answer("live.key", (response) => response.end(keyOf(count - 1)));
+    harness.site.answer("index.m3u8", (response) => {
+      response.end(mediaPlaylist([key, ...lines.slice(0, 2 * count)], count === segments.length));
+    });
+    const stop = new AbortController();
+    const killed = harness.download({}, stop.signal);
+    await harness.whenDownloaded(resources.get(segments[0]!)!.body.length + resources.get(segments[1]!)!.body.length);
+    stop.abort();
+    await expect(killed).rejects.toBe(stop.signal.reason);
+    count = segments.length;
+    const { path, warnings } = await harness.download();
+    const message = `2 of ${segments.length} segments had no media`;
+    expect(warnings).toEqual([{ code: "frames_missing", message }]);
+    const { streams } = await probe(path);
+    expect(streams[0]?.frames).toBeGreaterThan(75);
+  });
+
   it("reports no total bytes", async () => {
     const { resources, lines } = stream();
     await using harness = await openEntry(open, resources, "index.m3u8");

@@ -45,6 +45,8 @@ class KeyAtUrl {
   /** How often it may be fetched again for one segment: that of a `data:` URL is always the same. */
   readonly #maxAgain: number;
   #latest: Promise<Buffer> | undefined;
+  /** Fetching again was in vain, the latest time: many segments may have been encrypted with a key that is gone. */
+  #isWrong = false;
 
   constructor(url: string, client: HttpClient, options: KeyRequest) {
     const given = readDataKey(url);
@@ -60,10 +62,13 @@ class KeyAtUrl {
   /** As `AesKey.another`. */
   async another(wrong: readonly Buffer[]): Promise<Buffer | null> {
     if (wrong.length > maxKnown) return null;
+    const maxAgain = this.#isWrong ? Math.min(1, this.#maxAgain) : this.#maxAgain;
     const isOther = (key: Buffer) => !wrong.some((other) => other.equals(key));
     for (let failures = 0; ; failures += 1) {
       const found = this.#known.find(isOther);
-      if (found !== undefined || failures === this.#maxAgain) return found ?? null;
+      const isLast = found !== undefined || failures === maxAgain;
+      if (isLast && failures > 0) this.#isWrong = found === undefined;
+      if (isLast) return found ?? null;
       if (failures > 0) await this.#retryPolicy.wait(failures);
       await this.#fetchLatest();
     }

@@ -23,6 +23,8 @@ export interface FetchedSegment extends Pick<FetchedPart, "path" | "size"> {
   key: AesKey | null;
   timing: SegmentTiming;
   isInit: boolean;
+  /** An earlier run has listed it. */
+  isOld: boolean;
 }
 
 /** A segment that does not exist, which is right if the media before it reach the end of their Period. */
@@ -71,7 +73,7 @@ export async function* fetchSegments(
   const losses = createLosses(finish);
   const initCheck = new InitCheck(fetchNow);
   const fetchOne = async (request: SegmentRequest): Promise<FetchedSegment | AbsentSegment | null> => {
-    const { durationS, timing, isInit, computed, isOptional } = request;
+    const { durationS, timing, isInit, computed, isOptional, isOld } = request;
     if (!isInit && !isOptional) stats.addSegment(durationS);
     const fetch = () => {
       if (isOptional) return fetchFrom(list, request);
@@ -87,7 +89,7 @@ export async function* fetchSegments(
       if (isOptional && sniffContainer(readFileStart(path, Buffer.alloc(sniffBytes))) === null) return null;
       if (isInit && isLive && key === null) initCheck.add(request.part, path);
       if (isText(path)) return withoutMedia(request, stats, losses);
-      return { path, size, key, timing, isInit };
+      return { path, size, key, timing, isInit, isOld };
     } catch (error) {
       if (isOptional && isServiceError(error, "upstream_status")) return null;
       if (computed !== undefined && isRefused(error)) return absent(computed, durationS, { error, stats });

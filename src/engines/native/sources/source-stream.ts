@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { ServiceError } from "../../../model/errors.ts";
+import { isUpstreamError, ServiceError } from "../../../model/errors.ts";
 import type { ByteSpan, SegmentTiming } from "../../../remux/samples.ts";
 import type { AudioLabel, TrackDetails } from "../../../remux/track-details.ts";
 import { type Container, sniffBytes, sniffContainer } from "../../../remux/sniff.ts";
@@ -108,6 +108,7 @@ async function* readSegmentChunks(
   stats: FetchStats,
 ): AsyncGenerator<MediaChunk | AbsentSegment> {
   const read = createFileReader();
+  const decryptSegment = createDecrypter(stats);
   const isRepeated = createRepeatFinder();
   const isOther = createContainerCheck();
   for await (const segment of segments) {
@@ -115,7 +116,7 @@ async function* readSegmentChunks(
       yield segment;
       continue;
     }
-    for await (const media of mediaOf(segment, read)) {
+    for await (const media of mediaOf(segment, read, decryptSegment)) {
       // A server may replace a live segment by an error page: a gap in the recording, not its end.
       const container = media instanceof Uint8Array ? sniffContainer(media) : "mp4";
       const isMixed = isOther(container);
@@ -164,18 +165,42 @@ function createRepeatFinder() {
 const maxSegmentBytes = 128 * 1024 * 1024;
 
 async function* mediaOf(
-  { path, size, key }: FetchedSegment,
+  segment: FetchedSegment,
   read: ReturnType<typeof createFileReader>,
+  decryptSegment: ReturnType<typeof createDecrypter>,
 ): AsyncGenerator<MediaChunk["media"]> {
+  const { path, size, key } = segment;
   if (size <= maxSegmentBytes) {
-    const bytes = read(path, size);
-    yield key === null ? bytes : await decrypt(bytes, key);
+    yield await decryptSegment(read(path, size), segment);
   } else if (key === null) {
     yield* mediaIn(path);
   } else {
     const rule = `an encrypted segment has ${size} bytes, the limit is ${maxSegmentBytes}`;
     throw new ServiceError("upstream_invalid", rule);
   }
+}
+
+/** If more segments of a live stream in a row cannot be decrypted, none can. */
+const maxUndecryptable = 5;
+
+/**
+ * Creates what decrypts segments. One of a live stream that its keys do not decrypt is empty, a gap in the recording: a run after one that
+ * was killed may find another key under the URL.
+ */
+function createDecrypter({ isLive }: FetchStats) {
+  let undecryptable = 0;
+  return async (bytes: Buffer, { key, isInit, isOld }: FetchedSegment): Promise<Uint8Array> => {
+    if (key === null) return bytes;
+    try {
+      const plain = await decrypt(bytes, key);
+      undecryptable = 0;
+      return plain;
+    } catch (error) {
+      undecryptable += isOld ? 0 : 1;
+      if (!isLive || isInit || !isUpstreamError(error) || undecryptable > maxUndecryptable) throw error;
+      return new Uint8Array();
+    }
+  };
 }
 
 /**
