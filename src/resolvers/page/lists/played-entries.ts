@@ -79,7 +79,7 @@ function nameOfVersions(words: readonly string[]): string {
 
 function wordsOf({ pathname }: URL): string[] {
   const point = pathname.lastIndexOf(".");
-  return pathname.slice(0, point < 0 ? undefined : point).split(/[-_./]/);
+  return pathname.slice(0, point < pathname.lastIndexOf("/") ? undefined : point).split(/[-_./]/);
 }
 
 function statesQuality(word: string): boolean {
