@@ -10,7 +10,7 @@ export const fileWarnings = {
   times_changed:
     "some frames had the same timestamp as another frame, or an earlier one than the frame before; or frames of video that is not shown in decoding order had no timestamp",
   length_unknown:
-    "the server closed the connection without having stated the length of what it sent, and the container does not state it either; or a playlist of HLS that is not live does not say that it is complete (`EXT-X-ENDLIST`); or a list of segments had more in an earlier run of the task: the end may be missing",
+    "the server closed the connection without having stated the length of what it sent, and the container does not state it either; or a playlist of HLS that is not live does not say that it is complete (`EXT-X-ENDLIST`), and was not seen to stay the same; or a list of segments had more in an earlier run of the task: the end may be missing",
   end_padding:
     "the audio has padding of its encoder at its end, which the source leaves out; in the file, an MP4, an edit list does that, which some players ignore, or nothing does, if the audio was in Ogg: they play up to 0.1 s more",
   tracks_left:

@@ -262,17 +262,27 @@ describe.concurrent("HLS is downloaded completely", () => {
     });
   });
 
-  it("but for what may be missing from a playlist that does not state its end, of which a warning tells", async () => {
+  it.each([
+    ["grows, of which a warning tells", ["length_unknown"]],
+    ["is gone later, of which a warning tells", ["length_unknown"]],
+    ["is the same when it would have grown", []],
+    ["states it later", []],
+  ])("from a playlist that does not state its end and %s", async (then, codes) => {
     const { resources, lines } = stream();
-    const text = mediaPlaylist(["#EXT-X-PLAYLIST-TYPE:VOD", ...lines], false);
-    const playlist: Resources = new Map([["index.m3u8", hls(text)]]);
-    await using harness = await openEntry(open, merge(resources, playlist), "index.m3u8");
-    const codesOf = async (endS: number) => {
-      const { warnings } = await harness.download({ ranges: [{ startS: 0, endS }] });
-      return warnings.map(({ code }) => code);
-    };
-    expect(await codesOf(Infinity)).toEqual(["length_unknown"]);
-    expect(await codesOf(1)).toEqual([]);
+    const all = ["#EXT-X-PLAYLIST-TYPE:VOD", ...lines];
+    await using harness = await openEntry(open, listed({ resources, lines }), "index.m3u8");
+    let readings = 0;
+    harness.site.answer("index.m3u8", (response) => {
+      const isFirst = (readings += 1) === 1;
+      if (!isFirst && then.startsWith("is gone")) return response.writeHead(404).end();
+      const sent = isFirst && then.startsWith("grows") ? all.slice(0, -2) : all;
+      return response.end(mediaPlaylist(sent, !isFirst && then.startsWith("states")));
+    });
+    expect((await harness.download()).warnings.map(({ code }) => code)).toEqual(codes);
+    expect(readings).toBe(2);
+    readings = 0;
+    expect((await harness.download({ ranges: [{ startS: 0, endS: 1 }] })).warnings).toEqual([]);
+    expect(readings).toBe(1);
   });
 
   it("but for what its playlist has no more after an earlier run, of which a warning tells", async () => {

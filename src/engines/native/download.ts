@@ -9,6 +9,7 @@ import type { Download, DownloadContext, DownloadJob, EngineDeps, MediaInfo, Own
 import { type HashedFile, hashFile } from "./damage/hash-file.ts";
 import { inspectFile, truncatedError } from "./inspect/inspect.ts";
 import { isWholeFile, mustMarkEnd } from "./inspect/whole-file.ts";
+import { openEndCheck } from "./list-ends.ts";
 import { fetchAdditions } from "./output/additions.ts";
 import { assemble } from "./output/assemble.ts";
 import type { Assembled, FileWork } from "./output/assemble-media.ts";
@@ -19,7 +20,7 @@ import { openPartStore } from "./parts/part-store.ts";
 import type { TakeBytes } from "./parts/receiver.ts";
 import { SourceFetcher } from "./sources/fetch-sources.ts";
 import { createFormatLocator } from "./sources/locate-format.ts";
-import { listedKinds, planDownload, findDoubtfulEnds } from "./sources/plan.ts";
+import { listedKinds, planDownload } from "./sources/plan.ts";
 import { hasSelection, selectRanges } from "./sources/select-segments.ts";
 import { ProgressTracker } from "./sources/progress-tracker.ts";
 
@@ -39,7 +40,7 @@ export async function download(job: DownloadJob, context: WorkerDownloadContext)
     try {
       const assembled = await fetchAndAssemble(run);
       run.progress.startProcessing();
-      const lengthWarnings = checkLengths(run);
+      const lengthWarnings = await checkLengths(run);
       const { damage, ...file } = await finishFile(run, assembled.path);
       const { others, warnings } = await run.additions.writeFiles(file.duration ?? Infinity);
       await run.journal.untilFound(run.signal);
@@ -84,7 +85,7 @@ async function planRun(job: DownloadJob, context: WorkerDownloadContext) {
   const ending = new AbortController();
   const signal = AbortSignal.any([context.signal, ending.signal]);
   const plan = selectRanges(await planDownload(job, createFormatLocator(client, { pageUrl, signal })), job.ranges);
-  const doubtfulEnds = await findDoubtfulEnds(plan, folder);
+  const describeEnds = await openEndCheck(plan, folder);
   const partsFolder = join(folder, "parts");
   // Everything else is written a second time, and what was selected for ranges once more when it is cut.
   const isKept = plan.isPassthrough && job.embed !== "all" && !job.isAudioFile && job.ranges.length === 0;
@@ -122,7 +123,7 @@ async function planRun(job: DownloadJob, context: WorkerDownloadContext) {
     ending,
     signal,
     plan,
-    doubtfulEnds,
+    describeEnds,
     partsFolder,
     parts,
     progress,
@@ -201,9 +202,8 @@ async function finishFile(run: DownloadRun, path: string): Promise<FinishedFile>
  * have been lost.
  * @throws ServiceError `upstream_unreachable` if they have not, and the server stated no length.
  */
-function checkLengths(run: DownloadRun): FileWarning[] {
-  const sources = run.plan.sources.filter(({ kind }) => kind === "file");
-  const files = new Set<string>(sources.map(({ name }) => name));
+async function checkLengths(run: DownloadRun): Promise<FileWarning[]> {
+  const files = new Set<string>(run.plan.sources.filter(({ kind }) => kind === "file").map(({ name }) => name));
   const unconfirmed = new Set(run.parts.unconfirmed());
   const unknown = [...unconfirmed].filter((path) => !files.has(basename(path)));
   const warnings: FileWarning[] = [];
@@ -217,7 +217,7 @@ function checkLengths(run: DownloadRun): FileWarning[] {
     const message = "the file ends before its container says, although the server sent all that it has of it";
     warnings.push({ code: "frames_missing", message });
   }
-  const found = [...run.doubtfulEnds];
+  const found = await run.describeEnds(run.signal);
   const what = files.size > 0 ? "the file" : `${unknown.length} segments`;
   const rule = "and closed the connection after what it sent";
   if (unknown.length > 0) found.push(`the server stated no length of ${what} ${rule}`);

@@ -1,9 +1,6 @@
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
-import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { unlessMissing } from "../../../files/disk-error.ts";
-import { noFollow } from "../../../files/no-follow.ts";
 import { isUpstreamError } from "../../../model/errors.ts";
 import type { HeadersFor } from "../../../net/client.ts";
 import type { DownloadFormat } from "../../../model/page-info.ts";
@@ -133,48 +130,6 @@ export function listedKinds({ sources }: Plan, audioOnly: boolean): TrackKind[] 
 export function statedKinds(plan: Plan, audioOnly: boolean): TrackKind[] | null {
   const { vcodec, acodec } = plan.sources[0].format;
   return vcodec === null || acodec === null ? null : listedKinds(plan, audioOnly);
-}
-
-/** Of lists whose durations are rounded, seconds. */
-const roundedS = 1;
-
-/**
- * Describes lists whose end may be missing, if their last segment is fetched: one that lacks the mark of its end, which one of all segments
- * must have (RFC 8216 §6.2.1), and one that had more in an earlier run. Keeps in `folder` how much each has listed at most.
- *
- * @throws the file system's own errors
- */
-export async function findDoubtfulEnds({ sources }: Plan, folder: string): Promise<string[]> {
-  const path = join(folder, "listed.json");
-  const listedS = await readListed(path);
-  const found: string[] = [];
-  for (const source of sources) {
-    if (source.kind === "file" || isLiveSource(source)) continue;
-    const { name, list, selection } = source;
-    const what = name === "main" ? "" : " of the separate audio";
-    const nowS = sourceDuration({ ...source, selection: null }) ?? 0;
-    const beforeS = listedS.get(name) ?? 0;
-    listedS.set(name, Math.max(nowS, beforeS));
-    if (selection?.has(list.segments.length - 1) === false) continue;
-    if (list.isEndUnstated) found.push(`the playlist${what} does not state that it is complete (EXT-X-ENDLIST)`);
-    // 0: its durations are unknown.
-    if (nowS === 0 || nowS >= beforeS - roundedS) continue;
-    const [before, now] = [beforeS.toFixed(1), nowS.toFixed(1)];
-    found.push(`the list of segments${what} had ${before} s in an earlier run, and has ${now} s`);
-  }
-  if (listedS.size > 0) await writeFile(path, JSON.stringify([...listedS]), { flag: noFollow.overwrite });
-  return found;
-}
-
-async function readListed(path: string): Promise<Map<string, number>> {
-  const text = await unlessMissing(readFile(path, { encoding: "utf8", flag: noFollow.read }));
-  try {
-    return new Map(JSON.parse(text ?? "[]") as [string, number][]);
-  } catch (error) {
-    // The process ended while it was written.
-    if (error instanceof SyntaxError) return new Map();
-    throw error;
-  }
 }
 
 /** Returns the seconds that the manifest lists; `null` for a file, a live stream and an unknown duration. */
