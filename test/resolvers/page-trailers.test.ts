@@ -134,6 +134,17 @@ describe("a trailer before the film", () => {
     expect(filesOf(await resolvePage(html))).toEqual(["trailer.mp4"]);
   });
 
+  const player = "https://tube.example.com/player/2";
+  const framed = `${head}<video controls src="${cdn}/trailer.mp4"></video><iframe src="${player}" allowfullscreen></iframe>`;
+
+  it("is not taken for a film whose player is in a frame", async () => {
+    expect(filesOf(await resolvePage(framed, { [player]: { body: film } }))).toEqual(["film.mp4"]);
+  });
+
+  it("is taken if the frame beside it plays nothing", async () => {
+    expect(filesOf(await resolvePage(framed, { [player]: { body: "<p>A map</p>" } }))).toEqual(["trailer.mp4"]);
+  });
+
   it("may be the first track of an album", async () => {
     const track = (name: string, duration: string) => ({ "@type": "MusicRecording", name, duration });
     const album = jsonLd(track("Trailer", "PT95S"), track("Prologue", "PT69S"));

@@ -66,19 +66,21 @@ function hasMedia({ formats, entries = [] }: Description, { kind }: Content): bo
 
 /**
  * Describes a document. If it is a page without a medium, those of its players that are pages are read too: what the
- * first one with a medium states of it is added. `depth` counts the pages that led to it.
+ * first one with a medium states of it is added. So are those of a page with the trailer of a film. `depth` counts the pages that led to it.
  */
 async function describe(document: Document, deps: DescribeDeps, depth = 0): Promise<Description> {
   const { content, url } = document;
   const page = await describeDocument(document, deps);
-  const hasEnded = page.formats.length > 0 || depth === maxPlayerDepth;
-  if (content.kind !== "page" || hasEnded) return page;
-  const { frames } = content.draft;
+  if (content.kind !== "page" || depth === maxPlayerDepth) return page;
+  const { frames, isTrailer, merged } = content.draft;
+  if (page.formats.length > 0 && !isTrailer) return page;
   for (const playerUrl of findPlayers(page, { frames, url, isPlayer: depth > 0 })) {
     const fetched = await deps.linkFetcher.fetchPage(playerUrl, url, { isPlayer: true, entriesStart: 0 });
     if (fetched === null) continue;
     const player = await describePlayer({ ...fetched, from: url }, deps, depth + 1);
-    if (player !== null && player.formats.length > 0) return addPlayer(page, player);
+    if (player === null || player.formats.length === 0) continue;
+    const { duration, live_status, sources } = merged.fields;
+    return addPlayer(isTrailer ? { ...page, duration, live_status, sources, subtitles: {} } : page, player);
   }
   return page;
 }

@@ -7,6 +7,7 @@ import { bestFormats } from "../../../model/format-ranking.ts";
 import type { TimeSlices } from "../../../parsers/steps.ts";
 import { readChapters } from "../../../subtitles/read.ts";
 import { tryParseUrl } from "../../../parsers/url.ts";
+import { isOfTrailer } from "../choice/trailers.ts";
 import { createDraft } from "../draft.ts";
 import { findPlayerFrames } from "../frames.ts";
 import { readFeed } from "../lists/feed.ts";
@@ -14,8 +15,9 @@ import { readM3u } from "../lists/m3u.ts";
 import { PageText } from "../markup/charset.ts";
 import type { Markup } from "../markup/markup.ts";
 import { readMarkup } from "../markup/read-markup.ts";
-import type { Fields } from "../merge.ts";
+import type { Fields, Merged } from "../merge.ts";
 import { extractOembed } from "../vocabularies/oembed.ts";
+import { trailerUrls } from "../vocabularies/player-elements.ts";
 import { findRefresh } from "../refresh.ts";
 import type { PageDraft, ReadJob, ReadJobs, ReadKind, ReadResults } from "./reader.ts";
 
@@ -78,8 +80,16 @@ async function readPage(
     oembed: oembedUrl === null ? null : { url: oembedUrl, metadata },
     chapters: merged.fields.chapters === undefined ? tryParseUrl(metadata.html?.chapters_url, base) : null,
     frames,
+    isTrailer: !isPlayer && frames.length > 0 && playsTrailers(markup, merged, url, base),
     refresh: findRefresh(markup, base),
   };
+}
+
+/** Whether the media of a page that is not about a trailer are those of players of trailers. */
+function playsTrailers(markup: Markup, { media, fields: { title } }: Merged, url: URL, base: URL): boolean {
+  if (media.length === 0 || isOfTrailer({ titles: [title ?? ""], urls: [url] })) return false;
+  const trailers = trailerUrls(markup, base);
+  return media.every((medium) => trailers.has(medium.url.href));
 }
 
 /** Returns the URL of the page's oEmbed response; null if there is none or the page states all its fields. */

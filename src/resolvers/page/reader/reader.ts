@@ -40,6 +40,8 @@ export interface PageDraft {
   chapters: URL | null;
   /** URLs of the frames that may be players, the likeliest first. */
   frames: readonly URL[];
+  /** Its media are trailers, by what its elements say, and it does not call itself one: they count only if no frame has a medium. */
+  isTrailer: boolean;
   /** Where the browser is to go from it; null: nowhere. */
   refresh: URL | null;
 }

@@ -97,11 +97,12 @@ type Plain<T> = T extends URL
       : T;
 
 const toPlain: { [K in ReadKind]: (result: ReadResults[K]) => Plain<ReadResults[K]> } = {
-  page: ({ merged: { fields, media }, oembed, chapters, frames, refresh }) => ({
+  page: ({ merged: { fields, media }, oembed, chapters, frames, isTrailer, refresh }) => ({
     merged: { fields, media: media.map((each) => ({ ...each, url: each.url.href })) },
     oembed: oembed && { url: oembed.url.href, metadata: mapMetadata(oembed.metadata, metadataToPlain) },
     chapters: chapters && chapters.href,
     frames: frames.map(({ href }) => href),
+    isTrailer,
     refresh: refresh && refresh.href,
   }),
   oembed: metadataToPlain,
@@ -113,11 +114,12 @@ const toPlain: { [K in ReadKind]: (result: ReadResults[K]) => Plain<ReadResults[
 };
 
 const fromPlain: { [K in ReadKind]: (plain: Plain<ReadResults[K]>) => ReadResults[K] } = {
-  page: ({ merged: { fields, media }, oembed, chapters, frames, refresh }): PageDraft => ({
+  page: ({ merged: { fields, media }, oembed, chapters, frames, isTrailer, refresh }): PageDraft => ({
     merged: { fields, media: media.map((each) => ({ ...each, url: new URL(each.url) })) },
     oembed: oembed && { url: new URL(oembed.url), metadata: mapMetadata(oembed.metadata, metadataFromPlain) },
     chapters: chapters === null ? null : new URL(chapters),
     frames: frames.map((url) => new URL(url)),
+    isTrailer,
     refresh: refresh === null ? null : new URL(refresh),
   }),
   oembed: metadataFromPlain,

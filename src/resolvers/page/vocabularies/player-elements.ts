@@ -131,10 +131,21 @@ function isTrailer(player: Player, base: URL): boolean {
   return [...about, ...sourcesOf(player, base).map(({ url }) => url.pathname)].some(namesTrailer);
 }
 
+/** Returns the URLs of the trailers among a page's players. */
+export function trailerUrls({ players }: Markup, base: URL): Set<string> {
+  return urlsOf(
+    players.filter((player) => isTrailer(player, base)),
+    base,
+  );
+}
+
+function urlsOf(players: readonly Player[], base: URL): Set<string> {
+  return new Set(players.flatMap((player) => sourcesOf(player, base)).map(({ url }) => url.href));
+}
+
 /** Returns the URLs of the silent loops among a page's players. */
 export function loopUrls({ players }: Markup, base: URL): Set<string> {
-  const loops = players.filter(isSilentLoop);
-  return new Set(loops.flatMap((player) => sourcesOf(player, base)).map(({ url }) => url.href));
+  return urlsOf(players.filter(isSilentLoop), base);
 }
 
 /** Whether a player is part of the page's design: a muted loop that starts by itself and has no controls. */
