@@ -37,6 +37,25 @@ it("a recording of a live stream that changes its init section under one URL has
   expect(await record({ init: other })).toContainEqual({ code: "frames_missing", message: changed });
 });
 
+it("a recording that a later run goes on with has the warning, too", async () => {
+  const before = layFiles("a", readRendition("video.m4s"), "m4s").resources;
+  const after = layFiles("b", readRendition("video-low.m4s"), "m4s").resources;
+  await using harness = await openEntry(() => engine, merge(before, after), "i.m3u8");
+  const names = ["a/0.m4s", "a/1.m4s", "a/2.m4s", "b/3.m4s", "b/4.m4s", "b/5.m4s"];
+  let count = 1;
+  let hasEnded = false;
+  harness.site.answer("i.m3u8", (response) => {
+    const listed = names.slice(0, count).flatMap((name) => ["#EXTINF:1,", name]);
+    response.end(mediaPlaylist(['#EXT-X-MAP:URI="a/init.mp4"', ...listed], hasEnded));
+    hasEnded = true;
+    count = Math.max(count, 3);
+  });
+  expect((await harness.download()).warnings).toEqual([]);
+  harness.site.resources.set("a/init.mp4", resource("video/mp4", other));
+  count = names.length;
+  expect((await harness.download()).warnings).toContainEqual({ code: "frames_missing", message: changed });
+});
+
 it.each([
   ["that states where it does", { init: other, isJoin: true }],
   ["whose init section only says another time of its making", { init: withOtherTime(same) }],
