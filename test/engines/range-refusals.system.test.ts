@@ -137,6 +137,16 @@ describe.concurrent("a server's refusal stays an error", () => {
     expect(wholeRequests()).toHaveLength(1);
   });
 
+  it("unless all of the file breaks off, of which a later run may get more", async () => {
+    const { harness, file } = await openRanges("media.ts", (response, _, { headers }) => {
+      if (headers.range !== undefined) return response.writeHead(403).end();
+      response.writeHead(200, { "content-length": file.length });
+      return response.write(file.subarray(0, 40_000), () => response.destroy());
+    });
+    await using _ = harness;
+    await expect(harness.download()).rejects.toMatchObject({ code: "upstream_unreachable", retryable: true });
+  });
+
   it("if the file is as short as it says", async () => {
     const { harness, file } = await openRanges("media.ts", (response, _, { headers }) => {
       const short = file.subarray(0, 188 * 100);

@@ -28,7 +28,7 @@ export class WholeResources {
         return await fetch(part);
       } catch (error) {
         if (!isRangeRefusal(error, part)) throw error;
-        const isThere = await this.#fetchWhole(part, wholeName, fetch).catch(rethrowUnlessUpstream);
+        const isThere = await this.#fetchWhole(part, wholeName, fetch).catch(rethrowUnlessRefused);
         if (isThere === null) throw error;
       }
     }
@@ -56,8 +56,8 @@ function isRangeRefusal(error: unknown, { range }: Part): boolean {
   return refusals.has(upstreamStatus) && resourceBytes > (range?.offset ?? 0);
 }
 
-function rethrowUnlessUpstream(error: unknown): null {
-  if (isUpstreamError(error)) return null;
+function rethrowUnlessRefused(error: unknown): null {
+  if (isUpstreamError(error) && !error.retryable) return null;
   throw error;
 }
 
