@@ -147,6 +147,7 @@ describe("several players of a page", () => {
   it.each([
     ["whose pictures are one, as placeholders are", [1, 2].map((n) => video(n, `title="Otter ${n}" poster="/a.jpg"`))],
     ["whose players have other names", [1, 2].map((n) => video(n, `class="slider"`))],
+    ["which are low, as audio is", [1, 2].map((n) => `<audio controls height="40" src="/${n}.mp3"></audio>`)],
     ["whose files have no extension, below a version", [1, 2].map((n) => `<video controls src="/v1.2/${n}"></video>`)],
     ["of which a script tells them apart", [1, 2].map((n) => `<video controls src="/file?id=${n}"></video>`)],
   ])("are entries %s", async (_, players) => {

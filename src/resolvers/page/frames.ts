@@ -51,7 +51,7 @@ export function mayBePlayer(frame: Attributes, url: string): boolean {
     .replace(/[?#].*/, "")
     .split("/");
   const about = textsOf(frame, ["id", "name", "class"]);
-  return !isHidden(frame) && ![host, folder, ...about].some((name) => names.has(name, "otherFrame"));
+  return !isHidden(frame) && !isTiny(frame) && ![host, folder, ...about].some((name) => names.has(name, "otherFrame"));
 }
 
 function textsOf(frame: Attributes, attributes: readonly string[]): string[] {
@@ -71,4 +71,8 @@ function hasVideoSize(frame: Attributes): boolean {
   const width = parsePixels(frame.get("width")) ?? 0;
   const height = parsePixels(frame.get("height")) ?? 0;
   return width >= 300 && height >= 150 && width / height > 1.2 && width / height < 2.5;
+}
+
+function isTiny(frame: Attributes): boolean {
+  return ["width", "height"].some((side) => /^\d{1,2}(?:px)?$/.test(frame.get(side)?.trim() ?? ""));
 }

@@ -9,7 +9,7 @@ function createHangingDisk() {
     begun.push(id);
     await disk.promise;
   };
-  return { begun, respond: disk.resolve, remove: createRemovals({ removeFiles, patienceMs: 20 }) };
+  return { begun, respond: disk.resolve, remove: createRemovals({ removeFiles, timeoutMs: 20 }) };
 }
 
 it("a disk that hangs holds four threads and no request", async () => {

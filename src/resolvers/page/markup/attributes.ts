@@ -49,10 +49,8 @@ export function isDecoration(name: string, attributes: Attributes): boolean {
   return [name, attributes.get("id"), attributes.get("class")].some((about) => names.has(about ?? "", "background"));
 }
 
-/** Whether an element is not shown: it says so, or is too small. */
+/** Whether an element says that it is not shown. */
 export function isHidden(attributes: Attributes): boolean {
-  const isTiny = ["width", "height"].some((side) => /^\d{1,2}(?:px)?$/.test(attributes.get(side)?.trim() ?? ""));
   const style = attributes.get("style")?.slice(0, 1_000) ?? "";
-  const isUnseen = /display\s*:\s*none|visibility\s*:\s*hidden/i.test(style);
-  return isTiny || isUnseen || attributes.has("hidden");
+  return attributes.has("hidden") || /display\s*:\s*none|visibility\s*:\s*hidden/i.test(style);
 }
