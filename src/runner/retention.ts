@@ -15,6 +15,23 @@ const batchPauseMs = 50;
 
 const longestPauseMs = 60_000;
 
+/** A page of a list, or what came after it: from the one before down to `next`. What ends there later expires later, too. */
+interface ReadPage {
+  next: number | undefined;
+  readMs: number;
+  /** When the first of its tasks expires. */
+  dueMs: number;
+}
+
+interface RetentionOptions {
+  store: TaskStore;
+  files: FileStore;
+  retentionS: number;
+  signal: AbortSignal;
+  logger: Pick<BaseLogger, "error" | "info">;
+  clock: Clock;
+}
+
 /**
  * Deletes tasks that ended more than `retentionS` (0: never) ago, with their files, until `signal` is aborted; those whose
  * file is in use, once it is not; members with their collection. Pauses for a tenth of `retentionS`, at most a minute, between two passes.
@@ -23,32 +40,12 @@ const longestPauseMs = 60_000;
  * Of the time of day and the steady clock the earlier one counts: a clock that is set forward while this runs
  * deletes nothing too early.
  */
-export async function deleteExpired(options: {
-  store: TaskStore;
-  files: FileStore;
-  retentionS: number;
-  signal: AbortSignal;
-  logger: Pick<BaseLogger, "error" | "info">;
-  clock: Clock;
-}): Promise<void> {
-  const { store, files, retentionS, signal, logger, clock } = options;
+export async function deleteExpired(options: RetentionOptions): Promise<void> {
+  const { store, files, retentionS, signal, logger } = options;
   if (retentionS === 0) return;
   const pause = (ms: number) => sleep(ms, undefined, { signal }).catch(() => undefined);
   /** Ids of tasks whose files could not be removed, which the log says once. */
   const unremoved = new Set<string>();
-
-  async function pass(state: Task["state"]): Promise<void> {
-    let before: number | undefined;
-    do {
-      const { tasks, next } = await store.list({ state, limit: batchSize, before });
-      const nowMs = Math.min(clock.now().getTime(), clock.steadyMs());
-      const endsBefore = new Date(nowMs - retentionS * 1000).toISOString();
-      const expired = tasks.filter(({ finished_at }) => (finished_at ?? endsBefore) < endsBefore);
-      await Promise.all(expired.map(deleteTask));
-      before = next;
-      if (before !== undefined) await pause(batchPauseMs);
-    } while (before !== undefined && !signal.aborted);
-  }
 
   async function deleteTask({ id, state, kind }: Task): Promise<void> {
     try {
@@ -71,6 +68,7 @@ export async function deleteExpired(options: {
     }
   }
 
+  const pass = createPass({ ...options, pause, deleteTask });
   const attempt = logOutages(logger, {
     failed: "tasks past their retention cannot be deleted",
     restored: "tasks past their retention can be deleted again",
@@ -81,4 +79,45 @@ export async function deleteExpired(options: {
     });
     await pause(Math.min(retentionS * 100, longestPauseMs));
   }
+}
+
+interface PassOptions extends Pick<RetentionOptions, "store" | "retentionS" | "signal" | "clock"> {
+  pause(ms: number): Promise<unknown>;
+  deleteTask(task: Task): Promise<void>;
+}
+
+/** Returns a function that deletes what has expired of the tasks in a state. */
+function createPass({ store, retentionS, signal, clock, pause, deleteTask }: PassOptions) {
+  /** Of the pass before, in the order of the list. */
+  const pages = new Map<Task["state"], readonly ReadPage[]>();
+
+  /** Reads the newest page, and of the others those in which a task may have expired. */
+  async function pass(state: Task["state"]): Promise<void> {
+    const known = pages.get(state) ?? [];
+    const read: ReadPage[] = [];
+    let at = 0;
+    let before: number | undefined;
+    do {
+      const nowMs = Math.min(clock.now().getTime(), clock.steadyMs());
+      const from = before ?? Infinity;
+      while ((known[at]?.next ?? 0) >= from) at += 1;
+      const page = known[at];
+      const isQuiet = before !== undefined && page !== undefined && page.readMs <= nowMs && nowMs <= page.dueMs;
+      read.push(isQuiet ? page : await readPage(state, before, nowMs));
+      before = read.at(-1)?.next;
+      if (before !== undefined && !isQuiet) await pause(batchPauseMs);
+    } while (before !== undefined && !signal.aborted);
+    pages.set(state, read);
+  }
+
+  async function readPage(state: Task["state"], before: number | undefined, nowMs: number): Promise<ReadPage> {
+    const { tasks, next } = await store.list({ state, limit: batchSize, before });
+    const endsBefore = new Date(nowMs - retentionS * 1000).toISOString();
+    const expired = tasks.filter(({ finished_at }) => (finished_at ?? endsBefore) < endsBefore);
+    await Promise.all(expired.map(deleteTask));
+    const ends = tasks.flatMap(({ finished_at }) => (finished_at === null ? [] : [Date.parse(finished_at)]));
+    return { next, readMs: nowMs, dueMs: Math.min(nowMs, ...ends) + retentionS * 1000 };
+  }
+
+  return pass;
 }

@@ -39,6 +39,31 @@ test("finished tasks older than the retention are deleted, with their files", as
   expect(tasks.map(({ id }) => id)).toEqual([young.id, unfinished.id]);
 });
 
+test("a list is read again where its tasks expire, not all of it in each pass", async () => {
+  const clock = createClock();
+  const harness = await openStoreHarness(() => createMemoryStore(clock));
+  await Promise.all(times(160, () => moveTo(harness, "failed")));
+  let passes = 0;
+  let laterPages = 0;
+  const store: TaskStore = {
+    ...harness.store,
+    list(query) {
+      if (query.state === "canceled") passes += 1;
+      if (query.before !== undefined) laterPages += 1;
+      return harness.store.list(query);
+    },
+  };
+  const { runner } = createRunnerHarness({ ...clock, store, concurrency: 0, retentionS: 1 });
+  runner.start();
+  await vi.waitUntil(() => passes === 1, 60_000);
+  const read = laterPages;
+  expect(read).toBeGreaterThanOrEqual(3);
+  await vi.waitUntil(() => passes === 3, 60_000);
+  expect(laterPages).toBe(read);
+  clock.advance(1001);
+  await vi.waitUntil(async () => (await harness.store.list({ limit: 1 })).tasks.length === 0, 60_000);
+});
+
 test("a task is deleted when its time has come, while the service runs", async () => {
   const clock = createClock();
   const { runner, store, files, add, until } = createRunnerHarness({
