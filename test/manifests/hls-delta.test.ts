@@ -75,6 +75,19 @@ test.each([
   expect(withoutDirectives(new URL(query, url)).href).toBe(url.href + plain);
 });
 
+test("a delta update has the byte ranges that follow from one which is no longer listed", () => {
+  const part = (length: string) => ["#EXTINF:2,", `#EXT-X-BYTERANGE:${length}`, "all.m4s"];
+  const ranged = text(...head(10), ...part("100@1000"), ...part("200"), ...part(" 300 "), ...segment(13));
+  const { segments } = read(ranged, text(...head(11), skip(3), ...part("50@7"), ...part("60")));
+  expect(segments.map(({ range }) => range && [range.offset, range.length])).toEqual([
+    [1100, 200],
+    [1300, 300],
+    null,
+    [7, 50],
+    [57, 60],
+  ]);
+});
+
 test("a delta update that skips segments that were not listed before cannot be completed", () => {
   for (const [sequence, count] of [
     [9, 3],

@@ -51,6 +51,7 @@ function completeDelta(delta: string, before: string): string | undefined {
   const skipped: string[] = [];
   /** Keys, the init section and the date of the first one. */
   let state: State = { keys: [], map: [], dateMs: Number.NaN };
+  const stateOffset = createOffsets();
   let pending: string[] = [];
   let sequence = firstSequence(before);
   let found = 0;
@@ -58,6 +59,7 @@ function completeDelta(delta: string, before: string): string | undefined {
     const tag = tagOf(line);
     if (tag === undefined || segmentTags.has(tag)) pending.push(line);
     if (tag !== undefined || line.trim() === "") continue;
+    pending = stateOffset(pending, line.trim());
     if (sequence < from) state = stateAfter(state, pending);
     else if (sequence < from + count) {
       skipped.push(...pending);
@@ -69,6 +71,18 @@ function completeDelta(delta: string, before: string): string | undefined {
   return found === count
     ? [...lines.slice(0, at), ...linesOf(state, skipped), ...skipped, ...lines.slice(at + 1)].join("\n")
     : undefined;
+}
+
+/** Creates what adds to the byte range of a segment the offset that follows from the one before (RFC 8216bis §4.4.4.2), which may be left out. */
+function createOffsets() {
+  let last = { uri: "", end: "" };
+  return (tags: string[], uri: string): string[] => {
+    const range = tags.findLast((line) => tagOf(line) === byteRange);
+    const [length = "", stated] = range?.split(":")[1]?.split("@") ?? [];
+    const offset = stated ?? (range !== undefined && last.uri === uri ? last.end : "");
+    last = { uri, end: offset === "" ? "" : `${Number(offset) + Number(length)}` };
+    return offset === "" ? tags : tags.map((line) => (line === range ? `${byteRange}:${length}@${offset}` : line));
+  };
 }
 
 /** Tags that apply to later segments. */
@@ -92,6 +106,7 @@ function linesOf({ keys, map, dateMs }: State, next: readonly string[]): string[
 }
 
 const [discontinuity, programDate] = ["#EXT-X-DISCONTINUITY", "#EXT-X-PROGRAM-DATE-TIME"];
+const byteRange = "#EXT-X-BYTERANGE";
 
 function stateAfter({ keys, map, dateMs }: State, tags: readonly string[]): State {
   let wasKey = false;
