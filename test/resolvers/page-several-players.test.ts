@@ -130,6 +130,7 @@ describe("several players of a page", () => {
     ],
     ["the other is beside the page's content", `<main>${video(1)}</main><aside><h2>Related</h2>${video(2)}</aside>`],
     ["both play the same", video(1) + video(1)],
+    ["both differ in bit rate", `${video(1)}<video controls src="/1_512kb.mp4"></video>`],
     ["both differ in quality", `${video(1)}<video controls src="/1-mobile.mp4"></video>`],
     ["a frame beside them may be a player", `${video(1)}${video(2)}<iframe src="/player/1" allowfullscreen></iframe>`],
   ])("are one medium if %s", async (_, page) => {
@@ -147,6 +148,7 @@ describe("several players of a page", () => {
   it.each([
     ["whose pictures are one, as placeholders are", [1, 2].map((n) => video(n, `title="Otter ${n}" poster="/a.jpg"`))],
     ["whose players have other names", [1, 2].map((n) => video(n, `class="slider"`))],
+    ["of audio with the numbers of heights", [240, 360].map((n) => `<audio controls src="/${n}.mp3"></audio>`)],
     ["which are low, as audio is", [1, 2].map((n) => `<audio controls height="40" src="/${n}.mp3"></audio>`)],
     ["whose files have no extension, below a version", [1, 2].map((n) => `<video controls src="/v1.2/${n}"></video>`)],
     ["of which a script tells them apart", [1, 2].map((n) => `<video controls src="/file?id=${n}"></video>`)],

@@ -22,6 +22,10 @@ describe("the trailer of a film (schema.org)", () => {
 
   it.each([
     ["a player's element, whatever the trailer's name", movie(video("Big River", "1.mp4")) + film],
+    [
+      "a player's element after one of the trailer",
+      `${movie(video("Big River", "1.mp4"))}<video controls src="${cdn}/1.mp4"></video>${film}`,
+    ],
     ["what a player is set up with", movie(video("Big River", "1.mp4")) + setup],
     [
       "another video of the film",

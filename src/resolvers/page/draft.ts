@@ -7,6 +7,7 @@ import { type Merged, mergeMetadata, type MetadataSource, metaVocabularies, type
 import type { Metadata } from "./metadata.ts";
 import { extractPlayer } from "./player/extract-player.ts";
 import { readItemList, readParts } from "./lists/item-list.ts";
+import { nameOfFile } from "./lists/played-entries.ts";
 import { readWordPressPlaylists } from "./lists/wordpress-playlist.ts";
 import { chooseThing, isMedium } from "./vocabularies/choose-thing.ts";
 import { extractHtml } from "./vocabularies/html-metadata.ts";
@@ -78,7 +79,7 @@ function* addPlayers(
   const isLoop = [...media.map((medium) => medium.url.href), fields.embed?.url ?? ""].some((each) => loops.has(each));
   const draft = isLoop ? merge(withoutMedia(metadata, loops), url) : stated;
   const hasMedium = ({ merged }: Draft) => merged.media.some(({ kind }) => kind === "video" || !isLoop);
-  if (hasMedium(draft)) return (mayList && listOfPlayers(draft, markup, url, base)) || draft;
+  if (hasMedium(draft)) return (mayList && listOfPlayers(draft, trailerUrls, { markup, url, base })) || draft;
   const list = yield* readWordPressPlaylists(markup.playlists, base);
   if (list !== null) return merge({ ...draft.metadata, player: { list } }, url);
   const page = identifyMerged(draft, markup, url);
@@ -89,16 +90,28 @@ function* addPlayers(
 }
 
 /** Returns the draft of a page of several players, if it states no medium but these; else null. */
-function listOfPlayers(draft: Draft, markup: Markup, url: URL, base: URL): Draft | null {
+function listOfPlayers(
+  draft: Draft,
+  trailerUrls: readonly string[],
+  { markup, url, base }: { markup: Markup; url: URL; base: URL },
+): Draft | null {
   const { metadata } = draft;
   const pictures = [metadata.og, metadata.twitter].flatMap((each) => each?.thumbnails ?? []);
-  const page = { ...identifyMerged(draft, markup, url), pictures: new Set(pictures.map((picture) => picture.url)) };
+  const page = {
+    ...identifyMerged(draft, markup, url),
+    pictures: new Set(pictures.map((picture) => picture.url)),
+    trailers: namesOf(trailerUrls),
+  };
   const list = listPlayers(markup, base, page);
   if (list === null) return null;
   const played = new Set(markup.players.flatMap((player) => sourcesOf(player, base)).map((source) => source.url.href));
   const resources = metadata.html?.resources?.filter((resource) => !played.has(resource.url.href)) ?? [];
   const listed = merge({ ...metadata, html: { ...metadata.html, resources, list } }, url);
   return listed.merged.fields.entries === undefined ? null : listed;
+}
+
+function namesOf(urls: readonly string[]): Set<string> {
+  return new Set(urls.map((url) => nameOfFile(new URL(url))));
 }
 
 /** Returns what a page states without the media at `urls`, except what schema.org describes. */
@@ -141,7 +154,7 @@ function* extractMetadata(
   }
   const { og = {}, twitter = {} } = metadata;
   const isVideo = og.media_type === "video" || (og.resources ?? []).length > 0;
-  metadata.html = extractHtml(markup, metas, base, isVideo);
+  metadata.html = extractHtml(markup, metas, base, { isVideo, trailers: new Set() });
   yield;
   const identity = identify(url, metadata, metas.all("og:type"));
   // An object of another type, like `shop:lamp`: what its card plays is not the page's video.
@@ -154,10 +167,11 @@ function* extractMetadata(
   const context = { url, base, now, hasPlayer: markup.players.length > 0, takesTrailers };
   const jsonLd = yield* extractGraph("json-ld", things, identity, context);
   const microdata = yield* extractGraph("microdata", markup.items, identity, context);
-  return {
-    metadata: { ...metadata, ...jsonLd.metadata, ...microdata.metadata },
-    trailerUrls: [...jsonLd.trailerUrls, ...microdata.trailerUrls].map(({ href }) => href),
-  };
+  const trailerUrls = [...jsonLd.trailerUrls, ...microdata.trailerUrls].map(({ href }) => href);
+  if (trailerUrls.length > 0) {
+    metadata.html = extractHtml(markup, metas, base, { isVideo, trailers: namesOf(trailerUrls) });
+  }
+  return { metadata: { ...metadata, ...jsonLd.metadata, ...microdata.metadata }, trailerUrls };
 }
 
 type SchemaIdentity = PageIdentity & { isArticle: boolean };

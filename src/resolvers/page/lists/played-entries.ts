@@ -64,16 +64,18 @@ export function nameWithoutQuality(url: URL): string {
 }
 
 /** Returns what the files of one medium have in common. The query of a file that has an extension is for access or caches. */
-function nameOfFile(url: URL): string {
-  const name = nameOfVersions(wordsOf(url));
+export function nameOfFile(url: URL): string {
+  const isAudio = mediaTypeOf(null, url).kind === "audio";
+  const name = nameOfVersions(wordsOf(url), isAudio);
   if (name === "") return url.href;
   return namesFile(url.pathname) ? name : name + url.search;
 }
 
 /** Returns these words without those in which versions of one medium differ. */
-function nameOfVersions(words: readonly string[]): string {
+function nameOfVersions(words: readonly string[], isAudio = false): string {
   const differing = names.bitsOf("version", "fileFormat");
-  const common = words.filter((word) => !statesQuality(word) && (names.rolesIn(word) & differing) === 0);
+  const isCommon = (word: string) => !statesQuality(word) && (names.rolesIn(word) & differing) === 0;
+  const common = words.filter((word) => isCommon(word) || (isAudio && usualHeights.has(word)));
   return common.join(" ").trim().toLowerCase();
 }
 
@@ -84,5 +86,5 @@ function wordsOf({ pathname }: URL): string[] {
 
 function statesQuality(word: string): boolean {
   const hasUnit = /^\d{1,4}[pk]$/i.test(word) && parseQuality(word) !== null;
-  return hasUnit || usualHeights.has(word) || names.has(word, "quality");
+  return hasUnit || /^\d{2,4}kb$/i.test(word) || usualHeights.has(word) || names.has(word, "quality");
 }

@@ -13,14 +13,20 @@ import { findPlayer, sourcesOf } from "./player-elements.ts";
 /**
  * Extracts what HTML itself states: title, links, standard `<meta>` names, `<video>` and `<audio>`. With
  * `isVideo` the page calls itself a video; then a muted loop or a player on a front page counts too.
+ * `trailers` is what schema.org calls trailers, by `nameOfFile`.
  */
-export function extractHtml(markup: Markup, metas: Metas, base: URL, isVideo: boolean): Metadata {
+export function extractHtml(
+  markup: Markup,
+  metas: Metas,
+  base: URL,
+  { isVideo, trailers }: { isVideo: boolean; trailers: ReadonlySet<string> },
+): Metadata {
   const canonical = markup.links.get("canonical")?.[0]?.get("href");
   const canonicalUrl = tryParseUrl(canonical, base);
   const canHaveMedium = isVideo || !isFrontPage(canonicalUrl ?? base);
   const titles = [markup.title ?? "", ...metas.all("og:title")];
   const takesTrailers = isOfTrailer({ titles, urls: [canonicalUrl ?? base] });
-  const player = canHaveMedium ? findPlayer(markup, base, { isVideo, takesTrailers }) : null;
+  const player = canHaveMedium ? findPlayer(markup, base, { isVideo, takesTrailers, trailers }) : null;
   const resources = [...manifestLinks(markup, base), ...(player === null ? [] : sourcesOf(player, base))];
   return {
     webpage_url: canonicalUrl?.href ?? null,

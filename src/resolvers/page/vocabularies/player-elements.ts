@@ -4,7 +4,7 @@ import { tryParseUrl } from "../../../parsers/url.ts";
 import { createSimilarity, type PageNames } from "../choice/similarity.ts";
 import { namesTrailer } from "../choice/trailers.ts";
 import { names } from "../lexicon/words.ts";
-import { listPlayed } from "../lists/played-entries.ts";
+import { listPlayed, nameOfFile } from "../lists/played-entries.ts";
 import { isHidden } from "../markup/attributes.ts";
 import type { Markup, Player } from "../markup/markup.ts";
 import { createResource, type ListedMedia, type Resource } from "../metadata.ts";
@@ -20,12 +20,12 @@ import { createResource, type ListedMedia, type Resource } from "../metadata.ts"
 export function findPlayer(
   { players }: Markup,
   base: URL,
-  { isVideo, takesTrailers }: { isVideo: boolean; takesTrailers: boolean },
+  { isVideo, takesTrailers, trailers }: { isVideo: boolean; takesTrailers: boolean; trailers: ReadonlySet<string> },
 ): Player | null {
   const hasSource = (player: Player) => sourcesOf(player, base).length > 0;
   const others = players.filter((player) => !isSilentLoop(player));
   const stated = (isVideo ? players : others).filter(hasSource);
-  const films = someOf(stated, (player) => takesTrailers || !isTrailer(player, base));
+  const films = someOf(stated, (player) => takesTrailers || !isTrailer(player, base, trailers));
   const playable = someOf(films, ({ attributes, isAside }) => !isAside && !isHidden(attributes));
   const [first] = playable;
   const own = first && ownInstead(first, playable);
@@ -44,12 +44,12 @@ function someOf<T>(items: readonly T[], holds: (item: T) => boolean): readonly T
  * - it is the only one, or the only video, or all others are called related ones or the like;
  * - it alone starts by itself, is half as wide again as another, has the page's title or picture, or a file whose name is an id in the page's URL.
  *
- * @param page With the pictures that the page states for itself.
+ * @param page With the pictures that the page states for itself, and what schema.org calls trailers, by `nameOfFile`.
  */
 export function listPlayers(
   { players }: Markup,
   base: URL,
-  page: PageNames & { pictures: ReadonlySet<string> },
+  page: PageNames & { pictures: ReadonlySet<string>; trailers: ReadonlySet<string> },
 ): ListedMedia | null {
   const listed = players.filter((player) => player.attributes.has("controls") && isInContent(player));
   const media = listed.map((player) => ({
@@ -58,7 +58,7 @@ export function listPlayers(
     title: parseLine(player.attributes.get("title") ?? player.attributes.get("aria-label")),
     duration: null,
     thumbnail: tryParseUrl(player.attributes.get("poster"), base),
-    isTrailer: isTrailer(player, base),
+    isTrailer: isTrailer(player, base, page.trailers),
   }));
   const similarity = createSimilarity(page);
   const narrowest = Math.min(...listed.map(widthOf).filter((width) => width > 0));
@@ -126,9 +126,12 @@ function isNamed({ attributes }: Pick<Player, "attributes">, roles: number): boo
   return (names.rolesIn(name) & roles) !== 0;
 }
 
-function isTrailer(player: Player, base: URL): boolean {
+/** @param trailers What schema.org calls trailers, by `nameOfFile` */
+function isTrailer(player: Player, base: URL, trailers?: ReadonlySet<string>): boolean {
   const about = ["id", "class", "title", "aria-label"].map((name) => player.attributes.get(name) ?? "");
-  return [...about, ...sourcesOf(player, base).map(({ url }) => url.pathname)].some(namesTrailer);
+  const urls = sourcesOf(player, base).map(({ url }) => url);
+  const isStated = trailers !== undefined && urls.some((url) => trailers.has(nameOfFile(url)));
+  return isStated || [...about, ...urls.map(({ pathname }) => pathname)].some(namesTrailer);
 }
 
 /** Returns the URLs of the trailers among a page's players. */
