@@ -42,6 +42,17 @@ function encrypt({ resources, lines }: Laid, uri: string, hasPadding: boolean): 
   return { resources, lines: [key, ...lines] };
 }
 
+/** Encrypts each segment with the key of its number. Returns their paths. */
+function encryptEach(resources: Laid["resources"], keyOf: (number: number) => Buffer): string[] {
+  const segments = [...resources.keys()].filter((path) => path.endsWith(".ts"));
+  for (const [number, path] of segments.entries()) {
+    const cipher = createCipheriv("aes-128-cbc", keyOf(number), Buffer.alloc(16));
+    const body = Buffer.concat([cipher.update(resources.get(path)!.body), cipher.final()]);
+    resources.set(path, resource("video/mp2t", body));
+  }
+  return segments;
+}
+
 it("a segment that its key does not decrypt is refused", async () => {
   const { resources, lines } = encrypt(stream(), `data:,${"x".repeat(16)}`, false);
   await using harness = await openEntry(open, listed({ resources, lines }), "index.m3u8");
@@ -82,13 +93,8 @@ describe.concurrent("HLS is downloaded completely", () => {
   it("if its server changes the key under one URL, and back", async () => {
     const { resources, lines } = stream();
     const keyOf = (number: number) => Buffer.alloc(16, `key ${number % 3} of the stream`);
-    const segments = [...resources.keys()].filter((path) => path.endsWith(".ts"));
+    const segments = encryptEach(resources, keyOf);
     let current = 0;
-    for (const [number, path] of segments.entries()) {
-      const cipher = createCipheriv("aes-128-cbc", keyOf(number), Buffer.alloc(16));
-      const body = Buffer.concat([cipher.update(resources.get(path)!.body), cipher.final()]);
-      resources.set(path, resource("video/mp2t", body));
-    }
     const key = `#EXT-X-KEY:METHOD=AES-128,URI="live.key",IV=0x${"0".repeat(32)}`;
     await using harness = await openEntry(open, listed({ resources, lines }), "index.m3u8");
     harness.site.answer("live.key", (response) => response.end(keyOf(current)));
@@ -105,10 +111,7 @@ describe.concurrent("HLS is downloaded completely", () => {
 
   it("if the key of a live stream comes to its server later than the playlist that names it", async () => {
     const { resources, lines } = stream();
-    for (const [path, { body }] of resources) {
-      const cipher = createCipheriv("aes-128-cbc", secret, Buffer.alloc(16));
-      resources.set(path, resource("video/mp2t", Buffer.concat([cipher.update(body), cipher.final()])));
-    }
+    encryptEach(resources, () => secret);
     const key = `#EXT-X-KEY:METHOD=AES-128,URI="late.key",IV=0x${"0".repeat(32)}`;
     await using harness = await openEntry(open, listed({ resources, lines }), "index.m3u8");
     let missing = 2;
@@ -448,13 +451,8 @@ describe.concurrent("live HLS", () => {
 
   it("goes on if the key that its first segments had is gone after a run that was killed", async () => {
     const { resources, lines } = stream();
-    const segments = [...resources.keys()];
     const keyOf = (number: number) => Buffer.alloc(16, number < 2 ? "a key that changes" : "another");
-    for (const [number, path] of segments.entries()) {
-      const cipher = createCipheriv("aes-128-cbc", keyOf(number), Buffer.alloc(16));
-      const body = Buffer.concat([cipher.update(resources.get(path)!.body), cipher.final()]);
-      resources.set(path, resource("video/mp2t", body));
-    }
+    const segments = encryptEach(resources, keyOf);
     const key = `#EXT-X-KEY:METHOD=AES-128,URI="live.key",IV=0x${"0".repeat(32)}`;
     await using harness = await openEntry(open, listed({ resources, lines }), "index.m3u8");
     let count = 2;
