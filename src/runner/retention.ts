@@ -102,10 +102,10 @@ function createPass({ store, retentionS, signal, clock, pause, deleteTask }: Pas
       const from = before ?? Infinity;
       while ((known[at]?.next ?? 0) >= from) at += 1;
       const page = known[at];
-      const isQuiet = before !== undefined && page !== undefined && page.readMs <= nowMs && nowMs <= page.dueMs;
-      read.push(isQuiet ? page : await readPage(state, before, nowMs));
+      const isDue = before === undefined || page === undefined || nowMs < page.readMs || nowMs > page.dueMs;
+      read.push(isDue ? await readPage(state, before, nowMs) : page);
       before = read.at(-1)?.next;
-      if (before !== undefined && !isQuiet) await pause(batchPauseMs);
+      if (before !== undefined && isDue) await pause(batchPauseMs);
     } while (before !== undefined && !signal.aborted);
     pages.set(state, read);
   }

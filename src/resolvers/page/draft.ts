@@ -34,7 +34,7 @@ interface Draft {
 /**
  * Extracts and merges what a page itself states. Players' data is read only if no vocabulary
  * states a medium: it may name many, and it takes as long to read as all else. A silent loop that the page shows counts
- * only if it has no other video, as on sites of animations; so does the trailer of a film, and only without frames either.
+ * only if it has no other video, as on sites of animations. So does the trailer of a film, if there is no frame that may be a player either.
  */
 export function* createDraft(markup: Markup, url: URL, options: DraftOptions): Steps<Draft> {
   const { metadata, trailerUrls } = yield* extractMetadata(markup, url, { ...options, takesTrailers: false });
@@ -74,19 +74,21 @@ function* addPlayers(
 ): Steps<Draft> {
   const mayList = !isPlayer && frames.length === 0 && !isFrontPage(url);
   const stated = merge(metadata, url);
-  const loops = new Set([...loopUrls(markup, base), ...trailerUrls]);
+  const secondary = new Set([...loopUrls(markup, base), ...trailerUrls]);
   const { media, fields } = stated.merged;
-  const isLoop = [...media.map((medium) => medium.url.href), fields.embed?.url ?? ""].some((each) => loops.has(each));
-  const draft = isLoop ? merge(withoutMedia(metadata, loops), url) : stated;
-  const hasMedium = ({ merged }: Draft) => merged.media.some(({ kind }) => kind === "video" || !isLoop);
+  const hasSecondary = [...media.map((medium) => medium.url.href), fields.embed?.url ?? ""].some((each) =>
+    secondary.has(each),
+  );
+  const draft = hasSecondary ? merge(withoutMedia(metadata, secondary), url) : stated;
+  const hasMedium = ({ merged }: Draft) => merged.media.some(({ kind }) => kind === "video" || !hasSecondary);
   if (hasMedium(draft)) return (mayList && listOfPlayers(draft, trailerUrls, { markup, url, base })) || draft;
   const list = yield* readWordPressPlaylists(markup.playlists, base);
   if (list !== null) return merge({ ...draft.metadata, player: { list } }, url);
   const page = identifyMerged(draft, markup, url);
-  const identity = isLoop ? { ...page, isMedium: false } : page;
+  const identity = hasSecondary ? { ...page, isMedium: false } : page;
   const player = yield* extractPlayer(markup, identity, { base, mayList });
   const played = Object.keys(player).length === 0 ? draft : merge({ ...draft.metadata, player }, url);
-  return isLoop && !hasMedium(played) ? stated : played;
+  return hasSecondary && !hasMedium(played) ? stated : played;
 }
 
 /** Returns the draft of a page of several players, if it states no medium but these; else null. */

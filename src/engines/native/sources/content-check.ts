@@ -25,7 +25,7 @@ export class InitCheck {
     if (this.#last === null) return false;
     const { part, path } = this.#last;
     try {
-      const again = await this.#fetchPart(anew(part));
+      const again = await this.#fetchPart(withNewName(part));
       const [before, now] = [descriptionsIn(path), descriptionsIn(again.path)];
       return now.length > 0 && !now.equals(before);
     } catch (error) {
@@ -38,7 +38,7 @@ export class InitCheck {
 /** Whether a server has other media by now under the URL of a part that was fetched; false also if it no longer has any. @throws as `hasChanged` */
 export async function hasOtherMedia(part: Part, fetchPart: (part: Part) => Promise<FetchedPart>): Promise<boolean> {
   try {
-    const [before, now] = [await fetchPart(part), await fetchPart(anew(part))];
+    const [before, now] = [await fetchPart(part), await fetchPart(withNewName(part))];
     return before.size !== now.size || !(await readFile(before.path)).equals(await readFile(now.path));
   } catch (error) {
     if (isUpstreamError(error)) return false;
@@ -46,8 +46,8 @@ export async function hasOtherMedia(part: Part, fetchPart: (part: Part) => Promi
   }
 }
 
-/** A part of that name is what it was when an earlier run has fetched it. */
-const anew = (part: Part): Part => ({ ...part, name: `${part.name}-at-${Date.now()}` });
+/** Returns the part under another name: what is stored under its own name would not be fetched again. */
+const withNewName = (part: Part): Part => ({ ...part, name: `${part.name}-at-${Date.now()}` });
 
 /** Returns the sample descriptions (`stsd`, ISO/IEC 14496-12 §8.5.2) of an init section: a packager may write other times each time. */
 function descriptionsIn(path: string): Buffer {
