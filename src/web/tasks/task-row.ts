@@ -71,8 +71,20 @@ interface ActionsProps extends TaskRowProps {
 }
 
 function Actions({ hasFile, canPlay, ...props }: ActionsProps): ComponentChild {
+  const { id, url, error } = props.task.value;
   if (hasFile) return h(FileActions, props);
   return [
+    error?.code === "playlist" &&
+      h(
+        "a",
+        {
+          key: "list",
+          class: "button",
+          href: `?url=${encodeURIComponent(url)}`,
+          "aria-describedby": titleId(id),
+        },
+        "Show the list",
+      ),
     ...actionsOf(props.task.value).map(([action, label]) => h(ActionButton, { ...props, key: action, action, label })),
     // Last, so that it moves no other one when it comes.
     canPlay && h(Toggle, { ...props, key: "play", part: "player", label: "Play now" }),
@@ -91,6 +103,7 @@ function actionsOf(task: Task): (readonly [RowAction, string])[] {
   const remove = ["delete", "Delete"] as const;
   const discard = ["cancel", "Discard"] as const;
   if (task.state === "succeeded") return task.kind === "collection" ? [remove] : [["again", "Download again"], remove];
+  if (task.error?.code === "playlist") return [remove];
   if (task.state === "failed" || task.state === "canceled") return [["retry", "Retry"], remove];
   if (task.progress?.is_live !== true) return [["cancel", "Cancel"]];
   return task.finish_requested === true ? [discard] : [["finish", "Stop and keep"], discard];

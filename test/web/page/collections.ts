@@ -4,7 +4,7 @@ import { pageInfo } from "../../page-info.ts";
 import type { OpenTab } from "../browser.ts";
 import { playlistPage } from "./found-pages.ts";
 import { openApp, type PageApp } from "./open-app.ts";
-import { addCollection, endWithFilm, unreachable } from "./stored-tasks.ts";
+import { addCollection, addEnded, endWithFilm, unreachable } from "./stored-tasks.ts";
 
 const address = "https://video.example.com/watch/42";
 const part = (n: number) => `https://video.example.com/watch/part-${n}`;
@@ -54,6 +54,27 @@ export function collections(openTab: OpenTab): void {
     await list.waitFor({ state: "detached" });
     const { tasks } = await app.store.list({ limit: 9 });
     expect(tasks.map(({ options }) => options)).toEqual([{ entries: "all" }]);
+  });
+
+  it("leads from a download that failed, as its page is a list, to that list", async () => {
+    const app = await openApp();
+    const error = { code: "playlist", message: "the page is a playlist", retryable: false } as const;
+    const { url } = await addEnded(app, { title: "The last train" }, { state: "failed", error });
+    app.pages.set(url, playlistPage(url, 3));
+    const { page } = await openTab(app.url);
+    const row = page.getByRole("article", { name: "The last train" });
+    await row.getByText("This is a list: choose what to download of it.").waitFor();
+    expect(await row.getByRole("button", { name: "Retry" }).count()).toBe(0);
+    await row.getByRole("link", { name: "Show the list" }).click();
+    const list = page.getByRole("dialog", { name: "The last train" });
+    await list.getByRole("checkbox", { name: "All 3" }).check();
+    await list.getByRole("button", { name: "Download 3" }).click();
+    await list.waitFor({ state: "detached" });
+    const { tasks } = await app.store.list({ limit: 9 });
+    expect(tasks.map((task) => [task.url, task.options])).toEqual([
+      [url, { entries: "all" }],
+      [url, {}],
+    ]);
   });
 
   it("shows a collection as one row that opens, follows its videos, and retries one of them", async () => {
