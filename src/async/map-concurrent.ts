@@ -3,11 +3,11 @@
  * the iteration is left early, the caller must abort the calls in progress; their errors are ignored.
  */
 export async function* mapConcurrent<T, R>(
-  items: AsyncIterable<T>,
+  items: Iterable<T> | AsyncIterable<T>,
   limit: number,
   start: (item: T) => Promise<R>,
 ): AsyncGenerator<R> {
-  const iterator = items[Symbol.asyncIterator]();
+  const iterator = Symbol.asyncIterator in items ? items[Symbol.asyncIterator]() : each(items);
   const started: Promise<R>[] = [];
   let upcoming: Promise<IteratorResult<T>> | null = iterator.next();
   try {
@@ -27,6 +27,10 @@ export async function* mapConcurrent<T, R>(
     if (upcoming !== null) void ignoreRejection(upcoming);
     if (iterator.return) void ignoreRejection(Promise.resolve(iterator.return()));
   }
+}
+
+async function* each<T>(items: Iterable<T>): AsyncGenerator<T, undefined> {
+  yield* items;
 }
 
 /** Returns the next item; `undefined` if the first pending result settles before. */

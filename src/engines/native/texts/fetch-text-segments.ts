@@ -56,7 +56,7 @@ export async function fetchTextSegments(
   let lastInit: Uint8Array | null = null;
   let [fromS, cueCount, lostInARow] = [0, 0, 0];
   const lost: Error[] = [];
-  for await (const { segment, init, bytes } of mapConcurrent(each(segments), segmentsAtATime, fetchBoth)) {
+  for await (const { segment, init, bytes } of mapConcurrent(segments, segmentsAtATime, fetchBoth)) {
     const { timeline, offsetS, durationS } = segment;
     const place = { timeline, offsetS, fromS, lastsS: durationS };
     fromS += durationS;
@@ -127,7 +127,3 @@ async function orLost<T>(fetching: Promise<T>, signal: AbortSignal): Promise<T |
 }
 
 const idOf = ({ url, range }: InitSection): string => `${url} ${range?.offset} ${range?.length}`;
-
-async function* each<T>(items: Iterable<T>): AsyncGenerator<T> {
-  yield* items;
-}

@@ -53,7 +53,7 @@ export async function fetchTexts(
   const texts: FetchedText[] = [];
   const failures: MissingText[] = [];
   const read = (tracks: Iterable<WantedSubtitles>) =>
-    mapConcurrent(each(tracks), tracksAtATime, (wanted) => fetcher.fetch(wanted));
+    mapConcurrent(tracks, tracksAtATime, (wanted) => fetcher.fetch(wanted));
   for await (const found of read(subtitles)) {
     if ("reason" in found) failures.push(found);
     else texts.push(found);
@@ -95,10 +95,6 @@ export function missingWarning(
     code: "subtitles_missing",
     message: `the ${role} in ${language ?? "an unknown language"} are missing: ${reason}`,
   };
-}
-
-async function* each<T>(items: Iterable<T>): AsyncGenerator<T> {
-  yield* items;
 }
 
 class TextFetcher {
