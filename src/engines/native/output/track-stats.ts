@@ -1,5 +1,5 @@
 import type { Edit, MediaRange, Sample, TrackFormat, TrackKind } from "../../../remux/samples.ts";
-import { type AudioPackets, audioPacketsOf } from "./audio-packets.ts";
+import { nameCodec } from "../../../remux/codec-name.ts";
 import type { ListedSegments } from "./listed-segments.ts";
 
 /** What the samples of a track were, as the demuxer wrote them. */
@@ -39,6 +39,9 @@ const maxBreaks = (samples: number): number => 3 + samples / 500;
 /** As far apart as frames are reordered (H.264 and HEVC: 16). */
 const neighbours = 16;
 
+const losslessCodecs: ReadonlySet<string> = new Set(["fLaC", "alac"]);
+const lossyCodecs: ReadonlySet<string> = new Set(["AAC", "MPEG audio", ".mp3", "AC-3", "E-AC-3", "Opus", "Vorbis"]);
+
 /** More than demuxers hold back. */
 const maxHeld = 64;
 
@@ -74,12 +77,16 @@ export class TrackCounter {
   /** Where what was before ends, if the first of these are decoded earlier than that: they are in another order. */
   #joinEnd: number | null = null;
   readonly #segments: ListedSegments;
-
-  readonly #packets: AudioPackets;
+  /** By so many packets audio may overlap where parts are joined: a part of the last one, and one of priming if its codec has that. */
+  readonly #overlapping: number;
+  /** None of its packets holds much more than others: those of PCM have as much as their writer likes. */
+  readonly #isBounded: boolean;
 
   constructor({ kind, timescale, edits, sampleEntry }: TrackFormat, segments: ListedSegments) {
     this.#segments = segments;
-    this.#packets = audioPacketsOf(sampleEntry);
+    const codec = nameCodec(sampleEntry);
+    this.#overlapping = losslessCodecs.has(codec) ? 1 : 2;
+    this.#isBounded = losslessCodecs.has(codec) || lossyCodecs.has(codec);
     this.kind = kind;
     this.timescale = timescale;
     this.edits = edits;
@@ -98,7 +105,9 @@ export class TrackCounter {
     const isJoined = this.#isAfterHidden || isJump;
     const isNext = this.#samples > 0 && !isJoined && !this.#isSkipping;
     const last = this.#last;
-    if (this.#isSkipping) this.#endSkip(Math.min(dts, pts));
+    if (this.#isSkipping) {
+      this.#skips.push({ fromS: this.#end / this.timescale, toS: Math.min(dts, pts) / this.timescale });
+    }
     if (isNext) {
       this.#compare(sample);
       this.#addStep(dts - last.dts, pts);
@@ -116,7 +125,7 @@ export class TrackCounter {
   /** How long a sample lasts: no packet of audio holds so much more than that before it as is a gap, whatever its container states. */
   #heldBy({ duration }: Sample): number {
     const isLong =
-      this.#packets.isBounded && this.#step > 0 && duration - this.#step > this.#segments.shortestGapS * this.timescale;
+      this.#isBounded && this.#step > 0 && duration - this.#step > this.#segments.shortestGapS * this.timescale;
     return isLong ? this.#step : duration;
   }
 
@@ -139,15 +148,10 @@ export class TrackCounter {
     return this.#steady >= steadySteps;
   }
 
-  #endSkip(ticks: number): void {
-    this.#skips.push({ fromS: this.#end / this.timescale, toS: ticks / this.timescale });
-  }
-
   /** Compares the times of a sample with those of the samples before it. */
   #compare({ dts, pts }: Sample): void {
-    if (this.#packets.isVorbis && this.#samples === 1 && dts === this.#last.dts) return;
     const { dts: lastDts, duration } = this.#last;
-    const allowed = this.kind === "audio" ? this.#packets.overlapping * Math.max(duration, this.#step) : 0;
+    const allowed = this.kind === "audio" ? this.#overlapping * Math.max(duration, this.#step) : 0;
     // It lasts until this one, so not at all: parts that overlap state how long their frames last.
     const isWithoutTime = this.kind === "audio" && duration === 0 && dts <= lastDts;
     // The first packet of Vorbis only prepares a decoder.
