@@ -1,5 +1,6 @@
 import { ids } from "./matroska/elements.ts";
 import { certainBytes, findPackets } from "./mpeg-ts/packets.ts";
+import { readFileStart } from "./open-file.ts";
 import { isPackedAudio } from "./packed-audio/demuxer.ts";
 import { skipId3Tags } from "./packed-audio/tags.ts";
 
@@ -35,4 +36,9 @@ export function sniffContainer(segment: Uint8Array): Container | null {
   const isToEnd = searched.length === media.length && (media.length - at) % stride === 0;
   const isCertain = at === 0 || at + certainBytes <= searched.length || isToEnd;
   return stride > 0 && isCertain ? "mpeg-ts" : null;
+}
+
+/** Returns the container of a file, as `sniffContainer`. @throws the file system's own errors. */
+export function sniffFile(path: string): Container | null {
+  return sniffContainer(readFileStart(path, Buffer.alloc(sniffBytes)));
 }

@@ -14,6 +14,7 @@ import { embedInMp4 } from "../../../remux/mp4/embed.ts";
 import { embedInAudio } from "../../../remux/audio-files/embed.ts";
 import { countSegments } from "../../../remux/matroska/damage.ts";
 import { countOggLinks } from "../../../remux/ogg/breaks.ts";
+import { sniffFile } from "../../../remux/sniff.ts";
 import { SkipError } from "../../../remux/timelines.ts";
 import { hasSelection } from "../sources/select-segments.ts";
 import { publishedDamage } from "../damage/published-damage.ts";
@@ -182,7 +183,7 @@ async function embed(
   await additions.ready();
   const added = await additions.get({ ...positionFrom(0), isPublished: true });
   const target = join(folder, "embedded");
-  const { container } = openFileStream("main", path);
+  const container = sniffFile(path);
   const durationS = container === "webm" ? null : (await inspect(path)).duration;
   const write = async () => {
     if (container === "mp4") return embedInMp4(path, target, added, { durationS, signal });

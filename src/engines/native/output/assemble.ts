@@ -7,9 +7,9 @@ import { SkipError } from "../../../remux/timelines.ts";
 import { assertSampleCounts } from "../../../remux/mp4/read/listed-samples.ts";
 import { cutMp4, type CutOptions } from "../../../remux/mp4/cut.ts";
 import type { MediaRange, TrackKind } from "../../../remux/samples.ts";
+import { sniffFile } from "../../../remux/sniff.ts";
 import { mapSources, type Plan, type Source } from "../sources/plan.ts";
 import { hasEnd, hasSelection, selectAll } from "../sources/select-segments.ts";
-import { openFileStream } from "../sources/source-stream.ts";
 import type { PartialMedia } from "../partial/partial-file.ts";
 import { positionFrom } from "../texts/place-cues.ts";
 import { type Assembled, assembleMedia, type AssembleOptions } from "./assemble-media.ts";
@@ -99,7 +99,7 @@ async function withParts(plan: Plan, { fetcher, folder, ranges, audioOnly }: Ass
 
 /** Returns the plan with the parts as MP4 if some are MP4 and others are not, which can be put together only so. */
 async function inOneKind(plan: Plan, options: AssembleOptions): Promise<Plan> {
-  const containers = new Set(plan.sources.map(({ part }) => part && openFileStream("main", part.path).container));
+  const containers = new Set(plan.sources.map(({ part }) => part && sniffFile(part.path)));
   const isMixed = containers.size > 1 && !containers.has(null);
   const [main] = plan.sources;
   if (!isMixed || !containers.has("mp4") || main.part?.hasHoles === true) return plan;
@@ -111,10 +111,10 @@ async function inOneKind(plan: Plan, options: AssembleOptions): Promise<Plan> {
   });
 }
 
-async function asMp4({ name, format, part }: Source, options: AssembleOptions): Promise<PartialMedia | null> {
+async function asMp4({ format, part }: Source, options: AssembleOptions): Promise<PartialMedia | null> {
   if (part === null) return null;
   const { path, chunks = [{ path, skippedS: 0 }] } = part;
-  if (openFileStream(name, path).container === "mp4") {
+  if (sniffFile(path) === "mp4") {
     return { ...part, chunks: chunks.map((chunk) => ({ zeroS: 0, ...chunk })) };
   }
   const target = `${path}.mp4`;

@@ -11,6 +11,7 @@ import type { AudioChoice } from "../../../remux/audio-choice.ts";
 import { chooseMp4Audio } from "../../../remux/mp4/read/summary.ts";
 import { chooseMpegTsAudio } from "../../../remux/mpeg-ts/summary.ts";
 import type { TrackKind } from "../../../remux/samples.ts";
+import { sniffFile } from "../../../remux/sniff.ts";
 import { iso639ToBcp47 } from "../../../remux/language.ts";
 import { type AudioLabel, roleNameOf, type TrackDetails } from "../../../remux/track-details.ts";
 import type { CopyTarget } from "../../../remux/matroska/copy.ts";
@@ -19,7 +20,7 @@ import { copyElements, copyWritten, detailsOf, matroskaSources, openPlain } from
 import type { RemuxOptions } from "./remux.ts";
 import { positionFrom } from "../texts/place-cues.ts";
 import type { Source, SourceRole } from "../sources/plan.ts";
-import { openFileStream, type SourceStream } from "../sources/source-stream.ts";
+import type { SourceStream } from "../sources/source-stream.ts";
 
 /** `audioChoice` is among the audio tracks of the file that has the first one; `additions` are for WebM and Matroska. */
 interface MergeOptions extends Pick<RemuxOptions, "audioOnly" | "audioChoice" | "target" | "additions" | "signal"> {
@@ -154,7 +155,7 @@ async function chooseAudioTracks(input: Input | undefined, choice: AudioChoice):
 
 /** Has a choice made among the audio tracks of a file that stays as it is. @throws ServiceError as `openLocalInput` */
 export async function chooseInFile(path: string, choice: AudioChoice): Promise<void> {
-  const { container } = openFileStream("main", path);
+  const container = sniffFile(path);
   if (container === "mpeg-ts") return chooseMpegTsAudio(path, choice);
   if (container === "mp4") return chooseMp4Audio(path, choice);
   using file = openLocalInput(path);

@@ -8,8 +8,7 @@ import { type AesKey, createKeyReader } from "./encryption.ts";
 import type { FetchStats } from "./fetch-stats.ts";
 import { createEndLimit, createLosses, fetchInTime, followLive, isGone, type LiveOptions } from "./live.ts";
 import type { RecordedSegment } from "./live-dates.ts";
-import { sniffBytes, sniffContainer } from "../../../remux/sniff.ts";
-import { readFileStart } from "../../../remux/open-file.ts";
+import { sniffFile } from "../../../remux/sniff.ts";
 import { isCutOff } from "../parts/extent.ts";
 import { hasOtherMedia, InitCheck } from "./content-check.ts";
 import { isText, isWholeSegment } from "../parts/media-check.ts";
@@ -86,7 +85,7 @@ export async function* fetchSegments(
       const [{ path, size }, key] = await (isLive ? beforeEnd(fetching) : fetching);
       onSegment(durationS, size);
       if (!isInit && isCutOff(request.part, size)) stats.cutOff += 1;
-      if (isOptional && sniffContainer(readFileStart(path, Buffer.alloc(sniffBytes))) === null) return null;
+      if (isOptional && sniffFile(path) === null) return null;
       if (isInit && isLive && key === null) initCheck.add(request.part, path);
       if (isText(path)) return withoutMedia(request, stats, losses);
       return { path, size, key, timing, isInit, isOld };

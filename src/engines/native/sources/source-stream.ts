@@ -3,7 +3,7 @@ import { createReadStream } from "node:fs";
 import { isUpstreamError, ServiceError } from "../../../model/errors.ts";
 import type { ByteSpan, SegmentTiming } from "../../../remux/samples.ts";
 import type { AudioLabel, TrackDetails } from "../../../remux/track-details.ts";
-import { type Container, sniffBytes, sniffContainer } from "../../../remux/sniff.ts";
+import { type Container, sniffContainer, sniffFile } from "../../../remux/sniff.ts";
 import { decrypt } from "./encryption.ts";
 import type { AbsentSegment, FetchedSegment } from "./fetch-segments.ts";
 import type { FetchStats } from "./fetch-stats.ts";
@@ -225,8 +225,4 @@ async function* mediaIn(path: string): AsyncGenerator<MediaChunk["media"]> {
 function readDetails(path: string): TrackDetails | undefined {
   using file = openFile(path);
   return readMp3Details(file);
-}
-
-function sniffFile(path: string): Container | null {
-  return sniffContainer(readFileStart(path, Buffer.alloc(sniffBytes)));
 }
