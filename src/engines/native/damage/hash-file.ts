@@ -3,10 +3,10 @@ import { open } from "node:fs/promises";
 import { unlessUnreadable } from "../../../model/errors.ts";
 import { openFile } from "../../../remux/open-file.ts";
 import { openMp4Samples } from "./mp4-samples.ts";
-import type { TrackKind } from "../../../remux/samples.ts";
+import { trackKinds } from "../../../remux/samples.ts";
 import { findHoles, ZeroRuns } from "./holes.ts";
 import { places } from "./published-damage.ts";
-import { type CheckedSamples, damagedPlaces, SampleCheck } from "./sample-check.ts";
+import { damagedPlaces, SampleCheck } from "./sample-check.ts";
 
 export interface HashedFile {
   sha256: string;
@@ -46,7 +46,7 @@ export async function hashFile(path: string, signal: AbortSignal): Promise<Hashe
 function openDamageCheck(path: string) {
   using opening = new DisposableStack();
   const file = opening.use(openFile(path));
-  const { tracks, streams } = unlessUnreadable(() => openMp4Samples(file)) ?? noSamples;
+  const { tracks, streams } = unlessUnreadable(() => openMp4Samples(file)) ?? { tracks: [], streams: [] };
   const checks = streams.map((samples) => new SampleCheck(untilUnreadable(samples)));
   const zeroRuns = new ZeroRuns();
   const opened = opening.move();
@@ -58,7 +58,7 @@ function openDamageCheck(path: string) {
     /** Returns what is damaged, in words. */
     findings(): string[] {
       const holes = [...untilUnreadable(findHoles(file, zeroRuns.found))];
-      return kinds.flatMap((kind) => {
+      return trackKinds.flatMap((kind) => {
         const found = tracks.filter((track) => track.kind === kind).map(damagedPlaces);
         const count = found.reduce((sum, each) => sum + each, holes.filter((each) => each === kind).length);
         return count === 0 ? [] : [`frames of the ${kind} are damaged at ${places(count)}`];
@@ -67,10 +67,6 @@ function openDamageCheck(path: string) {
     [Symbol.dispose]: () => opened.dispose(),
   };
 }
-
-const kinds: readonly TrackKind[] = ["video", "audio"];
-
-const noSamples: CheckedSamples = { tracks: [], streams: [] };
 
 /** What cannot be read is reported when the file is inspected. */
 function* untilUnreadable<T>(items: Iterable<T>): Generator<T, undefined> {

@@ -7,6 +7,7 @@ import { countAsfBreaks } from "./asf-breaks.ts";
 import { countAviBreaks } from "./avi-breaks.ts";
 import { countFlvBreaks } from "./flv-breaks.ts";
 import { countDamagedPictures, countProgramStreamBreaks } from "./program-stream-breaks.ts";
+import { startsAsMatroska } from "../../../remux/file-header.ts";
 import { endsWithoutBoxes } from "../../../remux/mp4/read/file-boxes.ts";
 import { createFileWindow, openFile } from "../../../remux/open-file.ts";
 import { countFrameBreaks } from "../../../remux/packed-audio/breaks.ts";
@@ -24,7 +25,7 @@ export function publishedDamage(path: string, isKept = false): string[] {
   const head = file.at(0).subarray(0, headBytes);
   const start = head.toString("latin1", 0, 8);
   const isMp4 = start.endsWith("ftyp");
-  const isMatroska = start.startsWith(ebmlSignature);
+  const isMatroska = startsAsMatroska(head);
   const packets = countPacketBreaks(file);
   const fragments: Partial<FragmentBreaks> = isMp4 ? countFragmentBreaks(file) : {};
   const counts = {
@@ -62,8 +63,6 @@ function isBareAudio(head: Buffer): boolean {
   const container = sniffContainer(head);
   return container === "packed-audio" || (container === null && !otherStarts.test(head.toString("latin1", 0, 4)));
 }
-
-const ebmlSignature = "\x1a\x45\xdf\xa3";
 
 /** Returns how many places, in words. */
 export const places = (count: number): string => (count === 1 ? "1 place" : `${count} places`);
