@@ -103,7 +103,7 @@ export async function buildApp(parts: AppParts, settings: AppSettings): Promise<
     await app.register(singleTaskRoutes, { store, files, library, waits });
     await app.register(taskActionRoutes, { store });
     await app.register(mediaRoutes, { ...parts, store, defaultOptions, template, infoCache, access });
-    await app.register(eventRoutes, { events: store.events, keys, maxStreams: maxEventStreams, origins });
+    await app.register(eventRoutes, { store, keys, maxStreams: maxEventStreams, origins });
     await app.register(sessionRoutes, { access });
     await app.register(infoRoutes, { infoCache, resolver });
     await app.register(thumbnailRoutes, { store, infoCache, thumbnails });

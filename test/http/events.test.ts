@@ -169,6 +169,23 @@ describe("GET /tasks/events", () => {
     expect((await client.take(1))[0]?.data).toBe(JSON.stringify({ id: two.id }));
   });
 
+  it("ends the stream of a task that was deleted, which has no other one", async () => {
+    const app = await listen();
+    const { id } = await post(app);
+    const client = await watch(app, {}, `?task=${id}`);
+    await app.inject({ method: "DELETE", url: `/tasks/${id}` });
+    const [deleted, ...others] = await client.rest();
+    expect(deleted).toMatchObject({ type: "deleted", data: JSON.stringify({ id }) });
+    expect(others).toEqual([]);
+    const again = { "last-event-id": deleted!.id! };
+    for (const headers of [{}, again, { "last-event-id": "unknown-1" }]) {
+      const response = await app.inject({ url: `/tasks/events?task=${id}`, headers });
+      expect([response.statusCode, response.json().code]).toEqual([404, "not_found"]);
+    }
+    const late = await watch(app, { "last-event-id": client.start }, `?task=${id}`);
+    expect((await late.rest()).map(({ type }) => type)).toEqual(["deleted"]);
+  });
+
   it("resumes after Last-Event-ID, each change once and in order, whenever the client reconnects", async () => {
     const app = await listen();
     const client = await watch(app);

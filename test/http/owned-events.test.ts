@@ -50,6 +50,16 @@ describe("GET /tasks/events", () => {
     ]);
   });
 
+  test("has no stream of another owner's task", async () => {
+    const { app, create, add } = await listen();
+    const [anna, root] = [await add("anna"), await add("root", true)];
+    const { id } = await create("bert");
+    const url = `/tasks/events?task=${id}`;
+    expect((await app.inject({ url, headers: anna.headers })).statusCode).toBe(404);
+    expect((await app.inject({ url: `${url}&owner=anna`, headers: root.headers })).statusCode).toBe(404);
+    expect((await openEvents(app, root.headers, `?task=${id}&owner=bert`)).response.statusCode).toBe(200);
+  });
+
   test("replays to an owner what it has missed of its own tasks", async () => {
     const { app, store, create, add } = await listen();
     const anna = await add("anna");

@@ -69,6 +69,9 @@ export const taskCalls: Record<string, () => Promise<AppResponse>> = {
       return response;
     }),
   "get /tasks/events 400": () => withApp({}, (app) => app.inject("/tasks/events?task=1&task=2")),
+  "get /tasks/events 404": () => withApp({}, (app) => app.inject("/tasks/events?task=x")),
+  "get /tasks/events 500": () => withApp(broken, (app) => app.inject("/tasks/events?task=x")),
+  "get /tasks/events 503": () => withApp(unavailable, (app) => app.inject("/tasks/events?task=x")),
   "get /tasks/events 406": () => withApp({}, (app) => app.inject({ url: "/tasks/events", headers: { accept } })),
   "get /tasks/events 429": () => withApp({ maxEventStreams: 0 }, (app) => app.inject("/tasks/events")),
 };

@@ -5,7 +5,9 @@ import type { PublishedEvent, TaskEvents } from "../../feed/task-events.ts";
 interface StreamStart {
   /** Start after the event with this id; default: after the newest one. */
   after?: string | undefined;
-  /** Default: all tasks. */
+  /** The id of the newest event when the client asked; default: now. */
+  newest?: string | undefined;
+  /** The stream of one task ends with its deletion; default: all tasks. */
   taskId?: string | undefined;
   /** Default: tasks of all owners. */
   owner?: string | undefined;
@@ -109,8 +111,9 @@ interface StreamDeps extends StreamStart {
   writeSoon: () => void;
 }
 
-function createEventStream(events: TaskEvents, response: Writable, { after, taskId, owner, writeSoon }: StreamDeps) {
-  let lastSentId = after ?? events.lastId;
+function createEventStream(events: TaskEvents, response: Writable, options: StreamDeps) {
+  const { after, newest = events.lastId, taskId, owner, writeSoon } = options;
+  let lastSentId = after ?? newest;
   // With the id a client can resume even if it loses the connection before the first event.
   const start = after === undefined ? `id: ${lastSentId}\n` : "";
   let isFull = !response.write(`retry: ${retryMs}\n${start}\n`);
@@ -118,8 +121,8 @@ function createEventStream(events: TaskEvents, response: Writable, { after, task
 
   /** Writes the events since the last one sent, until the client's buffer is full. */
   function write(): void {
-    if (hasEnded) return;
     while (!isFull) {
+      if (hasEnded) return;
       const missed = events.since(lastSentId, maxTaken);
       if (missed === undefined) {
         lastSentId = events.lastId;
@@ -134,10 +137,11 @@ function createEventStream(events: TaskEvents, response: Writable, { after, task
   function writeUntilFull(missed: readonly PublishedEvent[]): void {
     for (const event of missed) {
       lastSentId = event.id;
-      if (taskId !== undefined && event.taskId !== taskId) continue;
-      if (owner !== undefined && event.owner !== owner) continue;
+      if ((taskId ?? event.taskId) !== event.taskId || (owner ?? event.owner) !== event.owner) continue;
       isFull = !response.write(frameOf(event));
-      if (isFull) return;
+      hasEnded = taskId !== undefined && event.type === "deleted";
+      if (hasEnded) response.end();
+      if (isFull || hasEnded) return;
     }
   }
 

@@ -1,16 +1,19 @@
+import type { FastifyRequest } from "fastify";
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
 import { ServiceError } from "../../model/errors.ts";
-import type { TaskEvents } from "../../feed/task-events.ts";
+import type { TaskStore } from "../../stores/store.ts";
+import { taskNotFoundError } from "../../stores/rules.ts";
 import type { KeyRing } from "../../keys/key-ring.ts";
 import { Shares } from "../../async/shares.ts";
 import { requireAccept } from "../responses/accept.ts";
 import { createEventStreams } from "../responses/event-streams.ts";
 import { earlyCorsHeaders, type Origins } from "../server/origins.ts";
-import { ownerFilter, OwnerQuery, sharerOf } from "../access/ownership.ts";
+import { ownerFilter, OwnerQuery, requireTask, sharerOf } from "../access/ownership.ts";
 import { everyResponse, requestIdHeader } from "../responses/every-response.ts";
 import { problems } from "../responses/problem.ts";
 import { onClosed } from "../responses/turns.ts";
+import { taskErrors } from "./task.ts";
 
 const mediaType = "text/event-stream";
 
@@ -29,7 +32,8 @@ const watchSchema = {
     "Server-sent events, without end. `task`: a task after a change, without `info` if that is " +
     "as in the task's previous event. `deleted`: the `id` of a deleted task. `reset`: missed " +
     "changes are no longer available; read the list again. With `Last-Event-ID` the stream " +
-    "resumes after that event. To know every `info`, open the stream before you read the list.",
+    "resumes after that event. To know every `info`, open the stream before you read the list. " +
+    "The stream of one task ends once that is deleted.",
   tags: ["tasks"],
   headers: Type.Object({ "last-event-id": Type.Optional(Type.String()) }),
   querystring: Type.Object({
@@ -43,12 +47,12 @@ const watchSchema = {
       description: "one event for each change, a comment every 15 seconds",
       content: { [mediaType]: { schema: Type.String() } },
     },
-    ...problems("invalid_request", "cross_site", "forbidden", "not_acceptable", "too_many_requests"),
+    ...problems(...taskErrors, "cross_site", "forbidden", "not_acceptable", "too_many_requests"),
   },
 };
 
 interface EventRoutesOptions {
-  events: TaskEvents;
+  store: TaskStore;
   keys: KeyRing;
   /** Open at a time, as the `total` of `Shares`. */
   maxStreams: number;
@@ -56,7 +60,8 @@ interface EventRoutesOptions {
 }
 
 export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async (app, deps) => {
-  const { events, keys, maxStreams, origins } = deps;
+  const { store, keys, maxStreams, origins } = deps;
+  const { events } = store;
   const streams = createEventStreams(events);
   const shares = new Shares(maxStreams);
   const unsubscribe = keys.subscribe(() => streams.endUnadmitted());
@@ -72,8 +77,13 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
 
   const options = { exposeHeadRoute: false, config: { startsWork: true }, schema: watchSchema };
   app.get(path, options, async (request, reply) => {
-    const { caller } = request;
-    const owner = ownerFilter(caller, request.query.owner);
+    const { caller, headers } = request;
+    const { task: taskId, owner: asked } = request.query;
+    const owner = ownerFilter(caller, asked);
+    const after = headers["last-event-id"];
+    // Before the task is looked for: it may be deleted meanwhile.
+    const newest = events.lastId;
+    await assertWatchable(store, { taskId, owner, after, caller });
     const release = shares.take(sharerOf(caller));
     if (release === undefined) {
       const rule = `${shares.taken} event streams are open, the limit is ${maxStreams}, of which each key has its share`;
@@ -81,13 +91,30 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
     }
     onClosed(reply.raw, release);
     reply.hijack();
-    const readable = earlyCorsHeaders(origins, request.headers.origin);
+    const readable = earlyCorsHeaders(origins, headers.origin);
     reply.raw.writeHead(200, { ...streamHeaders, ...readable, [requestIdHeader]: request.id });
     streams.open(reply.raw, {
-      after: request.headers["last-event-id"],
-      taskId: request.query.task,
+      after,
+      newest,
+      taskId,
       owner,
       isAdmitted: () => keys.admits(caller),
     });
   });
 };
+
+interface Watch extends Pick<FastifyRequest, "caller"> {
+  taskId: string | undefined;
+  owner: string | undefined;
+  after: string | undefined;
+}
+
+/** @throws ServiceError `not_found` if there is no such task, and no change of it that a stream which resumes has missed: it may have been deleted. */
+async function assertWatchable(store: TaskStore, { taskId: id, owner, after, caller }: Watch): Promise<void> {
+  if (id === undefined) return;
+  const isOf = (holder: string | null | undefined) => owner === undefined || holder === owner;
+  const missed = after === undefined ? [] : (store.events.since(after) ?? []);
+  if (missed.some((event) => event.taskId === id && isOf(event.owner))) return;
+  const task = await requireTask(store, { params: { id }, caller });
+  if (!isOf(task.owner)) throw taskNotFoundError(id);
+}
