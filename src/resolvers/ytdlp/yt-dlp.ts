@@ -1,5 +1,4 @@
-import { constants } from "node:fs";
-import { access, readFile, stat } from "node:fs/promises";
+import { readFile, stat } from "node:fs/promises";
 import { Value } from "@sinclair/typebox/value";
 import type { BaseLogger } from "pino";
 import { messageOf, ServiceError } from "../../model/errors.ts";
@@ -88,7 +87,7 @@ const maxSocketTimeoutS = 15;
  */
 export async function openYtDlp(options: YtDlpOptions): Promise<YtDlp | undefined> {
   const { path, searchPath, cookiesFile, logger } = options;
-  await assertReadable(cookiesFile);
+  await readCookies(cookiesFile);
   if (path === "off") return undefined;
   try {
     const installation = await findInstallation(path, searchPath);
@@ -110,15 +109,21 @@ export async function openYtDlp(options: YtDlpOptions): Promise<YtDlp | undefine
 
 const howToInstall = 'pipx install "yt-dlp[default,curl-cffi]" installs the newest';
 
-async function assertReadable(cookiesFile: string): Promise<void> {
-  if (cookiesFile === "") return;
+/** Returns the cookies in the file; "" without one, or of an empty one. @throws Error that names YTDLP_COOKIES, the rule and the value */
+async function readCookies(file: string): Promise<string> {
+  if (file === "") return "";
+  const value = JSON.stringify(file);
+  let text: string;
   try {
-    await access(cookiesFile, constants.R_OK);
-    if (!(await stat(cookiesFile)).isFile()) throw new Error("it is not a file");
+    if (!(await stat(file)).isFile()) throw new Error("it is not a file");
+    text = await readFile(file, "utf8");
   } catch (cause) {
-    const message = `YTDLP_COOKIES must be a file that can be read, got ${JSON.stringify(cookiesFile)}`;
-    throw new Error(message, { cause });
+    throw new Error(`YTDLP_COOKIES must be a file that can be read, got ${value}`, { cause });
   }
+  // Python's reader of cookies wants this line; yt-dlp fails for every page without it.
+  if (text === "" || /^#( Netscape)? HTTP Cookie File/.test(text)) return text;
+  const rule = 'a file of cookies in Netscape format, whose first line is "# Netscape HTTP Cookie File"';
+  throw new Error(`YTDLP_COOKIES must be ${rule}, got ${value}`);
 }
 
 /** Starts the yt-dlp that is installed now: with another Python, perhaps. */
@@ -155,7 +160,10 @@ function createYtDlp(supervisor: Supervisor, options: YtDlpOptions): YtDlp {
   async function extractNow(url: URL, what: string, given: ExtractOptions): Promise<unknown> {
     const { signal, entriesStart = 0, entriesAhead = 0 } = given;
     const server = await supervisor.acquire();
-    const cookies = await readCookies(cookiesFile);
+    // The file was right at the start.
+    const cookies = await readCookies(cookiesFile).catch((cause: unknown) => {
+      throw new ServiceError("internal", messageOf(cause), { cause });
+    });
     const proxyRun = proxy.openRun({ signal, maxBytes: maxRunBytes });
     const request = {
       url: withoutSmuggled(url),
@@ -205,17 +213,6 @@ async function find(supervisor: Supervisor, url: URL, identify: boolean, signal:
   const result = await server.find(withoutSmuggled(url), identify, signal);
   if ("name" in result) return result;
   throw new ServiceError("upstream_invalid", `yt-dlp for ${urlForMessage(url)}: ${result.failure}`);
-}
-
-/** @throws ServiceError `internal` if the file, which could be read at the start, no longer can. */
-async function readCookies(file: string): Promise<string> {
-  if (file === "") return "";
-  try {
-    return await readFile(file, "utf8");
-  } catch (cause) {
-    const message = `YTDLP_COOKIES must be a file that can be read, got ${JSON.stringify(file)}`;
-    throw new ServiceError("internal", message, { cause });
-  }
 }
 
 /** Removes what only yt-dlp itself puts into a fragment, which says how an extractor sends requests. */

@@ -82,6 +82,27 @@ describe("without yt-dlp", () => {
     await expect(open("off", "", path).opened).rejects.toThrow(refusal);
   });
 
+  it.each([
+    ["JSON", '[{ "domain": ".site.test", "name": "a", "value": "1" }]\n'],
+    ["lines without the first one", ".site.test\tTRUE\t/\tFALSE\t0\ta\t1\n"],
+  ])("refuses cookies that are %s, also if it is off", async (_, text) => {
+    const path = join(folder, "cookies");
+    writeFileSync(path, text);
+    const rule = 'in Netscape format, whose first line is "# Netscape HTTP Cookie File"';
+    const refusal = new Error(`YTDLP_COOKIES must be a file of cookies ${rule}, got "${path}"`);
+    await expect(open("", "", path).opened).rejects.toThrow(refusal);
+    await expect(open("off", "", path).opened).rejects.toThrow(refusal);
+  });
+
+  it.each(["", "# HTTP Cookie File\n", "# Netscape HTTP Cookie File\r\n"])(
+    "takes cookies that are %j",
+    async (text) => {
+      const path = join(folder, "cookies");
+      writeFileSync(path, text);
+      expect(await open("off", "", path).opened).toBeUndefined();
+    },
+  );
+
   it("refuses a Python without yt-dlp", async ({ skip }) => {
     if (installed === undefined) skip("no yt-dlp (YTDLP)");
     const path = write("empty", `#!${pythonPath()}\n`);
