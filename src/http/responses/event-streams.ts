@@ -122,8 +122,7 @@ function createEventStream(events: TaskEvents, response: Writable, options: Stre
   /** Writes the events since the last one sent, until the client's buffer is full. */
   function write(): void {
     while (!isFull) {
-      if (hasEnded) return;
-      const missed = events.since(lastSentId, maxTaken);
+      const missed = hasEnded ? [] : events.since(lastSentId, maxTaken);
       if (missed === undefined) {
         lastSentId = events.lastId;
         isFull = !response.write(`event: reset\nid: ${lastSentId}\ndata: {}\n\n`);
