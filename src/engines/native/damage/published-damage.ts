@@ -1,7 +1,7 @@
 import { countFragmentBreaks, type FragmentBreaks } from "../../../remux/mp4/fragment-order.ts";
 import { countDamage, countDamagedLaces } from "../../../remux/matroska/damage.ts";
 import { countFlacBreaks } from "../../../remux/audio-files/flac-breaks.ts";
-import { countOggBreaks } from "../../../remux/ogg/breaks.ts";
+import { countOggBreaks } from "../../../remux/audio-files/ogg-pages.ts";
 import { countPacketBreaks, endsWithinPacket } from "../../../remux/mpeg-ts/breaks.ts";
 import { countAsfBreaks } from "./asf-breaks.ts";
 import { countAviBreaks } from "./avi-breaks.ts";
