@@ -1,7 +1,7 @@
 import type { HttpResponse } from "../../../net/client.ts";
 import type { Checkpoints } from "./checkpoints.ts";
 import { type Extent, extentOf, partError, partTruncatedError } from "./extent.ts";
-import { openPartWriter, type PartWriter } from "./part-writer.ts";
+import { openPartWriter, type PartWriter } from "./disk-writes.ts";
 import type { Quota } from "./quota.ts";
 import { isSameRepresentation, representationOf, withoutQuery } from "./representation.ts";
 import type { Repeats } from "./retry-policy.ts";

@@ -1,14 +1,24 @@
+import { rm } from "node:fs/promises";
+import { isUpstreamError } from "../../../model/errors.ts";
+import { sniffContainer } from "../../../remux/sniff.ts";
 import { fetchSegments, type FetchSegmentsOptions } from "./fetch-segments.ts";
 import type { PartStore } from "../parts/part-store.ts";
 import { Mirrors } from "./mirrors.ts";
 import type { FetchedPart, FetchOptions, Part } from "../parts/stored-part.ts";
-import type { PartialMedia, PartialMediaOptions } from "../partial/partial-file.ts";
-import { fetchPartialMedia } from "../partial/partial-media.ts";
+import {
+  headBytes,
+  openPartialFile,
+  type PartialFile,
+  type PartialMedia,
+  type PartialMediaOptions,
+} from "../partial/partial-file.ts";
 import { FetchStats } from "./fetch-stats.ts";
 import { Restarts } from "./live-dates.ts";
 import { type FileSource, fileUrlOf, isLiveSource, type Source, type SourceName } from "./plan.ts";
 import type { ProgressTracker } from "./progress-tracker.ts";
 import { openFileStream, openPartStream, openSegmentStream, type SourceStream } from "./source-stream.ts";
+import { fetchMatroskaPart } from "../partial/fetch-matroska-part.ts";
+import { fetchMp4Part } from "../partial/fetch-mp4-part.ts";
 
 type SegmentDeps = Omit<FetchSegmentsOptions, "fetchPart" | "onSegment" | "stats" | "restarts">;
 
@@ -125,4 +135,32 @@ export class SourceFetcher {
     progress.update();
     return fetched;
   }
+}
+
+/**
+ * Fetches what ranges need of the media in one file, into a file at `path`. Returns `null` if that cannot be seen from its
+ * index, or the server sends no parts (RFC 9110 §14), or nothing shows that they belong to one representation (§13.1.5), or
+ * they are most of it.
+ *
+ * @throws ServiceError of `fetch`, but those of the server; the file system's own errors.
+ */
+async function fetchPartialMedia(path: string, options: PartialMediaOptions): Promise<PartialMedia | null> {
+  const sparse = `${path}.sparse`;
+  try {
+    await using file = await openPartialFile(sparse, options.fetch);
+    await file.fetch({ start: 0, end: headBytes });
+    return await fetchOf(file, path, options);
+  } catch (error) {
+    // All of it may be had: at another place, too.
+    if (isUpstreamError(error)) return null;
+    throw error;
+  } finally {
+    await rm(sparse, { force: true });
+  }
+}
+
+async function fetchOf(file: PartialFile, path: string, options: PartialMediaOptions): Promise<PartialMedia | null> {
+  const container = sniffContainer(await file.read({ start: 0, end: headBytes }));
+  if (container === "webm") return fetchMatroskaPart(file, path, options);
+  return container === "mp4" ? fetchMp4Part(file, path, options) : null;
 }

@@ -29,7 +29,7 @@ export interface LiveOptions {
 }
 
 /** Resolves with whether the server has other media by now under the URL of a segment that was recorded. */
-export type HasChanged = (segment: RecordedSegment) => Promise<boolean>;
+type HasChanged = (segment: RecordedSegment) => Promise<boolean>;
 
 /** Limit of reloads in a row without a new segment; then the stream has ended. */
 const maxIdleReloads = 10;
