@@ -2,10 +2,8 @@ import { createHash, type Hash } from "node:crypto";
 import { lstat } from "node:fs/promises";
 import { join } from "node:path";
 import { unlessMissing } from "./disk-error.ts";
-import { FetchedAgain, refetchedError } from "./fetched-again.ts";
 import { journalName, lookEveryMs, markStreamMs, type MediaRecord, type StreamRecord } from "./stream-journal.ts";
-import { layOut } from "./stream-layout.ts";
-import { openRun, StreamBrokenError, type StreamRun } from "./stream-run.ts";
+import { FetchedAgain, layOut, openRun, refetchedError, StreamBrokenError, type StreamRun } from "./stream-run.ts";
 
 /**
  * Reads the stream of a file that a task is making, from its first byte on, in any process. It can be read on after the work folder was
