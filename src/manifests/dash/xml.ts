@@ -1,8 +1,15 @@
 import { Parser } from "htmlparser2";
 import type { Steps } from "../../parsers/steps.ts";
-import { chooseBaseUrls, maxBaseUrls, type WithBaseUrls } from "./base-urls.ts";
 import { isLink } from "./links.ts";
-import { descriptorNames, refusedName, usedAttributes, createNamespaces } from "./names.ts";
+import {
+  chooseBaseUrls,
+  createNamespaces,
+  descriptorNames,
+  maxBaseUrls,
+  refusedName,
+  usedAttributes,
+  type WithBaseUrls,
+} from "./names.ts";
 import type { Descriptor } from "../tracks.ts";
 import { checkLength, cutOffError, invalidManifestError, stepLength } from "../manifest.ts";
 
