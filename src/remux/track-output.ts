@@ -120,7 +120,7 @@ function createRepeats() {
 }
 
 /** When a picture is decoded, media time in seconds, and its bytes. */
-export interface Picture {
+interface Picture {
   atS: number;
   data: Uint8Array;
 }

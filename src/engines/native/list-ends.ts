@@ -9,7 +9,7 @@ import { isUpstreamError } from "../../model/errors.ts";
 import { isLiveSource, type Plan, type SegmentSource, sourceDuration } from "./sources/plan.ts";
 
 /** Describes lists whose end may be missing; rejects with `signal.reason`. */
-export type DescribeEnds = (signal: AbortSignal) => Promise<string[]>;
+type DescribeEnds = (signal: AbortSignal) => Promise<string[]>;
 
 /** Of lists whose durations are rounded, seconds. */
 const roundedS = 1;

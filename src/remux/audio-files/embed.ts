@@ -6,10 +6,16 @@ import { writeAt } from "../mp4/write/background-writes.ts";
 import { createFileWindow, type OpenFile, openFile, readAt, readChunks } from "../open-file.ts";
 import { id3Length } from "../packed-audio/tags.ts";
 import { runSteps } from "../steps.ts";
-import { readFlacBlocks, writeFlacStart } from "../tags/flac-blocks.ts";
 import { readId3, writeId3 } from "../tags/id3.ts";
-import { type AudioTags, readComments, withTagsAndCover, writeComments } from "../tags/vorbis-comments.ts";
-import { isIntact, OggWriter, readPage } from "../ogg/pages.ts";
+import {
+  type AudioTags,
+  readComments,
+  readFlacBlocks,
+  withTagsAndCover,
+  writeComments,
+  writeFlacStart,
+} from "../tags/vorbis-comments.ts";
+import { isIntact, OggWriter, readPage } from "./ogg-pages.ts";
 
 /** Writes a copy of a file, a bounded part in each step, at last whether it is right; undefined: there can be none. */
 type Copy = ((fd: number) => Generator<undefined, boolean>) | undefined;

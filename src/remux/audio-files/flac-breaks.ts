@@ -1,7 +1,7 @@
 import { frameChecksum, headerChecksum, readFrameHeader } from "../codecs/flac.ts";
 import { type FileWindow, readAt } from "../open-file.ts";
 import { endOfTags } from "../packed-audio/tags.ts";
-import { readFlacBlocks } from "../tags/flac-blocks.ts";
+import { readFlacBlocks } from "../tags/vorbis-comments.ts";
 
 /** What looks like the header of a frame. */
 interface Start {

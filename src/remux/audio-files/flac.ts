@@ -1,5 +1,5 @@
 import { writeAt } from "../mp4/write/background-writes.ts";
-import { readFlacBlocks, writeFlacStart } from "../tags/flac-blocks.ts";
+import { readFlacBlocks, writeFlacStart } from "../tags/vorbis-comments.ts";
 import { codedLength, type FlacFrameHeader, frameChecksum, headerChecksum, readFrameHeader } from "../codecs/flac.ts";
 import { type AudioFile, type AudioFileTarget, type AudioTrack, damagedAudioError } from "./audio-file.ts";
 

@@ -1,6 +1,6 @@
 import { framesIn } from "../matroska/lacing.ts";
 import { opusRate, opusSamples } from "../codecs/opus.ts";
-import { OggWriter } from "../ogg/pages.ts";
+import { OggWriter } from "./ogg-pages.ts";
 import { readComments, withoutChapters, withTagsAndCover, writeComments } from "../tags/vorbis-comments.ts";
 import { type AudioFile, type AudioFileTarget, type AudioTrack, damagedAudioError } from "./audio-file.ts";
 

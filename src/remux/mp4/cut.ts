@@ -23,10 +23,9 @@ import { createBudget, type IndexedSample, maxFileSamples } from "./read/indexed
 import { type InitTrack, readAllTracks } from "./read/init.ts";
 import { assertSampleCounts } from "./read/listed-samples.ts";
 import { numbersInFile } from "./read/number-source.ts";
-import type { SampleList } from "./read/sample-list.ts";
+import { inSampleTicks, type SampleList } from "./read/sample-list.ts";
 import { readSampleTables } from "./read/sample-tables.ts";
 import { readWindows } from "./read/sample-windows.ts";
-import { inSampleTicks } from "./sample-ticks.ts";
 import { openMp4Writer } from "./write/writer.ts";
 
 export interface CutOptions {

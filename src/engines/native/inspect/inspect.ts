@@ -12,7 +12,7 @@ import {
 import type { MediaSummary } from "../../../remux/media-summary.ts";
 import { sniffContainer } from "../../../remux/sniff.ts";
 import { runSteps } from "../../../remux/steps.ts";
-import { countOggLinks } from "../../../remux/ogg/breaks.ts";
+import { countOggLinks } from "../../../remux/audio-files/ogg-pages.ts";
 import { readOgg } from "./ogg.ts";
 import { openFile, readFileStart } from "../../../remux/open-file.ts";
 import { readByLibrary } from "./local-input.ts";

@@ -13,7 +13,7 @@ import { hidesVideo } from "../inspect/unread-kind.ts";
 import { embedInMp4 } from "../../../remux/mp4/embed.ts";
 import { embedInAudio } from "../../../remux/audio-files/embed.ts";
 import { countSegments } from "../../../remux/matroska/damage.ts";
-import { countOggLinks } from "../../../remux/ogg/breaks.ts";
+import { countOggLinks } from "../../../remux/audio-files/ogg-pages.ts";
 import { sniffFile } from "../../../remux/sniff.ts";
 import { SkipError } from "../../../remux/timelines.ts";
 import { hasSelection } from "../sources/select-segments.ts";

@@ -7,7 +7,7 @@ import { createKeyCheck } from "../../../remux/matroska/key-pictures.ts";
 import { isLaced } from "../../../remux/matroska/lacing.ts";
 import { readSampleLists } from "../../../remux/mp4/cut.ts";
 import { listSamples } from "../../../remux/mp4/read/listed-samples.ts";
-import { countOggPackets } from "../../../remux/ogg/breaks.ts";
+import { countOggPackets } from "../../../remux/audio-files/ogg-pages.ts";
 import { createFileWindow, type FileWindow, openFile, type ReadFile } from "../../../remux/open-file.ts";
 import { countFrames } from "../../../remux/packed-audio/breaks.ts";
 import { sniffContainer } from "../../../remux/sniff.ts";

@@ -146,7 +146,7 @@ function shiftsOf(edits: Edit[]) {
 }
 
 /** Samples that are presented, and those before and after them. */
-export type Gapless = readonly [before: number, after: number, presented: number];
+type Gapless = readonly [before: number, after: number, presented: number];
 
 /** Reads what iTunes and encoders like it say of the audio of a file without edits: `iTunSMPB`, in hexadecimal numbers; `null`: nothing. */
 export function readGapless(bytes: Uint8Array, moov: Box): Gapless | null {
