@@ -14,9 +14,3 @@ export function hostOf(url: string): string {
   // Stored URLs are normalised, so that the parser is rarely needed.
   return /^https?:\/\/([a-z0-9.-]+)\//.exec(url)?.[1] ?? URL.parse(url)?.host ?? "";
 }
-
-/** Whether the path of a URL ends like that of a playlist of HLS or an MPD. */
-export function isManifestUrl({ pathname }: URL): boolean {
-  const path = pathname.toLowerCase();
-  return path.endsWith(".m3u8") || path.endsWith(".mpd");
-}

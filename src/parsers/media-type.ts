@@ -23,6 +23,12 @@ export function mediaTypeOf(contentType: string | null, url: URL): MediaType {
   return { kind: family, ext: byPath?.kind === family ? byPath.ext : null, mime_type: sent };
 }
 
+/** Whether its `Content-Type` or, without one, its URL says that it is a playlist of HLS or an MPD. */
+export function isManifest(contentType: string | null, url: URL): boolean {
+  const { kind } = mediaTypeOf(contentType, url);
+  return kind === "hls" || kind === "dash";
+}
+
 /** Whether servers send this `Content-Type` also for files whose type they do not know. */
 export function isVagueType(contentType: string | null): boolean {
   const sent = bareMediaType(contentType);

@@ -7,7 +7,7 @@ import { hasVideo } from "../model/format-ranking.ts";
 import { isServiceError, ServiceError, unlessUnreadable } from "../model/errors.ts";
 import { type DownloadFormat, PageInfo } from "../model/page-info.ts";
 import type { Task, TaskOptions } from "../model/task.ts";
-import { isManifestUrl } from "../model/url-parts.ts";
+import { isManifest } from "../parsers/media-type.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
 import { PlaylistFound, withEntryMetadata } from "./choice/entries.ts";
 import { chooseFormat, earlierChoice, type FormatChoice } from "../resolvers/choose-format.ts";
@@ -120,7 +120,7 @@ async function resolveTarget(
   try {
     return await readTarget(task, before, deps, isFirst);
   } catch (error) {
-    const ofManifest = isManifestUrl(new URL(task.url)) ? (["no_media"] as const) : [];
+    const ofManifest = isManifest(null, new URL(task.url)) ? (["no_media"] as const) : [];
     const passing = before === null ? ofManifest : (["no_media", "upstream_invalid"] as const);
     if (!isServiceError(error, ...passing)) throw error;
     throw new ServiceError(error.code, error.message, { cause: error, retryable: true });

@@ -2,9 +2,16 @@ import { ServiceError } from "../../model/errors.ts";
 import { hasNoManifest, sniffManifest, sniffRoot } from "../../manifests/text.ts";
 import { parseContentRange } from "../../net/byte-range.ts";
 import type { HttpResponse } from "../../net/client.ts";
-import { isMediaKind, isVagueType, type MediaType, mediaTypeOf, sniffMedium } from "../../parsers/media-type.ts";
+import {
+  isManifest,
+  isMediaKind,
+  isVagueType,
+  type MediaType,
+  mediaTypeOf,
+  sniffMedium,
+} from "../../parsers/media-type.ts";
 import { parseLine } from "../../parsers/text.ts";
-import { isManifestUrl, nameInPath } from "../../model/url-parts.ts";
+import { nameInPath } from "../../model/url-parts.ts";
 import { readFileHeader } from "../../remux/file-header.ts";
 import type { FileHeader } from "../../remux/media-summary.ts";
 import type { MediaList } from "./lists/feed.ts";
@@ -98,7 +105,7 @@ async function readAs(
   const stated = contentType === null ? "it has no Content-Type" : `its Content-Type is ${contentType.slice(0, 100)}`;
   const message = `${url.href.slice(0, 200)} is ${found}; ${stated}`;
   if (kind === "feed" || /[/+]xml$/.test(type.mime_type ?? "")) throw new OtherXmlError("upstream_invalid", message);
-  throw new ServiceError("upstream_invalid", message, { retryable: isManifestUrl(url) });
+  throw new ServiceError("upstream_invalid", message, { retryable: isManifest(null, url) });
 }
 
 function noManifestError({ href }: URL): ServiceError {
@@ -115,8 +122,7 @@ function extractFile(
   mime_type: string | null,
   headers: ReadonlyMap<string, string>,
 ): Metadata {
-  const length = headers.has("content-encoding") ? "" : (headers.get("content-length") ?? "");
-  const filesize = /^\d{1,15}$/.test(length) && Number(length) > 0 ? Number(length) : null;
+  const filesize = headers.has("content-encoding") ? null : statedLength(headers);
   return {
     title: parseLine(nameInPath(url.href)),
     resources: [createResource(url, "media", { type: mime_type, fallback: kind, filesize })],
@@ -198,7 +204,11 @@ async function readStart(response: HttpResponse): Promise<{ bytes: Buffer; hasEn
 
 /** Returns the size of the whole file as the response states it. */
 function readSize({ status, headers }: HttpResponse): number | null {
-  if (status === 206) return parseContentRange(headers.get("content-range"))?.total ?? null;
+  return status === 206 ? (parseContentRange(headers.get("content-range"))?.total ?? null) : statedLength(headers);
+}
+
+/** Returns the bytes of a body that has some, if the response states how many. */
+function statedLength(headers: HttpResponse["headers"]): number | null {
   const length = headers.get("content-length") ?? "";
   return /^\d{1,15}$/.test(length) ? Number(length) || null : null;
 }

@@ -3,7 +3,7 @@ import type { StatedChapter } from "../../model/entry.ts";
 import { audioDecision } from "../../model/format-ranking.ts";
 import type { PageInfo } from "../../model/page-info.ts";
 import { joinSubtitles } from "../../manifests/manifest.ts";
-import { listChapters } from "../../parsers/chapters.ts";
+import { listChapters } from "../chapters.ts";
 import { isFrontPage } from "../../parsers/url.ts";
 import type { Content } from "./content.ts";
 import { addReferer } from "./formats.ts";

@@ -2,7 +2,7 @@ import { withApproximateSize } from "../../model/format-sizes.ts";
 import { audioDecision, bestFormats } from "../../model/format-ranking.ts";
 import type { Entry, SiteVideo, StatedChapter } from "../../model/entry.ts";
 import type { DownloadFormat, PageInfo, Thumbnail } from "../../model/page-info.ts";
-import { listChapters } from "../../parsers/chapters.ts";
+import { listChapters } from "../chapters.ts";
 import { parseDate } from "../../parsers/date.ts";
 import { parseDuration } from "../../parsers/quantities.ts";
 import { parseTags, parseLine, parseParagraphs } from "../../parsers/text.ts";

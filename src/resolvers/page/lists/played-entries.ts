@@ -1,6 +1,6 @@
 import type { Entry } from "../../../model/entry.ts";
 import { parseQuality } from "../../../parsers/quantities.ts";
-import { mediaTypeOf } from "../../../parsers/media-type.ts";
+import { isManifest, mediaTypeOf } from "../../../parsers/media-type.ts";
 import { names } from "../lexicon/words.ts";
 import type { ListedMedia, Resource } from "../metadata.ts";
 import { namesFile } from "../scripts/data.ts";
@@ -48,7 +48,7 @@ function areOne(media: readonly Entry[]): boolean {
 
 /** Returns the URL of a manifest, which lists all qualities, else of the tallest file, else of the first one. */
 function bestOf(resources: readonly Resource[]): URL | undefined {
-  const manifest = resources.find(({ type, url }) => ["hls", "dash"].includes(mediaTypeOf(type, url).kind));
+  const manifest = resources.find(({ type, url }) => isManifest(type, url));
   const [best] = resources.toSorted((a, b) => (b.height ?? 0) - (a.height ?? 0));
   return (manifest ?? best)?.url;
 }

@@ -1,6 +1,6 @@
 import type { Chapter } from "../../../model/entry.ts";
 import type { PageInfo, Thumbnail } from "../../../model/page-info.ts";
-import { listChapters } from "../../../parsers/chapters.ts";
+import { listChapters } from "../../chapters.ts";
 import { parseDuration, parseCount, parsePixels } from "../../../parsers/quantities.ts";
 import { parseDate } from "../../../parsers/date.ts";
 import { parseKeywords, parseLine, parseProse, parseLanguage } from "../../../parsers/text.ts";

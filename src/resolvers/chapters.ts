@@ -1,5 +1,5 @@
 import type { Chapter, StatedChapter } from "../model/entry.ts";
-import { parseLine } from "./text.ts";
+import { parseLine } from "../parsers/text.ts";
 
 const maxChapters = 500;
 const maxTitle = 300;
