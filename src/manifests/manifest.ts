@@ -21,9 +21,6 @@ export const maxFormats = 2_000;
 /** Parsing a longer text would block the event loop for too long. */
 const maxLength = 4_194_304;
 
-/** How much of a manifest is read in one step, UTF-16 code units. */
-export const stepLength = 16 * 1024;
-
 /** @throws ServiceError `upstream_invalid` if `text` has more than 4 Mi characters. */
 export function checkLength(text: string, url: URL): void {
   if (text.length <= maxLength) return;

@@ -1,6 +1,5 @@
 import { isWebm } from "../../model/format-ranking.ts";
 import type { Format } from "../../model/page-info.ts";
-import type { Steps } from "../../parsers/steps.ts";
 import { codecFamily } from "../codecs.ts";
 import type { DashRepresentation } from "./representations.ts";
 
@@ -26,10 +25,10 @@ export interface Joined {
  * @returns `listed`: those of the Period that offers most, without those that have no counterpart in another
  * Period, or whose language the longest Period lacks, unless that is all of them. `join` takes one of them.
  */
-export function* comparePeriods(
+export function comparePeriods(
   candidates: readonly Candidate[],
   durations: readonly (number | null)[],
-): Steps<{ listed: Candidate[]; join(candidate: Candidate): Joined }> {
+): { listed: Candidate[]; join(candidate: Candidate): Joined } {
   const periods = [...Map.groupBy(candidates, ({ representation }) => representation.period)];
   const [main] = periods.toSorted(
     ([a, ofA], [b, ofB]) => ofB.length - ofA.length || (durations[b] ?? 0) - (durations[a] ?? 0) || a - b,
@@ -38,7 +37,6 @@ export function* comparePeriods(
   const tracks = periods.map(([, others]) => [...distinctTracks(others).values()]);
   const continuations = new Map<string, { isComplete: boolean; has_drm: boolean }>();
   for (const [key, track] of distinctTracks(offered)) {
-    yield;
     const found = tracks.map((others) => others.filter((other) => isSameTrack(other, track)));
     continuations.set(key, {
       isComplete: found.every((others) => others.length > 0),

@@ -1,7 +1,6 @@
 import { ServiceError } from "../../model/errors.ts";
 import type { Format } from "../../model/page-info.ts";
 import { shorten, urlForMessage } from "../../net/http-url.ts";
-import { finish, type Steps } from "../../parsers/steps.ts";
 import { tryParseUrl } from "../../parsers/url.ts";
 import {
   presentationDuration,
@@ -43,22 +42,13 @@ interface SegmentOptions {
  * levels, or `text` has more than 4 Mi characters; `upstream_unreachable` if it is cut off.
  */
 export function openMpd(text: string, url: URL, base = 0) {
-  return finish(openMpdInSteps(text, url, base));
-}
-
-/** Returns what `openMpd` lists; `text` has no links to remote elements left (`resolveLinks`). */
-export function* listMpd(text: string, url: URL): Steps<Manifest> {
-  return (yield* openMpdInSteps(text, url, 0)).listing;
-}
-
-function* openMpdInSteps(text: string, url: URL, base: number) {
-  const mpd = yield* parseMpd(text, url, base);
+  const mpd = parseMpd(text, url, base);
   const { root, refused } = mpd;
   if (refused !== null) throw invalidManifestError(url, `it must not have ${refused}, which is not understood`);
   const isLive = root.attributes.get("type") === "dynamic";
   if (isLive) removeEarlyPeriods(root);
   sortPeriods(root);
-  const { listed, texts, subtitles } = yield* listDashFormats(root, url);
+  const { listed, texts, subtitles } = listDashFormats(root, url);
   const formats = listed.map(({ format }) => format);
   const isOver = availabilityOf(root, timePeriods(root), Date.now())?.endS === Infinity;
   const duration = presentationDuration(root, isLive && !isOver);

@@ -1,6 +1,5 @@
 import type { Subtitle } from "../../model/entry.ts";
 import type { Format } from "../../model/page-info.ts";
-import type { Steps } from "../../parsers/steps.ts";
 import { parsePixels } from "../../parsers/quantities.ts";
 import { extensionOfMediaType } from "../../parsers/media-type.ts";
 import { framesPerSecond, kilobits } from "../attributes.ts";
@@ -32,16 +31,16 @@ interface DashFormat {
  * Lists the formats and subtitles of an MPD fetched from `url`: what belongs together in several Periods is
  * one format. Leaves out layers that only another Representation makes decodable.
  */
-export function* listDashFormats(
+export function listDashFormats(
   mpd: MpdElement,
   url: URL,
-): Steps<{ listed: (DashFormat & Candidate)[]; texts: DashFormat[]; subtitles: Manifest["subtitles"] }> {
+): { listed: (DashFormat & Candidate)[]; texts: DashFormat[]; subtitles: Manifest["subtitles"] } {
   const formatId = createFormatIds("-");
-  const candidates = yield* findCandidates(mpd, url);
+  const candidates = findCandidates(mpd, url);
   const durations = timePeriods(mpd).map(({ durationS }) => durationS);
   const found: (DashFormat & Candidate)[] = [];
   for (const ofKind of [candidates.video, candidates.audio]) {
-    const { listed, join } = yield* comparePeriods(ofKind, durations);
+    const { listed, join } = comparePeriods(ofKind, durations);
     for (const [index, preference] of preferences(listed.map(statementOf)).entries()) {
       const candidate = listed[index]!;
       if (preference < 0) candidate.format.preference = preference;
@@ -52,15 +51,15 @@ export function* listDashFormats(
   for (const [index, { format, representation }] of listed.entries()) {
     format.format_id = formatId(`dash-${representation.id ?? Math.floor(format.tbr ?? index)}`);
   }
-  return { listed, ...(yield* listTexts(candidates.text, durations, url)) };
+  return { listed, ...listTexts(candidates.text, durations, url) };
 }
 
 /** Text in segments is found again by the URL of the MPD and an id. */
-function* listTexts(candidates: Candidate[], durations: readonly (number | null)[], url: URL) {
+function listTexts(candidates: Candidate[], durations: readonly (number | null)[], url: URL) {
   const subtitles = createSubtitles();
   const texts: DashFormat[] = [];
   const formatId = createFormatIds("-");
-  const { listed, join } = yield* comparePeriods(candidates, durations);
+  const { listed, join } = comparePeriods(candidates, durations);
   for (const [index, candidate] of listed.slice(0, maxFormats).entries()) {
     const { format, representation } = candidate;
     format.format_id = formatId(`text-${representation.id ?? index}`);
@@ -73,11 +72,10 @@ function* listTexts(candidates: Candidate[], durations: readonly (number | null)
 type Candidates = Record<"video" | "audio" | "text", Candidate[]>;
 
 /** Leaves out what is for fast forward, and what must be ignored because a property of it is not understood. */
-function* findCandidates(mpd: MpdElement, url: URL) {
+function findCandidates(mpd: MpdElement, url: URL) {
   const candidates: Candidates = { video: [], audio: [], text: [] };
   const ignored = new Map<TrackKind, string>();
   for (const representation of representationsOf(mpd, url)) {
-    yield;
     const { kind, isLayer, descriptors } = representation;
     if (kind === null || isTrickMode(descriptors)) continue;
     const property = unknownProperty(descriptors);

@@ -2,7 +2,7 @@ import { Parser } from "htmlparser2";
 import { isUpstreamError, ServiceError } from "../../model/errors.ts";
 import { shorten, urlForMessage } from "../../net/http-url.ts";
 import type { Steps } from "../../parsers/steps.ts";
-import { checkLength, invalidManifestError, stepLength } from "../manifest.ts";
+import { checkLength, invalidManifestError } from "../manifest.ts";
 import { resolveSegmentUrl } from "../segments.ts";
 
 /** A document and its URL after redirects. */
@@ -172,6 +172,9 @@ function* checkElements(text: string, name: string, url: URL): Steps<void> {
   if (count > 0 && others.size === 0) return;
   throw invalidManifestError(url, `a link of ${name} must lead to such elements`, [...others][0] ?? "nothing");
 }
+
+/** UTF-16 code units. */
+const stepLength = 16 * 1024;
 
 function* parse(parser: Parser, text: string): Steps<void> {
   for (let at = 0; at < text.length; at += stepLength) {

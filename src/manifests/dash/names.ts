@@ -1,5 +1,3 @@
-import type { Steps } from "../../parsers/steps.ts";
-
 /** What changes which media there are, and is not understood: byte ranges in URLs, and parts and patterns of segments. */
 const refused: ReadonlySet<string> = new Set(["BaseURL@byteRange", "S@k", "S@p", "Pattern", "ImportedMPD"]);
 
@@ -100,7 +98,7 @@ export const maxBaseUrls = 64;
  * Those whose service location is one of the space-separated `defaultLocations` of content steering (ISO/IEC 23009-1
  * annex K, ETSI TS 103 998) come first, in the order of that list; all others are in the order of the MPD.
  */
-export function* chooseBaseUrls(mpd: WithBaseUrls, base: number, defaultLocations: string): Steps<void> {
+export function chooseBaseUrls(mpd: WithBaseUrls, base: number, defaultLocations: string): void {
   const locations = [...new Set(defaultLocations.split(/\s+/).filter((name) => name !== ""))].slice(0, maxBaseUrls);
   const ranks = new Map(locations.map((location, rank) => [location, rank]));
   const rankOf = ({ fields }: BaseUrl) => ranks.get(fields.serviceLocation.trim()) ?? locations.length;
@@ -114,7 +112,6 @@ export function* chooseBaseUrls(mpd: WithBaseUrls, base: number, defaultLocation
     for (const set of period.children) {
       choose(set);
       for (const representation of set.children) choose(representation);
-      yield;
     }
   }
 }

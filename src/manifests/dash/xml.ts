@@ -1,5 +1,4 @@
 import { Parser } from "htmlparser2";
-import type { Steps } from "../../parsers/steps.ts";
 import { isLink } from "./links.ts";
 import {
   chooseBaseUrls,
@@ -11,7 +10,7 @@ import {
   type WithBaseUrls,
 } from "./names.ts";
 import type { Descriptor } from "../tracks.ts";
-import { checkLength, cutOffError, invalidManifestError, stepLength } from "../manifest.ts";
+import { checkLength, cutOffError, invalidManifestError } from "../manifest.ts";
 
 /** An element of an MPD whose children inherit its attributes and base URL. */
 export interface MpdElement extends WithBaseUrls {
@@ -75,7 +74,7 @@ const maxAttributeLength = 2 * maxTextLength;
  *
  * @throws ServiceError as `openMpd`
  */
-export function* parseMpd(text: string, url: URL, base: number): Steps<Mpd> {
+export function parseMpd(text: string, url: URL, base: number): Mpd {
   checkLength(text, url);
   const tree = createTree();
   const namespaces = createNamespaces();
@@ -106,15 +105,12 @@ export function* parseMpd(text: string, url: URL, base: number): Steps<Mpd> {
     },
     { xmlMode: true },
   );
-  for (let at = 0; at < text.length; at += stepLength) {
-    parser.write(text.slice(at, at + stepLength));
-    yield;
-  }
+  parser.write(text);
   const { root, ...rest } = tree.mpd;
   const rule = "a DASH manifest must be an MPD element, at most 64 levels deep";
   if (root === null || isRefused) throw invalidManifestError(url, rule);
   if (depth > 0) throw cutOffError(url, "it ends within an element");
-  yield* chooseBaseUrls(root, base, tree.steering.defaultServiceLocation);
+  chooseBaseUrls(root, base, tree.steering.defaultServiceLocation);
   return { ...rest, root };
 }
 

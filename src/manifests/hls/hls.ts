@@ -1,5 +1,4 @@
 import { tryParseUrl } from "../../parsers/url.ts";
-import { finish, type Steps } from "../../parsers/steps.ts";
 import { parseLine } from "../../parsers/text.ts";
 import { splitCodecs } from "../codecs.ts";
 import {
@@ -8,9 +7,7 @@ import {
   type PlaylistLine,
   createVariables,
   readAttributes,
-  findMultivariantTag,
   readLines,
-  splitLines,
   isMultivariant,
 } from "./lines.ts";
 import { listHlsFormats, type Variant } from "./formats.ts";
@@ -34,15 +31,8 @@ import { type Manifest, cutOffError, maxFormats, createSubtitles } from "../mani
  * byte order mark) and has at most 4 Mi characters; `upstream_unreachable` if it is cut off before its first variant, or within one.
  */
 export function readHls(text: string, url: URL): Manifest {
-  return finish(readHlsInSteps(text, url));
-}
-
-/** Returns what `readHls` returns, in steps. */
-export function* readHlsInSteps(text: string, url: URL): Steps<Manifest> {
   checkPlaylist(text, url);
-  yield;
-  const readAs = (yield* findMultivariantTag(text)) ? readMultivariant : readMediaPlaylist;
-  return yield* readAs(text, url);
+  return isMultivariant(text) ? readMultivariant(text, url) : readMediaPlaylist(text, url);
 }
 
 interface MultivariantPlaylist {
@@ -53,8 +43,8 @@ interface MultivariantPlaylist {
   end: "before any" | "within a variant" | "after one";
 }
 
-function* readMultivariant(text: string, url: URL): Steps<Manifest> {
-  const playlist = yield* parseMultivariant(text, url);
+function readMultivariant(text: string, url: URL): Manifest {
+  const playlist = parseMultivariant(text, url);
   // Renditions belong to variants (RFC 8216 §4.3.4.2.1), which may be listed after them; each line has an end.
   const isCut = playlist.end === "within a variant" || (playlist.end === "before any" && text.trimEnd() === text);
   if (isCut) throw cutOffError(url, "it ends before the URL of a variant");
@@ -64,25 +54,18 @@ function* readMultivariant(text: string, url: URL): Steps<Manifest> {
 }
 
 /** Reads the variants and renditions of a multivariant playlist: first those of the pathway that its content steering names. */
-function* parseMultivariant(text: string, url: URL): Steps<MultivariantPlaylist> {
+function parseMultivariant(text: string, url: URL): MultivariantPlaylist {
   const playlist: MultivariantPlaylist = { variants: [], renditions: [], has_drm: false, end: "before any" };
   const variables = createVariables(url);
   const keys = createLicenceCheck();
   let pending: Attributes | null = null;
   let pathway: string | undefined;
   let seen = 0;
-  for (const lines of splitLines(text)) {
-    for (const line of readLines(lines)) {
-      if (seen >= 2 * maxFormats || playlist.variants.length >= maxFormats) return inOrder();
-      readLine(line);
-    }
-    yield;
+  for (const line of readLines(text)) {
+    if (seen >= 2 * maxFormats || playlist.variants.length >= maxFormats) break;
+    readLine(line);
   }
-  return inOrder();
-
-  function inOrder(): MultivariantPlaylist {
-    return { ...playlist, variants: startWith(pathway, playlist.variants) };
-  }
+  return { ...playlist, variants: startWith(pathway, playlist.variants) };
 
   function readLine({ tag, value }: PlaylistLine): void {
     if (tag === "#EXT-X-DEFINE") variables.define(value);
@@ -133,7 +116,7 @@ function subtitlesOf({ renditions }: MultivariantPlaylist): Manifest["subtitles"
  */
 export function findRedundant(text: string, url: URL, media: URL): URL[] {
   if (!isMultivariant(text)) return [];
-  const { variants, renditions } = finish(parseMultivariant(text, url));
+  const { variants, renditions } = parseMultivariant(text, url);
   const keyed = variants.map((variant) => ({ ...variant, key: keyOf(variant.attributes) }));
   const own = keyed.find((variant) => variant.url.href === media.href);
   const ownRendition = renditions.find((rendition) => rendition.url?.href === media.href);

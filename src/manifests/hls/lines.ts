@@ -1,5 +1,4 @@
-import type { Steps } from "../../parsers/steps.ts";
-import { checkLength, invalidManifestError, stepLength } from "../manifest.ts";
+import { checkLength, invalidManifestError } from "../manifest.ts";
 
 /** @throws ServiceError `upstream_invalid` unless `text` begins as a playlist and has at most 4 Mi characters. */
 export function checkPlaylist(text: string, url: URL): void {
@@ -16,29 +15,6 @@ export function isMultivariant(text: string): boolean {
   return multivariantTag.test(text);
 }
 
-/** Returns what `isMultivariant` returns, in steps. */
-export function* findMultivariantTag(text: string): Steps<boolean> {
-  for (const lines of splitLines(text)) {
-    if (isMultivariant(lines)) return true;
-    yield;
-  }
-  return false;
-}
-
-/**
- * Yields the text in pieces of complete lines, which end with LF: about `stepLength` characters, or one longer line. If
- * the text has no LF but at its end, lines end with CR, as some editors write them.
- */
-export function* splitLines(text: string): Generator<string> {
-  const newline = text.trimEnd().includes("\n") ? "\n" : "\r";
-  for (let start = 0; start < text.length;) {
-    const end = text.indexOf(newline, start + stepLength) + 1 || text.length;
-    const lines = text.slice(start, end);
-    yield newline === "\r" ? lines.replaceAll("\r", "\n") : lines;
-    start = end;
-  }
-}
-
 /** One line of a playlist: a tag with the text after its colon, or (`tag: null`) a URI. */
 export interface PlaylistLine {
   /** Upper case, with the `#`. */
@@ -48,11 +24,15 @@ export interface PlaylistLine {
 
 const maxLineLength = 65_536;
 
-/** Yields the lines of a playlist (RFC 8216 §4.1), each cut to 64 Ki characters, without blanks and comments. */
+/**
+ * Yields the lines of a playlist (RFC 8216 §4.1), each cut to 64 Ki characters, without blanks and comments. If the text has no LF
+ * but at its end, lines end with CR, as some editors write them.
+ */
 export function* readLines(text: string): Generator<PlaylistLine> {
+  const newline = text.trimEnd().includes("\n") ? "\n" : "\r";
   for (let start = 0; start < text.length;) {
-    const newline = text.indexOf("\n", start);
-    const end = newline === -1 ? text.length : newline;
+    const at = text.indexOf(newline, start);
+    const end = at === -1 ? text.length : at;
     const line = text.slice(start, Math.min(end, start + maxLineLength)).trim();
     start = end + 1;
     if (line === "") continue;
@@ -143,8 +123,6 @@ export function importsVariables(text: string): boolean {
 /** Returns the variables that the multivariant playlist `text` from `url` defines. */
 export function readVariables(text: string, url: URL): Variables {
   const { define, values } = createVariables(url);
-  for (const lines of splitLines(text)) {
-    for (const { tag, value } of readLines(lines)) if (tag === "#EXT-X-DEFINE") define(value);
-  }
+  for (const { tag, value } of readLines(text)) if (tag === "#EXT-X-DEFINE") define(value);
   return values;
 }

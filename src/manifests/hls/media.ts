@@ -1,7 +1,6 @@
 import { roundSeconds } from "../attributes.ts";
 import { createLicenceCheck } from "./key.ts";
-import type { Steps } from "../../parsers/steps.ts";
-import { type PlaylistLine, readAttributes, readLines, splitLines } from "./lines.ts";
+import { type PlaylistLine, readAttributes, readLines } from "./lines.ts";
 import type { Manifest } from "../manifest.ts";
 
 /**
@@ -9,7 +8,7 @@ import type { Manifest } from "../manifest.ts";
  * must not change, RFC 8216 §4.3.3.5) it has ended and has a duration; else it is live, also as EVENT. A
  * playlist without media tags has no format. `filesize_approx` is known if the size of each segment is.
  */
-export function* readMediaPlaylist(text: string, url: URL): Steps<Manifest> {
+export function readMediaPlaylist(text: string, url: URL): Manifest {
   let seconds = 0;
   /** By the last EXTINF before its URI, as players read it. */
   let segmentSeconds = 0;
@@ -20,28 +19,25 @@ export function* readMediaPlaylist(text: string, url: URL): Steps<Manifest> {
   let has_drm = false;
   const keys = createLicenceCheck();
   const sizes = createSizeReader();
-  for (const lines of splitLines(text)) {
-    for (const line of readLines(lines)) {
-      const { tag, value } = line;
-      sizes.read(line);
-      if (tag === "#EXTINF") {
-        isMedia = true;
-        segmentSeconds = positive(value);
-      } else if (tag === "#EXT-X-PART") {
-        partSeconds += positive(readAttributes(value).get("DURATION"));
-      } else if (tag === "#EXT-X-TARGETDURATION") isMedia = true;
-      else if (tag === "#EXT-X-ENDLIST") hasEnded = true;
-      else if (tag === "#EXT-X-PLAYLIST-TYPE") hasEnded ||= value.trim().toUpperCase() === "VOD";
-      else if (tag === "#EXT-X-KEY") keys.set(readAttributes(value));
-      else if (tag === "#EXT-X-FAXS-CM") keys.setLicensed();
-      else if (tag === null) {
-        seconds += segmentSeconds;
-        segmentSeconds = 0;
-        partSeconds = 0;
-        has_drm ||= keys.format !== undefined;
-      }
+  for (const line of readLines(text)) {
+    const { tag, value } = line;
+    sizes.read(line);
+    if (tag === "#EXTINF") {
+      isMedia = true;
+      segmentSeconds = positive(value);
+    } else if (tag === "#EXT-X-PART") {
+      partSeconds += positive(readAttributes(value).get("DURATION"));
+    } else if (tag === "#EXT-X-TARGETDURATION") isMedia = true;
+    else if (tag === "#EXT-X-ENDLIST") hasEnded = true;
+    else if (tag === "#EXT-X-PLAYLIST-TYPE") hasEnded ||= value.trim().toUpperCase() === "VOD";
+    else if (tag === "#EXT-X-KEY") keys.set(readAttributes(value));
+    else if (tag === "#EXT-X-FAXS-CM") keys.setLicensed();
+    else if (tag === null) {
+      seconds += segmentSeconds;
+      segmentSeconds = 0;
+      partSeconds = 0;
+      has_drm ||= keys.format !== undefined;
     }
-    yield;
   }
   const filesize_approx = hasEnded ? sizes.size() : null;
   const own = { format_id: "hls", url: url.href, manifest_url: url.href, has_drm };

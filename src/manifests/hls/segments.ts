@@ -15,7 +15,6 @@ import {
   type PlaylistLine,
   readAttributes,
   readLines,
-  splitLines,
   type Variables,
 } from "./lines.ts";
 
@@ -35,9 +34,7 @@ export function readHlsSegments(text: string, url: URL, imported?: Variables): S
   checkPlaylist(text, url);
   if (isMultivariant(text)) throw invalidManifestError(url, "it must be a media playlist, but is a multivariant one");
   const playlist = new MediaPlaylist(url, imported);
-  for (const lines of splitLines(text)) {
-    for (const line of readLines(lines)) playlist.read(line);
-  }
+  for (const line of readLines(text)) playlist.read(line);
   return playlist.list(/\s$/.test(text.slice(-1)));
 }
 

@@ -1,18 +1,18 @@
-import type { Steps } from "../../parsers/steps.ts";
 import { isFrontPage, parseUrls } from "../../parsers/url.ts";
 import type { PageIdentity } from "./choice/choose-medium.ts";
 import { indexMetas, type Markup } from "./markup/markup.ts";
 import type { Thing } from "./markup/thing.ts";
-import { type Merged, mergeMetadata, type MetadataSource, metaVocabularies, type PageMetadata } from "./merge.ts";
+import { type Merged, mergeMetadata, type MetadataSource, type PageMetadata } from "./merge.ts";
 import type { Metadata } from "./metadata.ts";
 import { extractPlayer } from "./player/extract-player.ts";
 import { readItemList, readParts } from "./lists/item-list.ts";
 import { nameOfFile } from "./lists/played-entries.ts";
 import { readWordPressPlaylists } from "./lists/wordpress-playlist.ts";
 import { chooseThing, isMedium } from "./vocabularies/choose-thing.ts";
-import { extractHtml } from "./vocabularies/html-metadata.ts";
+import { extractHead, extractPlayerElement } from "./vocabularies/html-metadata.ts";
 import { parseJsonLd } from "./vocabularies/json-ld.ts";
 import { listPlayers, loopUrls, sourcesOf } from "./vocabularies/player-elements.ts";
+import { extractOpenGraph, extractTwitter } from "./vocabularies/open-graph.ts";
 import { extractMedium, extractPage } from "./vocabularies/schema-org.ts";
 
 interface DraftOptions {
@@ -36,12 +36,11 @@ interface Draft {
  * states a medium: it may name many, and it takes as long to read as all else. A silent loop that the page shows counts
  * only if it has no other video, as on sites of animations. So does the trailer of a film, if there is no frame that may be a player either.
  */
-export function* createDraft(markup: Markup, url: URL, options: DraftOptions): Steps<Draft> {
-  const { metadata, trailerUrls } = yield* extractMetadata(markup, url, { ...options, takesTrailers: false });
-  yield;
-  const draft = yield* addPlayers(metadata, trailerUrls, { ...options, markup, url });
+export function createDraft(markup: Markup, url: URL, options: DraftOptions): Draft {
+  const { metadata, trailerUrls } = extractMetadata(markup, url, { ...options, takesTrailers: false });
+  const draft = addPlayers(metadata, trailerUrls, { ...options, markup, url });
   if (trailerUrls.length === 0 || hasOther(draft, trailerUrls, markup, options)) return draft;
-  return merge((yield* extractMetadata(markup, url, { ...options, takesTrailers: true })).metadata, url);
+  return merge(extractMetadata(markup, url, { ...options, takesTrailers: true }).metadata, url);
 }
 
 /** Whether a page has anything to play beside silent loops and the trailers at `trailerUrls`. */
@@ -67,11 +66,11 @@ function pathKey({ host, pathname }: URL): string {
 }
 
 /** Adds what players' data say, and leaves out silent loops and trailers beside other videos. */
-function* addPlayers(
+function addPlayers(
   metadata: PageMetadata,
   trailerUrls: readonly string[],
   { markup, url, base, isPlayer, frames }: DraftOptions & { markup: Markup; url: URL },
-): Steps<Draft> {
+): Draft {
   const mayList = !isPlayer && frames.length === 0 && !isFrontPage(url);
   const stated = merge(metadata, url);
   const secondary = new Set([...loopUrls(markup, base), ...trailerUrls]);
@@ -82,11 +81,11 @@ function* addPlayers(
   const draft = hasSecondary ? merge(withoutMedia(metadata, secondary), url) : stated;
   const hasMedium = ({ merged }: Draft) => merged.media.some(({ kind }) => kind === "video" || !hasSecondary);
   if (hasMedium(draft)) return (mayList && listOfPlayers(draft, trailerUrls, { markup, url, base })) || draft;
-  const list = yield* readWordPressPlaylists(markup.playlists, base);
+  const list = readWordPressPlaylists(markup.playlists, base);
   if (list !== null) return merge({ ...draft.metadata, player: { list } }, url);
   const page = identifyMerged(draft, markup, url);
   const identity = hasSecondary ? { ...page, isMedium: false } : page;
-  const player = yield* extractPlayer(markup, identity, { base, mayList });
+  const player = extractPlayer(markup, identity, { base, mayList });
   const played = Object.keys(player).length === 0 ? draft : merge({ ...draft.metadata, player }, url);
   return hasSecondary && !hasMedium(played) ? stated : played;
 }
@@ -142,38 +141,27 @@ function identifyMerged({ metadata, merged: { fields } }: Draft, markup: Markup,
 }
 
 /** Extracts what each source states, and the URLs of the trailers of a film. `url` is the page's final URL. */
-function* extractMetadata(
+function extractMetadata(
   markup: Markup,
   url: URL,
   { base, now, takesTrailers }: DraftOptions & { takesTrailers: boolean },
-): Steps<{ metadata: PageMetadata; trailerUrls: readonly string[] }> {
+): { metadata: PageMetadata; trailerUrls: readonly string[] } {
   const metas = indexMetas(markup);
-  yield;
-  const metadata: PageMetadata = {};
-  for (const [source, extract] of metaVocabularies) {
-    metadata[source] = extract(metas, base);
-    yield;
-  }
-  const { og = {}, twitter = {} } = metadata;
+  const og = extractOpenGraph(metas, base);
+  const twitter = extractTwitter(metas, base);
+  const head = extractHead(markup, metas, base);
   const isVideo = og.media_type === "video" || (og.resources ?? []).length > 0;
-  metadata.html = extractHtml(markup, metas, base, { isVideo, trailers: new Set() });
-  yield;
-  const identity = identify(url, metadata, metas.all("og:type"));
+  const identity = identify(url, { og, twitter, html: head }, metas.all("og:type"));
   // An object of another type, like `shop:lamp`: what its card plays is not the page's video.
   if (og.media_type === "none") twitter.resources = [];
-  const things: Thing[] = [];
-  for (const source of markup.jsonLd) {
-    yield;
-    for (const thing of yield* parseJsonLd(source)) things.push(thing);
-  }
+  const things = markup.jsonLd.flatMap((source) => parseJsonLd(source));
   const context = { url, base, now, hasPlayer: markup.players.length > 0, takesTrailers };
-  const jsonLd = yield* extractGraph("json-ld", things, identity, context);
-  const microdata = yield* extractGraph("microdata", markup.items, identity, context);
+  const jsonLd = extractGraph("json-ld", things, identity, context);
+  const microdata = extractGraph("microdata", markup.items, identity, context);
   const trailerUrls = [...jsonLd.trailerUrls, ...microdata.trailerUrls].map(({ href }) => href);
-  if (trailerUrls.length > 0) {
-    metadata.html = extractHtml(markup, metas, base, { isVideo, trailers: namesOf(trailerUrls) });
-  }
-  return { metadata: { ...metadata, ...jsonLd.metadata, ...microdata.metadata }, trailerUrls };
+  const player = extractPlayerElement(markup, metas, base, { isVideo, trailers: namesOf(trailerUrls) });
+  const html = { ...head, ...player };
+  return { metadata: { og, twitter, html, ...jsonLd.metadata, ...microdata.metadata }, trailerUrls };
 }
 
 type SchemaIdentity = PageIdentity & { isArticle: boolean };
@@ -203,24 +191,23 @@ interface GraphContext {
   takesTrailers: boolean;
 }
 
-function* extractGraph(
+function extractGraph(
   vocabulary: "json-ld" | "microdata",
   things: readonly Thing[],
   identity: SchemaIdentity,
   { url, base, now, hasPlayer, takesTrailers }: GraphContext,
-): Steps<{ metadata: PageMetadata; trailerUrls: readonly URL[] }> {
-  const { medium, isPart, isOnArticle, pages, trailerUrls } = yield* chooseThing(things, identity, {
+): { metadata: PageMetadata; trailerUrls: readonly URL[] } {
+  const { medium, isPart, isOnArticle, pages, trailerUrls } = chooseThing(things, identity, {
     base,
     takesTrailers,
   });
   const metadata: PageMetadata = {};
   const lists = { base, url, isMedium, takesUrls: !isOnArticle && !identity.isArticle && !identity.isFrontPage };
-  const list = medium === null && !hasPlayer ? yield* readItemList(things, lists) : null;
+  const list = medium === null && !hasPlayer ? readItemList(things, lists) : null;
   metadata[`${vocabulary} page`] = { ...extractPage(pages, base), list };
-  yield;
   const key: MetadataSource = isPart ? `${vocabulary} part` : vocabulary;
   if (medium !== null) {
-    metadata[key] = { ...extractMedium(medium, base, now), parts: yield* readParts(medium, lists) };
+    metadata[key] = { ...extractMedium(medium, base, now), parts: readParts(medium, lists) };
   }
   return { metadata, trailerUrls };
 }

@@ -1,8 +1,6 @@
 import type { PageInfo, Thumbnail, Vocabulary } from "../../model/page-info.ts";
 import { findEmbed, findMedia, type Medium } from "./formats.ts";
-import type { Metas } from "./markup/markup.ts";
 import type { Metadata } from "./metadata.ts";
-import { extractOpenGraph, extractTwitter } from "./vocabularies/open-graph.ts";
 
 /**
  * The sources of metadata, each with its vocabulary. schema.org has three: the medium that the page is
@@ -26,13 +24,6 @@ const vocabularyOf = {
   media: "media",
 } as const satisfies Record<string, Vocabulary>;
 export type MetadataSource = keyof typeof vocabularyOf;
-
-/** The vocabularies of `<meta>` elements: each is read by itself. */
-export const metaVocabularies: readonly (readonly [MetadataSource, extract: (metas: Metas, base: URL) => Metadata])[] =
-  [
-    ["og", extractOpenGraph],
-    ["twitter", extractTwitter],
-  ];
 
 export type PageMetadata = Partial<Record<MetadataSource, Metadata>>;
 

@@ -7,7 +7,7 @@ import { PageReader } from "./reader.ts";
 /** How many times as long the pages are: 4 for the longest ones that the service reads. */
 const scale = Number(process.env["GROWTH_SCALE"] ?? 1);
 
-describe("a page that is grown 10 and 100 times takes linear time, short steps and bounded memory", () => {
+describe("a page that is grown 10 and 100 times takes linear time and bounded memory", () => {
   const reader = new PageReader(heapMiB);
   afterAll(async () => reader[Symbol.asyncDispose]());
 

@@ -1,5 +1,5 @@
 import type { Grow } from "./grow.ts";
-import type { Cost, PageReader } from "./reader.ts";
+import type { PageReader } from "./reader.ts";
 
 /** How long a construct is at first, UTF-16 code units, and how often it is repeated. */
 const length = 20_000;
@@ -9,7 +9,6 @@ const factors = [1, 10, 100];
 export const heapMiB = 24 + 64;
 /** What a reader's process has by default. */
 export const readerHeapMiB = 128;
-const maxStepMs = 100;
 /** Generous: most constructs take a twentieth. */
 const maxMs = (bytes: number) => 300 + bytes / 2_000;
 /** How much more than in proportion the time may grow: ten times as long, quadratic time is ten times too much. */
@@ -21,8 +20,9 @@ const attempts = 3;
 
 const pageUrl = "https://video.example.com/watch/1";
 
-interface Measured extends Cost {
+interface Measured {
   bytes: number;
+  cpuMs: number;
 }
 
 /**
@@ -35,12 +35,10 @@ export async function findExcess(reader: PageReader, grow: Grow, scale = 1): Pro
     const page = grow(length * factor * scale);
     const { html, url, kind = "page" } = typeof page === "string" ? { html: page, url: pageUrl } : page;
     const bytes = Buffer.from(html);
-    const cost = { bytes: bytes.length, cpuMs: Infinity, stepMs: Infinity };
+    const cost = { bytes: bytes.length, cpuMs: Infinity };
     let excess: string | null = null;
     for (let attempt = 0; attempt === 0 || (attempt < attempts && excess !== null); attempt++) {
-      const { cpuMs, stepMs } = await reader.read({ bytes, url, kind });
-      cost.cpuMs = Math.min(cost.cpuMs, cpuMs);
-      cost.stepMs = Math.min(cost.stepMs, stepMs);
+      cost.cpuMs = Math.min(cost.cpuMs, await reader.read({ bytes, url, kind }));
       excess = excessOf(cost, measured.at(-1));
     }
     if (excess !== null) return excess;
@@ -49,9 +47,8 @@ export async function findExcess(reader: PageReader, grow: Grow, scale = 1): Pro
   return null;
 }
 
-function excessOf({ bytes, cpuMs, stepMs }: Measured, shorter: Measured | undefined): string | null {
+function excessOf({ bytes, cpuMs }: Measured, shorter: Measured | undefined): string | null {
   const what = `${bytes} bytes took ${cpuMs.toFixed(0)} ms`;
-  if (stepMs > maxStepMs) return `${what}, ${stepMs.toFixed(0)} ms of them in one step`;
   if (cpuMs > maxMs(bytes)) return what;
   if (shorter === undefined) return null;
   const inProportion = (Math.max(minMs, shorter.cpuMs) * bytes) / shorter.bytes;

@@ -21,7 +21,7 @@ const input = fc.record({
 
 const reader = new PageReader(heapMiB);
 
-/** Any parts of pages, repeated: linear time, short steps and bounded memory. */
+/** Any parts of pages, repeated: linear time and bounded memory. */
 export const growthTarget = defineTarget({
   name: "growth",
   input,

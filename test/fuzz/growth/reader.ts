@@ -8,13 +8,6 @@ export interface PageBytes {
   kind: ReadKind;
 }
 
-/** What reading a page took, CPU time of its thread. */
-export interface Cost {
-  cpuMs: number;
-  /** The longest step: between two pauses. Only pages have some. */
-  stepMs: number;
-}
-
 /** Reads pages in a process of its own, which ends if its heap does not suffice. */
 export class PageReader implements AsyncDisposable {
   readonly #heapMiB: number;
@@ -24,8 +17,8 @@ export class PageReader implements AsyncDisposable {
     this.#heapMiB = heapMiB;
   }
 
-  /** Rejects if the process ends before the page has been read. */
-  async read(page: PageBytes): Promise<Cost> {
+  /** Returns the CPU time that reading a page took, milliseconds. Rejects if the process ends before the page has been read. */
+  async read(page: PageBytes): Promise<number> {
     const child = (this.#child ??= this.#start());
     child.send(page);
     const ended = new AbortController();
@@ -34,7 +27,7 @@ export class PageReader implements AsyncDisposable {
       () => null,
       () => null,
     );
-    const [cost] = ((await Promise.race([once(child, "message", { signal }), end])) ?? []) as [Cost?];
+    const [cost] = ((await Promise.race([once(child, "message", { signal }), end])) ?? []) as [number?];
     ended.abort();
     if (cost !== undefined) return cost;
     this.#child = null;

@@ -9,15 +9,13 @@ import {
   createYtDlpResolver as createYtDlpWith,
   type YtDlpResolverOptions,
 } from "../../../src/resolvers/ytdlp/ytdlp-resolver.ts";
-import { createTimeSlices } from "../../../src/parsers/steps.ts";
 
-/** Creates a reader that reads in this process, in time slices: without a start, and without limits of time and memory. */
+/** Creates a reader that reads in this process: without a start, and without limits of time and memory. */
 export function createLocalReader(): Reader {
-  const slices = createTimeSlices();
   return {
     prepare() {},
     async read(job, body, { signal }) {
-      const outcome = await packOutcome(job, () => readBody(job, body, slices, signal));
+      const outcome = await packOutcome(job, () => readBody(job, body));
       signal.throwIfAborted();
       return unpackOutcome(job, outcome.subarray(lengthBytes));
     },

@@ -1,5 +1,4 @@
 import type { PageInfo } from "../../../model/page-info.ts";
-import type { Steps } from "../../../parsers/steps.ts";
 import { pageKey } from "../../../parsers/url.ts";
 import { createSimilarity, type MediumNames, type PageNames } from "./similarity.ts";
 import { isOfTrailer, namesTrailer } from "./trailers.ts";
@@ -93,14 +92,13 @@ interface Ranked<C> {
  * is certain. If a page that calls itself a medium names nothing else, a preview with a title and a duration is chosen: some
  * sites call the whole video so.
  */
-export function* chooseMedium<C extends Candidate>(candidates: readonly C[], page: PageIdentity): Steps<C | null> {
+export function chooseMedium<C extends Candidate>(candidates: readonly C[], page: PageIdentity): C | null {
   const [only] = candidates;
   if (only === undefined) return null;
   if (candidates.length === 1 && isUndisputed(only, page)) return only;
   const rank = createRanking<C>(page);
   const ranked: Ranked<C>[] = [];
   for (const candidate of candidates) {
-    yield;
     if (candidate.exclusion !== "never") ranked.push(rank(candidate));
   }
   const videos = ranked.filter(({ candidate }) => candidate.kind === "video");

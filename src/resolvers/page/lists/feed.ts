@@ -4,7 +4,6 @@ import { parseDate } from "../../../parsers/date.ts";
 import { parseDuration } from "../../../parsers/quantities.ts";
 import { parseLine, parseProse, parseLanguage } from "../../../parsers/text.ts";
 import { bareMediaType, isMediaKind, mediaTypeOf } from "../../../parsers/media-type.ts";
-import type { Steps } from "../../../parsers/steps.ts";
 import { tryParseUrl } from "../../../parsers/url.ts";
 import { type EntrySlice, SliceBuilder } from "../../entries.ts";
 import { type Metadata, thumbnailsAt } from "../metadata.ts";
@@ -32,7 +31,6 @@ const maxDepth = 64;
 const maxAttributes = 1_000;
 const maxTextLength = 8_192;
 const maxIdLength = 1_000;
-const stepLength = 64 * 1024;
 
 /**
  * Reads RSS 2.0, RSS 1.0 and Atom (RFC 4287), with the elements that podcasts and Media RSS add; `start`: entries before those
@@ -41,7 +39,7 @@ const stepLength = 64 * 1024;
  *
  * Returns null if it is no feed, if it lists nothing, or if its elements are nested over 64 levels or have over 1,000 attributes.
  */
-export function* readFeed(text: string, url: URL, start: number): Steps<MediaList | null> {
+export function readFeed(text: string, url: URL, start: number): MediaList | null {
   const feed = new FeedBuilder(url, start);
   let attributes = 0;
   const state = { isRefused: false };
@@ -65,10 +63,7 @@ export function* readFeed(text: string, url: URL, start: number): Steps<MediaLis
     state.isRefused = true;
     parser.pause();
   }
-  for (let at = 0; at < text.length && !state.isRefused; at += stepLength) {
-    parser.write(text.slice(at, at + stepLength));
-    yield;
-  }
+  parser.write(text);
   return state.isRefused ? null : feed.build();
 }
 

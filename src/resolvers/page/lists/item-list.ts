@@ -1,7 +1,6 @@
 import type { Entry } from "../../../model/entry.ts";
 import { parseDuration, parseCount } from "../../../parsers/quantities.ts";
 import { parseDate } from "../../../parsers/date.ts";
-import type { Steps } from "../../../parsers/steps.ts";
 import { parseLine } from "../../../parsers/text.ts";
 import { isSamePage, tryParseUrl } from "../../../parsers/url.ts";
 import type { ListedMedia } from "../metadata.ts";
@@ -28,29 +27,28 @@ const maxItems = 500;
  * Each item is a medium, or a URL. Returns null if there are several lists, fewer than two items (of a main entity: no medium), or
  * items of another kind.
  */
-export function* readItemList(roots: readonly Thing[], context: ListContext): Steps<ListedMedia | null> {
+export function readItemList(roots: readonly Thing[], context: ListContext): ListedMedia | null {
   const main = roots.flatMap((root) => thingsOf(root, "mainentity")).filter((thing) => isA(thing, listTypes));
   const lists = main.length > 0 ? main : roots.filter((root) => isA(root, listTypes));
   const [list] = new Set(lists);
   if (list === undefined || new Set(lists).size > 1) return null;
   const stated = valuesOf(list, "itemlistelement").slice(0, maxItems);
   const isMain = main.length > 0 && stated.every((value) => isOfMedium(value, context));
-  const media = yield* readItems(stated, context, isMain ? 1 : minEntries);
+  const media = readItems(stated, context, isMain ? 1 : minEntries);
   const count = parseCount(textOf(list, "numberofitems"));
   return media && { entries: media, entries_count: count ?? (stated.length < maxItems ? media.length : null) };
 }
 
 /** Returns the parts of a medium that are media themselves; null if there are fewer than two. */
-export function* readParts(medium: Thing, context: ListContext): Steps<ListedMedia | null> {
+export function readParts(medium: Thing, context: ListContext): ListedMedia | null {
   const parts = thingsOf(medium, "haspart").filter((part) => context.isMedium(part));
-  const entries = yield* readItems(parts, context, minEntries);
+  const entries = readItems(parts, context, minEntries);
   return entries && { entries, entries_count: entries.length };
 }
 
-function* readItems(values: readonly Value[], context: ListContext, least: number): Steps<Entry[] | null> {
+function readItems(values: readonly Value[], context: ListContext, least: number): Entry[] | null {
   const entries = new Map<string, Entry>();
   for (const value of values) {
-    yield;
     const entry = readItem(value, context);
     if (entry === "other") return null;
     if (entry !== null && !entries.has(entry.url)) entries.set(entry.url, entry);

@@ -1,4 +1,3 @@
-import type { Steps } from "../../../parsers/steps.ts";
 import { mediaTypeOf } from "../../../parsers/media-type.ts";
 import { parseDuration } from "../../../parsers/quantities.ts";
 import { parseLine } from "../../../parsers/text.ts";
@@ -8,7 +7,6 @@ import { SliceBuilder } from "../../entries.ts";
 
 const logo = 'tvg-logo="';
 const maxLineLength = 16 * 1024;
-const linesPerStep = 1_000;
 
 /** Whether a playlist is one of HLS, whose media are segments: it has tags of its own (RFC 8216 §4.1). */
 export function isHls(body: readonly Uint8Array[]): boolean {
@@ -23,7 +21,7 @@ export function isHls(body: readonly Uint8Array[]): boolean {
  * those that are wanted. Lines that are no URL over http or https are left out, without any tag also paths without an extension that is
  * known: a message has lines, too. Returns null if it lists nothing.
  */
-export function* readM3u(text: string, url: URL, start: number): Steps<MediaList | null> {
+export function readM3u(text: string, url: URL, start: number): MediaList | null {
   const entries = new SliceBuilder(start);
   let title: string | null = null;
   let stated = { title: null as string | null, duration: null as number | null, thumbnail: null as string | null };
@@ -31,12 +29,10 @@ export function* readM3u(text: string, url: URL, start: number): Steps<MediaList
   const isExtended = text.includes("#EXT");
   const isMedium = (line: string, medium: URL) =>
     isExtended || URL.canParse(line) || mediaTypeOf(null, medium).kind !== "unknown";
-  let count = 0;
   for (let at = 0; at < text.length;) {
     const end = text.indexOf("\n", at);
     const line = text.slice(at, end < 0 ? text.length : end).trim();
     at = end < 0 ? text.length : end + 1;
-    if (++count % linesPerStep === 0) yield;
     if (line === "" || line.length > maxLineLength) continue;
     if (/^#EXTINF:/i.test(line)) stated = readExtInf(line, url);
     else if (/^#PLAYLIST:/i.test(line)) title ??= parseLine(line.slice("#PLAYLIST:".length));

@@ -1,7 +1,6 @@
 import type { Entry } from "../../../model/entry.ts";
 import { parseJson } from "../../../model/schema.ts";
 import { parseDuration } from "../../../parsers/quantities.ts";
-import type { Steps } from "../../../parsers/steps.ts";
 import { parseLine } from "../../../parsers/text.ts";
 import { tryParseUrl } from "../../../parsers/url.ts";
 import type { ListedMedia } from "../metadata.ts";
@@ -13,13 +12,11 @@ const maxTracks = 500;
 /**
  * Returns what the playlists of WordPress (its shortcode `playlist`) play on a page, in page order; null for fewer than two files.
  */
-export function* readWordPressPlaylists(sources: readonly string[], base: URL): Steps<ListedMedia | null> {
+export function readWordPressPlaylists(sources: readonly string[], base: URL): ListedMedia | null {
   const entries = new Map<string, Entry>();
   for (const source of sources) {
-    yield;
     const tracks = membersOf(parseJson(source))["tracks"];
     for (const track of Array.isArray(tracks) ? tracks.slice(0, maxTracks) : []) {
-      yield;
       const entry = readTrack(membersOf(track), base);
       if (entry !== null && entries.size < maxTracks && !entries.has(entry.url)) entries.set(entry.url, entry);
     }

@@ -1,5 +1,4 @@
 import { mediaExtension } from "../../../parsers/media-type.ts";
-import type { Steps } from "../../../parsers/steps.ts";
 import { isDataPrefix, isLetter, isLink, isMicrodataName, isNameEnd, isSpace, NameShapes } from "./characters.ts";
 import type { HtmlSink } from "./html-sink.ts";
 
@@ -7,8 +6,6 @@ import type { HtmlSink } from "./html-sink.ts";
 const maxTagLength = 256 * 1024;
 /** Shorter chunks are joined first: scanning many tiny ones would be slow. UTF-16 code units. */
 const minScanLength = 16 * 1024;
-/** How much is scanned between two pauses, in whole constructs; UTF-16 code units. */
-const stepLength = 8 * 1024;
 const rawText = "script style textarea title xmp iframe noembed noframes";
 const rawTextElements = new Set(rawText.split(" "));
 
@@ -55,29 +52,24 @@ export class HtmlScanner {
     this.#shapes = new NameShapes([...sink.elements, ...rawTextElements, "svg", "math"]);
   }
 
-  *write(chunk: string): Steps<void> {
+  write(chunk: string): void {
     this.#waiting.push(chunk);
     this.#waitingLength += chunk.length;
-    if (this.#waitingLength >= minScanLength) yield* this.#scan(false);
+    if (this.#waitingLength >= minScanLength) this.#scan(false);
   }
 
-  *end(): Steps<void> {
-    yield* this.#scan(true);
+  end(): void {
+    this.#scan(true);
   }
 
   /** Scans what has been written; a construct that the buffer's end cuts off stays in it. */
-  *#scan(isLast: boolean): Steps<void> {
+  #scan(isLast: boolean): void {
     const chunk = this.#waiting.length === 1 ? (this.#waiting[0] ?? "") : this.#waiting.join("");
     this.#buffer = this.#at < this.#buffer.length ? this.#buffer.slice(this.#at) + chunk : chunk;
     this.#at = 0;
     this.#waiting = [];
     this.#waitingLength = 0;
-    let stepEnd = stepLength;
-    while (this.#at < this.#buffer.length && this.#step(isLast)) {
-      if (this.#at < stepEnd) continue;
-      yield;
-      stepEnd = this.#at + stepLength;
-    }
+    while (this.#at < this.#buffer.length && this.#step(isLast));
   }
 
   /** Scans one construct. Returns false if that needs more input. */

@@ -1,5 +1,4 @@
 import { decodeHTML } from "entities";
-import type { TimeSlices } from "../../../parsers/steps.ts";
 import { type Attributes, isDecoration, parseAttributes } from "./attributes.ts";
 import { maxBytesPerUnit, type PageText } from "./charset.ts";
 import { HtmlScanner } from "./html.ts";
@@ -15,7 +14,7 @@ const maxNamesLength = 1_000;
 /** Of a `rel`, UTF-16 code units. */
 const maxRelLength = 200;
 const maxJsonLdBlocks = 100;
-/** Longer blocks are ignored, UTF-16 code units: JSON cannot be parsed in steps. */
+/** Longer blocks are ignored, UTF-16 code units. */
 const maxJsonLdLength = 1024 * 1024;
 const maxTitleSource = 10_000;
 const maxPlayers = 500;
@@ -34,12 +33,12 @@ const dataElements = new Set("embed iframe input object param".split(" "));
 const asideElements = new Set("aside footer nav".split(" "));
 const reported = new Set([...elements, ...dataElements, ...asideElements]);
 
-/** Reads a page to its end. Rejects only with the errors of `pageText` and `signal.reason`. */
-export async function readMarkup(pageText: PageText, slices: TimeSlices, signal: AbortSignal): Promise<Markup> {
+/** Reads a page to its end. Rejects only with the errors of `pageText`. */
+export async function readMarkup(pageText: PageText): Promise<Markup> {
   const collector = new MarkupCollector(pageText);
   const scanner = new HtmlScanner(collector);
-  for await (const chunk of pageText.chunks()) await slices.run(scanner.write(chunk), signal);
-  await slices.run(scanner.end(), signal);
+  for await (const chunk of pageText.chunks()) scanner.write(chunk);
+  scanner.end();
   return collector.end();
 }
 

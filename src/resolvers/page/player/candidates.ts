@@ -1,5 +1,4 @@
-import { mediaTypeOf } from "../../../parsers/media-type.ts";
-import type { Steps } from "../../../parsers/steps.ts";
+import { isManifest } from "../../../parsers/media-type.ts";
 import type { Exclusion } from "../choice/choose-medium.ts";
 import { names, properties } from "../lexicon/words.ts";
 import { nameWithoutQuality } from "../lists/played-entries.ts";
@@ -31,11 +30,10 @@ const maxParents = 50;
 const maxDurationRange = 5;
 
 /** Returns the media that `roots` name, in page order. The same URL twice is of one medium. */
-export function* findCandidates(roots: readonly Data[], base: URL): Steps<PlayerMedium[]> {
+export function findCandidates(roots: readonly Data[], base: URL): PlayerMedium[] {
   const media = new MediaCollection();
   const pending = roots.toReversed();
   for (let data = pending.pop(); data !== undefined; data = pending.pop()) {
-    yield;
     const children: Data[] = [];
     let attributes: MediaAttributes | null = null;
     let exclusion: Exclusion = "none";
@@ -48,7 +46,6 @@ export function* findCandidates(roots: readonly Data[], base: URL): Steps<Player
       if (!isMediumName(key, data) && !(isFileUrl(value) && !hasNamedFile(data))) continue;
       for (const { url, label } of urlsIn(value)) {
         if (!mayBeUrl(key, url)) continue;
-        yield;
         if (attributes === null) {
           attributes = readAttributes(data);
           exclusion = exclusionOfData(data);
@@ -156,14 +153,13 @@ const hasNamedFile = onceForEach((data) =>
 /** Completes a medium: if it has a manifest, drops URLs without an extension, which are of the manifest's parts. */
 function completed(medium: PlayerMedium): PlayerMedium {
   const all = medium.resources.length > 0 ? medium.resources : medium.downloads;
-  const resources = all.some(isManifest) ? all.filter((each) => isManifest(each) || namesFile(each.url.pathname)) : all;
+  const resources = all.some(isOfManifest)
+    ? all.filter((each) => isOfManifest(each) || namesFile(each.url.pathname))
+    : all;
   return { ...medium, resources };
 }
 
-function isManifest({ type, url }: Resource): boolean {
-  const { kind } = mediaTypeOf(type, url);
-  return kind === "hls" || kind === "dash";
-}
+const isOfManifest = ({ type, url }: Resource): boolean => isManifest(type, url);
 
 /** Whether elements of the list have titles or durations that differ: they are media, not variants of one. */
 const isListOfMedia = onceForEach(({ fields }) => {

@@ -1,5 +1,4 @@
 import { mediaTypeOf } from "../../../parsers/media-type.ts";
-import type { Steps } from "../../../parsers/steps.ts";
 import { parseLine } from "../../../parsers/text.ts";
 import { parseUrls, tryParseUrl } from "../../../parsers/url.ts";
 import { type Candidate, chooseMedium, type PageIdentity } from "../choice/choose-medium.ts";
@@ -19,23 +18,22 @@ import { exclusionOfData } from "./names.ts";
  * tags name it. Returns {} if there is none; with `mayList` a list if they are set up with several media of which none is certainly
  * the page's own.
  */
-export function* extractPlayer(
+export function extractPlayer(
   markup: Pick<Markup, "playerSources" | "pageText">,
   page: PageIdentity,
   { base, mayList }: { base: URL; mayList: boolean },
-): Steps<Metadata> {
+): Metadata {
   const pageUrl = page.urls[0] ?? base;
   const candidates: PlayerCandidate[] = [];
-  for (const medium of yield* findCandidates(yield* findData(markup), base)) {
-    yield;
+  for (const medium of findCandidates(findData(markup), base)) {
     if (medium.exclusion !== "never") candidates.push(describe(medium, pageUrl));
   }
   const isMedium = page.mediaType === "video" || page.mediaType === "audio";
   const list = mayList && !isMedium ? listSetUps(candidates, base) : null;
   // On a front page, a medium is chosen only if it is certain.
-  if (list !== null && (yield* chooseMedium(candidates, { ...page, isFrontPage: true, isMedium: false })) === null)
+  if (list !== null && chooseMedium(candidates, { ...page, isFrontPage: true, isMedium: false }) === null)
     return { list };
-  const chosen = yield* chooseMedium(candidates, page);
+  const chosen = chooseMedium(candidates, page);
   if (chosen === null) return {};
   const { item, resources } = chosen.medium;
   return {

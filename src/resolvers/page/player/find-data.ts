@@ -1,4 +1,3 @@
-import type { Steps } from "../../../parsers/steps.ts";
 import { frameUrlAttributes, mayBePlayer } from "../frames.ts";
 import { names } from "../lexicon/words.ts";
 import { type Attributes, isDecoration, parseAttributes } from "../markup/attributes.ts";
@@ -18,8 +17,6 @@ import { readScript } from "../scripts/read-script.ts";
 
 /** Of an attribute's value, UTF-16 code units. */
 const maxDataLength = 256 * 1024;
-/** Characters of tags that are searched between two pauses. */
-const stepLength = 16 * 1024;
 const maxQueryLength = 32 * 1024;
 const maxVariables = 100;
 const maxHrefLength = 1_000;
@@ -33,15 +30,15 @@ const maxStreamLength = 1_000_000;
  * attributes are a list. A tag's data has its `data-*` attributes, the URL of a link to download or to play, of a hidden
  * input or of a custom element, and the variables in the URL of a player in a frame.
  */
-export function* findData({ playerSources, pageText }: Pick<Markup, "playerSources" | "pageText">): Steps<Data[]> {
+export function findData({ playerSources, pageText }: Pick<Markup, "playerSources" | "pageText">): Data[] {
   const found = new Set<Data>();
   const tags = new Map<string, Data>();
   const budget: FieldBudget = { fields: maxPageFields };
-  for (const each of yield* searchSources(playerSources)) {
+  for (const each of searchSources(playerSources)) {
     if (budget.fields === 0) break;
     if ("script" in each) {
       const root = createRoot("block", budget);
-      yield* readScript(pageText.decode(each.script.join("")), root);
+      readScript(pageText.decode(each.script.join("")), root);
       if (root.isMarked) found.add(root);
       continue;
     }
@@ -50,7 +47,7 @@ export function* findData({ playerSources, pageText }: Pick<Markup, "playerSourc
     const list = tags.get(kind) ?? createRoot("array", budget);
     tags.set(kind, list);
     const tag = createData("object", "", list);
-    yield* readTag(each.name, attributes, tag);
+    readTag(each.name, attributes, tag);
     addToParent(tag);
     if (list.isMarked) found.add(list);
   }
@@ -58,29 +55,22 @@ export function* findData({ playerSources, pageText }: Pick<Markup, "playerSourc
 }
 
 /** Returns the sources that may name a medium. */
-function* searchSources(sources: readonly PlayerSource[]): Steps<PlayerSource[]> {
+function searchSources(sources: readonly PlayerSource[]): PlayerSource[] {
   const found: PlayerSource[] = [];
   const pushes: string[] = [];
   let firstPush = 0;
-  let searched = 0;
   for (const each of sources) {
     if ("script" in each) {
       const pushed = pushedText(each.script);
       if (pushed !== null) {
         if (pushes.length === 0) firstPush = found.length;
         pushes.push(pushed);
-      } else if (yield* mayNameMediumIn(each.script)) found.push(each);
-      continue;
-    }
-    if (mayNameMedium(each.source)) found.push(each);
-    searched += each.source.length;
-    if (searched < stepLength) continue;
-    searched = 0;
-    yield;
+      } else if (mayNameMediumIn(each.script)) found.push(each);
+    } else if (mayNameMedium(each.source)) found.push(each);
   }
   const streams: PlayerSource[] = [];
   for (const script of joinPushes(pushes)) {
-    if (yield* mayNameMediumIn([script])) streams.push({ script: [script] });
+    if (mayNameMediumIn([script])) streams.push({ script: [script] });
   }
   return found.toSpliced(firstPush, 0, ...streams);
 }
@@ -110,10 +100,9 @@ function joinPushes(texts: readonly string[]): string[] {
 }
 
 /** Whether a script in parts may name a medium, also where two parts meet. */
-function* mayNameMediumIn(parts: readonly string[]): Steps<boolean> {
+function mayNameMediumIn(parts: readonly string[]): boolean {
   let before = "";
   for (const part of parts) {
-    yield;
     if (mayNameMedium(part)) return true;
     if (before !== "" && mayNameMedium(before + part.slice(0, maxNameLength))) return true;
     before = part.slice(-maxNameLength);
@@ -121,33 +110,32 @@ function* mayNameMediumIn(parts: readonly string[]): Steps<boolean> {
   return false;
 }
 
-function* readTag(name: string, attributes: Attributes, root: Data): Steps<void> {
+function readTag(name: string, attributes: Attributes, root: Data): void {
   if (isDecoration(name, attributes)) return;
   for (const [attribute, value] of attributes) {
-    yield;
     if (isPlayerUrl(name, attribute) && mayBePlayer(attributes, value))
-      yield* readVariables(value.slice(value.indexOf("?") + 1), root);
+      readVariables(value.slice(value.indexOf("?") + 1), root);
     const key = keyOf(name, attribute, attributes);
     if (key === null) continue;
-    if (key === "flashvars") yield* readVariables(value, root);
-    else yield* readValue(key, value, root, attribute === "x-data");
+    if (key === "flashvars") readVariables(value, root);
+    else readValue(key, value, root, attribute === "x-data");
   }
 }
 
-function* readValue(key: string, value: string, root: Data, isProgram = false): Steps<void> {
+function readValue(key: string, value: string, root: Data, isProgram = false): void {
   if (startOfData(value) !== 0 && !isProgram) {
     addText(root, key, value);
     return;
   }
   const data = createData("block", key, root);
-  yield* readScript(value, data);
+  readScript(value, data);
   addToParent(data);
 }
 
 /** Reads the variables of a player, as Flash or the query of its URL has them: `file=…&image=…`. */
-function* readVariables(value: string, root: Data): Steps<void> {
+function readVariables(value: string, root: Data): void {
   const variables = new URLSearchParams(value.slice(0, maxQueryLength));
-  for (const [key, text] of [...variables].slice(0, maxVariables)) yield* readValue(key, text, root);
+  for (const [key, text] of [...variables].slice(0, maxVariables)) readValue(key, text, root);
 }
 
 /** Whether an attribute has the URL of a player in a frame, or of a plug-in. */

@@ -1,10 +1,9 @@
 import { buffer as readBytes, text as readText } from "node:stream/consumers";
-import { listMpd } from "../../../manifests/dash/dash.ts";
-import { readHlsInSteps } from "../../../manifests/hls/hls.ts";
+import { openMpd } from "../../../manifests/dash/dash.ts";
+import { readHls } from "../../../manifests/hls/hls.ts";
 import type { Manifest } from "../../../manifests/manifest.ts";
 import { readManifestText } from "../../../manifests/text.ts";
 import { bestFormats } from "../../../model/format-ranking.ts";
-import type { TimeSlices } from "../../../parsers/steps.ts";
 import { readChapters } from "../../../subtitles/read.ts";
 import { tryParseUrl } from "../../../parsers/url.ts";
 import { isOfTrailer } from "../choice/trailers.ts";
@@ -24,39 +23,25 @@ import type { PageDraft, ReadJob, ReadJobs, ReadKind, ReadResults } from "./read
 /**
  * Reads a body, as `Reader.read` does, without limits of time and memory.
  *
- * @throws ServiceError `upstream_invalid`; `signal.reason`
+ * @throws ServiceError `upstream_invalid`
  */
-export function readBody<K extends ReadKind>(
-  job: ReadJob<K>,
-  body: readonly Uint8Array[],
-  slices: TimeSlices,
-  signal: AbortSignal,
-): Promise<ReadResults[K]> {
+export function readBody<K extends ReadKind>(job: ReadJob<K>, body: readonly Uint8Array[]): Promise<ReadResults[K]> {
   const chunks = (async function* () {
     yield* body;
   })();
-  return readers[job.kind](job, chunks, slices, signal);
+  return readers[job.kind](job, chunks);
 }
 
-type ReadOf<K extends ReadKind> = (
-  job: ReadJobs[K],
-  body: AsyncIterable<Uint8Array>,
-  slices: TimeSlices,
-  signal: AbortSignal,
-) => Promise<ReadResults[K]>;
+type ReadOf<K extends ReadKind> = (job: ReadJobs[K], body: AsyncIterable<Uint8Array>) => Promise<ReadResults[K]>;
 
 const readers: { [K in ReadKind]: ReadOf<K> } = {
   page: readPage,
   oembed: async ({ url, contentType }, body) => extractOembed(await readManifestText(body), contentType, url),
-  m3u8: async ({ url }, body, slices, signal) =>
-    withBestFormats(await slices.run(readHlsInSteps(await readManifestText(body), url), signal)),
-  dash: async ({ url }, body, slices, signal) =>
-    withBestFormats(await slices.run(listMpd(await readText(body), url), signal)),
+  m3u8: async ({ url }, body) => withBestFormats(readHls(await readManifestText(body), url)),
+  dash: async ({ url }, body) => withBestFormats(openMpd(await readText(body), url).listing),
   chapters: async (_, body) => readChapters(await readBytes(body)),
-  feed: async ({ url, start }, body, slices, signal) =>
-    slices.run(readFeed(await readManifestText(body), url, start), signal),
-  m3u: async ({ url, start }, body, slices, signal) =>
-    slices.run(readM3u(await readManifestText(body), url, start), signal),
+  feed: async ({ url, start }, body) => readFeed(await readManifestText(body), url, start),
+  m3u: async ({ url, start }, body) => readM3u(await readManifestText(body), url, start),
 };
 
 /** Leaves out the formats that no record would have: each may repeat a long URL. */
@@ -67,13 +52,11 @@ function withBestFormats(manifest: Manifest): Manifest {
 async function readPage(
   { url, contentType, now, isPlayer }: ReadJobs["page"],
   body: AsyncIterable<Uint8Array>,
-  slices: TimeSlices,
-  signal: AbortSignal,
 ): Promise<PageDraft> {
-  const markup = await readMarkup(new PageText(body, contentType), slices, signal);
+  const markup = await readMarkup(new PageText(body, contentType));
   const base = tryParseUrl(markup.base, url) ?? url;
   const frames = findPlayerFrames(markup.frames, base, isPlayer);
-  const { metadata, merged } = await slices.run(createDraft(markup, url, { base, now, isPlayer, frames }), signal);
+  const { metadata, merged } = createDraft(markup, url, { base, now, isPlayer, frames });
   const oembedUrl = isPlayer ? null : findOembed(markup, merged.fields, base);
   return {
     merged,

@@ -1,6 +1,5 @@
 import { readSync } from "node:fs";
 import { endWithParent, yieldMemory } from "../../../system/child-process.ts";
-import { createTimeSlices } from "../../../parsers/steps.ts";
 import { lengthBytes, packOutcome, unpackJob } from "./wire.ts";
 import { readBody } from "./read-body.ts";
 
@@ -14,14 +13,12 @@ if (process.argv[2] !== "read") throw new Error("reader-program.ts is the progra
 async function main(): Promise<void> {
   endWithParent();
   yieldMemory();
-  const slices = createTimeSlices(Infinity);
-  const { signal } = new AbortController();
   await writeBytes(Buffer.alloc(1));
   for (;;) {
     const length = readBytes(Buffer.alloc(lengthBytes)).readUInt32LE();
     const { job, bodyBytes } = unpackJob(readBytes(Buffer.alloc(length)));
     const body = readBytes(useMemory(bodyBytes));
-    await writeBytes(await packOutcome(job, () => readBody(job, [body], slices, signal)));
+    await writeBytes(await packOutcome(job, () => readBody(job, [body])));
   }
 }
 

@@ -1,7 +1,7 @@
-import type { Steps } from "../../../parsers/steps.ts";
 import { jsonInBase64, urlInBase64 } from "./media-names.ts";
 
-const stepLength = 32 * 1024;
+/** A longer text is decoded in pieces, UTF-16 code units: what has much to replace would take much memory at once. */
+const pieceLength = 32 * 1024;
 const escape = /\\(?:u\{([\da-f]{1,6})\}|u([\da-f]{4})|x([\da-f]{2})|\r?\n|([^]))/gi;
 /**
  * An object or an array, also with a name before it as in the rows of React's server components (`5:{`); not
@@ -27,11 +27,11 @@ const angularReferences = [
 ] as const;
 
 /** Returns an object that Angular has written (`{&q;src&q;:…`) as JSON; any other text as it is. */
-export function* decodeAngularState(text: string): Steps<string> {
+export function decodeAngularState(text: string): string {
   if (!/^\s{0,10}\{&q;/.test(text.slice(0, 20))) return text;
   const parts: string[] = [];
   for (let at = 0; at < text.length;) {
-    const end = Math.min(at + stepLength, text.length);
+    const end = Math.min(at + pieceLength, text.length);
     // A reference is not cut.
     const last = lastBefore(text, "&", end, 2);
     const cut = end < text.length && last > at ? last : end;
@@ -42,7 +42,6 @@ export function* decodeAngularState(text: string): Steps<string> {
       ),
     );
     at = cut;
-    yield;
   }
   return parts.join("");
 }
@@ -68,17 +67,16 @@ export function unescapeString(source: string): string {
 }
 
 /** Like `unescapeString`, and decodes a text that is percent-encoded. */
-export function* unescapeInSteps(source: string): Steps<string> {
+export function unescapeText(source: string): string {
   const parts: string[] = [];
   let at = 0;
   while (at < source.length) {
-    let end = Math.min(at + stepLength, source.length);
+    let end = Math.min(at + pieceLength, source.length);
     // An escape sequence is not cut: it starts with the last backslash of an odd number of them.
     const last = lastBefore(source, "\\", end, 11);
     if (end < source.length && last > at + 1) end = startOfRun(source, last);
     parts.push(unescapeString(source.slice(at, end)));
     at = end;
-    yield;
   }
   const text = parts.join("");
   return isPercentEncoded(text) ? (decodePercents(text) ?? "") : text;

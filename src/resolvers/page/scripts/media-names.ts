@@ -1,5 +1,4 @@
 import { mediaExtension } from "../../../parsers/media-type.ts";
-import type { Steps } from "../../../parsers/steps.ts";
 
 /** The extension of a usual media file, with what may follow it. */
 const usualExtension = /\.(?:m(?:3u8|p(?:[d34]|ga)|4[av]|ov)|webm|flv|M(?:3U8|P4))(?:[?"'`&\\#%;>]|\/["'?])/y;
@@ -57,9 +56,8 @@ export const maxNameLength = 50;
 const maxSearchLength = 16 * 1024;
 /** After more files that are not stated the search ends, and the text is read anyway. */
 const maxUnstated = 100;
-/** Of one search by `findNames`, and its characters between two pauses. */
+/** Of one search by `findNames`. */
 const maxNames = 10_000;
-const stepLength = 256 * 1024;
 /** How much text before and after a name counts as its context, UTF-16 code units. */
 const reach = 300;
 const encoded = new RegExp(`^.\\s?${quote}?${base64}`);
@@ -80,21 +78,10 @@ export function mayNameMedium(text: string): boolean {
 }
 
 /** Returns where the stated names in `text` end that may be of media; searches 10,000 at most. */
-export function* findNames(text: string): Steps<number[]> {
+export function findNames(text: string): number[] {
   const names: number[] = [];
-  let count = 0;
-  for (let start = 0; start < text.length && count < maxNames; start += stepLength) {
-    const pattern = new RegExp(mediaNames, "gi");
-    const from = Math.max(0, start - maxNameLength);
-    const part = text.slice(from, start + stepLength + maxNameLength);
-    pattern.lastIndex = start - from;
-    for (let match = pattern.exec(part); match !== null; match = pattern.exec(part)) {
-      const at = from + match.index;
-      if (at >= start + stepLength || count === maxNames) break;
-      if (isStated(text, at)) names.push(at + match[0].length - 1);
-      if (++count % 100 === 0) yield;
-    }
-    yield;
+  for (const { 0: name, index } of text.matchAll(new RegExp(mediaNames, "gi")).take(maxNames)) {
+    if (isStated(text, index)) names.push(index + name.length - 1);
   }
   return names;
 }

@@ -1,12 +1,11 @@
 import { parseJson } from "../../../model/schema.ts";
-import type { Steps } from "../../../parsers/steps.ts";
 import { addText, addToParent, createData, type Data } from "./data.ts";
 import {
   decodeAngularState,
   decodeJsonInBase64,
   decodeUrlInBase64,
   isPercentEncoded,
-  unescapeInSteps,
+  unescapeText,
 } from "./encodings.ts";
 import { findNames } from "./media-names.ts";
 import { type Nested, ScriptReader } from "./script-reader.ts";
@@ -21,20 +20,18 @@ const maxNestedExpansion = 2;
  * calls that they belong to. It is no parser: errors in the syntax are passed over, nothing is evaluated,
  * and a text that an expression takes part in (`"a" + b`) is left out. Strings that hold data are read too.
  */
-export function* readScript(source: string, root: Data): Steps<void> {
+export function readScript(source: string, root: Data): void {
   const pending: Nested[] = [{ source, isEscaped: isPercentEncoded(source), data: root }];
   let count = 0;
   let left = maxNestedExpansion * source.length;
   for (let next = pending.shift(); next !== undefined; next = pending.shift()) {
     const decoded = decodeJsonInBase64(next.source);
-    const text = next.isEscaped
-      ? yield* unescapeInSteps(decoded)
-      : yield* inlineArguments(yield* decodeAngularState(decoded));
-    const names = yield* findNames(text);
+    const text = next.isEscaped ? unescapeText(decoded) : inlineArguments(decodeAngularState(decoded));
+    const names = findNames(text);
     if (names.length === 0) continue;
-    if (!(yield* readFlatData(text, next.data))) {
-      const reader = new ScriptReader(text, yield* outlineScript(text, names), next.data);
-      yield* reader.read();
+    if (!readFlatData(text, next.data)) {
+      const reader = new ScriptReader(text, outlineScript(text, names), next.data);
+      reader.read();
       for (const nested of reader.nested) {
         left -= nested.source.length;
         if (count++ < maxNestedTexts && left >= 0) pending.push(nested);
@@ -44,14 +41,13 @@ export function* readScript(source: string, root: Data): Steps<void> {
   }
 }
 
-/** Longer lists are not read as such, UTF-16 code units: JSON cannot be parsed in steps. */
+/** Longer lists are not read as such, UTF-16 code units. */
 const maxFlatLength = 256 * 1024;
 const maxValues = 20_000;
 const maxDepth = 50;
 const maxNameLength = 100;
 /** How many times as long as the list the texts that are referred to may be together: a text may be referred to thousands of times. */
 const maxExpansion = 4;
-const valuesPerStep = 500;
 
 /** The start of such a list: an object of indexes, or a type's name with an index. */
 const flatStart = /^\s*\[\s*(?:\{\s*"[\w$]{1,60}"\s*:\s*-?\d|\[\s*"\w{1,30}"\s*,\s*\d)/;
@@ -63,15 +59,13 @@ const nesting = /(?:[[{]\s{0,9}){6}/;
  * Reads a list of values that refer to each other by index into `root`, as Nuxt (devalue) and React Router
  * (turbo-stream) write the data of a page: `[{"video": 1}, {"src": 2}, "/1.mp4"]`. Returns false for any other text.
  */
-function* readFlatData(text: string, root: Data): Steps<boolean> {
+function readFlatData(text: string, root: Data): boolean {
   const values = flatStart.test(text.slice(0, 200)) ? parseList(text) : null;
   if (values === null) return false;
   const seen = new Set<number>();
   let left = maxExpansion * text.length;
-  let count = 0;
 
-  function* visit(index: number, key: string, parent: Data, depth: number): Steps<void> {
-    if (++count % valuesPerStep === 0) yield;
+  function visit(index: number, key: string, parent: Data, depth: number): void {
     const value = values?.[index];
     if (typeof value === "string" && value.length <= left) {
       left -= value.length;
@@ -84,12 +78,12 @@ function* readFlatData(text: string, root: Data): Steps<boolean> {
     // `["Reactive", 1]` is the value at 1.
     const isTyped = Array.isArray(value) && typeof value[0] === "string";
     if (isTyped) {
-      if (Number.isInteger(value[1])) yield* visit(value[1], key, parent, depth + 1);
+      if (Number.isInteger(value[1])) visit(value[1], key, parent, depth + 1);
       return;
     }
     const data = createData(Array.isArray(value) ? "array" : "object", key, parent);
     for (const [name, at] of Object.entries(value)) {
-      if (Number.isInteger(at)) yield* visit(Number(at), nameOf(name, data), data, depth + 1);
+      if (Number.isInteger(at)) visit(Number(at), nameOf(name, data), data, depth + 1);
     }
     addToParent(data);
   }
@@ -102,7 +96,7 @@ function* readFlatData(text: string, root: Data): Steps<boolean> {
     return typeof stated === "string" ? stated.slice(0, maxNameLength) : "";
   }
 
-  yield* visit(0, "", root, 0);
+  visit(0, "", root, 0);
   return true;
 }
 
@@ -117,8 +111,6 @@ function parseList(text: string): readonly unknown[] | null {
 const maxLength = 256 * 1024;
 const maxHeadLength = 20_000;
 const maxArgumentsLength = 64 * 1024;
-/** Characters that are read between two pauses. */
-const stepLength = 32 * 1024;
 const callStart = /^\s{0,20}[\w.$]{1,60}\s?=\s?\(function\(([\w$]+(?:,[\w$]+){0,5000})\)\{/;
 /** A name that is a value. */
 const reference = /[A-Za-z_$][\w$]{0,10}(?=[,}\])])/y;
@@ -134,15 +126,14 @@ const QUOTE = 34;
  * parameters; any other text as it is. The result is at most twice as long: a reference whose argument would make it longer
  * stays, because a short page could name a long text thousands of times.
  */
-function* inlineArguments(text: string): Steps<string> {
+function inlineArguments(text: string): string {
   if (text.length > maxLength) return text;
   const [head, parameters] = callStart.exec(text.slice(0, maxHeadLength)) ?? [];
   const end = text.lastIndexOf("}(");
   if (head === undefined || parameters === undefined || end < head.length) return text;
   const stated = readArguments(text.slice(end + 2, end + 2 + maxArgumentsLength));
-  yield;
   const byName = new Map(parameters.split(",").map((name, index) => [name, stated[index]]));
-  return yield* replaceReferences(text.slice(head.length, end), byName, text.length);
+  return replaceReferences(text.slice(head.length, end), byName, text.length);
 }
 
 function readArguments(text: string): string[] {
@@ -159,15 +150,10 @@ function readArguments(text: string): string[] {
 }
 
 /** Replaces the names that are values; adds at most `maxAdded` characters. */
-function* replaceReferences(
-  text: string,
-  byName: ReadonlyMap<string, string | undefined>,
-  maxAdded: number,
-): Steps<string> {
+function replaceReferences(text: string, byName: ReadonlyMap<string, string | undefined>, maxAdded: number): string {
   const parts: string[] = [];
   let left = maxAdded;
   let done = 0;
-  let stepEnd = stepLength;
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at);
     if (code === QUOTE) at = endOfString(text, at);
@@ -182,9 +168,6 @@ function* replaceReferences(
       }
       at += name.length;
     }
-    if (at < stepEnd) continue;
-    yield;
-    stepEnd = at + stepLength;
   }
   return parts.join("") + text.slice(done);
 }

@@ -1,4 +1,3 @@
-import type { Steps } from "../../../parsers/steps.ts";
 import { addText, addToParent, createData, type Data, isDescriptive, mark, maxTextLength } from "./data.ts";
 import { mediaNames } from "./media-names.ts";
 import { decodeJsonInBase64, isPercentEncoded, startOfData, unescapeString } from "./encodings.ts";
@@ -13,7 +12,7 @@ import {
   type SlashState,
 } from "./tokens.ts";
 
-/** Characters that are read between two pauses. */
+/** Characters that are read before it is looked again whether all has been read. */
 const stepLength = 16 * 1024;
 const maxDepth = 200;
 const maxKeyLength = 100;
@@ -59,11 +58,10 @@ export class ScriptReader {
     this.#data = root;
   }
 
-  *read(): Steps<void> {
+  read(): void {
     while (this.#at < this.#text.length && !this.#hasEnded()) {
       const stepEnd = Math.min(this.#text.length, this.#at + stepLength);
       while (this.#at < stepEnd) this.#readToken();
-      yield;
     }
     // A cut or broken script leaves brackets open.
     for (let depth = this.#closeBy.length; depth > 0; depth--) this.#leave();

@@ -1,5 +1,3 @@
-import type { Steps } from "../../../parsers/steps.ts";
-
 const BACKSLASH = 92;
 const BACKTICK = 96;
 const maxRegexLength = 1_000;
@@ -116,7 +114,7 @@ const maxSpaces = 100;
  * Returns which parts of a script need not be read. It matches brackets without reading the text between them, which takes
  * a fraction of the time.
  */
-export function* outlineScript(text: string, names: readonly number[]): Steps<Outline> {
+export function outlineScript(text: string, names: readonly number[]): Outline {
   const last = names.at(-1) ?? -1;
   const empty = new Map<number, number>();
   const opened: number[] = [];
@@ -139,7 +137,6 @@ export function* outlineScript(text: string, names: readonly number[]): Steps<Ou
         if (isEmpty && at - start >= minLength && empty.size < maxEmpty) empty.set(start, at);
       }
     }
-    yield;
   }
   return { empty, last };
 }

@@ -1,5 +1,4 @@
 import { parseDuration } from "../../../parsers/quantities.ts";
-import type { Steps } from "../../../parsers/steps.ts";
 import { pageKey, parseUrls } from "../../../parsers/url.ts";
 import { type Candidate, chooseMedium, type PageIdentity } from "../choice/choose-medium.ts";
 import { isOfTrailer, namesTrailer } from "../choice/trailers.ts";
@@ -49,27 +48,26 @@ interface Found {
  * Chooses the medium that the page is about from the graph of `roots`, and the things that describe the page. The trailer of a film
  * is the medium only of a page that calls itself one, or with `takesTrailers`.
  */
-export function* chooseThing(
+export function chooseThing(
   roots: readonly Thing[],
   page: PageIdentity & { isArticle: boolean },
   { base, takesTrailers }: { base: URL; takesTrailers: boolean },
-): Steps<ThingChoice> {
-  const found = yield* walk(roots);
+): ThingChoice {
+  const found = walk(roots);
   const pages = found.filter(({ thing, isAside }) => !isAside && thing.types.some((type) => pageTypes.test(type)));
   const areWanted = takesTrailers || isOfTrailer(page);
   const trailers = new Set(areWanted ? [] : found.flatMap(({ thing }) => thingsOf(thing, "trailer")));
   const candidates: ThingCandidate[] = [];
   for (const each of found) {
-    yield;
     if (isMedium(each.thing) && !trailers.has(each.thing)) candidates.push(toCandidate(each, base));
   }
-  const chosen = yield* chooseMedium(candidates, page);
+  const chosen = chooseMedium(candidates, page);
   const isOnArticle = page.isArticle || pages.some(({ thing }) => isArticle(thing));
   return {
     medium: chosen === null ? null : mostDetailed(chosen.thing, candidates),
     isPart: chosen !== null && (chosen.kind === "audio" || chosen.isInArticle || (isOnArticle && !chosen.isMain)),
     isOnArticle,
-    pages: yield* rankPages(pages, page, base),
+    pages: rankPages(pages, page, base),
     trailerUrls: [...trailers].flatMap((thing) =>
       parseUrls([textOf(thing, "contenturl"), textOf(thing, "embedurl")], base),
     ),
@@ -119,13 +117,12 @@ function urlsOf(thing: Thing, base: URL): URL[] {
 }
 
 /** Sorts the page's own article first, then other articles, then all other things. */
-function* rankPages(found: Found[], page: PageIdentity, base: URL): Steps<Thing[]> {
+function rankPages(found: Found[], page: PageIdentity, base: URL): Thing[] {
   const keys = new Set(page.urls.map(pageKey));
   const own: Thing[] = [];
   const articles: Thing[] = [];
   const others: Thing[] = [];
   for (const { thing } of found) {
-    yield;
     if (!isArticle(thing)) others.push(thing);
     else if (urlsOf(thing, base).some((url) => keys.has(pageKey(url)))) own.push(thing);
     else articles.push(thing);
@@ -157,7 +154,7 @@ function isArticle(thing: Thing): boolean {
 }
 
 /** Returns all things of the graph in page order, each once, at most `maxThings`. */
-function* walk(roots: readonly Thing[]): Steps<Found[]> {
+function walk(roots: readonly Thing[]): Found[] {
   const found: Found[] = [];
   const seen = new Set<Thing>();
   const pending = roots
@@ -170,7 +167,6 @@ function* walk(roots: readonly Thing[]): Steps<Found[]> {
     if (seen.has(thing)) continue;
     seen.add(thing);
     found.push(next);
-    yield;
     const isInArticle = next.isInArticle || isArticle(thing);
     const isInList = next.isAside || thing.types.includes("ItemList");
     const children: Found[] = [];

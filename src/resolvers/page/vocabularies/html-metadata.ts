@@ -2,7 +2,7 @@ import { createSubtitles } from "../../../manifests/manifest.ts";
 import type { PageInfo, Thumbnail } from "../../../model/page-info.ts";
 import { parseDate } from "../../../parsers/date.ts";
 import { parseKeywords, parseLine, parseParagraphs, parseLanguage } from "../../../parsers/text.ts";
-import { mediaTypeOf } from "../../../parsers/media-type.ts";
+import { isManifest } from "../../../parsers/media-type.ts";
 import { isFrontPage, parseUrls, tryParseUrl } from "../../../parsers/url.ts";
 import { isOfTrailer } from "../choice/trailers.ts";
 import type { Attributes } from "../markup/attributes.ts";
@@ -10,26 +10,10 @@ import type { Markup, Metas, Player } from "../markup/markup.ts";
 import { createResource, type Metadata, type Resource, thumbnailsAt } from "../metadata.ts";
 import { findPlayer, sourcesOf } from "./player-elements.ts";
 
-/**
- * Extracts what HTML itself states: title, links, standard `<meta>` names, `<video>` and `<audio>`. With
- * `isVideo` the page calls itself a video; then a muted loop or a player on a front page counts too.
- * `trailers` is what schema.org calls trailers, by `nameOfFile`.
- */
-export function extractHtml(
-  markup: Markup,
-  metas: Metas,
-  base: URL,
-  { isVideo, trailers }: { isVideo: boolean; trailers: ReadonlySet<string> },
-): Metadata {
-  const canonical = markup.links.get("canonical")?.[0]?.get("href");
-  const canonicalUrl = tryParseUrl(canonical, base);
-  const canHaveMedium = isVideo || !isFrontPage(canonicalUrl ?? base);
-  const titles = [markup.title ?? "", ...metas.all("og:title")];
-  const takesTrailers = isOfTrailer({ titles, urls: [canonicalUrl ?? base] });
-  const player = canHaveMedium ? findPlayer(markup, base, { isVideo, takesTrailers, trailers }) : null;
-  const resources = [...manifestLinks(markup, base), ...(player === null ? [] : sourcesOf(player, base))];
+/** Extracts what HTML says of the page: title, links and standard `<meta>` names. */
+export function extractHead(markup: Markup, metas: Metas, base: URL): Metadata {
   return {
-    webpage_url: canonicalUrl?.href ?? null,
+    webpage_url: canonicalOf(markup, base)?.href ?? null,
     site_name: parseLine(metas.first("application-name", "apple-mobile-web-app-title")),
     title: parseLine(metas.first("title")) ?? parseLine(markup.title),
     description: parseParagraphs(metas.first("description")),
@@ -37,8 +21,33 @@ export function extractHtml(
     uploaded_at: parseDate(metas.first("date", "pubdate", "publish-date")),
     uploader: author(metas),
     age_limit: isAdult(metas) ? 18 : null,
-    thumbnails: images(markup, metas, player, base),
     tags: parseKeywords(metas.all("keywords", "news_keywords")),
+  };
+}
+
+function canonicalOf({ links }: Markup, base: URL): URL | null {
+  return tryParseUrl(links.get("canonical")?.[0]?.get("href"), base);
+}
+
+/**
+ * Extracts what the page's `<video>` or `<audio>` says of its medium, and the manifests and images that the page links to. With
+ * `isVideo` the page calls itself a video; then a muted loop or a player on a front page counts too.
+ * `trailers` is what schema.org calls trailers, by `nameOfFile`.
+ */
+export function extractPlayerElement(
+  markup: Markup,
+  metas: Metas,
+  base: URL,
+  { isVideo, trailers }: { isVideo: boolean; trailers: ReadonlySet<string> },
+): Metadata {
+  const url = canonicalOf(markup, base) ?? base;
+  const titles = [markup.title ?? "", ...metas.all("og:title")];
+  const takesTrailers = isOfTrailer({ titles, urls: [url] });
+  const canHaveMedium = isVideo || !isFrontPage(url);
+  const player = canHaveMedium ? findPlayer(markup, base, { isVideo, takesTrailers, trailers }) : null;
+  const resources = [...manifestLinks(markup, base), ...(player === null ? [] : sourcesOf(player, base))];
+  return {
+    thumbnails: images(markup, metas, player, base),
     resources: resources.length > 0 ? resources : preloadedManifests(markup, base),
     subtitles: player === null ? {} : subtitles(player.tracks, base),
     chapters_url: player === null ? null : chaptersUrl(player.tracks, base),
@@ -72,8 +81,8 @@ function images(markup: Markup, metas: Metas, player: Player | null, base: URL):
 function manifestLinks(markup: Markup, base: URL): Resource[] {
   return (markup.links.get("alternate") ?? []).flatMap((link) => {
     const type = link.get("type") ?? "";
-    const isManifest = /^application\/(?:x-mpegurl|vnd\.apple\.mpegurl|dash\+xml)\b/i.test(type.trim());
-    const url = isManifest ? tryParseUrl(link.get("href"), base) : null;
+    const isOfManifest = /^application\/(?:x-mpegurl|vnd\.apple\.mpegurl|dash\+xml)\b/i.test(type.trim());
+    const url = isOfManifest ? tryParseUrl(link.get("href"), base) : null;
     return url === null ? [] : [createResource(url, "media", { type })];
   });
 }
@@ -82,8 +91,7 @@ function manifestLinks(markup: Markup, base: URL): Resource[] {
 function preloadedManifests(markup: Markup, base: URL): Resource[] {
   return (markup.links.get("preload") ?? []).flatMap((link) => {
     const url = tryParseUrl(link.get("href"), base);
-    const isManifest = url !== null && ["hls", "dash"].includes(mediaTypeOf(null, url).kind);
-    return isManifest ? [createResource(url, "media")] : [];
+    return url !== null && isManifest(null, url) ? [createResource(url, "media")] : [];
   });
 }
 

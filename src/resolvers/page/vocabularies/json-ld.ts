@@ -1,5 +1,4 @@
 import { decodeHTML, decodeHTMLStrict } from "entities";
-import type { Steps } from "../../../parsers/steps.ts";
 import { localName, maxTypes, type Thing, type Value } from "../markup/thing.ts";
 
 const maxThings = 2000;
@@ -13,10 +12,9 @@ const maxProperties = 500;
  * resolved. Contexts are ignored: all terms are taken as schema.org's. Wrapping comments and common
  * syntax errors are accepted.
  */
-export function* parseJsonLd(source: string): Steps<Thing[]> {
+export function parseJsonLd(source: string): Thing[] {
   const state: State = { remainingThings: maxThings, byId: new Map(), references: [] };
-  const parsed = yield* parseLeniently(source);
-  yield;
+  const parsed = parseLeniently(source);
   const roots = toValues(parsed, 0, state);
   for (const { values, index, id } of state.references) {
     const target = state.byId.get(id);
@@ -33,9 +31,8 @@ const repairs: ((source: string) => string)[] = [
   (source) => withoutSyntaxErrors(decodeHTML(withoutWrapper(source))),
 ];
 
-function* parseLeniently(source: string): Steps<unknown> {
+function parseLeniently(source: string): unknown {
   for (const repair of repairs) {
-    yield;
     try {
       return JSON.parse(repair(source));
     } catch (error) {

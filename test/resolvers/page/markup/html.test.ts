@@ -1,6 +1,5 @@
 import { array, assert, constant, constantFrom, nat, oneof, property } from "fast-check";
 import { describe, expect, it } from "vitest";
-import { finish } from "../../../../src/parsers/steps.ts";
 import { HtmlScanner } from "../../../../src/resolvers/page/markup/html.ts";
 import type { HtmlSink } from "../../../../src/resolvers/page/markup/html-sink.ts";
 
@@ -30,8 +29,8 @@ function scan(chunks: readonly string[]): string[] {
     },
   };
   const scanner = new HtmlScanner(sink);
-  for (const chunk of chunks) finish(scanner.write(chunk));
-  finish(scanner.end());
+  for (const chunk of chunks) scanner.write(chunk);
+  scanner.end();
   flush();
   return events;
 }
