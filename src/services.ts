@@ -81,8 +81,15 @@ async function openParts(config: Config, logger: Logger, opened: AsyncDisposable
   const store = measureStore(ownStore, metrics.onStoreCall);
   const pauses = new HostPauses();
   await sharePauses(store, pauses, logger, opened);
+  opened.defer(pauses.subscribe((...pause) => logLongPause(logger, ...pause)));
   const resolving = await openResolving(config, { ...metrics, logger, pauses }, opened);
   return { files, store, metrics, logger, pauses, ...resolving };
+}
+
+/** Says why tasks of a host wait; running ones wait through a shorter pause. */
+function logLongPause(logger: Logger, { host, seconds }: HostPause, isFirst: boolean): void {
+  if (!isFirst || seconds <= 30) return;
+  logger.info({ host, seconds: Math.round(seconds) }, "a host has asked for a pause (Retry-After): its tasks wait");
 }
 
 /** Lets each process that shares the store leave a host alone that has asked one of them for it. */

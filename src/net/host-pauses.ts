@@ -7,6 +7,9 @@ export interface HostPause {
   seconds: number;
 }
 
+/** @param isFirst Whether the host was not left alone yet. */
+type PauseListener = (pause: HostPause, isFirst: boolean) => void;
+
 /** Longest pause, seconds: a host that asks for more is asked again after this time. */
 const maxPauseS = 3_600;
 
@@ -17,7 +20,7 @@ const maxHosts = 10_000;
 export class HostPauses {
   /** When each pause ends, by `performance.now()`. */
   readonly #ends = new Map<string, number>();
-  readonly #listeners = new Set<(pause: HostPause) => void>();
+  readonly #listeners = new Set<PauseListener>();
   readonly #onWaiting: (isWaiting: boolean) => void;
   #waiting = 0;
 
@@ -31,10 +34,11 @@ export class HostPauses {
    *
    * @param source The listener that the pause comes from: it is not called.
    */
-  add({ host, seconds }: HostPause, source?: (pause: HostPause) => void): void {
+  add({ host, seconds }: HostPause, source?: PauseListener): void {
     const pause = { host, seconds: Math.min(seconds, maxPauseS) };
+    const isFirst = this.leftS(host) === 0;
     if (!this.learn(pause)) return;
-    for (const listener of this.#listeners) if (listener !== source) listener(pause);
+    for (const listener of this.#listeners) if (listener !== source) listener(pause, isFirst);
   }
 
   /** Adds a pause that the listeners know of: does not call them. Returns whether the host is now left alone for longer. */
@@ -62,7 +66,7 @@ export class HostPauses {
   }
 
   /** Calls `listener` with each pause that is added, until the returned function is called. */
-  subscribe(listener: (pause: HostPause) => void): () => void {
+  subscribe(listener: PauseListener): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }

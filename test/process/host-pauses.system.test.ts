@@ -3,7 +3,7 @@ import { expect, it, onTestFinished } from "vitest";
 import { resource } from "../media/resources.ts";
 import { openDatabase } from "../postgres/database.ts";
 import { film, openSite } from "./film-site.ts";
-import type { ServiceProcess } from "./service.ts";
+import { collectLog, type ServiceProcess } from "./service.ts";
 import { clientOf, openTestCluster } from "./test-cluster.ts";
 
 const notSent = /was not sent: the host asked for a pause \(Retry-After\)/;
@@ -29,8 +29,13 @@ it("a host that has asked one process for a pause is left alone by all of them, 
   const database = await openDatabase();
   const cluster = openTestCluster(database, { MAX_SPEED_BPS: String(Math.round(film.length / 3)) });
   const [one, two] = [await cluster.start("all"), await cluster.start("api")];
+  const logs = [one, two].map(collectLog);
   expect(await readNext(one, "busy")).toMatch(/429/);
   await expect.poll(async () => readNext(two)).toMatch(notSent);
+  const msg = "a host has asked for a pause (Retry-After): its tasks wait";
+  const line = { host: new URL(site.url("")).host, seconds: expect.any(Number) };
+  for (const log of logs)
+    await expect.poll(() => log.filter((each) => each.msg === msg)).toEqual([expect.objectContaining(line)]);
   const three = await cluster.start("all");
   const before = asked.length;
   for (const service of [one, two, three]) expect(await readNext(service)).toMatch(notSent);
