@@ -35,7 +35,7 @@ it("a host that has asked one process for a pause is left alone by all of them, 
   const msg = "a host has asked for a pause (Retry-After): its tasks wait";
   const line = { host: new URL(site.url("")).host, seconds: expect.any(Number) };
   for (const log of logs)
-    await expect.poll(() => log.filter((each) => each.msg === msg)).toEqual([expect.objectContaining(line)]);
+    await expect.poll(() => log.filter((each) => each["msg"] === msg)).toEqual([expect.objectContaining(line)]);
   const three = await cluster.start("all");
   const before = asked.length;
   for (const service of [one, two, three]) expect(await readNext(service)).toMatch(notSent);
