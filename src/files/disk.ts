@@ -84,16 +84,15 @@ export function openDiskFiles({ folder }: { folder: string }): FileStore {
 
     remove: (id) => ofTask("remove the file", id, undefined, () => removeAll(id)),
 
-    removeUnused: (id) =>
-      ofTask("remove the file", id, true, async () => {
+    isInUse: (id) =>
+      ofTask("look at the file", id, false, async () => {
         const others = join(otherResults, id);
         const names = (await unlessMissing(readdir(others))) ?? [];
         for (const path of [join(results, id), ...names.map((name) => join(others, name))]) {
           const found = await unlessMissing(lstat(path));
-          if (found !== undefined && isInUse(found)) return false;
+          if (found !== undefined && isMarked(found)) return true;
         }
-        await removeAll(id);
-        return true;
+        return false;
       }),
 
     ids: () => withDiskError("list the files", async () => [...new Set((await listNames()).filter(isTaskId))]),
@@ -171,7 +170,7 @@ async function openResult(path: string, id: string): Promise<OpenResult | undefi
  * that ends. Later than twice the mark's length, for clocks of machines that differ, it was set by a clock that
  * has been set back since.
  */
-function isInUse({ atimeMs }: Stats): boolean {
+function isMarked({ atimeMs }: Stats): boolean {
   // A file that was read within this millisecond is not marked.
   const leftMs = Math.floor(atimeMs) - Date.now();
   return leftMs > 0 && leftMs < 2 * inUseMs;

@@ -63,11 +63,8 @@ export interface FileStore {
   markStream(id: string): Promise<void>;
   /** Removes the result and the work folder; no error if there are none. */
   remove(id: string): Promise<void>;
-  /**
-   * Removes the result and the work folder unless a file of the result is in use, for whichever process. Returns whether
-   * there are none any more. A process that marks a file as in use at the very same moment may lose it.
-   */
-  removeUnused(id: string): Promise<boolean>;
+  /** Whether a file of the result is in use, for whichever process. */
+  isInUse(id: string): Promise<boolean>;
   /** Lists the ids that have a result or a work folder, in no particular order. */
   ids(): Promise<string[]>;
   /** Returns the free space, bytes. */

@@ -1,8 +1,8 @@
 import { setImmediate } from "node:timers/promises";
 import type { BaseLogger } from "pino";
 import type { FileStore } from "../files/files.ts";
-import { logFieldsOf } from "../model/errors.ts";
-import { damagedAs } from "../stores/rules.ts";
+import { isServiceError, logFieldsOf } from "../model/errors.ts";
+import { DamagedTaskError, damagedAs, StoreDiskFullError } from "../stores/rules.ts";
 import type { TaskStore } from "../stores/store.ts";
 import { isActive, type Task } from "../model/task.ts";
 import type { KeyedMutex } from "../async/keyed-mutex.ts";
@@ -102,4 +102,60 @@ async function hasResult(id: string, files: FileStore): Promise<boolean> {
   const result = await files.open(id);
   await result?.handle.close();
   return result !== undefined;
+}
+
+/**
+ * Says in the record of a task that its file was removed, before it is: if the service is killed in between, the next start removes the file.
+ * Returns undefined if there is nothing to say, or if the store's disk is too full: it may need the space that the file takes.
+ *
+ * @throws ServiceError `unavailable` if the store cannot be written otherwise
+ */
+export async function markRemoved(
+  store: TaskStore,
+  id: string,
+  change: { library?: [] } = {},
+): Promise<Task | undefined> {
+  try {
+    return await store.update(id, { ...change, file: null }, { from: ["succeeded"], hasFile: true });
+  } catch (error) {
+    const isUnwritable = error instanceof DamagedTaskError || error instanceof StoreDiskFullError;
+    if (isUnwritable || isServiceError(error, "conflict", "not_found")) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * Creates a function that removes the files of a task that has ended, after its record says so, unless one is in use. Returns whether there are none
+ * any more. What hinders it at the disk is logged once for each task; another call may succeed.
+ *
+ * @throws ServiceError `unavailable` if the store cannot be written: then nothing is removed
+ */
+export function createFileRemover(
+  { store, files, logger }: { store: TaskStore; files: FileStore; logger: Pick<BaseLogger, "error"> },
+  failed: string,
+): (id: string) => Promise<boolean> {
+  const failing = new Set<string>();
+
+  /** Returns undefined if it fails. */
+  async function attempt<T>(id: string, work: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await work();
+    } catch (err) {
+      if (!failing.has(id)) logger.error({ task: id, ...logFieldsOf(err) }, failed);
+      failing.add(id);
+      return undefined;
+    }
+  }
+
+  return async (id) => {
+    if ((await attempt(id, () => files.isInUse(id))) !== false) return false;
+    await markRemoved(store, id);
+    const isRemoved = await attempt(id, async () => {
+      await files.remove(id);
+      return true;
+    });
+    if (isRemoved !== true) return false;
+    failing.delete(id);
+    return true;
+  };
 }

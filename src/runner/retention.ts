@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { BaseLogger } from "pino";
-import { isServiceError, logFieldsOf } from "../model/errors.ts";
+import { isServiceError } from "../model/errors.ts";
 import type { FileStore } from "../files/files.ts";
 import type { Clock } from "../stores/clock.ts";
 import type { TaskStore } from "../stores/store.ts";
 import { endStates, type Task } from "../model/task.ts";
 import { logOutages } from "../async/outages.ts";
+import { createFileRemover } from "./file-cleanup.ts";
 
 /** Records read at a time: a record may be large, and parsing it blocks the thread. */
 const batchSize = 50;
@@ -41,26 +42,16 @@ interface RetentionOptions {
  * deletes nothing too early.
  */
 export async function deleteExpired(options: RetentionOptions): Promise<void> {
-  const { store, files, retentionS, signal, logger } = options;
+  const { store, retentionS, signal, logger } = options;
   if (retentionS === 0) return;
   const pause = (ms: number) => sleep(ms, undefined, { signal }).catch(() => undefined);
-  /** Ids of tasks whose files could not be removed, which the log says once. */
-  const unremoved = new Set<string>();
+  const removeUnused = createFileRemover(options, "the file of a task past its retention could not be removed");
 
   async function deleteTask({ id, state, kind }: Task): Promise<void> {
-    try {
-      // Before the record: a file without a record would stay for ever.
-      const members = kind === undefined ? [] : await store.ownMembers(id);
-      for (const member of members) if (!(await files.removeUnused(member))) return;
-      if (state === "succeeded" && !(await files.removeUnused(id))) return;
-    } catch (err) {
-      if (!unremoved.has(id)) {
-        logger.error({ task: id, ...logFieldsOf(err) }, "the file of a task past its retention could not be removed");
-      }
-      unremoved.add(id);
-      return;
-    }
-    unremoved.delete(id);
+    // Before the record: a file without a record would stay for ever.
+    const members = kind === undefined ? [] : await store.ownMembers(id);
+    for (const member of members) if (!(await removeUnused(member))) return;
+    if (state === "succeeded" && !(await removeUnused(id))) return;
     try {
       await store.delete(id);
     } catch (error) {

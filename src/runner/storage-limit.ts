@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { BaseLogger } from "pino";
-import { isServiceError, logFieldsOf } from "../model/errors.ts";
+import { isServiceError } from "../model/errors.ts";
 import type { FileStore } from "../files/files.ts";
 import { createKeyedMutex } from "../async/keyed-mutex.ts";
 import { logOutages } from "../async/outages.ts";
+import { createFileRemover } from "./file-cleanup.ts";
 import { DamagedTaskError, StorageFullError } from "../stores/rules.ts";
 import type { TaskStore, UpdateOptions } from "../stores/store.ts";
 import type { StoredFile } from "../stores/store-types.ts";
@@ -86,7 +87,7 @@ export function createStorageLimit(options: StorageLimitOptions) {
 
 /** Returns a function that removes the oldest files until there is space for `bytes` more; false if there cannot be. */
 function createOldestRemover({ store, files, maxBytes, logger }: StorageLimitOptions) {
-  const removeFile = createFileRemover(store, files, logger);
+  const old = createOldFileRemover({ store, files, logger });
   let isExceeded = false;
 
   function noteExcess(excess: number): void {
@@ -98,6 +99,7 @@ function createOldestRemover({ store, files, maxBytes, logger }: StorageLimitOpt
   return async (bytes: number, signal?: AbortSignal): Promise<boolean> => {
     const removed: StoredFile[] = [];
     try {
+      await old.removeLeft();
       for (let after: StoredFile | undefined; ;) {
         const stored = await store.storedFiles({ limit: batchSize, after });
         const excess = stored.bytes + bytes - maxBytes;
@@ -110,7 +112,7 @@ function createOldestRemover({ store, files, maxBytes, logger }: StorageLimitOpt
         }
         await settleAll(
           first.map(async (file) => {
-            if (await removeFile(file)) removed.push(file);
+            if (await old.remove(file)) removed.push(file);
           }),
         );
       }
@@ -122,39 +124,39 @@ function createOldestRemover({ store, files, maxBytes, logger }: StorageLimitOpt
   };
 }
 
-/**
- * Returns a function that removes the file of a task and returns whether it has. First the file is removed, then the
- * record changed: if the process is killed in between, the next removal finds the record again.
- */
-function createFileRemover(store: TaskStore, files: FileStore, logger: StorageLimitOptions["logger"]) {
-  /** Ids of tasks whose files could not be removed. */
-  const failing = new Set<string>();
+/** Creates what removes the files of tasks, and tries again where the record says so already, but the file is still there. */
+function createOldFileRemover({ store, ...deps }: Omit<StorageLimitOptions, "maxBytes">) {
+  const removeUnused = createFileRemover({ store, ...deps }, "an old file could not be removed");
+  const left = new Set<string>();
 
-  /** Logs an error once, so that it does not keep other files from being removed. */
-  async function removeUnused(id: string): Promise<boolean> {
-    try {
-      const isRemoved = await files.removeUnused(id);
-      failing.delete(id);
-      return isRemoved;
-    } catch (err) {
-      if (!failing.has(id)) logger.error({ task: id, ...logFieldsOf(err) }, "an old file could not be removed");
-      failing.add(id);
+  async function removeFile(id: string): Promise<boolean> {
+    const task = await store.get(id);
+    if (task?.state !== "succeeded" || task.file === null) return false;
+    const isRemoved = await removeUnused(id);
+    const marked = await store.get(id);
+    if (!isRemoved) {
+      if (marked?.file === null) left.add(id);
       return false;
     }
+    // The disk was too full to say so before.
+    if (marked?.file != null) await store.update(id, { file: null }, { from: ["succeeded"], hasFile: true });
+    return true;
   }
 
-  return async ({ id }: StoredFile): Promise<boolean> => {
-    try {
-      const task = await store.get(id);
-      if (task?.state !== "succeeded" || task.file === null) return false;
-      if (!(await removeUnused(id))) return false;
-      await store.update(id, { file: null }, { from: ["succeeded"], hasFile: true });
-      return true;
-    } catch (error) {
-      // If it is not damaged, somebody else has removed it meanwhile.
-      if (error instanceof DamagedTaskError || isServiceError(error, "conflict", "not_found")) return false;
-      throw error;
-    }
+  return {
+    /** Returns whether it has removed the file. */
+    async remove({ id }: StoredFile): Promise<boolean> {
+      try {
+        return await removeFile(id);
+      } catch (error) {
+        // If it is not damaged, somebody else has removed it meanwhile.
+        if (error instanceof DamagedTaskError || isServiceError(error, "conflict", "not_found")) return false;
+        throw error;
+      }
+    },
+    async removeLeft(): Promise<void> {
+      for (const id of left) if (await removeUnused(id)) left.delete(id);
+    },
   };
 }
 

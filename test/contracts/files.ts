@@ -55,36 +55,35 @@ export function describeFiles(name: string, open: () => FileStore): void {
       for (const none of [id, "x", "../x"]) expect(await files.removeOldWorkFolder(none)).toBe(true);
     });
 
-    it("does not remove a result that is in use, until a minute after the last mark", async () => {
+    it("says that a result is in use, until a minute after the last mark", async () => {
       const files = open();
       const id = randomUUIDv7();
       await keep(files, id, "content");
       const opened = (await files.open(id))!;
       const { mtimeMs } = await opened.handle.stat();
       await opened.markInUse();
-      expect(await files.removeUnused(id)).toBe(false);
+      expect(await files.isInUse(id)).toBe(true);
       expect(Math.round((await opened.handle.stat()).mtimeMs)).toBe(Math.round(mtimeMs));
       await opened.handle.close();
-      expect(await files.removeUnused(id)).toBe(false);
-      expect(await read(files, id)).toBe("content");
+      expect(await files.isInUse(id)).toBe(true);
       vi.useFakeTimers({ now: Date.now() + inUseMs, toFake: ["Date"] });
       onTestFinished(() => void vi.useRealTimers());
-      expect(await files.removeUnused(id)).toBe(true);
-      expect(await files.open(id)).toBeUndefined();
+      expect(await files.isInUse(id)).toBe(false);
     });
 
-    it("removes a result that is not in use, however new it is, and what a run has left", async () => {
+    it("says that a result is not in use, however new it is, and removes it with what a run has left", async () => {
       const files = open();
       const id = randomUUIDv7();
       await keep(files, id, "content");
       expect(await read(files, id)).toBe("content");
       await files.openWorkFolder(id);
-      expect(await files.removeUnused(id)).toBe(true);
+      expect(await files.isInUse(id)).toBe(false);
+      await files.remove(id);
       expect(await files.ids()).toEqual([]);
-      for (const none of [id, "x", "../x"]) expect(await files.removeUnused(none)).toBe(true);
+      for (const none of [id, "x", "../x"]) expect(await files.isInUse(none)).toBe(false);
     });
 
-    it("removes a result that was read within the same millisecond", async () => {
+    it("takes for unused a result that was read within the same millisecond", async () => {
       const files = open();
       const id = randomUUIDv7();
       await keep(files, id, "content");
@@ -94,7 +93,7 @@ export function describeFiles(name: string, open: () => FileStore): void {
       await handle.close();
       vi.useFakeTimers({ now, toFake: ["Date"] });
       onTestFinished(() => void vi.useRealTimers());
-      expect(await files.removeUnused(id)).toBe(true);
+      expect(await files.isInUse(id)).toBe(false);
     });
 
     it("takes a mark that ends in an hour for one of a clock that was set back", async () => {
@@ -104,7 +103,7 @@ export function describeFiles(name: string, open: () => FileStore): void {
       const { handle } = (await files.open(id))!;
       await handle.utimes(new Date(Date.now() + 3_600_000), new Date());
       await handle.close();
-      expect(await files.removeUnused(id)).toBe(true);
+      expect(await files.isInUse(id)).toBe(false);
     });
 
     it("removes a result at once if it is asked to, in use or not", async () => {
@@ -148,15 +147,14 @@ export function describeFiles(name: string, open: () => FileStore): void {
       expect(await files.ids()).toEqual([]);
     });
 
-    it("keeps a result of which one of the other files is in use", async () => {
+    it("says that a result of which one of the other files is in use is", async () => {
       const files = open();
       const id = randomUUIDv7();
       await keep(files, id, "film", ["words"]);
       const opened = (await files.open(id, 1))!;
       await opened.markInUse();
       await opened.handle.close();
-      expect(await files.removeUnused(id)).toBe(false);
-      expect(await readAll(files, id)).toEqual(["film", "words", undefined, undefined]);
+      expect(await files.isInUse(id)).toBe(true);
     });
 
     it("keeps the earlier result if one of the other files is missing", async () => {

@@ -41,12 +41,12 @@ async function openApp(mark?: () => Promise<void>) {
 test("a file is in use from the start of a response to a minute after its end", async () => {
   const { app, id, url, files } = await openApp();
   const response = await app.inject({ url, payloadAsStream: true });
-  expect(await files.removeUnused(id)).toBe(false);
+  expect(await files.isInUse(id)).toBe(true);
   response.stream().destroy();
-  expect(await files.removeUnused(id)).toBe(false);
+  expect(await files.isInUse(id)).toBe(true);
   vi.useFakeTimers({ now: Date.now() + 60_000, toFake: ["Date"] });
   onTestFinished(() => void vi.useRealTimers());
-  expect(await files.removeUnused(id)).toBe(true);
+  expect(await files.isInUse(id)).toBe(false);
 });
 
 test("it stays in use for as long as the client takes, then no longer", async () => {

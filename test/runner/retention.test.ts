@@ -128,12 +128,12 @@ test("a task whose file cannot be removed stays until it can, is logged once, an
   let failures = 0;
   const files = {
     ...inner,
-    async removeUnused(id: string) {
+    async remove(id: string) {
       if (failing.has(id)) {
         failures += 1;
         throw new ServiceError("unavailable", "file system error EIO");
       }
-      return inner.removeUnused(id);
+      return inner.remove(id);
     },
   };
   const { runner, store, log, add, until } = createRunnerHarness({
@@ -153,6 +153,30 @@ test("a task whose file cannot be removed stays until it can, is logged once, an
   failing.clear();
   await vi.waitUntil(async () => (await store.get(bad.id)) === undefined, 60_000);
   expect(inner.results()).toEqual([]);
+});
+
+test("while a store takes no writes, the files of tasks past their retention stay", async () => {
+  const clock = createClock();
+  const inner = createMemoryStore(clock);
+  let isReadOnly = false;
+  const unlessReadOnly = <T>(work: () => Promise<T>) =>
+    isReadOnly ? Promise.reject(new ServiceError("unavailable", "it is read-only")) : work();
+  const store: TaskStore = {
+    ...inner,
+    update: (...change) => unlessReadOnly(() => inner.update(...change)),
+    delete: (id) => unlessReadOnly(() => inner.delete(id)),
+  };
+  const { runner, files, log, add, until } = createRunnerHarness({ ...clock, store, retentionS: 1 });
+  runner.start();
+  const { id } = await add();
+  await until(id, "succeeded");
+  isReadOnly = true;
+  clock.advance(1001);
+  await vi.waitUntil(() => log.some(({ msg }) => msg === "tasks past their retention cannot be deleted"), 60_000);
+  expect(files.results()).toEqual([id]);
+  isReadOnly = false;
+  await vi.waitUntil(async () => (await store.get(id)) === undefined, 60_000);
+  expect(files.results()).toEqual([]);
 });
 
 test("several services may delete expired tasks at the same time", async () => {

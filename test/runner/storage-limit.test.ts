@@ -143,15 +143,15 @@ test("if all others are in use, a task succeeds over the limit, which a line say
   expect(said).toMatchObject([{ bytes: 50, maxBytes: 250 }]);
 });
 
-test("a file that cannot be removed stays, is logged once, and keeps no other from being removed", async () => {
+test("a file that cannot be removed is logged once, keeps no other from being removed, and is removed later", async () => {
   const { store, tasks, files } = await fill(2);
   const [bad] = tasks;
   let isFailing = true;
   const failing = {
     ...files,
-    async removeUnused(id: string) {
+    async remove(id: string) {
       if (isFailing && id === bad!.id) throw new ServiceError("unavailable", "EIO");
-      return files.removeUnused(id);
+      await files.remove(id);
     },
   };
   const { runner, add, until, log } = createRunnerHarness({
@@ -161,12 +161,41 @@ test("a file that cannot be removed stays, is logged once, and keeps no other fr
   });
   runner.start();
   for (const n of [3, 4]) await until((await add(pageOf(n))).id, "succeeded");
-  expect(await store.get(bad!.id)).toMatchObject({ removed_at: null });
+  expect(await store.get(bad!.id)).toMatchObject({ file: null });
   expect((await store.storedFiles({ limit: 1 })).bytes).toBe(200);
+  expect(files.results()).toContain(bad!.id);
   expect(log.filter(({ code }) => code !== undefined)).toMatchObject([{ task: bad!.id }]);
   isFailing = false;
   await until((await add(pageOf(5))).id, "succeeded");
-  expect(await store.get(bad!.id)).toMatchObject({ file: null });
+  expect(files.results()).toHaveLength(2);
+  expect(files.results()).not.toContain(bad!.id);
+});
+
+test("a file is removed only once its record says so, and stays while the store takes no writes", async () => {
+  const { store: inner, tasks, files } = await fill(2);
+  let isReadOnly = true;
+  const store: TaskStore = {
+    ...inner,
+    update: async (...change) => {
+      if (isReadOnly) throw new ServiceError("unavailable", "it is read-only");
+      return inner.update(...change);
+    },
+  };
+  const removed: (Task | undefined)[] = [];
+  const watched = {
+    ...files,
+    async remove(id: string) {
+      removed.push(await inner.get(id));
+      await files.remove(id);
+    },
+  };
+  const { runner, log } = createRunnerHarness({ store, files: watched, maxStoredBytes: 150 });
+  runner.start();
+  await vi.waitUntil(() => log.some(({ msg }) => msg === "files over MAX_STORED_BYTES cannot be removed"), 60_000);
+  expect(files.results()).toHaveLength(2);
+  isReadOnly = false;
+  await vi.waitUntil(() => files.results().length === 1, 60_000);
+  expect(removed).toMatchObject([{ id: tasks[0]!.id, state: "succeeded", file: null }]);
 });
 
 test.each([

@@ -2,6 +2,7 @@ import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { ServiceError } from "../../model/errors.ts";
+import { markRemoved } from "../../runner/file-cleanup.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import type { Task, TaskFile } from "../../model/task.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
@@ -10,7 +11,6 @@ import { anyFile, fileTag, getFileSchema, media, type SendFile, type StoredFile 
 import { requireTask } from "../access/ownership.ts";
 import { problems } from "../responses/problem.ts";
 import {
-  markRemoved,
   RemovalQuery,
   removeFromLibrary,
   taskErrors,

@@ -1,11 +1,12 @@
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
 import type { FileStore } from "../../files/files.ts";
+import { markRemoved } from "../../runner/file-cleanup.ts";
 import type { Library } from "../../runner/library/library.ts";
 import { isServiceError, ServiceError } from "../../model/errors.ts";
 import { oneOf } from "../../model/schema.ts";
 import { retryChange } from "../../stores/member-rules.ts";
-import { DamagedTaskError, damagedAs, StoreDiskFullError, taskNotFoundError } from "../../stores/rules.ts";
+import { damagedAs, taskNotFoundError } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import { isActive, type Task } from "../../model/task.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
@@ -142,26 +143,6 @@ const marksAtATime = 64;
 
 function chunksOf<T>(items: readonly T[], size: number): T[][] {
   return Array.from({ length: Math.ceil(items.length / size) }, (_, n) => items.slice(n * size, (n + 1) * size));
-}
-
-/**
- * Says in the record of a task that its file was removed, before it is: if the service is killed in between, the next start removes the file.
- * Returns undefined if there is nothing to say, or if the store's disk is too full: it may need the space that the file takes.
- *
- * @throws ServiceError `unavailable` if the store cannot be written otherwise
- */
-export async function markRemoved(
-  store: TaskStore,
-  id: string,
-  change: { library?: [] } = {},
-): Promise<Task | undefined> {
-  try {
-    return await store.update(id, { ...change, file: null }, { from: ["succeeded"], hasFile: true });
-  } catch (error) {
-    const isUnwritable = error instanceof DamagedTaskError || error instanceof StoreDiskFullError;
-    if (isUnwritable || isServiceError(error, "conflict", "not_found")) return undefined;
-    throw error;
-  }
 }
 
 /**
