@@ -64,6 +64,24 @@ describe.skipIf(!hasFfmpeg)("an MPEG-TS demuxer of several segments", () => {
     }
   });
 
+  it("loses nothing where files were put together, whose counters restart", () => {
+    const next = media.make("next.ts", ...videoInput(), ...audioInput(), ...x264, ...aac, "-output_ts_offset", "2.1");
+    const dropped: string[] = [];
+    const joined = demux([Buffer.concat([source, next])], kinds, (kind) => dropped.push(kind));
+    expect(joined.tracks).toEqual(demux([source, next]).tracks);
+    expect(dropped).toEqual([]);
+  });
+
+  it("knows a loss from a joint, if the counters go on behind the next program tables", () => {
+    const packets = cut(source, () => 188);
+    const isTables = (packet: Uint8Array) => (packet[1]! & 0x1f) === 0 && packet[2] === 0;
+    const tables = packets.flatMap((packet, i) => (isTables(packet) ? [i] : []))[3]!;
+    const dropped: string[] = [];
+    const lossy = packets.toSpliced(tables - 7, 7);
+    demux([Buffer.concat(lossy)], kinds, (kind) => dropped.push(kind));
+    expect(dropped.length).toBeGreaterThan(0);
+  });
+
   it("continues after garbage between packets", () => {
     const middle = 188 * 100;
     const garbage = Buffer.from(Uint8Array.from({ length: 700 }, (_, i) => i * 37));

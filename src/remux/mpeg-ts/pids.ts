@@ -31,6 +31,8 @@ class Pid {
   isCountNew = false;
   /** Number of the segment it came from. */
   segment: number;
+  /** How often the program association had counted from the start again before its last packet. */
+  restarts = 0;
   /** Where it starts in `bytes`, which hold it until the segment ends. */
   at = 0;
   bytes: Uint8Array = new Uint8Array();
@@ -62,6 +64,8 @@ export class PidTable {
   #segment = 0;
   /** Number of the latest segment that does not follow the one before. */
   #joined = 0;
+  /** How often the program association has counted from the start again, as in files that were put together. */
+  #restarts = 0;
 
   set(pid: number, reader: PidReader): void {
     this.#pids[pid] = new Pid(reader, this.#segment);
@@ -108,7 +112,8 @@ export class PidTable {
    */
   read(bytes: Buffer, at: number): void {
     const second = bytes[at + 1] ?? 0;
-    const pid = this.#pids[pidOf(bytes, at)];
+    const number = pidOf(bytes, at);
+    const pid = this.#pids[number];
     // transport_error_indicator
     if (pid === undefined || second & 0x80) return;
     const control = bytes[at + 3] ?? 0;
@@ -129,17 +134,21 @@ export class PidTable {
     pid.scrambled = 0;
     const isStart = (second & 0x40) !== 0;
     const isBound = !isRestart && pid.segment === this.#segment;
-    if (isBound && counter === pid.counter && isDuplicate(pid, bytes, at)) return;
     const isFollowing = pid.counter < 0 || counter === ((pid.counter + 1) & 0x0f);
+    const isAgain = isStart && !isFollowing && counter === pid.firstCounter;
+    if (isAgain && number === associationPid) this.#restarts += 1;
+    if (isBound && counter === pid.counter && isDuplicate(pid, bytes, at)) return;
     if (isStart) this.#startUnit(pid, counter, isFollowing, isRestart);
     const isLost = isLossKnown(pid, counter, isFollowing, isBound);
+    const isJoin = isAgain && pid.restarts !== this.#restarts;
     if (pid.firstCounter < 0) pid.firstCounter = counter;
     pid.counter = counter;
     pid.segment = this.#segment;
+    pid.restarts = this.#restarts;
     pid.at = at;
     pid.bytes = bytes;
     const isCountRestart = isStart && !isBound;
-    if (isLost && !isCountRestart) pid.reader.onLoss();
+    if (isLost && !isCountRestart && !isJoin) pid.reader.onLoss();
     const to = at + packetLength;
     if (from < to) pid.reader.read(bytes, from, to, isStart);
   }
