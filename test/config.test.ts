@@ -62,6 +62,10 @@ describe("the settings", () => {
       'TASK_OPTIONS must be an object of options that hold for every page: did you mean max_height by max_heigth?, got "{\\"max_heigth\\": 1}"',
     ],
     [
+      { TASK_OPTIONS: '{"writesubtitles": true}' },
+      'TASK_OPTIONS must be an object of options that hold for every page: did you mean subtitles by writesubtitles?, got "{\\"writesubtitles\\": true}"',
+    ],
+    [
       { TASK_OPTIONS: '{"max_height": "720"}' },
       'TASK_OPTIONS must be an object of options that hold for every page: max_height must be an integer from 1 to 65535, got "{\\"max_height\\": \\"720\\"}"',
     ],

@@ -181,6 +181,24 @@ export function findLikely(name: string, known: readonly string[]): string | und
   return known.find((other) => isSame(wordsOf(other))) ?? known.find((other) => isPart(wordsOf(other).join("")));
 }
 
+/** What yt-dlp, MeTube and cobalt call an option of a task, in small letters without separators. */
+const namesElsewhere: Readonly<Record<string, readonly string[]>> = {
+  max_height: ["quality", "resolution", "videoquality"],
+  audio_only: ["extractaudio", "audioformat", "downloadmode"],
+  subtitles: ["subs", "writesubs", "writesubtitles", "embedsubs", "sublangs", "subtitleslangs"],
+  ranges: ["downloadsections", "downloadranges", "sections"],
+  skip: ["sponsorblock", "sponsorblockremove"],
+  embed: ["embedmetadata", "embedchapters", "embedthumbnail", "addmetadata"],
+  entries: ["playlist", "playlistitems"],
+  if_exists: ["downloadarchive", "overwrite", "overwrites"],
+};
+
+/** As `findLikely`, of names that are refused in any case: those of other programs count as well. */
+export function findLikelyOption(name: string, known: readonly string[]): string | undefined {
+  const letters = wordsOf(name).join("");
+  return findLikely(name, known) ?? known.find((option) => namesElsewhere[option]?.includes(letters));
+}
+
 /** Returns the one of `names` that a missing `known` most likely was written as; undefined: none. */
 export function findMisspelling(known: string, names: readonly string[]): string | undefined {
   const isSlip = (name: string) => Math.abs(name.length - known.length) <= 1 && distance(name, known) <= 1;

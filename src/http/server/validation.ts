@@ -2,7 +2,14 @@ import type { TObject, TSchema } from "@sinclair/typebox";
 import { TypeCompiler, type ValueError, ValueErrorType } from "@sinclair/typebox/compiler";
 import type { FastifyInstance, FastifyRequest, FastifySchemaCompiler, HookHandlerDoneFunction } from "fastify";
 import { inputError, type InputFault, ServiceError } from "../../model/errors.ts";
-import { brokenRule, findLikely, findMisspelling, innermost, withIntegers } from "../../model/schema.ts";
+import {
+  brokenRule,
+  findLikely,
+  findLikelyOption,
+  findMisspelling,
+  innermost,
+  withIntegers,
+} from "../../model/schema.ts";
 import { TaskOptions } from "../../model/task.ts";
 
 /**
@@ -77,7 +84,7 @@ function unknownName({ type, schema, path }: ValueError): string | undefined {
   if (type !== ValueErrorType.ObjectAdditionalProperties) return undefined;
   const parent = path.slice(0, path.lastIndexOf("/"));
   const known = Object.keys(schema["properties"] as object);
-  const likely = findLikely(path.slice(parent.length + 1), known);
+  const likely = findLikelyOption(path.slice(parent.length + 1), known);
   return likely === undefined
     ? `is unknown, must be one of ${known.join(", ")}`
     : `is unknown; did you mean ${parent}/${likely}?`;
