@@ -1,4 +1,4 @@
-import { damagedMatroskaError, type Element, elementAt, elementsIn, ids, unsignedIn } from "./elements.ts";
+import { childrenOf, damagedMatroskaError, type Element, elementAt, elementsIn, ids, unsignedIn } from "./elements.ts";
 import type { NumberSource } from "../mp4/read/number-source.ts";
 import type { ByteSpan, MediaRange } from "../samples.ts";
 import { readBlocks } from "./blocks.ts";
@@ -23,8 +23,7 @@ const maxCuePoints = 1 << 19;
 export function readCues(source: NumberSource, cues: Element, segmentBody: number): CuePoint[] {
   const table = source.openTable();
   const found: CuePoint[] = [];
-  for (const point of elementsIn(table, cues)) {
-    if (point.id !== ids.cuePoint) continue;
+  for (const point of childrenOf(table, cues, ids.cuePoint)) {
     const children = [...elementsIn(table, point)];
     const time = children.find(({ id }) => id === ids.cueTime);
     for (const positions of children.filter(({ id }) => id === ids.cueTrackPositions)) {
@@ -40,8 +39,7 @@ export function readCues(source: NumberSource, cues: Element, segmentBody: numbe
 
 /** Returns where a SeekHead (§5.1.1) says that the Cues are; undefined if it does not. @throws ServiceError as `readCues` */
 export function findCues(source: NumberSource, seekHead: Element, segmentBody: number): number | undefined {
-  for (const seek of elementsIn(source, seekHead)) {
-    if (seek.id !== ids.seek) continue;
+  for (const seek of childrenOf(source, seekHead, ids.seek)) {
     const values = new Map([...elementsIn(source, seek)].map((child) => [child.id, unsignedIn(source, child)]));
     const position = values.get(ids.seekPosition);
     if (values.get(ids.seekId) === ids.cues && position !== undefined) return segmentBody + position;

@@ -1,4 +1,13 @@
-import { damagedMatroskaError, type Element, elementsIn, ids, readBytes, textIn, unsignedIn } from "./elements.ts";
+import {
+  childrenOf,
+  damagedMatroskaError,
+  type Element,
+  elementsIn,
+  ids,
+  readBytes,
+  textIn,
+  unsignedIn,
+} from "./elements.ts";
 import type { NumberSource } from "../mp4/read/number-source.ts";
 import { type Block, chosenBlocks, type ChosenTracks } from "./blocks.ts";
 import { createUnpackers } from "./encodings.ts";
@@ -30,10 +39,10 @@ const maxTagBytes = 1 << 20;
 
 /** Returns tags without those of the whole Segment that have these names. Their checksum, which does not hold any more, is left out. */
 function keptTags({ fd, source }: ChosenTracks, parent: Element, replaced: ReadonlySet<string>): Uint8Array[] {
-  const tags = childrenOf(source, parent, ids.tag).flatMap((tag) => {
-    const targets = childrenOf(source, tag, ids.targets);
+  const tags = [...childrenOf(source, parent, ids.tag)].flatMap((tag) => {
+    const targets = [...childrenOf(source, tag, ids.targets)];
     const isOfWhole = targets.every((each) => isWhole(source, each));
-    const simple = childrenOf(source, tag, ids.simpleTag).filter((each) => {
+    const simple = [...childrenOf(source, tag, ids.simpleTag)].filter((each) => {
       const [name] = childrenOf(source, each, ids.tagName);
       return !isOfWhole || name === undefined || !replaced.has(textIn(source, name).toUpperCase());
     });
@@ -42,9 +51,6 @@ function keptTags({ fd, source }: ChosenTracks, parent: Element, replaced: Reado
   });
   return tags.length === 0 ? [] : [element(ids.tags, ...tags)];
 }
-
-const childrenOf = (source: NumberSource, parent: Element, wanted: number): Element[] =>
-  [...elementsIn(source, parent)].filter(({ id }) => id === wanted);
 
 /** The TargetTypeValue of a film (RFC 9559 §5.1.8.1.1.1), which tags are about that do not say it. */
 const film = 50;

@@ -151,12 +151,14 @@ export function* elementsIn(source: NumberSource, { body, end }: Pick<Element, "
   }
 }
 
+/** Returns the children of `parent` with this id, in order. @throws ServiceError as `elementAt`, when they are asked for. */
+export function childrenOf(source: NumberSource, parent: Pick<Element, "body" | "end">, id: number) {
+  return elementsIn(source, parent).filter((child) => child.id === id);
+}
+
 /** Returns the first child of `parent` with the first id, the first one of that with the second …; undefined if there is none. */
 export function findElement(source: NumberSource, parent: Element, ...path: readonly number[]): Element | undefined {
-  return path.reduce<Element | undefined>(
-    (found, id) => found && elementsIn(source, found).find((child) => child.id === id),
-    parent,
-  );
+  return path.reduce<Element | undefined>((found, id) => found && childrenOf(source, found, id).next().value, parent);
 }
 
 /** Returns the unsigned integer (RFC 8794 §7.2) that an element is; 0 if it is longer than 8 bytes. */

@@ -1,4 +1,5 @@
 import {
+  childrenOf,
   damagedMatroskaError,
   type Element,
   elementsIn,
@@ -90,8 +91,7 @@ export function readHeader(source: NumberSource): MatroskaHeader | undefined {
 }
 
 function readTracks(source: NumberSource, parent: Element): MatroskaTrack[] {
-  const entries = [...elementsIn(source, parent)].filter(({ id }) => id === ids.trackEntry);
-  return entries.slice(0, maxTracks).map((entry) => readTrack(source, entry));
+  return [...childrenOf(source, parent, ids.trackEntry)].slice(0, maxTracks).map((entry) => readTrack(source, entry));
 }
 
 function readTrack(source: NumberSource, entry: Element): MatroskaTrack {

@@ -2,7 +2,7 @@ import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 import { createRequire } from "node:module";
 import type * as Mediabunny from "mediabunny";
 import type { Input, InputFormat, InputVideoTrack } from "mediabunny";
-import { type Element, elementsIn, ids, voidHead } from "../../../remux/matroska/elements.ts";
+import { childrenOf, ids, voidHead } from "../../../remux/matroska/elements.ts";
 import type { MediaInfo } from "../../engine.ts";
 import { ServiceError, unlessUnreadable } from "../../../model/errors.ts";
 import { checkSampleTables, findProtectedEntries } from "../../../remux/mp4/read/check-tables.ts";
@@ -105,10 +105,9 @@ export function encryptedKinds(path: string): TrackKind[] {
 
 /** Whether one of its ContentEncodings is an encryption (RFC 9559 §5.1.4.1.31); damaged ones say nothing. */
 function isEncrypted(source: NumberSource, { entry }: MatroskaTrack): boolean {
-  const childrenIn = (parent: Element, wanted: number) => elementsIn(source, parent).filter(({ id }) => id === wanted);
-  const encryptions = childrenIn(entry, ids.encodings)
-    .flatMap((encodings) => childrenIn(encodings, ids.encoding))
-    .flatMap((encoding) => childrenIn(encoding, ids.encryption));
+  const encryptions = childrenOf(source, entry, ids.encodings)
+    .flatMap((encodings) => childrenOf(source, encodings, ids.encoding))
+    .flatMap((encoding) => childrenOf(source, encoding, ids.encryption));
   return unlessUnreadable(() => encryptions.some(() => true)) === true;
 }
 

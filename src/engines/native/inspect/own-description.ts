@@ -1,5 +1,5 @@
 import { type Additions, type Chapter, type Cover, noAdditions } from "../../../remux/additions.ts";
-import { elementsIn, findElement, findUnsigned, ids, textIn } from "../../../remux/matroska/elements.ts";
+import { childrenOf, findElement, findUnsigned, ids, textIn } from "../../../remux/matroska/elements.ts";
 import { readHeader } from "../../../remux/matroska/tracks.ts";
 import { iso639ToBcp47 } from "../../../remux/language.ts";
 import { damagedError, unlessDamaged, viewOf } from "../../../remux/mp4/boxes.ts";
@@ -111,15 +111,13 @@ function matroskaChapters(source: NumberSource): Chapter[] | undefined {
   if (header === undefined) return undefined;
   const chapters = findElement(source, header.segment, ids.chapters);
   if (chapters === undefined) return [];
-  const editions = elementsIn(source, chapters)
-    .filter(({ id }) => id === ids.editionEntry)
+  const editions = childrenOf(source, chapters, ids.editionEntry)
     .take(maxEditions)
     .filter((each) => findUnsigned(source, each, ids.editionFlagHidden) !== 1)
     .toArray();
   const edition = editions.find((each) => findUnsigned(source, each, ids.editionFlagDefault) === 1) ?? editions[0];
   if (edition === undefined) return [];
-  return elementsIn(source, edition)
-    .filter(({ id }) => id === ids.chapterAtom)
+  return childrenOf(source, edition, ids.chapterAtom)
     .take(maxChapters)
     .filter((atom) => findUnsigned(source, atom, ids.chapterFlagHidden) !== 1)
     .map((atom) => {
