@@ -81,17 +81,27 @@ export async function copyElements(
 ): Promise<boolean> {
   const found = sources.flatMap(({ tracks }) => tracks);
   if (found.length < chosen.length || !isCopiable(sources)) return false;
+  const isPadded = () =>
+    found.every(({ kind }) => kind === "audio") &&
+    sources.some((source) => [...readEnds(source).values()].some(({ paddingNs }) => paddingNs > 0));
+  if (!isWebm && (await fitMp4(chosen)) && unlessUnreadable(isPadded) !== true) return false;
+  const isCopied = await copyUndamaged(sources, { ...target, docType: isWebm ? "webm" : "matroska" }, signal);
+  if (!isCopied) ftruncateSync(target.fd);
+  return isCopied;
+}
+
+/** Copies the tracks; returns false if a file is damaged: then it cannot be copied whole. */
+async function copyUndamaged(
+  sources: readonly ChosenTracks[],
+  target: CopyTarget,
+  signal: AbortSignal,
+): Promise<boolean> {
   try {
-    const isPadded = () =>
-      found.every(({ kind }) => kind === "audio") &&
-      sources.some((source) => [...readEnds(source).values()].some(({ paddingNs }) => paddingNs > 0));
-    if (!isWebm && (await fitMp4(chosen)) && !isPadded()) return false;
-    await runSteps(copyMatroska(sources, { ...target, docType: isWebm ? "webm" : "matroska" }), signal);
+    await runSteps(copyMatroska(sources, target), signal);
     return true;
   } catch (error) {
-    if (!isUpstreamError(error)) throw error;
-    ftruncateSync(target.fd);
-    return false;
+    if (isUpstreamError(error)) return false;
+    throw error;
   }
 }
 
@@ -101,10 +111,7 @@ async function fitMp4(tracks: readonly InputTrack[]): Promise<boolean> {
   return codecs.every((codec) => codec !== null && possible.includes(codec));
 }
 
-/**
- * Copies all tracks, attachments and tags of a WebM or Matroska file, with additions. Returns false if it is damaged: then it
- * cannot be copied whole.
- */
+/** Copies all tracks, attachments and tags of a WebM or Matroska file, with additions. Returns false if it is damaged. */
 export async function addToMatroska(
   path: string,
   target: string,
@@ -113,17 +120,13 @@ export async function addToMatroska(
 ): Promise<boolean> {
   using file = openFile(path);
   await using copy = await open(target, "w");
-  try {
+  const found = unlessUnreadable(() => {
     const source = selectAll(file.fd);
-    if (source === undefined) return false;
-    const docType = readDocType(source);
-    const kept = keptElements(source, additions);
-    await runSteps(copyMatroska([source], { fd: copy.fd, docType, additions, kept }), signal);
-    return true;
-  } catch (error) {
-    if (isUpstreamError(error)) return false;
-    throw error;
-  }
+    return source && { source, docType: readDocType(source), kept: keptElements(source, additions) };
+  });
+  if (found === undefined) return false;
+  const { source, ...own } = found;
+  return await copyUndamaged([source], { fd: copy.fd, additions, ...own }, signal);
 }
 
 /** Opens a file, or a copy of it at `copy` if it has compressed frames that mediabunny does not read, until `opened` is disposed of. */
@@ -146,13 +149,7 @@ async function copyPlain(file: LocalInput, target: string, signal: AbortSignal):
   if (source === undefined) return false;
   await using copy = await open(target, "w");
   const to = { fd: copy.fd, docType: "matroska", additions: noAdditions, isPlain: true } as const;
-  try {
-    await runSteps(copyMatroska([source], to), signal);
-    return true;
-  } catch (error) {
-    if (isUpstreamError(error)) return false;
-    throw error;
-  }
+  return await copyUndamaged([source], to, signal);
 }
 
 /** Copies a file that this program has written. @throws ServiceError as `copyMatroska` */

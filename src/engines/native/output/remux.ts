@@ -102,7 +102,7 @@ export async function remux(options: RemuxOptions): Promise<Written> {
     }
     await publisher?.close();
     await writer.settle();
-    const { originS } = writer.presented();
+    const originS = writer.end();
     await publisher?.finish();
     writer.finish(await additions.get({ originS, offsetOf: (timeline) => timelines.offsetOf(timeline) }));
     stream?.journal.end();

@@ -86,16 +86,14 @@ export function openMp4Writer(options: Mp4WriterOptions) {
     /** Resolves once all samples are written that fill a buffer; to be awaited between `drain` and `finish`. */
     settle: (): Promise<void> => media.writes.settle().catch(discardAndThrow),
     /**
-     * Returns when what is presented starts, on the timeline of the samples, and how long it lasts, seconds, by the samples
-     * written so far.
+     * Ends the tracks; returns when what is presented starts, on the timeline of the samples, seconds.
      * @throws ServiceError `upstream_invalid` if no sample was written.
      */
-    presented: () =>
+    end: () =>
       guarded(() => {
         hasEnded = true;
         for (const track of tracks) track.end();
-        const index = presentedIndexes(tracks);
-        return { originS: Math.min(...index.map(startS)), durationS: movieDuration(index) };
+        return Math.min(...presentedIndexes(tracks).map(startS));
       }),
     /** Ends the chunks, so that the samples so far can be published before the next ones come. */
     cut: () =>
