@@ -2,18 +2,7 @@ import { createReadStream, createWriteStream } from "node:fs";
 import { pipeline } from "node:stream/promises";
 import { type Additions, boundAdditions } from "../additions.ts";
 import { openFile } from "../open-file.ts";
-import {
-  box,
-  type Box,
-  childrenOf,
-  findChild,
-  firstBox,
-  getChild,
-  typeAt,
-  u32,
-  unlessDamaged,
-  viewOf,
-} from "./boxes.ts";
+import { box, type Box, childrenOf, findChild, firstBox, getChild, typeAt, u32, unlessDamaged } from "./boxes.ts";
 import {
   hasFixedData,
   hasOtherOffsets,
@@ -23,7 +12,7 @@ import {
   withWideOffsets,
 } from "./positions.ts";
 import { fileBoxes, readRange } from "./read/file-boxes.ts";
-import { readChapterIds, readTrackHeader } from "./read/headers.ts";
+import { readChapterIds, readMovieHeader, readTrackHeader } from "./read/headers.ts";
 import { noDefaultsBox, textTrackBox } from "./write/index-boxes.ts";
 import { userData } from "./write/tags.ts";
 import { type TextIndex, writeTexts } from "./write/text-track.ts";
@@ -151,28 +140,23 @@ function isMovable(fd: number, boxes: readonly Box[], moov: Box): boolean {
 }
 
 function readMovie(bytes: Uint8Array) {
-  const view = viewOf(bytes);
-  const header = getChild(bytes, firstBox(bytes), "mvhd");
-  const isLong = view.getUint8(header.body) === 1;
-  const timescale = view.getUint32(header.body + (isLong ? 20 : 12)) || 1;
-  const duration = isLong ? Number(view.getBigUint64(header.body + 24)) : view.getUint32(header.body + 16);
+  const { timescale, duration } = readMovieHeader(bytes, getChild(bytes, firstBox(bytes), "mvhd"));
   const traks = childrenOf(bytes, firstBox(bytes), "trak");
   const handlerOf = (trak: Box) => typeAt(bytes, getChild(bytes, trak, "mdia", "hdlr").body + 8);
   const main = traks.find((trak) => handlerOf(trak) === "vide") ?? traks[0];
-  const ids = traks.map((trak) => readTrackHeader(bytes, getChild(bytes, trak, "tkhd")).id);
+  const headers = traks.map((trak) => readTrackHeader(bytes, getChild(bytes, trak, "tkhd")));
   const referenced = readChapterIds(bytes, traks);
-  const mainHeader = main && getChild(bytes, main, "tkhd");
-  const size = (offset: number) => (mainHeader === undefined ? 0 : view.getUint32(mainHeader.end - offset) / 0x10000);
+  const { width, height } = headers[traks.findIndex((trak) => trak === main)] ?? { width: 0, height: 0 };
   return {
     timescale,
-    durationS: duration / timescale,
+    durationS: (duration ?? 0) / timescale,
     // Muxers of fragments state one that is taken, or all ones.
-    nextId: Math.max(0, ...ids.filter((id) => id < 2 ** 31)) + 1,
+    nextId: Math.max(0, ...headers.map(({ id }) => id).filter((id) => id < 2 ** 31)) + 1,
     main,
-    width: size(8),
-    height: size(4),
+    width,
+    height,
     chapterTracks: traks
-      .filter((_, i) => referenced.has(ids[i]!))
+      .filter((_, i) => referenced.has(headers[i]!.id))
       .map((trak) => ({ start: trak.start, isText: handlerOf(trak) === "text" })),
   };
 }
