@@ -1,6 +1,8 @@
 import type { Additions, Chapter, Cover, Cue, Tags, TextTrack } from "../additions.ts";
 import { iso639Of } from "../language.ts";
-import { ids } from "./elements.ts";
+import type { ChosenTracks } from "./blocks.ts";
+import { childrenOf, type Element, elementsIn, ids, readBytes, textIn, unsignedIn } from "./elements.ts";
+import type { NumberSource } from "../mp4/read/number-source.ts";
 import { element, text, unsigned, type WrittenBlock } from "./writer.ts";
 
 /** TrackType (RFC 9559 §5.1.4.1.3). */
@@ -80,7 +82,7 @@ function tagElements(tags: Tags): Uint8Array[] {
 }
 
 /** Returns the names of what tags state of the whole Segment: other tags of it with these names are replaced. */
-export function statedNames(tags: Tags): ReadonlySet<string> {
+function statedNames(tags: Tags): ReadonlySet<string> {
   const names = new Set(valuesOf(tags).keys());
   if (tags.title !== null) names.add("TITLE");
   // As ffmpeg writes it.
@@ -116,5 +118,47 @@ function attachment({ mimeType, data }: Cover): Uint8Array {
       element(ids.fileUid, unsigned(1)),
       element(ids.fileData, data),
     ),
+  );
+}
+
+/**
+ * Returns what a file says besides its tracks: attachments, tags, and chapters unless others are added.
+ * @throws ServiceError `upstream_invalid` if it is damaged.
+ */
+export function keptElements(file: ChosenTracks, { chapters, tags }: Additions): Uint8Array[] {
+  const { fd, source, header } = file;
+  const replaced = statedNames(tags);
+  const wanted = new Set<number>([ids.attachments, ids.tags, ...(chapters.length === 0 ? [ids.chapters] : [])]);
+  const found = [...elementsIn(source, header.segment)].filter(({ id }) => wanted.has(id));
+  return found.flatMap((kept) => {
+    const isShort = kept.end - kept.body <= maxTagBytes;
+    return kept.id === ids.tags && isShort ? keptTags(file, kept, replaced) : [element(kept.id, readBytes(fd, kept))];
+  });
+}
+
+/** Longer tags are kept as they are. */
+const maxTagBytes = 1 << 20;
+
+/** Returns tags without those of the whole Segment that have these names. Their checksum, which does not hold any more, is left out. */
+function keptTags({ fd, source }: ChosenTracks, parent: Element, replaced: ReadonlySet<string>): Uint8Array[] {
+  const tags = [...childrenOf(source, parent, ids.tag)].flatMap((tag) => {
+    const targets = [...childrenOf(source, tag, ids.targets)];
+    const isOfWhole = targets.every((each) => isWhole(source, each));
+    const simple = [...childrenOf(source, tag, ids.simpleTag)].filter((each) => {
+      const [name] = childrenOf(source, each, ids.tagName);
+      return !isOfWhole || name === undefined || !replaced.has(textIn(source, name).toUpperCase());
+    });
+    const copies = [...targets, ...simple].map((each) => element(each.id, readBytes(fd, each)));
+    return simple.length === 0 ? [] : [element(ids.tag, ...copies)];
+  });
+  return tags.length === 0 ? [] : [element(ids.tags, ...tags)];
+}
+
+/** The TargetTypeValue of a film (RFC 9559 §5.1.8.1.1.1), which tags are about that do not say it. */
+const film = 50;
+
+function isWhole(source: NumberSource, targets: Element): boolean {
+  return [...elementsIn(source, targets)].every(
+    (each) => each.id === ids.targetType || (each.id === ids.targetTypeValue && unsignedIn(source, each) === film),
   );
 }

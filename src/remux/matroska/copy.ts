@@ -1,65 +1,13 @@
-import {
-  childrenOf,
-  damagedMatroskaError,
-  type Element,
-  elementsIn,
-  ids,
-  readBytes,
-  textIn,
-  unsignedIn,
-} from "./elements.ts";
-import type { NumberSource } from "../mp4/read/number-source.ts";
+import { damagedMatroskaError, type Element, elementsIn, ids, readBytes } from "./elements.ts";
 import { type Block, chosenBlocks, type ChosenTracks } from "./blocks.ts";
 import { createUnpackers } from "./encodings.ts";
 import { checkLace, isLaced } from "./lacing.ts";
 import { type MatroskaTrack, roleFlags } from "./tracks.ts";
 import { type Additions, boundAdditions, type Cue } from "../additions.ts";
-import { describingElements, statedNames, textBlock, textEntry } from "./added-elements.ts";
+import { describingElements, textBlock, textEntry } from "./added-elements.ts";
 import { iso639Of } from "../language.ts";
 import { type AudioLabel, roleNameOf } from "../track-details.ts";
 import { element, MatroskaWriter, text, unsigned, type WrittenBlock } from "./writer.ts";
-
-/**
- * Returns what a file says besides its tracks: attachments, tags, and chapters unless others are added.
- * @throws ServiceError `upstream_invalid` if it is damaged.
- */
-export function keptElements(file: ChosenTracks, { chapters, tags }: Additions): Uint8Array[] {
-  const { fd, source, header } = file;
-  const replaced = statedNames(tags);
-  const wanted = new Set<number>([ids.attachments, ids.tags, ...(chapters.length === 0 ? [ids.chapters] : [])]);
-  const found = [...elementsIn(source, header.segment)].filter(({ id }) => wanted.has(id));
-  return found.flatMap((kept) => {
-    const isShort = kept.end - kept.body <= maxTagBytes;
-    return kept.id === ids.tags && isShort ? keptTags(file, kept, replaced) : [element(kept.id, readBytes(fd, kept))];
-  });
-}
-
-/** Longer tags are kept as they are. */
-const maxTagBytes = 1 << 20;
-
-/** Returns tags without those of the whole Segment that have these names. Their checksum, which does not hold any more, is left out. */
-function keptTags({ fd, source }: ChosenTracks, parent: Element, replaced: ReadonlySet<string>): Uint8Array[] {
-  const tags = [...childrenOf(source, parent, ids.tag)].flatMap((tag) => {
-    const targets = [...childrenOf(source, tag, ids.targets)];
-    const isOfWhole = targets.every((each) => isWhole(source, each));
-    const simple = [...childrenOf(source, tag, ids.simpleTag)].filter((each) => {
-      const [name] = childrenOf(source, each, ids.tagName);
-      return !isOfWhole || name === undefined || !replaced.has(textIn(source, name).toUpperCase());
-    });
-    const copies = [...targets, ...simple].map((each) => element(each.id, readBytes(fd, each)));
-    return simple.length === 0 ? [] : [element(ids.tag, ...copies)];
-  });
-  return tags.length === 0 ? [] : [element(ids.tags, ...tags)];
-}
-
-/** The TargetTypeValue of a film (RFC 9559 §5.1.8.1.1.1), which tags are about that do not say it. */
-const film = 50;
-
-function isWhole(source: NumberSource, targets: Element): boolean {
-  return [...elementsIn(source, targets)].every(
-    (each) => each.id === ids.targetType || (each.id === ids.targetTypeValue && unsignedIn(source, each) === film),
-  );
-}
 
 /** Whether `copyMatroska` can copy these tracks: their frames are plain. */
 export function isCopiable(files: readonly ChosenTracks[]): boolean {

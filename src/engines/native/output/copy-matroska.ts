@@ -12,7 +12,8 @@ import {
   selectTracks,
   type TrackEnd,
 } from "../../../remux/matroska/blocks.ts";
-import { keptElements, copyMatroska, type CopyTarget, isCopiable } from "../../../remux/matroska/copy.ts";
+import { keptElements } from "../../../remux/matroska/added-elements.ts";
+import { copyMatroska, type CopyTarget, isCopiable } from "../../../remux/matroska/copy.ts";
 import { runSteps } from "../../../remux/steps.ts";
 import type { TrackDetails } from "../../../remux/track-details.ts";
 import { readMp3Details } from "../../../remux/packed-audio/mp3-table.ts";
