@@ -65,6 +65,19 @@ describe.skipIf(!hasFfmpeg)("an MP4 that is made of a Matroska file", () => {
     expect({ hashes: hashes(path), warnings }).toEqual({ hashes: hashes(media.path("plain.mkv")), warnings: [] });
   });
 
+  it("has the frames of laces of which its source has left out the start", async () => {
+    media.make("sync.mka", ...audioInput(1, 48_000), "-c:a", "ac3");
+    const changes = {
+      numbers: [1],
+      laced: 4,
+      entry: compression(3, Uint8Array.of(0x0b, 0x77)),
+      change: (frame: Uint8Array) => frame.subarray(2),
+    };
+    writeChanged(media.path("sync.mka"), media.path("no-sync.mka"), changes);
+    const { path, warnings } = await assembleFile("no-sync.mka");
+    expect({ heard: heard(path), warnings }).toEqual({ heard: heard(media.path("sync.mka")), warnings: [] });
+  });
+
   for (const [written, stated] of [
     ["ger", "deu"],
     ["de", "deu"],

@@ -17,7 +17,7 @@ import { copyMatroska, type CopyTarget, isCopiable } from "../../../remux/matros
 import { runSteps } from "../../../remux/steps.ts";
 import type { TrackDetails } from "../../../remux/track-details.ts";
 import { readMp3Details } from "../../../remux/packed-audio/mp3-table.ts";
-import { type LocalInput, mediabunny, openLocalInput, unreadTracks } from "../inspect/local-input.ts";
+import { type LocalInput, mediabunny, openLocalInput } from "../inspect/local-input.ts";
 import { readOggPadding } from "../inspect/ogg.ts";
 
 /** Returns the chosen tracks of each file that is WebM or Matroska and not damaged at its start. */
@@ -130,7 +130,7 @@ export async function addToMatroska(
   return await copyUndamaged([source], { fd: copy.fd, additions, ...own }, signal);
 }
 
-/** Opens a file, or a copy of it at `copy` if it has compressed frames that mediabunny does not read, until `opened` is disposed of. */
+/** Opens a file, or a copy of it at `copy` if it has compressed frames, until `opened` is disposed of. */
 export async function openPlain(path: string, copy: string, opened: DisposableStack, signal: AbortSignal) {
   const file = opened.use(openLocalInput(path));
   opened.defer(() => rmSync(copy, { force: true }));
@@ -138,11 +138,11 @@ export async function openPlain(path: string, copy: string, opened: DisposableSt
 }
 
 /**
- * Copies the video and audio of a Matroska file to `target`, without the compression of their frames, if mediabunny does not read it. Returns
- * whether it has done so: not of a damaged file.
+ * Copies the video and audio of a Matroska file to `target`, without the compression of their frames, which mediabunny does not read
+ * if it is zlib, and only in blocks without laces if it is the removal of their start. Returns whether it has done so: not of a damaged file.
  */
 async function copyPlain(file: LocalInput, target: string, signal: AbortSignal): Promise<boolean> {
-  if (!(await unreadTracks(file)).some(({ isEncoded }) => isEncoded)) return false;
+  if (!file.headerTracks.some(({ isEncoded }) => isEncoded)) return false;
   const source = selectTracks(
     file.fd,
     file.headerTracks.map(({ number }) => number),
