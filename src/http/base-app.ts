@@ -105,19 +105,31 @@ type BuildSerializer = NonNullable<
 
 /**
  * Creates a factory of Fastify's own serializers for an app. Each is compiled for its first response: a process needs few of all.
- * Responses that refer to one schema of the app share a serializer.
+ * Responses that refer to one schema of the app share a serializer. What may be of several kinds is written as it is: to find out its kind,
+ * Fastify's serializer compiles a validator of the whole schema, which holds up all requests for a tenth of a second.
  */
 function createSerializers(): BuildSerializer {
   const byReference = new Map<string, (data: unknown) => string>();
   return (schemas, options) => {
-    const compile = SerializerSelector()(schemas, options);
+    let build: ReturnType<ReturnType<typeof SerializerSelector>> | undefined;
     return (route) => {
       const { $ref: reference } = route.schema as { $ref?: string };
+      const compile = () => {
+        build ??= SerializerSelector()(withoutUnions(schemas), options);
+        return build({ ...route, schema: withoutUnions(route.schema) });
+      };
       let serialize: ReturnType<typeof compile> | undefined;
       return (data) => {
-        serialize ??= reference ? byReference.getOrInsertComputed(reference, () => compile(route)) : compile(route);
+        serialize ??= reference ? byReference.getOrInsertComputed(reference, compile) : compile();
         return serialize(data);
       };
     };
   };
+}
+
+function withoutUnions<T>(schema: T): T {
+  const json = JSON.stringify(schema, (_, part: unknown) =>
+    typeof part === "object" && part !== null && "anyOf" in part ? {} : part,
+  );
+  return JSON.parse(json) as T;
 }
