@@ -10,7 +10,7 @@ export const KeyLimits = Type.Object({
   rate: limit(1_000_000, "requests per minute"),
   max_running: limit(1_000_000, "tasks that run at a time"),
   max_queued: limit(100_000_000, "tasks that wait"),
-  max_bytes: limit(999_999_999_999_999, "bytes of stored files, and of long records of tasks"),
+  max_bytes: limit(999_999_999_999_999, "bytes of stored files and of records of tasks"),
 });
 export type KeyLimits = Static<typeof KeyLimits>;
 

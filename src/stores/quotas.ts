@@ -1,5 +1,6 @@
 import type { KeyLimits } from "../model/access-key.ts";
 import { ServiceError } from "../model/errors.ts";
+import { hasEnded, type State } from "../model/task.ts";
 import type { StoredTask } from "./documents.ts";
 
 /** What the tasks of one owner use of the limits of its key. */
@@ -8,7 +9,7 @@ export interface OwnerUse {
   running: number;
   /** Bytes of their files. */
   bytes: number;
-  /** Bytes of their records, of each what is over `freeRecordBytes`. */
+  /** Bytes of their records; of a task that has not ended, only what is over `freeRecordBytes`. */
   records: number;
 }
 
@@ -17,8 +18,14 @@ export type Counted =
   | (Pick<StoredTask, "state" | "bytes" | "document"> & Partial<Pick<StoredTask, "idle">>)
   | undefined;
 
-/** So that only records that say much of a page count. */
+/** Of a task that waits or runs only a record that says much of a page counts: how many these are is limited, and they change often. */
 export const freeRecordBytes = 16_000;
+
+/** Bytes of all its records that an owner has besides its `max_bytes`. */
+const freeRecordsBytes = 250_000;
+
+/** Bytes of all its records that an owner may have without a `max_bytes`: nobody fills the disk of the store unnoticed. */
+const mostRecordsBytes = 10_000_000_000;
 
 /** A run may add so much to its record, such as its progress, although the limit is reached. */
 const freeGrowthBytes = 1_000;
@@ -45,9 +52,16 @@ function isRunning(counted: Counted): boolean {
 }
 
 function recordBytes(counted: Counted): number {
+  if (counted === undefined) return 0;
+  const { state, document } = counted;
   // No character takes more than three bytes.
-  if (counted === undefined || counted.document.length * 3 <= freeRecordBytes) return 0;
-  return Math.max(0, Buffer.byteLength(counted.document) - freeRecordBytes);
+  if (!hasEnded(state) && document.length * 3 <= freeRecordBytes) return 0;
+  return countedLength(state, Buffer.byteLength(document));
+}
+
+/** Returns how many bytes of a record that has so many count. */
+export function countedLength(state: State, bytes: number): number {
+  return hasEnded(state) ? bytes : Math.max(0, bytes - freeRecordBytes);
 }
 
 /** Returns what an owner uses after a change. */
@@ -81,11 +95,13 @@ export function assertQuota({ limits, use }: Quota, free: number, before: Counte
   if (isQueued) assertMayQueue({ limits, use: { ...use, queued: use.queued - queued } }, free);
   const { max_bytes: most = Infinity } = limits;
   const isLearning = before?.state === "running" && after?.state === "running" && records > freeGrowthBytes;
-  if ((bytes > 0 || isLearning) && bytesOf(use) > most) throw bytesError(use, most);
+  // With its end the record of a task counts more, for which no file that fits is refused.
+  const counted = isLearning ? use : { ...use, records: use.records - records };
+  if ((bytes > 0 || isLearning) && bytesOf(counted) > most) throw bytesError(counted, most);
 }
 
 function bytesOf({ bytes, records }: OwnerUse): number {
-  return bytes + records;
+  return bytes + Math.max(0, records - freeRecordsBytes);
 }
 
 /** Returns how many more bytes the files of an owner may have; undefined: any number. */
@@ -101,25 +117,38 @@ const queuedPerFree = 9;
  * queue: so it takes nine tenths of what others leave.
  */
 export function freeInQueue({ limits, use }: Quota, free: number): number {
-  const { max_queued: most = Infinity, max_bytes: mostBytes = Infinity } = limits;
-  if (bytesOf(use) >= mostBytes) return 0;
+  const { max_queued: most = Infinity } = limits;
+  if (fullError({ limits, use }) !== undefined) return 0;
   const share = Math.ceil((queuedPerFree * free - use.queued) / (queuedPerFree + 1));
   return Math.max(0, Math.min(most - use.queued, share));
 }
 
 /** @throws ServiceError `quota_exceeded` if a client may not queue a task of the owner. */
 export function assertMayQueue({ limits, use }: Quota, free: number): void {
-  const { max_queued: mostQueued = Infinity, max_bytes: mostBytes = Infinity } = limits;
-  if (bytesOf(use) >= mostBytes) throw bytesError(use, mostBytes);
+  const { max_queued: mostQueued = Infinity } = limits;
+  const full = fullError({ limits, use });
+  if (full !== undefined) throw full;
   if (freeInQueue({ limits, use }, free) > 0) return;
   const { queued } = use;
   const rule = `${queued} tasks of this key wait, its limit is ${Math.min(mostQueued, queued)}`;
   throw new ServiceError("quota_exceeded", rule, { retryAfterS });
 }
 
+/** Returns the error of an owner that has no byte left for another task. */
+function fullError({ limits: { max_bytes: most }, use }: Quota): ServiceError | undefined {
+  if (most !== undefined) return bytesOf(use) < most ? undefined : bytesError(use, most);
+  if (use.records < mostRecordsBytes) return undefined;
+  const rule = `the records of this key's tasks need ${use.records} bytes, the limit of a key without max_bytes is ${mostRecordsBytes}`;
+  return new ServiceError("quota_exceeded", rule, { retryable: false });
+}
+
 /** Time does not help: a task or its file must be deleted. */
 function bytesError(use: OwnerUse, most: number): ServiceError {
-  const what = use.records > 0 ? "files and records" : "files";
+  const what = use.records > freeRecordsBytes ? "files and records" : "files";
   const rule = `the ${what} of this key need ${bytesOf(use)} bytes, its limit is ${most}`;
   return new ServiceError("quota_exceeded", rule, { retryable: false });
 }
+
+/** SQL of what `OwnerUse.records` counts of a row of tasks. */
+export const countedRecord = `(CASE WHEN state IN ('queued', 'running')
+  THEN greatest(octet_length(document) - ${freeRecordBytes}, 0) ELSE octet_length(document) END)`;

@@ -1,5 +1,5 @@
 import type { BaseLogger } from "pino";
-import { freeRecordBytes } from "../quotas.ts";
+import { countedRecord } from "../quotas.ts";
 import { startUpgrade } from "../rules.ts";
 import { type Database, requireServer, type Sql } from "./database.ts";
 
@@ -157,6 +157,8 @@ const migrations: readonly string[] = [
   CREATE UNLOGGED TABLE unreel.host_pauses (host text COLLATE "C" PRIMARY KEY, ends_at timestamptz NOT NULL);
   CREATE INDEX host_pauses_by_end ON unreel.host_pauses (ends_at);
   `,
+  // The whole records of ended tasks count. They are counted below.
+  "UPDATE unreel.counters SET counted_events = -1",
 ];
 
 /** Processes of an earlier release may have finished files meanwhile, and the record of one may be damaged. */
@@ -180,8 +182,7 @@ const countRecordsAgain = `
   SELECT owner, sum(bytes) FROM (
     SELECT owner, 0 AS bytes FROM unreel.owners
     UNION ALL
-    SELECT coalesce(owner, ''), octet_length(document) - ${freeRecordBytes}
-    FROM unreel.tasks WHERE octet_length(document) > ${freeRecordBytes}
+    SELECT coalesce(owner, ''), ${countedRecord} FROM unreel.tasks
   ) AS found GROUP BY owner
   ON CONFLICT (owner) DO UPDATE SET records = excluded.records`;
 

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { newTask } from "../../feed/task-changes.ts";
 import type { Task } from "../../model/task.ts";
 import { newColumns } from "../task-writes.ts";
-import { freeRecordBytes } from "../quotas.ts";
+import { countedRecord } from "../quotas.ts";
 import type { Database, Sql } from "./database.ts";
 import type { JobQueue } from "./job-queue.ts";
 import { addedUse, insertedColumns, type NewRow, noCountersError } from "./task-rows.ts";
@@ -64,7 +64,7 @@ const statement = `
   ), owned AS (
     INSERT INTO unreel.owners AS known (owner, queued, running, bytes, records)
     SELECT coalesce(owner, ''), count(*) FILTER (WHERE state = 'queued'), count(*) FILTER (WHERE state = 'running'),
-      sum(bytes), sum(greatest(octet_length(document) - ${freeRecordBytes}, 0))
+      sum(bytes), sum${countedRecord}
     FROM inserts, (SELECT 1 FROM counted) AS locked GROUP BY coalesce(owner, '')
     ON CONFLICT (owner) DO UPDATE SET ${addedUse}
   ), published AS (

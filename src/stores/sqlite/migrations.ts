@@ -212,6 +212,15 @@ export const migrations: readonly string[] = [
   `
   CREATE TABLE ending_collections (collection INTEGER PRIMARY KEY, place INTEGER NOT NULL) STRICT;
   `,
+  // records: of ended tasks the whole records, of the others what is over 16,000 bytes.
+  `
+  UPDATE owners SET records = 0;
+  INSERT INTO owners (owner, queued, running, bytes, claimed, records)
+    SELECT ifnull(owner, ''), 0, 0, 0, 0, sum(CASE WHEN state IN ('queued', 'running')
+      THEN max(octet_length(document) - 16000, 0) ELSE octet_length(document) END)
+    FROM tasks WHERE true GROUP BY ifnull(owner, '')
+    ON CONFLICT (owner) DO UPDATE SET records = excluded.records;
+  `,
 ];
 
 /**

@@ -53,10 +53,10 @@ export function describeSizes(open: OpenStore): void {
     });
   });
 
-  describe("counts long records in max_bytes:", () => {
+  describe("counts records in max_bytes, but for 250,000 bytes of a key:", () => {
     test("a run that learns more than is left is refused, with nothing stored; then no more tasks are accepted", async () => {
       const harness = await openStoreHarness(open);
-      await addKey(harness, "anna", { max_bytes: 500_000 });
+      await addKey(harness, "anna", { max_bytes: 250_000 });
       const { store, add } = harness;
       for (let n = 0; n < 2; n += 1) await addLong(harness, "anna");
       await add(page, {}, "anna");
@@ -74,7 +74,8 @@ export function describeSizes(open: OpenStore): void {
       await addKey(harness, "anna", { max_bytes: 200_000 });
       await addKey(harness, "bert", { max_bytes: 200_000 });
       const { store, add } = harness;
-      const long = await store.update((await add(page, {}, "anna")).id, { info: infoOf(2_000) });
+      const addLongTo = async () => store.update((await add(page, {}, "anna")).id, { info: infoOf(2_000) });
+      const [long] = [await addLongTo(), await addLongTo()];
       await expect(add(page, {}, "anna")).rejects.toMatchObject({ code: "quota_exceeded", retryable: false });
       await add(page, {}, "bert");
       await add();
@@ -82,7 +83,27 @@ export function describeSizes(open: OpenStore): void {
       await add(page, {}, "anna");
     });
 
-    test("short records take none", async () => {
+    test("of tasks that have ended the whole records count, of others what is over 16,000 bytes", async () => {
+      const harness = await openStoreHarness(open);
+      await addKey(harness, "anna", { max_bytes: 10_000 });
+      const { store, add } = harness;
+      const tasks = await Promise.all(times(60, () => add(page, {}, "anna")));
+      for (const { id } of tasks) await store.update(id, { info: infoOf(30) });
+      await add(page, {}, "anna");
+      let counted = 0;
+      for (const { id } of tasks) {
+        if (counted >= 260_000) break;
+        await add(page, {}, "anna");
+        const canceled = await store.update(id, { state: "canceled" });
+        expect(sizeOf(canceled)).toBeLessThan(16_000);
+        counted += sizeOf(canceled);
+      }
+      await expect(add(page, {}, "anna")).rejects.toThrow("the files and records of this key need");
+      for (const { id } of tasks.slice(0, 2)) await store.delete(id);
+      await add(page, {}, "anna");
+    });
+
+    test("short records of few tasks take none", async () => {
       const harness = await openStoreHarness(open);
       await addKey(harness, "anna", { max_bytes: 1_000 });
       for (const task of await Promise.all(times(20, () => harness.add(page, {}, "anna")))) {

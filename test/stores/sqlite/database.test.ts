@@ -190,6 +190,22 @@ describe("migrations", () => {
     });
   });
 
+  test("count the whole records of ended tasks, which earlier releases did not", () => {
+    const path = join(makeFolder(), "tasks.db");
+    const row = (id: string, state: string, length: number) =>
+      `INSERT INTO tasks (id, state, host, claimable, owner, document)
+       VALUES ('${id}', '${state}', 'a.test', 0, 'anna', '${"ü".repeat(length / 2)}');`;
+    const earlier = migrations.slice(0, -1);
+    makeDatabase(
+      path,
+      `${earlier.join(";")}; PRAGMA user_version = ${earlier.length};
+      ${row("a", "failed", 400)} ${row("b", "succeeded", 20_000)} ${row("c", "queued", 500)} ${row("d", "running", 16_006)}
+      INSERT INTO owners (owner, queued, running, bytes, claimed, records) VALUES ('anna', 1, 1, 0, 0, 4006)`,
+    );
+    const rows = open(path).prepare("SELECT owner, records FROM owners").all();
+    expect(rows).toEqual([{ owner: "anna", records: 20_406 }]);
+  });
+
   test("keep all of a task and the last sequence number of schema version 8", () => {
     const path = join(makeFolder(), "tasks.db");
     makeDatabase(

@@ -4,7 +4,7 @@ import type { DamageReport } from "../../documents.ts";
 import { followMembers, type TaskWrite } from "../../task-writes.ts";
 import { ChangesByCollection } from "../../member-rules.ts";
 import type { NewMessage } from "../../outbox.ts";
-import { addUse, freeRecordBytes, noUse, type OwnerUse, useChange } from "../../quotas.ts";
+import { addUse, countedLength, noUse, type OwnerUse, useChange } from "../../quotas.ts";
 import { asText, type Query, type Sql } from "../database.ts";
 import type { JobQueue } from "../job-queue.ts";
 import { type RowUpdate, taskColumns, type TaskRow } from "../task-rows.ts";
@@ -197,6 +197,6 @@ export function removedUse(rows: readonly Omit<MemberRow, "isOwn" | "isFree">[])
     queued: -rows.filter(({ state }) => state === "queued").length,
     running: -rows.filter(({ state, idle }) => state === "running" && idle === 0).length,
     bytes: -rows.reduce((sum, { bytes }) => sum + bytes, 0),
-    records: -rows.reduce((sum, { length }) => sum + Math.max(0, length - freeRecordBytes), 0),
+    records: -rows.reduce((sum, { state, length }) => sum + countedLength(state, length), 0),
   };
 }
