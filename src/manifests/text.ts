@@ -1,15 +1,9 @@
-import { buffer } from "node:stream/consumers";
 import { encodingNamed } from "../parsers/text.ts";
 
 /**
- * Reads the text of a playlist or an MPD. UTF-8, unless a byte order mark, zero bytes or the declaration of XML (Appendix F)
- * say otherwise.
+ * Returns the text of a playlist or an MPD, also of its first bytes. UTF-8, unless a byte order mark, zero bytes or the declaration
+ * of XML (Appendix F) say otherwise.
  */
-export async function readManifestText(body: AsyncIterable<Uint8Array>): Promise<string> {
-  return decodeManifest(await buffer(body));
-}
-
-/** Returns the text that `readManifestText` reads; also of the first bytes. */
 export function decodeManifest(bytes: Uint8Array): string {
   return new TextDecoder(encodingOf(bytes)).decode(bytes);
 }

@@ -15,7 +15,7 @@ export function createLocalReader(): Reader {
   return {
     prepare() {},
     async read(job, body, { signal }) {
-      const outcome = await packOutcome(job, () => readBody(job, body));
+      const outcome = packOutcome(job, () => readBody(job, Buffer.concat(body)));
       signal.throwIfAborted();
       return unpackOutcome(job, outcome.subarray(lengthBytes));
     },

@@ -1,3 +1,4 @@
+import { buffer } from "node:stream/consumers";
 import { type OpenMpd, openMpd } from "../../../manifests/dash/dash.ts";
 import { maxLinkedBytes, resolveLinks } from "../../../manifests/dash/links.ts";
 import { findFormat } from "../../../manifests/format-ids.ts";
@@ -6,7 +7,7 @@ import { readHls, findRedundant } from "../../../manifests/hls/hls.ts";
 import { importsVariables, isMultivariant, readVariables, type Variables } from "../../../manifests/hls/lines.ts";
 import { readHlsSegments } from "../../../manifests/hls/segments.ts";
 import type { SegmentList } from "../../../manifests/segments.ts";
-import { readManifestText, sniffManifest } from "../../../manifests/text.ts";
+import { decodeManifest, sniffManifest } from "../../../manifests/text.ts";
 import { fetchManifest } from "../parts/fetch-manifest.ts";
 import { aheadByDate, readClock } from "./site-clock.ts";
 import { ServiceError } from "../../../model/errors.ts";
@@ -188,7 +189,7 @@ export class ManifestReader {
         run: async (steps) => finish(steps),
         fetchText: async (link) => {
           const response = await this.#get(link, headers, maxLinkedBytes);
-          return { text: await readManifestText(response.body), url: response.url };
+          return { text: decodeManifest(await buffer(response.body)), url: response.url };
         },
       },
     );

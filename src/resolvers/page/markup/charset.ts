@@ -1,8 +1,8 @@
 import sniffHtmlEncoding from "html-encoding-sniffer";
 import { encodingNamed } from "../../../parsers/text.ts";
 
-/** The bytes per chunk of text; the first chunk decides the encoding. */
-const chunkBytes = 65_536;
+/** The first bytes of a page, which decide its encoding. */
+const startBytes = 65_536;
 
 /** Of UTF-8: a UTF-16 code unit is encoded in three bytes at most, and so in three characters of a `PageText`. */
 export const maxBytesPerUnit = 3;
@@ -13,59 +13,31 @@ export const maxBytesPerUnit = 3;
  * of a page is kept.
  *
  * The encoding is that of a byte order mark, else of `contentType`, else of a `<meta>` or an XML
- * declaration, else UTF-8. A `<meta>` counts if it is in the head and in the first chunk: browsers too
+ * declaration, else UTF-8. A `<meta>` counts if it is in the head and in the first 64 KiB: browsers too
  * accept it after the 1,024 bytes of HTML §13.2.3.2. The encoding "replacement", which cannot be decoded,
  * is read as UTF-8.
  */
 export class PageText {
-  readonly #body: AsyncIterable<Uint8Array>;
-  readonly #contentType: string | null;
-  #isUtf8 = true;
+  readonly text: string;
+  readonly #isUtf8: boolean;
 
-  constructor(body: AsyncIterable<Uint8Array>, contentType: string | null) {
-    this.#body = body;
-    this.#contentType = contentType;
-  }
-
-  /**
-   * Yields the text in chunks of 64 KiB (the last may be shorter), however the bytes of the body are cut; a
-   * character may be cut between two chunks. Rejects only with the errors of the body.
-   */
-  async *chunks(): AsyncGenerator<string, void, undefined> {
-    let decoder: Decoder | undefined;
-    for await (const chunk of rechunk(this.#body)) {
-      decoder ??= this.#createDecoder(chunk);
-      yield decoder.decode(chunk, { stream: true });
-    }
-    const rest = decoder?.decode() ?? "";
-    if (rest !== "") yield rest;
+  constructor(bytes: Uint8Array, contentType: string | null) {
+    const encoding = encodingOf(bytes.subarray(0, startBytes), contentType);
+    this.#isUtf8 = encoding === "UTF-8";
+    this.text = this.#isUtf8 ? bytesAsText(bytes) : new TextDecoder(encoding).decode(bytes);
   }
 
   /** Decodes a part that starts and ends at ASCII characters. Invalid bytes become U+FFFD. */
   decode(part: string): string {
     return this.#isUtf8 ? decodeUtf8(part) : part;
   }
-
-  #createDecoder(start: Uint8Array): Decoder {
-    const encoding = encodingOf(start, this.#contentType);
-    this.#isUtf8 = encoding === "UTF-8";
-    return this.#isUtf8 ? createByteDecoder() : new TextDecoder(encoding);
-  }
 }
 
-type Decoder = Pick<TextDecoder, "decode">;
-
-/** Creates a decoder that makes a character of each byte, without a byte order mark of UTF-8 at the start. */
-function createByteDecoder() {
-  let isStart = true;
-  return {
-    decode(chunk: Uint8Array = new Uint8Array()): string {
-      const text = bufferOf(chunk).toString("latin1");
-      const read = isStart ? text.replace(/^\xEF\xBB\xBF/, "") : text;
-      isStart = false;
-      return read;
-    },
-  };
+/** Makes a character of each byte, without a byte order mark of UTF-8 at the start. */
+function bytesAsText(bytes: Uint8Array): string {
+  const [first, second, third] = bytes;
+  const isMarked = first === 0xef && second === 0xbb && third === 0xbf;
+  return bufferOf(isMarked ? bytes.subarray(3) : bytes).toString("latin1");
 }
 
 function decodeUtf8(bytes: string): string {
@@ -74,27 +46,6 @@ function decodeUtf8(bytes: string): string {
 
 function bufferOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
   return Buffer.from(buffer, byteOffset, byteLength);
-}
-
-/** Yields the same bytes in arrays of `chunkBytes`; cuts larger ones without copying. */
-async function* rechunk(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-  let waiting: Uint8Array[] = [];
-  let waitingBytes = 0;
-  for await (const chunk of body) {
-    let rest = chunk;
-    while (waitingBytes + rest.length >= chunkBytes) {
-      const missing = chunkBytes - waitingBytes;
-      const part = rest.subarray(0, missing);
-      yield waiting.length === 0 ? part : Buffer.concat([...waiting, part], chunkBytes);
-      rest = rest.subarray(missing);
-      waiting = [];
-      waitingBytes = 0;
-    }
-    if (rest.length === 0) continue;
-    waiting.push(rest);
-    waitingBytes += rest.length;
-  }
-  if (waitingBytes > 0) yield Buffer.concat(waiting, waitingBytes);
 }
 
 /** Returns the name of the page's encoding, by its first bytes and its type. */

@@ -34,8 +34,8 @@ export interface Player {
   isAside: boolean;
 }
 
-/** A script's text in parts, or a tag with its attributes as written. */
-export type PlayerSource = { script: readonly string[] } | { name: string; source: string };
+/** A script's text, or a tag with its attributes as written. */
+export type PlayerSource = { script: string } | { name: string; source: string };
 
 /** A page's `<meta>` elements by name. */
 export interface Metas {

@@ -1,8 +1,7 @@
 import { decodeHTML } from "entities";
 import { type Attributes, isDecoration, parseAttributes } from "./attributes.ts";
 import { maxBytesPerUnit, type PageText } from "./charset.ts";
-import { HtmlScanner } from "./html.ts";
-import type { HtmlSink, StartTag } from "./html-sink.ts";
+import { type HtmlSink, scanHtml, type StartTag } from "./html.ts";
 import type { Markup, Player } from "./markup.ts";
 import { MicrodataReader } from "./microdata.ts";
 
@@ -33,21 +32,11 @@ const dataElements = new Set("embed iframe input object param".split(" "));
 const asideElements = new Set("aside footer nav".split(" "));
 const reported = new Set([...elements, ...dataElements, ...asideElements]);
 
-/** Reads a page to its end. Rejects only with the errors of `pageText`. */
-export async function readMarkup(pageText: PageText): Promise<Markup> {
+/** Reads a page. */
+export function readMarkup(pageText: PageText): Markup {
   const collector = new MarkupCollector(pageText);
-  const scanner = new HtmlScanner(collector);
-  for await (const chunk of pageText.chunks()) scanner.write(chunk);
-  scanner.end();
+  scanHtml(pageText.text, collector);
   return collector.end();
-}
-
-/** An open `<title>`, block of JSON or other script. */
-interface Capture {
-  kind: "title" | "json-ld" | "playlist" | "script";
-  chunks: string[];
-  /** How much more text is kept, as encoded; negative: too long. */
-  remaining: number;
 }
 
 class MarkupCollector implements HtmlSink {
@@ -61,7 +50,8 @@ class MarkupCollector implements HtmlSink {
   #isDecoration: boolean | null = null;
   /** `#player` stands for an element such as `<amp-video>`: it ends with the next tag that is no part of a player. */
   #isPlayerImplied = false;
-  #capture: Capture | null = null;
+  /** Of what the next raw text is: null for that of no use. */
+  #rawKind: "title" | "json-ld" | "playlist" | "script" | null = null;
   #linkCount = 0;
   /** Open `asideElements`. */
   #asideDepth = 0;
@@ -85,7 +75,7 @@ class MarkupCollector implements HtmlSink {
   }
 
   open({ name, source, hasMicrodata, mayHoldData, isForeign }: StartTag): boolean {
-    this.#finishCapture();
+    this.#rawKind = null;
     if (asideElements.has(name)) this.#asideDepth += 1;
     if (this.#isPlayerImplied && name !== "source" && name !== "track") this.#player = null;
     if ((mayHoldData || dataElements.has(name)) && !this.#isInDecoration(name))
@@ -100,11 +90,10 @@ class MarkupCollector implements HtmlSink {
       this.#microdata.open(name, hasMicrodata ? attributes : null);
       this.#update();
     }
-    return this.#capture !== null;
+    return this.#rawKind !== null;
   }
 
   close(name: string): void {
-    this.#finishCapture();
     if (name === "video" || name === "audio") this.#player = null;
     if (asideElements.has(name) && this.#asideDepth > 0) this.#asideDepth -= 1;
     if (!this.wantsAllTags) return;
@@ -112,18 +101,26 @@ class MarkupCollector implements HtmlSink {
     this.#update();
   }
 
-  text(chunk: string): void {
-    const capture = this.#capture;
-    if (capture === null) this.#microdata.text(chunk);
-    else {
-      if (capture.remaining > 0) capture.chunks.push(chunk.slice(0, capture.remaining));
-      capture.remaining -= chunk.length;
+  text(text: string): void {
+    this.#microdata.text(text);
+  }
+
+  rawText(text: string): void {
+    const { pageText, jsonLd, playlists, playerSources } = this.#markup;
+    if (this.#rawKind === "title") {
+      const source = pageText.decode(text.slice(0, maxTitleSource * maxBytesPerUnit));
+      this.#markup.title = decodeHTML(source.slice(0, maxTitleSource));
+      return;
     }
+    // A playlist of one video is like what any player is set up with.
+    if (this.#rawKind !== "json-ld" && text !== "") addBounded(playerSources, { script: text }, maxPlayerSources);
+    if (this.#rawKind === "script" || text.length > maxJsonLdLength * maxBytesPerUnit) return;
+    const source = pageText.decode(text);
+    if (source.length <= maxJsonLdLength) (this.#rawKind === "json-ld" ? jsonLd : playlists).push(source);
   }
 
   /** Closes what is still open and returns the result. */
   end(): Markup {
-    this.#finishCapture();
     this.#microdata.end();
     return this.#markup;
   }
@@ -149,18 +146,18 @@ class MarkupCollector implements HtmlSink {
     else if (name === "html") markup.language ??= attributes.get("lang") || attributes.get("xml:lang") || null;
     else if (name === "base") markup.base ??= attributes.get("href") ?? null;
     else if (name === "title") {
-      if (markup.title === null && !isForeign) this.#capture = createCapture("title", maxTitleSource * maxBytesPerUnit);
+      if (markup.title === null && !isForeign) this.#rawKind = "title";
     } else this.#collectMedia(name, attributes);
   }
 
   #collectScript(attributes: Attributes | null): void {
     const { jsonLd, playlists, playerSources } = this.#markup;
     const kind = attributes === null ? "script" : kindOfJson(attributes);
-    if (kind === "script") {
-      if (playerSources.length < maxPlayerSources) this.#capture = createCapture(kind, Infinity);
-    } else if ((kind === "json-ld" ? jsonLd : playlists).length < maxJsonLdBlocks) {
-      this.#capture = createCapture(kind, maxJsonLdLength * maxBytesPerUnit);
-    }
+    const isTaken =
+      kind === "script"
+        ? playerSources.length < maxPlayerSources
+        : (kind === "json-ld" ? jsonLd : playlists).length < maxJsonLdBlocks;
+    if (isTaken) this.#rawKind = kind;
   }
 
   #collectMedia(name: string, attributes: Attributes): void {
@@ -184,29 +181,6 @@ class MarkupCollector implements HtmlSink {
     this.#isPlayerImplied = false;
     addBounded(this.#markup.players, this.#player, maxPlayers);
   }
-
-  /** Ends a title or script: its raw text ends with the next tag. */
-  #finishCapture(): void {
-    if (this.#capture === null) return;
-    const { kind, chunks, remaining } = this.#capture;
-    this.#capture = null;
-    const { pageText, jsonLd, playlists, playerSources } = this.#markup;
-    if (kind === "title") {
-      const source = pageText.decode(chunks.join("")).slice(0, maxTitleSource);
-      this.#markup.title = decodeHTML(source);
-    } else {
-      // A playlist of one video is like what any player is set up with.
-      const isScript = kind !== "json-ld" && chunks.length > 0;
-      if (isScript) addBounded(playerSources, { script: chunks }, maxPlayerSources);
-      if (kind === "script" || remaining < 0) return;
-      const source = pageText.decode(chunks.join(""));
-      if (source.length <= maxJsonLdLength) (kind === "json-ld" ? jsonLd : playlists).push(source);
-    }
-  }
-}
-
-function createCapture(kind: Capture["kind"], remaining: number): Capture {
-  return { kind, chunks: [], remaining };
 }
 
 function kindOfJson(attributes: Attributes): "json-ld" | "playlist" | "script" {

@@ -12,7 +12,7 @@ import {
   type FieldBudget,
 } from "../scripts/data.ts";
 import { startOfData } from "../scripts/encodings.ts";
-import { maxNameLength, mayNameMedium } from "../scripts/media-names.ts";
+import { mayNameMedium } from "../scripts/media-names.ts";
 import { readScript } from "../scripts/read-script.ts";
 
 /** Of an attribute's value, UTF-16 code units. */
@@ -38,7 +38,7 @@ export function findData({ playerSources, pageText }: Pick<Markup, "playerSource
     if (budget.fields === 0) break;
     if ("script" in each) {
       const root = createRoot("block", budget);
-      readScript(pageText.decode(each.script.join("")), root);
+      readScript(pageText.decode(each.script), root);
       if (root.isMarked) found.add(root);
       continue;
     }
@@ -65,20 +65,17 @@ function searchSources(sources: readonly PlayerSource[]): PlayerSource[] {
       if (pushed !== null) {
         if (pushes.length === 0) firstPush = found.length;
         pushes.push(pushed);
-      } else if (mayNameMediumIn(each.script)) found.push(each);
+      } else if (mayNameMedium(each.script)) found.push(each);
     } else if (mayNameMedium(each.source)) found.push(each);
   }
-  const streams: PlayerSource[] = [];
-  for (const script of joinPushes(pushes)) {
-    if (mayNameMediumIn([script])) streams.push({ script: [script] });
-  }
+  const streams = joinPushes(pushes).flatMap((script) => (mayNameMedium(script) ? { script } : []));
   return found.toSpliced(firstPush, 0, ...streams);
 }
 
 /** Returns the text that a script of Next.js pushes to the stream of its server components; null for other scripts. */
-function pushedText(script: readonly string[]): string | null {
-  if (script[0]?.startsWith(pushStart) !== true) return null;
-  const text = script.join("").trimEnd();
+function pushedText(script: string): string | null {
+  if (!script.startsWith(pushStart)) return null;
+  const text = script.trimEnd();
   return text.endsWith(pushEnd) ? text.slice(pushStart.length, -pushEnd.length) : null;
 }
 
@@ -97,17 +94,6 @@ function joinPushes(texts: readonly string[]): string[] {
   }
   scripts.at(-1)?.push(pushEnd);
   return scripts.map((parts) => parts.join(""));
-}
-
-/** Whether a script in parts may name a medium, also where two parts meet. */
-function mayNameMediumIn(parts: readonly string[]): boolean {
-  let before = "";
-  for (const part of parts) {
-    if (mayNameMedium(part)) return true;
-    if (before !== "" && mayNameMedium(before + part.slice(0, maxNameLength))) return true;
-    before = part.slice(-maxNameLength);
-  }
-  return false;
 }
 
 function readTag(name: string, attributes: Attributes, root: Data): void {

@@ -1,8 +1,7 @@
-import { buffer as readBytes, text as readText } from "node:stream/consumers";
 import { openMpd } from "../../../manifests/dash/dash.ts";
 import { readHls } from "../../../manifests/hls/hls.ts";
 import type { Manifest } from "../../../manifests/manifest.ts";
-import { readManifestText } from "../../../manifests/text.ts";
+import { decodeManifest } from "../../../manifests/text.ts";
 import { bestFormats } from "../../../model/format-ranking.ts";
 import { readChapters } from "../../../subtitles/read.ts";
 import { tryParseUrl } from "../../../parsers/url.ts";
@@ -25,23 +24,18 @@ import type { PageDraft, ReadJob, ReadJobs, ReadKind, ReadResults } from "./read
  *
  * @throws ServiceError `upstream_invalid`
  */
-export function readBody<K extends ReadKind>(job: ReadJob<K>, body: readonly Uint8Array[]): Promise<ReadResults[K]> {
-  const chunks = (async function* () {
-    yield* body;
-  })();
-  return readers[job.kind](job, chunks);
+export function readBody<K extends ReadKind>(job: ReadJob<K>, body: Uint8Array): ReadResults[K] {
+  return readers[job.kind](job, body);
 }
 
-type ReadOf<K extends ReadKind> = (job: ReadJobs[K], body: AsyncIterable<Uint8Array>) => Promise<ReadResults[K]>;
-
-const readers: { [K in ReadKind]: ReadOf<K> } = {
+const readers: { [K in ReadKind]: (job: ReadJobs[K], body: Uint8Array) => ReadResults[K] } = {
   page: readPage,
-  oembed: async ({ url, contentType }, body) => extractOembed(await readManifestText(body), contentType, url),
-  m3u8: async ({ url }, body) => withBestFormats(readHls(await readManifestText(body), url)),
-  dash: async ({ url }, body) => withBestFormats(openMpd(await readText(body), url).listing),
-  chapters: async (_, body) => readChapters(await readBytes(body)),
-  feed: async ({ url, start }, body) => readFeed(await readManifestText(body), url, start),
-  m3u: async ({ url, start }, body) => readM3u(await readManifestText(body), url, start),
+  oembed: ({ url, contentType }, body) => extractOembed(decodeManifest(body), contentType, url),
+  m3u8: ({ url }, body) => withBestFormats(readHls(decodeManifest(body), url)),
+  dash: ({ url }, body) => withBestFormats(openMpd(new TextDecoder().decode(body), url).listing),
+  chapters: (_, body) => readChapters(body),
+  feed: ({ url, start }, body) => readFeed(decodeManifest(body), url, start),
+  m3u: ({ url, start }, body) => readM3u(decodeManifest(body), url, start),
 };
 
 /** Leaves out the formats that no record would have: each may repeat a long URL. */
@@ -49,11 +43,8 @@ function withBestFormats(manifest: Manifest): Manifest {
   return { ...manifest, formats: bestFormats(manifest.formats) };
 }
 
-async function readPage(
-  { url, contentType, now, isPlayer }: ReadJobs["page"],
-  body: AsyncIterable<Uint8Array>,
-): Promise<PageDraft> {
-  const markup = await readMarkup(new PageText(body, contentType));
+function readPage({ url, contentType, now, isPlayer }: ReadJobs["page"], body: Uint8Array): PageDraft {
+  const markup = readMarkup(new PageText(body, contentType));
   const base = tryParseUrl(markup.base, url) ?? url;
   const frames = findPlayerFrames(markup.frames, base, isPlayer);
   const { metadata, merged } = createDraft(markup, url, { base, now, isPlayer, frames });

@@ -18,7 +18,7 @@ async function main(): Promise<void> {
     const length = readBytes(Buffer.alloc(lengthBytes)).readUInt32LE();
     const { job, bodyBytes } = unpackJob(readBytes(Buffer.alloc(length)));
     const body = readBytes(useMemory(bodyBytes));
-    await writeBytes(await packOutcome(job, () => readBody(job, [body])));
+    await writeBytes(packOutcome(job, () => readBody(job, body)));
   }
 }
 

@@ -22,13 +22,10 @@ export function unpackJob(bytes: Uint8Array): { job: ReadJob; bodyBytes: number 
   return { job: { ...job, url: new URL(job.url) }, bodyBytes };
 }
 
-/** Returns the message for what `read` resolves or rejects with; instead of a result of more than 16 MiB, an error. */
-export async function packOutcome<K extends ReadKind>(
-  job: ReadJob<K>,
-  read: () => Promise<ReadResults[K]>,
-): Promise<Buffer> {
+/** Returns the message for what `read` returns or throws; instead of a result of more than 16 MiB, an error. */
+export function packOutcome<K extends ReadKind>(job: ReadJob<K>, read: () => ReadResults[K]): Buffer {
   try {
-    const bytes = serialize({ result: toPlain[job.kind](await read()) });
+    const bytes = serialize({ result: toPlain[job.kind](read()) });
     if (bytes.length <= maxResultBytes) return withLength(bytes);
     throw tooComplexError(job, `what is read from it takes ${bytes.length} bytes, the limit is ${maxResultBytes}`);
   } catch (error) {

@@ -47,8 +47,8 @@ export const mediaNames = new RegExp(
   "i",
 );
 
-/** More characters than a match of `mediaNames` has, or looks back at. */
-export const maxNameLength = 50;
+/** More characters than a match of `mediaNames` has. */
+const maxNameLength = 50;
 /**
  * Characters, as encoded or decoded. A longer text is searched only for usual files that are stated, which takes a third
  * of the time.
