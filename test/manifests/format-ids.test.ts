@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { openMpd } from "../../src/manifests/dash/dash.ts";
-import { createFormatIds, findFormat } from "../../src/manifests/format-ids.ts";
+import { createFormatIds, findFormat } from "../../src/manifests/manifest.ts";
 
 const url = new URL("https://media.example.com/main.mpd");
 const long = "x".repeat(300);

@@ -14,9 +14,8 @@ import { mostSimilar } from "./counterparts.ts";
 import { listDashFormats } from "./formats.ts";
 import { segmentsOf } from "./segments.ts";
 import { type Mpd, parseMpd } from "./xml.ts";
-import { findFormat } from "../format-ids.ts";
 import { withAudioRoles } from "../tracks.ts";
-import { type Manifest, invalidManifestError } from "../manifest.ts";
+import { findFormat, invalidManifestError, type Manifest } from "../manifest.ts";
 import type { Segment, SegmentList } from "../segments.ts";
 
 export type OpenMpd = ReturnType<typeof openMpd>;

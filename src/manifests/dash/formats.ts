@@ -18,8 +18,7 @@ import { type DashRepresentation, textExtensions, representationsOf } from "./re
 import { type Candidate, comparePeriods, type Joined } from "./counterparts.ts";
 import { timePeriods } from "./periods.ts";
 import type { MpdElement } from "./xml.ts";
-import { createFormatIds } from "../format-ids.ts";
-import { invalidManifestError, type Manifest, maxFormats, createSubtitles } from "../manifest.ts";
+import { createFormatIds, createSubtitles, invalidManifestError, type Manifest, maxFormats } from "../manifest.ts";
 
 /** A format and the Representations that it has through the Periods. */
 interface DashFormat {

@@ -3,14 +3,14 @@ import { shorten, urlForMessage } from "../../net/http-url.ts";
 import { tryParseUrl } from "../../parsers/url.ts";
 import {
   addressingOf,
+  compileTemplate,
   parseMediaRange,
   parseUnsignedLong,
   type SegmentAddressing,
-  compileTemplate,
   type SegmentNumbers,
+  timeSegments,
 } from "./addressing.ts";
 import { endOfList, type PeriodTimes, roundedS, spansOf, type Availability } from "./periods.ts";
-import { timeSegments } from "./timeline.ts";
 import type { Chain, DashRepresentation } from "./representations.ts";
 import { invalidManifestError } from "../manifest.ts";
 import {

@@ -1,7 +1,6 @@
 import { ServiceError } from "../../model/errors.ts";
 import { maxLinkedBytes } from "../../manifests/dash/links.ts";
-import { createFormatIds } from "../../manifests/format-ids.ts";
-import { type Manifest, joinSubtitles } from "../../manifests/manifest.ts";
+import { createFormatIds, joinSubtitles, type Manifest } from "../../manifests/manifest.ts";
 import { decodeManifest } from "../../manifests/text.ts";
 import type { GetOptions, HttpClient } from "../../net/client.ts";
 import type { CookieJar } from "../../net/cookies.ts";

@@ -1,7 +1,6 @@
 import { ServiceError } from "../../model/errors.ts";
 import { maxLinkedBytes } from "../../manifests/dash/links.ts";
-import { createFormatIds } from "../../manifests/format-ids.ts";
-import { joinSubtitles } from "../../manifests/manifest.ts";
+import { createFormatIds, joinSubtitles } from "../../manifests/manifest.ts";
 import type { PageInfo } from "../../model/page-info.ts";
 import { decodeManifest } from "../../manifests/text.ts";
 import type { HttpClient } from "../../net/client.ts";
