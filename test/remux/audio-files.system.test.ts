@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import type { Additions } from "../../src/remux/additions.ts";
 import { extractAudio } from "../../src/remux/audio-files/extract.ts";
-import { framesIn } from "../../src/remux/matroska/lacing.ts";
+import { framesIn } from "../../src/remux/matroska/frames.ts";
 import { albumTags, additions, mutagen, probeAll } from "./additions.ts";
 import { cut } from "./mp4-cuts.ts";
 import { audioInput, createMediaFolder, hasFfmpeg, run } from "./ts-media.ts";

@@ -2,7 +2,7 @@ import { closeSync, openSync, readFileSync } from "node:fs";
 import { openFile } from "../../src/remux/open-file.ts";
 import { chosenBlocks, selectTracks } from "../../src/remux/matroska/blocks.ts";
 import { ids } from "../../src/remux/matroska/elements.ts";
-import { packFrames } from "../../src/remux/matroska/lacing.ts";
+import { packFrames } from "../../src/remux/matroska/frames.ts";
 import { element, MatroskaWriter, unsigned } from "../../src/remux/matroska/writer.ts";
 
 interface Changes {

@@ -12,7 +12,7 @@ import { openOpusFile, openVorbisFile } from "./ogg.ts";
 import { chosenBlocks, type ChosenTracks, selectAll } from "../matroska/blocks.ts";
 import { isCopiable } from "../matroska/copy.ts";
 import { findElement, ids, readBytes } from "../matroska/elements.ts";
-import { framesIn } from "../matroska/lacing.ts";
+import { framesIn } from "../matroska/frames.ts";
 import type { MatroskaTrack } from "../matroska/tracks.ts";
 import { readMp3Table } from "../packed-audio/mp3-table.ts";
 

@@ -2,6 +2,8 @@ import { writeAt } from "../mp4/write/background-writes.ts";
 import { readFlacBlocks, writeFlacStart } from "../tags/vorbis-comments.ts";
 import { codedLength, type FlacFrameHeader, frameChecksum, headerChecksum, readFrameHeader } from "../codecs/flac.ts";
 import { type AudioFile, type AudioFileTarget, type AudioTrack, damagedAudioError } from "./audio-file.ts";
+import { type FileWindow, readAt } from "../open-file.ts";
+import { endOfTags } from "../packed-audio/tags.ts";
 
 /** In STREAMINFO (RFC 9639 §8.2), after the signature and a header: the sizes of blocks and frames, the rate, and 36 bits that count samples. */
 const blockSizeAt = 8;
@@ -104,4 +106,118 @@ function codedNumber(number: number): number[] {
     left = Math.floor(left / 64);
   }
   return [((0xff00 >> length) & 0xff) | left, ...bytes];
+}
+
+/** What looks like the header of a frame. */
+interface Start {
+  at: number;
+  number: number;
+  samples: number;
+}
+
+/** A frame whose end is looked for. */
+interface OpenFrame extends Start {
+  /** Checksum from its start on. */
+  crc: number;
+}
+
+/** What looks like a header by chance is rarer. */
+const maxOpen = 8;
+const maxHeaderBytes = 16;
+/** More are in no file but one that was made for that. */
+const maxRejected = 1 << 20;
+
+/**
+ * Counts the places at which frames of a FLAC file are damaged, missing, doubled or out of order, by their numbers and
+ * checksums (RFC 9639 §9); 0 for another file. What follows the start of the last frame does not count; of a file with a million false
+ * headers, what follows them counts as one place.
+ */
+export function countFlacBreaks(file: FileWindow): number {
+  return readFrames(file)?.breaks ?? 0;
+}
+
+/** Returns how many frames a FLAC file has, as `countFlacBreaks` finds them; undefined of another file. */
+export function countFlacFrames(file: FileWindow): number | undefined {
+  return readFrames(file)?.frames;
+}
+
+function readFrames(file: FileWindow): { frames: number; breaks: number } | undefined {
+  const before = endOfTags(file, 0);
+  const read = readFlacBlocks((at, length) => readAt(file, before + at, length));
+  if (read === undefined) return undefined;
+  const first = before + read.end;
+  let [frames, breaks] = [0, 0];
+  /** The last frame, and after it what may be the next one: its header may be damaged, or be within it by chance. */
+  let open: OpenFrame[] = [];
+  let added = first;
+  for (const start of findStarts(file, first)) {
+    if (start === undefined) return { frames, breaks: breaks + 1 };
+    addBytes(file, added, start.at, open);
+    added = start.at;
+    const next = { ...start, crc: 0 };
+    const [last] = open;
+    const whole = open.find(({ crc }) => crc === 0);
+    const isNext = last !== undefined && continues(last, start);
+    const isRight = last === undefined ? start.at === first : whole === last && isNext;
+    if (last === undefined || whole !== undefined || isNext) {
+      frames += 1;
+      if (!isRight) breaks += 1;
+      open = [next];
+    } else open = [last, ...open.slice(1).slice(-maxOpen), next];
+  }
+  addBytes(file, added, endOfAudio(file), open);
+  const [last, ...others] = open;
+  if (last?.crc !== 0 && others.some(({ crc }) => crc === 0)) breaks += 1;
+  return { frames, breaks };
+}
+
+/** Programs before FLAC 1.2 number samples without saying so. */
+function continues({ number, samples }: Start, next: Start): boolean {
+  return next.number === number + 1 || next.number === number + samples;
+}
+
+/** Yields all headers with right checksums from `from` on; undefined at last if there are too many others. */
+function* findStarts(file: FileWindow, from: number): Generator<Start | undefined> {
+  let rejected = 0;
+  for (let at = from; at < file.size;) {
+    const bytes = file.at(at);
+    const isLast = at + bytes.length === file.size;
+    const end = isLast ? bytes.length : bytes.length - maxHeaderBytes;
+    const found = findSync(bytes, end);
+    const start = found < end ? readStart(bytes.subarray(found), at + found) : undefined;
+    at += Math.min(end, found + 1);
+    if (start !== undefined) yield start;
+    else if (found < end) rejected += 1;
+    if (rejected > maxRejected) {
+      yield undefined;
+      return;
+    }
+  }
+}
+
+/** Returns where the first 15 bits of a header are in `bytes` before `end`; `end` if nowhere. */
+function findSync(bytes: Buffer, end: number): number {
+  let at = 0;
+  while (at < end && !(bytes[at] === 0xff && bytes[at + 1]! >> 1 === 0x7c)) at += 1;
+  return at;
+}
+
+function readStart(bytes: Buffer, at: number): Start | undefined {
+  const header = readFrameHeader(bytes, 0);
+  if (header === null || headerChecksum(bytes.subarray(0, header.length)) !== 0) return undefined;
+  return { at, number: header.number, samples: header.samples };
+}
+
+/** Returns where an ID3v1 tag at the end of a file begins, or where the file ends. */
+function endOfAudio(file: FileWindow): number {
+  const tag = Math.max(0, file.size - 128);
+  return file.at(tag).toString("latin1", 0, 3) === "TAG" ? tag : file.size;
+}
+
+function addBytes(file: FileWindow, from: number, to: number, frames: readonly OpenFrame[]): void {
+  for (let at = from; at < to;) {
+    const bytes = file.at(at).subarray(0, to - at);
+    for (const frame of frames) frame.crc = frameChecksum(bytes, frame.crc);
+    at += bytes.length;
+  }
 }

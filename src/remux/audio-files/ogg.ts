@@ -1,4 +1,4 @@
-import { framesIn } from "../matroska/lacing.ts";
+import { framesIn } from "../matroska/frames.ts";
 import { opusRate, opusSamples } from "../codecs/opus.ts";
 import { OggWriter } from "./ogg-pages.ts";
 import { readComments, withoutChapters, withTagsAndCover, writeComments } from "../tags/vorbis-comments.ts";

@@ -1,7 +1,6 @@
 import { damagedMatroskaError, type Element, elementsIn, ids, readBytes } from "./elements.ts";
 import { type Block, chosenBlocks, type ChosenTracks } from "./blocks.ts";
-import { createUnpackers } from "./encodings.ts";
-import { checkLace, isLaced } from "./lacing.ts";
+import { checkLace, createUnpackers, isLaced } from "./frames.ts";
 import { type MatroskaTrack, roleFlags } from "./tracks.ts";
 import { type Additions, boundAdditions, type Cue } from "../additions.ts";
 import { describingElements, textBlock, textEntry } from "./added-elements.ts";

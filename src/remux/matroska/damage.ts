@@ -5,7 +5,7 @@ import { type NumberSource, numbersInFile } from "../mp4/read/number-source.ts";
 import { createFileWindow, openFile, readChunks, type ReadFile } from "../open-file.ts";
 import type { ByteSpan } from "../samples.ts";
 import { chosenBlocks, readBlocks, selectAll } from "./blocks.ts";
-import { hasDamagedLace } from "./lacing.ts";
+import { hasDamagedLace } from "./frames.ts";
 import { readHeader } from "./tracks.ts";
 
 /** Bytes of a Matroska or WebM file that are not an element, or not one that is known. */

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { clock, type Cue, moveInnerTimes } from "../../remux/additions.ts";
 import { readBlocks } from "../../remux/matroska/blocks.ts";
 import { findElement, ids, readBytes } from "../../remux/matroska/elements.ts";
-import { openEncodings } from "../../remux/matroska/encodings.ts";
+import { openEncodings } from "../../remux/matroska/frames.ts";
 import { type MatroskaHeader, type MatroskaTrack, readHeader } from "../../remux/matroska/tracks.ts";
 import { type NumberSource, numbersInFile } from "../../remux/mp4/read/number-source.ts";
 import type { OpenFile } from "../../remux/open-file.ts";

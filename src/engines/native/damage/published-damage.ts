@@ -1,6 +1,6 @@
 import { countFragmentBreaks, type FragmentBreaks } from "../../../remux/mp4/fragment-order.ts";
 import { countDamage, countDamagedLaces } from "../../../remux/matroska/damage.ts";
-import { countFlacBreaks } from "../../../remux/audio-files/flac-breaks.ts";
+import { countFlacBreaks } from "../../../remux/audio-files/flac.ts";
 import { countOggBreaks } from "../../../remux/audio-files/ogg-pages.ts";
 import { countPacketBreaks, endsWithinPacket } from "../../../remux/mpeg-ts/breaks.ts";
 import { countAsfBreaks } from "./asf-breaks.ts";

@@ -1,10 +1,9 @@
 import { unlessUnreadable } from "../../../model/errors.ts";
 import type { FileWarning } from "../../../model/file-warnings.ts";
 import type { CopiedAudio } from "../../../remux/audio-files/extract.ts";
-import { countFlacFrames } from "../../../remux/audio-files/flac-breaks.ts";
-import { chosenBlocks, selectAll } from "../../../remux/matroska/blocks.ts";
-import { createKeyCheck } from "../../../remux/matroska/key-pictures.ts";
-import { isLaced } from "../../../remux/matroska/lacing.ts";
+import { countFlacFrames } from "../../../remux/audio-files/flac.ts";
+import { chosenBlocks, createKeyCheck, selectAll } from "../../../remux/matroska/blocks.ts";
+import { isLaced } from "../../../remux/matroska/frames.ts";
 import { readSampleLists } from "../../../remux/mp4/cut.ts";
 import { listSamples } from "../../../remux/mp4/read/listed-samples.ts";
 import { countOggPackets } from "../../../remux/audio-files/ogg-pages.ts";

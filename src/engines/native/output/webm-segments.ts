@@ -1,7 +1,7 @@
 import { isUpstreamError } from "../../../model/errors.ts";
 import { type Block, readBlocks } from "../../../remux/matroska/blocks.ts";
 import { ids } from "../../../remux/matroska/elements.ts";
-import { hasDamagedLace } from "../../../remux/matroska/lacing.ts";
+import { hasDamagedLace } from "../../../remux/matroska/frames.ts";
 import { type MatroskaHeader, type MatroskaTrack, readHeader } from "../../../remux/matroska/tracks.ts";
 import { numbersIn } from "../../../remux/mp4/read/number-source.ts";
 import { nullSink, type SegmentTiming, trackKinds } from "../../../remux/samples.ts";

@@ -1,7 +1,7 @@
 import { buffer } from "node:stream/consumers";
 import { type OpenMpd, openMpd } from "../../../manifests/dash/dash.ts";
 import { maxLinkedBytes, resolveLinks } from "../../../manifests/dash/links.ts";
-import { findFormat } from "../../../manifests/format-ids.ts";
+import { findFormat } from "../../../manifests/manifest.ts";
 import { ReadPlaylists, withoutDirectives } from "../../../manifests/hls/delta.ts";
 import { readHls, findRedundant } from "../../../manifests/hls/hls.ts";
 import { importsVariables, isMultivariant, readVariables, type Variables } from "../../../manifests/hls/lines.ts";
