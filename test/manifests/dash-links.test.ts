@@ -3,7 +3,6 @@ import { expect, test } from "vitest";
 import { openMpd } from "../../src/manifests/dash/dash.ts";
 import { resolveLinks } from "../../src/manifests/dash/links.ts";
 import { ServiceError } from "../../src/model/errors.ts";
-import { finish } from "../../src/parsers/steps.ts";
 import { failure } from "./failure.ts";
 
 const url = new URL("https://media.example.com/films/42/main.mpd");
@@ -13,14 +12,11 @@ async function resolve(body: string, documents: Record<string, string | ServiceE
   const asked: string[] = [];
   const text = await resolveLinks(
     { text: `<MPD xmlns:xlink="http://www.w3.org/1999/xlink" mediaPresentationDuration="PT8S">${body}</MPD>`, url },
-    {
-      run: async (steps) => finish(steps),
-      fetchText: async (link) => {
-        asked.push(link.href);
-        const found = documents[link.pathname] ?? new ServiceError("upstream_status", "GET failed with status 404");
-        if (found instanceof ServiceError) throw found;
-        return { text: found, url: link };
-      },
+    async (link) => {
+      asked.push(link.href);
+      const found = documents[link.pathname] ?? new ServiceError("upstream_status", "GET failed with status 404");
+      if (found instanceof ServiceError) throw found;
+      return { text: found, url: link };
     },
   );
   return { text, asked };
@@ -68,19 +64,13 @@ test("four links at a time are followed, in their order, and no more once the MP
   let most = 0;
   const asked: string[] = [];
   const follow = (body: string, documentOf: (path: string) => string) =>
-    resolveLinks(
-      { text: `<MPD xmlns:xlink="http://www.w3.org/1999/xlink">${body}</MPD>`, url },
-      {
-        run: async (steps) => finish(steps),
-        async fetchText(link) {
-          asked.push(link.pathname.slice(-1));
-          most = Math.max(most, (open += 1));
-          await setImmediate();
-          open -= 1;
-          return { text: documentOf(link.pathname), url: link };
-        },
-      },
-    );
+    resolveLinks({ text: `<MPD xmlns:xlink="http://www.w3.org/1999/xlink">${body}</MPD>`, url }, async (link) => {
+      asked.push(link.pathname.slice(-1));
+      most = Math.max(most, (open += 1));
+      await setImmediate();
+      open -= 1;
+      return { text: documentOf(link.pathname), url: link };
+    });
   const nested = (path: string) => (path.endsWith("x") ? set("x") : linked("x").repeat(3));
   const links = "abcde"
     .split("")

@@ -1,7 +1,7 @@
+import { setImmediate } from "node:timers/promises";
 import { Parser } from "htmlparser2";
 import { isUpstreamError, ServiceError } from "../../model/errors.ts";
 import { shorten, urlForMessage } from "../../net/http-url.ts";
-import type { Steps } from "../../parsers/steps.ts";
 import { checkLength, invalidManifestError } from "../manifest.ts";
 import { resolveSegmentUrl } from "../segments.ts";
 
@@ -11,11 +11,8 @@ export interface LinkedText {
   url: URL;
 }
 
-export interface LinkReader {
-  /** Fetches a linked document, at most `maxLinkedBytes`. */
-  fetchText: (url: URL) => Promise<LinkedText>;
-  run: <T>(steps: Steps<T>) => Promise<T>;
-}
+/** Fetches a linked document, at most `maxLinkedBytes`. */
+export type FetchLinked = (url: URL) => Promise<LinkedText>;
 
 /** Limit of one linked document. */
 export const maxLinkedBytes = 1024 * 1024;
@@ -44,16 +41,16 @@ export function isLink(element: string, attribute: string): boolean {
  * Follows at most 20 links, 3 deep.
  *
  * @throws ServiceError `upstream_invalid` for a link that leads to nothing of the element's name, for more links, and if
- * the MPD gets too long; of `fetchText` if it blocks the URL or may succeed later; of `resolveSegmentUrl`
+ * the MPD gets too long; of `fetchLinked` if it blocks the URL or may succeed later; of `resolveSegmentUrl`
  */
-export async function resolveLinks(mpd: LinkedText, reader: LinkReader): Promise<string> {
+export async function resolveLinks(mpd: LinkedText, fetchLinked: FetchLinked): Promise<string> {
   let linksLeft = maxLinks;
   return expand(mpd, 0);
 
   async function expand({ text, url }: LinkedText, depth: number): Promise<string> {
     checkLength(text, mpd.url);
     if (!text.includes(":href")) return text;
-    const links = await reader.run(findLinks(text));
+    const links = await findLinks(text);
     linksLeft -= links.length;
     if (links.length > 0 && (linksLeft < 0 || depth === maxDepth)) {
       const rule = `it must have at most ${maxLinks} links (xlink:href), at most ${maxDepth} deep`;
@@ -81,8 +78,8 @@ export async function resolveLinks(mpd: LinkedText, reader: LinkReader): Promise
   /** Returns null if the link leads nowhere, and the element has content of its own. */
   async function fetchElements(link: Link, base: URL): Promise<LinkedText | null> {
     try {
-      const { text, url } = await reader.fetchText(resolveSegmentUrl(link.href.trim(), base, mpd.url));
-      await reader.run(checkElements(text, link.name, mpd.url));
+      const { text, url } = await fetchLinked(resolveSegmentUrl(link.href.trim(), base, mpd.url));
+      await checkElements(text, link.name, mpd.url);
       return { text: withoutProlog(text), url };
     } catch (error) {
       if (!isUpstreamError(error) || error.retryable) throw error;
@@ -117,7 +114,7 @@ interface Link {
 }
 
 /** Finds the outermost elements with links. */
-function* findLinks(text: string): Steps<Link[]> {
+async function findLinks(text: string): Promise<Link[]> {
   const links: Link[] = [];
   let open: Link | null = null;
   let depth = 0;
@@ -148,12 +145,12 @@ function* findLinks(text: string): Steps<Link[]> {
     },
     { xmlMode: true },
   );
-  yield* parse(parser, text);
+  await parse(parser, text);
   return links;
 }
 
 /** @throws ServiceError `upstream_invalid` unless all top elements have this name, and there is one. */
-function* checkElements(text: string, name: string, url: URL): Steps<void> {
+async function checkElements(text: string, name: string, url: URL): Promise<void> {
   const others = new Set<string>();
   let count = 0;
   let depth = 0;
@@ -168,18 +165,19 @@ function* checkElements(text: string, name: string, url: URL): Steps<void> {
     },
     { xmlMode: true },
   );
-  yield* parse(parser, text);
+  await parse(parser, text);
   if (count > 0 && others.size === 0) return;
   throw invalidManifestError(url, `a link of ${name} must lead to such elements`, [...others][0] ?? "nothing");
 }
 
-/** UTF-16 code units. */
-const stepLength = 16 * 1024;
+/** So much is parsed in about a millisecond, UTF-16 code units. */
+const stepLength = 128 * 1024;
 
-function* parse(parser: Parser, text: string): Steps<void> {
+/** Parses a text, and lets others use the thread in between: all else of an MPD is read in a process of its own. */
+async function parse(parser: Parser, text: string): Promise<void> {
   for (let at = 0; at < text.length; at += stepLength) {
+    if (at > 0) await setImmediate();
     parser.write(text.slice(at, at + stepLength));
-    yield;
   }
   parser.end();
 }

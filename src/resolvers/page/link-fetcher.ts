@@ -7,7 +7,6 @@ import type { CookieJar } from "../../net/cookies.ts";
 import { createPageHeaders } from "../../net/http/site-headers.ts";
 import type { Format } from "../../model/page-info.ts";
 import type { StatedChapter } from "../../model/entry.ts";
-import type { TimeSlices } from "../../parsers/steps.ts";
 import { pageKey } from "../../parsers/url.ts";
 import { type Content, type FileInfo, firstBytes, readContent, readFileInfo } from "./content.ts";
 import { bestFormats } from "../../model/format-ranking.ts";
@@ -40,8 +39,6 @@ interface LinkFetcherOptions {
   client: HttpClient;
   reader: Reader;
   bodies: RequestBodies;
-  /** Find the links of an MPD. */
-  slices: TimeSlices;
   signal: AbortSignal;
   owner: string | undefined;
   cookies: CookieJar;
@@ -163,23 +160,16 @@ export class LinkFetcher {
   }
 
   async #parseManifest({ protocol, body, url }: FetchedManifest, from: URL, signal: AbortSignal): Promise<Manifest> {
-    const { owner, reader, slices } = this.#options;
+    const { owner, reader } = this.#options;
     if (protocol === "m3u8") return reader.read({ kind: protocol, url }, body, { owner, signal });
-    return readMpd(
-      { text: decodeManifest(Buffer.concat(body)), url },
-      {
-        reader,
-        owner,
-        signal,
-        run: (steps) => slices.run(steps, signal),
-        fetchText: async (link) => {
-          const fetched = await this.#tryOrThrow((limited) =>
-            this.#fetchBody(link, from, { signal: limited, maxBytes: maxLinkedBytes }),
-          );
-          return { text: decodeManifest(Buffer.concat(fetched.body)), url: fetched.url };
-        },
-      },
-    );
+    const fetchLinked = async (link: URL) => {
+      const fetched = await this.#tryOrThrow((limited) =>
+        this.#fetchBody(link, from, { signal: limited, maxBytes: maxLinkedBytes }),
+      );
+      return { text: decodeManifest(Buffer.concat(fetched.body)), url: fetched.url };
+    };
+    const text = decodeManifest(Buffer.concat(body));
+    return readMpd({ text, url }, { reader, owner, signal, fetchLinked });
   }
 
   async #fetchBody(url: URL, from: URL, request: GetOptions) {

@@ -2,7 +2,6 @@ import type { HttpClient } from "../../net/client.ts";
 import { createCookieJar } from "../../net/cookies.ts";
 import { createPageHeaders } from "../../net/http/site-headers.ts";
 import { PageInfo } from "../../model/page-info.ts";
-import { createTimeSlices } from "../../parsers/steps.ts";
 import { readContent } from "./content.ts";
 import { addCookies } from "./formats.ts";
 import { addSizes } from "./add-sizes.ts";
@@ -45,7 +44,6 @@ const linkShare = 0.9;
  */
 export function createPageResolver(options: PageResolverOptions): Resolver<typeof PageInfo> {
   const { client, reader, pageMaxBytes, now = () => new Date(), linkTimeoutMs = 5_000 } = options;
-  const slices = createTimeSlices();
   const bodies = createBodies();
   return {
     name,
@@ -72,7 +70,6 @@ export function createPageResolver(options: PageResolverOptions): Resolver<typeo
       const linkFetcher = new LinkFetcher({
         ...reading,
         client,
-        slices,
         cookies,
         pageUrl: response.url,
         pageMaxBytes,

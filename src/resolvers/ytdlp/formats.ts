@@ -1,9 +1,9 @@
+import { setImmediate } from "node:timers/promises";
 import { isFieldValue, siteHeaderNames } from "../../net/http/site-headers.ts";
 import type { DownloadFormat, Format, Fragment } from "../../model/page-info.ts";
 import { addNames, type ListedAudio } from "../../manifests/tracks.ts";
 import { parseLine, parseLanguage } from "../../parsers/text.ts";
 import { mediaTypeOf } from "../../parsers/media-type.ts";
-import type { Steps } from "../../parsers/steps.ts";
 import { tryParseUrl } from "../../parsers/url.ts";
 import { asAmount, asCount, asDict, asList, asText, type InfoDict } from "./info-dict.ts";
 
@@ -32,6 +32,9 @@ const demandsOfYtDlp =
 const maxFormats = 2_000;
 const maxFragments = 500_000;
 const minChunkBytes = 64 * 1024;
+/** So many are read in a few milliseconds, after which others may use the thread. */
+const formatsPerStep = 50;
+const fragmentsPerStep = 500;
 
 /**
  * Reads the formats of an info dict, in yt-dlp's order reversed: the best first. Leaves out those that the
@@ -40,25 +43,25 @@ const minChunkBytes = 64 * 1024;
  * `fragments`.
  *
  * A `format_id` is yt-dlp's; it is not unique yet. Reads at most 500,000 fragments, and of each format only the
- * first unless `allFragments`.
+ * first unless `allFragments`. Rejects with `signal.reason`.
  */
-export function* readFormats(
+export async function readFormats(
   info: InfoDict,
   base: URL,
-  { allFragments }: { allFragments: boolean },
-): Steps<ListedFormat[]> {
+  { allFragments, signal }: { allFragments: boolean; signal: AbortSignal },
+): Promise<ListedFormat[]> {
   const listed = "formats" in info ? asList(info["formats"]) : [info];
   const formats: ListedFormat[] = [];
   const named: ListedAudio[] = [];
   let remaining = maxFragments;
-  for (const each of listed.slice(-maxFormats).toReversed()) {
-    yield;
+  for (const [index, each] of listed.slice(-maxFormats).toReversed().entries()) {
+    if (index % formatsPerStep === formatsPerStep - 1) await pause(signal);
     const dict = asDict(each);
     if (demandsOfYtDlp.some((name) => Boolean(dict[name] ?? info[name]))) continue;
     const format = readFormat(dict, base);
     if (format === null) continue;
     if (format.protocol === "dash") {
-      const fragments = yield* readFragments(dict, base, allFragments ? remaining + 1 : 1);
+      const fragments = await readFragments(dict, base, allFragments ? remaining + 1 : 1, signal);
       if (fragments.length > remaining) continue;
       if (allFragments) remaining -= fragments.length;
       if (fragments.length > 0) format.fragments = fragments;
@@ -154,12 +157,12 @@ export function readExt(value: unknown): string | null {
 }
 
 /** Reads the first lines of the fragments, which have duration and URL. Returns none if one has no valid URL: a part is no medium. */
-function* readFragments(dict: InfoDict, base: URL, most: number): Steps<Fragment[]> {
+async function readFragments(dict: InfoDict, base: URL, most: number, signal: AbortSignal): Promise<Fragment[]> {
   const lines = asText(dict["fragments"]) ?? "";
   const folder = tryParseUrl(asText(dict["fragment_base_url"]), base) ?? base;
   const read: Fragment[] = [];
   for (let at = 0; at < lines.length && read.length < most;) {
-    if (read.length % 100 === 99) yield;
+    if (read.length % fragmentsPerStep === fragmentsPerStep - 1) await pause(signal);
     const end = endOf(lines, "\n", at);
     const space = endOf(lines, " ", at);
     const url = tryParseUrl(lines.slice(space + 1, end), folder);
@@ -168,6 +171,12 @@ function* readFragments(dict: InfoDict, base: URL, most: number): Steps<Fragment
     at = end + 1;
   }
   return read;
+}
+
+/** Rejects with `signal.reason`. */
+async function pause(signal: AbortSignal): Promise<void> {
+  await setImmediate();
+  signal.throwIfAborted();
 }
 
 /** Returns where the next `mark` is; the end of the text if there is none. */

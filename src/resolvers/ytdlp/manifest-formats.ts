@@ -7,14 +7,12 @@ import type { HttpClient } from "../../net/client.ts";
 import { createSiteHeaders } from "../../net/http/site-headers.ts";
 import type { RequestBodies } from "../page/reader/bodies.ts";
 import { type Reader, readMpd } from "../page/reader/reader.ts";
-import type { TimeSlices } from "../../parsers/steps.ts";
 import type { ListedFormat } from "./formats.ts";
 
 interface ManifestFormatsDeps {
   client: HttpClient;
   reader: Reader;
   bodies: RequestBodies;
-  slices: TimeSlices;
   /** URL of the page, for `Referer`. */
   pageUrl: string;
   signal: AbortSignal;
@@ -110,7 +108,7 @@ async function readFormatsAt(
   kind: "dash" | "m3u8",
   url: string,
   [first]: readonly ListedFormat[],
-  { client, reader, bodies, slices, pageUrl, signal, owner, deadlineMs }: ManifestFormatsDeps,
+  { client, reader, bodies, pageUrl, signal, owner, deadlineMs }: ManifestFormatsDeps,
 ): Promise<Listing> {
   const { http_headers, cookies } = first ?? {};
   const demands = {
@@ -131,11 +129,7 @@ async function readFormatsAt(
     const context = { reader, owner, signal: requestSignal };
     const manifest =
       kind === "dash"
-        ? await readMpd(fetched, {
-            ...context,
-            fetchText: (link) => fetchText(link),
-            run: (steps) => slices.run(steps, requestSignal),
-          })
+        ? await readMpd(fetched, { ...context, fetchLinked: (link) => fetchText(link) })
         : await reader.read({ kind, url: fetched.url }, [Buffer.from(fetched.text)], context);
     const formats = manifest.formats.map((format) => ({ ...format, ...demands, languagePreference: -1, isDub: false }));
     return { formats, subtitles: manifest.subtitles };

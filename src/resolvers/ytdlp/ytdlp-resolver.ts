@@ -6,7 +6,6 @@ import type { HttpClient } from "../../net/client.ts";
 import { openGuardedProxy } from "../../net/proxy/guarded-proxy.ts";
 import { urlForMessage } from "../../net/http-url.ts";
 import { type DownloadFormat, PageInfo } from "../../model/page-info.ts";
-import { createTimeSlices, type TimeSlices } from "../../parsers/steps.ts";
 import { createBodies } from "../page/reader/bodies.ts";
 import type { Reader } from "../page/reader/reader.ts";
 import { startOf } from "../entries.ts";
@@ -85,7 +84,7 @@ const name = "yt-dlp";
  */
 export function createYtDlpResolver(options: YtDlpResolverOptions): YtDlpResolver {
   const { ytDlp, client, reader, now = () => new Date() } = options;
-  const deps = { client, reader, slices: createTimeSlices(), bodies: createBodies() };
+  const deps = { client, reader, bodies: createBodies() };
   const extract = readAhead(ytDlp);
   /** To ask about a URL takes milliseconds, one after the other, and a request may have hundreds. */
   const turns = new Shares(2, { isFirm: true, hasSpare: true });
@@ -117,7 +116,6 @@ export function createYtDlpResolver(options: YtDlpResolverOptions): YtDlpResolve
 }
 
 interface ReadFieldsDeps extends Pick<YtDlpResolverOptions, "client" | "reader"> {
-  slices: TimeSlices;
   bodies: ReturnType<typeof createBodies>;
 }
 
@@ -127,7 +125,7 @@ async function readFields(
   url: URL,
   start: number,
   context: ResolveContext,
-  { client, reader, slices, bodies }: ReadFieldsDeps,
+  { client, reader, bodies }: ReadFieldsDeps,
 ): Promise<PageFields> {
   const { signal, owner, forDownload = false, deadlineMs = Infinity } = context;
   const dict = asDict(info);
@@ -137,13 +135,12 @@ async function readFields(
   }
   const video = start === 0 ? videoOf(dict) : null;
   if (video === null) return readPlaylist(dict, url, start);
-  const listed = await slices.run(readFormats(video, url, { allFragments: forDownload }), signal);
+  const listed = await readFormats(video, url, { allFragments: forDownload, signal });
   using opened = bodies.open({ signal, owner });
   const { formats, subtitles } = await listManifestFormats(listed, {
     client,
     reader,
     bodies: opened,
-    slices,
     pageUrl: url.href,
     signal,
     owner,

@@ -13,7 +13,6 @@ import { aheadByDate, readClock } from "./site-clock.ts";
 import { ServiceError } from "../../../model/errors.ts";
 import type { Format } from "../../../model/page-info.ts";
 import type { HeadersFor, HttpClient } from "../../../net/client.ts";
-import { finish } from "../../../parsers/steps.ts";
 
 interface OpenManifest {
   /** To choose from if the manifest was not read before; `null`: `segments` are those of the format. */
@@ -183,16 +182,10 @@ export class ManifestReader {
     const location = this.#locations.get(url.href);
     const moved = location && (await this.#tryRead(() => this.#fetch(location, headers, isReload)));
     const { text, finalUrl } = moved ?? (await this.#fetch(url, headers, isReload));
-    const linked = await resolveLinks(
-      { text, url: finalUrl },
-      {
-        run: async (steps) => finish(steps),
-        fetchText: async (link) => {
-          const response = await this.#get(link, headers, maxLinkedBytes);
-          return { text: decodeManifest(await buffer(response.body)), url: response.url };
-        },
-      },
-    );
+    const linked = await resolveLinks({ text, url: finalUrl }, async (link) => {
+      const response = await this.#get(link, headers, maxLinkedBytes);
+      return { text: decodeManifest(await buffer(response.body)), url: response.url };
+    });
     const mpd = { ...openMpd(linked, finalUrl, base), askedMs };
     if (mpd.isLive && mpd.location !== null) this.#locations.set(url.href, mpd.location);
     this.#mpds.set(key, mpd).set(`${base} ${finalUrl.href}`, mpd);

@@ -3,7 +3,7 @@ import type { StatedChapter } from "../../../model/entry.ts";
 import type { MediaList } from "../lists/feed.ts";
 import type { Merged, PageMetadata } from "../merge.ts";
 import type { Metadata } from "../metadata.ts";
-import { type LinkedText, type LinkReader, resolveLinks } from "../../../manifests/dash/links.ts";
+import { type FetchLinked, type LinkedText, resolveLinks } from "../../../manifests/dash/links.ts";
 
 /** What to read, by its kind; `url` is that of the response, after redirects. */
 export interface ReadJobs {
@@ -67,8 +67,9 @@ export interface Reader {
   close(): Promise<void>;
 }
 
-interface MpdContext extends ReadContext, LinkReader {
+interface MpdContext extends ReadContext {
   reader: Reader;
+  fetchLinked: FetchLinked;
 }
 
 /**
@@ -77,6 +78,6 @@ interface MpdContext extends ReadContext, LinkReader {
  * Rejects with the errors of `resolveLinks` and `reader`.
  */
 export async function readMpd(mpd: LinkedText, context: MpdContext): Promise<Manifest> {
-  const text = await resolveLinks(mpd, context);
+  const text = await resolveLinks(mpd, context.fetchLinked);
   return context.reader.read({ kind: "dash", url: mpd.url }, [Buffer.from(text)], context);
 }
