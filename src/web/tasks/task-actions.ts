@@ -28,8 +28,8 @@ export function createTaskActions(tasks: Tasks) {
   }
 
   /** Returns false if there is none, or the answer is no. */
-  async function actOnMany(targets: readonly Task[], action: "cancel" | "delete") {
-    const isYes = targets.length > 0 && (await asker.ask(questionOf(targets, action)));
+  async function actOnMany(targets: readonly Task[], action: ManyAction) {
+    const isYes = targets.length > 0 && (action === "retry" || (await asker.ask(questionOf(targets, action))));
     if (isYes) await actOnAll(tasks, targets, action);
     return isYes;
   }
@@ -61,12 +61,10 @@ export function createTaskActions(tasks: Tasks) {
       const others = [...(selected.peek() ?? [])].filter((each) => each !== id);
       selected.value = new Set(isSelected ? [...others, id] : others);
     },
-    actOnSelected: (action: "cancel" | "delete") =>
+    actOnSelected: (action: ManyAction) =>
       attempt(async () => {
         const shown = tasks.shown.peek().map((task) => task.peek());
-        const chosen = shown.filter(
-          ({ id, state }) => selected.peek()?.has(id) === true && (action === "delete" || cancelable.includes(state)),
-        );
+        const chosen = shown.filter(({ id, state }) => selected.peek()?.has(id) === true && isFit[action](state));
         if (await actOnMany(chosen, action)) selected.value = new Set();
       }),
   };
@@ -92,6 +90,16 @@ function isAskedBefore(action: RowAction, { file, kind }: Task): action is "canc
 }
 
 const cancelable: readonly State[] = ["queued", "running"];
+
+/** What can be done with several tasks at once. */
+export type ManyAction = "cancel" | "retry" | "delete";
+
+/** Whether it can be done with a task in that state. */
+const isFit: Record<ManyAction, (state: State) => boolean> = {
+  cancel: (state) => cancelable.includes(state),
+  retry: (state) => state === "failed" || state === "canceled",
+  delete: () => true,
+};
 
 function questionOf(targets: readonly Task[], action: "cancel" | "delete" | "delete-file") {
   const [first] = targets;

@@ -2,7 +2,7 @@ import { type Signal, useSignal } from "@preact/signals";
 import { h, type ComponentChild, type RefObject } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import type { State } from "../../model/task.ts";
-import { AskDialog, createTaskActions, type TaskActions } from "./task-actions.ts";
+import { AskDialog, createTaskActions, type ManyAction, type TaskActions } from "./task-actions.ts";
 import { Button } from "../elements.ts";
 import { Members } from "./members.ts";
 import { TaskRow } from "./task-row.ts";
@@ -150,11 +150,12 @@ function Selection({ tasks, actions }: BoardProps): ComponentChild {
   const ids = actions.selected.value;
   const count = tasks.shown.value.filter((task) => ids?.has(task.peek().id)).length;
   const selectAll = () => actions.select(tasks.shown.peek().map((task) => task.peek().id));
-  const act = (action: "cancel" | "delete", label: string) =>
+  const act = (action: ManyAction, label: string) =>
     h(Button, { isDisabled: count === 0, onClick: () => void actions.actOnSelected(action) }, label);
   return [
     h("button", { onClick: selectAll }, "Select all"),
     act("cancel", "Cancel selected"),
+    act("retry", "Retry selected"),
     act("delete", "Delete selected"),
     h("span", { class: "muted" }, `${count} selected`),
   ];

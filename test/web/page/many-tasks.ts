@@ -3,7 +3,7 @@ import { newTask } from "../../../src/feed/task-changes.ts";
 import type { OpenTab } from "../browser.ts";
 import { openApp } from "./open-app.ts";
 import { addAll } from "./states.ts";
-import { addDone, addEnded, addQueued, protectedByDrm } from "./stored-tasks.ts";
+import { addDone, addEnded, addQueued, protectedByDrm, unreachable } from "./stored-tasks.ts";
 
 export function manyTasks(openTab: OpenTab): void {
   it("shows 50 tasks, and older ones when asked, at the first of which the keyboard goes on", async () => {
@@ -55,6 +55,23 @@ export function manyTasks(openTab: OpenTab): void {
     expect(await cancelAll.isEnabled()).toBe(true);
     await app.store.update(id, { state: "canceled" });
     await expect.poll(() => cancelAll.isDisabled()).toBe(true);
+  });
+
+  it("retries the chosen tasks that have failed or were canceled, and no others", async () => {
+    const app = await openApp();
+    const done = await addDone(app, { title: "Done" });
+    await addEnded(app, { title: "Down" }, { state: "failed", error: unreachable });
+    await addEnded(app, { title: "Stopped" }, { state: "canceled" });
+    const tab = await openTab(app.url);
+    const { page } = tab;
+    await page.getByRole("button", { name: "Select", exact: true }).click();
+    await page.getByRole("button", { name: "Select all" }).click();
+    await page.getByText("3 selected").waitFor();
+    await page.getByRole("button", { name: "Retry selected" }).click();
+    await page.getByText("0 selected").waitFor();
+    const { tasks } = await app.store.list({ limit: 9 });
+    expect(tasks.map(({ state }) => state).toSorted()).toEqual(["queued", "queued", "succeeded"]);
+    expect(await app.store.get(done.id)).toEqual(done);
   });
 
   it("deletes the chosen tasks with their files, after a question that Escape answers with no", async () => {
