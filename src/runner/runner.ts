@@ -95,9 +95,10 @@ export function createRunner(options: RunnerOptions): Runner {
   };
 }
 
-/** Whether there may be a partial download of the task. */
-function mayResume({ type, state }: TaskEvent): boolean {
-  return type !== "deleted" && (isActive(state) || state === "failed");
+/** Whether there may be a partial download of the task. In texts of a record the quotes are escaped. */
+function mayResume({ type, state, json }: TaskEvent): boolean {
+  if (state === "failed") return !json.includes('"retryable":false');
+  return type !== "deleted" && isActive(state);
 }
 
 /** Asks the store, which knows what holds for a run: the event may be older than it. */

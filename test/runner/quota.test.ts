@@ -71,6 +71,13 @@ test("downloads that wait for a retry keep no more bytes than are left of their 
   await fail("anna");
   await vi.waitUntil(() => !files.parts().includes(first), { timeout: 60_000, interval: 5 });
   expect(files.parts()).toEqual([...others, third].toSorted());
+  // Another process runs it, in vain, and removes what there was of it.
+  await store.update(third, { state: "running" });
+  const error = { code: "drm_protected", message: "it is encrypted", retryable: false } as const;
+  await store.update(third, { state: "failed", error });
+  await files.remove(third);
+  const fifth = await fail("anna");
+  expect(files.parts()).toEqual([...others, fifth].toSorted());
 });
 
 test("a retry is limited by what is left then", async () => {
