@@ -113,7 +113,7 @@ function Toolbar({ tasks, actions }: BoardProps): ComponentChild {
     "div",
     { class: "row", role: "group", "aria-label": "List" },
     h(Filter, { tasks, actions }),
-    h("button", { "aria-pressed": ids !== undefined, onClick: onSelect }, "Select"),
+    h("button", { class: ids && "primary", "aria-pressed": ids !== undefined, onClick: onSelect }, "Select"),
     ids === undefined
       ? h(Button, { isDisabled: !tasks.hasCancelable.value, onClick: () => void actions.cancelAll() }, "Cancel all")
       : h(Selection, { tasks, actions }),

@@ -64,7 +64,12 @@ export function manyTasks(openTab: OpenTab): void {
     await addEnded(app, { title: "Stopped" }, { state: "canceled" });
     const tab = await openTab(app.url);
     const { page } = tab;
-    await page.getByRole("button", { name: "Select", exact: true }).click();
+    const select = page.getByRole("button", { name: "Select", exact: true });
+    await select.waitFor();
+    const colour = "getComputedStyle(document.querySelector('[aria-pressed]')).backgroundColor";
+    const before = await page.evaluate(colour);
+    await select.click();
+    expect(await page.evaluate(colour)).not.toBe(before);
     await page.getByRole("button", { name: "Select all" }).click();
     await page.getByText("3 selected").waitFor();
     await page.getByRole("button", { name: "Retry selected" }).click();
