@@ -8,7 +8,7 @@ import { endStates, type Task } from "../model/task.ts";
 import { logOutages } from "../async/outages.ts";
 import { createFileRemover } from "./file-cleanup.ts";
 
-/** Records read at a time: a record may be large, and parsing it blocks the thread. */
+/** Records read at a time: a record may be large, and parsing it blocks the thread. Also members whose files are removed at a time. */
 const batchSize = 50;
 
 /** Pause between two batches, so that a long list does not slow other work. */
@@ -50,7 +50,10 @@ export async function deleteExpired(options: RetentionOptions): Promise<void> {
   async function deleteTask({ id, state, kind }: Task): Promise<void> {
     // Before the record: a file without a record would stay for ever.
     const members = kind === undefined ? [] : await store.ownMembers(id);
-    for (const member of members) if (!(await removeUnused(member))) return;
+    for (let n = 0; n < members.length; n += batchSize) {
+      const removed = await Promise.all(members.slice(n, n + batchSize).map(removeUnused));
+      if (removed.includes(false) || signal.aborted) return;
+    }
     if (state === "succeeded" && !(await removeUnused(id))) return;
     try {
       await store.delete(id);

@@ -1,3 +1,4 @@
+import { randomUUIDv7 } from "node:crypto";
 import { mkdirSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test, vi } from "vitest";
@@ -177,6 +178,40 @@ test("while a store takes no writes, the files of tasks past their retention sta
   isReadOnly = false;
   await vi.waitUntil(async () => (await store.get(id)) === undefined, 60_000);
   expect(files.results()).toEqual([]);
+});
+
+test("a stop does not wait until the files of all members of a collection are removed", async () => {
+  const clock = createClock();
+  const harness = await openStoreHarness(() => createMemoryStore(clock));
+  const inner = harness.store;
+  const members = times(500, () => randomUUIDv7());
+  const store: TaskStore = {
+    ...inner,
+    async list(query) {
+      const page = await inner.list(query);
+      return { ...page, tasks: page.tasks.map((task) => ({ ...task, kind: "collection" as const })) };
+    },
+    ownMembers: async () => members,
+  };
+  const files = createTestFiles();
+  const removed: string[] = [];
+  const { promise: removing, resolve: onRemoving } = Promise.withResolvers<void>();
+  const watched = {
+    ...files,
+    async remove(id: string) {
+      removed.push(id);
+      onRemoving();
+      await files.remove(id);
+    },
+  };
+  const { runner } = createRunnerHarness({ ...clock, store, files: watched, concurrency: 0, retentionS: 1 });
+  const { id } = await moveTo(harness, "failed");
+  clock.advance(1001);
+  runner.start();
+  await removing;
+  await runner.stop();
+  expect(removed.length).toBeLessThan(members.length);
+  expect(await inner.get(id)).toBeDefined();
 });
 
 test("several services may delete expired tasks at the same time", async () => {
