@@ -93,7 +93,7 @@ export default defineConfig({
     // `npm test` leaves out the files named `*.system.test.ts`, which take minutes: they start processes, kill them, use a
     // browser, ffmpeg or yt-dlp, or wait for real time-outs. `npm run test:system` runs those alone.
     include: ["test/**/*.test.ts"],
-    globalSetup: ["test/postgres/global-setup.ts"],
+    globalSetup: ["test/postgres/global-setup.ts", "test/media/kept.ts"],
     // Patience alone, for machines with ten things to do at a time: what the service promises, tests measure.
     testTimeout: 300_000,
     hookTimeout: 300_000,

@@ -7,6 +7,7 @@ import { iso639ToBcp47 } from "../../src/remux/language.ts";
 import { assembleFile as assemble } from "./assemble-file.ts";
 import { compression, writeChanged } from "../remux/matroska-changes.ts";
 import { audioInput, createMediaFolder, hasFfmpeg, probeStreams, run, videoInput, x264 } from "../remux/ts-media.ts";
+import { readMediaSync } from "../media/read-media.ts";
 
 const media = createMediaFolder();
 
@@ -43,7 +44,7 @@ function presentedS(path: string): number {
 
 /** Returns the samples that a player hears. */
 function heard(path: string): string {
-  return run("ffmpeg", "-v", "error", "-i", path, "-map", "0:a", "-c:a", "pcm_f64le", "-f", "md5", "-");
+  return readMediaSync("ffmpeg", "-v", "error", "-i", path, "-map", "0:a", "-c:a", "pcm_f64le", "-f", "md5", "-");
 }
 
 describe.skipIf(!hasFfmpeg)("an MP4 that is made of a Matroska file", () => {
@@ -60,7 +61,7 @@ describe.skipIf(!hasFfmpeg)("an MP4 that is made of a Matroska file", () => {
     media.make("plain.mkv", ...videoInput(1), ...audioInput(1, 48_000), ...x264, "-c:a", "flac");
     const changes = { numbers: [1, 2], entry: compression(0), change: deflateSync };
     writeChanged(media.path("plain.mkv"), media.path("packed.mkv"), changes);
-    const hashes = (path: string) => run("ffmpeg", "-v", "error", "-i", path, "-f", "streamhash", "-");
+    const hashes = (path: string) => readMediaSync("ffmpeg", "-v", "error", "-i", path, "-f", "streamhash", "-");
     const { path, warnings } = await assembleFile("packed.mkv");
     expect({ hashes: hashes(path), warnings }).toEqual({ hashes: hashes(media.path("plain.mkv")), warnings: [] });
   });
@@ -127,7 +128,20 @@ describe.skipIf(!hasFfmpeg)("an MP4 that is made of a Matroska file", () => {
     const source = media.path("opus.mkv");
     const path = await convert("opus.mkv");
     const first = (file: string) =>
-      run("ffmpeg", "-v", "error", "-i", file, "-map", "0:a", "-af", "atrim=end_sample=48000", "-f", "md5", "-");
+      readMediaSync(
+        "ffmpeg",
+        "-v",
+        "error",
+        "-i",
+        file,
+        "-map",
+        "0:a",
+        "-af",
+        "atrim=end_sample=48000",
+        "-f",
+        "md5",
+        "-",
+      );
     expect(first(path)).toBe(first(source));
     const starts = (file: string) => probeStreams(file, "start_time").map(Number) as [number, number];
     const distance = (file: string) => starts(file)[0] - starts(file)[1];
@@ -157,7 +171,8 @@ describe.skipIf(!hasFfmpeg)("an MP4 that is made of a Matroska file", () => {
       const alone = ["-c:a", codec, "-cluster_time_limit", "1"];
       media.make("alone.mkv", ...videoInput(1), ...audioInput(1, 48_000), ...x264, ...alone);
       const { path, warnings } = await assembleFile("alone.mkv");
-      const pictures = (file: string) => run("ffmpeg", "-v", "error", "-i", file, "-map", "0:v", "-f", "md5", "-");
+      const pictures = (file: string) =>
+        readMediaSync("ffmpeg", "-v", "error", "-i", file, "-map", "0:v", "-f", "md5", "-");
       expect(heard(path)).toBe(heard(media.path("alone.mkv")));
       expect(pictures(path)).toBe(pictures(media.path("alone.mkv")));
       expect(warnings).toEqual([]);
@@ -235,7 +250,7 @@ describe.skipIf(!hasFfmpeg)("an MP4 that is made of a Matroska file", () => {
       expect([...choice.offered]).toEqual(["en", "de", "fr"]);
       const tags = ["-select_streams", "a", "-show_entries", "stream_tags=language", "-of", "csv=p=0", path];
       expect(
-        run("ffprobe", "-v", "error", ...tags)
+        readMediaSync("ffprobe", "-v", "error", ...tags)
           .match(/\w+/g)
           ?.map(iso639ToBcp47),
       ).toEqual(["fr", "de"]);

@@ -1,7 +1,8 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { assembleFile } from "./assemble-file.ts";
-import { createMediaFolder, hasFfmpeg, run, videoInput, x264 } from "../remux/ts-media.ts";
+import { createMediaFolder, hasFfmpeg, videoInput, x264 } from "../remux/ts-media.ts";
+import { readMediaSync } from "../media/read-media.ts";
 
 const media = createMediaFolder();
 const folder = media.path(".");
@@ -12,7 +13,7 @@ const makeNoise = (name: string, seconds: number, ...options: string[]) =>
 
 /** Returns the samples that a player hears of a part. */
 const heard = (path: string, part = "0:0.5") =>
-  run("ffmpeg", "-v", "error", "-i", path, "-map", "0:a", "-af", `atrim=${part}`, "-f", "md5", "-");
+  readMediaSync("ffmpeg", "-v", "error", "-i", path, "-map", "0:a", "-af", `atrim=${part}`, "-f", "md5", "-");
 
 /** Makes an MP4 of video and of a file with its audio. */
 function join(name: string) {

@@ -1,8 +1,10 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
+import { deserialize, serialize } from "node:v8";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { digest, findKept, keep, keyOf } from "./kept.ts";
 import { type Resources, resource } from "./resources.ts";
 
 /** Seconds of all of them. */
@@ -74,17 +76,28 @@ export async function makeMedia(
   entry: string,
   inputs: Resources = new Map(),
 ): Promise<{ resources: Resources; entry: string }> {
+  const words = line.split(" ").map((word) => word.replace("|", " "));
+  const read = [...inputs].flatMap(([path, { body }]) => [path, digest(body)]);
+  const key = keyOf("ffmpeg", ["files", ...words, ...read]);
+  const kept = findKept(key);
+  const made = kept === undefined ? await makeFiles(words, inputs) : (deserialize(kept) as MadeFile[]);
+  if (kept === undefined) keep(key, serialize(made));
+  const files = made.map(([file, bytes]) => {
+    const type = types[file.slice(file.lastIndexOf(".") + 1)] ?? "application/octet-stream";
+    return [file, resource(type, Buffer.from(bytes))] as const;
+  });
+  return { resources: new Map(files), entry };
+}
+
+type MadeFile = [name: string, bytes: Uint8Array];
+
+async function makeFiles(words: readonly string[], inputs: Resources): Promise<MadeFile[]> {
   const folder = mkdtempSync(join(tmpdir(), "unreel-long-"));
   try {
     for (const [path, { body }] of inputs) writeFileSync(join(folder, path), body);
-    const words = line.split(" ").map((word) => word.replace("|", " "));
     await promisify(execFile)("ffmpeg", ["-v", "error", "-nostdin", "-y", ...words], { cwd: folder });
     const made = readdirSync(folder).filter((file) => !inputs.has(file));
-    const files = made.map((file) => {
-      const type = types[file.slice(file.lastIndexOf(".") + 1)] ?? "application/octet-stream";
-      return [file, resource(type, readFileSync(join(folder, file)))] as const;
-    });
-    return { resources: new Map(files), entry };
+    return made.map((file) => [file, readFileSync(join(folder, file))]);
   } finally {
     rmSync(folder, { recursive: true });
   }

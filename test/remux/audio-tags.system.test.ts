@@ -3,7 +3,8 @@ import { describe, expect, it } from "vitest";
 import { type Additions, noAdditions } from "../../src/remux/additions.ts";
 import { embedInAudio } from "../../src/remux/audio-files/embed.ts";
 import { albumTags, additions, mutagen, packetHashes, png, probeAll } from "./additions.ts";
-import { audioInput, createMediaFolder, decodedMd5, hasFfmpeg, run } from "./ts-media.ts";
+import { audioInput, createMediaFolder, hasFfmpeg, run } from "./ts-media.ts";
+import { decodedMd5 } from "../media/read-media.ts";
 
 const media = createMediaFolder();
 

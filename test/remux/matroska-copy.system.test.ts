@@ -6,7 +6,8 @@ import { type ChosenTracks, selectTracks } from "../../src/remux/matroska/blocks
 import { copyMatroska, type CopyTarget, isCopiable } from "../../src/remux/matroska/copy.ts";
 import { findElement, ids, readBytes } from "../../src/remux/matroska/elements.ts";
 import { compression, writeChanged } from "./matroska-changes.ts";
-import { audioInput, createMediaFolder, hasFfmpeg, probeStreams, run, videoInput } from "./ts-media.ts";
+import { audioInput, createMediaFolder, hasFfmpeg, probeStreams, videoInput } from "./ts-media.ts";
+import { readMediaSync } from "../media/read-media.ts";
 
 const media = createMediaFolder();
 const opened: number[] = [];
@@ -40,13 +41,13 @@ function uidsOf({ fd, source, tracks }: ChosenTracks): string[] {
 
 /** Returns the samples that a player hears. */
 function heard(path: string): string {
-  return run("ffmpeg", "-v", "error", "-i", path, "-map", "0:a", "-f", "md5", "-");
+  return readMediaSync("ffmpeg", "-v", "error", "-i", path, "-map", "0:a", "-f", "md5", "-");
 }
 
 /** Returns the times of all packets of a stream, in milliseconds. */
 function times(path: string, stream: "v" | "a"): number[] {
   const entries = ["-select_streams", stream, "-show_entries", "packet=pts", "-of", "csv=p=0"];
-  return run("ffprobe", "-v", "error", ...entries, path)
+  return readMediaSync("ffprobe", "-v", "error", ...entries, path)
     .trim()
     .split(/\s+/)
     .map(Number);
@@ -87,7 +88,7 @@ describe.skipIf(!hasFfmpeg)("a copy of Matroska tracks", () => {
 
   it("lasts as long as its source says, whose last frame is shorter, and to its last frame if that is later", () => {
     const durationOf = (path: string) =>
-      Number(run("ffprobe", "-v", "error", "-show_entries", "format=duration", "-of", "csv=p=0", path));
+      Number(readMediaSync("ffprobe", "-v", "error", "-show_entries", "format=duration", "-of", "csv=p=0", path));
     const bytes = media.make("short.mka", ...audioInput(2.005, 48_000), "-c:a", "flac");
     const stated = durationOf(media.path("short.mka"));
     expect(durationOf(copy(open("short.mka", [1])))).toBeCloseTo(stated, 3);
@@ -109,7 +110,7 @@ describe.skipIf(!hasFfmpeg)("a copy of Matroska tracks", () => {
   it("can be sought: it lists its clusters", () => {
     const path = copy(open("both.webm", [1, 2]));
     const seek = ["-ss", "1.5", "-i", path, "-map", "0:v", "-c", "copy", "-copyts", "-f", "framecrc", "-"];
-    expect(run("ffmpeg", "-v", "error", ...seek)).toMatch(/^0,\s+1207,/m);
+    expect(readMediaSync("ffmpeg", "-v", "error", ...seek)).toMatch(/^0,\s+1207,/m);
   });
 
   it("keeps the frames of a lace together, and their times those of the source", () => {

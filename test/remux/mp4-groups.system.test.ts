@@ -5,7 +5,7 @@ import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import { createTimelines } from "../../src/remux/timelines.ts";
 import { assignedGroups, describedGroups, groupsOf, withBoxes } from "./group-maker.ts";
 import { audioInput, ffmpeg, missing, openFolder, videoInput } from "./mp4-media.ts";
-import { run } from "./ts-media.ts";
+import { readMediaSync } from "../media/read-media.ts";
 
 const folder = openFolder();
 
@@ -39,7 +39,7 @@ describe.skipIf(missing("libx264"))("pictures at which decoding may start, thoug
   /** The time of the packet at which a player begins to decode that has gone to `atS`. */
   const landing = (file: string, atS: number) =>
     Number(
-      run(
+      readMediaSync(
         "ffprobe",
         ..."-v error -show_entries packet=pts_time -of csv=p=0 -read_intervals".split(" "),
         `${atS}%+#1`,
@@ -48,7 +48,14 @@ describe.skipIf(missing("libx264"))("pictures at which decoding may start, thoug
     );
   /** The picture that a player shows after it has gone to `atS`. */
   const shown = (file: string, atS: number) =>
-    run("ffmpeg", ..."-v error -ss".split(" "), `${atS}`, "-i", file, ..."-frames:v 1 -f framemd5 -".split(" "))
+    readMediaSync(
+      "ffmpeg",
+      ..."-v error -ss".split(" "),
+      `${atS}`,
+      "-i",
+      file,
+      ..."-frames:v 1 -f framemd5 -".split(" "),
+    )
       .split(",")
       .at(-1);
 
@@ -65,8 +72,8 @@ describe.skipIf(missing("libx264"))("pictures at which decoding may start, thoug
     remux(grouped, result);
     expect([0.9, 2.5, 3.9].map((atS) => landing(result, atS))).toEqual([0.8, 2.4, 3.2]);
     expect(shown(result, 2.52)).toBe(shown(path, 2.52));
-    expect(run("ffmpeg", ..."-v warning -i".split(" "), result, ..."-f md5 -".split(" "))).toBe(
-      run("ffmpeg", ..."-v warning -i".split(" "), path, ..."-f md5 -".split(" ")),
+    expect(readMediaSync("ffmpeg", ..."-v warning -i".split(" "), result, ..."-f md5 -".split(" "))).toBe(
+      readMediaSync("ffmpeg", ..."-v warning -i".split(" "), path, ..."-f md5 -".split(" ")),
     );
   });
 });

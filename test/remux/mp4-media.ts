@@ -1,4 +1,4 @@
-import { execFileSync, spawnSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeSharedFolder } from "../folder.ts";
@@ -6,7 +6,7 @@ import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
 import type { SegmentTiming, TrackKind } from "../../src/remux/samples.ts";
 import { createTimelines } from "../../src/remux/timelines.ts";
-import { readMedia } from "../media/read-media.ts";
+import { makeFile, readMedia, readMediaSync } from "../media/read-media.ts";
 
 const encoders = spawnSync("ffmpeg", ["-hide_banner", "-encoders"], { encoding: "utf8" }).stdout;
 
@@ -23,10 +23,13 @@ export function openFolder(): { path: (name: string) => string } {
   return { path: (name) => join(folder, name) };
 }
 
-/** Runs ffmpeg with the space-separated arguments in `line`; returns its output. */
+/** Runs ffmpeg with the space-separated arguments in `line`, the last of which is the file that it makes, or `-`; returns its output. */
 export function ffmpeg(line: string): string {
-  const words = ["-v", "error", "-nostdin", "-y", ...line.split(" ")];
-  return execFileSync("ffmpeg", words, { encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] });
+  const words = line.split(" ");
+  const path = words.at(-1)!;
+  if (path === "-") return readMediaSync("ffmpeg", "-v", "error", "-nostdin", ...words);
+  makeFile(words.slice(0, -1), path);
+  return "";
 }
 
 export const videoInput = (seconds: number) => `-f lavfi -i testsrc=size=160x90:rate=25:duration=${seconds}`;

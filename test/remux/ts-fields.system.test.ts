@@ -4,8 +4,9 @@ import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import { createMpegTsDemuxer } from "../../src/remux/mpeg-ts/demuxer.ts";
 import { createTimelines } from "../../src/remux/timelines.ts";
 import { eightFields, transport } from "./field-stream.ts";
-import { createMediaFolder, decodedMd5, hasFfmpeg, probePackets } from "./ts-media.ts";
+import { createMediaFolder, hasFfmpeg, probePackets } from "./ts-media.ts";
 import { start } from "./ts-recorder.ts";
+import { decodedMd5 } from "../media/read-media.ts";
 
 describe.skipIf(!hasFfmpeg)("an MP4 of field-coded H.264", () => {
   const media = createMediaFolder();

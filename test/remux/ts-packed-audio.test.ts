@@ -4,9 +4,10 @@ import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import { createMpegTsDemuxer } from "../../src/remux/mpeg-ts/demuxer.ts";
 import { createPackedAudioDemuxer } from "../../src/remux/packed-audio/demuxer.ts";
 import { createTimelines } from "../../src/remux/timelines.ts";
-import { createMediaFolder, decodedMd5, hasFfmpeg, audioInput } from "./ts-media.ts";
+import { createMediaFolder, hasFfmpeg, audioInput } from "./ts-media.ts";
 import { adtsFrames, avcPicture, createPacketMaker, videoPid } from "./ts-packet-maker.ts";
 import { createRecorder, cut, start } from "./ts-recorder.ts";
+import { decodedMd5 } from "../media/read-media.ts";
 
 describe("a demuxer of packed audio", () => {
   const media = createMediaFolder();

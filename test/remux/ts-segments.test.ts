@@ -2,17 +2,9 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import { createMpegTsDemuxer } from "../../src/remux/mpeg-ts/demuxer.ts";
 import { createTimelines } from "../../src/remux/timelines.ts";
-import {
-  createMediaFolder,
-  decodedMd5,
-  hasFfmpeg,
-  videoInput,
-  probePackets,
-  probeStreams,
-  audioInput,
-  x264,
-} from "./ts-media.ts";
+import { createMediaFolder, hasFfmpeg, videoInput, probePackets, probeStreams, audioInput, x264 } from "./ts-media.ts";
 import { createRecorder, cut, demux, start } from "./ts-recorder.ts";
+import { decodedMd5 } from "../media/read-media.ts";
 
 const kinds = ["video", "audio"] as const;
 const aac = ["-c:a", "aac"];

@@ -5,7 +5,7 @@ import type { Subtitle } from "../../../src/model/entry.ts";
 import { hasFfmpeg } from "../../media/probe.ts";
 import { hls, resource } from "../../media/resources.ts";
 import { cuesOf, probeAll } from "../../remux/additions.ts";
-import { run } from "../../remux/ts-media.ts";
+import { readMediaSync } from "../../media/read-media.ts";
 import { textInit, textSegment, vttSample } from "../../subtitles/mp4.ts";
 import { type EngineHarness, type OpenEngine, openFixture } from "./harness.ts";
 
@@ -61,7 +61,7 @@ export function describeSubtitles(open: OpenEngine): void {
       const first = [...site.resources.entries()].find(([path]) => path.endsWith("0.ts"))![1].body;
       const source = await harness.keep("first.ts", first);
       const startS = Number(
-        run("ffprobe", "-v", "error", "-show_entries", "format=start_time", "-of", "csv=p=0", source),
+        readMediaSync("ffprobe", "-v", "error", "-show_entries", "format=start_time", "-of", "csv=p=0", source),
       );
       const map = (localS: number) =>
         `X-TIMESTAMP-MAP=LOCAL:${clock(localS * 1000)},MPEGTS:${Math.round((startS + localS) * 90_000)}\n`;
