@@ -1,6 +1,6 @@
 import { mkdirSync, rmSync } from "node:fs";
 import * as fc from "fast-check";
-import type { Download } from "../../src/engines/engine.ts";
+import type { Download, Engine } from "../../src/engines/engine.ts";
 import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
 import { ServiceError } from "../../src/model/errors.ts";
 import { type EngineHarness, openEntry } from "../contracts/engine/harness.ts";
@@ -46,47 +46,43 @@ export const containerTargets: readonly FuzzTarget[] = [
 function targetOf(name: string, medium: string, pattern: RegExp): FuzzTarget {
   const bytes = readMedium(medium);
   const places = [...bytes.toString("latin1").matchAll(pattern)].map(({ index }) => index);
-  const open = createHarness(medium);
+  let harness: Promise<EngineHarness> | undefined;
   return defineTarget({
     name,
     input,
     prepare: async (changes) => {
-      const harness = await open.use();
+      const { site, job, download } = await (harness ??= openEntry(openEngine, new Map(), medium));
       const damaged = Buffer.from(bytes);
       for (const one of changes) damage(damaged, one, places);
-      harness.site.resources.set(medium, resource("application/octet-stream", damaged));
-      return harness;
+      site.resources.set(medium, resource("application/octet-stream", damaged));
+      return { folder: job.folder, download };
     },
-    async run(harness): Promise<Download> {
-      const { folder } = harness.job;
+    async run({ folder, download }): Promise<Download> {
       // A later run in one folder waits for readers of the stream of an earlier one.
       rmSync(folder, { recursive: true });
       mkdirSync(folder);
-      return harness.download({}, AbortSignal.timeout(longestMs));
+      return download({}, AbortSignal.timeout(longestMs));
     },
     check(outcome) {
       if (!("error" in outcome)) return;
       const { error } = outcome;
       if (!(error instanceof ServiceError) || !failures.has(error.code)) throw error;
     },
-    close: () => open.close(),
+    async close() {
+      await (await harness)?.[Symbol.asyncDispose]();
+      harness = undefined;
+      await engine?.close();
+      engine = undefined;
+    },
     shortRuns: 8,
   });
 }
 
-function createHarness(medium: string) {
-  // Shorter than in the service, for more runs.
-  const limits = { workMs: 1_000 };
-  const engine = createNativeEngine({ allowNetworks: ["127.0.0.1/32"], limits });
-  let harness: Promise<EngineHarness> | undefined;
-  return {
-    use: () => (harness ??= openEntry(() => engine, new Map(), medium)),
-    async close(): Promise<void> {
-      await engine.close();
-      await (await harness)?.[Symbol.asyncDispose]();
-      harness = undefined;
-    },
-  };
+let engine: Engine | undefined;
+
+/** One for all files, with less time than in the service, for more runs. */
+function openEngine(): Engine {
+  return (engine ??= createNativeEngine({ allowNetworks: ["127.0.0.1/32"], limits: { workMs: 1_000 } }));
 }
 
 function damage(bytes: Buffer, { place, at, offset, value, width }: Change, places: readonly number[]): void {

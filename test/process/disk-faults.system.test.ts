@@ -36,27 +36,17 @@ const walks: Walk[] = [
 /** A full disk fails a task, all others are retried. */
 const codes: FaultCode[] = ["ENOSPC", "EIO", "EPIPE"];
 
-/** In how many walks a call of each kind has failed. */
-const failedIn = new Map<string, number>();
+/** The kinds of calls that have failed in one of the walks. */
+const failed = new Set<string>();
 
-/**
- * The first or the last call of each kind, the other one in the next walk that makes such calls, and with another code. Kinds that
- * all walks have are left to two of them. With EVERY_DISK_CALL=1 all calls fail, in each walk.
- */
+/** The first or the last call of each kind, in one of the walks that make such calls. With EVERY_DISK_CALL=1 all calls fail, in each walk. */
 function faultsOf(calls: ReadonlyMap<string, number>): SingleFault[] {
   const isEvery = process.env["EVERY_DISK_CALL"] === "1";
   return [...calls].flatMap(([kind, count]) => {
-    const before = failedIn.get(kind) ?? 0;
-    if (before > 1 && !isEvery) return [];
-    failedIn.set(kind, before + 1);
-    const numbers = isEvery
-      ? Array.from({ length: count }, (_, i) => i + 1)
-      : [(kind.length + before) % 2 === 0 ? 1 : count];
-    return numbers.map((nth, i) => ({
-      kind,
-      nth,
-      code: codeOf(kind.length + before + i),
-    }));
+    if (failed.has(kind) && !isEvery) return [];
+    failed.add(kind);
+    const numbers = isEvery ? Array.from({ length: count }, (_, i) => i + 1) : [kind.length % 2 === 0 ? 1 : count];
+    return numbers.map((nth, i) => ({ kind, nth, code: codeOf(kind.length + i) }));
   });
 }
 

@@ -45,26 +45,23 @@ it("npm run key works where the path of DATA_DIR is too long for a socket", asyn
 });
 
 describe("npm run key says which store it used:", () => {
-  it.each(["list", "remove anna", "remove anna --last"])(
-    "%s names the file that is missing, and creates none",
-    async (line) => {
-      const DATA_DIR = join(makeFolder(), "missing");
-      const other = join(DATA_DIR, "other.db");
-      for (const [env, file] of [
-        [{ DATA_DIR }, join(DATA_DIR, "tasks.db")],
-        [{ DATA_DIR: relative(".", DATA_DIR) }, join(DATA_DIR, "tasks.db")],
-        [{ DATA_DIR, STORE_URL: `sqlite:${other}` }, other],
-      ] as const) {
-        const [command] = line.split(" ");
-        expect(await runKeyProgram(env, ...line.split(" "))).toEqual({
-          code: 1,
-          stdout: "",
-          stderr: `key: cannot ${command} keys: there is no file ${file}; STORE_URL and DATA_DIR must have the values that the service uses\n`,
-        });
-      }
-      expect(existsSync(DATA_DIR)).toBe(false);
-    },
-  );
+  it("list and remove name the file that is missing, and create none", async () => {
+    const DATA_DIR = join(makeFolder(), "missing");
+    const [usual, other] = [join(DATA_DIR, "tasks.db"), join(DATA_DIR, "other.db")];
+    for (const [line, env, file] of [
+      ["list", { DATA_DIR }, usual],
+      ["remove anna", { DATA_DIR: relative(".", DATA_DIR) }, usual],
+      ["remove anna --last", { DATA_DIR, STORE_URL: `sqlite:${other}` }, other],
+    ] as const) {
+      const [command] = line.split(" ");
+      expect(await runKeyProgram(env, ...line.split(" "))).toEqual({
+        code: 1,
+        stdout: "",
+        stderr: `key: cannot ${command} keys: there is no file ${file}; STORE_URL and DATA_DIR must have the values that the service uses\n`,
+      });
+    }
+    expect(existsSync(DATA_DIR)).toBe(false);
+  });
 
   it("add also that it created the store, so that keys can be there before the first start", async () => {
     const DATA_DIR = join(makeFolder(), "new");

@@ -83,7 +83,7 @@ describe.concurrent("a cut presents exactly the ranges, rounded to frames:", () 
       const { frames, packets } = await present(source);
       const durationS = await readDuration(source);
       const videoEndS = frames.at(-1)!.timeS + 0.04;
-      for (const [seed, count] of [1, 3, 10].entries()) {
+      for (const [seed, count] of [1, 10].entries()) {
         const ranges = randomRanges(seed, count, seconds);
         const target = folder.path(`${name.replaceAll(/\W/g, "-")}-${seed}.mp4`);
         const result = await cut(source, target, ranges);

@@ -17,7 +17,7 @@ const inSegments = new Set<string>([
   "open GOPs in MPEG-TS",
 ]);
 /** How many ranges each draw has. */
-const counts = Array.from({ length: Number(process.env["RANGE_DRAWS"] ?? 3) }, (_, i) => [1, 2, 10][i] ?? 1 + (i % 4));
+const counts = Array.from({ length: Number(process.env["RANGE_DRAWS"] ?? 2) }, (_, i) => [1, 10][i] ?? 1 + (i % 4));
 /** Those of which the server is asked for parts; their indexes and what is fetched with them have this many bytes. */
 const inParts = new Set<string>(["a progressive MP4", "a progressive MP4 with its index at the end", "WebM"]);
 const indexBytes = 3 * 65_536;

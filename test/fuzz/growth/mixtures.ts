@@ -37,6 +37,6 @@ export const growthTarget = defineTarget({
   },
   // Making the pages takes this process long.
   stallFactor: Infinity,
-  shortRuns: 25,
+  shortRuns: 12,
   close: () => reader[Symbol.asyncDispose](),
 });
