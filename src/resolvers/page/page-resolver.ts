@@ -1,17 +1,16 @@
 import type { HttpClient } from "../../net/client.ts";
 import { createCookieJar } from "../../net/cookies.ts";
 import { createPageHeaders } from "../../net/http/site-headers.ts";
-import { PageInfo } from "../../model/page-info.ts";
-import { readContent } from "./content.ts";
+import { PageInfo, type Vocabulary } from "../../model/page-info.ts";
+import { type Content, readContent } from "./content.ts";
 import { addCookies } from "./formats.ts";
 import { addSizes } from "./add-sizes.ts";
-import { addChapters, describeEnd } from "./describe-page.ts";
+import { addChapters, describeEnd, type Description } from "./describe-page.ts";
 import { acceptPage, LinkFetcher } from "./link-fetcher.ts";
 import { createBodies } from "./reader/bodies.ts";
 import type { Reader } from "./reader/reader.ts";
-import { startOf } from "../entries.ts";
+import { type EntrySlice, listEntries, startOf } from "../entries.ts";
 import type { Resolver } from "../resolver.ts";
-import { withEntries } from "./with-entries.ts";
 
 export interface PageResolverOptions {
   /** The resolver closes it. */
@@ -88,4 +87,26 @@ export function createPageResolver(options: PageResolverOptions): Resolver<typeo
     },
     close: () => client.close(),
   };
+}
+
+/**
+ * Returns the description with one slice of the entries that the document lists. What a page lists beside a medium, or beside
+ * what may be a player, is not the page.
+ */
+function withEntries(described: Description, content: Content, start: number): Description {
+  const { entries = [], entries_count = null, sources: stated, ...fields } = described;
+  const { entries: vocabulary, ...sources } = stated;
+  const description = { ...fields, sources };
+  if (content.kind === "list") return addEntries(description, content.list.slice, content.source);
+  const isBeside = described.formats.length > 0 || (content.kind === "page" && content.draft.frames.length > 0);
+  if (isBeside || vocabulary === undefined) return description;
+  const listed = entries.slice(start);
+  return addEntries(description, { start, listed, hasMore: false, count: entries_count }, vocabulary);
+}
+
+function addEntries(description: Description, slice: EntrySlice, source: Vocabulary): Description {
+  const listed = listEntries(name, slice);
+  const known = Object.entries(listed).filter(([, value]) => value !== null);
+  const sources = Object.fromEntries(known.map(([field]) => [field, source]));
+  return { ...description, ...listed, sources: { ...description.sources, ...sources } };
 }

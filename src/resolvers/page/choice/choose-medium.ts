@@ -1,7 +1,6 @@
 import type { PageInfo } from "../../../model/page-info.ts";
 import { pageKey } from "../../../parsers/url.ts";
-import { createSimilarity, type MediumNames, type PageNames } from "./similarity.ts";
-import { isOfTrailer, namesTrailer } from "./trailers.ts";
+import { createSimilarity, isOfTrailer, type MediumNames, namesTrailer, type PageNames } from "./similarity.ts";
 
 /** What the page states about itself, to compare media with. */
 export interface PageIdentity extends PageNames {

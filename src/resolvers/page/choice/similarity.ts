@@ -74,3 +74,16 @@ function hasId({ href, pathname, searchParams }: URL, id: string): boolean {
   const isEdge = (character: string | undefined) => !/[a-z\d]/i.test(character ?? "");
   return at >= 0 && isEdge(href[at - 1]) && isEdge(href[at + id.length]);
 }
+
+const trailer = /trailer|teaser|tráiler|bande[ -]annonce|трейлер|予告|预告|預告|예고편/i;
+const maxNameLength = 1_000;
+
+/** Whether a title, a name or the path of a file says that it is a trailer. */
+export function namesTrailer(text: string): boolean {
+  return trailer.test(text.slice(0, maxNameLength));
+}
+
+/** Whether a page's title or path says that it is about a trailer, be it one for boats. */
+export function isOfTrailer({ titles, urls: [own] }: PageNames): boolean {
+  return titles.some(namesTrailer) || namesTrailer(own?.pathname ?? "");
+}

@@ -2,7 +2,7 @@ import { mediaTypeOf } from "../../../parsers/media-type.ts";
 import { parseLine } from "../../../parsers/text.ts";
 import { parseUrls, tryParseUrl } from "../../../parsers/url.ts";
 import { type Candidate, chooseMedium, type PageIdentity } from "../choice/choose-medium.ts";
-import { namesTrailer } from "../choice/trailers.ts";
+import { namesTrailer } from "../choice/similarity.ts";
 import { names } from "../lexicon/words.ts";
 import { listPlayed } from "../lists/played-entries.ts";
 import type { Markup } from "../markup/markup.ts";

@@ -5,7 +5,7 @@ import { decodeManifest } from "../../../manifests/text.ts";
 import { bestFormats } from "../../../model/format-ranking.ts";
 import { readChapters } from "../../../subtitles/read.ts";
 import { tryParseUrl } from "../../../parsers/url.ts";
-import { isOfTrailer } from "../choice/trailers.ts";
+import { isOfTrailer } from "../choice/similarity.ts";
 import { createDraft } from "../draft.ts";
 import { findPlayerFrames } from "../frames.ts";
 import { readFeed } from "../lists/feed.ts";
@@ -16,7 +16,6 @@ import { readMarkup } from "../markup/read-markup.ts";
 import type { Fields, Merged } from "../merge.ts";
 import { extractOembed } from "../vocabularies/oembed.ts";
 import { trailerUrls } from "../vocabularies/player-elements.ts";
-import { findRefresh } from "../refresh.ts";
 import type { PageDraft, ReadJob, ReadJobs, ReadKind, ReadResults } from "./reader.ts";
 
 /**
@@ -77,4 +76,24 @@ function findOembed(
     .get("alternate")
     ?.find((each) => /^(?:application\/json|text\/xml)\+oembed\b/i.test(each.get("type")?.trim() ?? ""));
   return isComplete ? null : tryParseUrl(link?.get("href"), base);
+}
+
+/** A page that is left later is one to be read, or updates itself. */
+const maxDelayS = 10;
+
+/**
+ * Returns where the browser is to go from the page (`<meta http-equiv=refresh>`, HTML §4.2.5.3) within 10 seconds; `null` if
+ * nowhere.
+ */
+function findRefresh({ metas }: Pick<Markup, "metas">, base: URL): URL | null {
+  const content = metas.find(({ name }) => name === "refresh")?.content.trim() ?? "";
+  const [delay = ""] = /^[\d.]{0,20}/.exec(content) ?? [];
+  const rest = content.slice(delay.length);
+  if (Number.parseFloat(delay) > maxDelayS || !/^[;,\s]/.test(rest)) return null;
+  const stated = rest
+    .replace(/^[;,\s]+/, "")
+    .replace(/^url\s*=/i, "")
+    .trim();
+  const quote = stated.startsWith('"') || stated.startsWith("'") ? stated.slice(0, 1) : "";
+  return tryParseUrl(quote === "" ? stated : stated.slice(1).split(quote, 1)[0], base);
 }

@@ -1,7 +1,7 @@
 import { parseDuration } from "../../../parsers/quantities.ts";
 import { pageKey, parseUrls } from "../../../parsers/url.ts";
 import { type Candidate, chooseMedium, type PageIdentity } from "../choice/choose-medium.ts";
-import { isOfTrailer, namesTrailer } from "../choice/trailers.ts";
+import { isOfTrailer, namesTrailer } from "../choice/similarity.ts";
 import { isA, type Thing, textOf, textsWithin, thingsOf } from "../markup/thing.ts";
 
 const videoTypes = new Set(["VideoObject", "MusicVideoObject"]);

@@ -4,7 +4,7 @@ import { parseDate } from "../../../parsers/date.ts";
 import { parseKeywords, parseLine, parseParagraphs, parseLanguage } from "../../../parsers/text.ts";
 import { isManifest } from "../../../parsers/media-type.ts";
 import { isFrontPage, parseUrls, tryParseUrl } from "../../../parsers/url.ts";
-import { isOfTrailer } from "../choice/trailers.ts";
+import { isOfTrailer } from "../choice/similarity.ts";
 import type { Attributes } from "../markup/attributes.ts";
 import type { Markup, Metas, Player } from "../markup/markup.ts";
 import { createResource, type Metadata, type Resource, thumbnailsAt } from "../metadata.ts";

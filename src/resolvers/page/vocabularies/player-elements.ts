@@ -1,8 +1,7 @@
 import { parsePixels, parseQuality, qualityInPath } from "../../../parsers/quantities.ts";
 import { parseLine } from "../../../parsers/text.ts";
 import { tryParseUrl } from "../../../parsers/url.ts";
-import { createSimilarity, type PageNames } from "../choice/similarity.ts";
-import { namesTrailer } from "../choice/trailers.ts";
+import { createSimilarity, namesTrailer, type PageNames } from "../choice/similarity.ts";
 import { names } from "../lexicon/words.ts";
 import { listPlayed, nameOfFile } from "../lists/played-entries.ts";
 import { isHidden } from "../markup/attributes.ts";
