@@ -2,7 +2,7 @@ import { ServiceError } from "../model/errors.ts";
 import { idempotencyTtlMs } from "./store-types.ts";
 
 /** Bytes that the responses of an owner may have which are kept under idempotency keys in a day. */
-export const maxKeptBytes = 250_000_000;
+const maxKeptBytes = 250_000_000;
 
 interface Kept {
   bytes: number;

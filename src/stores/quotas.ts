@@ -19,7 +19,7 @@ export type Counted =
   | undefined;
 
 /** Of a task that waits or runs only a record that says much of a page counts: how many these are is limited, and they change often. */
-export const freeRecordBytes = 16_000;
+const freeRecordBytes = 16_000;
 
 /** Bytes of all its records that an owner has besides its `max_bytes`. */
 const freeRecordsBytes = 250_000;

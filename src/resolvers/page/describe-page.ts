@@ -21,7 +21,7 @@ const maxPlayerDepth = 2;
 export type Description = Omit<PageInfo, "url" | "resolver" | "fetched_at">;
 
 /** A fetched page, manifest or file. */
-export interface Document {
+interface Document {
   content: Content;
   url: URL;
   /** URL of the page that led to it; null: there is none. */

@@ -2,7 +2,7 @@ import { untilAborted } from "../../async/deadline.ts";
 import { Shares } from "../../async/shares.ts";
 import type { LibraryFile, Task } from "../../model/task.ts";
 
-export interface RemovalsOptions {
+interface RemovalsOptions {
   /** Removes these files of a task; never rejects. */
   removeFiles(id: string, files: readonly LibraryFile[]): Promise<unknown>;
   /** How long a request waits, milliseconds; default five seconds. */

@@ -10,7 +10,7 @@ const minEntries = 2;
 const maxEntries = 500;
 
 /** A medium that a page plays, with its files and manifests. */
-export interface PlayedMedium {
+interface PlayedMedium {
   resources: readonly Resource[];
   title: string | null;
   /** Seconds. */
