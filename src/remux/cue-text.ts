@@ -1,7 +1,12 @@
 import { decodeHTMLStrict } from "entities";
 
 /** Faces of text, as bits (3GPP TS 26.245 §5.17.1.1). */
-export const faces = { b: 1, i: 2, u: 4 } as const;
+const faces = { b: 1, i: 2, u: 4 } as const;
+
+/** Returns the tags of faces. */
+export function faceTags(bits: number): string[] {
+  return Object.entries(faces).flatMap(([name, face]) => (bits & face ? [name] : []));
+}
 
 /** A part of a text that has faces or a colour; positions are in code points. */
 export interface StyledPart {

@@ -1,5 +1,5 @@
 import { clock, type Cue } from "../remux/additions.ts";
-import { faces, readCueText } from "../remux/cue-text.ts";
+import { faceTags, readCueText } from "../remux/cue-text.ts";
 
 /** Yields a WebVTT file of the cues, in pieces; it states the colours of their classes. */
 export function* writeWebVtt(cues: readonly Cue[]): Generator<string> {
@@ -60,7 +60,7 @@ function subRipText(payload: string): string {
   let at = 0;
   let written = "";
   for (const { start, end, faces: shown, color } of styles) {
-    const names = Object.entries(faces).flatMap(([name, face]) => (shown & face ? [name] : []));
+    const names = faceTags(shown);
     const font = color === null ? [] : [`<font color="#${color}">`];
     const tags = [...font, ...names.map((name) => `<${name}>`)].join("");
     const ends = [...names.toReversed(), ...(color === null ? [] : ["font"])].map((name) => `</${name}>`).join("");

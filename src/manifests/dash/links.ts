@@ -3,6 +3,7 @@ import { Parser } from "htmlparser2";
 import { isUpstreamError, ServiceError } from "../../model/errors.ts";
 import { shorten, urlForMessage } from "../../net/http-url.ts";
 import { checkLength, invalidManifestError } from "../manifest.ts";
+import { localName } from "./names.ts";
 import { resolveSegmentUrl } from "../segments.ts";
 
 /** A document and its URL after redirects. */
@@ -180,10 +181,6 @@ async function parse(parser: Parser, text: string): Promise<void> {
     parser.write(text.slice(at, at + stepLength));
   }
   parser.end();
-}
-
-function localName(qualifiedName: string): string {
-  return qualifiedName.slice(qualifiedName.indexOf(":") + 1);
 }
 
 /** Returns the text without byte order mark and XML declaration. */

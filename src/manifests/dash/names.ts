@@ -26,6 +26,11 @@ export const usedAttributes: ReadonlySet<string> = new Set(
   ).split(" "),
 );
 
+/** Returns the name of an element without its prefix. */
+export function localName(qualifiedName: string): string {
+  return qualifiedName.slice(qualifiedName.indexOf(":") + 1);
+}
+
 /** The namespaces that an element declares, and those of the elements around it. */
 interface Scope {
   declared: ReadonlyMap<string, string> | null;

@@ -4,6 +4,7 @@ import {
   chooseBaseUrls,
   createNamespaces,
   descriptorNames,
+  localName,
   maxBaseUrls,
   refusedName,
   usedAttributes,
@@ -83,7 +84,7 @@ export function parseMpd(text: string, url: URL, base: number): Mpd {
   const parser = new Parser(
     {
       onopentag(qualifiedName, attributes) {
-        const element = qualifiedName.slice(qualifiedName.indexOf(":") + 1);
+        const element = localName(qualifiedName);
         isRefused = depth >= maxDepth || (tree.mpd.root === null && element !== "MPD");
         depth += 1;
         if (isRefused) return parser.pause();

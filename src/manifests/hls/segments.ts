@@ -6,6 +6,7 @@ import {
   type SegmentList,
   resolveSegmentUrl,
 } from "../segments.ts";
+import { isYes } from "../tracks.ts";
 import { createByteRangeReader, parseByteRange } from "./byte-ranges.ts";
 import { createPlaylistKeys } from "./key.ts";
 import {
@@ -167,7 +168,7 @@ class MediaPlaylist {
       const uri = attributes.get("URI") ?? "";
       if (uri === "") throw invalidManifestError(this.#url, "EXT-X-PART must have a URI");
       const durationS = parseSeconds(attributes.get("DURATION") ?? "");
-      const isGap = attributes.get("GAP")?.toUpperCase() === "YES";
+      const isGap = isYes(attributes.get("GAP"));
       const byteRange = attributes.get("BYTERANGE") ?? null;
       this.#add(uri, { durationS, byteRange, isGap, dateMs }, isGap ? null : place);
     }

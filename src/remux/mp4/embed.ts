@@ -12,7 +12,8 @@ import {
   withWideOffsets,
 } from "./positions.ts";
 import { fileBoxes, readRange } from "./read/file-boxes.ts";
-import { readChapterIds, readMovieHeader, readTrackHeader } from "./read/headers.ts";
+import { chapterTrackIds, readMovieHeader, readTrackHeader } from "./read/headers.ts";
+import { numbersIn } from "./read/number-source.ts";
 import { noDefaultsBox, textTrackBox } from "./write/index-boxes.ts";
 import { userData } from "./write/tags.ts";
 import { type TextIndex, writeTexts } from "./write/text-track.ts";
@@ -145,7 +146,7 @@ function readMovie(bytes: Uint8Array) {
   const handlerOf = (trak: Box) => typeAt(bytes, getChild(bytes, trak, "mdia", "hdlr").body + 8);
   const main = traks.find((trak) => handlerOf(trak) === "vide") ?? traks[0];
   const headers = traks.map((trak) => readTrackHeader(bytes, getChild(bytes, trak, "tkhd")));
-  const referenced = readChapterIds(bytes, traks);
+  const referenced = chapterTrackIds(numbersIn(bytes), firstBox(bytes));
   const { width, height } = headers[traks.findIndex((trak) => trak === main)] ?? { width: 0, height: 0 };
   return {
     timescale,

@@ -2,10 +2,16 @@ import { type Cue, moveCue } from "../../remux/additions.ts";
 import { type Box, boxesIn, damagedError, findChild, firstBox, getChild } from "../../remux/mp4/boxes.ts";
 import { fileBoxes, readFully, readRange } from "../../remux/mp4/read/file-boxes.ts";
 import { type FragmentTrack, readFileFragments } from "../../remux/mp4/read/fragment.ts";
-import { readEdits, readMediaHeader, readMovieHeader, readTrackHeader } from "../../remux/mp4/read/headers.ts";
+import {
+  chapterTrackIds,
+  readEdits,
+  readMediaHeader,
+  readMovieHeader,
+  readTrackHeader,
+} from "../../remux/mp4/read/headers.ts";
 import { createBudget, type IndexedSample, maxFileSamples } from "../../remux/mp4/read/indexed-sample.ts";
 import { noDefaults, readDefaults } from "../../remux/mp4/read/init.ts";
-import { childBoxes, numbersIn, type NumberSource } from "../../remux/mp4/read/number-source.ts";
+import { numbersIn } from "../../remux/mp4/read/number-source.ts";
 import { readTrackTables } from "../../remux/mp4/read/sample-tables.ts";
 import type { GroupDescriptions } from "../../remux/mp4/sample-groups.ts";
 import type { OpenFile } from "../../remux/open-file.ts";
@@ -171,17 +177,4 @@ function* readSamples(
     const bytes = readFully(fd, Buffer.alloc(sample.size), sample.offset);
     if (bytes.some((byte) => byte !== 0)) yield [sample, bytes];
   }
-}
-
-/** Returns the tracks of an MP4 that have the titles of its chapters (QuickTime File Format, "Chapter Lists"). */
-export function chapterTrackIds(source: NumberSource, moov: Box): Set<number> {
-  const found = new Set<number>();
-  for (const trak of childBoxes(source, moov, "trak")) {
-    for (const references of childBoxes(source, trak, "tref")) {
-      for (const { body, end } of childBoxes(source, references, "chap")) {
-        for (let at = body; at + 4 <= end; at += 4) found.add(source.u32(at));
-      }
-    }
-  }
-  return found;
 }

@@ -10,7 +10,8 @@ import { type OpenFile, openFile, readAt } from "../../remux/open-file.ts";
 import { sniffContainer } from "../../remux/sniff.ts";
 import type { Cue, TextTrack } from "../../remux/additions.ts";
 import { matroskaTextCodecs, openMatroskaTracks } from "./matroska-track.ts";
-import { chapterTrackIds, type CountBytes, mp4TextCodecs, openMp4Tracks } from "./mp4-track.ts";
+import { chapterTrackIds } from "../../remux/mp4/read/headers.ts";
+import { type CountBytes, mp4TextCodecs, openMp4Tracks } from "./mp4-track.ts";
 
 /** A track of subtitles within media. */
 export interface OwnTrack extends Pick<TextTrack, "language" | "name" | "role"> {

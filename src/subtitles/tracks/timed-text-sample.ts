@@ -1,5 +1,5 @@
 import type { Cue } from "../../remux/additions.ts";
-import { faces } from "../../remux/cue-text.ts";
+import { faceTags } from "../../remux/cue-text.ts";
 import { type Box, readBox, viewOf } from "../../remux/mp4/boxes.ts";
 import { addStyle, changeTags, colorTag } from "../colors.ts";
 import { keypadSettings, settingsIn } from "../placement.ts";
@@ -56,7 +56,7 @@ const styleBytes = 12;
 function readTags(view: DataView, at: number): string[] {
   const bits = view.getUint8(at + 6);
   const digits = Buffer.from([8, 9, 10].map((offset) => view.getUint8(at + offset))).toString("hex");
-  const tags = new Set(Object.entries(faces).flatMap(([name, face]) => (bits & face ? [name] : [])));
+  const tags = new Set(faceTags(bits));
   addStyle(tags, colorTag(digits));
   return [...tags];
 }

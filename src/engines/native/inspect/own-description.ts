@@ -11,7 +11,8 @@ import { readCueText } from "../../../remux/cue-text.ts";
 import { readRange } from "../../../remux/mp4/read/file-boxes.ts";
 import { id3Length } from "../../../remux/packed-audio/tags.ts";
 import { readChapterFrames, readId3 } from "../../../remux/tags/id3.ts";
-import { chapterTrackIds, openMp4Tracks } from "../../../subtitles/tracks/mp4-track.ts";
+import { chapterTrackIds } from "../../../remux/mp4/read/headers.ts";
+import { openMp4Tracks } from "../../../subtitles/tracks/mp4-track.ts";
 
 /** What a file says of its media, with the times of the file. */
 export type OwnDescription = Omit<Additions, "subtitles">;

@@ -1,7 +1,8 @@
 import { type BoxReader, openFullBox } from "../box-reader.ts";
-import { type Box, boxesIn, damagedError, findChild, getChild, viewOf } from "../boxes.ts";
+import { type Box, boxesIn, damagedError, findChild, getChild } from "../boxes.ts";
 import { mp4ToBcp47 } from "../../language.ts";
 import type { Matrix } from "../matrix.ts";
+import { childBoxes, type NumberSource } from "./number-source.ts";
 import { isProtected } from "../sample-entry.ts";
 import type { Edit, TrackKind } from "../../samples.ts";
 
@@ -40,14 +41,16 @@ export function readTrackHeader(bytes: Uint8Array, tkhd: Box) {
 }
 
 /** Returns the ids of the tracks with chapters, as texts or pictures, of others (`chap`, QuickTime File Format). */
-export function readChapterIds(bytes: Uint8Array, traks: readonly Box[]): ReadonlySet<number> {
-  return new Set(traks.flatMap((trak) => idsIn(bytes, findChild(bytes, trak, "tref", "chap"))));
-}
-
-/** Reads the ids of a track reference (ISO/IEC 14496-12 §8.3.3). */
-function idsIn(bytes: Uint8Array, reference: Box | undefined): number[] {
-  const { body, end } = reference ?? { body: 0, end: 0 };
-  return Array.from({ length: Math.floor((end - body) / 4) }, (_, i) => viewOf(bytes).getUint32(body + 4 * i));
+export function chapterTrackIds(source: NumberSource, moov: Box): Set<number> {
+  const found = new Set<number>();
+  for (const trak of childBoxes(source, moov, "trak")) {
+    for (const references of childBoxes(source, trak, "tref")) {
+      for (const { body, end } of childBoxes(source, references, "chap")) {
+        for (let at = body; at + 4 <= end; at += 4) found.add(source.u32(at));
+      }
+    }
+  }
+  return found;
 }
 
 export type MovieHeader = ReturnType<typeof readMovieHeader>;

@@ -3,11 +3,11 @@ import { firstAudio, type TrackSlot } from "../../audio-choice.ts";
 import { openFullBox } from "../box-reader.ts";
 import { type Box, boxesIn, childrenOf, damagedError, findChild, getChild, typeAt } from "../boxes.ts";
 import {
+  chapterTrackIds,
   gaplessEdits,
   hasSamples,
   isEncrypted,
   kindByHandler,
-  readChapterIds,
   readEdits,
   readGapless,
   readHandlerName,
@@ -16,6 +16,7 @@ import {
   readMovieHeader,
   readTrackHeader,
 } from "./headers.ts";
+import { numbersIn } from "./number-source.ts";
 import { type GroupDescriptions, readGroupDescriptions } from "../sample-groups.ts";
 import { isUnity, multiplyMatrices } from "../matrix.ts";
 import { type AudioPacket, isProtected, readAudioPacket, readCodedSize, swapOpusNumbers } from "../sample-entry.ts";
@@ -85,7 +86,7 @@ export function readInit(
     tracks: [video, ...otherVideo],
     encrypted: encryptedVideo,
   } = of("video");
-  const chapters = readChapterIds(bytes, boxes);
+  const chapters = chapterTrackIds(numbersIn(bytes), moov);
   const isPicture = (trak: Box) => chapters.has(readTrackHeader(bytes, getChild(bytes, trak, "tkhd")).id);
   const left = {
     video: otherVideo.filter(({ trak }) => !isPicture(trak)).length + encryptedVideo,
