@@ -65,11 +65,16 @@ const parse = (kept: Buffer): Output => JSON.parse(kept.toString()) as Output;
 
 /** Makes the file `path` with ffmpeg, or writes it as it was made once of the same bytes and options. */
 export function makeFile(args: readonly string[], path: string): void {
-  // Another path than that of an input may be one of a second output.
-  const isOneFile = args.every((arg, i) => !isAbsolute(arg) || args[i - 1] === "-i");
-  const key = isOneFile ? keyOf("ffmpeg", [...args, extname(path)]) : undefined;
+  const key = keyOfFile(args, path);
   const kept = findKept(key);
   if (kept !== undefined) return writeFileSync(path, kept);
   execFileSync("ffmpeg", ["-v", "error", "-nostdin", "-y", ...args, path]);
   keep(key, readFileSync(path));
+}
+
+/** Returns the key of a file that ffmpeg makes; undefined if it makes others, too. */
+export function keyOfFile(args: readonly string[], path: string): string | undefined {
+  // Another path than that of an input may be one of a second output.
+  const isOneFile = args.every((arg, i) => !isAbsolute(arg) || args[i - 1] === "-i");
+  return isOneFile ? keyOf("ffmpeg", [...args, extname(path)]) : undefined;
 }

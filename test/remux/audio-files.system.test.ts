@@ -5,7 +5,8 @@ import { extractAudio } from "../../src/remux/audio-files/extract.ts";
 import { framesIn } from "../../src/remux/matroska/frames.ts";
 import { albumTags, additions, mutagen, probeAll } from "./additions.ts";
 import { cut } from "./mp4-cuts.ts";
-import { audioInput, createMediaFolder, hasFfmpeg, run } from "./ts-media.ts";
+import { makeFile, readMediaSync } from "../media/read-media.ts";
+import { audioInput, createMediaFolder, hasFfmpeg } from "./ts-media.ts";
 
 const media = createMediaFolder();
 
@@ -35,20 +36,8 @@ const channelsOf: Readonly<Record<string, number>> = { mono: 1, stereo: 2, "5.1"
 
 function listen(path: string): Listened {
   const listing = "-map 0:a -c copy -copyinkf -copypriorss 1 -f framemd5 -".split(" ");
-  const text = run(
-    "ffmpeg",
-    "-v",
-    "error",
-    "-y",
-    "-i",
-    path,
-    ...listing,
-    "-map",
-    "0:a",
-    "-f",
-    "s16le",
-    media.path("heard"),
-  );
+  const text = readMediaSync("ffmpeg", "-v", "error", "-i", path, ...listing);
+  makeFile(["-i", path, "-map", "0:a", "-f", "s16le"], media.path("heard"));
   const lines = text.split("\n").filter((line) => /^\d/.test(line));
   const [, rate] = /^#sample_rate 0: (\d+)$/m.exec(text)!;
   const [, layout] = /^#channel_layout_name 0: (.+)$/m.exec(text)!;

@@ -4,10 +4,11 @@ import { createMpegTsDemuxer } from "../../src/remux/mpeg-ts/demuxer.ts";
 import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
 import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import { createTimelines } from "../../src/remux/timelines.ts";
+import { makeMedia } from "../media/long-media.ts";
 import { readMediaSync } from "../media/read-media.ts";
 import { present } from "./mp4-cuts.ts";
 import { missing } from "./mp4-media.ts";
-import { createMediaFolder, run, videoInput } from "./ts-media.ts";
+import { createMediaFolder, videoInput } from "./ts-media.ts";
 
 const folder = createMediaFolder();
 
@@ -71,15 +72,17 @@ describe.each(cases)(
     describe.skipIf(missing(encoder))("are joined", () => {
       const split = "-preset veryfast -bsf:v dump_extra -f hls -hls_time 1 -hls_playlist_type vod".split(" ");
       let segments: string[];
-      beforeAll(() => {
-        const name = (index: number | string) => folder.path(`${container}-${encoder}-${index}`);
-        const output = [...containers[container].options, "-hls_segment_filename", name("%d"), name("list")];
-        run("ffmpeg", "-v", "error", "-y", ...videoInput(4), "-c:v", encoder, ...params, ...split, ...output);
-        segments = [0, 1, 2, 3].map(name);
-        if (container === "fmp4") {
-          const init = readFileSync(folder.path("init.mp4"));
-          for (const path of segments) writeFileSync(path, Buffer.concat([init, readFileSync(path)]));
-        }
+      beforeAll(async () => {
+        const output = [...containers[container].options, "-hls_segment_filename", "%d", "list"];
+        const line = [...videoInput(4), "-c:v", encoder, ...params, ...split, ...output].join(" ");
+        const { resources } = await makeMedia(line, "list");
+        const bytesOf = (name: string) => resources.get(name)!.body;
+        segments = ["0", "1", "2", "3"].map((name) => {
+          const path = folder.path(`${container}-${encoder}-${name}`);
+          const init = container === "fmp4" ? [bytesOf("init.mp4")] : [];
+          writeFileSync(path, Buffer.concat([...init, bytesOf(name)]));
+          return path;
+        });
       });
 
       it("with every picture that can be decoded, and no other", async () => {

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
+import { findKept, keep, keyOf } from "../../media/kept.ts";
 import { runFfmpeg } from "./ffmpeg.ts";
 
 /** A decoded picture, or a packet of audio: a hash of its bytes and its time, seconds. */
@@ -60,7 +61,11 @@ async function readFrames(path: string, { video, audio, isAac, isFlac }: Kinds):
     "framemd5",
     "-",
   ];
-  const { stdout } = await runFfmpeg(args);
+  const key = keyOf("ffmpeg", args);
+  const kept = findKept(key)?.toString();
+  if (kept !== undefined) return parse(kept);
+  const { stdout, error } = await runFfmpeg(args);
+  if (error === null) keep(key, stdout);
   return parse(stdout);
 }
 

@@ -1,7 +1,9 @@
 import { mkdtempSync, rmSync } from "node:fs";
-import { readFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { findKept, keep } from "../../media/kept.ts";
+import { keyOfFile } from "../../media/read-media.ts";
 import { runFfmpeg } from "./ffmpeg.ts";
 
 export const seconds = 3;
@@ -38,7 +40,15 @@ export function createSources() {
   const made = new Map<string, Promise<string>>();
 
   const run = async (path: string, args: (path: string) => Promise<string> | string): Promise<string> => {
-    await ffmpeg(await args(path));
+    const words = ["-fflags", "+bitexact", ...(await args(path)).split(" ").filter((word) => word !== "")];
+    const key = keyOfFile(words.slice(0, -1), path);
+    const kept = findKept(key);
+    if (kept !== undefined) {
+      await writeFile(path, kept);
+      return path;
+    }
+    await ffmpeg(words);
+    keep(key, await readFile(path));
     return path;
   };
   const make = (name: string, args: (path: string) => Promise<string> | string): Promise<string> => {
@@ -93,8 +103,7 @@ function muxing(inputs: readonly string[], args: string, path: string): string {
   return `${inputs.map((input) => `-i ${input}`).join(" ")} ${maps} -c copy -strict -2 ${args} ${path}`;
 }
 
-async function ffmpeg(args: string): Promise<void> {
-  const given = args.split(" ").filter((arg) => arg !== "");
-  const { error } = await runFfmpeg(["-v", "error", "-y", "-fflags", "+bitexact", ...given]);
+async function ffmpeg(args: readonly string[]): Promise<void> {
+  const { error } = await runFfmpeg(["-v", "error", "-y", ...args]);
   if (error !== null) throw new Error(error);
 }
