@@ -2,6 +2,7 @@ import { isPauseStatus, ServiceError } from "../../model/errors.ts";
 import { AddressGuard, type BlockObserver, type Lookup } from "../addresses/address-guard.ts";
 import { checkPartial, parseUnsatisfiedRange } from "../byte-range.ts";
 import type { GetOptions, HttpResponse, HttpClient } from "../client.ts";
+import { createCookieJar } from "../cookies.ts";
 import { createDecoders, decode } from "./content-coding.ts";
 import { type Deadline, startDeadline } from "../../async/deadline.ts";
 import { discard, type Exchange, exchange, requestFields, createHostSlots } from "./exchange.ts";
@@ -188,4 +189,10 @@ function without(names: ReadonlySet<string>, headers: ReadonlyMap<string, string
 function tooManyRedirectsError(url: URL): ServiceError {
   const rule = `redirects again; the limit is ${maxRedirects} redirects`;
   return new ServiceError("upstream_invalid", `${describeGet(url)} ${rule}`);
+}
+
+/** Returns a client whose requests also send the cookies that the responses of earlier ones have set, where they apply. Closing it closes `client`. */
+export function withCookies(client: HttpClient): HttpClient {
+  const cookies = createCookieJar();
+  return { get: (url, options) => client.get(url, { cookies, ...options }), close: () => client.close() };
 }

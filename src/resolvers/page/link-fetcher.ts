@@ -68,12 +68,12 @@ export class LinkFetcher {
 
   /** Returns what the oEmbed response at `url` states; {} if it cannot be fetched or parsed. */
   async fetchOembed(url: URL, from: URL): Promise<Metadata> {
-    const metadata = await this.#try(async (signal) => {
+    const metadata = await this.#tryOrNull(async (signal) => {
       const { owner, reader } = this.#options;
       const { body, ...fetched } = await this.#fetchBody(url, from, { signal, maxBytes: maxOembedBytes });
       return reader.read({ kind: "oembed", ...fetched }, body, { owner, signal });
     });
-    return metadata instanceof ServiceError ? {} : metadata;
+    return metadata ?? {};
   }
 
   /** Returns what the file of chapters at `url` states; nothing if it cannot be fetched or parsed. */
