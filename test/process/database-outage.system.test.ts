@@ -79,10 +79,11 @@ function hasLostBoth(worker: LoggedProcess): boolean {
   return hasLogged(worker, listenerLost) && hasLogged(worker, claimsFailed);
 }
 
-/** Expects each of these lines once, and no others except those about requests and runs. */
+/** Expects each of these lines once, in words instead of a stack, and no others except those about requests and runs. */
 async function expectLog({ log }: LoggedProcess, lines: string[]): Promise<void> {
   const others = () => log.map(({ msg }) => String(msg)).filter((line) => !/^(request|run)( |$)/.test(line));
   await expect.poll(() => others().toSorted()).toEqual(lines.toSorted());
+  expect(log.filter((line) => "err" in line)).toEqual([]);
 }
 
 it("a database that restarts, then crashes, loses no task and causes only 503 responses", async () => {

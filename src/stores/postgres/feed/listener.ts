@@ -2,7 +2,9 @@ import { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client, type ClientConfig } from "pg";
 import type { BaseLogger } from "pino";
+import { logFieldsOf } from "../../../model/errors.ts";
 import { numbers } from "../database.ts";
+import { toStoreError } from "../database-errors.ts";
 
 interface ListenerOptions {
   connection: ClientConfig;
@@ -46,7 +48,8 @@ export function startListener(options: ListenerOptions) {
         await listen(options, life.signal, onSuccess);
       } catch (err) {
         if (life.signal.aborted) return;
-        if (failures === 0) logger?.error({ err }, "task event listener disconnected; reconnecting");
+        if (failures === 0)
+          logger?.error(logFieldsOf(toStoreError(err)), "task event listener disconnected; reconnecting");
         const waitMs = Math.min(firstWaitMs * 2 ** failures, longestWaitMs);
         await sleep(waitMs, undefined, { signal: life.signal }).catch(() => {});
         failures += 1;
