@@ -214,6 +214,18 @@ describe.skipIf(!hasFfmpeg)("an MPEG-TS demuxer of several segments", () => {
     });
   }
 
+  it("finds where the video beside audio alone begins, if times fall back to before that", () => {
+    const at = (s: number) =>
+      media.make(`at-${s}.ts`, ...videoInput(), ...audioInput(), ...x264, ...aac, "-output_ts_offset", `${s}`);
+    const starts: number[] = [];
+    const onUnread = ({ startS }: { startS: number }) => void starts.push(startS);
+    const options = { sink: createRecorder(), timelines: createTimelines(), kinds: ["audio"] as const, onUnread };
+    const demuxer = createMpegTsDemuxer(options);
+    for (const segment of [at(10), at(3)]) demuxer.read(segment, start);
+    demuxer.flush();
+    expect(Math.min(...starts)).toBeCloseTo(starts[0]!, 0);
+  });
+
   it("keeps video and audio of different sources in sync if times fall back", () => {
     const video = media.make("v.ts", ...videoInput(), ...x264);
     const audio = media.make("a.ts", ...audioInput(2.02), ...aac);

@@ -179,6 +179,10 @@ export class UnreadStream {
   readonly #onUnread: DemuxerOptions["onUnread"];
   #held: { pts: number; step: number }[] = [];
   #latest: PesTime | null = null;
+  /** When the earliest one that was found is presented; Infinity: none yet. */
+  #earliest = Infinity;
+  /** Its times have fallen back. */
+  #hasFallenBack = false;
 
   constructor(bases: TimeBases, onUnread: DemuxerOptions["onUnread"]) {
     this.#bases = bases;
@@ -203,10 +207,14 @@ export class UnreadStream {
   #note(time: PesTime): void {
     const step = this.#latest === null ? 0 : unwrap(time.dts, this.#latest.dts) - this.#latest.dts;
     this.#latest = time;
+    this.#hasFallenBack ||= step < -maxStep;
     this.#held = [...this.#held.slice(1 - maxHeld), { pts: time.pts, step: step > 0 && step <= maxStep ? step : 0 }];
     this.#held = this.#held.filter(({ pts, step: lasts }) => {
       const start = this.#bases.presentationOf(pts);
       if (start === undefined) return true;
+      // It belongs to a time base that those that are read have yet to begin.
+      if (this.#hasFallenBack && start < this.#earliest && this.#earliest < Infinity) return false;
+      this.#earliest = Math.min(this.#earliest, start);
       this.#onUnread?.({ startS: start / ticksPerSecond, endS: (start + lasts) / ticksPerSecond });
       return false;
     });
