@@ -64,9 +64,10 @@ export function describeLive(open: OpenEngine): void {
     });
 
     it("with all that earlier runs have recorded", async () => {
-      await using harness = await openLive(open, (reading) => ({
-        from: reading === 0 ? 0 : 3,
-        until: reading === 0 ? 3 : 6,
+      let isKilled = false;
+      await using harness = await openLive(open, () => ({
+        from: isKilled ? 3 : 0,
+        until: isKilled ? 6 : 3,
         isEndless: true,
       }));
       const controller = new AbortController();
@@ -75,6 +76,7 @@ export function describeLive(open: OpenEngine): void {
       await harness.whenDownloaded(segmentBytes(3));
       controller.abort("killed");
       await expect(downloading).rejects.toBe("killed");
+      isKilled = true;
       const { path } = await harness.download({}, undefined, AbortSignal.abort());
       expect((await probe(path)).streams[0]).toMatchObject({ kind: "video", frames: 75 });
     });
