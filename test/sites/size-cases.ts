@@ -1,9 +1,6 @@
-import { execFile } from "node:child_process";
-import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
-import { promisify } from "node:util";
 import { multivariant } from "../media/hls.ts";
-import { dash, hls, resource, type Resources } from "../media/resources.ts";
+import { makeMedia } from "../media/long-media.ts";
+import { dash, hls, merge, resource, type Resources } from "../media/resources.ts";
 import { readMedium } from "../media/rendition.ts";
 import { inScript, pageOf, type PageParts } from "./site-case.ts";
 
@@ -64,16 +61,12 @@ export function pageFor({ page }: SizeCase, url: string): string {
   return pageOf(page(url));
 }
 
-const run = promisify(execFile);
-
-/** Runs ffmpeg with options that have no blanks in them. */
-const encode = (folder: string, options: string) =>
-  run("ffmpeg", ["-v", "error", "-y", ...options.split(" ")], { cwd: folder });
-
-/** Makes the media of all cases in `folder` with ffmpeg: 20 s in two qualities, and returns what a site then has. */
-export async function makeMedia(folder: string): Promise<Resources> {
-  await makeFilm(folder, { name: "240", size: "426x240", video: "250k", audio: "64k" });
-  await makeFilm(folder, { name: "360", size: "640x360", video: "700k", audio: "96k" });
+/** Makes the media of all cases with ffmpeg, 20 s in two qualities; returns what a site then has. */
+export async function makeSizeMedia(): Promise<Resources> {
+  const films = merge(
+    await makeFilm({ name: "240", size: "426x240", video: "250k", audio: "64k" }),
+    await makeFilm({ name: "360", size: "640x360", video: "700k", audio: "96k" }),
+  );
   const hlsOf = (input: number, name: string, options = "") =>
     `-map ${input} -c copy${options} -f hls -hls_time 4 -hls_playlist_type vod -master_pl_name ${name}-main.m3u8 ${name}.m3u8`;
   const fmp4Of = (input: number, name: string, options = "") =>
@@ -95,9 +88,9 @@ export async function makeMedia(folder: string): Promise<Resources> {
     dashOf(1, "single", " -single_file 1 -single_file_name single-$RepresentationID$.mp4"),
   ];
   // To start ffmpeg takes longer than to copy.
-  await encode(folder, `-i 240.mp4 -i 360.mp4 ${copies.join(" ")}`);
+  const copied = (await makeMedia(`-i 240.mp4 -i 360.mp4 ${copies.join(" ")}`, "", films)).resources;
   const resources: Resources = new Map(
-    readdirSync(folder).map((name) => [name, resourceOf(name, readFileSync(join(folder, name)))]),
+    [...merge(films, copied)].map(([name, { body }]) => [name, resourceOf(name, body)]),
   );
   for (const name of ["index-last.mp4", "vp9-opus.webm", "tone.mp3"]) {
     resources.set(name, resourceOf(name, readMedium(name)));
@@ -112,14 +105,13 @@ interface Film {
   audio: string;
 }
 
-function makeFilm(folder: string, { name, size, video, audio }: Film) {
-  return encode(
-    folder,
+async function makeFilm({ name, size, video, audio }: Film): Promise<Resources> {
+  const line =
     `-f lavfi -i testsrc2=size=${size}:rate=25:duration=20,noise=alls=8:allf=t ` +
-      "-f lavfi -i sine=frequency=300:duration=20,aphaser " +
-      "-c:v libx264 -preset ultrafast -g 50 -pix_fmt yuv420p " +
-      `-b:v ${video} -maxrate ${video} -bufsize ${video} -c:a aac -b:a ${audio} -movflags +faststart ${name}.mp4`,
-  );
+    "-f lavfi -i sine=frequency=300:duration=20,aphaser " +
+    "-c:v libx264 -preset ultrafast -g 50 -pix_fmt yuv420p " +
+    `-b:v ${video} -maxrate ${video} -bufsize ${video} -c:a aac -b:a ${audio} -movflags +faststart ${name}.mp4`;
+  return (await makeMedia(line, "")).resources;
 }
 
 const types: Readonly<Record<string, string>> = {

@@ -9,7 +9,7 @@ import { resource } from "../media/resources.ts";
 import { type Site, startSite } from "../media/site.ts";
 import { openTaskClient, type TaskClient } from "../process/download-client.ts";
 import { type ServiceProcess, startService } from "../process/service.ts";
-import { makeMedia, pageFor, sizeCases } from "./size-cases.ts";
+import { makeSizeMedia, pageFor, sizeCases } from "./size-cases.ts";
 
 describe.skipIf(!hasFfmpeg)("the size before the download, with media by ffmpeg (if installed)", () => {
   const folder = makeSharedFolder();
@@ -18,7 +18,7 @@ describe.skipIf(!hasFfmpeg)("the size before the download, with media by ffmpeg 
   let client: TaskClient;
 
   beforeAll(async () => {
-    site = await startSite(await makeMedia(folder));
+    site = await startSite(await makeSizeMedia());
     service = await startService({
       DATA_DIR: join(folder, "data"),
       ALLOW_NETWORKS: "127.0.0.1/32",
