@@ -38,11 +38,15 @@ const boundPage = (found: string, order: "ASC" | "DESC") => `
     FROM (${found} ORDER BY seq ${order} LIMIT :limit) AS found
   ) AS summed ORDER BY seq ${order}`;
 
-/** At most `limit` tasks of each state are read, in the order of an index: else the planner sorts all if it thinks that they are few. */
-function listed({ state, owner }: ListQuery): string {
+/**
+ * At most `limit` tasks of each state are read, in the order of an index: else the planner sorts all if it thinks that they are few. For the first page,
+ * the state is not known to be one alone: else the planner reads the tasks by `seq`, and so all that are queued before the newest that has ended.
+ */
+function listed({ state, owner, before }: ListQuery): string {
   const ofOwner = owner === undefined ? "" : "AND owner = :owner";
+  const inState = (value: string) => (before === undefined ? `BETWEEN ${value} AND ${value}` : `= ${value}`);
   const part = (value: string) => `SELECT * FROM (SELECT seq, id, document FROM unreel.tasks
-    WHERE state = ${value} AND listed = 1 AND seq < :before ${ofOwner} ORDER BY seq DESC LIMIT :limit) AS part`;
+    WHERE state ${inState(value)} AND listed = 1 AND seq < :before ${ofOwner} ORDER BY state, seq DESC LIMIT :limit) AS part`;
   return state === undefined ? states.map((each) => part(`'${each}'`)).join(" UNION ALL ") : part(":state");
 }
 
@@ -73,9 +77,13 @@ export async function readOldestFiles(sql: Sql, { limit, after }: StoredFilesQue
 /** Damaged records at the head of the queue that are skipped; if there are more, the oldest task's time is not found. */
 const maxDamaged = 10;
 
+/**
+ * In the order of `tasks_by_state`, in which the state must not be known to be one alone: else the planner reads the tasks by `seq`, and so all that
+ * have ended before the first that is queued.
+ */
 const oldestQueued = (isListed: 0 | 1) => `
-  (SELECT seq, id, document FROM unreel.tasks WHERE state = 'queued' AND listed = ${isListed}
-  ORDER BY seq LIMIT ${maxDamaged + 1})`;
+  (SELECT seq, id, document FROM unreel.tasks WHERE state BETWEEN 'queued' AND 'queued' AND listed = ${isListed}
+  ORDER BY state DESC, seq LIMIT ${maxDamaged + 1})`;
 
 /** Reads the counts and the oldest queued tasks. */
 export async function countTasks(sql: Sql, damage: DamageReport): Promise<TaskCounts> {
