@@ -1,11 +1,11 @@
 import type { Task } from "../../model/task.ts";
 import { newAnswer, readAnswer, reusedAnswer } from "../documents.ts";
-import { ofOwner } from "../rules.ts";
+import { earlierDocument, ofOwner } from "../rules.ts";
 import { type Idempotency, idempotencyTtlMs, type Reused } from "../store-types.ts";
 import { isSameVideo } from "../video-keys.ts";
 import type { Database, Sql, Transaction } from "./database.ts";
 import { toStoreError } from "./database-errors.ts";
-import { assertMayInsert, createAdmission, earlierAnswer, type ExistingRows, readExisting } from "./existing-rows.ts";
+import { createAdmission, type ExistingRows, readExisting } from "./existing-rows.ts";
 import type { KeyAllowance } from "../key-allowance.ts";
 import type { JobQueue } from "./job-queue.ts";
 import { lockOwner } from "./members/member-rows.ts";
@@ -57,7 +57,7 @@ export function createTaskCreator(deps: CreateTaskDeps, { isReusing }: { isReusi
 
   async function settleAll(batch: readonly Pending[], waiting: Pending[]): Promise<void> {
     try {
-      for (let left = batch; left.length > 0;) left = await settleSome(left, isReusing, deps);
+      await settleBatch(batch, isReusing, deps);
     } catch (error) {
       const failure = toStoreError(error);
       const isOutage = failure !== error;
@@ -92,8 +92,8 @@ function batchLength(waiting: readonly Pending[]): number {
   return end === -1 ? first.length : end;
 }
 
-/** Settles what it can of a batch in a transaction; returns the rest, to be settled next. */
-async function settleSome(batch: readonly Pending[], isReusing: boolean, deps: CreateTaskDeps): Promise<Pending[]> {
+/** Settles a batch in a transaction. */
+async function settleBatch(batch: readonly Pending[], isReusing: boolean, deps: CreateTaskDeps): Promise<void> {
   const { plan, number } = await deps.database.transaction((sql) => createAndCommit(sql, batch, isReusing, deps));
   const { fresh, answers, errors } = plan;
   for (const { owner, answer } of plan.kept) deps.allowance.add(owner, answer, deps.now().getTime());
@@ -101,7 +101,6 @@ async function settleSome(batch: readonly Pending[], isReusing: boolean, deps: C
   for (const { task, resolve } of fresh) resolve({ task, isNew: true });
   for (const [{ reject }, error] of errors) reject(error);
   for (const [{ task, resolve }, answer] of answers) resolve(readAnswer(task, answer));
-  return batch.filter((pending) => !fresh.includes(pending) && !answers.has(pending) && !errors.has(pending));
 }
 
 /** Stores the tasks that are not found; `number` is that of the newest event, 0 without one. */
@@ -143,7 +142,7 @@ async function findReusable(sql: Sql, batch: readonly Pending[]): Promise<Map<Pe
   return matches;
 }
 
-/** What becomes of the tasks of a batch; those that are in none of these wait until the others are stored. */
+/** What becomes of the tasks of a batch. */
 interface Plan {
   /** Stored as they are. */
   fresh: Pending[];
@@ -172,15 +171,14 @@ function planBatch(batch: readonly Pending[], { matches, existing, maxQueued, al
     const made = matches && plan.fresh.find((each) => isSameVideo(each.task, task));
     const answer = matches?.get(pending) ?? (made && reusedAnswer(made.insert.document));
     try {
-      const earlier = earlierAnswer(existing, idempotency);
+      const earlier = idempotency && earlierDocument(existing.uses.get(idempotency.key), idempotency);
       if (earlier === undefined && idempotency) allowance.assertMayKeep(owner, nowMs);
       if (earlier !== undefined) plan.answers.set(pending, earlier);
       else if (answer !== undefined) {
         plan.answers.set(pending, answer);
         if (idempotency) plan.kept.push({ ...idempotency, owner, answer });
       } else {
-        assertMayInsert(existing, insert, maxQueued);
-        if (!admit(insert.owner)) continue;
+        admit(insert);
         plan.fresh.push(pending);
         if (idempotency) plan.kept.push({ ...idempotency, owner, answer: newAnswer(task) });
       }

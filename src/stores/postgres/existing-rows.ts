@@ -1,6 +1,6 @@
 import type { KeyLimits } from "../../model/access-key.ts";
-import { addUse, assertMayQueue, noUse, type OwnerUse, type Quota, freeInQueue } from "../quotas.ts";
-import { assertQueueNotFull, duplicateTaskError, earlierDocument } from "../rules.ts";
+import { addUse, assertMayQueue, type OwnerUse, type Quota, freeInQueue, useChange } from "../quotas.ts";
+import { assertQueueNotFull, duplicateTaskError } from "../rules.ts";
 import type { Idempotency } from "../store-types.ts";
 import type { Sql } from "./database.ts";
 import type { NewRow } from "./task-rows.ts";
@@ -77,39 +77,20 @@ async function readQuotas(sql: Sql, all: readonly (string | null)[]): Promise<Ma
 }
 
 /**
- * Checks that a task can be stored.
- *
- * @throws ServiceError `conflict` if the id exists, `unavailable` if the queue is full, `quota_exceeded` if the owner may not queue it.
+ * Returns a function that checks that one more task can be stored, and counts it with those before. It throws ServiceError `conflict` if the id
+ * exists, `unavailable` if the queue is full, `quota_exceeded` if the owner may not queue it.
  */
-export function assertMayInsert(
-  { ids, queued, quotas }: ExistingRows,
-  { id, owner }: Pick<NewRow, "id" | "owner">,
-  maxQueued: number,
-): void {
-  if (ids.has(id)) throw duplicateTaskError(id);
-  assertQueueNotFull(queued, maxQueued);
-  const quota = quotas.get(owner ?? "");
-  if (quota !== undefined) assertMayQueue(quota, maxQueued - queued);
-}
-
-/**
- * Returns what was kept under the key of a request.
- *
- * @throws ServiceError `idempotency_mismatch`
- */
-export function earlierAnswer({ uses }: ExistingRows, idempotency: Idempotency | undefined): string | undefined {
-  return idempotency && earlierDocument(uses.get(idempotency.key), idempotency);
-}
-
-/** Returns a function that says whether one more task of an owner may be queued, and then counts it. */
-export function createAdmission({ queued, quotas }: ExistingRows, maxQueued: number) {
-  let free = maxQueued - queued;
-  const now = new Map(quotas);
-  return (owner: string | null): boolean => {
-    const quota = now.get(owner ?? "");
-    const left = quota === undefined ? free : freeInQueue(quota, free);
-    free -= 1;
-    if (quota !== undefined) now.set(owner ?? "", { ...quota, use: addUse(quota.use, { ...noUse, queued: 1 }) });
-    return left > 0;
+export function createAdmission({ ids, queued, quotas }: ExistingRows, maxQueued: number) {
+  let waiting = queued;
+  const known = new Map(quotas);
+  return (insert: NewRow): void => {
+    const owner = insert.owner ?? "";
+    if (ids.has(insert.id)) throw duplicateTaskError(insert.id);
+    assertQueueNotFull(waiting, maxQueued);
+    const quota = known.get(owner);
+    if (quota !== undefined) assertMayQueue(quota, maxQueued - waiting);
+    const added = useChange(undefined, insert);
+    waiting += added.queued;
+    if (quota !== undefined) known.set(owner, { ...quota, use: addUse(quota.use, added) });
   };
 }
