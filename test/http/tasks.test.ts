@@ -334,16 +334,6 @@ describe("a service below a path of a proxy that says nothing of it", () => {
   });
 });
 
-it("takes no longer for the first task with an option that may be of several kinds", async () => {
-  const measure = async (options: object) => {
-    const before = process.threadCpuUsage();
-    expect((await postTask(app, { url: pageUrl, options })).statusCode).toBe(201);
-    return process.threadCpuUsage(before).user;
-  };
-  const first = await measure({});
-  expect(await measure({ entries: "all" })).toBeLessThan(first / 2);
-});
-
 describe("the paths", () => {
   it.each([
     ["GET", "/tasks?limit=3", "/tasks/?limit=3"],
