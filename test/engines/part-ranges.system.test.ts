@@ -12,7 +12,7 @@ import { audioFaults, expectedCut, present, type Presented, randomRanges } from 
 /** Of all media, and of a group of pictures, seconds. */
 const [lengthS, groupS] = [60, 2];
 /** Random draws of ranges for each kind of media, beside those that are always fetched. */
-const draws = Number(process.env["RANGE_DRAWS"] ?? 0);
+const draws = Number(process.env["RANGE_DRAWS"] ?? 1);
 
 const video = `-f lavfi -i testsrc2=size=96x54:rate=25:duration=${lengthS}`;
 const audio = `-f lavfi -i anoisesrc=duration=${lengthS}:sample_rate=48000:amplitude=0.3:seed=7`;

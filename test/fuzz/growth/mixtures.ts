@@ -37,6 +37,6 @@ export const growthTarget = defineTarget({
   },
   // Making the pages takes this process long.
   stallFactor: Infinity,
-  shortRuns: 12,
+  shortRuns: 25,
   close: () => reader[Symbol.asyncDispose](),
 });
