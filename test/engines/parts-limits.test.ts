@@ -131,6 +131,18 @@ describe("the free disk space", () => {
     expect(parts.bytes).toBeGreaterThan(30 * MiB);
     expect(parts.bytes).toBeLessThanOrEqual(33 * MiB);
   });
+
+  it("is checked for no more than what is left of a part", async () => {
+    const { server, open, fetch } = await startPartsHarness();
+    server.serve("/medium", mediumOf(18 * MiB));
+    const asked: number[] = [];
+    const parts = await open({ checkFreeSpace: async (bytes) => void asked.push(bytes) });
+    await fetch(parts);
+    const [before, between = 0, ...more] = asked;
+    expect([before, more]).toEqual([18 * MiB, []]);
+    expect(between).toBeGreaterThanOrEqual(2 * MiB);
+    expect(between).toBeLessThan(3 * MiB);
+  });
 });
 
 describe("a file system that fails", () => {

@@ -1,6 +1,6 @@
 import { ServiceError } from "../../../model/errors.ts";
 
-/** Between two checks of the free space. */
+/** At most this many bytes are written between two checks of the free space. */
 const bytesBetween = 16 * 1024 * 1024;
 
 /** Throws unless this many more bytes are free. `isPartial`: they are those of a part of a file, not of all of it. */
@@ -12,7 +12,8 @@ export class Quota {
   readonly #checkFreeSpace: CheckFreeSpace;
   #bytes = 0;
   #skipped = 0;
-  #unchecked = 0;
+  /** May be written before the next check. */
+  #checked = bytesBetween;
 
   constructor(maxBytes: number, checkFreeSpace: CheckFreeSpace) {
     this.#maxBytes = maxBytes;
@@ -47,13 +48,19 @@ export class Quota {
     if (bytes > 0) await this.#checkFreeSpace(bytes, isPartial);
   }
 
-  /** Checks bytes about to be written after `pending` ones, the free space every 16 MiB. @throws as `reserve` */
-  async checkWrite(bytes: number, pending: number, isPartial = false): Promise<void> {
+  /**
+   * Checks bytes about to be written after `pending` ones; `left` will follow, at most. The free space is checked for
+   * these together, up to 16 MiB, and again when so many have been written.
+   *
+   * @throws as `reserve`
+   */
+  async checkWrite(bytes: number, pending: number, left: number, isPartial = false): Promise<void> {
     this.#checkLimit(pending + bytes);
-    this.#unchecked += bytes;
-    if (this.#unchecked < bytesBetween) return;
-    this.#unchecked = 0;
-    await this.#checkFreeSpace(bytesBetween, isPartial);
+    this.#checked -= bytes;
+    if (this.#checked >= 0) return;
+    const wanted = Math.min(bytes + left, bytesBetween);
+    this.#checked = wanted - bytes;
+    await this.#checkFreeSpace(wanted, isPartial);
   }
 
   #checkLimit(more: number): void {

@@ -98,7 +98,7 @@ async function write(
     left -= bytes.length;
     if (stored.tail.length > 0 && isWholeTail(bytes, stored, part)) await stored.move(from, representationOf(response));
     checkSize(part, stored.size + writer.pending + bytes.length);
-    await quota.checkWrite(bytes.length, writer.pending, isKeptTwice(part));
+    await quota.checkWrite(bytes.length, writer.pending, left, isKeptTwice(part));
     await writer.write(bytes);
     // The rest of the resource is not part of the range.
     if (extent.isLonger && left === 0) break;
