@@ -1,7 +1,7 @@
 import { type ClientConfig, DatabaseError } from "pg";
 import type { BaseLogger } from "pino";
 import { ServiceError } from "../../model/errors.ts";
-import { connectionConfig, createDatabase, describeDatabase } from "./database.ts";
+import { connectionConfig, createDatabase, type Database, describeDatabase } from "./database.ts";
 import { isConnectionLost, reasonOf } from "./database-errors.ts";
 import { openEventFeed } from "./feed/feed.ts";
 import { type JobQueueOptions, openJobQueue } from "./job-queue.ts";
@@ -30,6 +30,7 @@ export async function openPostgresResources(options: PostgresResourcesOptions) {
     for (const end of closers) await end();
   };
   try {
+    await requireSessions(database);
     await migrate(database, logger);
     const jobs = await openJobQueue({ connection, heartbeatS, clock, onWarning });
     closers.unshift(jobs.close);
@@ -40,6 +41,25 @@ export async function openPostgresResources(options: PostgresResourcesOptions) {
     await close();
     throw openingFailure(connection, error);
   }
+}
+
+/**
+ * Prepared statements and notifications need a session of the server for each connection.
+ *
+ * @throws Error if a pooler lets connections share one.
+ */
+async function requireSessions({ pool }: Database): Promise<void> {
+  const first = await pool.connect();
+  try {
+    const ofFirst = await first.query("SELECT pg_backend_pid() AS pid");
+    const ofSecond = await pool.query("SELECT pg_backend_pid() AS pid");
+    if (ofFirst.rows[0].pid !== ofSecond.rows[0].pid) return;
+  } finally {
+    first.release();
+  }
+  throw new Error(
+    "connections share a session of the server: a pooler must give each its own (PgBouncer: pool_mode=session)",
+  );
 }
 
 function openingFailure(connection: ClientConfig, error: unknown): unknown {
@@ -58,6 +78,8 @@ function ruleOf(error: Error): string {
 }
 
 const rules: ReadonlyMap<string, string> = new Map([
+  ["08P01", "connect to the server itself, or see in docs/operations.md what a pooler needs"],
+  ["25006", "the server takes no writes: it is read-only, or a standby"],
   ["28P01", "the user or the password is wrong"],
   ["28000", "the server does not let this user in"],
   ["3D000", "there is no such database"],

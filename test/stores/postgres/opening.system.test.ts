@@ -60,6 +60,24 @@ test("a user without the right to create tables is reported", async () => {
   );
 });
 
+test("a server that takes no writes is reported", async () => {
+  const url = await openDatabase();
+  await query(url, `ALTER DATABASE ${new URL(url).pathname.slice(1)} SET default_transaction_read_only = on`);
+  expect(await failureOf(url)).toMatch("the server takes no writes: it is read-only, or a standby (cannot execute");
+});
+
+test("a pooler that lets connections share a session is refused", async () => {
+  const url = await openDatabase();
+  // Each connection finds the session that a pooler would give to all.
+  await query(
+    url,
+    `CREATE SCHEMA pooled;
+     CREATE FUNCTION pooled.pg_backend_pid() RETURNS integer LANGUAGE sql AS $$ SELECT 7 $$;`,
+  );
+  await query(url, `ALTER DATABASE ${new URL(url).pathname.slice(1)} SET search_path = pooled, pg_catalog`);
+  expect(await failureOf(url)).toMatch(/: connections share a session of the server: a pooler must give each its own/);
+});
+
 test("tables of a newer version are refused", async () => {
   const url = await openDatabase();
   const store = await openPostgresStore({ url });
