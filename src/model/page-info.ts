@@ -1,4 +1,5 @@
 import { type Static, Type } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
 import { Chapter, Entry, maxEntries, Subtitle } from "./entry.ts";
 import { audioRoles, trackRoles } from "./track-roles.ts";
 import { nullableNumber, nullableCount, nullable, oneOf, nullableText, time, optionalText } from "./schema.ts";
@@ -188,4 +189,16 @@ export type PageInfo = Static<typeof PageInfo>;
  */
 export function pageUrlOf({ url, webpage_url }: Pick<PageInfo, "url" | "webpage_url">): string {
   return URL.parse(url)?.host === URL.parse(webpage_url)?.host ? url : webpage_url;
+}
+
+/** Request headers that authenticate somebody. */
+const secretHeaders: ReadonlySet<string> = new Set(["authorization", "cookie"]);
+
+/** Returns what may be stored and shown: nothing beyond `PageInfo`, no header that authenticates somebody. */
+export function publicInfo(page: Omit<PageInfo, "formats"> & { formats: readonly DownloadFormat[] }): PageInfo {
+  const formats = page.formats.map(({ http_headers = {}, ...format }) => {
+    const shown = Object.entries(http_headers).filter(([name]) => !secretHeaders.has(name.toLowerCase()));
+    return { ...format, ...(shown.length > 0 && { http_headers: Object.fromEntries(shown) }) };
+  });
+  return Value.Clean(PageInfo, { ...page, formats }) as PageInfo;
 }

@@ -4,6 +4,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { ServiceError } from "../model/errors.ts";
 import type { PageInfo } from "../model/page-info.ts";
+import { parseJson } from "../model/schema.ts";
 import type { SkipCategory } from "../model/task.ts";
 import type { HttpClient } from "../net/client.ts";
 
@@ -91,7 +92,7 @@ async function ask(
 ): Promise<Static<typeof SkipSegmentsResponse>> {
   try {
     const { body } = await client.get(url, { signal: within, maxBytes, accept: "application/json" });
-    const found: unknown = parseJson(await text(body));
+    const found = parseJson(await text(body));
     if (Value.Check(SkipSegmentsResponse, found)) return found;
     throw new ServiceError("upstream_invalid", "the response has another shape than SponsorBlock's API documents");
   } catch (error) {
@@ -99,13 +100,5 @@ async function ask(
     if (error instanceof ServiceError && error.upstreamStatus === 404) return [];
     if (error instanceof ServiceError) throw error;
     throw new ServiceError("upstream_timeout", `SponsorBlock did not respond within ${timeoutMs} ms`, { cause: error });
-  }
-}
-
-function parseJson(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch (cause) {
-    throw new ServiceError("upstream_invalid", "the response is no JSON", { cause });
   }
 }

@@ -5,7 +5,7 @@ import { boundInfo } from "../model/bounded-info.ts";
 import type { FileWarning } from "../model/file-warnings.ts";
 import { hasVideo } from "../model/format-ranking.ts";
 import { isServiceError, ServiceError, unlessUnreadable } from "../model/errors.ts";
-import { type DownloadFormat, PageInfo } from "../model/page-info.ts";
+import { type DownloadFormat, PageInfo, publicInfo } from "../model/page-info.ts";
 import type { Task, TaskOptions } from "../model/task.ts";
 import { isManifest } from "../parsers/media-type.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
@@ -174,22 +174,6 @@ function chosenIds(choose: () => FormatChoice): (string | undefined)[] {
 
 function isPlaylist({ formats, entries = [] }: PageInfo): boolean {
   return formats.length === 0 && entries.length > 0;
-}
-
-/** Request headers that authenticate somebody. */
-const secretHeaders: ReadonlySet<string> = new Set(["authorization", "cookie"]);
-
-/** Returns what may be stored and shown: nothing beyond `PageInfo`, no header that authenticates somebody. */
-export function publicInfo(page: ResolvedPage): PageInfo {
-  const formats = page.formats.map(({ http_headers, ...format }) => ({
-    ...format,
-    ...(http_headers && { http_headers: withoutSecrets(http_headers) }),
-  }));
-  return Value.Clean(PageInfo, { ...page, formats }) as PageInfo;
-}
-
-function withoutSecrets(headers: Readonly<Record<string, string>>): Record<string, string> {
-  return Object.fromEntries(Object.entries(headers).filter(([name]) => !secretHeaders.has(name.toLowerCase())));
 }
 
 /** Statuses of servers for a URL whose token has expired. */

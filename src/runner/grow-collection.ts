@@ -3,13 +3,12 @@ import { noTasks } from "../feed/collection-changes.ts";
 import { newTask } from "../feed/task-changes.ts";
 import { ServiceError } from "../model/errors.ts";
 import type { Entry } from "../model/entry.ts";
-import { PageInfo, pageUrlOf } from "../model/page-info.ts";
+import { PageInfo, pageUrlOf, publicInfo } from "../model/page-info.ts";
 import type { Task, TaskOptions } from "../model/task.ts";
 import type { CollectionWarning, Growth } from "../model/collection.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
 import type { NewMember } from "../stores/store-types.ts";
 import { chooseEntries, type EntryChoice, metadataOf } from "./choice/entries.ts";
-import { publicInfo } from "./download-target.ts";
 import { readInTurn, type ReadingRun, type ReadingTurns } from "./read-in-turn.ts";
 
 /** No further member may be queued now. */

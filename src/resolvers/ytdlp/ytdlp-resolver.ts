@@ -5,7 +5,7 @@ import type { BlockObserver, Lookup } from "../../net/addresses/address-guard.ts
 import type { HttpClient } from "../../net/client.ts";
 import { openGuardedProxy } from "../../net/proxy/guarded-proxy.ts";
 import { urlForMessage } from "../../net/http-url.ts";
-import { type DownloadFormat, PageInfo } from "../../model/page-info.ts";
+import { PageInfo, publicInfo } from "../../model/page-info.ts";
 import { createBodies } from "../page/reader/bodies.ts";
 import type { Reader } from "../page/reader/reader.ts";
 import { startOf } from "../entries.ts";
@@ -102,7 +102,7 @@ export function createYtDlpResolver(options: YtDlpResolverOptions): YtDlpResolve
       const info = await extract(url, { signal, owner, entriesStart }).catch(ignoreMissingMedia);
       const fields = info === null ? readNothing(url) : await readFields(info, url, entriesStart, context, deps);
       const extractor = asText(asDict(info)["extractor_key"])?.slice(0, 200) ?? null;
-      return {
+      const page = {
         url: url.href,
         ...fields,
         resolver: name,
@@ -110,6 +110,7 @@ export function createYtDlpResolver(options: YtDlpResolverOptions): YtDlpResolve
         extractor_version: ytDlp.version,
         fetched_at: fetchedAt.toISOString(),
       };
+      return context.forDownload === true ? page : publicInfo(page);
     },
     close: () => ytDlp.close(),
   };
@@ -152,8 +153,7 @@ async function readFields(
     const error = findMissingFormatsError({ ...video, _warnings }, `yt-dlp for ${urlForMessage(url)}`);
     if (error !== undefined) throw error;
   }
-  const fields = withSubtitles(readVideo(video, formats, url), subtitles);
-  return forDownload ? fields : { ...fields, formats: fields.formats.map(withoutSecrets) };
+  return withSubtitles(readVideo(video, formats, url), subtitles);
 }
 
 /** Adds the subtitles that manifests list, which say more than yt-dlp does of the same. */
@@ -172,11 +172,4 @@ function withSubtitles(fields: PageFields, listed: PageInfo["subtitles"]): PageF
 function ignoreMissingMedia(error: unknown): null {
   if (isServiceError(error, "no_media")) return null;
   throw error;
-}
-
-/** Returns what may be shown of a format. */
-function withoutSecrets(format: DownloadFormat): DownloadFormat {
-  const { cookies: _, fragments: __, http_headers, ...shown } = format;
-  const { Authorization: ___, ...headers } = http_headers ?? {};
-  return { ...shown, ...(Object.keys(headers).length > 0 && { http_headers: headers }) };
 }
