@@ -5,7 +5,7 @@ import { addNames, type ListedAudio } from "../../manifests/tracks.ts";
 import { parseLine, parseLanguage } from "../../parsers/text.ts";
 import { mediaTypeOf } from "../../parsers/media-type.ts";
 import { tryParseUrl } from "../../parsers/url.ts";
-import { asAmount, asCount, asDict, asList, asText, type InfoDict } from "./info-dict.ts";
+import { asAmount, asCount, asObject, asList, asText, type JsonObject } from "../../parsers/json-values.ts";
 
 /** A format of yt-dlp with what only its choice needs. */
 export interface ListedFormat extends DownloadFormat {
@@ -46,7 +46,7 @@ const fragmentsPerStep = 500;
  * first unless `allFragments`. Rejects with `signal.reason`.
  */
 export async function readFormats(
-  info: InfoDict,
+  info: JsonObject,
   base: URL,
   { allFragments, signal }: { allFragments: boolean; signal: AbortSignal },
 ): Promise<ListedFormat[]> {
@@ -56,7 +56,7 @@ export async function readFormats(
   let remaining = maxFragments;
   for (const [index, each] of listed.slice(-maxFormats).toReversed().entries()) {
     if (index % formatsPerStep === formatsPerStep - 1) await pause(signal);
-    const dict = asDict(each);
+    const dict = asObject(each);
     if (demandsOfYtDlp.some((name) => Boolean(dict[name] ?? info[name]))) continue;
     const format = readFormat(dict, base);
     if (format === null) continue;
@@ -82,7 +82,7 @@ function namedAudioOf(audio: ListedFormat, note: string): ListedAudio[] {
   return isListed ? [{ audio, name, group: `${audio.manifest_url} ${audio.format_id.slice(0, -end.length)}` }] : [];
 }
 
-function readFormat(dict: InfoDict, base: URL): ListedFormat | null {
+function readFormat(dict: JsonObject, base: URL): ListedFormat | null {
   const named = asText(dict["protocol"]) ?? "";
   const protocol = Object.hasOwn(protocols, named) ? protocols[named] : undefined;
   const url = tryParseUrl(asText(dict["url"]), base);
@@ -92,7 +92,7 @@ function readFormat(dict: InfoDict, base: URL): ListedFormat | null {
   const manifest = tryParseUrl(asText(dict["manifest_url"]), base);
   const headers = readHeaders(dict["http_headers"]);
   const cookies = readCookies(dict["cookies"]);
-  const chunkSize = asCount(asDict(dict["downloader_options"])["http_chunk_size"]) ?? 0;
+  const chunkSize = asCount(asObject(dict["downloader_options"])["http_chunk_size"]) ?? 0;
   return {
     format_id: asText(dict["format_id"]) || protocol,
     url: url.href,
@@ -118,12 +118,12 @@ function readFormat(dict: InfoDict, base: URL): ListedFormat | null {
 }
 
 /** Returns what a format says of itself for people. */
-function noteOf(dict: InfoDict): string {
+function noteOf(dict: JsonObject): string {
   return asText(dict["format_note"])?.slice(0, maxValueLength) ?? "";
 }
 
 /** Extractors that know no preference may state it in the note for people. */
-function languagePreferenceOf(dict: InfoDict, vcodec: string | null): number {
+function languagePreferenceOf(dict: JsonObject, vcodec: string | null): number {
   const preference = dict["language_preference"];
   const stated = (typeof preference === "number" && preference) || -1;
   if (stated !== -1 || vcodec !== "none") return stated;
@@ -132,7 +132,7 @@ function languagePreferenceOf(dict: InfoDict, vcodec: string | null): number {
   return /\boriginal\b/i.test(note) && asText(dict["language"]) ? 10 : stated;
 }
 
-function readSizes(dict: InfoDict): Pick<ListedFormat, "filesize" | "filesize_approx"> {
+function readSizes(dict: JsonObject): Pick<ListedFormat, "filesize" | "filesize_approx"> {
   const filesize = asCount(dict["filesize"]);
   const approximate = asCount(Math.round(asAmount(dict["filesize_approx"]) ?? 0));
   return { filesize, filesize_approx: filesize === null ? approximate : null };
@@ -144,7 +144,7 @@ function manifestUrlOf(protocol: Format["protocol"], url: URL, manifest: URL | n
   return manifest?.href ?? (protocol === "m3u8" ? url.href : null);
 }
 
-function readCodecs(dict: InfoDict): Pick<Format, "vcodec" | "acodec"> {
+function readCodecs(dict: JsonObject): Pick<Format, "vcodec" | "acodec"> {
   const codec = (value: unknown) => /^[\w.,+ -]{1,100}$/.exec(asText(value) ?? "")?.[0] ?? null;
   const ext = readExt(dict["ext"]);
   const isAudioFile = ext !== null && mediaTypeOf(null, new URL(`file:///a.${ext}`)).kind === "audio";
@@ -157,7 +157,7 @@ export function readExt(value: unknown): string | null {
 }
 
 /** Reads the first lines of the fragments, which have duration and URL. Returns none if one has no valid URL: a part is no medium. */
-async function readFragments(dict: InfoDict, base: URL, most: number, signal: AbortSignal): Promise<Fragment[]> {
+async function readFragments(dict: JsonObject, base: URL, most: number, signal: AbortSignal): Promise<Fragment[]> {
   const lines = asText(dict["fragments"]) ?? "";
   const folder = tryParseUrl(asText(dict["fragment_base_url"]), base) ?? base;
   const read: Fragment[] = [];
@@ -191,7 +191,7 @@ const maxCookiesLength = 16 * 1024;
 
 /** Returns the request headers that a format demands. */
 function readHeaders(headers: unknown): Record<string, string> {
-  const fields = Object.entries(asDict(headers)).flatMap(([written, value]) => {
+  const fields = Object.entries(asObject(headers)).flatMap(([written, value]) => {
     const name = siteHeaderNames.get(written.toLowerCase());
     const text = asText(value)?.trim() ?? "";
     const isDemand = name !== undefined && text !== "" && isFieldValue(text, maxValueLength);

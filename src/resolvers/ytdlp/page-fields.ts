@@ -9,7 +9,7 @@ import { parseTags, parseLine, parseParagraphs } from "../../parsers/text.ts";
 import { isSamePage, tryParseUrl } from "../../parsers/url.ts";
 import { listEntries } from "../entries.ts";
 import { type ListedFormat, languageOf, withLanguageRoles } from "./formats.ts";
-import { asAmount, asCount, asDict, asList, asText, type InfoDict } from "./info-dict.ts";
+import { asAmount, asCount, asObject, asList, asText, type JsonObject } from "../../parsers/json-values.ts";
 import { readSubtitles } from "./subtitles.ts";
 
 /** What an info dict says; the resolver adds which page was asked for, when and by whom. */
@@ -24,7 +24,7 @@ const maxThumbnails = 50;
 const genericExtractors: ReadonlySet<string> = new Set(["generic", "html5"]);
 
 /** Whether the generic extractor takes a response for a file only because it is no web page. */
-export function isGuess(info: InfoDict, url: URL): boolean {
+export function isGuess(info: JsonObject, url: URL): boolean {
   const file = tryParseUrl(asText(info["url"]), url);
   const isListed = "formats" in info;
   return info["extractor"] === "generic" && !isListed && file !== null && isSamePage(file, url);
@@ -34,16 +34,16 @@ export function isGuess(info: InfoDict, url: URL): boolean {
  * Returns the video that an info dict is about: the dict itself, or the only entry of a playlist if it is a
  * video on the playlist's own page. `null`: it is a playlist.
  */
-export function videoOf(info: InfoDict): InfoDict | null {
+export function videoOf(info: JsonObject): JsonObject | null {
   if (!isPlaylist(info)) return info;
   const entries = asList(info["entries"]);
   const [only] = entries;
-  const entry = asDict(only);
+  const entry = asObject(only);
   return entries.length === 1 && !isLink(entry) && !isPlaylist(entry) ? entry : null;
 }
 
 /** Reads what yt-dlp knows of a video with these formats, the best first. `url`: the requested one. */
-export function readVideo(info: InfoDict, formats: readonly ListedFormat[], url: URL): PageFields {
+export function readVideo(info: JsonObject, formats: readonly ListedFormat[], url: URL): PageFields {
   const isGeneric = genericExtractors.has(asText(info["extractor"]) ?? "");
   const webpageUrl = tryParseUrl(asText(info["webpage_url"]), url);
   const duration = parseSeconds(info["duration"]);
@@ -96,12 +96,12 @@ export function readVideo(info: InfoDict, formats: readonly ListedFormat[], url:
 }
 
 /** Reads what yt-dlp knows of a playlist, with its entries after the first `start`. `url`: the requested one. */
-export function readPlaylist(info: InfoDict, url: URL, start: number): PageFields {
+export function readPlaylist(info: JsonObject, url: URL, start: number): PageFields {
   const webpageUrl = tryParseUrl(asText(info["webpage_url"]), url);
   const uploader = asText(info["uploader"]) || asText(info["channel"]);
   const slice = {
     start,
-    listed: asList(info["entries"]).map((entry) => readEntry(asDict(entry), webpageUrl ?? url)),
+    listed: asList(info["entries"]).map((entry) => readEntry(asObject(entry), webpageUrl ?? url)),
     hasMore: info["_has_more"] === true,
     count: asCount(info["_count"], 0),
   };
@@ -165,11 +165,11 @@ function withSources({ media_type, ...fields }: KnownFields, url: URL): PageFiel
 }
 
 /** Whether the dict only leads to another page. */
-function isLink({ _type }: InfoDict): boolean {
+function isLink({ _type }: JsonObject): boolean {
   return _type === "url" || _type === "url_transparent";
 }
 
-function isPlaylist({ _type }: InfoDict): boolean {
+function isPlaylist({ _type }: JsonObject): boolean {
   return _type === "playlist" || _type === "multi_video" || _type === "compat_list";
 }
 
@@ -182,7 +182,7 @@ function sortFormats(formats: readonly ListedFormat[]): DownloadFormat[] {
     .map(({ languagePreference: _preference, isDub: _isDub, ...format }) => format);
 }
 
-function uploadTimeOf({ timestamp, upload_date }: InfoDict): string | null {
+function uploadTimeOf({ timestamp, upload_date }: JsonObject): string | null {
   const seconds = asAmount(timestamp);
   return parseDate(seconds === null ? null : `${Math.floor(seconds)}`) ?? parseDate(asText(upload_date));
 }
@@ -207,9 +207,9 @@ function urlOf(value: unknown, base: URL): string | null {
 }
 
 /** yt-dlp lists the best last. */
-function readThumbnails(info: InfoDict, base: URL): Thumbnail[] {
-  const listed = asList(info["thumbnails"]).slice(-maxThumbnails).toReversed().map(asDict);
-  const thumbnails = listed.length > 0 ? listed : [{ url: info["thumbnail"] } as InfoDict];
+function readThumbnails(info: JsonObject, base: URL): Thumbnail[] {
+  const listed = asList(info["thumbnails"]).slice(-maxThumbnails).toReversed().map(asObject);
+  const thumbnails = listed.length > 0 ? listed : [{ url: info["thumbnail"] } as JsonObject];
   return thumbnails.flatMap(({ url, width, height }) => {
     const href = urlOf(url, base);
     return href === null ? [] : [{ url: href, width: asCount(width), height: asCount(height) }];
@@ -217,12 +217,12 @@ function readThumbnails(info: InfoDict, base: URL): Thumbnail[] {
 }
 
 function readChapter(chapter: unknown): StatedChapter {
-  const { start_time, end_time, title } = asDict(chapter);
+  const { start_time, end_time, title } = asObject(chapter);
   return { start: start_time === 0 ? 0 : asAmount(start_time), end: asAmount(end_time), title: asText(title) };
 }
 
 /** An entry that is a video on the playlist's own page leads to its medium. */
-function readEntry(entry: InfoDict, playlistUrl: URL): Entry | null {
+function readEntry(entry: JsonObject, playlistUrl: URL): Entry | null {
   const page = isLink(entry) ? null : tryParseUrl(asText(entry["webpage_url"]), playlistUrl);
   const isOwnPage = page !== null && !isSamePage(page, playlistUrl);
   const url = isOwnPage ? page : tryParseUrl(asText(entry["url"]), playlistUrl);
@@ -238,7 +238,7 @@ function readEntry(entry: InfoDict, playlistUrl: URL): Entry | null {
   };
 }
 
-function siteVideoOf(entry: InfoDict): SiteVideo | undefined {
+function siteVideoOf(entry: JsonObject): SiteVideo | undefined {
   const [extractor, id] = [asText(entry["ie_key"]), asText(entry["id"])];
   if (!extractor || !id || genericExtractors.has(extractor.toLowerCase())) return undefined;
   return { extractor: extractor.slice(0, 200), id: id.slice(0, 200) };

@@ -1,6 +1,6 @@
 import { SharedCache } from "../../async/shared-cache.ts";
 import { maxEntries } from "../../model/entry.ts";
-import { asDict, asList } from "./info-dict.ts";
+import { asObject, asList } from "../../parsers/json-values.ts";
 import type { ExtractOptions, YtDlp } from "./yt-dlp.ts";
 
 /** Most entries that are read ahead. */
@@ -38,8 +38,8 @@ export function readAhead({ extract }: Pick<YtDlp, "extract">): YtDlp["extract"]
       return { ...kept.info, entries: kept.entries.slice(start - kept.start) };
     }
     const info = await extract(url, { ...options, entriesAhead: Math.min(start, maxAhead) });
-    const { entries, _has_more: hasMore } = asDict(info);
-    const part = { start, info: asDict(info), entries: asList(entries), hasMore: hasMore === true };
+    const { entries, _has_more: hasMore } = asObject(info);
+    const part = { start, info: asObject(info), entries: asList(entries), hasMore: hasMore === true };
     if (part.entries.length > maxEntries) parts.set(owner, key, part, JSON.stringify(info).length);
     return info;
   };

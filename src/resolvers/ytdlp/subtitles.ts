@@ -3,7 +3,7 @@ import type { PageInfo } from "../../model/page-info.ts";
 import { parseLine } from "../../parsers/text.ts";
 import { tryParseUrl } from "../../parsers/url.ts";
 import { readExt } from "./formats.ts";
-import { asDict, asList, asText } from "./info-dict.ts";
+import { asObject, asList, asText } from "../../parsers/json-values.ts";
 
 const maxLanguages = 200;
 const maxSubtitles = 20;
@@ -13,7 +13,7 @@ const chats: ReadonlySet<string> = new Set(["live_chat", "rechat", "danmaku", "c
 
 /** Reads the subtitles of an info dict by language: 20 files of each, of 200 languages; without segments of DASH, which manifests list. */
 export function readSubtitles(subtitles: unknown, base: URL): PageInfo["subtitles"] {
-  const languages = Object.entries(asDict(subtitles))
+  const languages = Object.entries(asObject(subtitles))
     .filter(([language]) => /^[a-z][\w.-]{0,59}$/i.test(language) && !chats.has(language))
     .slice(0, maxLanguages)
     .map(([language, list]): [string, Subtitle[]] => [language, readTracks(list, base)]);
@@ -27,7 +27,7 @@ export function hasHlsSubtitles(subtitles: PageInfo["subtitles"]): boolean {
 
 /** yt-dlp lists the best last. */
 function readTracks(list: unknown, base: URL): Subtitle[] {
-  const tracks = asList(list).slice(-maxSubtitles).toReversed().map(asDict);
+  const tracks = asList(list).slice(-maxSubtitles).toReversed().map(asObject);
   return tracks.flatMap(({ url, ext, name, protocol }) => {
     const href = tryParseUrl(asText(url), base)?.href;
     if (href === undefined || protocol === "http_dash_segments") return [];

@@ -10,7 +10,7 @@ import type { GuardedProxy } from "../../net/proxy/guarded-proxy.ts";
 import { urlForMessage } from "../../net/http-url.ts";
 import { type ExtractResult, type ForkServer, startForkServer, findUnenforced } from "./fork-server.ts";
 import { answerTooLargeError, endedBySignalError, extractionError, Failure } from "./failures.ts";
-import { asDict } from "./info-dict.ts";
+import { asObject } from "../../parsers/json-values.ts";
 import { findExcessiveAge, findInstallation, findVersionProblem, type Installation } from "./installation.ts";
 import { openSupervisor, type Supervisor } from "./supervisor.ts";
 
@@ -226,7 +226,7 @@ function withoutSmuggled(url: URL): string {
 function readAnswer({ answer, signal }: ExtractResult, what: string): unknown {
   if (answer === null) throw answerTooLargeError(what);
   if (signal !== null) throw endedBySignalError(signal, what);
-  const { info, failure } = asDict(parseJson(answer.toString("utf8")));
+  const { info, failure } = asObject(parseJson(answer.toString("utf8")));
   if (info !== undefined) return info;
   if (Value.Check(Failure, failure)) throw extractionError(failure, what);
   throw new ServiceError("upstream_invalid", `${what}: its process gave no result`);

@@ -12,7 +12,7 @@ import { startOf } from "../entries.ts";
 import type { ResolveContext, Resolver } from "../resolver.ts";
 import { findMissingFormatsError } from "./failures.ts";
 import { readFormats } from "./formats.ts";
-import { asDict, asText } from "./info-dict.ts";
+import { asObject, asText } from "../../parsers/json-values.ts";
 import { listManifestFormats } from "./manifest-formats.ts";
 import { type PageFields, isGuess, readNothing, readPlaylist, readVideo, videoOf } from "./page-fields.ts";
 import { readAhead } from "./read-ahead.ts";
@@ -101,7 +101,7 @@ export function createYtDlpResolver(options: YtDlpResolverOptions): YtDlpResolve
       const fetchedAt = now();
       const info = await extract(url, { signal, owner, entriesStart }).catch(ignoreMissingMedia);
       const fields = info === null ? readNothing(url) : await readFields(info, url, entriesStart, context, deps);
-      const extractor = asText(asDict(info)["extractor_key"])?.slice(0, 200) ?? null;
+      const extractor = asText(asObject(info)["extractor_key"])?.slice(0, 200) ?? null;
       const page = {
         url: url.href,
         ...fields,
@@ -129,7 +129,7 @@ async function readFields(
   { client, reader, bodies }: ReadFieldsDeps,
 ): Promise<PageFields> {
   const { signal, owner, forDownload = false, deadlineMs = Infinity } = context;
-  const dict = asDict(info);
+  const dict = asObject(info);
   if (isGuess(dict, url)) {
     const what = "neither a web page nor media that yt-dlp knows";
     throw new ServiceError("upstream_invalid", `${urlForMessage(url)} is ${what}`);

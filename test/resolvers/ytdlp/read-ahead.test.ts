@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { readAhead } from "../../../src/resolvers/ytdlp/read-ahead.ts";
 import type { ExtractOptions } from "../../../src/resolvers/ytdlp/yt-dlp.ts";
-import { asDict, asList } from "../../../src/resolvers/ytdlp/info-dict.ts";
+import { asObject, asList } from "../../../src/parsers/json-values.ts";
 import { createYtDlpResolver } from "../page/local-reader.ts";
 import { createSavedClient } from "../page/saved-client.ts";
 import { createRecordedYtDlp } from "./recorded.ts";
@@ -16,7 +16,7 @@ it("a list that is read again from its start has no entries that were read ahead
   });
   const read = async (entriesStart: number, owner = "ann") => {
     const info = await extract(new URL("http://listed.example/"), { signal: AbortSignal.any([]), owner, entriesStart });
-    return asList(asDict(info)["entries"])[0];
+    return asList(asObject(info)["entries"])[0];
   };
   for (const owner of ["ann", "bob"]) await read(200, owner);
   version = "new";

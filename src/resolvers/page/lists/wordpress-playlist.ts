@@ -1,5 +1,6 @@
 import type { Entry } from "../../../model/entry.ts";
 import { parseJson } from "../../../model/schema.ts";
+import { asList, asObject, asText, type JsonObject } from "../../../parsers/json-values.ts";
 import { parseDuration } from "../../../parsers/quantities.ts";
 import { parseLine } from "../../../parsers/text.ts";
 import { tryParseUrl } from "../../../parsers/url.ts";
@@ -15,9 +16,8 @@ const maxTracks = 500;
 export function readWordPressPlaylists(sources: readonly string[], base: URL): ListedMedia | null {
   const entries = new Map<string, Entry>();
   for (const source of sources) {
-    const tracks = membersOf(parseJson(source))["tracks"];
-    for (const track of Array.isArray(tracks) ? tracks.slice(0, maxTracks) : []) {
-      const entry = readTrack(membersOf(track), base);
+    for (const track of asList(asObject(parseJson(source))["tracks"]).slice(0, maxTracks)) {
+      const entry = readTrack(asObject(track), base);
       if (entry !== null && entries.size < maxTracks && !entries.has(entry.url)) entries.set(entry.url, entry);
     }
   }
@@ -27,22 +27,14 @@ export function readWordPressPlaylists(sources: readonly string[], base: URL): L
     : { entries: listed, entries_count: listed.length < maxTracks ? listed.length : null };
 }
 
-function readTrack(track: Record<string, unknown>, base: URL): Entry | null {
-  const url = tryParseUrl(textOf(track["src"]), base);
+function readTrack(track: JsonObject, base: URL): Entry | null {
+  const url = tryParseUrl(asText(track["src"]), base);
   if (url === null) return null;
   return {
     url: url.href,
-    title: parseLine(textOf(track["title"])),
-    duration: parseDuration(textOf(membersOf(track["meta"])["length_formatted"])),
-    thumbnail: tryParseUrl(textOf(membersOf(track["image"])["src"]), base)?.href ?? null,
+    title: parseLine(asText(track["title"])),
+    duration: parseDuration(asText(asObject(track["meta"])["length_formatted"])),
+    thumbnail: tryParseUrl(asText(asObject(track["image"])["src"]), base)?.href ?? null,
     uploaded_at: null,
   };
-}
-
-function membersOf(value: unknown): Record<string, unknown> {
-  return typeof value === "object" && value !== null ? { ...value } : {};
-}
-
-function textOf(value: unknown): string | null {
-  return typeof value === "string" ? value : null;
 }

@@ -1,9 +1,9 @@
-/** A JSON object from yt-dlp. Nothing is known of it: sites influence every value. */
-export type InfoDict = Readonly<Record<string, unknown>>;
+/** A JSON object of which nothing is known, as a site writes it, or influences what yt-dlp does. */
+export type JsonObject = Readonly<Record<string, unknown>>;
 
 /** Returns the object; an empty one for anything else. */
-export function asDict(value: unknown): InfoDict {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as InfoDict) : {};
+export function asObject(value: unknown): JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as JsonObject) : {};
 }
 
 /** Returns the array; an empty one for anything else. */
