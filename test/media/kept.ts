@@ -1,33 +1,75 @@
 import { createHash, randomUUID } from "node:crypto";
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { delimiter, extname, isAbsolute, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 // What ffmpeg makes of the same bytes and options stays the same, and its runs take a large part of the processor time of the
 // tests. Hence what it made is kept, for all processes and for later runs.
 
-const folder = fileURLToPath(new URL("../../node_modules/.cache/test-media/", import.meta.url));
+const folder = fileURLToPath(new URL("../../node_modules/.cache/media/", import.meta.url));
 const longestMs = 7 * 86_400_000;
 
 /**
  * Returns what a run of a program depends on: the program, its options, and the bytes of the files that it reads, whatever these are
- * called. Undefined if the program is not installed.
+ * called. `inputs` are those of the folder in which it runs, if that is its own. Undefined if that is not all: the program is not
+ * installed, or reads something else, such as a URL, a pipe, or the files that a list or a pattern names.
  */
-export function keyOf(program: string, args: readonly string[]): string | undefined {
+export function keyOf(
+  program: string,
+  args: readonly string[],
+  inputs: ReadonlyMap<string, { body: Uint8Array }> = new Map(),
+): string | undefined {
   const folders = isAbsolute(program) ? [""] : (process.env["PATH"] ?? "").split(delimiter);
   const installed = folders
     .map((each) => statSync(join(each, program), { throwIfNoEntry: false }))
     .find((stats) => stats !== undefined);
   if (installed === undefined) return undefined;
-  const parts = args.map((arg) => (isFile(arg) ? contentOf(arg) : arg));
-  return digest([program, `${installed.size}`, `${installed.mtimeMs}`, ...parts].join("\0"));
+  const parts: string[] = [];
+  for (const [i, arg] of args.entries()) {
+    const bytes = isFile(arg) ? readFileSync(arg) : inputs.get(arg)?.body;
+    const isUnknown = bytes === undefined ? namesOther(arg, args.slice(0, i)) : namesOthers(bytes);
+    if (isUnknown) return undefined;
+    parts.push(bytes === undefined ? arg : digest(bytes) + extname(arg));
+  }
+  const all = [...inputs].flatMap(([name, { body }]) => [name, digest(body)]);
+  return digest([program, `${installed.size}`, `${installed.mtimeMs}`, ...parts, ...all].join("\0"));
 }
 
-/** Returns what is kept under the key. */
+/** Whether a file begins as those that name others: playlists, MPDs and other XML, lists of ffmpeg, descriptions of sessions. */
+function namesOthers(bytes: Uint8Array): boolean {
+  return /^\s*(?:#EXTM3U|<|ffconcat|v=0|(?:#.*\n\s*)*file\s)/.test(
+    Buffer.from(bytes.subarray(0, 4096)).toString("latin1"),
+  );
+}
+
+/** Whether an argument that is no known file names what is read: as an input that no filter makes, or by a path in it, or a URL. */
+function namesOther(arg: string, before: readonly string[]): boolean {
+  if (before.at(-1) === "-i") {
+    const options = before.slice(before.slice(0, -1).lastIndexOf("-i") + 1);
+    if (!options.includes("lavfi")) return true;
+  }
+  if (arg.includes("://")) return true;
+  const words = arg.split(/[\s:=|,;'"[\]]/);
+  return words.some((word) => isAbsolute(word) || (/[./%]/.test(word) && existsSync(word)));
+}
+
+/** Returns what is kept under the key, unless it is damaged. */
 export function findKept(key: string | undefined): Buffer | undefined {
   if (key === undefined) return undefined;
   try {
-    const bytes = readFileSync(join(folder, key));
+    const kept = readFileSync(join(folder, key));
+    const bytes = kept.subarray(digestLength);
+    if (kept.toString("latin1", 0, digestLength) !== digest(bytes)) return undefined;
     utimesSync(join(folder, key), new Date(), new Date());
     return bytes;
   } catch {
@@ -35,12 +77,14 @@ export function findKept(key: string | undefined): Buffer | undefined {
   }
 }
 
-/** Keeps what a run that succeeded has made. */
+const digestLength = 64;
+
+/** Keeps what a run that succeeded has made, behind a digest of it. */
 export function keep(key: string | undefined, bytes: Uint8Array | string): void {
   if (key === undefined) return;
   const unfinished = join(folder, randomUUID());
   mkdirSync(folder, { recursive: true });
-  writeFileSync(unfinished, bytes);
+  writeFileSync(unfinished, Buffer.concat([Buffer.from(digest(bytes)), Buffer.from(bytes)]));
   renameSync(unfinished, join(folder, key));
 }
 
@@ -59,8 +103,4 @@ export function digest(bytes: Uint8Array | string): string {
 
 function isFile(arg: string): boolean {
   return isAbsolute(arg) && statSync(arg, { throwIfNoEntry: false })?.isFile() === true;
-}
-
-function contentOf(path: string): string {
-  return digest(readFileSync(path)) + extname(path);
 }

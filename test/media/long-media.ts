@@ -4,7 +4,7 @@ import { deserialize, serialize } from "node:v8";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { digest, findKept, keep, keyOf } from "./kept.ts";
+import { findKept, keep, keyOf } from "./kept.ts";
 import { type Resources, resource } from "./resources.ts";
 
 /** Seconds of all of them. */
@@ -77,8 +77,7 @@ export async function makeMedia(
   inputs: Resources = new Map(),
 ): Promise<{ resources: Resources; entry: string }> {
   const words = line.split(" ").map((word) => word.replace("|", " "));
-  const read = [...inputs].flatMap(([path, { body }]) => [path, digest(body)]);
-  const key = keyOf("ffmpeg", ["files", ...words, ...read]);
+  const key = keyOf("ffmpeg", ["files", ...words], inputs);
   const kept = findKept(key);
   const made = kept === undefined ? await makeFiles(words, inputs) : (deserialize(kept) as MadeFile[]);
   if (kept === undefined) keep(key, serialize(made));
