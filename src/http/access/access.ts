@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import cookie from "@fastify/cookie";
 import type { FastifyInstance, FastifyRequest, RouteOptions } from "fastify";
-import { LRUCache } from "lru-cache";
+import { WindowSums } from "../../async/window-sums.ts";
 import type { AccessKey } from "../../model/access-key.ts";
 import { ServiceError } from "../../model/errors.ts";
 import type { KeyRing } from "../../keys/key-ring.ts";
@@ -162,14 +162,6 @@ function adminError(): ServiceError {
 const maxWrong = 20;
 const windowMs = 60_000;
 
-/** Bounds the memory: the clients that sent the last wrong keys. */
-const maxClients = 10_000;
-
-interface Guesses {
-  wrong: number;
-  endsMs: number;
-}
-
 /**
  * Returns a function that counts a wrong key of a client, undefined: one on this machine, to slow those who guess keys. It throws
  * ServiceError `too_many_requests` if the client has sent too many.
@@ -177,15 +169,12 @@ interface Guesses {
  * @param nowMs A steady clock.
  */
 export function createGuessLimit(nowMs = () => performance.now()) {
-  // With `max` it would take the memory for all of them at once.
-  const guesses = new LRUCache<string, Guesses>({ maxSize: maxClients, sizeCalculation: () => 1 });
+  const guesses = new WindowSums(windowMs);
 
   return (client = "this machine"): void => {
     const now = nowMs();
-    const found = guesses.get(client);
-    const { wrong, endsMs } = found !== undefined && found.endsMs > now ? found : { wrong: 0, endsMs: now + windowMs };
-    if (wrong >= maxWrong) throw tooManyError(endsMs - now);
-    guesses.set(client, { wrong: wrong + 1, endsMs });
+    const { sum: wrong, endsMs } = guesses.add(client, 1, now);
+    if (wrong > maxWrong) throw tooManyError(endsMs - now);
   };
 }
 

@@ -1,5 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { BaseLogger } from "pino";
+import { WindowSums } from "../../async/window-sums.ts";
 import { createTaskEvents } from "../../feed/task-events.ts";
 import { createClock } from "../clock.ts";
 import { KeyAllowance } from "../key-allowance.ts";
@@ -15,7 +16,7 @@ import { prepareStatements, type Statements } from "./statements.ts";
 import { iterateQueued, readDocument, readOldestFiles, readPage, requireTask, TaskTable } from "./task-table.ts";
 import { createTransactions, type Transactions } from "./transactions.ts";
 import { createTaskWrites } from "./write-tasks.ts";
-import { createKeyStore, createRequestCounter, type KeyStore } from "../key-store.ts";
+import { countWindowMs, createKeyStore, type KeyStore } from "../key-store.ts";
 
 interface SqliteStoreOptions extends StoreOptions {
   /** The file; created with its folder if missing. */
@@ -141,7 +142,7 @@ function createKeyTable(
   onChange: () => void,
 ): KeyStore {
   /** In memory, as no other process has the file open. */
-  const count = createRequestCounter(steadyMs);
+  const requests = new WindowSums(countWindowMs);
   return createKeyStore({
     add: (name, document) =>
       write(() => {
@@ -154,6 +155,11 @@ function createKeyTable(
         onChange();
         return sql.removeKey.run(name).changes > 0;
       }),
-    countRequest: (name) => read(() => count(name)),
+    countRequest: (name) =>
+      read(() => {
+        const nowMs = steadyMs();
+        const { sum: count, endsMs } = requests.add(name, 1, nowMs);
+        return { count, endsInMs: endsMs - nowMs };
+      }),
   });
 }
