@@ -26,6 +26,11 @@ export interface Outbox {
    * these `refusals`. Does nothing if its lease is lost.
    */
   postpone(message: OutboxMessage, given: Postponement): Promise<void>;
+  /**
+   * Removes the oldest messages for the endpoint of a key while it has more than these, except those about a task one of
+   * which is claimed: at most `trimmedAtOnce`. Returns how many of which endpoint.
+   */
+  trim(limits: OutboxLimits): Promise<Trimmed[]>;
   /** Counts the messages for all endpoints, those that are claimed or postponed included. */
   count(): Promise<OutboxCounts>;
 }
@@ -35,6 +40,20 @@ export interface OutboxCounts {
   /** `ageMs` of the oldest message; 0 if there is none. */
   oldestAgeMs: number;
 }
+
+export interface OutboxLimits {
+  messages: number;
+  /** Of their bodies. */
+  bytes: number;
+}
+
+/** What was removed. */
+export interface Trimmed {
+  endpoint: string;
+  messages: number;
+}
+
+export const trimmedAtOnce = 1_000;
 
 interface OutboxQuery {
   endpoint: string;
@@ -67,6 +86,12 @@ export interface OutboxMessage {
 
 /** Stands for the endpoint that the service's settings name; no key can have this name. */
 export const serviceEndpoint = "*";
+
+/** Counts the messages that `Outbox.trim` has removed. */
+export function countTrimmed(removed: readonly Pick<OutboxMessage, "endpoint">[]): Trimmed[] {
+  const all = Map.groupBy(removed, ({ endpoint }) => endpoint);
+  return [...all].map(([endpoint, { length }]) => ({ endpoint, messages: length }));
+}
 
 /** A message before it is known who gets it. */
 export type NewMessage = Pick<OutboxMessage, "id" | "taskId" | "body"> & { owner: string | null };

@@ -24,7 +24,7 @@ export interface DeliverDeps {
 export interface DeliveryObserver {
   /** Called after each request, with how it went. */
   onRequest(outcome: Outcome["kind"], seconds: number): void;
-  /** Called for each message that is not sent: it is too old, or its endpoint is gone. */
+  /** Called for each message that is not sent: it is too old, its endpoint is gone, or too many wait for it. */
   onRemoved(reason: "expired" | "dropped"): void;
 }
 

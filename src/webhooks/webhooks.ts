@@ -5,7 +5,7 @@ import { createClaimLoop } from "../async/claim-loop.ts";
 import type { PostClient } from "../net/http/post-client.ts";
 import { logOutages } from "../async/outages.ts";
 import { hasEnded } from "../model/task.ts";
-import type { OutboxMessage } from "../stores/outbox.ts";
+import { type OutboxLimits, type OutboxMessage, trimmedAtOnce } from "../stores/outbox.ts";
 import type { TaskStore } from "../stores/store.ts";
 import type { WebhookEndpoint } from "../model/webhook-endpoint.ts";
 import { deliver, type DeliverDeps, type DeliveryObserver } from "./deliver.ts";
@@ -25,6 +25,8 @@ export interface WebhooksOptions {
   elapsedMs?: () => number;
   /** Returns 0 ≤ n < 1, to spread retries; default `Math.random`. */
   random?: () => number;
+  /** What may wait for the endpoint of a key; the oldest messages beyond that are dropped once a minute. Default 10,000, 250 MB. */
+  limits?: OutboxLimits | undefined;
   /** How often the outbox is looked at without an event; default 1,000. */
   pollMs?: number;
 }
@@ -36,6 +38,9 @@ const maxInFlight = 64;
 const leaseMs = 60_000;
 
 const drainMs = 5_000;
+
+const defaultLimits: OutboxLimits = { messages: 10_000, bytes: 250_000_000 };
+const trimIntervalMs = 60_000;
 
 /**
  * Sends the messages about ended tasks after the Standard Webhooks specification, each at least once until its
@@ -57,6 +62,8 @@ export function createWebhooks(options: WebhooksOptions) {
   const sender = createSender({
     ...options,
     outbox: store.outbox,
+    limits: options.limits ?? defaultLimits,
+    nowMs,
     now,
     random,
     endpoints,
@@ -109,6 +116,8 @@ export function createWebhooks(options: WebhooksOptions) {
 
 interface SenderOptions extends Omit<DeliverDeps, "signal" | "onResponse"> {
   endpoints: Endpoints;
+  limits: OutboxLimits;
+  nowMs: () => number;
   /** Runs a delivery; never rejects. */
   attempt: (delivery: () => Promise<void>) => Promise<void>;
   /** Aborted when nothing more is claimed. */
@@ -118,11 +127,24 @@ interface SenderOptions extends Omit<DeliverDeps, "signal" | "onResponse"> {
 }
 
 /** Claims the messages that are due, and sends each on its own. */
-function createSender({ outbox, endpoints, attempt, stopping, onSlot, ...rest }: SenderOptions) {
+function createSender({ outbox, endpoints, limits, nowMs, attempt, stopping, onSlot, ...rest }: SenderOptions) {
   const cutting = new AbortController();
   const deps = { ...rest, outbox, onResponse: onSlot, signal: cutting.signal };
   const inFlight = new Set<Promise<void>>();
   const shares = new Shares(maxInFlight);
+  let trimAtMs = nowMs();
+
+  async function trim(): Promise<void> {
+    if (nowMs() < trimAtMs) return;
+    const trimmed = await outbox.trim(limits);
+    for (const { endpoint, messages } of trimmed) {
+      const about = { key: endpoint, host: endpoints.find(endpoint)?.host, messages, limits };
+      rest.logger.error(about, "the oldest webhook messages of a key dropped: too many wait for its receiver");
+      for (let n = 0; n < messages; n += 1) rest.observer?.onRemoved("dropped");
+    }
+    const isDone = trimmed.reduce((sum, { messages }) => sum + messages, 0) < trimmedAtOnce;
+    trimAtMs = nowMs() + (isDone ? trimIntervalMs : 1_000);
+  }
 
   function send(message: OutboxMessage, state: EndpointState | undefined): void {
     const release = shares.take(message.endpoint);
@@ -138,6 +160,7 @@ function createSender({ outbox, endpoints, attempt, stopping, onSlot, ...rest }:
     /** Returns false if there is nothing to send; rejects with the store's error. */
     async sendDue(): Promise<boolean> {
       await endpoints.refresh();
+      await trim();
       let sent = 0;
       for (const name of await outbox.due()) {
         // Its key may have been added a moment ago.

@@ -15,8 +15,9 @@ export type LogLine = Record<string, unknown>;
 /** Opens a receiver, a store that has it as the service's endpoint, and what sends, unless that `startsLater`; closed after the test. */
 export async function openWebhooks({
   startsLater = false,
+  limits,
   ...options
-}: { totalTimeoutMs?: number; startsLater?: boolean } = {}) {
+}: Pick<WebhooksOptions, "limits"> & { totalTimeoutMs?: number; startsLater?: boolean } = {}) {
   const receiver = await startReceiver();
   // Verifiers compare the time of a signature with the system's.
   const clock = createClock(Date.now());
@@ -37,6 +38,7 @@ export async function openWebhooks({
     elapsedMs: clock.elapsedMs,
     random: () => 0,
     pollMs: 5,
+    limits,
     logger: Object.fromEntries(levels.map((level) => [level, write(level)])) as unknown as WebhooksOptions["logger"],
   });
   onTestFinished(async () => {

@@ -232,6 +232,23 @@ describe("a receiver", () => {
   });
 });
 
+test("of too many messages that wait for a key's receiver the oldest are dropped, and logged", async () => {
+  const { receiver, store, webhooks, metrics, end, log, logged } = await openWebhooks({
+    startsLater: true,
+    limits: { messages: 2, bytes: 1_000_000 },
+  });
+  const given = { name: "anna", admin: false, limits: {}, webhook: receiver.endpoint };
+  await store.keys.add(accessKeyOf(newSecret(), given, new Date()));
+  const ended = [await end("canceled", "anna"), await end("canceled", "anna"), await end("canceled", "anna")];
+  webhooks.start();
+  await logged(delivered, 3 + 2);
+  const [dropped] = await logged("the oldest webhook messages of a key dropped: too many wait for its receiver");
+  expect(dropped).toMatchObject({ level: "error", key: "anna", messages: 1 });
+  expect(receiver.messages.filter(({ data }) => data.id === ended[0])).toHaveLength(1);
+  expect(log.filter(({ level }) => level === "error")).toHaveLength(1);
+  expect(await metrics.read()).toContain('unreel_webhook_deliveries_total{outcome="dropped"} 1');
+});
+
 describe("stopping", () => {
   test("lets a request in flight finish, and leaves the other messages in the outbox", async () => {
     const { receiver, store, webhooks, end } = await openWebhooks();

@@ -1,5 +1,15 @@
 import { randomUUID } from "node:crypto";
-import { type NewMessage, type Outbox, type OutboxCounts, type OutboxMessage, serviceEndpoint } from "../outbox.ts";
+import {
+  countTrimmed,
+  type NewMessage,
+  type Outbox,
+  type OutboxCounts,
+  type OutboxLimits,
+  type OutboxMessage,
+  serviceEndpoint,
+  type Trimmed,
+  trimmedAtOnce,
+} from "../outbox.ts";
 import type { Database, Sql } from "./database.ts";
 
 interface OutboxRowsOptions {
@@ -50,6 +60,8 @@ export function createOutboxRows(options: OutboxRowsOptions): OutboxRows {
         await database.query(releaseLine, { ...message, ...given, nowMs: nowMs() });
       }),
 
+    trim: (limits) => run(() => database.transaction((sql) => trim(sql, limits))),
+
     count: () =>
       run(async () => {
         const [counts] = await database.query<OutboxCounts>(countMessages, { nowMs: nowMs() });
@@ -57,6 +69,38 @@ export function createOutboxRows(options: OutboxRowsOptions): OutboxRows {
       }),
   };
 }
+
+async function trim(sql: Sql, limits: OutboxLimits): Promise<Trimmed[]> {
+  const excess = await sql.query<{ line: number; seq: number }>(excessMessages, {
+    ...limits,
+    except: serviceEndpoint,
+    limit: trimmedAtOnce,
+  });
+  if (excess.length === 0) return [];
+  const held = await sql.query<{ line: number }>(lockUnclaimed, { lines: excess.map(({ line }) => line) });
+  const lines = held.map(({ line }) => line);
+  const seqs = excess.map(({ seq }) => seq);
+  const removed = await sql.query<{ endpoint: string }>(removeMessages, { lines, seqs });
+  await sql.query(removeEmptyLines, { lines });
+  return countTrimmed(removed);
+}
+
+const excessMessages = `
+  SELECT line, seq FROM (
+    SELECT line, seq, lease, row_number() OVER newest AS place, sum(octet_length(body)) OVER newest AS bytes
+    FROM unreel.outbox_lines JOIN unreel.outbox_messages USING (line) WHERE endpoint <> :except
+    WINDOW newest AS (PARTITION BY endpoint ORDER BY seq DESC)
+  ) AS message WHERE (place > :messages OR bytes > :bytes) AND lease IS NULL ORDER BY seq LIMIT :limit`;
+
+/** In the order of `lockLines`. */
+const lockUnclaimed = `
+  SELECT line FROM unreel.outbox_lines WHERE line = ANY(:lines::bigint[]) AND lease IS NULL
+  ORDER BY endpoint, task FOR UPDATE`;
+
+const removeMessages = `
+  DELETE FROM unreel.outbox_messages AS message USING unreel.outbox_lines AS held
+  WHERE held.line = message.line AND held.line = ANY(:lines::bigint[]) AND seq = ANY(:seqs::bigint[])
+  RETURNING endpoint`;
 
 /** Unix milliseconds; null: the clock of the database. */
 const now = "coalesce(:nowMs::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)";

@@ -1,5 +1,12 @@
 import { randomUUID } from "node:crypto";
-import { type NewMessage, type Outbox, type OutboxMessage, serviceEndpoint } from "../outbox.ts";
+import {
+  countTrimmed,
+  type NewMessage,
+  type Outbox,
+  type OutboxMessage,
+  serviceEndpoint,
+  trimmedAtOnce,
+} from "../outbox.ts";
 import type { Statements } from "./statements.ts";
 import type { Transactions } from "./transactions.ts";
 
@@ -15,6 +22,11 @@ interface DueRow extends Pick<OutboxMessage, "endpoint" | "taskId" | "refusals">
 
 interface MessageRow extends Pick<OutboxMessage, "id" | "body"> {
   createdAtMs: number;
+}
+
+interface ExcessRow extends Pick<OutboxMessage, "endpoint"> {
+  line: number;
+  seq: number;
 }
 
 interface CountRow {
@@ -78,6 +90,17 @@ export function createOutboxTable(
       write(() => {
         const line = leasedLine(message);
         if (line !== undefined) sql.releaseLine.run(steadyMs() + delayMs, refusals, line);
+      }),
+
+    trim: ({ messages, bytes }) =>
+      write(() => {
+        const excess = sql.excessMessages.all(serviceEndpoint, messages, bytes, trimmedAtOnce);
+        const rows = excess as unknown as ExcessRow[];
+        for (const { line, seq } of rows) {
+          sql.removeMessage.run(seq);
+          sql.removeEmptyLine.run(line, line);
+        }
+        return countTrimmed(rows);
       }),
 
     count: () =>

@@ -167,6 +167,12 @@ export const statements = {
     WHERE line = ? ORDER BY seq LIMIT 1`,
   removeFirstMessage: `DELETE FROM outbox_messages
     WHERE seq = (SELECT min(seq) FROM outbox_messages WHERE line = ?)`,
+  excessMessages: `SELECT endpoint, line, seq FROM (
+      SELECT endpoint, line, seq, lease, row_number() OVER newest AS place, sum(octet_length(body)) OVER newest AS bytes
+      FROM outbox_lines JOIN outbox_messages USING (line) WHERE endpoint <> ?
+      WINDOW newest AS (PARTITION BY endpoint ORDER BY seq DESC)
+    ) WHERE (place > ? OR bytes > ?) AND lease IS NULL ORDER BY seq LIMIT ?`,
+  removeMessage: "DELETE FROM outbox_messages WHERE seq = ?",
   countMessages: `SELECT count(*) AS messages,
     (SELECT created_at FROM outbox_messages ORDER BY seq LIMIT 1) AS createdAtMs FROM outbox_messages`,
 

@@ -131,6 +131,36 @@ export function describeOutbox(open: OpenStore): void {
       expect(await store.outbox.count()).toEqual({ messages: 2, oldestAgeMs: 62_000 });
     });
 
+    test("the oldest for a key beyond a limit are removed, and none of a task one of whose is claimed", async () => {
+      const { store, add, take } = await openHarness();
+      for (const name of ["anna", "bert"]) await addKey(store, name, true);
+      const end = async (owner: string, query = "") => {
+        const { id } = await add(`${page}?${query}`, {}, owner);
+        await store.update(id, { state: "canceled" });
+        return id;
+      };
+      const hers = [await end("anna"), await end("anna"), await end("anna"), await end("anna"), await end("anna")];
+      await end("bert");
+      // Another one about the second task.
+      await store.update(hers[1]!, { state: "queued" });
+      await store.update(hers[1]!, { state: "canceled" });
+      const held = await take(["*", "bert"]);
+      expect(held?.taskId).toBe(hers[0]);
+      const all = { messages: 100, bytes: 1_000_000 };
+      expect(await store.outbox.trim(all)).toEqual([]);
+      expect(await store.outbox.trim({ ...all, messages: 3 })).toEqual([{ endpoint: "anna", messages: 2 }]);
+      await store.outbox.remove(held!);
+      const left = await store.outbox.claim({ endpoint: "anna", limit: 9, leaseMs: minuteMs });
+      expect(left.map(({ taskId }) => taskId).toSorted()).toEqual([hers[1], hers[3], hers[4]].toSorted());
+      await Promise.all(left.map((message) => store.outbox.remove(message)));
+      expect(await store.outbox.count()).toMatchObject({ messages: 7 + 1 });
+      await end("bert", "a".repeat(5_000));
+      const long = await end("bert", "b".repeat(5_000));
+      expect(await store.outbox.trim({ ...all, bytes: 9_000 })).toEqual([{ endpoint: "bert", messages: 2 }]);
+      expect(await take(["*", "anna"])).toMatchObject({ taskId: long });
+      expect(await take(["*", "anna"])).toBeUndefined();
+    });
+
     test("endpoints that are excepted are passed over", async () => {
       const { store, add, take } = await openHarness();
       await addKey(store, "anna", true);
