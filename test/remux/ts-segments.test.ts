@@ -74,6 +74,24 @@ describe.skipIf(!hasFfmpeg)("an MPEG-TS demuxer of several segments", () => {
     expect(dropped.length).toBeGreaterThan(0);
   });
 
+  it("knows a loss behind program tables that do not count, also if the counter is then as it was at first", () => {
+    const packets = cut(source, () => 188).map((packet) => Buffer.from(packet));
+    const pidOf = (packet: Buffer) => packet.readUInt16BE(1) & 0x1fff;
+    for (const packet of packets) if (pidOf(packet) === 0) packet[3]! &= 0xf0;
+    const videoPid = 0x100;
+    const first = packets.find((packet) => pidOf(packet) === videoPid)!;
+    const tables = packets.findLastIndex(
+      (packet, i) => pidOf(packet) === 0 && packets.slice(i).find((next) => pidOf(next) === videoPid)?.[1] === 0x41,
+    );
+    const later = packets.slice(tables).filter((packet) => pidOf(packet) === videoPid);
+    const missing = (first[3]! - later[0]![3]!) & 0x0f;
+    expect(missing).toBeGreaterThan(0);
+    for (const packet of later) packet[3] = (packet[3]! & 0xf0) | ((packet[3]! + missing) & 0x0f);
+    const dropped: string[] = [];
+    demux([Buffer.concat(packets)], kinds, (kind) => dropped.push(kind));
+    expect(dropped).toContain("video");
+  });
+
   it("continues after garbage between packets", () => {
     const middle = 188 * 100;
     const garbage = Buffer.from(Uint8Array.from({ length: 700 }, (_, i) => i * 37));

@@ -66,6 +66,9 @@ export class PidTable {
   #joined = 0;
   /** How often the program association has counted from the start again, as in files that were put together. */
   #restarts = 0;
+  /** How often media went on counting behind that: then it always has the same counter. And how often they counted from the start, too. */
+  #unjoined = 0;
+  #joints = 0;
 
   set(pid: number, reader: PidReader): void {
     this.#pids[pid] = new Pid(reader, this.#segment);
@@ -140,7 +143,11 @@ export class PidTable {
     if (isBound && counter === pid.counter && isDuplicate(pid, bytes, at)) return;
     if (isStart) this.#startUnit(pid, counter, isFollowing, isRestart);
     const isLost = isLossKnown(pid, counter, isFollowing, isBound);
-    const isJoin = isAgain && pid.restarts !== this.#restarts;
+    const isJoin = isAgain && this.#unjoined <= this.#joints && pid.restarts !== this.#restarts;
+    if (pid.isCounting && pid.restarts !== this.#restarts) {
+      if (isFollowing) this.#unjoined += 1;
+      else if (isAgain) this.#joints += 1;
+    }
     if (pid.firstCounter < 0) pid.firstCounter = counter;
     pid.counter = counter;
     pid.segment = this.#segment;
