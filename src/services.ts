@@ -86,9 +86,12 @@ async function openParts(config: Config, logger: Logger, opened: AsyncDisposable
   return { files, store, metrics, logger, pauses, ...resolving };
 }
 
-/** Says why tasks of a host wait; running ones wait through a shorter pause. */
-function logLongPause(logger: Logger, { host, seconds }: HostPause, isFirst: boolean): void {
-  if (!isFirst || seconds <= 30) return;
+/** Running tasks wait through a shorter pause, seconds. */
+const longPauseS = 30;
+
+/** Says why tasks of a host wait: once for each long pause, also if a short one has become long. */
+function logLongPause(logger: Logger, { host, seconds }: HostPause, knownS: number): void {
+  if (seconds <= longPauseS || knownS > longPauseS) return;
   logger.info({ host, seconds: Math.round(seconds) }, "a host has asked for a pause (Retry-After): its tasks wait");
 }
 

@@ -7,8 +7,8 @@ export interface HostPause {
   seconds: number;
 }
 
-/** @param isFirst Whether the host was not left alone yet. */
-type PauseListener = (pause: HostPause, isFirst: boolean) => void;
+/** @param knownS How long the host was to be left alone anyway, seconds from now. */
+type PauseListener = (pause: HostPause, knownS: number) => void;
 
 /** Longest pause, seconds: a host that asks for more is asked again after this time. */
 const maxPauseS = 3_600;
@@ -36,9 +36,9 @@ export class HostPauses {
    */
   add({ host, seconds }: HostPause, source?: PauseListener): void {
     const pause = { host, seconds: Math.min(seconds, maxPauseS) };
-    const isFirst = this.leftS(host) === 0;
+    const knownS = this.leftS(host);
     if (!this.learn(pause)) return;
-    for (const listener of this.#listeners) if (listener !== source) listener(pause, isFirst);
+    for (const listener of this.#listeners) if (listener !== source) listener(pause, knownS);
   }
 
   /** Adds a pause that the listeners know of: does not call them. Returns whether the host is now left alone for longer. */

@@ -105,6 +105,14 @@ describe("the pauses of a process", () => {
     expect(pauses.list().map(({ host }) => host)).toEqual(["a.test", "b.test", "c.test"]);
   });
 
+  it("tell listeners how long the host was to be left alone anyway", () => {
+    const pauses = new HostPauses();
+    const known: number[] = [];
+    pauses.subscribe((_pause, knownS) => known.push(Math.ceil(knownS)));
+    for (const seconds of [20, 600, 700]) pauses.add({ host: "a.test", seconds });
+    expect(known).toEqual([0, 20, 600]);
+  });
+
   it("are of at most 10,000 hosts, the latest ones", () => {
     const pauses = new HostPauses();
     for (let n = 0; n < 10_010; n += 1) pauses.add({ host: `${n}.test`, seconds: 60 });

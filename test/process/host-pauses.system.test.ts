@@ -12,12 +12,16 @@ it("a host that has asked one process for a pause is left alone by all of them, 
   const site = await openSite();
   const other = await openSite();
   const asked: string[] = [];
-  for (const name of ["busy", ...Array.from({ length: 1_000 }, (_, n) => `page${n}`)]) {
+  const longer = Promise.withResolvers<void>();
+  const bothAsked = Promise.withResolvers<void>();
+  for (const name of ["busy", "busier", ...Array.from({ length: 1_000 }, (_, n) => `page${n}`)]) {
     site.resources.set(name, resource("text/html", "<title>A page</title>"));
     site.answer(name, async (response, serve) => {
       asked.push(name);
-      if (name !== "busy") return serve();
-      response.writeHead(429, { "retry-after": "600" }).end();
+      if (!name.startsWith("bus")) return serve();
+      if (asked.length === 2) bothAsked.resolve();
+      await (name === "busier" ? longer : bothAsked).promise;
+      response.writeHead(429, { "retry-after": name === "busier" ? "600" : "20" }).end();
     });
   }
   let number = 0;
@@ -30,7 +34,11 @@ it("a host that has asked one process for a pause is left alone by all of them, 
   const cluster = openTestCluster(database, { MAX_SPEED_BPS: String(Math.round(film.length / 3)) });
   const [one, two] = [await cluster.start("all"), await cluster.start("api")];
   const logs = [one, two].map(collectLog);
+  // The pause of another request, which was sent already, is longer.
+  const busier = readNext(one, "busier");
   expect(await readNext(one, "busy")).toMatch(/429/);
+  longer.resolve();
+  expect(await busier).toMatch(/429/);
   await expect.poll(async () => readNext(two)).toMatch(notSent);
   const msg = "a host has asked for a pause (Retry-After): its tasks wait";
   const line = { host: new URL(site.url("")).host, seconds: expect.any(Number) };
