@@ -64,7 +64,7 @@ export function createTaskActions(tasks: Tasks) {
     actOnSelected: (action: ManyAction) =>
       attempt(async () => {
         const shown = tasks.shown.peek().map((task) => task.peek());
-        const chosen = shown.filter(({ id, state }) => selected.peek()?.has(id) === true && isFit[action](state));
+        const chosen = shown.filter((task) => selected.peek()?.has(task.id) === true && isFit[action](task));
         if (await actOnMany(chosen, action)) selected.value = new Set();
       }),
   };
@@ -94,12 +94,16 @@ const cancelable: readonly State[] = ["queued", "running"];
 /** What can be done with several tasks at once. */
 export type ManyAction = "cancel" | "retry" | "delete";
 
-/** Whether it can be done with a task in that state. */
-const isFit: Record<ManyAction, (state: State) => boolean> = {
-  cancel: (state) => cancelable.includes(state),
-  retry: (state) => state === "failed" || state === "canceled",
+const isFit: Record<ManyAction, (task: Task) => boolean> = {
+  cancel: ({ state }) => cancelable.includes(state),
+  retry: mayRetry,
   delete: () => true,
 };
+
+/** Whether a retry of the task makes sense: what is a list stays one. */
+export function mayRetry({ state, error }: Task): boolean {
+  return (state === "failed" || state === "canceled") && error?.code !== "playlist";
+}
 
 function questionOf(targets: readonly Task[], action: "cancel" | "delete" | "delete-file") {
   const [first] = targets;

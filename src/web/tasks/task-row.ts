@@ -2,6 +2,7 @@ import { type ReadonlySignal, useSignal } from "@preact/signals";
 import { h, type ComponentChild } from "preact";
 import type { Task, TaskFile } from "../../model/task.ts";
 import { Picture } from "../elements.ts";
+import { mayRetry } from "./task-actions.ts";
 import {
   ActionButton,
   Command,
@@ -103,8 +104,8 @@ function actionsOf(task: Task): (readonly [RowAction, string])[] {
   const remove = ["delete", "Delete"] as const;
   const discard = ["cancel", "Discard"] as const;
   if (task.state === "succeeded") return task.kind === "collection" ? [remove] : [["again", "Download again"], remove];
-  if (task.error?.code === "playlist") return [remove];
-  if (task.state === "failed" || task.state === "canceled") return [["retry", "Retry"], remove];
+  if (mayRetry(task)) return [["retry", "Retry"], remove];
+  if (task.state === "failed") return [remove];
   if (task.progress?.is_live !== true) return [["cancel", "Cancel"]];
   return task.finish_requested === true ? [discard] : [["finish", "Stop and keep"], discard];
 }

@@ -57,11 +57,13 @@ export function manyTasks(openTab: OpenTab): void {
     await expect.poll(() => cancelAll.isDisabled()).toBe(true);
   });
 
-  it("retries the chosen tasks that have failed or were canceled, and no others", async () => {
+  it("retries the chosen tasks that have failed or were canceled, and neither others nor lists", async () => {
     const app = await openApp();
     const done = await addDone(app, { title: "Done" });
     await addEnded(app, { title: "Down" }, { state: "failed", error: unreachable });
     await addEnded(app, { title: "Stopped" }, { state: "canceled" });
+    const isList = { code: "playlist", message: "the page is a playlist", retryable: false } as const;
+    await addEnded(app, { title: "List" }, { state: "failed", error: isList });
     const tab = await openTab(app.url);
     const { page } = tab;
     const select = page.getByRole("button", { name: "Select", exact: true });
@@ -71,11 +73,11 @@ export function manyTasks(openTab: OpenTab): void {
     await select.click();
     expect(await page.evaluate(colour)).not.toBe(before);
     await page.getByRole("button", { name: "Select all" }).click();
-    await page.getByText("3 selected").waitFor();
+    await page.getByText("4 selected").waitFor();
     await page.getByRole("button", { name: "Retry selected" }).click();
     await page.getByText("0 selected").waitFor();
     const { tasks } = await app.store.list({ limit: 9 });
-    expect(tasks.map(({ state }) => state).toSorted()).toEqual(["queued", "queued", "succeeded"]);
+    expect(tasks.map(({ state }) => state).toSorted()).toEqual(["failed", "queued", "queued", "succeeded"]);
     expect(await app.store.get(done.id)).toEqual(done);
   });
 
