@@ -127,24 +127,12 @@ interface SenderOptions extends Omit<DeliverDeps, "signal" | "onResponse"> {
 }
 
 /** Claims the messages that are due, and sends each on its own. */
-function createSender({ outbox, endpoints, limits, nowMs, attempt, stopping, onSlot, ...rest }: SenderOptions) {
+function createSender({ outbox, endpoints, attempt, stopping, onSlot, ...rest }: SenderOptions) {
   const cutting = new AbortController();
   const deps = { ...rest, outbox, onResponse: onSlot, signal: cutting.signal };
   const inFlight = new Set<Promise<void>>();
   const shares = new Shares(maxInFlight);
-  let trimAtMs = nowMs();
-
-  async function trim(): Promise<void> {
-    if (nowMs() < trimAtMs) return;
-    const trimmed = await outbox.trim(limits);
-    for (const { endpoint, messages } of trimmed) {
-      const about = { key: endpoint, host: endpoints.find(endpoint)?.host, messages, limits };
-      rest.logger.error(about, "the oldest webhook messages of a key dropped: too many wait for its receiver");
-      for (let n = 0; n < messages; n += 1) rest.observer?.onRemoved("dropped");
-    }
-    const isDone = trimmed.reduce((sum, { messages }) => sum + messages, 0) < trimmedAtOnce;
-    trimAtMs = nowMs() + (isDone ? trimIntervalMs : 1_000);
-  }
+  const trim = createTrim({ ...rest, outbox, endpoints });
 
   function send(message: OutboxMessage, state: EndpointState | undefined): void {
     const release = shares.take(message.endpoint);
@@ -183,5 +171,23 @@ function createSender({ outbox, endpoints, limits, nowMs, attempt, stopping, onS
       cutting.abort(new Error("the service is shutting down"));
       await all;
     },
+  };
+}
+
+type TrimOptions = Pick<SenderOptions, "outbox" | "endpoints" | "limits" | "nowMs" | "logger" | "observer">;
+
+/** Returns a function that drops the oldest of too many messages for a key, if it did not a minute ago. */
+function createTrim({ outbox, endpoints, limits, nowMs, logger, observer }: TrimOptions): () => Promise<void> {
+  let dueMs = nowMs();
+  return async () => {
+    if (nowMs() < dueMs) return;
+    const trimmed = await outbox.trim(limits);
+    for (const { endpoint, messages } of trimmed) {
+      const about = { key: endpoint, host: endpoints.find(endpoint)?.host, messages, limits };
+      logger.error(about, "the oldest webhook messages of a key dropped: too many wait for its receiver");
+      for (let n = 0; n < messages; n += 1) observer?.onRemoved("dropped");
+    }
+    const isDone = trimmed.reduce((sum, { messages }) => sum + messages, 0) < trimmedAtOnce;
+    dueMs = nowMs() + (isDone ? trimIntervalMs : 1_000);
   };
 }

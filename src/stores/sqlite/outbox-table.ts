@@ -3,8 +3,11 @@ import {
   countTrimmed,
   type NewMessage,
   type Outbox,
+  type OutboxCounts,
+  type OutboxLimits,
   type OutboxMessage,
   serviceEndpoint,
+  type Trimmed,
   trimmedAtOnce,
 } from "../outbox.ts";
 import type { Statements } from "./statements.ts";
@@ -92,22 +95,9 @@ export function createOutboxTable(
         if (line !== undefined) sql.releaseLine.run(steadyMs() + delayMs, refusals, line);
       }),
 
-    trim: ({ messages, bytes }) =>
-      write(() => {
-        const excess = sql.excessMessages.all(serviceEndpoint, messages, bytes, trimmedAtOnce);
-        const rows = excess as unknown as ExcessRow[];
-        for (const { line, seq } of rows) {
-          sql.removeMessage.run(seq);
-          sql.removeEmptyLine.run(line, line);
-        }
-        return countTrimmed(rows);
-      }),
+    trim: (limits) => write(() => trim(sql, limits)),
 
-    count: () =>
-      read(() => {
-        const { messages, createdAtMs } = sql.countMessages.get() as unknown as CountRow;
-        return { messages, oldestAgeMs: createdAtMs === null ? 0 : steadyMs() - createdAtMs };
-      }),
+    count: () => read(() => countMessages(sql, steadyMs())),
   };
 }
 
@@ -131,4 +121,19 @@ function claimLine(
   sql.leaseLine.run(nowMs + leaseMs, lease, line);
   const { id, body, createdAtMs } = sql.firstMessage.get(line) as unknown as MessageRow;
   return { id, endpoint, taskId, body, refusals, ageMs: nowMs - createdAtMs, lease };
+}
+
+function trim(sql: Statements, { messages, bytes }: OutboxLimits): Trimmed[] {
+  const excess = sql.excessMessages.all(serviceEndpoint, messages, bytes, trimmedAtOnce);
+  const rows = excess as unknown as ExcessRow[];
+  for (const { line, seq } of rows) {
+    sql.removeMessage.run(seq);
+    sql.removeEmptyLine.run(line, line);
+  }
+  return countTrimmed(rows);
+}
+
+function countMessages(sql: Statements, nowMs: number): OutboxCounts {
+  const { messages, createdAtMs } = sql.countMessages.get() as unknown as CountRow;
+  return { messages, oldestAgeMs: createdAtMs === null ? 0 : nowMs - createdAtMs };
 }

@@ -151,7 +151,7 @@ export function describeOutbox(open: OpenStore): void {
       expect(await store.outbox.trim({ ...all, messages: 3 })).toEqual([{ endpoint: "anna", messages: 2 }]);
       await store.outbox.remove(held!);
       const left = await store.outbox.claim({ endpoint: "anna", limit: 9, leaseMs: minuteMs });
-      expect(left.map(({ taskId }) => taskId).toSorted()).toEqual([hers[1], hers[3], hers[4]].toSorted());
+      expect(new Set(left.map(({ taskId }) => taskId))).toEqual(new Set([hers[1], hers[3], hers[4]]));
       await Promise.all(left.map((message) => store.outbox.remove(message)));
       expect(await store.outbox.count()).toMatchObject({ messages: 7 + 1 });
       await end("bert", "a".repeat(5_000));
