@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { openMpd } from "../../src/manifests/dash/dash.ts";
 import { resolveLinks } from "../../src/manifests/dash/links.ts";
 import { ServiceError } from "../../src/model/errors.ts";
+import { measureStall } from "../fuzz/stall.ts";
 import { failure } from "./failure.ts";
 
 const url = new URL("https://media.example.com/films/42/main.mpd");
@@ -146,4 +147,14 @@ test("links of events are left alone, and of comments", async () => {
   const { text, asked } = await resolve(body);
   expect(asked).toEqual([]);
   expect(openMpd(text, url).segments("dash-a").hasEnded).toBe(true);
+});
+
+test("many at once hold the thread no longer than one", async () => {
+  const texts = '<S t="0" d="1"/>'.repeat(15_000);
+  const body = `<Period>${texts}</Period>${'<Period xlink:href="x"/>'.repeat(4)}`;
+  const text = `<MPD xmlns:xlink="http://www.w3.org/1999/xlink">${body}</MPD>`;
+  const follow = () => resolveLinks({ text, url }, async () => ({ text: `<Period>${texts}</Period>`, url }));
+  const { outcome, stallMs } = await measureStall(() => Promise.all(Array.from({ length: 64 }, follow)));
+  expect(outcome).toHaveProperty("value");
+  expect(stallMs).toBeLessThan(100);
 });

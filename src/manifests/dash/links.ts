@@ -174,10 +174,14 @@ async function checkElements(text: string, name: string, url: URL): Promise<void
 /** So much is parsed in about a millisecond, UTF-16 code units. */
 const stepLength = 128 * 1024;
 
+/** Ends in the iteration of the event loop after that of the last step: of all texts that are parsed at a time, each has one of its own. */
+let steps: Promise<unknown> = Promise.resolve();
+
 /** Parses a text, and lets others use the thread in between: all else of an MPD is read in a process of its own. */
 async function parse(parser: Parser, text: string): Promise<void> {
   for (let at = 0; at < text.length; at += stepLength) {
-    if (at > 0) await setImmediate();
+    steps = steps.then(() => setImmediate());
+    await steps;
     parser.write(text.slice(at, at + stepLength));
   }
   parser.end();
