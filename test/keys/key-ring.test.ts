@@ -4,6 +4,7 @@ import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { ServiceError } from "../../src/model/errors.ts";
 import type { KeyStore } from "../../src/stores/key-store.ts";
 import { addKey } from "../http/keys.ts";
+import { createTestLog } from "../log.ts";
 
 const fast = { pollMs: 5 };
 
@@ -63,26 +64,20 @@ test("the keys stay as they were while one of them is damaged, which is logged o
       throw new ServiceError("internal", "the record of an access key is damaged");
     },
   };
-  const log: string[] = [];
   const { promise: restored, resolve: onRestored } = Promise.withResolvers<void>();
-  const logger = {
-    warn: (_fields: object, message: string) => void log.push(message),
-    info(message: string) {
-      log.push(message);
-      onRestored();
-    },
-  };
-  const ring = await open({
-    keys,
-    ...fast,
-    logger: logger as NonNullable<KeyRingOptions["logger"]>,
+  const { log, logger } = createTestLog(() => {
+    if (log.length === 2) onRestored();
   });
+  const ring = await open({ keys, ...fast, logger });
   isDown = true;
   await failedOften;
   expect(ring.find(secret)?.name).toBe("anna");
   isDown = false;
   await restored;
-  expect(log).toEqual(["access keys could not be read", "access keys are read again"]);
+  expect(log).toMatchObject([
+    { level: "warn", msg: "access keys could not be read" },
+    { level: "info", msg: "access keys are read again" },
+  ]);
 });
 
 test("a store that cannot be read at first opens no ring", async () => {

@@ -6,6 +6,7 @@ import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import type { Task, TaskOptions } from "../../src/model/task.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
+import { createTestLog, type LogLine } from "../log.ts";
 import { createTestEngine, type Downloads } from "./engine.ts";
 import { createTestFiles, type TestFiles } from "./files.ts";
 import { createTestResolver } from "./resolver.ts";
@@ -15,7 +16,7 @@ export interface RunnerHarness {
   runner: Runner;
   files: TestFiles;
   engine: Engine;
-  log: Record<string, unknown>[];
+  log: LogLine[];
   /** The tasks after each change so far. */
   changes: readonly Task[];
   add: (url?: string, options?: TaskOptions) => Promise<Task>;
@@ -61,8 +62,7 @@ export function createRunnerHarness({ downloads, ...options }: RunnerHarnessOpti
     }
     for (const waiter of waiters) waiter();
   });
-  const log: Record<string, unknown>[] = [];
-  const writeAt = (level: string) => (fields: object, msg: string) => void log.push({ level, ...fields, msg });
+  const { log, logger } = createTestLog();
   const runner = createRunner({
     resolver: createTestResolver(),
     concurrency: 2,
@@ -83,7 +83,7 @@ export function createRunnerHarness({ downloads, ...options }: RunnerHarnessOpti
     engine,
     store,
     files: options.files ?? files,
-    logger: { info: writeAt("info"), warn: writeAt("warn"), error: writeAt("error") } as RunnerOptions["logger"],
+    logger,
   });
   onTestFinished(async () => {
     await runner.stop();

@@ -3,7 +3,7 @@ import { afterAll, beforeAll } from "vitest";
 import { describeTaskStore } from "../contracts/task-store.ts";
 import { openDatabase } from "../postgres/database.ts";
 import type { OpenStore } from "../contracts/task-store/harness.ts";
-import { createTestLog } from "./log.ts";
+import { createTestLog } from "../log.ts";
 import { type ClockedStoreOptions, openClockedStore } from "./postgres/clocked-store.ts";
 
 let url: string;

@@ -20,7 +20,7 @@ import {
   times,
 } from "../contracts/task-store/harness.ts";
 import { makeFolder } from "../folder.ts";
-import { createTestLog } from "./log.ts";
+import { createTestLog } from "../log.ts";
 
 let opened = "";
 const open: OpenStore = (now, maxQueued, elapsedMs, webhook = false, maxKeptBytes) => {
@@ -129,12 +129,14 @@ describe("a SQLite store that is closed and opened again", () => {
     const msg = "damaged task: it is not listed and does not run; DELETE /tasks/{id} removes it";
     expect(log).toEqual([
       {
+        level: "error",
         task: empty.id,
         seq: 2,
         reason: `the record of task ${empty.id} is damaged: it is not a task`,
         msg,
       },
       {
+        level: "error",
         task: bad.id,
         seq: 1,
         reason: `the record of task ${bad.id} is damaged: it is not JSON`,

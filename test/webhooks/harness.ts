@@ -6,11 +6,8 @@ import { newTask } from "../../src/feed/task-changes.ts";
 import { createMetrics } from "../../src/metrics/metrics.ts";
 import { createWebhooks, type WebhooksOptions } from "../../src/webhooks/webhooks.ts";
 import { createClock } from "../contracts/task-store/harness.ts";
+import { createTestLog, type LogLine } from "../log.ts";
 import { openReceiver, type Receiver } from "./receiver.ts";
-
-const levels = ["debug", "info", "warn", "error"] as const;
-
-export type LogLine = Record<string, unknown>;
 
 /** Opens a receiver, a store that has it as the service's endpoint, and what sends, unless that `startsLater`; closed after the test. */
 export async function openWebhooks({
@@ -23,12 +20,10 @@ export async function openWebhooks({
   const clock = createClock(Date.now());
   const store = createMemoryStore({ now: clock.now, elapsedMs: clock.elapsedMs, webhook: true });
   const client = createPostClient({ allowNetworks: everyNetwork, perHost: 64, ...options });
-  const log: LogLine[] = [];
   const watchers = new Set<() => void>();
-  const write = (level: string) => (fields: object, msg: string) => {
-    log.push({ level, msg, ...fields });
+  const { log, logger } = createTestLog(() => {
     for (const watcher of watchers) watcher();
-  };
+  });
   const metrics = createMetrics({ store, files: { freeBytes: async () => 0 } });
   const webhooks = createWebhooks({
     store,
@@ -39,7 +34,7 @@ export async function openWebhooks({
     random: () => 0,
     pollMs: 5,
     limits,
-    logger: Object.fromEntries(levels.map((level) => [level, write(level)])) as unknown as WebhooksOptions["logger"],
+    logger,
   });
   onTestFinished(async () => {
     await webhooks.stop();

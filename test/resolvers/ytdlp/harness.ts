@@ -4,7 +4,7 @@ import { createServer as createTcpServer, type AddressInfo } from "node:net";
 import type { Lookup } from "../../../src/net/addresses/address-guard.ts";
 import { openGuardedProxy } from "../../../src/net/proxy/guarded-proxy.ts";
 import { openYtDlp, type YtDlp, type YtDlpOptions } from "../../../src/resolvers/ytdlp/yt-dlp.ts";
-import { createTestLog } from "../../stores/log.ts";
+import { createTestLog } from "../../log.ts";
 import { installed } from "./installed.ts";
 
 /** yt-dlp behind a guarded proxy that may reach 127.0.0.1 only, with its log. */

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { openYtDlp } from "../../../src/resolvers/ytdlp/yt-dlp.ts";
-import { createTestLog } from "../../stores/log.ts";
+import { createTestLog } from "../../log.ts";
 import { openHarness } from "./harness.ts";
 import { createVariant, installed, missing, pythonPath, setVersion } from "./installed.ts";
 import { makeSharedFolder } from "../../folder.ts";

@@ -12,6 +12,7 @@ import type { PageInfo } from "../../../src/model/page-info.ts";
 import type { ResultFile, Task } from "../../../src/model/task.ts";
 import { createMemoryStore } from "../../../src/stores/memory/memory-store.ts";
 import type { TaskStore } from "../../../src/stores/store.ts";
+import { createTestLog } from "../../log.ts";
 import { pageInfo } from "../../page-info.ts";
 
 /** Thousands of files are flushed at once there. */
@@ -38,8 +39,7 @@ export function createLibraryHarness(store: TaskStore = createMemoryStore()) {
   const dir = join(folder, "films");
   mkdirSync(dir);
   const files = openDiskFiles({ folder: join(folder, "data") });
-  const log: Record<string, unknown>[] = [];
-  const write = (fields: object, msg: string) => void log.push({ ...fields, msg });
+  const { log, logger } = createTestLog();
   onTestFinished(async () => {
     await store.close();
     rmSync(folder, { recursive: true, force: true });
@@ -59,7 +59,7 @@ export function createLibraryHarness(store: TaskStore = createMemoryStore()) {
       isFiller: true,
       retryMs: 10,
       ...options,
-      logger: { info: write, warn: write, error: write } as LibraryOptions["logger"],
+      logger,
     });
     onTestFinished(() => library.stop());
     return library;

@@ -12,7 +12,7 @@ import { statements } from "../../../src/stores/sqlite/statements.ts";
 import { fileOf } from "../../contracts/task-store/files.ts";
 import { times } from "../../contracts/task-store/harness.ts";
 import { makeFolder } from "../../folder.ts";
-import { createTestLog } from "../log.ts";
+import { createTestLog } from "../../log.ts";
 
 describe("opening a file as task store", () => {
   test("turns on the write-ahead log and the exclusive lock, and leaves syncing the log to the store", () => {
