@@ -1,6 +1,3 @@
-import { createHash } from "node:crypto";
-import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import { noTasks } from "../../src/feed/collection-changes.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
 import type { FileStore } from "../../src/files/files.ts";
@@ -8,6 +5,7 @@ import type { PageInfo } from "../../src/model/page-info.ts";
 import type { Library } from "../../src/runner/library/library.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import { pageInfo } from "../page-info.ts";
+import { saveFiles } from "./finished-task.ts";
 import { pageUrl } from "./requests.ts";
 
 interface CollectionOptions {
@@ -35,21 +33,11 @@ export async function addCollection({ store, files, count, library, owner }: Col
   }
 
   async function finish(info: Partial<PageInfo>, content: string): Promise<string> {
-    const task = (await store.claim({ leaseMs: 60_000 }))!.task;
-    const path = join(await files.openWorkFolder(task.id), "result");
-    await writeFile(path, content);
+    const { task } = (await store.claim({ leaseMs: 60_000 }))!;
     await library?.expect(task.id);
-    await files.saveResult(task.id, path);
-    const served = {
-      name: "any.mp4",
-      mime_type: "video/mp4",
-      size: Buffer.byteLength(content),
-      sha256: createHash("sha256").update(content).digest("hex"),
-      url: "/",
-    };
-    const file = { ...served, duration: 1, width: 1, height: 1, warnings: [] };
+    const saved = await saveFiles(files, task.id, Buffer.from(content), { name: "any.mp4" });
     await store.update(task.id, { info: pageInfo(info) });
-    await store.update(task.id, { state: "succeeded", file, files: [{ kind: "media", ...served }] });
+    await store.update(task.id, { state: "succeeded", ...saved });
     return task.id;
   }
 

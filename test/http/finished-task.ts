@@ -7,6 +7,9 @@ import type { ResultFile, Task, TaskFile } from "../../src/model/task.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { pageUrl } from "./requests.ts";
 
+/** A file beside the medium. */
+export type OtherContent = Omit<ResultFile, "size" | "sha256" | "url"> & { content: Buffer };
+
 /** Stores a task and runs it to success with a file of this content. */
 export async function addFinishedTask(
   { store, files }: { store: TaskStore; files: FileStore },
@@ -17,16 +20,19 @@ export async function addFinishedTask(
 ): Promise<Task> {
   const { id } = await store.create(newTask(pageUrl, {}, new Date(), owner));
   while ((await store.claim({ leaseMs: 60_000 }))?.task.id !== id);
-  const path = join(await files.openWorkFolder(id), "result");
-  await writeFile(path, content);
-  const paths = await Promise.all(
-    others.map(async (other, index) => {
-      const otherPath = `${path}-${index}`;
-      await writeFile(otherPath, other.content);
-      return otherPath;
-    }),
-  );
-  await files.saveResult(id, path, paths);
+  const saved = await saveFiles(files, id, content, fields, others);
+  return store.update(id, { state: "succeeded", ...saved });
+}
+
+/** Saves the files of a task that runs; returns what its record says of them. */
+export async function saveFiles(
+  files: FileStore,
+  id: string,
+  content: Buffer,
+  fields: Partial<TaskFile> = {},
+  others: readonly OtherContent[] = [],
+): Promise<{ file: TaskFile; files: ResultFile[] }> {
+  const folder = await files.openWorkFolder(id);
   const file = {
     name: "A film.mp4",
     mime_type: "video/mp4",
@@ -41,18 +47,17 @@ export async function addFinishedTask(
   const { name, mime_type, size } = file;
   const listed: ResultFile[] = [
     { kind: "media", name, mime_type, size, sha256: file.sha256, url: urlOf(id, name) },
-    ...others.map(({ content: other, ...fieldsOf }) => ({
-      ...fieldsOf,
-      size: other.length,
-      sha256: sha256(other),
-      url: urlOf(id, fieldsOf.name),
-    })),
+    ...others.map(({ content: other, ...about }) => {
+      return { ...about, size: other.length, sha256: sha256(other), url: urlOf(id, about.name) };
+    }),
   ];
-  return store.update(id, { state: "succeeded", file, files: listed });
+  const contents = [content, ...others.map((other) => other.content)];
+  const paths = contents.map((_, number) => join(folder, `result-${number}`));
+  await Promise.all(paths.map((path, number) => writeFile(path, contents[number]!)));
+  const [medium, ...rest] = paths;
+  await files.saveResult(id, medium!, rest);
+  return { file, files: listed };
 }
-
-/** A file beside the medium. */
-export type OtherContent = Omit<ResultFile, "size" | "sha256" | "url"> & { content: Buffer };
 
 const sha256 = (content: Buffer) => createHash("sha256").update(content).digest("hex");
 

@@ -1,15 +1,10 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { newTask } from "../../src/feed/task-changes.ts";
-import { openDiskFiles } from "../../src/files/disk.ts";
 import { type ErrorCode, errorCodes } from "../../src/model/errors.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import { type AppResponse, broken, unavailable, withApp } from "./failing-app.ts";
-import { addFinishedTask } from "./finished-task.ts";
 import { pageUrl, postTask } from "./requests.ts";
-import { fileCalls } from "./task-calls.ts";
+import { fileCalls, withFile } from "./task-calls.ts";
 
 const name = "get /tasks/{id}/stream";
 
@@ -54,15 +49,8 @@ export const downloadCalls: Record<string, () => Promise<AppResponse>> = {
 };
 
 /** Asks for the page of a task that has its file. */
-async function getDownloaded(headersFor: (etag: string) => Record<string, string>): Promise<AppResponse> {
-  const folder = await mkdtemp(join(tmpdir(), "unreel-download-"));
-  try {
-    const parts = { store: createMemoryStore(), files: openDiskFiles({ folder }) };
-    const { file } = await addFinishedTask(parts, Buffer.from("content"));
-    return await withApp(parts, (app) => app.inject({ url: download, headers: headersFor(`"${file?.sha256}"`) }));
-  } finally {
-    await rm(folder, { recursive: true });
-  }
+function getDownloaded(headersFor: (etag: string) => Record<string, string>): Promise<AppResponse> {
+  return withFile((app, _url, etag) => app.inject({ url: download, headers: headersFor(etag) }));
 }
 
 /** Asks for a page, and ends its task once it has been created. */

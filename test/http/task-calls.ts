@@ -157,7 +157,10 @@ function remove(app: App, url: string, headers = {}): Promise<AppResponse> {
   return app.inject({ method: "DELETE", url, headers });
 }
 
-async function withFile(call: (app: App, url: string, etag: string) => Promise<AppResponse>): Promise<AppResponse> {
+/** Returns the result of a call to an app with a task that has its file. */
+export async function withFile(
+  call: (app: App, url: string, etag: string) => Promise<AppResponse>,
+): Promise<AppResponse> {
   const folder = await mkdtemp(join(tmpdir(), "unreel-file-"));
   try {
     const parts = { store: createMemoryStore(), files: openDiskFiles({ folder }) };

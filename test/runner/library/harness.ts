@@ -1,6 +1,5 @@
-import { createHash, randomBytes } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
-import { writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished, vi } from "vitest";
@@ -12,6 +11,7 @@ import type { PageInfo } from "../../../src/model/page-info.ts";
 import type { ResultFile, Task } from "../../../src/model/task.ts";
 import { createMemoryStore } from "../../../src/stores/memory/memory-store.ts";
 import type { TaskStore } from "../../../src/stores/store.ts";
+import { saveFiles } from "../../http/finished-task.ts";
 import { createTestLog } from "../../log.ts";
 import { pageInfo } from "../../page-info.ts";
 
@@ -69,22 +69,13 @@ export function createLibraryHarness(store: TaskStore = createMemoryStore()) {
   async function add(library: Awaited<ReturnType<typeof open>>, info: Partial<PageInfo>, others: OtherFile[] = []) {
     const { id } = await store.create(newTask("https://example.com/watch", {}, new Date()));
     while ((await store.claim({ leaseMs: 60_000 }))?.task.id !== id);
-    const workFolder = await files.openWorkFolder(id);
-    const listed: OtherFile[] = [{ kind: "media", name: "x.mp4", mime_type: "video/mp4" }, ...others];
-    const made: ResultFile[] = [];
-    for (const [number, file] of listed.entries()) {
-      const bytes = randomBytes(100);
-      await writeFile(join(workFolder, String(number)), bytes);
-      const sha256 = createHash("sha256").update(bytes).digest("hex");
-      made.push({ mime_type: "text/vtt", url: `/${number}`, size: bytes.length, sha256, ...file });
-    }
     await library.expect(id);
-    const [medium, ...rest] = made.map((_, number) => join(workFolder, String(number)));
-    await files.saveResult(id, medium ?? "", rest);
-    const { mime_type, size, sha256 } = made[0]!;
-    const about = { name: "x.mp4", mime_type, size, sha256, duration: 60, width: 1, height: 1, url: "/", warnings: [] };
+    const withContent = ({ kind, name, mime_type = "text/vtt", ...about }: OtherFile) => {
+      return { kind, name, mime_type, ...about, content: randomBytes(100) };
+    };
+    const saved = await saveFiles(files, id, randomBytes(100), { name: "x.mp4" }, others.map(withContent));
     await store.update(id, { info: pageInfo(info) });
-    const succeed = () => store.update(id, { state: "succeeded", file: about, files: made });
+    const succeed = () => store.update(id, { state: "succeeded", ...saved });
     return { id, succeed };
   }
 
