@@ -88,7 +88,8 @@ describe.skipIf(installed === undefined)(`the program with yt-dlp${missing}`, ()
     }
     const cookies = join(folder, "cookies.txt");
     const cookie = ["127.0.0.1", "FALSE", "/", "FALSE", "4000000000", "session", secret];
-    writeFileSync(cookies, `# Netscape HTTP Cookie File\n${cookie.join("\t")}\n`);
+    // With a byte order mark, as some editors write it.
+    writeFileSync(cookies, `\uFEFF# Netscape HTTP Cookie File\n${cookie.join("\t")}\n`);
     service = await startService({
       DATA_DIR: join(folder, "data"),
       ALLOW_NETWORKS: "127.0.0.1/32",

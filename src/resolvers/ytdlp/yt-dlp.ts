@@ -116,7 +116,8 @@ async function readCookies(file: string): Promise<string> {
   let text: string;
   try {
     if (!(await stat(file)).isFile()) throw new Error("it is not a file");
-    text = await readFile(file, "utf8");
+    // Without a byte order mark, which some editors write, and which yt-dlp refuses.
+    text = new TextDecoder().decode(await readFile(file));
   } catch (cause) {
     throw new Error(`YTDLP_COOKIES must be a file that can be read, got ${value}`, { cause });
   }

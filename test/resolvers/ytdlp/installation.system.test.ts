@@ -94,7 +94,7 @@ describe("without yt-dlp", () => {
     await expect(open("off", "", path).opened).rejects.toThrow(refusal);
   });
 
-  it.each(["", "# HTTP Cookie File\n", "# Netscape HTTP Cookie File\r\n"])(
+  it.each(["", "# HTTP Cookie File\n", "# Netscape HTTP Cookie File\r\n", "\uFEFF# Netscape HTTP Cookie File\n"])(
     "takes cookies that are %j",
     async (text) => {
       const path = join(folder, "cookies");
