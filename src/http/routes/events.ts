@@ -29,11 +29,11 @@ const watchSchema = {
   operationId: "watchTasks",
   summary: "Watch the tasks change",
   description:
-    "Server-sent events, without end. `task`: a task after a change, without `info` if that is " +
-    "as in the task's previous event. `deleted`: the `id` of a deleted task. `reset`: missed " +
-    "changes are no longer available; read the list again. With `Last-Event-ID` the stream " +
-    "resumes after that event. To know every `info`, open the stream before you read the list. " +
-    "The stream of one task ends once that is deleted.",
+    "Server-sent events, without end; those of one task end once it is deleted. `task`: a task " +
+    "after a change, without `info` if that is as in the task's previous event. `deleted`: the `id` " +
+    "of a deleted task. `reset`: missed changes are no longer available; read the list again. With " +
+    "`Last-Event-ID` the stream resumes after that event. To know every `info`, open the stream " +
+    "before you read the list.",
   tags: ["tasks"],
   headers: Type.Object({ "last-event-id": Type.Optional(Type.String()) }),
   querystring: Type.Object({
