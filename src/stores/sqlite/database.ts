@@ -1,4 +1,4 @@
-import { statSync } from "node:fs";
+import { accessSync, constants, existsSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { BaseLogger } from "pino";
@@ -26,6 +26,7 @@ export function openDatabase(path: string, logger?: Pick<BaseLogger, "info">): D
   try {
     createFolder(dirname(file));
     assertNoPipe(`${file}-journal`);
+    for (const each of [file, `${file}-wal`]) assertWritable(each);
     db = new DatabaseSync(file);
     db.exec("PRAGMA locking_mode = EXCLUSIVE");
     assertOurs(db);
@@ -85,6 +86,11 @@ export function endImpossibleDelays(db: DatabaseSync, nowMs: number): void {
 export const suspectRows = `SELECT seq, id, document
   FROM (SELECT seq, id, document FROM tasks ORDER BY seq DESC LIMIT 10000)
   WHERE CASE WHEN json_valid(document) THEN document ->> '$.id' IS NULL ELSE 1 END`;
+
+/** Of a file of another user, SQLite says that the disk has failed. @throws Error that says what is not permitted */
+function assertWritable(path: string): void {
+  if (existsSync(path)) accessSync(path, constants.R_OK | constants.W_OK);
+}
 
 /** SQLite would wait for its other end. */
 function assertNoPipe(path: string): void {

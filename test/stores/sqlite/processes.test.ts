@@ -1,4 +1,5 @@
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
+import { chmodSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { expect, onTestFinished, test } from "vitest";
@@ -22,6 +23,24 @@ test("a file that another process has open is refused, until that process is kil
   const store = openSqliteStore({ path });
   await store.ping();
   await store.close();
+});
+
+/** Root may write every file. */
+const user = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
+const canRun = spawnSync(process.execPath, ["-e", "0"], user).status === 0;
+
+test.skipIf(!canRun)("a file that may only be read is refused, and the error says so", async () => {
+  const folder = makeFolder();
+  const path = join(folder, "tasks.db");
+  await openSqliteStore({ path }).close();
+  chmodSync(folder, 0o777);
+  chmodSync(path, 0o444);
+  const { stderr } = spawnSync(process.execPath, [script, "hold", path], {
+    ...user,
+    timeout: 30_000,
+    encoding: "utf8",
+  });
+  expect(stderr).toMatch(`cannot open the task store ${path} (STORE_URL, DATA_DIR): EACCES: permission denied`);
 });
 
 test("no acknowledged task is lost when the process is killed while it writes", async () => {
