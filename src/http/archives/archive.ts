@@ -4,13 +4,14 @@ import { crc32 } from "node:zlib";
 import { createKeyedMutex } from "../../async/keyed-mutex.ts";
 import { SharedCache } from "../../async/shared-cache.ts";
 import type { FileStore } from "../../files/files.ts";
-import type { ResultFile, Task } from "../../model/task.ts";
+import type { Task } from "../../model/task.ts";
 import type { IntRange } from "../../net/byte-range.ts";
 import type { Template } from "../../runner/library/template.ts";
 import { createPaths } from "../../runner/library/unique-names.ts";
 import { type FileStreams, type Recipient, streamChunks } from "../responses/file-streams.ts";
 import { openFile } from "../responses/send-file.ts";
 import { createTurns } from "../responses/turns.ts";
+import { filesOf } from "../routes/file.ts";
 import { layOutZip, type ZipEntry, ZipSize } from "./zip-layout.ts";
 
 /** All files of one or more tasks as one ZIP archive: the same bytes whenever these files are the same. */
@@ -58,12 +59,6 @@ export function createArchiver(template: Template) {
       return { size: zip.total, id: hash.update("]]").digest("hex"), files };
     },
   };
-}
-
-/** Returns the files that the task has now, in the order of the file store. */
-export function filesOf({ state, file, files }: Task): ResultFile[] {
-  if (state !== "succeeded" || file === null) return [];
-  return files ?? [{ kind: "media", ...file }];
 }
 
 /** Parts that are passed over or written in one turn of the event loop. */

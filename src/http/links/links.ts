@@ -9,12 +9,11 @@ import { damagedAs } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import type { AccessCheck } from "../access/access.ts";
 import { requireTask } from "../access/ownership.ts";
-import { filesOf } from "../archives/archive.ts";
 import type { ArchiveSender } from "../archives/archive-routes.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
-import { assertIfMatch } from "../responses/etag.ts";
 import { bodyErrors, problems } from "../responses/problem.ts";
-import { anyFile, archive, fileTag, getFileSchema, type SendFile, type StoredFile } from "../responses/send-file.ts";
+import { anyFile, archive, getFileSchema, type SendFile } from "../responses/send-file.ts";
+import { findFile } from "../routes/file.ts";
 import { TaskParams } from "../routes/task.ts";
 import { readJsonBodies } from "../server/json.ts";
 import type { SendStream } from "../streams/task-stream.ts";
@@ -129,10 +128,9 @@ export const linkRoutes: FastifyPluginAsyncTypebox<LinkRoutesOptions> = async (a
       if (task === undefined || !(await archives.send(request, reply, task))) throw deadLinkError();
       return reply;
     }
-    const found = findFile(task, name);
+    const found = task && findFile(task, name);
     if (found === undefined) throw deadLinkError();
-    assertIfMatch(request.headers["if-match"], fileTag(found.file));
-    return sendFile(request, reply, { id, ...found });
+    return sendFile(request, reply, found);
   }
 
   app.head(linkPath, { config, schema: { ...schema, hide: true } }, send);
@@ -178,14 +176,6 @@ function hasStream({ state, file, kind }: Task): boolean {
 
 function isMakerAdmitted(keys: KeyRing, { keyHash }: LinkTarget): boolean {
   return keyHash === null ? keys.isEmpty : keys.hasHash(keyHash);
-}
-
-/** Returns the file of that name, and its number in the file store. */
-function findFile(task: Task | undefined, name: string): Omit<StoredFile, "id"> | undefined {
-  const files = task === undefined ? [] : filesOf(task);
-  const number = files.findIndex((file) => file.name === name);
-  const file = files[number];
-  return file && { number, file };
 }
 
 /** What a request for any link that is none fails with. */

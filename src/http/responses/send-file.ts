@@ -7,7 +7,7 @@ import { type ErrorCode, ServiceError } from "../../model/errors.ts";
 import type { ResultFile } from "../../model/task.ts";
 import type { IntRange } from "../../net/byte-range.ts";
 import { noContent } from "./empty.ts";
-import { ConditionHeaders, findMatch } from "./etag.ts";
+import { assertIfMatch, ConditionHeaders, findMatch } from "./etag.ts";
 import { type FileStreams, parseRange, recipientOf } from "./file-streams.ts";
 import { problems } from "./problem.ts";
 
@@ -113,7 +113,9 @@ export function fileTag(file: Pick<ServedFile, "sha256">): string {
   return `"${file.sha256}"`;
 }
 
+/** Whether the client has it already. @throws ServiceError `precondition_failed` if it asks for another version (RFC 9110 §13.2.2) */
 function isUnmodified({ headers }: SentRequest, { etag }: Representation): boolean {
+  assertIfMatch(headers["if-match"], etag);
   return findMatch(headers["if-none-match"], etag) !== undefined;
 }
 

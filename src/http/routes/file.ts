@@ -3,8 +3,7 @@ import { Type } from "@sinclair/typebox";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { ServiceError } from "../../model/errors.ts";
 import { markRemoved } from "../../runner/file-cleanup.ts";
-import type { TaskStore } from "../../stores/store.ts";
-import type { Task, TaskFile } from "../../model/task.ts";
+import type { ResultFile, Task, TaskFile } from "../../model/task.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
 import { assertIfMatch, ConditionHeaders } from "../responses/etag.ts";
 import { anyFile, fileTag, getFileSchema, media, type SendFile, type StoredFile } from "../responses/send-file.ts";
@@ -69,9 +68,9 @@ export const fileRoutes: FastifyPluginAsyncTypebox<FileRoutesOptions> = async (
   { store, files, library, sendFile },
 ) => {
   const sendMedium = async (request: FileRequest, reply: FastifyReply) =>
-    sendFile(request, reply, await findMedium(store, request));
+    sendFile(request, reply, mediumOf(await requireTask(store, request)));
   const sendNamed = async (request: NamedFileRequest, reply: FastifyReply) =>
-    sendFile(request, reply, await findNamed(store, request));
+    sendFile(request, reply, requireNamed(await requireTask(store, request), request.params.name));
 
   // Fastify's own HEAD routes would read the whole file.
   const hidden = { ...schema, hide: true };
@@ -109,27 +108,32 @@ export const fileRoutes: FastifyPluginAsyncTypebox<FileRoutesOptions> = async (
 export type FileRequest = Pick<FastifyRequest, "caller" | "headers" | "log" | "method"> & { params: { id: string } };
 type NamedFileRequest = FileRequest & { params: { name: string } };
 
-/** @throws ServiceError `not_found` if the task does not exist or has no file; `file_removed`; `precondition_failed`. */
-async function findMedium(store: TaskStore, request: FileRequest): Promise<StoredFile> {
-  const { id, file } = await requireFiles(store, request);
-  return matching(request, { id, number: 0, file });
+/** Returns the medium of a task. @throws ServiceError as `assertHasFiles` */
+export function mediumOf(task: Task): StoredFile {
+  assertHasFiles(task);
+  return { id: task.id, number: 0, file: task.file };
 }
 
-/** @throws ServiceError as `findMedium`; `not_found` if it has no file of that name. */
-async function findNamed(store: TaskStore, request: NamedFileRequest): Promise<StoredFile> {
-  const { name } = request.params;
-  const { id, files = [] } = await requireFiles(store, request);
+/** @throws ServiceError as `assertHasFiles`; `not_found` if it has no file of that name */
+function requireNamed(task: Task, name: string): StoredFile {
+  assertHasFiles(task);
+  const found = findFile(task, name);
+  if (found !== undefined) return found;
+  throw new ServiceError("not_found", `task ${task.id} has no file named ${JSON.stringify(name.slice(0, 200))}`);
+}
+
+/** Returns the file of that name; undefined if the task has none now. */
+export function findFile(task: Task, name: string): StoredFile | undefined {
+  const files = filesOf(task);
   const number = files.findIndex((file) => file.name === name);
   const file = files[number];
-  if (file !== undefined) return matching(request, { id, number, file });
-  throw new ServiceError("not_found", `task ${id} has no file named ${JSON.stringify(name.slice(0, 200))}`);
+  return file && { id: task.id, number, file };
 }
 
-/** @throws ServiceError `not_found` if the task does not exist or has no file; `file_removed`. */
-async function requireFiles(store: TaskStore, request: FileRequest): Promise<Task & { file: TaskFile }> {
-  const task = await requireTask(store, request);
-  assertHasFiles(task);
-  return task;
+/** Returns the files that the task has now, in the order of the file store. */
+export function filesOf({ state, file, files }: Task): ResultFile[] {
+  if (state !== "succeeded" || file === null) return [];
+  return files ?? [{ kind: "media", ...file }];
 }
 
 /** @throws ServiceError `not_found` if the task has no file; `file_removed`. */
@@ -138,11 +142,6 @@ export function assertHasFiles(task: Task): asserts task is Task & { file: TaskF
   if (state === "succeeded" && file !== null) return;
   if (removed_at === null) throw new ServiceError("not_found", `task ${id} has no file; its state is ${state}`);
   throw new ServiceError("file_removed", `the files of task ${id} were removed at ${removed_at}`);
-}
-
-function matching({ headers }: FileRequest, stored: StoredFile): StoredFile {
-  assertIfMatch(headers["if-match"], fileTag(stored.file));
-  return stored;
 }
 
 function notSucceededError({ id, state }: Task): ServiceError {

@@ -8,7 +8,7 @@ import { type ErrorCode, errorCodes, ServiceError } from "../../model/errors.ts"
 import { nameInPath } from "../../model/url-parts.ts";
 import type { Task } from "../../model/task.ts";
 import type { TaskStore } from "../../stores/store.ts";
-import { attachment, fileTag, type SendFile, type StoredFile } from "../responses/send-file.ts";
+import { attachment, type SendFile } from "../responses/send-file.ts";
 import {
   type FileStreams,
   type Recipient,
@@ -16,8 +16,7 @@ import {
   resetConnection,
   withStatedLength,
 } from "../responses/file-streams.ts";
-import { assertIfMatch } from "../responses/etag.ts";
-import { assertHasFiles } from "../routes/file.ts";
+import { mediumOf } from "../routes/file.ts";
 import { refuseBlindRange } from "./blind-range.ts";
 import { type End, TaskWatch, untilChanged } from "./task-watch.ts";
 
@@ -71,7 +70,9 @@ export function createStreamSender({ store, files, streams, sendFile }: StreamDe
     }
     if ("state" in found) {
       watch.close();
-      return sendFile(request, reply, requireFile(found, request));
+      // It may have become one.
+      refuseCollection(found);
+      return sendFile(request, reply, mediumOf(found));
     }
     const { stream, task } = found;
     setHeaders(reply, stream, task);
@@ -205,15 +206,6 @@ function refuseCollection({ id, kind }: Task): void {
   if (kind === "collection") {
     throw new ServiceError("conflict", `task ${id} is a collection, which has no medium; its members have`);
   }
-}
-
-/** @throws ServiceError `precondition_failed`; `file_removed`; `conflict` if it has become a collection */
-function requireFile(task: Task, { headers }: StreamRequest): StoredFile {
-  refuseCollection(task);
-  assertHasFiles(task);
-  const { id, file } = task;
-  assertIfMatch(headers["if-match"], fileTag(file));
-  return { id, number: 0, file };
 }
 
 function failureOf({ id, state, error }: Task, retryAfterS?: number): ServiceError {
