@@ -5,7 +5,6 @@ import {
   elementsIn,
   findElement,
   ids,
-  readBytes,
   readVarInt,
   signedIn,
   textIn,
@@ -13,10 +12,6 @@ import {
 } from "./elements.ts";
 import { numbersInFile, type NumberSource } from "../mp4/read/number-source.ts";
 import { type MatroskaHeader, type MatroskaTrack, readHeader } from "./tracks.ts";
-import { avc } from "../codecs/avc.ts";
-import { createAvcSlices } from "../nal/avc-slices.ts";
-import { avcType, avcTypeOf } from "../nal/avc-sps.ts";
-import { lengthBytesOf, nalUnits } from "../nal/nal-units.ts";
 
 /** A SimpleBlock or BlockGroup (RFC 9559 §10): one or more frames. */
 export interface Block {
@@ -152,44 +147,4 @@ export function readEnds(file: ChosenTracks): Map<number, TrackEnd> {
       return [track, { paddingNs: Math.max(0, discardNs), isCounted }];
     }),
   );
-}
-
-type Track = Pick<MatroskaTrack, "codecId" | "entry" | "isEncoded">;
-
-/**
- * Returns a function that says whether a block of a video track has a key picture. Of H.264 and HEVC its NAL units say so, too: mkvmerge flags the first
- * block of a file that begins in the middle of a group of pictures.
- */
-export function createKeyCheck({ fd, source }: ChosenTracks, { codecId, entry, isEncoded }: Track) {
-  const isKeyPicture = isEncoded ? undefined : checks.get(codecId);
-  const setup = isKeyPicture && findElement(source, entry, ids.codecPrivate);
-  const configuration = setup && Buffer.from(readBytes(fd, setup));
-  return (block: Pick<Block, "isKey" | "body" | "end">): boolean =>
-    block.isKey && (configuration === undefined || isKeyPicture!(readBytes(fd, block), configuration));
-}
-
-const checks: ReadonlyMap<string, (frame: Uint8Array, configuration: Buffer) => boolean> = new Map([
-  ["V_MPEG4/ISO/AVC", isAvcKey],
-  ["V_MPEGH/ISO/HEVC", isHevcKey],
-]);
-
-/** Whether decoding can start with it: an IDR picture, a recovery point, or one that refers to no other. */
-function isAvcKey(frame: Uint8Array, configuration: Buffer): boolean {
-  const slices = createAvcSlices(configuration);
-  for (const unit of nalUnits(frame, lengthBytesOf(configuration, 4))) {
-    slices.take(unit);
-    const type = avcTypeOf(unit);
-    if (type === avcType.idr || (type === avcType.sei && avc.isRecoveryPoint(unit))) return true;
-    if (type === avcType.slice && slices.refersToOthers(unit)) return false;
-  }
-  return true;
-}
-
-/** Whether it is an intra random access point picture (ISO/IEC 23008-2 §7.4.2.2): types from 16 on, of those below 32, which are of slices. */
-function isHevcKey(frame: Uint8Array, configuration: Buffer): boolean {
-  for (const unit of nalUnits(frame, lengthBytesOf(configuration, 21))) {
-    const type = (unit[0]! >> 1) & 0x3f;
-    if (type < 32) return type >= 16;
-  }
-  return true;
 }

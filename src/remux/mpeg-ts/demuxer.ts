@@ -12,7 +12,7 @@ import { createPacketReader, mediaOf, packetLength, pesStart } from "./packets.t
 import { pidOf, PidTable } from "./pids.ts";
 import { createProgramReader, type ProgramReader } from "./program.ts";
 import { createStreamReaders } from "./stream-readers.ts";
-import { UnreadStream } from "./pes.ts";
+import { UnreadStream } from "./unread.ts";
 
 /**
  * Creates a demuxer of MPEG-2 transport streams (ISO/IEC 13818-1). It reads the first program with media,

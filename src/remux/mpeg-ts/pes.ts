@@ -1,9 +1,6 @@
 import { ServiceError } from "../../model/errors.ts";
 import type { ElementaryStream } from "../elementary-streams/stream.ts";
-import { type PesTime, readTimestamp, ticksPerSecond, unwrap } from "../elementary-streams/timestamps.ts";
-import type { TimeBases } from "../elementary-streams/time-bases.ts";
-import type { DemuxerOptions } from "../samples.ts";
-import { packetLength, pesStart } from "./packets.ts";
+import { type PesTime, readTimestamp } from "../elementary-streams/timestamps.ts";
 
 interface PesReaderOptions {
   stream: ElementaryStream;
@@ -107,10 +104,10 @@ const longestHeader = fixedLength + 255;
 const plainIds = new Set([0xbc, 0xbe, 0xbf, 0xf0, 0xf1, 0xf2, 0xf8, 0xff]);
 
 /** Where the times of a PES header end at most. */
-const longestTimeEnd = 19;
+export const longestTimeEnd = 19;
 
 /** Returns PTS and DTS of a PES header that has an optional header; `null` if that has neither. */
-function readPesTime(header: Uint8Array): PesTime | null {
+export function readPesTime(header: Uint8Array): PesTime | null {
   const flags = (header[7] ?? 0) >> 6;
   const length = header[8] ?? 0;
   if (flags < 2 || length < 5) return null;
@@ -155,8 +152,8 @@ class PesHeader {
 
   /** Infinity if it is unknown. */
   get payloadLength(): number {
-    const following = this.#bytes.readUInt16BE(4);
-    return following === 0 ? Infinity : Math.max(0, following + 6 - this.#length);
+    const packetLength = this.#bytes.readUInt16BE(4);
+    return packetLength === 0 ? Infinity : Math.max(0, packetLength + 6 - this.#length);
   }
 
   readTime(): PesTime | null {
@@ -165,58 +162,5 @@ class PesHeader {
 
   get #length(): number {
     return fixedLength + (this.#bytes[8] ?? 0);
-  }
-}
-
-/** More are not held until it is known when they are presented. */
-const maxHeld = 256;
-/** No picture lasts longer. */
-const maxStep = ticksPerSecond;
-
-/** Reads the times of a stream that is not read otherwise, by the time bases of those that are. */
-export class UnreadStream {
-  readonly #bases: TimeBases;
-  readonly #onUnread: DemuxerOptions["onUnread"];
-  #held: { pts: number; step: number }[] = [];
-  #latest: PesTime | null = null;
-  /** When the earliest one that was found is presented; Infinity: none yet. */
-  #earliest = Infinity;
-  /** Its times have fallen back. */
-  #hasFallenBack = false;
-
-  constructor(bases: TimeBases, onUnread: DemuxerOptions["onUnread"]) {
-    this.#bases = bases;
-    this.#onUnread = onUnread;
-  }
-
-  /** Reads its packet that starts at `at`. */
-  read(bytes: Buffer, at: number): void {
-    const isStart = ((bytes[at + 1] ?? 0) & 0xc0) === 0x40;
-    const start = isStart ? pesStart(bytes, at) : -1;
-    const isWhole = start >= 0 && start + longestTimeEnd <= at + packetLength;
-    const time = isWhole ? readPesTime(bytes.subarray(start, at + packetLength)) : null;
-    if (time !== null) this.#note(time);
-  }
-
-  /** Other times begin. */
-  reset(): void {
-    this.#held = [];
-    this.#latest = null;
-  }
-
-  #note(time: PesTime): void {
-    const step = this.#latest === null ? 0 : unwrap(time.dts, this.#latest.dts) - this.#latest.dts;
-    this.#latest = time;
-    this.#hasFallenBack ||= step < -maxStep;
-    this.#held = [...this.#held.slice(1 - maxHeld), { pts: time.pts, step: step > 0 && step <= maxStep ? step : 0 }];
-    this.#held = this.#held.filter(({ pts, step: lasts }) => {
-      const start = this.#bases.presentationOf(pts);
-      if (start === undefined) return true;
-      // It belongs to a time base that those that are read have yet to begin.
-      if (this.#hasFallenBack && start < this.#earliest && this.#earliest < Infinity) return false;
-      this.#earliest = Math.min(this.#earliest, start);
-      this.#onUnread?.({ startS: start / ticksPerSecond, endS: (start + lasts) / ticksPerSecond });
-      return false;
-    });
   }
 }

@@ -1,18 +1,12 @@
 import { createHash } from "node:crypto";
 import { open } from "node:fs/promises";
 import { unlessUnreadable } from "../../../model/errors.ts";
-import { openFile, type OpenFile } from "../../../remux/open-file.ts";
+import { openFile } from "../../../remux/open-file.ts";
 import { trackKinds } from "../../../remux/samples.ts";
 import { findHoles, ZeroRuns } from "./holes.ts";
+import { openMp4Samples } from "./mp4-samples.ts";
 import { places } from "./published-damage.ts";
-import { type CheckedSamples, CheckedTrack, type CodedSamples, damagedPlaces, SampleCheck } from "./sample-check.ts";
-import { firstBox } from "../../../remux/mp4/boxes.ts";
-import { nalLengthBytes } from "../../../remux/mp4/joins.ts";
-import { completeFileBoxes, readRange } from "../../../remux/mp4/read/file-boxes.ts";
-import { type FragmentContext, readFileFragments } from "../../../remux/mp4/read/fragment.ts";
-import { createBudget, maxFileSamples } from "../../../remux/mp4/read/indexed-sample.ts";
-import { type InitTrack, readAllTracks } from "../../../remux/mp4/read/init.ts";
-import { readSamplePlaces, type SamplePlaces } from "../../../remux/mp4/read/sample-tables.ts";
+import { damagedPlaces, SampleCheck } from "./sample-check.ts";
 
 export interface HashedFile {
   sha256: string;
@@ -81,75 +75,5 @@ function* untilUnreadable<T>(items: Iterable<T>): Generator<T, undefined> {
     const next = unlessUnreadable(() => iterator.next());
     if (next === undefined || next.done === true) return;
     yield next.value;
-  }
-}
-
-/**
- * Types of sample entries of codecs without NAL units whose samples have no long runs of zeros. PCM may, and so may lossless codecs, which
- * can store silence as it is, and AC-3 and E-AC-3, whose frames are filled with zeros before a checksum.
- */
-const codecs = new Set("mp4a Opus .mp3 mp4v vp08 vp09 av01".split(" "));
-
-/** Those whose samples have NAL units with lengths, and are not encrypted. */
-const framed = new Set("avc1 avc3 hvc1 hev1".split(" "));
-
-/**
- * Opens the samples of an MP4 file that are of codecs that compress: for each track those that its index lists, then those of all tracks
- * that its fragments list, in their order in the file as far as it has one. Reads fragments when their samples are wanted. None of another file.
- * @throws ServiceError `upstream_invalid`, also from the samples; the file system's own errors.
- */
-function openMp4Samples(file: OpenFile): CheckedSamples {
-  const boxes = [...completeFileBoxes(file.fd, file.size)];
-  const index = boxes.find(({ type }) => type === "moov");
-  if (index === undefined) return { tracks: [], streams: [] };
-  const bytes = readRange(file.fd, index);
-  const tracks = readAllTracks(bytes, firstBox(bytes));
-  const budget = createBudget(file.size, maxFileSamples);
-  const isIndexed = !boxes.some(({ type }) => type === "moof");
-  const selections = new Map(tracks.map((track) => [track, createSelection(track, isIndexed)]));
-  return {
-    tracks: [...selections.values()].map(({ checked }) => checked),
-    streams: [
-      ...[...selections].map(([track, { select }]) => select(readSamplePlaces(bytes, track, budget))),
-      readFragments(file, { tracks, budget }, (track, samples) => selections.get(track)!.select([samples])),
-    ],
-  };
-}
-
-/** @param isIndexed The places of its samples do not depend on fragments, which may say wrongly where their media are. */
-function createSelection({ formats }: InitTrack, isIndexed: boolean) {
-  const areFramed = formats.every(({ sampleEntry }) => framed.has(typeOf(sampleEntry)));
-  const checked = new CheckedTrack(formats[0]!.kind, isIndexed && areFramed);
-  const lengths = formats.map(({ sampleEntry }) => lengthBytesOf(sampleEntry));
-  const isAv1 = formats.some(({ sampleEntry }) => typeOf(sampleEntry) === "av01");
-  return {
-    checked,
-    *select(all: Iterable<SamplePlaces>): Generator<CodedSamples> {
-      for (const { entry, ...where } of all) {
-        const lengthBytes = lengths[entry - 1] ?? null;
-        if (lengthBytes !== null) yield { ...where, track: checked, lengthBytes, isAv1 };
-      }
-    },
-  };
-}
-
-function lengthBytesOf(sampleEntry: Uint8Array): number | null {
-  return codecs.has(typeOf(sampleEntry)) ? 0 : nalLengthBytes(sampleEntry);
-}
-
-const typeOf = (sampleEntry: Uint8Array): string => Buffer.from(sampleEntry).toString("latin1", 4, 8);
-
-/** Yields the samples of the fragments, with their places in the file. */
-function* readFragments(
-  file: OpenFile,
-  context: Pick<FragmentContext, "tracks" | "budget">,
-  select: (track: InitTrack, samples: SamplePlaces) => Iterable<CodedSamples>,
-): Generator<CodedSamples> {
-  for (const { samples } of readFileFragments(file, { ...context, nextDts: new Map() }).flatMap((runs) => runs)) {
-    if (samples[0] === undefined) continue;
-    const { track, entry } = samples[0];
-    const [offsets, sizes] = [new Float64Array(samples.length), new Uint32Array(samples.length)];
-    for (const [i, sample] of samples.entries()) [offsets[i], sizes[i]] = [sample.offset, sample.size];
-    yield* select(track, { entry, count: samples.length, offsets, sizes });
   }
 }
