@@ -1,6 +1,7 @@
 import { constants } from "node:fs";
 import { type FileHandle, lstat, mkdir, open, opendir, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { LRUCache } from "lru-cache";
 import { isTaken, isUnsupported } from "../../files/disk-error.ts";
 import { assertKind } from "../../files/no-follow.ts";
 import { FolderNames } from "./unique-names.ts";
@@ -67,17 +68,15 @@ const keptFolders = 8;
 
 /** The names in the folders that were read last, as long as others change nothing there; for the jobs of one pass. */
 export class KnownNames {
-  /** By device and inode, the one that was read last at the end. */
-  readonly #folders = new Map<string, { changedAt: bigint; names: FolderNames }>();
+  /** By device and inode. */
+  readonly #folders = new LRUCache<string, { changedAt: bigint; names: FolderNames }>({ max: keptFolders });
 
   /** Returns the names that a folder has; reads them if it has changed. */
   async read(folder: OpenFolder): Promise<FolderNames> {
     const { key, changedAt } = await markOf(folder);
     const known = this.#folders.get(key);
     const names = known?.changedAt === changedAt ? known.names : await readNames(folder);
-    this.#folders.delete(key);
     this.#folders.set(key, { changedAt, names });
-    for (const oldest of this.#folders.keys()) if (this.#folders.size > keptFolders) this.#folders.delete(oldest);
     return names;
   }
 
