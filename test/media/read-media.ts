@@ -75,8 +75,8 @@ export function makeFile(args: readonly string[], path: string): void {
 /** Returns the key of a file that ffmpeg makes; undefined if it makes others, too. */
 export function keyOfFile(args: readonly string[], path: string): string | undefined {
   // Another path than that of an input may be one of a second output.
-  const isInput = args.every((arg, i) => !isAbsolute(arg) || args[i - 1] === "-i");
+  const areInputs = args.every((arg, i) => !isAbsolute(arg) || args[i - 1] === "-i");
   // Playlists and patterns are made together with segments.
-  const isOneFile = isInput && !/%|\.(?:m3u8|mpd)$/.test(path);
+  const isOneFile = areInputs && !/%|\.(?:m3u8|mpd)$/.test(path);
   return isOneFile ? keyOf("ffmpeg", [...args, extname(path)]) : undefined;
 }
